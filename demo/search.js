@@ -67,13 +67,13 @@ async function open(file) {
 async function add(file) {
   if (!model) throw new Error('First open the model.');
   const texts = passages(await file.text());
-  const made = [];
+  const items = [];
   for (let i = 0; i < texts.length; i += TOGETHER) {
     say(`Reading ${file.name}: ${format.count(i)} of ${format.counted(texts.length, 'passage')}…`);
     const { vectors } = await model.embed(texts.slice(i, i + TOGETHER));
-    made.push(...vectors.map((vector, j) => ({ file: file.name, text: texts[i + j], vector: unit(vector) })));
+    items.push(...vectors.map((vector, j) => ({ file: file.name, text: texts[i + j], vector: unit(vector) })));
   }
-  all = [...all.filter((one) => one.file !== file.name), ...made];
+  all = [...all.filter((one) => one.file !== file.name), ...items];
   const stored = await keepPassages(all);
   drawTexts();
   say(`${file.name} is read${stored ? '' : '; this browser keeps it only until the page is closed'}.`);
@@ -105,12 +105,12 @@ async function look() {
       return item;
     }),
   );
-  const said = [];
+  const messages = [];
   for (const head of heads) {
     const [{ label, score }] = await model.classify([text], { classifier: head });
-    said.push(`${label.replaceAll('_', ' ')} (${Math.round(100 * score)} %)`);
+    messages.push(`${label.replaceAll('_', ' ')} (${Math.round(100 * score)} %)`);
   }
-  $('label').textContent = said.length ? `It sounds like: ${said.join(', ')}` : '';
+  $('label').textContent = messages.length ? `It sounds like: ${messages.join(', ')}` : '';
 }
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */

@@ -68,8 +68,8 @@ worker.addEventListener('message', (/** @type {any} */ event) => {
 
 /** Which version is in use, and which comes next; '': none. @param {'use' | 'next'} which @returns {Promise<string>} */
 async function named(which) {
-  const said = await (await caches.open(PREFIX)).match(`./${which}`);
-  return said ? said.text() : '';
+  const message = await (await caches.open(PREFIX)).match(`./${which}`);
+  return message ? message.text() : '';
 }
 
 /** @param {'use' | 'next'} which @param {string} name */

@@ -2,7 +2,7 @@
 // was there instead.
 
 /** Seconds that a single wait may take, also on a busy machine. */
-export const PATIENCE = 60;
+export const TIMEOUT_MS = 60;
 /** Seconds in which what was waited for in vain may say what there is instead. */
 const ANSWER = 5;
 
@@ -28,7 +28,7 @@ async function late(what, seconds, state) {
  *   `state`: what there is instead, also for the error
  * @returns {Promise<T>}
  */
-export function inTime(what, promise, { seconds = PATIENCE, state } = {}) {
+export function inTime(what, promise, { seconds = TIMEOUT_MS, state } = {}) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => late(what, seconds, state).then(reject), 1000 * seconds);
     Promise.resolve(promise)
@@ -50,7 +50,7 @@ export async function until(what, look, { every = 10, state } = {}) {
   for (const start = Date.now(); ; await sleep(every)) {
     const found = await inTime(what, Promise.resolve(look()), { state });
     if (found) return found;
-    if (Date.now() - start > 1000 * PATIENCE) throw await late(what, PATIENCE, state);
+    if (Date.now() - start > 1000 * TIMEOUT_MS) throw await late(what, TIMEOUT_MS, state);
   }
 }
 

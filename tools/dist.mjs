@@ -130,7 +130,7 @@ const packages = new Set();
 async function bundle(entries) {
   // The command line and its threads are read from a disk, and a page that carries its model has nothing beside it: one file.
   const whole = ['cli', 'round-thread', 'single', 'part-supported'].some((name) => name in entries);
-  const made = await rolldown({
+  const items = await rolldown({
     input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(ROOT, source)])),
     // What an adapter adapts to is there already.
     external: /^(node:|react$|@langchain\/core\/)/,
@@ -142,7 +142,7 @@ async function bundle(entries) {
       throw new Error(`${level}: ${log.message}`);
     },
   });
-  const { output } = await made.write({
+  const { output } = await items.write({
     dir: DIST,
     format: 'es',
     minifyInternalExports: true,
@@ -167,7 +167,7 @@ async function bundle(entries) {
           ],
         },
   });
-  await made.close();
+  await items.close();
   for (const chunk of output)
     for (const id of 'moduleIds' in chunk ? chunk.moduleIds : []) {
       const [folder] = /^.*[\\/]node_modules[\\/](@[^\\/]+[\\/])?[^\\/]+/.exec(id) ?? [];

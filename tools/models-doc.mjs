@@ -104,13 +104,15 @@ const document = `# Models\n\nWhat runs, and the library that each was compared 
   .join('\n')}`;
 if (!process.argv.includes('--check')) writeFileSync(target, document);
 else {
-  const [measured, said] = [document, existsSync(target) ? readFileSync(target, 'utf8') : ''].map((t) => t.split('\n'));
-  const at = measured.findIndex((line, i) => !alike(line, said[i] ?? ''));
-  if (at >= 0 || said.length > measured.length) {
+  const [measured, message] = [document, existsSync(target) ? readFileSync(target, 'utf8') : ''].map((t) =>
+    t.split('\n'),
+  );
+  const at = measured.findIndex((line, i) => !alike(line, message[i] ?? ''));
+  if (at >= 0 || message.length > measured.length) {
     const line = at >= 0 ? at : measured.length;
     console.error(`docs/MODELS.md, line ${line + 1}, is not what the tests measured: node tools/models-doc.mjs
 measured: ${measured[line] ?? ''}
-said:     ${said[line] ?? ''}`);
+said:     ${message[line] ?? ''}`);
     process.exit(1);
   }
 }

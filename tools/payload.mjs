@@ -23,11 +23,11 @@ export const PAGE = ['index.js', 'worker.js', 'part-core.js', 'thread.js'];
 /** Makes dist/. @returns {string} what went wrong; '' if nothing */
 export function makeDist() {
   if (process.env.BQ4_DIST) return ''; // the suite has made it, for all of its files
-  const made = spawnSync(process.execPath, ['tools/dist.mjs'], {
+  const output = spawnSync(process.execPath, ['tools/dist.mjs'], {
     cwd: new URL('..', import.meta.url),
     encoding: 'utf8',
   });
-  return made.status === 0 ? '' : made.stdout + made.stderr;
+  return output.status === 0 ? '' : output.stdout + output.stderr;
 }
 
 /** Bytes of a file of dist/. @param {string} name @returns {{ raw: number, gzip: number }} */

@@ -33,7 +33,7 @@ await command(async () => {
       continue;
     }
     const folder = join(ROOT, 'build', 'screenshots', browser);
-    for (const made of [folder, DOCS]) mkdirSync(made, { recursive: true });
+    for (const output of [folder, DOCS]) mkdirSync(output, { recursive: true });
     /** @type {string[]} */
     const files = [];
     /** @type {Record<string, import('./screenshots/compare.mjs').Kept>} */

@@ -79,7 +79,7 @@ async function bundle(name, source, to) {
       add(entry);
     },
   };
-  const made = await rolldown({
+  const product = await rolldown({
     input: { [name]: entry },
     external: /^node:/,
     plugins: [addresses, closure],
@@ -89,7 +89,7 @@ async function bundle(name, source, to) {
       throw new Error(`${level}: ${log.message}`);
     },
   });
-  const { output } = await made.write({
+  const { output } = await product.write({
     dir: join(to, 'demo'),
     format: 'es',
     minifyInternalExports: true,
@@ -103,7 +103,7 @@ async function bundle(name, source, to) {
       ],
     },
   });
-  await made.close();
+  await product.close();
   for (const { fileName } of output) {
     const path = join(to, 'demo', fileName);
     const { code } = await minify(readFileSync(path, 'utf8'), { module: true, ecma: 2022 });

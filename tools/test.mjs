@@ -34,7 +34,7 @@ import { command, ROOT, setUp } from './setup/setup.mjs';
  */
 
 /** Longest that one program of a suite may run, in seconds: a hang must not hang everything. */
-const PATIENCE = 900;
+const TIMEOUT_MS = 900;
 /** Longest that one test in JavaScript may take, in seconds, unless it says otherwise: of files for `npm test`, and of long ones. */
 const [TEST, LONG_TEST] = [150, 300];
 /** Seconds of CPU that a file may take, where the long tier runs: of files for `npm test`, and of long ones. */
@@ -133,7 +133,7 @@ function cTests(tools, config, { wasm = false, only } = {}) {
       const program = join(ROOT, 'build', config, wasm ? `${name}.js` : name);
       if (!existsSync(program)) return { counts: counts(0, 1), output: '', note: 'was not built' };
       const line = wasm ? [/** @type {string} */ (tools.node), program] : [program];
-      const { status, output, wall, cpu } = await runProgram(line, { cwd: ROOT, env, seconds: PATIENCE });
+      const { status, output, wall, cpu } = await runProgram(line, { cwd: ROOT, env, seconds: TIMEOUT_MS });
       const summary = /^(\d+) passed, (\d+) failed, (\d+) skipped$/.exec(output.trimEnd().split('\n').at(-1) ?? '');
       const [passed, failed, skipped] = (summary ?? [0, 0, 0, 0]).slice(1).map(Number);
       const died = (status !== 0 && failed === 0) || !summary;
@@ -153,7 +153,7 @@ function cTests(tools, config, { wasm = false, only } = {}) {
 async function cTestData(report, tools) {
   for (const script of ['make_tokn', 'make_golden']) {
     const line = [/** @type {string} */ (tools.node), `tests/tools/${script}.mjs`];
-    const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
+    const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_MS });
     if (status !== 0) report.one(`data for the C tests: ${script}`, false, { output, note: `ended with ${status}` });
   }
 }
@@ -181,7 +181,7 @@ const BUILDS = {
   fuzzers: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'fuzz', 'fuzz-wasm'),
   types: async (/** @type {Report} */ report, /** @type {Tools} */ tools) => {
     const line = [join(ROOT, 'node_modules', '.bin', 'tsc'), '-p', 'tsconfig.types.json'];
-    const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
+    const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_MS });
     report.one('type declarations', status === 0, { output });
   },
   // For all files that read it: two that made it at the same time would read what is half there.
@@ -236,7 +236,7 @@ async function nodeTest(tools, path, name, env, seconds) {
   ];
   // A file whose test has failed may never end, since what that test has opened stays open.
   const silence = seconds === LONG_TEST ? 4 * seconds : 2 * seconds;
-  const { status, output, wall, cpu } = await runProgram(line, { cwd: ROOT, env, seconds: 3 * PATIENCE, silence });
+  const { status, output, wall, cpu } = await runProgram(line, { cwd: ROOT, env, seconds: 3 * TIMEOUT_MS, silence });
   const text = existsSync(tap) ? readFileSync(tap, 'utf8') : '';
   const count = (/** @type {string} */ what) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
   const failed = count('fail') + count('cancelled') + count('todo');
@@ -262,7 +262,11 @@ function pythonTests(tools) {
       suite: 'py',
       name: 'py',
       async run() {
-        const { status, output, wall, cpu } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
+        const { status, output, wall, cpu } = await runProgram(line, {
+          cwd: ROOT,
+          env: tools.env,
+          seconds: TIMEOUT_MS,
+        });
         const ran = Number(/^Ran (\d+) tests?/m.exec(output)?.[1] ?? 0);
         const last = output.trimEnd().split('\n').at(-1) ?? '';
         const count = (/** @type {string} */ what) => Number(new RegExp(`\\b${what}=(\\d+)`).exec(last)?.[1] ?? 0);
@@ -297,7 +301,7 @@ function checks(tools) {
       name,
       first: true,
       steady: true,
-      run: async () => verdict(await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE })),
+      run: async () => verdict(await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_MS })),
     })),
     ...nodeTests(tools, 'check', LAYERS).map((job) => ({ ...job, first: true })),
   ];
@@ -351,7 +355,7 @@ async function fuzzNative(name, seconds) {
     found,
     ...(existsSync(join(ROOT, seeds)) ? [seeds] : []),
   ];
-  const outcome = await runProgram(line, { cwd: ROOT, env: process.env, seconds: seconds + PATIENCE });
+  const outcome = await runProgram(line, { cwd: ROOT, env: process.env, seconds: seconds + TIMEOUT_MS });
   const runs = Number(/number_of_executed_units:\s*(\d+)/.exec(outcome.output)?.[1] ?? 0);
   const good = outcome.status === 0 && runs > 0;
   return { ...verdict({ ...outcome, status: good ? 0 : outcome.status || 'no input' }), note: `${runs} inputs` };
@@ -369,7 +373,7 @@ async function fuzzWasm(tools, name, seconds) {
     String(seconds || 1),
     ...seedsOf(name),
   ];
-  const outcome = await runProgram(line, { cwd: ROOT, env: process.env, seconds: seconds + PATIENCE });
+  const outcome = await runProgram(line, { cwd: ROOT, env: process.env, seconds: seconds + TIMEOUT_MS });
   const inputs = /^(\d+ inputs from .*, sizes of 32 bits)$/m.exec(outcome.output)?.[1] ?? '0 inputs';
   const good = outcome.status === 0 && !inputs.startsWith('0 ');
   return { ...verdict({ ...outcome, status: good ? 0 : outcome.status || 'no input' }), note: inputs };
@@ -378,7 +382,7 @@ async function fuzzWasm(tools, name, seconds) {
 /** What docs/MODELS.md says is what the tests have measured, where all of those have run: in c, js and js-long. @param {Report} report @param {Tools} tools */
 async function modelsDocument(report, tools) {
   const line = [/** @type {string} */ (tools.node), 'tools/models-doc.mjs', '--check'];
-  const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: PATIENCE });
+  const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_MS });
   if (status === 2) console.log(`docs/MODELS.md IS NOT COMPARED: ${output.trimEnd()}`);
   else report.one('docs/MODELS.md', status === 0, { output });
 }
@@ -488,7 +492,7 @@ await command(async () => {
   if (unknown.length)
     throw new SetupError(`no suite ${unknown.join(', ')}; there are: ${Object.keys(SUITES).join(' ')}`);
   const report = new Report((name) => noteFlaky(join(cacheRoot(), 'flaky.json'), name));
-  const begun = Date.now();
+  const hasBegun = Date.now();
   /** @type {Tools | undefined} */
   let tools;
   try {
@@ -527,7 +531,7 @@ await command(async () => {
       if (jobs && !listed.length) report.fail(name, 'no tests found');
       return listed;
     });
-    const mayBegin = () => !tier || !words.includes('--all') || Date.now() - begun < MINUTES * 60_000;
+    const mayBegin = () => !tier || !words.includes('--all') || Date.now() - hasBegun < MINUTES * 60_000;
     await runJobs(unlessUnchanged(jobs, passed), { slots: availableParallelism(), durations, report, mayBegin });
     for (const [name, { run }] of suites) {
       try {

@@ -55,9 +55,11 @@ export class Current {
   messages(path, hasSystem) {
     const { system } = this.#it;
     const { summary, begin } = this.reads(path);
-    const said = path.slice(begin).map(({ role, content, tokens }) => ({ role, content, ...(tokens && { tokens }) }));
-    if (summary && said.length) said[0].content = withSummary(summary.text, said[0].content);
-    return hasSystem && system.trim() ? [{ role: 'system', content: system.trim() }, ...said] : said;
+    const messages = path
+      .slice(begin)
+      .map(({ role, content, tokens }) => ({ role, content, ...(tokens && { tokens }) }));
+    if (summary && messages.length) messages[0].content = withSummary(summary.text, messages[0].content);
+    return hasSystem && system.trim() ? [{ role: 'system', content: system.trim() }, ...messages] : messages;
   }
 
   show() {
@@ -171,13 +173,13 @@ export class Current {
     const other = this.#behind && read(this.#it.id);
     this.#behind = false;
     if (!other) return;
-    const mine = this.#it;
+    const local = this.#it;
     const entries = united(
-      mine.entries,
+      local.entries,
       other.entries.filter(({ id }) => !this.#gone.has(id)),
     );
-    const further = mine.leaf === null || pathTo(entries, other.leaf).some(({ id }) => id === mine.leaf);
-    this.#it = { ...other, entries, leaf: further ? other.leaf : mine.leaf };
+    const further = local.leaf === null || pathTo(entries, other.leaf).some(({ id }) => id === local.leaf);
+    this.#it = { ...other, entries, leaf: further ? other.leaf : local.leaf };
     const stored = new Map(other.entries.map(({ id, content }) => [id, content]));
     if (entries.some(({ id, content }) => stored.get(id) !== content)) this.save();
     this.show();

@@ -30,9 +30,9 @@ export const asJson = (all) =>
 
 /** @param {Conversation} one */
 export function asMarkdown(one) {
-  const said = pathTo(one.entries, one.leaf).map(({ role, content }) => `${SPEAKERS[role]}\n\n${content.trim()}\n`);
-  const told = one.system.trim() ? [`> ${one.system.trim().replaceAll('\n', '\n> ')}\n`] : [];
-  return [`# ${titleOf(one)}\n`, ...told, ...said].join('\n');
+  const messages = pathTo(one.entries, one.leaf).map(({ role, content }) => `${SPEAKERS[role]}\n\n${content.trim()}\n`);
+  const report = one.system.trim() ? [`> ${one.system.trim().replaceAll('\n', '\n> ')}\n`] : [];
+  return [`# ${titleOf(one)}\n`, ...report, ...messages].join('\n');
 }
 
 /** What a file can be called. @param {string} title */

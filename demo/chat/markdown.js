@@ -84,17 +84,17 @@ function code(text, language) {
 
 /** @param {import('marked').Tokens.List} list */
 function list({ ordered, start, items }) {
-  const made = document.createElement(ordered ? 'ol' : 'ul');
-  if (ordered && typeof start === 'number' && start !== 1) made.setAttribute('start', String(start));
-  for (const { tokens } of items) made.append(holding('li', tokens));
-  return made;
+  const output = document.createElement(ordered ? 'ol' : 'ul');
+  if (ordered && typeof start === 'number' && start !== 1) output.setAttribute('start', String(start));
+  for (const { tokens } of items) output.append(holding('li', tokens));
+  return output;
 }
 
 /** @param {Table} table */
 function table({ header, rows }) {
   const place = element('div', 'table');
   place.tabIndex = 0;
-  const made = document.createElement('table');
+  const output = document.createElement('table');
   const row = (/** @type {Table['header']} */ cells, /** @type {string} */ tag) => {
     const line = document.createElement('tr');
     for (const { tokens, align } of cells) {
@@ -104,9 +104,9 @@ function table({ header, rows }) {
     }
     return line;
   };
-  made.createTHead().append(row(header, 'th'));
-  made.createTBody().append(...rows.map((cells) => row(cells, 'td')));
-  place.append(made);
+  output.createTHead().append(row(header, 'th'));
+  output.createTBody().append(...rows.map((cells) => row(cells, 'td')));
+  place.append(output);
   return place;
 }
 
@@ -114,9 +114,9 @@ function table({ header, rows }) {
 function link(href, tokens) {
   const url = URL.parse?.(href) ?? (URL.canParse(href) ? new URL(href) : null);
   if (!url || !SAFE.includes(url.protocol)) return holding('span', tokens);
-  const made = /** @type {HTMLAnchorElement} */ (holding('a', tokens));
-  Object.assign(made, { href: url.href, target: '_blank', rel: 'noopener noreferrer', title: url.href });
-  return made;
+  const output = /** @type {HTMLAnchorElement} */ (holding('a', tokens));
+  Object.assign(output, { href: url.href, target: '_blank', rel: 'noopener noreferrer', title: url.href });
+  return output;
 }
 
 export class Renderer {
@@ -149,8 +149,8 @@ export class Renderer {
     }
     while (children.length > next) this.#place.lastElementChild?.remove();
     for (const block of blocks.slice(next)) {
-      const made = nodeOf(block);
-      const whole = made instanceof HTMLElement ? made : wrapped(made);
+      const output = nodeOf(block);
+      const whole = output instanceof HTMLElement ? output : wrapped(output);
       whole.dir = block.type === 'code' ? 'ltr' : 'auto';
       this.#place.append(whole);
     }
@@ -160,7 +160,7 @@ export class Renderer {
 
 /** A block of mere text, such as HTML. @param {Node} node */
 function wrapped(node) {
-  const made = document.createElement('p');
-  made.append(node);
-  return made;
+  const output = document.createElement('p');
+  output.append(node);
+  return output;
 }

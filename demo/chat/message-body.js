@@ -53,10 +53,10 @@ export class Body {
 
   async #format() {
     library ??= import('./markdown.js').catch(() => null); // without it text stays plain
-    const made = await library;
-    if (!made || this.#renderer) return;
+    const output = await library;
+    if (!output || this.#renderer) return;
     const place = element('div', 'formatted');
-    this.#renderer = new made.Renderer(place);
+    this.#renderer = new output.Renderer(place);
     this.#renderer.show(this.#text, this.#writing);
     this.#plainText.replaceWith(place);
   }

@@ -52,8 +52,8 @@ export function newestFrom(entries, id) {
   }
 }
 
-/** Two copies as one. A message only grows, while it is written: of one that both have, the longer is the later, and of two of the same length the one that is not being written. @param {Entry[]} mine @param {Entry[]} theirs */
-export function united(mine, theirs) {
+/** Two copies as one. A message only grows, while it is written: of one that both have, the longer is the later, and of two of the same length the one that is not being written. @param {Entry[]} local @param {Entry[]} theirs */
+export function united(local, theirs) {
   const others = new Map(theirs.map((entry) => [entry.id, entry]));
   const later = (/** @type {Entry} */ entry) => {
     const other = others.get(entry.id);
@@ -63,5 +63,5 @@ export function united(mine, theirs) {
       ? other
       : entry;
   };
-  return [...mine.map(later), ...others.values()];
+  return [...local.map(later), ...others.values()];
 }

@@ -191,19 +191,19 @@ export class Turns {
     log.follow();
     this.#speaker.end();
     // What was written before a model broke is as good as what was written before Stop.
-    const came =
+    const arrivals =
       (result !== null && (result.tokens.length > 0 || result.finishReason !== 'abort')) || shown.entry.content !== '';
     shown.end =
-      came && result && (result.tokens.length || !continued) ? ENDS[result.finishReason] : (wasEnd ?? 'stopped');
-    if (result && came) this.#finish(result, shown, Boolean(continued));
-    else if (!came) this.#undo(before);
+      arrivals && result && (result.tokens.length || !continued) ? ENDS[result.finishReason] : (wasEnd ?? 'stopped');
+    if (result && arrivals) this.#finish(result, shown, Boolean(continued));
+    else if (!arrivals) this.#undo(before);
     current.show();
     enter('ready', before.back);
-    if (came && !current.save())
+    if (arrivals && !current.save())
       showNotice('This chat could not be saved: the storage of this browser is full or blocked.');
     current.catchUp();
     if (failure) this.#showFailure(failure);
-    if (!result || !came) say(failure ? 'No reply.' : 'Stopped.');
+    if (!result || !arrivals) say(failure ? 'No reply.' : 'Stopped.');
     await panel.endParts(host);
     await showState();
   }

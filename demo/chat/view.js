@@ -103,9 +103,9 @@ export class Message {
   place(at, of) {
     if (of < 2) return this.#versions.replaceChildren();
     const step = (/** @type {string} */ sign, /** @type {string} */ label, /** @type {number} */ by) => {
-      const made = button(sign, label, () => this.#actions.onVersion(this.entry, by));
-      made.disabled = at + by < 0 || at + by >= of;
-      return made;
+      const output = button(sign, label, () => this.#actions.onVersion(this.entry, by));
+      output.disabled = at + by < 0 || at + by >= of;
+      return output;
     };
     this.#versions.replaceChildren(
       step('‹', 'Previous version', -1),

@@ -52,9 +52,9 @@ export class Host {
       threadUrl: new URL('../thread.js', import.meta.url),
       cache: 'auto',
     });
-    const tell = () => onInfo(this.#started().info);
-    this.#engine.events.addEventListener('threads', tell);
-    tell();
+    const report = () => onInfo(this.#started().info);
+    this.#engine.events.addEventListener('threads', report);
+    report();
   }
 
   /** Where models from links are kept; null: nowhere. */

@@ -7,7 +7,7 @@ import { fromFile, fromFiles } from '../storage/model-history.js';
 /** Files, or where they are: in what was dropped, or in a folder that may be read. @typedef {Placed[] | FileSystemEntry[] | FileSystemHandle} Several */
 
 /** More are no folder of one model. */
-const MOST = 2000;
+const LIMIT = 2000;
 
 const CONFIG = /(^|\/)config\.json$/;
 const WEIGHTS = /\.(safetensors|bin|pth?)$/;
@@ -36,8 +36,8 @@ export async function filesOf(given) {
   const found = [];
   /** @param {string} name  of what is next */
   const counts = (name) => {
-    if (found.length >= MOST)
-      throw trouble('ARGUMENT', `there are more than ${MOST} files in it`, 'drop the folder of one model');
+    if (found.length >= LIMIT)
+      throw trouble('ARGUMENT', `there are more than ${LIMIT} files in it`, 'drop the folder of one model');
     return !name.startsWith('.');
   };
   /** @param {FileSystemEntry} entry */

@@ -50,8 +50,8 @@ function summary(plan, wanted) {
  * @returns {Promise<boolean>}
  */
 export function agreed(plan, wanted, signal) {
-  const rows = Object.entries(ROWS).flatMap(([name, tell]) => {
-    const text = tell(plan, wanted);
+  const rows = Object.entries(ROWS).flatMap(([name, report]) => {
+    const text = report(plan, wanted);
     if (!text) return [];
     const row = element('div');
     row.append(element('dt', '', name), element('dd', '', text));

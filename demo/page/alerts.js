@@ -26,22 +26,22 @@ export function clearAlert() {
 
 /** @param {Element} card @param {Action[]} actions @param {() => void} [onDismiss] */
 function buttons(card, actions, onDismiss) {
-  const made = element('div', 'alert-buttons');
+  const output = element('div', 'alert-buttons');
   for (const { text, run } of actions) {
-    made.append(
+    output.append(
       button(text, text, () => {
         clear([card]);
         run();
       }),
     );
   }
-  made.append(
+  output.append(
     button('Dismiss', 'Dismiss this message', () => {
       clear([card]);
       onDismiss?.();
     }),
   );
-  return made;
+  return output;
 }
 
 /**

@@ -7,17 +7,17 @@
  * @param {string} [text]
  */
 export function element(tag, className = '', text = '') {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  made.textContent = text;
-  return made;
+  const output = document.createElement(tag);
+  if (className) output.className = className;
+  output.textContent = text;
+  return output;
 }
 
 /** @param {string} text @param {string} label @param {() => void} onClick */
 export function button(text, label, onClick) {
-  const made = element('button', 'quiet', text);
-  made.type = 'button';
-  made.setAttribute('aria-label', label);
-  made.addEventListener('click', onClick);
-  return made;
+  const output = element('button', 'quiet', text);
+  output.type = 'button';
+  output.setAttribute('aria-label', label);
+  output.addEventListener('click', onClick);
+  return output;
 }

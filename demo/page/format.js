@@ -11,8 +11,8 @@ export const bytes = (bytes) =>
 /** @param {number} n */
 export const count = (n) => n.toLocaleString('en');
 
-/** @param {number} n @param {string} thing */
-export const counted = (n, thing) => `${count(n)} ${thing}${n === 1 ? '' : 's'}`;
+/** @param {number} n @param {string} item */
+export const counted = (n, item) => `${count(n)} ${item}${n === 1 ? '' : 's'}`;
 
 /** A file's own address, where people copy that of a page about it. @param {string} url */
 export const fileAddress = (url) =>

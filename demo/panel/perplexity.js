@@ -63,7 +63,7 @@ export function show({ host, turns, enter }) {
   root.append(form, found, hint);
 
   /** @param {[name: string, value: string][]} figures */
-  const tell = (figures) =>
+  const report = (figures) =>
     found.replaceChildren(
       ...figures.map(([name, value]) => {
         const row = element('div');
@@ -77,16 +77,16 @@ export function show({ host, turns, enter }) {
     clearAlert();
     enter('writing');
     button.textContent = 'Stop measuring';
-    tell([]);
+    report([]);
     say('Measuring…');
     try {
       const { model } = host;
       const ids = await tokensOf(model, text.value);
       const total = ids.length - 1;
       const { perplexity, first } = await predicted(model, ids, signal, (done) =>
-        tell([['Tokens predicted', `${format.count(done)} of ${format.count(total)}`]]),
+        report([['Tokens predicted', `${format.count(done)} of ${format.count(total)}`]]),
       );
-      tell([
+      report([
         ['Perplexity', perplexity.toFixed(4)],
         ['Top guess correct', `${(100 * first).toFixed(1)} %`],
         ['Tokens predicted', format.count(total)],

@@ -28,9 +28,9 @@ export function partsOf(stages, limit) {
   if (!tokens || !(ms > 0)) return null;
   const all = stages.reduce((sum, { weightBytes }) => sum + weightBytes, 0) / tokens;
   const parts = PARTS.map(([name, of, products]) => {
-    const mine = stages.filter(({ stage }) => of.includes(stage));
+    const local = stages.filter(({ stage }) => of.includes(stage));
     const sum = (/** @type {(stage: StageTrace) => number} */ value) =>
-      mine.reduce((total, stage) => total + value(stage), 0);
+      local.reduce((total, stage) => total + value(stage), 0);
     const time = sum((stage) => stage.ms);
     const weights = sum(({ weightBytes }) => weightBytes);
     const GBps = time > 0 ? (weights + sum(({ kvBytes }) => kvBytes)) / time / 1e6 : 0;
@@ -71,8 +71,8 @@ export class Parts {
     if (!this.#begun) return;
     this.#begun = false;
     const stages = await trace({ on: false });
-    const made = partsOf(stages, await limit().catch(() => null)); // a file that is out of reach can't be planned with
-    if (made) this.#show(made);
+    const output = partsOf(stages, await limit().catch(() => null)); // a file that is out of reach can't be planned with
+    if (output) this.#show(output);
   }
 
   /** @param {NonNullable<ReturnType<typeof partsOf>>} made */

@@ -11,12 +11,12 @@ const FILE = 'bq4-passages.json';
 /** Paragraphs, the short ones together, the long ones at the ends of sentences. @param {string} text @returns {string[]} */
 export function passages(text) {
   /** @type {string[]} */
-  const made = [];
+  const items = [];
   let open = '';
   const add = (/** @type {string} */ part, /** @type {string} */ between) => {
     const ends = between === '\n' && open.length >= SHORT;
     if (open && (ends || open.length + part.length > LENGTH)) {
-      made.push(open);
+      items.push(open);
       open = '';
     }
     open += open ? between + part : part;
@@ -26,7 +26,7 @@ export function passages(text) {
     if (whole.length <= LENGTH) add(whole, '\n');
     else for (const sentence of whole.match(/.{1,480}(?:[.!?…。]+|$)|.{1,480}/gsu) ?? []) add(sentence.trim(), ' ');
   }
-  return [...made, open].filter(Boolean);
+  return [...items, open].filter(Boolean);
 }
 
 /** Length 1, so that a product is a cosine. @param {Float32Array} vector */

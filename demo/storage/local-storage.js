@@ -127,14 +127,14 @@ export function list() {
 
 /**
  * Stores it. What another tab has added to it meanwhile stays, unless it was `gone` from here.
- * @param {Conversation} conversation @param {Set<string>} [gone]  ids of messages
+ * @param {Conversation} conversation @param {Set<string>} [set]  ids of messages
  * @returns {boolean}  whether it was kept
  */
-export function save(conversation, gone = new Set()) {
+export function save(conversation, set = new Set()) {
   const there = read(conversation.id)?.entries ?? [];
   conversation.entries = united(
     conversation.entries,
-    there.filter(({ id }) => !gone.has(id)),
+    there.filter(({ id }) => !set.has(id)),
   );
   return write(CHAT + conversation.id, {
     ...conversation,

@@ -121,10 +121,10 @@ export const integrityOf = (source) =>
 /** @param {string} key @param {Facts} facts  that are new */
 export function rememberFacts(key, facts) {
   const known = read(KNOWN) ?? {};
-  const mine = { ...factsOf(key), ...facts };
+  const local = { ...factsOf(key), ...facts };
   delete known[key];
   const others = Object.entries(known).slice(1 - MAX_MODELS);
-  write(KNOWN, { ...Object.fromEntries(others), [key]: mine });
+  write(KNOWN, { ...Object.fromEntries(others), [key]: local });
 }
 
 /** How much of what was estimated came here. */

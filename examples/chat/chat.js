@@ -26,12 +26,12 @@ try {
     const text = $('message').value;
     $('message').value = '';
     paragraph(text, 'mine');
-    const said = paragraph('');
+    const message = paragraph('');
     reply = new AbortController();
     [$('send').disabled, $('stop').hidden] = [true, false];
     try {
       const words = chat.send(text, { maxTokens: 200, temperature: 0.7, signal: reply.signal });
-      for await (const part of words) said.textContent += part.text;
+      for await (const part of words) message.textContent += part.text;
       const { usage, timings } = await words.result;
       const rate = (1000 * (usage.completionTokens - 1)) / timings.decodeMs;
       $('status').textContent = `${usage.completionTokens} tokens, ${rate.toFixed(0)} in a second`;

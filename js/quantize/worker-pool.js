@@ -140,16 +140,16 @@ export class WorkerPool {
   ahead(jobs) {
     const room = this.#workers.length > 1 ? MAX_WAITING_BYTES * this.#workers.length : 0;
     /** @type {(Promise<T> | null)[]} */
-    const begun = [];
+    const hasBegun = [];
     let waiting = 0;
     return jobs.map(({ bytes }, i) => async () => {
-      while (begun.length <= i || (waiting < room && begun.length < jobs.length)) {
-        const next = jobs[begun.length];
+      while (hasBegun.length <= i || (waiting < room && hasBegun.length < jobs.length)) {
+        const next = jobs[hasBegun.length];
         waiting += next.bytes;
-        begun.push(this.#begin(next));
+        hasBegun.push(this.#begin(next));
       }
-      const result = await begun[i];
-      begun[i] = null;
+      const result = await hasBegun[i];
+      hasBegun[i] = null;
       waiting -= bytes;
       return /** @type {T} */ (result);
     });

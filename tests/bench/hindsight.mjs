@@ -5,16 +5,16 @@ import { StepCosts, SpeculationTuner } from '../../js/engine/speculation/tuner.j
 /** Tokens that were made, behind those of a prompt. @typedef {{ prompt: number[], made: number[] }} Text */
 
 /** For each token that was made and not the last: the guess behind it, and how much of it came. @param {Text} text @param {number} most  tokens of a guess */
-function guesses({ prompt, made }, most) {
+function draftsOf({ prompt, made: output }, most) {
   const ids = [...prompt];
   let near = -1;
-  return made.slice(0, -1).map((id, i) => {
+  return output.slice(0, -1).map((id, i) => {
     ids.push(id);
-    const found = proposeTokens(ids, near, Math.min(most, made.length - 2 - i));
+    const found = proposeTokens(ids, near, Math.min(most, output.length - 2 - i));
     near = found.near;
-    let came = 0;
-    while (came < found.tokens.length && found.tokens[came] === made[i + 1 + came]) came++;
-    return { length: found.length, tokens: found.tokens.length, came };
+    let arrivals = 0;
+    while (arrivals < found.tokens.length && found.tokens[arrivals] === output[i + 1 + arrivals]) arrivals++;
+    return { length: found.length, tokens: found.tokens.length, came: arrivals };
   });
 }
 
@@ -23,10 +23,10 @@ function guesses({ prompt, made }, most) {
  * @param {Text} text @param {number[]} steps  that 1, 2, 3 … tokens take, in steps of one
  */
 export function allowed(text, steps) {
-  const all = guesses(text, steps.length - 1);
+  const all = draftsOf(text, steps.length - 1);
   const left = Array(all.length + 1).fill(0);
   for (let i = all.length - 1; i >= 0; i--)
-    left[i] = Math.min(...steps.slice(0, all[i].came + 1).map((cost, came) => cost + left[i + 1 + came]));
+    left[i] = Math.min(...steps.slice(0, all[i].came + 1).map((cost, arrivals) => cost + left[i + 1 + arrivals]));
   return all.length / left[0];
 }
 
@@ -34,18 +34,18 @@ export function allowed(text, steps) {
 export function counted(text, steps) {
   const costs = new StepCosts();
   const gains = new SpeculationTuner(costs);
-  const all = guesses(text, steps.length - 1);
+  const all = draftsOf(text, steps.length - 1);
   let spent = 0;
   for (let i = 0; i < all.length;) {
     const { length, tokens, came: right } = all[i];
     const taken = length && gains.bestDraftLength(length, tokens, 1);
-    const came = Math.min(taken, right);
+    const arrivals = Math.min(taken, right);
     spent += steps[taken];
     costs.record(1 + taken, steps[taken]);
-    for (let n = 0; n < came; n++) gains.recordToken(length + n, true);
-    if (came < Math.max(taken, Math.min(tokens, 1))) gains.recordToken(length + came, came < right);
-    gains.recordStep(1, taken, came);
-    i += 1 + came;
+    for (let n = 0; n < arrivals; n++) gains.recordToken(length + n, true);
+    if (arrivals < Math.max(taken, Math.min(tokens, 1))) gains.recordToken(length + arrivals, arrivals < right);
+    gains.recordStep(1, taken, arrivals);
+    i += 1 + arrivals;
   }
   return all.length / spent;
 }

@@ -23,7 +23,7 @@ const { values } = parseArgs({
 /** Ids of types (c/core/type.h). @type {Record<string, number>} */
 const TYPES = { bq4_32: 4, bq4h_32: 6, bq4a_32: 7, bq8_32: 8 };
 /** 4 dots and 4 adds; 16 bytes of nibbles are loaded and make four vectors of 16 bits by a mask or a shift each; 32 bytes are widened as they are loaded. @type {Record<string, number>} */
-const LEAST = { bq4_32: 8 + 1 + 4, bq4h_32: 8 + 1 + 4, bq4a_32: 8 + 1 + 4, bq8_32: 8 + 4 };
+const MINIMUM = { bq4_32: 8 + 1 + 4, bq4h_32: 8 + 1 + 4, bq4a_32: 8 + 1 + 4, bq8_32: 8 + 4 };
 
 const KINDS = /** @type {const} */ (['dots', 'adds', 'unpack', 'floats', 'moves', 'rest']);
 /** @param {string} op @returns {(typeof KINDS)[number]} */
@@ -164,7 +164,7 @@ for (const type of values.types.split(','))
       const per = (/** @type {number} */ n) => ((n * 4) / dots).toFixed(1);
       const counts = KINDS.map((kind) => per(body.filter(({ op }) => kindOf(op) === kind).length));
       console.log(
-        `| ${type} | ${engine} | ${i + 1}, ${dots} | ${counts.join(' | ')} | ${per(body.length)} | ${i ? '' : LEAST[type]} |`,
+        `| ${type} | ${engine} | ${i + 1}, ${dots} | ${counts.join(' | ')} | ${per(body.length)} | ${i ? '' : MINIMUM[type]} |`,
       );
     }
   }

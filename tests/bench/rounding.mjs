@@ -68,13 +68,13 @@ function prepare({ call, room, floats, bytes }, cols) {
     floats(drift, cols ** 2).set(correlated.map((value) => 0.01 * value));
     floats(w, ROWS * cols).set(weights);
     const inverse = timed(() => call.bqw_moments_end(moments, cols, 0.1, factors, feedback));
-    const made = timed(() => call.bqw_drift_make_good(w, ROWS, cols, drift, feedback, good));
+    const output = timed(() => call.bqw_drift_make_good(w, ROWS, cols, drift, feedback, good));
     floats(errors, 10).fill(0);
     const rounded = timed(() =>
       call.bqw_round(BQ4H, TILED, w, ROWS, cols, moments, feedback, SWEEPS, work, out, errors),
     );
     const sum = bytes(out, (ROWS * cols) / 2).reduce((all, byte) => (31 * all + byte) | 0, 0);
-    return { sums, inverse, made, rounded, sum };
+    return { sums, inverse, made: output, rounded, sum };
   };
 }
 

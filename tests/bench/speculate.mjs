@@ -124,9 +124,9 @@ async function begin({ ask, begin = '' }) {
 async function once(speculate) {
   await new Promise((go) => setTimeout(go, Number(values.rest)));
   const session = await base.fork();
-  const { tokens: made, timings } = await session.continue({ temperature: 0, maxTokens, speculate }).result;
+  const { tokens: output, timings } = await session.continue({ temperature: 0, maxTokens, speculate }).result;
   await session.close();
-  return { made, timings, rate: (1000 * (made.length - 1)) / timings.decodeMs };
+  return { made: output, timings, rate: (1000 * (output.length - 1)) / timings.decodeMs };
 }
 
 const only = values.only?.split(',');
@@ -139,16 +139,16 @@ async function measured([name, asked]) {
   const prompt = await begin(asked);
   const ways = [false, true, 'auto', ...(small ? [{ model: small }] : [])];
   /** @type {Map<any, any[]>} */
-  const runs = new Map(ways.map((way) => [way, []]));
+  const runs = new Map(ways.map((mode) => [mode, []]));
   // In another order each time.
   for (let round = 0; round < rounds; round++)
     for (const [i] of ways.entries()) {
-      const way = ways[(i + round) % ways.length];
-      runs.get(way)?.push(await once(way));
+      const method = ways[(i + round) % ways.length];
+      runs.get(method)?.push(await once(method));
     }
-  const [plain, all, auto, drafted] = ways.map((way) => runs.get(way) ?? []);
-  for (const { made } of [...runs.values()].flat())
-    if (String(made) !== String(plain[0].made)) throw new Error(`${name}: other tokens`);
+  const [plain, all, auto, drafted] = ways.map((mode) => runs.get(mode) ?? []);
+  for (const { made: output } of [...runs.values()].flat())
+    if (String(output) !== String(plain[0].made)) throw new Error(`${name}: other tokens`);
   const rate = (/** @type {any[]} */ some) => median(some.map((run) => run.rate));
   const ratio = (/** @type {any[]} */ some) => median(some.map((run, i) => run.rate / plain[i].rate));
   const last = (/** @type {any[]} */ some) => some[some.length - 1].timings;
@@ -184,7 +184,7 @@ async function thought([name, asked]) {
 
 if (!values.steps) {
   await begin(PROMPTS.editing);
-  for (const way of [true, 'auto']) await once(way);
+  for (const mode of [true, 'auto']) await once(mode);
 }
 /** @type {any[]} */
 const found = [];

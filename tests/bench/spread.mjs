@@ -34,19 +34,20 @@ const measure = async ({ url, rounds, threads, batch }) => {
   const seen = {};
   /** @type {Record<string, any>} */
   const sessions = {};
-  for (const [way, options] of Object.entries(ways)) {
+  for (const [mode, options] of Object.entries(ways)) {
     const engine = await createWorkerEngine(options);
     const model = await engine.load(fromUrl(url), { contextTokens: 1024, sessions: 1, prefillBatch: batch });
-    sessions[way] = await model.createSession();
-    seen[way] = { spread: model.info.tensorParallel, prefill: [], decode: [] };
+    sessions[mode] = await model.createSession();
+    seen[mode] = { spread: model.info.tensorParallel, prefill: [], decode: [] };
   }
   for (let round = -1; round < rounds; round++)
-    for (const way of Object.keys(ways)) {
+    for (const method of Object.keys(ways)) {
       const ids = Array.from({ length: 256 }, (_, i) => (i ? 500 + ((i * 37) % 5000) : 300 + round));
-      const { timings } = await sessions[way].generate(ids, { temperature: 0, maxTokens: 25, speculate: false }).result;
+      const { timings } = await sessions[method].generate(ids, { temperature: 0, maxTokens: 25, speculate: false })
+        .result;
       if (round < 0) continue;
-      seen[way].prefill.push(timings.prefillMs);
-      seen[way].decode.push(timings.decodeMs / 24);
+      seen[method].prefill.push(timings.prefillMs);
+      seen[method].decode.push(timings.decodeMs / 24);
     }
   return seen;
 };
@@ -65,11 +66,11 @@ for (const shape of values.shapes.split(',')) {
       threads: Number(values.threads),
       batch: Number(values.batch),
     });
-    for (const [way, { spread, prefill, decode }] of Object.entries(seen)) {
+    for (const [kind, { spread, prefill, decode }] of Object.entries(seen)) {
       const ratio = (/** @type {'prefill' | 'decode'} */ what) =>
-        median(seen[way][what].map((/** @type {number} */ ms, /** @type {number} */ i) => seen.one[what][i] / ms));
+        median(seen[kind][what].map((/** @type {number} */ ms, /** @type {number} */ i) => seen.one[what][i] / ms));
       console.log(
-        `${shape} ${name} ${way.padEnd(7)} prefill ${median(prefill).toFixed(0).padStart(6)} (${ratio('prefill').toFixed(2)})  ` +
+        `${shape} ${name} ${kind.padEnd(7)} prefill ${median(prefill).toFixed(0).padStart(6)} (${ratio('prefill').toFixed(2)})  ` +
           `decode ${median(decode).toFixed(2).padStart(6)} (${ratio('decode').toFixed(2)})  ` +
           (spread ? `${spread.parts} parts from ${spread.tokens} tokens on` : 'alone'),
       );

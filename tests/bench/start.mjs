@@ -51,8 +51,8 @@ async function child(root) {
   };
   lap();
   const session = await model.createSession();
-  const made = lap();
-  const first = made + (await prompt(session)),
+  const output = lap();
+  const first = output + (await prompt(session)),
     second = await prompt(session);
   for (let i = 0; i < WARM; i++) await prompt(session);
   const other = await model.createSession();

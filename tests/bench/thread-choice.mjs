@@ -39,14 +39,14 @@ const name = `choice-${values.shape}.bq4`;
 async function visit({ model: url, prompt, tokens, first, rounds, most, tables }) {
   const path = '/js/index.js';
   const { createWorkerEngine, fromUrl } = await import(path);
-  let made = 0;
+  let count = 0;
   const open = async (/** @type {number | 'auto'} */ threads, /** @type {string | undefined} */ build) => {
     const engine = await createWorkerEngine({ threads, build });
     const model = await engine.load(fromUrl(url), { contextTokens: 512 });
     const session = await model.createSession();
     /** Milliseconds a token, of a prompt that is new and of what is written. @param {number} maxTokens */
     const run = async (maxTokens) => {
-      const begin = 300 + ++made;
+      const begin = 300 + ++count;
       const ids = Array.from({ length: prompt }, (_, i) => (i ? 500 + ((i * 37) % 5000) : begin));
       const { timings, usage } = await session.generate(ids, {
         temperature: 0,
@@ -105,7 +105,7 @@ for (let nth = 1; nth <= Number(values.visits); nth++) {
     tables: values.tables.split(',').filter(Boolean),
   });
   await page.close();
-  const said = KINDS.map((kind) => {
+  const output = KINDS.map((kind) => {
     const [auto, ...fixed] = seen.times.map((list) => median(list.map((one) => one[kind])));
     const best = Math.min(...fixed);
     // Nothing is known yet: it computes with what was measured at the start.
@@ -117,7 +117,7 @@ for (let nth = 1; nth <= Number(values.visits); nth++) {
     return `${kind}: ${seen.build} ${chosen} of ${rates} tokens/s, ${(own / best).toFixed(3)}, itself ${(auto / best).toFixed(3)}`;
   });
   visits.push(seen);
-  console.log(`visit ${nth}: ${said.join('; ')}`);
+  console.log(`visit ${nth}: ${output.join('; ')}`);
 }
 await browser.close();
 await site.close();

@@ -32,10 +32,10 @@ async function emscripten(name) {
   return (/** @type {string} */ f, /** @type {number[]} */ ...args) => module[`_${f}`](...args);
 }
 
-onmessage = async ({ data: { way, regions } }) => {
+onmessage = async ({ data: { way: mode, regions } }) => {
   try {
     const since = performance.now();
-    const call = await WAYS[way]();
+    const call = await WAYS[mode]();
     if (call('bqw_measure_empty', 1, 0) !== 2) throw new Error('a slice was not run');
     const start = performance.now() - since;
     /** @type {Record<string, number>} */

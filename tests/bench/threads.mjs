@@ -29,7 +29,7 @@ await command(async () => {
   try {
     for (let run = -1; run < RUNS; run++)
       // the first one warms up
-      for (const way of Object.keys(WAYS)) {
+      for (const mode of Object.keys(WAYS)) {
         const result = await page.evaluate(
           async (data) => {
             const worker = new Worker('/tests/bench/threads-worker.js', { type: 'module' });
@@ -41,20 +41,20 @@ await command(async () => {
             worker.terminate();
             return got;
           },
-          { way, regions: way === 'bare' ? 20000 : 0 },
+          { way: mode, regions: mode === 'bare' ? 20000 : 0 },
         );
-        if (result.error) throw new Error(`${way}: ${result.error}`);
-        if (run >= 0) seen[way].push(result);
+        if (result.error) throw new Error(`${mode}: ${result.error}`);
+        if (run >= 0) seen[mode].push(result);
       }
   } finally {
     await browser.close();
     await site.close();
   }
-  for (const [way, files] of Object.entries(WAYS)) {
+  for (const [method, files] of Object.entries(WAYS)) {
     const bytes = files.map((file) => gzipSync(readFileSync(join(ROOT, file)), { level: 9 }).length);
     const [wasm, js] = [bytes[0], bytes.slice(1).reduce((a, b) => a + b, 0)];
     console.log(
-      `${way.padEnd(13)} wasm ${wasm} + JavaScript ${js} bytes gzipped, ${median(seen[way].map((r) => r.start)).toFixed(1)} ms to the first region on 2 threads`,
+      `${method.padEnd(13)} wasm ${wasm} + JavaScript ${js} bytes gzipped, ${median(seen[method].map((r) => r.start)).toFixed(1)} ms to the first region on 2 threads`,
     );
   }
   const of = (/** @type {string} */ name) => median(seen.bare.map((r) => r[name])).toFixed(2);

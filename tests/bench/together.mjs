@@ -55,8 +55,8 @@ for (let i = 0; i < PROMPTS.length; i++)
 for (let round = 0; round < rounds; round++)
   for (const n of round % 2 ? [...COUNTS].reverse() : COUNTS) {
     const found = await rate(n);
-    for (const [i, made] of found.made.entries())
-      if (made !== wanted[i]) throw new Error(`session ${i} of ${n}: other tokens`);
+    for (const [i, output] of found.made.entries())
+      if (output !== wanted[i]) throw new Error(`session ${i} of ${n}: other tokens`);
     rates.get(n)?.push(found.rate);
   }
 for (const session of sessions) await session.close();
@@ -68,8 +68,8 @@ async function choices(parallel, round) {
   const since = performance.now();
   const messages = [{ role: 'user', content: `${round}${parallel}: ${content}` }];
   const request = { messages, n: CHOICES, seed: 1, max_tokens: maxTokens };
-  const made = await model.chat.completions.create(request, { parallel });
-  return { ms: performance.now() - since, tokens: made.usage.total_tokens };
+  const result = await model.chat.completions.create(request, { parallel });
+  return { ms: performance.now() - since, tokens: result.usage.total_tokens };
 }
 /** @type {number[]} */
 const gains = [];

@@ -22,7 +22,7 @@ export const show = (engine, box) => {
   root.render(<Talk engine={engine} />);
   return root;
 };`;
-  const made = await rolldown({
+  const product = await rolldown({
     input: name,
     plugins: [
       {
@@ -35,8 +35,8 @@ export const show = (engine, box) => {
     transform: { define: { 'process.env.NODE_ENV': '"development"' } },
     platform: 'browser',
   });
-  const { output } = await made.generate({ format: 'iife', name: 'example' });
-  await made.close();
+  const { output } = await product.generate({ format: 'iife', name: 'example' });
+  await product.close();
   return `${output[0].code};globalThis.example = example;`;
 }
 
@@ -47,7 +47,7 @@ await chromiumFirst((name) => {
   async function run(example, gives = [], before = '') {
     const page = await here.open();
     const body = bodyOf(before + codeOf(example), (from) => `/${sourceOf(from)}`, gives);
-    const said = await page.evaluate(async (/** @type {string} */ code) => {
+    const message = await page.evaluate(async (/** @type {string} */ code) => {
       const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
       const engine = await createWorkerEngine({ threads: 1 });
       delete (/** @type {any} */ (globalThis).LanguageModel); // Chromium's own, without a model
@@ -60,7 +60,7 @@ await chromiumFirst((name) => {
     }, body);
     assert.deepEqual(await page.trouble(), []);
     await page.close();
-    return said;
+    return message;
   }
 
   for (const example of [
@@ -74,8 +74,8 @@ await chromiumFirst((name) => {
     });
 
   test('Cache 0: a model is kept, and deleted', async () => {
-    const said = await run('Cache 0');
-    assert.match(said, /(opfs|cache|indexeddb)\S* .* true \d{7}/i);
+    const message = await run('Cache 0');
+    assert.match(message, /(opfs|cache|indexeddb)\S* .* true \d{7}/i);
   });
 
   test('The model 0: a model is pinned', async () => {
@@ -91,7 +91,7 @@ await chromiumFirst((name) => {
     const code = codeOf('Training 0').replace('requests.tsv', `data:,${encodeURIComponent(lines.join('\n'))}`);
     const page = await here.open();
     const body = bodyOf(code, (from) => `/${sourceOf(from)}`, ['file', 'report']);
-    const made = await page.evaluate(async (/** @type {string} */ code) => {
+    const output = await page.evaluate(async (/** @type {string} */ code) => {
       const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
       const engine = await createWorkerEngine({ threads: 1 });
       const model = await engine.load('/models/chat.bq4', { contextTokens: 128 });
@@ -109,13 +109,13 @@ await chromiumFirst((name) => {
     const examples = lines.map((line) => line.split('\t')).map(([text, label]) => ({ text, label }));
     const own = await trainClassifier(model, examples);
     const [{ label, score }] = await model.classify('play the blues', { classifier: own.file });
-    assert.deepEqual(made, { ...own, label, score });
+    assert.deepEqual(output, { ...own, label, score });
     assert.deepEqual([own.report.train, own.report.test], [10, 2]);
   });
 
   test('React 0: a component that loads a model, and talks', async () => {
     const page = await here.open();
-    const told = await page.evaluate(
+    const reports = await page.evaluate(
       async (/** @type {string} */ script) => {
         const tag = document.createElement('script');
         tag.textContent = script;
@@ -138,8 +138,8 @@ await chromiumFirst((name) => {
       },
       await component(),
     );
-    assert.deepEqual(told[0], ['user', 'Hello!']);
-    assert.deepEqual([told[1][0], Number(told[1][1]?.length) > 0], ['assistant', true]);
+    assert.deepEqual(reports[0], ['user', 'Hello!']);
+    assert.deepEqual([reports[1][0], Number(reports[1][1]?.length) > 0], ['assistant', true]);
     assert.deepEqual(await page.trouble(), []);
     await page.close();
   });

@@ -82,22 +82,22 @@ const END = 20;
 function bounded(browser) {
   const { name } = browser;
   let pages = 0;
-  const made = {
+  const record = {
     ...browser,
     alive: true,
     async kill() {
-      made.alive = false;
+      record.alive = false;
       await inTime(`${name} to die`, browser.kill(), { seconds: END }).catch(() => {});
     },
     /** @param {string} [url] */
     async open(url) {
       /** @template T @param {string} what @param {() => Promise<T>} work @param {() => unknown} [state] @returns {Promise<T>} */
       const watched = async (what, work, state) => {
-        if (!made.alive) throw new Error(`${name} was killed: it had hung before`);
+        if (!record.alive) throw new Error(`${name} was killed: it had hung before`);
         try {
           return await inTime(`${name}: ${what}`, work(), { state });
         } catch (error) {
-          if (error instanceof Late) await made.kill();
+          if (error instanceof Late) await record.kill();
           throw error;
         }
       };
@@ -137,11 +137,11 @@ function bounded(browser) {
       };
     },
     close: () =>
-      made.alive
-        ? inTime(`${name} to close`, browser.close(), { seconds: END }).catch(() => made.kill())
+      record.alive
+        ? inTime(`${name} to close`, browser.close(), { seconds: END }).catch(() => record.kill())
         : Promise.resolve(),
   };
-  return made;
+  return record;
 }
 
 /** @returns {Promise<Browser>} */

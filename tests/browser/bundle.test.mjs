@@ -23,8 +23,8 @@ assert.equal(makeDist(), '');
 const readme = readFileSync(join(ROOT, 'examples/single/README.md'), 'utf8');
 const [, words] = /^npx bq4 bundle chat\.bq4 stories\.html (--title ".+")$/m.exec(readme) ?? [];
 const [option, title] = [words.slice(0, 7), JSON.parse(words.slice(8))];
-const made = bundle(join(ROOT, 'models/chat.bq4'), PAGE, option, title);
-assert.equal(made.status, 0, made.stderr);
+const output = bundle(join(ROOT, 'models/chat.bq4'), PAGE, option, title);
+assert.equal(output.status, 0, output.stderr);
 
 test('the page names no other file, and its policy lets it load none', () => {
   const page = readFileSync(PAGE, 'utf8');
@@ -58,12 +58,12 @@ await chromiumFirst((name) => {
     await page.type('#message', 'Hello!');
     await page.click('#send');
     await page.until(() => /^\d+ tokens$/.test(document.querySelector('#status')?.textContent ?? ''));
-    const said = await page.evaluate(() =>
+    const messages = await page.evaluate(() =>
       [...document.querySelectorAll('#log article')].map((article) => [article.className, article.textContent]),
     );
-    assert.equal(said.length, 2);
-    assert.deepEqual(said[0], ['user', 'Hello!']);
-    assert.match(String(said[1][1]), /\w/);
+    assert.equal(messages.length, 2);
+    assert.deepEqual(messages[0], ['user', 'Hello!']);
+    assert.match(String(messages[1][1]), /\w/);
     assert.deepEqual(await page.trouble(), []);
     await page.close();
   });

@@ -28,9 +28,9 @@ export async function saidInNode() {
   const session = await model.createSession();
   const say = async (/** @type {string} */ prompt) =>
     (await session.generate(prompt, { temperature: 0, maxTokens: 8 }).result).tokens;
-  const said = { ids: await say('Once'), more: await say(' and') };
+  const report = { ids: await say('Once'), more: await say(' and') };
   await engine.close();
-  return said;
+  return report;
 }
 
 /**
@@ -40,15 +40,15 @@ export async function saidInNode() {
 export async function shares(browser, url, { ids, more }) {
   const first = await newPage(browser);
   const context = first.context();
-  const told = async (/** @type {import('playwright-core').Page} */ page) => {
+  const reportOf = async (/** @type {import('playwright-core').Page} */ page) => {
     await page.goto(url);
     const result = await page.waitForFunction(() => /** @type {any} */ (window).result, null, { timeout: 60_000 });
     return result.jsonValue();
   };
   const says = { ids, shared: true, threads: 2 };
-  assert.deepEqual(await told(first), { ...says, leads: true }, first.trouble.join('\n'));
+  assert.deepEqual(await reportOf(first), { ...says, leads: true }, first.trouble.join('\n'));
   const second = await context.newPage();
-  assert.deepEqual(await told(second), { ...says, leads: false });
+  assert.deepEqual(await reportOf(second), { ...says, leads: false });
   assert.deepEqual(first.trouble, []);
   await first.close();
   const after = second.evaluate(() => /** @type {any} */ (window).tell(' and'));

@@ -28,7 +28,7 @@ describe('the package, bundled', { skip: missing() }, () => {
   /** @type {import('playwright-core').Browser} */
   let browser;
   /** @type {import('./bundled.mjs').Said} */
-  let said;
+  let message;
   after(async () => {
     await browser?.close();
     rmSync(folder, { recursive: true });
@@ -45,7 +45,7 @@ describe('the package, bundled', { skip: missing() }, () => {
     }
     // Vite's server shows nothing from above its app.
     cpSync(join(folder, 'node_modules'), join(tabs, 'node_modules'), { recursive: true });
-    said = await saidInNode();
+    message = await saidInNode();
     browser = await launch();
   });
 
@@ -58,8 +58,8 @@ describe('the package, bundled', { skip: missing() }, () => {
     await page.goto(url);
     const result = await page.waitForFunction(() => /** @type {any} */ (window).result, null, { timeout: 60_000 });
     assert.deepEqual(await result.jsonValue(), {
-      ids: said.ids,
-      paged: said.ids,
+      ids: message.ids,
+      paged: message.ids,
       residency: 'paged',
       threads: 2,
       worker: true,
@@ -78,7 +78,7 @@ describe('the package, bundled', { skip: missing() }, () => {
   async function sharesBuilt(name) {
     const site = await serve({ root: folder, folders: [name] });
     try {
-      await shares(browser, `${site.url}${name}/`, said);
+      await shares(browser, `${site.url}${name}/`, message);
     } finally {
       await site.close();
     }
@@ -167,7 +167,7 @@ describe('the package, bundled', { skip: missing() }, () => {
   for (const [name, optimizeDeps] of preBundling)
     for (const [root, check] of /** @type {[string, (url: string) => Promise<unknown>][]} */ ([
       [folder, works],
-      [tabs, (url) => shares(browser, url, said)],
+      [tabs, (url) => shares(browser, url, message)],
     ]))
       test(`Vite's own server, bq4${root === tabs ? '/shared' : ''} ${name}`, async () => {
         const server = await createServer({
@@ -189,7 +189,7 @@ describe('the package, bundled', { skip: missing() }, () => {
   test("Vite's own server, the package above its app: the error names the setting, and that helps", async () => {
     for (const [kind, check] of /** @type {const} */ ([
       ['show', works],
-      ['share', (/** @type {string} */ url) => shares(browser, url, said)],
+      ['share', (/** @type {string} */ url) => shares(browser, url, message)],
     ])) {
       const root = join(folder, `inner-${kind}`);
       makeApp(root, kind);
@@ -258,18 +258,18 @@ describe('the package, bundled', { skip: missing() }, () => {
   const plain = {
     async esbuild(entry, out) {
       const entryPoints = [join(folder, entry)];
-      const made = await esbuild.build({ entryPoints, bundle: true, format: 'esm', outdir: out, logLevel: 'silent' });
-      assert.deepEqual(made.warnings, []);
+      const output = await esbuild.build({ entryPoints, bundle: true, format: 'esm', outdir: out, logLevel: 'silent' });
+      assert.deepEqual(output.warnings, []);
     },
     async Rollup(entry, out) {
-      const made = await rollup({
+      const output = await rollup({
         input: join(folder, entry),
         // What @rollup/plugin-node-resolve does.
         plugins: [{ name: 'packages', resolveId: (id) => packages[id] ?? null }],
         onwarn: (warning) => assert.fail(warning.message),
       });
-      await made.write({ dir: out, format: 'es' });
-      await made.close();
+      await output.write({ dir: out, format: 'es' });
+      await output.close();
     },
   };
   for (const [name, bundle] of Object.entries(plain)) {
@@ -296,12 +296,12 @@ describe('the package, bundled', { skip: missing() }, () => {
     test(`${name} alone: the error names the script, what answers, and the recipe`, async (t) => {
       cpSync(join(tabs, 'main.js'), join(folder, 'tabs.js'));
       for (const entry of ['main', 'tabs']) {
-        const made = out(`alone-${entry}`);
-        await bundle(`${entry}.js`, made);
-        page(made);
-        if (entry !== 'main') cpSync(join(made, `${entry}.js`), join(made, 'main.js'));
+        const output = out(`alone-${entry}`);
+        await bundle(`${entry}.js`, output);
+        page(output);
+        if (entry !== 'main') cpSync(join(output, `${entry}.js`), join(output, 'main.js'));
         for (const fallback of [undefined, 'index.html']) {
-          const site = await folderHost(made, { fallback });
+          const site = await folderHost(output, { fallback });
           t.after(() => site.close());
           const page = await newPage(browser);
           await page.goto(site.url);

@@ -277,12 +277,12 @@ async function killedAndAgain(t, name, server, word, times) {
   await last;
   await own.kill();
   /** @type {Record<string, number[]>} */
-  const said = { verified: [], kept: [], ahead: [], stored: [] };
+  const report = { verified: [], kept: [], ahead: [], stored: [] };
   let most = 0;
   for (const text of notes.all) {
     const [what, c] = text.split(' ');
-    said[what].push(Number(c));
-    most = Math.max(most, said.verified.length - said.kept.length);
+    report[what].push(Number(c));
+    most = Math.max(most, report.verified.length - report.kept.length);
   }
   server.forget();
   server.faults = [];
@@ -292,17 +292,17 @@ async function killedAndAgain(t, name, server, word, times) {
   const fetched = asked(server.requests);
   assert.equal(new Set(fetched).size, fetched.length, 'nothing twice');
   assert.equal(complete, true);
-  return { said, most, fetched };
+  return { said: report, most, fetched };
 }
 
 test('the browser is killed while storage is slower than the network: one verified chunk at most is fetched again', async (t) => {
   const server = await faultServer(bytes);
-  const { said, most, fetched } = await killedAndAgain(t, 'slow', server, 'verified', 7);
+  const { said: message, most, fetched } = await killedAndAgain(t, 'slow', server, 'verified', 7);
   assert.equal(most, 1, 'verified and not yet kept');
-  const twice = said.verified.filter((c) => fetched.includes(c));
+  const twice = message.verified.filter((c) => fetched.includes(c));
   assert.ok(twice.length <= 1, `${twice} were verified and fetched again`);
   assert.deepEqual(
-    said.kept.filter((c) => fetched.includes(c)),
+    message.kept.filter((c) => fetched.includes(c)),
     [],
   );
   await server.close();
@@ -311,15 +311,19 @@ test('the browser is killed while storage is slower than the network: one verifi
 test('the browser is killed while chunks are kept before their turn: one at most is fetched again', async (t) => {
   // The first range stops in the third chunk; those behind it come in full.
   const server = await faultServer(bytes, ({ from }) => (from === 65536 ? { hold: prefix + 2.5 * MiB } : undefined));
-  const { said, fetched } = await killedAndAgain(t, 'ahead', server, 'ahead', 5);
-  assert.deepEqual([said.kept, said.stored.length], [[0, 1], 4], 'four whole ahead of their turn, the fifth under way');
-  assert.ok(said.stored.every((c) => c > 2));
+  const { said: message, fetched } = await killedAndAgain(t, 'ahead', server, 'ahead', 5);
   assert.deepEqual(
-    [...said.kept, ...said.stored].filter((c) => fetched.includes(c)),
+    [message.kept, message.stored.length],
+    [[0, 1], 4],
+    'four whole ahead of their turn, the fifth under way',
+  );
+  assert.ok(message.stored.every((c) => c > 2));
+  assert.deepEqual(
+    [...message.kept, ...message.stored].filter((c) => fetched.includes(c)),
     [],
     'what was kept is not fetched again',
   );
-  const twice = [...said.verified, ...said.ahead].filter((c) => fetched.includes(c));
+  const twice = [...message.verified, ...message.ahead].filter((c) => fetched.includes(c));
   assert.ok(twice.length <= 1, `${twice} were good and fetched again`);
   assert.equal(fetched.length, chunks - 6 - (1 - twice.length));
   await server.close();

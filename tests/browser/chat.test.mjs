@@ -26,9 +26,9 @@ async function demo() {
     await anew(shared);
     return shared;
   }
-  const made = await newPage(here.browser);
-  await openDemo(made, here.site.url);
-  return (shared = made);
+  const output = await newPage(here.browser);
+  await openDemo(output, here.site.url);
+  return (shared = output);
 }
 
 /** A page for one test. */
@@ -44,11 +44,11 @@ function drawnOneByOne() {
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
   Object.defineProperty(Worker.prototype, 'onmessage', {
     ...onmessage,
-    set(/** @type {(event: MessageEvent) => void} */ hear) {
+    set(/** @type {(event: MessageEvent) => void} */ listener) {
       /** @type {Promise<unknown>} */
       let last = Promise.resolve();
       onmessage.set.call(this, (/** @type {MessageEvent} */ event) => {
-        last = last.then(() => hear(event));
+        last = last.then(() => listener(event));
         if (event.data.part) last = last.then(frame).then(frame);
       });
     },
@@ -188,16 +188,16 @@ test('Stop: at most one more token is shown after the click', async () => {
 
 test('Stop at once, by button and by Escape', async () => {
   const page = await demo();
-  for (const way of ['button', 'Escape']) {
+  for (const mode of ['button', 'Escape']) {
     await ui(page).message.fill('Tell me a story');
-    await page.evaluate((way) => {
+    await page.evaluate((method) => {
       /** @type {HTMLElement} */ (document.querySelector('#send')).click();
-      if (way === 'button') /** @type {HTMLElement} */ (document.querySelector('#stop')).click();
+      if (method === 'button') /** @type {HTMLElement} */ (document.querySelector('#stop')).click();
       else document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
-    }, way);
+    }, mode);
     await ready(page);
-    assert.match((await ui(page).status.textContent()) ?? '', /^Stopped/, way);
-    assert.equal((await texts(page)).join('').replace('Tell me a story', ''), '', way);
+    assert.match((await ui(page).status.textContent()) ?? '', /^Stopped/, mode);
+    assert.equal((await texts(page)).join('').replace('Tell me a story', ''), '', mode);
   }
   assert.match(await say(page, 'Hello!'), /\w/);
 });
@@ -247,9 +247,9 @@ test('a reload in the middle of a reply keeps what was written, marked, and it c
     () => sessionStorage.getItem('written') && document.querySelector('[data-stat=tokens]')?.textContent === '',
   );
   await ready(page);
-  const [mine, reply] = await texts(page);
+  const [local, reply] = await texts(page);
   const written = await page.evaluate(() => sessionStorage.getItem('written') ?? '');
-  assert.equal(mine, 'Tell me a story');
+  assert.equal(local, 'Tell me a story');
   assert.ok(written.length > 8 && reply.startsWith(written), `"${reply}" after "${written}"`);
   assert.equal(await page.locator('.tools .end').last().textContent(), 'Interrupted');
   await sample(page, { temperature: '0' });
@@ -573,8 +573,8 @@ test('a reply that is cut says why, and Continue writes the rest, as if it had n
   await sample(page, { temperature: '0', repeatPenalty: '1', maxTokens: '400' });
   await page.getByRole('button', { name: 'Continue the reply' }).click();
   await ready(page);
-  const [mine, all, ...more] = await texts(page);
-  assert.deepEqual([mine, more], ['Tell me a story', []]);
+  const [local, all, ...more] = await texts(page);
+  assert.deepEqual([local, more], ['Tell me a story', []]);
   assert.ok(all.startsWith(cut) && all.length > cut.length, all);
   // Its tokens may be others than those that were cut, and so may words further on.
   assert.equal(all.slice(0, cut.length + 20), whole.slice(0, cut.length + 20));
@@ -605,12 +605,12 @@ test('two tabs: neither overwrites what the other said, in one conversation or i
   const before = await texts(page);
   assert.deepEqual(await texts(tab), before, 'the second begins with the same');
   await say(tab, 'Tell me a joke');
-  const said = await texts(tab);
+  const message = await texts(tab);
   await page.waitForFunction(
-    (said) =>
+    (messageText) =>
       JSON.stringify([...document.querySelectorAll('[role=log] article .text')].map((one) => one.textContent)) ===
-      JSON.stringify(said),
-    said,
+      JSON.stringify(messageText),
+    message,
   );
 
   // Both at once: two branches of the same conversation.
@@ -629,10 +629,10 @@ test('two tabs: neither overwrites what the other said, in one conversation or i
       const kept = JSON.parse(localStorage[key]).entries.map((/** @type {any} */ one) => one.content);
       const shown = [...document.querySelectorAll('[role=log] article .text')].map((one) => one.textContent);
       return kept.length === all && shown.length > 4 && shown.every((text) => kept.includes(text));
-    }, said.length + 4);
+    }, message.length + 4);
   await keepsAll(page);
   await keepsAll(tab);
-  const mine = await texts(page);
+  const local = await texts(page);
   assert.equal((await stored()).length, 1);
   // As a tab that knew nothing of the last message would have written it.
   await tab.evaluate(() => {
@@ -641,7 +641,7 @@ test('two tabs: neither overwrites what the other said, in one conversation or i
     localStorage.setItem(String(key), JSON.stringify({ ...rest, entries: entries.slice(0, 2), leaf: entries[1].id }));
   });
   await keepsAll(tab);
-  assert.deepEqual(await texts(page), mine);
+  assert.deepEqual(await texts(page), local);
 
   await ui(tab).newChat.click();
   await tab.locator('[role=log] article').first().waitFor({ state: 'detached' });

@@ -22,7 +22,7 @@ export const FLAGS = [
 export async function spawnChromium(executable, profile, { detached = false } = {}) {
   const args = [...FLAGS, '--headless', '--remote-debugging-port=0', `--user-data-dir=${profile}`, 'about:blank'];
   const program = spawn(executable, args, { detached, stdio: ['ignore', 'ignore', 'pipe'] });
-  const gone = new Promise((resolve) => program.on('exit', resolve));
+  const promise = new Promise((resolve) => program.on('exit', resolve));
   let text = '';
   /** @type {Promise<string>} */
   const listening = new Promise((resolve, reject) => {
@@ -34,7 +34,7 @@ export async function spawnChromium(executable, profile, { detached = false } = 
     program.on('exit', () => reject(new Error(text)));
   });
   try {
-    return { program, endpoint: await inTime('Chromium to listen', listening, { state: () => text }), gone };
+    return { program, endpoint: await inTime('Chromium to listen', listening, { state: () => text }), gone: promise };
   } catch (error) {
     program.kill('SIGKILL');
     throw error;

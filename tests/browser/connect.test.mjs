@@ -47,7 +47,7 @@ await chromiumFirst((name) => {
 
   test('a page of an origin that is allowed: the reply whole and streamed, as in Node; an abort ends it', async () => {
     const page = await here.open();
-    const told = await page.evaluate(
+    const result = await page.evaluate(
       async (/** @type {any} */ { url, token, request }) => {
         const { connect } = await import(new URL('/js/connect.js', location.href).href);
         const { completions } = connect(url, { apiKey: token }).chat;
@@ -71,7 +71,7 @@ await chromiumFirst((name) => {
     const own = await connect(url, { apiKey: TOKEN }).chat.completions.create(request);
     const text = own.choices[0].message.content;
     assert.ok(text);
-    assert.deepEqual(told, { whole: text, streamed: text, error: 'AbortError' });
+    assert.deepEqual(result, { whole: text, streamed: text, error: 'AbortError' });
     assert.deepEqual(await page.trouble(), []);
     await page.close();
   });

@@ -47,14 +47,14 @@ async function dropTiny(page) {
 
 /** In the page: functions that make files and drop them, and what the line beside the progress has said. */
 function helpers() {
-  const said = /** @type {string[]} */ ([]);
-  new MutationObserver(() => said.push(document.querySelector('#arriving-amount')?.textContent ?? '')).observe(
+  const message = /** @type {string[]} */ ([]);
+  new MutationObserver(() => message.push(document.querySelector('#arriving-amount')?.textContent ?? '')).observe(
     /** @type {Node} */ (document.querySelector('#arriving-amount')),
     { childList: true, characterData: true, subtree: true },
   );
   const decoded = (/** @type {string} */ base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
   Object.assign(globalThis, {
-    said,
+    said: message,
     tiny: async (/** @type {string[]} */ names) =>
       Promise.all(
         names.map(async (name) => new File([await (await fetch(`/tests/golden/tiny/${name}`)).blob()], name)),
@@ -126,8 +126,8 @@ await everyBrowser((browser) => {
     await ready(page);
     assert.equal(await name(page), before);
     await dropTiny(page);
-    const said = await page.evaluate(() => /** @type {any} */ (globalThis).said.join('\n'));
-    assert.match(said, /^[\d.]+ .?B of [\d.]+ .?B converted$/m);
+    const message = await page.evaluate(() => /** @type {any} */ (globalThis).said.join('\n'));
+    assert.match(message, /^[\d.]+ .?B of [\d.]+ .?B converted$/m);
     assert.match(await answer(page), /^[1-9]/);
     assert.deepEqual(await page.trouble(), []);
     await page.close();

@@ -33,12 +33,12 @@ describe('the package, in', { skip: missing() }, () => {
   /** @type {import('playwright-core').Browser} */
   let browser;
   /** @type {import('./bundled.mjs').Said} */
-  let said;
+  let message;
   before(
     async () => {
       above = await consumers();
       app = appFolder(above);
-      said = await saidInNode();
+      message = await saidInNode();
       browser = await launch();
     },
     { timeout: 600_000 },
@@ -63,7 +63,7 @@ describe('the package, in', { skip: missing() }, () => {
     await page.goto(url);
     if (script) await page.addScriptTag({ url: script, type: 'module' });
     const result = await page.waitForFunction(() => /** @type {any} */ (window).result, null, { timeout: 60_000 });
-    const { ids } = said;
+    const { ids } = message;
     const says = { ids, paged: ids, residency: 'paged', threads: 2, worker: true, store: 'opfs' };
     assert.deepEqual(await result.jsonValue(), says, page.trouble.join('\n'));
     assert.deepEqual(page.trouble, []);
@@ -103,7 +103,7 @@ describe('the package, in', { skip: missing() }, () => {
     );
     writeFileSync(join(place, 'package.json'), (examples.get('Bundlers') ?? [])[1].code);
     const site = await parcelled('parcel-tabs', [option], 'share');
-    await shares(browser, site.url, said);
+    await shares(browser, site.url, message);
     await site.close();
   });
 
@@ -135,19 +135,19 @@ describe('the package, in', { skip: missing() }, () => {
       cwd: place,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    let said = '';
+    let messageText = '';
     const ready = new Promise((resolve, reject) => {
       for (const stream of [server.stdout, server.stderr])
         stream.on('data', (text) => {
-          said += text;
-          if (/Ready in/.test(said)) resolve(undefined);
+          messageText += text;
+          if (/Ready in/.test(messageText)) resolve(undefined);
         });
-      server.on('exit', () => reject(new Error(said)));
+      server.on('exit', () => reject(new Error(messageText)));
     });
-    await inTime('Next', ready, { state: () => said });
+    await inTime('Next', ready, { state: () => messageText });
     return {
       url: `http://127.0.0.1:${port}/`,
-      said: () => said,
+      said: () => messageText,
       close: () => new Promise((resolve) => server.on('exit', resolve).kill()),
     };
   }
@@ -156,9 +156,9 @@ describe('the package, in', { skip: missing() }, () => {
     const site = await nextApp('next', (examples.get('Next') ?? [])[0].code);
     const page = await newPage(browser);
     await works(page, site.url);
-    assert.deepEqual(JSON.parse(await page.locator('pre').innerText()), said.ids);
+    assert.deepEqual(JSON.parse(await page.locator('pre').innerText()), message.ids);
     await page.context().close();
-    await shares(browser, `${site.url}tabs`, said);
+    await shares(browser, `${site.url}tabs`, message);
     await site.close();
   });
 

@@ -43,10 +43,10 @@ await chromiumFirst((name) => {
       await page.type('#message', 'What is the capital of France?');
       await page.click('#send');
       await ready(page);
-      const said = await page.evaluate(
+      const message = await page.evaluate(
         () => [...document.querySelectorAll('[role=log] article .text')].at(-1)?.textContent ?? '',
       );
-      assert.match(said, /The capital of France is Paris/);
+      assert.match(message, /The capital of France is Paris/);
       assert.deepEqual(await page.trouble(), []);
       await page.close();
     },

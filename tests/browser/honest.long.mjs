@@ -58,15 +58,15 @@ const planned = (page, name) =>
 /** From now on, all that the line beside the progress and the status say. @param {Page} page */
 const listen = (page) =>
   page.evaluate(() => {
-    const said = /** @type {any} */ (globalThis).said ?? /** @type {any} */ (globalThis.said = []);
-    said.length = 0;
+    const message = /** @type {any} */ (globalThis).said ?? /** @type {any} */ (globalThis.said = []);
+    message.length = 0;
     for (const id of ['amount', 'arriving-amount', 'status']) {
       const place = /** @type {Node} */ (document.getElementById(id));
-      new MutationObserver(() => said.push(place.textContent)).observe(place, { childList: true });
+      new MutationObserver(() => message.push(place.textContent)).observe(place, { childList: true });
     }
   });
 /** @param {Page} page @returns {Promise<string[]>} */
-const heard = (page) => page.evaluate(() => /** @type {any} */ (globalThis).said);
+const events = (page) => page.evaluate(() => /** @type {any} */ (globalThis).said);
 
 /** Colours of the picture of the weights, as they are seen. @param {Page} page */
 async function colours(page) {
@@ -205,7 +205,7 @@ await everyBrowser((name) => {
     await press(page, 'Download', '#plan');
     await called(page, 'elsewhere.bq4');
     await whole(page);
-    assert.match((await heard(page)).join('\n'), /^[\d.]+ .B of 26\.\d MB; the network failed, trying again \(2\)$/m);
+    assert.match((await events(page)).join('\n'), /^[\d.]+ .B of 26\.\d MB; the network failed, trying again \(2\)$/m);
     await page.close();
   });
 
@@ -244,7 +244,7 @@ await everyBrowser((name) => {
     const page = await demo();
     const address = `${here.site.url}local/mine/large.bq4`;
     /** @param {object} known */
-    const told = async (known) => {
+    const reportOf = async (known) => {
       await page.evaluate((text) => localStorage.setItem('bq4.models', text), JSON.stringify(known));
       await check(page, address);
       await seen(page, '#plan-start');
@@ -253,13 +253,16 @@ await everyBrowser((name) => {
       return text;
     };
     const number = (/** @type {string} */ text) => Number(/([\d.,]+) tokens/.exec(text)?.[1].replaceAll(',', ''));
-    const bound = await told({});
+    const bound = await reportOf({});
     assert.match(bound, /^up to [\d,.]+ tokens\/s \(about [\d,.]+ words\/s\)$/);
-    const by = await told({ other: { rate: 30, estimate: 100, at: 1 } });
+    const by = await reportOf({ other: { rate: 30, estimate: 100, at: 1 } });
     assert.match(by, /^about [\d,.]+ tokens\/s \([\d,.]+ words\/s\), judging by models you used$/);
     const share = number(by) / number(bound);
     assert.ok(Math.abs(share - 0.3) < 0.02, `${by}, ${bound}`);
-    assert.equal(await told({ [address]: { rate: 42 } }), '42 tokens/s (about 32 words/s) when you last used it here');
+    assert.equal(
+      await reportOf({ [address]: { rate: 42 } }),
+      '42 tokens/s (about 32 words/s) when you last used it here',
+    );
     await page.close();
   });
 

@@ -60,12 +60,12 @@ export async function host(headers = {}) {
       return void createReadStream(model).pipe(response);
     }
     if (path === '/control/serve') {
-      const made = await faultServer(
+      const items = await faultServer(
         new Uint8Array(Buffer.concat(await request.toArray())),
         JSON.parse(decodeURIComponent(query)),
       );
-      servers.set(String(servers.size), made);
-      return json({ id: servers.size - 1, url: made.url });
+      servers.set(String(servers.size), items);
+      return json({ id: servers.size - 1, url: items.url });
     }
     if (path === '/control/asked') return json(await servers.get(query)?.asked());
     if (path === '/control/close') return json(String(await servers.get(query)?.close()));
@@ -95,7 +95,7 @@ export async function host(headers = {}) {
     url: `http://localhost:${port}/`,
     refused,
     close: async () => {
-      await Promise.all([...servers.values()].map((made) => made.close()));
+      await Promise.all([...servers.values()].map((output) => output.close()));
       await new Promise((resolve) => {
         server.close(resolve);
         server.closeAllConnections();

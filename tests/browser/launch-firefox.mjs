@@ -1,7 +1,7 @@
 // Firefox for a test, through WebDriver BiDi: playwright can't drive a stock Firefox, puppeteer can.
 import puppeteer from 'puppeteer-core';
 import { findFirefox } from '../../tools/setup/system.mjs';
-import { PATIENCE } from '../waiting.mjs';
+import { TIMEOUT_MS } from '../waiting.mjs';
 import { watchPage } from './console.mjs';
 
 /** @typedef {import('./browsers.mjs').Browser} Browser */
@@ -69,12 +69,12 @@ export async function launchFirefox({ prefs = {} } = {}) {
           polling: 50,
         });
       };
-      const made = {
+      const record = {
         goto: (/** @type {string} */ to) => arrived(() => page.goto(to, { timeout: NAVIGATION })),
         reload: () => arrived(() => page.reload({ timeout: NAVIGATION })),
         evaluate: (/** @type {any} */ work, /** @type {any} */ arg) => page.evaluate(work, arg),
         until: async (/** @type {any} */ work, /** @type {any} */ arg) =>
-          void (await page.waitForFunction(work, { timeout: 1000 * PATIENCE, polling: 50 }, arg)),
+          void (await page.waitForFunction(work, { timeout: 1000 * TIMEOUT_MS, polling: 50 }, arg)),
         click: (/** @type {string} */ selector) => page.click(selector),
         type: (/** @type {string} */ selector, /** @type {string} */ text) => page.type(selector, text),
         size: (/** @type {number} */ width, /** @type {number} */ height) => page.setViewport({ width, height }),
@@ -82,8 +82,8 @@ export async function launchFirefox({ prefs = {} } = {}) {
         trouble: async () => trouble,
         close: () => context.close(),
       };
-      if (url) await made.goto(url);
-      return made;
+      if (url) await record.goto(url);
+      return record;
     },
     close: () => firefox.close(),
     kill: async () => firefox.process()?.kill('SIGKILL'),

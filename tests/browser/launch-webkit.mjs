@@ -37,9 +37,9 @@ function begin(program, args, env = process.env) {
 /** @param {Child} child */
 async function end(child) {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'exit');
+  const isGone = once(child, 'exit');
   child.kill();
-  await inTime('', gone, { seconds: 10 }).catch(() => child.kill('SIGKILL'));
+  await inTime('', isGone, { seconds: 10 }).catch(() => child.kill('SIGKILL'));
 }
 
 /** A screen for browsers without one. */
@@ -156,7 +156,7 @@ export async function launchWebkit({ features = [] } = {}) {
       const keep = async () => void trouble.push(...(await seen()));
       const element = async (/** @type {string} */ selector) =>
         `/element/${(await own.post('/element', { using: 'css selector', value: selector }))[ELEMENT]}`;
-      const made = {
+      const record = {
         async goto(/** @type {string} */ to) {
           await keep();
           await own.post('/url', { url: to });
@@ -191,15 +191,15 @@ export async function launchWebkit({ features = [] } = {}) {
         },
       };
       let address = url ?? 'about:blank';
-      const { goto } = made;
-      made.goto = (to) => goto((address = to));
+      const { goto } = record;
+      record.goto = (to) => goto((address = to));
       const closed = watchAsked({
         address: () => address,
-        picture: made.picture,
-        look: async () => (open.has(own) ? made.trouble() : trouble),
+        picture: record.picture,
+        look: async () => (open.has(own) ? record.trouble() : trouble),
       });
-      if (url) await made.goto(url);
-      return made;
+      if (url) await record.goto(url);
+      return record;
     },
     async close() {
       await Promise.all([...open].map((own) => own.end()));

@@ -22,13 +22,13 @@ export async function launch(options = {}) {
 
 /** Chromium whose process is ours to kill. @param {string} folder  its profile */
 export async function launchOwn(folder) {
-  const { program, endpoint, gone } = await spawnChromium(String(findChromium()), folder, { detached: true });
+  const { program, endpoint, gone: isGone } = await spawnChromium(String(findChromium()), folder, { detached: true });
   const own = await chromium.connectOverCDP(endpoint);
   return {
     page: () => own.contexts()[0].newPage(),
     async kill() {
       process.kill(-Number(program.pid), 'SIGKILL'); // the whole group
-      await gone;
+      await isGone;
       await own.close().catch(() => {});
     },
   };

@@ -95,17 +95,17 @@ test('a link to nothing, a page, a server that breaks: said, and the bundled mod
 });
 
 test('a tab that died while it loaded: less is offered, nothing is loaded by itself', async () => {
-  const gone = await here.demo();
+  const isGone = await here.demo();
   here.models.faults = [{ bytesPerSecond: 1.5e6 }];
-  await look(gone, here.models.at('/large.bq4'));
-  await gone.getByRole('button', { name: 'Download', exact: true }).click();
-  await gone.waitForFunction(() => /^1\d\.\d MB/.test(document.querySelector('#arriving-amount')?.textContent ?? ''));
-  const page = await gone.context().newPage();
+  await look(isGone, here.models.at('/large.bq4'));
+  await isGone.getByRole('button', { name: 'Download', exact: true }).click();
+  await isGone.waitForFunction(() => /^1\d\.\d MB/.test(document.querySelector('#arriving-amount')?.textContent ?? ''));
+  const page = await isGone.context().newPage();
   await page.setViewportSize({ width: 390, height: 844 });
-  const died = gone.waitForEvent('crash');
-  gone
+  const died = isGone.waitForEvent('crash');
+  isGone
     .context()
-    .newCDPSession(gone)
+    .newCDPSession(isGone)
     .then((devtools) => devtools.send('Page.crash'))
     .catch(() => {});
   await died;

@@ -250,15 +250,15 @@ test('screen readers hear a reply in whole sentences, and its end', async () => 
   await sample(page, { temperature: '0' });
   await page.evaluate(() => {
     const status = /** @type {HTMLElement} */ (document.querySelector('[role=status]'));
-    const heard = { status: /** @type {(string | null)[]} */ ([]), sentences: /** @type {(string | null)[]} */ ([]) };
-    Object.assign(globalThis, { heard });
-    new MutationObserver(() => heard.status.push(status.textContent)).observe(status, {
+    const events = { status: /** @type {(string | null)[]} */ ([]), sentences: /** @type {(string | null)[]} */ ([]) };
+    Object.assign(globalThis, { heard: events });
+    new MutationObserver(() => events.status.push(status.textContent)).observe(status, {
       childList: true,
       characterData: true,
       subtree: true,
     });
     new MutationObserver((all) =>
-      all.forEach(({ addedNodes }) => addedNodes.forEach((node) => heard.sentences.push(node.textContent))),
+      all.forEach(({ addedNodes }) => addedNodes.forEach((node) => events.sentences.push(node.textContent))),
     ).observe(/** @type {Node} */ (document.querySelector('#heard')), { childList: true, subtree: true });
   });
   const reply = await say(page, 'Tell me a story');

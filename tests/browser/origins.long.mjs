@@ -30,20 +30,20 @@ describe('other origins', { skip: missing() }, () => {
   /** Has the package, and a model. @type {Awaited<ReturnType<typeof folderHost>>} */
   let other;
   /** @type {import('./bundled.mjs').Said} */
-  let said;
+  let message;
   before(async () => {
     installPacked(folder);
     cpSync(MODEL, join(folder, 'chat.bq4'));
     cpSync(MODEL, join(site, 'chat.bq4'));
     writeFileSync(join(site, 'index.html'), HTML);
     other = await folderHost(folder, { headers: SHARED });
-    said = await saidInNode();
+    message = await saidInNode();
     browser = await launch();
   });
   after(async () => {
     await browser?.close();
     await other?.close();
-    for (const made of [folder, site]) rmSync(made, { recursive: true });
+    for (const output of [folder, site]) rmSync(output, { recursive: true });
   });
 
   /**
@@ -57,11 +57,11 @@ describe('other origins', { skip: missing() }, () => {
     const page = await newPage(browser);
     await page.goto(host.url);
     const result = await page.waitForFunction(() => /** @type {any} */ (window).result, null, { timeout: 60_000 });
-    const said = await result.jsonValue();
+    const messageText = await result.jsonValue();
     const { trouble } = page;
     await page.context().close();
     await host.close();
-    return { said, trouble };
+    return { said: messageText, trouble };
   }
 
   /** The bundlers' page, with the package of the other origin. @param {string} options */
@@ -80,7 +80,7 @@ describe('other origins', { skip: missing() }, () => {
 
   test('the package from another origin: two files of one line each', async () => {
     const { said: result, trouble } = await says(recipe(), ISOLATED);
-    assert.deepEqual(result, { ...works, ids: said.ids, paged: said.ids });
+    assert.deepEqual(result, { ...works, ids: message.ids, paged: message.ids });
     assert.deepEqual(trouble, []);
   });
 
@@ -90,7 +90,7 @@ describe('other origins', { skip: missing() }, () => {
       ...ISOLATED,
       ...policy(` ${origin}; connect-src 'self' ${origin}`),
     });
-    assert.deepEqual(result, { ...works, ids: said.ids, paged: said.ids });
+    assert.deepEqual(result, { ...works, ids: message.ids, paged: message.ids });
     // The worker that reads pages can't begin there: the engine's own reads them.
     assert.deepEqual(
       trouble.filter((line) => !/io-worker/.test(line)),
@@ -105,7 +105,7 @@ describe('other origins', { skip: missing() }, () => {
     const app = `${page.replace("'bq4/shared'", from)}\nshare(${options});\n`;
     for (const [name, text] of Object.entries({ ...recipe(), 'app.js': app })) writeFileSync(join(site, name), text);
     const host = await folderHost(site, { headers: ISOLATED });
-    await shares(browser, host.url, said);
+    await shares(browser, host.url, message);
     await host.close();
   });
 
@@ -135,6 +135,6 @@ engine.load('${other.url}chat.bq4', { contextTokens: 64 }).then(
     assert.equal(refused.code, 'NETWORK');
     assert.match(refused.message, /the Content-Security-Policy forbids it/);
     assert.ok(refused.hint.startsWith(`name ${origin} in connect-src`), refused.hint);
-    assert.deepEqual((await says(loads(), policy(`; connect-src 'self' ${origin}`))).said, said.ids);
+    assert.deepEqual((await says(loads(), policy(`; connect-src 'self' ${origin}`))).said, message.ids);
   });
 });

@@ -150,10 +150,10 @@ await everyBrowser((name) => {
     const page = await demo();
     await useLong(page);
     await page.evaluate(() => {
-      const told = /** @type {any} */ (globalThis.told = []);
+      const report = /** @type {any} */ (globalThis.told = []);
       for (const id of ['amount', 'status']) {
         const place = /** @type {Node} */ (document.getElementById(id));
-        new MutationObserver(() => told.push(place.textContent)).observe(place, { childList: true });
+        new MutationObserver(() => report.push(place.textContent)).observe(place, { childList: true });
       }
     });
     await send(page, 'the '.repeat(450));
@@ -166,10 +166,10 @@ await everyBrowser((name) => {
     await ready(page);
     await comesTo(() => textOf(page, '#amount'), '');
     await comesTo(() => texts(page), []);
-    const told = await page.evaluate(() => /** @type {any} */ (globalThis).told);
+    const reports = await page.evaluate(() => /** @type {any} */ (globalThis).told);
     assert.ok(
-      told.some((/** @type {string} */ text) => /^Reading 1,\d+ tokens…$/.test(text)),
-      `${told}`,
+      reports.some((/** @type {string} */ text) => /^Reading 1,\d+ tokens…$/.test(text)),
+      `${reports}`,
     );
     await page.close();
   });
@@ -191,12 +191,12 @@ await everyBrowser((name) => {
     await says(page, '#format-preview', /^<\|start_header_id\|>user<\|end_header_id\|>\n\nHello!<\|eot_id\|>/);
     await press(page, 'Use template');
     await seen(page, '#format-preview', false);
-    const said = await drawn(page);
+    const message = await drawn(page);
     await page.reload();
     await says(page, '#model-name', /long\.bq4/);
     await ready(page);
     await says(page, '[data-stat="format"]', /Llama 3/);
-    await comesTo(() => texts(page), said);
+    await comesTo(() => texts(page), message);
     await seen(page, '#format-preview', false);
     await page.close();
   });
@@ -215,12 +215,12 @@ await everyBrowser((name) => {
       await send(page, 'Hello!');
       await comesTo(async () => (await texts(page)).length, 2);
       await ready(page);
-      const said = await drawn(page);
+      const message = await drawn(page);
       await Promise.all([host.close(), models.close()]);
       await page.reload();
       await ready(page);
       await says(page, '#model-name', chosen ? /^long\.bq4$/ : /^Tiny \(built in\)$/);
-      await comesTo(() => texts(page), said);
+      await comesTo(() => texts(page), message);
       // By its own words: what appears above the field may move it away from a pointer.
       await send(page, 'Tell me a joke');
       await comesTo(async () => (await texts(page)).length, 4);
@@ -330,13 +330,16 @@ await everyBrowser((name) => {
     const page = await demo();
     await set(page, { temperature: '0' });
     await page.evaluate(() => {
-      const heard = { status: /** @type {(string | null)[]} */ ([]), sentences: /** @type {(string | null)[]} */ ([]) };
-      Object.assign(globalThis, { heard });
+      const events = {
+        status: /** @type {(string | null)[]} */ ([]),
+        sentences: /** @type {(string | null)[]} */ ([]),
+      };
+      Object.assign(globalThis, { heard: events });
       const status = /** @type {HTMLElement} */ (document.querySelector('[role=status]'));
       const all = { childList: true, characterData: true, subtree: true };
-      new MutationObserver(() => heard.status.push(status.textContent)).observe(status, all);
+      new MutationObserver(() => events.status.push(status.textContent)).observe(status, all);
       new MutationObserver((changes) =>
-        changes.forEach(({ addedNodes }) => addedNodes.forEach((node) => heard.sentences.push(node.textContent))),
+        changes.forEach(({ addedNodes }) => addedNodes.forEach((node) => events.sentences.push(node.textContent))),
       ).observe(/** @type {Node} */ (document.querySelector('#heard')), { childList: true, subtree: true });
     });
     const reply = await say(page, 'Tell me a story');
@@ -417,7 +420,7 @@ await everyBrowser((name) => {
         return send && !send.disabled && !send.hidden;
       });
     await readyThere();
-    const mine = [await say(page, 'Hello!'), 'Hello!'];
+    const local = [await say(page, 'Hello!'), 'Hello!'];
     await page.evaluate(() => {
       const inside = /** @type {any} */ (document.getElementById('other')).contentDocument;
       const field = inside.querySelector('#message');
@@ -441,7 +444,7 @@ await everyBrowser((name) => {
               JSON.parse(value).entries.some((/** @type {any} */ one) => one.content === text),
           ),
         ),
-      [...mine, ...theirs],
+      [...local, ...theirs],
     );
     await page.close();
     await host.close();

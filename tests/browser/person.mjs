@@ -94,9 +94,9 @@ export const openFile = (page, name, content) =>
     [name, Buffer.from(content).toString('base64')],
   );
 
-/** A stored conversation, and the page that shows it. @param {Page} page @param {object[]} said @param {object} [more] */
-export async function shown(page, said, more = {}) {
-  const entries = said.map((one, i) => ({
+/** A stored conversation, and the page that shows it. @param {Page} page @param {object[]} message @param {object} [more] */
+export async function shown(page, message, more = {}) {
+  const entries = message.map((one, i) => ({
     id: `m${i}`,
     parent: i ? `m${i - 1}` : null,
     role: i % 2 ? 'assistant' : 'user',

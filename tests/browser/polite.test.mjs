@@ -68,13 +68,13 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
   });
 
   const seen = (of = page) => of.evaluate(() => /** @type {any} */ (window).seen);
-  const goesOn = async (of = page) => {
+  const continues = async (of = page) => {
     const { tokens } = await seen(of);
     await until('more tokens', async () => (await seen(of)).tokens > tokens + 2);
   };
 
   test('hidden by another page it pauses; in front again it goes on', async () => {
-    await goesOn();
+    await continues();
     const other = await browser.newPage();
     await other.bringToFront();
     await until('the pause', async () => (await seen()).paces.at(-1) === 'pause');
@@ -85,7 +85,7 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
     assert.equal((await seen()).tokens, tokens, 'nothing comes in a pause');
     await page.bringToFront();
     await until('the end of the pause', async () => (await seen()).paces.at(-1) === 'full');
-    await goesOn();
+    await continues();
     await other.close();
   });
 
@@ -98,7 +98,7 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
       await protocol.send('Emulation.setPressureStateOverride', { source: 'cpu', state });
       await until(`${state}: ${pace}`, async () => (await seen()).paces.at(-1) === pace);
     }
-    await goesOn();
+    await continues();
   });
 
   test("hidden it is slow where that is asked for, and doesn't stop", async () => {
@@ -106,15 +106,15 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
     watchPage(one);
     await one.goto(site.url);
     await one.evaluate(begin, { background: 'slow' });
-    await goesOn(one);
+    await continues(one);
     await page.bringToFront();
     await until('the slow pace', async () => (await seen(one)).paces.at(-1) === 'slow');
     assert.equal(await one.evaluate(() => document.visibilityState), 'hidden');
-    await goesOn(one);
+    await continues(one);
     await one.bringToFront();
     await until('the end of it', async () => (await seen(one)).paces.at(-1) === 'full');
     assert.deepEqual((await seen(one)).paces, ['slow', 'full']);
-    await goesOn(one);
+    await continues(one);
     await one.close();
   });
 });

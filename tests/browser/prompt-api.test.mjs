@@ -8,7 +8,7 @@ await chromiumFirst((name) => {
 
   test('a page that was written for the browser’s own model', async () => {
     const page = await here.open();
-    const told = await page.evaluate(async () => {
+    const result = await page.evaluate(async () => {
       delete (/** @type {any} */ (globalThis).LanguageModel); // where the browser has one, it is not what is tested
       const { polyfill } = await import(new URL('/js/api/adapters/prompt-api.js', location.href).href);
       const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
@@ -46,9 +46,9 @@ await chromiumFirst((name) => {
         aborted,
       };
     });
-    assert.match(told.held, /^(yes|no)$/);
+    assert.match(result.held, /^(yes|no)$/);
     assert.deepEqual(
-      { ...told, held: '' },
+      { ...result, held: '' },
       {
         states: ['downloadable', 'available'],
         events: true,
@@ -64,7 +64,7 @@ await chromiumFirst((name) => {
   if (name === 'firefox') return; // it was seen to hang here: no promise of a frame that is gone was settled
   test('the class of a frame that is gone', async () => {
     const page = await here.open();
-    const gone = await page.evaluate(async () => {
+    const isGone = await page.evaluate(async () => {
       const frame = document.createElement('iframe');
       frame.src = '/';
       document.body.append(frame);
@@ -79,11 +79,11 @@ await chromiumFirst((name) => {
       const waiting = '/tests/waiting.mjs';
       const { until } = await import(waiting);
       await until('the module of the frame', () => within.made);
-      const { made } = within;
+      const { made: output } = within;
       frame.remove();
-      const gone = await made.availability().catch((/** @type {any} */ error) => `${error.name}: ${error.message}`);
-      return gone;
+      const absent = await output.availability().catch((/** @type {any} */ error) => `${error.name}: ${error.message}`);
+      return absent;
     });
-    assert.equal(gone, 'InvalidStateError: the page is gone');
+    assert.equal(isGone, 'InvalidStateError: the page is gone');
   });
 });

@@ -13,7 +13,7 @@ const BEFORE = [
 const ASKED = [...BEFORE, { role: 'user', content: 'And then?' }];
 
 /** What another machine does beforehand. */
-async function made() {
+async function output() {
   const engine = await createEngine({ build: 'simd128', threads: 1 });
   const model = await engine.load(fromFile(fileURLToPath(new URL('../../models/chat.bq4', import.meta.url))));
   const state = await model.savePromptCache(BEFORE);
@@ -25,7 +25,7 @@ await chromiumFirst((name) => {
   const here = oneSite(name);
 
   test('the first reply of a visit computes only what is behind the state, which is read once', async (t) => {
-    const state = await made();
+    const state = await output();
     const server = await faultServer({ '/chat.state': state });
     t.after(() => server.close());
     /** The first reply of a page. @param {string | null} url  of a state */

@@ -10,7 +10,7 @@ const ENTRY = `export * as React from 'react'; export * as dom from 'react-dom/c
 export * from ${JSON.stringify(join(ROOT, 'js/api/adapters/react.js'))};`;
 let code = '';
 before(async () => {
-  const made = await rolldown({
+  const product = await rolldown({
     input: 'entry',
     plugins: [
       {
@@ -22,9 +22,9 @@ before(async () => {
     transform: { define: { 'process.env.NODE_ENV': '"development"' } },
     platform: 'browser',
   });
-  const { output } = await made.generate({ format: 'iife', name: 'lib' });
+  const { output } = await product.generate({ format: 'iife', name: 'lib' });
   ({ code } = output[0]);
-  await made.close();
+  await product.close();
 });
 
 await chromiumFirst((name) => {
@@ -32,7 +32,7 @@ await chromiumFirst((name) => {
 
   test('a model is loaded once, a conversation goes on, stops, and ends with its component', async () => {
     const page = await here.open();
-    const told = await page.evaluate(async (/** @type {string} */ script) => {
+    const result = await page.evaluate(async (/** @type {string} */ script) => {
       const tag = document.createElement('script');
       tag.textContent = `${script};globalThis.lib = lib;`;
       document.head.append(tag);
@@ -97,18 +97,18 @@ await chromiumFirst((name) => {
       await engine.close();
       return { started, events, progressed, shown, text, stopped, code, closed };
     }, code);
-    assert.deepEqual(told.started, ['load'], 'StrictMode begins one load');
-    assert.deepEqual(told.events, ['load', 'close']);
-    assert.ok(told.progressed);
-    assert.deepEqual(told.shown, ['user: Hello!', `assistant: ${told.text}`]);
-    assert.deepEqual(told.stopped, { error: null, messages: 4, same: true });
-    assert.equal(told.code, 'ARGUMENT');
-    assert.equal(told.closed, 'CLOSED');
+    assert.deepEqual(result.started, ['load'], 'StrictMode begins one load');
+    assert.deepEqual(result.events, ['load', 'close']);
+    assert.ok(result.progressed);
+    assert.deepEqual(result.shown, ['user: Hello!', `assistant: ${result.text}`]);
+    assert.deepEqual(result.stopped, { error: null, messages: 4, same: true });
+    assert.equal(result.code, 'ARGUMENT');
+    assert.equal(result.closed, 'CLOSED');
   });
 
   test('a load that fails is told, and one that nobody waits for is ended', async () => {
     const page = await here.open();
-    const told = await page.evaluate(async (/** @type {string} */ script) => {
+    const reports = await page.evaluate(async (/** @type {string} */ script) => {
       const tag = document.createElement('script');
       tag.textContent = `${script};globalThis.lib = lib;`;
       document.head.append(tag);
@@ -139,6 +139,6 @@ await chromiumFirst((name) => {
       root.unmount();
       return { failed, aborted: signals.map((signal) => signal.aborted) };
     }, code);
-    assert.deepEqual(told, { failed: 'bad', aborted: [true, true] });
+    assert.deepEqual(reports, { failed: 'bad', aborted: [true, true] });
   });
 });

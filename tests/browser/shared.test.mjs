@@ -119,13 +119,13 @@ await chromiumFirst((name) => {
       [true, false, false].map((leads) => [true, leads, '']),
     );
     const sent = server.requests.length;
-    const said = await page.evaluate(replyAmid);
-    assert.equal(said.text, said.same);
-    assert.ok(said.text.length > 3);
-    assert.deepEqual(said.leads, [true, false], 'who has waited longest');
+    const message = await page.evaluate(replyAmid);
+    assert.equal(message.text, message.same);
+    assert.ok(message.text.length > 3);
+    assert.deepEqual(message.leads, [true, false], 'who has waited longest');
     assert.deepEqual(
-      said.messages.map(({ content }) => content),
-      ['hello', said.before, 'more', said.text],
+      message.messages.map(({ content }) => content),
+      ['hello', message.before, 'more', message.text],
     );
     // WebKit under test is a private window, whose caches are gone with the worker that made them.
     if (BROWSERS[name].opfs) assert.equal(server.requests.length, sent, 'the cache has it all');
@@ -201,10 +201,10 @@ else
         'left for another page': async (/** @type {import('playwright-core').Page} */ page) =>
           void (await page.goto(`${site.url}tests/browser/blank.html`)),
         crashed: async (/** @type {import('playwright-core').Page} */ page) => {
-          const gone = page.waitForEvent('crash');
+          const isGone = page.waitForEvent('crash');
           const devtools = await page.context().newCDPSession(page);
           devtools.send('Page.crash').catch(() => {}); // nobody answers
-          await gone;
+          await isGone;
         },
       }))
         test(`the one that leads is ${how} amid a reply: it goes on in another, with nothing fetched`, async (t) => {
@@ -212,8 +212,8 @@ else
           const rest = await begin(pages[1]);
           const sent = server.requests.length;
           await end(pages[0]);
-          const said = await inTime('the reply', rest());
-          assert.deepEqual([said.text, said.last, said.leads], [said.same, said.same, true]);
+          const message = await inTime('the reply', rest());
+          assert.deepEqual([message.text, message.last, message.leads], [message.same, message.same, true]);
           assert.equal(server.requests.length, sent);
           // And once more.
           const last = await begin(pages[2]);
@@ -237,8 +237,8 @@ else
           request.open('GET', url, false);
           request.send();
         }, slow.url);
-        const said = await inTime('the reply', rest());
-        assert.deepEqual([said.text, said.last, said.leads], [said.same, said.same, true]);
+        const message = await inTime('the reply', rest());
+        assert.deepEqual([message.text, message.last, message.leads], [message.same, message.same, true]);
         wake();
         await hung;
         const after_ = await pages[0].evaluate(async () => {

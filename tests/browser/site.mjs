@@ -6,7 +6,7 @@ import { extname, join } from 'node:path';
 import { after, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { publicPath, PUBLIC, serve } from '../../tools/serve.mjs';
-import { PATIENCE } from '../waiting.mjs';
+import { TIMEOUT_MS } from '../waiting.mjs';
 import { failOnFaults, watchPage } from './console.mjs';
 import { launch } from './launch.mjs';
 
@@ -42,7 +42,7 @@ export function oneHost() {
  */
 export async function newPage(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
-  context.setDefaultTimeout(1000 * PATIENCE);
+  context.setDefaultTimeout(1000 * TIMEOUT_MS);
   const page = await context.newPage();
   /** @type {string[]} */
   const trouble = [];
@@ -148,12 +148,12 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/cs
 export async function plainHost(base, before = {}) {
   /** @type {string[]} */
   const paths = [];
-  const made = {
+  const record = {
     url: '',
     paths,
     hold: false,
     release: () => {
-      made.hold = false;
+      record.hold = false;
       server.closeAllConnections();
     },
     close: () =>
@@ -165,7 +165,7 @@ export async function plainHost(base, before = {}) {
   const server = createServer((request, response) => {
     const target = String(request.url);
     const path = target.startsWith(base) ? publicPath(target.slice(base.length), PUBLIC) : undefined;
-    if (made.hold) return;
+    if (record.hold) return;
     try {
       assert.ok(path);
       const body = readFileSync(join(ROOT, path.endsWith('/') ? `${path}index.html` : path));
@@ -178,6 +178,6 @@ export async function plainHost(base, before = {}) {
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
-  made.url = `http://localhost:${port}${base}/demo/`;
-  return made;
+  record.url = `http://localhost:${port}${base}/demo/`;
+  return record;
 }

@@ -108,7 +108,7 @@ await everyBrowser((name) => {
     await say(page, 'Hello!');
     await press(page, 'Regenerate the reply');
     await ready(page);
-    const said = await texts(page);
+    const message = await texts(page);
     await page.evaluate(() => {
       const files = /** @type {any} */ (globalThis.files = /** @type {Promise<string>[]} */ ([]));
       URL.createObjectURL = (blob) => (files.push(/** @type {Blob} */ (blob).text()), `${location.href}#`);
@@ -119,7 +119,7 @@ await everyBrowser((name) => {
     await pressInMenu(page, 'Export Hello! as Markdown');
     const [json, markdown] = await page.evaluate(() => Promise.all(/** @type {any} */ (globalThis).files));
     assert.equal(JSON.parse(json).conversations[0].entries.length, 3);
-    assert.equal(markdown, `# Hello!\n\n## You\n\nHello!\n\n## Model\n\n${said[1].trim()}\n`);
+    assert.equal(markdown, `# Hello!\n\n## You\n\nHello!\n\n## Model\n\n${message[1].trim()}\n`);
 
     const bring = (/** @type {string} */ file, /** @type {string} */ text) =>
       page.evaluate(
@@ -137,7 +137,7 @@ await everyBrowser((name) => {
     await page.until(() =>
       [...document.querySelectorAll('.versions')].some((one) => one.textContent?.includes('2 of 2')),
     );
-    await comesTo(() => texts(page), said);
+    await comesTo(() => texts(page), message);
     await bring('one.md', markdown.replace('# Hello!', '# A greeting\n\n> Be kind.'));
     await page.until(
       () =>
@@ -146,7 +146,7 @@ await everyBrowser((name) => {
     );
     assert.deepEqual(
       await texts(page),
-      said.map((text) => text.trim()),
+      message.map((text) => text.trim()),
     );
     assert.equal(
       await page.evaluate(() => /** @type {HTMLTextAreaElement} */ (document.querySelector('#system')).value),
@@ -180,8 +180,8 @@ await everyBrowser((name) => {
     await press(page, 'Send the edited message');
     await page.until(() => document.querySelectorAll('[role=log] article').length === 2);
     await ready(page);
-    const [mine, reply] = await texts(page);
-    assert.equal(mine, 'Good night!');
+    const [local, reply] = await texts(page);
+    assert.equal(local, 'Good night!');
     assert.match(reply, /\w/);
     await press(page, 'Previous version');
     await comesTo(() => texts(page), before, 'with all that followed it');
@@ -203,17 +203,17 @@ await everyBrowser((name) => {
     await set(page, { maxTokens: '8' });
     await say(page, 'Hello!');
     const before = await texts(page);
-    for (const way of ['Send the edited message', 'Regenerate the reply']) {
-      await page.evaluate((way) => {
+    for (const mode of ['Send the edited message', 'Regenerate the reply']) {
+      await page.evaluate((method) => {
         const find = (/** @type {string} */ label) =>
           /** @type {HTMLElement} */ (document.querySelector(`[aria-label="${label}"]`));
-        if (way === 'Send the edited message') find('Edit your message').click();
-        find(way).click();
+        if (method === 'Send the edited message') find('Edit your message').click();
+        find(method).click();
         /** @type {HTMLElement} */ (document.querySelector('#stop')).click();
-      }, way);
+      }, mode);
       await ready(page);
-      await comesTo(() => texts(page), before, way);
-      assert.equal(await page.evaluate(() => document.querySelectorAll('.versions button').length), 0, way);
+      await comesTo(() => texts(page), before, mode);
+      assert.equal(await page.evaluate(() => document.querySelectorAll('.versions button').length), 0, mode);
     }
     await page.reload();
     await ready(page);
@@ -235,8 +235,8 @@ await everyBrowser((name) => {
       { content: MARKDOWN, reasoning: 'I think.\nThen I write.' },
     ]);
     await page.until(() => document.querySelector('.formatted table'));
-    const [mine] = await texts(page);
-    assert.equal(mine, '**mine** stays as it is');
+    const [local] = await texts(page);
+    assert.equal(local, '**mine** stays as it is');
     const tags = await page.evaluate(() =>
       [...document.querySelectorAll('.formatted *')]
         .map(({ localName }) => localName)
@@ -403,7 +403,7 @@ await everyBrowser((name) => {
     await shown(page, turns);
     await set(page, { maxTokens: '8', temperature: '0' });
     await say(page, 'Hello!');
-    const said = await texts(page);
+    const message = await texts(page);
     const used = () =>
       page.evaluate(() => Number.parseInt(document.querySelector('[data-stat=context]')?.textContent ?? ''));
     const offered = () =>
@@ -420,7 +420,7 @@ await everyBrowser((name) => {
     const summary = () => page.evaluate(() => document.querySelector('.summary .text')?.textContent ?? '');
     const text = await summary();
     assert.match(text, /\w/);
-    assert.deepEqual(await texts(page), said);
+    assert.deepEqual(await texts(page), message);
     // The panel counts the tokens again once the page is ready.
     await page.until(
       (tokens) => Number.parseInt(document.querySelector('[data-stat=context]')?.textContent ?? '') > tokens,

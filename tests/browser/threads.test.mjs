@@ -41,9 +41,9 @@ async function closedAmid(worker) {
   const reply = session.generate(prompt, { maxTokens: 100 }).result;
   const end = reply.then(String, (/** @type {any} */ error) => error.code);
   await model.close();
-  const said = await end;
+  const message = await end;
   await engine.close();
-  return said;
+  return message;
 }
 
 await chromiumFirst((name) => {

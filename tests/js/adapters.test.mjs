@@ -20,7 +20,7 @@ const GOLDEN = fileURLToPath(new URL('../golden/', import.meta.url));
 const BQ4 = fileURLToPath(new URL('../../bin/bq4.js', import.meta.url));
 const ADAPTERS = join(GOLDEN, 'adapters');
 const TOLERANCE = 1e-3;
-const ROOM = 1 << 20;
+const SPARE_BYTES = 1 << 20;
 const readJson = (/** @type {string} */ path) => JSON.parse(readFileSync(path, 'utf8'));
 const peft = (/** @type {string} */ name) => fromFile(join(ADAPTERS, name, 'adapter_model.safetensors'));
 const gguf = (/** @type {string} */ name) => fromFile(join(ADAPTERS, name, 'adapter.gguf'));
@@ -76,7 +76,7 @@ for (const name of readdirSync(ADAPTERS)) {
       const format = /** @type {any} */ (file).path.endsWith('.gguf') ? 'GGUF' : 'safetensors';
       test(`${name} from ${format} on ${base}: logits of the merged model at every position, however it is fed`, async () => {
         const source = base === '.bq4' ? await converted(fixture) : fromFile(join(GOLDEN, 'gguf', `${fixture}.gguf`));
-        const one = await openLogits(source, { adapterBytes: ROOM });
+        const one = await openLogits(source, { adapterBytes: SPARE_BYTES });
         const without = one.start(ids);
         await adapt(one, file);
         const error = errorOf(one, expected);
@@ -84,7 +84,7 @@ for (const name of readdirSync(ADAPTERS)) {
         const last = one.start(ids);
         const moved = last.reduce((most, x, i) => Math.max(most, Math.abs(x - without[i])), 0);
         assert.ok(moved > 100 * TOLERANCE, `${moved}`);
-        const batches = await openLogits(source, { adapterBytes: ROOM, prefillBatch: 5, prefillWindow: 7 });
+        const batches = await openLogits(source, { adapterBytes: SPARE_BYTES, prefillBatch: 5, prefillWindow: 7 });
         await adapt(batches, file);
         assert.deepEqual(batches.start(ids), last);
         one.wasm.check('bqw_session_adapter', one.session, 0, 0);
@@ -100,7 +100,7 @@ test('the same bits from every build, with 1 and 3 threads, of f32 and of quanti
     const all = [];
     for (const build of /** @type {const} */ (['simd128', 'relaxed', 'relaxed16']))
       for (const threads of [0, 1, 3]) {
-        const opened = await openLogits(source, { build, threads, adapterBytes: ROOM, kv: 'i8' });
+        const opened = await openLogits(source, { build, threads, adapterBytes: SPARE_BYTES, kv: 'i8' });
         await adapt(opened, peft('llama-gqa'));
         all.push([opened.start(ids.slice(0, 9)), ...ids.slice(9).map((/** @type {number} */ id) => opened.next(id))]);
       }
@@ -120,7 +120,7 @@ for (const far of [false, true])
       kv: 'f32',
       sessions: 3,
       forks: 1,
-      adapterBytes: ROOM,
+      adapterBytes: SPARE_BYTES,
     });
     const plain = await greedy(model, {});
     const a = await model.loadAdapter(peft('llama-gqa'));
@@ -164,7 +164,7 @@ for (const far of [false, true])
       await engine.close();
       await own.close();
     });
-    const model = await engine.load(await converted('llama-gqa'), { sessions: 2, adapterBytes: ROOM });
+    const model = await engine.load(await converted('llama-gqa'), { sessions: 2, adapterBytes: SPARE_BYTES });
     const adapter = await model.loadAdapter(peft('llama-gqa'));
     const [plain, changed] = [await greedy(model, {}), await greedy(model, { adapter })];
     // The fixture has no tokenizer: what becomes of messages is the same prompt.
@@ -192,7 +192,7 @@ for (const far of [false, true])
 
 test('a saved session goes on with its adapter only', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
-  const model = await engine.load(await converted('llama-gqa'), { sessions: 2, adapterBytes: ROOM });
+  const model = await engine.load(await converted('llama-gqa'), { sessions: 2, adapterBytes: SPARE_BYTES });
   const [a, b] = [await model.loadAdapter(peft('llama-gqa')), await model.loadAdapter(peft('llama-gqa-some'))];
   const session = await model.createSession({ adapter: a });
   await session.append([1, 2, 3, 4, 5]);
@@ -219,7 +219,7 @@ for (const far of [false, true])
       await engine.close();
       await own.close();
     });
-    const model = await engine.load(await converted('llama-gqa'), { sessions: 2, adapterBytes: ROOM });
+    const model = await engine.load(await converted('llama-gqa'), { sessions: 2, adapterBytes: SPARE_BYTES });
     const adapter = await model.loadAdapter(peft('llama-gqa'));
     const refused = { code: 'UNSUPPORTED', message: 'receipts do not support adapters' };
     const options = { maxTokens: 4, temperature: 0 };
@@ -231,8 +231,8 @@ for (const far of [false, true])
     const origin = { file: null, prompt: [1, 2, 3], stop: [], stopTokens: [] };
     await assert.rejects(receiptOfReply(model, { ...result, origin }, changed), refused);
     const session = await model.createSession({ adapter });
-    const made = await session.generate([1, 2, 3], options).result;
-    await assert.rejects(receiptOf(model, session, made, options), refused, 'of a session that computes with one');
+    const output = await session.generate([1, 2, 3], options).result;
+    await assert.rejects(receiptOf(model, session, output, options), refused, 'of a session that computes with one');
     const without = { ...options, adapter: null };
     const receipt = await receiptOf(model, plain, await plain.generate([1, 2, 3], without).result, without);
     await session.close();
@@ -263,7 +263,7 @@ test('from an address: in ranges, or of a server that has none in one go', async
     await engine.close();
     await server.close();
   });
-  const model = await engine.load(await converted('llama-gqa'), { adapterBytes: ROOM });
+  const model = await engine.load(await converted('llama-gqa'), { adapterBytes: SPARE_BYTES });
   const near = await model.loadAdapter(peft('llama-gqa'));
   const wanted = await greedy(model, { adapter: near });
   await near.close();
@@ -284,8 +284,8 @@ test('from an address: in ranges, or of a server that has none in one go', async
 test('the plan keeps room for adapters; too little is refused with the bytes that are needed', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const source = await converted('llama-gqa');
-  const [none, some] = [await engine.plan(source), await engine.plan(source, { adapterBytes: ROOM })];
-  assert.equal(some.heapBytes - none.heapBytes, ROOM);
+  const [none, some] = [await engine.plan(source), await engine.plan(source, { adapterBytes: SPARE_BYTES })];
+  assert.equal(some.heapBytes - none.heapBytes, SPARE_BYTES);
   const without = await engine.load(source);
   const failed = await without.loadAdapter(peft('llama-gqa')).catch((error) => error);
   assert.equal(failed.code, 'NOMEM');
@@ -402,7 +402,7 @@ test('what does not fit is refused by name, and leaves all room', async () => {
 
 test('files cut short or with other bytes end in a typed error', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
-  const model = await engine.load(await converted('llama-gqa'), { adapterBytes: ROOM });
+  const model = await engine.load(await converted('llama-gqa'), { adapterBytes: SPARE_BYTES });
   for (const name of ['adapter_model.safetensors', 'adapter.gguf']) {
     const whole = readFileSync(join(ADAPTERS, 'llama-gqa', name));
     const companion = fromFile(join(ADAPTERS, 'llama-gqa/adapter_config.json'));

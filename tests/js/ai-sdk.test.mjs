@@ -20,12 +20,12 @@ let own;
 /** @type {any} */
 let model;
 /** What the model says. @type {import('../../js/index.js').ChatCompletion} */
-let said;
+let message;
 before(async () => {
   engine = await createWorkerEngine({ threads: 1 });
   own = await engine.load(fromFile(FILE), { contextTokens: 512 });
   model = languageModel(own, { modelId: 'chat' });
-  said = await own.chat.completions.create({
+  message = await own.chat.completions.create({
     messages: [{ role: 'user', content: prompt }],
     temperature: 0,
     max_tokens: 12,
@@ -35,10 +35,10 @@ after(() => engine.close());
 
 test('generateText: the text, why it ended, what it cost', async () => {
   const { text, finishReason, usage, warnings } = await generateText({ model, prompt, ...fixed });
-  assert.equal(text, said.choices[0].message.content);
+  assert.equal(text, message.choices[0].message.content);
   assert.deepEqual(
     [finishReason, usage.inputTokens, usage.outputTokens],
-    [said.choices[0].finish_reason, said.usage.prompt_tokens, said.usage.completion_tokens],
+    [message.choices[0].finish_reason, message.usage.prompt_tokens, message.usage.completion_tokens],
   );
   assert.deepEqual(warnings ?? [], []);
 });
@@ -47,10 +47,10 @@ test('streamText: the same text in pieces', async () => {
   const { textStream, finishReason, usage } = streamText({ model, prompt, ...fixed });
   const parts = [];
   for await (const part of textStream) parts.push(part);
-  assert.equal(parts.join(''), said.choices[0].message.content);
+  assert.equal(parts.join(''), message.choices[0].message.content);
   assert.ok(parts.length > 3);
-  assert.equal(await finishReason, said.choices[0].finish_reason);
-  assert.equal((await usage).outputTokens, said.usage.completion_tokens);
+  assert.equal(await finishReason, message.choices[0].finish_reason);
+  assert.equal((await usage).outputTokens, message.usage.completion_tokens);
 });
 
 test('a stream that was left without a word gives its session to the call that needs it', async (t) => {
@@ -66,7 +66,7 @@ test('a stream that was left without a word gives its session to the call that n
     });
     for await (const part of textStream) if (part) break;
     const { text } = await inTime('the next call', generateText({ model, prompt, ...fixed }));
-    assert.equal(text, said.choices[0].message.content);
+    assert.equal(text, message.choices[0].message.content);
   }
 });
 
@@ -138,7 +138,7 @@ test('a provider of several models, by a registry', async () => {
   const registry = createProviderRegistry({ bq4: createProvider({ chat: own }) });
   assert.equal(
     (await generateText({ model: registry.languageModel('bq4:chat'), prompt, ...fixed })).text,
-    said.choices[0].message.content,
+    message.choices[0].message.content,
   );
   await assert.rejects(
     async () => generateText({ model: registry.languageModel('bq4:other'), prompt }),
@@ -164,7 +164,7 @@ test('an abort ends it; the next one is served', async () => {
   assert.ok(kinds.includes('abort'), `${kinds}`);
   assert.equal(
     (await inTime('the next reply', generateText({ model, prompt, ...fixed }))).text,
-    said.choices[0].message.content,
+    message.choices[0].message.content,
   );
 });
 
@@ -186,7 +186,7 @@ test('what fails is the error of the model; what is not done is said', async () 
 });
 
 test('tools: the call is made, its result goes back, the text comes', async () => {
-  const { model: said, requests } = await speaking([
+  const { model: messageText, requests } = await speaking([
     [
       { reasoning_content: 'I look.' },
       { tool_calls: [{ index: 0, id: 'call_7', function: { name: 'weather', arguments: '{"city"' } }] },
@@ -202,7 +202,7 @@ test('tools: the call is made, its result goes back, the text comes', async () =
     execute: async ({ city }) => ({ city, sky: 'rain' }),
   });
   const result = streamText({
-    model: languageModel(said),
+    model: languageModel(messageText),
     prompt: 'Weather?',
     tools: { weather },
     stopWhen: ({ steps }) => steps.length === 2,
@@ -227,7 +227,7 @@ test('tools: the call is made, its result goes back, the text comes', async () =
 });
 
 test('pieces of several calls at once are put together by their index', async () => {
-  const { model: said } = await speaking([
+  const { model: messageText } = await speaking([
     [
       { content: 'a' },
       {
@@ -244,7 +244,7 @@ test('pieces of several calls at once are put together by their index', async ()
       },
     ],
   ]);
-  const { text, calls } = await collectReply(pieces(said, { messages: [] }));
+  const { text, calls } = await collectReply(pieces(messageText, { messages: [] }));
   assert.deepEqual(
     [text, calls],
     [
@@ -277,13 +277,17 @@ const chunkOf = (/** @type {object} */ delta, finish_reason = null, more = {}) =
 
 test('a reply with calls ended because of them, whatever the server says', async () => {
   const call = { tool_calls: [{ index: 0, id: 'x', type: 'function', function: { name: 'f', arguments: '{}' } }] };
-  for (const [delta, said, reason] of /** @type {const} */ ([
+  for (const [delta, messageText, reason] of /** @type {const} */ ([
     [call, 'stop', 'tool_calls'],
     [call, 'tool_calls', 'tool_calls'],
     [call, 'length', 'length'],
     [{ content: 'a' }, 'stop', 'stop'],
   ]))
-    assert.equal((await collectReply(pieces(streaming([chunkOf(delta), chunkOf({}, said)]), {}))).reason, reason, said);
+    assert.equal(
+      (await collectReply(pieces(streaming([chunkOf(delta), chunkOf({}, messageText)]), {}))).reason,
+      reason,
+      messageText,
+    );
 });
 
 test('tokens of the prompt that were kept are told apart from new ones', async () => {

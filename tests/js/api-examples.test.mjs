@@ -93,8 +93,8 @@ async function run(name, gives, { scope = {}, change = (code) => code }) {
   };
   const AsyncFunction = /** @type {any} */ (async () => {}).constructor;
   try {
-    const made = new AsyncFunction(...Object.keys(names), bodyOf(change(code), address, gives));
-    return { ...(await made(...Object.values(names))), out, log };
+    const asyncFunction = new AsyncFunction(...Object.keys(names), bodyOf(change(code), address, gives));
+    return { ...(await asyncFunction(...Object.values(names))), out, log };
   } finally {
     await session?.close();
   }
@@ -105,9 +105,9 @@ async function roomy(t) {
   const bytes = await tinyModel({ config: { context: 4096 }, type: 'bq8' });
   files.set('models/chat.bq4', bytes);
   t.after(() => void files.set('models/chat.bq4', readFileSync(CHAT)));
-  const made = await engine.load(fromBytes(bytes));
-  t.after(() => made.close());
-  return made;
+  const output = await engine.load(fromBytes(bytes));
+  t.after(() => output.close());
+  return output;
 }
 
 /** @type {Record<string, (run: (gives?: string[], more?: More) => Promise<Ran>, t: import('node:test').TestContext) => Promise<void>>} */
@@ -134,9 +134,9 @@ const CHECKS = {
   },
   'Sources 0': async (run) => {
     const { ofBytes, ofBlob, ofUrl } = await run(['ofBytes', 'ofBlob', 'ofUrl']);
-    for (const made of [ofBytes, ofBlob, ofUrl]) {
-      assert.equal(made.info.fileBytes, model.info.fileBytes);
-      await made.close();
+    for (const output of [ofBytes, ofBlob, ofUrl]) {
+      assert.equal(output.info.fileBytes, model.info.fileBytes);
+      await output.close();
     }
   },
   'Plan and load 0': async (run, t) => {
@@ -152,8 +152,8 @@ const CHECKS = {
   },
   'Models 0': async (run) => {
     const { tokens: ids, text, used, log } = await run(['tokens', 'text', 'used']);
-    const [[kind, , back, user], [tokens, said]] = log;
-    assert.deepEqual([kind, back.trim(), tokens, said], [model.info.tokenizer.kind, 'Once upon a time', used, text]);
+    const [[kind, , back, user], [tokens, message]] = log;
+    assert.deepEqual([kind, back.trim(), tokens, message], [model.info.tokenizer.kind, 'Once upon a time', used, text]);
     assert.ok(ids.length > 2 && user > 0 && used > 2);
   },
   'Embeddings 0': async (run) => {
@@ -235,10 +235,10 @@ const CHECKS = {
   'Prompt cache 0': async (run, t) => {
     const scope = { model: await roomy(t) };
     // What the page fetches was made before, elsewhere, by the first lines.
-    const made = await run(['bytes'], { scope, change: (code) => code.slice(0, code.indexOf('\n\n')) });
-    files.set('shop.cache', made.bytes);
+    const output = await run(['bytes'], { scope, change: (code) => code.slice(0, code.indexOf('\n\n')) });
+    files.set('shop.cache', output.bytes);
     const { bytes, reply } = await run(['bytes', 'reply'], { scope });
-    assert.deepEqual(bytes, made.bytes);
+    assert.deepEqual(bytes, output.bytes);
     assert.ok(reply.usage.cachedTokens > 5, JSON.stringify(reply.usage));
   },
   'Receipts 0': async (run) => {
@@ -434,9 +434,9 @@ async function tinyReranker() {
 const REAL = ['Embeddings 0', 'Classifiers 0', 'Training 0', 'Search 0'];
 /** @param {import('node:test').TestContext} t */
 async function minilm(t) {
-  const made = await engine.load(fromBytes(/** @type {Uint8Array} */ (files.get('minilm.bq4'))));
-  t.after(() => made.close());
-  return made;
+  const items = await engine.load(fromBytes(/** @type {Uint8Array} */ (files.get('minilm.bq4'))));
+  t.after(() => items.close());
+  return items;
 }
 
 test('each has a test here', () => assert.deepEqual(Object.keys(CHECKS).sort(), runBy('node').sort()));

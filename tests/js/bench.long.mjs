@@ -82,7 +82,7 @@ print(json.dumps({"matmuls": sum(n.op_type == sys.argv[2] for n in g.node), "mis
   });
 
   await t.test('plots', () => {
-    const made = figures(
+    const output = figures(
       [
         entry(one(OURS), 0, 500, 100),
         entry(one(NATIVE), 0, 1000, 125),
@@ -95,7 +95,7 @@ print(json.dumps({"matmuls": sum(n.op_type == sys.argv[2] for n in g.node), "mis
       { machine: MACHINE, payload: PAYLOAD },
     );
     const json = join(folder, 'figures.json');
-    writeFileSync(json, JSON.stringify(made));
+    writeFileSync(json, JSON.stringify(output));
     script('plots.py', json, join(folder, 'plots'));
     const names = readdirSync(join(folder, 'plots')).sort();
     assert.deepEqual(names, ['context.svg', 'decode.svg', 'load.svg', 'prefill.svg', 'roofline.svg']);
@@ -103,7 +103,7 @@ print(json.dumps({"matmuls": sum(n.op_type == sys.argv[2] for n in g.node), "mis
       const text = readFileSync(join(folder, 'plots', name), 'utf8');
       assert.match(text, /prefers-color-scheme:dark/);
       assert.doesNotMatch(text, /#1f2328(?!;)/i);
-      assert.ok(reportText(made).includes(`(../benchmarks/${name})`), name);
+      assert.ok(reportText(output).includes(`(../benchmarks/${name})`), name);
     }
   });
 });

@@ -42,7 +42,7 @@ test('a run stops when its budget is used up and goes on where it stopped', asyn
   const path = join(folder, 'results.jsonl');
   const visits = [OURS, NATIVE, WLLAMA].map((only) => one(only));
   let clock = 0;
-  let made = /** @type {string[]} */ ([]);
+  let output = /** @type {string[]} */ ([]);
   const run = (/** @type {number} */ budgetMs, subject = 'a') =>
     runVisits({
       path,
@@ -54,7 +54,7 @@ test('a run stops when its budget is used up and goes on where it stopped', asyn
       now: () => clock,
       pause: async () => {},
       make: async (visit) => {
-        made.push(visit.runtime);
+        output.push(visit.runtime);
         clock += 10_000;
         if (visit.runtime === 'wllama') throw new Error('no');
         return { facts: {}, cells: [] };
@@ -63,7 +63,7 @@ test('a run stops when its budget is used up and goes on where it stopped', asyn
   // An unknown visit counts as 10 s, as much as these take: two fit.
   assert.equal(await run(25_000), 4);
   assert.equal(await run(Infinity), 0);
-  assert.deepEqual(made, ['us', 'native', 'wllama', 'us', 'native', 'wllama']);
+  assert.deepEqual(output, ['us', 'native', 'wllama', 'us', 'native', 'wllama']);
   assert.deepEqual(
     readEntries(path).map(({ round, error }) => [round, error]),
     [
@@ -76,18 +76,18 @@ test('a run stops when its budget is used up and goes on where it stopped', asyn
     ],
   );
   // Another build of ours is measured again; the others are not, unless forgotten.
-  made = [];
+  output = [];
   await run(Infinity, 'b');
-  assert.deepEqual(made, ['us', 'us']);
+  assert.deepEqual(output, ['us', 'us']);
   forget(path, ({ name }) => name.startsWith('wllama'));
-  made = [];
+  output = [];
   await run(Infinity, 'b');
-  assert.deepEqual(made, ['wllama', 'wllama']);
+  assert.deepEqual(output, ['wllama', 'wllama']);
 });
 
 test('some visits have fewer rounds, some can wait with their last', async () => {
   const visits = [one(OURS), { ...one(WLLAMA), rounds: 1 }, { ...one(NATIVE), later: true }];
-  const made = /** @type {string[]} */ ([]);
+  const output = /** @type {string[]} */ ([]);
   await runVisits({
     path: join(folder, 'few.jsonl'),
     visits,
@@ -95,9 +95,9 @@ test('some visits have fewer rounds, some can wait with their last', async () =>
     subjectOf: () => '',
     say() {},
     pause: async () => {},
-    make: async ({ runtime }) => (made.push(runtime), { facts: {}, cells: [] }),
+    make: async ({ runtime }) => (output.push(runtime), { facts: {}, cells: [] }),
   });
-  assert.deepEqual(made, ['us', 'wllama', 'native', 'us', 'native', 'us', 'native', 'us', 'us', 'native', 'native']);
+  assert.deepEqual(output, ['us', 'wllama', 'native', 'us', 'native', 'us', 'native', 'us', 'us', 'native', 'native']);
 });
 
 test('a ratio is of figures from the same round', () => {
@@ -149,28 +149,29 @@ test('a ratio is of figures from the same round', () => {
 });
 
 test('a step beside its bare loop, and its parts', () => {
-  const made = figures([entry(one(OURS), 0, 500, 100), entry(one(LIMIT), 0, 1, 1, LIMIT_FACTS)], {
+  const output = figures([entry(one(OURS), 0, 500, 100), entry(one(LIMIT), 0, 1, 1, LIMIT_FACTS)], {
     machine: MACHINE,
     payload: PAYLOAD,
   });
-  const target = (/** @type {RegExp} */ what) => made.targets.find((each) => what.test(`${each.group}: ${each.what}`));
+  const target = (/** @type {RegExp} */ what) =>
+    output.targets.find((each) => what.test(`${each.group}: ${each.what}`));
   assert.equal(target(/limit: weights.*whole decode steps.*8-bit/)?.value, 0.75);
   assert.ok(Math.abs(Number(target(/limit: bytes.*plain read, 8-bit/)?.value) - 88 / 6.6 / 20) < 1e-9);
   assert.equal(target(/attention included/)?.value, 0.125);
   assert.equal(target(/the same without attention/)?.value, 0.0625);
-  assert.equal(stepOf(made.rows[1], 128)?.ms, 8);
-  assert.equal(stepOf(made.rows[1], 1900), null);
-  const text = reportText(made);
+  assert.equal(stepOf(output.rows[1], 128)?.ms, 8);
+  assert.equal(stepOf(output.rows[1], 1900), null);
+  const text = reportText(output);
   assert.match(text, /\| bare loop \| 6\.00 \| 13\.3 \| 22\.0 \| 0\.667 \|/);
   assert.match(text, /\| attention \| 0\.500 \| 4\.00 \| 0\.200 \| 6\.25 % \|/);
 });
 
 test("README's table is the report's", () => {
-  const made = figures([entry(one(OURS), 0, 500, 100), entry(one(WLLAMA), 0, 20, 10)], {
+  const output = figures([entry(one(OURS), 0, 500, 100), entry(one(WLLAMA), 0, 20, 10)], {
     machine: MACHINE,
     payload: PAYLOAD,
   });
-  assert.match(shortTable(made), /\| \*\*bq4\*\*, 4-bit \| 500 \| – \| 100 \| – \|/);
+  assert.match(shortTable(output), /\| \*\*bq4\*\*, 4-bit \| 500 \| – \| 100 \| – \|/);
   assert.equal(
     withTable('a\n<!-- benchmarks: x -->\nold\n<!-- end of benchmarks -->\nb', 'new'),
     'a\n<!-- benchmarks: x -->\nnew\n<!-- end of benchmarks -->\nb',
@@ -186,7 +187,7 @@ test("README's table is the report's", () => {
 
 test('ratios against the targets: medians, the newest build of ours, the best of the peers', () => {
   const [us, native, slow, fast] = [one(OURS), one(NATIVE), one(WLLAMA), one('^ort .*/ q8 / 135m / 1t')];
-  const made = figures(
+  const output = figures(
     [
       { ...entry(us, 0, 1, 1), subject: 'an older build' },
       entry(us, 0, 500, 90),
@@ -198,7 +199,8 @@ test('ratios against the targets: medians, the newest build of ours, the best of
     ],
     { machine: MACHINE, payload: PAYLOAD },
   );
-  const target = (/** @type {RegExp} */ what) => made.targets.find((each) => what.test(`${each.group}: ${each.what}`));
+  const target = (/** @type {RegExp} */ what) =>
+    output.targets.find((each) => what.test(`${each.group}: ${each.what}`));
   assert.deepEqual(target(/^decode, 1.*native llama.cpp Q4_0/), {
     group: 'decode, 1 thread',
     what: 'against native llama.cpp Q4_0, both with an 8-bit head',
@@ -211,7 +213,7 @@ test('ratios against the targets: medians, the newest build of ours, the best of
   assert.equal(target(/^prefill, 1.*128 tokens, against native/)?.reached, true);
   assert.equal(target(/^decode, 1.*best in a browser/)?.value, 3.6);
   assert.equal(target(/^decode, 1.*pure/)?.reached, null);
-  const text = reportText(made);
+  const text = reportText(output);
   assert.match(text, /native llama.cpp Q4_0, both.*\| ≥ 1 \| 0\.720 \| 1 \| \*\*not reached\*\* \|/);
   assert.match(text, /--pure \| ≥ 0.9 \| – \| – \| not measured \|/);
   assert.match(text, /\*\*bq4\*\*, 4-bit \(f16 scales\), 8-bit head, KV i8 \| 100 \(90\.0–150\)/);
@@ -221,7 +223,7 @@ test('ratios against the targets: medians, the newest build of ours, the best of
 test('what is not reached says why, with the figures of the same run; what is reached does not', () => {
   const both = (/** @type {string} */ only, /** @type {number} */ threads) => one(only.replace('1t', `${threads}t`));
   const read = one('^read / ');
-  const made = figures(
+  const output = figures(
     [
       entry(both(OURS, 1), 0, 500, 100),
       entry(both(OURS, 2), 0, 950, 140),
@@ -233,7 +235,7 @@ test('what is not reached says why, with the figures of the same run; what is re
     ],
     { machine: MACHINE, payload: PAYLOAD },
   );
-  const of = (/** @type {RegExp} */ what) => made.targets.filter((each) => what.test(`${each.group}: ${each.what}`));
+  const of = (/** @type {RegExp} */ what) => output.targets.filter((each) => what.test(`${each.group}: ${each.what}`));
   const [gain] = of(/^2 threads: decode against one/);
   assert.deepEqual([gain.value, gain.reached], [1.4, false]);
   assert.match(gain.why, /native llama\.cpp 1\.20, and a plain read of as many bytes 1\.50/);
@@ -243,7 +245,7 @@ test('what is not reached says why, with the figures of the same run; what is re
   );
   const [less] = of(/128 tokens, against native with AMX left out/);
   assert.deepEqual([less.target, less.value, less.reached], ['', 1.25, null]);
-  const text = reportText(made);
+  const text = reportText(output);
   assert.match(text, /\| a plain read of as many bytes, against one thread .* \| – \| 1\.50 \| 1 \| to compare \|/);
   assert.match(text, /\*\*2 threads: decode against one thread\*\*, 1\.40 instead of ≥ 1\.7\.\n {2}In the same run/);
   assert.doesNotMatch(text.slice(text.indexOf('### What is not reached')), /prefill against one thread/);
@@ -311,11 +313,11 @@ test(
     /** @param {string} system @param {number} threads */
     const native = (system, threads) => {
       const program = join(folder, 'native.sh');
-      const said = {
+      const report = {
         cells: [{ prompt: 128, tokens: 64, prefillMs: 1, decodeMs: 1 }],
         facts: { system, threads, backend: 'libggml-cpu-zen4.so' },
       };
-      writeFileSync(program, `#!/bin/sh\necho '${JSON.stringify(said)}'\n`, { mode: 0o755 });
+      writeFileSync(program, `#!/bin/sh\necho '${JSON.stringify(report)}'\n`, { mode: 0o755 });
       return { program, best: folder, noAmx: null, backends: [] };
     };
     const good = 'CPU : AVX2 = 1 | AVX512 = 1 | AMX_INT8 = 1 | ';

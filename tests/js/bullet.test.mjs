@@ -325,7 +325,7 @@ test('files that lie are refused, saying why', async () => {
     return copy;
   };
   /** With another JSON of the same length or less. @param {string | RegExp} from @param {string} to */
-  const said = (from, to) => {
+  const messageOf = (from, to) => {
     const text = Buffer.from(json.replace(from, to));
     assert.notEqual(text.toString(), json);
     return Buffer.concat([text, Buffer.alloc(tokenizer - text.length), bytes.subarray(tokenizer)]);
@@ -341,17 +341,17 @@ test('files that lie are refused, saying why', async () => {
     ],
     [Buffer.alloc((1 << 20) + 8, '{'), /^FORMAT: .*exceeds 1048576 bytes/],
     [patched(end + 2, 1), /^FORMAT: .*four zero bytes/],
-    [said('"1.0"', '"2.0"'), /^UNSUPPORTED: .*version "2\.0"/],
-    [said(/"dimensions":\{[^}]*\}/, '"dimensions":[]'), /^FORMAT: .*"dimensions"/],
-    [said(/"file_offsets":\{[^}]*\}/, '"file_offsets":null'), /^FORMAT: .*"file_offsets"/],
-    [said(`"footer":${footer}`, '"footer":"9"'), /^FORMAT: .*file_offsets/],
-    [said(`"tensors":${tensors}`, `"tensors":${tokenizer}`), /^FORMAT: .*overlap/],
-    [said(`"tokenizer":${tokenizer}`, '"tokenizer":8192'), /^FORMAT: .*tokenizer is 8192/],
-    [said(`"footer":${footer}`, `"footer":${footer - 1}`), /^FORMAT: .*1 bytes follow/],
-    [said(`"footer":${footer}`, '"footer":9e15'), /^TRUNCATED: /],
-    [said('"architecture":"bullet"', '"architecture":"other?"'), /^FORMAT: .*"arch" is "other\?"/],
-    [said('"layers":1', '"layers":4e9'), /^FORMAT: .*"layers" is 4000000000/],
-    [said('"heads":1', '"heads":0'), /^FORMAT: /],
+    [messageOf('"1.0"', '"2.0"'), /^UNSUPPORTED: .*version "2\.0"/],
+    [messageOf(/"dimensions":\{[^}]*\}/, '"dimensions":[]'), /^FORMAT: .*"dimensions"/],
+    [messageOf(/"file_offsets":\{[^}]*\}/, '"file_offsets":null'), /^FORMAT: .*"file_offsets"/],
+    [messageOf(`"footer":${footer}`, '"footer":"9"'), /^FORMAT: .*file_offsets/],
+    [messageOf(`"tensors":${tensors}`, `"tensors":${tokenizer}`), /^FORMAT: .*overlap/],
+    [messageOf(`"tokenizer":${tokenizer}`, '"tokenizer":8192'), /^FORMAT: .*tokenizer is 8192/],
+    [messageOf(`"footer":${footer}`, `"footer":${footer - 1}`), /^FORMAT: .*1 bytes follow/],
+    [messageOf(`"footer":${footer}`, '"footer":9e15'), /^TRUNCATED: /],
+    [messageOf('"architecture":"bullet"', '"architecture":"other?"'), /^FORMAT: .*"arch" is "other\?"/],
+    [messageOf('"layers":1', '"layers":4e9'), /^FORMAT: .*"layers" is 4000000000/],
+    [messageOf('"heads":1', '"heads":0'), /^FORMAT: /],
     [patched(tokenizer, 0x62), /^FORMAT: .*BULK/],
     [patched(tokenizer + 4, 255, 255, 255, 255), /^FORMAT: .*4294967295 tokens/],
     [patched(tokenizer + 4, 4), /^FORMAT: .*token/],

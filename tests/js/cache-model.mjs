@@ -34,7 +34,7 @@ export async function makeVersions() {
     for (let at = prefixBytes; at < bytes.length; at += CHUNK) cuts.push(at);
     const parts = cuts.map((at, k) => bytes.subarray(at, cuts[k + 1]));
     const pieces = parts.map((part) => /** @type {[Uint8Array, bigint]} */ ([part, xxh64(part)]));
-    versions.push({ bytes, prefixBytes, ids: await said(model), pieces });
+    versions.push({ bytes, prefixBytes, ids: await message(model), pieces });
     await model.close();
   }
   await engine.close();
@@ -42,7 +42,7 @@ export async function makeVersions() {
 }
 
 /** @param {any} model */
-async function said(model) {
+async function message(model) {
   const { tokens } = await model.generate('the quick', { temperature: 0, maxTokens: 4 }).result;
   return tokens.join();
 }
@@ -137,7 +137,7 @@ export async function runCacheSequence(seed, length, versions) {
       const complete = before.version && before.chunks.size === before.version.pieces.length - 1;
       try {
         const model = await engine.load(fromUrl(urls[i], QUICK));
-        const ids = await said(model);
+        const ids = await message(model);
         await model.close();
         const version = versions.find((one) => one.ids === ids);
         assert.ok(version, 'tokens of no version');

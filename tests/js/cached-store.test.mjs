@@ -173,7 +173,7 @@ for (const [where, create] of Object.entries(KINDS)) {
     assert.equal(evil.length, bytes.length);
     evil.set(bytes.subarray(40, 56), 40); // the file's id
     server.files['/evil/model.bq4'] = reseal(evil);
-    const said = async (path) => {
+    const messageOf = async (path) => {
       const model = await engine.load(fromUrl(`${server.origin}${path}`, QUICK));
       const { tokens: ids } = await (
         await model.createSession()
@@ -181,12 +181,12 @@ for (const [where, create] of Object.entries(KINDS)) {
       await model.close();
       return ids.join();
     };
-    const good = await said('/model.bq4');
-    const other = await said('/evil/model.bq4');
+    const good = await messageOf('/model.bq4');
+    const other = await messageOf('/evil/model.bq4');
     assert.notEqual(other, good);
     server.forget();
-    assert.equal(await said('/model.bq4'), good);
-    assert.equal(await said('/evil/model.bq4'), other);
+    assert.equal(await messageOf('/model.bq4'), good);
+    assert.equal(await messageOf('/evil/model.bq4'), other);
     assert.deepEqual(server.requests, [], 'both are kept');
     await assert.rejects(engine.store.delete('../..'), { code: 'ARGUMENT' });
   });

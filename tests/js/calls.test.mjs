@@ -141,12 +141,12 @@ test('a session that is made while its model closes is closed, over a port', asy
   const bytes = await tinyModel();
   for (let round = 0; round < 5; round++) {
     const model = await far.load(fromBytes(bytes));
-    const made = model.createSession().then(
+    const result = model.createSession().then(
       (session) => session.stats(),
       (error) => Promise.reject(error),
     );
     const closed = model.close();
-    await assert.rejects(made, { code: 'CLOSED' });
+    await assert.rejects(result, { code: 'CLOSED' });
     await closed;
     await model.close(); // once more is nothing
   }

@@ -136,10 +136,10 @@ for (const [name, create] of /** @type {const} */ ([
       chatting(async (chat) => {
         const free = await chat.send('Hello', { ...GREEDY, maxTokens: 8 }).result;
         const cut = await chat.regenerate({ ...GREEDY, stopTokens: [free.tokens[5]] }).result;
-        const said = cut.tokens.length - 1;
-        assert.equal(cut.stop, cut.tokens[said]);
+        const count = cut.tokens.length - 1;
+        assert.equal(cut.stop, cut.tokens[count]);
         const next = await chat.send('Next', { maxTokens: 1 }).result;
-        const turn = said + (await encode('<|end|><|user|>Next<|end|><|assistant|>', true)).length;
+        const turn = count + (await encode('<|end|><|user|>Next<|end|><|assistant|>', true)).length;
         assert.equal(next.usage.promptTokens, cut.usage.promptTokens + turn);
       }));
 
@@ -197,7 +197,7 @@ for (const [name, create] of /** @type {const} */ ([
 
     test('what is said may be parts or messages; what cannot be read is refused', () =>
       chatting(async (chat) => {
-        const any = (said) => /** @type {any} */ (said);
+        const any = (message) => /** @type {any} */ (message);
         await chat.send(
           [
             { type: 'text', text: 'one ' },
@@ -217,9 +217,9 @@ for (const [name, create] of /** @type {const} */ ([
           ['one two', 'S', 'three'],
         );
         const { length } = chat.messages;
-        const refused = (said, pattern) =>
+        const refused = (message, pattern) =>
           assert.rejects(
-            chat.send(any(said)).result,
+            chat.send(any(message)).result,
             (/** @type {any} */ e) => e.code === 'ARGUMENT' && pattern.test(e.message),
           );
         await refused(undefined, /content: expected a text or a list of text parts, found undefined/);
@@ -275,14 +275,14 @@ for (const [name, create] of /** @type {const} */ ([
         return [usage.promptTokens, usage.cachedTokens];
       },
     };
-    for (const [way, ask] of Object.entries(ways))
-      test(`${way}: a conversation that was edited, cut or branched computes what follows the change`, async () => {
+    for (const [mode, ask] of Object.entries(ways))
+      test(`${mode}: a conversation that was edited, cut or branched computes what follows the change`, async () => {
         const user = (content) => ({ role: 'user', content });
         const assistant = (content) => ({ role: 'assistant', content });
-        const system = `${way}: be brief, and kind`; // so long that what is shared is worth copying to another session
+        const system = `${mode}: be brief, and kind`; // so long that what is shared is worth copying to another session
         const start = [{ role: 'system', content: system }, user('one'), assistant('the')];
-        const said = `<|system|>${system}<|end|><|user|>one<|end|><|assistant|>the<|end|><|user|>`;
-        const before = 1 + (await encode(said, true)).length;
+        const text = `<|system|>${system}<|end|><|user|>one<|end|><|assistant|>the<|end|><|user|>`;
+        const before = 1 + (await encode(text, true)).length;
 
         const [whole] = await ask([...start, user('two'), assistant('you'), user('three')]);
         // A message in the middle is edited: all before it is there.

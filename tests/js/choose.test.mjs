@@ -48,24 +48,24 @@ for (const [name, create] of /** @type {const} */ ([
     test('of options of several tokens: those that generate tells one by one', async () => {
       const options = ['yes', 'yet', 'no', 'no, you'];
       const prompt = 'Is it in the house?';
-      const { options: told, best, promptTokens } = await model.choose(prompt, options);
+      const { options: report, best, promptTokens } = await model.choose(prompt, options);
       const base = await model.tokenize(prompt);
       assert.equal(promptTokens, base.length);
-      for (const [i, { text, logprob, tokens }] of told.entries()) {
+      for (const [i, { text, logprob, tokens }] of report.entries()) {
         assert.equal(text, options[i]);
         assert.deepEqual([...base, ...tokens], await model.tokenize(prompt + text));
         near(logprob, await byHand(base, tokens));
       }
-      const sum = told.reduce((all, { logprob }) => all + Math.exp(logprob), 0);
-      for (const { probability, logprob } of told) near(probability, Math.exp(logprob) / sum);
-      assert.equal(best, [...told].sort((a, b) => b.logprob - a.logprob)[0].text);
+      const sum = report.reduce((all, { logprob }) => all + Math.exp(logprob), 0);
+      for (const { probability, logprob } of report) near(probability, Math.exp(logprob) / sum);
+      assert.equal(best, [...report].sort((a, b) => b.logprob - a.logprob)[0].text);
     });
 
     test('where a prompt ends amid a token, all options are counted from before it', async () => {
       const prompt = 'in th';
-      const { options: told, promptTokens } = await model.choose(prompt, ['e', 'x']);
+      const { options: report, promptTokens } = await model.choose(prompt, ['e', 'x']);
       const base = (await model.tokenize(prompt)).slice(0, promptTokens);
-      for (const { text, tokens, logprob } of told) {
+      for (const { text, tokens, logprob } of report) {
         assert.deepEqual([...base, ...tokens], await model.tokenize(prompt + text));
         near(logprob, await byHand(base, tokens));
       }
@@ -185,14 +185,14 @@ for (const name of ['llama-gqa', 'llama-biases', 'llama-odd'])
       // What followed there, one to three tokens of it, and each other token alone.
       const answers = [1, 2, 3].map((n) => ids.slice(at, at + n));
       for (let id = 3; id < vocab; id++) if (id !== ids[at]) answers.push([id]);
-      const told = await model.choose(
+      const reports = await model.choose(
         ids.slice(0, at),
         answers.map((answer) => answer.map(letter).join(' ')),
       );
       for (const [i, answer] of answers.entries()) {
-        assert.deepEqual(told.options[i].tokens, answer);
+        assert.deepEqual(reports.options[i].tokens, answer);
         const wanted = answer.reduce((sum, /** @type {number} */ id, n) => sum + logprob(id, at + n), 0);
-        worst = Math.max(worst, Math.abs(told.options[i].logprob - wanted));
+        worst = Math.max(worst, Math.abs(reports.options[i].logprob - wanted));
         compared++;
       }
     }

@@ -94,15 +94,15 @@ test('runTools asks a server as it asks the model', async (t) => {
   const here = await model.chat.completions.runTools(body);
   assert.equal(given.length % 2, 0);
   assert.deepEqual(given.slice(0, given.length / 2), given.slice(given.length / 2));
-  const told = (
+  const reportOf = (
     /** @type {import('../../js/index.js').ToolRun} */ { content, finishReason: reason, messages: all },
   ) => ({
     content,
     reason,
     roles: all.map(({ role }) => role),
   });
-  assert.deepEqual(told(there), told(here));
-  assert.deepEqual(told(there).roles.slice(0, 3), ['user', 'assistant', 'tool']);
+  assert.deepEqual(reportOf(there), reportOf(here));
+  assert.deepEqual(reportOf(there).roles.slice(0, 3), ['user', 'assistant', 'tool']);
   const failing = [
     { ...tools[0], function: { ...tools[0].function, function: () => Promise.reject(new Error('no')) } },
   ];
@@ -174,8 +174,8 @@ async function against(answer, body = { ...fixed, stream: true }) {
   await new Promise((resolve) => bad.listen(0, '127.0.0.1', () => resolve(undefined)));
   const { port } = /** @type {import('node:net').AddressInfo} */ (bad.address());
   try {
-    const made = await connect(`http://127.0.0.1:${port}/v1/`, { model: 'x' }).chat.completions.create(body);
-    return body.stream ? await textOf(made) : made;
+    const result = await connect(`http://127.0.0.1:${port}/v1/`, { model: 'x' }).chat.completions.create(body);
+    return body.stream ? await textOf(result) : result;
   } finally {
     bad.closeAllConnections();
     bad.close();
@@ -256,9 +256,12 @@ test('servers that fail: a typed error, never a short reply', async () => {
   ];
   for (const [name, answer, wanted, body] of cases)
     await assert.rejects(against(answer, body), { name: 'BqError', ...wanted }, name);
-  const gone = await serveModels([{ id: 'chat', model }], { port: 0 });
-  await gone.close();
-  await assert.rejects(connect(gone.url).chat.completions.create(fixed), { code: 'NETWORK', message: /ECONNREFUSED/ });
+  const isGone = await serveModels([{ id: 'chat', model }], { port: 0 });
+  await isGone.close();
+  await assert.rejects(connect(isGone.url).chat.completions.create(fixed), {
+    code: 'NETWORK',
+    message: /ECONNREFUSED/,
+  });
 });
 
 test('here where the plan says that it fits, there where not', async () => {

@@ -46,8 +46,8 @@ for (const [name, load] of LOADS) {
   test(`amid a generation, ${name}: the same bits as a prompt of the tokens that stay`, async (t) => {
     const { engine, model } = await load(t, 64);
     /** @type {any[]} */
-    const told = [];
-    engine.events.addEventListener('shift', (/** @type {any} */ { detail }) => told.push(detail));
+    const reports = [];
+    engine.events.addEventListener('shift', (/** @type {any} */ { detail }) => reports.push(detail));
     const prompt = [5, 6, 7, 8, 9, 10];
     const full = await model.generate(prompt, { ...endless }).result;
     assert.equal(full.finishReason, 'context');
@@ -61,7 +61,7 @@ for (const [name, load] of LOADS) {
     const next = await model.generate(kept, { ...endless, maxTokens: 80 - full.tokens.length }).result;
     assert.deepEqual(run.tokens.slice(full.tokens.length), next.tokens);
     assert.deepEqual(run.shifted, { messages: 0, tokens: 65 - 33 });
-    assert.deepEqual(told, [{ messages: 0, tokens: 32 }]);
+    assert.deepEqual(reports, [{ messages: 0, tokens: 32 }]);
     const guessed = await model.generate(prompt, {
       ...endless,
       contextPolicy: 'shift',
@@ -78,8 +78,8 @@ for (const [name, load] of LOADS) {
   test(`a conversation, ${name}: the system's words and the newest turns stay, by turns, for some turns the same`, async (t) => {
     const { engine, model } = await load(t, 512);
     /** @type {any[]} */
-    const told = [];
-    engine.events.addEventListener('shift', (/** @type {any} */ { detail }) => told.push(detail));
+    const reports = [];
+    engine.events.addEventListener('shift', (/** @type {any} */ { detail }) => reports.push(detail));
     const options = { ...endless, maxTokens: 4, contextPolicy: /** @type {const} */ ('shift') };
     await assert.rejects(model.generate(talk(20), { ...endless, maxTokens: 4 }).result, { code: 'CONTEXT_FULL' });
     const starts = new Set();
@@ -94,7 +94,7 @@ for (const [name, load] of LOADS) {
       if (shifted) assert.equal(shifted.tokens, (await model.countTokens(messages)) - usage.promptTokens);
     }
     assert.ok(starts.size >= 2 && starts.size <= 6, `what stays began at ${[...starts]}`);
-    assert.ok(told.length > starts.size);
+    assert.ok(reports.length > starts.size);
     const long = [system, { role: 'user', content: 'word '.repeat(400) }];
     await assert.rejects(model.generate(long, options).result, { code: 'CONTEXT_FULL' });
     // Old turns that are too long by themselves go, too.
@@ -176,13 +176,13 @@ for (const [name, load] of LOADS) {
   test(`summaries, ${name}: of the messages alone, made once, bounded`, async (t) => {
     const { engine, model } = await load(t, 1024);
     /** @type {any[]} */
-    const told = [];
-    engine.events.addEventListener('shift', (/** @type {any} */ { detail }) => told.push(detail));
+    const reports = [];
+    engine.events.addEventListener('shift', (/** @type {any} */ { detail }) => reports.push(detail));
     const options = { temperature: 0, maxTokens: 4 };
     for (const turns of [22, 40]) {
       const messages = talk(turns);
       const found = await sumsUp(model, messages, options);
-      assert.equal(told.at(-1).summary, found.summary);
+      assert.equal(reports.at(-1).summary, found.summary);
       // A model that saw none of what came before says the same.
       const other = (await load(t, 1024)).model;
       const again = await other.generate(messages, { ...options, contextPolicy: 'summarize' }).result;
@@ -269,8 +269,8 @@ for (const [name, path, context] of /** @type {const} */ ([
       ]),
       { role: 'user', content: 'What is the name of my dog?' },
     ];
-    const { summary, gone } = await sumsUp(model, messages, { temperature: 0, maxTokens: 12 });
-    assert.ok(gone.length >= 2);
+    const { summary, gone: isGone } = await sumsUp(model, messages, { temperature: 0, maxTokens: 12 });
+    assert.ok(isGone.length >= 2);
     t.diagnostic(summary);
     assert.notEqual(summary, SUMMARY_REQUEST);
   });

@@ -143,8 +143,8 @@ test('a model whose weights are awaited computes a prompt meanwhile, whose sessi
       await until('a slice of the prompt', () => counted()[1] > 0);
       release();
       await (await loading).close();
-      const [made, ran, freed] = counted();
-      assert.deepEqual([made, freed], [1, 1]);
+      const [output, ran, freed] = counted();
+      assert.deepEqual([output, freed], [1, 1]);
       assert.ok(ran > 0);
       continue;
     }

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { tinyModel, tokenizer } from './fixture.mjs';
-import { told } from './told.mjs';
+import { report } from './told.mjs';
 
 const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
 const BERT = new URL('../golden/gguf/bert.gguf', import.meta.url);
@@ -29,7 +29,7 @@ const OPTIONS = {
 /** Wide enough to be sure of what it says: of noise the likeliest token has most of the probability. */
 const WIDE = { hidden: 256, ffn: 256 };
 /** It never ends a text. */
-const SURE = await tinyModel({ config: WIDE, tokens: { ...tokenizer(), eog: [] } });
+const THRESHOLD = await tinyModel({ config: WIDE, tokens: { ...tokenizer(), eog: [] } });
 const GREEDY = { temperature: 0, maxTokens: 40 };
 const ids = Array.from({ length: 100 }, (_, i) => 5 + ((i * 7) % 250));
 
@@ -54,11 +54,11 @@ for (const [build, threads] of /** @type {const} */ ([
       for (const [name, options] of some)
         for (const [seed, prompt] of PROMPTS.entries()) {
           const run = (/** @type {any} */ speculate) =>
-            told(model.generate(prompt, { maxTokens: 30, seed, ...options, speculate }));
+            report(model.generate(prompt, { maxTokens: 30, seed, ...options, speculate }));
           const plain = await run(false);
           for (const [i, draft] of drafts.entries()) {
-            const { said, usage } = await run({ model: draft, tokens: 3 + i });
-            assert.deepEqual(said, plain.said, name);
+            const { said: message, usage } = await run({ model: draft, tokens: 3 + i });
+            assert.deepEqual(message, plain.said, name);
             assert.ok(usage.acceptedTokens <= usage.draftedTokens);
             if (i === 0 && name === 'greedy') assert.equal(usage.acceptedTokens, usage.draftedTokens, 'itself');
             accepted[i] += usage.acceptedTokens;
@@ -78,13 +78,13 @@ describe('what is computed', () => {
   let session;
   before(async () => {
     engine = await createEngine({ threads: 1 });
-    large = await engine.load(fromBytes(SURE), { prefillBatch: 16, sessions: 2 });
+    large = await engine.load(fromBytes(THRESHOLD), { prefillBatch: 16, sessions: 2 });
     session = await large.createSession();
   });
   after(() => engine.close());
 
   /** A model that counts slices. @param {Uint8Array} [bytes] @param {object} [options]  of load */
-  async function counting(bytes = SURE, options) {
+  async function counting(bytes = THRESHOLD, options) {
     const model = await engine.load(fromBytes(bytes), { prefillBatch: 16, ...options });
     const { run } = model;
     const counted = Object.assign(model, { workUnits: 0 });
@@ -96,36 +96,36 @@ describe('what is computed', () => {
   async function ran(speculate, options) {
     await session.generate([1], { maxTokens: 0 }).result; // nothing of the prompt is there
     const before = (await session.stats()).workUnits;
-    const { tokens: made, usage } = await session.generate(ids, { ...GREEDY, ...options, speculate }).result;
-    return { made, usage, workUnits: (await session.stats()).workUnits - before };
+    const { tokens: output, usage } = await session.generate(ids, { ...GREEDY, ...options, speculate }).result;
+    return { made: output, usage, workUnits: (await session.stats()).workUnits - before };
   }
 
   test('one of the same weights is right whenever it is sure; the large one takes a step less for each token that came', async () => {
     const small = await counting();
     const [plain, fast] = [await ran(false), await ran({ model: small, tokens: 4 })];
-    const { draftedTokens: drafted, acceptedTokens: came } = fast.usage;
+    const { draftedTokens: drafted, acceptedTokens: arrivals } = fast.usage;
     assert.deepEqual(fast.made, plain.made);
-    assert.ok(came === drafted && came > 15, `${came} of ${drafted}`);
-    assert.equal(fast.workUnits, plain.workUnits - came * (large.info.layers + 1));
+    assert.ok(arrivals === drafted && arrivals > 15, `${arrivals} of ${drafted}`);
+    assert.equal(fast.workUnits, plain.workUnits - arrivals * (large.info.layers + 1));
     // The prompt once, a step for each token that it guessed, and one for each guess that it ended unsure.
     const step = small.info.layers + 1;
     const prompt = small.info.layers * Math.ceil(ids.length / 16) + 1;
-    const guesses = GREEDY.maxTokens - came;
-    assert.ok(small.workUnits <= prompt + (drafted + guesses) * step, `${small.workUnits}`);
+    const proposals = GREEDY.maxTokens - arrivals;
+    assert.ok(small.workUnits <= prompt + (drafted + proposals) * step, `${small.workUnits}`);
     assert.ok(small.workUnits >= prompt + (drafted - 1) * step, `${small.workUnits}`);
     // What it has read it does not read again.
     small.workUnits = 0;
     await ran({ model: small, tokens: 4 });
-    assert.ok(small.workUnits <= (drafted + guesses) * step, `${small.workUnits}`);
+    assert.ok(small.workUnits <= (drafted + proposals) * step, `${small.workUnits}`);
     await small.close();
   });
 
   test('one of other weights is seldom right, and never asked for what can not come', async () => {
     const small = await counting(await tinyModel({ config: WIDE, seed: 2 }));
     const [plain, fast] = [await ran(false), await ran({ model: small })];
-    const { draftedTokens: drafted, acceptedTokens: came } = fast.usage;
+    const { draftedTokens: drafted, acceptedTokens: arrivals } = fast.usage;
     assert.deepEqual(fast.made, plain.made);
-    assert.ok(drafted > 15 && came < drafted / 5, `${came} of ${drafted}`);
+    assert.ok(drafted > 15 && arrivals < drafted / 5, `${arrivals} of ${drafted}`);
     // Two tokens at most, and of a token that is the last none is behind it.
     for (const maxTokens of [1, 2]) {
       const before = small.workUnits;
@@ -139,19 +139,19 @@ describe('what is computed', () => {
     const small = await counting(await tinyModel({ config: { hidden: 16, heads: 2, kv_heads: 2, ffn: 16 } }));
     const [plain, fast] = [await ran(false), await ran({ model: small })];
     assert.deepEqual(fast.made, plain.made);
-    const { draftedTokens: drafted, acceptedTokens: came } = fast.usage;
+    const { draftedTokens: drafted, acceptedTokens: arrivals } = fast.usage;
     assert.ok(drafted < GREEDY.maxTokens / 4, `${drafted}`);
-    assert.equal(fast.workUnits, plain.workUnits - came * (large.info.layers + 1));
+    assert.equal(fast.workUnits, plain.workUnits - arrivals * (large.info.layers + 1));
     await small.close();
   });
 
   test('no more than there is room for: drafts, tokens, the small context', async () => {
-    const small = await counting(SURE, { contextTokens: ids.length + 9 });
-    const { made, usage } = await ran({ model: small, tokens: 31 }, { maxTokens: 80 });
-    assert.deepEqual(made, (await ran(false, { maxTokens: 80 })).made);
+    const small = await counting(THRESHOLD, { contextTokens: ids.length + 9 });
+    const { made: output, usage } = await ran({ model: small, tokens: 31 }, { maxTokens: 80 });
+    assert.deepEqual(output, (await ran(false, { maxTokens: 80 })).made);
     assert.ok(usage.draftedTokens > 0 && usage.draftedTokens <= 9, `${usage.draftedTokens}`);
     await small.close();
-    const none = await engine.load(fromBytes(SURE), { draftTokens: 0, sessions: 2 });
+    const none = await engine.load(fromBytes(THRESHOLD), { draftTokens: 0, sessions: 2 });
     assert.equal((await none.generate(ids, { ...GREEDY, speculate: { model: none } }).result).usage.draftedTokens, 0);
     await none.close();
   });
@@ -160,7 +160,7 @@ describe('what is computed', () => {
     const small = await counting();
     const speculate = { model: small };
     const free = async () => (await small.createSession()).close();
-    const { made } = await ran(false);
+    const { made: output } = await ran(false);
     await ran(speculate);
     await free();
     const other = await large.createSession();
@@ -189,13 +189,13 @@ describe('what is computed', () => {
       code: 'GRAMMAR',
     });
     await free();
-    assert.deepEqual((await ran(speculate)).made, made);
+    assert.deepEqual((await ran(speculate)).made, output);
     await other.close();
     await small.close();
   });
 
   test('an abort, a close of either model and the deadline are heard while the small one reads the prompt', async (t) => {
-    const { made } = await ran(false);
+    const { made: output } = await ran(false);
     /** Does something amid the small model's prompt. @param {(small: any, big: any) => unknown} act @param {object} [options] */
     const amid = async (act, options) => {
       const [big, small] = [await counting(), await counting()];
@@ -217,11 +217,11 @@ describe('what is computed', () => {
     const closed = await amid((_, big) => big.close());
     assert.deepEqual([closed.result.code, closed.workUnits], ['CLOSED', 6]);
     const { result, workUnits } = await amid((small) => small.close());
-    assert.deepEqual([result.tokens, result.usage.draftedTokens, workUnits], [made, 0, 6], 'it goes on alone');
+    assert.deepEqual([result.tokens, result.usage.draftedTokens, workUnits], [output, 0, 6], 'it goes on alone');
     const now = performance.now.bind(performance);
     const late = () => t.mock.method(performance, 'now', () => now() + 3_600_000);
     const due = await amid(late, { deadline: 3_000_000 });
-    assert.deepEqual([due.result.finishReason, due.result.tokens, due.workUnits], ['deadline', made.slice(0, 1), 6]);
+    assert.deepEqual([due.result.finishReason, due.result.tokens, due.workUnits], ['deadline', output.slice(0, 1), 6]);
   });
 });
 
@@ -232,7 +232,7 @@ describe('refused', () => {
   let model;
   before(async () => {
     engine = await createEngine({ threads: 1 });
-    model = await engine.load(fromBytes(SURE));
+    model = await engine.load(fromBytes(THRESHOLD));
   });
   after(() => engine.close());
 
@@ -283,16 +283,16 @@ describe('refused', () => {
   });
 
   test('one that was closed, of another engine, an encoder, no model', async () => {
-    const gone = await engine.load(fromBytes(SURE));
-    await gone.close();
+    const isGone = await engine.load(fromBytes(THRESHOLD));
+    await isGone.close();
     const lost = {
       code: 'CLOSED',
       message: 'the draft model was closed, or belongs to another engine',
       hint: /with the same engine/,
     };
-    await refuses(gone, lost);
+    await refuses(isGone, lost);
     const elsewhere = await createEngine({ threads: 1 });
-    await refuses(await elsewhere.load(fromBytes(SURE)), lost);
+    await refuses(await elsewhere.load(fromBytes(THRESHOLD)), lost);
     await elsewhere.close();
     const encoder = await engine.load(fromFile(BERT));
     await refuses(encoder, {
@@ -313,7 +313,7 @@ for (const [name, create] of /** @type {const} */ ([
 ]))
   test(`OpenAI's calls in ${name}: several choices, each with a session of the small model, as far as it has some`, async () => {
     const engine = await create();
-    const load = (/** @type {number} */ sessions) => engine.load(fromBytes(SURE), { sessions });
+    const load = (/** @type {number} */ sessions) => engine.load(fromBytes(THRESHOLD), { sessions });
     const [model, one, three] = [await load(3), await load(1), await load(3)];
     const ask = (/** @type {any} */ speculate) =>
       model.completions.create({ prompt: ids, n: 3, seed: 1, temperature: 0.5, max_tokens: 20, bq4: { speculate } });

@@ -13,7 +13,7 @@ import { modelRows } from '../models-report.mjs';
 import { tinyModel } from './fixture.mjs';
 
 const BERT = fileURLToPath(new URL('../golden/fixtures/bert', import.meta.url));
-const { ids, hidden, states, made_with: made } = JSON.parse(readFileSync(join(BERT, 'expected.json'), 'utf8'));
+const { ids, hidden, states, made_with: output } = JSON.parse(readFileSync(join(BERT, 'expected.json'), 'utf8'));
 const rows = new Float32Array(Uint8Array.from(Buffer.from(states, 'base64')).buffer);
 const state = (/** @type {number} */ i) => Array.from(rows.subarray(i * hidden, (i + 1) * hidden));
 const length = (/** @type {ArrayLike<number>} */ v) => Math.hypot(...Array.from(v));
@@ -26,7 +26,7 @@ await convert(BERT, path, { quant: 'f32' });
 let error = 0;
 after(() =>
   modelRows('architectures', 'embeddings', [
-    { architecture: 'bert', source: 'safetensors', error, against: `transformers ${made.transformers}` },
+    { architecture: 'bert', source: 'safetensors', error, against: `transformers ${output.transformers}` },
   ]),
 );
 
@@ -60,47 +60,56 @@ const [FIRST, POOLED, NORMALIZED] = ['.Transformer', '1_Pooling.Pooling', '2_Nor
 test('a sentence-transformers folder says how its vectors are made', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   /** @param {string} name @param {object[]} modules @param {object} pooling */
-  const said = async (name, modules, pooling) => {
+  const messageOf = async (name, modules, pooling) => {
     const to = join(folder, `${name}.bq4`);
     await convert(sentenceFolder(name, modules, pooling), to, { quant: 'f32' });
     const { embedding, contextTokens: context } = await engine.plan(fromFile(to));
     return { ...embedding, context };
   };
   assert.deepEqual(
-    await said('mean', [FIRST, POOLED, NORMALIZED], { pooling_mode_cls_token: false, pooling_mode_mean_tokens: true }),
+    await messageOf('mean', [FIRST, POOLED, NORMALIZED], {
+      pooling_mode_cls_token: false,
+      pooling_mode_mean_tokens: true,
+    }),
     { pooling: 'mean', normalize: true, tokens: 20, width: 36, context: 20 },
   );
-  assert.deepEqual(await said('cls', [FIRST, POOLED], { pooling_mode: 'cls' }), {
+  assert.deepEqual(await messageOf('cls', [FIRST, POOLED], { pooling_mode: 'cls' }), {
     pooling: 'cls',
     normalize: false,
     tokens: 20,
     width: 36,
     context: 20,
   });
-  assert.deepEqual(await said('last', [FIRST, POOLED], { pooling_mode_lasttoken: true }), {
+  assert.deepEqual(await messageOf('last', [FIRST, POOLED], { pooling_mode_lasttoken: true }), {
     pooling: 'last',
     normalize: false,
     tokens: 20,
     width: 36,
     context: 20,
   });
-  await assert.rejects(said('max', [FIRST, POOLED], { pooling_mode_max_tokens: true }), {
+  await assert.rejects(messageOf('max', [FIRST, POOLED], { pooling_mode_max_tokens: true }), {
     code: 'UNSUPPORTED',
     message: /max_tokens/,
   });
-  await assert.rejects(said('both', [FIRST, POOLED], { pooling_mode: ['mean', 'max'] }), {
+  await assert.rejects(messageOf('both', [FIRST, POOLED], { pooling_mode: ['mean', 'max'] }), {
     code: 'UNSUPPORTED',
     message: /"mean","max"|mean, max/,
   });
-  await assert.rejects(said('dense', [FIRST, POOLED, { path: '2_Dense', type: 'x.Dense' }], { pooling_mode: 'mean' }), {
-    code: 'READ',
-    message: /2_Dense\/model.safetensors/,
-  });
-  await assert.rejects(said('lstm', [FIRST, POOLED, { path: '2_LSTM', type: 'x.LSTM' }], { pooling_mode: 'mean' }), {
-    code: 'UNSUPPORTED',
-    message: /LSTM/,
-  });
-  await assert.rejects(said('outside', [{ path: '..', type: 'x.Pooling' }], { pooling_mode: 'mean' }), {
+  await assert.rejects(
+    messageOf('dense', [FIRST, POOLED, { path: '2_Dense', type: 'x.Dense' }], { pooling_mode: 'mean' }),
+    {
+      code: 'READ',
+      message: /2_Dense\/model.safetensors/,
+    },
+  );
+  await assert.rejects(
+    messageOf('lstm', [FIRST, POOLED, { path: '2_LSTM', type: 'x.LSTM' }], { pooling_mode: 'mean' }),
+    {
+      code: 'UNSUPPORTED',
+      message: /LSTM/,
+    },
+  );
+  await assert.rejects(messageOf('outside', [{ path: '..', type: 'x.Pooling' }], { pooling_mode: 'mean' }), {
     code: 'FORMAT',
     message: /expected a subfolder/,
   });

@@ -9,7 +9,7 @@ import { bf16FromNumber, bf16ToNumber, f16FromNumber, f16ToNumber } from '../../
 import { FLAT, TILED, TYPES, weightBytes } from '../../js/format/bq4/weight-types.js';
 
 const { fround, trunc, abs, sign } = Math;
-const LEAST = fround(1e-8);
+const MINIMUM = fround(1e-8);
 
 /** Halves go away from zero, as C's roundf takes them. @param {number} x  an f32 */
 function roundAway(x) {
@@ -156,7 +156,7 @@ function quantizeBlock(type, src, at, count, q) {
   const eight = type.bits === 8;
   const top = eight ? 127 : 7;
   const bottom = eight ? -127 : -8;
-  if (!eight && m < LEAST) m = LEAST;
+  if (!eight && m < MINIMUM) m = MINIMUM;
   let scale = fround(m / top);
   if (type.scaleBytes === 2) {
     scale = f16ToNumber(f16FromNumber(scale));

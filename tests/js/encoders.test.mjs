@@ -29,7 +29,7 @@ for (const [name, source] of NAMES.flatMap((name) => [
       ids,
       hidden,
       states,
-      made_with: made,
+      made_with: output,
     } = JSON.parse(readFileSync(join(FIXTURES, name, 'expected.json'), 'utf8'));
     const expected = new Float32Array(Uint8Array.from(Buffer.from(states, 'base64')).buffer);
     const state = (/** @type {number} */ i) => expected.subarray(i * hidden, (i + 1) * hidden);
@@ -53,6 +53,6 @@ for (const [name, source] of NAMES.flatMap((name) => [
       found.forEach((x, k) => (error = Math.max(error, Math.abs(x - vector[k]))));
     }
     await engine.close();
-    rows.push({ architecture: name, source, error, against: `transformers ${made.transformers}` });
+    rows.push({ architecture: name, source, error, against: `transformers ${output.transformers}` });
     assert.ok(error < TOLERANCE, `${error}`);
   });

@@ -365,8 +365,8 @@ export function engineSuite(name, create) {
       ])) {
         const model = await load({}, await tinyModel({ type }));
         const session = await model.createSession();
-        const made = await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).result;
-        assert.deepEqual(made.tokens, ids, type);
+        const result = await session.generate('Once upon a time', { temperature: 0, maxTokens: 8 }).result;
+        assert.deepEqual(result.tokens, ids, type);
         await model.close();
       }
     });
@@ -757,9 +757,9 @@ export function engineSuite(name, create) {
       const later = await other.createSession();
       const { tokens } = await later.restore(saved);
       assert.equal(tokens, half.usage.promptTokens + 4);
-      const gone = await later.continue({ ...GREEDY, maxTokens: 6 }).result;
-      assert.deepEqual(gone.tokens, rest.tokens);
-      assert.equal(gone.usage.cachedTokens, tokens - 1, 'all but the last, which had not been computed');
+      const isGone = await later.continue({ ...GREEDY, maxTokens: 6 }).result;
+      assert.deepEqual(isGone.tokens, rest.tokens);
+      assert.equal(isGone.usage.cachedTokens, tokens - 1, 'all but the last, which had not been computed');
       for (const cut of [0, 100, saved.length - 1])
         await assert.rejects(later.restore(saved.slice(0, cut)), { code: 'TRUNCATED' });
       assert.equal((await later.stats()).tokens, 0, 'nothing is left of it');

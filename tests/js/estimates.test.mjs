@@ -11,9 +11,9 @@ import { tinyModel } from './fixture.mjs';
 const engine = await createEngine({ build: 'simd128', threads: 1 });
 after(() => engine.close());
 
-/** @param {number} said @param {number} came @param {string} what */
-const near = (said, came, what) =>
-  assert.ok(Math.abs(said - came) <= 0.25 * came, `${what}: ${said} were said, ${came} came`);
+/** @param {number} message @param {number} arrivals @param {string} what */
+const near = (message, arrivals, what) =>
+  assert.ok(Math.abs(message - arrivals) <= 0.25 * arrivals, `${what}: ${message} were said, ${arrivals} came`);
 
 const SHAPE = { context: 2048, hidden: 256, ffn: 768, layers: 4, heads: 4, kv_heads: 4 };
 

@@ -56,7 +56,7 @@ for (const file of readdirSync(join(GOLDEN, 'gguf'))) {
 }
 
 test('bert from GGUF: hidden states of PyTorch, as vectors of a text', async () => {
-  const { ids, hidden, states, made_with: made } = readJson(join(GOLDEN, 'fixtures/bert/expected.json'));
+  const { ids, hidden, states, made_with: output } = readJson(join(GOLDEN, 'fixtures/bert/expected.json'));
   const rowsOf = new Float32Array(Uint8Array.from(Buffer.from(states, 'base64')).buffer);
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(fromFile(join(GOLDEN, 'gguf/bert.gguf')));
@@ -72,7 +72,7 @@ test('bert from GGUF: hidden states of PyTorch, as vectors of a text', async () 
   }
   await engine.close();
   assert.ok(most < TOLERANCE, `${most}`);
-  rows.push({ architecture: 'bert', source: 'GGUF', error: most, against: `transformers ${made.transformers}` });
+  rows.push({ architecture: 'bert', source: 'GGUF', error: most, against: `transformers ${output.transformers}` });
 });
 
 test('a GGUF file whose experts are missing is refused by name', async () => {

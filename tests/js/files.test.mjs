@@ -24,7 +24,7 @@ function fileAt(name, content, place) {
 }
 
 /** @param {import('../../js/shared/types.js').Model} model */
-async function said(model) {
+async function message(model) {
   const session = await model.createSession();
   const { tokens: ids } = await session.generate('He said that', { temperature: 0, maxTokens: 24 }).result;
   await session.close();
@@ -44,7 +44,7 @@ async function asConverted(path) {
   const to = join(fresh(), 'converted.bq4');
   await convert(path, to);
   const engine = await createEngine({ threads: 1 });
-  const ids = await said(await engine.load(fromFile(to)));
+  const ids = await message(await engine.load(fromFile(to)));
   await engine.close();
   return ids;
 }
@@ -55,7 +55,7 @@ test('chosen files: the same tokens as the folder converted, here and in a worke
     /** @type {import('../../js/shared/types.js').Progress[]} */
     const events = [];
     const model = await engine.load(tinyFiles(), { onProgress: (event) => events.push(event) });
-    assert.deepEqual(await said(model), wanted);
+    assert.deepEqual(await message(model), wanted);
     assert.equal(model.info.name, 'tiny');
     assert.equal((await model.countTokens([{ role: 'user', content: 'He' }])) > 1, true);
     const converted = events.filter(({ phase }) => phase === 'convert');
@@ -93,7 +93,7 @@ test('parts by an index, experts in some layers, without a tokenizer', async () 
 test('what is missing, ambiguous or damaged is said by its name', async () => {
   const engine = await createEngine({ threads: 1 });
   const tiny = filesOf(join(GOLDEN, 'tiny'));
-  const without = (/** @type {string} */ gone) => tiny.filter(({ name }) => name !== gone);
+  const without = (/** @type {string} */ isGone) => tiny.filter(({ name }) => name !== isGone);
   const index = fileAt('model.safetensors.index.json', JSON.stringify({ weight_map: { a: 'model-1.safetensors' } }));
   for (const [files, expected] of /** @type {[File[], object][]} */ ([
     [without('model.safetensors'), { code: 'NOT_A_MODEL', message: /no safetensors file/ }],

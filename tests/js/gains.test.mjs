@@ -35,16 +35,16 @@ function run(gains, tokens, steps, text, seed) {
     const { length, chance } = text(at);
     const comes = () => next() < 2 * chance - 1;
     const n = length ? gains.bestDraftLength(length, 7, 1) : 0;
-    let came = 0;
-    while (came < n && comes()) gains.recordToken(length + came++, true);
-    if (came < n) gains.recordToken(length + came, false);
+    let arrivals = 0;
+    while (arrivals < n && comes()) gains.recordToken(length + arrivals++, true);
+    if (arrivals < n) gains.recordToken(length + arrivals, false);
     else if (!n && length) gains.recordToken(length, comes());
-    gains.recordStep(1, n, came);
+    gains.recordStep(1, n, arrivals);
     sizes.push(n);
     found.guessed += n;
-    found.came += came;
+    found.came += arrivals;
     found.steps += steps[n];
-    at += 1 + came;
+    at += 1 + arrivals;
   }
   return { ...found, sizes };
 }
@@ -105,9 +105,9 @@ test('less than two of a hundred steps are lost, whatever comes', () => {
           });
           const gains = new SpeculationTuner(costs);
           const took = gains.recordStep.bind(gains);
-          gains.recordStep = (due, guessed, came) => {
+          gains.recordStep = (due, guessed, arrivals) => {
             costs.record(due + guessed, 5 * steps[guessed]);
-            took(due, guessed, came);
+            took(due, guessed, arrivals);
           };
           spent += run(gains, 400, steps, text, seed).steps;
           tokens += 400;
@@ -168,7 +168,7 @@ test('what is doubtful is tried where it may pay: used if it does, and else not 
       const tokens = gains.bestDraftLength(3, 3, 1);
       n += Number(tokens > 0);
       known.record(1 + tokens, 5 * steps[tokens]);
-      for (let came = 0; came < Math.min(tokens, 2); came++) gains.recordToken(3 + came, true);
+      for (let arrivals = 0; arrivals < Math.min(tokens, 2); arrivals++) gains.recordToken(3 + arrivals, true);
       if (tokens > 2) gains.recordToken(5, false);
       gains.recordStep(1, tokens, Math.min(tokens, 2));
     }
@@ -206,9 +206,9 @@ describe('in a session', () => {
   after(() => engine.close());
 
   /** Steps are said to take so long while it works. @template T @param {number[]} steps @param {() => Promise<T>} work @param {number} [ms]  of one token */
-  async function said(steps, work, ms = 5) {
+  async function message(steps, work, ms = 5) {
     const { record } = StepCosts.prototype;
-    const told = mock.method(
+    const report = mock.method(
       StepCosts.prototype,
       'record',
       /** @this {StepCosts} @param {number} tokens */ function (tokens) {
@@ -218,13 +218,13 @@ describe('in a session', () => {
     try {
       return await work();
     } finally {
-      told.mock.restore();
+      report.mock.restore();
     }
   }
 
   test('guesses where batches are cheap, and not where they are dear, as `auto` has it, which is the default', async () => {
     const usageOf = (/** @type {number[]} */ steps, /** @type {any} */ speculate, /** @type {number} */ ms = 5) =>
-      said(
+      message(
         steps,
         async () => {
           const model = await engine.load(fromBytes(CHAT), { contextTokens: 256 });
@@ -247,7 +247,7 @@ describe('in a session', () => {
   });
 
   test('nothing is guessed while another one shares its passes, and again when it is alone', () =>
-    said(CHEAP, async () => {
+    message(CHEAP, async () => {
       const model = await engine.load(fromBytes(CHAT), { contextTokens: 256, sessions: 2 });
       const options = { temperature: 0, stopTokens: [] };
       const whole = await model.generate(LIST, { ...options, maxTokens: 150, speculate: false }).result;

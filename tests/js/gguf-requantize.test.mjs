@@ -209,14 +209,14 @@ test('a file that ends too early; what is not for GGUF files', async () => {
   await assert.rejects(converted(file(bytes.subarray(0, bytes.length - 5000)), { quant: 'bq8' }), {
     code: 'TRUNCATED',
   });
-  for (const [options, said] of /** @type {const} */ ([
+  for (const [options, message] of /** @type {const} */ ([
     [{ v1: true, quant: 'bq4' }, /--v1 is not supported for GGUF files$/],
     [{ compress: 'lz4' }, /--compress is not supported for GGUF files$/],
     [{ activationSteps: 'a.json' }, /--activation-steps is not supported for GGUF files whose weights are kept/],
     [{ tokenizer: 'a.json' }, /--tokenizer is not supported for GGUF files whose weights are kept/],
     [{ quant: 'q4_k' }, /unknown weight type "q4_k"/],
   ]))
-    await assert.rejects(converted(path, options), { code: 'ARGUMENT', message: said });
+    await assert.rejects(converted(path, options), { code: 'ARGUMENT', message: message });
   assert.deepEqual(
     readdirSync(folder, { recursive: true }).filter((n) => String(n).includes('.part')),
     [],

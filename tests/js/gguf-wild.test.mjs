@@ -359,8 +359,8 @@ for (const [name, family] of Object.entries(FAMILIES))
     assert.ok(ids.length <= 6, `${ids}`);
     assert.equal(await model.detokenize(ids), 'hello world');
     const session = await model.createSession();
-    const made = await session.generate('hello world', { temperature: 0, maxTokens: 4 }).result;
-    assert.ok(made.tokens.length > 0);
+    const result = await session.generate('hello world', { temperature: 0, maxTokens: 4 }).result;
+    assert.ok(result.tokens.length > 0);
     await model.close();
     await logitsOf(file);
   });
@@ -458,9 +458,9 @@ test('MiniCPM is Granite whose scores have their usual factor; older files leave
     logitsOf(gguf(metadataOf({ ...family, more: { ...SIZED, ...factors } }, arch), tensors));
   /** @type {Metadata} */
   const usual = { 'attention.scale': ['f32', DIM ** -0.5] };
-  const { 'attention.scale': _, ...said } = /** @type {any} */ (SCALES);
-  assert.deepEqual(await logits('minicpm', said), await logits('granite', { ...said, ...usual }));
-  assert.notDeepEqual(await logits('minicpm', said), await logits('minicpm', {}));
+  const { 'attention.scale': _, ...message } = /** @type {any} */ (SCALES);
+  assert.deepEqual(await logits('minicpm', message), await logits('granite', { ...message, ...usual }));
+  assert.notDeepEqual(await logits('minicpm', message), await logits('minicpm', {}));
   assert.deepEqual(
     await logits('minicpm', {}),
     await logits('granite', {
@@ -558,7 +558,7 @@ test('YaRN: a factor of rotations that the file says is all of it, and a multipl
   const tensors = tensorsOf(family);
   /** @param {Record<string, number>} [more] */
   const logits = (more = {}) => {
-    const said = Object.entries(more).map(([key, value]) => [`rope.scaling.${key}`, ['f32', value]]);
+    const messages = Object.entries(more).map(([key, value]) => [`rope.scaling.${key}`, ['f32', value]]);
     return logitsOf(
       gguf(
         metadataOf({
@@ -568,7 +568,7 @@ test('YaRN: a factor of rotations that the file says is all of it, and a multipl
             'rope.scaling.type': ['text', 'yarn'],
             'rope.scaling.factor': ['f32', 4],
             'rope.scaling.original_context_length': ['u32', 16],
-            ...Object.fromEntries(said),
+            ...Object.fromEntries(messages),
           },
         }),
         tensors,

@@ -138,7 +138,7 @@ for (const build of BUILDS) {
   )) {
     test(`${name}, ${build}: logits of PyTorch at every position, fed one by one and in batches`, async () => {
       const from = join(GOLDEN, 'fixtures', name);
-      const { ids, vocab, positions, logits, made_with: made } = readJson(join(from, 'expected.json'));
+      const { ids, vocab, positions, logits, made_with: output } = readJson(join(from, 'expected.json'));
       const bytes = Uint8Array.from(Buffer.from(logits, 'base64'));
       const wanted = new Float32Array(bytes.buffer);
       assert.equal(wanted.length, vocab * positions);
@@ -146,7 +146,7 @@ for (const build of BUILDS) {
       const steps = along(await openLogits(source, { build }), [ids[0]], ids.slice(1).concat(0));
       const errors = steps.map((got, i) => distance(got, wanted.subarray(i * vocab, (i + 1) * vocab)));
       errors.forEach((error, i) => assert.ok(error < 1e-3, `position ${i}: ${error}`));
-      const against = /^(bullet|custom)/.test(name) ? `PyTorch ${made.torch}` : `transformers ${made.transformers}`;
+      const against = /^(bullet|custom)/.test(name) ? `PyTorch ${output.torch}` : `transformers ${output.transformers}`;
       architectures.set(name, { architecture: name, source: 'safetensors', error: Math.max(...errors), against });
       const whole = (await openLogits(source, { build, prefillBatch: 5, prefillWindow: 7 })).start(ids);
       assert.deepEqual(whole, steps[ids.length - 1]);

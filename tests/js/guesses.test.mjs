@@ -6,7 +6,7 @@ import { createEngine, fromBytes } from '../../js/node.js';
 import { findNearRepetition, findRepetition } from '../../js/engine/speculation/prompt-lookup.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { tinyModel } from './fixture.mjs';
-import { told } from './told.mjs';
+import { report } from './told.mjs';
 
 const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
 const LIST = 'red apples, green pears, yellow lemons, ';
@@ -58,12 +58,12 @@ for (const [build, threads] of /** @type {const} */ ([
         let accepted = 0;
         for (const [seed, prompt] of PROMPTS.entries()) {
           const run = (/** @type {any} */ speculate) =>
-            told(model.generate(prompt, { maxTokens: 40, seed, ...options, speculate }));
+            report(model.generate(prompt, { maxTokens: 40, seed, ...options, speculate }));
           const plain = await run(false);
           assert.deepEqual([plain.usage.draftedTokens, plain.usage.acceptedTokens], [0, 0]);
           for (const speculate of [{ tokens: 1 }, { tokens: 7 }, true, 'auto']) {
-            const { said, usage } = await run(speculate);
-            assert.deepEqual(said, plain.said);
+            const { said: message, usage } = await run(speculate);
+            assert.deepEqual(message, plain.said);
             assert.ok(usage.acceptedTokens <= usage.draftedTokens);
             if (typeof speculate === 'object') accepted += usage.acceptedTokens;
           }
@@ -74,7 +74,7 @@ for (const [build, threads] of /** @type {const} */ ([
     test('up to the end of the context', async () => {
       const prompt = LIST.repeat(16);
       const run = (/** @type {any} */ speculate) =>
-        told(model.generate(prompt, { temperature: 0, seed: 1, speculate }));
+        report(model.generate(prompt, { temperature: 0, seed: 1, speculate }));
       const [plain, fast] = [await run(false), await run({ tokens: 7 })];
       assert.equal(plain.said.result.finishReason, 'context');
       assert.deepEqual(fast.said, plain.said);
@@ -140,27 +140,27 @@ describe('a session', () => {
     const after = async (/** @type {any} */ speculate, /** @type {number} */ tokens, /** @type {string} */ then) => {
       const session = await model.createSession();
       const other = await model.createSession();
-      const said = [];
+      const messages = [];
       for await (const { token: id } of session.generate(PROMPTS[0], { ...GREEDY, speculate }))
-        if (said.push(id) === tokens) break;
+        if (messages.push(id) === tokens) break;
       if (then === 'fork') {
         const fork = await session.fork();
-        said.push(...(await fork.continue({ ...GREEDY, speculate }).result).tokens);
+        messages.push(...(await fork.continue({ ...GREEDY, speculate }).result).tokens);
         await fork.close();
       }
       if (then === 'save') {
         const saved = await session.save();
-        said.push(Buffer.from(saved).toString('base64'));
+        messages.push(Buffer.from(saved).toString('base64'));
         await other.restore(saved);
-        said.push(...(await other.continue({ ...GREEDY, speculate }).result).tokens);
+        messages.push(...(await other.continue({ ...GREEDY, speculate }).result).tokens);
       }
       if (then === 'truncate') await session.truncate(20);
       if (then === 'append') await session.append(' and');
-      if (then === 'choose') said.push(...(await session.choose([], ['a', 'b'])).options.map((o) => o.logprob));
-      said.push(...(await session.continue({ ...GREEDY, speculate }).result).tokens, ...(await session.tokens()));
+      if (then === 'choose') messages.push(...(await session.choose([], ['a', 'b'])).options.map((o) => o.logprob));
+      messages.push(...(await session.continue({ ...GREEDY, speculate }).result).tokens, ...(await session.tokens()));
       await session.close();
       await other.close();
-      return said;
+      return messages;
     };
     for (const then of ['', 'fork', 'save', 'truncate', 'append', 'choose'])
       for (const tokens of [3, 4, 5])

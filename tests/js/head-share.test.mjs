@@ -71,7 +71,7 @@ test('for a format, for biases and for given answers all of the head is computed
   // Nor do guesses, and others that write at the same time, change anything.
   const other = await model.createSession();
   const both = [session, other].map((one) => one.generate(ids, { ...options, speculate: true }).result);
-  for (const { tokens: made } of await Promise.all(both)) assert.deepEqual(made, first.tokens);
+  for (const { tokens: output } of await Promise.all(both)) assert.deepEqual(output, first.tokens);
   await engine.close();
 });
 
@@ -79,8 +79,8 @@ test('a layer to leave before is those layers left out, from it on', async () =>
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(source, { quality: { exitLayer: 2, skipLayers: [0] }, sessions: 2 });
   const [session, same] = [await model.createSession(), await model.createSession({ quality: { skipLayers: [2, 0] } })];
-  const { tokens: made } = await session.generate(ids, options).result;
-  assert.deepEqual((await same.generate(ids, options).result).tokens, made);
+  const { tokens: output } = await session.generate(ids, options).result;
+  assert.deepEqual((await same.generate(ids, options).result).tokens, output);
   const again = await session.generate(ids, options).result;
   const receipt = await readReceipt(JSON.stringify(await receiptOf(model, session, again, options)));
   assert.deepEqual(loadOptions(receipt).quality, { exitLayer: 2, skipLayers: [0] });

@@ -26,7 +26,7 @@ const { rows, classes, fits } = json('tests/golden/heads/regression.json');
 
 for (const { penalty, weights, bias } of fits)
   test(`the optimum for a penalty of ${penalty} is scikit-learn's`, async () => {
-    const made = await train(
+    const items = await train(
       rows.map((/** @type {number[]} */ value) => ({ value })),
       classes,
       4,
@@ -43,7 +43,7 @@ for (const { penalty, weights, bias } of fits)
     };
     const theirs = { ...head, weights: Float32Array.from(weights.flat()), bias: Float32Array.from(bias) };
     for (const row of rows) {
-      const [a, b] = [scores({ ...head, ...made }, row), scores(theirs, row)];
+      const [a, b] = [scores({ ...head, ...items }, row), scores(theirs, row)];
       a.forEach((score, i) => assert.ok(Math.abs(score - b[i]) < 5e-3, `${score}, not ${b[i]}`));
     }
   });
@@ -169,9 +169,9 @@ test('bq4 train-head and bq4 classify', () => {
       i % 2 ? `a ${'b '.repeat(i)}\tfirst` : `c ${'d '.repeat(i + 1)}\tsecond`,
     ).join('\n'),
   );
-  const made = cli('train-head', SMALL, data, head, '--name', 'letters', '--json');
-  assert.equal(made.status, 0, made.stderr);
-  assert.deepEqual([JSON.parse(made.stdout).train, JSON.parse(made.stdout).test], [16, 4]);
+  const output = cli('train-head', SMALL, data, head, '--name', 'letters', '--json');
+  assert.equal(output.status, 0, output.stderr);
+  assert.deepEqual([JSON.parse(output.stdout).train, JSON.parse(output.stdout).test], [16, 4]);
   const { status, stdout, stderr } = cli('classify', SMALL, head, 'a b b b', 'c d', '--json');
   assert.equal(status, 0, stderr);
   assert.deepEqual(
@@ -238,14 +238,14 @@ for (const name of Object.keys(SAID))
     assert.ok(right > bagOfWords);
   });
 
-for (const [name, said] of Object.entries(SAID))
+for (const [name, message] of Object.entries(SAID))
   test(`the ${name} head says what a reader would say`, { skip: !minilm && NO_REAL_MODEL }, async (t) => {
     const path = join(folder, 'minilm.bq4');
     await convert(/** @type {string} */ (minilm), path, { quant: 'bq8' });
     const engine = await createEngine({ threads: 1 });
     const model = await engine.load(fromFile(path));
     const head = json(`classifiers/${name}.json`);
-    const texts = Object.entries(said).flatMap(([label, list]) =>
+    const texts = Object.entries(message).flatMap(([label, list]) =>
       list.map((/** @type {string} */ text) => ({ text, label })),
     );
     const found = await model.classify(

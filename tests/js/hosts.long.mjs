@@ -129,9 +129,9 @@ test(
     // Nothing of it stays in the home folder.
     const env = { XDG_CACHE_HOME: join(folder, 'cache'), XDG_DATA_HOME: join(folder, 'data') };
     const out = run('xvfb-run', ['-a', webView, join(HOSTS, 'try/app.py'), page, 'Tell me a joke'], env);
-    const said = JSON.parse(out.trim().split('\n').at(-1) ?? '');
-    assert.equal(said.began, "Ready: simd128, 1 of this device's threads.");
-    assert.equal(said.status, 'Ready.');
-    assert.equal(said.reply, wanted.chat);
+    const message = JSON.parse(out.trim().split('\n').at(-1) ?? '');
+    assert.equal(message.began, "Ready: simd128, 1 of this device's threads.");
+    assert.equal(message.status, 'Ready.');
+    assert.equal(message.reply, wanted.chat);
   },
 );

@@ -23,42 +23,42 @@ let own;
 /** @type {ChatBq4} */
 let chat;
 /** @type {import('../../js/index.js').ChatCompletion} */
-let said;
+let messageText;
 before(async () => {
   engine = await createWorkerEngine({ threads: 1 });
   own = await engine.load(fromFile(FILE), { contextTokens: 512 });
   chat = new ChatBq4({ model: own, ...fixed });
-  said = await own.chat.completions.create({ messages: [{ role: 'user', content: prompt }], ...fixed });
+  messageText = await own.chat.completions.create({ messages: [{ role: 'user', content: prompt }], ...fixed });
 });
 after(() => engine.close());
 
 test('invoke: the text, why it ended, what it cost', async () => {
   const message = /** @type {any} */ (await chat.invoke(prompt));
   assert.equal(message.getType(), 'ai');
-  assert.equal(message.content, said.choices[0].message.content);
+  assert.equal(message.content, messageText.choices[0].message.content);
   assert.deepEqual(
     [message.response_metadata.finish_reason, message.usage_metadata?.output_tokens],
-    [said.choices[0].finish_reason, said.usage.completion_tokens],
+    [messageText.choices[0].finish_reason, messageText.usage.completion_tokens],
   );
 });
 
 test('stream, alone and in a chain', async () => {
   const parts = [];
   for await (const part of await chat.stream(prompt)) parts.push(part);
-  assert.equal(parts.map(({ content }) => content).join(''), said.choices[0].message.content);
+  assert.equal(parts.map(({ content }) => content).join(''), messageText.choices[0].message.content);
   assert.ok(parts.length > 3);
-  assert.equal(parts.reduce((a, b) => a.concat(b)).usage_metadata?.output_tokens, said.usage.completion_tokens);
+  assert.equal(parts.reduce((a, b) => a.concat(b)).usage_metadata?.output_tokens, messageText.usage.completion_tokens);
   const chain = ChatPromptTemplate.fromMessages([['human', 'Who are {who}?']])
     .pipe(chat)
     .pipe(new StringOutputParser());
   let text = '';
   for await (const part of await chain.stream({ who: 'you' })) text += part;
-  assert.equal(text, said.choices[0].message.content);
+  assert.equal(text, messageText.choices[0].message.content);
 });
 
 test('options of a call go before those of the model; stop ends it', async () => {
-  const { content } = await chat.invoke(prompt, { stop: [said.choices[0].message.content.slice(4, 8)] });
-  assert.equal(content, said.choices[0].message.content.slice(0, 4));
+  const { content } = await chat.invoke(prompt, { stop: [messageText.choices[0].message.content.slice(4, 8)] });
+  assert.equal(content, messageText.choices[0].message.content.slice(0, 4));
 });
 
 test('structured output keeps to the schema', async () => {
@@ -143,7 +143,7 @@ test('an abort ends it; what fails is the error of the model', async () => {
       assert.equal(error.code, 'NO_SESSION');
       return null;
     });
-    return next?.content === said.choices[0].message.content;
+    return next?.content === messageText.choices[0].message.content;
   });
   const stubborn = new ChatBq4({ model: own, ...fixed, maxRetries: 0 });
   await assert.rejects(stubborn.invoke('word '.repeat(1000)), { code: 'CONTEXT_FULL' });

@@ -8,16 +8,16 @@ import { openBytes } from '../../js/storage/sources/bytes.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 
 /** @param {string} shape @param {import('../../tools/make_random.mjs').RandomOptions} [options] @param {object} [config] */
-async function made(shape, options, config) {
+async function output(shape, options, config) {
   const sink = memorySink();
   await makeRandom({ ...SHAPES[shape], ...config }, sink, options);
   return sink.bytes;
 }
 
 test('seed, shape and types make the file', async () => {
-  const one = await made('tiny-llama', { seed: 7 });
-  assert.deepEqual(await made('tiny-llama', { seed: 7 }), one);
-  assert.notDeepEqual((await made('tiny-llama', { seed: 8 })).subarray(-5000), one.subarray(-5000));
+  const one = await output('tiny-llama', { seed: 7 });
+  assert.deepEqual(await output('tiny-llama', { seed: 7 }), one);
+  assert.notDeepEqual((await output('tiny-llama', { seed: 8 })).subarray(-5000), one.subarray(-5000));
 });
 
 for (const shape of Object.keys(SHAPES)) {
@@ -26,7 +26,7 @@ for (const shape of Object.keys(SHAPES)) {
     const small = shape.startsWith('tiny') ? {} : { layers: 2, vocab: 1024, context: 64 };
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
     for (const quant of shape === '135m' ? ['bq4', 'bq4h', 'bq8', 'bq4_16', 'bq4_64', 'f16'] : ['bq4']) {
-      const bytes = await made(shape, { quant }, small);
+      const bytes = await output(shape, { quant }, small);
       const { hashes } = await inspect(openBytes(bytes));
       assert.deepEqual([hashes?.header, hashes?.plan, hashes?.prefix, hashes?.damaged], ['ok', 'ok', 'ok', []]);
       const model = await engine.load(fromBytes(bytes));

@@ -102,12 +102,12 @@ export class Oracle {
   /** @type {Map<string, { ids: number[], texts: string[], reason: string }>} */
   #known = new Map();
 
-  /** @param {number[]} timeline @param {number} maxTokens */
-  async after(timeline, maxTokens) {
-    const key = `${maxTokens} ${timeline}`;
+  /** @param {number[]} sequence @param {number} maxTokens */
+  async after(sequence, maxTokens) {
+    const key = `${maxTokens} ${sequence}`;
     let known = this.#known.get(key);
     if (!known) {
-      const run = (await this.#model).generate(timeline, { temperature: 0, maxTokens, speculate: false });
+      const run = (await this.#model).generate(sequence, { temperature: 0, maxTokens, speculate: false });
       const texts = [];
       for await (const { text } of run) texts.push(text);
       const { tokens: ids, finishReason: reason } = /** @type {any} */ (await run.result);
@@ -138,16 +138,16 @@ export async function compare(engine, oracle, steps) {
   const promptOf = (tokens, given) => {
     const more = tokensOf(given);
     const whole = [...tokens, ...more];
-    if (!tokens.length) return { prompt: more, timeline: more };
-    if (given[0] % 3 === 0 && tokens.length < CONTEXT - 30) return { prompt: null, timeline: tokens };
-    return whole.length < CONTEXT - 30 ? { prompt: whole, timeline: whole } : { prompt: more, timeline: more };
+    if (!tokens.length) return { prompt: more, sequence: more };
+    if (given[0] % 3 === 0 && tokens.length < CONTEXT - 30) return { prompt: null, sequence: tokens };
+    return whole.length < CONTEXT - 30 ? { prompt: whole, sequence: whole } : { prompt: more, sequence: more };
   };
 
   /** Reads a generation as far as it is to be read. @param {any} one @param {number[]} given @param {'generate' | 'leave' | 'abort' | 'both'} how @param {object} [more] */
   const generate = async (one, given, how, more = {}) => {
-    const { prompt, timeline } = promptOf(one.tokens, given);
+    const { prompt, sequence } = promptOf(one.tokens, given);
     const maxTokens = 1 + (given[2] % 20);
-    const wanted = await oracle.after(timeline, maxTokens);
+    const wanted = await oracle.after(sequence, maxTokens);
     const stop = how === 'leave' || how === 'abort' ? 1 + (given[1] % maxTokens) : Infinity;
     const controller = new AbortController();
     const options = { temperature: 0, maxTokens, ...more, ...(how === 'abort' && { signal: controller.signal }) };
@@ -182,25 +182,29 @@ export async function compare(engine, oracle, steps) {
       'result',
     );
     if (beside) assert.equal(await beside, result, 'the result beside the loop');
-    one.tokens = [...timeline, ...wanted.ids.slice(0, read)];
+    one.tokens = [...sequence, ...wanted.ids.slice(0, read)];
   };
 
   const reply = async (/** @type {number[]} */ given, /** @type {object} */ more) => {
     const messages = [{ role: 'user', content: String.fromCharCode(97 + (given[0] % 26), 97 + (given[1] % 26)) }];
     const run = model.generate(messages, { temperature: 0, maxTokens: 1 + (given[2] % 9), ...more });
-    const told = { text: '', reasoning: '' };
+    const report = { text: '', reasoning: '' };
     /** @type {any} */
     let last = null;
     let count = 0;
     const stop = given[1] % 2 ? Infinity : 1 + (given[0] % 5);
     for await (const part of run) {
-      told.text += part.text;
-      told.reasoning += part.reasoning ?? '';
+      report.text += part.text;
+      report.reasoning += part.reasoning ?? '';
       last = part;
       if (++count === stop) break;
     }
     const { tokens: ids, text, reasoning = '', finishReason: reason } = await run.result;
-    assert.deepEqual([text, reasoning, ids.at(-1)], [told.text, told.reasoning, last.token], 'the reply that was read');
+    assert.deepEqual(
+      [text, reasoning, ids.at(-1)],
+      [report.text, report.reasoning, last.token],
+      'the reply that was read',
+    );
     return { ids, reason, text, reasoning };
   };
 
@@ -267,8 +271,8 @@ export async function compare(engine, oracle, steps) {
     },
     // While a generation is read, the session refuses other work, and goes on unharmed.
     async busy(one, given) {
-      const { prompt, timeline } = promptOf(one.tokens, given);
-      const { ids } = await oracle.after(timeline, 12);
+      const { prompt, sequence } = promptOf(one.tokens, given);
+      const { ids } = await oracle.after(sequence, 12);
       const options = { temperature: 0, maxTokens: 12 };
       const run = prompt ? one.session.generate(prompt, options) : one.session.continue(options);
       let count = 0;
@@ -276,7 +280,7 @@ export async function compare(engine, oracle, steps) {
         assert.equal(part.token, ids[count++]);
         if (count === 2) await assert.rejects(one.session.truncate(1), { code: 'STATE' });
       }
-      one.tokens = [...timeline, ...ids];
+      one.tokens = [...sequence, ...ids];
     },
     async close(one) {
       if (open.length < 2) return;

@@ -110,11 +110,11 @@ for (const [name, create] of /** @type {const} */ ([
       const order = chunks.flatMap(({ choices }) => choices.map(({ index }) => index));
       assert.ok(order.indexOf(1) < order.lastIndexOf(0), `${order}`);
       assert.ok(order.indexOf(2) > Math.min(order.lastIndexOf(0), order.lastIndexOf(1)), `two sessions: ${order}`);
-      const told = [0, 1, 2, 3].map((index) =>
+      const reports = [0, 1, 2, 3].map((index) =>
         chunks.flatMap(({ choices }) => choices.filter((one) => one.index === index).map(({ delta }) => delta.content)),
       );
       assert.deepEqual(
-        told.map((texts) => texts.join('')),
+        reports.map((texts) => texts.join('')),
         wanted.choices.map(({ message }) => message.content),
       );
       assert.equal(chunks.at(-1).usage.total_tokens, wanted.usage.total_tokens);
@@ -168,14 +168,14 @@ for (const [name, create] of /** @type {const} */ ([
       assert.equal((await chat({ ...options, seed: 6 })).choices[0].message.content, texts[1]);
       assert.equal(usage.total_tokens, usage.prompt_tokens + usage.completion_tokens);
       const streamed = await all(await chat({ ...options, n: 3, seed: 5, stream: true }));
-      const told = [0, 1, 2].map((index) =>
+      const reports = [0, 1, 2].map((index) =>
         streamed
           .flatMap((chunk) =>
             chunk.choices.filter((one) => one.index === index).map(({ delta }) => delta.content ?? ''),
           )
           .join(''),
       );
-      assert.deepEqual(told, texts);
+      assert.deepEqual(reports, texts);
       assert.equal(streamed.filter(({ choices: [choice] }) => choice?.finish_reason).length, 3);
     });
 
@@ -296,8 +296,8 @@ for (const [name, create] of /** @type {const} */ ([
       const choice = { type: 'function', function: { name: 'f', strict: true } };
       await refused({ ...tool({}), tool_choice: choice }, 'tool_choice.function.strict', /unknown option "strict"/);
       const called = { id: '1', type: 'function', function: { name: 'f', arguments: '{}', result: 1 } };
-      const said = [...messages, { role: 'assistant', tool_calls: [called] }];
-      await refused({ messages: said }, 'messages.tool_calls[0].function.result', /unknown option "result"/);
+      const message = [...messages, { role: 'assistant', tool_calls: [called] }];
+      await refused({ messages: message }, 'messages.tool_calls[0].function.result', /unknown option "result"/);
       await refused({ messages: [{ role: 'assistant', tool_calls: [{}] }] }, 'messages', /no function.name/);
       await refused({ prompt: 1 }, 'prompt', /unknown option/);
       await assert.rejects(chat({ messages: [] }), { code: 'ARGUMENT' });
@@ -407,24 +407,24 @@ for (const [name, create] of /** @type {const} */ ([
       const body = { prompt, echo: true, logprobs: 3, max_tokens: 0, temperature: 0 };
       const ids = await model.tokenize(prompt);
       const { choices, usage } = await model.completions.create(body);
-      const [{ text, finish_reason, logprobs: told }] = choices;
+      const [{ text, finish_reason, logprobs: report }] = choices;
       assert.deepEqual([text, finish_reason, usage?.completion_tokens], [prompt, 'length', 0]);
       assert.equal(usage?.prompt_tokens, ids.length);
-      assert.equal(told?.tokens.length, ids.length);
-      assert.deepEqual([told?.token_logprobs[0], told?.top_logprobs[0]], [null, null]);
-      assert.equal(told?.tokens.slice(1).join(''), prompt, 'behind the token in front');
-      told?.tokens.slice(1).forEach((token, i) => assert.ok(prompt.startsWith(token, told.text_offset[i + 1])));
+      assert.equal(report?.tokens.length, ids.length);
+      assert.deepEqual([report?.token_logprobs[0], report?.top_logprobs[0]], [null, null]);
+      assert.equal(report?.tokens.slice(1).join(''), prompt, 'behind the token in front');
+      report?.tokens.slice(1).forEach((token, i) => assert.ok(prompt.startsWith(token, report.text_offset[i + 1])));
       for (let i = 1; i < ids.length; i++) {
         const rest = (await model.detokenize(ids.slice(i, i + 1))).replace(/^$/, ' ');
         const { options } = await model.choose(ids.slice(0, i), [rest]);
-        assert.equal(told?.token_logprobs[i], options[0].logprob, `${i}`);
+        assert.equal(report?.token_logprobs[i], options[0].logprob, `${i}`);
         // Bytes that are no characters have one name.
-        assert.ok(Object.keys(told?.top_logprobs[i] ?? {}).length > 0);
+        assert.ok(Object.keys(report?.top_logprobs[i] ?? {}).length > 0);
       }
       // The same in a stream, of tokens, with text behind it, and without a guess to compute it by.
       const more = { ...body, max_tokens: 2 };
       const [whole] = (await model.completions.create(more)).choices;
-      assert.deepEqual(whole.logprobs?.token_logprobs.slice(0, ids.length), told?.token_logprobs);
+      assert.deepEqual(whole.logprobs?.token_logprobs.slice(0, ids.length), report?.token_logprobs);
       assert.equal(whole.logprobs?.tokens.length, ids.length + 2);
       const chunks = await all(await model.completions.create({ ...more, stream: true }));
       assert.deepEqual(
@@ -432,11 +432,11 @@ for (const [name, create] of /** @type {const} */ ([
         whole.logprobs?.token_logprobs,
       );
       const ofIds = await model.completions.create({ ...body, prompt: [ids, ids.slice(0, 5)] });
-      assert.deepEqual(ofIds.choices[0].logprobs?.token_logprobs, told?.token_logprobs);
-      assert.deepEqual(ofIds.choices[1].logprobs?.token_logprobs, told?.token_logprobs.slice(0, 5));
+      assert.deepEqual(ofIds.choices[0].logprobs?.token_logprobs, report?.token_logprobs);
+      assert.deepEqual(ofIds.choices[1].logprobs?.token_logprobs, report?.token_logprobs.slice(0, 5));
       const slow = await engine.load(fromBytes(await tinyModel()), { draftTokens: 0 });
       const same = await slow.completions.create(body);
-      assert.deepEqual(same.choices[0].logprobs, told);
+      assert.deepEqual(same.choices[0].logprobs, report);
       await slow.close();
     });
 

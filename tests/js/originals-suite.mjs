@@ -69,8 +69,8 @@ export function readCases(path) {
   });
 }
 
-/** @param {number} strings  for each tokenizer @param {boolean} [told]  in docs/MODELS.md */
-export function originalsSuite(strings, told = false) {
+/** @param {number} strings  for each tokenizer @param {boolean} [report]  in docs/MODELS.md */
+export function originalsSuite(strings, report = false) {
   const missing = lacksOriginals();
   const folder = mkdtempSync(join(tmpdir(), 'bq4-originals-'));
   if (!missing) runOriginals(folder, String(strings));
@@ -78,7 +78,7 @@ export function originalsSuite(strings, told = false) {
   const rows = [];
   after(() => {
     rmSync(folder, { recursive: true });
-    if (told && !missing) modelRows('tokenizers', 'originals', rows);
+    if (report && !missing) modelRows('tokenizers', 'originals', rows);
   });
   for (const name of [...HUGGING_FACE, ...SENTENCE_PIECE]) {
     test(`${name}: ids of ${strings} random strings`, { skip: missing, timeout: 300_000 }, async () => {

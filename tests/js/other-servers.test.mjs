@@ -154,16 +154,16 @@ test('whole answers: calls without ids, arguments as objects, contents as lists'
   const message = { content: [{ type: 'text', text: 'Hi' }], tool_calls: [{ function: { name: 'f', arguments: { q: 1 } } }, without(G)] }; // prettier-ignore
   const model = answering(JSON.stringify({ choices: [{ message, finish_reason: 'stop' }] }), 'application/json');
   const { choices } = await model.chat.completions.create({ messages });
-  const [{ message: made }] = choices;
-  assert.equal(made.content, 'Hi');
+  const [{ message: output }] = choices;
+  assert.equal(output.content, 'Hi');
   assert.deepEqual(
-    made.tool_calls?.map((call) => [call.type, call.function.name, call.function.arguments]),
+    output.tool_calls?.map((call) => [call.type, call.function.name, call.function.arguments]),
     [
       ['function', 'f', '{"q":1}'],
       ['function', 'g', '{"q":2}'],
     ],
   );
-  assert.equal(new Set(made.tool_calls?.map(({ id }) => id)).size, 2);
+  assert.equal(new Set(output.tool_calls?.map(({ id }) => id)).size, 2);
 });
 
 const ERRORS = [

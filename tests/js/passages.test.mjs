@@ -8,14 +8,14 @@ test('short paragraphs go together, long ones are cut at ends of sentences, noth
   assert.deepEqual(passages('one\n\ntwo\nlines'), ['one\ntwo lines']);
   const sentence = 'This is a sentence that says very little about what it is for. ';
   const text = `Title\n\n${sentence.repeat(30)}\n\n${'x'.repeat(3000)}\n\nend`;
-  const made = passages(text);
+  const output = passages(text);
   const bare = (/** @type {string} */ one) => one.replace(/\s+/g, '');
-  assert.equal(bare(made.join('')), bare(text));
+  assert.equal(bare(output.join('')), bare(text));
   assert.ok(
-    made.every((one) => one.length <= 502),
-    made.map((one) => one.length).join(),
+    output.every((one) => one.length <= 502),
+    output.map((one) => one.length).join(),
   );
-  for (const one of made.slice(0, 3)) assert.match(one, /for\.$/);
+  for (const one of output.slice(0, 3)) assert.match(one, /for\.$/);
 });
 
 test('the nearest come first, whatever their length', () => {

@@ -186,17 +186,17 @@ test("the package runs: a page's engine, the engine of this thread, one for all 
   assert.equal(JSON.parse(run.stdout).tokens.length, 3, run.stderr);
   const folder = mkdtempSync(join(tmpdir(), 'bq4-payload-'));
   const threads = ['quantize', 'models/chat.bq4', join(folder, 'a.bq4'), '--threads', '2'];
-  const made = spawnSync(process.execPath, ['dist/cli.js', ...threads], { cwd: root, encoding: 'utf8' });
+  const output = spawnSync(process.execPath, ['dist/cli.js', ...threads], { cwd: root, encoding: 'utf8' });
   rmSync(folder, { recursive: true });
-  assert.equal(made.status, 0, made.stderr);
+  assert.equal(output.status, 0, output.stderr);
 });
 
 test('what is public has the same names in dist/ as in js/', async () => {
   for (const name of ['index.js', 'node.js', 'connect.js']) {
-    const [source, made] = await Promise.all([
+    const [source, output] = await Promise.all([
       import(new URL(`js/${name}`, root).href),
       import(new URL(`dist/${name}`, root).href),
     ]);
-    assert.deepEqual(Object.keys(made).sort(), Object.keys(source).sort());
+    assert.deepEqual(Object.keys(output).sort(), Object.keys(source).sort());
   }
 });

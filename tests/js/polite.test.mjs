@@ -183,32 +183,32 @@ test('what happens to an engine is told, over every port', async (t) => {
   const engine = await createWorkerEngine({ build: 'relaxed', threads: 1 });
   t.after(() => engine.close());
   /** @type {string[]} */
-  const told = [];
+  const reports = [];
   for (const type of ['paused', 'resumed', 'pace', 'memory'])
     engine.events.addEventListener(type, (/** @type {any} */ { detail }) =>
-      told.push(`${type} ${detail.pace ?? detail.error?.code ?? ''}`.trim()),
+      reports.push(`${type} ${detail.pace ?? detail.error?.code ?? ''}`.trim()),
     );
   await engine.pause();
   await engine.pause();
   await engine.setPace('slow');
   await engine.resume();
   await assert.rejects(engine.load(fromBytes(await tinyModel()), { memoryBudget: 1000 }), { code: 'NOMEM' });
-  assert.deepEqual(told, ['paused', 'pace slow', 'resumed', 'memory NOMEM']);
+  assert.deepEqual(reports, ['paused', 'pace slow', 'resumed', 'memory NOMEM']);
 });
 
 test('an engine whose worker is killed says that it died, once; one that is closed says nothing', async () => {
   const worker = new Worker(new URL('../../js/worker.js', import.meta.url));
   const engine = await createWorkerEngine({ build: 'relaxed', threads: 1, worker });
   /** @type {any[]} */
-  const told = [];
-  engine.events.addEventListener('died', (/** @type {any} */ { detail }) => told.push(detail.error.code));
+  const reports = [];
+  engine.events.addEventListener('died', (/** @type {any} */ { detail }) => reports.push(detail.error.code));
   await worker.terminate();
-  await until('the news', () => told.length);
+  await until('the news', () => reports.length);
   await assert.rejects(engine.plan(fromBytes(await tinyModel())), { code: 'NO_WORKER' });
-  assert.deepEqual(told, ['NO_WORKER']);
+  assert.deepEqual(reports, ['NO_WORKER']);
   await engine.close();
   const other = await createWorkerEngine({ build: 'relaxed', threads: 1 });
-  other.events.addEventListener('died', () => told.push('again'));
+  other.events.addEventListener('died', () => reports.push('again'));
   await other.close();
-  assert.equal(told.length, 1);
+  assert.equal(reports.length, 1);
 });

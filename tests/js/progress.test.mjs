@@ -11,8 +11,8 @@ function load(t, stored) {
   let now = 0;
   const clock = mock.method(performance, 'now', () => now);
   /** @type {import('../../js/shared/types.js').Progress | undefined} */
-  let told;
-  const meter = new Meter((progress) => (told = progress), 100 * MB, stored);
+  let report;
+  const meter = new Meter((progress) => (report = progress), 100 * MB, stored);
   t.after(() => (meter.stop(), clock.mock.restore()));
   return {
     meter,
@@ -20,7 +20,7 @@ function load(t, stored) {
     after(ms, phase, loaded) {
       now += ms;
       meter.report(phase, loaded);
-      return /** @type {import('../../js/shared/types.js').Progress} */ (told);
+      return /** @type {import('../../js/shared/types.js').Progress} */ (report);
     },
   };
 }

@@ -186,7 +186,7 @@ describe('create', () => {
 
 describe('validate and canonicalize a prompt', () => {
   test('a string, a message, parts: the same; parts of text are joined without a space', async () => {
-    const said = [];
+    const messages = [];
     for (const input of [
       'Hello there',
       [user('Hello there')],
@@ -200,8 +200,8 @@ describe('validate and canonicalize a prompt', () => {
         },
       ],
     ])
-      said.push(await (await create()).prompt(input, SHORT));
-    assert.deepEqual(said, Array(3).fill(said[0]));
+      messages.push(await (await create()).prompt(input, SHORT));
+    assert.deepEqual(messages, Array(3).fill(messages[0]));
     assert.equal(await (await create()).measureContextUsage([]), await (await create()).measureContextUsage(''));
   });
 
@@ -248,10 +248,10 @@ describe('validate and canonicalize a prompt', () => {
 describe('prompt and promptStreaming', () => {
   test('a conversation goes on; chunks are deltas, and together what prompt resolves with', async () => {
     const [whole, streamed] = [await create(), await create()];
-    for (const said of ['Hello!', 'Who are you?']) {
-      const text = await whole.prompt(said);
+    for (const message of ['Hello!', 'Who are you?']) {
+      const text = await whole.prompt(message);
       const chunks = [];
-      for await (const chunk of streamed.promptStreaming(said)) chunks.push(chunk);
+      for await (const chunk of streamed.promptStreaming(message)) chunks.push(chunk);
       assert.equal(chunks.join(''), text);
       assert.ok(chunks.length > 1 && chunks.every((chunk) => typeof chunk === 'string' && chunk));
     }
@@ -370,18 +370,18 @@ describe('usage and overflow', () => {
     const initialPrompts = [user('Hi'), { role: 'assistant', content: 'Hello.' }];
     const session = await create({ initialPrompts });
     /** @type {string[]} */
-    const heard = [];
-    session.oncontextoverflow = (/** @type {Event} */ event) => heard.push(event.type);
-    session.onquotaoverflow = (/** @type {Event} */ event) => heard.push(event.type);
-    session.addEventListener('contextoverflow', () => heard.push('listener'));
+    const events = [];
+    session.oncontextoverflow = (/** @type {Event} */ event) => events.push(event.type);
+    session.onquotaoverflow = (/** @type {Event} */ event) => events.push(event.type);
+    session.addEventListener('contextoverflow', () => events.push('listener'));
     assert.equal(typeof session.oncontextoverflow, 'function');
     const long = words(90);
     await session.prompt(words(60), SHORT);
     const one = session.contextUsage;
     const second = await session.prompt(long, SHORT);
-    assert.deepEqual(heard, []);
+    assert.deepEqual(events, []);
     const third = await session.prompt(words(110), SHORT);
-    assert.deepEqual(heard.sort(), ['contextoverflow', 'listener', 'quotaoverflow']);
+    assert.deepEqual(events.sort(), ['contextoverflow', 'listener', 'quotaoverflow']);
     assert.ok(session.contextUsage < 256 && session.contextUsage > one);
     const responseFormat = { type: /** @type {const} */ ('regex'), pattern: /yes|no/ };
     const kept = [...initialPrompts, user(long), { role: 'assistant', content: second }, user(words(110))];
@@ -393,14 +393,14 @@ describe('usage and overflow', () => {
     const session = await create();
     await session.prompt('Hello!', SHORT);
     const usage = session.contextUsage;
-    let heard = 0;
-    session.oncontextoverflow = () => heard++;
+    let events = 0;
+    session.oncontextoverflow = () => events++;
     await assert.rejects(
       session.prompt(words(400)),
       (/** @type {any} */ error) => error.name === 'QuotaExceededError' && error.requested > error.quota,
     );
     await rejects(session.append(words(400)), 'QuotaExceededError');
-    assert.deepEqual([session.contextUsage, heard], [usage, 0]);
+    assert.deepEqual([session.contextUsage, events], [usage, 0]);
   });
 });
 
@@ -498,9 +498,9 @@ test('polyfill: only where there is none', () => {
   const page = /** @type {any} */ (globalThis);
   assert.equal(page.LanguageModel, undefined);
   try {
-    const made = polyfill(model);
-    assert.equal(page.LanguageModel, made);
-    assert.equal(polyfill(model), made);
+    const output = polyfill(model);
+    assert.equal(page.LanguageModel, output);
+    assert.equal(polyfill(model), output);
   } finally {
     delete page.LanguageModel;
   }

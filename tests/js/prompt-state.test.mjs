@@ -30,8 +30,8 @@ for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
 ]))
   test(`${name}: a reply computes only what a state does not hold, and is the same`, async () => {
     const maker = await createEngine({ build: 'simd128', threads: 1 });
-    const made = await maker.load(fromFile(BUNDLED));
-    const state = await made.savePromptCache(BEFORE);
+    const output = await maker.load(fromFile(BUNDLED));
+    const state = await output.savePromptCache(BEFORE);
     await maker.close();
 
     const engine = await create();
@@ -109,15 +109,15 @@ test('weights that no id tells apart: another fine-tune of a GGUF file is refuse
   };
   const [one, other] = [1, 2].map((seed) => randomGguf(config, { seed }));
   assert.equal(one.length, other.length);
-  const said = [{ role: 'system', content: 'what is said before' }];
+  const messages = [{ role: 'system', content: 'what is said before' }];
   const engine = await createEngine({ threads: 1 });
-  const state = await (await engine.load(fromBytes(one))).savePromptCache(said);
+  const state = await (await engine.load(fromBytes(one))).savePromptCache(messages);
   const same = await engine.load(fromBytes(one));
   const { tokens } = await same.loadPromptCache(state);
   assert.ok(tokens > 10, String(tokens));
   const model = await engine.load(fromBytes(other));
   await assert.rejects(model.loadPromptCache(state), { code: 'MISMATCH', message: /other weights/ });
-  const { usage } = await model.generate([...said, { role: 'user', content: 'x' }], { maxTokens: 1 }).result;
+  const { usage } = await model.generate([...messages, { role: 'user', content: 'x' }], { maxTokens: 1 }).result;
   assert.equal(usage.cachedTokens, 0);
   await engine.close();
 });
@@ -130,8 +130,8 @@ test(
     const out = join(folder, 'smollm2.state');
     const system = 'You answer questions about our shop in Bergen. It sells boats, oars and sails.';
     const words = ['prompt-state', String(real), out, '--system', system, '--context', '256'];
-    const made = spawnSync(process.execPath, [path('bin/bq4.js'), ...words], { encoding: 'utf8' });
-    assert.equal(made.status, 0, made.stderr);
+    const output = spawnSync(process.execPath, [path('bin/bq4.js'), ...words], { encoding: 'utf8' });
+    assert.equal(output.status, 0, output.stderr);
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
     const asked = [
       { role: 'system', content: system },
@@ -159,9 +159,9 @@ test('bq4 prompt-state', async () => {
   writeFileSync(messages, JSON.stringify(BEFORE));
   const bq4 = (/** @type {string[]} */ ...words) =>
     spawnSync(process.execPath, [path('bin/bq4.js'), 'prompt-state', ...words], { encoding: 'utf8' });
-  const made = bq4(BUNDLED, out, '--messages', messages);
-  assert.equal(made.status, 0, made.stderr);
-  const [, tokens] = /: (\d+) tokens, \d+ bytes\n$/.exec(made.stderr) ?? [];
+  const output = bq4(BUNDLED, out, '--messages', messages);
+  assert.equal(output.status, 0, output.stderr);
+  const [, tokens] = /: (\d+) tokens, \d+ bytes\n$/.exec(output.stderr) ?? [];
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromFile(BUNDLED));
   assert.deepEqual(await model.loadPromptCache(new Uint8Array(readFileSync(out))), { tokens: Number(tokens) });

@@ -89,8 +89,8 @@ const readable = (weights) =>
 /** @param {Record<string, any>} config @param {Map<string, any>} weights @param {any} [options] */
 async function written(config, weights, options = {}) {
   const sink = memorySink();
-  const told = await writeQsf(sink, matchTensors(config, readable(weights)), options, { config, tokenizer: null });
-  return { ...told, bytes: sink.bytes };
+  const report = await writeQsf(sink, matchTensors(config, readable(weights)), options, { config, tokenizer: null });
+  return { ...report, bytes: sink.bytes };
 }
 
 /** All that a file holds. @param {Uint8Array} bytes */
@@ -535,9 +535,9 @@ test('the command: convert, inspect, and what is refused leaves nothing behind',
   const run = (/** @type {string[]} */ ...args) =>
     spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), ...args], { encoding: 'utf8' });
   hfFolder(at, randomWeights());
-  const made = run('convert', at, join(out, 'm.qsf'), '--quant', 'q3a', '--compress', 'zstd');
-  assert.equal(made.status, 0, made.stderr);
-  assert.match(made.stdout, /h\.1\.mlp\.down\.weight +q3a +672 /);
+  const output = run('convert', at, join(out, 'm.qsf'), '--quant', 'q3a', '--compress', 'zstd');
+  assert.equal(output.status, 0, output.stderr);
+  assert.match(output.stdout, /h\.1\.mlp\.down\.weight +q3a +672 /);
   const card = run('inspect', join(out, 'm.qsf'));
   assert.equal(card.status, 0, card.stderr);
   assert.match(

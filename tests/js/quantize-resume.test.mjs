@@ -56,8 +56,8 @@ function run(to, options, { at = 2, how = 'kill' } = {}) {
 /** @template T @param {() => T} make @returns {() => T} */
 function once(make) {
   /** @type {T | undefined} */
-  let made;
-  return () => (made ??= make());
+  let output;
+  return () => (output ??= make());
 }
 const names = (/** @type {string} */ folder) => readdirSync(folder).sort();
 

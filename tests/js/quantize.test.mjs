@@ -181,15 +181,17 @@ for (const threads of ['1', '3'])
       env: { ...process.env, TMPDIR: temporary },
     });
     t.after(() => child.kill('SIGKILL'));
-    let said = '';
-    child.stderr.on('data', (data) => (said += data));
+    let message = '';
+    child.stderr.on('data', (data) => (message += data));
     const ended = once(child, 'exit');
     const left = () => readdirSync(folder, { recursive: true }).map(String);
     // Moments are collected once the file that is written has begun.
-    await until('the file to be begun', () => existsSync(join(folder, 'o.bq4.part')), { state: () => [said, left()] });
+    await until('the file to be begun', () => existsSync(join(folder, 'o.bq4.part')), {
+      state: () => [message, left()],
+    });
     child.kill('SIGINT');
-    assert.deepEqual(await inTime('its end', ended, { state: () => said }), [130, null]);
-    assert.match(said, /stopped, nothing was written/);
+    assert.deepEqual(await inTime('its end', ended, { state: () => message }), [130, null]);
+    assert.match(message, /stopped, nothing was written/);
     assert.deepEqual(left().sort(), ['text.txt', 'tmp']);
   });
 
@@ -231,10 +233,10 @@ function parsed(xml) {
     else if (close) assert.equal(open.pop()?.name, name);
     else {
       const pairs = [...attributes.matchAll(/ ([\w:-]+)="([^"]*)"/g)].map(([, key, value]) => [key, value]);
-      const made = { name, attributes: Object.fromEntries(pairs), text: '', children: [] };
-      assert.equal(Object.keys(made.attributes).length, pairs.length, `an attribute twice: ${all}`);
-      inside.children.push(made);
-      if (!alone) open.push(made);
+      const record = { name, attributes: Object.fromEntries(pairs), text: '', children: [] };
+      assert.equal(Object.keys(record.attributes).length, pairs.length, `an attribute twice: ${all}`);
+      inside.children.push(record);
+      if (!alone) open.push(record);
     }
   }
   assert.deepEqual([open.length, root.children.length, root.text.trim()], [1, 1, ''], 'one root');
@@ -269,11 +271,11 @@ test('quantize --plot: one mark for each matrix in each panel, in the order of t
     const marks = all(panel)
       .filter(({ name, children }) => name === 'path' && children[0]?.name === 'title')
       .map(({ attributes: { d }, children: [{ text }] }) => ({ x: Number(/^M([\d.]+)/.exec(d)?.[1]), text }));
-    const told = matrices.filter(values[i]).map((t) => `${t.name}: ${values[i](t)}, ${t.type}`);
+    const reports = matrices.filter(values[i]).map((t) => `${t.name}: ${values[i](t)}, ${t.type}`);
     assert.deepEqual(
       // Marks differ in where they begin, by less than matrices lie apart.
       marks.sort((a, b) => a.x - b.x).map((mark) => mark.text),
-      told,
+      reports,
     );
   }
   const over = bq4('quantize', tiny, out, '--plot', out);
@@ -401,13 +403,13 @@ test('a text far longer than there is room for at once: what counts of it is all
   writeFileSync(long, TEXT.repeat(300));
   writeFileSync(short, TEXT.slice(0, 1000));
   writeFileSync(wide, '百年孤独'.repeat(50000));
-  const made = [long, short, wide].map((text) => {
+  const items = [long, short, wide].map((text) => {
     const out = join(folder, 'out.bq4');
     quantized(tiny, out, '--calibrate', text, '--tokens', '100');
     return readFileSync(out).toString('base64');
   });
-  assert.equal(made[0], made[1]);
-  assert.notEqual(made[0], made[2]);
+  assert.equal(items[0], items[1]);
+  assert.notEqual(items[0], items[2]);
   const perplexity = [long, short].map((text) => {
     const { status, stdout, stderr } = bq4('perplexity', tiny, text, '--tokens', '100', '--json');
     assert.equal(status, 0, stderr);

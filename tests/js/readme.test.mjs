@@ -18,8 +18,8 @@ test(
     const from = new URL('../../js/index.js', import.meta.url).href;
     const path = script(folder, await modelServer(t), from);
     const log = t.mock.method(console, 'log', () => {});
-    const { said } = await import(pathToFileURL(path).href);
-    assert.match(said, /Paris/);
-    assert.deepEqual(log.mock.calls[0].arguments, [said]);
+    const { said: message } = await import(pathToFileURL(path).href);
+    assert.match(message, /Paris/);
+    assert.deepEqual(log.mock.calls[0].arguments, [message]);
   },
 );

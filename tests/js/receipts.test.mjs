@@ -23,7 +23,7 @@ const tiny = await tinyModel({ type: 'bq4', tokens: { ...tokenizer(), eog: [] } 
 const LONG = { maxTokens: 40, temperature: 1.2, seed: 11 };
 
 /** @param {import('../../js/shared/types.js').GenerateOptions} [options] */
-async function made(options = LONG) {
+async function output(options = LONG) {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(tiny), { kv: 'f16' });
   const session = await model.createSession();
@@ -67,7 +67,7 @@ test('the version that receipts name is that of the package', () => {
 });
 
 test('what JSON has no words for is kept: a forbidden token, a pattern; and what was left in the middle', async () => {
-  const free = await made();
+  const free = await output();
   await free.engine.close();
   const banned = free.receipt.tokens[0];
   const choices = [
@@ -76,7 +76,7 @@ test('what JSON has no words for is kept: a forbidden token, a pattern; and what
     STOPPED,
   ];
   for (const options of choices) {
-    const { engine, model, session, receipt } = await made(options);
+    const { engine, model, session, receipt } = await output(options);
     assert.notDeepEqual(receipt.tokens, free.receipt.tokens);
     await session.close();
     const again = await readReceipt(JSON.stringify(receipt));
@@ -111,7 +111,7 @@ test('a cache of 4 bits: its receipt says so, and another build and three thread
 });
 
 test('another file: says so, and from which token on', async () => {
-  const { engine, session, receipt } = await made();
+  const { engine, session, receipt } = await output();
   await session.close();
   const other = await engine.load(fromFile(BUNDLED), { kv: 'f16' });
   const { equal, differences } = await replay(other, receipt);
@@ -127,7 +127,7 @@ test('another file: says so, and from which token on', async () => {
 });
 
 test('a changed receipt, or none, is refused; so is a session that went on', async () => {
-  const { engine, model, session, result, receipt } = await made();
+  const { engine, model, session, result, receipt } = await output();
   const code = (/** @type {unknown} */ given) => readReceipt(given).then(String, (error) => error.code);
   assert.equal(await code(receipt), '[object Object]');
   assert.equal(await code({ ...receipt, tokens: [...receipt.tokens.slice(1), 9] }), 'MISMATCH');
@@ -183,7 +183,7 @@ for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
   });
 
 test('what a deadline ended is compared as far as it came', async () => {
-  const { engine, model, session, receipt } = await made({ ...LONG, deadline: 0 });
+  const { engine, model, session, receipt } = await output({ ...LONG, deadline: 0 });
   await session.close();
   assert.deepEqual((await replay(model, receipt)).differences, []);
   assert.deepEqual([receipt.finishReason, receipt.tokens], ['deadline', []]);
@@ -231,10 +231,10 @@ test('bq4 run --receipt, bq4 replay', () => {
   assert.match(again.stdout, /^equal: 12 tokens, by bq4 [\w.-]+, simd128, 1 thread\n$/);
   const other = join(folder, 'other.bq4');
   writeFileSync(other, tiny);
-  const said = join(folder, 'said.json');
+  const message = join(folder, 'said.json');
   const chat = ['run', BUNDLED, 'Tell me a story.', '--chat', '--max-tokens', '9', '--temperature', '1'];
-  assert.equal(bq4(...chat, '--receipt', said).stderr, '');
-  assert.match(bq4('replay', said, BUNDLED).stdout, /^equal: 9 tokens/);
+  assert.equal(bq4(...chat, '--receipt', message).stderr, '');
+  assert.match(bq4('replay', message, BUNDLED).stdout, /^equal: 9 tokens/);
   const not = bq4('replay', file, other, '--json');
   assert.equal(not.status, 1, not.stdout);
   writeFileSync(changed, readFileSync(file, 'utf8').replace('"seed":5', '"seed":6'));

@@ -20,7 +20,7 @@ const IDS = [3, 40, 7, 7, 21, 50, 11];
 const MATRICES = /^h\.\d\.(attn|mlp)\.\w+\.weight$/;
 
 /** @param {Map<string, any>} weights @param {import('../../js/convert/index.js').ConvertOptions} options */
-async function made(weights, options) {
+async function output(weights, options) {
   const out = join(fresh(), 'out.bq4');
   await convert(hfFolder(fresh(), weights), out, options);
   return out;
@@ -41,7 +41,7 @@ async function logitsOf(path, options) {
 test('factors of rows that are powers of two change no bit, whatever the type', async () => {
   const weights = randomWeights(CONFIG, { biases: true });
   for (const quant of ['f32', 'bq4', 'bq4_16']) {
-    const [plain, scaled] = [await made(weights, { quant }), await made(weights, { quant, rowScales: true })];
+    const [plain, scaled] = [await output(weights, { quant }), await output(weights, { quant, rowScales: true })];
     const { tensors } = await inspect(openBytes(new Uint8Array(readFileSync(scaled))));
     assert.equal(tensors.filter(({ name }) => name.endsWith('.scale')).length, 14);
     const wanted = await logitsOf(plain);
@@ -63,9 +63,9 @@ test('with factors of rows, weights fit that an f16 scale is too coarse for', as
         values[i] = w * 2 ** 30;
       });
   }
-  await assert.rejects(made(weights, { quant: 'bq8' }), { code: 'FORMAT' });
-  const exact = await logitsOf(await made(weights, { quant: 'f32', embed: 'f32' }));
-  const near = await logitsOf(await made(weights, { quant: 'bq8', embed: 'f32', rowScales: true }));
+  await assert.rejects(output(weights, { quant: 'bq8' }), { code: 'FORMAT' });
+  const exact = await logitsOf(await output(weights, { quant: 'f32', embed: 'f32' }));
+  const near = await logitsOf(await output(weights, { quant: 'bq8', embed: 'f32', rowScales: true }));
   const distance = Math.max(...exact.flatMap((row, i) => [...row].map((v, k) => Math.abs(v - near[i][k]))));
   assert.ok(distance > 0 && distance < 0.15, `${distance}`);
 });
@@ -82,7 +82,7 @@ test('steps of activations: written, shown, left alone by the engine; wrong ones
   const steps = join(fresh(), 'steps.json');
   writeFileSync(steps, JSON.stringify({ 'h.0.attn.q': 0.0123, 'h.1.mlp.down': 2.5 }));
   const weights = randomWeights();
-  const [plain, path] = [await made(weights, {}), await made(weights, { activationSteps: steps })];
+  const [plain, path] = [await output(weights, {}), await output(weights, { activationSteps: steps })];
   const bytes = new Uint8Array(readFileSync(path));
   const found = await inspect(openBytes(bytes));
   assert.deepEqual(found.activations, { 'h.0.attn.q': 0.0123, 'h.1.mlp.down': 2.5 });
@@ -122,14 +122,14 @@ test('steps of activations: written, shown, left alone by the engine; wrong ones
     '{"h.0.ln1": 1}',
   ]) {
     writeFileSync(steps, bad);
-    await assert.rejects(made(weights, { activationSteps: steps }), { code: 'FORMAT' }, bad);
+    await assert.rejects(output(weights, { activationSteps: steps }), { code: 'FORMAT' }, bad);
   }
   writeFileSync(steps, '{}');
-  await assert.rejects(made(weights, { activationSteps: steps, v1: true }), { code: 'ARGUMENT' });
+  await assert.rejects(output(weights, { activationSteps: steps, v1: true }), { code: 'ARGUMENT' });
 });
 
 test('a sparse tensor (BQ4S) is refused by its name; inspect shows it', async () => {
-  const bytes = new Uint8Array(readFileSync(await made(randomWeights(), {})));
+  const bytes = new Uint8Array(readFileSync(await output(randomWeights(), {})));
   const name = new TextEncoder().encode('h.0.attn.q.weight');
   const at = Buffer.from(bytes.buffer).indexOf(name) + name.length + 1;
   assert.equal(bytes[at], 1); // tiled

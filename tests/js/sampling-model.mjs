@@ -29,28 +29,28 @@ function random(seed) {
   };
 }
 
-/** What is added to the logit of each token. @param {GenerateOptions} options @param {number[]} came  tokens of this generation */
-function biases({ logitBias = [], presencePenalty = 0, frequencyPenalty = 0 }, came) {
+/** What is added to the logit of each token. @param {GenerateOptions} options @param {number[]} arrivals  tokens of this generation */
+function biases({ logitBias = [], presencePenalty = 0, frequencyPenalty = 0 }, arrivals) {
   /** @type {Map<number, number>} */
   const all = new Map();
   const add = (/** @type {number} */ id, /** @type {number} */ bias) => all.set(id, (all.get(id) ?? 0) + bias);
   for (const { token, bias } of logitBias) add(token, bias);
-  for (const id of new Set(came))
+  for (const id of new Set(arrivals))
     if (presencePenalty || frequencyPenalty)
-      add(id, -presencePenalty - frequencyPenalty * came.filter((one) => one === id).length);
+      add(id, -presencePenalty - frequencyPenalty * arrivals.filter((one) => one === id).length);
   return all;
 }
 
 /**
  * The tokens that may come next, of which there are several only where a draw falls on a border.
- * @param {Float32Array} logits @param {GenerateOptions} options @param {number[]} timeline @param {number} prompt  tokens of it
+ * @param {Float32Array} logits @param {GenerateOptions} options @param {number[]} sequence @param {number} prompt  tokens of it
  * @param {() => number} draw
  * @returns {Set<number>}
  */
-export function sampled(logits, options, timeline, prompt, draw) {
+export function sampled(logits, options, sequence, prompt, draw) {
   const { temperature = 0.7, topK = 40, topP = 0.95, minP = 0, repeatPenalty = 1, repeatLast = 64 } = options;
-  const bias = biases(options, timeline.slice(prompt));
-  const recent = new Set(repeatLast ? timeline.slice(-repeatLast) : []);
+  const bias = biases(options, sequence.slice(prompt));
+  const recent = new Set(repeatLast ? sequence.slice(-repeatLast) : []);
   const penalty = fround(repeatPenalty);
   /** @type {Candidate[]} */
   const all = [...logits]
@@ -134,17 +134,17 @@ export async function compareSampling(seeds) {
       const prompt = Array.from({ length: 1 + next(12) }, () => BYTE + 97 + next(6));
       const { tokens: ids } = await session.generate(prompt, options).result;
       const draw = random(Number(options.seed));
-      const timeline = [...prompt];
+      const sequence = [...prompt];
       for (const [i, id] of ids.entries()) {
         const logits = i ? reference.next(ids[i - 1]) : reference.start(prompt);
-        const may = sampled(logits, options, timeline, prompt.length, draw);
+        const may = sampled(logits, options, sequence, prompt.length, draw);
         assert.ok(
           may.has(id),
           `BQ4_SEED=${seed}: token ${i} is ${id}, not ${[...may].join(' or ')}, by ${JSON.stringify(options)}`,
         );
         several += Number(may.size > 1);
         tokens++;
-        timeline.push(id);
+        sequence.push(id);
       }
     }
     assert.ok(several <= tokens / 50, `${several} of ${tokens} draws fell on a border: that is no comparison`);

@@ -181,8 +181,8 @@ export function models(seed) {
       const others = !open ? [] : (listedNames ?? ['x', 'y', 'ab', 'abc', 'hometown_x', 'xb', 'éé', 'b']);
       for (const name of some(1.5, others))
         if (!names.includes(name)) {
-          const way = schema.patternProperties && new RegExp(pattern, 'u').test(name) ? patterned : rest;
-          found.set(name, (chance(0.8) ? way.value : plain)());
+          const mode = schema.patternProperties && new RegExp(pattern, 'u').test(name) ? patterned : rest;
+          found.set(name, (chance(0.8) ? mode.value : plain)());
         }
       return Object.fromEntries(found);
     };

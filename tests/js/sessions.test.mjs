@@ -33,9 +33,9 @@ test(
     const later = await alone.createSession();
     await later.restore(saved);
     const next = { temperature: 0, maxTokens: 8 };
-    const gone = await later.continue(next).result;
-    assert.equal(gone.usage.promptTokens - gone.usage.cachedTokens, 1);
-    assert.deepEqual(gone.tokens, (await fork.continue(next).result).tokens);
+    const isGone = await later.continue(next).result;
+    assert.equal(isGone.usage.promptTokens - isGone.usage.cachedTokens, 1);
+    assert.deepEqual(isGone.tokens, (await fork.continue(next).result).tokens);
     await engine.close();
   },
 );

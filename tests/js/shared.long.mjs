@@ -53,8 +53,8 @@ for (const seed of [1, 2, 3])
         const what = pick(5);
         const troubles = pick(8) === 0 ? rob() : null;
         if (what === 0) {
-          const said = await chat.send(`hi ${left}`, options).result;
-          assert.deepEqual(said.tokens, (await plain.send(`hi ${left}`, options).result).tokens);
+          const result = await chat.send(`hi ${left}`, options).result;
+          assert.deepEqual(result.tokens, (await plain.send(`hi ${left}`, options).result).tokens);
         } else if (what === 1) {
           const prompt = tokens(60);
           assert.deepEqual(
@@ -79,9 +79,9 @@ for (const seed of [1, 2, 3])
       }
     };
 
-    let begun = 0;
+    let hasBegun = 0;
     const lane = async () => {
-      while (begun++ < TABS)
+      while (hasBegun++ < TABS)
         await tab().catch((error) => {
           if (error.code !== 'RESTARTED') throw error;
           restarted++;

@@ -33,9 +33,9 @@ async function place(t) {
     rmSync(path, { recursive: true, force: true });
   });
   const worker = () => {
-    const made = new Worker(new URL('../../js/worker.js', import.meta.url));
-    workers.push(made);
-    return made;
+    const output = new Worker(new URL('../../js/worker.js', import.meta.url));
+    workers.push(output);
+    return output;
   };
   return {
     server,
@@ -54,24 +54,24 @@ async function place(t) {
       const thread = new Worker(new URL('./shared-tab.mjs', import.meta.url), { workerData });
       t.after(() => thread.terminate());
       /** What it has said. @type {any[]} */
-      const said = [];
-      thread.on('message', (message) => said.push(message));
-      const heard = (/** @type {string} */ what) =>
-        until(`a thread to say ${what}`, () => said.find((one) => what in one || one.act === what));
-      await heard('ready');
+      const messages = [];
+      thread.on('message', (message) => messages.push(message));
+      const events = (/** @type {string} */ what) =>
+        until(`a thread to say ${what}`, () => messages.find((one) => what in one || one.act === what));
+      await events('ready');
       return {
-        said,
-        heard,
+        said: messages,
+        heard: events,
         /** @param {string} act @param {number[]} [given] */
         async ask(act, given) {
           thread.postMessage({ act, prompt: given });
-          const answer = await heard(act);
-          said.splice(said.indexOf(answer), 1);
+          const answer = await events(act);
+          messages.splice(messages.indexOf(answer), 1);
           return answer.value;
         },
         async freeze() {
           thread.postMessage({ act: 'freeze' });
-          await heard('frozen');
+          await events('frozen');
         },
         thaw() {
           Atomics.store(ice, 0, 1);
@@ -483,7 +483,7 @@ test('adapters and prompt states are there at another leader, too', async (t) =>
   const session = await model.createSession({ adapter });
   const switched = await model.createSession();
   await switched.generate([1, 2, 3], { adapter, maxTokens: 1 }).result;
-  const told = async () => {
+  const reportOf = async () => {
     const given = { maxTokens: 12, temperature: 0 };
     const plain = await model.generate([1, 2, 3, 4], given).result;
     const changed = await model.generate([1, 2, 3, 4], { ...given, adapter }).result;
@@ -491,14 +491,14 @@ test('adapters and prompt states are there at another leader, too', async (t) =>
     const after = await switched.generate([1, 2, 3, 4], given).result;
     return [plain.tokens, changed.tokens, own.tokens, after.tokens];
   };
-  const before = await told();
+  const before = await reportOf();
   assert.notDeepEqual(before[0], before[1]);
   assert.deepEqual([before[2], before[3]], [before[1], before[1]]);
   const talks = await here.load(two);
   const messages = [{ role: 'system', content: 'There is much to be said here before anything is asked.' }];
   await talks.loadPromptCache(await talks.savePromptCache(messages));
   await one.close();
-  assert.deepEqual(await told(), before);
+  assert.deepEqual(await reportOf(), before);
   const { usage } = await talks.generate([...messages, { role: 'user', content: 'And?' }], { maxTokens: 1 }).result;
   assert.ok(usage.cachedTokens > 30, String(usage.cachedTokens));
   await adapter.close();

@@ -126,8 +126,8 @@ test('a plan counts the window, not the context', async () => {
     kv: 'i8',
     memoryBudget: heapBytes,
   });
-  const { tokens: made } = await model.generate(ids.slice(0, 400), { ...endless, maxTokens: 900, seed: 1 }).result;
-  assert.equal(made.length, 900);
+  const { tokens: output } = await model.generate(ids.slice(0, 400), { ...endless, maxTokens: 900, seed: 1 }).result;
+  assert.equal(output.length, 900);
   await engine.close();
 });
 
@@ -192,8 +192,8 @@ test('what gets the least attention leaves: the same logits in every build, kept
   assert.equal(kvEvict, 'oldest'); // nothing ever goes
   const { heapBytes } = await planner.plan(fromBytes(longer), evicting);
   const planned = await planner.load(fromBytes(longer), { ...evicting, memoryBudget: heapBytes });
-  const { tokens: made } = await planned.generate(ids.slice(0, 300), { ...endless, maxTokens: 400, seed: 1 }).result;
-  assert.equal(made.length, 400);
+  const { tokens: output } = await planned.generate(ids.slice(0, 300), { ...endless, maxTokens: 400, seed: 1 }).result;
+  assert.equal(output.length, 400);
   await planner.close();
 });
 
@@ -245,13 +245,13 @@ test('weights that are read again for every token, some of them left out: the sa
   const options = { contextTokens: 128, prefillWindow: 16, prefillBatch: 8, quality: { skipLayers: [0, 3, 4, 11] } };
   const engine = await createEngine({ threads: 1 });
   const { heapBytes, weightBytes } = await engine.plan(large, options);
-  const made = [];
+  const items = [];
   for (const budget of [undefined, Math.floor(heapBytes - 0.4 * weightBytes)]) {
     const model = await engine.load(large, { ...options, memoryBudget: budget });
     assert.equal(model.info.residency, budget ? 'paged' : 'resident');
-    made.push((await model.generate([1, 2, 3], { ...endless, maxTokens: 12, seed: 4 }).result).tokens);
+    items.push((await model.generate([1, 2, 3], { ...endless, maxTokens: 12, seed: 4 }).result).tokens);
     await model.close();
   }
-  assert.deepEqual(made[1], made[0]);
+  assert.deepEqual(items[1], items[0]);
   await engine.close();
 });

@@ -35,11 +35,11 @@ test('SmolLM2, guessed by itself and by itself without layers', { skip }, async 
     const plain = await model.generate(story, options).result;
     for (const draft of [model, less]) {
       const {
-        tokens: made,
+        tokens: output,
         timings,
         usage,
       } = await model.generate(story, { ...options, speculate: { model: draft } }).result;
-      assert.deepEqual(made, plain.tokens);
+      assert.deepEqual(output, plain.tokens);
       assert.ok(usage.acceptedTokens > 5, JSON.stringify(timings));
       if (draft === model && !temperature) assert.equal(usage.acceptedTokens, usage.draftedTokens);
     }

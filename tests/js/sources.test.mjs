@@ -149,8 +149,8 @@ test('http: nobody there is NETWORK, a range beyond the end is TRUNCATED', async
   const file = await openSource(fromUrl(server.url));
   await assert.rejects(readRange(file, 3_000_000, 3_000_001), { code: 'TRUNCATED' });
   await server.close();
-  const gone = await openSource(fromUrl(server.url, { retries: 1, retryDelay: 1 }));
-  await assert.rejects(readRange(gone, 0, 1), { code: 'NETWORK' });
+  const isGone = await openSource(fromUrl(server.url, { retries: 1, retryDelay: 1 }));
+  await assert.rejects(readRange(isGone, 0, 1), { code: 'NETWORK' });
 });
 
 test('http: a range with more bytes than were asked for, which no header tells, is not believed', async (t) => {

@@ -18,7 +18,7 @@ const MODEL = fromFile(new URL('models/chat.bq4', ROOT).pathname);
 const PROMPT = 'Once upon a time there was a girl who';
 
 /** What a model says, with the probabilities of each token. @param {any} model @param {object} [options] */
-async function said(model, options) {
+async function message(model, options) {
   const session = await model.createSession();
   const parts = [];
   const generation = session.generate(PROMPT, { maxTokens: 24, seed: 5, temperature: 0.9, logprobs: 3, ...options });
@@ -34,7 +34,7 @@ describe('products spread over workers', () => {
   let expected;
   before(async () => {
     alone = await createEngine({ threads: 1 });
-    expected = await said(await alone.load(MODEL));
+    expected = await message(await alone.load(MODEL));
   });
   after(() => alone.close());
 
@@ -45,7 +45,7 @@ describe('products spread over workers', () => {
         const model = await engine.load(MODEL);
         assert.deepEqual(model.info.tensorParallel, { parts: threads, tokens: 1 });
         assert.equal(model.info.threads, 1);
-        assert.deepEqual(await said(model), expected);
+        assert.deepEqual(await message(model), expected);
         await engine.close();
       });
 
@@ -54,7 +54,7 @@ describe('products spread over workers', () => {
     for (const activations of /** @type {const} */ (['i8', 'i16'])) {
       const one = await alone.load(MODEL, { activations });
       const model = await engine.load(MODEL, { activations });
-      assert.deepEqual(await said(model), await said(one));
+      assert.deepEqual(await message(model), await message(one));
       await one.close();
       await model.close();
     }
@@ -65,19 +65,19 @@ describe('products spread over workers', () => {
     const engine = await unshared({ threads: 2 });
     const model = await engine.load(MODEL, { sessions: 3 });
     const controller = new AbortController();
-    const stopped = said(model, { signal: controller.signal, maxTokens: 200 });
-    const others = [said(model), said(model)];
+    const stopped = message(model, { signal: controller.signal, maxTokens: 200 });
+    const others = [message(model), message(model)];
     controller.abort();
     await assert.rejects(stopped, { name: 'AbortError' });
     for (const other of others) assert.deepEqual(await other, expected);
-    assert.deepEqual(await said(model), expected);
+    assert.deepEqual(await message(model), expected);
     await engine.close();
   });
 
   test('closed amid a reply', async () => {
     const engine = await unshared({ threads: 2 });
     const model = await engine.load(MODEL);
-    const reply = said(model, { maxTokens: 200 });
+    const reply = message(model, { maxTokens: 200 });
     await model.close();
     await assert.rejects(reply, { code: 'CLOSED' });
     await engine.close();
@@ -94,7 +94,7 @@ describe('products spread over workers', () => {
     const { heapBytes } = await engine.plan(MODEL);
     const model = await engine.load(MODEL, { memoryBudget: heapBytes + 2 ** 20 });
     assert.equal(model.info.tensorParallel, null);
-    assert.deepEqual(await said(model), expected);
+    assert.deepEqual(await message(model), expected);
     await engine.close();
   });
 
@@ -118,7 +118,7 @@ describe('products spread over workers', () => {
       const engine = await unshared({ threads: 3, threadUrl: url });
       const model = await engine.load(MODEL);
       assert.equal(model.info.tensorParallel.parts, 3);
-      assert.deepEqual(await said(model), expected);
+      assert.deepEqual(await message(model), expected);
       await engine.close();
     });
 
@@ -134,7 +134,7 @@ describe('products spread over workers', () => {
       const engine = await unshared({ threads: 2, threadUrl: url });
       const model = await engine.load(MODEL);
       assert.equal(model.info.tensorParallel.parts, 2);
-      assert.deepEqual(await said(model), expected);
+      assert.deepEqual(await message(model), expected);
       await engine.close();
     });
 
@@ -160,7 +160,7 @@ describe('products spread over workers', () => {
       const engine = await unshared({ threads: 2, threadUrl: script('throws.mjs', 'throw new Error("no")') });
       const model = await engine.load(MODEL);
       assert.equal(model.info.tensorParallel, null);
-      assert.deepEqual(await said(model), expected);
+      assert.deepEqual(await message(model), expected);
       await engine.close();
     });
   });

@@ -72,11 +72,11 @@ test('a fork goes on for itself', async () => {
   alone.start(start);
   one.wasm.call('bqw_session_free', alone.session);
   const fork = one.wasm.out('bqw_session_fork', one.session);
-  const mine = one.next(3);
+  const local = one.next(3);
   one.wasm.check('bqw_session_append', fork, 3);
   while (one.wasm.check('bqw_session_run', fork, 0) !== OK);
-  const theirs = one.wasm.f32(one.wasm.out('bqw_session_logits', fork), mine.length);
-  assert.deepEqual(theirs.slice(), mine);
+  const theirs = one.wasm.f32(one.wasm.out('bqw_session_logits', fork), local.length);
+  assert.deepEqual(theirs.slice(), local);
   one.wasm.check('bqw_session_free', fork);
   one.close();
 });

@@ -81,9 +81,9 @@ test('what explodes is refused before it takes a heap of 256 MB', { timeout: 60_
     resourceLimits: { maxOldGenerationSizeMb: 256 },
   });
   /** @type {any[]} */
-  const said = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject));
-  assert.equal(said.length, formats.length);
-  for (const [code, message] of said) {
+  const promise = await new Promise((resolve, reject) => worker.on('message', resolve).on('error', reject));
+  assert.equal(promise.length, formats.length);
+  for (const [code, message] of promise) {
     assert.equal(code, 'GRAMMAR');
     assert.match(message, /too many states|levels deep/);
   }

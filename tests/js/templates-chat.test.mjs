@@ -146,9 +146,9 @@ for (const [name, create] of /** @type {const} */ ([
           const model = await loaded({ template: `${body}${end}`, chat: null });
           for (const talk of talks) {
             const options = { temperature: 0, maxTokens: 4, tools: [{ a: text }] };
-            const { text: said, reasoning } = await model.generate(talk, options).result;
+            const { text: message, reasoning } = await model.generate(talk, options).result;
             assert.equal(Boolean(reasoning), opened, `${body}${end}`);
-            assert.equal(Boolean(said), !opened, `${body}${end}`);
+            assert.equal(Boolean(message), !opened, `${body}${end}`);
           }
           if (end === thinks)
             assert.ok(

@@ -421,13 +421,13 @@ export function compare(seed, count) {
     maxBuffer: 2 ** 30,
   });
   if (status !== 0) throw new Error(`Python failed: ${stderr}`);
-  const made = stdout
+  const output = stdout
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line));
   const result = { equal: 0, refused: 0, both: 0, wrong: /** @type {any[]} */ ([]) };
   for (const [i, one] of cases.entries()) {
-    const { text, error, long } = made[i];
+    const { text, error, long } = output[i];
     if (long) continue;
     let [ours, why] = /** @type {[string | null, any]} */ ([null, null]);
     try {

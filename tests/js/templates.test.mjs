@@ -48,8 +48,8 @@ test('templates of others give what jinja2 gives', { skip: existsSync(FOLDER) ? 
       readFileSync(join(FOLDER, template), 'utf8'),
       JSON.parse(readFileSync(join(FOLDER, 'contexts', context), 'utf8')),
     );
-    const made = ours === null ? 'error' : createHash('sha256').update(ours).digest('hex');
-    if (made !== hash) wrong.push(name);
+    const output = ours === null ? 'error' : createHash('sha256').update(ours).digest('hex');
+    if (output !== hash) wrong.push(name);
   }
   assert.deepEqual(wrong, []);
   assert.ok(Object.keys(expected.shared).length > 50);
@@ -230,17 +230,17 @@ test('the compact form of a template is found by rendering; where there is none,
 
 /** @param {ReasoningParser | null} thinking @param {string[]} texts */
 async function thought(thinking, texts) {
-  const told = { text: '', reasoning: '' };
+  const report = { text: '', reasoning: '' };
   const run = (async function* () {
     for (const [id, text] of texts.entries()) yield { token: id, text };
   })();
   for await (const { text, reasoning = '' } of /** @type {ReasoningParser} */ (thinking).parts(run)) {
-    told.text += text;
-    told.reasoning += reasoning;
+    report.text += text;
+    report.reasoning += reasoning;
   }
   const { text, reasoning } = /** @type {ReasoningParser} */ (thinking).result(/** @type {any} */ ({}), Infinity);
-  assert.deepEqual({ text, reasoning }, told);
-  return [told.reasoning, told.text];
+  assert.deepEqual({ text, reasoning }, report);
+  return [report.reasoning, report.text];
 }
 
 test('reasoning comes apart from the reply, however the marks lie across tokens', async () => {

@@ -371,12 +371,12 @@ test('how many threads is learned while it computes, prompts and tokens apart; t
   assert.match(engine.info.threadsReason, /^2 of 3 by a measurement at first/);
   measuring = false;
   /** @type {any[]} */
-  const told = [];
-  engine.events.addEventListener('threads', (event) => told.push(/** @type {any} */ (event).detail.learned));
+  const reports = [];
+  engine.events.addEventListener('threads', (event) => reports.push(/** @type {any} */ (event).detail.learned));
   assert.deepEqual(await write(engine), wanted);
   const { learned } = engine.info;
   assert.deepEqual([learned.prefill?.threads, learned.decode?.threads, learned.few?.threads], [3, 1, 3]);
-  assert.deepEqual(told.at(-1), learned);
+  assert.deepEqual(reports.at(-1), learned);
   const times = Object.fromEntries(
     (learned.decode?.tried ?? []).map(({ threads, time }) => [threads, time.toFixed(2)]),
   );
@@ -476,14 +476,14 @@ test('several models at once, closed in any order, and workers are used again', 
 test('a worker that goes silent when it starts threads: another one with one thread, or an error, but no hang', async (t) => {
   setTimeouts(t, { workerSilence: 1 });
   /** @type {Worker[]} */
-  const made = [];
-  t.after(() => made.forEach((worker) => worker.terminate()));
+  const items = [];
+  t.after(() => items.forEach((worker) => worker.terminate()));
   const make = () => {
-    made.push(new Worker(new URL('./threads/hanging-worker.mjs', import.meta.url)));
-    return made[made.length - 1];
+    items.push(new Worker(new URL('./threads/hanging-worker.mjs', import.meta.url)));
+    return items[items.length - 1];
   };
   const engine = await createWorkerEngine({ worker: make, threads: 2 });
-  assert.equal(made.length, 2);
+  assert.equal(items.length, 2);
   assert.deepEqual(
     [engine.info.threads, engine.info.threadsReason],
     [1, 'the worker stopped answering while it started threads'],

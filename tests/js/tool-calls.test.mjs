@@ -13,10 +13,10 @@ import { compile } from '../../js/text/templates/jinja.js';
 import { tinyModel } from './fixture.mjs';
 import { modelWith, writes } from './scripted.mjs';
 
-const told = "{% if tools %}{{ '<|system|>' + (tools | tojson) + '<|end|>' }}{% endif %}";
+const report = "{% if tools %}{{ '<|system|>' + (tools | tojson) + '<|end|>' }}{% endif %}";
 /** A template that writes calls so. @param {string} calls @param {string} [prompt] */
 const turns = (calls, prompt = '<|assistant|>') =>
-  `${told}{% for m in messages %}{{ '<|' + m.role + '|>' + (m.content or '') }}${calls}{{ '<|end|>' }}{% endfor %}{% if add_generation_prompt %}{{ '${prompt}' }}{% endif %}`;
+  `${report}{% for m in messages %}{{ '<|' + m.role + '|>' + (m.content or '') }}${calls}{{ '<|end|>' }}{% endfor %}{% if add_generation_prompt %}{{ '${prompt}' }}{% endif %}`;
 /** Each call, what stands around all, and between two. @param {string} call */
 const each = (call, { before: first = '', after: last = '', between = '' } = {}) =>
   `{% if m.tool_calls %}${first}{% for c in m.tool_calls %}{% if not loop.first %}${between}{% endif %}{% set f = c.function %}${call}{% endfor %}${last}{% endif %}`;
@@ -266,10 +266,10 @@ for (const name of /** @type {const} */ (['hermes', 'mistral', 'fields', 'texts'
     const request = { toolChoice: /** @type {const} */ ('auto'), maxTokens: 400 };
     const chat = await model.createChat({ tools: TOOLS });
     writes(t, name === 'texts' ? `<function=weather>${OSLO}</function>` : call);
-    const { toolCalls: [found] = [], text: said } = await chat.send('Hi', request).result;
+    const { toolCalls: [found] = [], text: messageText } = await chat.send('Hi', request).result;
     t.mock.restoreAll();
     const { id, ...called } = found;
-    const message = { role: 'assistant', content: said };
+    const message = { role: 'assistant', content: messageText };
     assert.deepEqual(chat.messages.at(-1), {
       ...message,
       tool_calls: [{ type: 'function', ...(id && { id }), function: called }],
@@ -430,7 +430,7 @@ test('a vocabulary that puts a space in front of a text puts none in front of wh
       after: ']',
       between: ', ',
     });
-    const template = `${told}{% for m in messages %}[{{ m.role }}]{{ m.content or '' }}${calls}</s>{% endfor %}{% if add_generation_prompt %}${prompt}{% endif %}`;
+    const template = `${report}{% for m in messages %}[{{ m.role }}]{{ m.content or '' }}${calls}</s>{% endfor %}{% if add_generation_prompt %}${prompt}{% endif %}`;
     return engine.load(fromBytes(await tinyModel({ tokens, config, template, chat: null })));
   };
   const schema = { type: 'object', properties: { a: { enum: [3] } }, required: ['a'], additionalProperties: false };

@@ -34,8 +34,8 @@ before(() => {
   const installed = join(folder, 'node_modules/bq4');
   mkdirSync(installed, { recursive: true });
   cpSync(join(root, 'package.json'), join(installed, 'package.json'));
-  const made = tsc('-p', join(root, 'tsconfig.types.json'), '--outDir', join(installed, 'build/types'));
-  assert.equal(made.status, 0, made.stdout);
+  const output = tsc('-p', join(root, 'tsconfig.types.json'), '--outDir', join(installed, 'build/types'));
+  assert.equal(output.status, 0, output.stdout);
   for (const name of ['@types', '@ai-sdk', '@langchain', 'ai', 'openai', 'react'])
     symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
   cpSync(join(root, 'tests/js/consumer'), folder, { recursive: true });

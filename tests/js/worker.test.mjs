@@ -200,17 +200,17 @@ function watched() {
   const gc = runInNewContext('gc');
   /** @type {WeakRef<object>[]} */
   const refs = [];
-  const gone = () => {
+  const isGone = () => {
     gc();
     return refs.every((ref) => !ref.deref());
   };
-  return { watch: (object) => refs.push(new WeakRef(object)), gone };
+  return { watch: (object) => refs.push(new WeakRef(object)), gone: isGone };
 }
 
 test('closing a model, or a port, leaves nothing of what was below it', async (t) => {
   const engine = await createEngine({ threads: 1 });
   t.after(() => engine.close());
-  const { watch, gone } = watched();
+  const { watch, gone: isGone } = watched();
   const { createSession } = Object.getOwnPropertyDescriptors(LocalModel.prototype);
   assert.equal(createSession, undefined, 'it is a field: watched through what the engine makes');
   const { load } = engine;
@@ -231,13 +231,13 @@ test('closing a model, or a port, leaves nothing of what was below it', async (t
   const model = await far.load(fromBytes(bytes), { sessions: 3 });
   const sessions = [await model.createSession(), await model.createSession()];
   await model.close();
-  await until('the sessions of a closed model to be collected', gone);
+  await until('the sessions of a closed model to be collected', isGone);
   await assert.rejects(sessions[0].stats(), { code: 'CLOSED' });
 
   const second = await far.load(fromBytes(bytes));
   await second.createSession();
   await far.close();
-  await until('what a closed port had made to be collected', gone);
+  await until('what a closed port had made to be collected', isGone);
   await assert.rejects(second.tokenize('x'), { code: 'CLOSED' });
   await (await engine.load(fromBytes(bytes))).close(); // the engine itself goes on
 });
@@ -245,13 +245,13 @@ test('closing a model, or a port, leaves nothing of what was below it', async (t
 test('a port serves another thread; an engine over it owns only what it made', async (t) => {
   const engine = await createWorkerEngine({ threads: 1 });
   t.after(() => engine.close());
-  const mine = await engine.load(fromBytes(await tinyModel()));
+  const local = await engine.load(fromBytes(await tinyModel()));
   const other = new Worker(new URL('./port-worker.mjs', import.meta.url));
   const port = await engine.openPort();
   const answer = new Promise((resolve) => other.once('message', resolve));
   other.postMessage(port, [/** @type {any} */ (port)]);
   const theirs = await inTime('the reply that the other thread got', answer);
-  const own = await mine.chat.completions.create({
+  const own = await local.chat.completions.create({
     messages: [{ role: 'user', content: 'Hello' }],
     temperature: 0,
     max_tokens: 8,

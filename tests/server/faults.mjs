@@ -394,20 +394,20 @@ export async function faultServer(given, rules = []) {
   const sockets = new Set();
   const servers = await Promise.all(
     [0, 1].map(async (i) => {
-      const made = createServer((request, response) => {
+      const output = createServer((request, response) => {
         answer(request, response, origins[i]).catch((error) => {
           console.error(error);
           response.destroy();
         });
       });
-      made.on('connection', (socket) => {
+      output.on('connection', (socket) => {
         sockets.add(socket.unref());
         socket.on('close', () => sockets.delete(socket));
       });
-      await new Promise((resolve) => made.listen(0, '127.0.0.1', () => resolve(undefined)));
-      made.unref(); // a test that fails before close() must not keep the run from ending
-      origins[i] = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (made.address()).port}`;
-      return made;
+      await new Promise((resolve) => output.listen(0, '127.0.0.1', () => resolve(undefined)));
+      output.unref(); // a test that fails before close() must not keep the run from ending
+      origins[i] = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (output.address()).port}`;
+      return output;
     }),
   );
 
@@ -449,7 +449,7 @@ export async function faultServer(given, rules = []) {
     },
     /** @returns {Promise<void>} */
     close: async () => {
-      const ended = servers.map((made) => new Promise((resolve) => made.close(resolve)));
+      const ended = servers.map((output) => new Promise((resolve) => output.close(resolve)));
       for (const socket of sockets) socket.destroy();
       await Promise.all(ended);
     },

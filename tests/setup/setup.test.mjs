@@ -136,8 +136,8 @@ test('a lock keeps others out and outlives no process', async () => {
     );
     for (let i = 0; i < order.length; i += 2) assert.equal(order[i].replace('in', 'out'), order[i + 1]);
     assert.equal(order.length, 6);
-    const gone = spawnSync(process.execPath, ['-e', '']).pid;
-    writeFileSync(join(scratch, 'cache', 'test.lock'), String(gone));
+    const isGone = spawnSync(process.execPath, ['-e', '']).pid;
+    writeFileSync(join(scratch, 'cache', 'test.lock'), String(isGone));
     assert.equal(await withLock('test', async () => 'entered'), 'entered');
     await assert.rejects(
       withLock('test', async () => {

@@ -67,7 +67,7 @@ export function goldenSplits() {
 
 /** @param {string} name */
 export function goldenTokenizer(name) {
-  const made = read(name);
-  const tokenizer = made.kind === 'spm' ? spm(made) : parseHfTokenizer(JSON.stringify(made.tokenizer));
+  const output = read(name);
+  const tokenizer = output.kind === 'spm' ? spm(output) : parseHfTokenizer(JSON.stringify(output.tokenizer));
   return { tokenizer, cases: goldenCases(name) };
 }

@@ -127,25 +127,25 @@ async function shared() {
   /** @type {Record<string, string | number>[]} */
   const rows = [];
   /** @param {string} name @param {string} tokenizer @param {string} source @param {Tokenizer} read @param {Record<string, Case[]>} against */
-  const told = (name, tokenizer, source, read, against) => {
+  const reportOf = (name, tokenizer, source, read, against) => {
     write(name, read, Object.values(against).flat());
     for (const [library, cases] of Object.entries(against))
       rows.push({ tokenizer, source, cases: cases.filter(({ encode }) => encode).length, against: library });
   };
   for (const [name, title] of Object.entries({ 'llama-spm': 'Llama 2', 'gpt-2': 'GPT-2' })) {
     const path = at('tokenizers', `ggml-vocab-${name}.gguf`);
-    told(name, title, 'GGUF', await read(path), { 'llama.cpp': ggmlCases(path) });
+    reportOf(name, title, 'GGUF', await read(path), { 'llama.cpp': ggmlCases(path) });
   }
   const bge = at('tokenizers', 'ggml-vocab-bert-bge.gguf');
   const oneWay = ggmlCases(bge).map((one) => ({ ...one, decode: false }));
-  told('bert-bge', 'BERT (bge)', 'GGUF', await read(bge), { 'llama.cpp': oneWay });
+  reportOf('bert-bge', 'BERT (bge)', 'GGUF', await read(bge), { 'llama.cpp': oneWay });
   const gpt2 = { 'llama.cpp': ggmlCases(at('tokenizers', 'ggml-vocab-gpt-2.gguf')), 'gpt-tokenizer': r50kCases() };
-  told('gpt-2-files', 'GPT-2', 'encoder.json, vocab.bpe', await read(at('tokenizers', 'vocab.bpe')), gpt2);
-  told('r50k', 'GPT-2 (r50k)', '.tiktoken', await read(at('tokenizers', 'r50k_base.tiktoken')), gpt2);
+  reportOf('gpt-2-files', 'GPT-2', 'encoder.json, vocab.bpe', await read(at('tokenizers', 'vocab.bpe')), gpt2);
+  reportOf('r50k', 'GPT-2 (r50k)', '.tiktoken', await read(at('tokenizers', 'r50k_base.tiktoken')), gpt2);
   const tok512 = await read(at('models', 'tok512.bin'), 512);
-  told('tok512', 'stories260K', 'tokenizer.bin of llama2.c', tok512, { 'a text of llama2.c': stories() });
+  reportOf('tok512', 'stories260K', 'tokenizer.bin of llama2.c', tok512, { 'a text of llama2.c': stories() });
   const chat = goldenCases('chat-5m');
-  told('chat-5m', 'bundled model', 'tokenizer.json', await read(at('models', 'chat-5m', 'tokenizer.json')), {
+  reportOf('chat-5m', 'bundled model', 'tokenizer.json', await read(at('models', 'chat-5m', 'tokenizer.json')), {
     'PyPI tokenizers': chat,
   });
   modelRows('tokenizers', 'shared', rows);

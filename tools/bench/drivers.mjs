@@ -17,7 +17,7 @@ import { modelPath, modelUrl } from './models.mjs';
 
 const execute = promisify(execFile);
 /** A visit that takes longer is given up. */
-const PATIENCE = 75_000;
+const TIMEOUT_MS = 75_000;
 
 /** Browsers that are open, with a server for their pages. */
 export class Pages {
@@ -30,9 +30,9 @@ export class Pages {
   async #browser(name) {
     const known = this.#browsers.get(name);
     if (known) return known;
-    const made = name === 'chromium' ? await startChromium() : await startOther(name);
-    this.#browsers.set(name, made);
-    return made;
+    const output = name === 'chromium' ? await startChromium() : await startOther(name);
+    this.#browsers.set(name, output);
+    return output;
   }
 
   /** Once more in a new browser when it fails: browsers have bad moments. @param {Visit} visit @returns {Promise<Result>} */
@@ -97,7 +97,7 @@ export class Pages {
 /** @returns {Promise<never>} */
 const tooLate = () =>
   new Promise((_, reject) =>
-    setTimeout(() => reject(new Error(`took longer than ${PATIENCE / 1000} s`)), PATIENCE).unref(),
+    setTimeout(() => reject(new Error(`took longer than ${TIMEOUT_MS / 1000} s`)), TIMEOUT_MS).unref(),
   );
 
 async function startChromium() {
@@ -137,7 +137,7 @@ async function startOther(name) {
 export async function visitRead(visit) {
   const megabytes = Math.round(statSync(join(ROOT, modelPath(visit))).size / 2 ** 20);
   const { stdout } = await execute(join(ROOT, 'build/native/bench-read'), ['41', String(megabytes)], {
-    timeout: PATIENCE,
+    timeout: TIMEOUT_MS,
   });
   return { cells: [], facts: { read: JSON.parse(stdout) } };
 }
@@ -155,7 +155,7 @@ export async function visitLlamaWasm(visit, node, program) {
       visit.kv,
       ...visit.cells.map(({ prompt, tokens }) => `${prompt}:${tokens}`),
     ],
-    { timeout: PATIENCE, maxBuffer: 1 << 24 },
+    { timeout: TIMEOUT_MS, maxBuffer: 1 << 24 },
   );
   /** @type {Result} */
   const result = JSON.parse(stdout);
@@ -178,7 +178,7 @@ export async function visitNative(visit, native, flags) {
       visit.kv,
       ...visit.cells.map(({ prompt, tokens }) => `${prompt}:${tokens}`),
     ],
-    { timeout: PATIENCE, maxBuffer: 1 << 24 },
+    { timeout: TIMEOUT_MS, maxBuffer: 1 << 24 },
   );
   /** @type {Result} */
   const result = JSON.parse(stdout);

@@ -16,10 +16,10 @@ const isOurs = ({ visit }) => /^(us|limit|read)$/.test(visit.runtime);
 /** Our rows are of the newest build only. @param {Entry[]} entries @returns {Row[]} */
 export function rowsOf(entries) {
   const newest = entries.filter(isOurs).at(-1)?.subject;
-  const mine = entries.filter((entry) => !isOurs(entry) || entry.subject === newest);
+  const local = entries.filter((entry) => !isOurs(entry) || entry.subject === newest);
   /** @type {Map<string, Entry[]>} */
   const groups = new Map();
-  for (const entry of mine) groups.set(entry.name, [...(groups.get(entry.name) ?? []), entry]);
+  for (const entry of local) groups.set(entry.name, [...(groups.get(entry.name) ?? []), entry]);
   return [...groups].map(([name, list]) => {
     const good = list.filter(({ result }) => result);
     const results = good.map(({ result }) => /** @type {import('./drivers.mjs').Result} */ (result));

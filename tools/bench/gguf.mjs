@@ -57,12 +57,12 @@ async function provide(type, python) {
 async function once(session, vocab, seed) {
   // The first token is another one each time, so nothing is reused.
   const ids = Array.from({ length: PROMPT }, (_, i) => 300 + ((seed * 7919 + i * 104729) % (vocab - 600)));
-  const { timings, tokens: made } = await session.generate(ids, {
+  const { timings, tokens: output } = await session.generate(ids, {
     temperature: 0,
     maxTokens: TOKENS + 1,
     speculate: false,
   }).result;
-  return { prefill: (PROMPT / timings.prefillMs) * 1e3, decode: ((made.length - 1) / timings.decodeMs) * 1e3 };
+  return { prefill: (PROMPT / timings.prefillMs) * 1e3, decode: ((output.length - 1) / timings.decodeMs) * 1e3 };
 }
 
 /** Rates of several files in turns. @param {string[]} paths @param {number} vocab */

@@ -42,7 +42,7 @@ function hold() {
 }
 
 /** Of the last byte to a page. */
-async function way() {
+async function mode() {
   const release = hold();
   const page = await open();
   const there = page.evaluate(`lastByte(${JSON.stringify({ url: models.at('/model.bq4'), size })})`);
@@ -72,7 +72,7 @@ async function once(tokens) {
   return {
     first: at - since,
     limit: tokens <= BATCH ? 2 * step + head : (prompt - head) / LAYERS + head,
-    way: await way(),
+    way: await mode(),
   };
 }
 
@@ -87,10 +87,10 @@ try {
   for (const tokens of PROMPTS) {
     const of = (/** @type {(one: Early) => number} */ what) => shown(summary(all[tokens].map(what)));
     console.log(
-      `prompt of ${String(tokens).padStart(3)}: ${of(({ first }) => first)}, ${of(({ way }) => way)} of it the byte's own way`,
+      `prompt of ${String(tokens).padStart(3)}: ${of(({ first }) => first)}, ${of(({ way: mode }) => mode)} of it the byte's own way`,
     );
     console.log(
-      `  ${tokens <= BATCH ? 'two decode steps and the head' : 'its last layer and the head'}: ${of(({ limit }) => limit)}; ratio ${of(({ first, limit }) => first / limit)}, from the byte's arrival ${of(({ first, limit, way }) => (first - way) / limit)}`,
+      `  ${tokens <= BATCH ? 'two decode steps and the head' : 'its last layer and the head'}: ${of(({ limit }) => limit)}; ratio ${of(({ first, limit }) => first / limit)}, from the byte's arrival ${of(({ first, limit, way: mode }) => (first - mode) / limit)}`,
     );
   }
 } catch (error) {

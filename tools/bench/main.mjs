@@ -167,24 +167,24 @@ async function writeReport(python) {
   const entries = readEntries(RESULTS);
   if (!entries.length) throw new SetupError('nothing is measured yet');
   const peersThere = existsSync(join(ROOT, 'build/bench/peers/node_modules'));
-  const made = figures(entries, {
+  const output = figures(entries, {
     machine: machine(),
     payload: { ours: ourPayload(), peers: peersThere ? payloads() : {} },
   });
   const json = join(ROOT, 'build', 'bench', 'figures.json');
   const report = join(ROOT, 'docs', 'log', 'benchmarks.md');
   mkdirSync(dirname(json), { recursive: true });
-  writeFileSync(json, `${JSON.stringify(made, null, 2)}\n`);
+  writeFileSync(json, `${JSON.stringify(output, null, 2)}\n`);
   await run(python, [join(ROOT, 'tools/bench/plots.py'), json, join(ROOT, 'docs', 'benchmarks')]);
   // What other commands measured, each file of which names its own.
   const others = readdirSync(join(ROOT, 'docs', 'benchmarks'))
     .filter((name) => name.endsWith('.md'))
     .map((name) => readFileSync(join(ROOT, 'docs', 'benchmarks', name), 'utf8'));
-  writeFileSync(report, [reportText(made), ...others].join('\n'));
+  writeFileSync(report, [reportText(output), ...others].join('\n'));
   for (const name of ['README.md', 'docs/benchmarks.md']) {
     const path = join(ROOT, name);
-    const text = withTable(readFileSync(path, 'utf8'), shortTable(made));
-    writeFileSync(path, withTable(text, targetsTable(made), 'targets'));
+    const text = withTable(readFileSync(path, 'utf8'), shortTable(output));
+    writeFileSync(path, withTable(text, targetsTable(output), 'targets'));
   }
   say('wrote docs/log/benchmarks.md, docs/benchmarks/*.svg and the tables in README.md and docs/benchmarks.md');
 }

@@ -63,20 +63,23 @@ let calls = 0;
 async function decode({ i, prompt, tokens }) {
   const { session, model } = /** @type {any} */ (state).models[i];
   const ids = Array.from({ length: prompt }, (_, n) => (n === 0 ? 300 + (++calls % 4000) : 500 + ((n * 37) % 5000)));
-  const { timings, tokens: made } = await session.generate(ids, { temperature: 0, maxTokens: tokens, speculate: false })
-    .result;
+  const { timings, tokens: output } = await session.generate(ids, {
+    temperature: 0,
+    maxTokens: tokens,
+    speculate: false,
+  }).result;
   return {
-    decode: (made.length - 1) / (timings.decodeMs / 1e3),
+    decode: (output.length - 1) / (timings.decodeMs / 1e3),
     prefill: prompt / (timings.prefillMs / 1e3),
-    ids: made,
+    ids: output,
     memory: await model.memory(),
   };
 }
 
 /** Bytes per second of reading the file in pieces and nothing else. @param {{ way: 'handle' | 'blob', piece: number, ms: number }} options */
-async function storage({ way, piece, ms }) {
+async function storage({ way: mode, piece, ms }) {
   const { file, handle } = /** @type {any} */ (state);
-  return (await read({ way, piece, ms, file, handle })).rate;
+  return (await read({ way: mode, piece, ms, file, handle })).rate;
 }
 
 async function close() {

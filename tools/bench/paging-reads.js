@@ -1,9 +1,9 @@
 // A worker that reads a file in OPFS in pieces, throws them away, and says how fast that went.
 
-/** @param {any} handle @param {File} file @param {'handle' | 'blob'} way @param {number} piece @param {number} ms */
-async function rate(handle, file, way, piece, ms) {
+/** @param {any} handle @param {File} file @param {'handle' | 'blob'} mode @param {number} piece @param {number} ms */
+async function rate(handle, file, mode, piece, ms) {
   const buffer = new Uint8Array(piece);
-  const sync = way === 'handle' ? await handle.createSyncAccessHandle({ mode: 'read-only' }) : null;
+  const sync = mode === 'handle' ? await handle.createSyncAccessHandle({ mode: 'read-only' }) : null;
   const pieces = Math.floor(file.size / piece);
   let bytes = 0;
   const since = performance.now();

@@ -59,25 +59,25 @@ await command(async () => {
     const storage = { handle: /** @type {number[]} */ ([]), blob: /** @type {number[]} */ ([]) };
     /** @type {any[]} */
     const memory = [];
-    const bareRate = (/** @type {'handle' | 'blob'} */ way) =>
-      /** @type {Promise<number>} */ (run('storage', { way, piece, ms: 300 }));
+    const bareRate = (/** @type {'handle' | 'blob'} */ mode) =>
+      /** @type {Promise<number>} */ (run('storage', { way: mode, piece, ms: 300 }));
     for (let round = -1; round < rounds; round++) {
       // the first one warms up
       const blob = await bareRate('blob');
       let before = await bareRate('handle');
       let resident = 0;
       for (let i = 0; i < shares.length; i++) {
-        const made = /** @type {any} */ (await run('decode', { i, prompt: 8, tokens }));
+        const output = /** @type {any} */ (await run('decode', { i, prompt: 8, tokens }));
         const after = await bareRate('handle');
         const { paging } = info[i];
-        if (i === 0) resident = made.decode;
+        if (i === 0) resident = output.decode;
         const limit = paging?.streamedBytes
           ? Math.min(resident, (before + after) / 2 / paging.streamedBytes)
           : resident;
-        memory[i] = made.memory;
+        memory[i] = output.memory;
         if (round >= 0) {
-          rates[i].push(made.decode);
-          ratios[i].push(made.decode / limit);
+          rates[i].push(output.decode);
+          ratios[i].push(output.decode / limit);
           storage.handle.push(after);
         }
         before = after;

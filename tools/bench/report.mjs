@@ -80,23 +80,25 @@ ${machine.cpu.replace(/\(R\)/g, '')}; Chromium; native llama.cpp with ${machine.
 
 /** Of one shape and kind of rate: a row per runtime, a column per prompt and number of threads. @param {Figures} f @param {string} shape @param {'decode' | 'prefill'} what */
 function rates({ rows }, shape, what) {
-  const mine = rows.filter(({ visit }) => visit.shape === shape);
-  const prompts = [...new Set(mine.flatMap(({ cells }) => cells.map(({ prompt }) => prompt)))].sort((a, b) => a - b);
+  const local = rows.filter(({ visit }) => visit.shape === shape);
+  const prompts = [...new Set(local.flatMap(({ cells }) => cells.map(({ prompt }) => prompt)))].sort((a, b) => a - b);
   const columns = prompts
     .flatMap((prompt) => [1, 2].map((threads) => ({ prompt, threads })))
     .filter(({ prompt, threads }) =>
-      mine.some(({ visit, cells }) => visit.threads === threads && cells.some((c) => c.prompt === prompt && c[what])),
+      local.some(({ visit, cells }) => visit.threads === threads && cells.some((c) => c.prompt === prompt && c[what])),
     );
-  const titles = [...new Set(mine.map(titleOf))];
+  const titles = [...new Set(local.map(titleOf))];
   const body = titles
     .map((title) => [
       title,
       ...columns.map(({ prompt, threads }) => {
-        const row = mine.find((each) => titleOf(each) === title && each.visit.threads === threads);
+        const row = local.find((each) => titleOf(each) === title && each.visit.threads === threads);
         return shown(row?.cells.find((cell) => cell.prompt === prompt)?.[what] ?? null);
       }),
       [1, 2]
-        .map((threads) => mine.find((each) => titleOf(each) === title && each.visit.threads === threads)?.rounds || '–')
+        .map(
+          (threads) => local.find((each) => titleOf(each) === title && each.visit.threads === threads)?.rounds || '–',
+        )
         .join(', '),
     ])
     .filter((cells) => cells.slice(1, -1).some((text) => text !== '–'));
@@ -117,12 +119,12 @@ function failures({ rows }) {
 /** @param {Figures} f */
 function loads({ rows }) {
   const shape = '135m';
-  const mine = rows.filter(({ visit, loadMs }) => visit.shape === shape && visit.threads === 1 && loadMs);
+  const local = rows.filter(({ visit, loadMs }) => visit.shape === shape && visit.threads === 1 && loadMs);
   const mega = (/** @type {Row['memory']} */ s) =>
     s && { ...s, median: s.median / 1e6, least: s.least / 1e6, most: s.most / 1e6 };
   return table(
     ['135M shape, 1 thread', 'load, ms', 'memory, MB', 'of it the heap, MB', 'rounds'],
-    mine.map((row) => [
+    local.map((row) => [
       titleOf(row),
       shown(row.loadMs),
       shown(mega(row.memory)),

@@ -80,7 +80,7 @@ async function line(port) {
 /** In the page, from its very beginning: notes when each is so. */
 function watch() {
   const times = /** @type {Record<string, number>} */ ({});
-  let said = false;
+  let message = false;
   Object.assign(globalThis, { times });
   const is = {
     box: () => document.styleSheets.length > 0 && document.querySelector('#message')?.checkVisibility(),
@@ -88,12 +88,12 @@ function watch() {
     hears: () => document.activeElement?.id === 'message',
     ready: () => document.querySelector('#send:not(:disabled)'),
     // Replies of the visit before may be there too.
-    word: () => said && document.querySelector('.assistant:last-child .text')?.textContent,
+    word: () => message && document.querySelector('.assistant:last-child .text')?.textContent,
   };
   const look = () => {
     for (const [name, so] of Object.entries(is)) if (!(name in times) && so()) times[name] = performance.now();
-    if ('ready' in times && !said) {
-      said = true;
+    if ('ready' in times && !message) {
+      message = true;
       /** @type {HTMLTextAreaElement} */ (document.querySelector('#message')).value = 'Hello!';
       /** @type {HTMLElement} */ (document.querySelector('#send')).click();
     }

@@ -17,7 +17,7 @@ const text = (path, base) => readFileSync(new URL(path, base), 'utf8');
 /** @type {{ train: [string, string][], test: [string, string][] }} */
 const clinc = JSON.parse(text('intents/clinc.json', DATA));
 /** @param {[string, string][]} rows */
-const examplesOf = (rows) => rows.map(([said, label]) => ({ text: said, label }));
+const examplesOf = (rows) => rows.map(([message, label]) => ({ text: message, label }));
 
 function sentiment() {
   const judged = text('sentiment/uci/all_labelled.txt', DATA)
@@ -32,8 +32,8 @@ function sentiment() {
   const facts = text('tools/heads/neutral.txt', ROOT).split('\n').filter(Boolean);
   const queries = clinc.train
     .filter((_, i) => i % Math.floor(clinc.train.length / QUERIES) === 0)
-    .map(([said]) => said);
-  return [...judged, ...[...facts, ...queries].map((said) => ({ text: said, label: 'neutral' }))];
+    .map(([message]) => message);
+  return [...judged, ...[...facts, ...queries].map((message) => ({ text: message, label: 'neutral' }))];
 }
 
 /** Seconds between lines of progress. */

@@ -35,7 +35,7 @@ async function provideRounded(given) {
   const at = (/** @type {string} */ name) => join(FOLDER, `${name}.bq4`);
   const own = ['--calibrate', join(FOLDER, 'model-own.txt'), '--tokens', '2048'];
   /** @type {[string, string[]][]} */
-  const made = [
+  const items = [
     ['F32', ['bin/bq4.js', 'convert', given.model, at('F32'), '--quant', 'f32', '--embed', 'f32']],
     ['MINILM', ['bin/bq4.js', 'convert', /** @type {string} */ (realModel('minilm')), at('MINILM')]],
     ['A', ['bin/bq4.js', 'quantize', at('F32'), at('A')]],
@@ -46,7 +46,7 @@ async function provideRounded(given) {
     ['RC', ['bin/bq4.js', 'quantize', at('R32'), at('RC'), '--method', 'gptq', ...own]],
     ['RV1', ['bin/bq4.js', 'quantize', at('R32'), at('RV1'), '--quant', 'bq4']],
   ];
-  for (const [name, args] of made) if (!existsSync(at(name))) await step(`making ${name}`, () => node(given, ...args));
+  for (const [name, args] of items) if (!existsSync(at(name))) await step(`making ${name}`, () => node(given, ...args));
   return at;
 }
 
@@ -60,9 +60,9 @@ async function chats(given) {
     ['i16', 'f16'],
   ]) {
     const how = ['--activations', activations, '--kv', kv, '--against', at('F32')];
-    const told = (await node(given, 'tools/quality/chats.mjs', given.model, ...how)).trim().split('\n').at(-1) ?? '';
+    const report = (await node(given, 'tools/quality/chats.mjs', given.model, ...how)).trim().split('\n').at(-1) ?? '';
     const [, whole, of, first, ours, own] =
-      /^(\d+) of (\d+) replies are equal, (\d+) for .* finds ours (\S+), its own (\S+)$/.exec(told) ?? [];
+      /^(\d+) of (\d+) replies are equal, (\d+) for .* finds ours (\S+), its own (\S+)$/.exec(report) ?? [];
     const usual = activations === 'i16' ? ' (default)' : '';
     rows.push(
       `| activations ${activations}${usual}, KV ${kv} | ${whole} of ${of} | ${first} of ${of} | ${ours} | ${own} |`,

@@ -15,7 +15,7 @@ import {
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [720, 420, 60, 20, 24, 48];
 /** What is less than that is drawn as that. */
-const LEAST = 0.1;
+const MINIMUM = 0.1;
 /** Series whose names have room among the points. */
 const FEW = 6;
 
@@ -35,7 +35,7 @@ export function scatter(all, across, up, every = 0.5) {
   const points = all.flatMap((one) => one.points);
   const xs = points.map(({ x }) => x);
   const [x0, x1] = [Math.min(...xs) - 0.4 * every, Math.max(...xs) + 0.4 * every];
-  const shown = steps(points.map(({ y }) => Math.max(y, LEAST)));
+  const shown = steps(points.map(({ y }) => Math.max(y, MINIMUM)));
   const x = linear([x0, x1], [LEFT, WIDTH - RIGHT]);
   const y = logarithmic([shown[0], shown[shown.length - 1]], [HEIGHT - BOTTOM, TOP]);
   const at = (/** @type {Series['points'][0]} */ p) => ({ x: x(p.x), y: y(p.y), text: p.text });

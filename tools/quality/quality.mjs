@@ -132,7 +132,7 @@ async function tokensOf(model, text, count) {
 }
 
 /** @param {string} name @param {Sums[]} windows */
-function told(name, windows) {
+function report(name, windows) {
   const sum = (/** @type {keyof Sums} */ what) => windows.reduce((all, each) => all + each[what], 0);
   const positions = sum('positions');
   const [ours, theirs] = [sum('ours'), sum('theirs')].map((all) => Math.exp(all / sum('predicted')));
@@ -185,7 +185,7 @@ await command(async () => {
           engines.set(name, engine);
           (known[name] ??= [])[at] = await compared(engine, window);
           writeWhole(kept, JSON.stringify(known));
-          say(told(name, known[name]));
+          say(report(name, known[name]));
         }
       }
     } finally {
@@ -193,5 +193,5 @@ await command(async () => {
     }
   }
   console.log(['| | positions | top-1 | mean KL | perplexity |', '|---|---|---|---|---|'].join('\n'));
-  for (const [name] of rows) console.log(told(name, known[name]));
+  for (const [name] of rows) console.log(report(name, known[name]));
 });

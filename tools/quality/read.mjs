@@ -27,10 +27,10 @@ export async function read(file, windows, context, take) {
       if (ahead) ahead--;
       else
         ahead = wasm.scope((room) => {
-          const guesses = Uint32Array.from(ids.slice(i + 1, i + 1 + BATCH));
-          const to = room(4 * guesses.length);
-          wasm.u32(to, guesses.length).set(guesses);
-          return wasm.out('bqw_session_draft', session, to, guesses.length);
+          const predictions = Uint32Array.from(ids.slice(i + 1, i + 1 + BATCH));
+          const to = room(4 * predictions.length);
+          wasm.u32(to, predictions.length).set(predictions);
+          return wasm.out('bqw_session_draft', session, to, predictions.length);
         });
       take(run(), ids[i + 1], at++);
     }

@@ -46,9 +46,9 @@ export function readerOf(own, ids) {
     step(depth) {
       own.start(ids.slice(0, depth - STEPS));
       const times = ids.slice(depth - STEPS, depth).map((id) => {
-        const begun = performance.now();
+        const hasBegun = performance.now();
         own.next(id);
-        return performance.now() - begun;
+        return performance.now() - hasBegun;
       });
       return median(times);
     },

@@ -75,7 +75,7 @@ const PROMPTS = [
 /** @typedef {{ prompts: number[][], greedy: Reply[], drawn: Reply[] }} Said */
 
 /** @param {string} file @param {any} load @param {any[]} ways  options of a reply, for each of what is wanted */
-async function said(file, load, ways) {
+async function message(file, load, ways) {
   const engine = await createEngine();
   const model = await engine.load(fromFile(file), { contextTokens: CONTEXT, ...load });
   const { start = '', roles, prompt = '' } = /** @type {any} */ (model.info.chatFormat);
@@ -88,9 +88,9 @@ async function said(file, load, ways) {
     const ids = [...(await model.tokenize(text, { parseSpecial: true }))];
     if (ids.length !== (await model.countTokens(messages))) throw new Error(`another prompt than the model's: ${text}`);
     prompts.push(ids);
-    for (const [way, options] of ways.entries()) {
+    for (const [mode, options] of ways.entries()) {
       const reply = await model.generate(messages, { maxTokens: TOKENS, seed: i + 1, ...options }).result;
-      replies[way].push({ ids: [...reply.tokens], text: reply.text.trim() });
+      replies[mode].push({ ids: [...reply.tokens], text: reply.text.trim() });
     }
     process.stderr.write(`\r${file}: ${i + 1} `);
   }
@@ -136,7 +136,7 @@ async function referenceOf(reference) {
   const {
     prompts,
     replies: [greedy, drawn],
-  } = await said(reference, { kv: 'f32' }, ways);
+  } = await message(reference, { kv: 'f32' }, ways);
   const own = await scores(reference, prompts, greedy);
   const falls = (await scores(reference, prompts, drawn)).map((score, i) => own[i] - score);
   mkdirSync(FOLDER, { recursive: true });
@@ -159,8 +159,8 @@ console.log(
   `drawn at temperature 0.7: less probable by ${fall.toFixed(3)} (median), ${quantile(falls, 0.9).toFixed(3)} (90 %)`,
 );
 
-/** @param {string} name @param {Reply[]} replies @param {number[]} lost  of the mean logarithm @param {boolean} tell */
-async function judged(name, replies, lost, tell) {
+/** @param {string} name @param {Reply[]} replies @param {number[]} lost  of the mean logarithm @param {boolean} report */
+async function judged(name, replies, lost, report) {
   const vectors = await vectorsOf(
     minilm,
     replies.map(({ text }) => text),
@@ -174,7 +174,7 @@ async function judged(name, replies, lost, tell) {
     counts.near += Number(near);
     counts.probable += Number(probable);
     counts.equal += Number(near && probable);
-    if (tell && !(near && probable))
+    if (report && !(near && probable))
       console.log(
         `\n> ${PROMPTS[i]}  (cosine ${cosine.toFixed(3)}, less probable by ${lost[i].toFixed(3)})\nreference: ${greedy[i].text}\n${name}: ${text}`,
       );
@@ -202,7 +202,7 @@ for (const each of files) {
   const [name, file] = each.split('=');
   const {
     replies: [replies],
-  } = await said(file, {}, [{ temperature: 0 }]);
+  } = await message(file, {}, [{ temperature: 0 }]);
   const lost = (await scores(reference, prompts, replies)).map((score, i) => own[i] - score);
   rows.push(await judged(name, replies, lost, true));
 }

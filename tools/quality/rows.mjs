@@ -60,7 +60,7 @@ export function markdown({ name, reference, predicted, says, rows }, speeds = []
   const share = (/** @type {Row} */ row) =>
     worst ? `${Math.round((100 * (row.perplexity - reference)) / (worst.perplexity - reference))} %` : '';
   const sorted = rows.toSorted((a, b) => a.bits - b.bits || b.kl - a.kl);
-  const said = sorted.filter((row) => row.says !== undefined);
+  const messages = sorted.filter((row) => row.says !== undefined);
   const fast = (/** @type {Row} */ { type }) => speeds.map((each) => speedOf(each, type));
   const before = (/** @type {string} */ written) =>
     written
@@ -97,7 +97,7 @@ export function markdown({ name, reference, predicted, says, rows }, speeds = []
           `| type | rounded | “${QUESTION}”, greedy, ${REPLY} tokens |`,
           '|---|---|---|',
           line(['`f32`', 'the reference', quoted(says)]),
-          ...said.map((row) => line([`\`${row.type}\``, row.how, quoted(row.says ?? '')])),
+          ...messages.map((row) => line([`\`${row.type}\``, row.how, quoted(row.says ?? '')])),
         ]),
   ].join('\n');
 }

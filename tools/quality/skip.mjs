@@ -148,9 +148,9 @@ for (const [i, { name, left }] of cases.entries()) {
     const part = those.length / chosen.length;
     const same = those.length ? (100 * those.reduce((a, b) => a + b, 0)) / those.length : NaN;
     const saved = (part * left.length * (tokenWeights - head)) / layers;
-    const met = 1 - (saved - (1 - part) * head) / tokenWeights;
+    const matches = 1 - (saved - (1 - part) * head) / tokenWeights;
     console.log(
-      `| ${left.length} | ${least} | ${(100 * part).toFixed(1)} % | ${those.length ? `${same.toFixed(1)} %` : '–'} | ${(100 * met).toFixed(1)} % |`,
+      `| ${left.length} | ${least} | ${(100 * part).toFixed(1)} % | ${those.length ? `${same.toFixed(1)} %` : '–'} | ${(100 * matches).toFixed(1)} % |`,
     );
   }
 }

@@ -271,12 +271,12 @@ async function measureAll(key, on, model, tokens) {
       if (key === 'rescaled') await rescaleGguf(path, JSON.parse(bq4('inspect', path, '--json')));
     };
     const quantize = await llamaQuantizer(model, await textOf(count), join(FOLDER, `${key}-llama`), change, end);
-    const made = join(FOLDER, `${key}-llama.gguf`);
+    const output = join(FOLDER, `${key}-llama.gguf`);
     for (const type of types) {
-      await quantize(type, made);
-      await add(type, how, bitsOf(JSON.parse(bq4('inspect', made, '--json')).tensors), made);
+      await quantize(type, output);
+      await add(type, how, bitsOf(JSON.parse(bq4('inspect', output, '--json')).tensors), output);
     }
-    rmSync(made);
+    rmSync(output);
   }
   rmSync(out, { force: true });
 }

@@ -132,8 +132,9 @@ export async function walk(name, states, onLook) {
         await page.until(() => document.querySelector('[data-stat=offline]')?.textContent !== '');
         await page.evaluate(async () => {
           // How fast the offers are here is written a moment later, where it can be told.
-          const told = () => document.querySelector('#offer-cards')?.textContent?.includes(' here');
-          for (let tries = 0; tries < 60 && !told(); tries++) await new Promise((resolve) => setTimeout(resolve, 50));
+          const reportOf = () => document.querySelector('#offer-cards')?.textContent?.includes(' here');
+          for (let tries = 0; tries < 60 && !reportOf(); tries++)
+            await new Promise((resolve) => setTimeout(resolve, 50));
         });
         await state.make(page, kit);
         await still(page);

@@ -80,8 +80,8 @@ class Probe {
       if (text.startsWith(prompt)) return text.slice(prompt.length);
       const before = this.#text([USER]);
       if (!text.startsWith(before) || !prompt.startsWith(before)) return null;
-      const begun = common(text.slice(before.length), prompt.slice(before.length));
-      return text.slice(before.length + begun.length);
+      const hasBegun = common(text.slice(before.length), prompt.slice(before.length));
+      return text.slice(before.length + hasBegun.length);
     } catch {
       return null;
     }
@@ -89,9 +89,9 @@ class Probe {
 
   /** A text without the end of the turn. @param {string} text */
   #turn(text) {
-    const said = this.#reply({ content: SAID }) ?? '';
-    const end = said.slice(said.indexOf(SAID) + SAID.length);
-    if (said.includes(SAID) && end && text.endsWith(end)) return text.slice(0, -end.length);
+    const message = this.#reply({ content: SAID }) ?? '';
+    const end = message.slice(message.indexOf(SAID) + SAID.length);
+    if (message.includes(SAID) && end && text.endsWith(end)) return text.slice(0, -end.length);
     const at = this.#ends.map((one) => text.indexOf(one)).filter((i) => i >= 0);
     return at.length ? text.slice(0, Math.min(...at)) : text;
   }
@@ -148,8 +148,8 @@ function splitNext(one, two, three) {
   for (const found of second.match(/\d+/g) ?? []) {
     const next = second.replace(found, COUNT);
     const all = next.replace(COUNT, found) + next.replace(COUNT, String(Number(found) + 1));
-    const begun = first.replace(String(Number(found) - 1), COUNT);
-    if (both === all && begun !== first) return { first: begun, next, after };
+    const hasBegun = first.replace(String(Number(found) - 1), COUNT);
+    if (both === all && hasBegun !== first) return { first: hasBegun, next, after };
   }
   return null;
 }

@@ -25,8 +25,8 @@ export const longestWord = (n) => ({ type: PART.words, bytes: new Uint8Array(Uin
  */
 export function wordpieceToken(text, kind, prefix) {
   if (kind !== TOKEN.normal) return { bytes: utf8(text), score: 0, kind };
-  const goesOn = text.startsWith(prefix) && text.length > prefix.length;
-  return { bytes: utf8(goesOn ? text.slice(prefix.length) : ` ${text}`), score: 0, kind };
+  const continues = text.startsWith(prefix) && text.length > prefix.length;
+  return { bytes: utf8(continues ? text.slice(prefix.length) : ` ${text}`), score: 0, kind };
 }
 
 /** Properties of all WordPiece tokenizers: the space at the beginning of a text is dropped in the output. */

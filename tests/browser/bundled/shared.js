@@ -5,13 +5,13 @@ async function run(options) {
   const engine = await createSharedEngine({ threads: 2, cache: 'auto', ...options });
   const model = await engine.load('chat.bq4', { contextTokens: 64, sessions: 2 });
   const session = await model.createSession();
-  const tell = async (prompt) => {
+  const report = async (prompt) => {
     const { tokens: ids } = await session.generate(prompt, { temperature: 0, maxTokens: 8 }).result;
     const { shared, leads, threads } = engine.info;
     return { ids, shared, leads, threads };
   };
-  Object.assign(window, { tell });
-  return tell('Once');
+  Object.assign(window, { tell: report });
+  return report('Once');
 }
 
 export const share = (options) =>

@@ -2,7 +2,7 @@
 (() => {
   const trouble = /** @type {any} */ (globalThis.trouble = /** @type {string[]} */ ([]));
   /** Message and place: WebKit's stacks have no message. @param {any} error */
-  const said = (error) =>
+  const messageOf = (error) =>
     error?.stack && (error.stack.includes(error.message) ? error.stack : `${error}\n${error.stack}`);
   const { error } = console;
   console.error = (...args) => {
@@ -11,10 +11,10 @@
   };
   addEventListener(
     'error',
-    (e) => trouble.push(`exception: ${said(e.error) ?? e.message ?? /** @type {any} */ (e.target)?.outerHTML}`),
+    (e) => trouble.push(`exception: ${messageOf(e.error) ?? e.message ?? /** @type {any} */ (e.target)?.outerHTML}`),
     true,
   );
-  addEventListener('unhandledrejection', (e) => trouble.push(`exception: ${said(e.reason) ?? e.reason}`));
+  addEventListener('unhandledrejection', (e) => trouble.push(`exception: ${messageOf(e.reason) ?? e.reason}`));
   addEventListener('securitypolicyviolation', (e) =>
     trouble.push(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}`),
   );

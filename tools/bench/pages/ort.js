@@ -34,15 +34,15 @@ export async function open({ model, threads, shape }) {
     const times = [performance.now()];
     for (let step = 0; step <= tokens; step++) {
       held += ids.length;
-      const made = await session.run({
+      const items = await session.run({
         input_ids: tensor(ids),
         attention_mask: tensor(new Array(held).fill(1)),
         ...past,
       });
-      const logits = made.logits.data;
+      const logits = items.logits.data;
       let best = 0;
       for (let i = 1; i < vocab; i++) if (logits[i] > logits[best]) best = i;
-      past = Object.fromEntries(names.map((name) => [`past_key_values.${name}`, made[`present.${name}`]]));
+      past = Object.fromEntries(names.map((name) => [`past_key_values.${name}`, items[`present.${name}`]]));
       ids = [best];
       times.push(performance.now());
     }

@@ -38,7 +38,7 @@ export async function open({ model, threads, precision, shape }) {
     const ids = BigInt64Array.from({ length: prompt }, () => BigInt(3 + random(shape.vocab - 10)));
     const clock = new Clock();
     const start = performance.now();
-    const made = await causal.generate({
+    const result = await causal.generate({
       input_ids: new tjs.Tensor('int64', ids, [1, prompt]),
       attention_mask: new tjs.Tensor('int64', new BigInt64Array(prompt).fill(1n), [1, prompt]),
       max_new_tokens: tokens + 1,
@@ -50,7 +50,7 @@ export async function open({ model, threads, precision, shape }) {
     return {
       prefillMs: times[0] - start,
       decodeMs: times[times.length - 1] - times[0],
-      promptTokens: made.dims[1] - times.length,
+      promptTokens: result.dims[1] - times.length,
       tokens: times.length - 1,
     };
   }

@@ -32,14 +32,14 @@ export async function open({ model: url, threads, context, shape, variant, kv })
     // The first token is another one each time, so nothing is reused.
     const ids = Array.from({ length: prompt }, () => 300 + step());
     const generation = session.generate(ids, { temperature: 0, maxTokens: tokens + 1, speculate: false });
-    const { timings, usage, tokens: made } = await generation.result;
+    const { timings, usage, tokens: output } = await generation.result;
     if (usage.cachedTokens !== 0) throw new Error('the prompt was in the KV cache already');
     // The first token comes with the prefill; the end token of random weights ends a reply, rarely.
     return {
       prefillMs: timings.prefillMs,
       decodeMs: timings.decodeMs,
       promptTokens: usage.promptTokens,
-      tokens: made.length - 1,
+      tokens: output.length - 1,
     };
   }
 

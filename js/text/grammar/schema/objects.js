@@ -50,14 +50,14 @@ function others(compiler, o, declared) {
   const taken = [...new Set([...declared, ...o.forbidden])];
   const found = [];
   for (let bits = 0; bits < 2 ** patterns.length; bits++) {
-    const met = patterns.filter((_, i) => (bits >> i) & 1);
+    const matches = patterns.filter((_, i) => (bits >> i) & 1);
     let names = allowed;
     for (const pattern of patterns)
-      names = (met.includes(pattern) ? both : without)(names ?? ANY, compiler.admission.pattern(pattern));
+      names = (matches.includes(pattern) ? both : without)(names ?? ANY, compiler.admission.pattern(pattern));
     if (taken.length) names = without(names ?? ANY, ofTexts(taken));
     if (names && isNone(names)) continue;
-    const rest = o.additional.filter((a) => !a.patterns.some((p) => met.includes(p))).map(({ sub }) => sub);
-    const sub = compiler.all(TRUE, ...met.map((p) => o.patterns.get(p) ?? TRUE), ...rest);
+    const rest = o.additional.filter((a) => !a.patterns.some((p) => matches.includes(p))).map(({ sub }) => sub);
+    const sub = compiler.all(TRUE, ...matches.map((p) => o.patterns.get(p) ?? TRUE), ...rest);
     if (compiler.hasShape(sub)) found.push({ names, sub });
   }
   return found;
