@@ -7,7 +7,7 @@ import { createProvider, embeddingModel, languageModel } from '../../js/api/adap
 import { pieces, collectReply } from '../../js/api/adapters/translate.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { inTime } from '../waiting.mjs';
-import { speaking } from './speaking.mjs';
+import { speaking } from './scripted-server.mjs';
 import { setTimeouts } from './timeouts.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));

@@ -340,7 +340,7 @@ test('a page counts what each runtime generated: fewer tokens than are timed, or
   await import('../../tools/bench/pages/page.js');
   const { prepare, run } = /** @type {any} */ (globalThis);
   const options = {
-    runtime: '../../../tests/js/lying-runtime',
+    runtime: '../../../tests/js/scripted-runtime',
     version: '',
     model: '',
     threads: 1,

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createEngine, fromUrl } from '../../js/node.js';
 import { openStore } from '../../js/storage/cache/index.js';
 import { faultServer } from '../server/faults.mjs';
-import { drawFrom } from './draw.mjs';
+import { drawFrom } from './random-numbers.mjs';
 import { tinyModel } from './fixture.mjs';
 import { xxh64 } from './xxh64.mjs';
 

@@ -5,7 +5,7 @@ import { createEngine, fromFile } from '../../js/node.js';
 import { SUMMARY_REQUEST, summaryTokens, withSummary } from '../../js/api/chat/summary-prompt.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
-import { counted } from './counted.mjs';
+import { counted } from './counting-engine.mjs';
 import { tinyModel } from './fixture.mjs';
 
 const system = { role: 'system', content: 'You are brief.' };

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { tinyModel, tokenizer } from './fixture.mjs';
-import { report } from './told.mjs';
+import { report } from './generation-summary.mjs';
 
 const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
 const BERT = new URL('../golden/gguf/bert.gguf', import.meta.url);

@@ -12,7 +12,7 @@ import { inputOf } from '../../js/quantize/calibration-model.js';
 import { fromFile } from '../../js/storage/sources/index.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { testFolder } from './folders.mjs';
-import { letters } from './letters.mjs';
+import { letters } from './letter-tokenizer.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const folder = testFolder('drift').fresh();

@@ -46,7 +46,7 @@ import {
   tokenizerBin,
 } from './checkpoints.mjs';
 import { join } from 'node:path';
-import { drawFrom } from './draw.mjs';
+import { drawFrom } from './random-numbers.mjs';
 import { CHAT, tinyModel } from './fixture.mjs';
 import { testFolder } from './folders.mjs';
 import { bytesTokenizer, gguf, ggufTensor, llamaMetadata } from './gguf-writer.mjs';
@@ -54,7 +54,7 @@ import { reseal } from './reseal.mjs';
 import { archive, torchPickle, torchZip } from './torch-writer.mjs';
 import { v1 } from './v1.mjs';
 
-/** @import { Draw } from './draw.mjs' */
+/** @import { Draw } from './random-numbers.mjs' */
 /** What a parser reads: bytes, or JSON as a value. @typedef {{ name: string, inputs: () => Promise<any[]>, read: (input: any, draw: Draw) => any, rounds?: number, wording?: false }} Target  `wording`: whether messages are looked at */
 
 const golden = (/** @type {string} */ name) =>

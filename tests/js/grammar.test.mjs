@@ -6,7 +6,7 @@ import { matches } from '../../js/text/grammar/dfa.js';
 import { compile } from '../../js/text/grammar/index.js';
 import { numberAdmits, numberTexts } from '../../js/text/grammar/schema/numbers.js';
 import { complement, intersect, unite } from '../../js/text/regex/sets.js';
-import { grammarMachine, picker, textOf } from './picker.mjs';
+import { grammarMachine, picker, textOf } from './random-texts.mjs';
 import { validator } from './validator.mjs';
 
 const pick = await picker();

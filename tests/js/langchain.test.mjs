@@ -11,7 +11,7 @@ import { Bq4Embeddings, ChatBq4 } from '../../js/api/adapters/langchain.js';
 import { connect } from '../../js/connect.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { until } from '../waiting.mjs';
-import { speaking } from './speaking.mjs';
+import { speaking } from './scripted-server.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
 const prompt = 'Who are you?';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Blocks, MOST_WORK } from '../../demo/chat/markdown-blocks.js';
-import { drawFrom } from './draw.mjs';
+import { drawFrom } from './random-numbers.mjs';
 
 /** Texts of n characters that cost a Markdown parser more than their length. @type {Record<string, (n: number) => string>} */
 const HOSTILE = {

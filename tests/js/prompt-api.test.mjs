@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { polyfill, promptApi } from '../../js/api/adapters/prompt-api.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
-import { speaking } from './speaking.mjs';
+import { speaking } from './scripted-server.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
 const fixed = { samplingMode: 'most-predictable' };

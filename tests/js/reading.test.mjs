@@ -13,7 +13,7 @@ import { Layers } from '../../js/quantize/layers.js';
 import { openReader, sessionOf } from '../../js/quantize/calibration-model.js';
 import { fromFile } from '../../js/storage/sources/index.js';
 import { testFolder } from './folders.mjs';
-import { letters } from './letters.mjs';
+import { letters } from './letter-tokenizer.mjs';
 
 /** @import { Cut } from '../../js/quantize/layers.js' */
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { createEngine } from '../../js/node.js';
 import { fromBytes } from '../../js/index.js';
 import { BYTE, tinyModel } from './fixture.mjs';
-import { drawFrom } from './draw.mjs';
+import { drawFrom } from './random-numbers.mjs';
 import { openLogits } from './logits.mjs';
 
 /** @typedef {import('../../js/index.js').GenerateOptions} GenerateOptions */

@@ -2,7 +2,7 @@
 // with a way to make values, most of which it holds of, in the order and the spelling that docs/reference/generation.md promises to write.
 import { compile } from '../../js/text/grammar/index.js';
 import { random } from './fixture.mjs';
-import { grammarMachine, pickerOf, textOf } from './picker.mjs';
+import { grammarMachine, pickerOf, textOf } from './random-texts.mjs';
 import { validator } from './validator.mjs';
 
 /** A schema, and values of which it holds or nearly does. @typedef {{ schema: any, value: () => any }} Model */

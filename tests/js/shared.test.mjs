@@ -10,7 +10,7 @@ import { connectEngine, createWorkerEngine, fromFile } from '../../js/index.js';
 import { createSharedEngine } from '../../js/remote/tabs/index.js';
 import { faultServer } from '../server/faults.mjs';
 import { inTime, until } from '../waiting.mjs';
-import { BIG, prompt } from './counted.mjs';
+import { BIG, prompt } from './counting-engine.mjs';
 import { setTimeouts } from './timeouts.mjs';
 import { tinyModel } from './fixture.mjs';
 import { interruptLeader } from './interrupt-leader.mjs';

@@ -9,7 +9,7 @@ import { LocalModel } from '../../js/engine/model/model.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { WINDOW } from '../../js/shared/protocol.js';
 import { inTime, until } from '../waiting.mjs';
-import { BIG, counted, prompt } from './counted.mjs';
+import { BIG, counted, prompt } from './counting-engine.mjs';
 import { tinyModel } from './fixture.mjs';
 import { setTimeouts } from './timeouts.mjs';
 

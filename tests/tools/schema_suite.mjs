@@ -9,7 +9,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { picker } from '../js/picker.mjs';
+import { picker } from '../js/random-texts.mjs';
 import { validator } from '../js/validator.mjs';
 
 /**

@@ -6,7 +6,7 @@ import { createEngine, fromBytes } from '../../js/node.js';
 import { findNearRepetition, findRepetition } from '../../js/engine/speculation/prompt-lookup.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { tinyModel } from './fixture.mjs';
-import { report } from './told.mjs';
+import { report } from './generation-summary.mjs';
 
 const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
 const LIST = 'red apples, green pears, yellow lemons, ';

@@ -6,7 +6,7 @@ import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { throttleInBackground } from '../../js/remote/client/background.js';
 import { inTime, until } from '../waiting.mjs';
-import { BIG, counted, prompt } from './counted.mjs';
+import { BIG, counted, prompt } from './counting-engine.mjs';
 import { tinyModel } from './fixture.mjs';
 
 test('a paused engine computes nothing, amid a prompt and between tokens, and then goes on where it was', async (t) => {
