@@ -816,6 +816,65 @@ RECURRENT |= {
 }
 
 
+def jina(settings):
+    """JinaBERT, which is in no release of transformers: its BERT with ALiBi in place of positions, and an MLP of which one half gates the other."""
+    model = transformers.BertModel(transformers.BertConfig(**settings, attn_implementation="eager"), add_pooling_layer=False).eval()
+    for layer in model.encoder.layer:
+        layer.intermediate.dense = nn.Linear(settings["hidden_size"], 2 * settings["intermediate_size"], bias=False)
+        layer.intermediate.forward = gated_half(layer.intermediate)
+    model.slopes = 2.0 ** (-8.0 * torch.arange(1, settings["num_attention_heads"] + 1) / settings["num_attention_heads"])
+    return model
+
+
+def gated_half(module):
+    def forward(x):
+        gate, up = module.dense(x).chunk(2, -1)
+        return module.intermediate_act_fn(gate) * up
+    return forward
+
+
+def jina_names(state):
+    """As published; positions are zeros and are left out."""
+    names = ((r"intermediate\.dense", "mlp.gated_layers"), (r"(layer\.\d+)\.output\.dense", r"\1.mlp.wo"), (r"(layer\.\d+)\.output\.LayerNorm", r"\1.mlp.layernorm"))
+    return by_names(("position_embeddings|position_ids", None), *names)(state)
+
+
+def jina_results(model, ids):
+    at = torch.arange(len(ids))
+    distances = -(at[:, None] - at[None]).abs() * model.slopes[:, None, None]
+    with torch.no_grad():
+        return model(ids[None], attention_mask=distances[None]).last_hidden_state[0].float()
+
+
+def jina_bert(name, seed):
+    settings = dict(vocab_size=70, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=44, max_position_embeddings=64, type_vocab_size=2,
+                    hidden_act="gelu", layer_norm_eps=0.05)
+    model = jina(settings)
+    randomize(model, torch.float16, seed)
+    with torch.no_grad():
+        for key, p in model.named_parameters():
+            for ending, factor in (("position_embeddings.weight", 0), ("1.output.LayerNorm.weight", 16), ("intermediate.dense.weight", 2), ("query.weight", 2)):
+                if key.endswith(ending):
+                    p.mul_(factor)
+            p.copy_(p.half().float())
+    ids = torch.randint(settings["vocab_size"], (26,), generator=torch.Generator().manual_seed(seed + 1))
+    results = jina_results(model, ids)
+    moved = {}
+    for what, change in {"distances": {"slopes": model.slopes * 0}, "one slope for each head": {"slopes": model.slopes.flip(0)}}.items():
+        slopes, model.slopes = model.slopes, change["slopes"]
+        moved[what] = (jina_results(model, ids) - results).abs().max().item()
+        model.slopes = slopes
+    other = copy.deepcopy(model)
+    for layer in other.encoder.layer:
+        layer.intermediate.forward = lambda x, dense=layer.intermediate.dense, act=layer.intermediate.intermediate_act_fn: act(dense(x).chunk(2, -1)[1]) * dense(x).chunk(2, -1)[0]
+    moved["which half gates"] = (jina_results(other, ids) - results).abs().max().item()
+    for what, by in moved.items():
+        print(f"{name}: without {what} a result moves by {by:.3f}")
+        assert by >= 100 * TOLERANCE, f"{name} would not notice a missing {what}"
+    config = {"architectures": ["JinaBertForMaskedLM"], "model_type": "bert", **settings, "position_embedding_type": "alibi", "feed_forward_type": "geglu"}
+    save(name, model, torch.float16, ids, results, config, {what: round(by, 3) for what, by in moved.items()}, True, jina_names)
+
+
 def results_of(model, ids):
     """Logits, of encoders hidden states."""
     with torch.no_grad():
@@ -893,6 +952,8 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--short"]:
         short_side(sys.argv[2], int(sys.argv[3]))
         sys.exit()
+    if len(sys.argv) == 1 or "jina-bert-v2" in sys.argv[1:]:
+        jina_bert("jina-bert-v2", 150100)
     for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS), (1101, ROUTED), (1201, LISTED), (1301, LENT), (1401, RECURRENT)):
         for seed, (name, spec) in enumerate(group.items(), first):
             if len(sys.argv) > 1 and name not in sys.argv[1:]:

@@ -41,7 +41,7 @@ function bertConfig(hf) {
 }
 
 /** @param {GgufFacts} facts */
-const ggufEncoder = (facts) => ({
+export const ggufEncoder = (facts) => ({
   ...ENCODER,
   tied: false,
   token_types: facts.has('token_types.weight') ? facts.dims('token_types.weight')[0] : 0,

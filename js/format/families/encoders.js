@@ -1,7 +1,7 @@
 /** Encoders after BERT with layers of another kind: ModernBERT, MPNet, Jina's embeddings of version 2. */
 import { flat, pick, range } from '../bq4/tensor-views.js';
-import { bert, ENCODER, PADDING_ROWS, roberta } from './bert.js';
-import { GGUF_ATTENTION, ggufRotaryLayerNorm } from './gguf.js';
+import { bert, ENCODER, ggufEncoder, PADDING_ROWS, roberta } from './bert.js';
+import { GGUF_ATTENTION, ggufLayerNorm, ggufRotaryLayerNorm } from './gguf.js';
 import { GGUF_LABELS, denseLabels, ggufLabels } from './labels.js';
 import { eachLayer, numbersOf, someLayers } from './layers.js';
 import { activationOf, expect, parts, QKV } from './shared.js';
@@ -139,4 +139,48 @@ export const mpnet = {
         ? pick(tensor, range(PADDING_ROWS, tensor.dims[0] - PADDING_ROWS))
         : tensor,
   gguf: {},
+};
+
+/** Jina's embeddings of version 2: BERT with ALiBi in place of positions, and a gated MLP. Their config.json says "bert". @type {Family} */
+export const jinaBert = {
+  ...bert,
+  outer: {
+    'embeddings.word_embeddings': 'wte',
+    'embeddings.token_type_embeddings': 'wtt',
+    'embeddings.LayerNorm': 'ln_0',
+  },
+  modules: {
+    ...bert.modules,
+    'mlp.gated_layers': parts(['mlp.gate', 'mlp.up'], ({ ffn }) => [ffn, ffn]),
+    'mlp.wo': 'mlp.down',
+    'mlp.layernorm': 'ln2_post',
+  },
+  labels: undefined, // not compared with anything yet: info.unused names the classifier
+  config: (hf) => {
+    const kind = hf.feed_forward_type ?? 'geglu';
+    expect(kind === 'geglu', `JinaBERT with an MLP of type "${kind}"`);
+    const config = bert.config({ ...hf, position_embedding_type: 'absolute' });
+    return { ...config, position: 'alibi', gated: true };
+  },
+  gguf: {
+    'jina-bert-v2': {
+      arch: 'other',
+      outer: { token_embd: 'wte', token_embd_norm: 'ln_0', token_types: 'wtt' },
+      modules: ({ has }) => ({
+        ...GGUF_ATTENTION,
+        attn_output_norm: 'ln1_post',
+        // Older files have the two halves apart.
+        ...(has('blk.0.ffn_gate.weight') ? { ffn_gate: 'mlp.gate', ffn_up: 'mlp.up' } : { ffn_up: 'mlp.gate_up' }),
+        ffn_down: 'mlp.down',
+        layer_output_norm: 'ln2_post',
+      }),
+      unread: /^cls\./,
+      config: (facts) => ({
+        ...ggufLayerNorm(facts, 'gelu_erf'),
+        ...ggufEncoder(facts),
+        position: 'alibi',
+        gated: true,
+      }),
+    },
+  },
 };

@@ -8,7 +8,7 @@ import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { bloom, falcon, mpt } from './alibi.js';
 import { bert, distilbert, nomicBert, roberta } from './bert.js';
-import { modernbert, mpnet } from './encoders.js';
+import { jinaBert, modernbert, mpnet } from './encoders.js';
 import { granitemoe, mixtral, qwen2moe, qwen3moe } from './experts.js';
 import { gemma, gemma2, gemma3 } from './gemma.js';
 import { GGUF_MODULES, GGUF_OUTER } from './gguf.js';
@@ -84,6 +84,7 @@ export const FAMILIES = {
   nomic_bert: nomicBert,
   modernbert,
   mpnet,
+  jina_bert: jinaBert,
   mixtral,
   qwen2_moe: qwen2moe,
   qwen3_moe: qwen3moe,
@@ -127,7 +128,8 @@ export function familyOf(hf) {
     typeof inner?.model_type === 'string' && Object.hasOwn(FAMILIES, inner.model_type)
       ? { tie_word_embeddings: hf.tie_word_embeddings, ...inner }
       : hf;
-  const type = text.model_type;
+  const alibi = text.model_type === 'bert' && text.position_embedding_type === 'alibi';
+  const type = alibi ? 'jina_bert' : text.model_type;
   if (typeof type !== 'string' || !Object.hasOwn(FAMILIES, type))
     throw new BqError('UNSUPPORTED', `config.json has the unsupported model_type ${shown(type)}`, {
       hint: `expected one of ${Object.keys(FAMILIES).join(', ')}, or "bq4"`,
