@@ -44,6 +44,7 @@ export const gemma = {
   defaults: { head_dim: 256, max_position_embeddings: 8192 },
   change: (name, tensor) => (/(^|\.)(ln\w+|[qk]_norm)\.weight$/.test(name) ? plusOne(tensor) : tensor),
   config: (hf) => {
+    expect(!hf.use_bidirectional_attention, 'Gemma with bidirectional attention');
     return {
       ...sizesOf(hf),
       norm: 'rms',
@@ -129,7 +130,7 @@ export const gemma3 = {
     const embeds = Boolean(hf.use_bidirectional_attention);
     const window = embeds ? bothSides(hf.sliding_window) : hf.sliding_window;
     return {
-      ...gemma2.config(hf),
+      ...gemma2.config({ ...hf, use_bidirectional_attention: false }),
       ...sizesOf(hf, 1e6),
       ...windowOf({ ...hf, sliding_window: window }, hf.sliding_window_pattern ?? 6),
       qk_norm: 'heads',
