@@ -60,7 +60,7 @@ typedef struct bqw_plan { /* 160 bytes */
   uint32_t key_bias;      /* 144: 1: keys have a bias, for which f16 is a better cache than i8 */
   uint32_t vector_cols;   /* 148: numbers of a vector that comes of the pooling */
   uint32_t labels;        /* 152: 1: they are logits of labels */
-  uint32_t reserved;      /* 156 */
+  uint32_t state_cols;    /* 156: numbers that a recurrence gives for a token, or 0 */
 } bqw_plan;
 
 /* The residency and cost of a paged model (bq_paging). Passed to the loader as it was planned. */

@@ -189,7 +189,9 @@ static void copy_plan(const bq_plan *p, bqw_plan *out) {
                     .lacks_kernels = p->lacks_kernels,
                     .key_bias = p->key_bias,
                     .vector_cols = bq_config_vector_cols(c),
-                    .labels = c->labels};
+                    .labels = c->labels,
+                    .state_cols = bq_buffer_cols(c, BQ_BUFFER_CONV_OUT) +
+                                  bq_buffer_cols(c, BQ_BUFFER_STATE_OUT)};
 }
 
 BQW(uint32_t)

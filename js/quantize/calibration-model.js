@@ -15,7 +15,7 @@ import { chunksOf } from './text-chunks.js';
 /** @import { Plan, Source } from '../shared/types.js' */
 /** @import { ByteSource } from '../storage/sources/types.js' */
 
-/** @typedef {{ layers: number, hidden: number, ffn: number, heads: number, headDim: number }} Shape */
+/** @typedef {{ layers: number, hidden: number, ffn: number, heads: number, headDim: number, stateWidth: number }} Shape */
 
 /** The threads that run the model, reused by the next one. */
 const workers = new Threads();
@@ -40,6 +40,13 @@ export const MODULES = {
   'mlp.gate': [9, 'mlp.up'],
   'mlp.up': [10, 'mlp.up'],
   'mlp.down': [11, 'mlp.down'],
+  'conv.in': [21, 'conv.in'],
+  'conv.out': [23, 'conv.out'],
+  'delta.in': [24, 'delta.in'],
+  'delta.z': [25, 'delta.in'],
+  'delta.out': [32, 'delta.out'],
+  'mamba.in': [33, 'mamba.in'],
+  'mamba.out': [40, 'mamba.out'],
 };
 
 /** Layer and module of a matrix, and the key of its input; null if its inputs are not collected. @param {string} name */
@@ -51,7 +58,13 @@ export function inputOf(name) {
 }
 
 /** Lengths of the inputs of a layer's products. @param {Shape} shape */
-export const inputCols = ({ hidden, ffn, heads, headDim }) => [hidden, hidden, heads * headDim, ffn];
+export const inputCols = ({ hidden, ffn, heads, headDim, stateWidth }) => [
+  hidden,
+  hidden,
+  heads * headDim,
+  ffn,
+  ...(stateWidth ? [hidden, stateWidth] : []),
+];
 
 /**
  * A loaded model and a text in windows of its context. spare: unused heap bytes; pages: loads weights if not all of them fit in the heap.

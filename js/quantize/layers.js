@@ -131,5 +131,5 @@ export class Layers {
   }
 }
 
-/** Upper bound of the numbers that a token carries: residual, output of attention, input of the last product. @param {Shape} plan */
-const maxCarried = ({ hidden, heads, headDim, ffn }) => hidden + heads * headDim + ffn;
+/** Upper bound of the numbers that a token carries: residual, outputs of attention and of a recurrence, input of the last product. @param {Shape} plan */
+const maxCarried = ({ hidden, heads, headDim, ffn, stateWidth }) => hidden + heads * headDim + ffn + stateWidth;

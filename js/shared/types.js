@@ -167,6 +167,7 @@
  * @property {number} kvHeads
  * @property {number} headDim
  * @property {number} ffn
+ * @property {number} stateWidth    numbers that a recurrent layer makes of its state for each token; 0: no layer is recurrent
  * @property {number} vocabSize
  * @property {number} tokenizerSize        of the tokenizer; 0: the file has none
  * @property {number} trainedContext  positions the model was made for

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -18,6 +18,7 @@ import { Rounder } from '../../js/quantize/rounder.js';
 import { smoothed } from '../../js/quantize/smooth.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { inTime, until } from '../waiting.mjs';
+import { tokenizerBin } from './checkpoints.mjs';
 import { testFolder } from './folders.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -95,6 +96,35 @@ async function contents(path) {
     file.subarray(offset, offset + bytes).toString('base64'),
   ]);
 }
+
+for (const [name, modules] of /** @type {const} */ ([
+  ['lfm2', ['conv.in', 'conv.out']],
+  ['qwen35', ['delta.in', 'delta.z', 'delta.out']],
+  ['granite-hybrid', ['mamba.in', 'mamba.out']],
+  ['falcon-h1', ['mamba.in', 'mamba.out', 'attn.q', 'attn.o']],
+]))
+  test(`quantize: recurrent layers of ${name}, errors of products below those of \`search\``, () => {
+    const folder = fresh();
+    cpSync(join(root, 'tests/golden/fixtures', name), folder, { recursive: true });
+    writeFileSync(join(folder, 'tokenizer.bin'), tokenizerBin(64));
+    const text = join(folder, 'text.txt');
+    writeFileSync(text, Array.from({ length: 4000 }, (_, i) => ` w${(i * i * 7 + (i >> 3)) % 60}`).join(''));
+    const productsBy = (/** @type {string} */ method) =>
+      quantized(
+        folder,
+        join(folder, `${method}.bq4`),
+        '--calibrate',
+        text,
+        '--quant',
+        'bq4',
+        '--method',
+        method,
+      ).tensors.filter((/** @type {any} */ t) => modules.some((module) => t.name.endsWith(`${module}.weight`)));
+    const [calibrated, searched] = [productsBy('gptaq'), productsBy('search')];
+    assert.ok(calibrated.length >= modules.length);
+    for (const [i, { name: tensor, product }] of calibrated.entries())
+      assert.ok(product < searched[i].product, `${tensor}: ${product}, ${searched[i].product}`);
+  });
 
 test('quantize: a folder, the same as .bq4, the same bytes twice; errors of products below those of `search`', async () => {
   const folder = fresh();

@@ -383,6 +383,7 @@ function describe(
     kvHeads: n.kv_heads,
     headDim: n.head_dim,
     ffn: n.ffn,
+    stateWidth: n.state_cols,
     vocabSize: n.vocab,
     tokenizerSize: n.tokens,
     trainedContext: n.context,
