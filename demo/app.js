@@ -49,6 +49,10 @@ const log = new Log($('log'), {
   onRegenerate: () => turns.again(),
   onContinue: () => turns.goOn(),
   onEdit: (entry, text) => turns.edit(entry, text),
+  onMenu: (entry, menu) => {
+    const page = { current, idle: () => phase === 'ready', focusAt: (/** @type {number} */ at) => log.focusAt(at, '') };
+    void import('./chat/message-menu.js').then(({ fillMenu }) => fillMenu(entry, menu, page), showError);
+  },
   onSummarize: () => void summarize().catch(showError),
   onUndoSummary: () => {
     if (phase !== 'ready') return;
@@ -198,6 +202,26 @@ async function attach(files) {
   await work.attach(files);
 }
 
+/** A slash in an empty field: prompts.js goes on with it. */
+function showPrompts() {
+  if (message.value !== '/') return;
+  message.removeEventListener('input', showPrompts);
+  void import('./chat/prompts.js').then((prompts) => prompts.showPrompts(), showError);
+}
+
+const showShortcuts = () => void import('./page/shortcuts.js').then((page) => page.showShortcuts(), showError);
+
+/** The address holds a chat. */
+async function openLink() {
+  const { hash } = location;
+  if (!hash.startsWith('#chat=')) return;
+  history.replaceState(null, '', location.pathname + location.search); // a reload is no second copy
+  const { chatOf } = await import('./chat/share-link.js');
+  await open(await chatOf(hash));
+  current.save();
+  showNotice('This chat came with the link. It is now stored in this browser, and was sent to no server.');
+}
+
 async function summarize() {
   const work = await import('./chat/summary.js');
   const page = { host, current: () => current, log, system: context.system, waiting, enter, showState };
@@ -214,6 +238,7 @@ async function showChats(asked) {
 function listen() {
   onMessage(turns.submit, () => phase === 'ready' && log.editLast());
   message.addEventListener('input', keepDraft);
+  message.addEventListener('input', showPrompts);
   stop.addEventListener('click', () => {
     void turns.stop();
     message.focus();
@@ -223,12 +248,14 @@ function listen() {
   $('perplexity').addEventListener('toggle', () =>
     import('./panel/perplexity.js').then(({ show }) => show({ host, turns, enter }), showError),
   );
+  $('requests').addEventListener('toggle', () => import('./panel/requests.js').then(({ show }) => show(), showError));
   $('log').addEventListener('copy-code', (event) => {
     const { target, detail } = /** @type {CustomEvent} */ (event);
     void copy(detail, /** @type {HTMLElement} */ (target).querySelector('button') ?? $('log'));
   });
   const settingsDialog = /** @type {HTMLDialogElement} */ ($('settings'));
   $('settings-open').addEventListener('click', () => showDialog(settingsDialog));
+  $('shortcuts').addEventListener('click', showShortcuts);
   $('settings-close').addEventListener('click', () => settingsDialog.close());
   settingsDialog.addEventListener('click', ({ target }) => target === settingsDialog && settingsDialog.close());
   const attachment = /** @type {HTMLInputElement} */ ($('attachment'));
@@ -259,6 +286,8 @@ function listen() {
     if (details.wide.matches) rememberPanel('details', details.open);
   });
   addEventListener('keydown', (event) => {
+    const isTyping = event.target instanceof Element && event.target.closest('input, textarea, select');
+    if (event.key === '?' && !isTyping && !document.querySelector('dialog:modal')) return showShortcuts();
     if (event.key !== 'Escape' || event.defaultPrevented || document.querySelector('dialog:modal')) return;
     if (phase === 'writing') stop.click();
     else if (details.open && !details.wide.matches) {
@@ -287,6 +316,8 @@ async function begin() {
   listen();
   enter('loading');
   void current.settle().then(showDraft);
+  void openLink().catch(showError);
+  addEventListener('hashchange', () => void openLink().catch(showError));
   if (document.documentElement.hasAttribute('data-sidebar')) void showChats(false).catch(() => {});
   // On a phone this would bring up the keyboard.
   if (matchMedia('(hover: hover)').matches) message.focus();

@@ -20,9 +20,11 @@ const FOLDERS = [
   '../build/wasm/',
   '../node_modules/@huggingface/jinja/dist/',
   '../node_modules/marked/lib/',
+  '../node_modules/temml/dist/',
+  '../node_modules/@highlightjs/cdn-assets/es/',
   '../classifiers/',
 ].map((path) => new URL(path, location.href).href);
-/** The grammar of chat templates, that of Markdown, heads: a host may lack them, and the page does without. */
+/** The grammar of chat templates, that of Markdown, formulas, colours of code, heads: a host may lack them, and the page does without. */
 const LIBRARIES = FOLDERS.slice(3);
 /** What `npm start` finds on the machine changes while the page stays the same. */
 const LOCAL = `${FOLDERS[0]}local.json`;

@@ -45,6 +45,8 @@ export const PUBLIC = [
   'classifiers',
   'node_modules/@huggingface/jinja/dist',
   'node_modules/marked/lib',
+  'node_modules/temml/dist',
+  'node_modules/@highlightjs/cdn-assets/es',
   ...REACT,
 ];
 

@@ -153,18 +153,33 @@ export class Chats {
     });
     const tools = element('details', 'chat-tools');
     const summary = element('summary', '', '⋯');
-    summary.setAttribute('aria-label', `Rename, export or delete ${title}`);
+    summary.setAttribute('aria-label', `Rename, share, export or delete ${title}`);
     const menu = element('div', 'menu');
     tools.append(summary, menu);
+    const copyLink = button('Copy link', `Copy a link that holds ${title}`, () => void this.#copyLink(one, copyLink));
     menu.append(
       button('Rename', `Rename ${title}`, () => this.#rename(one, row)),
       button('Export', `Export ${title} as Markdown`, () =>
         download(`${fileName(title)}.md`, 'text/markdown', asMarkdown(one)),
       ),
+      copyLink,
       button('Delete', `Delete ${title}`, () => this.#delete(one)),
     );
     row.append(name, tools);
     return row;
+  }
+
+  /** @param {Conversation} one @param {HTMLElement} from  the button */
+  async #copyLink(one, from) {
+    try {
+      const { linkTo } = await import('./share-link.js');
+      await navigator.clipboard.writeText(await linkTo(one));
+      from.textContent = 'Copied ✓';
+      say('The link is copied. Whoever opens it has a copy of this chat.');
+    } catch (error) {
+      makeWay();
+      showError(error);
+    }
   }
 
   /** @param {Conversation} one @param {HTMLElement} row */

@@ -1,7 +1,7 @@
 /** The conversation that this tab shows: its branch, its changes, and its way into storage. */
 import { draftOf, empty, onOther, opened, read, remember, save, saveDraft } from '../storage/local-storage.js';
 import { withSummary } from './summary-prompt.js';
-import { newestFrom, newId, pathTo, united, versions } from './tree.js';
+import { newestFrom, newId, pathTo, united, versions, withoutMessage } from './tree.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
 /** @typedef {import('./tree.js').Entry} Entry */
@@ -119,6 +119,23 @@ export class Current {
     this.#it.entries = this.#it.entries.filter((entry) => !entries.includes(entry));
     this.#it.leaf = leaf;
     this.show();
+  }
+
+  /** Deletes a message (tree.js says what goes with it). @param {Entry} entry @returns {() => void}  undoes it, while this conversation is shown */
+  remove(entry) {
+    const it = this.#it;
+    const { entries, leaf } = it;
+    const left = withoutMessage(entries, entry);
+    const removed = entries.filter(({ id }) => !left.entries.some((other) => other.id === id));
+    for (const { id } of removed) this.#gone.add(id);
+    this.change(left);
+    this.#onChange();
+    return () => {
+      if (this.#it !== it) return;
+      for (const { id } of removed) this.#gone.delete(id);
+      this.change({ entries, leaf });
+      this.#onChange();
+    };
   }
 
   /** Another version of a message, and what followed it. @param {Entry} entry @param {number} step */

@@ -22,9 +22,42 @@ const TOO_DEEP = new RegExp(`^(?:[ \\t]*(?:>|[-*+][ \\t]|\\d{1,9}[.)][ \\t])){${
 /** Definitions of links: those at the end of a text change what stands above them. */
 const DEFINITION = /^ {0,3}\[[^\]\n]+\]:/m;
 
+/**
+ * Formulas: $$…$$ and \[…\] as blocks; $…$ and \(…\) in a line. A single dollar begins one only before a letter or mark and ends it
+ * only behind one and before no digit, so that prices stay prices (the rule of Pandoc's tex_math_dollars).
+ */
+const BLOCK_FORMULA = /^ {0,3}(?:\$\$([^$]+?)\$\$|\\\[([^]+?)\\\])[ \t]*(?:\n+|$)/;
+const LINE_FORMULA =
+  /^(?:\$\$([^$\n]+?)\$\$|\$(?![\s$])((?:\\.|[^$\\\n])*?[^\s\\$]|[^\s\\$])\$(?!\d)|\\\(([^\n]+?)\\\))/;
+/** Characters in which the end of a formula is looked for. */
+const FORMULA_WINDOW = 2100;
+
+/** @param {RegExp} pattern @param {boolean} isBlock @returns {(source: string) => any} */
+const formulaReader = (pattern, isBlock) => (source) => {
+  const found = pattern.exec(source.slice(0, FORMULA_WINDOW));
+  const formula = found?.slice(1).find((part) => part !== undefined);
+  return found && formula !== undefined
+    ? { type: 'formula', raw: found[0], text: formula.trim(), isBlock: isBlock || found[1] !== undefined }
+    : undefined;
+};
+
+/** Where the pattern is found first: so far a text holds no formula. @param {RegExp} pattern @returns {(source: string) => number | undefined} */
+const startOf = (pattern) => (source) => {
+  const at = source.search(pattern);
+  return at < 0 ? undefined : at;
+};
+
+/** What the library asks besides its own rules. @type {any} */
+const FORMULAS = {
+  block: [formulaReader(BLOCK_FORMULA, true)],
+  inline: [formulaReader(LINE_FORMULA, false)],
+  startBlock: [startOf(/(?<=\n) {0,3}(?:\$\$|\\\[)/)],
+  startInline: [startOf(/\$|\\\(/)],
+};
+
 /** What each mark is looked for in the rest of its text; for each character of a word that may be an address, in the rest of the word. @param {string} text */
 function workOf(text) {
-  const marks = text.match(/[*_~`[\]<>!@\\&]/g)?.length ?? 0;
+  const marks = text.match(/[*_~`[\]<>!@\\&$]/g)?.length ?? 0;
   const words = text.match(/[\w.!#$%&'*+/=?^`{|}~-]{64,}/g) ?? [];
   return text.length * (1 + marks) + words.reduce((sum, word) => sum + word.length ** 2, 0);
 }
@@ -40,7 +73,7 @@ class BoundedLexer extends Lexer {
 
   constructor() {
     const tokenizer = new Tokenizer();
-    super({ gfm: true, breaks: true, tokenizer });
+    super({ gfm: true, breaks: true, tokenizer, extensions: FORMULAS });
     const table = tokenizer.table.bind(tokenizer);
     // Each row is filled up to the columns of the first one. Undefined: it is no table.
     tokenizer.table = (/** @type {string} */ source) => {

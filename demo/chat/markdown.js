@@ -5,7 +5,7 @@
 import { Blocks } from './markdown-blocks.js';
 import { button, element } from '../page/element.js';
 
-/** @typedef {import('marked').MarkedToken} Token */
+/** @typedef {import('marked').MarkedToken | { type: 'formula', raw: string, text: string, isBlock: boolean }} Token */
 /** @typedef {import('marked').Tokens.Table} Table */
 
 /** Where links may lead. */
@@ -41,6 +41,8 @@ function nodeOf(token) {
       return document.createElement(token.type);
     case 'code':
       return code(token.text, token.lang ?? '');
+    case 'formula':
+      return formula(token);
     case 'codespan':
       return element('code', '', token.text);
     case 'list':
@@ -61,6 +63,34 @@ function nodeOf(token) {
       return document.createTextNode(token.text);
     default:
       return document.createTextNode(token.raw);
+  }
+}
+
+/** Loaded once a text has a formula. @type {typeof import('./math.js') | null} */
+let math = null;
+
+/** A formula: its source, until it can be drawn. @param {{ raw: string, text: string, isBlock: boolean }} token */
+function formula({ raw, text, isBlock }) {
+  const place = element(isBlock ? 'div' : 'span', 'formula', raw.trim());
+  if (math) math.showFormula(place, text, isBlock);
+  else
+    void import('./math.js').then(
+      (loaded) => (math = loaded).showFormula(place, text, isBlock),
+      () => {}, // without it the source stays
+    );
+  return place;
+}
+
+/** Colours the blocks of code that name their language. @param {HTMLElement} place */
+function highlightCode(place) {
+  for (const code of place.querySelectorAll('.code-block code:not([data-highlighted])')) {
+    const language = code.closest('.code-block')?.querySelector('.code-head span')?.textContent ?? '';
+    code.setAttribute('data-highlighted', '');
+    if (!language) continue;
+    void import('./highlight.js').then(
+      ({ highlight }) => highlight(/** @type {HTMLElement} */ (code), language.toLowerCase()),
+      () => {}, // without it code has one colour
+    );
   }
 }
 
@@ -155,6 +185,7 @@ export class Renderer {
       this.#place.append(whole);
     }
     this.#shown = blocks.map(({ raw }) => raw);
+    if (!writing) highlightCode(this.#place);
   }
 }
 

@@ -1,8 +1,8 @@
 /** A message's text: plain, or, once it has marks of Markdown in it, formatted by a library that is loaded then. */
 import { element } from '../page/element.js';
 
-/** What makes a text worth formatting: emphasis, code, lists, headings, quotes, tables, links, rules. */
-const MARKED = /[*_`~|]|^ {0,3}(#{1,6} |>|[-+] |\d{1,9}[.)] |---)|\]\(/m;
+/** What makes a text worth formatting: emphasis, code, formulas, lists, headings, quotes, tables, links, rules. */
+const MARKED = /[*_`~|$]|\\[([]|^ {0,3}(#{1,6} |>|[-+] |\d{1,9}[.)] |---)|\]\(/m;
 
 /** @type {Promise<typeof import('./markdown.js') | null> | null} */
 let library = null;

@@ -16,6 +16,7 @@
  * @property {string} content
  * @property {string} note       its figures, for people
  * @property {End} [end]         why a reply can be continued; absent: it is complete
+ * @property {'bad'} [rating]    the person's mark
  * @property {string} [reasoning]  what the model thought first
  * @property {number[]} [tokens]  as they were generated; not stored
  */
@@ -50,6 +51,35 @@ export function newestFrom(entries, id) {
     seen.add(next.id);
     at = next.id;
   }
+}
+
+/**
+ * What is left when a message is deleted: a message of the person goes with its replies, a reply that has no other version with the
+ * message that it answers; what followed stays, behind the message before. Of several versions of a reply one goes, with what
+ * followed it.
+ * @param {Entry[]} entries @param {Entry} entry @returns {{ entries: Entry[], leaf: string | null }}
+ */
+export function withoutMessage(entries, entry) {
+  const following = (/** @type {string} */ id) => entries.filter(({ parent }) => parent === id);
+  if (entry.role === 'assistant' && versions(entries, entry).length > 1) {
+    const gone = new Set([entry.id]);
+    for (const id of gone) for (const next of following(id)) gone.add(next.id);
+    const left = entries.filter(({ id }) => !gone.has(id));
+    return { entries: left, leaf: entry.parent === null ? null : newestFrom(left, entry.parent) };
+  }
+  const question = entry.role === 'user' ? entry : entries.find(({ id }) => id === entry.parent);
+  const first = question ?? entry;
+  const gone = new Set([
+    first.id,
+    ...following(first.id)
+      .filter(({ role }) => role !== first.role)
+      .map(({ id }) => id),
+  ]);
+  const left = entries
+    .filter(({ id }) => !gone.has(id))
+    .map((other) => (other.parent !== null && gone.has(other.parent) ? { ...other, parent: first.parent } : other));
+  const next = left.findLast(({ parent }) => parent === first.parent);
+  return { entries: left, leaf: next ? newestFrom(left, next.id) : first.parent };
 }
 
 /** Two copies as one. A message only grows, while it is written: of one that both have, the longer is the later, and of two of the same length the one that is not being written. @param {Entry[]} local @param {Entry[]} theirs */

@@ -14,6 +14,7 @@ import { SummaryNote } from './summary-note.js';
  * @property {() => void} onContinue
  * @property {(entry: Entry, text: string) => void} onEdit
  * @property {(entry: Entry, step: number) => void} onVersion  shows the version that is so many places further
+ * @property {(entry: Entry, menu: HTMLElement) => void} onMenu  fills in the menu of a message
  * @property {() => void} onSummarize
  * @property {() => void} onUndoSummary
  */
@@ -53,12 +54,25 @@ export class Message {
     const copy = button('Copy', fromUser ? 'Copy your message' : 'Copy the reply', () => actions.onCopy(entry, copy));
     this.tools.append(copy);
     if (fromUser) this.tools.append(button('Edit', 'Edit your message', () => this.edit()));
-    this.tools.append(this.#versions, this.#end, this.#note);
+    this.tools.append(this.#versions, this.#menu(), this.#end, this.#note);
     this.root.append(element('h2', 'hidden-text', fromUser ? 'You' : 'Model'), this.#body.root, this.tools);
     this.#body.plain = fromUser;
     this.#body.show(entry.content, entry.reasoning);
     this.#end.textContent = ENDS[entry.end ?? 'writing'] ?? '';
     if (fromUser && entry.content.length > LONG) this.#fold();
+  }
+
+  /** More that can be done with it, made when it is opened. */
+  #menu() {
+    const menu = element('div', 'menu');
+    const details = element('details', 'message-menu');
+    const summary = element('summary', '', '⋯');
+    summary.setAttribute('aria-label', `More for ${this.entry.role === 'user' ? 'your message' : 'the reply'}`);
+    details.append(summary, menu);
+    details.addEventListener('toggle', () => {
+      if (details.open && !menu.firstChild) this.#actions.onMenu(this.entry, menu);
+    });
+    return details;
   }
 
   /** A long message shows its beginning, until the person wants all of it. */

@@ -1,4 +1,5 @@
 /** Asks the hub's API. The page itself may connect to nothing but its own site: this worker may read from the hub. */
+import '../panel/request-reporter.js';
 import { HUB } from './catalogue.js';
 
 addEventListener('message', async ({ data: path }) => {

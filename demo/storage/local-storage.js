@@ -24,6 +24,7 @@ const VERSION = 2;
 const CHAT = 'bq4.chat.';
 const SETTINGS = 'bq4.settings';
 const LOOKS = 'bq4.looks';
+const PROMPTS = 'bq4.prompts';
 /** Begins the keys of messages that were typed and not sent. */
 const DRAFT = 'bq4.draft.';
 const ENDS = ['writing', 'length', 'context', 'stopped', 'interrupted'];
@@ -69,6 +70,7 @@ function entryOf(m) {
     note: text(m.note),
     ...(text(m.reasoning) && { reasoning: m.reasoning }),
     ...(ENDS.includes(m.end) && { end: m.end }),
+    ...(m.rating === 'bad' && { rating: /** @type {'bad'} */ ('bad') }),
   };
 }
 
@@ -191,3 +193,12 @@ export const loadLooks = () => parsed(allowed(() => localStorage.getItem(LOOKS),
 
 /** @param {{ plain: boolean, size: string }} looks */
 export const saveLooks = (looks) => write(LOOKS, looks);
+
+/** Prompts that the person keeps, the newest first. @returns {{ name: string, text: string }[]} */
+export function loadPrompts() {
+  const { prompts } = parsed(allowed(() => localStorage.getItem(PROMPTS), null)) ?? {};
+  return (Array.isArray(prompts) ? prompts : []).filter((one) => text(one?.name) && text(one.text));
+}
+
+/** @param {{ name: string, text: string }[]} prompts */
+export const savePrompts = (prompts) => write(PROMPTS, { prompts });

@@ -158,13 +158,15 @@ test('by keyboard alone', async () => {
   await ready(page);
   /** @type {unknown[]} */
   const order = [];
-  for (let i = 0; i < 11; i++) {
+  for (let i = 0; i < 13; i++) {
     await page.keyboard.press('Shift+Tab');
     order.push(await focused());
   }
   assert.deepEqual(order, [
+    'More for the reply',
     'Regenerate the reply',
     'Copy the reply',
+    'More for your message',
     'Edit your message',
     'Copy your message',
     'Conversation',

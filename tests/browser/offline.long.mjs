@@ -218,7 +218,7 @@ test('what is stored is what a visit needs, now or later', async () => {
   assert.deepEqual(
     stored.filter(
       (path) =>
-        !/^(demo|js|classifiers|build\/wasm|node_modules\/@huggingface\/jinja\/dist|node_modules\/marked\/lib)\//.test(
+        !/^(demo|js|classifiers|build\/wasm|node_modules\/@huggingface\/jinja\/dist|node_modules\/(marked\/lib|temml\/dist|@highlightjs\/cdn-assets\/es))\//.test(
           path,
         ),
     ),
@@ -293,9 +293,9 @@ test('a second visit starts without asking the network; a new version is kept wh
   await page.reload();
   await ready(page);
   assert.deepEqual(await seen(), ['', '']);
-  await page.getByText('A new version of this page is here.').waitFor();
+  await page.getByText('A new version of this page is ready.').waitFor();
   await page.getByRole('button', { name: 'Reload', exact: true }).click();
-  await page.getByText('when the other tabs of this page are closed').waitFor();
+  await page.getByText('Close the other tabs of this page to get the new version.').waitFor();
   assert.deepEqual(await seen(), ['', '']);
   await other.close();
   await page.evaluate(() => navigator.serviceWorker.controller?.postMessage('take'));
@@ -319,7 +319,7 @@ test('a browser that refuses service workers', async () => {
     navigator.serviceWorker.register = () => Promise.reject(new DOMException('refused', 'SecurityError'));
   });
   await openDemo(page, site.url);
-  await page.locator('[data-stat="offline"]', { hasText: 'only until this page is closed' }).waitFor();
+  await page.locator('[data-stat="offline"]', { hasText: 'no: the page could not be stored' }).waitFor();
   assert.match(await say(page, 'Hello!'), /\w/);
   assert.deepEqual(page.trouble, []);
   assert.equal(await ui(page).alert.count(), 0);

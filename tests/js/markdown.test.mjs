@@ -52,6 +52,12 @@ const HOSTILE = {
   pi: (n) => 'a <?'.repeat(n / 4),
   cd: (n) => 'a <![CDATA['.repeat(n / 11),
   bs: (n) => '\\'.repeat(n),
+  dollar: (n) => '$'.repeat(n),
+  formula: (n) => '$a '.repeat(n / 3),
+  formulas: (n) => '$a$ '.repeat(n / 4),
+  display: (n) => '$$a\n'.repeat(n / 4),
+  bracket: (n) => '\\[a\n\n'.repeat(n / 5),
+  paren: (n) => '\\(a '.repeat(n / 4),
   nl: (n) => '\n'.repeat(n),
   anl: (n) => 'a\n'.repeat(n / 2),
   sp: (n) => ' '.repeat(n) + 'a',
@@ -178,4 +184,31 @@ test('texts that change otherwise than at their end are read anew', () => {
   const blocks = new Blocks();
   blocks.read('# a\n\nb\n\nc', true);
   assert.deepEqual(blocks.read('# x\n\nb\n\nc', true), new Blocks().read('# x\n\nb\n\nc'));
+});
+
+test('formulas between dollars and backslashes; prices and shell variables stay text', () => {
+  /** @param {string} text */
+  const formulasOf = (text) => {
+    /** @type {[string, boolean][]} */
+    const found = [];
+    const visit = (/** @type {any} */ token) => {
+      if (token.type === 'formula') found.push([token.text, token.isBlock]);
+      for (const child of [...(token.tokens ?? []), ...(token.items ?? [])]) visit(child);
+    };
+    for (const block of new Blocks().read(text) ?? []) visit(block);
+    return found;
+  };
+  assert.deepEqual(formulasOf('Euler: $e^{i\\pi} + 1 = 0$, and \\(a \\le b\\).'), [
+    ['e^{i\\pi} + 1 = 0', false],
+    ['a \\le b', false],
+  ]);
+  assert.deepEqual(formulasOf('Before\n$$\n\\int_0^1 x\\,dx\n$$\nafter'), [['\\int_0^1 x\\,dx', true]]);
+  assert.deepEqual(formulasOf('\\[ x = 1 \\]\n\n- item with $y$'), [
+    ['x = 1', true],
+    ['y', false],
+  ]);
+  for (const text of ['It costs $5 or $10.', '$HOME and $PATH', 'from $3 to $4', '`$x$`', '$ x $', 'a$', '\\$5\\$'])
+    assert.deepEqual(formulasOf(text), [], text);
+  const [paragraph] = new Blocks().read('one $x$ two\nthree') ?? [];
+  assert.equal(paragraph.raw, 'one $x$ two\nthree');
 });

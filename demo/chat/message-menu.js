@@ -1,0 +1,93 @@
+/** The menu of a message, filled in when it is first opened: read aloud, a mark for a bad reply, delete. Loaded on demand. */
+import { showError, showNotice } from '../page/alerts.js';
+import { button } from '../page/element.js';
+import { say } from '../page/page.js';
+
+/** @typedef {import('./tree.js').Entry} Entry */
+
+/** Characters that are read aloud at once: some engines stop after half a minute of one utterance. */
+const SPOKEN_AT_ONCE = 200;
+
+/**
+ * @param {Entry} entry @param {HTMLElement} menu  is empty
+ * @param {{ current: import('./conversation.js').Current, idle: () => boolean, focusAt: (at: number) => void }} page  `idle`: no reply is being written
+ */
+export function fillMenu(entry, menu, { current, idle, focusAt }) {
+  const isReply = entry.role === 'assistant';
+  if (isReply && 'speechSynthesis' in globalThis) menu.append(readAloudButton(entry));
+  if (isReply) menu.append(ratingButton(entry, current));
+  if (!isReply)
+    menu.append(
+      button(
+        'Keep as prompt',
+        'Keep this message as a prompt, which / inserts',
+        () => void import('./prompts.js').then(({ keepPrompt }) => keepPrompt(entry.content), showError),
+      ),
+    );
+  menu.append(
+    button('Delete', isReply ? 'Delete this reply' : 'Delete this message and its reply', () => {
+      if (!idle()) return;
+      const at = current.path.indexOf(entry);
+      const restore = current.remove(entry);
+      focusAt(Math.min(at, current.path.length - 1));
+      say('Deleted.');
+      showNotice('Message deleted.', [{ text: 'Undo', run: restore }]);
+    }),
+  );
+}
+
+/** The text of a reply without marks of Markdown and without code, in pieces that end with a sentence where they can. @param {string} text @returns {string[]} */
+export function spokenPieces(text) {
+  const plain = text
+    .replace(/^(`{3,}|~{3,})[^]*?(^\1|$(?![^]))/gm, ' ')
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/^[ \t]*([#>]+|[-*+]|\|)[ \t]+/gm, '')
+    .replace(/[*_`~|]+/g, '');
+  const sentences = plain.match(/[^.!?\n。！？]+[.!?。！？]*\s*|[.!?。！？]+\s*/g) ?? [];
+  /** @type {string[]} */
+  const pieces = [];
+  for (const sentence of sentences) {
+    const last = pieces.at(-1);
+    if (last !== undefined && last.length + sentence.length <= SPOKEN_AT_ONCE) pieces[pieces.length - 1] += sentence;
+    else pieces.push(sentence);
+  }
+  return pieces.map((piece) => piece.replace(/\s+/g, ' ').trim()).filter(Boolean);
+}
+
+/** @param {Entry} entry */
+function readAloudButton(entry) {
+  const read = button('Read aloud', 'Read aloud: the reply', () => {
+    const isReading = read.getAttribute('aria-pressed') === 'true';
+    speechSynthesis.cancel();
+    if (isReading) return setReading(false);
+    const pieces = spokenPieces(entry.content);
+    for (const [i, piece] of pieces.entries()) {
+      const utterance = new SpeechSynthesisUtterance(piece);
+      if (i === pieces.length - 1) utterance.onend = () => setReading(false);
+      utterance.onerror = () => setReading(false);
+      speechSynthesis.speak(utterance);
+    }
+    setReading(pieces.length > 0);
+  });
+  const setReading = (/** @type {boolean} */ isReading) => {
+    read.setAttribute('aria-pressed', String(isReading));
+    read.textContent = isReading ? 'Stop reading' : 'Read aloud';
+  };
+  return read;
+}
+
+/** @param {Entry} entry @param {import('./conversation.js').Current} current */
+function ratingButton(entry, current) {
+  const rate = button('Bad reply', 'Mark as a bad reply, on this device only', () => {
+    if (entry.rating) delete entry.rating;
+    else entry.rating = 'bad';
+    current.save();
+    show();
+  });
+  const show = () => {
+    rate.setAttribute('aria-pressed', String(entry.rating === 'bad'));
+    rate.textContent = entry.rating ? 'Bad reply ✓' : 'Bad reply';
+  };
+  show();
+  return rate;
+}

@@ -1,0 +1,86 @@
+/**
+ * A chat as a link: the branch that is shown, compressed, behind the # of this page's address, which browsers send to no server.
+ * Loaded on demand.
+ */
+import { trouble } from '../page/alerts.js';
+import { conversationOf, empty } from '../storage/local-storage.js';
+import { newId, pathTo } from './tree.js';
+
+/** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
+
+const PREFIX = '#chat=';
+/** Characters of a link: browsers and messengers cut longer ones. */
+const MAX_LINK = 60_000;
+/** Bytes that a link may unfold to, and messages. */
+const [MAX_BYTES, MAX_MESSAGES] = [2_000_000, 2000];
+
+/** @param {Uint8Array} bytes */
+const toBase64Url = (bytes) =>
+  btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replace(/=+$/, '');
+
+/** @param {string} text */
+const fromBase64Url = (text) =>
+  Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
+
+/** Throws a RangeError beyond `most` bytes. @param {ReadableStream<Uint8Array>} stream @param {number} most */
+async function readAll(stream, most) {
+  /** @type {Uint8Array[]} */
+  const parts = [];
+  let length = 0;
+  for (const reader = stream.getReader(); ;) {
+    const { done, value } = await reader.read();
+    if (done) return new Blob(/** @type {BlobPart[]} */ (parts)).text();
+    parts.push(value);
+    length += value.length;
+    if (length > most) throw new RangeError('too long');
+  }
+}
+
+/** @param {Conversation} chat @returns {Promise<string>} */
+export async function linkTo(chat) {
+  const messages = pathTo(chat.entries, chat.leaf).map(({ role, content }) => [role === 'user' ? 0 : 1, content]);
+  const json = JSON.stringify({ title: chat.title, system: chat.system, messages });
+  const packed = new Blob([json]).stream().pipeThrough(new CompressionStream('deflate-raw'));
+  const bytes = new Uint8Array(await new Response(packed).arrayBuffer());
+  const link = location.origin + location.pathname + PREFIX + toBase64Url(bytes);
+  if (link.length > MAX_LINK)
+    throw trouble(
+      'TOO_LONG',
+      `this chat is too long for a link: ${link.length} characters, at most ${MAX_LINK}`,
+      'export it as a file',
+    );
+  return link;
+}
+
+/** @param {string} hash  of the page's address @returns {Promise<Conversation>}  a new one */
+export async function chatOf(hash) {
+  try {
+    const bytes = fromBase64Url(hash.slice(PREFIX.length));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
+    const { title, system, messages } = JSON.parse(await readAll(stream, MAX_BYTES));
+    if (!Array.isArray(messages) || !messages.length || messages.length > MAX_MESSAGES) throw new TypeError();
+    /** @type {import('./tree.js').Entry[]} */
+    const entries = [];
+    for (const [role, content] of messages)
+      entries.push({
+        id: newId(),
+        parent: entries.at(-1)?.id ?? null,
+        role: role ? 'assistant' : 'user',
+        content,
+        note: '',
+      });
+    const chat = conversationOf({ ...empty(), title, system, entries, leaf: entries.at(-1)?.id, at: Date.now() });
+    if (chat?.entries.length !== messages.length) throw new TypeError();
+    return chat;
+  } catch (error) {
+    throw trouble(
+      'NO_CHATS',
+      'the link holds no chat that can be read',
+      'ask for the link again: it may have been cut off',
+      error,
+    );
+  }
+}

@@ -1,0 +1,43 @@
+/** The list of keyboard shortcuts, as a dialog. Loaded on demand. */
+import { button, element } from './element.js';
+import { showDialog } from './page.js';
+
+/** @type {[keys: string, action: string][]} */
+const SHORTCUTS = [
+  ['Enter', 'Send the message'],
+  ['Shift + Enter', 'New line'],
+  ['↑ in an empty field', 'Edit your last message'],
+  ['/ in an empty field', 'Insert a prompt'],
+  ['Esc', 'Stop the reply, or close what is open'],
+  ['?', 'Show this list'],
+];
+
+/** @type {HTMLDialogElement | null} */
+let dialog = null;
+
+export function showShortcuts() {
+  dialog ??= createDialog();
+  showDialog(dialog);
+}
+
+function createDialog() {
+  const created = element('dialog', 'shortcuts');
+  created.setAttribute('aria-labelledby', 'shortcuts-title');
+  const head = element('div', 'dialog-top');
+  const title = element('h2', '', 'Keyboard shortcuts');
+  title.id = 'shortcuts-title';
+  head.append(
+    title,
+    button('Close', 'Close', () => created.close()),
+  );
+  const list = element('dl', 'facts');
+  for (const [keys, action] of SHORTCUTS) {
+    const row = element('div');
+    row.append(element('dt', '', action), element('dd', '', keys));
+    list.append(row);
+  }
+  created.append(head, list);
+  created.addEventListener('click', ({ target }) => target === created && created.close());
+  document.body.append(created);
+  return created;
+}

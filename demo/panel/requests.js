@@ -1,0 +1,93 @@
+/** The requests of the page and its workers since they began, as the browser recorded them. Loaded when it is first opened. */
+import { element } from '../page/element.js';
+import * as format from '../page/format.js';
+import { $ } from '../page/page.js';
+
+/** @typedef {{ url: string, at: number, bytes: number }} RecordedRequest  `at`: milliseconds since 1970; `bytes` 0: from a cache, or not told by another site */
+
+/** Milliseconds for which answers of workers are collected, and between two looks while the list is open. */
+const [COLLECT, REFRESH] = [200, 2000];
+/** Rows that are shown, the newest first. */
+const MAX_ROWS = 200;
+
+/** Those of the page itself. @returns {RecordedRequest[]} */
+const ofPage = () =>
+  /** @type {PerformanceResourceTiming[]} */ ([
+    ...performance.getEntriesByType('navigation'),
+    ...performance.getEntriesByType('resource'),
+  ]).map(({ name, startTime, transferSize, encodedBodySize }) => ({
+    url: name,
+    at: performance.timeOrigin + startTime,
+    bytes: transferSize || encodedBodySize,
+  }));
+
+/** Those of workers: of this page, and of other tabs with it. @returns {Promise<RecordedRequest[]>} */
+function ofWorkers() {
+  const channel = new BroadcastChannel('bq4-requests');
+  /** @type {RecordedRequest[]} */
+  const all = [];
+  channel.addEventListener('message', ({ data }) => Array.isArray(data?.requests) && all.push(...data.requests));
+  channel.postMessage('list');
+  return new Promise((resolve) =>
+    setTimeout(() => {
+      channel.close();
+      resolve(all);
+    }, COLLECT),
+  );
+}
+
+/** @param {RecordedRequest} request */
+function rowOf({ url, at, bytes }) {
+  const { origin, host, pathname } = new URL(url);
+  const row = element('tr');
+  const address = element('td', '', origin === location.origin ? pathname : `${host}${pathname}`);
+  address.title = url;
+  const size = element('td', 'number', bytes ? format.bytes(bytes) : '–');
+  const time = new Date(at).toLocaleTimeString();
+  row.append(address, size, element('td', 'number', time));
+  return row;
+}
+
+/** @param {string[]} names */
+function headOf(names) {
+  const head = element('tr');
+  for (const name of names) {
+    const cell = element('th', '', name);
+    cell.scope = 'col';
+    head.append(cell);
+  }
+  return head;
+}
+
+/** Fills its part of the page while that is open. */
+export function show() {
+  const root = /** @type {HTMLDetailsElement} */ ($('requests'));
+  if (root.querySelector('table')) return;
+  const summary = element('p', 'request-summary');
+  const table = element('table', 'parts');
+  table.createTHead().append(headOf(['Address', 'Size', 'Time']));
+  const body = table.createTBody();
+  const place = element('div', 'table');
+  place.tabIndex = 0;
+  place.setAttribute('role', 'region');
+  place.setAttribute('aria-label', 'Requests');
+  place.append(table);
+  const hint = 'As your browser recorded them. A reply makes no request: what you write stays on this device.';
+  root.append(summary, place, element('p', 'hint', hint));
+  let shown = '';
+  const refresh = async () => {
+    const requests = [...ofPage(), ...(await ofWorkers())]
+      .filter(({ url }) => /^https?:/.test(url))
+      .sort((a, b) => b.at - a.at);
+    const others = requests.filter(({ url }) => new URL(url).origin !== location.origin);
+    const state = requests.map(({ url, at }) => `${url} ${at}`).join('\n');
+    if (state !== shown) {
+      shown = state;
+      summary.textContent = `${format.counted(requests.length, 'request')}: ${requests.length - others.length} to this site, ${others.length} to others.`;
+      body.replaceChildren(...requests.slice(0, MAX_ROWS).map(rowOf));
+    }
+    if (root.open) setTimeout(refresh, REFRESH);
+  };
+  root.addEventListener('toggle', () => root.open && void refresh());
+  void refresh();
+}

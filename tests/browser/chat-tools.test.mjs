@@ -1,0 +1,253 @@
+// What can be done with messages and chats of the demo: deleted, rated, read aloud, kept as prompts, shared as links; and its shortcuts.
+import assert from 'node:assert/strict';
+import { afterEach, test } from 'node:test';
+import { newPage, oneHost, openDemo, ready, sample, say, texts, ui } from './site.mjs';
+
+const here = oneHost();
+/** @type {Awaited<ReturnType<typeof newPage>>} */
+let page;
+
+afterEach(async () => {
+  const { trouble } = page;
+  await page.context().close();
+  assert.deepEqual(trouble, []);
+});
+
+/** @param {import('playwright-core').BrowserContextOptions} [options] */
+async function demo(options) {
+  page = await newPage(here.browser, options);
+  await openDemo(page, here.site.url);
+  await sample(page, { temperature: '0', maxTokens: '8' });
+}
+
+/** Opens the menu of a message and presses a button in it. @param {number} at @param {string} name */
+async function press(at, name) {
+  const message = ui(page).messages.nth(at);
+  await message.hover();
+  if (
+    !(await message
+      .locator('.message-menu')
+      .getAttribute('open')
+      .then((open) => open !== null))
+  )
+    await message.getByLabel(/^More for/).click();
+  await message.getByRole('button', { name }).click();
+}
+
+test('a message is deleted with its reply, what followed stays, and Undo brings it back', async () => {
+  await demo();
+  const first = await say(page, 'Hello');
+  const second = await say(page, 'Tell me a story');
+  assert.deepEqual(await texts(page), ['Hello', first, 'Tell me a story', second]);
+  await press(0, 'Delete this message and its reply');
+  assert.deepEqual(await texts(page), ['Tell me a story', second]);
+  await page.getByRole('button', { name: 'Undo' }).click();
+  assert.deepEqual(await texts(page), ['Hello', first, 'Tell me a story', second]);
+  await press(3, 'Delete this reply');
+  assert.deepEqual(await texts(page), ['Hello', first]);
+  await page.reload();
+  await ready(page);
+  assert.deepEqual(await texts(page), ['Hello', first]);
+  await press(1, 'Delete this reply');
+  assert.deepEqual(await texts(page), []);
+  assert.ok(await page.locator('#intro').isVisible());
+});
+
+test('of two versions of a reply one is deleted, and the other is shown', async () => {
+  await demo();
+  await sample(page, { temperature: '1', seed: '1' });
+  const first = await say(page, 'Hello');
+  await sample(page, { seed: '2' });
+  await ui(page).messages.last().hover();
+  await ui(page).regenerate.click();
+  await page.getByRole('log').getByText('2 of 2', { exact: true }).waitFor();
+  await ready(page);
+  await press(1, 'Delete this reply');
+  assert.deepEqual(await texts(page), ['Hello', first]);
+  assert.equal(await page.getByRole('log').getByText('2 of 2', { exact: true }).count(), 0);
+});
+
+test('a mark for a bad reply is kept on the device', async () => {
+  await demo();
+  await say(page, 'Hello');
+  await press(1, 'Mark as a bad reply, on this device only');
+  await page.reload();
+  await ready(page);
+  const menu = ui(page).messages.nth(1);
+  await menu.hover();
+  await menu.getByLabel(/^More for/).click();
+  const rate = menu.getByRole('button', { name: 'Mark as a bad reply' });
+  assert.equal(await rate.getAttribute('aria-pressed'), 'true');
+  await rate.click();
+  assert.equal(await rate.getAttribute('aria-pressed'), 'false');
+});
+
+test('what is read aloud: sentences without code and marks', async () => {
+  await demo();
+  const pieces = await page.evaluate(async () => {
+    const { spokenPieces } = await import(/** @type {any} */ ('/demo/chat/message-menu.js'));
+    return spokenPieces(
+      `# Title\n\nA **bold** word, [a link](https://x.example/y) and \`code\`. ${'One more sentence. '.repeat(20)}\n\n- an item\n\n\`\`\`js\nlet x = 1;\n\`\`\`\n\nThe end`,
+    );
+  });
+  assert.equal(pieces[0].startsWith('Title A bold word, a link and code. One more sentence.'), true, pieces[0]);
+  assert.ok(
+    pieces.every((/** @type {string} */ piece) => piece.length <= 210),
+    String(pieces),
+  );
+  assert.ok(!pieces.join(' ').includes('let x'));
+  assert.ok(pieces.at(-1).endsWith('The end'), pieces.at(-1));
+});
+
+test('a chat as a link: whoever opens it has the same messages, and no request holds them', async () => {
+  await demo({ permissions: ['clipboard-read', 'clipboard-write'] });
+  const reply = await say(page, 'Hello “wörld” 👋');
+  await page.getByRole('button', { name: 'Chats' }).first().click();
+  const row = page.locator('.chat').first();
+  await row.hover();
+  await row.locator('summary').click();
+  await row.getByRole('button', { name: /^Copy a link/ }).click();
+  await row.getByText('Copied ✓').waitFor();
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  await page.context().close();
+  page = await newPage(here.browser);
+  /** @type {string[]} */
+  const requests = [];
+  page.on('request', (request) => requests.push(request.url()));
+  await page.goto(link);
+  await ready(page);
+  assert.deepEqual(await texts(page), ['Hello “wörld” 👋', reply]);
+  assert.ok(
+    requests.every((url) => !url.includes('chat=')),
+    requests.join('\n'),
+  );
+  assert.ok(!page.url().includes('#chat='));
+  await page.reload();
+  await ready(page);
+  assert.deepEqual(await texts(page), ['Hello “wörld” 👋', reply]);
+  for (const [i, broken] of [link.slice(0, -9), `${here.site.url}#chat=`, `${here.site.url}#chat=%00`].entries()) {
+    await page.evaluate((hash) => (location.hash = hash), new URL(broken).hash);
+    await page.getByRole('alert').filter({ hasText: 'the link holds no chat' }).waitFor({ timeout: 30000 });
+    await page.getByRole('button', { name: 'Dismiss this message' }).first().click();
+    assert.equal((await texts(page)).length, 2, String(i));
+  }
+  await say(page, 'Hello');
+});
+
+test('? lists the shortcuts; / inserts a prompt, of the page or of the person', async () => {
+  await demo();
+  await page.getByRole('log').focus();
+  await page.keyboard.press('?');
+  const shortcuts = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+  await shortcuts.waitFor();
+  await page.keyboard.press('Escape');
+  await shortcuts.waitFor({ state: 'hidden' });
+
+  const { message } = ui(page);
+  await message.pressSequentially('/');
+  const prompts = page.getByRole('list', { name: 'Prompts' });
+  await prompts.waitFor();
+  await message.pressSequentially('sto');
+  assert.equal(await prompts.getByRole('listitem').count(), 1);
+  await page.keyboard.press('Enter');
+  assert.equal(await message.inputValue(), 'Tell me a short story about ');
+  assert.ok(!(await prompts.isVisible()));
+  await message.pressSequentially('rain');
+  await page.keyboard.press('Enter');
+  await ready(page);
+  await press(0, 'Keep this message as a prompt, which / inserts');
+  await message.fill('');
+  await message.pressSequentially('/tell');
+  assert.equal(
+    await prompts.getByRole('listitem').first().locator('b').textContent(),
+    'Tell me a short story about rain',
+  );
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('Tab');
+  assert.equal(await message.inputValue(), 'Tell me a short story about rain');
+  await message.fill('/tell');
+  await prompts.getByRole('button', { name: /^Remove the prompt/ }).click();
+  await prompts.waitFor({ state: 'hidden' });
+  // A path is no prompt: Enter sends it.
+  await message.fill('/usr/bin');
+  await page.keyboard.press('Enter');
+  await ready(page);
+  assert.equal((await texts(page)).at(-2), '/usr/bin');
+});
+
+test('formulas are drawn and code has colours, on demand; what cannot be read stays text', async () => {
+  await demo();
+  const text = [
+    'Energy: $E = mc^2$, but $5 and $10 are prices.',
+    '$$\\frac{a}{b} = \\sqrt{2}$$',
+    '$\\frac{a$ is broken, $\\href{javascript:alert(1)}{x}$ is no link.',
+    '```js\nconst answer = "<b>42</b>"; // why\n```',
+    '```nonsense\nplain $x$\n```',
+  ].join('\n\n');
+  await page.evaluate((content) => {
+    const entry = (
+      /** @type {any} */ id,
+      /** @type {any} */ parent,
+      /** @type {string} */ role,
+      /** @type {string} */ content,
+    ) => ({
+      id,
+      parent,
+      role,
+      content,
+      note: '',
+    });
+    const entries = [entry('a', null, 'user', 'Show me'), entry('b', 'a', 'assistant', content)];
+    const chat = { version: 2, id: 'drawn', title: 'Drawn', at: 1, entries, leaf: 'b' };
+    localStorage.setItem('bq4.chat.drawn', JSON.stringify(chat));
+    sessionStorage.setItem('bq4.open', 'drawn');
+  }, text);
+  await page.reload();
+  await page.locator('.formula math').nth(1).waitFor();
+  await page.locator('.code-block .code-string').waitFor();
+  assert.equal(await page.locator('.formula math').count(), 2);
+  assert.equal(await page.locator('.formula math mfrac').count(), 1);
+  assert.ok((await texts(page))[1].includes('$5 and $10 are prices'));
+  assert.ok((await texts(page))[1].includes('$\\frac{a$ is broken'));
+  assert.equal(await page.locator('.formula a').count(), 0);
+  const code = page.locator('.code-block code');
+  assert.equal(await code.first().textContent(), 'const answer = "<b>42</b>"; // why');
+  assert.equal(await code.first().locator('b').count(), 0);
+  assert.equal(await code.first().locator('.code-keyword').textContent(), 'const');
+  assert.equal(await code.last().locator('span').count(), 0);
+});
+
+test('the page lists every request that it and its workers made; a reply makes none', async () => {
+  page = await newPage(here.browser);
+  /** @type {string[]} */
+  const seen = [];
+  page.context().on('request', (request) => request.serviceWorker() || seen.push(request.url()));
+  await openDemo(page, here.site.url);
+  await ui(page).details.click();
+  await page.locator('#requests summary').click();
+  const rows = page.locator('#requests tbody tr');
+  const listed = () =>
+    rows.locator('td:first-child').evaluateAll((cells) => cells.map((cell) => cell.getAttribute('title')));
+  await rows.first().waitFor();
+  assert.ok(
+    (await listed()).some((url) => url?.includes('/models/chat.bq4')),
+    'of the worker, too',
+  );
+  await say(page, 'Hello');
+  const before = seen.length;
+  await say(page, 'Tell me a story');
+  assert.equal(seen.length, before, seen.slice(before).join());
+  await page.locator('#requests summary').click();
+  await page.locator('#requests summary').click();
+  await page.waitForFunction(
+    (urls) => {
+      const all = [...document.querySelectorAll('#requests td:first-child')].map((cell) => cell.getAttribute('title'));
+      return urls.every((url) => all.includes(url));
+    },
+    [...new Set(seen)].filter((url) => url.startsWith('http')),
+  );
+  assert.match(
+    (await page.locator('.request-summary').textContent()) ?? '',
+    /^\d+ requests: \d+ to this site, 0 to others\.$/,
+  );
+});
