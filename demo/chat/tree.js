@@ -62,22 +62,22 @@ export function newestFrom(entries, id) {
 export function withoutMessage(entries, entry) {
   const following = (/** @type {string} */ id) => entries.filter(({ parent }) => parent === id);
   if (entry.role === 'assistant' && versions(entries, entry).length > 1) {
-    const gone = new Set([entry.id]);
-    for (const id of gone) for (const next of following(id)) gone.add(next.id);
-    const left = entries.filter(({ id }) => !gone.has(id));
+    const removed = new Set([entry.id]);
+    for (const id of removed) for (const next of following(id)) removed.add(next.id);
+    const left = entries.filter(({ id }) => !removed.has(id));
     return { entries: left, leaf: entry.parent === null ? null : newestFrom(left, entry.parent) };
   }
   const question = entry.role === 'user' ? entry : entries.find(({ id }) => id === entry.parent);
   const first = question ?? entry;
-  const gone = new Set([
+  const removed = new Set([
     first.id,
     ...following(first.id)
       .filter(({ role }) => role !== first.role)
       .map(({ id }) => id),
   ]);
   const left = entries
-    .filter(({ id }) => !gone.has(id))
-    .map((other) => (other.parent !== null && gone.has(other.parent) ? { ...other, parent: first.parent } : other));
+    .filter(({ id }) => !removed.has(id))
+    .map((other) => (other.parent !== null && removed.has(other.parent) ? { ...other, parent: first.parent } : other));
   const next = left.findLast(({ parent }) => parent === first.parent);
   return { entries: left, leaf: next ? newestFrom(left, next.id) : first.parent };
 }

@@ -48,11 +48,15 @@ const js = {
   'js/index.js': ['shared', 'storage', 'remote', 'js/list-supported.js'],
   demo: ['js/index.js'],
   'demo/thread.js': ['js/thread.js'],
-  'demo/worker.js': ['js/worker.js', 'js/storage/sources/blob.js'],
+  'demo/worker.js': ['demo/panel/request-reporter.js', 'js/worker.js', 'js/storage/sources/blob.js'],
 };
 
 /** The files of others, and where each is used: served by the demo as they are. */
-const LIBRARIES = new Map([['demo/chat/markdown-blocks.js', 'node_modules/marked/lib/marked.esm.js']]);
+const LIBRARIES = new Map([
+  ['demo/chat/markdown-blocks.js', 'node_modules/marked/lib/marked.esm.js'],
+  ['demo/chat/math.js', 'node_modules/temml/dist/temml.mjs'],
+  ['demo/chat/highlight.js', 'node_modules/@highlightjs/cdn-assets/es/highlight.min.js'],
+]);
 
 /** @param {string} dir @returns {string[]} */
 function walk(dir) {
