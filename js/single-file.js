@@ -94,13 +94,13 @@ async function begin() {
     say('Writing…');
     await drawn();
     const run = chat.send(text, { signal: writing.signal });
-    let shown = performance.now();
+    let lastShown = performance.now();
     try {
       for await (const part of run) {
         reply.textContent += part.text;
-        if (performance.now() - shown < 50) continue;
+        if (performance.now() - lastShown < 50) continue;
         await drawn();
-        shown = performance.now();
+        lastShown = performance.now();
       }
     } catch (error) {
       if (!writing.signal.aborted) fail(error);

@@ -492,7 +492,7 @@ await command(async () => {
   if (unknown.length)
     throw new SetupError(`no suite ${unknown.join(', ')}; there are: ${Object.keys(SUITES).join(' ')}`);
   const report = new Report((name) => noteFlaky(join(cacheRoot(), 'flaky.json'), name));
-  const hasBegun = Date.now();
+  const startTime = Date.now();
   /** @type {Tools | undefined} */
   let tools;
   try {
@@ -531,7 +531,7 @@ await command(async () => {
       if (jobs && !listed.length) report.fail(name, 'no tests found');
       return listed;
     });
-    const mayBegin = () => !tier || !words.includes('--all') || Date.now() - hasBegun < MINUTES * 60_000;
+    const mayBegin = () => !tier || !words.includes('--all') || Date.now() - startTime < MINUTES * 60_000;
     await runJobs(unlessUnchanged(jobs, passed), { slots: availableParallelism(), durations, report, mayBegin });
     for (const [name, { run }] of suites) {
       try {

@@ -191,19 +191,19 @@ export class Turns {
     log.follow();
     this.#speaker.end();
     // What was written before a model broke is as good as what was written before Stop.
-    const arrivals =
+    const hasReply =
       (result !== null && (result.tokens.length > 0 || result.finishReason !== 'abort')) || shown.entry.content !== '';
     shown.end =
-      arrivals && result && (result.tokens.length || !continued) ? ENDS[result.finishReason] : (wasEnd ?? 'stopped');
-    if (result && arrivals) this.#finish(result, shown, Boolean(continued));
-    else if (!arrivals) this.#undo(before);
+      hasReply && result && (result.tokens.length || !continued) ? ENDS[result.finishReason] : (wasEnd ?? 'stopped');
+    if (result && hasReply) this.#finish(result, shown, Boolean(continued));
+    else if (!hasReply) this.#undo(before);
     current.show();
     enter('ready', before.back);
-    if (arrivals && !current.save())
+    if (hasReply && !current.save())
       showNotice('This chat could not be saved: the storage of this browser is full or blocked.');
     current.catchUp();
     if (failure) this.#showFailure(failure);
-    if (!result || !arrivals) say(failure ? 'No reply.' : 'Stopped.');
+    if (!result || !hasReply) say(failure ? 'No reply.' : 'Stopped.');
     await panel.endParts(host);
     await showState();
   }

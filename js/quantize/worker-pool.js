@@ -140,16 +140,16 @@ export class WorkerPool {
   ahead(jobs) {
     const room = this.#workers.length > 1 ? MAX_WAITING_BYTES * this.#workers.length : 0;
     /** @type {(Promise<T> | null)[]} */
-    const hasBegun = [];
+    const startedWorkers = [];
     let waiting = 0;
     return jobs.map(({ bytes }, i) => async () => {
-      while (hasBegun.length <= i || (waiting < room && hasBegun.length < jobs.length)) {
-        const next = jobs[hasBegun.length];
+      while (startedWorkers.length <= i || (waiting < room && startedWorkers.length < jobs.length)) {
+        const next = jobs[startedWorkers.length];
         waiting += next.bytes;
-        hasBegun.push(this.#begin(next));
+        startedWorkers.push(this.#begin(next));
       }
-      const result = await hasBegun[i];
-      hasBegun[i] = null;
+      const result = await startedWorkers[i];
+      startedWorkers[i] = null;
       waiting -= bytes;
       return /** @type {T} */ (result);
     });

@@ -142,7 +142,7 @@
  * @property {(chunk: number) => Promise<void>} drop   it did not verify; 0xffffffff: the prefix, which is no longer the file's
  * @property {(bytes: Uint8Array) => Promise<unknown>} writePrefix
  * @property {(chunk: number, bytes: Uint8Array) => Promise<boolean>} [intact]  whether they are what was written, of files that bring no hashes
- * @property {(slots: Map<number, { there?: Uint8Array }>) => void} [keepAhead]  from now on keeps also chunks that are `there` but
+ * @property {(slots: Map<number, { arrivedBytes?: Uint8Array }>) => void} [keepAhead]  from now on stores also chunks that have arrived but
  *   not verified yet, those that are what the file says, and changes none of them
  * @property {string} [key]  of the file, for the cache's `delete`
  * @property {number} chunks

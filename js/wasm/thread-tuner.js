@@ -147,8 +147,8 @@ export class ThreadTuner {
     // The expected loss of a trial. It counts as one sample of the best at most, as the estimate may be wrong; the real loss is accounted afterwards.
     const loss = (/** @type {Candidate} */ { time }) => Math.min(time - best, best) * work;
     // The candidate that was not tried for the longest time, whatever its loss: otherwise cheap trials would use up the budget of all.
-    const others = [...this.#candidates.keys()].filter((i) => i !== this.#best);
-    const next = others.reduce((a, b) => (this.#candidates[b].last < this.#candidates[a].last ? b : a));
+    const otherCandidates = [...this.#candidates.keys()].filter((i) => i !== this.#best);
+    const next = otherCandidates.reduce((a, b) => (this.#candidates[b].last < this.#candidates[a].last ? b : a));
     this.#budget = Math.min(this.#budget, loss(this.#candidates[next]));
     if (this.#budget < loss(this.#candidates[next]) || this.#samples - this.#lastTrial < TRIAL_INTERVAL)
       return this.#best;

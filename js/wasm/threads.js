@@ -31,7 +31,7 @@ const MIN_SPEEDUP = 1.1;
 /**
  * A worker. `here` settles with its first message, `next` waits for the next one; `post` sends it a message, null to end it; `end`
  * terminates it; `rest` lets Node exit while it waits for work.
- * @typedef {{ here: Promise<string>, post: (message: object | null, transfer?: ArrayBuffer[]) => void, next: () => Promise<string>, end: () => void, rest: () => void }} Thread
+ * @typedef {{ here: Promise<string>, post: (message: object | null, transfer?: ArrayBuffer[]) => void, next: () => Promise<string>, end: () => void, allowExit: () => void }} Thread
  */
 
 /** @param {string} [url]  of a script that imports js/thread.js @returns {Promise<Thread>} */
@@ -70,7 +70,7 @@ export async function startThread(url) {
     },
     next,
     end: () => void worker.terminate(),
-    rest: () => worker.unref?.(),
+    allowExit: () => worker.unref?.(),
   };
 }
 
@@ -122,7 +122,7 @@ export class Threads {
     } catch (error) {
       this.#resting.push(...team);
       this.#insufficient = this.#resting.length;
-      this.#startingThread?.rest();
+      this.#startingThread?.allowExit();
       return failed(error);
     }
     try {
@@ -146,7 +146,7 @@ export class Threads {
       this.#insufficient = -1;
       return failed(error);
     }
-    team.forEach((thread) => thread.rest());
+    team.forEach((thread) => thread.allowExit());
     wasm.threads = count;
     wasm.useThreads = (used) => void wasm.call('bqw_threads_use', used);
     wasm.choice = this.#createChoice?.(wasm) ?? null;
@@ -178,7 +178,7 @@ export class Threads {
       this.#startingThread = thread;
       if (this.#closed) thread.end();
       await thread.here;
-      thread.rest();
+      thread.allowExit();
       this.#resting.push(thread);
     } finally {
       this.#starting = this.#startingThread = null;

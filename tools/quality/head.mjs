@@ -41,9 +41,9 @@ const whole = await openReader(fromFile(file), ids, {
   quality: { lmHeadFraction: shares[0] },
   sessions: 1 + shares.length,
 });
-const hasBegun = process.cpuUsage();
+const startUsage = process.cpuUsage();
 whole.wasm.check('bqw_model_cluster', whole.model);
-console.log(`Clusters took ${(process.cpuUsage(hasBegun).user / 1e6).toFixed(1)} s of a core.\n`);
+console.log(`Clusters took ${(process.cpuUsage(startUsage).user / 1e6).toFixed(1)} s of a core.\n`);
 const some = shares.map((head) => {
   const reader = readerOf(whole.another({ quality: { lmHeadFraction: head } }), ids);
   reader.wasm.check('bqw_session_clusters', reader.session, 1);

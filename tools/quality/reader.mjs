@@ -46,9 +46,9 @@ export function readerOf(own, ids) {
     step(depth) {
       own.start(ids.slice(0, depth - STEPS));
       const times = ids.slice(depth - STEPS, depth).map((id) => {
-        const hasBegun = performance.now();
+        const startTime = performance.now();
         own.next(id);
-        return performance.now() - hasBegun;
+        return performance.now() - startTime;
       });
       return median(times);
     },

@@ -44,7 +44,7 @@ function pixels(before, now, masks) {
 /** @param {Record<string, Box>} before @param {Record<string, Box>} now @param {boolean} same  fonts */
 function moved(before, now, same) {
   const [old, new_] = [Object.keys(before), Object.keys(now)];
-  const isGone = old.filter((name) => !(name in now)).map((name) => `${name} is gone`);
+  const missingPictures = old.filter((name) => !(name in now)).map((name) => `${name} is gone`);
   const more = new_.filter((name) => !(name in before)).map((name) => `${name} is new`);
   // How wide and high a text is, and so where the next part begins, depends on the font: but no part leaves the window for it.
   const right = Math.max(...Object.values(before).map(([x, , width]) => x + width));
@@ -55,7 +55,7 @@ function moved(before, now, same) {
   const elsewhere = old
     .filter((name) => name in now && far(before[name], now[name]))
     .map((name) => `${name} is at ${now[name]}, kept ${before[name]}`);
-  return [...isGone, ...more, ...elsewhere];
+  return [...missingPictures, ...more, ...elsewhere];
 }
 
 /**

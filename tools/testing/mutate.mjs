@@ -253,9 +253,9 @@ await command(async () => {
   wanted.sort((a, b) => effort(a) - effort(b));
   const copy = new Copy(await setUp({ tests: true }));
   for (const [i, mutation] of wanted.entries()) {
-    const hasBegun = Date.now();
+    const startTime = Date.now();
     const { verdict, by } = await tried(copy, mutation);
-    const seconds = Math.round((Date.now() - hasBegun) / 1000);
+    const seconds = Math.round((Date.now() - startTime) / 1000);
     const { id, breaks } = mutation;
     console.log(`${i + 1}/${wanted.length}  ${verdict.padEnd(8)}  ${id}  ${by}  ${seconds} s`);
     /** @type {Outcome} */

@@ -53,7 +53,7 @@ function cpuSeconds(file) {
 export function runProgram(line, { cwd, env, seconds, show = false, silence = seconds }) {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-test-'));
   const times = join(folder, 'times');
-  const hasBegun = Date.now();
+  const startTime = Date.now();
   return new Promise((resolve) => {
     // In a process group of its own, so that nothing of it outlives it.
     const child = spawn('sh', ['-c', TIMED, times, ...line], {
@@ -79,7 +79,7 @@ export function runProgram(line, { cwd, env, seconds, show = false, silence = se
       if (child.pid) groups.delete(child.pid);
       const cpu = cpuSeconds(times);
       rmSync(folder, { recursive: true, force: true });
-      resolve({ status, output: Buffer.concat(chunks).toString(), wall: (Date.now() - hasBegun) / 1000, cpu });
+      resolve({ status, output: Buffer.concat(chunks).toString(), wall: (Date.now() - startTime) / 1000, cpu });
     };
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (bytes) => {

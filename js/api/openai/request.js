@@ -124,7 +124,7 @@ const FIELDS = {
     query: text,
     documents: kind(
       'a list of texts, or of { text }',
-      (v) => Array.isArray(v) && v.every((one) => isText(one?.text ?? one)),
+      (v) => Array.isArray(v) && v.every((document) => isText(document?.text ?? document)),
     ),
     ...METADATA,
     top_n: whole(1),

@@ -108,7 +108,7 @@ export class TensorParallel {
       await within('spreadStart', started);
       parallel = new TensorParallel(wasm, workers);
       parallel.minTokens = isForced ? 1 : await within('spreadMeasure', parallel.#measure(compiled, plan, batch));
-      for (const worker of workers) worker.rest();
+      for (const worker of workers) worker.allowExit();
       if (parallel.minTokens) return parallel;
     } catch {
       // One thread computes, as without workers.
@@ -141,9 +141,9 @@ export class TensorParallel {
     const compute = () => wasm.call('bqw_measure', block);
     const exchange = (/** @type {number} */ tokens) => () => {
       const timed = { products, sent: new Uint8Array((bytes / 4) * tokens), bytes: bytes * tokens };
-      const others = postToAll(workers, { timed });
+      const answers = postToAll(workers, { timed });
       compute();
-      return others;
+      return answers;
     };
     /** Milliseconds of one call. @param {() => unknown} work */
     const time = async (work) => {
@@ -220,7 +220,7 @@ export class TensorParallel {
     this.#pendingAnswers.add(resolve);
     within('spreadAnswer', worker.next()).then(
       (/** @type {any} */ answer) => {
-        worker.rest();
+        worker.allowExit();
         settle(answer.y ?? this.#dropWorker(part));
       },
       () => settle(this.#dropWorker(part)),

@@ -90,7 +90,7 @@ export async function fitPlan(planner, heapBase, options, apply, notPageable) {
     return { ...requested, ...plan, fits, fitsReason, contextThatFits: requested.contextTokens, gaveUp: [] };
   }
   return fitToBudget({
-    asked: requested,
+    requested,
     planFor,
     bytesOf,
     least: smallest.numbers,
@@ -143,7 +143,7 @@ const listChanges = (requested, chosen) =>
 /**
  * What was asked for does not fit: its plan, or with `apply` that of the most that does. NOMEM: nothing does.
  * @param {object} given
- * @param {Sizes} given.asked
+ * @param {Sizes} given.requested
  * @param {(sizes: Sizes, room?: number) => { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number }} given.planFor
  *   with `room`, weights may be paged to keep to it
  * @param {(sizes: Sizes) => number} given.bytesOf  Infinity: more than can be counted
@@ -156,7 +156,7 @@ const listChanges = (requested, chosen) =>
  * @returns {Fitted}
  */
 function fitToBudget({
-  asked: requested,
+  requested,
   planFor,
   bytesOf,
   least: smallestNumbers,

@@ -46,10 +46,10 @@ function texts(value) {
 /** The same, or pairs of texts. @param {any} value */
 function textsOrPairs(value) {
   if (!Array.isArray(value)) return texts(value);
-  return value.map((one) =>
-    typeof one?.text === 'string' && typeof one.textPair === 'string'
-      ? { text: one.text, textPair: one.textPair }
-      : prompt(one),
+  return value.map((entry) =>
+    typeof entry?.text === 'string' && typeof entry.textPair === 'string'
+      ? { text: entry.text, textPair: entry.textPair }
+      : prompt(entry),
   );
 }
 

@@ -6,7 +6,7 @@ import { timeout } from '../../shared/timeouts.js';
 
 /**
  * @param {Entry} entry
- * @param {Map<number, { there?: Uint8Array }>} slots  chunks that will be verified and written later; until then
+ * @param {Map<number, { arrivedBytes?: Uint8Array }>} slots  chunks that will be verified and written later; until then
  *   their bytes do not change
  * @param {ArrayLike<bigint>} expected  XXH64 of each chunk
  * @param {(bytes: Uint8Array) => bigint | Promise<bigint>} hash
@@ -17,20 +17,20 @@ export function keepAhead(entry, slots, expected, hash, signal) {
   let earlierBytes = new Set();
   let busy = false;
   const keep = async () => {
-    for (const [c, { there }] of [...slots]) {
+    for (const [c, { arrivedBytes }] of [...slots]) {
       // The next chunk in order has arrived, so the network is not the bottleneck.
-      if (slots.get(Math.min(...slots.keys()))?.there) return;
-      if (!there || !earlierBytes.has(there) || entry.has(c) || entry.role === 'reader') continue;
+      if (slots.get(Math.min(...slots.keys()))?.arrivedBytes) return;
+      if (!arrivedBytes || !earlierBytes.has(arrivedBytes) || entry.has(c) || entry.role === 'reader') continue;
       // The buffer may have been reused meanwhile.
-      if ((await hash(there)) === expected[c] && slots.get(c)?.there === there)
-        await entry.write(c, there, expected[c]);
+      if ((await hash(arrivedBytes)) === expected[c] && slots.get(c)?.arrivedBytes === arrivedBytes)
+        await entry.write(c, arrivedBytes, expected[c]);
     }
   };
   const timer = setInterval(async () => {
     if (busy) return;
     busy = true;
     await keep().catch(() => clearInterval(timer));
-    earlierBytes = new Set([...slots.values()].map(({ there }) => there));
+    earlierBytes = new Set([...slots.values()].map(({ arrivedBytes }) => arrivedBytes));
     busy = false;
   }, timeout('keepAhead'));
   signal.addEventListener('abort', () => clearInterval(timer));

@@ -31,7 +31,7 @@ export class Chunks {
   #lifetime;
   /** Aborts the running requests, at a pause or when the way of requesting changes. */
   #run = new AbortController();
-  /** Requested chunks that were not taken yet; `there`: their bytes, after they have arrived. @type {Map<number, Deferred<Chunk> & { there?: Uint8Array }>} */
+  /** Requested chunks that were not taken yet; `arrivedBytes`: set when they have arrived. @type {Map<number, Deferred<Chunk> & { arrivedBytes?: Uint8Array }>} */
   slots = new Map();
   /** Index of the next chunk to request. */
   #nextToRequest = 0;
@@ -151,7 +151,7 @@ export class Chunks {
   #slot(c) {
     const existing = this.slots.get(c);
     if (existing) return existing;
-    /** @type {Deferred<Chunk> & { there?: Uint8Array }} */
+    /** @type {Deferred<Chunk> & { arrivedBytes?: Uint8Array }} */
     const slot = deferred();
     this.slots.set(c, slot);
     return slot;
@@ -168,10 +168,10 @@ export class Chunks {
     return this.live >= MAX_LIVE - (first > this.#nextToTake ? RESERVED_LIVE : 0);
   }
 
-  /** @param {number} c @param {{ there?: Uint8Array }} slot */
+  /** @param {number} c @param {{ arrivedBytes?: Uint8Array }} slot */
   #forget(c, slot) {
     this.slots.delete(c);
-    if (!slot.there) return;
+    if (!slot.arrivedBytes) return;
     this.arrived -= this.length(c);
     this.release();
   }
@@ -186,7 +186,7 @@ export class Chunks {
     this.#run.abort(reason);
     this.#run = new AbortController();
     if (this.#lifetime.signal.aborted) this.#stopRun();
-    const pendingChunks = [...this.slots].filter(([, { there }]) => !there).map(([c]) => c);
+    const pendingChunks = [...this.slots].filter(([, { arrivedBytes }]) => !arrivedBytes).map(([c]) => c);
     if (pendingChunks.length) this.#nextToRequest = Math.min(this.#nextToRequest, ...pendingChunks);
   }
 
@@ -194,7 +194,7 @@ export class Chunks {
   #schedule() {
     while (!this.#isPaused && !this.#lifetime.signal.aborted && this.#nextToRequest < this.count) {
       const first = this.#nextToRequest;
-      if (this.slots.get(first)?.there) {
+      if (this.slots.get(first)?.arrivedBytes) {
         this.#nextToRequest++;
         continue;
       }
@@ -218,7 +218,12 @@ export class Chunks {
   /** Number of successive chunks from `first` on that are not cached. @param {number} first @param {number} limit */
   #countUncached(first, limit) {
     let n = 1;
-    while (n < limit && first + n < this.count && !this.#entry?.has(first + n) && !this.slots.get(first + n)?.there)
+    while (
+      n < limit &&
+      first + n < this.count &&
+      !this.#entry?.has(first + n) &&
+      !this.slots.get(first + n)?.arrivedBytes
+    )
       n++;
     return n;
   }
@@ -226,12 +231,12 @@ export class Chunks {
   /** @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {AbortSignal} signal */
   #deliver(c, bytes, cached, signal) {
     const slot = this.slots.get(c);
-    if (signal.aborted || !slot || slot.there) {
+    if (signal.aborted || !slot || slot.arrivedBytes) {
       if (!cached) this.arrived -= bytes.length;
       return this.release(bytes);
     }
     if (cached) this.arrived += bytes.length;
-    slot.there = bytes;
+    slot.arrivedBytes = bytes;
     slot.resolve({ bytes, cached });
   }
 

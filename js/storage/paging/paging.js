@@ -183,7 +183,7 @@ export class Pager {
   #nextChange = deferred();
   /** Counts reads that begin. */
   #readCount = 0;
-  /** The last read that failed. @type {{ begun: number, error: unknown } | null} */
+  /** The last read that failed. @type {{ readNumber: number, error: unknown } | null} */
   #lastFailure = null;
 
   /** @param {Wasm} wasm @param {number} model  its handle @param {Filler} filler */
@@ -218,7 +218,7 @@ export class Pager {
       await this.#filler.fill(offset, dst, bytes);
     } catch (error) {
       isComplete = false;
-      this.#lastFailure = { begun: readNumber, error };
+      this.#lastFailure = { readNumber, error };
     }
     this.#open--;
     if (this.#isClosed) return;
@@ -245,7 +245,7 @@ export class Pager {
     this.ahead(session);
     if (!this.#open && this.#isFirst(session)) return false;
     await unlessAborted(this.#nextChange.promise, signal);
-    if (this.#lastFailure && this.#lastFailure.begun > readsBefore) throw this.#lastFailure.error;
+    if (this.#lastFailure && this.#lastFailure.readNumber > readsBefore) throw this.#lastFailure.error;
     return true;
   }
 

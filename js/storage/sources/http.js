@@ -94,7 +94,7 @@ export class HttpSource {
   /** An answer named another version than the one before. */
   renamed = false;
   /** The answer of a server that ignores ranges, read up to `at`; `rest` was received, not yet asked for.
-   * @type {{ body: Body, at: number, rest: Uint8Array | null } | null} */
+   * @type {{ body: Body, at: number, unreadBytes: Uint8Array | null } | null} */
   #wholeAnswer = null;
 
   /** @param {string} url @param {number} [timeout] */
@@ -131,7 +131,7 @@ export class HttpSource {
         close(body);
         throw error;
       });
-      this.#wholeAnswer = { body, at: 0, rest: null };
+      this.#wholeAnswer = { body, at: 0, unreadBytes: null };
       // Others may be reading ranges at the same time: whoever reads decides how to go on.
       if (rangesBefore === 'yes') throw this.#networkError('answers ranges no more', offset, { serial: true });
     }
@@ -253,11 +253,11 @@ export class HttpSource {
       const wholeAnswer = this.#wholeAnswer;
       if (!wholeAnswer || wholeAnswer.at >= end) return;
       signal?.throwIfAborted();
-      const piece = wholeAnswer.rest ?? (await this.#nextOfWhole(wholeAnswer, signal));
+      const piece = wholeAnswer.unreadBytes ?? (await this.#nextOfWhole(wholeAnswer, signal));
       if (!piece) return void (await this.#cancelBody());
       const from = Math.min(Math.max(offset - wholeAnswer.at, 0), piece.length);
       const pieceEnd = Math.min(end - wholeAnswer.at, piece.length);
-      wholeAnswer.rest = pieceEnd < piece.length ? piece.subarray(pieceEnd) : null;
+      wholeAnswer.unreadBytes = pieceEnd < piece.length ? piece.subarray(pieceEnd) : null;
       wholeAnswer.at += pieceEnd;
       if (from < pieceEnd) yield piece.subarray(from, pieceEnd);
     }

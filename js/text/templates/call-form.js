@@ -80,8 +80,8 @@ class Probe {
       if (text.startsWith(prompt)) return text.slice(prompt.length);
       const before = this.#text([USER]);
       if (!text.startsWith(before) || !prompt.startsWith(before)) return null;
-      const hasBegun = common(text.slice(before.length), prompt.slice(before.length));
-      return text.slice(before.length + hasBegun.length);
+      const commonStart = common(text.slice(before.length), prompt.slice(before.length));
+      return text.slice(before.length + commonStart.length);
     } catch {
       return null;
     }
@@ -148,8 +148,8 @@ function splitNext(one, two, three) {
   for (const found of second.match(/\d+/g) ?? []) {
     const next = second.replace(found, COUNT);
     const all = next.replace(COUNT, found) + next.replace(COUNT, String(Number(found) + 1));
-    const hasBegun = first.replace(String(Number(found) - 1), COUNT);
-    if (both === all && hasBegun !== first) return { first: hasBegun, next, after };
+    const firstCall = first.replace(String(Number(found) - 1), COUNT);
+    if (both === all && firstCall !== first) return { first: firstCall, next, after };
   }
   return null;
 }

@@ -88,7 +88,7 @@ export function bertParts({ clean, chinese, accents, lower }) {
   const letter = (/** @type {number} */ c) => String.fromCodePoint(lower ? (small.get(c) ?? c) : c);
   const inSet = (/** @type {CharSet} */ set, /** @type {number} */ c) =>
     set.some(([first, last]) => first <= c && c <= last);
-  const isGone = clean
+  const removedPoints = clean
     ? unite([
         [0, 0],
         [0xfffd, 0xfffd],
@@ -101,7 +101,9 @@ export function bertParts({ clean, chinese, accents, lower }) {
         ),
       ])
     : [];
-  const spaces = clean ? intersect(unite([[9, 10], [13, 13], ...properties('White_Space')]), complement(isGone)) : [];
+  const spaces = clean
+    ? intersect(unite([[9, 10], [13, 13], ...properties('White_Space')]), complement(removedPoints))
+    : [];
   /** @type {Map<number, string>} */
   const others = new Map();
   if (lower) for (const c of small.keys()) others.set(c, letter(c));
@@ -118,13 +120,13 @@ export function bertParts({ clean, chinese, accents, lower }) {
       );
   }
   const special = [...others]
-    .filter(([c]) => !inSet(isGone, c) && !inSet(spaces, c))
+    .filter(([c]) => !inSet(removedPoints, c) && !inSet(spaces, c))
     .map(([c, text]) => change(c, chinese && inSet(CHINESE, c) ? ` ${text} ` : text));
   const own = unite([...others.keys()].map((c) => [c, c]));
   const around = chinese ? intersect(CHINESE, complement(own)) : [];
   const changes = [
     ...special,
-    ...allBecome(isGone, ''),
+    ...allBecome(removedPoints, ''),
     ...allBecome(spaces, ' '),
     ...around.map(([first, last]) => ({ first, last, kind: TO.around, text: ' ' })),
     ...(accents ? [HANGUL] : []),
