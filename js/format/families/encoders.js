@@ -3,14 +3,11 @@ import { flat, pick, range } from '../bq4/tensor-views.js';
 import { bert, ENCODER, ggufEncoder, PADDING_ROWS, roberta } from './bert.js';
 import { GGUF_ATTENTION, ggufLayerNorm, ggufRotaryLayerNorm } from './gguf.js';
 import { GGUF_LABELS, denseLabels, ggufLabels } from './labels.js';
-import { eachLayer, numbersOf, someLayers } from './layers.js';
+import { bothSides, eachLayer, numbersOf, someLayers } from './layers.js';
 import { activationOf, expect, parts, QKV } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./gguf.js').GgufFacts} GgufFacts */
-
-/** Our window, which counts one side and the token itself, of one that counts both sides. @param {number} window */
-const bothSides = (window) => Math.floor(window / 2) + 1;
 
 /** Layers with a window are those that are not global, of which the first of every few is one. @param {number} layers @param {boolean[] | null} global  for each layer; null: by the period @param {number} every */
 const alternating = (layers, global, every) =>

@@ -1,6 +1,7 @@
 /** Gemma 1 (norms of 1 + w, a scaled embedding), Gemma 2 (also norms after attention and MLP, softcaps) and Gemma 3 (norms of heads). */
 import { plusOne } from '../bq4/tensor-views.js';
 import { GGUF_HEAD_NORMS, GGUF_MODULES, GGUF_OUTER, ggufRms, ggufWindow } from './gguf.js';
+import { bothSides } from './layers.js';
 import { LLAMA_MODULES, LLAMA_NAMES, activationOf, expect, sizesOf, windowOf } from './shared.js';
 
 /** @import { GgufFacts } from './gguf.js' */
@@ -24,9 +25,6 @@ const ggufScale = (config, layers) =>
 
 /** What makes an encoder of a decoder. */
 const ENCODER = { bidirectional: true, no_head: true, tied: false };
-
-/** Our window, which counts one side and the token itself, of one that counts both sides. @param {number} window */
-const bothSides = (window) => Math.floor(window / 2) + 1;
 
 /** Dense layers behind the pooling. @param {GgufFacts} facts */
 const ggufDense = ({ has, dims }) => ({

@@ -31,3 +31,6 @@ export function numbersOf(layers) {
     throw new BqError('FORMAT', `the model has ${layers} layers`, { hint: `expected 1 to ${MAX_LAYERS}` });
   return Array.from({ length: layers }, (_, i) => i);
 }
+
+/** Our window, which counts one side and the token itself, of one that counts both sides. @param {number} window */
+export const bothSides = (window) => Math.floor(window / 2) + 1;
