@@ -236,7 +236,7 @@ build/fuzz-wasm/fuzz_%.js: build/fuzz-wasm/tests/fuzz/fuzz_%.o build/fuzz-wasm/t
 $(eval $(call config,bench-kernels,$(EMCC),$(EMAR),$(WASM_FLAGS),,-mrelaxed-simd,-Os))
 BENCH_LINK ?= -O2
 .PHONY: bench-kernels
-BENCHES := kernels types attend session few matvec sampling
+BENCHES := kernels types attend session few matvec state sampling
 bench-kernels: $(BENCHES:%=build/native/bench-%) build/native/bench-read $(BENCHES:%=build/bench-kernels/%.js)
 build/native/bench-%: build/native/tests/bench/%.o build/native/libbq4.a
 	$(GCC) -no-pie $^ -lpthread -o $@
