@@ -60,7 +60,7 @@ function loadable(files) {
 
 /** @param {string} path */
 function bitsOf(path) {
-  const [, quantized, float] = /[-._](?:I?Q|T?Q|MXFP|bq)(\d)|[-._](?:B?F)(16|32)/i.exec(path) ?? [];
+  const [, quantized, float] = /[-._](?:I?Q|T?Q|MXFP|NVFP|bq)(\d)|[-._](?:B?F)(16|32)/i.exec(path) ?? [];
   return Number(quantized ?? float ?? 0);
 }
 
