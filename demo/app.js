@@ -2,6 +2,7 @@
 import { clearAlert, showError, showNotice, trouble } from './page/alerts.js';
 import { preferPlain } from './chat/message-body.js';
 import { Context } from './panel/context-meter.js';
+import { composedText, loadAttachments, setComposedText } from './chat/composer.js';
 import { Current } from './chat/conversation.js';
 import { Host } from './models/engine-host.js';
 import { isolate, onVersion } from './offline.js';
@@ -9,7 +10,6 @@ import {
   $,
   chips,
   details,
-  grow,
   keepFocus,
   message,
   newChat,
@@ -36,6 +36,8 @@ const panel = new Panel($('details'));
 const size = /** @type {HTMLSelectElement} */ ($('text-size'));
 /** Milliseconds for which a button shows that it has done its work. */
 const DONE = 2000;
+/** Characters of a pasted text that is attached. */
+const LONG_PASTE = 2000;
 /** The smallest context in which a summary is worth its room. */
 const SUMMARY_CONTEXT = 1024;
 
@@ -106,7 +108,7 @@ const models = new Models({
   panel,
   enter: (next) => enter(next ?? phase),
   loading: () => phase === 'loading',
-  idle: () => phase === 'ready' && !current.path.length && !message.value,
+  idle: () => phase === 'ready' && !current.path.length && !composedText(),
   stopReply: () => turns.stop(),
   showState,
   onModel: ({ name, key }) => {
@@ -158,12 +160,11 @@ async function showState() {
 
 /** What is typed belongs to its conversation. */
 function keepDraft() {
-  saveDraft(current.it.id, message.value);
+  saveDraft(current.it.id, composedText());
 }
 
 function showDraft() {
-  message.value = draftOf(current.it.id);
-  grow();
+  setComposedText(draftOf(current.it.id));
 }
 
 /** @param {import('./storage/local-storage.js').Conversation} [conversation]  none: a new one */
@@ -198,8 +199,16 @@ async function copy(text, from) {
 
 /** @param {File[]} files */
 async function attach(files) {
-  const work = await import('./chat/attach.js');
-  await work.attach(files);
+  const { attachFiles } = await loadAttachments();
+  await attachFiles(files);
+}
+
+/** A long text that is pasted is attached: as a part of the message it would hide all else. @param {ClipboardEvent} event */
+function attachPasted(event) {
+  const text = event.clipboardData?.getData('text/plain') ?? '';
+  if (text.length <= LONG_PASTE) return;
+  event.preventDefault();
+  void loadAttachments().then(({ attachText }) => attachText('Pasted text', text), showError);
 }
 
 /** A slash in an empty field: prompts.js goes on with it. */
@@ -236,8 +245,12 @@ async function showChats(asked) {
 }
 
 function listen() {
-  onMessage(turns.submit, () => phase === 'ready' && log.editLast());
+  onMessage(
+    () => turns.submit(composedText()),
+    () => phase === 'ready' && log.editLast(),
+  );
   message.addEventListener('input', keepDraft);
+  message.addEventListener('paste', attachPasted);
   message.addEventListener('input', showPrompts);
   stop.addEventListener('click', () => {
     void turns.stop();

@@ -1,8 +1,9 @@
 /** A turn: a message, the reply while it is written, and its end; or the conversation as it was before, where no word came. */
 import { clearAlert, showError, showNotice } from '../page/alerts.js';
+import { composedText, setComposedText } from './composer.js';
 import { writingLock } from './conversation.js';
 import * as format from '../page/format.js';
-import { countOn, details, grow, message, say, stop } from '../page/page.js';
+import { countOn, details, message, say, stop } from '../page/page.js';
 import { Speaker } from './screen-reader.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
@@ -72,8 +73,7 @@ export class Turns {
     }
     const { current } = this.#page;
     const { leaf } = current.it;
-    message.value = '';
-    grow();
+    setComposedText('');
     this.#page.draftChanged();
     if (!details.wide.matches) details.open = false;
     this.#answer({ leaf, added: [current.add('user', text)], unsent: text });
@@ -83,7 +83,7 @@ export class Turns {
   sendEarly() {
     const text = this.#early;
     this.#early = '';
-    if (text && text === message.value) this.submit(text);
+    if (text && text === composedText()) this.submit(text);
   }
 
   /** Another version of a message, and its reply. @param {Entry} entry @param {string} text */
@@ -247,8 +247,7 @@ export class Turns {
   /** The conversation as it was before a turn of which no word came. @param {Before} before */
   #undo({ leaf, added, unsent = '' }) {
     this.#page.current.takeBack(added, leaf);
-    if (unsent && !message.value) message.value = unsent;
-    grow();
+    if (unsent && !composedText()) setComposedText(unsent);
     this.#page.draftChanged();
   }
 

@@ -2,6 +2,7 @@
  * The conversation on the page. What a model writes is untrusted: it only ever becomes text nodes, here and in markdown.js.
  */
 import { Body } from './message-body.js';
+import { hasAttachments, loadAttachments } from './composer.js';
 import { button, element } from '../page/element.js';
 import { SummaryNote } from './summary-note.js';
 
@@ -58,8 +59,10 @@ export class Message {
     this.root.append(element('h2', 'hidden-text', fromUser ? 'You' : 'Model'), this.#body.root, this.tools);
     this.#body.plain = fromUser;
     this.#body.show(entry.content, entry.reasoning);
+    if (fromUser && hasAttachments(entry.content))
+      void loadAttachments().then(({ showMessage }) => showMessage(this.#body.root, entry.content));
     this.#end.textContent = ENDS[entry.end ?? 'writing'] ?? '';
-    if (fromUser && entry.content.length > LONG) this.#fold();
+    if (fromUser && entry.content.length > LONG && !hasAttachments(entry.content)) this.#fold();
   }
 
   /** More that can be done with it, made when it is opened. */

@@ -323,15 +323,69 @@ test('a text file becomes part of the message', async () => {
     buffer: Buffer.from('Milk.\n```js\n1\n```\n'),
   });
   await ui(page).status.filter({ hasText: 'notes.md is attached.' }).waitFor();
-  assert.equal(await ui(page).message.inputValue(), 'notes.md:\n````\nMilk.\n```js\n1\n```\n````\n');
+  const chips = page.getByRole('list', { name: 'Attachments' }).getByRole('listitem');
+  assert.deepEqual(await chips.locator('b').allTextContents(), ['notes.md']);
   await page.evaluate(() => {
     const data = new DataTransfer();
     data.items.add(new File(['Bread.'], 'more.txt'));
     document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
   });
   await ui(page).status.filter({ hasText: 'more.txt is attached.' }).waitFor();
-  assert.match(await ui(page).message.inputValue(), /\n\nmore\.txt:\n```\nBread\.\n```\n$/);
-  await ui(page).message.fill('');
+  await page.evaluate(() => {
+    const data = new DataTransfer();
+    data.items.add(
+      new File(['<style>p {}</style><p style="color: red">Salt</p><script>1</script><p>Oil</p>'], 'page.html', {
+        type: 'text/html',
+      }),
+    );
+    document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+  });
+  await ui(page).status.filter({ hasText: 'page.html is attached.' }).waitFor();
+  assert.deepEqual(await chips.locator('b').allTextContents(), ['notes.md', 'more.txt', 'page.html']);
+  await ui(page).message.fill('What shall I buy?');
+  // A draft keeps them.
+  await page.reload();
+  await ready(page);
+  assert.deepEqual(await chips.locator('b').allTextContents(), ['notes.md', 'more.txt', 'page.html']);
+  assert.equal(await ui(page).message.inputValue(), 'What shall I buy?');
+  await page.getByRole('button', { name: 'Remove more.txt' }).click();
+  await sample(page, { maxTokens: '4' });
+  await ui(page).send.click();
+  await ready(page);
+  assert.equal(await chips.count(), 0);
+  const sent = await page.evaluate(() => {
+    const key = Object.keys(localStorage).find((name) => name.startsWith('bq4.chat.')) ?? '';
+    return JSON.parse(localStorage.getItem(key) ?? '').entries[0].content;
+  });
+  assert.equal(
+    sent,
+    'notes.md:\n````\nMilk.\n```js\n1\n```\n````\n\npage.html:\n```\nSalt\nOil\n```\n\nWhat shall I buy?',
+  );
+  const shown = ui(page).messages.first();
+  assert.deepEqual(await shown.locator('details.attachment b').allTextContents(), ['notes.md', 'page.html']);
+  await shown.getByText('notes.md').click();
+  assert.equal(await shown.locator('pre').first().textContent(), 'Milk.\n```js\n1\n```');
+});
+
+test('a long text that is pasted is attached, a short one is not', async () => {
+  const page = await demo();
+  const paste = (/** @type {string} */ text) =>
+    page.evaluate((text) => {
+      const clipboardData = new DataTransfer();
+      clipboardData.setData('text/plain', text);
+      const event = new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true });
+      return document.querySelector('#message')?.dispatchEvent(event);
+    }, text);
+  assert.equal(await paste('short'), true, 'the browser inserts it');
+  assert.equal(await paste('A long text. '.repeat(200)), false);
+  assert.equal(await paste('Another long text. '.repeat(200)), false);
+  const chips = page.getByRole('list', { name: 'Attachments' }).getByRole('listitem');
+  await chips.nth(1).waitFor();
+  assert.deepEqual(await chips.locator('b').allTextContents(), ['Pasted text', 'Pasted text (2)']);
+  assert.deepEqual(await chips.locator('small').allTextContents(), ['600 words', '600 words']);
+  await page.getByRole('button', { name: 'Remove Pasted text (2)' }).click();
+  await page.getByRole('button', { name: 'Remove Pasted text', exact: true }).click();
+  assert.equal(await chips.count(), 0);
 });
 
 test('the arrow upwards in an empty field edits the last message', async () => {

@@ -1,0 +1,130 @@
+/** Texts attached to the message that is being written, as chips over its field, and to messages of the log. Loaded with the first one. */
+import { showNotice } from '../page/alerts.js';
+import { button, element } from '../page/element.js';
+import * as format from '../page/format.js';
+import { grow, message, say } from '../page/page.js';
+
+/** @typedef {{ name: string, text: string }} Attachment */
+
+/** A file larger than this is no text that a small model could be given. */
+const MAX_BYTES = 2e6;
+
+/** @type {Attachment[]} */
+let attached = [];
+const list = element('ul', 'attachments');
+list.setAttribute('aria-label', 'Attachments');
+list.hidden = true;
+message.before(list);
+
+/** A block of code under the name; its fence is longer than any in the text. @param {Attachment} attachment */
+function blockOf({ name, text }) {
+  const fence = '`'.repeat(Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length)) + 1);
+  return `${name}:\n${fence}\n${text}\n${fence}\n\n`;
+}
+
+/** Takes the attachments off the beginning of a text. @param {string} composed @returns {{ attachments: Attachment[], text: string }} */
+export function splitComposed(composed) {
+  /** @type {Attachment[]} */
+  const attachments = [];
+  let text = composed;
+  for (let found; (found = /^([^\n`]{1,200}):\n(`{3,})\n([^]*?)\n\2(?:\n+|$)/.exec(text));) {
+    attachments.push({ name: found[1], text: found[3] });
+    text = text.slice(found[0].length);
+  }
+  return { attachments, text };
+}
+
+/** @param {string} text */
+export const withAttachments = (text) => attached.map(blockOf).join('') + text;
+
+/** @param {Attachment} attachment */
+const sizeOf = ({ text }) => format.counted(text.split(/\s+/).length, 'word');
+
+function draw() {
+  list.replaceChildren(
+    ...attached.map((attachment) => {
+      const chip = element('li', 'attachment');
+      chip.append(
+        element('b', '', attachment.name),
+        element('small', '', sizeOf(attachment)),
+        button('×', `Remove ${attachment.name}`, () => {
+          change(attached.filter((other) => other !== attachment));
+          message.focus();
+        }),
+      );
+      chip.title = attachment.text.slice(0, 400);
+      return chip;
+    }),
+  );
+  list.hidden = !attached.length;
+}
+
+/** @param {Attachment[]} next */
+function change(next) {
+  attached = next;
+  draw();
+  grow();
+  message.dispatchEvent(new Event('input', { bubbles: true })); // the draft is another
+}
+
+/** Shows what was composed before in place of what is there. @param {string} composed */
+export function showComposed(composed) {
+  const { attachments, text } = splitComposed(composed);
+  attached = attachments;
+  message.value = text;
+  draw();
+  grow();
+}
+
+/** A name that no other attachment has. @param {string} name */
+function freeName(name) {
+  const clean = name.replace(/[\n`]/g, ' ').slice(0, 190);
+  let free = clean;
+  for (let n = 2; attached.some((other) => other.name === free); n++) free = `${clean} (${n})`;
+  return free;
+}
+
+/** @param {string} name @param {string} text */
+export function attachText(name, text) {
+  const free = freeName(name);
+  change([...attached, { name: free, text: text.trim() }]);
+  say(`${free} is attached.`);
+}
+
+/** What people see of an HTML file. @param {string} html */
+function textOfHtml(html) {
+  // The page's policy holds for what is parsed, too: styles would be reported.
+  const plain = html
+    .replace(/<style\b[^]*?<\/style\s*>/gi, ' ')
+    .replace(/\sstyle\s*=\s*("[^"]*"|'[^']*'|[^\s>]+)/gi, ' ');
+  const { body } = new DOMParser().parseFromString(plain, 'text/html');
+  for (const hidden of body.querySelectorAll('script, style, noscript, template')) hidden.remove();
+  for (const block of body.querySelectorAll('p, div, li, tr, br, h1, h2, h3, h4, h5, h6')) block.append('\n');
+  return (body.textContent ?? '').replace(/[ \t]+/g, ' ').replace(/\s*\n\s*/g, '\n');
+}
+
+/** @param {File[]} files */
+export async function attachFiles(files) {
+  for (const file of files) {
+    const content = file.size <= MAX_BYTES ? await file.text() : '';
+    const text = /\.x?html?$/i.test(file.name) ? textOfHtml(content) : content;
+    if (text.trim() && !text.includes('\0')) attachText(file.name, text);
+    else showNotice(`“${file.name}” isn't a text file that can be attached.`);
+  }
+  message.focus();
+}
+
+/** Shows a message of the log: its attachments can be opened, the text stands under them. @param {HTMLElement} place @param {string} content */
+export function showMessage(place, content) {
+  const { attachments, text } = splitComposed(content);
+  place.replaceChildren(
+    ...attachments.map((attachment) => {
+      const details = element('details', 'attachment');
+      const summary = element('summary');
+      summary.append(element('b', '', attachment.name), element('small', '', sizeOf(attachment)));
+      details.append(summary, element('pre', '', attachment.text));
+      return details;
+    }),
+    document.createTextNode(text),
+  );
+}

@@ -1,0 +1,29 @@
+/**
+ * What is being written: the text of the message field and the texts attached to it. As one string, which is what is sent and kept as
+ * a draft, attachments come first, each under its name as a block of code.
+ */
+import { grow, message } from '../page/page.js';
+
+/** The beginning of an attachment. */
+const ATTACHMENT = /^[^\n`]{1,200}:\n(`{3,})\n/;
+
+/** Loaded with the first attachment. @type {typeof import('./attachments.js') | null} */
+let attachments = null;
+
+export const loadAttachments = async () => (attachments ??= await import('./attachments.js'));
+
+/** Whether a text begins with an attachment. @param {string} text */
+export const hasAttachments = (text) => ATTACHMENT.test(text);
+
+/** Text and attachments as one string. */
+export const composedText = () => (attachments ? attachments.withAttachments(message.value) : message.value);
+
+/** Shows what was composed before; '': nothing. @param {string} text */
+export function setComposedText(text) {
+  if (hasAttachments(text)) void loadAttachments().then(({ showComposed }) => showComposed(text));
+  else {
+    attachments?.showComposed('');
+    message.value = text;
+  }
+  grow();
+}
