@@ -23,7 +23,7 @@ import { readTorchModel } from '../format/torch/training-scripts.js';
  * @property {import('../text/tokenizers/section.js').Tokenizer | null} [tokenizer]  contained in the file itself
  * @property {number[]} ends        ids that end generation, in addition to those of the tokenizer
  * @property {string} template      chat template; '' if it has none
- * @property {import('../shared/types.js').ModelMeta} [meta]
+ * @property {import('../format/meta.js').ModelMeta} [meta]
  * @property {() => Promise<void>} close
  */
 

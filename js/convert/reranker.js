@@ -8,7 +8,7 @@ import { readJson, readText } from './folder.js';
 
 /** @import { Folder } from './folder.js' */
 /** @import { InTensor } from '../format/checkpoint-tensors.js' */
-/** @import { ModelMeta } from '../shared/types.js' */
+/** @import { ModelMeta } from '../format/meta.js' */
 
 /** The prompt that Qwen3-Reranker was trained with, with the instruction of its model card. */
 const TEMPLATE =

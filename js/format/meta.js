@@ -1,6 +1,16 @@
 /** The META section (docs/FORMAT.md): what a model says about itself beside its weights, which the engine in C does not need. */
 
-/** @typedef {import('../shared/types.js').ModelMeta} ModelMeta */
+/** @import { PairFormat } from '../text/tokenizers/section.js' */
+
+/**
+ * What a model says about itself beside its weights: the META section of docs/FORMAT.md.
+ * @typedef {object} ModelMeta
+ * @property {string[]} [labels]  of its classifier
+ * @property {PairFormat | null} [pair]
+ * @property {Record<string, string>} [prompts]  what precedes texts for a purpose ("query", "document"), by its name
+ * @property {string} [defaultPrompt]  its name, where the caller names none
+ * @property {string[]} [unused]  parts of the file that are not used
+ */
 
 /** Tensors that follow from the configuration: nothing is lost without them. */
 const COMPUTED = /(\.|^)(position_ids|token_type_ids|inv_freq|masked_bias|attn\.bias)$/;

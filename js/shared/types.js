@@ -242,22 +242,6 @@
  */
 
 /**
- * How two texts are joined for a classifier of pairs: token ids before, between and after them, and whether the second one's are of
- * the second type; or a text with {query} and {document}.
- * @typedef {{ before: number[], between: number[], after: number[], types: boolean } | { template: string }} PairFormat
- */
-
-/**
- * What a model says about itself beside its weights: the META section of docs/FORMAT.md.
- * @typedef {object} ModelMeta
- * @property {string[]} [labels]  of its classifier
- * @property {PairFormat | null} [pair]
- * @property {Record<string, string>} [prompts]  what precedes texts for a purpose ("query", "document"), by its name
- * @property {string} [defaultPrompt]  its name, where the caller names none
- * @property {string[]} [unused]  parts of the file that are not used
- */
-
-/**
  * `labels` of the model's own classifier; null: it has none.
  * `reranks`: what `rerank` scores documents with: that classifier, or the cosine of vectors; null: it can't.
  * `prompts` by name, for `embed`, and the name of the one that is used where the caller names none. `unused`: parts of the file that are not used, such as vision.

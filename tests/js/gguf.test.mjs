@@ -200,9 +200,9 @@ test('what is not supported is refused by name, with what is', async () => {
   );
   await not(
     {},
-    [{ ...tensors[0], type: 16 }, ...tensors.slice(1)],
+    [{ ...tensors[0], type: 15 }, ...tensors.slice(1)],
     'UNSUPPORTED',
-    /"token_embd.weight" has the unsupported type IQ2_XXS/,
+    /"token_embd.weight" has the unsupported type Q8_K/,
     /^expected one of F32, F16, Q4_0, .*\bQ6_K\b/,
   );
   await not({}, [{ ...tensors[0], type: 99 }, ...tensors.slice(1)], 'UNSUPPORTED', /TYPE 99/, /Q8_0/);

@@ -43,7 +43,7 @@ export function cosinesSuite(every) {
         await convert(/** @type {string} */ (minilm), path, { quant });
         const engine = await createEngine({ threads: 1 });
         const model = await engine.load(fromFile(path));
-        assert.deepEqual(model.info.embedding, { pooling: 'mean', normalize: true, tokens: 256 });
+        assert.deepEqual(model.info.embedding, { pooling: 'mean', normalize: true, tokens: 256, width: 384 });
         const longest = Math.max(...sentences.map(({ length }) => length));
         const taken = [...sentences.keys()].filter((i) => i % every === 0 || sentences[i].length === longest);
         const { vectors, tokens, truncated } = await model.embed(taken.map((i) => sentences[i]));

@@ -95,7 +95,7 @@ test(
     const engine = await createEngine({ threads: 1 });
     const model = await engine.load(fromBytes(file));
     const { info } = model;
-    assert.deepEqual(info.embedding, { pooling: 'mean', normalize: true, tokens: 512 });
+    assert.deepEqual(info.embedding, { pooling: 'mean', normalize: true, tokens: 512, width: 384 });
     const few = sentences.filter((text) => text.length < 200).slice(0, 100);
     const { vectors } = await model.embed(few);
     const path = join(folder, 'whole.bq4');

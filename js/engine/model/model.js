@@ -43,7 +43,7 @@ export class LocalModel {
   #isClosed = false;
   /** @type {Promise<Embedder> | null} */
   #embedder = null;
-  /** How two texts are joined for its classifier. @type {import('../../shared/types.js').PairFormat | null} */
+  /** How two texts are joined for its classifier. @type {import('../../text/tokenizers/section.js').PairFormat | null} */
   pair = null;
   /** Adapters by their ids. @type {Map<string, LocalAdapter>} */
   #adapters = new Map();

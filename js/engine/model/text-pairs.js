@@ -36,7 +36,7 @@ function shares(first, second, room) {
 
 /** @param {LocalModel} model @param {TextPair} pair */
 function tokensOf(model, { text, textPair }) {
-  const format = /** @type {import('../../shared/types.js').PairFormat} */ (model.pair);
+  const format = /** @type {import('../../text/tokenizers/section.js').PairFormat} */ (model.pair);
   const plain = (/** @type {string} */ part) => model.encode(part, { addSpecial: false });
   if (!('template' in format)) return { ...format, first: plain(text), second: plain(textPair), joined: [] };
   const { prompt, first, between, last, end } = partsOf(format.template);

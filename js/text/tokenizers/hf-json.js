@@ -273,7 +273,7 @@ function withRules(parts, split, rules) {
 /**
  * Ids that a text begins and ends with by default.
  * @param {any} processor
- * @returns {{ bos?: number, eos?: number, pair?: import('../../shared/types.js').PairFormat }}
+ * @returns {{ bos?: number, eos?: number, pair?: import('./section.js').PairFormat }}
  */
 function template(processor) {
   const bert = stepOf(processor, 'BertProcessing');
@@ -300,7 +300,7 @@ function template(processor) {
   };
 }
 
-/** How a TemplateProcessing joins two texts; undefined if it doesn't say. @param {any} processor @returns {import('../../shared/types.js').PairFormat | undefined} */
+/** How a TemplateProcessing joins two texts; undefined if it doesn't say. @param {any} processor @returns {import('./section.js').PairFormat | undefined} */
 function pairOf({ pair, special_tokens: specials }) {
   if (!Array.isArray(pair)) return undefined;
   const [first, second] = ['A', 'B'].map((name) => pair.findIndex((part) => part?.Sequence?.id === name));

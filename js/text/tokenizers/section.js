@@ -45,6 +45,12 @@ export const NONE = 0xffffffff;
  */
 
 /**
+ * How two texts are joined for a classifier of pairs: token ids before, between and after them, and whether the second one's are of
+ * the second type; or a text with {query} and {document}.
+ * @typedef {{ before: number[], between: number[], after: number[], types: boolean } | { template: string }} PairFormat
+ */
+
+/**
  * A tokenizer as the section stores it.
  * @typedef {object} Tokenizer
  * @property {number} kind   of KIND
@@ -56,7 +62,7 @@ export const NONE = 0xffffffff;
  * @property {number} unk
  * @property {number} pad
  * @property {number[]} eog  ids that end generation
- * @property {import('../../shared/types.js').PairFormat} [pair]  how two texts are joined; not a part of the section
+ * @property {PairFormat} [pair]  how two texts are joined; not a part of the section
  * @property {Token[]} tokens
  * @property {[left: number, right: number, id: number][]} merges  in rank order; byte-level BPE only
  * @property {Packed} [packed]  tokens and merges in packed form, if the properties `tokens` and `merges` are computed from it on demand

@@ -60,7 +60,9 @@ export class Admission {
 
   /** What must hold of a property. @param {Shape['object']} o @param {string} name @returns {Sub} */
   property(o, name) {
-    const matchingSchemas = [...o.patterns].filter(([pattern]) => matches(this.pattern(pattern), name)).map(([, sub]) => sub);
+    const matchingSchemas = [...o.patterns]
+      .filter(([pattern]) => matches(this.pattern(pattern), name))
+      .map(([, sub]) => sub);
     const rest = o.additional
       .filter(({ names, patterns }) => !names.includes(name) && !patterns.some((p) => matches(this.pattern(p), name)))
       .map(({ sub }) => sub);
