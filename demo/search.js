@@ -1,8 +1,8 @@
-/** Search by meaning in one's own texts, and what a question sounds like while it is typed. */
+/** Search by meaning in one's own texts. */
 import { createWorkerEngine, fromBlob } from '../js/index.js';
 import { element } from './page/element.js';
 import * as format from './page/format.js';
-import { keep, keepPassages, kept, keptPassages, nearest, passages, unit } from './search/passages.js';
+import { keep, keepPassages, kept, keptPassages, nearest, passages, sentences, unit } from './search/passages.js';
 
 /** @typedef {import('../js/shared/types.js').Model} Model */
 
@@ -11,10 +11,11 @@ const MODEL = 'bq4-search-model';
 const [SHOWN, TOGETHER] = [5, 16];
 /** Milliseconds without a key before what is typed is looked at. */
 const PAUSE = 150;
-const HEADS = [
-  new URL('../classifiers/sentiment.json', import.meta.url),
-  new URL('../classifiers/intents.json', import.meta.url),
-];
+/** Passages of less similarity are not shown: an unrelated text has 0, give or take 0.1. */
+const MIN_SIMILARITY = 0.2;
+/** Of a model without a file of its own, in localStorage: the name to load it by. */
+const MODEL_NAME = 'bq4.search.model';
+const DOWNLOAD = 'hf:second-state/All-MiniLM-L6-v2-Embedding-GGUF/all-MiniLM-L6-v2-Q8_0.gguf';
 
 /** @param {string} id @returns {any} */
 const $ = (id) => document.getElementById(id);
@@ -24,8 +25,6 @@ const say = (/** @type {string} */ text) => void ($('status').textContent = text
 let model = null;
 /** @type {import('./search/passages.js').Passage[]} */
 let all = [];
-/** @type {any[]} */
-let heads = [];
 
 /** @param {unknown} error */
 function show(error) {
@@ -45,10 +44,28 @@ const engine = createWorkerEngine({
   threadUrl: new URL('./thread.js', import.meta.url),
 });
 
-/** @param {File} file */
-async function open(file) {
-  say(`Loading ${file.name}…`);
-  const loaded = await (await engine).load(fromBlob(file));
+/** @param {import('../js/shared/types.js').Progress} progress */
+function showProgress({ phase, loaded, total }) {
+  const bar = /** @type {HTMLProgressElement} */ ($('progress'));
+  bar.hidden = phase === 'ready';
+  if (total) bar.value = loaded / total;
+  else bar.removeAttribute('value');
+}
+
+/** @param {File | string} source  a file, or a name on the hub */
+async function open(source) {
+  const name = typeof source === 'string' ? source.replace(/^hf:/, '') : source.name;
+  say(`Loading ${name}…`);
+  let loaded;
+  try {
+    loaded = await (
+      await engine
+    ).load(typeof source === 'string' ? source : fromBlob(source), {
+      onProgress: showProgress,
+    });
+  } finally {
+    $('progress').hidden = true;
+  }
   if (loaded.info.generates) {
     await loaded.close();
     throw new Error('This model writes; one that makes vectors of texts is needed, such as all-MiniLM-L6-v2.');
@@ -56,10 +73,10 @@ async function open(file) {
   await model?.close();
   model = loaded;
   all = await keptPassages(model.info.hidden);
-  heads = await Promise.all(HEADS.map(async (url) => (await fetch(url)).json())).catch(() => []);
   $('need').hidden = true;
   $('ask').disabled = $('files').disabled = false;
   drawTexts();
+  if (typeof source === 'string') localStorage.setItem(MODEL_NAME, source);
   say('Ready.');
 }
 
@@ -92,25 +109,43 @@ function drawTexts() {
 
 async function look() {
   const text = $('ask').value.trim();
-  if (!model || !text) {
-    $('found').replaceChildren();
-    return void ($('label').textContent = '');
-  }
+  if (!model || !text) return void $('found').replaceChildren();
   const { vectors } = await model.embed([text]);
-  const found = nearest(all, unit(vectors[0]), SHOWN);
+  const query = unit(vectors[0]);
+  const found = nearest(all, query, SHOWN).filter(({ score }) => score >= MIN_SIMILARITY);
+  const marked = await bestSentences(
+    model,
+    found.map(({ passage }) => passage.text),
+    query,
+  );
   $('found').replaceChildren(
-    ...found.map(({ passage, score }) => {
+    ...found.map(({ passage, score }, i) => {
       const item = element('li');
-      item.append(element('p', '', passage.text), element('small', '', `${passage.file} · ${score.toFixed(2)}`));
+      const paragraph = element('p');
+      const at = passage.text.indexOf(marked[i]);
+      paragraph.append(
+        passage.text.slice(0, at),
+        element('mark', '', marked[i]),
+        passage.text.slice(at + marked[i].length),
+      );
+      item.append(paragraph, element('small', '', `${passage.file} · similarity ${Math.round(100 * score)} %`));
       return item;
     }),
   );
-  const messages = [];
-  for (const head of heads) {
-    const [{ label, score }] = await model.classify([text], { classifier: head });
-    messages.push(`${label.replaceAll('_', ' ')} (${Math.round(100 * score)} %)`);
-  }
-  $('label').textContent = messages.length ? `It sounds like: ${messages.join(', ')}` : '';
+  if (all.length && !found.length) $('found').append(element('li', 'none', 'Nothing in your texts is about this.'));
+}
+
+/** The sentence of each text that is nearest to the query; the whole text where it has one sentence. @param {Model} embedder @param {string[]} texts @param {Float32Array} query @returns {Promise<string[]>} */
+async function bestSentences(embedder, texts, query) {
+  const candidates = texts.map(sentences);
+  const several = candidates.flatMap((list) => (list.length > 1 ? list : []));
+  const { vectors } = several.length ? await embedder.embed(several) : { vectors: [] };
+  const similarity = new Map(
+    several.map((sentence, i) => [sentence, unit(vectors[i]).reduce((sum, x, j) => sum + x * query[j], 0)]),
+  );
+  return candidates.map((list) =>
+    list.reduce((best, sentence) => ((similarity.get(sentence) ?? 0) > (similarity.get(best) ?? 0) ? sentence : best)),
+  );
 }
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -125,7 +160,12 @@ function take(files) {
   $('alerts').textContent = '';
   for (const file of files) {
     if (!/\.(bq4|gguf)$/i.test(file.name)) void next(() => add(file));
-    else void next(() => open(file)).then(() => model && keep(MODEL, file));
+    else
+      void next(() => open(file)).then(() => {
+        if (!model) return;
+        localStorage.removeItem(MODEL_NAME);
+        return keep(MODEL, file);
+      });
   }
   void next(look);
 }
@@ -134,6 +174,7 @@ for (const id of ['model', 'files'])
     take([...target.files]);
     target.value = '';
   });
+$('download').addEventListener('click', () => void next(() => open(DOWNLOAD)).then(() => void next(look)));
 addEventListener('dragover', (event) => event.preventDefault());
 addEventListener('drop', (event) => {
   event.preventDefault();
@@ -145,7 +186,7 @@ $('forget').addEventListener('click', () =>
     await keepPassages(all);
     drawTexts();
     await look();
-    say('All texts are forgotten.');
+    say('All texts are removed.');
   }),
 );
 
@@ -158,6 +199,8 @@ async function embedder() {
 
 await next(async () => {
   const before = await kept(MODEL);
+  const name = localStorage.getItem(MODEL_NAME);
+  if (name) return open(name);
   if (before?.size) return open(new File([before], 'the model'));
   const here = await embedder().catch(() => null);
   if (here) {
@@ -167,5 +210,5 @@ await next(async () => {
       next(async () => take([new File([await (await fetch(here.url)).blob()], `${here.name}.bq4`)])),
     );
   }
-  say('Open the model first.');
+  say('A model is needed first.');
 });

@@ -1,9 +1,9 @@
-// The search page with the real all-MiniLM-L6-v2: texts are found by what they mean, labels come as one types, and a
-// reload has both the model and the texts.
+// The search page with the real all-MiniLM-L6-v2: texts are found by what they mean, the nearest sentence is marked, what is about
+// something else isn't shown, and a reload has both the model and the texts.
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -24,7 +24,7 @@ Our cat likes fish, but not the tinned kind.
 Trains to the coast leave at seven and at nine; buy the ticket before.`;
 
 test(
-  'texts are found by what they mean; labels while one types; both are there again',
+  'texts are found by what they mean; model and texts are there again',
   {
     skip: minilm ? false : NO_REAL_MODEL,
   },
@@ -41,7 +41,7 @@ test(
       ),
     );
     const status = (/** @type {RegExp} */ words) => page.locator('#status', { hasText: words }).waitFor();
-    await status(/^Open the model first/);
+    await status(/^A model is needed first/);
 
     await page.locator('#model').setInputFiles(join(ROOT, 'models/chat.bq4'));
     await page.getByRole('alert').getByText('one that makes vectors of texts is needed').waitFor();
@@ -67,8 +67,14 @@ test(
     };
     await ask('What can I cook for dinner?', 'Leeks');
     await ask('when does the railway go to the sea', 'Trains to the coast');
-    await ask('This is awful, I hate it', '');
-    await page.getByText(/It sounds like: negative \(\d+ %\)/).waitFor();
+    assert.equal(
+      await first.locator('mark').textContent(),
+      'Trains to the coast leave at seven and at nine; buy the ticket before.',
+    );
+    await ask('maintenance of the heating', 'boiler');
+    assert.equal(await first.locator('mark').textContent(), 'The boiler is serviced every October.');
+    await ask('quantum chromodynamics', 'Nothing in your texts is about this.');
+    assert.equal(await page.locator('#found li').count(), 1);
 
     await page.evaluate(axe.source);
     const { violations } = await page.evaluate(() => /** @type {any} */ (globalThis).axe.run());
@@ -79,8 +85,8 @@ test(
     await page.reload();
     await status(/^Ready/);
     await ask('something warm to eat', 'Leeks');
-    await page.getByRole('button', { name: 'Forget all texts' }).click();
-    await status(/forgotten/);
+    await page.getByRole('button', { name: 'Remove all texts' }).click();
+    await status(/removed/);
     assert.equal(await page.locator('#found li').count(), 0);
     assert.deepEqual(page.trouble, []);
     await page.context().close();
@@ -127,6 +133,55 @@ test(
     await page.locator('#stored', { hasText: 'SmolLM2' }).waitFor();
     assert.doesNotMatch(String(await page.locator('#stored').textContent()), /MiniLM/);
     assert.deepEqual(page.trouble, []);
+    await page.context().close();
+  },
+);
+
+test(
+  'the model is downloaded from the hub by a button, and is there again without a request',
+  { skip: minilm ? false : NO_REAL_MODEL },
+  async () => {
+    const page = await newPage(here.browser);
+    /** @type {string[]} */
+    const asked = [];
+    const file = join(folder, 'hub.bq4');
+    await convert(String(minilm), file, { quant: 'bq8' });
+    const all = readFileSync(file);
+    const path = '/second-state/All-MiniLM-L6-v2-Embedding-GGUF/resolve/main/all-MiniLM-L6-v2-Q8_0.gguf';
+    await page.context().route('https://huggingface.co/**', async (route) => {
+      const request = route.request();
+      const { pathname } = new URL(request.url());
+      asked.push(pathname);
+      const headers = {
+        'access-control-allow-origin': '*',
+        'access-control-allow-headers': '*',
+        'access-control-expose-headers': '*',
+      };
+      if (request.method() === 'OPTIONS') return route.fulfill({ status: 204, headers });
+      if (pathname !== path) return route.fulfill({ status: 404, headers });
+      const [, from = '0', to = ''] = /^bytes=(\d+)-(\d*)$/.exec(request.headers().range ?? '') ?? [];
+      const end = Math.min(to ? Number(to) : Infinity, all.length - 1);
+      const range = { 'content-range': `bytes ${from}-${end}/${all.length}`, etag: '"minilm"' };
+      return route.fulfill({
+        status: 206,
+        body: all.subarray(Number(from), end + 1),
+        headers: { ...headers, ...range },
+      });
+    });
+    await page.goto(`${here.site.url}demo/search.html`);
+    await page.getByRole('button', { name: 'Download the model (25 MB, once)' }).click();
+    const status = (/** @type {RegExp} */ words) => page.locator('#status', { hasText: words }).waitFor();
+    await status(/^Ready/);
+    await page
+      .locator('#files')
+      .setInputFiles([{ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from(NOTES) }]);
+    await status(/^notes\.txt is read\.$/);
+    await page.locator('#ask').fill('when does the railway go to the sea');
+    await page.locator('#found li').first().filter({ hasText: 'Trains to the coast' }).waitFor();
+    assert.ok(asked.length > 0);
+    await page.context().route('https://huggingface.co/**', (route) => route.abort());
+    await page.reload();
+    await status(/^Ready/);
     await page.context().close();
   },
 );
