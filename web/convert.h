@@ -1,5 +1,5 @@
 /* Functions of the converter's modules (bq4-convert.wasm and bq4-convert-threads.wasm) in addition
- * to border.h: rounding by calibration. js/quantize/border.js has the same list as data. Numbers,
+ * to border.h: rounding by calibration. js/quantize/abi.js has the same list as data. Numbers,
  * statuses and handles are as in border.h. */
 #ifndef BQW_CONVERT_H
 #define BQW_CONVERT_H

@@ -1,13 +1,13 @@
 /* A module of its own, of 1 KB: the inner loop of a GEMM as in each kernel table (the dots of pairs
  * in c/kernels). A relaxed dot product compiles to one instruction or to several, which WebAssembly
- * doesn't reveal, so js/wasm/features.js times all loops and loads the fastest build. Weights and
+ * doesn't reveal, so js/wasm/build-choice.js times all loops and loads the fastest build. Weights and
  * activations are zeros; a pass stays in the L1 cache. */
 #include "kernels/simd.h"
 
 enum { PASSES = 256, MEMORY = 64 * 16 };
 static const uint8_t memory[MEMORY];
 
-/* As js/wasm/features.js numbers them. */
+/* As js/wasm/build-choice.js numbers them. */
 enum { SIMD128, RELAXED, RELAXED16 };
 
 INLINE v128_t dot(int table, v128_t w, v128_t a, v128_t sum) {

@@ -1,6 +1,6 @@
 /* Splitting text into pieces by passes that a file brings: each pass splits the pieces of the one
  * before. A pass is a regular expression, compiled to an automaton when the file was made
- * (js/convert/tokenizers/automaton.js): matches are pieces, and so is the text between them.
+ * (js/text/tokenizers/automaton.js): matches are pieces, and so is the text between them.
  *
  * A character has a class; table[state][class] is the next state, with BQ_SPLIT_PASS_MATCH if a
  * match ends before the character; column `classes` is the end of the text. The match is the

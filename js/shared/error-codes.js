@@ -1,4 +1,4 @@
-/** The codes of errors, a row for each: to add one, add its row here and in docs/API.md, "Aborts and errors". */
+/** The codes of errors, a row for each: to add one, add its row here and in docs/reference/errors.md. */
 
 /** What kind of thing went wrong. @typedef {'arguments' | 'network' | 'storage' | 'format' | 'memory' | 'generation' | 'environment'} ErrorGroup */
 
@@ -9,8 +9,8 @@
  */
 
 export const ERRORS = /** @satisfies {Record<string, ErrorRow>} */ ({
-  ARGUMENT: { group: 'arguments', hint: 'see docs/API.md', status: 400 },
-  GRAMMAR: { group: 'arguments', hint: 'see "Structured output" in docs/API.md', status: 400 },
+  ARGUMENT: { group: 'arguments', hint: 'see docs/reference', status: 400 },
+  GRAMMAR: { group: 'arguments', hint: 'see docs/reference/generation.md', status: 400 },
   NETWORK: {
     group: 'network',
     hint: 'check the connection, and that the server allows this page to read the file (CORS)',
@@ -79,7 +79,7 @@ export const ERRORS = /** @satisfies {Record<string, ErrorRow>} */ ({
   },
   NO_WORKER: {
     group: 'environment',
-    hint: 'serve worker.js from the origin of the page, or pass { worker } (docs/API.md, "Other origins")',
+    hint: 'serve worker.js from the origin of the page, or pass { worker } (docs/guides/bundlers.md)',
   },
   TRAP: {
     group: 'environment',

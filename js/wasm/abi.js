@@ -102,6 +102,8 @@ export const NONE = 0xffffffff;
 function struct(text) {
   let end = 0;
   let align = 1;
+  /** Offsets by name. @type {Record<string, number>} */
+  const at = {};
   const fields = text
     .trim()
     .split(/\s+/)
@@ -111,9 +113,10 @@ function struct(text) {
       const offset = Math.ceil(end / bytes) * bytes;
       align = Math.max(align, bytes);
       end = offset + bytes * Number(count ?? 1);
+      at[name] = offset;
       return { name, kind: /** @type {'u32' | 'f32' | 'f64'} */ (kind), offset, count: Number(count ?? 1) };
     });
-  return { size: Math.ceil(end / align) * align, fields };
+  return { size: Math.ceil(end / align) * align, fields, at };
 }
 
 export const structs = {

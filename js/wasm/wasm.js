@@ -275,7 +275,7 @@ export class Wasm {
   #error(name, status) {
     const at = this.call('bqw_error');
     const { status: recorded, offset } = this.read('bqw_error_record', at);
-    const detail = recorded === status ? this.text(at + structs.bqw_error_record.fields[3].offset) : '';
+    const detail = recorded === status ? this.text(at + structs.bqw_error_record.at.detail) : '';
     const code = /** @type {import('../shared/types.js').ErrorCode} */ (
       this.text(this.call('bqw_status_name', status))
     );

@@ -10,7 +10,7 @@ import { SCHEMA } from '../../examples/form/schema.js';
 import { validator } from '../js/validator.mjs';
 
 const FOLDER = join(ROOT, 'examples');
-/** hosts/ is no page, but apps that show one (js/hosts.long.mjs). */
+/** hosts/ is no page, but apps that show one (tests/js/hosts.long.mjs). */
 const NAMES = readdirSync(FOLDER, { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && entry.name !== 'hosts')
   .map(({ name }) => name);

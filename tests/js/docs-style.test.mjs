@@ -1,5 +1,6 @@
 // README.md, docs/guides, docs/reference and the pages beside them are plain: sentences of at most 25 words on average, no cell of a table
-// over 120 characters, no link to a file or heading that isn't there. Paths in the map of the architecture exist.
+// over 120 characters, no link to a file or heading that isn't there. Paths in the map of the architecture exist, and so do those that code,
+// hints and comments name.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -111,4 +112,43 @@ test('paths that docs/inside/architecture.md names exist', () => {
     names.map(([, path]) => path).filter((path) => !existsSync(join(ROOT, path))),
     [],
   );
+});
+
+/** Files of code, and the decisions. @param {string} folder @returns {string[]} */
+const filesIn = (folder) =>
+  readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory()) return /^(tests\/golden\/fixtures|.*\/node_modules)$/.test(path) ? [] : filesIn(path);
+    return /\.(m?js|c|h|py|md)$/.test(entry.name) ? [path] : [];
+  });
+
+/** Paths that are made by a build or a test, or that stand for many. */
+const NO_FILES = [
+  'docs/benchmarks/NAME-KIND.md',
+  'tests/js/a.test.mjs',
+  'tests/js/b.test.mjs',
+  'tests/js/c.test.mjs',
+  'demo/a.txt',
+  'demo/link.txt',
+  'demo/within.txt',
+  'demo/empty.txt',
+  'examples/map.html',
+];
+
+test('files and headings that code, hints and comments name exist', () => {
+  const wrong = [];
+  for (const path of ['js', 'c', 'web', 'bin', 'demo', 'tools', 'tests', 'docs/decisions'].flatMap(filesIn)) {
+    // A name may go on in the next line of a comment.
+    const text = read(path).replace(/\n\s*(\*|\/\/|#)?\s*/g, ' ');
+    for (const [, file, title] of text.matchAll(
+      /(?<![\w./-])((?:js|c|web|bin|demo|tools|tests|docs|examples)\/[\w./-]*\w\.(?:m?js|c|h|py|md|html|txt))\b(?:,? "([^"]+)")?/g,
+    )) {
+      // The tables of tests/README.md and of comments in tests/ name files of tests/.
+      const found = [file, `tests/${file}`].find((name) => existsSync(join(ROOT, name)));
+      if (!found && !NO_FILES.includes(file)) wrong.push(`${path}: ${file}`);
+      if (found && title && file.endsWith('.md') && !read(found).includes(title))
+        wrong.push(`${path}: ${file}, "${title}"`);
+    }
+  }
+  assert.deepEqual(wrong, []);
 });

@@ -1,5 +1,5 @@
 /**
- * Encoders and decoders of the weight types (docs/FORMAT.md §1) in JavaScript, beside c/quant/encode.c and quant.c: the same bytes, but that
+ * Encoders and decoders of the weight types (docs/FORMAT.md §1) in JavaScript, beside c/quant/encode.c and c/core/dequantize.c: the same bytes, but that
  * blocks with a minimum are not searched: they go from their least weight to their largest.
  *
  * All arithmetic is f32: a double result of one operation on f32 values, rounded by Math.fround, is the f32 result.

@@ -1,5 +1,5 @@
-// Random sampling options, and every token that comes compared with a small sampler: the chain of API.md in the order of c/session/sampler.c,
-// written plainly. Logits are those of the engine; exponentials here are the platform's, so where a draw falls within a hair of a border both
+// Random sampling options, and every token that comes compared with a small sampler: the chain of filters of c/session/sampler.c, written
+// plainly. Logits are those of the engine; exponentials here are the platform's, so where a draw falls within a hair of a border both
 // sides of it are right.
 import assert from 'node:assert/strict';
 import { createEngine } from '../../js/node.js';

@@ -83,8 +83,8 @@ export const FILES = {
  * @property {string} from     as it stands in the file, once
  * @property {string} to
  * @property {string} breaks   the property that no longer holds
- * @property {string[]} tests  that should fail, the likeliest first: `c:test_arena` is a C program, `js:http` the file
- *   tests/js/http.test.mjs, anything else a path
+ * @property {string[]} tests  that should fail, the likeliest first: `c:test_arena` is a C program, `js:hub` the file
+ *   tests/js/hub.test.mjs, anything else a path
  */
 
 /** @type {Mutation[]} */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Trains a tokenizer of each kind with PyPI's tokenizers and sentencepiece, on text made here, and writes what
-they make of random strings: for tests/js/tokenizers-originals.test.mjs.
+they make of random strings: for tests/js/originals.test.mjs.
 
     python3 tests/tools/original_tokenizers.py OUT [STRINGS [NAME ...]]
     python3 tests/tools/original_tokenizers.py OUT STRINGS PATH/tokenizer.json

@@ -1,6 +1,6 @@
 /* The border of bq4-grammar.wasm: a module of its own, fetched with the first grammar, over its own
  * growing memory, so that it can neither harm an engine nor use memory that was planned for it.
- * js/grammar/machine.js is the other side. Pointers are u32; a function that fails returns 0
+ * js/text/grammar/machine.js is the other side. Pointers are u32; a function that fails returns 0
  * (counts: -1) and leaves the reason in bqg_status and bqg_detail. */
 #include "grammar/matcher.h"
 

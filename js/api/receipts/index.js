@@ -10,7 +10,7 @@ export const ENGINE = '1.0.0-rc.1';
 const VERSION = 1;
 /** Finish reasons that depend on time: a replay compares the tokens up to there. */
 const STOPPED_EARLY = ['abort', 'deadline'];
-/** Byte ranges in a saved session (c/session/state.c): 16 bytes identify the model's file, 8 an adapter. */
+/** Byte ranges in a saved session (c/session/save.c): 16 bytes identify the model's file, 8 an adapter. */
 const [FILE_ID, KEY] = [
   [8, 24],
   [64, 72],

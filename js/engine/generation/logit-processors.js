@@ -11,7 +11,7 @@ import { logSum, roundLogprob } from '../model/probabilities.js';
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
 /** The field of the sampler's options with the address of biases; their count follows it. */
-const BIAS = structs.bqw_sample_options.fields[7];
+const BIAS = structs.bqw_sample_options.at.bias;
 /** Offsets in a TOKN section of the numbers of tokens, of merges and of text bytes (docs/FORMAT.md). */
 const AT = { tokens: 32, merges: 36, text: 40 };
 
@@ -65,7 +65,7 @@ export class LogitProcessors {
       this.#wasm.u32(at + 8 * i, 1)[0] = id;
       this.#wasm.f32(at + 8 * i + 4, 1)[0] = bias;
     }
-    this.#wasm.u32(options + BIAS.offset, 2).set([at, biases.length]);
+    this.#wasm.u32(options + BIAS, 2).set([at, biases.length]);
   }
 
   /** @returns {[id: number, bias: number][]} */

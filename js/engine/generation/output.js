@@ -7,10 +7,11 @@ import { StopFilter } from '../../api/chat/stop-strings.js';
 /** @import { GenerateOptions, Part, Result } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
-const MASK = structs.bqw_sample_options.fields[6];
+/** Offset in the sampler's record of the address of a mask. */
+const MASK = structs.bqw_sample_options.at.mask;
 
 /** Where things lie in the block that a generation takes from the heap. */
-const AT = { options: 0, rng: 40, token: 48, detokenizer: 56, text: 64 };
+const AT = { rng: 0, token: 8, detokenizer: 16, options: 24, text: 24 + structs.bqw_sample_options.size };
 
 /** The sampler's record (bqw_sample_options). @param {Record<string, any>} options */
 const sampleRecord = (options) =>
@@ -54,7 +55,7 @@ export class Output {
     return wasm.scope((take) => {
       const at = mask ? take(mask.byteLength) : 0;
       if (mask) wasm.u32(at, mask.length).set(mask);
-      wasm.u32(block + AT.options + MASK.offset, 1)[0] = at;
+      wasm.u32(block + AT.options + MASK, 1)[0] = at;
       this.logitProcessors?.writeBiases(take, block + AT.options);
       wasm.check('bqw_session_sample', this.#session, block + AT.options, block + AT.rng, block + AT.token);
       return wasm.u32(block + AT.token, 1)[0];

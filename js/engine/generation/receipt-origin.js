@@ -3,7 +3,7 @@ import { hex } from '../../shared/hex.js';
 
 /** @import { LocalSession } from '../session/session.js' */
 
-/** The header of a saved session (c/session/state.c), and the range of the model file's id in it. */
+/** The header of a saved session (c/session/save.c), and the range of the model file's id in it. */
 const [HEADER_BYTES, ID_START, ID_END] = [128, 8, 24];
 
 /**

@@ -1,4 +1,4 @@
-/** Saves and restores a session as bytes: its tokens and its KV cache (layout in c/session/state.c). */
+/** Saves and restores a session as bytes: its tokens and its KV cache (layout in c/session/save.c). */
 import { MORE } from '../../wasm/abi.js';
 import { BqError } from '../../shared/errors.js';
 
