@@ -118,7 +118,7 @@ test('a host without any header, in a subfolder: policy and offline included', a
     'script-src-elem',
     'style-src-elem',
   ]);
-  assert.match(violated.title, /bq4$/);
+  assert.match(violated.title, /^bq4: /);
 
   await host.close();
   cleanup.splice(0, 1);
@@ -319,7 +319,9 @@ test('a browser that refuses service workers', async () => {
     navigator.serviceWorker.register = () => Promise.reject(new DOMException('refused', 'SecurityError'));
   });
   await openDemo(page, site.url);
-  await page.locator('[data-stat="offline"]', { hasText: 'no: the page could not be stored' }).waitFor();
+  await page
+    .locator('[data-stat="offline"]', { hasText: 'no: the page could not be stored' })
+    .waitFor({ state: 'attached' });
   assert.match(await say(page, 'Hello!'), /\w/);
   assert.deepEqual(page.trouble, []);
   assert.equal(await ui(page).alert.count(), 0);
@@ -333,8 +335,10 @@ test('a service worker that never comes: nothing else waits for it', async () =>
     navigator.serviceWorker.register = () => new Promise(() => {});
   });
   await openDemo(page, site.url);
-  await page.locator('[data-stat="offline"]', { hasText: 'Storing the page and the model…' }).waitFor();
-  await page.locator('[data-stat="context"]', { hasText: 'of 512 tokens' }).waitFor();
+  await page
+    .locator('[data-stat="offline"]', { hasText: 'Saving the page and the model…' })
+    .waitFor({ state: 'attached' });
+  await page.locator('[data-stat="context"]', { hasText: 'of 512 tokens' }).waitFor({ state: 'attached' });
   await page.waitForFunction(() => document.querySelectorAll('#stored li').length > 1);
   assert.match(await say(page, 'Hello!'), /\w/);
   assert.deepEqual(page.trouble, []);

@@ -153,16 +153,6 @@ export const STATES = [
     },
   },
   {
-    name: 'waiting',
-    size: PHONE,
-    async make(page, kit) {
-      await download(page, kit, 0.3e6);
-      await page.type('#message', 'Hello!');
-      await page.click('#send');
-      await status(page, 'Replying as soon as');
-    },
-  },
-  {
     name: 'reading',
     size: DESK,
     async make(page) {
@@ -235,18 +225,6 @@ export const STATES = [
         const mark = { id: 'bq4.loading.x', name: 'large.bq4', url, kind: 'link', level: 0 };
         localStorage.setItem('bq4.loading', JSON.stringify(mark));
       }, kit.link());
-      await page.reload();
-      await seen(page, '[role=alert]');
-    },
-  },
-  {
-    name: 'no-model',
-    size: DESK,
-    async make(page) {
-      await page.evaluate(() => {
-        const last = { kind: 'link', name: 'large.bq4', key: 'http://localhost/large.bq4', bytes: 0, context: 0 };
-        localStorage.setItem('bq4.model', JSON.stringify(last));
-      });
       await page.reload();
       await seen(page, '[role=alert]');
     },
