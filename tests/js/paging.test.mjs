@@ -75,7 +75,7 @@ function suite(name, create, sourceOf) {
 
     test('plan: adapters count in the budget', async () => {
       const adapterBytes = 200_000;
-      for (const part of [0.8, 0.9]) {
+      for (const part of [0.7, 0.8, 0.85, 0.9]) {
         const budget = budgetOf(part);
         const { heapBytes, paging, residency } = await engine.plan(source, {
           ...OPTIONS,

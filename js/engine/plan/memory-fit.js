@@ -55,7 +55,7 @@ export async function fitPlan(planner, heapBase, options, apply, notPageable) {
   const planFor = (sizes, pagedBudget) => {
     const { numbers, paging } =
       /** @type {{ numbers: Record<string, number>, paging: Record<string, number> | null }} */ (
-        planner({ ...options, ...sizes }, pagedBudget && pagedBudget - adapterBytes)
+        planner({ ...options, ...sizes }, pagedBudget)
       );
     numbers.heap_bytes += adapterBytes;
     return { numbers, paging, heapBytes: Math.ceil((heapBase + numbers.heap_bytes) / 65536) * 65536 };

@@ -92,7 +92,7 @@ export function sessionRecord({
 
 /**
  * Plans with C from the first bytes of a file. `need`: C needs this many bytes first.
- * With a budget weights are paged if necessary.
+ * With a budget weights are paged if necessary, so that they and `adapterBytes` keep to it; the numbers are without those.
  * @typedef {(options: LoadOptions, budget?: number) => { need: number }
  *   | { need: 0, numbers: Record<string, number>, paging: Record<string, number> | null }} Planner
  */
@@ -129,9 +129,10 @@ async function createPlanner(compiled, head, manifest, fileBytes, besideCount) {
       if (budget === undefined) {
         status = wasm.check('bqw_plan_make', ...args, out);
       } else {
-        // The heap is whole pages; what is beside it comes on top of the rounding.
-        const region =
-          Math.floor(Math.min(budget, LIMIT) / 65536) * 65536 - compiled.heapBase - (besideCount ? 65535 : 0);
+        // The heap, with the adapters in it, is whole pages; what is beside it comes on top of the rounding.
+        const { adapterBytes = 0 } = options;
+        const heap = Math.floor(Math.min(budget, LIMIT) / 65536) * 65536 - (besideCount ? 65535 : 0);
+        const region = heap - compiled.heapBase - adapterBytes;
         status = wasm.check('bqw_plan_paging', ...args, Math.max(region, 0), besideCount, pagingRecord, out);
       }
       const numbers = wasm.read('bqw_plan', out);
@@ -311,7 +312,7 @@ async function readHeader(compiled, source, file, first, options) {
     );
     // The smallest sizes never exceed the memory, and the number of bytes does not depend on sizes.
     const result = planner(
-      { ...options, contextTokens: 1, prefillWindow: 1, prefillBatch: 1, sessions: 1 },
+      { ...options, contextTokens: 1, prefillWindow: 1, prefillBatch: 1, sessions: 1, adapterBytes: 0 },
       options.memoryBudget === undefined ? undefined : 2 ** 32,
     );
     signal?.throwIfAborted();
