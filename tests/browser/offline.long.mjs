@@ -50,7 +50,9 @@ test('the network goes away: it goes on, and even starts again', async () => {
   const page = await watched();
   await openDemo(page, site.url);
   await kept(page);
-  await page.waitForFunction(async () => (await navigator.serviceWorker.getRegistration('/'))?.active);
+  await page.waitForFunction(
+    async () => (await navigator.serviceWorker.getRegistration('/'))?.active?.state === 'activated',
+  );
   await page.context().setOffline(true);
   await site.close();
   cleanup.shift();
@@ -118,7 +120,7 @@ test('a host without any header, in a subfolder: policy and offline included', a
     'script-src-elem',
     'style-src-elem',
   ]);
-  assert.match(violated.title, /^bq4: /);
+  assert.match(violated.title, / · bq4$/);
 
   await host.close();
   cleanup.splice(0, 1);
@@ -339,7 +341,9 @@ test('a service worker that never comes: nothing else waits for it', async () =>
     .locator('[data-stat="offline"]', { hasText: 'Saving the page and the model…' })
     .waitFor({ state: 'attached' });
   await page.locator('[data-stat="context"]', { hasText: 'of 512 tokens' }).waitFor({ state: 'attached' });
+  await ui(page).models.click();
   await page.waitForFunction(() => document.querySelectorAll('#stored li').length > 1);
+  await page.keyboard.press('Escape');
   assert.match(await say(page, 'Hello!'), /\w/);
   assert.deepEqual(page.trouble, []);
 });

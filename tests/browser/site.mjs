@@ -115,7 +115,9 @@ export async function say(page, text) {
   await ui(page).message.fill(text);
   await ui(page).send.click();
   await ready(page);
-  return String((await texts(page)).at(-1));
+  const reply = (await texts(page)).at(-1);
+  assert.ok(reply !== undefined, `expected a reply to "${text}", found no messages`);
+  return reply;
 }
 
 /** @param {Page} page @param {string} name of a figure in the details */
