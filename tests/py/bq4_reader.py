@@ -95,6 +95,8 @@ class Type:
     minima: bool = False  # a minimum behind each scale, unsigned weights
     known: bool = True  # what is in a block is specified
     factors: int = 0  # of the scales of a block (and as many of its minima): signed bytes
+    codes: tuple = ()  # weights that the codes 0 to 7 stand for, in units
+    unit: float = 1.0
 
 
 TYPES = [
@@ -135,6 +137,10 @@ TYPES = [
     Type(34, "bq2a_64", 64, 20, 64, 160, "<f2", minima=True),
     Type(35, "bq2_64", 64, 18, 64, 144, "<f2"),
     Type(36, "bqt_64", 64, 18, 64, 144, "<f2"),
+    Type(37, "bqc2k_16", 256, 146, 256, 1168, "<f2", factors=16, codes=(8, 25, 43, 1, 7, 9, 0, 0), unit=1 / 8),
+    Type(38, "bqc3k_16", 256, 146, 256, 1168, "<f2", factors=16, codes=(2, 6, 10, 14, 18, 22, 26, 31), unit=1 / 2),
+    Type(39, "bqc3sk_16", 256, 146, 256, 1168, "<f2", factors=16, codes=(1, 3, 5, 7, 9, 11, 13, 15)),
+    Type(40, "bqf4_16", 16, 10, 32, 160, "<f2", codes=(0, 1, 2, 3, 4, 6, 8, 12)),
 ]
 BY_ID = {t.id: t for t in TYPES}
 BY_NAME = {t.name: t for t in TYPES}
@@ -247,7 +253,7 @@ def gguf_blocks(kind, raw, name):
 
 
 def imported_blocks(kind, raw, name):
-    """The types from 25 on: weights as tiles have them, factors, numbers."""
+    """The types from 25 to 32, and codes with factors: weights as tiles have them, factors, numbers."""
     size = 4 if kind.minima else 2
     numbers = finite(np.ascontiguousarray(raw[:, -size:]).view("<f2").astype(np.float32), name)
     weights = kind.bytes - size - kind.factors * (2 if kind.minima else 1)
@@ -256,13 +262,22 @@ def imported_blocks(kind, raw, name):
         q = packed.view(np.int8).astype(np.int32)
     else:
         q = (packed & 127).astype(np.int32) if weights == kind.block else nibbles(packed, 16)
-        q -= 0 if kind.minima else 64 if weights == kind.block else 8
+        if kind.codes:
+            q = decoded(kind, q)
+        else:
+            q -= 0 if kind.minima else 64 if weights == kind.block else 8
     if not kind.factors:
         return weighed(q, numbers[:, :1], numbers[:, 1:])
     factors = raw[:, weights:-size].view(np.int8).astype(np.float32)
     n = kind.factors
     minima = numbers[:, 1:] * factors[:, n:] if kind.minima else None
     return weighed(q, numbers[:, :1] * factors[:, :n], minima)
+
+
+def decoded(kind, codes):
+    """The weights that codes stand for: those of 8 to 15 are the negated ones of 0 to 7."""
+    table = np.array(kind.codes)
+    return np.concatenate([table, -table])[codes] * np.float32(kind.unit)
 
 
 def small(kind, groups):
@@ -285,12 +300,12 @@ def blocks(kind, data, name):
     raw = np.frombuffer(data, np.uint8).reshape(-1, kind.bytes)
     if not kind.step:
         return gguf_blocks(kind, raw, name)
-    if kind.id >= 33:
+    if 33 <= kind.id <= 36:
         size = 4 if kind.minima else 2
         numbers = finite(np.ascontiguousarray(raw[:, -size:]).view("<f2").astype(np.float32), name)
         q = small(kind, raw[:, :-size].reshape(len(raw), 2, -1, 4))
         return weighed(q, numbers[:, :1], numbers[:, 1:] if kind.minima else None)
-    if kind.id >= 25:
+    if kind.factors or 25 <= kind.id <= 32:
         return imported_blocks(kind, raw, name)
     size = np.dtype(kind.scale).itemsize * (2 if kind.minima else 1)
     scale = np.ascontiguousarray(raw[:, -size:]).view(kind.scale).astype(np.float32)
@@ -302,7 +317,7 @@ def blocks(kind, data, name):
         q = packed.view(np.int8).astype(np.int32)
     else:
         q = np.stack([packed & 15, packed >> 4], axis=-1).reshape(len(raw), kind.block).astype(np.int32)
-        q = np.where(q > 7, q - 16, q)
+        q = decoded(kind, q) if kind.codes else np.where(q > 7, q - 16, q)
     return q.astype(np.float32) * finite(scale, name)
 
 
@@ -330,7 +345,7 @@ def untile(kind, data, rows, cols, name):
     body = tiles[:, :, at:]
     bytewise = body.shape[2] == 8 * kind.step
     runs = kind.step // 32
-    if kind.id >= 33:
+    if 33 <= kind.id <= 36:
         q = small(kind, body.reshape(groups, steps, runs, -1, 8, 4).transpose(0, 1, 4, 2, 3, 5))
     elif bytewise:
         q = body.reshape(groups, steps, runs, 8, 2, 4, 4).astype(np.int32)  # [run of 32][j][h][r][i]
@@ -341,7 +356,10 @@ def untile(kind, data, rows, cols, name):
     else:
         packed = body.reshape(groups, steps, runs, 4, 2, 4, 4)  # [run of 32][j][h][r][i]
         q = np.stack([packed & 15, packed >> 4], axis=3).astype(np.int32)  # [run][half][j][h][r][i]
-        q -= 0 if kind.minima else 8
+        if kind.codes:
+            q = decoded(kind, q)
+        else:
+            q -= 0 if kind.minima else 8
         q = q.transpose(0, 1, 5, 6, 2, 3, 4, 7).reshape(groups, steps, 8, kind.step)
     w = q.astype(np.float32) * scales[0]
     if kind.minima:
