@@ -57,7 +57,7 @@ export const ERRORS = /** @satisfies {Record<string, ErrorRow>} */ ({
   },
   NO_CHAT: {
     group: 'generation',
-    hint: 'the model has no chat format: use createSession(), or pass { format: "chatml" } or another to createChat()',
+    hint: 'the model has no chat format: use createSession(), or pass { chatFormat: "chatml" } or another to createChat()',
     status: 400,
   },
   CONTEXT_FULL: {
@@ -71,11 +71,11 @@ export const ERRORS = /** @satisfies {Record<string, ErrorRow>} */ ({
   RESTARTED: { group: 'generation' },
   NO_SIMD: {
     group: 'environment',
-    hint: 'needs WebAssembly SIMD: Chrome or Edge 91, Firefox 89, Safari 16.4, Node 16.4, or newer',
+    hint: 'needs WebAssembly SIMD: Chrome 91, Firefox 89, Safari 16.4, Node 20.16 or newer',
   },
   NO_ENGINE: {
     group: 'environment',
-    hint: 'serve build/wasm/*.wasm of the same bq4 version beside its js/ folder, or pass wasmUrl',
+    hint: 'serve build/wasm/*.wasm of the same bq4 version beside its dist/ folder, or pass wasmUrl',
   },
   NO_WORKER: {
     group: 'environment',

@@ -90,6 +90,7 @@ export const RUNS = {
   'Embeddings 0': 'node',
   'Rerank 0': 'node',
   'Rerank the best 0': 'node',
+  'Answer from passages 0': 'node',
   'Score options 0': 'node',
   'Prompt cache 0': 'node',
   'Adapters of a model (LoRA) 0': 'node',

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { fromBytes } from '../../js/index.js';
 import {
   ADAPTER_LIMIT,
@@ -45,6 +46,18 @@ test(`JavaScript of a page: at most ${SCRIPT_LIMIT} bytes gzipped, of its own th
   const sum = sizes.reduce((a, b) => a + b, 0);
   assert.ok(sum <= SCRIPT_LIMIT, `${sum} bytes: ${PAGE.map((name, i) => `${name} ${sizes[i]}`).join(', ')}`);
   assert.ok(sizes[0] <= THREAD_LIMIT, `${sizes[0]} bytes`);
+});
+
+test('README.md states what a page loads, within 5 KB', () => {
+  const readme = readFileSync(new URL('README.md', root), 'utf8');
+  const [, wasm, script] = /about (\d+) KB of WebAssembly and (\d+) KB of JavaScript, gzipped/.exec(readme) ?? [];
+  const module = gzipSync(readFileSync(new URL('build/wasm/bq4-relaxed.wasm', root)), { level: 9 });
+  const scripts = PAGE.reduce((sum, name) => sum + sizeOf(name).gzip, 0);
+  for (const [stated, bytes] of [
+    [wasm, module.length],
+    [script, scripts],
+  ])
+    assert.ok(Math.abs(Number(stated) * 1000 - Number(bytes)) <= 5000, `${stated} KB, found ${bytes} bytes`);
 });
 
 test(`adapters: one file each (and one for tools, on demand), at most ${ADAPTER_LIMIT} bytes gzipped`, () => {

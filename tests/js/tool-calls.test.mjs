@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { createEngine, fromBytes } from '../../js/node.js';
+import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
 import { ARGUMENTS, callForm, COUNT, ID, NAME } from '../../js/text/templates/call-form.js';
 import { EOS } from '../../js/text/templates/template-texts.js';
@@ -362,6 +362,17 @@ test('what calls that are names and values can not be held to is refused by name
   await assert.rejects(model.chat.completions.create({ messages, tools, tool_choice: 'required' }), {
     code: 'GRAMMAR',
     message: /minProperties/,
+  });
+  await engine.close();
+});
+
+test('a model whose chat format has no system message is not told of tools, which is said by name', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromFile(fileURLToPath(new URL('../../models/chat.bq4', import.meta.url))));
+  const tools = /** @type {any} */ ([{ type: 'function', function: { name: 'f' } }]);
+  await assert.rejects(model.generate(messages, { tools, toolChoice: 'required' }).result, {
+    code: 'UNSUPPORTED',
+    message: /no system message, which would describe the tools/,
   });
   await engine.close();
 });

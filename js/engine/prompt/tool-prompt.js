@@ -129,6 +129,11 @@ export async function prepareCalls(model, messages, { chatFormat: format, tools 
   const hasCalls = messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
   if (!promptTools.length && !hasCalls) return { messages, tools: undefined, form: null, callable };
   const { isToolAware, form } = await toolSupportFor(model, format);
+  const roles = format ? null : model.info.chatFormat?.roles;
+  if (!isToolAware && promptTools.length && roles && !model.info.chatTemplate && !Object.hasOwn(roles, 'system'))
+    throw new BqError('UNSUPPORTED', "the model's chat format has no system message, which would describe the tools", {
+      hint: 'load a model whose chat template has tools or a system message',
+    });
   if (!isToolAware)
     return {
       messages: describeToolsInText(convertCalls(messages, DEFAULT_CALL_FORM), promptTools),
