@@ -78,6 +78,8 @@ export async function host(headers = {}) {
       'examples',
       'models',
       'node_modules/marked/lib',
+      'node_modules/temml/dist',
+      'node_modules/@highlightjs/cdn-assets/es',
       ...REACT,
     ]);
     try {
