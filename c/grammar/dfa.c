@@ -185,7 +185,7 @@ static void close_step(bq_matcher *m) {
   }
 }
 
-/* --- places --------------------------------------------------------------------------------- */
+/* --- DFA states ----------------------------------------------------------------------------- */
 
 static bool before(bq_nfa_state a, bq_nfa_state b) {
   return a.state < b.state || (a.state == b.state && a.frame < b.frame);
@@ -201,9 +201,9 @@ static void sort_kept(bq_matcher *m) {
   }
 }
 
-static bool same_threads(const bq_matcher *m, const bq_dfa_state *p, uint32_t hash) {
+static bool has_nfa_states(const bq_matcher *m, const bq_dfa_state *p, uint32_t hash) {
   if (p->hash != hash || p->n != m->n_kept) return false;
-  const bq_nfa_state *t = m->threads + p->first;
+  const bq_nfa_state *t = m->nfa_states + p->first;
   for (uint32_t i = 0; i < p->n; i++)
     if (t[i].state != m->kept[i].state || t[i].frame != m->kept[i].frame) return false;
   return true;
@@ -217,7 +217,7 @@ static uint32_t hash_kept(const bq_matcher *m) {
 }
 
 /* The DFA state of the kept NFA states, or BQ_TABLE_FULL. */
-static uint32_t place_of_kept(bq_matcher *m) {
+static uint32_t state_of_kept(bq_matcher *m) {
   if (m->overflow) return BQ_TABLE_FULL;
   if (!m->n_kept) return BQ_DFA_DEAD;
   sort_kept(m);
@@ -226,7 +226,7 @@ static uint32_t place_of_kept(bq_matcher *m) {
   for (uint32_t at = hash;; at++) {
     slot = &m->dfa_slots[at & (2 * BQ_MAX_DFA_STATES - 1)];
     if (!*slot) break;
-    if (same_threads(m, &m->places[*slot], hash)) return *slot;
+    if (has_nfa_states(m, &m->dfa_states[*slot], hash)) return *slot;
   }
   if (m->n_dfa_states == m->max_dfa_states || m->n_kept > BQ_MAX_NFA_STATES - m->n_nfa_states)
     return BQ_TABLE_FULL;
@@ -234,43 +234,43 @@ static uint32_t place_of_kept(bq_matcher *m) {
   for (unsigned reach = 0; reach < BQ_REACHES; reach++)
     p.common[reach] = p.mask[reach] = BQ_GRAMMAR_NONE;
   for (uint32_t i = 0; i < p.n; i++) {
-    m->threads[m->n_nfa_states++] = m->kept[i];
+    m->nfa_states[m->n_nfa_states++] = m->kept[i];
     p.marks |= (uint8_t)(m->g->states[m->kept[i].state].flags & BQ_STATE_MARKS);
     p.complete |= m->kept[i].frame == BQ_BOTTOM_FRAME && accepts(m->g, m->kept[i].state);
   }
   uint16_t *steps = m->steps + (size_t)m->n_dfa_states * m->g->n_classes;
   for (uint32_t i = 0; i < m->g->n_classes; i++) steps[i] = BQ_TRANSITION_UNKNOWN;
-  m->places[m->n_dfa_states] = p;
+  m->dfa_states[m->n_dfa_states] = p;
   return *slot = m->n_dfa_states++;
 }
 
-uint32_t bq_dfa_step(bq_matcher *m, uint32_t place, uint8_t byte) {
-  uint16_t *step = bq_dfa_transition(m, place, byte);
+uint32_t bq_dfa_step(bq_matcher *m, uint32_t state, uint8_t byte) {
+  uint16_t *step = bq_dfa_transition(m, state, byte);
   if (*step != BQ_TRANSITION_UNKNOWN) return *step;
-  const bq_dfa_state *p = &m->places[place];
+  const bq_dfa_state *p = &m->dfa_states[state];
   begin_step(m);
   for (uint32_t i = 0; i < p->n; i++) {
-    const bq_nfa_state t = m->threads[p->first + i];
+    const bq_nfa_state t = m->nfa_states[p->first + i];
     for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++)
       if (byte >= bq_edge_low(m->g->edges[e]) && byte <= bq_edge_high(m->g->edges[e]))
         follow(m, t, m->g->edges[e]);
   }
   close_step(m);
-  const uint32_t next = place_of_kept(m);
+  const uint32_t next = state_of_kept(m);
   if (next != BQ_TABLE_FULL) *step = (uint16_t)next;
   return next;
 }
 
-uint32_t bq_dfa_canonical(bq_matcher *m, uint32_t place, unsigned reach) {
-  bq_dfa_state *p = &m->places[place];
+uint32_t bq_dfa_canonical(bq_matcher *m, uint32_t state, unsigned reach) {
+  bq_dfa_state *p = &m->dfa_states[state];
   if (p->common[reach] != BQ_GRAMMAR_NONE) return p->common[reach];
   begin_step(m);
   for (uint32_t i = 0; i < p->n; i++) {
-    const bq_nfa_state t = m->threads[p->first + i];
+    const bq_nfa_state t = m->nfa_states[p->first + i];
     visit(m, t.state, common_frame(m, t.frame, reach));
   }
   for (uint32_t i = 0; i < m->n_work; i++) m->kept[m->n_kept++] = m->work[i];
-  const uint32_t common = place_of_kept(m);
+  const uint32_t common = state_of_kept(m);
   if (common != BQ_TABLE_FULL) p->common[reach] = common;
   return common;
 }
@@ -299,10 +299,10 @@ static void keep_frames(bq_matcher *m, uint32_t *keep) {
   m->n_frames = n;
 }
 
-static void mark(const bq_matcher *m, uint32_t place, uint32_t *keep) {
-  const bq_dfa_state *p = &m->places[place];
+static void mark(const bq_matcher *m, uint32_t state, uint32_t *keep) {
+  const bq_dfa_state *p = &m->dfa_states[state];
   for (uint32_t i = 0; i < p->n; i++)
-    for (uint32_t f = m->threads[p->first + i].frame; f != BQ_BOTTOM_FRAME && !keep[f];
+    for (uint32_t f = m->nfa_states[p->first + i].frame; f != BQ_BOTTOM_FRAME && !keep[f];
          f = m->frames[f].below)
       keep[f] = 1;
 }
@@ -312,10 +312,10 @@ static void mark(const bq_matcher *m, uint32_t place, uint32_t *keep) {
 static uint32_t renewed(bq_matcher *m, bq_dfa_state old, const uint32_t *frames) {
   begin_step(m);
   for (uint32_t i = 0; i < old.n; i++) {
-    const bq_nfa_state t = m->threads[old.first + i];
+    const bq_nfa_state t = m->nfa_states[old.first + i];
     m->kept[m->n_kept++] = (bq_nfa_state){t.state, frames[t.frame]};
   }
-  return place_of_kept(m);
+  return state_of_kept(m);
 }
 
 bool bq_dfa_compact(bq_matcher *m) {
@@ -327,7 +327,7 @@ bool bq_dfa_compact(bq_matcher *m) {
                                                         again */
   for (uint32_t i = 0; i < BQ_MAX_FRAMES; i++) frames[i] = 0;
   for (uint32_t i = 0; i < KEPT; i++) {
-    old[i] = m->places[*kept[i]];
+    old[i] = m->dfa_states[*kept[i]];
     mark(m, *kept[i], frames);
   }
   keep_frames(m, frames);
@@ -352,14 +352,14 @@ bool bq_dfa_compact(bq_matcher *m) {
 bool bq_dfa_begin(bq_matcher *m) {
   empty_slots(m);
   m->frames[BQ_BOTTOM_FRAME] = (bq_frame){.common = {BQ_BOTTOM_FRAME}};
-  m->places[BQ_DFA_DEAD] = (bq_dfa_state){.mask = {BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE}};
+  m->dfa_states[BQ_DFA_DEAD] = (bq_dfa_state){.mask = {BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE}};
   for (uint32_t i = 0; i < m->g->n_classes; i++) m->steps[i] = BQ_DFA_DEAD;
   m->n_frames = m->n_dfa_states = 1;
   m->n_nfa_states = 0;
   begin_step(m);
   visit(m, m->g->states ? m->g->rules[m->g->root].start : 0, BQ_BOTTOM_FRAME);
   close_step(m);
-  const uint32_t start = place_of_kept(m);
+  const uint32_t start = state_of_kept(m);
   m->start = m->here = m->marked = m->ahead = start == BQ_TABLE_FULL ? BQ_DFA_DEAD : start;
   return start != BQ_TABLE_FULL;
 }

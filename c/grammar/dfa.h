@@ -55,8 +55,8 @@ struct bq_matcher {
   const bq_grammar *g;
   const bq_vocabulary *v;
   bq_frame *frames;        /* [BQ_MAX_FRAMES]; a frame lies after the frames below it */
-  bq_nfa_state *threads;      /* [BQ_MAX_NFA_STATES] */
-  bq_dfa_state *places; /* DFA states, [max_dfa_states] */
+  bq_nfa_state *nfa_states;   /* [BQ_MAX_NFA_STATES] */
+  bq_dfa_state *dfa_states;   /* [max_dfa_states] */
   uint16_t *steps;         /* transitions, [max_dfa_states][classes] */
   uint32_t *frame_slots;   /* [2 * BQ_MAX_FRAMES] indices; 0: empty */
   uint32_t *dfa_slots;   /* [2 * BQ_MAX_DFA_STATES] */
@@ -79,16 +79,16 @@ struct bq_matcher {
 };
 
 /* The transition of a byte; BQ_TRANSITION_UNKNOWN until it is computed. */
-static inline uint16_t *bq_dfa_transition(const bq_matcher *m, uint32_t place, uint8_t byte) {
-  return m->steps + (size_t)place * m->g->n_classes + m->g->class_of[byte];
+static inline uint16_t *bq_dfa_transition(const bq_matcher *m, uint32_t state, uint8_t byte) {
+  return m->steps + (size_t)state * m->g->n_classes + m->g->class_of[byte];
 }
 /* Whether an NFA state may follow an edge: in a length-limited rule only if the rule's end remains
  * reachable. */
 bool bq_edge_is_open(const bq_matcher *m, bq_nfa_state t, bq_edge e);
 /* The DFA state after a byte; BQ_DFA_DEAD, BQ_TABLE_FULL. */
-uint32_t bq_dfa_step(bq_matcher *m, uint32_t place, uint8_t byte);
+uint32_t bq_dfa_step(bq_matcher *m, uint32_t state, uint8_t byte);
 /* The canonical DFA state with the same future within `reach`; BQ_TABLE_FULL. */
-uint32_t bq_dfa_canonical(bq_matcher *m, uint32_t place, unsigned reach);
+uint32_t bq_dfa_canonical(bq_matcher *m, uint32_t state, unsigned reach);
 /* Empties all tables except for the four DFA states in use. Returns false if these alone are too
  * large. */
 bool bq_dfa_compact(bq_matcher *m);

@@ -11,27 +11,27 @@ void bq_matcher_create(const bq_grammar *g, const bq_vocabulary *v, bq_arena *ar
                        bq_matcher **out) {
   bq_matcher *m = bq_arena_take(arena, 1, sizeof *m);
   const uint32_t fit = BQ_TRANSITION_BYTES / (2 * g->n_classes);
-  bq_matcher made = {
+  bq_matcher fresh = {
       .g = g, .v = v, .max_dfa_states = fit < BQ_MAX_DFA_STATES ? fit : BQ_MAX_DFA_STATES};
-  made.frames = bq_arena_take(arena, BQ_MAX_FRAMES, sizeof *made.frames);
-  made.threads = bq_arena_take(arena, BQ_MAX_NFA_STATES, sizeof *made.threads);
-  made.places = bq_arena_take(arena, made.max_dfa_states, sizeof *made.places);
-  made.steps =
-      bq_arena_take(arena, (uint64_t)made.max_dfa_states * g->n_classes, sizeof *made.steps);
-  made.frame_slots = bq_arena_take(arena, 2 * BQ_MAX_FRAMES, sizeof *made.frame_slots);
-  made.dfa_slots = bq_arena_take(arena, 2 * BQ_MAX_DFA_STATES, sizeof *made.dfa_slots);
-  made.work = bq_arena_take(arena, BQ_MAX_WORK, sizeof *made.work);
-  made.kept = bq_arena_take(arena, BQ_MAX_WORK, sizeof *made.kept);
-  made.seen = bq_arena_take(arena, 2 * BQ_MAX_WORK, sizeof *made.seen);
-  made.path = bq_arena_take(arena, (uint64_t)v->longest + 1, sizeof *made.path);
-  made.masks = bq_arena_take(arena, (uint64_t)(BQ_MAX_MASKS + 1) * v->words, sizeof *made.masks);
-  made.mask_of = bq_arena_take(arena, BQ_MAX_MASKS, sizeof *made.mask_of);
+  fresh.frames = bq_arena_take(arena, BQ_MAX_FRAMES, sizeof *fresh.frames);
+  fresh.nfa_states = bq_arena_take(arena, BQ_MAX_NFA_STATES, sizeof *fresh.nfa_states);
+  fresh.dfa_states = bq_arena_take(arena, fresh.max_dfa_states, sizeof *fresh.dfa_states);
+  fresh.steps =
+      bq_arena_take(arena, (uint64_t)fresh.max_dfa_states * g->n_classes, sizeof *fresh.steps);
+  fresh.frame_slots = bq_arena_take(arena, 2 * BQ_MAX_FRAMES, sizeof *fresh.frame_slots);
+  fresh.dfa_slots = bq_arena_take(arena, 2 * BQ_MAX_DFA_STATES, sizeof *fresh.dfa_slots);
+  fresh.work = bq_arena_take(arena, BQ_MAX_WORK, sizeof *fresh.work);
+  fresh.kept = bq_arena_take(arena, BQ_MAX_WORK, sizeof *fresh.kept);
+  fresh.seen = bq_arena_take(arena, 2 * BQ_MAX_WORK, sizeof *fresh.seen);
+  fresh.path = bq_arena_take(arena, (uint64_t)v->longest + 1, sizeof *fresh.path);
+  fresh.masks = bq_arena_take(arena, (uint64_t)(BQ_MAX_MASKS + 1) * v->words, sizeof *fresh.masks);
+  fresh.mask_of = bq_arena_take(arena, BQ_MAX_MASKS, sizeof *fresh.mask_of);
   const uint64_t items = g->lists ? BQ_UNIQUE_NODES : 0;
-  made.items = bq_arena_take(arena, items, sizeof *made.items);
-  made.marked_items = bq_arena_take(arena, items, sizeof *made.marked_items);
-  made.lists = bq_arena_take(arena, (uint64_t)v->longest + 1, sizeof *made.lists);
+  fresh.items = bq_arena_take(arena, items, sizeof *fresh.items);
+  fresh.marked_items = bq_arena_take(arena, items, sizeof *fresh.marked_items);
+  fresh.lists = bq_arena_take(arena, (uint64_t)v->longest + 1, sizeof *fresh.lists);
   if (!arena->base || arena->overflow) return;
-  *m = made;
+  *m = fresh;
   *out = m;
   bq_dfa_begin(m);
 }
@@ -42,19 +42,19 @@ bq_status bq_matcher_begin(bq_matcher *m, bq_error *err) {
   return m->start == BQ_DFA_DEAD ? overflow(err) : BQ_OK;
 }
 
-bool bq_matcher_complete(const bq_matcher *m) { return m->places[m->here].complete; }
+bool bq_matcher_complete(const bq_matcher *m) { return m->dfa_states[m->here].complete; }
 
-static bool place_continues(const bq_matcher *m, uint32_t place) {
-  const bq_dfa_state *p = &m->places[place];
+static bool state_continues(const bq_matcher *m, uint32_t state) {
+  const bq_dfa_state *p = &m->dfa_states[state];
   for (uint32_t i = 0; i < p->n; i++) {
-    const bq_nfa_state t = m->threads[p->first + i];
+    const bq_nfa_state t = m->nfa_states[p->first + i];
     for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++)
       if (bq_edge_is_open(m, t, m->g->edges[e])) return true;
   }
   return false;
 }
 
-bool bq_matcher_continues(const bq_matcher *m) { return place_continues(m, m->here); }
+bool bq_matcher_continues(const bq_matcher *m) { return state_continues(m, m->here); }
 
 /* Runs `todo` from m->here on; once more with compacted tables if they were full. */
 typedef bool attempt(bq_matcher *m, void *ctx);
@@ -65,12 +65,12 @@ static bq_status with_room(bq_matcher *m, attempt *todo, void *ctx, bq_error *er
 }
 
 /* The only byte that may follow a state; -1: the text may end, or several bytes may follow. */
-static int only_byte(const bq_matcher *m, uint32_t place) {
-  const bq_dfa_state *p = &m->places[place];
+static int only_byte(const bq_matcher *m, uint32_t state) {
+  const bq_dfa_state *p = &m->dfa_states[state];
   int only = -1;
   if (p->complete) return -1;
   for (uint32_t i = 0; i < p->n; i++) {
-    const bq_nfa_state t = m->threads[p->first + i];
+    const bq_nfa_state t = m->nfa_states[p->first + i];
     for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++) {
       if (!bq_edge_is_open(m, t, m->g->edges[e])) continue;
       const int low = (int)bq_edge_low(m->g->edges[e]), high = (int)bq_edge_high(m->g->edges[e]);
@@ -83,11 +83,12 @@ static int only_byte(const bq_matcher *m, uint32_t place) {
 
 /* bq_dfa_step with unique lists: also BQ_DFA_DEAD where an item would repeat another, or could only
  * become a repetition. */
-static uint32_t advance(bq_matcher *m, uint32_t place, uint8_t byte, bq_unique *u) {
-  if (!m->g->lists) return bq_dfa_step(m, place, byte);
-  if (!bq_unique_step(u, m->items, m->places[place].marks, byte)) return BQ_DFA_DEAD;
-  const uint32_t next = bq_dfa_step(m, place, byte);
-  if (!u->item || next == BQ_TABLE_FULL || !(m->places[next].marks & BQ_STATE_CLOSE)) return next;
+static uint32_t advance(bq_matcher *m, uint32_t state, uint8_t byte, bq_unique *u) {
+  if (!m->g->lists) return bq_dfa_step(m, state, byte);
+  if (!bq_unique_step(u, m->items, m->dfa_states[state].marks, byte)) return BQ_DFA_DEAD;
+  const uint32_t next = bq_dfa_step(m, state, byte);
+  if (!u->item || next == BQ_TABLE_FULL || !(m->dfa_states[next].marks & BQ_STATE_CLOSE))
+    return next;
   return only_byte(m, next) == '"' && bq_unique_contains(u, m->items) ? BQ_DFA_DEAD : next;
 }
 
@@ -96,17 +97,17 @@ static uint32_t advance(bq_matcher *m, uint32_t place, uint8_t byte, bq_unique *
 typedef struct span {
   const uint8_t *bytes;
   size_t n;
-  uint32_t place; /* state after the bytes */
+  uint32_t state; /* state after the bytes */
   bq_unique list;
 } span;
 
 static bool follow(bq_matcher *m, void *ctx) {
   span *s = ctx;
-  s->place = m->here;
+  s->state = m->here;
   s->list = m->now;
-  for (size_t i = 0; i < s->n && s->place != BQ_TABLE_FULL && s->place != BQ_DFA_DEAD; i++)
-    s->place = advance(m, s->place, s->bytes[i], &s->list);
-  return s->place != BQ_TABLE_FULL;
+  for (size_t i = 0; i < s->n && s->state != BQ_TABLE_FULL && s->state != BQ_DFA_DEAD; i++)
+    s->state = advance(m, s->state, s->bytes[i], &s->list);
+  return s->state != BQ_TABLE_FULL;
 }
 
 bq_status bq_matcher_accept(bq_matcher *m, uint32_t id, bq_error *err) {
@@ -114,9 +115,9 @@ bq_status bq_matcher_accept(bq_matcher *m, uint32_t id, bq_error *err) {
   s.bytes = bq_token_bytes(m->v->tokenizer, id, &s.n);
   bq_status status = s.n ? with_room(m, follow, &s, err) : BQ_OK;
   if (status != BQ_OK) return status;
-  if (!s.n || s.place == BQ_DFA_DEAD)
+  if (!s.n || s.state == BQ_DFA_DEAD)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "token %u may not come next", id);
-  m->here = s.place;
+  m->here = s.state;
   m->now = s.list;
   bq_unique_compact(&m->now, m->items);
   return BQ_OK;
@@ -142,12 +143,12 @@ void bq_matcher_return(bq_matcher *m) {
 static uint32_t walk(bq_matcher *m, const bq_trie *trie, uint32_t root, uint32_t *mask) {
   const uint32_t end = trie->end[root];
   for (uint32_t node = root + 1; node < end;) {
-    const uint32_t depth = trie->depth[node], place = m->path[depth - 1];
+    const uint32_t depth = trie->depth[node], state = m->path[depth - 1];
     uint32_t next =
-        m->g->lists ? BQ_TRANSITION_UNKNOWN : *bq_dfa_transition(m, place, trie->byte[node]);
+        m->g->lists ? BQ_TRANSITION_UNKNOWN : *bq_dfa_transition(m, state, trie->byte[node]);
     if (next == BQ_TRANSITION_UNKNOWN) {
       m->lists[depth] = m->lists[depth - 1];
-      next = advance(m, place, trie->byte[node], &m->lists[depth]);
+      next = advance(m, state, trie->byte[node], &m->lists[depth]);
     }
     if (next == BQ_TABLE_FULL) return BQ_TABLE_FULL;
     if (next == BQ_DFA_DEAD) {
@@ -193,11 +194,11 @@ typedef struct plain_ways {
   bool others;
 } plain_ways;
 
-static plain_ways plain_at(const bq_matcher *m, uint32_t place) {
-  const bq_dfa_state *p = &m->places[place];
+static plain_ways plain_at(const bq_matcher *m, uint32_t state) {
+  const bq_dfa_state *p = &m->dfa_states[state];
   plain_ways ways = {0};
   for (uint32_t i = 0; i < p->n; i++) {
-    const bq_nfa_state t = m->threads[p->first + i];
+    const bq_nfa_state t = m->nfa_states[p->first + i];
     const uint32_t n = plain_left(m, t);
     if (n > ways.left) ways.left = n;
     if (!n) ways.others |= takes_plain(m, t);
@@ -205,15 +206,15 @@ static plain_ways plain_at(const bq_matcher *m, uint32_t place) {
   return ways;
 }
 
-static bool walk_all(bq_matcher *m, uint32_t place, unsigned trie, uint32_t *mask) {
-  m->path[0] = place;
+static bool walk_all(bq_matcher *m, uint32_t state, unsigned trie, uint32_t *mask) {
+  m->path[0] = state;
   m->lists[0] = m->now;
   return walk(m, &m->v->tries[trie], 0, mask) != BQ_TABLE_FULL;
 }
 
 /* Computes the mask of a state within `reach`. */
-static bool fill(bq_matcher *m, uint32_t place, unsigned reach, uint32_t *mask) {
-  plain_ways ways = plain_at(m, place);
+static bool fill(bq_matcher *m, uint32_t state, unsigned reach, uint32_t *mask) {
+  plain_ways ways = plain_at(m, state);
   const bool far = reach != BQ_REACH_NEAR;
   if (!far && ways.left > BQ_NEAR_BYTES) ways.left = BQ_NEAR_BYTES;
   /* A plain character ends no item, but an item of maximum length may have to be another one's
@@ -222,20 +223,20 @@ static bool fill(bq_matcher *m, uint32_t place, unsigned reach, uint32_t *mask) 
   for (uint32_t i = 0; i < m->v->words; i++) mask[i] = 0;
   if (ways.left) bq_vocabulary_plain(m->v, 0, ways.left, mask);
   const bool plain = !ways.left || (ways.others && ways.left < BQ_PLAIN_LENGTHS);
-  return walk_all(m, place, BQ_TRIE_REST, mask) &&
-         (!far || walk_all(m, place, BQ_TRIE_FAR, mask)) &&
-         (!plain || walk_all(m, place, BQ_TRIE_PLAIN, mask));
+  return walk_all(m, state, BQ_TRIE_REST, mask) &&
+         (!far || walk_all(m, state, BQ_TRIE_FAR, mask)) &&
+         (!plain || walk_all(m, state, BQ_TRIE_PLAIN, mask));
 }
 
 /* The mask of a state within `reach`, computed unless it is kept. */
-static bool keep_mask(bq_matcher *m, uint32_t place, unsigned reach, const uint32_t **mask) {
-  const uint32_t owner = BQ_REACHES * place + reach;
-  uint32_t slot = m->places[place].mask[reach];
+static bool keep_mask(bq_matcher *m, uint32_t state, unsigned reach, const uint32_t **mask) {
+  const uint32_t owner = BQ_REACHES * state + reach;
+  uint32_t slot = m->dfa_states[state].mask[reach];
   if (slot == BQ_GRAMMAR_NONE || m->mask_of[slot] != owner) {
     slot = m->next_mask;
     m->mask_of[slot] = BQ_GRAMMAR_NONE;
-    if (!fill(m, place, reach, m->masks + (size_t)slot * m->v->words)) return false;
-    m->places[place].mask[reach] = slot;
+    if (!fill(m, state, reach, m->masks + (size_t)slot * m->v->words)) return false;
+    m->dfa_states[state].mask[reach] = slot;
     m->mask_of[slot] = owner;
     m->next_mask = (slot + 1) % BQ_MAX_MASKS;
   }
@@ -287,17 +288,17 @@ typedef struct text {
 
 static bool find_forced(bq_matcher *m, void *ctx) {
   text *t = ctx;
-  uint32_t place = m->here;
+  uint32_t state = m->here;
   bq_unique list = m->now;
   int byte;
-  for (t->n = 0; t->n < t->capacity && (byte = only_byte(m, place)) >= 0; t->n++) {
-    const uint32_t next = advance(m, place, (uint8_t)byte, &list);
+  for (t->n = 0; t->n < t->capacity && (byte = only_byte(m, state)) >= 0; t->n++) {
+    const uint32_t next = advance(m, state, (uint8_t)byte, &list);
     if (next == BQ_TABLE_FULL) return false;
     if (next == BQ_DFA_DEAD) break;
     t->out[t->n] = (uint8_t)byte;
-    place = next;
+    state = next;
   }
-  m->ahead = place;
+  m->ahead = state;
   m->ahead_now = list;
   return true;
 }
@@ -312,8 +313,8 @@ bq_status bq_matcher_forced(bq_matcher *m, uint8_t *out, size_t capacity, size_t
 
 static bool find_longer(bq_matcher *m, void *ctx) {
   span *s = ctx;
-  s->place = 0;
-  for (unsigned i = 0; i < BQ_TRIES && !s->place; i++) {
+  s->state = 0;
+  for (unsigned i = 0; i < BQ_TRIES && !s->state; i++) {
     const bq_trie *trie = &m->v->tries[i];
     uint32_t node = 0;
     size_t at = 0;
@@ -322,24 +323,24 @@ static bool find_longer(bq_matcher *m, void *ctx) {
     if (at < s->n) continue;
     m->path[at] = m->ahead;
     m->lists[at] = m->ahead_now;
-    s->place = walk(m, trie, node, NULL);
+    s->state = walk(m, trie, node, NULL);
   }
-  return s->place != BQ_TABLE_FULL;
+  return s->state != BQ_TABLE_FULL;
 }
 
 bq_status bq_matcher_extends(bq_matcher *m, const uint8_t *tail, size_t n, bool *extends,
                              bq_error *err) {
   span s = {.bytes = tail, .n = n};
   bq_status status = n < m->v->longest ? with_room(m, find_longer, &s, err) : BQ_OK;
-  *extends = status == BQ_OK && s.place;
+  *extends = status == BQ_OK && s.state;
   return status;
 }
 
 uint32_t bq_matcher_least(const bq_matcher *m) {
-  const bq_dfa_state *p = &m->places[m->here];
+  const bq_dfa_state *p = &m->dfa_states[m->here];
   uint32_t least = BQ_GRAMMAR_NONE;
   for (uint32_t i = 0; i < p->n; i++) {
-    const uint32_t of = bq_min_bytes_to_end(m, m->threads[p->first + i]);
+    const uint32_t of = bq_min_bytes_to_end(m, m->nfa_states[p->first + i]);
     if (of < least) least = of;
   }
   const uint32_t more = m->g->lists ? m->g->slack + m->now.n : 0;
@@ -351,7 +352,7 @@ static int nearer_byte(const bq_matcher *m, const bq_dfa_state *p) {
   uint32_t least = BQ_GRAMMAR_NONE;
   int byte = -1;
   for (uint32_t i = 0; i < p->n; i++) {
-    const bq_nfa_state t = m->threads[p->first + i];
+    const bq_nfa_state t = m->nfa_states[p->first + i];
     for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++) {
       const bq_edge edge = m->g->edges[e];
       const uint32_t of = bq_min_bytes_after_edge(m, t, edge);
@@ -364,31 +365,31 @@ static int nearer_byte(const bq_matcher *m, const bq_dfa_state *p) {
 
 /* The state after the byte that leads to the end soonest or, if that would repeat an item, after
  * one that extends it. BQ_DFA_DEAD, BQ_TABLE_FULL. */
-static uint32_t go_nearer(bq_matcher *m, uint32_t place, bq_unique *u, uint8_t *out) {
-  const int byte = nearer_byte(m, &m->places[place]);
+static uint32_t go_nearer(bq_matcher *m, uint32_t state, bq_unique *u, uint8_t *out) {
+  const int byte = nearer_byte(m, &m->dfa_states[state]);
   if (byte < 0) return BQ_DFA_DEAD;
   const bq_unique before = *u;
   *out = (uint8_t)byte;
-  uint32_t next = advance(m, place, *out, u);
+  uint32_t next = advance(m, state, *out, u);
   for (uint8_t other = 'a'; next == BQ_DFA_DEAD && u->item && other <= 'z' + 10; other++) {
     *u = before;
     *out = other <= 'z' ? other : (uint8_t)(other - 'z' - 1 + '0');
-    next = advance(m, place, *out, u);
+    next = advance(m, state, *out, u);
   }
   return next;
 }
 
 static bool find_shortest(bq_matcher *m, void *ctx) {
   text *t = ctx;
-  uint32_t place = m->here;
+  uint32_t state = m->here;
   bq_unique list = m->now;
   t->fits = true;
-  for (t->n = 0; !m->places[place].complete; t->n++) {
+  for (t->n = 0; !m->dfa_states[state].complete; t->n++) {
     t->fits = t->n < t->capacity;
     if (!t->fits) return true;
-    place = go_nearer(m, place, &list, t->out + t->n);
-    if (place == BQ_TABLE_FULL) return false;
-    t->fits = place != BQ_DFA_DEAD;
+    state = go_nearer(m, state, &list, t->out + t->n);
+    if (state == BQ_TABLE_FULL) return false;
+    t->fits = state != BQ_DFA_DEAD;
     if (!t->fits) return true;
   }
   return true;

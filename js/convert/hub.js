@@ -52,7 +52,7 @@ class Hub {
   /** The error for a response without success. @param {Response} response @param {string} what */
   errorFor({ status, headers }, what) {
     const code = headers.get('x-error-code') ?? '';
-    const named = `${what} of ${this.repo}`;
+    const subject = `${what} of ${this.repo}`;
     const tokenHint = this.token ? 'check that the token has access' : 'pass --token, or set HF_TOKEN';
     if (code === 'GatedRepo')
       return new BqError('HTTP_STATUS', `${this.repo} is gated (HTTP ${status})`, {
@@ -65,18 +65,18 @@ class Hub {
         details: { status },
       });
     if (code === 'EntryNotFound')
-      return new BqError('HTTP_STATUS', `${named} does not exist (HTTP ${status})`, { details: { status } });
+      return new BqError('HTTP_STATUS', `${subject} does not exist (HTTP ${status})`, { details: { status } });
     if (status === 401 || status === 403)
-      return new BqError('HTTP_STATUS', `the hub denies access to ${named} (HTTP ${status})`, {
+      return new BqError('HTTP_STATUS', `the hub denies access to ${subject} (HTTP ${status})`, {
         hint: `it is private, gated or does not exist; ${tokenHint}`,
         details: { status },
       });
     if (status === 404 || code === 'RepoNotFound')
-      return new BqError('HTTP_STATUS', `the hub has no ${named} (HTTP ${status})`, {
+      return new BqError('HTTP_STATUS', `the hub has no ${subject} (HTTP ${status})`, {
         hint: 'check the name, and the revision',
         details: { status },
       });
-    return new BqError('HTTP_STATUS', `the hub responds with HTTP ${status} to the request for ${named}`, {
+    return new BqError('HTTP_STATUS', `the hub responds with HTTP ${status} to the request for ${subject}`, {
       hint: 'try again later',
       details: { status },
     });
@@ -106,20 +106,20 @@ class Hub {
   }
 
   /**
-   * Retries on network errors and temporary HTTP errors. @template T @param {string} what @param {(tried: number) => Promise<T>} attempt @returns {Promise<T>}
+   * Retries on network errors and temporary HTTP errors. @template T @param {string} what @param {(attempts: number) => Promise<T>} attempt @returns {Promise<T>}
    */
   async retry(what, attempt) {
-    for (let tried = 0; ; tried++) {
+    for (let attempts = 0; ; attempts++) {
       this.signal?.throwIfAborted();
       try {
-        return await attempt(tried);
+        return await attempt(attempts);
       } catch (cause) {
         this.signal?.throwIfAborted();
         const status = cause instanceof BqError ? Number(cause.details?.status ?? 0) : 0;
         const isPermanent =
           cause instanceof BqError && cause.code !== 'TRUNCATED' && !(status === 429 || status >= 500);
         if (isPermanent) throw cause;
-        if (tried + 1 >= MAX_ATTEMPTS)
+        if (attempts + 1 >= MAX_ATTEMPTS)
           throw cause instanceof BqError
             ? cause
             : new BqError(
@@ -127,7 +127,7 @@ class Hub {
                 `${what} of ${this.repo} can't be fetched: ${/** @type {Error} */ (cause).message}`,
                 { cause, hint: 'check the connection and run the command again' },
               );
-        await delay(RETRY_DELAY_MS * 2 ** tried, this.signal);
+        await delay(RETRY_DELAY_MS * 2 ** attempts, this.signal);
       }
     }
   }

@@ -1,4 +1,4 @@
-/** `bq4/heads`: small classifiers over embeddings, trained in Node or in a page. */
+/** `bq4/classifiers`: small classifiers over embeddings, trained in Node or in a page. */
 import { BqError } from '../../shared/errors.js';
 import { readClassifier, scores, writeClassifier } from './classifier.js';
 import { product, train } from './train.js';
@@ -24,7 +24,7 @@ export { readClassifier, scores, writeClassifier };
  */
 
 /**
- * @typedef {object} Trained
+ * @typedef {object} TrainingResult
  * @property {ClassifierFile} file
  * @property {{ train: number, test: number, right: number, baseline: number, each: { label: string, test: number, right: number }[] }} report
  *   counts of texts: for training, held out, and of the latter how many the classifier and a bag of words (`baseline`) label right
@@ -44,7 +44,7 @@ export function split(examples) {
   return parts;
 }
 
-/** @param {import('./train.js').Features[]} rows @param {{ weights: Float32Array, bias: Float32Array }} made @param {number} width @returns {number[]} */
+/** @param {import('./train.js').Features[]} rows @param {{ weights: Float32Array, bias: Float32Array }} classifier @param {number} width @returns {number[]} */
 function predictLabels(rows, { weights, bias }, width) {
   return rows.map(({ index, value }) => {
     const logits = bias.map((b, c) => product(weights, c * width, index, value, b));
@@ -57,7 +57,7 @@ function predictLabels(rows, { weights, bias }, width) {
  * @param {Pick<Model, 'embed' | 'info'>} model
  * @param {Example[]} examples
  * @param {TrainOptions} [options]
- * @returns {Promise<Trained>}
+ * @returns {Promise<TrainingResult>}
  */
 export async function trainClassifier(
   model,

@@ -13,7 +13,7 @@ import { extensionsOf, headOf, logprobsOf, usageOf } from './usage.js';
 /** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, CreateOptions, FinishReason, MessageLike, Model, Result, ToolCall } from '../../shared/types.js' */
 /** @import { Piece } from './answer.js' */
 
-/** A checked request; `parallel` of its choices run at a time. @typedef {{ model: Model, fields: Record<string, any>, messages: MessageLike[], head: ReturnType<typeof headOf>, usage: boolean, parallel: number }} Asked */
+/** A checked request; `parallel` of its choices run at a time. @typedef {{ model: Model, fields: Record<string, any>, messages: MessageLike[], head: ReturnType<typeof headOf>, usage: boolean, parallel: number }} CheckedRequest */
 
 /** Messages for the engine: without nulls, `developer` as `system`, text parts joined. ARGUMENT. @param {any[]} messages @returns {MessageLike[]} */
 const toMessages = (messages) =>
@@ -51,7 +51,7 @@ export async function chat(model, body, options) {
   return new ChunkStream(chunks(request, lifetime), lifetime.controller);
 }
 
-/** @param {Asked} asked @param {ReturnType<typeof follow>} life @returns {Promise<ChatCompletion>} */
+/** @param {CheckedRequest} request @param {ReturnType<typeof follow>} life @returns {Promise<ChatCompletion>} */
 async function collectCompletion({ model, fields, messages, head, parallel }, { signal, controller, release }) {
   const { n = 1, logprobs } = fields;
   const collected = Array.from({ length: n }, () => ({
@@ -106,7 +106,7 @@ const choiceOf = (index, { text, reasoning, calls, content }, finish_reason, log
   finish_reason,
 });
 
-/** @param {Asked} request @param {ReturnType<typeof follow>} lifetime @returns {AsyncGenerator<ChatCompletionChunk, void>} */
+/** @param {CheckedRequest} request @param {ReturnType<typeof follow>} lifetime @returns {AsyncGenerator<ChatCompletionChunk, void>} */
 async function* chunks(request, lifetime) {
   const {
     fields: { n = 1 },
@@ -140,7 +140,7 @@ async function* chunks(request, lifetime) {
 
 /**
  * Yields the chunks of one choice, returns the results of its generations.
- * @param {Asked} asked @param {number} index @param {AbortSignal} signal @param {(choices: ChatCompletionChunk['choices']) => ChatCompletionChunk} chunk
+ * @param {CheckedRequest} request @param {number} index @param {AbortSignal} signal @param {(choices: ChatCompletionChunk['choices']) => ChatCompletionChunk} chunk
  * @returns {AsyncGenerator<ChatCompletionChunk, Result[]>}
  */
 async function* chunksOf({ model, fields, messages }, index, signal, chunk) {

@@ -1,7 +1,7 @@
 /** Generates several choices at the same time, as far as the model has sessions, in shared batches. */
 
 /** A choice that is being generated. @template T, R @typedef {{ index: number, pieces: AsyncGenerator<T, R> }} Choice */
-/** A choice with its latest step or error. @template T, R @typedef {Choice<T, R> & { step?: IteratorResult<T, R>, error?: any }} Told */
+/** A choice with its latest step or error. @template T, R @typedef {Choice<T, R> & { step?: IteratorResult<T, R>, error?: any }} PendingChoice */
 
 /**
  * Yields pieces of all choices as they come, and returns their results in order. The first choice starts alone, so that
@@ -15,7 +15,7 @@ export async function* generateChoices(n, parallel, begin, leave) {
   /** @type {R[]} */
   const results = [];
   const pending = Array.from({ length: n }, (_, index) => index);
-  /** The pending step of each running choice, by index. @type {Map<number, Promise<Told<T, R>>>} */
+  /** The pending step of each running choice, by index. @type {Map<number, Promise<PendingChoice<T, R>>>} */
   const active = new Map();
   /** Choices that have yielded a piece. @type {Set<number>} */
   const started = new Set();

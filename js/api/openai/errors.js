@@ -32,7 +32,7 @@ export const typeOf = (status) =>
             : 'server_error';
 
 /**
- * @typedef {object} Told
+ * @typedef {object} OpenAIError
  * @property {string} message
  * @property {string} type
  * @property {string | null} param
@@ -41,7 +41,7 @@ export const typeOf = (status) =>
  * @property {Record<string, any>} [details]
  */
 
-/** @param {unknown} error @returns {{ status: number, error: Told }} */
+/** @param {unknown} error @returns {{ status: number, error: OpenAIError }} */
 export function toOpenAIError(error) {
   if (!(error instanceof BqError))
     return { status: 500, error: { message: 'the server failed', type: typeOf(500), param: null, code: null } };

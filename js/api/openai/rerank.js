@@ -13,7 +13,7 @@ export async function rerankRequest(model, body, options) {
     query,
     documents,
     top_n: topN,
-    return_documents: returns = false,
+    return_documents: returnsDocuments = false,
     model: modelName,
   } = fieldsOf('rerank', body);
   if (query === undefined) throw refuse('query', 'the request has no query');
@@ -30,7 +30,7 @@ export async function rerankRequest(model, body, options) {
     results: ranked.slice(0, topN).map(({ index, score, document }) => ({
       index,
       relevance_score: score,
-      ...(returns && { document: { text: document } }),
+      ...(returnsDocuments && { document: { text: document } }),
     })),
   };
 }

@@ -12,7 +12,7 @@ import { extensionsOf, finishReasonOf, headOf, namedOf, usageOf } from './usage.
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** @typedef {{ model: Model, fields: Record<string, any>, prompts: (string | number[])[], echoed: string[], head: ReturnType<typeof headOf>, usage: boolean, parallel: number }} Asked */
+/** @typedef {{ model: Model, fields: Record<string, any>, prompts: (string | number[])[], echoed: string[], head: ReturnType<typeof headOf>, usage: boolean, parallel: number }} CheckedRequest */
 
 /** The prompts of a request, as a list. @param {any} prompt @returns {(string | number[])[]} */
 export const listOf = (prompt) => (Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt : [prompt]);
@@ -86,7 +86,7 @@ async function echoOf(model, prompt, text, n, signal) {
   return echo;
 }
 
-/** @param {Asked} request @param {ReturnType<typeof follow>} lifetime @returns {AsyncGenerator<TextCompletion, void>} */
+/** @param {CheckedRequest} request @param {ReturnType<typeof follow>} lifetime @returns {AsyncGenerator<TextCompletion, void>} */
 async function* chunks(request, lifetime) {
   const { fields, prompts, head, usage, parallel } = request;
   const { n = 1 } = fields;
@@ -118,7 +118,7 @@ async function* chunks(request, lifetime) {
 
 /**
  * Yields the choices of the chunks of one choice.
- * @param {Asked} asked @param {number} index  of all choices of all prompts @param {AbortSignal} signal
+ * @param {CheckedRequest} request @param {number} index  of all choices of all prompts @param {AbortSignal} signal
  * @returns {AsyncGenerator<TextCompletion['choices'][0], Result>}
  */
 async function* choice({ model, fields, prompts, echoed }, index, signal) {
@@ -141,7 +141,7 @@ async function* choice({ model, fields, prompts, echoed }, index, signal) {
   return result;
 }
 
-/** Joins the chunks of a completion. @param {Asked} asked @param {AsyncIterable<TextCompletion>} stream @returns {Promise<TextCompletion>} */
+/** Joins the chunks of a completion. @param {CheckedRequest} request @param {AsyncIterable<TextCompletion>} stream @returns {Promise<TextCompletion>} */
 async function collectCompletion({ head }, stream) {
   /** @type {TextCompletion} */
   const completion = { ...head, object: 'text_completion', choices: [] };

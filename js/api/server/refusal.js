@@ -14,7 +14,7 @@ export class Refusal extends Error {
     this.headers = headers;
   }
 
-  /** @returns {{ status: number, error: import('../openai/errors.js').Told }} */
+  /** @returns {{ status: number, error: import('../openai/errors.js').OpenAIError }} */
   get answer() {
     return {
       status: this.status,

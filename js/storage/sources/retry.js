@@ -42,16 +42,16 @@ export class RemoteSource {
   #delay;
   #timeout;
   #hints;
-  #at = 0;
+  #urlIndex = 0;
   #http;
   /** The file's first bytes, as they were planned with. @type {Uint8Array} */
   #head = new Uint8Array();
   #size = -1;
   /** Some bytes have come from the present address. */
-  #worked = false;
-  #hashed = false;
+  #hasDelivered = false;
+  #hasHashes = false;
   /** A change of address under way. @type {Promise<boolean> | null} */
-  #moving = null;
+  #mirrorChange = null;
   /** Told of each failure after which the same address is tried again. @type {(failures: number) => void} */
   onFailure = () => {};
 
@@ -93,7 +93,7 @@ export class RemoteSource {
 
   /** Each of its chunks is compared with a hash: what servers call the file doesn't matter. */
   trustHashes() {
-    this.#hashed = this.#http.hashed = true;
+    this.#hasHashes = this.#http.hashed = true;
   }
 
   /** Tells how the file begins and how long it is, and what it was called before this visit. @param {Uint8Array} head @param {number} size @param {string} [tag] */
@@ -102,7 +102,7 @@ export class RemoteSource {
     this.#size = size;
     // Its header has a checksum of its own.
     if (BQ4F.every((byte, i) => byte === head[i])) this.trustHashes();
-    if (tag === undefined || this.#worked) return;
+    if (tag === undefined || this.#hasDelivered) return;
     this.#http.tag = tag;
     this.#http.size = size;
   }
@@ -122,7 +122,7 @@ export class RemoteSource {
         for await (const piece of http.stream(at, end, signal)) {
           at += piece.length;
           failures = 0;
-          this.#worked = true;
+          this.#hasDelivered = true;
           yield piece;
         }
         // The end of the file, unless more is known to come.
@@ -150,8 +150,8 @@ export class RemoteSource {
     // Chromium refuses a range that is compressed as if nobody had answered: the last try is for the whole file.
     if (unreached && http.ranges === 'unknown' && failures === this.#retries - 1) http.ranges = 'broken';
     const forbidden = unreached ? await policyAgainst(this.name) : '';
-    const passing = error.code === 'NETWORK' || TEMPORARY_STATUSES.includes(status) || (short && failures < 1);
-    if (passing && !forbidden && failures < this.#retries) {
+    const isTemporary = error.code === 'NETWORK' || TEMPORARY_STATUSES.includes(status) || (short && failures < 1);
+    if (isTemporary && !forbidden && failures < this.#retries) {
       this.onFailure(failures + 1);
       return wait(
         Math.min(
@@ -162,7 +162,7 @@ export class RemoteSource {
       );
     }
     const final =
-      this.#worked && EXPIRED_STATUSES.includes(status)
+      this.#hasDelivered && EXPIRED_STATUSES.includes(status)
         ? new BqError('EXPIRED', `${this.name} answers ${status} now`, { details: error.details, cause: error })
         : forbidden
           ? new BqError('NETWORK', `${this.name}: the Content-Security-Policy forbids it`, {
@@ -179,21 +179,21 @@ export class RemoteSource {
 
   /** From now on the next address whose file begins as this one did. False: there is none. @param {AbortSignal} [signal] @returns {Promise<boolean>} */
   nextMirror(signal) {
-    this.#moving ??= this.#move(signal).finally(() => (this.#moving = null));
-    return this.#moving;
+    this.#mirrorChange ??= this.#changeMirror(signal).finally(() => (this.#mirrorChange = null));
+    return this.#mirrorChange;
   }
 
   /** @param {AbortSignal} [signal] */
-  async #move(signal) {
-    while (this.#at + 1 < this.#urls.length) {
-      const http = new HttpSource(this.#urls[++this.#at], this.#timeout);
-      const isSameFile = await this.#begins(http, signal).catch(() => false);
+  async #changeMirror(signal) {
+    while (this.#urlIndex + 1 < this.#urls.length) {
+      const http = new HttpSource(this.#urls[++this.#urlIndex], this.#timeout);
+      const isSameFile = await this.#hasSameHead(http, signal).catch(() => false);
       signal?.throwIfAborted();
       if (isSameFile) {
         await this.#http.close();
-        http.hashed = this.#hashed;
+        http.hashed = this.#hasHashes;
         this.#http = http;
-        this.#worked = false;
+        this.#hasDelivered = false;
         return true;
       }
       await http.close();
@@ -202,7 +202,7 @@ export class RemoteSource {
   }
 
   /** @param {HttpSource} http @param {AbortSignal} [signal] */
-  async #begins(http, signal) {
+  async #hasSameHead(http, signal) {
     let at = 0;
     for await (const piece of http.stream(0, this.#head.length, signal)) {
       if (piece.some((byte, i) => byte !== this.#head[at + i])) return false;
@@ -215,10 +215,10 @@ export class RemoteSource {
   async changed(signal) {
     const probe = new HttpSource(this.name, this.#timeout);
     try {
-      return !(await this.#begins(probe, signal));
+      return !(await this.#hasSameHead(probe, signal));
     } catch {
       signal?.throwIfAborted();
-      return false; // not to be told
+      return false; // unknown
     } finally {
       await probe.close();
     }

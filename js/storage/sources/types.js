@@ -53,17 +53,17 @@
  *   the bytes from `offset` up to `end` (Infinity: all there are) in pieces, each good until the next one is asked for;
  *   ends early only at the end of the file
  * @property {() => Promise<void>} close
- * @property {number} [parallel]  streams that may be read at once, and may be short; none or 0: one, had better be long
+ * @property {number} [parallel]  streams that may be read at once, of any length; none or 0: one, as long as possible
  * @property {(head: Uint8Array, size: number, tag?: string) => void} [expect]  tells how the file begins and how long it is, so that another one is
  *   recognised; with `tag` what an earlier visit saw
  * @property {ByteSource[]} [parts]  the files that it is in, where these are several
- * @property {(failures: number) => void} [onFailure]  set by who wants to be told of failures in a row after which it tries again
- * @property {string} [tag]  how its server calls this version of it; '' where that can't be seen
- * @property {boolean} [renamed]  answers named different versions of it
+ * @property {(failures: number) => void} [onFailure]  called with the number of failures in a row, before each further try
+ * @property {string} [tag]  the server's name of this version of the file (ETag or date); '' where it gives none
+ * @property {boolean} [renamed]  answers had different tags, though the file may be the same
  * @property {boolean} [single]  one answer is read from its first byte to the last
- * @property {() => void} [trustHashes]  its bytes are compared with hashes: what servers call the version doesn't matter
- * @property {(signal?: AbortSignal) => Promise<boolean>} [nextMirror]  goes on elsewhere; false: there is nowhere
- * @property {(signal?: AbortSignal) => Promise<boolean>} [changed]  whether another file is there now
+ * @property {() => void} [trustHashes]  says that the reader checks hashes, so that different tags are no failure
+ * @property {(signal?: AbortSignal) => Promise<boolean>} [nextMirror]  continues with the next mirror; false: there is none
+ * @property {(signal?: AbortSignal) => Promise<boolean>} [changed]  whether the address has another file now
  */
 
 export {};

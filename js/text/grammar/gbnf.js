@@ -12,7 +12,7 @@ const MAX_DEPTH = 200;
 /** @type {Record<string, string>} */
 const ESCAPES = { n: '\n', r: '\r', t: '\t', '\\': '\\', '"': '"', '[': '[', ']': ']', '-': '-', '^': '^' };
 
-/** A character of #char without the backslash that marks escaped ones. @param {string} c */
+/** A character of #readChar without the backslash that marks escaped ones. @param {string} c */
 const plain = (c) => (c.length > 1 && c[0] === '\\' ? c.slice(1) : c);
 
 class Reader {
@@ -29,17 +29,17 @@ class Reader {
     this.#text = text;
   }
 
-  #line(at = this.#at) {
+  #lineAt(at = this.#at) {
     return this.#text.slice(0, at).split('\n').length;
   }
 
   /** @param {string} what */
-  #bad(what) {
-    return refused(`line ${this.#line()} of the grammar ${what}`);
+  #errorAtLine(what) {
+    return refused(`line ${this.#lineAt()} of the grammar ${what}`);
   }
 
   /** Skips blanks and comments. @param {boolean} lines  and line breaks */
-  #space(lines) {
+  #skipSpace(lines) {
     const found = lines ? /(?:\s|#.*)*/y : /(?:[ \t]|#.*)*/y;
     found.lastIndex = this.#at;
     this.#at += found.exec(this.#text)?.[0].length ?? 0;
@@ -54,62 +54,62 @@ class Reader {
   }
 
   /** @param {string} name */
-  #named(name) {
+  #ruleNamed(name) {
     const entry = this.#names.get(name) ?? { rule: this.rules.rule(name), at: this.#at, defined: false };
     this.#names.set(name, entry);
     return entry;
   }
 
   read() {
-    for (this.#space(true); this.#at < this.#text.length; this.#space(true)) {
+    for (this.#skipSpace(true); this.#at < this.#text.length; this.#skipSpace(true)) {
       const name = this.#take(/[A-Za-z0-9_-]+/y);
-      this.#space(true);
-      if (!name || !this.#take(/::=/y)) throw this.#bad('is not a rule: expected name ::= …');
-      const entry = this.#named(name[0]);
-      if (entry.defined) throw this.#bad(`defines the rule "${name[0]}" a second time`);
+      this.#skipSpace(true);
+      if (!name || !this.#take(/::=/y)) throw this.#errorAtLine('is not a rule: expected name ::= …');
+      const entry = this.#ruleNamed(name[0]);
+      if (entry.defined) throw this.#errorAtLine(`defines the rule "${name[0]}" a second time`);
       entry.defined = true;
-      this.#space(true);
-      this.#either(this.rules.start(entry.rule), this.rules.state(true), false);
-      this.#space(false);
+      this.#skipSpace(true);
+      this.#readAlternatives(this.rules.start(entry.rule), this.rules.state(true), false);
+      this.#skipSpace(false);
       if (this.#at < this.#text.length && !this.#take(/\r?\n/y))
-        throw this.#bad(`has an unexpected "${this.#text.slice(this.#at, this.#at + 20)}"`);
+        throw this.#errorAtLine(`has an unexpected "${this.#text.slice(this.#at, this.#at + 20)}"`);
     }
     for (const [name, { defined, at }] of this.#names)
-      if (!defined) throw refused(`line ${this.#line(at)} of the grammar uses the undefined rule "${name}"`);
+      if (!defined) throw refused(`line ${this.#lineAt(at)} of the grammar uses the undefined rule "${name}"`);
     const root = this.#names.get('root');
     if (!root) throw refused('the grammar has no rule "root"');
     return this.rules.encode(root.rule);
   }
 
   /** @param {number} from @param {number} to @param {boolean} inside  whether it is in parentheses */
-  #either(from, to, inside) {
-    if (++this.#depth > MAX_DEPTH) throw this.#bad(`has groups more than ${MAX_DEPTH} levels deep`);
+  #readAlternatives(from, to, inside) {
+    if (++this.#depth > MAX_DEPTH) throw this.#errorAtLine(`has groups more than ${MAX_DEPTH} levels deep`);
     do {
-      this.#space(true);
-      this.#sequence(from, to, inside);
+      this.#skipSpace(true);
+      this.#readSequence(from, to, inside);
     } while (this.#take(/\|/y));
     this.#depth--;
   }
 
   /** @param {number} from @param {number} to @param {boolean} inside */
-  #sequence(from, to, inside) {
+  #readSequence(from, to, inside) {
     let at = from;
     for (;;) {
-      this.#space(inside);
+      this.#skipSpace(inside);
       const next = this.rules.state();
-      if (!this.#repeated(at, next)) break;
+      if (!this.#readRepeatedItem(at, next)) break;
       at = next;
     }
     this.rules.skip(at, to);
   }
 
   /** One item with its quantifier. @param {number} from @param {number} to @returns {boolean}  whether there is one */
-  #repeated(from, to) {
+  #readRepeatedItem(from, to) {
     const begin = this.rules.state();
     const end = this.rules.state(true);
-    if (!this.#atom(begin, end)) return false;
-    this.#space(false);
-    const times = this.#times();
+    if (!this.#readItem(begin, end)) return false;
+    this.#skipSpace(false);
+    const times = this.#readQuantifier();
     if (!times) {
       this.rules.skip(from, begin);
       this.rules.skip(end, to);
@@ -122,7 +122,7 @@ class Reader {
   }
 
   /** @returns {[number, number] | null} */
-  #times() {
+  #readQuantifier() {
     const found = this.#take(/[*+?]|\{\s*(\d+)\s*(?:(,)\s*(\d*)\s*)?\}/y);
     if (!found) return null;
     if (found[0] === '*') return [0, Infinity];
@@ -130,66 +130,66 @@ class Reader {
     if (found[0] === '?') return [0, 1];
     const min = Number(found[1]);
     const max = found[2] ? (found[3] ? Number(found[3]) : Infinity) : min;
-    if (min > max) throw this.#bad(`has the quantifier ${found[0]}, whose minimum is above its maximum`);
+    if (min > max) throw this.#errorAtLine(`has the quantifier ${found[0]}, whose minimum is above its maximum`);
     if (min > MAX_REPETITIONS || (max < Infinity && max > MAX_REPETITIONS))
-      throw this.#bad(`has the quantifier ${found[0]}; at most ${MAX_REPETITIONS} repetitions are supported`);
+      throw this.#errorAtLine(`has the quantifier ${found[0]}; at most ${MAX_REPETITIONS} repetitions are supported`);
     return [min, max];
   }
 
   /** @param {number} from @param {number} to @returns {boolean}  whether there is one */
-  #atom(from, to) {
+  #readItem(from, to) {
     const name = this.#take(/[A-Za-z0-9_-]+(?!\s*::=)(?![A-Za-z0-9_-])/y);
-    if (name) this.rules.call(from, this.#named(name[0]).rule, to);
-    else if (this.#take(/"/y)) this.#literal(from, to);
-    else if (this.#take(/\[/y)) this.#chars(from, this.#class(), to);
-    else if (this.#take(/\./y)) this.#chars(from, TEXT, to);
+    if (name) this.rules.call(from, this.#ruleNamed(name[0]).rule, to);
+    else if (this.#take(/"/y)) this.#readLiteral(from, to);
+    else if (this.#take(/\[/y)) this.#addChars(from, this.#readClass(), to);
+    else if (this.#take(/\./y)) this.#addChars(from, TEXT, to);
     else if (this.#take(/\(/y)) {
-      this.#either(from, to, true);
-      this.#space(true);
-      if (!this.#take(/\)/y)) throw this.#bad('has an unmatched (');
+      this.#readAlternatives(from, to, true);
+      this.#skipSpace(true);
+      if (!this.#take(/\)/y)) throw this.#errorAtLine('has an unmatched (');
     } else return false;
     return true;
   }
 
   /** @param {number} from @param {CharSet} set @param {number} to */
-  #chars(from, set, to) {
+  #addChars(from, set, to) {
     for (const [low, high] of set) this.#writer.range(from, low, high, to);
   }
 
   /** @param {number} from @param {number} to */
-  #literal(from, to) {
+  #readLiteral(from, to) {
     let text = '';
-    for (let c = this.#char(); c !== '"'; c = this.#char()) text += plain(c);
+    for (let c = this.#readChar(); c !== '"'; c = this.#readChar()) text += plain(c);
     this.rules.literal(from, text, to);
   }
 
   /** The next character; an escaped one has a mark before it. */
-  #char() {
+  #readChar() {
     const found = this.#take(/\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([nrt\\"[\]^-]))|[^\\\n]/uy);
-    if (!found) throw this.#bad('ends inside quotes or brackets, or has an unknown escape');
+    if (!found) throw this.#errorAtLine('ends inside quotes or brackets, or has an unknown escape');
     const [all, x, u, U, short] = found;
     if (all[0] !== '\\') return all;
     if (short) return `\\${ESCAPES[short]}`;
     const code = parseInt(x ?? u ?? U, 16);
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-      throw this.#bad(`has the escape ${all}, which is not a character`);
+      throw this.#errorAtLine(`has the escape ${all}, which is not a character`);
     return `\\${String.fromCodePoint(code)}`;
   }
 
   /** @returns {CharSet} */
-  #class() {
+  #readClass() {
     const isNegated = Boolean(this.#take(/\^/y));
     /** @type {CharSet} */
     const ranges = [];
-    for (let c = this.#char(); c !== ']'; c = this.#char()) {
+    for (let c = this.#readChar(); c !== ']'; c = this.#readChar()) {
       const low = plain(c);
       if (!this.#take(/-(?!\])/y)) {
         ranges.push(...charsOf(low));
         continue;
       }
-      const high = plain(this.#char());
+      const high = plain(this.#readChar());
       const range = /** @type {[number, number]} */ ([low.codePointAt(0), high.codePointAt(0)]);
-      if (range[0] > range[1]) throw this.#bad('has a character range out of order');
+      if (range[0] > range[1]) throw this.#errorAtLine('has a character range out of order');
       ranges.push(range);
     }
     const set = unite(ranges);
