@@ -52,6 +52,14 @@ export const CATALOGUE = [
     first: true,
   },
   {
+    name: 'LFM2 350M',
+    use: 'Quick answers, little memory for long chats',
+    repo: 'LiquidAI/LFM2-350M-GGUF',
+    file: 'LFM2-350M-Q4_K_M.gguf',
+    bytes: 229_309_376,
+    license: 'LFM Open License',
+  },
+  {
     name: 'SmolLM2 360M',
     use: 'English answers, lists, rewriting',
     repo: 'bartowski/SmolLM2-360M-Instruct-GGUF',

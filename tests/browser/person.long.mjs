@@ -270,7 +270,15 @@ await everyBrowser((name) => {
           .filter((row) => row.checkVisibility())
           .map((row) => row.querySelector('.stored-name')?.firstChild?.textContent),
       );
-    const all = ['Tiny (built in)', 'Gemma 3 270M', 'Qwen2.5 0.5B', 'Qwen3 0.6B', 'SmolLM2 360M', 'SmolLM2 135M'];
+    const all = [
+      'Tiny (built in)',
+      'Gemma 3 270M',
+      'Qwen2.5 0.5B',
+      'Qwen3 0.6B',
+      'LFM2 350M',
+      'SmolLM2 360M',
+      'SmolLM2 135M',
+    ];
     await comesTo(rows, all);
     for (const selector of ['#link', '#models-search']) await seen(page, selector);
     await page.evaluate(() => {
