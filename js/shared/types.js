@@ -14,35 +14,35 @@
 
 /**
  * @typedef {object} EngineOptions
- * @property {Build} [build]  asks for one build instead of the best
+ * @property {Build} [build]  this build, without measuring; default: the fastest one
  * @property {string | URL | { relaxed: string | URL, relaxed16?: string | URL, simd128: string | URL, 'relaxed-threads'?: string | URL, 'relaxed16-threads'?: string | URL, 'simd128-threads'?: string | URL, 'relaxed-rare'?: string | URL, 'relaxed16-rare'?: string | URL, 'simd128-rare'?: string | URL, 'relaxed-threads-rare'?: string | URL, 'relaxed16-threads-rare'?: string | URL, 'simd128-threads-rare'?: string | URL, probe?: string | URL, grammar?: string | URL, convert?: string | URL }} [wasmUrl]
- *   where the builds lie; by default beside this folder. Without those for threads there is one thread; without the probe
- *   it isn't measured which build is the fastest here, and `relaxed16` never is chosen. A single address is the one build there is
- * @property {'auto' | number} [threads]  how many compute, where memory can be shared; default "auto": as many as are found
- *   to be the fastest while it computes
- * @property {string | URL} [threadUrl]  a script of yours that imports js/thread.js, for the other threads
+ *   addresses of the wasm modules; default: those of the package. Without the builds for threads there is one thread; without the
+ *   probe nothing is measured, and `relaxed16` is never chosen. A single address is the only build
+ * @property {'auto' | number} [threads]  number of threads, where memory can be shared; default "auto": the number that measurements during
+ *   computing find to be the fastest
+ * @property {string | URL} [threadUrl]  a script of yours that imports bq4/files/thread.js, for the other threads
  * @property {AbortSignal} [signal]  stops fetching and compiling
- * @property {'auto' | string | StoreOptions | Cache | false} [cache]  keeps what comes from addresses between visits: 'auto' in
- *   the best place there is, a path of a folder in Node, options of a store, an open store (in this thread only). Default 'auto' in an engine in a worker of a page, else false
+ * @property {'auto' | string | StoreOptions | Cache | false} [cache]  keeps downloaded files between visits: 'auto' in the best
+ *   backend, the path of a folder (Node), options of a store, or an open store (in this thread only). Default: 'auto' for an engine in a page's worker, else false
  */
 
 /**
  * @typedef {object} EngineInfo
  * @property {Build} build   the module in use
  * @property {string} reason   why this one: what the machine can do, a measurement, a failed self test
- * @property {boolean} worker  computes in a worker
- * @property {number} threads  that compute, or can: see `learned`; 1: no others than this one
- * @property {string} threadsReason  why so many
- * @property {ThreadTiming[]} timings  what was measured at the start, for the number to begin with; empty where nothing was
- * @property {{ prefill?: Learned, decode?: Learned, few?: Learned }} learned  how many of `threads` the model that computed last was found to be the
- *   fastest with: for prompts, for tokens one by one, for a few at once (2 to 8: guesses, sessions that share a pass). What is not known yet is
- *   missing; empty where the number was asked for
+ * @property {boolean} worker  whether the engine is in a worker
+ * @property {number} threads  number of threads, of which `learned` may use fewer; 1: the engine's own thread alone
+ * @property {string} threadsReason  the reason for this number
+ * @property {ThreadTiming[]} timings  measurements at the start, which give the first number of threads; empty: none were made
+ * @property {{ prefill?: Learned, decode?: Learned, few?: Learned }} learned  the fastest number of threads of the model that
+ *   computed last: for prompts, for single tokens, for 2 to 8 tokens at once (draft tokens, sessions that share a batch). A field is missing while
+ *   its number is unknown; all are missing where `threads` is a number
  */
 
 /**
  * @typedef {object} Learned
  * @property {number} threads  the fastest
- * @property {{ threads: number, time: number, samples: number }[]} tried  what the same work takes with others: 1 is what it takes with the fastest
+ * @property {{ threads: number, time: number, samples: number }[]} tried  times of the same work with other numbers of threads, relative to the fastest (1)
  */
 
 /**
@@ -58,25 +58,25 @@
  * @property {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} [kv]  type of the KV cache; default i8, f16 where keys have a bias (Qwen 2)
  * @property {'i8' | 'i16'} [activations]  what quantized weights are multiplied with; default i16 for a model that
  *   writes text and has 50 to 300 MB of weights, i8 for others
- * @property {number} [prefillWindow]    tokens whose hidden states prefill keeps at once; default 256
+ * @property {number} [prefillWindow]    tokens that go through a layer before the next layer starts; default 256
  * @property {number} [prefillBatch]     tokens per matrix product in prefill; default 32
- * @property {number} [forks]     of each session that are planned for, at a time; default 0
- * @property {number} [adapterBytes]  bytes kept for adapters; default 0
+ * @property {number} [forks]     forks that each session may have at once; default 0
+ * @property {number} [adapterBytes]  bytes that are reserved for adapters; default 0
  * @property {number} [kvWindow]  positions that a token sees at least, and up to 255 more, in layers without a window of their own; default: all.
- *   The context may be longer than the model was made for then, and its KV cache doesn't grow with it
- * @property {number} [kvSinks]   first positions that stay in sight besides; default 4 with a window
+ *   `contextTokens` may then exceed the context that the model was trained with, and the KV cache doesn't grow with it
+ * @property {number} [kvSinks]   first positions that stay visible besides the window; default 4 with a window
  * @property {'oldest' | 'attention'} [kvEvict]  what leaves a cache with a window: the oldest positions, or, 32 at a time, those that got the
  *   least attention (H2O); the context is at most the model's own then, and kvWindow a multiple of 256. Default 'oldest'
- * @property {Quality} [quality]  what is left out: faster, and worse; default: nothing
- * @property {number} [forkTokens]  that each of them may have for itself; default: as many as the context
- * @property {number} [draftTokens]    tokens of a guess of what comes next (`speculate` of `generate`) that there is room for, each with
- *   4 bytes for each token of the vocabulary, per session; default 7
+ * @property {Quality} [quality]  parts of the model that are left out, for speed at the cost of quality; default: none
+ * @property {number} [forkTokens]  tokens that each fork may add; default: the context
+ * @property {number} [draftTokens]    maximum number of draft tokens (`speculate` of `generate`); each takes 4 bytes for each token of the
+ *   vocabulary, per session; default 7
  * @property {AbortSignal} [signal]    ends the load, also one with `streaming` that has resolved
  * @property {(progress: Progress) => void} [onProgress]
  * @property {number} [memoryBudget]    bytes of memory that the model may take; `load` gives up sessions, then context, then
  *   the precision of the KV cache to stay within it, then keeps only some of the weights in memory and reads the
- *   others from the file for every token (by its handle, from a Blob, or in Node); `plan` says what it would
- * @property {string} [integrity] `sha256-…`: only the file with this hash is taken (docs/FORMAT.md, HASH)
+ *   others from the file for every token (by its handle, from a Blob, or in Node); `gaveUp` of a plan lists this
+ * @property {string} [integrity]  `sha256-…`: only the file with this hash is accepted (docs/FORMAT.md, HASH)
  * @property {boolean} [streaming]  resolve as soon as the model is known; sessions wait for layers still on
  *   their way, and `model.loaded` settles when all are there
  */
@@ -209,7 +209,7 @@
  * @property {number} layers         layers that stay
  * @property {boolean} head          the head stays (with tied embeddings: those too)
  * @property {number} streamedBytes  read from the file for every token that is generated; for a prompt, about that for
- *   every `window` tokens
+ *   every `prefillWindow` tokens
  * @property {number} slotBytes      of each of the two buffers in the heap
  * @property {number} besideBytes    of buffers outside the heap, where the reading worker can't share it
  */
@@ -263,8 +263,8 @@
 /**
  * @typedef {object} Quality
  * @property {number[]} [skipLayers]  layers that are left out, from 0 on
- * @property {number} [exitLayer]    the layer that a text leaves before: it and those after it are left out
- * @property {number} [lmHeadFraction]    the share of the head that is computed, above 0 and below 1; tokens of the rest can't come
+ * @property {number} [exitLayer]    this layer and all after it are left out
+ * @property {number} [lmHeadFraction]    the share of the LM head that is computed, above 0 and below 1; tokens of the rest are never picked
  */
 /** @typedef {Pick<LoadOptions, 'contextTokens' | 'kv' | 'activations' | 'prefillWindow' | 'prefillBatch' | 'forks' | 'forkTokens' | 'draftTokens' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'> & { adapter?: Adapter | null }} SessionOptions */
 
@@ -282,7 +282,7 @@
 
 /**
  * @typedef {object} AdapterOptions
- * @property {number} [scale]  how much of it: 1 by default
+ * @property {number} [scale]  factor of the adapter's products; default 1
  * @property {AbortSignal} [signal]
  */
 
@@ -290,31 +290,31 @@
  * @typedef {object} GenerateOptions
  * @property {number} [maxTokens]      default: 1,024, or what is left of the context; Infinity: until the context is full
  * @property {number} [temperature]    0: always the likeliest token; default 0.7
- * @property {number} [topK]           only the k likeliest; 0: off; default 40
- * @property {number} [topP]           only the likeliest that together reach p, at least one; 1: off; default 0.95
- * @property {number} [minP]           only those at least p times as likely as the likeliest; default 0, off
+ * @property {number} [topK]           only the k likeliest tokens; 0: off; default 40
+ * @property {number} [topP]           only the likeliest tokens whose probabilities reach p together, at least one; 1: off; default 0.95
+ * @property {number} [minP]           only tokens with at least p times the probability of the likeliest; default 0, off
  * @property {number} [repeatPenalty]  above 1: recent tokens become less likely; default 1, off
- * @property {number} [repeatLast]     how many recent tokens; 0: none; default 64
- * @property {number} [seed]           integer up to 2^53; default: random, see the result
+ * @property {number} [repeatLast]     number of recent tokens that are penalized; 0: none; default 64
+ * @property {number} [seed]           integer up to 2^53; default: random; the result has it
  * @property {string | string[]} [stop]  texts that end the generation; they are not part of its text
  * @property {number[]} [stopTokens]   tokens that end it, besides the model's own
  * @property {{ token: number, bias: number }[]} [logitBias]  added to the logits of tokens; -Infinity forbids one
- * @property {number} [presencePenalty]   taken off the logits of tokens that this generation has had; default 0
- * @property {number} [frequencyPenalty]  the same, times how often; default 0
- * @property {number} [logprobs]       parts tell how likely their token was, and so many of the likeliest, at most 20
- * @property {number} [promptLogprobs]  the result has the likelihoods of the prompt's tokens, and so many of the likeliest, at most 20
- * @property {Adapter | null} [adapter]  that it is computed with; null: none. Default: none, in a session its own
- * @property {'error' | 'shift' | 'summarize'} [contextPolicy]  what happens when the context is full; default 'error': the generation ends, a
- *   prompt that is too long is refused; 'shift': the oldest is left out; 'summarize': of a conversation the model sums it up
- * @property {boolean} [receipt]  of a reply: whether the result has its `origin`, for `receiptOfReply` of bq4/receipts
- * @property {number} [sinks]  of a shift amid a generation: tokens at the beginning that stay; default: of a reply, what stands before
- *   the first user's words, else 4
- * @property {number | Date} [deadline]  when it ends, in milliseconds from now, or a moment: what is there then is the result
- * @property {number} [maxTokensPerSecond]  default: as fast as can be
- * @property {ResponseFormat | StandardSchema} [responseFormat]  what the text is held to; default: nothing
- * @property {'auto' | boolean | { tokens?: number, model?: Model | null }} [speculate]  whether what comes next is guessed from the text so far, so that several tokens
- *   are computed at once; the tokens are the same. Default 'auto': where it is found to pay; true: wherever something repeats; `tokens`: so many then;
- *   `model`: a smaller one of the same vocabulary guesses, and so many at most, null: none; false: never
+ * @property {number} [presencePenalty]   subtracted from the logits of tokens that occurred in this generation; default 0
+ * @property {number} [frequencyPenalty]  subtracted once for each occurrence; default 0
+ * @property {number} [logprobs]       adds to each part the log probability of its token and of this many likeliest ones, at most 20
+ * @property {number} [promptLogprobs]  adds the same to the result for each token of the prompt, at most 20
+ * @property {Adapter | null} [adapter]  the LoRA adapter to compute with; null: none. Default: the session's adapter, else none
+ * @property {'error' | 'shift' | 'summarize'} [contextPolicy]  what happens when the context is full; default 'error': the generation ends, and a
+ *   prompt that is too long is refused; 'shift': the oldest turns are left out; 'summarize': the model summarizes the turns that are left out
+ * @property {boolean} [receipt]  adds `origin` to the result of a reply, for `receiptOfReply` of bq4/receipts
+ * @property {number} [sinks]  first tokens that stay when a full context is shifted during a generation; default: all before the first
+ *   user's message, without messages 4
+ * @property {number | Date} [deadline]  milliseconds from the call, or a Date, after which the generation ends; the result is the text so far
+ * @property {number} [maxTokensPerSecond]  limit of the speed; default: none
+ * @property {ResponseFormat | StandardSchema} [responseFormat]  the format that the text must have; default: any text
+ * @property {'auto' | boolean | { tokens?: number, model?: Model | null }} [speculate]  speculative decoding: draft tokens are computed in one batch, and
+ *   the text is the same as without. Default 'auto': prompt lookup where measurements say that it pays; true: prompt lookup wherever the text
+ *   repeats; `tokens`: maximum of the draft; `model`: a smaller model of the same vocabulary writes the draft, null: prompt lookup; false: never
  * @property {AbortSignal} [signal]    ends it with the signal's reason; what was computed stays in the KV cache
  * @property {(progress: PrefillProgress) => void} [onProgress]  while the prompt is computed
  */
