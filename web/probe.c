@@ -1,7 +1,7 @@
 /* A module of its own, of 1 KB: the inner loop of a GEMM as in each kernel table (the dots of pairs
  * in c/kernels). A relaxed dot product compiles to one instruction or to several, which WebAssembly
- * doesn't reveal, so js/wasm/build-choice.js times all loops and loads the fastest build. Weights and
- * activations are zeros; a pass stays in the L1 cache. */
+ * doesn't reveal, so js/wasm/build-choice.js times all loops and loads the fastest build. Weights
+ * and activations are zeros; a pass stays in the L1 cache. */
 #include "kernels/simd.h"
 
 enum { PASSES = 256, MEMORY = 64 * 16 };
