@@ -639,8 +639,8 @@ await chromiumFirst((name) => {
     await own.evaluate(async (url) => {
       const [js, path] = ['/js/node.js', '/js/storage/load/chunks.js'];
       const { createEngine, fromUrl } = await import(js);
-      const { Chunks, MOST_LIVE } = await import(path);
-      const seen = { most: 0, limit: MOST_LIVE };
+      const { Chunks, MAX_LIVE } = await import(path);
+      const seen = { most: 0, limit: MAX_LIVE };
       const { release, take } = Chunks.prototype;
       const count = (/** @type {any} */ chunks) => (seen.most = Math.max(seen.most, chunks.live));
       Chunks.prototype.release = function () {

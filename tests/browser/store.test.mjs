@@ -104,7 +104,7 @@ test('without a secure context: IndexedDB, saying why', async () => {
   assert.equal(await page.evaluate(() => isSecureContext || 'storage' in navigator || 'locks' in navigator), false);
   const { backend, reason } = await inWorker(page, 'open', 1, 2, { backend: 'auto' });
   assert.equal(backend, 'indexeddb');
-  assert.match(reason, /^opfs: not in this browser.*cache: /);
+  assert.match(reason, /^opfs: not available in this browser.*cache: /);
   await inWorker(page, 'close');
   for (const name of Object.keys(cases)) await inWorker(page, 'case', name, { backend: 'indexeddb' });
   await page.context().close();
