@@ -31,7 +31,7 @@ export function passages(text) {
 
 /** The sentences of a passage, which are parts of it. @param {string} text @returns {string[]} */
 export const sentences = (text) =>
-  (text.match(/[^.!?…。！？\n]+[.!?…。！？]*/g) ?? [text]).map((sentence) => sentence.trim()).filter(Boolean);
+  (text.match(/[^.!?…。！？\n]+(?:[.!?…。！？]+|)/g) ?? [text]).map((sentence) => sentence.trim()).filter(Boolean);
 
 /** Length 1, so that a product is a cosine. @param {Float32Array} vector */
 export function unit(vector) {
