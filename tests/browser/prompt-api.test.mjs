@@ -84,6 +84,6 @@ await chromiumFirst((name) => {
       const absent = await output.availability().catch((/** @type {any} */ error) => `${error.name}: ${error.message}`);
       return absent;
     });
-    assert.equal(isGone, 'InvalidStateError: the page is gone');
+    assert.equal(isGone, 'InvalidStateError: the page was closed');
   });
 });
