@@ -156,6 +156,7 @@ test('? lists the shortcuts; / inserts a prompt, of the page or of the person', 
   await page.keyboard.press('Enter');
   await ready(page);
   await press(0, 'Keep this message as a prompt, which / inserts');
+  await ui(page).status.filter({ hasText: 'Kept as a prompt.' }).waitFor();
   await message.fill('');
   await message.pressSequentially('/tell');
   assert.equal(
