@@ -211,7 +211,7 @@ function attachPasted(event) {
   void loadAttachments().then(({ attachText }) => attachText('Pasted text', text), showError);
 }
 
-/** A slash in an empty field: prompts.js goes on with it. */
+/** Loads the list of prompts when a slash is typed into an empty field; the list listens to the field from then on. */
 function showPrompts() {
   if (message.value !== '/') return;
   message.removeEventListener('input', showPrompts);

@@ -175,7 +175,7 @@ export class Chats {
       const { linkTo } = await import('./share-link.js');
       await navigator.clipboard.writeText(await linkTo(one));
       from.textContent = 'Copied ✓';
-      say('The link is copied. Whoever opens it has a copy of this chat.');
+      say('The link is copied. It holds a copy of this chat.');
     } catch (error) {
       makeWay();
       showError(error);

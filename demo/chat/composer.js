@@ -21,9 +21,9 @@ export const composedText = () => (attachments ? attachments.withAttachments(mes
 /** Shows what was composed before; '': nothing. @param {string} text */
 export function setComposedText(text) {
   if (hasAttachments(text)) void loadAttachments().then(({ showComposed }) => showComposed(text));
+  else if (attachments) attachments.showComposed(text);
   else {
-    attachments?.showComposed('');
     message.value = text;
+    grow();
   }
-  grow();
 }

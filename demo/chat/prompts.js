@@ -25,7 +25,7 @@ list.setAttribute('aria-label', 'Prompts');
 list.hidden = true;
 message.before(list);
 
-/** @type {{ text: string, insert: () => void }[]} */
+/** Texts of the prompts that are shown. @type {string[]} */
 let choices = [];
 let selected = 0;
 
@@ -81,7 +81,7 @@ export function showPrompts() {
   const typed = /^\/([\p{L}\p{N} ]*)$/u.exec(message.value);
   const prompts = typed ? found(typed[1]) : [];
   if (!prompts.length) return hide();
-  choices = prompts.map(({ text }) => ({ text, insert: () => insert(text) }));
+  choices = prompts.map(({ text }) => text);
   list.replaceChildren(...prompts.map(rowOf));
   list.hidden = false;
   select(0);
@@ -101,7 +101,7 @@ message.addEventListener(
     if (list.hidden || event.isComposing) return;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) select(selected + step);
-    else if (event.key === 'Enter' || event.key === 'Tab') choices[selected].insert();
+    else if (event.key === 'Enter' || event.key === 'Tab') insert(choices[selected]);
     else if (event.key === 'Escape') hide();
     else return;
     event.preventDefault();

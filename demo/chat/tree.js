@@ -64,8 +64,8 @@ export function withoutMessage(entries, entry) {
   if (entry.role === 'assistant' && versions(entries, entry).length > 1) {
     const removed = new Set([entry.id]);
     for (const id of removed) for (const next of following(id)) removed.add(next.id);
-    const left = entries.filter(({ id }) => !removed.has(id));
-    return { entries: left, leaf: entry.parent === null ? null : newestFrom(left, entry.parent) };
+    const remaining = entries.filter(({ id }) => !removed.has(id));
+    return { entries: remaining, leaf: entry.parent === null ? null : newestFrom(remaining, entry.parent) };
   }
   const question = entry.role === 'user' ? entry : entries.find(({ id }) => id === entry.parent);
   const first = question ?? entry;
@@ -75,11 +75,11 @@ export function withoutMessage(entries, entry) {
       .filter(({ role }) => role !== first.role)
       .map(({ id }) => id),
   ]);
-  const left = entries
+  const remaining = entries
     .filter(({ id }) => !removed.has(id))
     .map((other) => (other.parent !== null && removed.has(other.parent) ? { ...other, parent: first.parent } : other));
-  const next = left.findLast(({ parent }) => parent === first.parent);
-  return { entries: left, leaf: next ? newestFrom(left, next.id) : first.parent };
+  const next = remaining.findLast(({ parent }) => parent === first.parent);
+  return { entries: remaining, leaf: next ? newestFrom(remaining, next.id) : first.parent };
 }
 
 /** Two copies as one. A message only grows, while it is written: of one that both have, the longer is the later, and of two of the same length the one that is not being written. @param {Entry[]} local @param {Entry[]} theirs */

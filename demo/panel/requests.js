@@ -2,24 +2,17 @@
 import { element } from '../page/element.js';
 import * as format from '../page/format.js';
 import { $ } from '../page/page.js';
+import { recordedRequests } from './recorded-requests.js';
 
-/** @typedef {{ url: string, at: number, bytes: number }} RecordedRequest  `at`: milliseconds since 1970; `bytes` 0: from a cache, or not told by another site */
+/** @import { RecordedRequest } from './recorded-requests.js' */
 
 /** Milliseconds for which answers of workers are collected, and between two looks while the list is open. */
 const [COLLECT, REFRESH] = [200, 2000];
 /** Rows that are shown, the newest first. */
 const MAX_ROWS = 200;
 
-/** Those of the page itself. @returns {RecordedRequest[]} */
-const ofPage = () =>
-  /** @type {PerformanceResourceTiming[]} */ ([
-    ...performance.getEntriesByType('navigation'),
-    ...performance.getEntriesByType('resource'),
-  ]).map(({ name, startTime, transferSize, encodedBodySize }) => ({
-    url: name,
-    at: performance.timeOrigin + startTime,
-    bytes: transferSize || encodedBodySize,
-  }));
+/** Those of the page itself. */
+const ofPage = () => recordedRequests(['navigation', 'resource'].flatMap((type) => performance.getEntriesByType(type)));
 
 /** Those of workers: of this page, and of other tabs with it. @returns {Promise<RecordedRequest[]>} */
 function ofWorkers() {
