@@ -37,7 +37,7 @@ function repository() {
 const SCRIPT = `import { createEngine, fromFile } from 'bq4/node';
 const engine = await createEngine({ threads: 1 });
 const model = await engine.load(fromFile(process.argv[2]), { contextTokens: 64 });
-console.log(JSON.stringify((await model.generate('Once', { temperature: 0, maxTokens: 8 })).ids));
+console.log(JSON.stringify((await model.generate('Once', { temperature: 0, maxTokens: 8 }).result).tokens));
 await engine.close();
 `;
 

@@ -196,6 +196,8 @@ const HOSTILE = {
   ],
   'an integer of 4 GB': [text('\x80\x02\x8b\xff\xff\xff\x7f.'), /integer/],
   'a memo that was never set': [text('\x80\x02j\xff\xff\xff\xff.'), /memo/],
+  'a memo index without digits': [text('\x80\x02gx\n.'), /expected a memo index, found "x"/],
+  'a float that is a word': [text('Fpig\n.'), /expected a float, found "pig"/],
   'a far memo': [text('\x80\x02}r\xff\xff\xff\xff0j\xff\xff\xff\xff.'), /no dict of tensors/],
   'lists in lists in lists': [
     Buffer.concat([text('\x80\x02'), Buffer.alloc(200000, ']'), Buffer.alloc(199999, 'a'), text('.')]),

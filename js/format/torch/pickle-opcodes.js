@@ -29,6 +29,19 @@ function textInteger(m, line) {
     throw m.damaged(`expected an integer, found ${JSON.stringify(line.slice(0, 40))}`);
   return Number(digits);
 }
+/** A float in text form, as Python's repr() writes it. @param {Machine} m @param {string} line */
+function textFloat(m, line) {
+  if (/^[+-]?inf$/.test(line)) return line[0] === '-' ? -Infinity : Infinity;
+  if (/^[+-]?nan$/.test(line)) return NaN;
+  if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(line))
+    throw m.damaged(`expected a float, found ${JSON.stringify(line.slice(0, 40))}`);
+  return Number(line);
+}
+/** An index of the memo in text form. @param {Machine} m @param {string} line */
+function memoIndex(m, line) {
+  if (!/^\d{1,15}$/.test(line)) throw m.damaged(`expected a memo index, found ${JSON.stringify(line.slice(0, 40))}`);
+  return Number(line);
+}
 /** 'text' or "text" without escapes. @param {Machine} m @param {string} line */
 function quoted(m, line) {
   if (!/^(['"])[^\\]*\1$/.test(line))
@@ -44,7 +57,7 @@ const PROTOCOL_0_AND_1 = {
   0: (m) => void m.pop(),
   1: (m) => void m.marked(),
   2: (m) => push(m, m.top()),
-  F: (m) => push(m, Number(m.line())),
+  F: (m) => push(m, textFloat(m, m.line())),
   I: (m) => push(m, textInteger(m, m.line())),
   L: (m) => push(m, textInteger(m, m.line())),
   J: (m) => push(m, m.integer(4)),
@@ -76,12 +89,12 @@ const PROTOCOL_0_AND_1 = {
     const items = m.marked();
     m.append(m.top(), items);
   },
-  g: (m) => m.get(Number(m.line())),
+  g: (m) => m.get(memoIndex(m, m.line())),
   h: (m) => m.get(m.size(1)),
   j: (m) => m.get(m.size(4)),
   l: (m) => push(m, m.marked()),
   ']': (m) => push(m, []),
-  p: (m) => m.put(Number(m.line())),
+  p: (m) => m.put(memoIndex(m, m.line())),
   q: (m) => m.put(m.size(1)),
   r: (m) => m.put(m.size(4)),
   s: (m) => {

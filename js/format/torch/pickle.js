@@ -148,21 +148,13 @@ export class Machine {
     return items;
   }
 
-  /** Throws FORMAT. @param {number} index  of the memo */
-  checkIndex(index) {
-    if (!Number.isSafeInteger(index) || index < 0)
-      throw this.damaged(`the memo index ${index} is not a non-negative integer`);
-  }
-
   /** @param {number} index */
   put(index) {
-    this.checkIndex(index);
     this.memo.set(index, this.top());
   }
 
   /** @param {number} index */
   get(index) {
-    this.checkIndex(index);
     if (!this.memo.has(index)) throw this.damaged(`memo ${index} is used before it is set`);
     this.stack.push(this.memo.get(index));
   }
