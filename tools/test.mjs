@@ -44,6 +44,8 @@ const LONG_FUZZ = 300;
 
 /** `--all` begins no long job after so many minutes: a slow machine says what it left out, rather than be stopped and say nothing. */
 const MINUTES = 50;
+/** And runs nothing again after so many: what has failed by then counts as failed. */
+const RETRY_MINUTES = 56;
 
 /** Quick enough to be run with the type checker: which file may use which. */
 const LAYERS = ['tests/js/layers.test.mjs'];
@@ -531,8 +533,12 @@ await command(async () => {
       if (jobs && !listed.length) report.fail(name, 'no tests found');
       return listed;
     });
-    const mayBegin = () => !tier || !words.includes('--all') || Date.now() - startTime < MINUTES * 60_000;
-    await runJobs(unlessUnchanged(jobs, passed), { slots: availableParallelism(), durations, report, mayBegin });
+    const within = (/** @type {number} */ minutes) =>
+      !tier || !words.includes('--all') || Date.now() - startTime < minutes * 60_000;
+    const mayBegin = () => within(MINUTES);
+    const slots = availableParallelism();
+    const mayRetry = () => within(RETRY_MINUTES);
+    await runJobs(unlessUnchanged(jobs, passed), { slots, durations, report, mayBegin, mayRetry });
     for (const [name, { run }] of suites) {
       try {
         if (mayBegin()) await run?.(report, tools);

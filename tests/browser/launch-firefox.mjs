@@ -37,6 +37,9 @@ export async function launchFirefox({ prefs = {} } = {}) {
       'app.update.enabled': false,
       'network.captive-portal-service.enabled': false,
       'network.connectivity-service.enabled': false,
+      // A page that asks for storage that lasts gets it: there is nobody to answer.
+      'dom.storageManager.prompt.testing': true,
+      'dom.storageManager.prompt.testing.allow': true,
       ...prefs,
     },
   });

@@ -43,15 +43,15 @@ const FAILED = {
   failures: ['a (b.mjs:1)\nexpected 1, found 2'],
 };
 
-/** Runs jobs, keeping what is printed. @param {import('../../tools/testing/jobs.mjs').Job[]} jobs @param {(name: string) => boolean} [noteFlaky] */
-async function runQuietly(t, jobs, noteFlaky) {
+/** Runs jobs, keeping what is printed. @param {import("../../tools/testing/jobs.mjs").Job[]} jobs @param {(name: string) => boolean} [noteFlaky] @param {() => boolean} [mayRetry] */
+async function runQuietly(t, jobs, noteFlaky, mayRetry) {
   const lines = [];
   t.mock.method(console, 'log', (/** @type {unknown} */ line) => lines.push(String(line)));
   const folder = mkdtempSync(join(tmpdir(), 'bq4-jobs-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const report = new Report(noteFlaky);
   const durations = new Durations(join(folder, 'durations.json'));
-  await runJobs(jobs, { slots: 2, durations, report });
+  await runJobs(jobs, { slots: 2, durations, report, mayRetry });
   const status = report.finish(false);
   t.mock.restoreAll();
   return { status, text: lines.join('\n'), last: lines.at(-1)?.trim() };
@@ -81,6 +81,11 @@ test('a job that fails runs once more, when all others have ended; passing then,
   const failed = await runQuietly(t, faults);
   assert.deepEqual([order.sort(), failed.status], [['fault', 'fault', 'steady'], 1]);
   assert.equal(failed.last, '0 passed, 2 failed, 0 skipped');
+
+  order.length = 0;
+  const late = await runQuietly(t, [job('late', [FAILED, SILENT])], undefined, () => false);
+  assert.deepEqual([order, late.status, late.last], [['late'], 1, '0 passed, 1 failed, 0 skipped']);
+  assert.match(late.text, /failed:\n {2}late\n {4}a \(b\.mjs:1\)/);
 
   const dear = await runQuietly(t, [job('dear', [{ ...SILENT, cpu: 11 }], { budget: 10 })]);
   assert.match(dear.text, /it took 11 s of CPU, and may take 10/);

@@ -76,21 +76,25 @@ const passed = ({ counts }) => counts.failed === 0;
 
 /**
  * @param {readonly Job[]} jobs
- * @param {{ slots: number, durations: Durations, report: import('./report.mjs').Report, mayBegin?: () => boolean }} options
- *   `slots`: so many at once; `mayBegin`: false: what has not begun is left out
+ * @param {object} options
+ * @param {number} options.slots  so many at once
+ * @param {Durations} options.durations
+ * @param {import('./report.mjs').Report} options.report
+ * @param {() => boolean} [options.mayBegin]  false: what has not begun is left out
+ * @param {() => boolean} [options.mayRetry]  false: a job that has failed is not run again, and its failure counts
  */
-export async function runJobs(jobs, { slots, durations, report, mayBegin = () => true }) {
-  /** @type {Job[]} */
+export async function runJobs(jobs, { slots, durations, report, mayBegin = () => true, mayRetry = () => true }) {
+  /** Jobs to run again, each with its first result. @type {[Job, JobResult][]} */
   const failed = [];
   /** @param {Job} job @param {boolean} retry */
   const run = async (job, retry) => {
-    if (!mayBegin()) return report.leftOut(job.name, 'too late to begin');
+    if (!retry && !mayBegin()) return report.leftOut(job.name, 'too late to begin');
     const result = await job.run();
     const { wall = 0, cpu = 0, again } = result;
     if (!retry || passed(result)) durations.add(job.name, wall, cpu);
     if (!retry && !passed(result) && !job.steady) {
       report.willRetry(job, result);
-      return void failed.push(...(again ?? [job]));
+      return void failed.push(...(again ?? [job]).map((one) => /** @type {[Job, JobResult]} */ ([one, result])));
     }
     if (retry && passed(result)) report.flaky(job);
     if (job.budget && cpu > job.budget)
@@ -106,5 +110,8 @@ export async function runJobs(jobs, { slots, durations, report, mayBegin = () =>
   };
   await Promise.all(Array.from({ length: slots }, slot));
   for (const job of jobs.filter(({ alone }) => alone)) await run(job, false);
-  for (const job of failed.splice(0)) await run(job, true);
+  for (const [job, result] of failed.splice(0)) {
+    if (mayRetry()) await run(job, true);
+    else report.add(job.name, result.counts, { ...result, seconds: result.wall });
+  }
 }
