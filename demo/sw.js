@@ -22,9 +22,10 @@ const FOLDERS = [
   '../node_modules/marked/lib/',
   '../node_modules/temml/dist/',
   '../node_modules/@highlightjs/cdn-assets/es/',
+  '../node_modules/pdfjs-dist/legacy/build/',
   '../classifiers/',
 ].map((path) => new URL(path, location.href).href);
-/** The grammar of chat templates, that of Markdown, formulas, colours of code, heads: a host may lack them, and the page does without. */
+/** The grammar of chat templates, that of Markdown, formulas, colours of code, PDF files, heads: a host may lack them, and the page does without. */
 const LIBRARIES = FOLDERS.slice(3);
 /** What `npm start` finds on the machine changes while the page stays the same. */
 const LOCAL = `${FOLDERS[0]}local.json`;
@@ -192,7 +193,7 @@ function namedIn(text, base) {
   const code = text.replace(/\/\*[^]*?\*\/|^\s*\/\/.*/gm, '');
   // What a module of others writes into pages names no file of ours.
   const named = base.endsWith('.js')
-    ? /(?:from|import|URL)\s*\(?\s*(['"])(?<name>\.[^'"]+)\1/g
+    ? /(?:from|import|URL)\s*\(?\s*(['"])(?<name>\.[^'"]*[^'"\/])\1/g
     : /(?:src|href)="(?<name>[^"#]+)"/g;
   return [...code.matchAll(named)]
     .map(({ groups }) => new URL(groups?.name ?? '', base).href)

@@ -47,6 +47,8 @@ export const PUBLIC = [
   'node_modules/marked/lib',
   'node_modules/temml/dist',
   'node_modules/@highlightjs/cdn-assets/es',
+  'node_modules/pdfjs-dist/legacy/build',
+  'node_modules/pdfjs-dist/cmaps',
   ...REACT,
 ];
 

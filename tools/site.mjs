@@ -24,6 +24,7 @@ const ENTRIES = {
   thread: ['demo/thread.js', 'js/thread.js'],
   'io-worker': ['js/io-worker.js'],
   'hub-worker': ['demo/models/hub-worker.js'],
+  'pdf-worker': ['demo/chat/pdf-worker.js'],
 };
 
 /** Parts on demand that every visit asks for: the engine begins with them. */
@@ -46,6 +47,9 @@ const RARE = /js[\\/](text[\\/](grammar|tokenizers)|convert|quantize|format)[\\/
 /** Besides scripts. */
 const COPIED = ['build/wasm', 'classifiers', 'models/chat.bq4'];
 
+/** Tables that pdf.js fetches: where the sources have them, and the site, since some hosts serve no node_modules. */
+const CMAPS = { source: '../../node_modules/pdfjs-dist/cmaps/', site: './pdf-cmaps/' };
+
 /** @type {import('rolldown').Plugin} */
 const addresses = {
   name: 'addresses',
@@ -58,7 +62,11 @@ const addresses = {
         return entry ? `${entry}.js` : relative(DEMO, target);
       });
     // The package says which files of dist/ act by being loaded. Of the sources these are the workers.
-    return { code: moved, map: null, moduleSideEffects: /worker\.js$|thread\.js$/.test(id) };
+    return {
+      code: moved.replace(CMAPS.source, CMAPS.site),
+      map: null,
+      moduleSideEffects: /worker(\.min)?\.m?js$|thread\.js$/.test(id),
+    };
   },
 };
 
@@ -148,6 +156,7 @@ export async function makeSite(to = SITE) {
       cpSync(join(DEMO, entry.name), join(to, 'demo', entry.name));
   for (const path of COPIED)
     if (existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(to, path), { recursive: true });
+  cpSync(join(ROOT, 'demo/chat', CMAPS.source), join(to, 'demo', CMAPS.site), { recursive: true });
   for (const [name, [source]] of Object.entries(ENTRIES)) await bundle(name, source, to);
   addExamples(to);
 }

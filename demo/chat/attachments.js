@@ -1,13 +1,16 @@
-/** Texts attached to the message that is being written, as chips over its field, and to messages of the log. Loaded with the first one. */
+/** Files and texts attached to the message that is being written, as chips over its field, and to messages of the log. Loaded with the first one. */
 import { showNotice } from '../page/alerts.js';
 import { button, element } from '../page/element.js';
 import * as format from '../page/format.js';
-import { grow, message, say } from '../page/page.js';
+import { $, grow, message, say } from '../page/page.js';
+import { ATTACHMENT } from './attachment-format.js';
 
 /** @typedef {{ name: string, text: string }} Attachment */
 
-/** A file larger than this is no text that a small model could be given. */
-const MAX_BYTES = 2e6;
+/** Characters of one attachment: the browser's storage takes ten such texts. A longer one is cut, and the person is told. */
+const MAX_CHARACTERS = 500_000;
+/** A file larger than this is no text for a message. */
+const MAX_BYTES = 20e6;
 
 /** @type {Attachment[]} */
 let attached = [];
@@ -27,7 +30,7 @@ export function splitComposed(composed) {
   /** @type {Attachment[]} */
   const attachments = [];
   let text = composed;
-  for (let found; (found = /^([^\n`]{1,200}):\n(`{3,})\n([^]*?)\n\2(?:\n+|$)/.exec(text));) {
+  for (let found; (found = ATTACHMENT.exec(text));) {
     attachments.push({ name: found[1], text: found[3] });
     text = text.slice(found[0].length);
   }
@@ -103,14 +106,37 @@ function textOfHtml(html) {
   return (body.textContent ?? '').replace(/[ \t]+/g, ' ').replace(/\s*\n\s*/g, '\n');
 }
 
+/** What a file says. A message for people, to follow the file's name, is thrown where there is none. @param {File} file */
+async function textOfFile(file) {
+  const { name, size } = file;
+  if (/\.pdf$/i.test(name) || file.type === 'application/pdf') {
+    const { textOfPdf } = await import('./pdf.js');
+    const { text, pages, read } = await textOfPdf(file, MAX_CHARACTERS, (page, all) => {
+      $('amount').textContent = `Reading ${name}: page ${page} of ${all}`;
+    });
+    if (read < pages) showNotice(`“${name}” is very long: its first ${read} of ${pages} pages are attached.`);
+    return text;
+  }
+  const content = size <= MAX_BYTES ? await file.text() : '';
+  const text = (/\.x?html?$/i.test(name) ? textOfHtml(content) : content).trim();
+  if (!text || text.includes('\0')) throw new Error("isn't a text file or PDF that can be attached.");
+  if (text.length <= MAX_CHARACTERS) return text;
+  showNotice(`“${name}” is very long: the first ${Math.floor((100 * MAX_CHARACTERS) / text.length)} % are attached.`);
+  return text.slice(0, MAX_CHARACTERS);
+}
+
 /** @param {File[]} files */
 export async function attachFiles(files) {
   for (const file of files) {
-    const content = file.size <= MAX_BYTES ? await file.text() : '';
-    const text = /\.x?html?$/i.test(file.name) ? textOfHtml(content) : content;
-    if (text.trim() && !text.includes('\0')) attachText(file.name, text);
-    else showNotice(`“${file.name}” isn't a text file that can be attached.`);
+    say(`Reading ${file.name}…`);
+    try {
+      attachText(file.name, await textOfFile(file));
+    } catch (error) {
+      say(`${file.name} was not attached.`);
+      showNotice(`“${file.name}” ${/** @type {Error} */ (error).message}`);
+    }
   }
+  $('amount').textContent = '';
   message.focus();
 }
 

@@ -3,9 +3,7 @@
  * a draft, attachments come first, each under its name as a block of code.
  */
 import { grow, message } from '../page/page.js';
-
-/** The beginning of an attachment. */
-const ATTACHMENT = /^[^\n`]{1,200}:\n(`{3,})\n/;
+import { ATTACHMENT } from './attachment-format.js';
 
 /** Loaded with the first attachment. @type {typeof import('./attachments.js') | null} */
 let attachments = null;

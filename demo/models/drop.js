@@ -2,9 +2,9 @@
 
 /** @typedef {import('../storage/model-history.js').Placed} Placed */
 
-/** Names of files that hold text, by their ends. */
+/** Names of files that can be attached to a message, by their ends. */
 export const TEXT =
-  /\.(txt|md|markdown|csv|tsv|json|xml|html?|css|js|mjs|ts|py|c|h|cpp|java|rs|go|rb|sh|ya?ml|toml|ini|log|tex|srt|sql)$/i;
+  /\.(txt|md|markdown|csv|tsv|json|xml|html?|css|js|mjs|ts|py|c|h|cpp|java|rs|go|rb|sh|ya?ml|toml|ini|log|tex|srt|sql|pdf)$/i;
 
 /**
  * @typedef {object} Drops

@@ -150,7 +150,7 @@ test('by keyboard alone', async () => {
   assert.equal(await focused(), 'message');
   await page.keyboard.type('Hello!');
   await page.keyboard.press('Tab');
-  assert.equal(await focused(), 'Attach a text file');
+  assert.equal(await focused(), 'Attach a text file or PDF');
   await page.keyboard.press('Tab');
   assert.equal(await focused(), 'Send');
   await page.keyboard.press('Enter');

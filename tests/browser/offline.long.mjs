@@ -220,7 +220,7 @@ test('what is stored is what a visit needs, now or later', async () => {
   assert.deepEqual(
     stored.filter(
       (path) =>
-        !/^(demo|js|classifiers|build\/wasm|node_modules\/@huggingface\/jinja\/dist|node_modules\/(marked\/lib|temml\/dist|@highlightjs\/cdn-assets\/es))\//.test(
+        !/^(demo|js|classifiers|build\/wasm|node_modules\/@huggingface\/jinja\/dist|node_modules\/(marked\/lib|temml\/dist|@highlightjs\/cdn-assets\/es|pdfjs-dist\/legacy\/build))\//.test(
           path,
         ),
     ),

@@ -8,6 +8,7 @@ import { gzipSync } from 'node:zlib';
 import { makeSite, SITE } from '../../tools/site.mjs';
 import { DEMO_LIMIT } from '../../tools/size.mjs';
 import { serve } from '../../tools/serve.mjs';
+import { pdfOf } from '../tools/pdf.mjs';
 import { kept, newPage, oneHost, openDemo, ready, ROOT, say, texts } from './site.mjs';
 
 const here = oneHost();
@@ -76,6 +77,10 @@ test('of the site: all parts are kept, and it starts and formats without a netwo
   await page.locator('.formatted strong').waitFor();
   assert.match(await say(page, 'Tell me a joke'), /\w/);
   assert.equal((await texts(page)).length, 4);
+  const buffer = pdfOf(['A page without a network.']);
+  await page.locator('#attachment').setInputFiles({ name: 'page.pdf', mimeType: 'application/pdf', buffer });
+  const chip = page.getByRole('list', { name: 'Attachments' }).getByRole('listitem');
+  assert.equal(await chip.getAttribute('title'), '[Page 1]\nA page without a network.');
   await page.context().close();
 });
 

@@ -53,9 +53,10 @@ const js = {
 
 /** The files of others, and where each is used: served by the demo as they are. */
 const LIBRARIES = new Map([
-  ['demo/chat/markdown-blocks.js', 'node_modules/marked/lib/marked.esm.js'],
-  ['demo/chat/math.js', 'node_modules/temml/dist/temml.mjs'],
-  ['demo/chat/highlight.js', 'node_modules/@highlightjs/cdn-assets/es/highlight.min.js'],
+  ['demo/chat/markdown-blocks.js', ['marked/lib/marked.esm.js']],
+  ['demo/chat/math.js', ['temml/dist/temml.mjs']],
+  ['demo/chat/highlight.js', ['@highlightjs/cdn-assets/es/highlight.min.js']],
+  ['demo/chat/pdf-worker.js', ['pdfjs-dist/legacy/build/pdf.min.mjs', 'pdfjs-dist/legacy/build/pdf.worker.min.mjs']],
 ]);
 
 /** @param {string} dir @returns {string[]} */
@@ -199,7 +200,7 @@ function importsOfModules() {
       const text = readFileSync(join(root, file), 'utf8').replace(/\/\*[^]*?\*\/|\/\/.*/g, '');
       const names = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(([, name]) => name);
       const targets = names.map((name) => relative(root, normalize(join(root, dirname(file), name))));
-      return [file, targets.filter((target) => LIBRARIES.get(file) !== target)];
+      return [file, targets.filter((target) => !LIBRARIES.get(file)?.includes(target.replace('node_modules/', '')))];
     }),
   );
 }

@@ -1,0 +1,59 @@
+/** The text of a PDF with the numbers of its pages. Loaded with the first PDF. */
+
+/** Bytes of a file that is read. */
+const MAX_BYTES = 100e6;
+/** Milliseconds for one page, or for the library to begin. */
+const PATIENCE = 60_000;
+
+/** Why a file has no text that can be attached, for people, behind its name. */
+const REASONS = {
+  large: 'is too large: PDF files of up to 100 MB can be read.',
+  locked: 'is protected by a password. Save a copy without the password and attach that.',
+  damaged: "can't be read: it is damaged, or no PDF.",
+  slow: 'takes too long to read.',
+  unread: "can't be read here: the part of this page that reads PDF files could not be loaded.",
+  scanned: 'has no text, only pictures of pages, as a scanner makes them.',
+};
+
+/**
+ * @param {File} file @param {number} most  characters; a longer text ends with the page before
+ * @param {(page: number, pages: number) => void} onPage
+ * @returns {Promise<{ text: string, pages: number, read: number }>}  of `pages` pages the first `read`; each begins with its number
+ */
+export async function textOfPdf(file, most, onPage) {
+  if (file.size > MAX_BYTES) throw refusal('large');
+  const bytes = await file.arrayBuffer();
+  const worker = new Worker(new URL('./pdf-worker.js', import.meta.url), { type: 'module' });
+  const { port1, port2 } = new MessageChannel();
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  try {
+    return await new Promise((resolve, reject) => {
+      let [text, read, pages] = ['', 0, 0];
+      const wait = () => {
+        clearTimeout(timer);
+        timer = setTimeout(() => reject(refusal('slow')), PATIENCE);
+      };
+      const end = () => (/\S/.test(text) ? resolve({ text, pages, read }) : reject(refusal('scanned')));
+      wait();
+      worker.addEventListener('error', () => reject(refusal('unread')));
+      port1.onmessage = ({ data }) => {
+        if (data.end) return data.end === 'complete' ? end() : reject(refusal(data.end));
+        wait();
+        pages = data.pages;
+        if (text.length + data.text.length > most) return end();
+        read = data.page;
+        if (data.text) text += `${text && '\n\n'}[Page ${read}]\n${data.text}`;
+        onPage(read, pages);
+      };
+      worker.postMessage({ bytes, port: port2 }, [bytes, port2]);
+    });
+  } finally {
+    clearTimeout(timer);
+    port1.close();
+    worker.terminate();
+  }
+}
+
+/** @param {keyof typeof REASONS} reason */
+const refusal = (reason) => new Error(REASONS[reason]);
