@@ -2,11 +2,11 @@
 import { createWorkerEngine, fromBlob } from '../js/index.js';
 import { element } from './page/element.js';
 import * as format from './page/format.js';
+import { EMBEDDER, localEmbedder, OWN_FILE } from './search/embedder.js';
 import { keep, keepPassages, kept, keptPassages, nearest, passages, sentences, unit } from './search/passages.js';
 
 /** @typedef {import('../js/shared/types.js').Model} Model */
 
-const MODEL = 'bq4-search-model';
 /** Passages that are shown, and computed at once. */
 const [SHOWN, TOGETHER] = [5, 16];
 /** Milliseconds without a key before what is typed is looked at. */
@@ -15,7 +15,6 @@ const PAUSE = 150;
 const MIN_SIMILARITY = 0.2;
 /** Of a model without a file of its own, in localStorage: the name to load it by. */
 const MODEL_NAME = 'bq4.search.model';
-const DOWNLOAD = 'hf:second-state/All-MiniLM-L6-v2-Embedding-GGUF/all-MiniLM-L6-v2-Q8_0.gguf';
 
 /** @param {string} id @returns {any} */
 const $ = (id) => document.getElementById(id);
@@ -164,7 +163,7 @@ function take(files) {
       void next(() => open(file)).then(() => {
         if (!model) return;
         localStorage.removeItem(MODEL_NAME);
-        return keep(MODEL, file);
+        return keep(OWN_FILE, file);
       });
   }
   void next(look);
@@ -174,7 +173,7 @@ for (const id of ['model', 'files'])
     take([...target.files]);
     target.value = '';
   });
-$('download').addEventListener('click', () => void next(() => open(DOWNLOAD)).then(() => void next(look)));
+$('download').addEventListener('click', () => void next(() => open(EMBEDDER.source)).then(() => void next(look)));
 addEventListener('dragover', (event) => event.preventDefault());
 addEventListener('drop', (event) => {
   event.preventDefault();
@@ -190,19 +189,12 @@ $('forget').addEventListener('click', () =>
   }),
 );
 
-/** Such a model in the cache folder of the machine that serves the page; elsewhere the list is empty. @returns {Promise<{ name: string, url: URL, bytes: number } | null>} */
-async function embedder() {
-  const list = new URL('./local.json?embedders', import.meta.url);
-  const [found] = await (await fetch(list)).json();
-  return found ? { ...found, url: new URL(found.url, list) } : null;
-}
-
 await next(async () => {
-  const before = await kept(MODEL);
+  const before = await kept(OWN_FILE);
   const name = localStorage.getItem(MODEL_NAME);
   if (name) return open(name);
   if (before?.size) return open(new File([before], 'the model'));
-  const here = await embedder().catch(() => null);
+  const here = await localEmbedder().catch(() => null);
   if (here) {
     $('here').textContent = `Use ${here.name} of this machine (${format.bytes(here.bytes)})`;
     $('here').hidden = false;

@@ -193,7 +193,7 @@ function namedIn(text, base) {
   const code = text.replace(/\/\*[^]*?\*\/|^\s*\/\/.*/gm, '');
   // What a module of others writes into pages names no file of ours.
   const named = base.endsWith('.js')
-    ? /(?:from|import|URL)\s*\(?\s*(['"])(?<name>\.[^'"]*[^'"\/])\1/g
+    ? /(?:from|import|URL)\s*\(?\s*(['"])(?<name>\.[^'"]*[^'"/])\1/g
     : /(?:src|href)="(?<name>[^"#]+)"/g;
   return [...code.matchAll(named)]
     .map(({ groups }) => new URL(groups?.name ?? '', base).href)

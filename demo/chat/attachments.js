@@ -20,7 +20,7 @@ list.hidden = true;
 message.before(list);
 
 /** A block of code under the name; its fence is longer than any in the text. @param {Attachment} attachment */
-function blockOf({ name, text }) {
+export function blockOf({ name, text }) {
   const fence = '`'.repeat(Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length)) + 1);
   return `${name}:\n${fence}\n${text}\n${fence}\n\n`;
 }

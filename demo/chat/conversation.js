@@ -55,9 +55,11 @@ export class Current {
   messages(path, hasSystem) {
     const { system } = this.#it;
     const { summary, begin } = this.reads(path);
-    const messages = path
-      .slice(begin)
-      .map(({ role, content, tokens }) => ({ role, content, ...(tokens && { tokens }) }));
+    const messages = path.slice(begin).map(({ role, content, reads, tokens }) => ({
+      role,
+      content: reads?.text ?? content,
+      ...(tokens && { tokens }),
+    }));
     if (summary && messages.length) messages[0].content = withSummary(summary.text, messages[0].content);
     return hasSystem && system.trim() ? [{ role: 'system', content: system.trim() }, ...messages] : messages;
   }

@@ -3,7 +3,7 @@
 /** Bytes of a file that is read. */
 const MAX_BYTES = 100e6;
 /** Milliseconds for one page, or for the library to begin. */
-const PATIENCE = 60_000;
+const PAGE_TIMEOUT = 60_000;
 
 /** Why a file has no text that can be attached, for people, behind its name. */
 const REASONS = {
@@ -32,7 +32,7 @@ export async function textOfPdf(file, most, onPage) {
       let [text, read, pages] = ['', 0, 0];
       const wait = () => {
         clearTimeout(timer);
-        timer = setTimeout(() => reject(refusal('slow')), PATIENCE);
+        timer = setTimeout(() => reject(refusal('slow')), PAGE_TIMEOUT);
       };
       const end = () => (/\S/.test(text) ? resolve({ text, pages, read }) : reject(refusal('scanned')));
       wait();

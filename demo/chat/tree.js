@@ -19,6 +19,7 @@
  * @property {'bad'} [rating]    the person's mark
  * @property {string} [reasoning]  what the model thought first
  * @property {number[]} [tokens]  as they were generated; not stored
+ * @property {import('./excerpts.js').Excerpt} [reads]  what the model reads in place of a message whose attachments are too long
  */
 
 export const newId = () =>

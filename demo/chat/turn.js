@@ -164,7 +164,7 @@ export class Turns {
     /** @type {Result | null} */
     let result = null;
     try {
-      const { messages, prefix } = await context.fit(path, continued?.content ?? '');
+      const { messages, prefix } = await context.fit(path, continued?.content ?? '', signal);
       const parts = await panel.parts();
       await parts?.ready(host).catch(() => {});
       signal.throwIfAborted();

@@ -18,6 +18,7 @@ import { SummaryNote } from './summary-note.js';
  * @property {(entry: Entry, menu: HTMLElement) => void} onMenu  fills in the menu of a message
  * @property {() => void} onSummarize
  * @property {() => void} onUndoSummary
+ * @property {() => void} onSearchModel  loads the model that finds passages by meaning
  */
 
 /** How close to its end, in pixels, the log must be scrolled to follow what is written. */
@@ -41,6 +42,8 @@ export class Message {
   #end = element('span', 'end');
   #note;
   #versions = element('span', 'versions');
+  /** @type {Entry['reads']} */
+  #reads;
 
   /** @param {HTMLElement} log @param {Entry} entry @param {Actions} actions */
   constructor(log, entry, actions) {
@@ -116,6 +119,15 @@ export class Message {
     this.#end.textContent = ENDS[end ?? 'writing'] ?? '';
   }
 
+  /** What the model read of it; undefined: all. @param {Entry['reads']} reads */
+  set reads(reads) {
+    if (reads === this.#reads) return;
+    this.#reads = reads;
+    void import('./excerpt-view.js').then(({ showExcerpt }) =>
+      showExcerpt(this.root, this.#reads, this.#actions.onSearchModel),
+    );
+  }
+
   /** Which of its versions it is. @param {number} at @param {number} of */
   place(at, of) {
     if (of < 2) return this.#versions.replaceChildren();
@@ -135,7 +147,10 @@ export class Message {
   edit() {
     const form = element('form', 'edit');
     const field = element('textarea');
-    field.value = this.entry.content;
+    const { content } = this.entry;
+    // Attachments stay as they are.
+    field.value = hasAttachments(content) ? (this.#body.root.lastChild?.textContent ?? '') : content;
+    const before = content.slice(0, content.length - field.value.length);
     field.setAttribute('aria-label', 'Edit your message');
     const end = () => {
       form.replaceWith(this.#body.root);
@@ -143,7 +158,7 @@ export class Message {
       /** @type {HTMLElement | null} */ (this.tools.querySelector('[aria-label^="Edit"]'))?.focus();
     };
     const send = button('Send', 'Send the edited message', () => {
-      const text = field.value;
+      const text = before + field.value;
       end();
       if (text.trim()) this.#actions.onEdit(this.entry, text);
     });
@@ -231,6 +246,7 @@ export class Log {
       const all = versionsOf(message.entry);
       message.place(all.indexOf(message.entry), all.length);
       message.end = message.entry.end;
+      message.reads = message.entry.reads;
     }
     const first = this.#messages.find(({ entry }) => entry.id === from)?.root;
     if (first && first !== this.#messages[0].root) first.before(this.#divider);

@@ -2,6 +2,7 @@
 import { clearNotice, showNotice, trouble } from '../page/alerts.js';
 import * as format from '../page/format.js';
 import { $, message, showDialog } from '../page/page.js';
+import { hasAttachments } from '../chat/composer.js';
 import { element } from '../page/element.js';
 
 /** @typedef {import('../../js/shared/types.js').Message} Message */
@@ -73,15 +74,21 @@ export class Context {
    * becomes free, so that the KV cache of what stays serves several turns. CONTEXT_FULL: the last message alone is too long.
    * @param {Entry[]} path  ends with the message to reply to
    * @param {string} prefix  the beginning of the reply, where that is continued; of a long one only the end is given
+   * @param {AbortSignal} signal
    */
-  async fit(path, prefix) {
+  async fit(path, prefix, signal) {
     const { host } = this.#page;
     const current = this.#page.current();
     const { info } = host;
+    const { contextTokens: context = Infinity } = info ?? {};
+    const limit = limitOf(context);
+    if (info && !prefix && path.some(({ content }) => hasAttachments(content))) {
+      const { chooseExcerpt } = await import('../chat/excerpts.js');
+      await chooseExcerpt(path, { host, limit, signal });
+      current.show();
+    }
     let messages = current.messages(path, this.system);
     if (!info) return { messages, prefix };
-    const { contextTokens: context } = info;
-    const limit = limitOf(context);
     const turns = path.filter(({ role }) => role === 'user').map(({ id }) => id);
     let at = turns.indexOf(current.it.from ?? '') + 1 || 1;
     let tokens = await host.count(messages, prefix);

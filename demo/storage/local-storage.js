@@ -70,6 +70,7 @@ function entryOf(m) {
     note: text(m.note),
     ...(text(m.reasoning) && { reasoning: m.reasoning }),
     ...(ENDS.includes(m.end) && { end: m.end }),
+    ...(text(m.reads?.text) && { reads: m.reads }),
     ...(m.rating === 'bad' && { rating: /** @type {'bad'} */ ('bad') }),
   };
 }

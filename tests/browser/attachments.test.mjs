@@ -1,6 +1,7 @@
 // Files that the demo attaches to a message: PDF files, with their pages; what can't be read, and why; long ones, of which the model
 // gets passages that the person sees.
 import assert from 'node:assert/strict';
+import axe from 'axe-core';
 import { afterEach, test } from 'node:test';
 import { japanesePdf, lockedPdf, pdfOf, scannedPdf } from '../tools/pdf.mjs';
 import { newPage, oneHost, openDemo, ready, sample, ui } from './site.mjs';
@@ -86,4 +87,80 @@ test('a very long text is attached in part, and the page says which', async () =
   await attach('long.txt', Buffer.from('0123456 8\n'.repeat(100_000)), 'text/plain');
   await page.locator('#notices').getByText('“long.txt” is very long: the first 50 % are attached.').waitFor();
   assert.equal(await chips().count(), 1);
+});
+
+/** Some 40 paragraphs about nothing, with one that matters. @param {string} matter */
+const longText = (matter) =>
+  Array.from({ length: 40 }, (_, i) =>
+    i === 30
+      ? matter
+      : `Paragraph ${i} speaks of rivers, hills and weather, as so many do. ${'The day went by. '.repeat(20)}`,
+  ).join('\n\n');
+
+const MATTER =
+  'The boiler is serviced every October, and its filter, which is behind the left panel, is cleaned then, too.';
+
+const excerpt = () => ui(page).messages.first().locator('.excerpt');
+
+test('of a long text the model gets the passages with the words of the question, and the person sees them', async () => {
+  await demo();
+  await attach('house.txt', Buffer.from(longText(MATTER)), 'text/plain');
+  await chips().first().waitFor();
+  await ui(page).message.fill('When is the service of the boiler?');
+  await ui(page).send.click();
+  await ready(page);
+  const reads = await stored('reads');
+  assert.equal(reads.by, 'words');
+  const { file, place } = reads.passages.find((/** @type {any} */ one) => one.text.includes('boiler')) ?? {};
+  assert.deepEqual([file, place], ['house.txt', 'line 61']);
+  assert.match(
+    reads.text,
+    /^house\.txt, passages:\n```\n[^]*\[line 61\]\nThe boiler is serviced every October, [^]*\n```\n\nWhen is/,
+  );
+  await excerpt()
+    .getByText(/^The model saw \d+ of \d+ passages$/)
+    .click();
+  await excerpt().getByText('those with the words of your question').waitFor();
+  assert.equal(await excerpt().locator('li').count(), reads.passages.length);
+  await excerpt().locator('li').filter({ hasText: 'house.txt, line 61' }).filter({ hasText: 'October' }).waitFor();
+  assert.ok(await excerpt().getByRole('button', { name: 'Find passages by meaning (25 MB download)' }).isVisible());
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate(() => /** @type {any} */ (globalThis).axe.run());
+  assert.deepEqual(
+    violations.map((/** @type {any} */ v) => v.id),
+    [],
+  );
+  await ui(page).message.fill('And what about the boiler in October?');
+  await ui(page).send.click();
+  await ready(page);
+  await ui(page).messages.nth(2).locator('.excerpt li').filter({ hasText: 'October' }).waitFor({ state: 'attached' });
+  await page.reload();
+  await ready(page);
+  await excerpt().locator('li').filter({ hasText: 'October' }).waitFor({ state: 'attached' });
+  // An edit leaves the file as it is.
+  await ui(page).messages.first().hover();
+  await page.getByRole('button', { name: 'Edit your message' }).first().click();
+  const field = page.getByRole('textbox', { name: 'Edit your message' });
+  assert.equal(await field.inputValue(), 'When is the service of the boiler?');
+  await field.fill('Hello!');
+  await page.getByRole('button', { name: 'Send the edited message' }).click();
+  await ready(page);
+  await excerpt().getByText('the first ones, since none fits your message better').waitFor({ state: 'attached' });
+  await excerpt().locator('li').filter({ hasText: 'Paragraph 0' }).waitFor({ state: 'attached' });
+});
+
+test('of a long PDF passages have their page', async () => {
+  await demo();
+  const filler = Array.from({ length: 40 }, (_, i) => `Line ${i} of nothing much, only words and words.`).join('\n');
+  await attach('manual.pdf', pdfOf([filler, filler, `${filler}\nThe fuse is behind the left panel.`, filler]));
+  await chips().first().waitFor();
+  await ui(page).message.fill('Where is the fuse?');
+  await ui(page).send.click();
+  await ready(page);
+  const reads = await stored('reads');
+  const found = reads.passages.filter((/** @type {any} */ one) => one.text.includes('fuse'));
+  assert.deepEqual(
+    found.map((/** @type {any} */ one) => one.place),
+    ['page 3'],
+  );
 });

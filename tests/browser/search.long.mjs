@@ -10,7 +10,7 @@ import { after, test } from 'node:test';
 import { convert } from '../../js/convert/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { serve } from '../../tools/serve.mjs';
-import { newPage, oneHost, ROOT, ui } from './site.mjs';
+import { newPage, oneHost, openDemo, ready, ROOT, sample, say, ui } from './site.mjs';
 
 const here = oneHost();
 const folder = mkdtempSync(join(tmpdir(), 'bq4-search-'));
@@ -22,6 +22,47 @@ const NOTES = `The boiler is serviced every October. Its filter is behind the le
 Our cat likes fish, but not the tinned kind.
 
 Trains to the coast leave at seven and at nine; buy the ticket before.`;
+
+/** Adds the notes and finds a passage of them. @param {import('./site.mjs').Page} page */
+async function findInNotes(page) {
+  await page
+    .locator('#files')
+    .setInputFiles([{ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from(NOTES) }]);
+  await page.locator('#status', { hasText: /^notes\.txt is read\.$/ }).waitFor();
+  await page.locator('#ask').fill('when does the railway go to the sea');
+  await page.locator('#found li').first().filter({ hasText: 'Trains to the coast' }).waitFor();
+}
+
+/** The hub has the model. @param {import('./site.mjs').Page} page @returns {Promise<string[]>}  what is asked of it */
+async function serveHub(page) {
+  /** @type {string[]} */
+  const asked = [];
+  const file = join(folder, 'hub.bq4');
+  await convert(String(minilm), file, { quant: 'bq8' });
+  const all = readFileSync(file);
+  const path = '/second-state/All-MiniLM-L6-v2-Embedding-GGUF/resolve/main/all-MiniLM-L6-v2-Q8_0.gguf';
+  await page.context().route('https://huggingface.co/**', async (route) => {
+    const request = route.request();
+    const { pathname } = new URL(request.url());
+    asked.push(pathname);
+    const headers = {
+      'access-control-allow-origin': '*',
+      'access-control-allow-headers': '*',
+      'access-control-expose-headers': '*',
+    };
+    if (request.method() === 'OPTIONS') return route.fulfill({ status: 204, headers });
+    if (pathname !== path) return route.fulfill({ status: 404, headers });
+    const [, from = '0', to = ''] = /^bytes=(\d+)-(\d*)$/.exec(request.headers().range ?? '') ?? [];
+    const end = Math.min(to ? Number(to) : Infinity, all.length - 1);
+    const range = { 'content-range': `bytes ${from}-${end}/${all.length}`, etag: '"minilm"' };
+    return route.fulfill({
+      status: 206,
+      body: all.subarray(Number(from), end + 1),
+      headers: { ...headers, ...range },
+    });
+  });
+  return asked;
+}
 
 test(
   'texts are found by what they mean; model and texts are there again',
@@ -110,12 +151,7 @@ test(
     await page.getByRole('button', { name: /^Use all-MiniLM-L6-v2 of this machine \(24\.\d MB\)$/ }).click();
     const status = (/** @type {RegExp} */ words) => page.locator('#status', { hasText: words }).waitFor();
     await status(/^Ready/);
-    await page
-      .locator('#files')
-      .setInputFiles([{ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from(NOTES) }]);
-    await status(/^notes\.txt is read\.$/);
-    await page.locator('#ask').fill('when does the railway go to the sea');
-    await page.locator('#found li').first().filter({ hasText: 'Trains to the coast' }).waitFor();
+    await findInNotes(page);
 
     await page.waitForFunction(async () => {
       const folder = await navigator.storage.getDirectory();
@@ -142,46 +178,48 @@ test(
   { skip: minilm ? false : NO_REAL_MODEL },
   async () => {
     const page = await newPage(here.browser);
-    /** @type {string[]} */
-    const asked = [];
-    const file = join(folder, 'hub.bq4');
-    await convert(String(minilm), file, { quant: 'bq8' });
-    const all = readFileSync(file);
-    const path = '/second-state/All-MiniLM-L6-v2-Embedding-GGUF/resolve/main/all-MiniLM-L6-v2-Q8_0.gguf';
-    await page.context().route('https://huggingface.co/**', async (route) => {
-      const request = route.request();
-      const { pathname } = new URL(request.url());
-      asked.push(pathname);
-      const headers = {
-        'access-control-allow-origin': '*',
-        'access-control-allow-headers': '*',
-        'access-control-expose-headers': '*',
-      };
-      if (request.method() === 'OPTIONS') return route.fulfill({ status: 204, headers });
-      if (pathname !== path) return route.fulfill({ status: 404, headers });
-      const [, from = '0', to = ''] = /^bytes=(\d+)-(\d*)$/.exec(request.headers().range ?? '') ?? [];
-      const end = Math.min(to ? Number(to) : Infinity, all.length - 1);
-      const range = { 'content-range': `bytes ${from}-${end}/${all.length}`, etag: '"minilm"' };
-      return route.fulfill({
-        status: 206,
-        body: all.subarray(Number(from), end + 1),
-        headers: { ...headers, ...range },
-      });
-    });
+    const asked = await serveHub(page);
     await page.goto(`${here.site.url}demo/search.html`);
     await page.getByRole('button', { name: 'Download the model (25 MB, once)' }).click();
     const status = (/** @type {RegExp} */ words) => page.locator('#status', { hasText: words }).waitFor();
     await status(/^Ready/);
-    await page
-      .locator('#files')
-      .setInputFiles([{ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from(NOTES) }]);
-    await status(/^notes\.txt is read\.$/);
-    await page.locator('#ask').fill('when does the railway go to the sea');
-    await page.locator('#found li').first().filter({ hasText: 'Trains to the coast' }).waitFor();
+    await findInNotes(page);
     assert.ok(asked.length > 0);
     await page.context().route('https://huggingface.co/**', (route) => route.abort());
     await page.reload();
     await status(/^Ready/);
+    await page.context().close();
+  },
+);
+
+test(
+  'in a chat the passages of a long text are found by their meaning, once the search model is downloaded',
+  { skip: minilm ? false : NO_REAL_MODEL },
+  async () => {
+    const page = await newPage(here.browser);
+    await openDemo(page, here.site.url);
+    await sample(page, { temperature: '0', maxTokens: '4' });
+    const asked = await serveHub(page);
+    const filler =
+      'Hills, rivers and weather are what this paragraph speaks of, as so many others of this text do. '.repeat(4);
+    const text = [filler, filler, NOTES, filler, filler, filler].join('\n\n').repeat(3);
+    await page
+      .locator('#attachment')
+      .setInputFiles([{ name: 'house.txt', mimeType: 'text/plain', buffer: Buffer.from(text) }]);
+    await page.getByRole('list', { name: 'Attachments' }).getByRole('listitem').waitFor();
+    await say(page, 'maintenance of the heating');
+    const excerpt = ui(page).messages.first().locator('.excerpt');
+    await excerpt.locator('summary').click();
+    await excerpt.getByText(/the words of your question|the first ones/).waitFor();
+    assert.equal(asked.length, 0);
+    await excerpt.getByRole('button', { name: /^Find passages by meaning/ }).click();
+    await page.getByText('The search model is ready').waitFor();
+    await page.getByRole('button', { name: 'Regenerate the reply' }).first().click();
+    await ready(page);
+    await excerpt.getByText('those nearest to your question in meaning').waitFor({ state: 'attached' });
+    await excerpt.locator('li').filter({ hasText: 'boiler' }).first().waitFor({ state: 'attached' });
+    assert.ok(asked.length > 0);
+    assert.deepEqual(page.trouble, []);
     await page.context().close();
   },
 );

@@ -1,0 +1,28 @@
+/** The model that finds passages by their meaning: where it is on this device, and from where it comes. */
+import * as format from '../page/format.js';
+import { kept } from './passages.js';
+
+/** A file of the person's own, in the private files of this browser. */
+export const OWN_FILE = 'bq4-search-model';
+export const EMBEDDER = {
+  source: 'hf:second-state/All-MiniLM-L6-v2-Embedding-GGUF/all-MiniLM-L6-v2-Q8_0.gguf',
+  size: '25 MB',
+};
+
+/** @typedef {{ list: () => Promise<{ url: string, complete: boolean }[]> }} Store */
+
+/** What the engine can load without a network; null: nothing. @param {Store | null} store @returns {Promise<string | File | null>} */
+export async function storedEmbedder(store) {
+  const files = (await store?.list().catch(() => [])) ?? [];
+  const stored = files.find(({ url, complete }) => complete && /^all-MiniLM-L6-v2/i.test(format.nameOf(url)));
+  if (stored) return stored.url;
+  const own = await kept(OWN_FILE);
+  return own?.size ? new File([own], 'the model') : null;
+}
+
+/** Such a model in the cache folder of the machine that serves the page; elsewhere the list is empty. @returns {Promise<{ name: string, url: URL, bytes: number } | null>} */
+export async function localEmbedder() {
+  const list = new URL('../local.json?embedders', import.meta.url);
+  const [found] = await (await fetch(list)).json();
+  return found ? { ...found, url: new URL(found.url, list) } : null;
+}
