@@ -38,11 +38,11 @@ static bool is_carried(const bq_layer_kind *kind, uint32_t cut, uint8_t buffer) 
   return false;
 }
 
-static uint32_t carried(const bq_session *s, const bq_layer_kind *kind, uint32_t cut) {
+static uint32_t carried(const bq_layer_kind *kind, uint32_t cut) {
   uint32_t floats = 0;
   for (uint32_t i = 0; i < BUFFERS; i++)
     if (is_carried(kind, cut, CARRIED[i]))
-      floats += bq_buffer_cols(&s->model->config, (bq_buffer)CARRIED[i]);
+      floats += kind->cols[CARRIED[i]];
   return floats;
 }
 
@@ -59,9 +59,8 @@ bqw_cut bqw_layer_cut_of(const bq_session *s, uint32_t layer, uint32_t module) {
   if (layer >= c->layers) return (bqw_cut){0, 0, c->hidden};
   const bq_layer_kind *kind = s->model->layers[layer].kind;
   const uint32_t step = step_of(kind, module);
-  const uint32_t cols =
-      step < kind->n ? bq_buffer_cols(c, (bq_buffer)kind->steps[step].in) : 0;
-  return (bqw_cut){step, cols, carried(s, kind, step)};
+  const uint32_t cols = step < kind->n ? kind->cols[kind->steps[step].in] : 0;
+  return (bqw_cut){step, cols, carried(kind, step)};
 }
 
 /* --- parts ------------------------------------------------------------------------------------ */
@@ -93,8 +92,8 @@ static void bring(const bq_session *s, const bq_layer_kind *kind, uint32_t cut, 
                   float *to, const float *from) {
   for (uint32_t i = 0; i < BUFFERS; i++) {
     const bq_buffer buffer = (bq_buffer)CARRIED[i];
-    const uint32_t cols = bq_buffer_cols(&s->model->config, buffer);
-    const uint32_t stride = carried(s, kind, cut);
+    const uint32_t cols = kind->cols[buffer];
+    const uint32_t stride = carried(kind, cut);
     float *own = buffer == BQ_BUFFER_X ? s->batch.x + (size_t)s->batch.row * cols
                                        : s->scratch.buffer[buffer];
     if (!is_carried(kind, cut, CARRIED[i])) continue;
@@ -116,9 +115,9 @@ static const float *input_of(const bq_session *s, const bq_layer_step *step) {
 static void run_batches(bq_session *s, const bq_layer_kind *whole, uint32_t from, uint32_t to,
                         const float *before, float *after, float *input) {
   const uint32_t rows = s->batch.rows, batch = s->options.batch;
-  const size_t in = carried(s, whole, from), out = carried(s, whole, to);
+  const size_t in = carried(whole, from), out = carried(whole, to);
   const bq_layer_step *last = to < whole->n ? &whole->steps[to] : NULL;
-  const size_t cols = last ? bq_buffer_cols(&s->model->config, (bq_buffer)last->in) : 0;
+  const size_t cols = last ? whole->cols[last->in] : 0;
   for (uint32_t at = 0; at < rows; at += batch) {
     const uint32_t n = rows - at < batch ? rows - at : batch;
     s->batch.row = at;
@@ -141,6 +140,11 @@ static bq_status check(const bq_session *s, uint32_t layer, uint32_t from, uint3
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "layer %u of %u, over %u tokens in windows of %u", layer, layers,
                    s->sequence.n_tokens, s->options.chunk);
+  /* A layer would need more of the text than the residual. */
+  if (s->model->config.shared_kv || s->model->config.layer_embed)
+    return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET,
+                   "layers that share keys and values, or have per-layer embeddings, are not "
+                   "computed one by one: quantize this model without calibration");
   const bq_layer_kind *kind = layer < layers ? s->model->layers[layer].kind : NULL;
   if (kind && (from > to || !is_cut(kind, from) || !is_cut(kind, to)))
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "a layer has no part from step %u to %u", from,

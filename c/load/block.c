@@ -43,7 +43,8 @@ typedef struct placing {
 static uint64_t token_weights(const bq_config *c, const bq_entry *e) {
   bool multiplied = bq_slot_stage(c, e->slot) > 0 || (c->tied && e->slot == 0);
   /* Dense layers behind the pooling multiply one vector of a text. */
-  if (e->slot > BQ_SLOT_HEAD && e->slot < BQ_MODEL_SLOTS) multiplied = false;
+  if (e->slot > BQ_SLOT_HEAD && e->slot < BQ_MODEL_SLOTS)
+    multiplied = e->slot == BQ_SLOT_EMBED_PROJECT;
   if (!multiplied || bq_slot_is_vector(e->slot)) return 0;
   const uint64_t weights = (uint64_t)e->rows * e->cols;
   return bq_slot_stacked(e->slot) ? weights / c->experts * c->experts_used : weights;
@@ -147,7 +148,8 @@ static void take_structs(bq_arena *arena, const bq_prefix *p, const bq_kernels *
   const bq_config *c = &p->config;
   bq_model *model = bq_arena_take(arena, 1, sizeof *model);
   bq_layer *layers = bq_arena_take(arena, c->layers, sizeof *layers);
-  bq_layer_kind *kinds = bq_arena_take(arena, BQ_KINDS, sizeof *kinds);
+  const uint32_t n_kinds = bq_layer_kinds_below(bq_layer_kinds_of(c), BQ_KINDS);
+  bq_layer_kind *kinds = bq_arena_take(arena, n_kinds, sizeof *kinds);
   const bool alibi = c->position == BQ_POSITION_ALIBI;
   float *slopes = alibi ? bq_arena_take(arena, c->heads, sizeof *slopes) : NULL;
   block->loads = bq_arena_take(arena, p->n_tensors, sizeof *block->loads);

@@ -17,7 +17,7 @@ typedef struct range {
 /* Facts about the paged tensors, from the directory. */
 typedef struct survey {
   range layers[BQ_LAYERS_MAX];
-  bq_entry wte, wpe, head; /* bytes 0: not paged */
+  bq_entry wte, wpe, head, layer_embeds; /* bytes 0: not paged */
 } survey;
 
 /* Paged layers are distributed evenly among the others, whose computation gives time for reading.
@@ -32,6 +32,7 @@ bool bq_is_paged(const bq_config *c, const bq_residency *r, uint32_t slot) {
   if (slot == BQ_SLOT_WTE) return !c->tied || !r->head;
   if (slot == BQ_SLOT_HEAD) return !r->head;
   if (slot == BQ_SLOT_WTT) return false; /* every token needs it, and it is small */
+  if (slot == BQ_SLOT_LAYER_EMBEDS) return true;
   if (slot > BQ_SLOT_HEAD && slot < BQ_MODEL_SLOTS) return false; /* dense layers: small */
   if (slot < BQ_MODEL_SLOTS) return true;
   return layer_is_paged(c, r, (slot - BQ_MODEL_SLOTS) / BQ_LAYER_SLOTS);
@@ -46,6 +47,7 @@ static bq_status refuse(const bq_entry *e, const char *why, bq_error *err) {
 static bool note(survey *s, const bq_config *c, const bq_entry *e) {
   if (e->slot == BQ_SLOT_WTE) s->wte = *e;
   if (e->slot == BQ_SLOT_WPE) s->wpe = *e;
+  if (e->slot == BQ_SLOT_LAYER_EMBEDS) s->layer_embeds = *e;
   if (e->slot == BQ_SLOT_HEAD || (e->slot == BQ_SLOT_WTE && c->tied)) s->head = *e;
   if (e->slot < BQ_MODEL_SLOTS) return true;
   range *r = &s->layers[bq_slot_stage(c, e->slot) - 1];
@@ -189,6 +191,7 @@ bq_status bq_page_units_make(bq_arena *arena, const bq_prefix *prefix, const bq_
   if (memory) add_units(&s, c, &pages, sizes);
   take_rows(arena, &s.wte, &pages.tables[0], sizes);
   take_rows(arena, &s.wpe, &pages.tables[1], sizes);
+  take_rows(arena, &s.layer_embeds, &pages.tables[2], sizes);
   if (!memory || arena->overflow) return BQ_OK;
   *made = pages;
   model->pages = made;

@@ -8,7 +8,7 @@ typedef enum size_name {
   NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT, TYPES, Q_NORM, K_NORM, ANGLES,
   EXPERTS, EXPERT_FFN, SHARED_FFN, ONE, CONV_IN, CONV_TAPS,
   GATED_QUERY, CHANNELS, VALUES, VALUE_HEADS, CHANNEL_TAPS, VALUE_DIM, MAMBA_IN,
-  DENSE1, DENSE2, DENSE2_IN, BIASES
+  DENSE1, DENSE2, DENSE2_IN, BIASES, GLOBAL_ANGLES, LAYER_EMBED, LAYER_EMBEDS
 } size_name;
 
 /* When a tensor outside the layers exists. Those of layers exist if a step of the layer uses them.
@@ -30,7 +30,8 @@ typedef enum presence {
   DENSE1_OPTIONAL,
   DENSE2_THERE,
   DENSE2_OPTIONAL,
-  BIASED
+  BIASED,
+  LAYER_EMBEDDED
 } presence;
 
 typedef struct slot_facts {
@@ -70,6 +71,12 @@ static const module_facts modules[BQ_MODULES] = {
     [BQ_SHARED_UP] = {"mlp.shared.up", SHARED_FFN, HIDDEN, false},
     [BQ_SHARED_DOWN] = {"mlp.shared.down", HIDDEN, SHARED_FFN, false},
     [BQ_LN2_POST] = {"ln2_post", HIDDEN, NONE, false},
+    /* A part of embed.project.weight, of which no tensor is called so (bq_bind_finish). */
+    [BQ_EMBED_PROJECT] = {"embed.project", LAYER_EMBED, HIDDEN, false},
+    [BQ_EMBED_GATE] = {"embed.gate", LAYER_EMBED, HIDDEN, false},
+    [BQ_EMBED_OUT] = {"embed.out", HIDDEN, LAYER_EMBED, false},
+    [BQ_EMBED_POST] = {"embed.post", HIDDEN, NONE, false},
+    [BQ_LAYER_SCALE] = {"layer_scale", ONE, NONE, false},
     [BQ_CONV_IN] = {"conv.in", CONV_IN, HIDDEN, false},
     [BQ_CONV_TAPS] = {"conv.taps", CONV_TAPS, NONE, false},
     [BQ_CONV_OUT] = {"conv.out", HIDDEN, HIDDEN, false},
@@ -94,16 +101,16 @@ static const module_facts modules[BQ_MODULES] = {
 
 #define MODEL(name, rows, cols, when, member) {name, rows, cols, when, offsetof(bq_model, member)}
 
-/* Slots 0...18. The slots of layer i begin at BQ_MODEL_SLOTS + i * BQ_LAYER_SLOTS. */
+/* Slots 0...21. The slots of layer i begin at BQ_MODEL_SLOTS + i * BQ_LAYER_SLOTS. */
 static const slot_facts other_slots[BQ_MODEL_SLOTS] = {
     MODEL("wte.weight", VOCAB, HIDDEN, ALWAYS, wte),
     MODEL("wpe.weight", CONTEXT, HIDDEN, LEARNED, wpe),
     MODEL("wtt.weight", TYPES, HIDDEN, TYPED, wtt),
     MODEL("ln_0.weight", HIDDEN, NONE, EMBED_NORM, ln_0_w),
     MODEL("ln_0.bias", HIDDEN, NONE, EMBED_NORM_BIAS, ln_0_b),
-    MODEL("rope.factors", ANGLES, NONE, ROPE, rope[0]),
+    MODEL("rope.factors", GLOBAL_ANGLES, NONE, ROPE, rope[0]),
     MODEL("rope.local_factors", ANGLES, NONE, LOCAL_ROPE, rope[1]),
-    MODEL("rope.long_factors", ANGLES, NONE, LONG_ROPE, rope_long),
+    MODEL("rope.long_factors", GLOBAL_ANGLES, NONE, LONG_ROPE, rope_long),
     MODEL("ln_f.weight", HIDDEN, NONE, FINAL_NORM, ln_f_w),
     MODEL("ln_f.bias", HIDDEN, NONE, LAYER_NORM, ln_f_b),
     MODEL("lm_head.weight", VOCAB, HIDDEN, UNTIED, head),
@@ -115,6 +122,9 @@ static const slot_facts other_slots[BQ_MODEL_SLOTS] = {
     MODEL("pooled.dense2.weight", DENSE2, DENSE2_IN, DENSE2_THERE, dense2.w),
     MODEL("pooled.dense2.bias", DENSE2, NONE, DENSE2_OPTIONAL, dense2.b),
     MODEL("attn.biases.weight", BIASES, NONE, BIASED, biases),
+    MODEL("embed.layers.weight", VOCAB, LAYER_EMBEDS, LAYER_EMBEDDED, layer_embeds),
+    MODEL("embed.project.weight", LAYER_EMBEDS, HIDDEN, LAYER_EMBEDDED, embed_project),
+    MODEL("embed.norm.weight", LAYER_EMBED, NONE, LAYER_EMBEDDED, embed_norm_w),
 };
 enum { FIRST_STAGE_SLOTS = 8 }; /* slots that are needed before the first layer */
 
@@ -153,25 +163,31 @@ bool bq_slot_stacked(uint32_t slot) {
   return slot >= BQ_MODEL_SLOTS && modules[modules_of(slot).first].stacked;
 }
 
-static uint32_t size_of(const bq_config *c, size_name name) {
+/* `layer`: of a tensor of a layer. */
+static uint32_t size_of(const bq_config *c, uint32_t layer, size_name name) {
+  const bool global = !bq_config_window(c, layer);
+  const uint32_t dim = bq_config_head_dim(c, global), kv_heads = bq_config_kv_heads(c, global);
   switch (name) {
   case HIDDEN: return c->hidden;
-  case QUERY: return c->heads * c->head_dim;
-  case KV: return c->kv_heads * c->head_dim;
-  case FFN: return c->ffn;
+  case QUERY: return c->heads * dim;
+  case KV: return kv_heads * dim;
+  case FFN: return bq_config_shares(c, layer) && c->shared_kv_ffn ? c->shared_kv_ffn : c->ffn;
   case VOCAB: return c->vocab;
   case CONTEXT: return c->context;
   case TYPES: return c->token_types;
-  case Q_NORM: return c->qk_norm == BQ_QK_HEADS ? c->head_dim : c->heads * c->head_dim;
-  case K_NORM: return c->qk_norm == BQ_QK_HEADS ? c->head_dim : c->kv_heads * c->head_dim;
-  case ANGLES: return c->rope_dim / 2;
+  case Q_NORM: return c->qk_norm == BQ_QK_HEADS ? dim : c->heads * dim;
+  case K_NORM: return c->qk_norm == BQ_QK_HEADS ? dim : kv_heads * dim;
+  case ANGLES: return bq_config_rope_dim(c, 1) / 2;
+  case GLOBAL_ANGLES: return bq_config_rope_dim(c, 0) / 2;
+  case LAYER_EMBED: return c->layer_embed;
+  case LAYER_EMBEDS: return c->layers * c->layer_embed;
   case EXPERTS: return c->experts;
   case EXPERT_FFN: return c->expert_ffn;
   case SHARED_FFN: return c->shared_ffn;
   case ONE: return 1;
   case CONV_IN: return 3 * c->hidden;
   case CONV_TAPS: return c->conv_size * c->hidden;
-  case GATED_QUERY: return (c->attn_gate ? 2 : 1) * c->heads * c->head_dim;
+  case GATED_QUERY: return (c->attn_gate ? 2 : 1) * c->heads * dim;
   case CHANNELS: return bq_config_channels(c);
   case VALUES: return c->state_value_heads * c->state_value_dim;
   case VALUE_HEADS: return c->state_value_heads;
@@ -193,24 +209,26 @@ typedef struct shape {
 
 static shape shape_of(const bq_config *c, uint32_t slot) {
   if (slot < BQ_MODEL_SLOTS)
-    return (shape){size_of(c, other_slots[slot].rows), size_of(c, other_slots[slot].cols), 0};
+    return (shape){size_of(c, 0, other_slots[slot].rows), size_of(c, 0, other_slots[slot].cols), 0};
   const module_run run = modules_of(slot);
-  shape s = {0, part_of(slot) ? 0 : size_of(c, modules[run.first].cols),
+  const uint32_t layer = layer_of(slot);
+  shape s = {0, part_of(slot) ? 0 : size_of(c, layer, modules[run.first].cols),
              bq_slot_stacked(slot) ? c->experts : 0};
-  for (uint32_t i = 0; i < run.n; i++) s.rows += size_of(c, modules[run.first + i].rows);
+  for (uint32_t i = 0; i < run.n; i++) s.rows += size_of(c, layer, modules[run.first + i].rows);
   return s;
 }
 
 static bool layer_has(const bq_binding *b, uint32_t slot) {
   const bq_config *c = b->config;
-  const bq_layer_kind *kind = &b->kinds[bq_layer_kind_of(c, layer_of(slot))];
+  const uint64_t own = b->modules[bq_layer_kind_of(c, layer_of(slot))];
   const module_run run = modules_of(slot);
   const bool norm = modules[run.first].cols == NONE;
   const part part = part_of(slot);
   if (norm && (part == SCALE || (part == BIAS && c->norm != BQ_NORM_LAYER))) return false;
   if (modules[run.first].stacked && part) return false;
+  if (run.first == BQ_EMBED_PROJECT || (run.first == BQ_LAYER_SCALE && part)) return false;
   for (uint32_t i = 0; i < run.n; i++)
-    if (!bq_layer_kind_has(kind, (bq_module)(run.first + i))) return false;
+    if (!(own >> (run.first + i) & 1)) return false;
   return true;
 }
 
@@ -234,6 +252,7 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
   case DENSE2_THERE:
   case DENSE2_OPTIONAL: return c->dense2;
   case BIASED: return c->bias_buckets;
+  case LAYER_EMBEDDED: return c->layer_embed;
   default: return true;
   }
 }
@@ -345,7 +364,11 @@ static bq_status check_shape(shape s, const bq_tensor_name *t, bq_error *err) {
 
 void bq_bind_begin(bq_binding *out, const bq_config *config) {
   *out = (bq_binding){.config = config};
-  for (uint32_t i = 0; i < BQ_KINDS; i++) bq_layer_kind_make(config, i, &out->kinds[i]);
+  for (uint32_t i = 0; i < BQ_KINDS; i++) {
+    bq_layer_kind kind;
+    bq_layer_kind_make(config, i, &kind);
+    out->modules[i] = kind.modules;
+  }
 }
 
 bq_status bq_bind(bq_binding *b, const bq_tensor_name *t, uint32_t *slot, bq_error *err) {
@@ -381,7 +404,7 @@ uint32_t bq_slots_of(const bq_config *c) { return BQ_MODEL_SLOTS + c->layers * B
 
 uint32_t bq_slot_stage(const bq_config *c, uint32_t slot) {
   if (slot >= BQ_MODEL_SLOTS) return 1 + layer_of(slot);
-  return slot < FIRST_STAGE_SLOTS || slot == BQ_SLOT_BIASES ? 0 : 1 + c->layers;
+  return slot < FIRST_STAGE_SLOTS || slot >= BQ_SLOT_BIASES ? 0 : 1 + c->layers;
 }
 
 bool bq_slot_is_key_bias(uint32_t slot) {
@@ -399,9 +422,10 @@ bool bq_slot_fits(const bq_config *c, uint32_t slot, bq_type type) {
   if (slot < BQ_MODEL_SLOTS || part_of(slot)) return true;
   const module_run run = modules_of(slot);
   if (bq_type_compute_layout(type) != BQ_TILED) return true;
-  if (bq_slot_stacked(slot)) return size_of(c, modules[run.first].rows) % BQ_TILE_ROWS == 0;
+  const uint32_t layer = layer_of(slot);
+  if (bq_slot_stacked(slot)) return size_of(c, layer, modules[run.first].rows) % BQ_TILE_ROWS == 0;
   for (uint32_t i = 0; i + 1 < run.n; i++)
-    if (size_of(c, modules[run.first + i].rows) % BQ_TILE_ROWS) return false;
+    if (size_of(c, layer, modules[run.first + i].rows) % BQ_TILE_ROWS) return false;
   return true;
 }
 
@@ -417,7 +441,8 @@ static const float **vector_of(bq_model *model, uint32_t slot) {
 /* Rows of the slot's tensor before those of its module `i`. */
 static uint32_t rows_before(const bq_config *c, uint32_t slot, uint32_t i) {
   uint32_t rows = 0;
-  for (uint32_t m = 0; m < i; m++) rows += size_of(c, modules[modules_of(slot).first + m].rows);
+  for (uint32_t m = 0; m < i; m++)
+    rows += size_of(c, layer_of(slot), modules[modules_of(slot).first + m].rows);
   return rows;
 }
 
@@ -442,7 +467,7 @@ static void fill_module(bq_model *model, uint32_t slot, uint32_t i, const bq_mat
   }
   home->w = *whole;
   if (run.n == 1) return;
-  home->w.rows = size_of(c, modules[run.first + i].rows);
+  home->w.rows = size_of(c, layer_of(slot), modules[run.first + i].rows);
   if (whole->data)
     home->w.data +=
         (size_t)bq_type_bytes(whole->type, bq_type_compute_layout(whole->type), row0, whole->cols);
@@ -458,5 +483,14 @@ void bq_slot_fill(bq_model *model, uint32_t slot, const bq_matrix *weights) {
 }
 
 void bq_bind_finish(bq_model *model) {
-  if (model->config.tied) model->head = model->wte;
+  const bq_config *c = &model->config;
+  if (c->tied) model->head = model->wte;
+  for (uint32_t i = 0; c->layer_embed && i < c->layers; i++) {
+    const bq_matrix *all = &model->embed_project;
+    bq_matrix *own = &model->layers[i].module[BQ_EMBED_PROJECT].w;
+    *own = *all;
+    own->rows = c->layer_embed;
+    own->data += (size_t)bq_type_bytes(all->type, bq_type_compute_layout(all->type),
+                                       i * c->layer_embed, all->cols);
+  }
 }

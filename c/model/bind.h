@@ -14,7 +14,7 @@ enum {
   BQ_FUSED = 2,
   BQ_TENSOR_ROLES = 3,
   BQ_LAYER_SLOTS = BQ_TENSOR_ROLES * (BQ_MODULES + BQ_FUSED),
-  BQ_MODEL_SLOTS = 19
+  BQ_MODEL_SLOTS = 22
 };
 #define BQ_SLOTS_MAX (BQ_LAYERS_MAX * BQ_LAYER_SLOTS + BQ_MODEL_SLOTS)
 
@@ -30,7 +30,7 @@ typedef struct bq_tensor_name {
 /* Which slots are taken. */
 typedef struct bq_binding {
   const bq_config *config;
-  bq_layer_kind kinds[BQ_KINDS];
+  uint64_t modules[BQ_KINDS]; /* of the layers of each kind: bq_layer_kind.modules */
   uint8_t taken[(BQ_SLOTS_MAX + 7) / 8];
 } bq_binding;
 
@@ -54,7 +54,7 @@ bool bq_slot_is_key_bias(uint32_t slot);
 bool bq_slot_is_vector(uint32_t slot);
 
 enum { BQ_SLOT_WTE = 0, BQ_SLOT_WPE = 1, BQ_SLOT_WTT = 2, BQ_SLOT_HEAD = 10,
-       BQ_SLOT_BIASES = 18 };
+       BQ_SLOT_BIASES = 18, BQ_SLOT_LAYER_EMBEDS = 19, BQ_SLOT_EMBED_PROJECT = 20 };
 /* Number of matrices in a slot that holds no vector: one, or more for a fused tensor. */
 uint32_t bq_slot_matrices(uint32_t slot);
 /* Matrix `i` of the slot in the model, whose layers are allocated; *row0: its first row in the
@@ -67,7 +67,8 @@ bool bq_slot_fits(const bq_config *config, uint32_t slot, bq_type type);
 /* Puts the weights into the slot; model->layers is allocated. Of a vector only `data`, f32, is
  * used. */
 void bq_slot_fill(bq_model *model, uint32_t slot, const bq_matrix *weights);
-/* Call after the last bq_slot_fill: ties the head. */
+/* Call after the last bq_slot_fill: ties the head, and divides the projection of per-layer
+ * embeddings among the layers. */
 void bq_bind_finish(bq_model *model);
 
 #endif

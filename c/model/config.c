@@ -1,8 +1,10 @@
 #include "model/config.h"
 
 #include "core/half.h"
+#include "core/minmax.h"
+#include "core/type.h"
 
-enum { RECORD = 8, KEYS = 67, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
+enum { RECORD = 8, KEYS = 75, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
 /* Keys behind the sets stand right behind the others in the table of keys. */
 enum { AFTER_SETS = FIRST_SET + SETS * SET_WORDS, IDS = AFTER_SETS + KEYS - FIRST_SET };
 enum { KIND_U32 = 0, KIND_F32 = 1, REQUIRED = 1 };
@@ -18,7 +20,8 @@ enum {
   MAMBA, ATTN_BESIDE,
   NO_HEAD = 50, POOLING, NORMALIZE, TEXT_TOKENS, EXPERTS, EXPERTS_USED, EXPERT_FFN,
   SHARED_FFN, EXPERTS_SUM, CONV_SIZE, DENSE1, DENSE2, DENSE_ACTIVATION, LABELS,
-  FIRST_UNNORMED = AFTER_SETS, RELATIVE, SHARED_ALWAYS
+  FIRST_UNNORMED = AFTER_SETS, RELATIVE, SHARED_ALWAYS, GLOBAL_HEAD_DIM, GLOBAL_KV_HEADS,
+  SHARED_KV, SHARED_KV_FFN, VALUE_NORM, KEYS_AS_VALUES, LAYER_SCALE, LAYER_EMBED
 };
 
 /* The valid values of a key. Floats are finite and not negative; rope_theta is positive. */
@@ -85,6 +88,14 @@ static const key keys[KEYS] = {
     [MAMBA] = {"mamba", false, false, true, 0, 3},
     [ATTN_BESIDE] = {"attn_beside", false, false, false, 0, 1},
     [FIRST_SET + SHARED_ALWAYS - AFTER_SETS] = {"shared_always", false, false, false, 0, 1},
+    [FIRST_SET + GLOBAL_HEAD_DIM - AFTER_SETS] = {"global_head_dim", false, false, false, 0, 4096},
+    [FIRST_SET + GLOBAL_KV_HEADS - AFTER_SETS] = {"global_kv_heads", false, false, false, 0, 1024},
+    [FIRST_SET + SHARED_KV - AFTER_SETS] = {"shared_kv", false, false, false, 0, 1024},
+    [FIRST_SET + SHARED_KV_FFN - AFTER_SETS] = {"shared_kv_ffn", false, false, false, 0, 1u << 20},
+    [FIRST_SET + VALUE_NORM - AFTER_SETS] = {"value_norm", false, false, false, 0, 1},
+    [FIRST_SET + KEYS_AS_VALUES - AFTER_SETS] = {"keys_as_values", false, false, false, 0, 1},
+    [FIRST_SET + LAYER_SCALE - AFTER_SETS] = {"layer_scale", false, false, false, 0, 1},
+    [FIRST_SET + LAYER_EMBED - AFTER_SETS] = {"layer_embed", false, false, false, 0, 4096},
     [EXPERTS] = {"experts", false, false, false, 0, 1024},
     [EXPERTS_USED] = {"experts_used", false, false, false, 0, 64},
     [EXPERT_FFN] = {"expert_ffn", false, false, false, 0, 1u << 20},
@@ -235,6 +246,55 @@ static bq_status check_experts(const records *r, const bq_config *c, bq_error *e
   return BQ_OK;
 }
 
+/* Shapes of global layers, shared keys and values, and per-layer embeddings. */
+static bq_status check_layer_shapes(const records *r, const bq_config *c, bq_error *err) {
+  const uint32_t dim = bq_config_head_dim(c, true), kv = bq_config_kv_heads(c, true);
+  const bool shaped = c->global_head_dim || c->global_kv_heads || c->keys_as_values;
+  if (shaped && (!c->window || c->conv_size || c->attn_gate || c->bidirectional ||
+                 c->qk_norm == BQ_QK_ROWS || c->qk_norm == BQ_QK_EACH ||
+                 c->position != BQ_POSITION_ROPE || !(c->local_theta > 0)))
+    return bq_fail(err, BQ_UNSUPPORTED, where(r, GLOBAL_HEAD_DIM, ARCH),
+                   "global layers of another shape: computed in decoders with a window, "
+                   "local_theta and no recurrent layers, gates or norms of whole rows only");
+  if (c->heads % kv || (shaped && dim % 2) || (uint64_t)c->heads * dim > 1u << 20)
+    return bq_fail(err, BQ_FORMAT, where(r, GLOBAL_KV_HEADS, HEADS),
+                   "global layers have %u heads of %u dimensions and %u kv_heads: expected an even "
+                   "dimension, 1,048,576 in all, and kv_heads that divide the heads",
+                   c->heads, dim, kv);
+  if (c->value_norm && c->norm != BQ_NORM_RMS)
+    return bq_fail(err, BQ_UNSUPPORTED, where(r, VALUE_NORM, ARCH),
+                   "value_norm with layer norms is unknown here");
+  if (c->shared_kv && (c->shared_kv >= c->layers || c->conv_size || c->bidirectional))
+    return bq_fail(err, BQ_FORMAT, where(r, SHARED_KV, ARCH),
+                   "%u of %u layers share keys and values: expected fewer, in a decoder without "
+                   "recurrent layers",
+                   c->shared_kv, c->layers);
+  if (c->shared_kv_ffn && (!c->shared_kv || c->experts || !c->ffn))
+    return bq_fail(err, BQ_FORMAT, where(r, SHARED_KV_FFN, ARCH),
+                   "shared_kv_ffn without layers that share keys and values, or with experts");
+  const bool extra = c->layer_scale || c->layer_embed;
+  if (extra && (c->norm_place != BQ_NORM_SANDWICH || c->experts || !c->ffn || c->conv_size ||
+                c->norm != BQ_NORM_RMS || c->block != BQ_BLOCK_SEQUENTIAL))
+    return bq_fail(err, BQ_UNSUPPORTED, where(r, LAYER_EMBED, LAYERS),
+                   "layer_scale and layer_embed: computed with RMS norms around attention and one "
+                   "MLP only");
+  /* Rows of the projection are divided among the layers in whole tiles. */
+  if (c->layer_embed % BQ_TILE_ROWS || (uint64_t)c->layer_embed * c->layers > 1u << 20)
+    return bq_fail(err, BQ_FORMAT, where(r, LAYER_EMBED, LAYERS),
+                   "layer_embed is %u: expected a multiple of %u, 1,048,576 for all %u layers",
+                   c->layer_embed, (uint32_t)BQ_TILE_ROWS, c->layers);
+  return BQ_OK;
+}
+
+/* Whether each layer finds keys and values; the sets of layers are read. */
+static bq_status check_shared_kv(const records *r, const bq_config *c, bq_error *err) {
+  for (uint32_t i = c->layers - c->shared_kv; i < c->layers; i++)
+    if (bq_config_kv_layer(c, i) == c->layers)
+      return bq_fail(err, BQ_FORMAT, where(r, SHARED_KV, ARCH),
+                     "layer %u shares keys and values, but no layer of its kind has any", i);
+  return BQ_OK;
+}
+
 /* Checks that values fit each other. */
 static bq_status check_together(const records *r, const bq_config *c, bq_error *err) {
   if (c->heads % c->kv_heads)
@@ -304,6 +364,41 @@ bool bq_config_attends(const bq_config *c, uint32_t layer) {
   return c->attn_beside || !bq_config_recurs(c, layer);
 }
 
+bool bq_config_shares(const bq_config *c, uint32_t layer) {
+  return layer >= c->layers - c->shared_kv;
+}
+
+bool bq_config_stores(const bq_config *c, uint32_t layer) {
+  return bq_config_attends(c, layer) && !bq_config_shares(c, layer);
+}
+
+uint32_t bq_config_kv_layer(const bq_config *c, uint32_t layer) {
+  if (!bq_config_shares(c, layer)) return layer;
+  for (uint32_t i = c->layers - c->shared_kv; i-- > 0;)
+    if (bq_config_window(c, i) == bq_config_window(c, layer)) return i;
+  return c->layers;
+}
+
+uint32_t bq_config_head_dim(const bq_config *c, bool global) {
+  return global && c->global_head_dim ? c->global_head_dim : c->head_dim;
+}
+
+uint32_t bq_config_kv_heads(const bq_config *c, bool global) {
+  return global && c->global_kv_heads ? c->global_kv_heads : c->kv_heads;
+}
+
+uint32_t bq_config_most_head_dim(const bq_config *c) {
+  return bq_max32(c->head_dim, c->global_head_dim);
+}
+
+uint32_t bq_config_most_kv_heads(const bq_config *c) {
+  return bq_max32(c->kv_heads, c->global_kv_heads);
+}
+
+uint32_t bq_config_rope_dim(const bq_config *c, uint32_t table) {
+  return table == 0 && c->global_head_dim ? c->global_head_dim : c->rope_dim;
+}
+
 bool bq_config_long(const bq_config *c, uint32_t context) {
   return c->rope_original && context > c->rope_original;
 }
@@ -349,6 +444,10 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .alibi_max = bq_float_of(v[ALIBI_MAX]),
                  .alibi_scale = bq_float_of(v[ALIBI_SCALE]),
                  .qkv_clip = bq_float_of(v[QKV_CLIP]),
+                 .global_head_dim = v[GLOBAL_HEAD_DIM], .global_kv_heads = v[GLOBAL_KV_HEADS],
+                 .shared_kv = v[SHARED_KV], .shared_kv_ffn = v[SHARED_KV_FFN],
+                 .value_norm = v[VALUE_NORM], .keys_as_values = v[KEYS_AS_VALUES],
+                 .layer_scale = v[LAYER_SCALE], .layer_embed = v[LAYER_EMBED],
                  .first_unnormed = v[FIRST_UNNORMED], .bias_buckets = v[RELATIVE],
                  .dense1 = v[DENSE1], .dense2 = v[DENSE2],
                  .dense_activation = (bq_dense_activation)v[DENSE_ACTIVATION], .labels = v[LABELS],
@@ -358,7 +457,9 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
   status = check_together(&r, &c, err);
   if (status == BQ_OK) status = check_recurrence(&r, &c, err);
   if (status == BQ_OK) status = check_experts(&r, &c, err);
+  if (status == BQ_OK) status = check_layer_shapes(&r, &c, err);
   if (status == BQ_OK) status = read_sets(&r, &c, err);
+  if (status == BQ_OK) status = check_shared_kv(&r, &c, err);
   if (status == BQ_OK) *out = c;
   return status;
 }

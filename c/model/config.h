@@ -141,6 +141,16 @@ typedef struct bq_config {
   bool labels;         /* the result of the dense layers is a logit for each label of a classifier,
                           not a vector of the text */
   bool first_unnormed; /* with norms before: attention of layer 0 reads the residual as it is */
+  uint32_t global_head_dim; /* head_dim of global layers, all of it rotated; 0: as of the others */
+  uint32_t global_kv_heads; /* kv_heads of global layers; 0: as of the others */
+  uint32_t shared_kv;  /* number of last layers without keys and values: each attends to those of
+                          the last layer before them of its kind, local or global (Gemma 4) */
+  uint32_t shared_kv_ffn; /* ffn of these layers; 0: as of the others */
+  bool value_norm;     /* each head of v is normed, without weights */
+  bool keys_as_values; /* v of global layers is their k, before it is normed and rotated */
+  bool layer_scale;    /* each layer's result, with the residual, has a factor */
+  uint32_t layer_embed; /* dimensions of per-layer embeddings: a token has such a vector for each
+                           layer, which is gated and added behind the MLP; 0: there are none */
   uint32_t bias_buckets; /* attention scores have a learned bias for each bucket of distances, 32 as
                             MPNet has them; 0: they haven't */
   uint32_t tokens, merges; /* counts of the TOKN section */
@@ -167,8 +177,27 @@ bool bq_config_dense(const bq_config *config, uint32_t layer);
 /* Whether the layer has a recurrence, which keeps a state (session/recurrence.h). */
 bool bq_config_recurs(const bq_config *config, uint32_t layer);
 
-/* Whether the layer has attention, which keeps keys and values. */
+/* Whether the layer has attention. */
 bool bq_config_attends(const bq_config *config, uint32_t layer);
+
+/* Whether the layer attends to the keys and values of another one. */
+bool bq_config_shares(const bq_config *config, uint32_t layer);
+
+/* Whether the layer keeps keys and values of its own. */
+bool bq_config_stores(const bq_config *config, uint32_t layer);
+
+/* The layer whose keys and values a layer attends to; `layers` if there is none. */
+uint32_t bq_config_kv_layer(const bq_config *config, uint32_t layer);
+
+/* Dimensions of a head, and heads of k and v, in local or global layers. */
+uint32_t bq_config_head_dim(const bq_config *config, bool global);
+uint32_t bq_config_kv_heads(const bq_config *config, bool global);
+/* The same for the layer where they are largest. */
+uint32_t bq_config_most_head_dim(const bq_config *config);
+uint32_t bq_config_most_kv_heads(const bq_config *config);
+
+/* Rotated dimensions of a head: of the layers that use table 0 or 1 (model.h, `rope`). */
+uint32_t bq_config_rope_dim(const bq_config *config, uint32_t table);
 
 /* Channels of the convolution of a delta net or of Mamba-2: queries and keys of each key head,
  * values. */

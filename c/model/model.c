@@ -35,9 +35,14 @@ static void make_bias_buckets(uint8_t *bucket) {
 void bq_model_program(bq_model *m) {
   make_bias_buckets(m->bias_bucket);
   if (m->slopes) make_slopes(&m->config, m->slopes);
-  for (uint32_t i = 0; i < BQ_KINDS; i++) bq_layer_kind_make(&m->config, i, &m->kinds[i]);
-  for (uint32_t i = 0; i < m->config.layers; i++)
-    m->layers[i].kind = &m->kinds[bq_layer_kind_of(&m->config, i)];
+  const uint64_t kinds = bq_layer_kinds_of(&m->config);
+  for (uint32_t i = 0, n = 0; i < BQ_KINDS; i++)
+    if (kinds >> i & 1) bq_layer_kind_make(&m->config, i, &m->kinds[n++]);
+  for (uint32_t i = 0; i < m->config.layers; i++) {
+    const uint32_t kind = bq_layer_kind_of(&m->config, i);
+    m->layers[i].kind = &m->kinds[bq_layer_kinds_below(kinds, kind)];
+    m->layers[i].kv = bq_config_kv_layer(&m->config, i);
+  }
 }
 
 const bq_config *bq_model_config(const bq_model *m) { return &m->config; }

@@ -18,6 +18,7 @@ typedef struct bq_weights {
 
 typedef struct bq_layer {
   const bq_layer_kind *kind;
+  uint32_t kv; /* the layer whose keys and values this one attends to */
   bq_weights module[BQ_MODULES]; /* only those that a step uses are set */
 } bq_layer;
 
@@ -38,9 +39,12 @@ struct bq_model {
   bq_matrix wte;        /* [vocab][hidden] */
   bq_matrix wpe;        /* [context][hidden]; data NULL unless positions are learned */
   bq_layer *layers;     /* [config.layers] */
-  bq_layer_kind *kinds; /* [BQ_KINDS] */
+  bq_layer_kind *kinds; /* those that layers are of, in the order of their numbers */
   bq_matrix wtt;        /* [token_types][hidden]; data NULL without token types */
   const float *ln_0_w, *ln_0_b; /* norm of the embedding, [hidden]; NULL: none */
+  bq_matrix layer_embeds; /* [vocab][layers * layer_embed]: per-layer embeddings; data NULL: none */
+  bq_matrix embed_project; /* [layers * layer_embed][hidden] */
+  const float *embed_norm_w; /* of the projection, [layer_embed] */
   const float *rope[BQ_ROPE_TABLES]; /* divisors of the angles of global and local layers, [rope_dim
                                         / 2]; NULL: none */
   const float *rope_long; /* the same for global layers in long sessions; NULL: none */

@@ -83,7 +83,7 @@ bool bq_pages_done(bq_pages *p, uint32_t id, bool good) {
   }
   const uint32_t table = (id - BQ_PAGE_SLOTS) / BQ_PAGE_ROWS,
                  entry = (id - BQ_PAGE_SLOTS) % BQ_PAGE_ROWS;
-  if (table >= 2 || p->tables[table].state[entry] != BQ_PAGE_LOADING) return false;
+  if (table >= BQ_PAGE_TABLES || p->tables[table].state[entry] != BQ_PAGE_LOADING) return false;
   p->tables[table].state[entry] = (uint8_t)state;
   return true;
 }

@@ -17,7 +17,7 @@
 
 #include "model/model.h"
 
-enum { BQ_PAGE_SLOTS = 2, BQ_PAGE_ROWS = 32 };
+enum { BQ_PAGE_SLOTS = 2, BQ_PAGE_ROWS = 32, BQ_PAGE_TABLES = 3 };
 #define BQ_NO_UNIT UINT32_MAX
 
 typedef enum bq_page_state { BQ_PAGE_EMPTY, BQ_PAGE_LOADING, BQ_PAGE_FILLED } bq_page_state;
@@ -60,7 +60,7 @@ typedef struct bq_pages {
   uint32_t *next_unit; /* [layers + 1]: first unit of this or a later layer, or n_units; the last
                           one is for the head */
   bq_page_slot slots[BQ_PAGE_SLOTS];
-  bq_page_rows tables[2]; /* wte, wpe */
+  bq_page_rows tables[BQ_PAGE_TABLES]; /* wte, wpe, layer_embeds */
 } bq_pages;
 
 /* The unit of a layer (`layers`: the first one of the head); BQ_NO_UNIT if it stays in memory. */

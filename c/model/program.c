@@ -1,17 +1,26 @@
 #include "model/program.h"
 
+#include "core/minmax.h"
+
 _Static_assert(BQ_MODULES < 64, "bq_layer_kind.modules has a bit for each");
 
-uint32_t bq_buffer_cols(const bq_config *c, bq_buffer buffer) {
+/* Columns of a buffer in local or global layers, with keys and values of their own or without. */
+static uint32_t cols_of(const bq_config *c, bq_buffer buffer, bool global, bool stores) {
   const uint32_t values = c->state_value_heads * c->state_value_dim;
+  const uint32_t dim = bq_config_head_dim(c, global);
+  const uint32_t ffn = !stores && c->shared_kv_ffn ? c->shared_kv_ffn : c->ffn;
   switch (buffer) {
+  case BQ_BUFFER_EMBEDDED: return c->layer_embed ? c->hidden : 0;
+  case BQ_BUFFER_LAYER_EMBEDS: return c->layers * c->layer_embed;
+  case BQ_BUFFER_EMBED_IN:
+  case BQ_BUFFER_EMBED_GATE: return c->layer_embed;
   case BQ_BUFFER_Q:
-  case BQ_BUFFER_MIX: return c->heads * c->head_dim;
+  case BQ_BUFFER_MIX: return c->heads * dim;
   case BQ_BUFFER_K:
-  case BQ_BUFFER_V: return c->kv_heads * c->head_dim;
+  case BQ_BUFFER_V: return bq_config_kv_heads(c, global) * dim;
   /* A model with experts may have layers with one MLP. */
-  case BQ_BUFFER_GATE: return c->gated ? c->ffn : 0;
-  case BQ_BUFFER_UP: return c->ffn;
+  case BQ_BUFFER_GATE: return c->gated ? ffn : 0;
+  case BQ_BUFFER_UP: return ffn;
   case BQ_BUFFER_CONV_IN: return c->conv_size && !values ? 3 * c->hidden : 0;
   case BQ_BUFFER_CONV_OUT: return c->conv_size && !values ? c->hidden : 0;
   case BQ_BUFFER_GATED_Q: return c->attn_gate ? 2 * c->heads * c->head_dim : 0;
@@ -33,6 +42,12 @@ uint32_t bq_buffer_cols(const bq_config *c, bq_buffer buffer) {
   case BQ_BUFFER_EXPERT_UP: return c->expert_ffn;
   default: return c->hidden;
   }
+}
+
+uint32_t bq_buffer_cols(const bq_config *c, bq_buffer buffer) {
+  uint32_t most = cols_of(c, buffer, false, true);
+  most = bq_max32(most, cols_of(c, buffer, true, true));
+  return bq_max32(most, cols_of(c, buffer, true, false));
 }
 
 uint32_t bq_buffer_rows(const bq_config *c, bq_buffer buffer) {
@@ -57,16 +72,17 @@ static bq_layer_step whole_rows(bq_op op, bq_buffer in, bq_module norm) {
   return (bq_layer_step){.op = op, .stage = BQ_STAGE_NORM, .in = in, .norm = norm};
 }
 
-static bq_layer_step qkv(const bq_config *c, bq_module norm) {
+static bq_layer_step qkv(const bq_config *c, const bq_layer_kind *k, bq_module norm) {
   return (bq_layer_step){.op = BQ_OP_MATMUL, .stage = BQ_STAGE_QKV, .in = BQ_BUFFER_X, .norm = norm,
-                   .n = 3, .module = {BQ_Q, BQ_K, BQ_V},
+                   .n = !k->stores ? 1 : k->keys_as_values ? 2 : 3, .module = {BQ_Q, BQ_K, BQ_V},
                    .out = {c->attn_gate ? BQ_BUFFER_GATED_Q : BQ_BUFFER_Q, BQ_BUFFER_K,
                            BQ_BUFFER_V}};
 }
 
-static bq_layer_step store(const bq_config *c) {
+static bq_layer_step store(const bq_config *c, const bq_layer_kind *k) {
+  const bool normed = c->qk_norm == BQ_QK_HEADS || c->qk_norm == BQ_QK_EACH;
   return (bq_layer_step){.op = BQ_OP_STORE, .stage = BQ_STAGE_KV, .norm = BQ_NO_MODULE,
-                   .n = c->qk_norm == BQ_QK_HEADS || c->qk_norm == BQ_QK_EACH ? 2 : 0,
+                   .n = !normed ? 0 : k->stores ? 2 : 1,
                    .module = {BQ_Q_NORM, BQ_K_NORM}};
 }
 
@@ -139,7 +155,7 @@ static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
 
 /* --- kinds ------------------------------------------------------------------------------------ */
 
-enum { LOCAL = 1, UNROTATED = 2, DENSE = 4, RECURS = 8, UNNORMED = 16 };
+enum { LOCAL = 1, UNROTATED = 2, DENSE = 4, RECURS = 8, UNNORMED = 16, SHARES = 32 };
 
 uint32_t bq_rope_tables(const bq_config *c) {
   if (c->position != BQ_POSITION_ROPE) return 0;
@@ -151,7 +167,20 @@ uint32_t bq_layer_kind_of(const bq_config *c, uint32_t layer) {
   return (bq_config_window(c, layer) ? LOCAL : 0) | (rotated ? 0 : UNROTATED) |
          (bq_config_dense(c, layer) ? DENSE : 0) |
          (bq_config_recurs(c, layer) ? RECURS : 0) |
+         (bq_config_shares(c, layer) ? SHARES : 0) |
          (c->first_unnormed && layer == 0 ? UNNORMED : 0);
+}
+
+uint64_t bq_layer_kinds_of(const bq_config *c) {
+  uint64_t set = 0;
+  for (uint32_t i = 0; i < c->layers; i++) set |= UINT64_C(1) << bq_layer_kind_of(c, i);
+  return set;
+}
+
+uint32_t bq_layer_kinds_below(uint64_t set, uint32_t kind) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < kind; i++) n += (uint32_t)(set >> i & 1);
+  return n;
 }
 
 /* LFM2: gates and input in one product, a convolution over positions for each channel, the result
@@ -206,7 +235,7 @@ static void add_mamba(const bq_config *c, bq_layer_kind *k, bq_module norm) {
 /* `beside`: with Mamba-2, which reads the same normed input. */
 static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, bq_module ln2,
                           bool beside) {
-  bq_layer_step in = qkv(c, ln1);
+  bq_layer_step in = qkv(c, k, ln1);
   if (beside) {
     in.module[in.n] = BQ_MAMBA_IN;
     in.out[in.n++] = BQ_BUFFER_MAMBA_IN;
@@ -214,9 +243,9 @@ static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, b
   add(k, in);
   if (c->qk_norm == BQ_QK_ROWS) {
     add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_Q, BQ_Q_NORM));
-    add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_K, BQ_K_NORM));
+    if (k->stores) add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_K, BQ_K_NORM));
   }
-  add(k, store(c));
+  add(k, store(c, k));
   add(k, (bq_layer_step){.op = BQ_OP_ATTEND, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE});
   if (c->attn_gate)
     add(k, (bq_layer_step){.op = BQ_OP_GATE, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE});
@@ -227,14 +256,40 @@ static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, b
   if (beside) add_mamba_out(c, k);
 }
 
+/* Gemma 4: a vector for the token and this layer, from a table and from the embedding, is scaled by
+ * gates that the residual gives, projected, normed and added. */
+static void add_layer_embedding(bq_layer_kind *k) {
+  add(k, product(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_EMBEDDED, BQ_EMBED_PROJECT,
+                 BQ_BUFFER_EMBED_IN));
+  add(k, product(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_EMBED_GATE,
+                 BQ_BUFFER_EMBED_GATE));
+  add(k, (bq_layer_step){.op = BQ_OP_EMBED, .stage = BQ_STAGE_ACTIVATE, .norm = BQ_NO_MODULE});
+  add(k, product(BQ_OP_MATMUL, BQ_STAGE_DOWN, BQ_BUFFER_EMBED_GATE, BQ_EMBED_OUT, BQ_BUFFER_OUT));
+  add(k, whole_rows(BQ_OP_ADD, BQ_BUFFER_OUT, BQ_EMBED_POST));
+}
+
+/* The last step, which adds to the residual, scales it as well. */
+static void scale_layer(bq_layer_kind *k) {
+  bq_layer_step *last = &k->steps[k->n - 1];
+  last->module[last->n++] = BQ_LAYER_SCALE;
+  k->modules |= UINT64_C(1) << BQ_LAYER_SCALE;
+}
+
 void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
   const bool before = c->norm_place == BQ_NORM_PRE || c->norm_place == BQ_NORM_SANDWICH;
   const bq_module ln1 = before && !(kind & UNNORMED) ? BQ_LN1 : BQ_NO_MODULE;
   const bq_module ln2 = !before ? BQ_NO_MODULE : c->block == BQ_BLOCK_SHARED ? ln1 : BQ_LN2;
-  *out = (bq_layer_kind){.window = kind & LOCAL ? c->window : 0,
-                         .rope = kind & UNROTATED                       ? BQ_NO_ROPE
-                                 : kind & LOCAL && c->local_theta > 0 ? 1
-                                                                        : 0};
+  const bool global = !(kind & LOCAL), stores = !(kind & SHARES);
+  const uint32_t table = !global && c->local_theta > 0;
+  *out = (bq_layer_kind){.window = global ? 0 : c->window,
+                         .rope = kind & UNROTATED ? BQ_NO_ROPE : table,
+                         .head_dim = bq_config_head_dim(c, global),
+                         .kv_heads = bq_config_kv_heads(c, global),
+                         .rope_dim = bq_config_rope_dim(c, table),
+                         .stores = stores,
+                         .keys_as_values = global && c->keys_as_values};
+  for (uint32_t i = 0; i < BQ_BUFFERS; i++)
+    out->cols[i] = cols_of(c, (bq_buffer)i, global, stores);
   if (!(kind & RECURS) || c->attn_beside) add_attention(c, out, ln1, ln2, kind & RECURS);
   else if (c->mamba) add_mamba(c, out, ln1);
   else if (c->state_value_heads) add_delta(c, out, ln1);
@@ -247,4 +302,6 @@ void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
   if (c->block == BQ_BLOCK_SEQUENTIAL) add(out, mlp_in(c, ln2));
   add_residual(c, out, BQ_STAGE_DOWN, c->gated ? BQ_BUFFER_GATE : BQ_BUFFER_UP, BQ_DOWN,
                BQ_LN2_POST);
+  if (c->layer_embed) add_layer_embedding(out);
+  if (c->layer_scale) scale_layer(out);
 }

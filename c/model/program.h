@@ -28,12 +28,19 @@ typedef enum bq_module {
   /* of a Mamba-2 layer: session/recurrent_layers.h */
   BQ_MAMBA_IN, BQ_MAMBA_TAPS, BQ_MAMBA_BIAS, BQ_MAMBA_DT, BQ_MAMBA_DECAY, BQ_MAMBA_SKIP,
   BQ_MAMBA_NORM, BQ_MAMBA_OUT,
+  /* of per-layer embeddings; the projection is the layer's part of a tensor of the model */
+  BQ_EMBED_PROJECT, BQ_EMBED_GATE, BQ_EMBED_OUT, BQ_EMBED_POST,
+  BQ_LAYER_SCALE,
   BQ_MODULES,
   BQ_NO_MODULE = BQ_MODULES
 } bq_module;
 
 typedef enum bq_buffer {
+  /* Buffers of the forward batch, with a row for each of its rows. */
   BQ_BUFFER_X,    /* [hidden]: the residual stream */
+  BQ_BUFFER_EMBEDDED, /* [hidden]: X before the first layer; absent without layer_embed */
+  BQ_BUFFER_LAYER_EMBEDS, /* [layers * layer_embed]: the row of embed.layers */
+  /* Buffers of the micro-batch. */
   BQ_BUFFER_Q,    /* [heads * head_dim] */
   BQ_BUFFER_K,    /* [kv_heads * head_dim] */
   BQ_BUFFER_V,    /* [kv_heads * head_dim] */
@@ -41,6 +48,8 @@ typedef enum bq_buffer {
   BQ_BUFFER_GATE, /* [ffn]; absent without a gate */
   BQ_BUFFER_UP,   /* [ffn] */
   BQ_BUFFER_OUT,  /* [hidden] */
+  BQ_BUFFER_EMBED_IN, /* [layer_embed]: the layer's embedding of the token */
+  BQ_BUFFER_EMBED_GATE, /* [layer_embed] */
   BQ_BUFFER_CONV_IN, /* [3 * hidden]: two gates and the input of a short convolution */
   BQ_BUFFER_CONV_OUT, /* [hidden]: its gated result */
   BQ_BUFFER_GATED_Q, /* [heads][2][head_dim]: q and the gates of attention's output */
@@ -62,17 +71,18 @@ typedef enum bq_buffer {
   BQ_BUFFERS
 } bq_buffer;
 
-/* Columns of a buffer, and rows per token. */
+/* Columns of a buffer in the layers where they are most, and rows per token. */
 uint32_t bq_buffer_cols(const bq_config *config, bq_buffer buffer);
 uint32_t bq_buffer_rows(const bq_config *config, bq_buffer buffer);
 
 typedef enum bq_op {
   BQ_OP_MATMUL, /* out[i] = norm(in) * module[i]^T + bias, then the epilogue */
   BQ_OP_NORM,   /* in = norm(in), whole rows */
-  BQ_OP_ADD,    /* X += norm(in) * residual_scale, whole rows */
+  BQ_OP_ADD,    /* X += norm(in) * residual_scale, whole rows; then X *= module[0], if given */
   BQ_OP_STORE, /* norms heads of Q and K, where module[0] and [1] are given, rotates them, and
                   stores K and V in the cache */
   BQ_OP_ATTEND,  /* MIX = attention of Q over the cache */
+  BQ_OP_EMBED,   /* EMBED_GATE = act(EMBED_GATE) * the token's per-layer embedding */
   BQ_OP_CONVOLVE, /* CONV_OUT = short convolution of CONV_IN; moves the layer's state on */
   BQ_OP_DELTA,    /* STATE_OUT = gated delta net of DELTA_QKV, Z, A, B; moves the state on */
   BQ_OP_MAMBA_CONVOLVE, /* x, B and C in MAMBA_IN = their convolutions; moves these on */
@@ -117,14 +127,22 @@ typedef struct bq_layer_kind {
   bq_phases many_tokens; /* for several tokens */
   uint32_t window; /* sliding window of attention; 0: none */
   uint32_t rope;   /* index of the RoPE table; BQ_NO_ROPE: none (NoPE) */
+  uint32_t head_dim, kv_heads, rope_dim;
+  bool stores;     /* the layer has keys and values of its own */
+  bool keys_as_values; /* v is k before its norm */
+  uint32_t cols[BQ_BUFFERS]; /* columns of the buffers in this layer */
 } bq_layer_kind;
 
-enum { BQ_KINDS = 32, BQ_ROPE_TABLES = 2, BQ_NO_ROPE = BQ_ROPE_TABLES };
+enum { BQ_KINDS = 64, BQ_ROPE_TABLES = 2, BQ_NO_ROPE = BQ_ROPE_TABLES };
 
 /* Number of RoPE tables: global and local ones, or one for all layers. */
 uint32_t bq_rope_tables(const bq_config *config);
-/* The kind of a layer: an index below BQ_KINDS. */
+/* The kind of a layer: a number below BQ_KINDS. */
 uint32_t bq_layer_kind_of(const bq_config *config, uint32_t layer);
+/* The kinds that layers of the model are of, as bits. */
+uint64_t bq_layer_kinds_of(const bq_config *config);
+/* How many kinds below `kind` are in a set; BQ_KINDS: all. */
+uint32_t bq_layer_kinds_below(uint64_t set, uint32_t kind);
 void bq_layer_kind_make(const bq_config *config, uint32_t kind, bq_layer_kind *out);
 static inline bool bq_layer_kind_has(const bq_layer_kind *kind, bq_module module) {
   return kind->modules >> module & 1;

@@ -1,5 +1,7 @@
 #include "session/attention.h"
 
+#include <string.h>
+
 #include "core/fmath.h"
 #include "core/minmax.h"
 #include "session/batch.h"
@@ -24,7 +26,7 @@ static bq_segment segment_at(const bq_micro_batch *j, uint32_t from) {
 
 /* Clamps one head of all tokens to -limit...limit; limit 0: not at all. */
 static void clip_head(const bq_layer_run *p, float *x, size_t stride, float limit) {
-  const size_t dim = p->s->model->config.head_dim;
+  const size_t dim = p->w->kind->head_dim;
   for (uint32_t t = 0; limit > 0 && t < p->j->tokens; t++)
     for (size_t i = 0; i < dim; i++) {
       float *v = x + t * stride + i;
@@ -39,17 +41,17 @@ static void prepare_head(const bq_layer_run *p, const bq_layer_step *step, uint3
   const bq_session *s = p->s;
   const bq_config *c = &s->model->config;
   const bq_weights *m = step->n ? &p->w->module[step->module[which]] : NULL;
-  const size_t own = c->qk_norm == BQ_QK_EACH ? (size_t)h * c->head_dim : 0;
-  const uint32_t table = p->w->kind->rope;
+  const uint32_t table = p->w->kind->rope, rotated = p->w->kind->rope_dim;
+  const size_t dim = p->w->kind->head_dim, own = c->qk_norm == BQ_QK_EACH ? h * dim : 0;
   const float *cs =
-      table == BQ_NO_ROPE ? NULL : s->batch.rope[table] + (size_t)j->batch_at * c->rope_dim;
+      table == BQ_NO_ROPE ? NULL : s->batch.rope[table] + (size_t)j->batch_at * rotated;
   clip_head(p, x, stride, c->qkv_clip);
   for (uint32_t t = 0; t < j->tokens; t++) {
     if (m)
       bq_apply_norm(s, x + t * stride, bq_norm_weight(m) + own, m->b ? m->b + own : NULL,
-                    c->head_dim, x + t * stride);
+                    dim, x + t * stride);
     if (cs)
-      s->model->kernels->rope(x + t * stride, cs + (size_t)t * c->rope_dim, c->rope_dim,
+      s->model->kernels->rope(x + t * stride, cs + (size_t)t * rotated, rotated,
                               c->rope_pairs == BQ_ROPE_ADJACENT);
   }
 }
@@ -66,22 +68,27 @@ static void store_head(const bq_layer_run *p, const bq_layer_step *step, size_t 
   const bq_micro_batch *j = p->j;
   const bq_session *s = p->s;
   const bq_config *c = &s->model->config;
-  const size_t dim = c->head_dim;
+  const uint32_t *cols = p->w->kind->cols;
+  const size_t dim = p->w->kind->head_dim;
   if (i < c->heads) {
     float *q = j->buffer[BQ_BUFFER_Q] + i * dim;
     for (uint32_t t = 0; c->attn_gate && t < j->tokens; t++)
-      memcpy(q + t * j->cols[BQ_BUFFER_Q],
-             j->buffer[BQ_BUFFER_GATED_Q] + t * j->cols[BQ_BUFFER_GATED_Q] + 2 * i * dim,
+      memcpy(q + t * cols[BQ_BUFFER_Q],
+             j->buffer[BQ_BUFFER_GATED_Q] + t * cols[BQ_BUFFER_GATED_Q] + 2 * i * dim,
              dim * sizeof *q);
-    prepare_head(p, step, 0, (uint32_t)i, q, j->cols[BQ_BUFFER_Q]);
-    bq_hadamard_heads(p, q, j->cols[BQ_BUFFER_Q], j->tokens, false);
+    prepare_head(p, step, 0, (uint32_t)i, q, cols[BQ_BUFFER_Q]);
+    bq_hadamard_heads(p, q, cols[BQ_BUFFER_Q], j->tokens, false);
     return;
   }
   const uint32_t h = (uint32_t)(i - c->heads);
-  const size_t at = h * dim, stride = j->cols[BQ_BUFFER_K];
+  const size_t at = h * dim, stride = cols[BQ_BUFFER_K];
   float *k = j->buffer[BQ_BUFFER_K] + at, *v = j->buffer[BQ_BUFFER_V] + at;
+  for (uint32_t t = 0; p->w->kind->keys_as_values && t < j->tokens; t++)
+    memcpy(v + t * stride, k + t * stride, dim * sizeof *v);
   prepare_head(p, step, 1, h, k, stride);
   clip_head(p, v, stride, c->qkv_clip);
+  for (uint32_t t = 0; c->value_norm && t < j->tokens; t++)
+    bq_apply_norm(s, v + t * stride, NULL, NULL, dim, v + t * stride);
   for (bq_segment g = {0}; g.at < j->tokens; g.at += g.tokens) {
     g = segment_at(j, g.at);
     bq_assert(g.tokens > 0);
@@ -96,8 +103,8 @@ static void store_head(const bq_layer_run *p, const bq_layer_step *step, size_t 
 
 bq_stage bq_store_kv(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
                      size_t threads) {
-  const bq_config *c = &p->s->model->config;
-  const size_t total = (size_t)c->heads + c->kv_heads;
+  const bq_layer_kind *kind = p->w->kind;
+  const size_t total = (size_t)p->s->model->config.heads + (kind->stores ? kind->kv_heads : 0);
   for (bq_share share = bq_share_of(p->s, thread, threads, total, 1); bq_share_next(&share);)
     for (size_t i = share.from; i < share.to; i++) store_head(p, step, i);
   return BQ_STAGE_KV;
@@ -124,15 +131,16 @@ static void attend_segment(const bq_layer_run *p, const bq_segment *g, size_t fr
   const bq_session *s = p->s;
   const bq_micro_batch *j = p->j;
   const bq_config *c = &s->model->config;
-  const size_t dim = c->head_dim, group = c->heads / c->kv_heads, rows = group * g->tokens;
-  const size_t stride = j->cols[BQ_BUFFER_Q];
+  const bq_layer_kind *kind = p->w->kind;
+  const size_t dim = kind->head_dim, group = c->heads / kind->kv_heads, rows = group * g->tokens;
+  const size_t stride = kind->cols[BQ_BUFFER_Q];
   const float scale = c->attn_scale > 0 ? c->attn_scale : 1.0f / bq_sqrtf((float)dim);
   const uint32_t seen =
-      p->w->kind->window ? 0 : bq_window_start(bq_sliding_window(&s->options), g->position);
-  for (uint32_t h = 0; h < c->kv_heads; h++) {
+      kind->window ? 0 : bq_window_start(bq_sliding_window(&s->options), g->position);
+  for (uint32_t h = 0; h < kind->kv_heads; h++) {
     const size_t first = h * rows, at = g->at * stride + h * group * dim;
     if (to <= first || from >= first + rows) continue;
-    bq_attend_job attend = {.kv = bq_cache_view(&g->s->kv, p->layer, h),
+    bq_attend_job attend = {.kv = bq_cache_view(&g->s->kv, p->w->kv, h),
                                   .q = j->buffer[BQ_BUFFER_Q] + at,
                                   .y = j->buffer[BQ_BUFFER_MIX] + at,
                                   .stride = stride,
@@ -142,7 +150,7 @@ static void attend_segment(const bq_layer_run *p, const bq_segment *g, size_t fr
                                   .row0 = from > first ? from - first : 0,
                                   .row1 = to - first < rows ? to - first : rows,
                                   .scale = scale,
-                                  .window = p->w->kind->window,
+                                  .window = kind->window,
                                   .full = c->bidirectional ? g->position + g->tokens : 0,
                                   .softcap = c->attn_softcap,
                                   .slopes = s->model->slopes ? s->model->slopes + h * group : NULL,

@@ -33,16 +33,17 @@ static uint64_t blocks_touched(uint64_t positions) {
 /* Maximum number of blocks of one layer that a session holds. With a window: the open chunk, what
  * it attends to, and one position more, since the last token may be recomputed. */
 static uint64_t layer_blocks(const bq_config *c, const bq_session_options *o, uint32_t layer) {
-  if (!bq_config_attends(c, layer)) return 0;
+  if (!bq_config_stores(c, layer)) return 0;
   const uint64_t all = blocks_of(o->context), own = bq_config_window(c, layer);
   if (o->evict && !own) return bq_min64(all, blocks_of(o->kv_window) + 1);
   const uint64_t window = own ? own : o->kv_window;
   return window ? bq_min64(all, blocks_touched(window + o->chunk)) : all;
 }
 
-static uint64_t pool_blocks(const bq_config *c, const bq_session_options *o) {
+static uint64_t shelf_blocks(const bq_config *c, const bq_session_options *o, uint32_t shelf) {
   uint64_t sum = 0;
   for (uint32_t layer = 0; layer < c->layers; layer++) {
+    if (bq_kv_shelf_of(c, layer) != shelf) continue;
     const uint64_t own = layer_blocks(c, o, layer), forked = blocks_touched(o->fork_positions);
     /* eviction moves positions, whatever a fork shares */
     const bool moves = o->evict && !bq_config_window(c, layer);
@@ -52,30 +53,44 @@ static uint64_t pool_blocks(const bq_config *c, const bq_session_options *o) {
 }
 
 /* Bytes of one head in a block, at most 2^31. */
-static uint64_t head_bytes(const bq_config *c, const bq_session_options *o) {
-  return bq_kv_bytes(o->kv_type, BQ_KV_BLOCK, c->head_dim);
+static uint64_t head_bytes(const bq_config *c, const bq_session_options *o, uint32_t shelf) {
+  return bq_kv_bytes(o->kv_type, BQ_KV_BLOCK, bq_config_head_dim(c, shelf));
 }
 
 uint64_t bq_cache_bytes(const bq_config *c, const bq_session_options *o) {
   uint64_t sum = 0;
   for (uint32_t layer = 0; layer < c->layers; layer++) {
     const uint64_t seen = layer_blocks(c, o, layer) * BQ_KV_BLOCK;
-    sum += c->kv_heads * bq_kv_bytes(o->kv_type, bq_min64(seen, o->context), c->head_dim);
+    const uint32_t shelf = bq_kv_shelf_of(c, layer);
+    sum += bq_config_kv_heads(c, shelf) *
+           bq_kv_bytes(o->kv_type, bq_min64(seen, o->context), bq_config_head_dim(c, shelf));
   }
   return sum;
+}
+
+static bq_kv_shelf shelf_lay_out(bq_arena *arena, const bq_config *c, const bq_session_options *o,
+                                 uint32_t number) {
+  bq_kv_shelf shelf = {0};
+  const uint64_t n = shelf_blocks(c, o, number), head = head_bytes(c, o, number);
+  const uint64_t block = bq_config_kv_heads(c, number) * head;
+  if (n >= UINT32_MAX || head == UINT64_MAX || block > SIZE_MAX) arena->overflow = true;
+  shelf.n_blocks = (uint32_t)n;
+  shelf.block_bytes = (size_t)block;
+  shelf.free = bq_arena_take(arena, n, sizeof *shelf.free);
+  shelf.users = bq_arena_take(arena, n, sizeof *shelf.users);
+  shelf.data = bq_arena_take(arena, n, shelf.block_bytes);
+  return shelf;
 }
 
 /* Lays the pool out, in the same order for planning and for creation. */
 static bq_kv_pool *pool_lay_out(bq_arena *arena, const bq_config *c, const bq_session_options *o) {
   bq_kv_pool pool = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
-  const uint64_t n = pool_blocks(c, o);
-  const uint64_t head = head_bytes(c, o), block = c->kv_heads * head;
-  if (n >= UINT32_MAX || head == UINT64_MAX || block > SIZE_MAX) arena->overflow = true;
-  pool.n_blocks = (uint32_t)n;
-  pool.block_bytes = (size_t)block;
-  pool.free = bq_arena_take(arena, n, sizeof *pool.free);
-  pool.users = bq_arena_take(arena, n, sizeof *pool.users);
-  pool.data = bq_arena_take(arena, n + 1, pool.block_bytes);
+  size_t most = 0;
+  for (uint32_t i = 0; i < BQ_KV_SHELVES; i++) {
+    pool.shelves[i] = shelf_lay_out(arena, c, o, i);
+    if (pool.shelves[i].block_bytes > most) most = pool.shelves[i].block_bytes;
+  }
+  pool.spare = bq_arena_take(arena, 1, most);
   if (home) *home = pool;
   return home;
 }
@@ -98,32 +113,38 @@ bq_status bq_kv_pool_create(const bq_config *c, const bq_session_options *o,
   bq_arena arena = {memory, (size_t)bytes, 0, false};
   bq_kv_pool *pool = pool_lay_out(&arena, c, o);
   pool->allocator = allocator;
-  pool->n_free = pool->n_blocks;
-  for (uint32_t i = 0; i < pool->n_blocks; i++) { /* blocks are taken from the end of the list: the
-                                                     first one first */
-    pool->free[i] = pool->n_blocks - 1 - i;
-    pool->users[i] = 0;
+  for (bq_kv_shelf *shelf = pool->shelves; shelf < pool->shelves + BQ_KV_SHELVES; shelf++) {
+    shelf->n_free = shelf->n_blocks;
+    /* Blocks are taken from the end of the list: the first one first. */
+    for (uint32_t i = 0; i < shelf->n_blocks; i++) {
+      shelf->free[i] = shelf->n_blocks - 1 - i;
+      shelf->users[i] = 0;
+    }
   }
   *out = pool;
   return BQ_OK;
 }
 
-static uint32_t number_of(const bq_kv_pool *pool, const uint8_t *block) {
-  return (uint32_t)((size_t)(block - pool->data) / pool->block_bytes);
+static bq_kv_shelf *shelf_of(const bq_kv_cache *cache, uint32_t layer) {
+  return &cache->pool->shelves[bq_kv_shelf_of(cache->config, layer)];
 }
 
-/* Returns NULL if the pool is used up. */
-static uint8_t *take_block(bq_kv_pool *pool) {
-  if (pool->n_free == 0) return NULL;
-  const uint32_t number = pool->free[--pool->n_free];
-  pool->users[number] = 1;
-  return pool->data + number * pool->block_bytes;
+static uint32_t number_of(const bq_kv_shelf *shelf, const uint8_t *block) {
+  return (uint32_t)((size_t)(block - shelf->data) / shelf->block_bytes);
 }
 
-static void give_block(bq_kv_pool *pool, uint8_t **entry) {
+/* Returns NULL if the shelf is empty. */
+static uint8_t *take_block(bq_kv_shelf *shelf) {
+  if (shelf->n_free == 0) return NULL;
+  const uint32_t number = shelf->free[--shelf->n_free];
+  shelf->users[number] = 1;
+  return shelf->data + number * shelf->block_bytes;
+}
+
+static void give_block(bq_kv_shelf *shelf, uint8_t **entry) {
   if (!*entry) return;
-  const uint32_t number = number_of(pool, *entry);
-  if (--pool->users[number] == 0) pool->free[pool->n_free++] = number;
+  const uint32_t number = number_of(shelf, *entry);
+  if (--shelf->users[number] == 0) shelf->free[shelf->n_free++] = number;
   *entry = NULL;
 }
 
@@ -132,7 +153,7 @@ static void give_block(bq_kv_pool *pool, uint8_t **entry) {
 bq_kv_cache bq_cache_lay_out(bq_arena *arena, const bq_config *c, const bq_session_options *o) {
   bq_kv_cache cache = {.config = c,
                        .entries = (uint32_t)blocks_of(o->context),
-                       .head_bytes = (size_t)head_bytes(c, o),
+                       .head_bytes = {(size_t)head_bytes(c, o, 0), (size_t)head_bytes(c, o, 1)},
                        .window = bq_sliding_window(o)};
   cache.blocks =
       bq_arena_take(arena, (uint64_t)c->layers * cache.entries, sizeof *cache.blocks);
@@ -158,14 +179,13 @@ void bq_cache_leave(bq_kv_cache *cache) {
 
 /* Makes a table's block writable: takes a block, or copies a shared one. `keep`: its contents are
  * needed. */
-static bool own_block(bq_kv_cache *cache, uint8_t **entry, bool keep) {
-  bq_kv_pool *pool = cache->pool;
+static bool own_block(bq_kv_shelf *shelf, uint8_t **entry, bool keep) {
   uint8_t *old = *entry;
-  if (old && pool->users[number_of(pool, old)] == 1) return true;
-  uint8_t *block = take_block(pool);
+  if (old && shelf->users[number_of(shelf, old)] == 1) return true;
+  uint8_t *block = take_block(shelf);
   if (!block) return false;
-  if (old && keep) memcpy(block, old, pool->block_bytes);
-  give_block(pool, entry);
+  if (old && keep) memcpy(block, old, shelf->block_bytes);
+  give_block(shelf, entry);
   *entry = block;
   return true;
 }
@@ -179,7 +199,7 @@ typedef struct block_range {
  * blocks are taken, freed, looked up and saved follows from this function alone. */
 static block_range blocks_seen(const bq_kv_cache *cache, uint32_t layer, uint32_t next,
                                uint32_t n) {
-  if (!bq_config_attends(cache->config, layer)) return (block_range){0, 0};
+  if (!bq_config_stores(cache->config, layer)) return (block_range){0, 0};
   const uint32_t end = (uint32_t)blocks_of(slot_of(cache, layer, n));
   return (block_range){bq_min32(first_seen(cache, layer, next) / BQ_KV_BLOCK, end), end};
 }
@@ -202,7 +222,7 @@ static bq_status pool_used_up(const bq_kv_cache *cache, bq_error *err) {
   return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
                  "all %u blocks of the KV cache that a session shares with its forks are in use: "
                  "raise `forks` or `forkPositions`, or close one",
-                 cache->pool->n_blocks);
+                 cache->pool->shelves[0].n_blocks + cache->pool->shelves[1].n_blocks);
 }
 
 bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_error *err) {
@@ -211,11 +231,11 @@ bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_erro
     const uint32_t first = slot_of(cache, layer, from) / BQ_KV_BLOCK;
     const block_range keep = blocks_seen(cache, layer, next_position(from, from), end);
     bq_assert(table_holds(table, blocks_seen(cache, layer, from, from)));
-    for (uint32_t i = keep.first; i-- > 0 && table[i];) give_block(cache->pool, &table[i]);
-    for (uint32_t i = keep.end; i < cache->entries && table[i]; i++)
-      give_block(cache->pool, &table[i]);
+    bq_kv_shelf *shelf = shelf_of(cache, layer);
+    for (uint32_t i = keep.first; i-- > 0 && table[i];) give_block(shelf, &table[i]);
+    for (uint32_t i = keep.end; i < cache->entries && table[i]; i++) give_block(shelf, &table[i]);
     for (uint32_t i = first; i < keep.end; i++)
-      if (!own_block(cache, &table[i], i == first && from % BQ_KV_BLOCK))
+      if (!own_block(shelf, &table[i], i == first && from % BQ_KV_BLOCK))
         return pool_used_up(cache, err);
   }
   return BQ_OK;
@@ -226,7 +246,7 @@ bq_status bq_cache_own_all(bq_kv_cache *cache, bq_error *err) {
     uint8_t **table = table_of(cache, layer);
     if (bq_config_window(cache->config, layer)) continue;
     for (uint32_t i = 0; i < cache->entries && table[i]; i++)
-      if (!own_block(cache, &table[i], true)) return pool_used_up(cache, err);
+      if (!own_block(shelf_of(cache, layer), &table[i], true)) return pool_used_up(cache, err);
   }
   return BQ_OK;
 }
@@ -240,14 +260,17 @@ bool bq_cache_holds(const bq_kv_cache *cache, uint32_t n) {
 void bq_cache_truncate(bq_kv_cache *cache, uint32_t n) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++)
     for (uint32_t i = blocks_seen(cache, layer, n, n).end; i < cache->entries; i++)
-      give_block(cache->pool, &table_of(cache, layer)[i]);
+      give_block(shelf_of(cache, layer), &table_of(cache, layer)[i]);
 }
 
 void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from) {
-  const size_t n = (size_t)from->config->layers * from->entries;
-  for (size_t i = 0; i < n; i++) {
-    to->blocks[i] = from->blocks[i];
-    if (to->blocks[i]) from->pool->users[number_of(from->pool, to->blocks[i])]++;
+  for (uint32_t layer = 0; layer < from->config->layers; layer++) {
+    const bq_kv_shelf *shelf = shelf_of(from, layer);
+    for (uint32_t i = 0; i < from->entries; i++) {
+      uint8_t *block = table_of(from, layer)[i];
+      table_of(to, layer)[i] = block;
+      if (block) shelf->users[number_of(shelf, block)]++;
+    }
   }
 }
 
@@ -259,11 +282,11 @@ static block_range saved_blocks(const bq_kv_cache *cache, uint32_t layer, uint32
   return blocks_seen(cache, layer, next_position(computed, tokens), computed);
 }
 
-uint64_t bq_cache_count(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens) {
+uint64_t bq_cache_saved_bytes(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens) {
   uint64_t sum = 0;
   for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
     const block_range range = saved_blocks(cache, layer, computed, tokens);
-    sum += range.end - range.first;
+    sum += (uint64_t)(range.end - range.first) * shelf_of(cache, layer)->block_bytes;
   }
   return sum;
 }
@@ -274,24 +297,28 @@ bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t computed, uint32_t tokens, 
     for (uint32_t i = range.first; i < range.end; i++) {
       uint8_t **entry = &table_of(cache, layer)[i];
       bq_assert(!*entry);
-      if (!own_block(cache, entry, false)) return pool_used_up(cache, err);
+      if (!own_block(shelf_of(cache, layer), entry, false)) return pool_used_up(cache, err);
     }
   }
   return BQ_OK;
 }
 
-uint8_t *bq_cache_block(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens,
-                        uint64_t index, uint32_t *layer, uint32_t *rest) {
-  for (*layer = 0; *layer < cache->config->layers; ++*layer) {
-    const block_range range = saved_blocks(cache, *layer, computed, tokens);
-    const uint64_t count = range.end - range.first;
-    *rest = index + 1 == count ? -computed % BQ_KV_BLOCK : 0;
+bq_saved_block bq_cache_block(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens,
+                              uint64_t at) {
+  for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
+    const block_range range = saved_blocks(cache, layer, computed, tokens);
+    const size_t bytes = shelf_of(cache, layer)->block_bytes;
+    const uint64_t count = range.end - range.first, index = at / bytes;
     if (index < count) {
-      bq_assert(table_holds(table_of(cache, *layer), range));
-      return table_of(cache, *layer)[range.first + index];
+      bq_assert(table_holds(table_of(cache, layer), range));
+      return (bq_saved_block){.data = table_of(cache, layer)[range.first + index],
+                              .in = (size_t)(at % bytes),
+                              .bytes = bytes,
+                              .layer = layer,
+                              .rest = index + 1 == count ? -computed % BQ_KV_BLOCK : 0};
     }
-    index -= count;
+    at -= count * bytes;
   }
-  bq_assert(!"an index below bq_cache_count");
-  return NULL;
+  bq_assert(!"an offset below bq_cache_saved_bytes");
+  return (bq_saved_block){0};
 }

@@ -12,15 +12,25 @@
 #include "bq.h"
 #include "session/options.h"
 
+/* Blocks of one size. */
+typedef struct bq_kv_shelf {
+  uint32_t n_blocks, n_free;
+  size_t block_bytes;
+  uint8_t *data;      /* [n_blocks][block_bytes] */
+  uint32_t *free;     /* [n_free]: numbers of the free blocks */
+  uint32_t *users;    /* [n_blocks]: number of tables that refer to the block */
+} bq_kv_shelf;
+
+/* Global layers whose heads have another shape have blocks of another size, on a shelf of their
+ * own. */
+enum { BQ_KV_SHELVES = 2 };
+
 /* The blocks that a session and its forks share. Freed with the last of these sessions. */
 typedef struct bq_kv_pool {
   bq_allocator allocator;
   uint32_t sessions;  /* number of sessions that use the pool */
-  uint32_t n_blocks, n_free;
-  size_t block_bytes;
-  uint8_t *data;      /* [n_blocks + 1][block_bytes]; the last one is scratch for bq_session_save */
-  uint32_t *free;     /* [n_free]: numbers of the free blocks */
-  uint32_t *users;    /* [n_blocks]: number of tables that refer to the block */
+  bq_kv_shelf shelves[BQ_KV_SHELVES]; /* bq_kv_shelf_of */
+  uint8_t *spare;     /* a block of the largest size, scratch for bq_session_save */
 } bq_kv_pool;
 
 typedef struct bq_kv_cache {
@@ -29,11 +39,16 @@ typedef struct bq_kv_cache {
   uint8_t **blocks;   /* [layers][entries]: the block of a layer's positions from i * BQ_KV_BLOCK
                          on; NULL: not held. The blocks that a layer holds are consecutive */
   uint32_t entries;
-  size_t head_bytes;  /* bytes of one head in a block */
+  size_t head_bytes[BQ_KV_SHELVES]; /* bytes of one head in a block */
   uint32_t window;    /* the sliding window of layers without one of their own; 0: none */
   uint32_t evicted;      /* Number of evicted positions (multiple of BQ_KV_BLOCK). In layers without
                          sliding window, position p is in slot p - evicted. */
 } bq_kv_cache;
+
+/* The shelf of a layer's blocks. */
+static inline uint32_t bq_kv_shelf_of(const bq_config *config, uint32_t layer) {
+  return (config->global_head_dim || config->global_kv_heads) && !bq_config_window(config, layer);
+}
 
 /* `options` below are resolved ones (options.h). */
 /* Bytes that the positions of a session take, without forks and unused slots of blocks. */
@@ -70,21 +85,25 @@ void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from);
  * by layer: those that the first token to compute attends to. If all are computed, that is the last
  * token, which may be recomputed for its output. */
 
-uint64_t bq_cache_count(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens);
+/* Bytes of all of them. */
+uint64_t bq_cache_saved_bytes(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens);
 /* Takes these blocks for an empty cache. Returns NOMEM as above. */
 bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t computed, uint32_t tokens, bq_error *err);
-/* Block `index` of them, in layer *layer; its last *rest positions are not computed. */
-uint8_t *bq_cache_block(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens,
-                        uint64_t index, uint32_t *layer, uint32_t *rest);
-/* The pool's scratch block, until the next call. */
-static inline uint8_t *bq_pool_spare(const bq_kv_pool *pool) {
-  return pool->data + pool->n_blocks * pool->block_bytes;
-}
+/* The block of them that byte `at` of all is in. */
+typedef struct bq_saved_block {
+  uint8_t *data;
+  size_t in, bytes;     /* index of the byte in the block; bytes of the block */
+  uint32_t layer, rest; /* its last `rest` positions are not computed */
+} bq_saved_block;
+bq_saved_block bq_cache_block(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens,
+                              uint64_t at);
 
 /* The cache of one head in one layer, as kernels take it. */
 static inline bq_kv_view bq_cache_view(const bq_kv_cache *cache, uint32_t layer, uint32_t head) {
-  return (bq_kv_view){cache->blocks + (size_t)layer * cache->entries, head * cache->head_bytes,
-                      cache->config->head_dim};
+  const uint32_t shelf = bq_kv_shelf_of(cache->config, layer);
+  return (bq_kv_view){cache->blocks + (size_t)layer * cache->entries,
+                      head * cache->head_bytes[shelf],
+                      bq_config_head_dim(cache->config, shelf)};
 }
 
 #endif

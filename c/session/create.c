@@ -27,7 +27,8 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
   uint64_t widest = 0;
   for (uint32_t i = 0; i < BQ_BUFFERS; i++) {
     const uint32_t cols = bq_buffer_cols(c, (bq_buffer)i);
-    if (cols > widest) widest = cols;
+    /* Only a few columns of this one are read at a time, and nothing is multiplied with them. */
+    if (cols > widest && i != BQ_BUFFER_LAYER_EMBEDS) widest = cols;
   }
   if (widest > SIZE_MAX / 8) arena->overflow = true;
 
@@ -35,16 +36,22 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
   s->batch.members = bq_arena_take(arena, o->chunk, sizeof *s->batch.members);
   s->sequence.texts = bq_arena_take(arena, bq_max_texts(o) + 1, sizeof *s->sequence.texts);
   s->batch.x = bq_arena_take(arena, (uint64_t)o->chunk * c->hidden, sizeof(float));
+  if (c->layer_embed) {
+    s->batch.start = bq_arena_take(arena, (uint64_t)o->chunk * c->hidden, sizeof(float));
+    s->batch.layer_embeds = bq_arena_take(
+        arena, (uint64_t)o->chunk * bq_buffer_cols(c, BQ_BUFFER_LAYER_EMBEDS), sizeof(float));
+  }
   for (uint32_t i = 0; i < bq_rope_tables(c); i++) {
-    s->batch.rope[i] = bq_arena_take(arena, (uint64_t)o->chunk * c->rope_dim, sizeof(float));
-    if (bq_moved_sinks(o))
-      s->sink_cache.rope[i] =
-          bq_arena_take(arena, (uint64_t)o->chunk * c->rope_dim, sizeof(float));
+    const uint64_t floats = (uint64_t)o->chunk * bq_config_rope_dim(c, i);
+    s->batch.rope[i] = bq_arena_take(arena, floats, sizeof(float));
+    if (bq_moved_sinks(o)) s->sink_cache.rope[i] = bq_arena_take(arena, floats, sizeof(float));
   }
   s->kv = bq_cache_lay_out(arena, c, o);
   s->recurrence = bq_recurrence_lay_out(arena, c, o->context);
   s->sink_cache.kv =
-      bq_arena_take(arena, (uint64_t)c->layers * c->kv_heads * 2 * bq_moved_sinks(o) * c->head_dim,
+      bq_arena_take(arena,
+                    (uint64_t)c->layers * bq_config_most_kv_heads(c) * 2 * bq_moved_sinks(o) *
+                        bq_config_most_head_dim(c),
                     sizeof(float));
   const uint64_t parts = bq_eviction_groups(o);
   s->eviction.totals = bq_arena_take(arena, parts, sizeof *s->eviction.totals);
@@ -76,7 +83,7 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
   const uint64_t product = bq_matmul_scratch(o, widest);
   w->matmul_floats = (size_t)product;
   w->matmul = bq_arena_take(arena, threads * product, sizeof *w->matmul);
-  for (uint32_t i = BQ_BUFFER_X + 1; i < BQ_BUFFERS; i++)
+  for (uint32_t i = BQ_BUFFER_LAYER_EMBEDS + 1; i < BQ_BUFFERS; i++)
     w->buffer[i] = bq_arena_take(arena,
                                  o->batch * (uint64_t)bq_buffer_rows(c, (bq_buffer)i) *
                                      bq_buffer_cols(c, (bq_buffer)i),
@@ -85,7 +92,7 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
   bq_arena sight = {0};
   bq_sink_block_lay_out(&sight, &s->kv, o);
   const uint64_t attend =
-      sight.used + bq_attend_scratch(o->kv_type, max_attended(c, o), c->head_dim);
+      sight.used + bq_attend_scratch(o->kv_type, max_attended(c, o), bq_config_most_head_dim(c));
   w->attend_bytes = (size_t)(attend + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
   w->attend = bq_arena_take(arena, threads, attend > SIZE_MAX / 2 ? UINT64_MAX : w->attend_bytes);
 
@@ -128,6 +135,8 @@ static bq_status create(const bq_model *model, const bq_session_options *o, bq_a
   s->allocator = allocator;
   s->options = *o;
   bq_recurrence_clear(&s->recurrence);
+  /* Layers without keys and values of their own leave gaps, and are saved as well. */
+  memset(s->sink_cache.kv, 0, bq_sinks_floats(s) * sizeof *s->sink_cache.kv);
   *out = s;
   return BQ_OK;
 }

@@ -1,5 +1,7 @@
 #include "session/embed.h"
 
+#include <string.h>
+
 #include "core/fmath.h"
 #include "session/batch.h"
 #include "session/ops.h"
@@ -15,10 +17,11 @@ static void make_angles(bq_session *s, uint32_t t, const bq_session *of, uint32_
       bq_config_long(c, bq_attention_span(&of->options)) ? m->rope_long : m->rope[0], m->rope[1]};
   const uint32_t from = bq_window_start(bq_sliding_window(&of->options), position);
   for (uint32_t i = 0; i < bq_rope_tables(c); i++) {
-    const size_t at = (size_t)t * c->rope_dim;
-    bq_rope_table(s->batch.rope[i] + at, position, c->rope_dim, theta[i], factors[i], scale[i]);
+    const uint32_t dim = bq_config_rope_dim(c, i);
+    const size_t at = (size_t)t * dim;
+    bq_rope_table(s->batch.rope[i] + at, position, dim, theta[i], factors[i], scale[i]);
     if (from && of->options.sinks)
-      bq_rope_table(s->sink_cache.rope[i] + at, from - of->options.sinks, c->rope_dim, theta[i],
+      bq_rope_table(s->sink_cache.rope[i] + at, from - of->options.sinks, dim, theta[i],
                     factors[i], 1.0f);
   }
 }
@@ -27,13 +30,15 @@ bq_status bq_forward_embed(bq_session *s, bq_error *err) {
   const bq_model *m = s->model;
   const bq_config *c = &m->config;
   float *row = s->scratch.norm;
+  const uint32_t layer_cols = c->layers * c->layer_embed;
   for (; s->batch.embedded < s->batch.rows; s->batch.embedded++) {
     const uint32_t t = s->batch.embedded;
     const bq_row of = bq_row_at(s, t);
     float *x = s->batch.x + (size_t)t * c->hidden;
     float *p = c->position == BQ_POSITION_LEARNED ? row : NULL;
+    float *embeds = c->layer_embed ? s->batch.layer_embeds + (size_t)t * layer_cols : NULL;
     bq_status status = bq_paged_embedding(s, of.s->sequence.tokens[of.first + of.position],
-                                          of.position, x, p, err);
+                                          of.position, x, p, embeds, err);
     if (status) return status;
     bq_scale_by(x, c->hidden, bq_factor_or_one(c->embed_scale));
     if (p) m->kernels->add(x, p, c->hidden);
@@ -43,6 +48,10 @@ bq_status bq_forward_embed(bq_session *s, bq_error *err) {
       m->kernels->add(x, row, c->hidden);
     }
     if (c->embed_norm) bq_apply_norm(s, x, m->ln_0_w, m->ln_0_b, c->hidden, x);
+    if (embeds) {
+      bq_scale_by(embeds, layer_cols, bq_sqrtf((float)c->layer_embed));
+      memcpy(s->batch.start + (size_t)t * c->hidden, x, c->hidden * sizeof *x);
+    }
     make_angles(s, t, of.s, of.position);
   }
   return BQ_OK;

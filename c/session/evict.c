@@ -60,14 +60,14 @@ static void choose_groups(bq_session *s) {
 
 /* Layers that positions are evicted from: those with a KV cache and without a sliding window. */
 static bool evicts(const bq_config *c, uint32_t layer) {
-  return !bq_config_window(c, layer) && bq_config_attends(c, layer);
+  return !bq_config_window(c, layer) && bq_config_stores(c, layer);
 }
 
 static void compact_slots(bq_session *s) {
   const bq_config *c = &s->model->config;
   const uint32_t n = s->options.kv_window / BQ_KV_SCALED;
   for (uint32_t layer = 0; layer < c->layers; layer++)
-    for (uint32_t h = 0; h < c->kv_heads && evicts(c, layer); h++) {
+    for (uint32_t h = 0; h < bq_config_kv_heads(c, true) && evicts(c, layer); h++) {
       const bq_kv_view kv = bq_cache_view(&s->kv, layer, h);
       for (uint32_t i = 0; i < n; i++)
         if (s->eviction.kept[i] != i)

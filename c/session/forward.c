@@ -1,5 +1,8 @@
 #include "session/forward.h"
 
+#include <string.h>
+
+#include "core/fmath.h"
 #include "session/attention.h"
 #include "session/experts.h"
 #include "session/linear.h"
@@ -10,7 +13,7 @@
 static bq_stage rows_share(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
                            size_t threads) {
   const bq_micro_batch *j = p->j;
-  const size_t cols = j->cols[step->in];
+  const size_t cols = p->w->kind->cols[step->in];
   const bq_weights *m = &p->w->module[step->norm];
   const float factor = bq_factor_or_one(p->s->model->config.residual_scale);
   for (bq_share share = bq_share_of(p->s, thread, threads, j->tokens, 1); bq_share_next(&share);)
@@ -19,9 +22,30 @@ static bq_stage rows_share(const bq_layer_run *p, const bq_layer_step *step, siz
       bq_apply_norm(p->s, x, bq_norm_weight(m), m->b, cols, x);
       if (step->op != BQ_OP_ADD) continue;
       bq_scale_by(x, cols, factor);
-      p->s->model->kernels->add(j->buffer[BQ_BUFFER_X] + t * cols, x, cols);
+      float *residual = j->buffer[BQ_BUFFER_X] + t * cols;
+      p->s->model->kernels->add(residual, x, cols);
+      if (step->n) bq_scale_by(residual, cols, *bq_norm_weight(&p->w->module[step->module[0]]));
     }
   return BQ_STAGE_NORM;
+}
+
+/* The EMBED step: the layer's embedding of a token is that of the table plus a projection of X
+ * before the first layer, normed, divided by sqrt(2). Each row is computed by one thread. */
+static bq_stage embed_share(const bq_layer_run *p, size_t thread, size_t threads) {
+  const bq_micro_batch *j = p->j;
+  const bq_model *m = p->s->model;
+  const size_t n = m->config.layer_embed, all = m->config.layers * n;
+  const float into = 1.0f / bq_sqrtf((float)m->config.hidden), out = 1.0f / bq_sqrtf(2.0f);
+  for (bq_share share = bq_share_of(p->s, thread, threads, j->tokens, 1); bq_share_next(&share);)
+    for (size_t t = share.from; t < share.to; t++) {
+      float *embed = j->buffer[BQ_BUFFER_EMBED_IN] + t * n;
+      bq_scale_by(embed, n, into);
+      bq_apply_norm(p->s, embed, m->embed_norm_w, NULL, n, embed);
+      m->kernels->add(embed, j->buffer[BQ_BUFFER_LAYER_EMBEDS] + t * all + p->layer * n, n);
+      bq_scale_by(embed, n, out);
+      bq_activation_of(p->s)(j->buffer[BQ_BUFFER_EMBED_GATE] + t * n, embed, n);
+    }
+  return BQ_STAGE_ACTIVATE;
 }
 
 bq_stage bq_layer_phase(const void *arg, uint32_t layer, uint32_t part, size_t thread,
@@ -38,6 +62,7 @@ bq_stage bq_layer_phase(const void *arg, uint32_t layer, uint32_t part, size_t t
   case BQ_OP_MAMBA:
   case BQ_OP_MAMBA_NORM: return bq_mamba_step(&p, step, thread, threads);
   case BQ_OP_GATE: return bq_gate_step(&p, thread, threads);
+  case BQ_OP_EMBED: return embed_share(&p, thread, threads);
   case BQ_OP_NORM:
   case BQ_OP_ADD: return rows_share(&p, step, thread, threads);
   case BQ_OP_ROUTE:
@@ -61,14 +86,15 @@ const bq_phases *bq_layer_phases(const void *arg, uint32_t layer) {
 
 bq_micro_batch bq_layer_batch(const bq_session *s, uint32_t tokens) {
   const bq_config *c = &s->model->config;
+  const size_t row = s->batch.row;
   bq_micro_batch j = {.s = s,
            .batch_at = s->batch.row,
            .tokens = tokens};
-  for (uint32_t i = 0; i < BQ_BUFFERS; i++) {
-    j.buffer[i] = s->scratch.buffer[i];
-    j.cols[i] = bq_buffer_cols(c, (bq_buffer)i);
-  }
-  j.buffer[BQ_BUFFER_X] = s->batch.x + (size_t)s->batch.row * c->hidden;
+  memcpy(j.buffer, s->scratch.buffer, sizeof j.buffer);
+  j.buffer[BQ_BUFFER_X] = s->batch.x + row * c->hidden;
+  if (!c->layer_embed) return j;
+  j.buffer[BQ_BUFFER_EMBEDDED] = s->batch.start + row * c->hidden;
+  j.buffer[BQ_BUFFER_LAYER_EMBEDS] = s->batch.layer_embeds + row * c->layers * c->layer_embed;
   return j;
 }
 

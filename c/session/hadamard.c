@@ -23,7 +23,7 @@ static bool rotates_keys(const bq_layer_run *p) {
 }
 
 void bq_hadamard_heads(const bq_layer_run *p, float *x, size_t stride, size_t n, bool key) {
-  const size_t dim = p->s->model->config.head_dim;
+  const size_t dim = p->w->kind->head_dim;
   for (size_t t = 0; t < n && rotates_keys(p); t++)
     rotate_dims(x + t * stride, dim, key ? 1.0f : 1.0f / (float)(dim & (~dim + 1)));
 }

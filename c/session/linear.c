@@ -20,7 +20,7 @@ bq_linear bq_linear_of(const bq_layer_run *p, const bq_layer_step *step, size_t 
   bq_linear l = {
       .thread = thread,
       .x = j->buffer[step->in],
-      .cols = j->cols[step->in],
+      .cols = p->w->kind->cols[step->in],
       .n = step->n,
       .residual = step->epilogue == BQ_EPILOGUE_ADD ? j->buffer[BQ_BUFFER_X] : NULL,
       .scale = bq_factor_or_one(p->s->model->config.residual_scale),
@@ -34,7 +34,7 @@ bq_linear bq_linear_of(const bq_layer_run *p, const bq_layer_step *step, size_t 
   for (uint32_t i = 0; i < step->n; i++) {
     const bq_weights *m = &p->w->module[step->module[i]];
     l.list[i] = (bq_product){.w = &m->w, .scale = m->scale, .bias = m->b,
-                          .y = j->buffer[step->out[i]], .stride = j->cols[step->out[i]]};
+                          .y = j->buffer[step->out[i]], .stride = p->w->kind->cols[step->out[i]]};
   }
   if (p->s->lora.matrices) adapt(p, step, &l);
   return l;

@@ -9,8 +9,7 @@ typedef struct bq_micro_batch {
   const bq_session *s;  /* whose forward batch it is */
   uint32_t batch_at;    /* its first row in the forward batch */
   uint32_t tokens;
-  float *buffer[BQ_BUFFERS]; /* [tokens][cols] */
-  uint32_t cols[BQ_BUFFERS];
+  float *buffer[BQ_BUFFERS]; /* [tokens][columns of the layer's kind] */
   const bq_matrix *head; /* the head, or a page of its rows, from row0 on; NULL: a layer */
   uint32_t row0;
   float *results;        /* output of the head: [tokens][outputs.cols] */

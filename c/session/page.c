@@ -41,7 +41,8 @@ static size_t wait_for_rows(bq_session *s, uint32_t table, bq_page *out, size_t 
   size_t n = 0;
   for (uint32_t t = pass ? s->batch.embedded : 0; t < rows && n < capacity && ~kept; t++) {
     const bq_row row = pass ? bq_row_at(s, t) : (bq_row){s, 0, s->sequence.computed + t, 0, 0};
-    const uint32_t at = table ? row.position : row.s->sequence.tokens[row.first + row.position];
+    const uint32_t token = row.s->sequence.tokens[row.first + row.position];
+    const uint32_t at = table == 1 ? row.position : token;
     n += bq_pages_claim_row(s->model->pages, table, at, &kept, &out[n]);
   }
   return n;
@@ -51,7 +52,7 @@ bq_status bq_session_pages(bq_session *s, bq_page *out, size_t capacity, size_t 
   bq_pages *p = s->model->pages;
   *n = 0;
   if (!p) return BQ_OK;
-  for (uint32_t table = 0; table < 2; table++)
+  for (uint32_t table = 0; table < BQ_PAGE_TABLES; table++)
     if (p->tables[table].entries) *n += wait_for_rows(s, table, out + *n, capacity - *n);
   if (!p->n_units) return BQ_OK;
   const uint32_t first = next_unit(s);
@@ -76,10 +77,12 @@ static bq_status embedding_row(const bq_model *m, uint32_t table, const bq_matri
 }
 
 bq_status bq_paged_embedding(bq_session *s, uint32_t token, uint32_t position, float *wte,
-                            float *wpe, bq_error *err) {
+                            float *wpe, float *layer_embeds, bq_error *err) {
   const bq_model *m = s->model;
   bq_status status = embedding_row(m, 0, &m->wte, token, wte, err);
   if (!status && wpe) status = embedding_row(m, 1, &m->wpe, position, wpe, err);
+  if (!status && layer_embeds)
+    status = embedding_row(m, 2, &m->layer_embeds, token, layer_embeds, err);
   return status;
 }
 

@@ -7,10 +7,10 @@
 
 /* The weights of a slice, wherever they lie. Each returns WANT_DATA if they have to be read first.
  */
-/* Row `token` of the token embedding and, unless wpe is NULL, row `position` of the position
- * embedding. */
+/* Row `token` of the token embedding and, unless they are NULL, row `position` of the position
+ * embedding and row `token` of per-layer embeddings. */
 bq_status bq_paged_embedding(bq_session *s, uint32_t token, uint32_t position, float *wte,
-                             float *wpe, bq_error *err);
+                             float *wpe, float *layer_embeds, bq_error *err);
 /* Whether layer s->batch.layer is in memory. */
 bq_status bq_paged_layer(const bq_session *s, bq_error *err);
 /* The head, or its next page: *part has the rows from *row0 on. */

@@ -48,8 +48,8 @@ bq_stage bq_convolve_step(const bq_layer_run *p, const bq_layer_step *step, size
 }
 
 /* Rows of a buffer from those of a segment on. */
-static float *rows_of(const bq_micro_batch *j, bq_buffer buffer, const segment *g) {
-  return j->buffer[buffer] + (size_t)g->at * j->cols[buffer];
+static float *rows_of(const bq_layer_run *p, bq_buffer buffer, const segment *g) {
+  return p->j->buffer[buffer] + (size_t)g->at * p->w->kind->cols[buffer];
 }
 
 /* Key heads are shared out, each with its value heads. */
@@ -67,12 +67,12 @@ bq_stage bq_delta_step(const bq_layer_run *p, const bq_layer_step *step, size_t 
                           .dt = vector[1],
                           .decay = vector[2],
                           .norm = vector[3],
-                          .in = rows_of(j, BQ_BUFFER_DELTA_QKV, &g),
-                          .z = rows_of(j, BQ_BUFFER_DELTA_Z, &g),
-                          .a = rows_of(j, BQ_BUFFER_DELTA_A, &g),
-                          .b = rows_of(j, BQ_BUFFER_DELTA_B, &g),
+                          .in = rows_of(p, BQ_BUFFER_DELTA_QKV, &g),
+                          .z = rows_of(p, BQ_BUFFER_DELTA_Z, &g),
+                          .a = rows_of(p, BQ_BUFFER_DELTA_A, &g),
+                          .b = rows_of(p, BQ_BUFFER_DELTA_B, &g),
                           .state = bq_recurrence_state(&g.s->recurrence, c, p->layer),
-                          .out = rows_of(j, BQ_BUFFER_STATE_OUT, &g),
+                          .out = rows_of(p, BQ_BUFFER_STATE_OUT, &g),
                           .tokens = g.tokens};
       for (size_t h = share.from; h < share.to; h++) {
         if (g.first) bq_delta_reset(c, d.state, (uint32_t)h);
@@ -96,8 +96,8 @@ bq_stage bq_mamba_step(const bq_layer_run *p, const bq_layer_step *step, size_t 
        bq_share_next(&share);)
     for (segment g = {0}; g.at < p->j->tokens; g.at += g.tokens) {
       g = segment_at(p->j, g.at);
-      m.in = rows_of(p->j, BQ_BUFFER_MAMBA_IN, &g);
-      m.out = rows_of(p->j, BQ_BUFFER_STATE_OUT, &g);
+      m.in = rows_of(p, BQ_BUFFER_MAMBA_IN, &g);
+      m.out = rows_of(p, BQ_BUFFER_STATE_OUT, &g);
       m.state = bq_recurrence_state(&g.s->recurrence, c, p->layer);
       m.tokens = g.tokens;
       m.first = g.first;

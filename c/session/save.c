@@ -192,7 +192,7 @@ static uint64_t blocks_at(const bq_session *s, uint32_t tokens, uint32_t compute
 
 static uint64_t hash_at(const bq_session *s, uint32_t tokens, uint32_t computed) {
   return blocks_at(s, tokens, computed) +
-         bq_cache_count(&s->kv, computed, tokens) * s->kv.pool->block_bytes;
+         bq_cache_saved_bytes(&s->kv, computed, tokens);
 }
 
 uint64_t bq_session_state_bytes(const bq_session *s) {
@@ -204,6 +204,8 @@ typedef struct piece {
   uint8_t *data;
   uint64_t bytes;
   uint32_t zeros; /* it is the rest of a block whose last `zeros` positions are not computed */
+  uint32_t layer; /* of the block */
+  size_t in;      /* index of the first byte in the block */
 } piece;
 
 /* The states from `in` bytes on. */
@@ -213,7 +215,7 @@ static piece states_piece(const bq_session *s, uint32_t computed, uint64_t in) {
   const uint32_t position = block && in < bytes ? block : computed;
   float *states = bq_recurrence_find(&s->recurrence, position);
   bq_assert(states);
-  return (piece){(uint8_t *)states + in % bytes, bytes - in % bytes, 0};
+  return (piece){.data = (uint8_t *)states + in % bytes, .bytes = bytes - in % bytes};
 }
 
 /* The run that begins at offset `at`, which is in the state. `ends` holds the head and the hash,
@@ -222,47 +224,48 @@ static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, u
                       uint8_t *ends, uint8_t *padding) {
   const uint64_t tokens_end = HEAD + 4 * (uint64_t)tokens, padded = sinks_at(tokens);
   const uint64_t first = blocks_at(s, tokens, computed);
-  if (at < HEAD) return (piece){ends + at, HEAD - at, 0};
+  if (at < HEAD) return (piece){.data = ends + at, .bytes = HEAD - at};
   if (at < tokens_end)
-    return (piece){(uint8_t *)s->sequence.tokens + (at - HEAD), tokens_end - at, 0};
-  if (at < padded) return (piece){padding, padded - at, 0};
+    return (piece){.data = (uint8_t *)s->sequence.tokens + (at - HEAD), .bytes = tokens_end - at};
+  if (at < padded) return (piece){.data = padding, .bytes = padded - at};
   const uint64_t sinks_end = attention_at(s, tokens, computed);
   const uint64_t totals_end = sinks_end + totals_bytes(s, computed);
   const uint64_t by_query_end = totals_end + by_query_bytes(s, computed);
   if (at < sinks_end)
-    return (piece){(uint8_t *)s->sink_cache.kv + (at - padded), sinks_end - at, 0};
+    return (piece){.data = (uint8_t *)s->sink_cache.kv + (at - padded), .bytes = sinks_end - at};
   if (at < totals_end)
-    return (piece){(uint8_t *)s->eviction.totals + (at - sinks_end), totals_end - at, 0};
+    return (piece){.data = (uint8_t *)s->eviction.totals + (at - sinks_end),
+                   .bytes = totals_end - at};
   if (at < by_query_end)
-    return (piece){(uint8_t *)s->eviction.by_query + (at - totals_end), by_query_end - at, 0};
+    return (piece){.data = (uint8_t *)s->eviction.by_query + (at - totals_end),
+                   .bytes = by_query_end - at};
   const uint64_t states = states_at(s, tokens, computed);
   const uint64_t states_end = states + states_bytes(s, computed);
-  if (at < states) return (piece){padding, states - at, 0};
+  if (at < states) return (piece){.data = padding, .bytes = states - at};
   if (at < states_end) return states_piece(s, computed, at - states);
-  if (at < first) return (piece){padding, first - at, 0};
+  if (at < first) return (piece){.data = padding, .bytes = first - at};
   const uint64_t hash = hash_at(s, tokens, computed);
-  if (at >= hash) return (piece){ends + HEAD + (at - hash), HASH - (at - hash), 0};
-  const size_t bytes = s->kv.pool->block_bytes, in = (size_t)((at - first) % bytes);
-  uint32_t layer, zeros;
-  const uint64_t index = (at - first) / bytes;
-  uint8_t *block = bq_cache_block(&s->kv, computed, tokens, index, &layer, &zeros);
-  if (bq_layer_set_has(&s->skipped, layer)) zeros = BQ_KV_BLOCK;
-  return (piece){block + in, bytes - in, zeros};
+  if (at >= hash) return (piece){.data = ends + HEAD + (at - hash), .bytes = HASH - (at - hash)};
+  const bq_saved_block b = bq_cache_block(&s->kv, computed, tokens, at - first);
+  const bool skipped = bq_layer_set_has(&s->skipped, b.layer);
+  return (piece){b.data + b.in, b.bytes - b.in, skipped ? BQ_KV_BLOCK : b.rest, b.layer, b.in};
 }
 
 /* --- save ------------------------------------------------------------------------------------- */
 
 /* A copy of a block with zeros at its last positions. */
-static uint8_t *cleared_copy(const bq_session *s, const uint8_t *block, uint32_t last) {
+static uint8_t *cleared_copy(const bq_session *s, uint32_t layer, const uint8_t *block,
+                             uint32_t last) {
   const bq_config *c = &s->model->config;
-  const size_t place = BQ_KV_BLOCK - last, dim = c->head_dim;
-  uint8_t *copy = bq_pool_spare(s->kv.pool);
+  const uint32_t shelf = bq_kv_shelf_of(c, layer);
+  const size_t place = BQ_KV_BLOCK - last, dim = bq_config_head_dim(c, shelf);
+  uint8_t *copy = s->kv.pool->spare;
   float *zeros = s->scratch.buffer[BQ_BUFFER_K]; /* [batch][kv_heads * head_dim], unused between
                                                     slices */
-  memcpy(copy, block, s->kv.pool->block_bytes);
+  memcpy(copy, block, s->kv.pool->shelves[shelf].block_bytes);
   memset(zeros, 0, dim * sizeof *zeros);
-  for (uint32_t h = 0; h < c->kv_heads; h++) {
-    const bq_kv_view view = {&copy, h * s->kv.head_bytes, c->head_dim};
+  for (uint32_t h = 0; h < bq_config_kv_heads(c, shelf); h++) {
+    const bq_kv_view view = {&copy, h * s->kv.head_bytes[shelf], dim};
     s->model->kernels->kv_store[s->options.kv_type](&view, place, last, zeros, zeros, 0);
   }
   return copy;
@@ -271,8 +274,7 @@ static uint8_t *cleared_copy(const bq_session *s, const uint8_t *block, uint32_t
 /* The saved bytes at one offset, valid until the next call. */
 static piece saved_at(const bq_session *s, uint64_t at, uint8_t *ends, uint8_t *padding) {
   piece p = piece_at(s, s->sequence.n_tokens, computed_of(s), at, ends, padding);
-  const size_t in = p.zeros ? s->kv.pool->block_bytes - (size_t)p.bytes : 0;
-  if (p.zeros) p.data = cleared_copy(s, p.data - in, p.zeros) + in;
+  if (p.zeros) p.data = cleared_copy(s, p.layer, p.data - p.in, p.zeros) + p.in;
   return p;
 }
 

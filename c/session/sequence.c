@@ -100,6 +100,12 @@ bq_status bq_session_skip(bq_session *s, const uint32_t *layers, size_t n, bq_er
                      s->model->config.layers);
     set.bits[layers[i] / 32] |= 1u << layers[i] % 32;
   }
+  for (uint32_t i = 0; i < s->model->config.layers; i++) {
+    const uint32_t kv = s->model->layers[i].kv;
+    if (kv != i && bq_layer_set_has(&set, kv) && !bq_layer_set_has(&set, i))
+      return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
+                     "layer %u can't be left out: layer %u attends to its keys and values", kv, i);
+  }
   if (memcmp(&set, &s->skipped, sizeof set) != 0) discard_all(s);
   s->skipped = set;
   return BQ_OK;

@@ -132,6 +132,8 @@ typedef struct bq_forward_batch {
   uint32_t phase;     /* of a slice with spread matmuls: the next phase */
   bq_spread_state spread;
   float *x;           /* [options.chunk][hidden]: hidden states between layers */
+  float *start;       /* [options.chunk][hidden]: the first of them; NULL without layer_embed */
+  float *layer_embeds; /* [options.chunk][layers * layer_embed]: rows of the table, scaled */
   float *rope[BQ_ROPE_TABLES]; /* [options.chunk][rope_dim / 2][2]: bq_rope_table of each row */
 } bq_forward_batch;
 
@@ -168,8 +170,8 @@ typedef struct bq_restore_state {
 
 /* Attention sinks: the sequence's first positions, which stay visible to every window. */
 typedef struct bq_sink_cache {
-  float *kv; /* [layers][kv_heads][2][options.sinks][head_dim]: keys, rotated to their own
-                positions, and values */
+  float *kv; /* [layers][kv_heads][2][options.sinks][head_dim], the most of any layer: keys, rotated
+                to their own positions, and values */
   float *rope[BQ_ROPE_TABLES]; /* as bq_forward_batch.rope: the rotation from there to the positions
                                   right before the window of a row */
 } bq_sink_cache;
@@ -239,11 +241,11 @@ static inline float *bq_output_at(const bq_session *s, uint32_t position) {
 }
 /* Floats of the sinks of one head in one layer, and of all. */
 static inline size_t bq_sink_floats(const bq_session *s) {
-  return 2 * (size_t)bq_moved_sinks(&s->options) * s->model->config.head_dim;
+  return 2 * (size_t)bq_moved_sinks(&s->options) * bq_config_most_head_dim(&s->model->config);
 }
 static inline size_t bq_sinks_floats(const bq_session *s) {
   const bq_config *c = &s->model->config;
-  return (size_t)c->layers * c->kv_heads * bq_sink_floats(s);
+  return (size_t)c->layers * bq_config_most_kv_heads(c) * bq_sink_floats(s);
 }
 /* Reports the end of a stage to the host's trace. */
 static inline void bq_mark(const bq_session *s, bq_stage stage, uint32_t layer) {

@@ -39,6 +39,7 @@ static void add_rows(bq_work *work, const bq_matrix *m, uint64_t tokens) {
 bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_layer_step *step,
                      uint32_t position, uint32_t tokens) {
   const bq_config *c = &s->model->config;
+  const bq_layer_kind *kind = layer->kind;
   const bq_kv_type kv = s->options.kv_type;
   const uint64_t state = (uint64_t)c->state_value_heads * c->state_key_dim * c->state_value_dim;
   bq_work work = {0};
@@ -52,15 +53,16 @@ bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_layer_
       add_experts(&work, &layer->module[step->module[i]].w, c, tokens);
     break;
   case BQ_OP_STORE:
-    work.kv_bytes = c->kv_heads * bq_kv_bytes(kv, tokens, c->head_dim);
+    if (kind->stores) work.kv_bytes = kind->kv_heads * bq_kv_bytes(kv, tokens, kind->head_dim);
     break;
   case BQ_OP_ATTEND: /* token t attends to position + t + 1 positions */
     if (s->options.evict) position = bq_min32(position, s->options.kv_window + BQ_KV_BLOCK);
     else if (s->options.kv_window)
       position = bq_min32(position, bq_attention_span(&s->options));
-    work.kv_bytes = c->kv_heads * bq_kv_bytes(kv, (uint64_t)position + tokens, c->head_dim);
+    work.kv_bytes =
+        kind->kv_heads * bq_kv_bytes(kv, (uint64_t)position + tokens, kind->head_dim);
     work.macs = (tokens * (uint64_t)position + (uint64_t)tokens * (tokens + 1) / 2) * 2 * c->heads *
-                c->head_dim;
+                kind->head_dim;
     break;
   case BQ_OP_DELTA: /* the state is scaled, multiplied with k, added to, multiplied with q */
     work.macs = 4 * state * tokens;
@@ -71,6 +73,7 @@ bq_work bq_step_work(const bq_session *s, const bq_layer *layer, const bq_layer_
   case BQ_OP_MAMBA_CONVOLVE:
   case BQ_OP_MAMBA_NORM:
   case BQ_OP_GATE:
+  case BQ_OP_EMBED:
   case BQ_OP_CONVOLVE:
   case BQ_OP_NORM:
   case BQ_OP_ROUTE:
@@ -90,6 +93,7 @@ bq_work bq_session_work(const bq_session *s, bq_stage stage, uint32_t layer, uin
     add_rows(&work, &m->wte, tokens);
     add_rows(&work, &m->wpe, tokens);
     add_rows(&work, &m->wtt, tokens);
+    add_rows(&work, &m->layer_embeds, tokens);
   } else if (stage == BQ_STAGE_HEAD) {
     if (bq_head_is_clustered(s) && m->clusters) add_clusters(&work, s, tokens);
     else add_matrix(&work, &m->head, tokens);

@@ -34,6 +34,7 @@ export const ARCHITECTURES = [
   'granitehybrid',
   'falcon-h1',
   'mamba2',
+  'gemma4',
 ];
 
 /** Values of `kind` in the section TOKN. */

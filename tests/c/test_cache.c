@@ -69,7 +69,9 @@ static void check_fresh(const tiny_model *t, const bq_session *s, const uint32_t
   bq_session_free(own);
 }
 
-static uint32_t held(const bq_session *s) { return s->kv.pool->n_blocks - s->kv.pool->n_free; }
+static uint32_t held(const bq_session *s) {
+  return s->kv.pool->shelves[0].n_blocks - s->kv.pool->shelves[0].n_free;
+}
 
 /* --- blocks ----------------------------------------------------------------------------------- */
 
@@ -124,7 +126,7 @@ static void check_windows(bq_kv_type kv) {
     memcpy(want[i], bq_session_logits(s), sizeof want[i]);
   }
   CHECK_EQ(held(s), 3 + 1 + 1); /* of the layers with a window the last block is enough */
-  CHECK_EQ(s->kv.pool->n_blocks, 3 + 2 + 2);
+  CHECK_EQ(s->kv.pool->shelves[0].n_blocks, 3 + 2 + 2);
   bq_session_free(s);
   static const uint32_t cuts[][2] = {{0, 0}, {300, 7}, {41, 41}, {39, 5}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
@@ -231,7 +233,7 @@ static void test_a_pool_that_is_used_up(void) {
   bq_session *b = fork_of(a);
   bq_error err = {0};
   sync_to(b, prompt, 310); /* the third block of each layer */
-  CHECK_EQ(a->kv.pool->n_free, 0);
+  CHECK_EQ(a->kv.pool->shelves[0].n_free, 0);
   CHECK_EQ(bq_session_append(a, 1, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(a, 0, NULL), BQ_OK); /* the only one with its block by now */
   CHECK_EQ(bq_session_sync(a, prompt, 600, NULL, NULL), BQ_OK);

@@ -18,6 +18,7 @@ static bq_config convolving(void) { return tiny_convolving(llama()); }
 static bq_config delta(void) { return tiny_delta(llama()); }
 static bq_config mamba(void) { return tiny_mamba(llama(), false); }
 static bq_config mamba_beside(void) { return tiny_mamba(llama(), true); }
+static bq_config layered(void) { return tiny_layered(llama(), 5); }
 
 /* With a window that drafts reach beyond. */
 static bq_config windowed(void) { return tiny_windowed(llama(), 3); }
@@ -117,6 +118,7 @@ static void test_logits_are_those_without_guesses(void) {
     check_guesses(delta(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
     check_guesses(mamba(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
     check_guesses(mamba_beside(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
+    check_guesses(layered(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
     check_guesses(learned(), BQ_TYPE_F32, (bq_session_options){.batch = 2}, slices);
   }
 }

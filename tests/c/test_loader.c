@@ -531,8 +531,7 @@ static void test_overhead(void) {
   spec.layout = BQ_TILED;
   fixture f = fixture_make(&spec);
   bq_plan plan = plan_of(&f);
-  /* More than half of it are the programs of all kinds of layers. */
-  CHECK(plan.model_bytes - plan.weight_bytes < 23552);
+  CHECK(plan.model_bytes - plan.weight_bytes < 13312);
   fixture_free(&f);
 }
 

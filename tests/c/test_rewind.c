@@ -24,7 +24,7 @@ typedef struct kind {
   bq_evict evict;
   uint32_t positions[4]; /* to go back to */
   /* layer 0: 1, a short convolution in place of attention; 2, a gated delta net; 3, Mamba-2; 4,
-   * Mamba-2 beside attention */
+   * Mamba-2 beside attention; 5, layers of several shapes */
   int recurs;
 } kind;
 
@@ -44,6 +44,9 @@ static const kind kinds[] = {
     {"a delta net", 0, 0, 0, BQ_EVICT_OLDEST, {1, 255, 512, 513}, 2},
     {"Mamba-2", 0, 0, 0, BQ_EVICT_OLDEST, {1, 255, 512, 513}, 3},
     {"Mamba-2 beside attention", 0, 0, 0, BQ_EVICT_OLDEST, {1, 255, 512, 513}, 4},
+    {"shared keys", 40, 0, 0, BQ_EVICT_OLDEST, {294, 295, 296, 551}, 5},
+    {"shared keys and both windows", 40, 300, 3, BQ_EVICT_OLDEST, {295, 555, 299, 551}, 5},
+    {"shared keys and eviction", 40, 256, 3, BQ_EVICT_ATTENTION, {512, 551, 295, 514}, 5},
     {"the same and eviction", 0, 256, 3, BQ_EVICT_ATTENTION, {511, 512, 513, 256}, 4},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, POSITIONS = 4 };
@@ -59,6 +62,7 @@ static bq_config config_of(const kind *k) {
                  .context = CONTEXT,
                  .gated = true,
                  .tied = true};
+  if (k->recurs == 5) return tiny_layered(c, k->window);
   if (k->recurs > 2) c = tiny_mamba(c, k->recurs == 4);
   else if (k->recurs) c = k->recurs == 2 ? tiny_delta(c) : tiny_convolving(c);
   return k->window ? tiny_windowed(c, k->window) : c;

@@ -25,6 +25,7 @@ static bq_config convolving(void) { return tiny_convolving(llama()); }
 static bq_config delta(void) { return tiny_delta(llama()); }
 static bq_config mamba(void) { return tiny_mamba(llama(), false); }
 static bq_config mamba_beside(void) { return tiny_mamba(llama(), true); }
+static bq_config layered(void) { return tiny_layered(llama(), 5); }
 
 static uint32_t token(size_t session, size_t at) {
   return (uint32_t)((at * 37 + session * 11 + 5) % VOCAB);
@@ -115,6 +116,7 @@ static void test_each_has_the_bits_it_has_alone(void) {
     check_group(delta(), BQ_TYPE_BQ8_32, o, slices);
     check_group(mamba(), BQ_TYPE_BQ8_32, o, slices);
     check_group(mamba_beside(), BQ_TYPE_BQ8_32, o, slices);
+    check_group(layered(), BQ_TYPE_BQ8_32, o, slices);
     check_group(learned(), BQ_TYPE_F32, o, slices);
     check_group(encoder(), BQ_TYPE_F32, o, slices);
   }

@@ -47,6 +47,23 @@ static inline bq_config tiny_mamba(bq_config c, bool beside) {
   return c;
 }
 
+/* Gemma 4: global layers of their own shape, a last layer or two that share keys and values, and
+ * per-layer embeddings. Four layers: local, global, local, global. */
+static inline bq_config tiny_layered(bq_config c, uint32_t window) {
+  c = tiny_windowed(c, window);
+  c.layers = 4;
+  c.norm_place = BQ_NORM_SANDWICH;
+  c.qk_norm = BQ_QK_HEADS;
+  c.attn_scale = 1;
+  c.global_head_dim = 2 * c.head_dim;
+  c.global_kv_heads = 1;
+  c.shared_kv = 2;
+  c.shared_kv_ffn = 2 * c.ffn;
+  c.value_norm = c.keys_as_values = c.layer_scale = true;
+  c.layer_embed = 8;
+  return c;
+}
+
 static inline bq_config tiny_learned(bq_config c) {
   c.norm = BQ_NORM_LAYER;
   c.position = BQ_POSITION_LEARNED;

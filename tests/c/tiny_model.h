@@ -97,8 +97,21 @@ static void tiny_more_norms(tiny_model *t, const bq_layer_kind *kind, bq_weights
   if (bq_layer_kind_has(kind, BQ_LN1_POST)) m[BQ_LN1_POST] = tiny_norm(t, c->hidden);
   if (bq_layer_kind_has(kind, BQ_LN2_POST)) m[BQ_LN2_POST] = tiny_norm(t, c->hidden);
   if (!bq_layer_kind_has(kind, BQ_Q_NORM)) return;
-  m[BQ_Q_NORM] = tiny_norm(t, c->head_dim * (each ? 1 : c->heads));
-  m[BQ_K_NORM] = tiny_norm(t, c->head_dim * (each ? 1 : c->kv_heads));
+  m[BQ_Q_NORM] = tiny_norm(t, kind->head_dim * (each ? 1 : c->heads));
+  m[BQ_K_NORM] = tiny_norm(t, kind->head_dim * (each ? 1 : kind->kv_heads));
+}
+
+static bq_weights tiny_values(tiny_model *t, uint32_t n, float center, float spread);
+
+/* Per-layer embeddings of a layer, and its factor. */
+static void tiny_layer_embedding(tiny_model *t, bq_type type, bq_weights *m) {
+  const bq_config *c = &t->model.config;
+  if (c->layer_scale) m[BQ_LAYER_SCALE] = tiny_values(t, 1, 0.9f, 0.2f);
+  if (!c->layer_embed) return;
+  m[BQ_EMBED_PROJECT] = tiny_linear(t, type, c->layer_embed, c->hidden, false);
+  m[BQ_EMBED_GATE] = tiny_linear(t, type, c->layer_embed, c->hidden, false);
+  m[BQ_EMBED_OUT] = tiny_linear(t, type, c->hidden, c->layer_embed, false);
+  m[BQ_EMBED_POST] = tiny_norm(t, c->hidden);
 }
 
 static void tiny_experts(tiny_model *t, bq_type type, bq_weights *m) {
@@ -161,7 +174,10 @@ static void tiny_more_embeddings(tiny_model *t, bq_type type) {
   if (c->token_types) m->wtt = tiny_matrix(t, type, c->token_types, c->hidden);
   if (c->embed_norm) m->ln_0_w = tiny_vector(t, c->hidden, 1, 0.3f);
   for (uint32_t i = 0; i < bq_rope_tables(c) && c->local_theta > 0; i++)
-    m->rope[i] = tiny_vector(t, c->rope_dim / 2, 2, 1);
+    m->rope[i] = tiny_vector(t, bq_config_rope_dim(c, i) / 2, 2, 1);
+  if (!c->layer_embed) return;
+  m->layer_embeds = tiny_matrix(t, type, c->vocab, c->layers * c->layer_embed);
+  m->embed_norm_w = tiny_vector(t, c->layer_embed, 1, 0.3f);
 }
 
 /* `config` needs layers (<= 4), hidden, heads, ffn, vocab, context; the rest has defaults.
@@ -183,20 +199,23 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
   if (c->position == BQ_POSITION_ALIBI) t->model.slopes = tiny_take(t, c->heads * sizeof(float));
   bq_model_program(&t->model);
   t->model.ready = BQ_READY_ALL(c->layers);
-  const uint32_t d = c->hidden, q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+  const uint32_t d = c->hidden;
   t->model.wte = tiny_matrix(t, type, c->vocab, d);
   if (c->position == BQ_POSITION_LEARNED) t->model.wpe = tiny_matrix(t, type, c->context, d);
   for (uint32_t i = 0; i < c->layers; i++) {
     bq_weights *m = t->layers[i].module;
+    const uint32_t *cols = t->layers[i].kind->cols;
+    const uint32_t q = cols[BQ_BUFFER_Q], kv = cols[BQ_BUFFER_K], ffn = cols[BQ_BUFFER_UP];
     m[BQ_LN1] = tiny_norm(t, d);
     m[BQ_LN2] = tiny_norm(t, d);
     m[BQ_Q] = tiny_linear(t, type, c->attn_gate ? 2 * q : q, d, biases);
     m[BQ_K] = tiny_linear(t, type, kv, d, biases);
     m[BQ_V] = tiny_linear(t, type, kv, d, biases);
     m[BQ_O] = tiny_linear(t, type, d, q, biases);
-    m[BQ_UP] = tiny_linear(t, type, c->ffn, d, biases);
-    m[BQ_DOWN] = tiny_linear(t, type, d, c->ffn, biases);
-    if (c->gated) m[BQ_GATE] = tiny_linear(t, type, c->ffn, d, biases);
+    m[BQ_UP] = tiny_linear(t, type, ffn, d, biases);
+    m[BQ_DOWN] = tiny_linear(t, type, d, ffn, biases);
+    if (c->gated) m[BQ_GATE] = tiny_linear(t, type, ffn, d, biases);
+    tiny_layer_embedding(t, type, m);
     tiny_more_norms(t, t->layers[i].kind, m);
     if (c->experts) tiny_experts(t, type, m);
     if (bq_config_recurs(c, i))

@@ -590,6 +590,64 @@ RECURRENT = {
                 "norm of the result": same_norms_gated("linear_attn.norm"), "positions": {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.25, "mrope_section": [1, 1, 0]}}}),
 }
 
+def with_attributes(ending, **values):
+    """A model whose modules of that name have other attributes."""
+    def off(model):
+        for name, module in model.named_modules():
+            if name.endswith(ending):
+                for key, value in values.items():
+                    setattr(module, key, value)
+    return off
+
+
+def other_layer_scale(model):
+    for module in model.modules():
+        if hasattr(module, "layer_scalar"):
+            module.layer_scalar.fill_(1.0)
+
+
+def own_table_only(model):
+    """Per-layer embeddings without the projection of the embedding."""
+    model.model.per_layer_projection_norm.weight.zero_()
+
+
+def without_table(model):
+    model.model.embed_tokens_per_layer.weight.zero_()
+
+
+GEMMA4_ROPE = {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000.0},
+               "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}
+
+
+def gemma4_rope(kind, **changes):
+    return {"rope_parameters": {**GEMMA4_ROPE, kind: {**GEMMA4_ROPE[kind], **changes}}}
+
+
+GEMMA4 = dict(vocab_size=64, vocab_size_per_layer_input=64, hidden_size=32, num_attention_heads=4, num_key_value_heads=2, head_dim=8, global_head_dim=16,
+              intermediate_size=40, max_position_embeddings=64, tie_word_embeddings=True, sliding_window=5, rope_parameters=GEMMA4_ROPE, final_logit_softcapping=12.0)
+GEMMA4_KEYS = SMALL_KEYS | {"hidden_activation", "final_logit_softcapping", "vocab_size_per_layer_input", "hidden_size_per_layer_input", "attention_k_eq_v",
+                            "num_kv_shared_layers", "enable_moe_block", "use_double_wide_mlp", "per_layer_config"}
+SLIDES, SEES = "sliding_attention", "full_attention"
+GEMMA4_WITHOUT = {"norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm"), "norm of v": same_norms("v_norm"),
+                  "scale of scores": with_attributes("self_attn", scaling=16**-0.5), "factor of layers": other_layer_scale,
+                  "scale of the embedding": unscaled_embedding, "softcap": {"final_logit_softcapping": None}, "window": {"sliding_window": 64},
+                  "part that is rotated": gemma4_rope("full_attention", partial_rotary_factor=1.0), "base of local angles": gemma4_rope("sliding_attention", rope_theta=1e4),
+                  "base of global angles": gemma4_rope("full_attention", rope_theta=4.0), "norm after attention": same_norms("post_attention_layernorm"),
+                  "norm after the MLP": same_norms("post_feedforward_layernorm"), "norm before the MLP": same_norms("pre_feedforward_layernorm")}
+GEMMA4_TUNED = {"q_norm.weight": (1.0, 1.0), "k_norm.weight": (1.0, 0.5)}
+RECURRENT |= {
+    # As E2B and E4B: per-layer embeddings, and last layers with keys and values of earlier ones.
+    "gemma4": ("Gemma4", torch.float32, 24, GEMMA4 | dict(num_hidden_layers=6, layer_types=[SLIDES, SEES, SLIDES, SEES, SLIDES, SEES], num_kv_shared_layers=3,
+                                                          use_double_wide_mlp=True, hidden_size_per_layer_input=8), GEMMA4_KEYS, GEMMA4_TUNED,
+               {**GEMMA4_WITHOUT, "table of per-layer embeddings": without_table, "projection of the embedding": own_table_only,
+                "norm of the projection": same_norms("per_layer_projection_norm"), "gate": zeroed("per_layer_input_gate.weight"),
+                "norm of per-layer embeddings": same_norms("post_per_layer_input_norm"),
+                "per-layer embeddings": zeroed("per_layer_projection.weight")}),
+    # As the larger ones: values are keys, fewer heads of them in global layers.
+    "gemma4-keys": ("Gemma4", torch.float32, 24, GEMMA4 | dict(num_hidden_layers=6, num_global_key_value_heads=1, attention_k_eq_v=True, hidden_size_per_layer_input=0),
+                    GEMMA4_KEYS, GEMMA4_TUNED, GEMMA4_WITHOUT),
+}
+
 # Encoders whose files say it otherwise than transformers does: keys of config.json, and names.
 RENAMED = {
     "nomic-bert": (dict(n_embd=36, n_head=3, n_layer=2, n_inner=52, n_positions=32, layer_norm_epsilon=0.05, activation_function="swiglu", rotary_emb_base=1000,
@@ -899,7 +957,7 @@ def family(name, spec, seed, changes={}, renamed=None):
     encoder = name in ENCODERS
     sees = "text_config" in settings
     settings = settings if encoder or sees else {"bos_token_id": 1, "eos_token_id": 2, **settings}
-    cls = tuple(getattr(transformers, one) for one in kind.split()) if sees else (getattr(transformers, kind + ("Model" if encoder else "LMHeadModel" if kind == "GPT2" else "ForCausalLM")), getattr(transformers, f"{kind}{'Text' if kind in ('Gemma3', 'Qwen3_5') else ''}Config"))
+    cls = tuple(getattr(transformers, one) for one in kind.split()) if sees else (getattr(transformers, kind + ("Model" if encoder else "LMHeadModel" if kind == "GPT2" else "ForCausalLM")), getattr(transformers, f"{kind}{'Text' if kind in ('Gemma3', 'Gemma4', 'Qwen3_5') else ''}Config"))
     model = cls[0](cls[1](**settings, attn_implementation=attention_of(cls))).eval()
     randomize(model, dtype, seed)
     with torch.no_grad():
@@ -908,6 +966,8 @@ def family(name, spec, seed, changes={}, renamed=None):
                 if key.endswith(ending):
                     p.mul_(factor).add_(alternating(p, summand) if turning else summand)
             p.copy_(p.to(dtype).float())
+        for i, layer in enumerate(one for one in model.modules() if hasattr(one, "layer_scalar")):
+            layer.layer_scalar.fill_(0.75 + i / 8)
     ids = torch.randint(settings.get("text_config", settings)["vocab_size"], (positions,), generator=torch.Generator().manual_seed(seed + 1))
     if encoder and "pad_token_id" in settings:  # padding has no position of its own
         ids[ids == settings["pad_token_id"]] += 1

@@ -356,7 +356,7 @@ export const MUTATIONS = [
   {
     id: 'cache-share-count',
     file: 'session/cache',
-    from: 'if (to->blocks[i]) from->pool->users[number_of(from->pool, to->blocks[i])]++;',
+    from: 'if (block) shelf->users[number_of(shelf, block)]++;',
     to: '',
     breaks: 'a block lives as long as a fork uses it',
     tests: ['c:test_cache', 'c:test_session'],

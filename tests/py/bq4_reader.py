@@ -439,12 +439,20 @@ CONF_KEYS = {
     48: ("mamba", U32, False, 0, 3),
     49: ("attn_beside", U32, False, 0, 1),
     194: ("shared_always", U32, False, 0, 1),
+    195: ("global_head_dim", U32, False, 0, 4096),
+    196: ("global_kv_heads", U32, False, 0, 1024),
+    197: ("shared_kv", U32, False, 0, 1024),
+    198: ("shared_kv_ffn", U32, False, 0, 1 << 20),
+    199: ("value_norm", U32, False, 0, 1),
+    200: ("keys_as_values", U32, False, 0, 1),
+    201: ("layer_scale", U32, False, 0, 1),
+    202: ("layer_embed", U32, False, 0, 4096),
     32: ("tokens", U32, False, 0, None),
     33: ("merges", U32, False, 0, None),
 }
 # first key: sets of layers, of 32 words each
 CONF_SETS = {64: "global_layers", 96: "unrotated_layers", 128: "dense_layers", 160: "conv_layers"}
-LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 60), 194))
+LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 60), *range(194, 203)))
 ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges", *LATER)
 
 
@@ -547,13 +555,23 @@ def expected_tensors(c):
     if c["embed_norm"]:
         norm("ln_0")
     if c["position"] == 0:
-        out["rope.factors"] = ((c["rope_dim"] // 2,), False)
+        seen = (c["global_head_dim"] or c["rope_dim"]) // 2
+        out["rope.factors"] = ((seen,), False)
         if c["local_theta"]:
             out["rope.local_factors"] = ((c["rope_dim"] // 2,), False)
         if c["rope_original"]:
-            out["rope.long_factors"] = ((c["rope_dim"] // 2,), True)
+            out["rope.long_factors"] = ((seen,), True)
+    if c["layer_embed"]:
+        embeds = c["layers"] * c["layer_embed"]
+        out["embed.layers.weight"] = ((vocab, embeds), True)
+        out["embed.project.weight"] = ((embeds, hidden), True)
+        norm("embed.norm", c["layer_embed"])
     before, after = c["norm_place"] in (0, 2), c["norm_place"] != 0
     for i in range(c["layers"]):
+        shares = i >= c["layers"] - c["shared_kv"]
+        seeing = not c["window"] or (c["global_every"] > 0 and (i + 1) % c["global_every"] == 0) or i in c.get("global_layers", ())
+        dim = c["global_head_dim"] or c["head_dim"] if seeing else c["head_dim"]
+        q, kv = c["heads"] * dim, (c["global_kv_heads"] or c["kv_heads"] if seeing else c["kv_heads"]) * dim
         if before:
             norm(f"h.{i}.ln1")
         values = c["state_value_heads"] * c["state_value_dim"]
@@ -578,11 +596,14 @@ def expected_tensors(c):
             linear(f"h.{i}.conv.out", hidden, hidden)
         if i not in c["conv_layers"] or c["attn_beside"]:
             linear(f"h.{i}.attn.q", 2 * q if c["attn_gate"] else q, hidden)
-            linear(f"h.{i}.attn.k", kv, hidden)
-            linear(f"h.{i}.attn.v", kv, hidden)
+            if not shares:
+                linear(f"h.{i}.attn.k", kv, hidden)
+                if not (seeing and c["keys_as_values"]):
+                    linear(f"h.{i}.attn.v", kv, hidden)
             if c["qk_norm"]:
-                norm(f"h.{i}.attn.q_norm", c["head_dim"] if c["qk_norm"] == 1 else q)
-                norm(f"h.{i}.attn.k_norm", c["head_dim"] if c["qk_norm"] == 1 else kv)
+                norm(f"h.{i}.attn.q_norm", dim if c["qk_norm"] == 1 else q)
+                if not shares:
+                    norm(f"h.{i}.attn.k_norm", dim if c["qk_norm"] == 1 else kv)
             linear(f"h.{i}.attn.o", hidden, q)
         if after:
             norm(f"h.{i}.ln1_post")
@@ -599,9 +620,15 @@ def expected_tensors(c):
                     linear(f"h.{i}.mlp.shared.switch", 1, hidden)
                 mlp(f"h.{i}.mlp.shared", c["shared_ffn"])
         else:
-            mlp(f"h.{i}.mlp", ffn)
+            mlp(f"h.{i}.mlp", shares and c["shared_kv_ffn"] or ffn)
         if after:
             norm(f"h.{i}.ln2_post")
+        if c["layer_embed"]:
+            linear(f"h.{i}.embed.gate", c["layer_embed"], hidden)
+            linear(f"h.{i}.embed.out", hidden, c["layer_embed"])
+            norm(f"h.{i}.embed.post")
+        if c["layer_scale"]:
+            out[f"h.{i}.layer_scale.weight"] = ((1,), True)
     if c["norm_place"] != 3:
         norm("ln_f")
     if c["no_head"]:

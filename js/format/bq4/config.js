@@ -71,6 +71,14 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number} [alibi_max]
  * @property {number} [alibi_scale]
  * @property {number} [qkv_clip]
+ * @property {number} [global_head_dim]  of layers without a window; default: as of the others
+ * @property {number} [global_kv_heads]
+ * @property {number} [shared_kv]  number of last layers that attend to keys and values of the last layer of their kind before them
+ * @property {number} [shared_kv_ffn]  width of their MLP; default: as of the others
+ * @property {boolean | number} [value_norm]  heads of v are normed, without weights
+ * @property {boolean | number} [keys_as_values]  v of layers without a window is their k, before its norm
+ * @property {boolean | number} [layer_scale]  a layer's result has a factor
+ * @property {number} [layer_embed]  dimensions of per-layer embeddings
  * @property {number} [dense1]  rows of the first dense layer behind the pooling
  * @property {number} [dense2]
  * @property {string | number} [dense_activation]  between them: "linear", "tanh", "gelu_erf" or "relu"
@@ -149,6 +157,14 @@ const KEYS = {
   labels: [63, U32, true],
   first_unnormed: [192, U32, true],
   bias_buckets: [193, U32, true],
+  global_head_dim: [195, U32, true],
+  global_kv_heads: [196, U32, true],
+  shared_kv: [197, U32, true],
+  shared_kv_ffn: [198, U32, true],
+  value_norm: [199, U32, true],
+  keys_as_values: [200, U32, true],
+  layer_scale: [201, U32, true],
+  layer_embed: [202, U32, true],
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };
@@ -176,6 +192,9 @@ const BOOLEANS = [
   'shared_always',
   'labels',
   'first_unnormed',
+  'value_norm',
+  'keys_as_values',
+  'layer_scale',
 ];
 const REQUIRED_KEYS = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
 

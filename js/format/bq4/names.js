@@ -25,8 +25,10 @@ const GATE = 1;
 export function tensorTable(config) {
   const c = completeConfig(config);
   const layerNorm = c.norm === 1;
-  const q = c.heads * c.head_dim;
-  const kv = c.kv_heads * c.head_dim;
+  const isGlobal = (/** @type {number} */ n) =>
+    !c.window || (c.global_every ? (n + 1) % c.global_every === 0 : !!c.global_layers?.includes(n));
+  const globalDim = c.global_head_dim || c.head_dim;
+  const embeds = c.layer_embed && c.layers * c.layer_embed;
   /** @type {Slot[]} */
   const slots = [];
   const add = (/** @type {string} */ name, /** @type {number[]} */ dims, required = true, embedding = false) =>
@@ -62,9 +64,15 @@ export function tensorTable(config) {
   if (c.token_types) add('wtt.weight', [c.token_types, c.hidden], true, true);
   if (c.embed_norm) norm('ln_0');
   if (c.bias_buckets) add('attn.biases.weight', [c.bias_buckets * c.heads]);
-  if (c.position === ROPE) add('rope.factors', [c.rope_dim / 2], false);
+  const globalAngles = (c.global_head_dim || c.rope_dim) / 2;
+  if (c.position === ROPE) add('rope.factors', [globalAngles], false);
   if (c.position === ROPE && c.local_theta) add('rope.local_factors', [c.rope_dim / 2], false);
-  if (c.position === ROPE && c.rope_original) add('rope.long_factors', [c.rope_dim / 2]);
+  if (c.position === ROPE && c.rope_original) add('rope.long_factors', [globalAngles]);
+  if (embeds) {
+    add('embed.layers.weight', [c.vocab, embeds], true, true);
+    add('embed.project.weight', [embeds, c.hidden]);
+    norm('embed.norm', c.layer_embed);
+  }
   for (let n = 0; n < c.layers; n++) {
     if (before && !(c.first_unnormed && n === 0)) norm(`h.${n}.ln1`);
     if (recurrent.has(n) && c.mamba) {
@@ -89,20 +97,22 @@ export function tensorTable(config) {
       add(`h.${n}.conv.taps.weight`, [c.hidden * c.conv_size]);
       linear(`h.${n}.conv.out`, c.hidden, c.hidden);
     }
+    const shares = n >= c.layers - (c.shared_kv ?? 0);
     if (!recurrent.has(n) || c.attn_beside) {
+      const dim = isGlobal(n) ? globalDim : c.head_dim;
+      const q = c.heads * dim;
+      const kv = ((isGlobal(n) && c.global_kv_heads) || c.kv_heads) * dim;
       linear(`h.${n}.attn.q`, c.attn_gate ? 2 * q : q, c.hidden);
-      linear(`h.${n}.attn.k`, kv, c.hidden);
-      linear(`h.${n}.attn.v`, kv, c.hidden);
-      if (c.qk_norm) {
-        norm(`h.${n}.attn.q_norm`, c.qk_norm === HEADS ? c.head_dim : q);
-        norm(`h.${n}.attn.k_norm`, c.qk_norm === HEADS ? c.head_dim : kv);
-      }
+      if (!shares) linear(`h.${n}.attn.k`, kv, c.hidden);
+      if (!shares && !(c.keys_as_values && isGlobal(n))) linear(`h.${n}.attn.v`, kv, c.hidden);
+      if (c.qk_norm) norm(`h.${n}.attn.q_norm`, c.qk_norm === HEADS ? dim : q);
+      if (c.qk_norm && !shares) norm(`h.${n}.attn.k_norm`, c.qk_norm === HEADS ? dim : kv);
       linear(`h.${n}.attn.o`, c.hidden, q);
     }
     if (after) norm(`h.${n}.ln1_post`);
     if (!c.ffn) continue;
     if (before && c.block !== SHARED) norm(`h.${n}.ln2`);
-    if (dense.has(n)) mlp(`h.${n}.mlp`, c.ffn);
+    if (dense.has(n)) mlp(`h.${n}.mlp`, (shares && c.shared_kv_ffn) || c.ffn);
     else {
       linear(`h.${n}.mlp.router`, c.experts, c.hidden);
       const inner = c.expert_ffn || c.ffn;
@@ -113,6 +123,12 @@ export function tensorTable(config) {
       if (c.shared_ffn) mlp(`h.${n}.mlp.shared`, c.shared_ffn);
     }
     if (after) norm(`h.${n}.ln2_post`);
+    if (embeds) {
+      linear(`h.${n}.embed.gate`, c.layer_embed, c.hidden);
+      linear(`h.${n}.embed.out`, c.hidden, c.layer_embed);
+      norm(`h.${n}.embed.post`);
+    }
+    if (c.layer_scale) add(`h.${n}.layer_scale.weight`, [1]);
   }
   if (place !== AFTER_SUM) norm('ln_f');
   if (c.dense1) {

@@ -11,6 +11,7 @@ import { bert, distilbert, nomicBert, roberta } from './bert.js';
 import { jinaBert, modernbert, mpnet } from './encoders.js';
 import { granitemoe, mixtral, qwen2moe, qwen3moe } from './experts.js';
 import { gemma, gemma2, gemma3 } from './gemma.js';
+import { gemma4 } from './gemma4.js';
 import { GGUF_MODULES, GGUF_OUTER } from './gguf.js';
 import { bigcode, gpt2, neox, starcoder2 } from './gpt.js';
 import {
@@ -65,6 +66,7 @@ export const FAMILIES = {
   gemma,
   gemma2,
   gemma3_text: gemma3,
+  gemma4_text: gemma4,
   gpt2,
   gpt_bigcode: bigcode,
   starcoder2,

@@ -32,5 +32,11 @@ export function numbersOf(layers) {
   return Array.from({ length: layers }, (_, i) => i);
 }
 
+/** Whether a tensor is that of keys or values of a layer that attends to another layer's, as some files have them. @param {string} name  canonical @param {Record<string, any>} config  ours */
+export function isOfSharedKeys(name, { layers, shared_kv: shared = 0 }) {
+  const layer = /^h\.(\d+)\.attn\.(k|v|k_norm)\./.exec(name)?.[1];
+  return layer !== undefined && Number(layer) >= layers - shared;
+}
+
 /** Our window, which counts one side and the token itself, of one that counts both sides. @param {number} window */
 export const bothSides = (window) => Math.floor(window / 2) + 1;

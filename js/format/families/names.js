@@ -1,16 +1,18 @@
 /** Maps configurations and tensor names of Hugging Face to ours, by the rows of the families (index.js). */
 import { BqError } from '../../shared/errors.js';
 import { familyOf } from './index.js';
+import { isOfSharedKeys } from './layers.js';
 import { ropeTables } from './rope.js';
 import { joined, stacked } from '../bq4/tensor-views.js';
 
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
 
 const CANONICAL =
-  /^(wte|wpe|wtt|ln_0|ln_f|lm_head|attn\.biases|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|conv\.(in|taps|out)|delta\.(in|z|a|b|taps|dt|decay|norm|out)|mamba\.(in|taps|bias|dt|decay|skip|norm|out)|mlp\.(gate|up|down|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))))\.(weight|bias|scale)$|^pooled\.(dense[12]|norm)\.(weight|bias)$|^rope\.(local_|long_)?factors$/;
+  /^(wte|wpe|wtt|ln_0|ln_f|lm_head|attn\.biases|h\.\d+\.(ln[12](_post)?|attn\.([qkvo]|[qk]_norm)|conv\.(in|taps|out)|delta\.(in|z|a|b|taps|dt|decay|norm|out)|mamba\.(in|taps|bias|dt|decay|skip|norm|out)|mlp\.(gate|up|down|router|shared\.(switch|gate|up|down)|experts\.(gate|up|down))|embed\.(gate|out|post)|layer_scale)|embed\.(layers|project|norm))\.(weight|bias|scale)$|^pooled\.(dense[12]|norm)\.(weight|bias)$|^rope\.(local_|long_)?factors$/;
 /** In multimodal models: the prefix of the language model's tensors, and tensors of the other parts. */
 const LANGUAGE_MODEL = /^(model\.)?language_model\./;
-const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|visual|audio_tower|multi_modal_projector)\./;
+const OTHER_PARTS =
+  /^(model\.)?(vision_tower|vision_model|visual|audio_tower|multi_modal_projector|embed_vision|embed_audio|vision_embedder)\./;
 
 /** Calls a family's function with an untrusted config.json: exceptions by values of unexpected types become FORMAT errors. @template T @param {() => T} read @returns {T} */
 function guarded(read) {
@@ -50,7 +52,13 @@ export function configOf(hf) {
  * @returns {Record<string, InTensor>}
  */
 export function tablesOf(hf, config) {
-  const tables = hf.model_type === 'bq4' ? {} : guarded(() => ropeTables(familyOf(hf).hf, config));
+  const tables =
+    hf.model_type === 'bq4'
+      ? {}
+      : guarded(() => {
+          const { family, hf: complete } = familyOf(hf);
+          return (family.tables ?? ropeTables)(complete, config);
+        });
   return Object.fromEntries(
     Object.entries(tables).map(([name, values]) => [name, { dims: [values.length], read: async () => values }]),
   );
@@ -95,9 +103,9 @@ export function canonicalTensors(hf, config, name, tensor) {
   if (typeof found.module !== 'string') checkSplit(name, tensor, config);
   /** @type {[string, InTensor][]} */
   const parts = typeof found.module === 'string' ? [[found.module, tensor]] : found.module(tensor, config);
-  return parts.map(([module, part]) => {
+  return parts.flatMap(([module, part]) => {
     const full = `${found.before}${module}.${match[2]}${found.part}`;
-    return [full, family.change?.(full, part, familyOf(hf).hf) ?? part];
+    return isOfSharedKeys(full, config) ? [] : [[full, family.change?.(full, part, familyOf(hf).hf) ?? part]];
   });
 }
 

@@ -25,6 +25,8 @@ import { ropeOf } from './rope.js';
  * @property {(hf: Record<string, any>, config: Record<string, any>) => import('./labels.js').LabelLayers | null} [labels]  the
  *   classifier of a checkpoint; null: it has none
  * @property {(name: string, tensor: InTensor, hf: Record<string, any>) => InTensor} [change]  applied to each tensor, by canonical name; hf: config.json with the defaults
+ * @property {(hf: Record<string, any>, config: Record<string, any>) => Record<string, Float32Array>} [tables]  tensors that a model needs
+ *   beside those of its checkpoint, in place of those of scaled positions (rope.js)
  * @property {Record<string, import('./gguf.js').GgufRow>} [gguf]  rows for GGUF files of this family by general.architecture
  */
 

@@ -10,6 +10,7 @@ import { STRIDE } from '../../storage/sources/split.js';
 import { metaOf, unusedParts } from '../meta.js';
 import { ggufTables } from '../families/gguf.js';
 import { GGUF_ARCHITECTURES } from '../families/index.js';
+import { isOfSharedKeys } from '../families/layers.js';
 import { conversionOf, typeName, typeOf } from './types.js';
 
 /** @import { ByteSource } from '../../storage/sources/types.js' */
@@ -105,7 +106,8 @@ function namesOf({ tensors }, architecture, facts, config) {
   for (const tensor of tensors) {
     const name = draftsTokens(tensor.name, facts) ? null : canonicalName(architecture, modules, tensor);
     // A classifier may lack a part (ggufLabels).
-    if (name && (config.labels || !GGUF_LABEL_TENSOR.test(tensor.name))) names.set(tensor.name, name);
+    if (name && !isOfSharedKeys(name, config) && (config.labels || !GGUF_LABEL_TENSOR.test(tensor.name)))
+      names.set(tensor.name, name);
   }
   return names;
 }

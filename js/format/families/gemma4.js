@@ -1,0 +1,155 @@
+/**
+ * Gemma 4: as Gemma 3, but layers without a window have heads of their own size, the last layers attend to keys and values of
+ * earlier ones, and each layer has an embedding of every token (per-layer embeddings).
+ */
+import { flat } from '../bq4/tensor-views.js';
+import { gemma2 } from './gemma.js';
+import { GGUF_HEAD_NORMS, GGUF_MODULES, GGUF_OUTER, ggufRms, ggufWindow } from './gguf.js';
+import { eachLayer, numbersOf } from './layers.js';
+import { activationOf, expect, listedWindow, sizesOf } from './shared.js';
+
+/** @typedef {import('./shared.js').Family} Family */
+
+/** Divides an angle so that it is none. */
+const UNROTATED = 1e30;
+
+/** The one value of a key of the layers without a window, which config.json has for all of them or for each. @param {Record<string, any>} hf @param {string} global  key for all @param {string} each  key for each, in per_layer_config */
+function globalValue(hf, global, each) {
+  const listed = Object.values(hf.per_layer_config ?? {}).flatMap((layer) => layer?.[each] ?? []);
+  const values = [...new Set(hf[global] === undefined || hf[global] === null ? listed : [hf[global]])];
+  expect(values.length < 2, `layers with ${values.join(' and ')} for ${each}`);
+  return values[0];
+}
+
+/** @param {Record<string, any>} hf */
+const isLocal = (hf) => (/** @type {number} */ layer) => (layer + 1) % 6 !== 0 && layer + 1 < hf.num_hidden_layers;
+
+/** How a config.json says that per-layer embeddings are there, or not. @param {Record<string, any>} hf */
+function layerEmbed(hf) {
+  const dims = hf.hidden_size_per_layer_input ?? 256;
+  const rows = hf.vocab_size_per_layer_input ?? 262144;
+  expect(!dims || rows === hf.vocab_size, `per-layer embeddings of ${rows} of ${hf.vocab_size} tokens`);
+  return dims;
+}
+
+/** What the layers are made of, wherever that is read from. */
+const LAYERS = {
+  norm_place: 'around',
+  qk_norm: 'heads',
+  attn_scale: 1,
+  value_norm: true,
+  layer_scale: true,
+};
+
+/** @type {Family} */
+export const gemma4 = {
+  ...gemma2,
+  arch: 'gemma4',
+  outer: {
+    ...gemma2.outer,
+    embed_tokens_per_layer: 'embed.layers',
+    per_layer_model_projection: 'embed.project',
+    per_layer_projection_norm: 'embed.norm',
+  },
+  modules: {
+    ...gemma2.modules,
+    'self_attn.q_norm': 'attn.q_norm',
+    'self_attn.k_norm': 'attn.k_norm',
+    per_layer_input_gate: 'embed.gate',
+    per_layer_projection: 'embed.out',
+    post_per_layer_input_norm: 'embed.post',
+    layer_scalar: 'layer_scale',
+  },
+  defaults: { head_dim: 256, max_position_embeddings: 131072, sliding_window: 512, num_kv_shared_layers: 0 },
+  change: (name, tensor) => (name.endsWith('.layer_scale.weight') ? flat(tensor) : tensor),
+  config: (hf) => {
+    const full = hf.rope_parameters?.full_attention ?? { rope_type: 'proportional', rope_theta: 1e6 };
+    const local = hf.rope_parameters?.sliding_attention ?? {};
+    expect(!hf.enable_moe_block, 'Gemma 4 with experts');
+    expect(hf.use_bidirectional_attention !== 'all', 'Gemma 4 with bidirectional attention');
+    expect(full.rope_type === 'proportional', `Gemma 4 with positions of type "${full.rope_type}"`);
+    expect(
+      [undefined, 'default'].includes(local.rope_type),
+      `Gemma 4 with local positions of type "${local.rope_type}"`,
+    );
+    const shared = hf.num_kv_shared_layers;
+    const kvHeads = hf.attention_k_eq_v && globalValue(hf, 'num_global_key_value_heads', 'num_key_value_heads');
+    const { rope_parameters: _, ...sizes } = hf;
+    return {
+      ...sizesOf({ ...sizes, rope_theta: full.rope_theta }, 1e6),
+      ...listedWindow(hf, isLocal(hf)),
+      ...LAYERS,
+      norm: 'rms',
+      norm_eps: hf.rms_norm_eps ?? 1e-6,
+      activation: activationOf(hf.hidden_activation ?? 'gelu_pytorch_tanh'),
+      gated: true,
+      tied: hf.tie_word_embeddings ?? true,
+      embed_scale: hf.hidden_size ** 0.5,
+      local_theta: local.rope_theta ?? 10000,
+      logit_softcap: hf.final_logit_softcapping ?? 0,
+      global_head_dim: globalValue(hf, 'global_head_dim', 'head_dim') ?? 512,
+      ...(kvHeads && { global_kv_heads: kvHeads }),
+      keys_as_values: Boolean(hf.attention_k_eq_v),
+      shared_kv: shared,
+      ...(hf.use_double_wide_mlp && shared && { shared_kv_ffn: 2 * hf.intermediate_size }),
+      layer_embed: layerEmbed(hf),
+    };
+  },
+  // Of a head of global layers a part is rotated, spread over the whole.
+  tables: (hf, { global_head_dim: dim }) => {
+    const rotated = Math.trunc(((hf.rope_parameters?.full_attention?.partial_rotary_factor ?? 0.25) * dim) / 2);
+    return { 'rope.factors': Float32Array.from({ length: dim / 2 }, (_, i) => (i < rotated ? 1 : UNROTATED)) };
+  },
+  gguf: {
+    gemma4: {
+      outer: {
+        ...GGUF_OUTER,
+        per_layer_token_embd: 'embed.layers',
+        per_layer_model_proj: 'embed.project',
+        per_layer_proj_norm: 'embed.norm',
+      },
+      modules: () => ({
+        ...GGUF_MODULES,
+        ...GGUF_HEAD_NORMS,
+        post_attention_norm: 'ln1_post',
+        post_ffw_norm: 'ln2_post',
+        inp_gate: 'embed.gate',
+        proj: 'embed.out',
+        post_norm: 'embed.post',
+        layer_output_scale: 'layer_scale',
+      }),
+      config: (facts) => {
+        const { get, has, dims } = facts;
+        expect(!get('expert_count', 0), 'Gemma 4 with experts');
+        const window = ggufWindow(facts, 6);
+        const layers = numbersOf(get('block_count'));
+        const local = eachLayer(get('attention.sliding_window_pattern'), layers.length, 'sliding_window_pattern') ?? [];
+        const first = local.findIndex(Boolean);
+        const global = local.findIndex((isWindowed) => !isWindowed);
+        expect(first >= 0 && global >= 0, 'Gemma 4 with layers of one kind');
+        const heads = get('attention.head_count_kv');
+        const kvHeads = (/** @type {number} */ n) => (typeof heads === 'number' ? heads : Array.from(heads)[n]);
+        const shared = get('attention.shared_kv_layers', 0);
+        const last = `blk.${layers.length - 1}.ffn_down.weight`;
+        const embeds = get('embedding_length_per_layer_input', 0);
+        const config = ggufRms(facts, 'gelu', kvHeads(first));
+        return {
+          ...config,
+          ...window,
+          ...LAYERS,
+          embed_scale: config.hidden ** 0.5,
+          head_dim: get('attention.key_length_swa'),
+          rope_dim: get('rope.dimension_count_swa'),
+          local_theta: get('rope.freq_base_swa', 10000),
+          logit_softcap: get('final_logit_softcapping', 0),
+          global_head_dim: get('attention.key_length'),
+          ...(kvHeads(global) !== kvHeads(first) && { global_kv_heads: kvHeads(global) }),
+          keys_as_values: !has(`blk.${global}.attn_v.weight`),
+          shared_kv: shared,
+          ...(shared && dims(last)[1] !== config.ffn && { shared_kv_ffn: dims(last)[1] }),
+          layer_embed: embeds,
+        };
+      },
+    },
+  },
+};

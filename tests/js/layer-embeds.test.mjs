@@ -1,0 +1,109 @@
+// Gemma 4: rows of per-layer embeddings that are read from storage, tensors of shared layers that files have though nothing reads
+// them, and variants that are refused by name.
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { convert } from '../../js/convert/index.js';
+import { canonicalTensors, configOf } from '../../js/format/families/names.js';
+import { createEngine, fromFile } from '../../js/node.js';
+import { tokenizerBin } from './checkpoints.mjs';
+import { testFolder } from './folders.mjs';
+
+const FIXTURE = fileURLToPath(new URL('../golden/fixtures/gemma4/', import.meta.url));
+const { fresh } = testFolder('layer-embeds');
+const SIZES = { contextTokens: 48, prefillWindow: 8, prefillBatch: 4, kv: /** @type {const} */ ('i8') };
+/** How often the vocabulary is repeated, for tables that are larger than everything else. */
+const TIMES = 64;
+const config = JSON.parse(readFileSync(join(FIXTURE, 'config.json'), 'utf8'));
+
+/** A folder with the fixture, with a larger vocabulary. */
+function folderOf() {
+  const folder = fresh();
+  const bytes = readFileSync(join(FIXTURE, 'model.safetensors'));
+  const start = 8 + Number(bytes.readBigUInt64LE(0));
+  /** @type {Record<string, any>} */
+  const header = {};
+  /** @type {Buffer[]} */
+  const parts = [];
+  let at = 0;
+  for (const [name, facts] of Object.entries(JSON.parse(bytes.toString('utf8', 8, start)))) {
+    if (name === '__metadata__') continue;
+    const times = name.includes('embed_tokens') ? TIMES : 1;
+    const data = bytes.subarray(start + facts.data_offsets[0], start + facts.data_offsets[1]);
+    for (let i = 0; i < times; i++) parts.push(data);
+    const [rows, ...cols] = facts.shape;
+    header[name] = { ...facts, shape: [rows * times, ...cols], data_offsets: [at, (at += times * data.length)] };
+  }
+  const text = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  writeFileSync(join(folder, 'model.safetensors'), Buffer.concat([length, text, ...parts]));
+  const vocab = config.vocab_size * TIMES;
+  writeFileSync(
+    join(folder, 'config.json'),
+    JSON.stringify({ ...config, vocab_size: vocab, vocab_size_per_layer_input: vocab }),
+  );
+  writeFileSync(join(folder, 'tokenizer.bin'), tokenizerBin(vocab));
+  return folder;
+}
+
+test('rows of per-layer embeddings are read as they are needed, and everything else stays: the same tokens', async () => {
+  const path = join(fresh(), 'model.bq4');
+  await convert(folderOf(), path, { quant: 'f32', embed: 'f32' });
+  const engine = await createEngine({ cache: false });
+  const whole = await engine.plan(fromFile(path), SIZES);
+  const table = config.vocab_size * TIMES * config.num_hidden_layers * config.hidden_size_per_layer_input * 4;
+  const memoryBudget = whole.heapBytes - table / 2;
+  const tokensOf = async (/** @type {object} */ options) => {
+    const model = await engine.load(fromFile(path), { ...SIZES, ...options });
+    const session = await model.createSession();
+    const logitBias = [0, 1, 2, 3].map((token) => ({ token, bias: -Infinity }));
+    const prompt = Array.from({ length: 20 }, (_, i) => 4 + ((i * 37) % 2000));
+    const { tokens } = await session.generate(prompt, { temperature: 1, seed: 3, logitBias, maxTokens: 20 }).result;
+    const { residency } = model.info;
+    await model.close();
+    return { residency, tokens: [...tokens] };
+  };
+  const planned = await engine.plan(fromFile(path), { ...SIZES, memoryBudget });
+  const resident = await tokensOf({});
+  const paged = await tokensOf({ memoryBudget });
+  await engine.close();
+  assert.equal(paged.tokens.length, 20);
+  assert.deepEqual(paged.tokens, resident.tokens);
+  assert.deepEqual([resident.residency, paged.residency], ['resident', 'paged']);
+  assert.ok(planned.heapBytes <= memoryBudget);
+});
+
+test('a budget without room for the table of per-layer embeddings leaves all layers and the head in memory', async () => {
+  const path = join(fresh(), 'model.bq4');
+  await convert(folderOf(), path, { quant: 'f32', embed: 'f32' });
+  const engine = await createEngine({ cache: false });
+  const { heapBytes } = await engine.plan(fromFile(path), SIZES);
+  const model = await engine.load(fromFile(path), { ...SIZES, memoryBudget: heapBytes - 400_000 });
+  const { residency, paging } = model.info;
+  await engine.close();
+  assert.equal(residency, 'paged');
+  assert.deepEqual([paging?.layers, paging?.head, paging?.slotBytes], [config.num_hidden_layers, true, 0]);
+});
+
+test('keys and values of layers that share them are passed over', () => {
+  const ours = configOf(config);
+  const named = (/** @type {number} */ layer) =>
+    canonicalTensors(config, ours, `model.layers.${layer}.self_attn.k_proj.weight`, {
+      dims: [16, 32],
+      read: async () => new Float32Array(),
+    }).map(([name]) => name);
+  assert.deepEqual([named(2), named(3)], [['h.2.attn.k.weight'], []]);
+});
+
+for (const [change, says] of /** @type {[Record<string, any>, RegExp][]} */ ([
+  [{ enable_moe_block: true }, /Gemma 4 with experts/],
+  [{ use_bidirectional_attention: 'all' }, /bidirectional attention/],
+  [{ vocab_size_per_layer_input: 32 }, /per-layer embeddings of 32 of 64 tokens/],
+  [{ per_layer_config: { 1: { head_dim: 16 }, 3: { head_dim: 32 } } }, /layers with 16 and 32 for head_dim/],
+]))
+  test(`refused by name: ${JSON.stringify(change)}`, () => {
+    assert.throws(() => configOf({ ...config, ...change }), { code: 'UNSUPPORTED', message: says });
+  });
