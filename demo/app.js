@@ -56,13 +56,8 @@ const log = new Log($('log'), {
     void import('./chat/message-menu.js').then(({ fillMenu }) => fillMenu(entry, menu, page), showError);
   },
   onSummarize: () => void summarize().catch(showError),
-  onSearchModel: () => {
-    const done = () =>
-      showNotice('The search model is ready: it finds passages from now on.', [
-        { text: 'Regenerate the reply', run: turns.again },
-      ]);
-    void import('./chat/excerpts.js').then(({ bringEmbedder }) => bringEmbedder(host)).then(done, showError);
-  },
+  onSearchModel: () =>
+    void import('./chat/excerpts.js').then(({ bringEmbedder }) => bringEmbedder(host, turns.again), showError),
   onUndoSummary: () => {
     if (phase !== 'ready') return;
     current.takeBackSummary();

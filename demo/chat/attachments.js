@@ -3,7 +3,7 @@ import { showNotice } from '../page/alerts.js';
 import { button, element } from '../page/element.js';
 import * as format from '../page/format.js';
 import { $, grow, message, say } from '../page/page.js';
-import { ATTACHMENT } from './attachment-format.js';
+import { ATTACHMENT } from './tree.js';
 
 /** @typedef {{ name: string, text: string }} Attachment */
 

@@ -3,15 +3,12 @@
  * a draft, attachments come first, each under its name as a block of code.
  */
 import { grow, message } from '../page/page.js';
-import { ATTACHMENT } from './attachment-format.js';
+import { hasAttachments } from './tree.js';
 
 /** Loaded with the first attachment. @type {typeof import('./attachments.js') | null} */
 let attachments = null;
 
 export const loadAttachments = async () => (attachments ??= await import('./attachments.js'));
-
-/** Whether a text begins with an attachment. @param {string} text */
-export const hasAttachments = (text) => ATTACHMENT.test(text);
 
 /** Text and attachments as one string. */
 export const composedText = () => (attachments ? attachments.withAttachments(message.value) : message.value);

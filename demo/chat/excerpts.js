@@ -2,6 +2,7 @@
  * What a model reads of attachments that are longer than its context: the passages nearest to the question, by their meaning where the
  * search model is on this device, else by the words that they share with it. Loaded when that happens first.
  */
+import { showError, showNotice } from '../page/alerts.js';
 import * as format from '../page/format.js';
 import { say, showLoading, showProgress } from '../page/page.js';
 import { EMBEDDER, localEmbedder, storedEmbedder } from '../search/embedder.js';
@@ -136,15 +137,18 @@ async function loadEmbedder(host, source) {
   return embedder;
 }
 
-/** Loads the search model, from this machine's server or from the hub. @param {Host} host */
-export async function bringEmbedder(host) {
-  const source = (await storedEmbedder(host.store)) ?? (await localEmbedder().catch(() => null))?.url.href;
+/** Loads the search model, from this machine's server or from the hub. @param {Host} host @param {() => void} again  asks for another reply */
+export async function bringEmbedder(host, again) {
   showLoading(true);
   try {
+    const source = (await storedEmbedder(host.store)) ?? (await localEmbedder().catch(() => null))?.url.href;
     await loadEmbedder(host, source ?? EMBEDDER.source);
-  } finally {
-    showLoading(false);
+    const regenerate = { text: 'Regenerate the reply', run: again };
+    showNotice('The search model is ready: it finds passages from now on.', [regenerate]);
+  } catch (error) {
+    showError(error);
   }
+  showLoading(false);
 }
 
 /**

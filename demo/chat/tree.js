@@ -22,6 +22,12 @@
  * @property {import('./excerpts.js').Excerpt} [reads]  what the model reads in place of a message whose attachments are too long
  */
 
+/** An attachment at the beginning of a message: its name, its fence, its text. */
+export const ATTACHMENT = /^([^\n`]{1,200}):\n(`{3,})\n([^]*?)\n\2(?:\n+|$)/;
+
+/** Whether a message begins with an attachment. @param {string} text */
+export const hasAttachments = (text) => ATTACHMENT.test(text);
+
 export const newId = () =>
   Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(36).padStart(2, '0')).join('');
 

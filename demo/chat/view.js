@@ -2,7 +2,8 @@
  * The conversation on the page. What a model writes is untrusted: it only ever becomes text nodes, here and in markdown.js.
  */
 import { Body } from './message-body.js';
-import { hasAttachments, loadAttachments } from './composer.js';
+import { loadAttachments } from './composer.js';
+import { hasAttachments } from './tree.js';
 import { button, element } from '../page/element.js';
 import { SummaryNote } from './summary-note.js';
 
@@ -123,9 +124,7 @@ export class Message {
   set reads(reads) {
     if (reads === this.#reads) return;
     this.#reads = reads;
-    void import('./excerpt-view.js').then(({ showExcerpt }) =>
-      showExcerpt(this.root, this.#reads, this.#actions.onSearchModel),
-    );
+    void import('./excerpt-view.js').then((view) => view.showExcerpt(this.root, reads, this.#actions.onSearchModel));
   }
 
   /** Which of its versions it is. @param {number} at @param {number} of */

@@ -2,7 +2,7 @@
 import { clearNotice, showNotice, trouble } from '../page/alerts.js';
 import * as format from '../page/format.js';
 import { $, message, showDialog } from '../page/page.js';
-import { hasAttachments } from '../chat/composer.js';
+import { hasAttachments } from '../chat/tree.js';
 import { element } from '../page/element.js';
 
 /** @typedef {import('../../js/shared/types.js').Message} Message */
