@@ -15,6 +15,18 @@ typedef struct found_tensor {
   const float *vector;
 } found_tensor;
 
+/* A module without a matrix. */
+static inline bool is_vector(bq_module module) {
+  static const bool vectors[BQ_MODULES] = {
+      [BQ_LN1] = true,        [BQ_LN2] = true,         [BQ_LN1_POST] = true,
+      [BQ_LN2_POST] = true,   [BQ_Q_NORM] = true,      [BQ_K_NORM] = true,
+      [BQ_CONV_TAPS] = true,  [BQ_DELTA_TAPS] = true,  [BQ_DELTA_DT] = true,
+      [BQ_DELTA_DECAY] = true, [BQ_DELTA_NORM] = true, [BQ_MAMBA_TAPS] = true,
+      [BQ_MAMBA_BIAS] = true, [BQ_MAMBA_DT] = true,    [BQ_MAMBA_DECAY] = true,
+      [BQ_MAMBA_SKIP] = true, [BQ_MAMBA_NORM] = true};
+  return vectors[module];
+}
+
 static inline found_tensor find_in_layer(const bq_layer *l, const char *part) {
   static const char *const names[BQ_MODULES] = {[BQ_LN1] = "ln1",
                                                 [BQ_LN2] = "ln2",
@@ -32,14 +44,33 @@ static inline found_tensor find_in_layer(const bq_layer *l, const char *part) {
                                                 [BQ_ROUTER] = "mlp.router",
                                                 [BQ_EXPERT_GATE] = "mlp.experts.gate",
                                                 [BQ_EXPERT_UP] = "mlp.experts.up",
-                                                [BQ_EXPERT_DOWN] = "mlp.experts.down"};
+                                                [BQ_EXPERT_DOWN] = "mlp.experts.down",
+                                                [BQ_CONV_IN] = "conv.in",
+                                                [BQ_CONV_TAPS] = "conv.taps",
+                                                [BQ_CONV_OUT] = "conv.out",
+                                                [BQ_DELTA_QKV] = "delta.in",
+                                                [BQ_DELTA_Z] = "delta.z",
+                                                [BQ_DELTA_A] = "delta.a",
+                                                [BQ_DELTA_B] = "delta.b",
+                                                [BQ_DELTA_TAPS] = "delta.taps",
+                                                [BQ_DELTA_DT] = "delta.dt",
+                                                [BQ_DELTA_DECAY] = "delta.decay",
+                                                [BQ_DELTA_NORM] = "delta.norm",
+                                                [BQ_DELTA_OUT] = "delta.out",
+                                                [BQ_MAMBA_IN] = "mamba.in",
+                                                [BQ_MAMBA_TAPS] = "mamba.taps",
+                                                [BQ_MAMBA_BIAS] = "mamba.bias",
+                                                [BQ_MAMBA_DT] = "mamba.dt",
+                                                [BQ_MAMBA_DECAY] = "mamba.decay",
+                                                [BQ_MAMBA_SKIP] = "mamba.skip",
+                                                [BQ_MAMBA_NORM] = "mamba.norm",
+                                                [BQ_MAMBA_OUT] = "mamba.out"};
   for (size_t i = 0; i < BQ_MODULES; i++) {
     const size_t n = names[i] ? strlen(names[i]) : 0;
     if (!n || strncmp(part, names[i], n) != 0 || part[n] != '.') continue;
     const bq_weights *m = &l->module[i];
     if (strcmp(part + n, ".bias") == 0) return (found_tensor){NULL, m->b};
-    const bool norm = strncmp(names[i], "ln", 2) == 0 || strstr(names[i], "_norm");
-    if (!norm) return (found_tensor){&m->w, NULL};
+    if (!is_vector((bq_module)i)) return (found_tensor){&m->w, NULL};
     return (found_tensor){NULL, (const float *)(const void *)m->w.data};
   }
   return (found_tensor){NULL, NULL};

@@ -4,25 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "blocks.h"
 #include "core/cursor.h"
 #include "core/hash.h"
-#include "core/dequantize.h"
-#include "quant/encode.h"
+#include "fixture_tensors.h"
 
 enum { CHUNK = 1 << 20 };
-
-static void *need(void *p) {
-  if (p) return p;
-  fprintf(stderr, "fixture: out of memory\n");
-  exit(1);
-}
-
-static void must(bq_status status, const bq_error *err, const char *what) {
-  if (status == BQ_OK) return;
-  fprintf(stderr, "fixture: %s: %s: %s\n", what, bq_status_name(status), err->detail);
-  exit(1);
-}
 
 /* --- bytes ---------------------------------------------------------------------------------- */
 
@@ -71,194 +57,6 @@ static void put_part(fixture_buffer *b, const char *tag, uint32_t flags, fixture
   free(part.data);
 }
 
-/* --- weights -------------------------------------------------------------------------------- */
-
-static uint64_t next_random(uint64_t *state) { /* splitmix64 */
-  uint64_t z = *state += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
-}
-
-/* About normal, deviation 1: the sum of 12 uniform numbers. */
-static float random_weight(uint64_t *state) {
-  float sum = -6.0f;
-  for (int i = 0; i < 12; i++) sum += (float)(next_random(state) >> 40) * 0x1p-24f;
-  return sum;
-}
-
-static float inverse_root(float n) {
-  float x = 1.0f;
-  for (int i = 0; i < 60; i++) x = 0.5f * (x + n / x); /* Newton: no libm needed */
-  return 1.0f / x;
-}
-
-typedef struct maker {
-  const fixture_spec *spec;
-  fixture *out;
-  uint64_t random;
-} maker;
-
-static size_t weights_of(const fixture_tensor *t) {
-  return (size_t)t->dims[0] * (t->ndims == 2 ? t->dims[1] : 1);
-}
-
-/* v1 block size for n weights; 0: none divides. */
-static uint32_t v1_block(const fixture_spec *spec, size_t n) {
-  uint32_t want = spec->block ? spec->block : 32;
-  return n % want == 0 ? want : n % 16 == 0 ? 16 : 0;
-}
-
-static void choose_encoding(const fixture_spec *spec, fixture_tensor *t, bool embedding) {
-  if (spec->version == 1) {
-    uint32_t block = v1_block(spec, weights_of(t));
-    t->type = block == 16   ? BQ_TYPE_BQ4_16
-              : block == 32 ? BQ_TYPE_BQ4_32
-              : block == 64 ? BQ_TYPE_BQ4_64
-                            : BQ_TYPE_F32;
-    t->layout = block ? BQ_FLAT : BQ_ROWS;
-    return;
-  }
-  t->type = t->ndims == 1 ? spec->vector_type : embedding ? spec->embed_type : spec->type;
-  t->layout = spec->layout == BQ_TILED && t->ndims == 2 ? bq_type_compute_layout(t->type) : BQ_ROWS;
-}
-
-/* wanted -> stored -> values; of a type without encoder random blocks, which are what is wanted. */
-static void encode(maker *m, fixture_tensor *t, size_t rows, size_t cols, float scale) {
-  const bq_type_facts *facts = bq_type_get(t->type);
-  bq_error err = {0};
-  if (facts->encoded) {
-    must(bq_quantize(t->type, t->layout, t->wanted, rows, cols, t->stored, &err), &err, t->name);
-  } else {
-    const size_t bytes = (size_t)bq_type_bytes(t->type, BQ_ROWS, rows, cols);
-    uint8_t *blocks = need(malloc(bytes));
-    random_blocks(facts, blocks, bytes / facts->block_bytes, scale, &m->random);
-    if (t->layout == BQ_TILED) tile_blocks(t->type, blocks, rows, cols, t->stored);
-    else memcpy(t->stored, blocks, bytes);
-    free(blocks);
-  }
-  must(bq_dequantize(t->type, t->layout, t->stored, rows, cols, t->values, &err), &err, t->name);
-  if (!facts->encoded) memcpy(t->wanted, t->values, rows * cols * sizeof *t->values);
-}
-
-static void add_tensor(maker *m, const char *name, int layer, const char *part, uint32_t rows,
-                       uint32_t cols) {
-  fixture *f = m->out;
-  f->tensors = need(realloc(f->tensors, (f->n_tensors + 1) * sizeof *f->tensors));
-  fixture_tensor *t = &f->tensors[f->n_tensors++];
-  *t = (fixture_tensor){.ndims = cols ? 2 : 1, .dims = {rows, cols}};
-  if (layer < 0) snprintf(t->name, sizeof t->name, "%s.%s", name, part);
-  else snprintf(t->name, sizeof t->name, "h.%d.%s.%s", layer, name, part);
-  choose_encoding(m->spec, t, layer < 0);
-
-  size_t n = weights_of(t);
-  bool norm = !cols && strcmp(part, "weight") == 0;
-  float size = norm || !cols ? 0.1f : inverse_root((float)cols);
-  t->wanted = need(malloc(n * sizeof(float)));
-  t->values = need(malloc(n * sizeof(float)));
-  for (size_t i = 0; i < n; i++)
-    t->wanted[i] = random_weight(&m->random) * size + (norm ? 1.0f : 0.0f);
-  size_t r = cols ? rows : 1, c = cols ? cols : rows;
-  uint64_t bytes = bq_type_bytes(t->type, t->layout, r, c);
-  t->stored = need(malloc((size_t)bytes));
-  encode(m, t, r, c, size / 8);
-  bool extra = m->spec->version == 1 && t->layout != BQ_FLAT;
-  t->bytes = extra ? 0 : bytes;
-}
-
-static void add_vector(maker *m, const char *name, int layer, const char *part, uint32_t n) {
-  add_tensor(m, name, layer, part, n, 0);
-}
-
-/* A matrix and, where wanted, its bias. */
-static void add_linear(maker *m, const char *name, int layer, uint32_t rows, uint32_t cols) {
-  add_tensor(m, name, layer, "weight", rows, cols);
-  if (m->spec->biases) add_vector(m, name, layer, "bias", rows);
-}
-
-static void add_norm_of(maker *m, const char *name, int layer, uint32_t n) {
-  add_vector(m, name, layer, "weight", n);
-  if (m->spec->biases && m->spec->config.norm == BQ_NORM_LAYER)
-    add_vector(m, name, layer, "bias", n);
-}
-
-static void add_norm(maker *m, const char *name, int layer) {
-  add_norm_of(m, name, layer, m->spec->config.hidden);
-}
-
-static void add_attention(maker *m, int i) {
-  const bq_config *c = &m->spec->config;
-  uint32_t q_dim = c->heads * c->head_dim, kv_dim = c->kv_heads * c->head_dim;
-  const bool each = c->qk_norm == BQ_QK_HEADS; /* with the same weights */
-  if (m->spec->fused) {
-    add_linear(m, "attn.qkv", i, q_dim + 2 * kv_dim, c->hidden);
-  } else {
-    add_linear(m, "attn.q", i, q_dim, c->hidden);
-    add_linear(m, "attn.k", i, kv_dim, c->hidden);
-    add_linear(m, "attn.v", i, kv_dim, c->hidden);
-  }
-  if (c->qk_norm) add_norm_of(m, "attn.q_norm", i, each ? c->head_dim : q_dim);
-  if (c->qk_norm) add_norm_of(m, "attn.k_norm", i, each ? c->head_dim : kv_dim);
-  add_linear(m, "attn.o", i, c->hidden, q_dim);
-}
-
-static void add_stacked(maker *m, const char *name, int layer, uint32_t rows, uint32_t cols) {
-  const uint32_t experts = m->spec->config.experts;
-  add_tensor(m, name, layer, "weight", experts * rows, cols);
-  m->out->tensors[m->out->n_tensors - 1].stacked = experts;
-}
-
-static void add_experts(maker *m, int i) {
-  const bq_config *c = &m->spec->config;
-  add_linear(m, "mlp.router", i, c->experts, c->hidden);
-  add_stacked(m, "mlp.experts.gate", i, c->expert_ffn, c->hidden);
-  add_stacked(m, "mlp.experts.up", i, c->expert_ffn, c->hidden);
-  add_stacked(m, "mlp.experts.down", i, c->hidden, c->expert_ffn);
-}
-
-static void add_mlp(maker *m, int i) {
-  const bq_config *c = &m->spec->config;
-  if (m->spec->fused && c->gated) {
-    add_linear(m, "mlp.gate_up", i, 2 * c->ffn, c->hidden);
-  } else {
-    if (c->gated) add_linear(m, "mlp.gate", i, c->ffn, c->hidden);
-    add_linear(m, "mlp.up", i, c->ffn, c->hidden);
-  }
-  add_linear(m, "mlp.down", i, c->hidden, c->ffn);
-}
-
-static void add_embeddings(maker *m) {
-  const bq_config *c = &m->spec->config;
-  add_tensor(m, "wte", -1, "weight", c->vocab, c->hidden);
-  if (c->position == BQ_POSITION_LEARNED)
-    add_tensor(m, "wpe", -1, "weight", c->context, c->hidden);
-  if (c->token_types) add_tensor(m, "wtt", -1, "weight", c->token_types, c->hidden);
-  if (c->embed_norm) add_norm(m, "ln_0", -1);
-  if (m->spec->factors) add_vector(m, "rope", -1, "factors", c->rope_dim / 2);
-  if (m->spec->factors && c->local_theta > 0)
-    add_vector(m, "rope", -1, "local_factors", c->rope_dim / 2);
-}
-
-static void add_tensors(maker *m) {
-  const bq_config *c = &m->spec->config;
-  const bool before = c->norm_place == BQ_NORM_PRE || c->norm_place == BQ_NORM_SANDWICH;
-  const bool after = c->norm_place != BQ_NORM_PRE;
-  add_embeddings(m);
-  for (int i = 0; i < (int)c->layers; i++) {
-    if (before) add_norm(m, "ln1", i);
-    add_attention(m, i);
-    if (after) add_norm(m, "ln1_post", i);
-    if (before && c->block != BQ_BLOCK_SHARED) add_norm(m, "ln2", i);
-    const bool dense = !c->experts || bq_layer_set_has(&c->dense_layers, (uint32_t)i);
-    (dense ? add_mlp : add_experts)(m, i);
-    if (after) add_norm(m, "ln2_post", i);
-  }
-  if (c->norm_place != BQ_NORM_POST) add_norm(m, "ln_f", -1);
-  if (c->no_head) return;
-  if (!c->tied) add_tensor(m, "lm_head", -1, "weight", c->vocab, c->hidden);
-  if (m->spec->biases) add_vector(m, "lm_head", -1, "bias", c->vocab);
-}
-
 /* --- sections ------------------------------------------------------------------------------- */
 
 static void put_key(fixture_buffer *b, uint16_t key, uint32_t value) {
@@ -288,6 +86,16 @@ static void put_layer_keys(fixture_buffer *b, const bq_config *c) {
   put_set(b, 64, &c->global_layers);
   put_set(b, 96, &c->unrotated_layers);
   put_set(b, 128, &c->dense_layers);
+  put_set(b, 160, &c->conv_layers);
+}
+
+static void put_recurrence_keys(fixture_buffer *b, const bq_config *c) {
+  const uint32_t state[] = {c->state_key_heads, c->state_value_heads, c->state_key_dim,
+                            c->state_value_dim, c->state_strided,     c->attn_gate,
+                            c->mamba,           c->attn_beside};
+  for (uint16_t i = 0; i < 8; i++)
+    if (state[i]) put_key(b, (uint16_t)(42 + i), state[i]);
+  if (c->conv_size) put_key(b, 59, c->conv_size);
 }
 
 /* Left out when they are 0. */
@@ -330,6 +138,7 @@ fixture_buffer fixture_conf(const bq_config *c) {
   put_key(&b, 18, c->tied);
   put_later_keys(&b, c);
   put_layer_keys(&b, c);
+  put_recurrence_keys(&b, c);
   put_key(&b, 32, c->tokens);
   put_key(&b, 33, c->merges);
   return b;
@@ -705,6 +514,34 @@ fixture_spec fixture_listed(void) {
   s.config.experts_used = 2;
   s.config.expert_ffn = 16;
   s.config.dense_layers = (bq_layer_set){{1u << 1 | 1u << 2}};
+  return s;
+}
+
+fixture_spec fixture_convolution(void) {
+  fixture_spec s = fixture_llama();
+  s.config.conv_size = 3;
+  s.config.conv_layers = (bq_layer_set){{1u << 0}};
+  return s;
+}
+
+fixture_spec fixture_delta(void) {
+  fixture_spec s = fixture_convolution();
+  s.config.attn_gate = true;
+  s.config.state_key_heads = 2;
+  s.config.state_value_heads = 4;
+  s.config.state_key_dim = 6;
+  s.config.state_value_dim = 8;
+  return s;
+}
+
+fixture_spec fixture_mamba(bool beside) {
+  fixture_spec s = fixture_convolution();
+  s.config.mamba = beside ? BQ_MAMBA_GATE : BQ_MAMBA_GATE_NORM;
+  s.config.attn_beside = beside;
+  s.config.state_key_heads = 1;
+  s.config.state_value_heads = 3;
+  s.config.state_key_dim = 6;
+  s.config.state_value_dim = 20;
   return s;
 }
 

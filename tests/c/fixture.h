@@ -49,6 +49,11 @@ fixture_spec fixture_bullet(void);
 fixture_spec fixture_listed(void);
 /* Three layers of three kinds, and as many of the keys from 19 on as go together; weights f32. */
 fixture_spec fixture_modern(void);
+/* As fixture_llama, with a recurrence in place of attention in the first layer: a short
+ * convolution, a gated delta net, or Mamba-2 (`beside`: next to attention). */
+fixture_spec fixture_convolution(void);
+fixture_spec fixture_delta(void);
+fixture_spec fixture_mamba(bool beside);
 
 typedef struct fixture_tensor {
   char name[64];

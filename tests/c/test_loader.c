@@ -228,6 +228,19 @@ static void test_listed_layers(void) {
   }
 }
 
+/* Layers with a recurrence in place of attention, or beside it. */
+static void test_recurrent_layers(void) {
+  for (uint32_t i = 0; i < 8; i++) {
+    const fixture_spec specs[] = {fixture_convolution(), fixture_delta(), fixture_mamba(false),
+                                  fixture_mamba(true)};
+    fixture_spec spec = specs[i % 4];
+    spec.type = i < 4 ? BQ_TYPE_F32 : BQ_TYPE_BQ4_32;
+    spec.layout = i < 4 ? BQ_ROWS : BQ_TILED;
+    spec.version = i == 5 ? FIXTURE_FOREIGN : 2;
+    load_and_check(&spec);
+  }
+}
+
 /* Tensors with several matrices one after the other: in the model they are what single ones are. */
 static void test_fused_tensors(void) {
   static const bq_type types[] = {BQ_TYPE_F32, BQ_TYPE_BQ4_32, BQ_TYPE_BQ8_32, BQ_TYPE_F16};
@@ -569,6 +582,7 @@ int main(void) {
   RUN(test_large);
   RUN(test_families);
   RUN(test_listed_layers);
+  RUN(test_recurrent_layers);
   RUN(test_fused_tensors);
   RUN(test_fused_tensors_that_do_not_fit);
   RUN(test_neighbours);

@@ -32,6 +32,22 @@ static bool format_input_read(const uint8_t *data, size_t size, format_input *in
   return true;
 }
 
+/* Makes the first of two layers recurrent; with states that are small enough for an input. */
+static void make_recurrent(bq_config *c, uint32_t kind) {
+  const fixture_spec specs[] = {fixture_convolution(), fixture_delta(), fixture_mamba(false),
+                                fixture_mamba(true)};
+  const bq_config *from = &specs[kind % 4].config;
+  c->conv_size = from->conv_size;
+  c->conv_layers = from->conv_layers;
+  c->attn_gate = from->attn_gate;
+  c->mamba = from->mamba;
+  c->attn_beside = from->attn_beside;
+  if (!from->state_value_heads) return;
+  c->state_key_heads = 1;
+  c->state_value_heads = c->state_key_dim = 2;
+  c->state_value_dim = 3;
+}
+
 static fixture_spec format_seed_spec(uint32_t seed) {
 #define X(NAME, ...) BQ_TYPE_##NAME,
   static const bq_type types[] = {BQ_FLOAT_TYPES(X) BQ_TILED_TYPES(X) BQ_STORED_TYPES(X)};
@@ -50,7 +66,9 @@ static fixture_spec format_seed_spec(uint32_t seed) {
   spec.no_tokenizer = seed >> 13 & 1;
   spec.config.tied = seed >> 14 & 1;
   if ((seed >> 19 & 7) == 7 && spec.version == 2) spec.config = fixture_listed().config;
-  spec.config.layers = spec.config.experts ? 4 : 1;
+  else if ((seed >> 19 & 7) > 4 && spec.version == 2 && !(seed & 1))
+    make_recurrent(&spec.config, seed >> 22);
+  spec.config.layers = spec.config.experts ? 4 : spec.config.conv_size ? 2 : 1;
   spec.config.hidden = (uint32_t[]){6, 8, 16, 16}[seed >> 15 & 3];
   spec.config.heads = spec.config.kv_heads = 1;
   spec.config.ffn = 9;

@@ -2,20 +2,25 @@
  * hash is made or after. What is accepted is computed on.
  *
  * input: u8 mode, u8 size of the pieces. Mode bit 0: patches follow, u16 offset and u8 value each;
- * else the bytes themselves. Bits 1 to 3: the type of the cache. Bit 4: the hash is right. Bit 5: a
- * model with experts, and an adapter for its queries. */
+ * else the bytes themselves. Bits 1 to 3: the type of the cache. Bit 4: the hash is right. Bits 5
+ * to 7: the model (enum kind). */
 #include <stdlib.h>
 
 #include "session/session.h"
+#include "tiny_configs.h"
 #include "tiny_model.h"
 
+/* Models by what their layers keep of a sequence: from CONVOLUTION to MAMBA_BESIDE the first layer
+ * has a recurrent state, in LAYERED layers share keys and values. EXPERTS has an adapter for its
+ * queries, too. */
+typedef enum kind { DENSE, EXPERTS, CONVOLUTION, DELTA, MAMBA, MAMBA_BESIDE, LAYERED, KINDS } kind;
 enum { CONTEXT = 20, SAVED = 9, VOCAB = 61 };
 
-static tiny_model models[2]; /* without experts, with them */
+static tiny_model models[KINDS];
 static struct saved {
   uint8_t *bytes;
   size_t n;
-} saved[2][BQ_KV_COUNT];
+} saved[KINDS][BQ_KV_COUNT];
 
 enum { LAYERS = 2, HIDDEN = 16, RANK = 3 };
 static bq_lora adapter[LAYERS][BQ_ADAPTED_COUNT];
@@ -33,34 +38,46 @@ static void give(void *ctx, void *ptr) {
   free(ptr);
 }
 
-static bq_session *open_session(int which, int kv) {
+static bq_session *open_session(kind which, int kv) {
   bq_session *s;
   bq_session_options o = {.kv_type = (bq_kv_type)kv, .context = CONTEXT};
   require(bq_session_create(&models[which].model, &o, (bq_allocator){NULL, take, give}, &s, NULL) ==
           BQ_OK);
-  if (which) require(bq_session_set_adapter(s, &adapter[0][0], 5, NULL) == BQ_OK);
+  if (which == EXPERTS) require(bq_session_set_adapter(s, &adapter[0][0], 5, NULL) == BQ_OK);
   return s;
 }
 
-static void prepare(int which) {
+static bq_config config_of(kind which) {
   bq_config c = {.layers = LAYERS,
                  .hidden = HIDDEN,
                  .heads = 2,
+                 .kv_heads = 2,
+                 .head_dim = HIDDEN / 2,
                  .ffn = 16,
                  .vocab = VOCAB,
                  .context = CONTEXT,
-                 .window = 5,
-                 .global_every = 2};
-  c.experts = which ? 4 : 0;
-  c.experts_used = which ? 2 : 0;
-  c.expert_ffn = which ? 8 : 0;
-  c.gated = which;
-  tiny_create(&models[which], c, which ? BQ_TYPE_BQ4_32 : BQ_TYPE_F32, bq_kernels_best(), false);
+                 .gated = which != DENSE};
+  switch (which) {
+    case CONVOLUTION: return tiny_convolving(c);
+    case DELTA: return tiny_delta(c);
+    case MAMBA: return tiny_mamba(c, false);
+    case MAMBA_BESIDE: return tiny_mamba(c, true);
+    case LAYERED: return tiny_layered(c, 5);
+    case EXPERTS: c.experts = 4, c.experts_used = 2, c.expert_ffn = 8; break;
+    case DENSE:
+    case KINDS: break;
+  }
+  return tiny_windowed(c, 5);
+}
+
+static void prepare(kind which) {
+  tiny_create(&models[which], config_of(which), which == EXPERTS ? BQ_TYPE_BQ4_32 : BQ_TYPE_F32,
+              bq_kernels_best(), false);
   models[which].model.file_id[0] = 1;
-  for (int layer = 0; which && layer < LAYERS; layer++)
+  for (int layer = 0; which == EXPERTS && layer < LAYERS; layer++)
     adapter[layer][BQ_ADAPTED_Q] =
-        (bq_lora){tiny_vector(&models[1], RANK * HIDDEN, 0, 0.1f),
-                          tiny_vector(&models[1], RANK * HIDDEN, 0, 0.1f), RANK, 0.5f};
+        (bq_lora){tiny_vector(&models[EXPERTS], RANK * HIDDEN, 0, 0.1f),
+                  tiny_vector(&models[EXPERTS], RANK * HIDDEN, 0, 0.1f), RANK, 0.5f};
   for (int kv = 0; kv < BQ_KV_COUNT; kv++) {
     static const uint32_t ids[SAVED] = {1, 2, 3, 5, 8, 13, 21, 34, 55};
     bq_session *s = open_session(which, kv);
@@ -84,9 +101,10 @@ static void go_on(bq_session *s) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-  if (!models[0].n_owned) prepare(0), prepare(1);
+  for (int i = 0; i < KINDS; i++)
+    if (!models[i].n_owned) prepare((kind)i);
   if (n < 2) return 0;
-  const int which = data[0] >> 5 & 1;
+  const kind which = (kind)(data[0] >> 5 & 7) % KINDS;
   const int kv = data[0] / 2 % 8 % BQ_KV_COUNT;
   const size_t piece = 1 + data[1] * 16u;
   size_t bytes = data[0] & 1 ? saved[which][kv].n : n - 2;
