@@ -93,7 +93,10 @@ async function compileBuild(build, url, shared, signal) {
   } catch (cause) {
     signal?.throwIfAborted();
     if (cause instanceof BqError) throw cause;
-    throw new BqError('NO_ENGINE', `can't load the engine ${url}: ${/** @type {Error} */ (cause).message}`, { cause });
+    throw new BqError('NO_ENGINE', `can't load the engine ${url}: ${/** @type {Error} */ (cause).message}`, {
+      cause,
+      details: { url },
+    });
   }
 }
 

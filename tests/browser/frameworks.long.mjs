@@ -154,20 +154,26 @@ describe('the package, in', { skip: missing() }, () => {
 
   test('Next: rendered on the server by an engine there, and another one in the page', async () => {
     const site = await nextApp('next', (examples.get('Next') ?? [])[0].code);
-    const page = await newPage(browser);
-    await works(page, site.url);
-    assert.deepEqual(JSON.parse(await page.locator('pre').innerText()), message.ids);
-    await page.context().close();
-    await shares(browser, `${site.url}tabs`, message);
-    await site.close();
+    try {
+      const page = await newPage(browser);
+      await works(page, site.url);
+      assert.deepEqual(JSON.parse(await page.locator('pre').innerText()), message.ids);
+      await page.context().close();
+      await shares(browser, `${site.url}tabs`, message);
+    } finally {
+      await site.close();
+    }
   });
 
   test('Next without the recipe: the server says what is wrong, and the setting', async () => {
     const site = await nextApp('next-plain', 'export default {};\n');
-    assert.equal((await fetch(site.url)).status, 500);
-    assert.match(site.said(), /NO_ENGINE/);
-    assert.match(site.said(), /serverExternalPackages/);
-    await site.close();
+    try {
+      assert.equal((await fetch(site.url)).status, 500);
+      assert.match(site.said(), /NO_ENGINE/);
+      assert.match(site.said(), /serverExternalPackages/);
+    } finally {
+      await site.close();
+    }
   });
 
   test('an extension (Manifest V3)', async () => {

@@ -44,7 +44,11 @@ static void check_skipped(uint32_t set) {
   tiny_create(&without, c, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   uint32_t left = 0;
   for (uint32_t i = 0; i < 4; i++)
-    if (!(set >> i & 1)) without.layers[left++] = t.layers[i];
+    if (!(set >> i & 1)) {
+      without.layers[left] = t.layers[i];
+      without.layers[left].kv = left; /* each layer keeps its keys and values on its own shelf */
+      left++;
+    }
   without.model.config.layers = left;
   without.model.ready = BQ_READY_ALL(left);
   bq_session *want = tiny_session(&without, (bq_session_options){0});
