@@ -13,6 +13,20 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Whether sanitizers watch this program, which then runs some twenty times slower than as wasm.
+ * Tests of many combinations compute a part of them here, and all of them as wasm. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { SANITIZED = 1 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+#else
+enum { SANITIZED = 0 };
+#endif
+
 static struct {
   int passed, failed, skipped;
   int failures; /* in the running test */

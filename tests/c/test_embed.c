@@ -267,6 +267,7 @@ static bq_config unnormed(void) {
 static void test_several_texts_of_a_session(void) {
   for (bq_kv_type kv = 0; kv < BQ_KV_COUNT; kv++)
     for (uint32_t window = 16; window <= 600; window += 292) {
+      if (SANITIZED && window != 16 + 292 * ((uint32_t)kv % 3)) continue;
       const bq_session_options o = {.chunk = window, .batch = window / 3, .kv_type = kv};
       most_taken = 0;
       check_texts(roomy(decoder()), BQ_TYPE_BQ4_32, o, 1);

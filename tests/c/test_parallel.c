@@ -120,26 +120,28 @@ static void check_threads(bq_config c) {
     tiny_model t;
     tiny_create(&t, c, kv == 1 ? BQ_TYPE_F16 : BQ_TYPE_BQ4_32, bq_kernels_best(), true);
     follow(&t, (bq_session_options){.kv_type = (bq_kv_type)kv}, want);
-    for (size_t threads = 2; threads <= MOST_THREADS; threads++)
-      for (int way = 0; way < 3; way++) {
-        const bool with_barrier = way > 0;
-        team team = {.threads = threads, .seed = threads};
-        pthread_mutex_init(&team.mutex, NULL);
-        pthread_barrier_init(&team.barrier, NULL, (unsigned)threads);
-        bq_session_options o = {.batch = 20, .kv_type = (bq_kv_type)kv,
-                                .parallel = {&team, run, threads, with_barrier ? barrier : NULL,
-                                             way == 2 ? take : NULL}};
-        memset(got, 0, sizeof got);
-        follow(&t, o, got);
-        CHECK_MEM(got, want, sizeof want);
-        /* Two batches and STEPS tokens: a layer is one run or ten (one token: six, or all layers in
-         * one run); and the heads. */
-        if (with_barrier) CHECK_EQ(team.runs, (int)c.layers * 2 + STEPS + 1 + STEPS);
-        else if (!c.conv_size && !c.layer_embed)
-          CHECK_EQ(team.runs, 3 * (2 * 10 + STEPS * 6) + 1 + STEPS);
-        pthread_barrier_destroy(&team.barrier);
-        pthread_mutex_destroy(&team.mutex);
-      }
+    for (size_t threads = 2; threads <= MOST_THREADS; threads++) {
+      /* Runs alone, with a barrier, with shares too: each number of threads meets each of them
+       * with some KV type. */
+      const int way = (int)(threads + (size_t)kv) % 3;
+      const bool with_barrier = way > 0;
+      team team = {.threads = threads, .seed = threads};
+      pthread_mutex_init(&team.mutex, NULL);
+      pthread_barrier_init(&team.barrier, NULL, (unsigned)threads);
+      bq_session_options o = {.batch = 20, .kv_type = (bq_kv_type)kv,
+                              .parallel = {&team, run, threads, with_barrier ? barrier : NULL,
+                                           way == 2 ? take : NULL}};
+      memset(got, 0, sizeof got);
+      follow(&t, o, got);
+      CHECK_MEM(got, want, sizeof want);
+      /* Two batches and STEPS tokens: a layer is one run or ten (one token: six, or all layers in
+       * one run); and the heads. */
+      if (with_barrier) CHECK_EQ(team.runs, (int)c.layers * 2 + STEPS + 1 + STEPS);
+      else if (!c.conv_size && !c.layer_embed)
+        CHECK_EQ(team.runs, 3 * (2 * 10 + STEPS * 6) + 1 + STEPS);
+      pthread_barrier_destroy(&team.barrier);
+      pthread_mutex_destroy(&team.mutex);
+    }
     tiny_free(&t);
   }
 }

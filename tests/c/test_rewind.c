@@ -127,6 +127,7 @@ static void check_kind(const kind *k, bq_kv_type kv) {
   step_by_step(&t, o, prompt, LONG, &want[0][0]);
   for (uint32_t i = 0; i < POSITIONS; i++)
     for (int how = 0; how < WAYS; how++) {
+      if (SANITIZED && how != (int)(i + (uint32_t)kv) % WAYS) continue;
       o.chunk = (i + (uint32_t)how) % 2 ? 8 : 0;
       const int failures = check_state.failures;
       check_way(&t, o, (way)how, k->positions[i]);
@@ -334,7 +335,7 @@ static void test_the_last_token_again(void) {
 
 static void test_at_random(void) {
   for (uint32_t i = 0; i < KINDS; i++)
-    for (uint32_t seed = 1; seed <= 3; seed++)
+    for (uint32_t seed = 1; seed <= (SANITIZED ? 1 : 3); seed++)
       check_random(&kinds[i], (bq_kv_type)((i + seed) % BQ_KV_COUNT), seed);
 }
 
