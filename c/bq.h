@@ -234,7 +234,7 @@ const bq_config *bq_model_config(const bq_model *model);
  * NULL if neither file nor manifest has one. */
 const uint8_t *bq_model_file_id(const bq_model *model);
 const bq_tokenizer *bq_model_tokenizer(const bq_model *model); /* NULL if the file has none */
-/* Payload of a section (tag as "CHAT"), in place; NULL if there is none. */
+/* Payload of a section (tag as "CHAT"), in place; NULL: no such section. */
 const uint8_t *bq_model_section(const bq_model *model, const char tag[4], size_t *bytes);
 /* Stages that have arrived: 0 = not even the embedding, 1 + i = layer i is next, layers + 2 =
  * everything. */

@@ -3,7 +3,7 @@
  * network. Behind that it looks whether there is another version; that is kept whole beside the one in use, offered, and
  * taken where no page of the old one is open: no page ever has parts of two. What belongs to a version it finds by
  * reading the page, what that names, what these import, and so on. Everything else (models, which the engine stores,
- * other origins, other folders) is none of its business.
+ * other origins, other folders) passes unchanged.
  *
  * It also makes the page cross-origin isolated, which threads need, on hosts that can't send headers.
  *
@@ -100,7 +100,7 @@ async function promote() {
 /** How many pages are open. */
 const pages = async () => (await worker.clients.matchAll({ type: 'window', includeUncontrolled: true })).length;
 
-/** The next version is taken where nobody has the old one. @param {any} request  for the page */
+/** The next version is activated once no page uses the old one. @param {any} request  for the page */
 async function unlessOpen(request) {
   try {
     if ((await pages()) <= (request.isReloadNavigation ? 1 : 0) && (await named('next'))) await promote();

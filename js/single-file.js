@@ -17,7 +17,7 @@ const PIECE = 1 << 20;
 /** @param {string} id @returns {any} */
 const $ = (id) => document.getElementById(id);
 
-/** What an element holds, which is then let go. @param {string} id */
+/** Text of an element, which is then emptied. @param {string} id */
 function taken(id) {
   const element = $(id);
   if (!element)

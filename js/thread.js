@@ -20,7 +20,7 @@ function serve(port) {
     const { module, rare, memory, index, stack } = job;
     const exports = /** @type {any} */ (
       new WebAssembly.Instance(module, { env: { memory, now: () => performance.now(), stop: Number } }).exports
-    ); // who asks to stop is the caller's thread
+    ); // only the caller's thread decides whether to stop
     exports.__stack_pointer.value = stack;
     if (rare) new WebAssembly.Instance(rare, linkOptionalKernels(exports, memory).imports);
     port.postMessage('ready');

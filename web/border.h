@@ -23,7 +23,7 @@
 typedef struct bqw_error_record { /* 264 bytes */
   uint32_t status;                /* 0 */
   uint32_t pad;                   /* 4 */
-  double offset;                  /* 8: -1 when there is none */
+  double offset;                  /* 8: -1: no offset */
   char detail[248];               /* 16: UTF-8, terminated */
 } bqw_error_record;
 
@@ -50,7 +50,7 @@ typedef struct bqw_plan { /* 160 bytes */
   uint32_t foreign;       /* 56: 1: described by a manifest */
   uint32_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, context; /* 60 … 88 */
   uint32_t arch;          /* 92 */
-  uint32_t tokens;        /* 96: of the tokenizer; 0 when there is none */
+  uint32_t tokens;        /* 96: of the tokenizer; 0: the model has no tokenizer */
   uint32_t tied;          /* 100 */
   double need;            /* 104: after WANT_DATA: bytes of the file's start that are needed */
   double token_weights;   /* 112: weights that every token is multiplied with */
@@ -276,7 +276,7 @@ uint32_t bqw_session_texts(uint32_t session, const uint32_t *tokens, const uint3
                            uint32_t n, uint32_t pooling, uint32_t normalize, uint32_t *taken);
 /* bq_session_second: where the second part of each text begins. STATE. */
 uint32_t bqw_session_second(uint32_t session, const uint32_t *at, uint32_t n);
-/* *out = address of the vector of a text, f32, as bq_session_vector. STATE: there is none, or the
+/* *out = address of the vector of a text, f32, as bq_session_vector. STATE: no vector, or the
  * run has not finished. */
 uint32_t bqw_session_vector(uint32_t session, uint32_t text, uint32_t *out);
 /* Slices computed since the session was created; 0 for an unknown session. */

@@ -46,7 +46,7 @@ static uint32_t carried(const bq_layer_kind *kind, uint32_t cut) {
   return floats;
 }
 
-/* The step that a module's matmul belongs to; the number of steps if there is none. */
+/* The step that a module's matmul belongs to; the number of steps: no step has it. */
 static uint32_t step_of(const bq_layer_kind *kind, uint32_t module) {
   for (uint32_t i = 0; i < kind->n; i++)
     for (uint32_t m = 0; m < kind->steps[i].n && kind->steps[i].op == BQ_OP_MATMUL; m++)

@@ -167,7 +167,7 @@ static void run(void *ctx, void (*fn)(void *arg, size_t thread, size_t threads),
 }
 
 /* Every thread of a region calls this equally often. A thread that trapped never does, so after a
- * trap nobody waits. */
+ * trap no thread waits. */
 static void barrier(void *ctx, size_t thread, size_t threads) {
   (void)ctx;
   const uint32_t count = finish(thread);

@@ -347,7 +347,7 @@ uint32_t bq_matcher_least(const bq_matcher *m) {
   return least < BQ_GRAMMAR_NONE - more ? least + more : BQ_GRAMMAR_NONE;
 }
 
-/* The byte after which the fewest bytes remain; -1 if there is none. */
+/* The byte after which the fewest bytes remain; -1: no byte is allowed. */
 static int nearer_byte(const bq_matcher *m, const bq_dfa_state *p) {
   uint32_t least = BQ_GRAMMAR_NONE;
   int byte = -1;

@@ -136,7 +136,7 @@ typedef struct bq_config {
                           head) */
   bool attn_gate;      /* each head of q has as many gates after it: their sigmoids scale the output
                           of attention */
-  uint32_t dense1, dense2; /* rows of the dense layers behind the pooling; 0: there is none */
+  uint32_t dense1, dense2; /* rows of the dense layers behind the pooling; 0: no layer */
   bq_dense_activation dense_activation; /* between the two */
   bool labels;         /* the result of the dense layers is a logit for each label of a classifier,
                           not a vector of the text */
@@ -150,7 +150,7 @@ typedef struct bq_config {
   bool keys_as_values; /* v of global layers is their k, before it is normed and rotated */
   bool layer_scale;    /* each layer's result, with the residual, has a factor */
   uint32_t layer_embed; /* dimensions of per-layer embeddings: a token has such a vector for each
-                           layer, which is gated and added behind the MLP; 0: there are none */
+                           layer, which is gated and added behind the MLP; 0: not used */
   uint32_t bias_buckets; /* attention scores have a learned bias for each bucket of distances, 32 as
                             MPNet has them; 0: they haven't */
   uint32_t tokens, merges; /* counts of the TOKN section */
@@ -160,7 +160,7 @@ typedef struct bq_config {
 static inline bool bq_config_dense_layers(const bq_config *config) {
   return config->dense1 || config->dense2;
 }
-/* Numbers that come of the dense layers, or of the pooling where there are none. */
+/* Numbers that come of the dense layers, or of the pooling without dense layers. */
 static inline uint32_t bq_config_vector_cols(const bq_config *config) {
   return config->dense2 ? config->dense2 : config->dense1 ? config->dense1 : config->hidden;
 }

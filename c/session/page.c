@@ -16,7 +16,7 @@ static bool computes_with(const bq_session *s, uint32_t unit) {
   return !bq_layer_set_has(&s->skipped, layer);
 }
 
-/* The first unit from `unit` on, cyclically, that will be used; BQ_NO_UNIT if there is none. */
+/* The first unit from `unit` on, cyclically, that will be used; BQ_NO_UNIT: no unit. */
 static uint32_t unit_from(const bq_session *s, uint32_t unit) {
   const uint32_t n = s->model->pages->n_units;
   for (uint32_t i = 0; i < n; i++, unit++) {

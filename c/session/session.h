@@ -213,7 +213,7 @@ struct bq_session {
   bq_scratch scratch;
 };
 
-/* The first layer from `layer` on that isn't skipped; config.layers if there is none. */
+/* The first layer from `layer` on that isn't skipped; config.layers: all are skipped. */
 static inline uint32_t bq_next_layer(const bq_session *s, uint32_t layer) {
   while (layer < s->model->config.layers && bq_layer_set_has(&s->skipped, layer)) layer++;
   return layer;

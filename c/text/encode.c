@@ -151,7 +151,7 @@ static void encode_pieces(encoder *e, const uint8_t *text, size_t bytes) {
 static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
                          bool normalized);
 
-/* The first plain range that ends after `at`; index n_plain if there is none. */
+/* The first plain range that ends after `at`; index n_plain: no such range. */
 static uint32_t plain_from(const encoder *e, size_t at) {
   uint32_t low = 0, high = e->n_plain;
   while (low < high) {

@@ -39,7 +39,7 @@ uint64_t bq_trie_bytes(const bq_trie *trie);
 /* Fills in the nodes, in `memory`. */
 void bq_trie_build(const bq_tokenizer *t, void *memory, bq_trie *trie);
 
-/* The child of a node by a byte; 0 if there is none. */
+/* The child of a node by a byte; 0: no such child. */
 uint32_t bq_trie_child(const bq_trie *trie, uint32_t node, uint8_t byte);
 
 /* Whether `byte` may follow the `depth` bytes that were accepted last at smaller depths. */

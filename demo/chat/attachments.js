@@ -106,7 +106,7 @@ function textOfHtml(html) {
   return (body.textContent ?? '').replace(/[ \t]+/g, ' ').replace(/\s*\n\s*/g, '\n');
 }
 
-/** What a file says. A message for people, to follow the file's name, is thrown where there is none. @param {File} file */
+/** What a file says. A message for people, to follow the file's name, is thrown if the file has no text. @param {File} file */
 async function textOfFile(file) {
   const { name, size } = file;
   if (/\.pdf$/i.test(name) || file.type === 'application/pdf') {

@@ -199,7 +199,7 @@ export class Host {
     return this.#model !== null;
   }
 
-  /** STATE: there is none. */
+  /** STATE: no engine is open. */
   get model() {
     if (!this.#model) throw new BqError('STATE', 'no model is loaded', { hint: 'open a file, or reload the page' });
     return this.#model;

@@ -46,7 +46,7 @@ export const nearest = (all, vector, most) =>
     .sort((a, b) => b.score - a.score)
     .slice(0, most);
 
-/** @param {string} name @returns {Promise<File | null>}  null: there is none, or the browser has no such place */
+/** @param {string} name @returns {Promise<File | null>}  null: no such file, or the browser has no such folder */
 export async function kept(name) {
   try {
     return await (await (await navigator.storage.getDirectory()).getFileHandle(name)).getFile();

@@ -25,7 +25,7 @@ async function isReranker(folder, hf, name) {
 }
 
 /**
- * What makes a reranker of a checkpoint; null if it is none. FORMAT: its tokenizer lacks a token of the answer.
+ * What makes a reranker of a checkpoint; null: the checkpoint is not a reranker. FORMAT: its tokenizer lacks a token of the answer.
  * @param {Folder} folder @param {Record<string, any>} hf  config.json @param {string} name
  * @returns {Promise<{ config: Record<string, any>, meta: ModelMeta, change: (tensors: Map<string, InTensor>, tied: boolean) => void } | null>}
  */

@@ -90,7 +90,7 @@ export class Calibrator {
     return inputOf(name)?.key ?? '';
   }
 
-  /** The second-moment matrix of a matrix's inputs; null if there is none. @param {string} name  of the matrix */
+  /** The second-moment matrix of a matrix's inputs; null: the matrix was not measured. @param {string} name  of the matrix */
   async momentsOf(name) {
     const input = inputOf(name);
     if (!input) return null;

@@ -146,7 +146,7 @@ export class Drift {
     }
   };
 
-  /** The second-moment matrix of a matrix's inputs in the rounded model, and their drift, after enter(); null if there is none. @param {string} name @returns {Promise<Moments | null>} */
+  /** The second-moment matrix of a matrix's inputs in the rounded model, and their drift, after enter(); null: the matrix was not measured. @param {string} name @returns {Promise<Moments | null>} */
   async momentsOf(name) {
     if (!this.#input) return null;
     const { cols, moments, drift } = this.#input;

@@ -90,7 +90,7 @@ export class Tensors {
     return done;
   }
 
-  /** Copies a matrix's moments to a worker; false if there are none. @param {AnyWorker} worker @param {string} name */
+  /** Copies a matrix's moments to a worker; false: the matrix has no moments. @param {AnyWorker} worker @param {string} name */
   async #copyMoments(worker, name) {
     if (this.#inputs?.keyOf(name) === worker.key) return true;
     // They stay in the heap until the next ones are collected; the worker copies them before use() returns.

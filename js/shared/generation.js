@@ -169,7 +169,7 @@ export class Generation {
     return this.#source;
   }
 
-  /** Computes the next part; false: there is none. Several callers wait for the same part. @returns {Promise<boolean>} */
+  /** Computes the next part; false: the generation has ended. Several callers wait for the same part. @returns {Promise<boolean>} */
   async #computeNext() {
     if (this.#isEnded) return false;
     await (this.#pending ??= this.#compute());

@@ -94,7 +94,7 @@
  * @property {number | null} bytesPerSecond  over the last seconds, of what the cache doesn't have; null while unknown
  * @property {number | null} etaMs  milliseconds until the end of what the cache doesn't have; null while unknown
  * @property {number} retries  consecutive failures of the network that were followed by another try; 0: none
- * @property {string} cacheProblem  why not all of the file is kept in the cache; '' where it is, or where there is none
+ * @property {string} cacheProblem  why not all of the file is kept in the cache; '' where it is, or without a cache
  */
 
 /**

@@ -1,6 +1,6 @@
 /**
  * The threads of an engine beside the caller's: workers (js/thread.js) that stay inside the wasm module, where they help with one
- * parallel region after another and sleep when there is none. This module is loaded only where threads are used.
+ * parallel region after another and sleep between them. This module is loaded only where threads are used.
  */
 import { THREAD_STACK } from './abi.js';
 import { releaseMemory } from './release-memory.js';

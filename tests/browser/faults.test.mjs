@@ -492,7 +492,7 @@ await chromiumFirst((name) => {
     assert.ok(server.sent < size / 2, `${server.sent} bytes`);
   });
 
-  test('a plan says unknown, and why, where nobody can know; no, where it is too much', async () => {
+  test('a plan says unknown, with the reason, where memory is not reported; no, if it is too small', async () => {
     misbehave([]);
     const plans = await page.evaluate(async (url) => {
       const js = '/js/index.js';

@@ -110,7 +110,7 @@ test('a file whose handle may be read comes back by itself, with its conversatio
   assert.deepEqual((await texts(page)).slice(0, 2), ['Hello!', reply]);
 });
 
-test('a site that lets nobody read its files: said after two requests, with what helps', async () => {
+test('a site without CORS: the error comes after two requests, with a remedy', async () => {
   const page = await here.demo();
   const host = await plainHost('/elsewhere');
   here.cleanup.push(host.close);

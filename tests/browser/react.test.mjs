@@ -106,7 +106,7 @@ await chromiumFirst((name) => {
     assert.equal(result.closed, 'CLOSED');
   });
 
-  test('a load that fails is told, and one that nobody waits for is ended', async () => {
+  test('a failed load is reported, and one whose component is gone is ended', async () => {
     const page = await here.open();
     const reports = await page.evaluate(async (/** @type {string} */ script) => {
       const tag = document.createElement('script');

@@ -42,7 +42,7 @@ test('options are checked by kind and range', () => {
   });
 });
 
-test('a wrong call that nobody reads is reported, in each engine and in a chat', async (t) => {
+test('a wrong call whose result is not read is reported, in each engine and in a chat', async (t) => {
   const { error } = console;
   t.after(() => (console.error = error));
   /** @type {any[]} */
@@ -123,7 +123,7 @@ test('a load that fails releases its memory, and the engine knows no dead model'
   assert.equal(model.siblings.size, 1);
 });
 
-test('a reply that nobody reads on does not keep others waiting for ever', async (t) => {
+test('a reply that is not read to its end does not keep others waiting for ever', async (t) => {
   setTimeouts(t, { sessionWait: 0, sessionLook: 1 });
   const engine = await createEngine({ threads: 1 });
   t.after(() => engine.close());

@@ -68,7 +68,7 @@ test('ranges: all the file once, in order, several in flight, no byte twice', as
   assert.ok(server.requests.length > 3);
 });
 
-test('what is in JavaScript is bounded, also when nobody takes it', async (t) => {
+test('bytes held in JavaScript are bounded, also when they are not read', async (t) => {
   let release = () => {};
   /** @type {Promise<void>} */
   const hold = new Promise((resolve) => (release = resolve));

@@ -613,7 +613,7 @@ test('a vocabulary with what others live with: ids beyond it, ends that are user
   );
 });
 
-test('Gemma: a ▁ that somebody wrote is a space, in rows of them too', async () => {
+test('Gemma: a ▁ in the input is a space, in rows of them too', async () => {
   const family = FAMILIES['Gemma 3'];
   const model = await engine.load(fromBytes(gguf(metadataOf(family), tensorsOf(family))), { contextTokens: 64 });
   const [, [, tokens]] = family.tokenizer['tokenizer.ggml.tokens'];

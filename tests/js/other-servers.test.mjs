@@ -217,7 +217,7 @@ test('whole answers without their list are errors', async () => {
   }
 });
 
-test('one who leaves while the list of models is fetched takes nobody along', async () => {
+test('an aborted call while the list of models is fetched does not abort others', async () => {
   /** @type {(answer: Response) => void} */
   let answer = () => {};
   const asked = [];

@@ -165,7 +165,7 @@ test('load gives up sessions, then context, then KV precision, and says so', asy
   }
 });
 
-test('a cache of 4 bits is for who asks for it: no budget chooses it, and none takes it away', async () => {
+test('a cache of 4 bits is opt-in: no budget chooses it, and none replaces it', async () => {
   const long = fromBytes(await tinyModel({ config: { context: 16384, hidden: 64, heads: 1, kv_heads: 1, layers: 8 } }));
   const { heapBytes, kvBytes } = await engine.plan(long, { contextTokens: 512, kv: 'i4' });
   assert.equal(

@@ -82,7 +82,7 @@ describe('availability', () => {
 });
 
 describe('create', () => {
-  test('an instance of the class, which nobody else can construct', async () => {
+  test('an instance of the class, whose constructor is not public', async () => {
     const session = await create();
     assert.ok(session instanceof LanguageModel && session instanceof EventTarget);
     assert.equal(String(session), '[object LanguageModel]');

@@ -146,7 +146,7 @@ test('allowed_tools: replies behind the first may call no other tool, and need c
   assert.deepEqual(choices, [choice('required'), choice('auto'), choice('auto')]);
 });
 
-test('a tool that nobody has, as a server may ask for it: the model is told which there are', async () => {
+test('a call of an unknown tool: the model gets the list of known ones', async () => {
   /** @type {any[]} */
   const bodies = [];
   const call = { id: '1', type: 'function', function: { name: 'frob', arguments: '{}' } };

@@ -434,7 +434,7 @@ test('closing ends what is under way, and leaves the others alone', async (t) =>
   await assert.rejects(models[0].tokenize('x'), { code: 'CLOSED' });
 });
 
-test('a load that one tab aborts goes on for the other, and ends when nobody wants it', async (t) => {
+test('a load that one tab aborts goes on for the other, and ends when all tabs have aborted it', async (t) => {
   const here = await place(t);
   const [one, two] = [await here.tab({ cache: false }), await here.tab({ cache: false })];
   let release = () => {};
@@ -540,7 +540,7 @@ test('the leader goes amid a load that streams: the model that is there already 
   await model.close();
 });
 
-test('a reply that nobody reads any more is not waited for', async (t) => {
+test('a reply that is no longer read is not waited for', async (t) => {
   setTimeouts(t, { sessionWait: 1, sessionLook: 1 });
   const here = await place(t);
   const models = [await here.load(await here.tab({ leaderTimeout: 300 })), await here.load(await here.tab())];

@@ -144,7 +144,7 @@ for (const [fault, code, message] of failures) {
   });
 }
 
-test('http: nobody there is NETWORK, a range beyond the end is TRUNCATED', async () => {
+test('http: a refused connection is NETWORK, a range beyond the end is TRUNCATED', async () => {
   const server = await faultServer(bytes);
   const file = await openSource(fromUrl(server.url));
   await assert.rejects(readRange(file, 3_000_000, 3_000_001), { code: 'TRUNCATED' });

@@ -154,7 +154,7 @@ test('threads use less than half of their stacks', async (t) => {
   await engine.close();
 });
 
-test('threads that nobody needs cost nothing: they sleep', async () => {
+test('idle threads cost nothing: they sleep', async () => {
   const { wasm } = await team(3);
   assert.equal(wasm.call('bqw_measure_empty', 100, 0), 300);
   pause(20);

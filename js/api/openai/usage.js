@@ -14,7 +14,7 @@ export function headOf(prefix, info, modelName) {
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 
 /**
- * Extensions of bq4, as the member `bq4` of an answer; an empty object if there are none.
+ * Extensions of bq4, as the member `bq4` of an answer; an empty object: no extension applies.
  * @param {Result[]} results  of the answer or choice
  */
 export function extensionsOf(results) {

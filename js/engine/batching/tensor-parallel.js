@@ -164,7 +164,7 @@ export class TensorParallel {
     return minTokensWorthwhile(plan, this.parts, (ms / products) * PRODUCTS, [singleMs - ms, batchMs - ms], batch);
   }
 
-  /** Computes the product before which a run stopped; false: there is none. @param {number} session  its handle @param {AbortSignal} [signal] */
+  /** Computes the product before which a run stopped; false: the run has ended. @param {number} session  its handle @param {AbortSignal} [signal] */
   async wait(session, signal) {
     if (!this.#describePart(session, 0)) return false;
     const answers = this.#workers.map((worker, part) => (worker ? this.#requestPart(session, part, worker) : null));

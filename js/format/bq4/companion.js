@@ -81,7 +81,7 @@ export function companionOf(source) {
 }
 
 /**
- * Fetches the sidecar config. Throws UNSUPPORTED if there is none.
+ * Fetches the sidecar config. Throws UNSUPPORTED if there is no such file.
  * @param {Source} source
  * @param {AbortSignal} [signal]
  */

@@ -10,7 +10,7 @@ import { activationOf, expect, listedWindow, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
-/** Divides an angle so that it is none. */
+/** Divides an angle so that it becomes 0. */
 const UNROTATED = 1e30;
 
 /** The one value of a key of the layers without a window, which config.json has for all of them or for each. @param {Record<string, any>} hf @param {string} global  key for all @param {string} each  key for each, in per_layer_config */

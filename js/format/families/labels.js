@@ -58,7 +58,7 @@ export const lastTokenLabels = (hf) =>
 export const GGUF_LABELS = { cls: 'pooled.dense1', 'cls.output': 'pooled.dense2', 'cls.norm': 'pooled.norm' };
 
 /**
- * Configuration of the classifier in a GGUF file; {} where there is none. Its converter leaves out the pooler that BERT's own classifier
+ * Configuration of the classifier in a GGUF file; {}: the file has no classifier. Its converter leaves out the pooler that BERT's own classifier
  * (two token types) is trained behind: without it, and without the labels' matrix, the rest makes no sense and isn't used.
  * @param {GgufFacts} facts @param {string} [activation] @param {number} [pooling]  where the file doesn't say: 1 the mean, 2 the first token
  */

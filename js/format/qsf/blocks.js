@@ -103,7 +103,7 @@ export function decodeRows(kind, bytes, rows, cols) {
 /** Types of .bq4 files that can represent the same values. @type {Record<string, string>} */
 const BQ4_TYPES = { q2s: 'bq2_64', q2a: 'bq2a_64', q3a: 'bq3a_64', tern: 'bqt_64' };
 
-/** The .bq4 type to which blocks can be converted without loss; undefined if there is none. @param {Kind} kind */
+/** The .bq4 type to which blocks can be converted without loss; undefined: no such type. @param {Kind} kind */
 export const bq4TypeOf = ({ name }) => (Object.hasOwn(BQ4_TYPES, name) ? typeNamed(BQ4_TYPES[name]) : undefined);
 
 /** The code of weight i in the .bq4 type. @param {Kind} kind @param {Uint8Array} bytes @param {number} at @param {number} i */

@@ -100,7 +100,7 @@ class Writer {
     this.position += bytes.length;
   }
 
-  /** Takes a tensor out of those to be written; null if there is none of this name. @param {string} name */
+  /** Takes a tensor out of those to be written; null: no tensor has this name. @param {string} name */
   take(name) {
     const tensor = this.tensors.get(name) ?? null;
     this.tensors.delete(name);

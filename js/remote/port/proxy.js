@@ -109,7 +109,7 @@ export class Connection {
     try {
       this.#port.postMessage({ id, ...request, progress: Boolean(handlers.onProgress) });
     } catch (cause) {
-      // The call is registered only after it was posted, since nobody answers a message that can't be posted.
+      // The call is registered only after it was posted, since a message that can't be posted gets no answer.
       throw new BqError(
         'ARGUMENT',
         `an argument of ${request.method} can't be sent to the worker: ${/** @type {Error} */ (cause).message}`,

@@ -39,7 +39,7 @@
  * @typedef {object} Space
  * @property {() => Promise<Map<number, bigint | null>>} scan  what is there, with XXH64 where it is known
  * @property {(index: number, from: number, into: Uint8Array<ArrayBufferLike>, direct: boolean) => Promise<boolean>} read
- *   fills `into` with what begins `from` bytes into the chunk; false: not there. `direct`: nobody else writes.
+ *   fills `into` with what begins `from` bytes into the chunk; false: not there. `direct`: no other tab writes.
  * @property {(index: number, bytes: Uint8Array, hash: bigint | null) => Promise<void>} write  there, whoever is killed, when resolved
  * @property {(index: number) => Promise<void>} drop
  * @property {() => Promise<FilePart[]>} [parts]  files that hold the chunks, where there are files; the prefix apart

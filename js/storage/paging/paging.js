@@ -142,7 +142,7 @@ class ReadingWorker {
       if (pendingRead.sourceId === sourceId) this.#takePending(id)?.reject(closedError);
     const closing = /** @type {Deferred<boolean>} */ (this.#open.get(sourceId));
     if (!this.#failure) {
-      // It lets go of its files first: a handle that dies with its worker may lock a file for a while.
+      // The worker closes its files first: a handle that dies with its worker may lock a file for a while.
       this.#worker.postMessage({ sourceId, close: true });
       const stop = after('readerClose', () => closing.resolve(false));
       // What still reads would write into memory that others have then.

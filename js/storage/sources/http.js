@@ -322,7 +322,7 @@ function close({ controller, release }) {
 }
 
 /**
- * Ends an answer that nobody reads any more, a moment later: where the end meets bytes on their way into a worker,
+ * Ends an answer that is no longer read, a moment later: where the end meets bytes on their way into a worker,
  * Firefox forgets it, and the connection stays open.
  * @param {AbortController} controller
  */
@@ -332,7 +332,7 @@ function leave(controller) {
 
 /**
  * Reads into the same memory again and again, where the platform can: new memory for each piece costs as much as
- * receiving it, and stays until somebody collects it.
+ * receiving it, and stays until it is collected.
  * @param {ReadableStream<Uint8Array>} stream
  * @returns {Pick<Body, 'read'>}
  */

@@ -65,7 +65,7 @@ function bitsOf(path) {
 }
 
 /**
- * The best file: the largest of 4 to 5 bits per weight that fits, Q4_K_M before others; of other types where there is none; the smallest
+ * The best file: the largest of 4 to 5 bits per weight that fits, Q4_K_M before others; of other types if no file has such a type; the smallest
  * where none fits.
  * @param {HubFile[]} files @param {number} maxBytes
  * @returns {HubFile | undefined}

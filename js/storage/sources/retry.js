@@ -135,7 +135,7 @@ export class RemoteSource {
       } catch (error) {
         signal?.throwIfAborted();
         if (!(error instanceof BqError)) throw error;
-        if (http !== this.#http) continue; // somebody else has moved on
+        if (http !== this.#http) continue; // another request has moved on
         // The caller has to know that there is but one stream from now on; where there was but one, it is a failure like others.
         const serial = error.details.serial && !isSingleStream;
         if (serial && end !== Infinity && offset > 0) throw error;
@@ -144,10 +144,10 @@ export class RemoteSource {
     }
   }
 
-  /** Waits before another try, or moves to the next mirror; throws when there is none. @param {HttpSource} http @param {BqError} error @param {number} failures @param {number} at @param {AbortSignal} [signal] */
+  /** Waits before another try, or moves to the next mirror; throws when no mirror is left. @param {HttpSource} http @param {BqError} error @param {number} failures @param {number} at @param {AbortSignal} [signal] */
   async #recover(http, error, failures, at, signal) {
     const { status, retryAfter = 0, short, unreached } = error.details;
-    // Chromium refuses a range that is compressed as if nobody had answered: the last try is for the whole file.
+    // Chromium refuses a range that is compressed as if the server had not answered: the last try is for the whole file.
     if (unreached && http.ranges === 'unknown' && failures === this.#retries - 1) http.ranges = 'broken';
     const forbidden = unreached ? await policyAgainst(this.name) : '';
     const isTemporary = error.code === 'NETWORK' || TEMPORARY_STATUSES.includes(status) || (short && failures < 1);
@@ -177,7 +177,7 @@ export class RemoteSource {
     throw final;
   }
 
-  /** From now on the next address whose file begins as this one did. False: there is none. @param {AbortSignal} [signal] @returns {Promise<boolean>} */
+  /** From now on the next address whose file begins as this one did. False: no mirror is left. @param {AbortSignal} [signal] @returns {Promise<boolean>} */
   nextMirror(signal) {
     this.#mirrorChange ??= this.#changeMirror(signal).finally(() => (this.#mirrorChange = null));
     return this.#mirrorChange;

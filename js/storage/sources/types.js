@@ -62,7 +62,7 @@
  * @property {boolean} [renamed]  answers had different tags, though the file may be the same
  * @property {boolean} [single]  one answer is read from its first byte to the last
  * @property {() => void} [trustHashes]  says that the reader checks hashes, so that different tags are no failure
- * @property {(signal?: AbortSignal) => Promise<boolean>} [nextMirror]  continues with the next mirror; false: there is none
+ * @property {(signal?: AbortSignal) => Promise<boolean>} [nextMirror]  continues with the next mirror; false: no mirror is left
  * @property {(signal?: AbortSignal) => Promise<boolean>} [changed]  whether the address has another file now
  */
 

@@ -170,7 +170,7 @@ export class Machine {
     return this.#bytes(at, this.u32(this.#buffer + BUFFER_BYTES, 1)[0]).slice();
   }
 
-  /** The longest token that some bytes begin with; 0xffffffff: there is none. @param {Uint8Array} bytes */
+  /** The longest token that some bytes begin with; 0xffffffff: no token does. @param {Uint8Array} bytes */
   longest(bytes) {
     return this.call('bqg_longest', this.#vocabulary, this.put(bytes), bytes.length) >>> 0;
   }

@@ -3,7 +3,7 @@
 /** Control characters by the letters of their escapes. @type {Record<string, string>} */
 export const CONTROLS = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v', 0: '\0' };
 
-/** The quantifier that a text begins with: `*`, `+`, `?`, `{n}`, `{n,}` or `{n,m}`. Null: there is none. @param {string} text */
+/** The quantifier that a text begins with: `*`, `+`, `?`, `{n}`, `{n,}` or `{n,m}`. Null: the text begins with something else. @param {string} text */
 export function quantifierOf(text) {
   const found = /^(?:([*+?])|\{(\d+)(?:(,)(\d*))?\})/.exec(text);
   if (!found) return null;

@@ -101,8 +101,8 @@ export function fingerprint(template) {
   return `${(a >>> 0).toString(36)}-${(b >>> 0).toString(36)}-${text.length}`;
 }
 
-/** The name of a template's format; '': it is none of these. @param {string} template */
+/** The name of a template's format; '': an unknown format. @param {string} template */
 export const knownName = (template) => TEMPLATES[fingerprint(template)] ?? '';
 
-/** The compact form of a template; null: it is none of these. @param {string} template @returns {ChatFormat | null} */
+/** The compact form of a template; null: an unknown format. @param {string} template @returns {ChatFormat | null} */
 export const knownFormat = (template) => formatNamed(knownName(template));

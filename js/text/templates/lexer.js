@@ -104,7 +104,7 @@ export function tokenize(template) {
     if (kept) put('data', kept);
   };
 
-  /** Offset of the next tag; -1: there is none. */
+  /** Offset of the next tag; -1: no tag follows. */
   const nextTag = () => {
     for (let i = source.indexOf('{', at); i >= 0; i = source.indexOf('{', i + 1))
       if ('%{#'.includes(source[i + 1] || ' ')) return i;

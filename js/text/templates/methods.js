@@ -99,7 +99,7 @@ export function characterOffset(text, n, meter) {
   return at;
 }
 
-/** The character at an index, counted from the end if i < 0; undefined: there is none. @param {AnyText} text @param {number} i @param {Meter} meter */
+/** The character at an index, counted from the end if i < 0; undefined: outside the text. @param {AnyText} text @param {number} i @param {Meter} meter */
 export function characterOf(text, i, meter) {
   const value = plain(text);
   const at = i < 0 ? i + lengthOf(value, meter) : i;
@@ -619,7 +619,7 @@ const UNSUPPORTED_ATTRIBUTES = names(
   'denominator imag mapping numerator real start step stop gi_code gi_frame gi_running',
 );
 
-/** A method, bound to its value; undefined: there is none of this name. @param {any} value @param {any} key @returns {((args: Args, meter: Meter) => any) | undefined} */
+/** A method, bound to its value; undefined: unknown method. @param {any} value @param {any} key @returns {((args: Args, meter: Meter) => any) | undefined} */
 export function method(value, key) {
   const name = plain(key);
   if (typeof name !== 'string') return undefined;

@@ -9,7 +9,7 @@ import { unsupported } from './section.js';
 
 /** @import { Tree } from '../regex/nfa.js' @import { CharSet } from '../regex/sets.js' */
 
-/** An assertion: the next character is one of `look`, or, if `end`, there is none. @typedef {{ look: CharSet, end: boolean }} Lookahead */
+/** An assertion: the next character is one of `look`, or, if `end`, the text ends here. @typedef {{ look: CharSet, end: boolean }} Lookahead */
 /** @typedef {Tree<Lookahead>} Node */
 
 /** Maximum number of repetitions in a quantifier. */

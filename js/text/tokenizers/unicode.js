@@ -46,7 +46,7 @@ function readRanges(text) {
 const LONG_NAMES = { Letter: 'L', Number: 'N', Punctuation: 'P', Symbol: 'S', Mark: 'M', Separator: 'Z', Other: 'C' };
 
 /**
- * The set of `\p{name}`: a category, a group of categories, a script, Any, or White_Space. Undefined: there is none of this name.
+ * The set of `\p{name}`: a category, a group of categories, a script, Any, or White_Space. Undefined: no set has this name.
  * @param {string} name
  * @returns {CharSet | undefined}
  */

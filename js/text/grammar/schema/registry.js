@@ -109,7 +109,7 @@ export class Registry {
     return number;
   }
 
-  /** The number of the schema that a reference leads to. GRAMMAR: there is none, or it is in another document. @param {string} ref @param {any} from  the schema that contains the reference @param {string} [keyword] @returns {number} */
+  /** The number of the schema that a reference leads to. GRAMMAR: the schema does not exist, or is in another document. @param {string} ref @param {any} from  the schema that contains the reference @param {string} [keyword] @returns {number} */
   target(ref, from, keyword = '$ref') {
     if (typeof ref !== 'string') throw refused(`${keyword} must be a string`);
     const { document, base } = this.#placeOf(from);
