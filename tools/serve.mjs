@@ -77,8 +77,8 @@ const HEADERS = {
   'Cache-Control': 'no-cache',
 };
 
-/** The workers of the demo that may fetch from elsewhere: models from the links that people paste, lists of models from the hub. */
-const FETCHING = ['demo/worker.js', 'demo/models/hub-worker.js'];
+/** Workers that may fetch from elsewhere: models from the links that people paste (the engine's own worker, of the examples), lists of models from the hub. */
+const FETCHING = ['demo/worker.js', 'demo/models/hub-worker.js', 'js/worker.js'];
 const ENGINE_POLICY = {
   [POLICY]: HEADERS[POLICY].replace("connect-src 'self'", "connect-src 'self' https: http:"),
 };

@@ -1,6 +1,6 @@
 // In your own page: import { createWorkerEngine, fromBlob } from 'bq4';
 import { createWorkerEngine, fromBlob } from '../../js/index.js';
-import { $, MODEL, showError, showProgress } from '../model.js';
+import { $, MINILM, MODEL, offerModel, showError, showProgress } from '../model.js';
 
 /** Vectors have length 1, so this is the cosine. @param {Float32Array} a @param {Float32Array} b */
 const nearness = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
@@ -10,12 +10,17 @@ try {
   let model = await engine.load(MODEL, { onProgress: showProgress });
   $('status').textContent = 'Ready.';
   $('find').disabled = false;
+  const use = async (/** @type {import('../../js/index.js').SourceLike} */ source) => {
+    const other = await engine.load(source, { onProgress: showProgress });
+    const before = model;
+    model = other;
+    await before.close();
+    $('found').replaceChildren();
+  };
   $('file').onchange = async () => {
     $('find').disabled = true;
     try {
-      const other = await engine.load(fromBlob($('file').files[0]), { onProgress: showProgress });
-      await model.close();
-      model = other;
+      await use(fromBlob($('file').files[0]));
       $('status').textContent = 'Ready.';
     } catch (error) {
       showError(error);
@@ -44,6 +49,7 @@ try {
       showError(error);
     }
   };
+  await offerModel(MINILM, use);
 } catch (error) {
   showError(error);
 }

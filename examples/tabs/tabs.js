@@ -9,17 +9,19 @@ try {
   const show = () => ($('status').textContent = engine.info.leads ? 'This tab computes.' : 'Another tab computes.');
   show();
   engine.events.addEventListener('restarted', show);
+  let prompt = 'Tell me a story.';
   $('tell').disabled = false;
   $('tell').onclick = async () => {
     $('tell').disabled = true;
     $('story').textContent += '\n';
     try {
-      for await (const { text } of chat.send('Tell me more.', { maxTokens: 60, temperature: 0.7 }))
+      for await (const { text } of chat.send(prompt, { maxTokens: 60, temperature: 0.7 }))
         $('story').textContent += text;
     } catch (error) {
       showError(error);
     }
     show();
+    prompt = $('tell').textContent = 'Tell me more.';
     $('tell').disabled = false;
   };
 } catch (error) {

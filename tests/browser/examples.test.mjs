@@ -6,6 +6,8 @@ import { test } from 'node:test';
 import { chromiumFirst, oneSite } from './every.mjs';
 import { host, ISOLATED } from './host.mjs';
 import { ROOT } from './site.mjs';
+import { serve } from '../../tools/serve.mjs';
+import { modelsFolder, realModel } from '../../tools/setup/models.mjs';
 import { SCHEMA } from '../../examples/form/schema.js';
 import { validator } from '../js/validator.mjs';
 
@@ -100,6 +102,33 @@ await chromiumFirst((name) => {
     );
     assert.deepEqual(fields, Object.fromEntries(Object.entries(value).map(([key, one]) => [key, String(one)])));
     await close(page);
+  });
+
+  test('form, search: a better model that this machine has fills in the right words and finds the right paragraph', async (t) => {
+    if (!realModel('smollm2')) return t.skip('SmolLM2 is not on this machine');
+    const site = await serve({ root: ROOT, models: modelsFolder() });
+    /** @param {string} example @param {string} button  that shows what the model can do */
+    async function openWithOffer(example, button) {
+      const page = await here.browser.open(`${site.url}examples/${example}/`);
+      await page.until(() => Boolean(document.querySelector('#offer button')));
+      assert.match(await textOf(page, 'offer'), /on this machine$/);
+      await page.click('#offer button');
+      await page.until(() => /^Ready, with/.test(document.querySelector('#status')?.textContent ?? ''));
+      await page.click(button);
+      return page;
+    }
+    const form = await openWithOffer('form', '#fill');
+    await form.until(() => Boolean(document.querySelector('#json')?.textContent));
+    assert.deepEqual(JSON.parse(await textOf(form, 'json')), { name: 'Ann Lee', age: 34, tickets: 3, day: 'Friday' });
+    await form.close();
+    const [embedder] = await (await fetch(`${site.url}demo/local.json?embedders`)).json();
+    if (embedder) {
+      const search = await openWithOffer('search', '#find');
+      await search.until(() => document.querySelectorAll('#found li').length === 3);
+      assert.match(await search.evaluate(() => document.querySelector('#found li')?.textContent ?? ''), /^It rained/);
+      await search.close();
+    }
+    await site.close();
   });
 
   test('choose: probabilities of the answers sum to one', async () => {
