@@ -1,0 +1,106 @@
+#!/usr/bin/env node
+// `node_modules/.bin/node tools/bench/first-word.mjs [--model FILE.gguf] [--rounds 5] [--threads auto] [--beside CHECKOUT]`: from the click on a
+// model to the first word of its reply, in Chromium with a profile on disk: cold, when it comes over HTTP and is kept, and warm, from the
+// cache; each in a page of its own, and apart by phase. In the same rounds a bare fetch of its bytes, and a bare read of as many from OPFS,
+// into one buffer and into new memory, as weights need it. Without `--model`: SmolLM2-135M-Instruct Q4_1. `--beside`: another checkout of
+// bq4, built, with these files of the benchmark, measured in the same rounds; which one comes first alternates. Milliseconds, medians
+// (least–most); ratios are medians of those within a round.
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { PUBLIC, serve } from '../serve.mjs';
+import { NO_REAL_MODEL, realModel } from '../setup/models.mjs';
+import { command, ROOT } from '../setup/setup.mjs';
+import { SetupError } from '../setup/shell.mjs';
+import { machine } from './machine.mjs';
+import { startPlain } from './plain-browser.mjs';
+import { median, shown, summary } from './stats.mjs';
+
+const TEXT = 'Which city is the capital of France?';
+const { values: given } = parseArgs({
+  options: {
+    model: { type: 'string' },
+    rounds: { type: 'string', default: '5' },
+    threads: { type: 'string', default: 'auto' },
+    beside: { type: 'string' },
+  },
+});
+const rounds = Number(given.rounds);
+const threads = given.threads === 'auto' ? 'auto' : Number(given.threads);
+
+/**
+ * A server of the files of one checkout, and so an origin and a cache of its own.
+ * @typedef {{ name: string, url: string, close: () => Promise<void> }} Site
+ */
+
+await command(async () => {
+  const file = given.model ? resolve(given.model) : realModel('smollm2');
+  if (!file) throw new SetupError(NO_REAL_MODEL);
+  const roots = [ROOT, ...(given.beside ? [resolve(given.beside)] : [])];
+  /** @type {Site[]} */
+  const sites = await Promise.all(
+    roots.map(async (root) => ({
+      name: root === ROOT ? '' : `${basename(root)}: `,
+      ...(await serve({ root, folders: [...PUBLIC, 'dist', 'tools/bench'], models: dirname(file) })),
+    })),
+  );
+  const profile = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
+  const browser = await startPlain(profile);
+  /** Calls a function of a new page. @param {Site} site @param {string} expression @returns {Promise<any>} */
+  const inPage = async ({ url }, expression) => {
+    const page = await browser.open(`${url}tools/bench/first-word.html`, 'globalThis.visit');
+    try {
+      return await page.evaluate(expression);
+    } finally {
+      await page.close();
+    }
+  };
+  try {
+    const { size: fileBytes } = statSync(file);
+    const model = `local/${basename(file)}`;
+    const visit = (/** @type {Site} */ site) =>
+      inPage(site, `visit(${JSON.stringify({ url: site.url + model, threads, text: TEXT })})`);
+    let keptBytes = 0;
+    /** @type {Record<string, number>[]} */
+    const all = [];
+    // The first round warms up: it fills the caches, the browser's of compiled code among them.
+    for (let round = -1; round < rounds; round++) {
+      /** @type {Record<string, number>} */
+      const ms = {};
+      for (const site of round % 2 ? [...sites].reverse() : sites) {
+        await inPage(site, 'clear()');
+        for (const kind of ['cold', 'warm']) {
+          const { keptBytes: bytes, ...phases } = await visit(site);
+          if (kind === 'warm' && phases['weights: write']) throw new Error('the warm load wrote to the cache');
+          keptBytes = bytes;
+          for (const [phase, value] of Object.entries(phases)) ms[`${site.name}${kind}, ${phase}`] = value;
+        }
+      }
+      if (round < 0) await inPage(sites[0], `makeBareFile(${JSON.stringify(sites[0].url + model)}, ${keptBytes})`);
+      ms['bare fetch'] = await inPage(sites[0], `bareFetch(${JSON.stringify(sites[0].url + model)})`);
+      ms['bare read'] = await inPage(sites[0], 'bareRead(false)');
+      ms['bare read into new memory'] = await inPage(sites[0], 'bareRead(true)');
+      if (round >= 0) all.push(ms);
+    }
+    const here = machine();
+    console.log(
+      `${basename(file)}, ${(fileBytes / 1e6).toFixed(0)} MB (${(keptBytes / 1e6).toFixed(0)} MB kept), threads ${threads}; ${here.cpu}; Chromium ${browser.version}; ${rounds} rounds`,
+    );
+    for (const name of Object.keys(all[0]))
+      console.log(name.padEnd(60) + shown(summary(all.map((result) => result[name]))));
+    for (const { name } of sites)
+      for (const [above, below] of [
+        [`${name}warm, load`, 'bare read'],
+        [`${name}warm, load`, 'bare read into new memory'],
+        [`${name}warm, weights`, 'bare read into new memory'],
+        [`${name}cold, load`, 'bare fetch'],
+        [`${name}cold, weights`, 'bare fetch'],
+      ])
+        console.log(`${above} ÷ ${below}`.padEnd(60) + median(all.map((ms) => ms[above] / ms[below])).toFixed(2));
+  } finally {
+    await browser.close();
+    for (const site of sites) await site.close();
+    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+  }
+});
