@@ -2,7 +2,8 @@
 import { notAModel } from '../../storage/load/refetch.js';
 import { structs, WANT_DATA } from '../../wasm/abi.js';
 import { BqError, onDemand } from '../../shared/errors.js';
-import { fitPlan, LIMIT } from './memory-fit.js';
+import { fitPlan } from './memory-fit.js';
+import { LIMIT } from './memory-limit.js';
 import { ARCHITECTURES } from '../../shared/names.js';
 import { isNode } from '../../shared/node.js';
 import { isInMemory, isPageable, keyOf } from '../../storage/sources/kinds.js';
@@ -150,6 +151,8 @@ async function createPlanner(compiled, head, manifest, fileBytes, besideCount) {
  * @param {LoadOptions} options
  */
 async function readFirstBytes(file, url, cache, { signal, integrity }) {
+  // What reads its header is fetched while the cache is searched.
+  if (cache && file.name.endsWith('.gguf')) void onDemand(import('./gguf-plan.js')).catch(() => {});
   const cached = url && (await cache?.find(url));
   // A cached GGUF file has the expected hash only if it was checked against the same one.
   const isOtherVersion =

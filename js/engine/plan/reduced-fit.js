@@ -1,0 +1,169 @@
+/**
+ * What to do where the requested sizes do not fit in memory: first sessions are reduced, then context, then KV precision, and at last
+ * weights are paged. Loaded on demand, since most models fit.
+ */
+import { BqError } from '../../shared/errors.js';
+import { LIMIT, megabytes } from './memory-limit.js';
+
+/** @import { GaveUp } from '../../shared/types.js' */
+/** @import { Fitted, Kv, Sizes } from './memory-fit.js' */
+
+/** A smaller context is useless for a conversation, so KV precision is reduced first. */
+const MIN_CONTEXT = 512;
+/** KV types in the order in which a budget reduces them. i4 and i2 are opt-in, because they cost quality. @type {Kv[]} */
+const KV_STEPS = ['f32', 'f16', 'i8'];
+
+/**
+ * The largest number from `low` to `high` for which `fits` holds, as it does for all smaller ones; 0: none.
+ * @param {number} low @param {number} high @param {(n: number) => boolean} fits
+ */
+function largest(low, high, fits) {
+  if (low > high || !fits(low)) return 0;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (fits(middle)) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+/** @param {Sizes} requested @param {Sizes} chosen @returns {GaveUp[]} */
+const listChanges = (requested, chosen) =>
+  /** @type {const} */ (['sessions', 'contextTokens', 'kv'])
+    .filter((what) => requested[what] !== chosen[what])
+    .map((name) => ({ what: name, from: requested[name], to: chosen[name] }));
+
+/**
+ * What was asked for does not fit: its plan, or with `apply` that of the most that does. NOMEM: nothing does.
+ * @param {object} given
+ * @param {Sizes} given.requested
+ * @param {(sizes: Sizes, room?: number) => { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number }} given.planFor
+ *   with `room`, weights may be paged to keep to it
+ * @param {(sizes: Sizes) => number} given.bytesOf  Infinity: more than can be counted
+ * @param {Record<string, number>} given.least  numbers of the smallest plan
+ * @param {number} [given.budget]
+ * @param {number} given.limit
+ * @param {boolean} given.apply
+ * @param {boolean} given.exact
+ * @param {string} given.notPageable
+ * @returns {Fitted}
+ */
+export function fitToBudget({
+  requested,
+  planFor,
+  bytesOf,
+  least: smallestNumbers,
+  budget,
+  limit,
+  apply,
+  exact,
+  notPageable,
+}) {
+  const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
+  const findLargest = exact ? fitExactly : fitLargest;
+  const chosen = findLargest(requested, ok);
+  const { paged, unpageable } =
+    !chosen && budget !== undefined && !notPageable
+      ? fitWithPaging(requested, findLargest, planFor, budget, limit)
+      : {};
+  if (paged) return paged;
+  const single = { ...requested, sessions: 1 };
+  const contextThatFits = largest(1, requested.contextTokens, (contextTokens) => ok({ ...single, contextTokens }));
+  const needed = bytesOf(requested);
+  const neededText = Number.isFinite(needed) ? megabytes(needed) : `more than ${megabytes(LIMIT)}`;
+  const fitsReason = `${neededText} are needed, ${budget === undefined || budget > LIMIT ? `WebAssembly can have ${megabytes(LIMIT)}` : `the budget is ${megabytes(budget)}`}`;
+  if (!chosen && (apply || exact || !Number.isFinite(needed))) {
+    const smallest = bytesOf({ sessions: 1, contextTokens: Math.min(MIN_CONTEXT, requested.contextTokens), kv: 'i8' });
+    throw new BqError(
+      'NOMEM',
+      `${fitsReason}; the least that is of use, one session of ${Math.min(MIN_CONTEXT, requested.contextTokens)} tokens, takes ${Number.isFinite(smallest) ? megabytes(smallest) : 'more than that too'}`,
+      {
+        ...(notPageable && { hint: notPageable }),
+        ...(unpageable && {
+          cause: unpageable,
+          hint: `fewer bytes would do if weights could be read from the file for every token, but ${unpageable.message}`,
+        }),
+        details: { needed, smallest, budget: limit, weightBytes: smallestNumbers.weight_bytes, contextThatFits },
+      },
+    );
+  }
+  const gaveUp = chosen ? listChanges(requested, chosen) : [];
+  if (apply && chosen) return { ...chosen, ...planFor(chosen), fits: 'yes', fitsReason, contextThatFits, gaveUp };
+  if (Number.isFinite(needed))
+    return { ...requested, ...planFor(requested), fits: 'no', fitsReason, contextThatFits, gaveUp };
+  // Beyond what can be counted: from what does fit, token by token.
+  const plan = planFor(/** @type {Sizes} */ (chosen));
+  const perToken = plan.numbers.kv_bytes / /** @type {Sizes} */ (chosen).contextTokens;
+  const kvBytes = perToken * requested.contextTokens;
+  const sessionBytes = plan.numbers.session_bytes - plan.numbers.kv_bytes + kvBytes;
+  const heapBytes =
+    plan.heapBytes +
+    sessionBytes * requested.sessions -
+    plan.numbers.session_bytes * /** @type {Sizes} */ (chosen).sessions;
+  return {
+    ...requested,
+    numbers: { ...plan.numbers, kv_bytes: kvBytes, session_bytes: sessionBytes },
+    paging: null,
+    heapBytes,
+    fits: 'no',
+    fitsReason,
+    contextThatFits,
+    gaveUp,
+  };
+}
+
+/**
+ * Where weights leave memory, what they leave behind is for what was asked. Nothing: not even so; `unpageable`: since they
+ * can't leave it.
+ * @param {Sizes} requested
+ * @param {typeof fitLargest} findLargest
+ * @param {(sizes: Sizes, room?: number) => { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number }} planFor
+ * @param {number} budget
+ * @param {number} limit
+ * @returns {{ paged?: Fitted, unpageable?: BqError }}
+ */
+function fitWithPaging(requested, findLargest, planFor, budget, limit) {
+  /** @type {BqError | undefined} */
+  let unpageable;
+  /** @param {Sizes} sizes */
+  const planPaged = (sizes) => {
+    try {
+      return planFor(sizes, limit);
+    } catch (error) {
+      if (!(error instanceof BqError) || (error.code !== 'NOMEM' && error.code !== 'UNSUPPORTED')) throw error;
+      if (error.code === 'UNSUPPORTED') unpageable = error;
+      return null;
+    }
+  };
+  const largestSizes = findLargest(requested, (sizes) => planPaged(sizes) !== null);
+  const plan = largestSizes && planPaged(largestSizes);
+  if (!largestSizes || !plan) return { unpageable };
+  const contextThatFits = largest(
+    1,
+    requested.contextTokens,
+    (contextTokens) => planPaged({ ...requested, sessions: 1, contextTokens }) !== null,
+  );
+  const fitsReason = `${megabytes(plan.heapBytes)} of a budget of ${megabytes(budget)}, with weights read from the file for every token`;
+  const gaveUp = [
+    ...listChanges(requested, largestSizes),
+    { what: /** @type {const} */ ('residency'), from: 'resident', to: 'paged' },
+  ];
+  return { paged: { ...largestSizes, ...plan, fits: 'yes', fitsReason, contextThatFits, gaveUp } };
+}
+
+/** @type {typeof fitLargest} */
+const fitExactly = (requested, fits) => (fits(requested) ? requested : null);
+
+/** @param {Sizes} requested @param {(sizes: Sizes) => boolean} fits @returns {Sizes | null} */
+function fitLargest(requested, fits) {
+  const sessions = largest(1, requested.sessions, (n) => fits({ ...requested, sessions: n }));
+  if (sessions) return { ...requested, sessions };
+  for (const kv of !KV_STEPS.includes(requested.kv) ? [requested.kv] : KV_STEPS.slice(KV_STEPS.indexOf(requested.kv))) {
+    const sizes = { ...requested, sessions: 1, kv };
+    const contextTokens = largest(Math.min(MIN_CONTEXT, requested.contextTokens), requested.contextTokens, (n) =>
+      fits({ ...sizes, contextTokens: n }),
+    );
+    if (contextTokens) return { ...sizes, contextTokens };
+  }
+  return null;
+}
