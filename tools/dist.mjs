@@ -46,6 +46,7 @@ const USUAL = [
   'storage/sources/retry',
   'storage/cache/index',
   'storage/cache/opfs',
+  'wasm/measurements',
   'wasm/threads',
 ];
 

@@ -36,6 +36,7 @@ const USUAL = [
   'storage/sources/retry',
   'storage/cache/index',
   'storage/cache/opfs',
+  'wasm/measurements',
   'wasm/thread-choice',
   'wasm/release-memory',
   'wasm/threads',

@@ -1,7 +1,7 @@
 /** The engine of this thread: compiles a build once, then plans and loads models. Each model has its own instance. */
 import { portOf } from '../remote/port/dispatch.js';
 import { checkCall, TABLE } from '../remote/port/methods.js';
-import { asyncDispose } from '../shared/async.js';
+import { asyncDispose, deferred } from '../shared/async.js';
 import { fullUrl } from '../shared/builds.js';
 import { BqError, onDemand } from '../shared/errors.js';
 import { threadsBlocked } from '../wasm/build-choice.js';
@@ -14,9 +14,10 @@ import { openSource } from '../storage/sources/index.js';
 import { filesOf, inOneAnswer, resolveSource } from '../storage/sources/kinds.js';
 import { isNode, nodeModule } from '../shared/node.js';
 import { after } from '../shared/timeouts.js';
-import { compile, fasterBuild, Wasm } from '../wasm/wasm.js';
+import { compile, measureBuilds, Wasm } from '../wasm/wasm.js';
 
 /** @import { Cache, Engine, EngineStore, EngineInfo, EngineOptions, LoadOptions, Source } from '../shared/types.js' */
+/** @import { OpenStep } from '../shared/protocol.js' */
 /** @import { Threads } from '../wasm/threads.js' */
 /** @import { Compiled } from '../wasm/wasm.js' */
 
@@ -322,79 +323,119 @@ async function threadsToTry(requested = 'auto') {
  * Compiles the build for these threads; without threads if only one is available.
  * @param {EngineOptions} options
  * @param {{ workerCount: number, reason: string, isBlocked?: boolean }} wanted
+ * @param {Promise<import('../wasm/build-choice.js').Build | undefined>} fastest
  */
-async function compileFor(options, { workerCount, reason, isBlocked }) {
-  const faster = fasterBuild(options);
+async function compileFor(options, { workerCount, reason, isBlocked }, fastest) {
   if (workerCount > 1 && !isBlocked) {
     try {
-      return { compiled: await compile(options, true, faster), reason };
+      return { compiled: await compile(options, true, fastest), reason };
     } catch (error) {
       options.signal?.throwIfAborted();
       reason = /** @type {Error} */ (error).message;
     }
   }
-  return { compiled: await compile(options, false, faster), reason };
+  return { compiled: await compile(options, false, fastest), reason };
 }
 
 /**
  * An engine in this thread. NO_SIMD, NO_ENGINE.
  * @param {EngineOptions} options
- * @param {() => void} onThreads
+ * @param {(step: OpenStep) => void} onStep
  * @returns {Promise<Engine>}
  */
-export async function openEngine(options, onThreads) {
+export async function openEngine(options, onStep) {
   const requested = await threadsToTry(options.threads);
-  const { compiled, reason: threadsReason } = await compileFor(options, requested);
-  const cache = options.cache
-    ? await (await onDemand(import('../storage/load/cached-load.js'))).openCache(options.cache, compiled)
-    : null;
-  const threads = compiled.shared ? await threadsFor(compiled, options, onThreads) : null;
-  const start = async () => (threads ? startThreads(threads, compiled, options, requested) : undefined);
-  await start();
-  const { count = 1, timings = [] } = threads ?? {};
-  const info = {
-    build: compiled.build,
-    reason: compiled.reason,
-    worker: false,
-    threads: count,
-    threadsReason: threads?.reason || threadsReason,
-    timings,
-    learned: {},
-  };
-  const { threads: threadOption = 'auto', threadUrl } = options;
-  const sharing = {
-    workerCount: requested.isBlocked ? requested.workerCount : 1,
-    isForced: threadOption !== 'auto',
-    url: threadUrl && fullUrl(threadUrl),
-  };
-  return new LocalEngine(
-    { ...compiled, threads: count },
-    info,
-    threads,
-    cache,
-    cache !== options.cache,
-    sharing,
-    start,
-  );
+  const threads = requested.workerCount > 1 && !requested.isBlocked ? await threadsFor(options, onStep) : null;
+  /** @type {import('../shared/async.js').Deferred<Compiled>} */
+  const compiling = deferred();
+  let isCompiled = false;
+  /** @type {Cache | null} */
+  let cache = null;
+  try {
+    // The first thread starts while the cache opens and the module is fetched and compiled.
+    void threads?.prepare().then(() => isCompiled || onStep('compile'));
+    if (options.cache) {
+      const { openCache } = await onDemand(import('../storage/load/cached-load.js'));
+      cache = await openCache(options.cache, compiling.promise);
+    }
+    const measured = await measurementsOf(cache, options);
+    const fastest = measureBuilds(options, measured?.build);
+    const { compiled, reason: threadsReason } = await compileFor(options, requested, fastest);
+    isCompiled = true;
+    compiling.resolve(compiled);
+    const usedThreads = compiled.shared ? threads : null;
+    if (usedThreads) onStep('threads');
+    else threads?.close();
+    const start = async () =>
+      usedThreads ? startThreads(usedThreads, compiled, options, requested, measured?.timings) : undefined;
+    await start();
+    const { count = 1, timings = [] } = usedThreads ?? {};
+    measured?.keep(await fastest, timings.length ? timings : undefined);
+    const info = {
+      build: compiled.build,
+      reason: compiled.reason,
+      worker: false,
+      threads: count,
+      threadsReason: usedThreads?.reason || threadsReason,
+      timings,
+      learned: {},
+    };
+    const { threads: threadOption = 'auto', threadUrl } = options;
+    const sharing = {
+      workerCount: requested.isBlocked ? requested.workerCount : 1,
+      isForced: threadOption !== 'auto',
+      url: threadUrl && fullUrl(threadUrl),
+    };
+    return new LocalEngine(
+      { ...compiled, threads: count },
+      info,
+      usedThreads,
+      cache,
+      cache !== options.cache,
+      sharing,
+      start,
+    );
+  } catch (error) {
+    isCompiled = true;
+    compiling.reject(error);
+    threads?.close();
+    if (cache !== options.cache) await /** @type {any} */ (cache)?.close();
+    throw error;
+  }
 }
 
-/** @param {Compiled} compiled @param {EngineOptions} options @param {() => void} onThreads */
-async function threadsFor(compiled, { threadUrl }, onThreads) {
+/**
+ * What earlier visits have measured; null: nothing is kept. A build that the caller requests is not measured, and has other timings.
+ * @param {Cache | null} cache @param {EngineOptions} options
+ */
+async function measurementsOf(cache, { build }) {
+  if (!cache?.measurements || build) return null;
+  const { readMeasurements } = await onDemand(import('../wasm/measurements.js'));
+  return readMeasurements(cache.measurements);
+}
+
+/** @param {EngineOptions} options @param {(step: OpenStep) => void} onStep */
+async function threadsFor({ threadUrl }, onStep) {
   const { Threads } = await onDemand(import('../wasm/threads.js'));
-  return Object.assign(new Threads(threadUrl && fullUrl(threadUrl)), { onStart: onThreads });
+  return Object.assign(new Threads(threadUrl && fullUrl(threadUrl)), { onStart: () => onStep('threads') });
 }
 
-/** Starts threads and, for "auto", measures how many are fastest, in a separate instance. @param {Threads} threads @param {Compiled} compiled @param {EngineOptions} options @param {{ workerCount: number }} wanted */
+/**
+ * Starts threads and, for "auto", measures how many are fastest, in a separate instance.
+ * @param {Threads} threads @param {Compiled} compiled @param {EngineOptions} options @param {{ workerCount: number }} wanted
+ * @param {import('../shared/types.js').ThreadTiming[]} [timings]  of an earlier visit
+ */
 async function startThreads(
   threads,
   compiled,
   { threads: threadOption = 'auto', signal },
   { workerCount: maxThreads },
+  timings,
 ) {
   const { MEASURE_BYTES: spareBytes } = await onDemand(import('../wasm/threads.js'));
   const wasm = await Wasm.create(compiled, SPARE_BYTES + spareBytes);
   try {
-    if (threadOption === 'auto') await threads.choose(wasm, compiled, maxThreads);
+    if (threadOption === 'auto') await threads.choose(wasm, compiled, maxThreads, timings);
     else threads.reason = (await threads.attach(wasm, compiled, maxThreads)) || ((threads.count = maxThreads), '');
   } finally {
     wasm.release();

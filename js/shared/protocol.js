@@ -14,7 +14,13 @@
  */
 
 /** Raised with every change of the messages: page and worker may come from different caches. */
-export const PROTOCOL = 8;
+export const PROTOCOL = 9;
+
+/**
+ * What an engine's worker does while it opens, as the progress of that call: `threads` when it begins to start or to use threads, where
+ * workers may stop answering; `compile` when it waits for the module, which may take any time.
+ * @typedef {'threads' | 'compile'} OpenStep
+ */
 
 /** Size of the flow-control window: parts that the worker may be ahead of the reader. */
 export const WINDOW = 8;

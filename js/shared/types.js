@@ -33,7 +33,8 @@
  * @property {boolean} worker  whether the engine is in a worker
  * @property {number} threads  number of threads, of which `learned` may use fewer; 1: the engine's own thread alone
  * @property {string} threadsReason  the reason for this number
- * @property {ThreadTiming[]} timings  measurements at the start, which give the first number of threads; empty: none were made
+ * @property {ThreadTiming[]} timings  measurements at the start or, with a cache, at that of an earlier visit, which give the first number
+ *   of threads; empty: none were made
  * @property {{ prefill?: Learned, decode?: Learned, few?: Learned }} learned  the fastest number of threads of the model that
  *   computed last: for prompts, for single tokens, for 2 to 8 tokens at once (draft tokens, sessions that share a batch). A field is missing while
  *   its number is unknown; all are missing where `threads` is a number
@@ -111,6 +112,8 @@
  * Where files are kept between visits, as an engine uses it.
  * @typedef {object} Cache
  * @property {boolean} [pages]  files that are there can be read anywhere, at any time: `parts`
+ * @property {{ read: () => Promise<Uint8Array | null>, write: (bytes: Uint8Array) => Promise<void> }} [measurements]  the file of what an
+ *   engine has measured of its machine (js/wasm/measurements.js)
  * @property {(url: string) => Promise<{ fileId: string, fileBytes: number, prefixBytes: number, prefix: Uint8Array, cachedBytes: number, complete: boolean } | null>} find
  * @property {(url: string, signal?: AbortSignal) => Promise<(() => Promise<void>) | null>} [turn]  to fetch the file's beginning, which one
  *   at a time has; ends it
@@ -128,7 +131,7 @@
  * @property {() => Promise<import('../storage/cache/types.js').Usage>} usage
  * @property {(key: string) => Promise<void>} delete  ARGUMENT: not a key of list(); IN_USE
  * @property {(key: string, on?: boolean) => Promise<void>} pin  a pinned file goes only when it is deleted. ARGUMENT: none has this key
- * @property {() => Promise<void>} clear  of all that is not in use. IN_USE: something was
+ * @property {() => Promise<void>} clear  of all that is not in use, and of the measurements. IN_USE: something was
  * @property {() => Promise<void>} [close]  of stores that were opened by themselves
  */
 

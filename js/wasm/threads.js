@@ -170,6 +170,14 @@ export class Threads {
     }
   }
 
+  /**
+   * Starts the first thread, before there is anything to compute. Settles when it has started, or after the time-out. Never rejects: a
+   * thread that is missing is started when it is needed, and a failure shows then.
+   */
+  prepare() {
+    return within('threadStart', (this.#starting ??= this.#start())).catch(() => {});
+  }
+
   /** Starts one more resting thread. If it starts only after the time-out, the next instance uses it. */
   async #start() {
     try {
@@ -202,12 +210,15 @@ export class Threads {
     });
   }
 
-  /** Starts as many threads as may be used, and measures with how many to begin. @param {Wasm} wasm @param {Compiled} compiled @param {number} max */
-  async choose(wasm, compiled, max) {
+  /**
+   * Starts as many threads as may be used, and measures with how many to begin.
+   * @param {Wasm} wasm @param {Compiled} compiled @param {number} max @param {ThreadTiming[]} [timings]  of an earlier visit
+   */
+  async choose(wasm, compiled, max, timings) {
     this.reason = await this.attach(wasm, compiled, max);
     if (this.reason) return;
     const imported = onDemand(import('./thread-choice.js')).catch(() => null);
-    this.timings = measure(wasm, max);
+    this.timings = timings?.at(-1)?.threads === max ? timings : measure(wasm, max);
     const [{ ms: single }] = this.timings;
     const best = this.timings.reduce((a, b) => (b.ms < a.ms ? b : a), { threads: 1, ms: single / MIN_SPEEDUP });
     const { ThreadChoice } = (await imported) ?? {};

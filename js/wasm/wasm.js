@@ -101,14 +101,14 @@ async function compileBuild(build, url, shared, signal) {
 }
 
 /**
- * Picks, fetches, compiles and tests a build: the relaxed one where the machine has relaxed SIMD, or the one that is `faster`. Where its
+ * Picks, fetches, compiles and tests a build: the relaxed one where the machine has relaxed SIMD, or the one that is `fastest`. Where its
  * self test fails, the build simd128 takes its place. NO_SIMD, NO_ENGINE, NOMEM.
  * @param {CompileOptions} [options]
  * @param {boolean} [shared]  whether threads will share its memory
- * @param {Promise<Build | undefined>} [faster]  the result of fasterBuild
+ * @param {Promise<Build | undefined>} [fastest]  the result of measureBuilds
  * @returns {Promise<Compiled>}
  */
-export async function compile({ build: requested, wasmUrl, signal } = {}, shared = false, faster) {
+export async function compile({ build: requested, wasmUrl, signal } = {}, shared = false, fastest) {
   const picked = pickBuild(requested);
   const builds = resolveBuilds(wasmUrl);
   const keyOf = (/** @type {Build} */ name) => (shared ? `${name}-threads` : name);
@@ -121,9 +121,9 @@ export async function compile({ build: requested, wasmUrl, signal } = {}, shared
     grammarUrl: builds.grammar,
     convertUrl: builds.convert,
   });
-  const other = await faster;
+  const other = await fastest;
   const { build, reason } =
-    other && urlOf(other)
+    other && other !== picked.build && urlOf(other)
       ? { build: other, reason: `the ${other} kernels are the fastest on this machine, by a measurement` }
       : picked;
   const first = await compileBuild(build, urlOf(build), shared, signal);
@@ -136,17 +136,18 @@ export async function compile({ build: requested, wasmUrl, signal } = {}, shared
 }
 
 /**
- * The build that a measurement finds to be faster than the relaxed one on this machine. Undefined: there is none, the caller requested a
+ * The build that a measurement finds to be the fastest on this machine. Undefined: there is no choice, the caller requested a
  * build, or the measurement failed. Never rejects.
  * @param {CompileOptions} options
+ * @param {Build} [measured]  by an earlier measurement on this machine
  */
-export async function fasterBuild({ build, wasmUrl, signal }) {
+export async function measureBuilds({ build, wasmUrl, signal }, measured) {
   try {
     const url = resolveBuilds(wasmUrl).probe;
     if (!url || build || pickBuild().build !== 'relaxed') return undefined;
+    if (measured) return measured;
     const { exports } = await WebAssembly.instantiate(await fetchModule(url, signal));
-    const fastest = fastestBuild(/** @type {any} */ (exports).multiply);
-    return fastest === 'relaxed' ? undefined : fastest;
+    return fastestBuild(/** @type {any} */ (exports).multiply);
   } catch {
     return undefined;
   }

@@ -46,6 +46,40 @@ async function closedAmid(worker) {
   return message;
 }
 
+/** Opens an engine as a visitor does, and returns what it says about its build and threads. @param {object} options */
+async function visit(options) {
+  const { createWorkerEngine } = await import(/** @type {string} */ ('/js/index.js'));
+  const engine = await createWorkerEngine({ cache: { name: 'measured' }, ...options });
+  const { build, threads, threadsReason, timings } = engine.info;
+  const backend = engine.store?.backend;
+  await engine.close();
+  return { build, threads, threadsReason, timings, backend };
+}
+
+/**
+ * The file of measurements, which `text` replaces first; null: there is none.
+ * @param {string} [text] @returns {Promise<string | null>}
+ */
+async function storedMeasurements(text) {
+  let folder = await navigator.storage.getDirectory();
+  for (const part of ['bq4', 'measured']) folder = await folder.getDirectoryHandle(part, { create: true });
+  if (text !== undefined) {
+    const out = await (await folder.getFileHandle('measurements', { create: true })).createWritable();
+    await out.write(text);
+    await out.close();
+  }
+  const file = await folder.getFileHandle('measurements').catch(() => null);
+  return file && (await file.getFile()).text();
+}
+
+/** Deletes all that the cache keeps. */
+async function clearCache() {
+  const { createWorkerEngine } = await import(/** @type {string} */ ('/js/index.js'));
+  const engine = await createWorkerEngine({ cache: { name: 'measured' } });
+  await engine.store.clear();
+  await engine.close();
+}
+
 await chromiumFirst((name) => {
   /** @type {import('./browsers.mjs').Browser} */
   let browser;
@@ -117,6 +151,74 @@ await chromiumFirst((name) => {
       assert.match(auto.info.threadsReason, /measure/);
       assert.deepEqual(auto.info.timings.map(({ threads }) => threads).slice(0, 2), [1, 2]);
     }
+    assert.deepEqual(await page.trouble(), []);
+    await page.close();
+  });
+
+  test('what an engine measures of its machine is kept for later visits, unless it is damaged, old or of another machine', async (t) => {
+    const page = await browser.open(sites[1].url);
+    const ms = (/** @type {{ timings: { ms: number }[] }} */ { timings }) => timings.map(({ ms }) => ms);
+    // Firefox at times hangs in `new Worker`: another worker takes over, which measures no threads.
+    const visitAgain = async (/** @type {object} */ options = {}) => {
+      for (;;) {
+        const got = await page.evaluate(visit, options);
+        if (name !== 'firefox' || !/silent|stopped answering/.test(got.threadsReason)) return got;
+        t.diagnostic(got.threadsReason);
+      }
+    };
+
+    await visitAgain({ cache: false });
+    assert.equal(await page.evaluate(storedMeasurements), null);
+    const first = await visitAgain();
+    assert.equal(first.backend, 'opfs');
+    const stored = JSON.parse(String(await page.evaluate(storedMeasurements)));
+    assert.deepEqual([stored.build, stored.timings], [first.build, first.timings]);
+    assert.ok(first.timings.length > 1);
+
+    // What no measurement gives shows where the file is used.
+    const build = first.build === 'simd128' ? 'relaxed' : 'simd128';
+    const timings = first.timings.map(({ threads }, i) => ({ threads, ms: 1e6 + i }));
+    const other = { ...stored, build, timings };
+    await page.evaluate(storedMeasurements, JSON.stringify(other));
+    const second = await visitAgain();
+    assert.deepEqual([second.build, second.timings, second.threads], [build, timings, first.threads]);
+    assert.ok(Math.max(...ms(await visitAgain({ cache: false }))) < 1e6);
+    assert.ok(Math.max(...ms(await visitAgain({ build: 'relaxed' }))) < 1e6, 'timings of another build');
+    assert.deepEqual(JSON.parse(String(await page.evaluate(storedMeasurements))), other);
+
+    const day = 24 * 3600 * 1000;
+    for (const bad of [
+      '',
+      'null',
+      `${JSON.stringify(other)}}`,
+      { ...other, machine: `${other.machine} of another` },
+      { ...other, date: other.date - 31 * day },
+      { ...other, date: other.date + day },
+      { ...other, timings: {} },
+      { ...other, timings: timings.slice(0, -1) },
+      { ...other, timings: timings.map((timing) => ({ ...timing, ms: `${timing.ms}` })) },
+      { ...other, timings: [timings[0], { threads: 10_000, ms: 1e6 }, ...timings.slice(1)] },
+    ]) {
+      const text = typeof bad === 'string' ? bad : JSON.stringify(bad);
+      await page.evaluate(storedMeasurements, text);
+      const got = await visitAgain();
+      assert.ok(Math.max(...ms(got)) < 1e6, text);
+      const { timings: kept } = JSON.parse(String(await page.evaluate(storedMeasurements)));
+      assert.deepEqual(kept, got.timings, text);
+    }
+    await page.evaluate(storedMeasurements, JSON.stringify({ ...other, build: 'fast' }));
+    const measured = await visitAgain();
+    assert.deepEqual(measured.timings, timings);
+    const { build: measuredBuild } = JSON.parse(String(await page.evaluate(storedMeasurements)));
+    assert.deepEqual([measuredBuild, measuredBuild === 'fast'], [measured.build, false]);
+
+    // Whichever of two writes last: the file is good, or the next visit measures.
+    await page.evaluate(storedMeasurements, '');
+    await Promise.all([visitAgain(), visitAgain()]);
+    assert.ok(Math.max(...ms(await visitAgain())) < 1e6);
+
+    await page.evaluate(clearCache);
+    assert.equal(await page.evaluate(storedMeasurements), null);
     assert.deepEqual(await page.trouble(), []);
     await page.close();
   });

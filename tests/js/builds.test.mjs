@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';
 import { resolveBuilds } from '../../js/shared/builds.js';
 import { fastestBuild, MEASURED_BUILDS } from '../../js/wasm/build-choice.js';
-import { fasterBuild } from '../../js/wasm/wasm.js';
+import { measureBuilds } from '../../js/wasm/wasm.js';
 import { tinyModel } from './fixture.mjs';
 import { setTimeouts } from './timeouts.mjs';
 
@@ -218,16 +218,16 @@ test('no build that fails its self test runs', async () => {
 test('a build that was asked for is not measured, and without a probe relaxed SIMD is taken', async (t) => {
   countCpuTime(t);
   const slow = { ...BUILDS, probe: probeWhereFast('simd128') };
-  assert.equal(await fasterBuild({ wasmUrl: slow }), 'simd128');
+  assert.equal(await measureBuilds({ wasmUrl: slow }), 'simd128');
   for (const build of MEASURED_BUILDS) {
-    assert.equal(await fasterBuild({ build, wasmUrl: slow }), undefined);
+    assert.equal(await measureBuilds({ build, wasmUrl: slow }), undefined);
     const engine = await createEngine({ threads: 1, build, wasmUrl: slow });
     assert.equal(engine.info.build, build);
     await engine.close();
   }
-  assert.equal(await fasterBuild({ wasmUrl: { relaxed: BUILDS.relaxed, simd128: BUILDS.simd128 } }), undefined);
+  assert.equal(await measureBuilds({ wasmUrl: { relaxed: BUILDS.relaxed, simd128: BUILDS.simd128 } }), undefined);
   const nothing = new URL('./nothing.wasm', import.meta.url);
-  assert.equal(await fasterBuild({ wasmUrl: { ...BUILDS, probe: nothing } }), undefined);
+  assert.equal(await measureBuilds({ wasmUrl: { ...BUILDS, probe: nothing } }), undefined);
 });
 
 test('wasmUrl may be a folder, where all modules lie by their names', async (t) => {

@@ -4,12 +4,13 @@ import { spawnSync } from 'node:child_process';
 import { beforeEach, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { createEngine } from '../../js/node.js';
+import { openEngine } from '../../js/engine/engine.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { THREAD_STACK } from '../../js/wasm/abi.js';
 import { Threads } from '../../js/wasm/threads.js';
 import { Wasm } from '../../js/wasm/wasm.js';
 import { random, tinyModel } from './fixture.mjs';
-import { until } from '../waiting.mjs';
+import { inTime, until } from '../waiting.mjs';
 import { pause, team } from './teams.mjs';
 import { setTimeouts } from './timeouts.mjs';
 
@@ -471,6 +472,59 @@ test('several models at once, closed in any order, and workers are used again', 
   assert.equal(seen.size, 1);
   await assert.rejects(engine.load(fromBytes(bytes.slice(0, -100))), { code: 'TRUNCATED' });
   await engine.close();
+});
+
+test('a worker that waits for its module may be silent for any time; when it uses threads it may not', async (t) => {
+  const steps = [];
+  /** @type {() => void} */
+  let release = () => {};
+  const threadStarted = new Promise((resolve) => (release = () => resolve(undefined)));
+  const { compile } = WebAssembly;
+  t.after(() => (WebAssembly.compile = compile));
+  WebAssembly.compile = async (bytes) => (await threadStarted, compile(bytes));
+  const engine = await openEngine({ threads: 2 }, (step) => {
+    steps.push(step);
+    if (step === 'compile') release();
+  });
+  assert.deepEqual(steps, ['threads', 'compile', 'threads']);
+  await engine.close();
+});
+
+test('the page gives up on a worker that uses threads in silence, not on one that waits for its module', async (t) => {
+  setTimeouts(t, { workerSilence: 1 });
+  const workers = [];
+  const make = () => {
+    const worker = new Worker(new URL('./threads/waiting-worker.mjs', import.meta.url));
+    workers.push(worker);
+    // Timers of one length fire in the order in which they were set: this one after the page's, if that has one.
+    worker.on('message', ({ progress }) => {
+      if (progress === 'compile') setImmediate(() => setTimeout(() => worker.postMessage('end'), 1));
+    });
+    return worker;
+  };
+  const engine = await createWorkerEngine({ worker: make, threads: 2 });
+  assert.deepEqual([workers.length, engine.info.threads], [1, 2]);
+  await engine.close();
+});
+
+test('an engine that fails to open, or that is aborted, ends the thread that it has begun', async (t) => {
+  const ends = [];
+  const record = (/** @type {Worker} */ worker) => ends.push(new Promise((resolve) => worker.on('exit', resolve)));
+  process.on('worker', record);
+  t.after(() => process.off('worker', record));
+  const nothing = new URL('./nothing.wasm', import.meta.url);
+  await assert.rejects(
+    createEngine({ threads: 2, build: 'simd128', wasmUrl: { relaxed: nothing, simd128: nothing } }),
+    {
+      code: 'NO_ENGINE',
+    },
+  );
+  const controller = new AbortController();
+  const opened = createEngine({ threads: 2, signal: controller.signal });
+  await until('a second thread', () => ends.length === 2);
+  controller.abort();
+  await assert.rejects(opened, { name: 'AbortError' });
+  await inTime('the threads to end', Promise.all(ends));
 });
 
 test('a worker that goes silent when it starts threads: another one with one thread, or an error, but no hang', async (t) => {

@@ -1,6 +1,6 @@
 // Logits at every position of texts that are known.
 import { fromFile } from '../../js/node.js';
-import { fasterBuild } from '../../js/wasm/wasm.js';
+import { measureBuilds } from '../../js/wasm/wasm.js';
 import { openLogits } from '../../tests/js/logits.mjs';
 
 /** Tokens that are computed in one batch, besides the first. */
@@ -12,7 +12,7 @@ const BATCH = 31;
  */
 export async function read(file, windows, context, take) {
   const options = {
-    build: await fasterBuild({}), // the same bits sooner
+    build: await measureBuilds({}), // the same bits sooner
     contextTokens: context,
     kv: /** @type {'f32'} */ ('f32'),
     activations: /** @type {'i16'} */ ('i16'),

@@ -118,9 +118,10 @@ function remoteEngine(connection, { info, store }, ownsWorker = true) {
 async function open(connection, options, signal, hostsWorkers) {
   let stop = () => {};
   const answer = new Promise((resolve, reject) => {
-    const onProgress = () => {
+    /** @param {import('../../shared/protocol.js').OpenStep} step */
+    const onProgress = (step) => {
       stop();
-      stop = after('workerSilence', () => resolve(null));
+      if (step === 'threads') stop = after('workerSilence', () => resolve(null));
     };
     const timeouts = overriddenTimeouts();
     const request = {

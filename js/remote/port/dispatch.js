@@ -8,11 +8,12 @@ import { delegateWorkers, handleSpawned } from '../../shared/workers.js';
 import { TABLE } from './methods.js';
 
 /** @import { Engine } from '../../shared/types.js' */
+/** @import { OpenStep } from '../../shared/protocol.js' */
 
 /**
  * Opens and closes the engine of a port.
  * @typedef {object} Root
- * @property {(options: any, onThreads: () => void) => Promise<Engine>} open
+ * @property {(options: any, onStep: (step: OpenStep) => void) => Promise<Engine>} open
  * @property {(engine: Engine) => Promise<void>} close  when the port is
  */
 /**
@@ -66,7 +67,7 @@ export function serve(port, root) {
     const { signal } = /** @type {Call} */ (calls.get(id)).controller;
     if (hosts) delegateWorkers(port);
     overrideTimeouts(timeouts);
-    const engine = await root.open({ ...options, signal }, () => port.postMessage({ id, progress: 'threads' }));
+    const engine = await root.open({ ...options, signal }, (progress) => port.postMessage({ id, progress }));
     const { info, store } = engine;
     nodes.set(0, { kind: 'engine', object: engine, parent: null });
     for (const type of FORWARDED_EVENTS) engine.events.addEventListener(type, forwardEvent);

@@ -40,6 +40,7 @@ import { CHUNK, lengthOf, PREFIX, RECORD, record, replay } from './layout.js';
  * @property {(key: string, create?: boolean) => Promise<Folder | null>} folder
  * @property {(key: string) => Promise<void>} remove
  * @property {Backend['lock']} [lock]
+ * @property {Backend['notes']} [notes]
  */
 
 /** @implements {Space} */
@@ -72,11 +73,13 @@ class Segments {
   /** @type {Space['scan']} */
   async scan() {
     const recorded = replay((await this.#folder.bytes('journal')) ?? new Uint8Array());
-    /** @type {Map<string, number>} */
-    const sizes = new Map();
-    for (const index of [...recorded.keys()].sort((a, b) => a - b)) {
+    const files = new Set([...recorded.keys()].map((index) => this.#place(index)[0]));
+    const sizeOf = async (/** @type {string} */ name) => (await this.#folder.stat(name))?.size ?? 0;
+    const sizes = new Map(
+      await Promise.all([...files].map(async (name) => /** @type {const} */ ([name, await sizeOf(name)]))),
+    );
+    for (const index of recorded.keys()) {
       const [name, at] = this.#place(index);
-      if (!sizes.has(name)) sizes.set(name, (await this.#folder.stat(name))?.size ?? 0);
       const length = lengthOf(this.#metadata, index);
       if (!(length > 0) || at + length > Number(sizes.get(name))) recorded.delete(index);
     }
@@ -181,6 +184,7 @@ export class Disk {
     this.#tree = tree;
     this.name = tree.name;
     if (tree.lock) this.lock = tree.lock;
+    this.notes = tree.notes;
   }
 
   /** @type {Backend['lock']} */
@@ -192,7 +196,7 @@ export class Disk {
   /** @type {Backend['get']} */
   async get(key) {
     const folder = await this.#tree.folder(key);
-    const bytes = await folder?.bytes('about');
+    const [bytes, names] = await Promise.all([folder?.bytes('about'), folder?.names()]);
     if (!folder || !bytes) return null;
     let metadata;
     try {
@@ -200,11 +204,12 @@ export class Disk {
     } catch {
       return null; // the writer was killed
     }
-    const marks = new Map();
-    for (const name of await folder.names()) {
-      if (/^(used|pinned|at-.*)$/.test(name)) marks.set(name, (await folder.stat(name))?.date ?? 0);
-    }
-    return { about: metadata, marks };
+    const marks = (names ?? []).filter((name) => /^(used|pinned|at-.*)$/.test(name));
+    const dateOf = async (/** @type {string} */ mark) => (await folder.stat(mark))?.date ?? 0;
+    return {
+      about: metadata,
+      marks: new Map(await Promise.all(marks.map(async (mark) => /** @type {const} */ ([mark, await dateOf(mark)])))),
+    };
   }
 
   /** @type {Backend['create']} */

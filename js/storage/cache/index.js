@@ -5,7 +5,7 @@ import { isNode } from '../../shared/node.js';
 import { follow } from '../../shared/async.js';
 import { within } from '../../shared/timeouts.js';
 import { Entry } from './entry.js';
-import { chunksOf, lengthOf, PREFIX } from './layout.js';
+import { chunksOf, lengthOf, MEASUREMENTS, PREFIX } from './layout.js';
 import { lock } from './locks.js';
 import { hex } from '../../shared/hex.js';
 
@@ -79,6 +79,8 @@ export class Store {
   #entries = new Set();
   /** @type {BroadcastChannel | undefined} */
   #channel;
+  /** Settles when the last measurements are written, or can't be. */
+  #written = Promise.resolve();
 
   /** @param {Backend} backend @param {string} reason @param {StoreOptions & { name: string }} options @param {number} maxBytes */
   constructor(backend, reason, { name, path, hash, sha256 = platformSha256, stallTimeout = 20_000 }, maxBytes) {
@@ -110,6 +112,15 @@ export class Store {
       },
       forget: (entry) => this.#entries.delete(entry),
     };
+    const { notes } = backend;
+    /** Undefined: this backend keeps none. @type {import('../../shared/types.js').Cache['measurements']} */
+    this.measurements =
+      notes && maxBytes > 0
+        ? {
+            read: () => notes.bytes(MEASUREMENTS),
+            write: (bytes) => (this.#written = notes.put(MEASUREMENTS, bytes).catch(() => {})),
+          }
+        : undefined;
   }
 
   /** @param {Uint8Array | string} content @returns {Promise<string>} */
@@ -269,10 +280,15 @@ export class Store {
     if (!removed) throw new BqError('IN_USE', `${key} is in use, in this tab or another one`);
   }
 
-  /** Deletes all files that are not in use. IN_USE: a file was in use; the others were deleted. */
+  /** Deletes all files that are not in use, and the measurements. IN_USE: a file was in use; the others were deleted. */
   async clear() {
     let first;
     for (const key of await this.#keys()) await this.delete(key).catch((error) => (first ??= error));
+    await this.#written;
+    if (this.#backend.notes)
+      await this.#backend.remove(MEASUREMENTS).catch((error) => {
+        first ??= failure(error, `${MEASUREMENTS} can't be deleted`);
+      });
     if (first) throw first;
   }
 
@@ -293,6 +309,7 @@ export class Store {
 
   async close() {
     for (const entry of [...this.#entries]) await entry.close();
+    await this.#written;
     this.#channel?.close();
     this.#backend.close();
   }
@@ -311,13 +328,9 @@ export class Store {
     const keys = await this.#keys().catch((error) => {
       throw failure(error, `the ${this.backend} store can't be read`);
     });
-    const files = [];
-    for (const key of keys) {
-      // Another tab may delete the file meanwhile.
-      const file = await this.#loadFile(key, isWanted).catch(() => null);
-      if (file) files.push(file);
-    }
-    return files;
+    // Another tab may delete a file meanwhile.
+    const files = await Promise.all(keys.map((key) => this.#loadFile(key, isWanted).catch(() => null)));
+    return files.filter((file) => file !== null);
   }
 
   /** @param {string} key @param {(file: { marks: Marks }, key: string) => boolean} [isWanted] @returns {Promise<Known | null>} */

@@ -5,6 +5,9 @@ export const CHUNK = 1 << 20;
 /** The number that stands for the prefix. */
 export const PREFIX = 0xffffffff;
 
+/** Name of the file of what engines have measured of their machine. No key of a model has this form. */
+export const MEASUREMENTS = 'measurements';
+
 /** Bytes per record: u32 kind, u32 chunk, u64 XXH64 of the chunk, u32 0, u32 checksum of the 20 bytes before. */
 export const RECORD = 24;
 const PRESENT = 1;

@@ -38,20 +38,25 @@ const syncHandle = (handle, exists = async () => true) => ({
   },
 });
 
+/** Bytes of a file. @param {FileSystemFileHandle} handle @param {(file: Blob) => Blob} part  which of them */
+async function bytesOf(handle, part) {
+  // A File stands for one state: after a write by another tab it can't be read, a new one can.
+  for (let tries = 8; ; tries--) {
+    try {
+      return new Uint8Array(await part(await handle.getFile()).arrayBuffer());
+    } catch (error) {
+      if (tries === 0 || /** @type {Error} */ (error).name !== 'NotReadableError') throw error;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+}
+
 /** @param {FileSystemFileHandle} file @returns {Handle} */
 const plainHandle = (file) => ({
   async read(target, at) {
-    // A File stands for one state: after a write by another tab it can't be read, a new one can.
-    for (let tries = 8; ; tries--) {
-      try {
-        const bytes = new Uint8Array(await (await file.getFile()).slice(at, at + target.length).arrayBuffer());
-        target.set(bytes);
-        return bytes.length;
-      } catch (error) {
-        if (tries === 0 || /** @type {Error} */ (error).name !== 'NotReadableError') throw error;
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
-    }
+    const bytes = await bytesOf(file, (whole) => whole.slice(at, at + target.length));
+    target.set(bytes);
+    return bytes.length;
   },
   async write(bytes, at) {
     const stream = await file.createWritable({ keepExistingData: true });
@@ -80,15 +85,16 @@ function opfsFolder(folder) {
     },
     async bytes(name) {
       const stored = await file(name);
-      if (!stored) return null;
-      const bytes = new Uint8Array((await stored.getFile()).size);
-      return bytes.subarray(0, await plainHandle(stored).read(bytes, 0));
+      return stored && bytesOf(stored, (whole) => whole);
     },
     async put(name, bytes) {
       await unlessMissing(folder.removeEntry(name));
       const handle = await edit(name);
-      await handle.write(bytes, 0);
-      await handle.close();
+      try {
+        await handle.write(bytes, 0);
+      } finally {
+        await handle.close();
+      }
     },
     async remove(name) {
       await unlessMissing(folder.removeEntry(name));
@@ -135,6 +141,7 @@ export async function openOpfs(name) {
     async remove(key) {
       await unlessMissing(root.removeEntry(key, { recursive: true }));
     },
+    notes: opfsFolder(root),
   };
   return new Disk(tree);
 }

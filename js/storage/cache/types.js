@@ -31,6 +31,8 @@
  * @property {(key: string, about: About) => Promise<Space>} open
  * @property {((key: string) => Promise<(() => void | Promise<void>) | null>)} [lock]  against other processes, where Web Locks don't
  *   reach; null: another one holds it
+ * @property {Pick<import('./disk.js').Folder, 'bytes' | 'put'>} [notes]  small files beside the models, which `remove` deletes by their
+ *   names. OPFS has them: what they say holds for the browser that wrote them, and a folder of Node may move to another machine
  * @property {() => void} close
  */
 

@@ -16,14 +16,18 @@ const CHUNK = 2 ** 20;
 /** Kinds of chunk hashes (docs/FORMAT.md, HASH). */
 const [XXH64, SHA256] = [1, 2];
 
-/** XXH64 and SHA-256, computed in WebAssembly; SHA-256 only where the page has none, outside secure contexts. @param {Compiled} compiled */
+/**
+ * XXH64 and SHA-256, computed in WebAssembly; SHA-256 only where the page has none, outside secure contexts.
+ * @param {Promise<Compiled>} compiled
+ */
 function hashes(compiled) {
   /** @type {Promise<Wasm> | undefined} */
   let sharedInstance;
-  const instance = () => (sharedInstance ??= Wasm.create(compiled, CHUNK + SPARE_BYTES));
+  const create = async (/** @type {number} */ bytes) => Wasm.create(await compiled, bytes + SPARE_BYTES);
+  const instance = () => (sharedInstance ??= create(CHUNK));
   return {
     async hash(/** @type {Uint8Array} */ bytes) {
-      const wasm = bytes.length > CHUNK ? await Wasm.create(compiled, bytes.length + SPARE_BYTES) : await instance();
+      const wasm = await (bytes.length > CHUNK ? create(bytes.length) : instance());
       return wasm.scope((take) => {
         const { at, length } = wasm.put(take, bytes);
         const out = take(8);
@@ -44,7 +48,7 @@ function hashes(compiled) {
 /**
  * Opens the store of the option `cache`; an open store is returned as it is. STORAGE, ARGUMENT.
  * @param {Exclude<EngineOptions['cache'], false | undefined>} option
- * @param {Compiled} compiled
+ * @param {Promise<Compiled>} compiled  a store opens before it is there, and hashes after that
  * @returns {Promise<Cache>}
  */
 export async function openCache(option, compiled) {
