@@ -14,6 +14,7 @@ import {
   fromLink,
   lastDownload,
   lastModel,
+  recordedDeletions,
   rememberDownload,
   rememberFacts,
   rememberHandle,
@@ -159,6 +160,7 @@ export class Models {
     this.#started = true;
     const { panel, enter, host } = this.#page;
     panel.set('offline', 'Saving the page and the model…');
+    if (recordedDeletions().length) await (await import('./deletion.js')).completeRecorded(host.store).catch(() => {});
     const [attempt, last] = [await crashed(), lastModel()];
     if (attempt || (last && last.kind !== 'bundled')) {
       const { comeBack } = await import('./startup-model.js');

@@ -5,6 +5,7 @@ import { offers } from './offers.js';
 import { $, showDialog } from '../page/page.js';
 import { factsOf, fromFile, fromLink } from '../storage/model-history.js';
 import { button, element } from '../page/element.js';
+import { deleteLater, pendingFile, showDeletion, undoDeletion } from './deletion.js';
 
 /** @typedef {import('../../js/storage/cache/types.js').Listed} Listed */
 /** @typedef {import('./catalogue.js').Offer} Offer */
@@ -40,6 +41,11 @@ const [fileInput, folderInput] = ['file', 'folder'].map((id) => /** @type {HTMLI
  * @property {() => void} onChange  something was deleted or kept
  */
 
+/** What was deleted and is still here isn't downloaded again. @param {Wanted} wanted */
+function restore({ source }) {
+  if (pendingFile()?.url === String(source)) undoDeletion();
+}
+
 export class Picker {
   #actions;
   /** @type {Row[]} */
@@ -48,8 +54,6 @@ export class Picker {
   #how = {};
   /** Ends a search on the hub. */
   #finding = new AbortController();
-  /** The row whose deletion is to be confirmed. */
-  #doomed = '';
 
   /** @param {Actions} actions */
   constructor(actions) {
@@ -66,10 +70,11 @@ export class Picker {
   }
 
   open() {
-    search.value = this.#doomed = '';
+    search.value = '';
     $('hub').hidden = true;
     this.#draw();
     showDialog(dialog);
+    showDeletion();
     void this.show();
   }
 
@@ -129,6 +134,7 @@ export class Picker {
 
   /** @param {Wanted} wanted @param {How} [how] */
   #use(wanted, how) {
+    restore(wanted);
     dialog.close();
     this.#actions.onUse(wanted, how);
   }
@@ -138,7 +144,9 @@ export class Picker {
     const { bundled, shelf, onError, file } = this.#actions;
     try {
       const store = shelf();
-      const [list, room] = store ? await Promise.all([store.list(), store.usage()]) : [[], null];
+      const [all, room] = store ? await Promise.all([store.list(), store.usage()]) : [[], null];
+      const deleted = all.find(({ key }) => key === pendingFile()?.key);
+      const list = all.filter((file) => file !== deleted);
       /** @param {string} url */
       const stored = (url) => list.find((file) => file.url === url);
       const offered = (await offers()).map((offer) => ({
@@ -162,17 +170,19 @@ export class Picker {
       ];
       this.#draw();
       $('stored-note').textContent =
-        store && room ? this.#note(store.backend, room) : 'This browser lets the page store nothing.';
+        store && room
+          ? this.#note(store.backend, room, deleted?.cachedBytes ?? 0)
+          : 'This browser lets the page store nothing.';
     } catch (error) {
       onError(error);
     }
   }
 
-  /** @param {string} backend @param {{ cachedBytes: number, usage: number, quota: number }} room */
-  #note(backend, { cachedBytes, usage, quota }) {
-    const more = quota > usage ? ` ${format.bytes(quota - usage)} free.` : '';
+  /** @param {string} backend @param {{ cachedBytes: number, usage: number, quota: number }} room @param {number} deleted  bytes of a file that is no longer listed */
+  #note(backend, { cachedBytes, usage, quota }, deleted) {
+    const more = quota > usage ? ` ${format.bytes(quota - usage + deleted)} free.` : '';
     const kept = backend === 'memory' ? " This browser won't keep them after you close the page." : '';
-    return `Models use ${format.bytes(cachedBytes)}.${more}${kept}`;
+    return `Models use ${format.bytes(cachedBytes - deleted)}.${more}${kept}`;
   }
 
   #draw() {
@@ -225,6 +235,7 @@ export class Picker {
           : ['Download…', `Download ${name}`];
     const use = button(verb, label, () => {
       if (!offer?.repo || stored) return this.#use(wanted);
+      restore(wanted);
       dialog.close();
       this.#actions.onOffer(offer);
     });
@@ -249,21 +260,17 @@ export class Picker {
     return toggle;
   }
 
-  /** A second press confirms it: a large download is lost. @param {Listed} file @param {string} name */
-  #delete({ key, fileBytes }, name) {
-    const sure = this.#doomed === key;
-    const deleteButton = button(
-      sure ? `Delete ${format.bytes(fileBytes)}?` : 'Delete',
-      sure ? `Really delete ${name} from this browser` : `Delete ${name} from this browser`,
-      () => {
-        this.#doomed = sure ? '' : key;
-        if (sure) return this.#change((shelf) => shelf.delete(key));
-        this.#draw();
-        /** @type {HTMLElement | null} */ (dialog.querySelector('.sure'))?.focus();
-      },
+  /** @param {Listed} file @param {string} name */
+  #delete(file, name) {
+    const deleteButton = button('Delete', `Delete ${name} from this browser`, () =>
+      this.#change(async (shelf) =>
+        deleteLater(shelf, file, name, (error) => {
+          if (error) this.#actions.onError(error);
+          void this.#change(async () => {});
+        }),
+      ),
     );
     deleteButton.classList.add('danger');
-    deleteButton.classList.toggle('sure', sure);
     return deleteButton;
   }
 

@@ -9,7 +9,10 @@ const notices = /** @type {HTMLElement} */ (document.getElementById('notices'));
 /** @param {Iterable<Element>} cards */
 function clear(cards) {
   const at = document.activeElement;
-  for (const card of [...cards]) card.remove();
+  for (const card of [...cards]) {
+    card.remove();
+    card.dispatchEvent(new Event('removed'));
+  }
   // The keyboard goes on where people write.
   if (at && !at.isConnected) document.getElementById('message')?.focus();
 }
@@ -70,12 +73,13 @@ export function showError(error, ...actions) {
   alerts.replaceChildren(card);
 }
 
-/** A notice is no error: spoken politely, and gone with the next turn, unless it stays. @param {string} text @param {Action[]} [actions] @param {boolean} [stays] @param {() => void} [onDismiss] */
+/** A notice is no error: spoken politely, and gone with the next turn, unless it stays; then it has the event `removed`. @param {string} text @param {Action[]} [actions] @param {boolean} [stays] @param {() => void} [onDismiss] */
 export function showNotice(text, actions = [], stays = false, onDismiss) {
   const card = element('div', stays ? 'alert notice stays' : 'alert notice');
   card.append(element('p', 'alert-text', text), buttons(card, actions, onDismiss));
   clear(stays ? notices.querySelectorAll('.stays') : passing());
   notices.append(card);
+  return card;
 }
 
 /** A name that begins it keeps its case. @param {string} text */

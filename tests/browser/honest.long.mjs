@@ -310,14 +310,23 @@ await everyBrowser((name) => {
     );
     for (const one of ['Tiny (built in)', 'large', 'SmolLM2 135M', 'Small.bq4'])
       assert.ok(names.includes(one), `${one} in ${names}`);
+    const listsSmall = (/** @type {boolean} */ there) =>
+      page.until((there) => {
+        const list = document.querySelector('#stored')?.textContent ?? '';
+        return list.includes('Tiny') && list.includes('Small.bq4') === there;
+      }, there);
     await press(page, 'Delete Small.bq4 from this browser', '#stored');
-    await press(page, 'Really delete Small.bq4 from this browser', '#stored');
-    await offline('yes, with 1 model');
+    await listsSmall(false);
+    await page.click('#models-deleted button');
+    await listsSmall(true);
+    await press(page, 'Delete Small.bq4 from this browser', '#stored');
     await press(page, 'Delete Tiny (built in) from this browser', '#stored');
-    await press(page, 'Really delete Tiny (built in) from this browser', '#stored');
-    await offline('not yet: no model stored');
+    // The deletion before is completed by the next one.
+    await offline('yes, with 1 model');
     pages.push(await textOf(page, 'body'));
     await press(page, 'Close', '#models');
+    await press(page, 'Dismiss this message', '#notices');
+    await offline('not yet: no model stored');
 
     // Of a file that nobody can use: what helps, no converter that would refuse it too; its name as it is.
     const gguf = new Uint8Array(readFileSync(join(ROOT, 'models/chat.bq4')).subarray(0, 5000));

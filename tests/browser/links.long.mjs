@@ -74,7 +74,6 @@ test('the plan comes first, then the download; it is kept, used again and delete
     .waitFor({ state: 'attached' });
   await ui(page).models.click();
   await page.getByRole('button', { name: 'Delete large.bq4' }).click();
-  await page.getByRole('button', { name: 'Really delete large.bq4' }).click();
   await page.locator('#stored li', { hasText: 'large.bq4' }).waitFor({ state: 'detached' });
   await page.waitForFunction(() => document.activeElement?.id === 'models-search');
   await page.locator('#models-close').click();

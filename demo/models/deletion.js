@@ -1,0 +1,126 @@
+/**
+ * Deletion of a stored model that can be undone: the list hides it at once, its files stay until the notice with Undo is gone or
+ * the page is hidden, which may be the last that a page hears. While the files stay, a record names them and a lock is held, so
+ * that the next visit completes what a page could not. Loaded on demand.
+ */
+import { showNotice, trouble } from '../page/alerts.js';
+import { button, element } from '../page/element.js';
+import * as format from '../page/format.js';
+import { $ } from '../page/page.js';
+import { recordedDeletions, recordDeletions } from '../storage/model-history.js';
+
+/** @typedef {import('../../js/storage/cache/types.js').Listed} Listed */
+/** @typedef {import('./picker.js').Shelf} Shelf */
+/**
+ * @typedef {object} Pending
+ * @property {Listed} file
+ * @property {string} name
+ * @property {Shelf} shelf
+ * @property {(error?: unknown) => void} onEnd  the files are deleted, or stay
+ * @property {() => void} release  gives up the lock
+ */
+
+const dialog = /** @type {HTMLDialogElement} */ ($('models'));
+const note = $('models-deleted');
+
+/** @type {Pending | null} */
+let pending = null;
+/** The notice above the message field. @type {HTMLElement | null} */
+let card = null;
+
+/** @param {string} key */
+const lockOf = (key) => `bq4.deleting.${key}`;
+
+/** @param {string} key @param {boolean} on */
+const record = (key, on) =>
+  recordDeletions([...recordedDeletions().filter((other) => other !== key), ...(on ? [key] : [])]);
+
+/** The file whose deletion can still be undone. */
+export const pendingFile = () => pending?.file ?? null;
+
+const textOf = (/** @type {Pending} */ { name, file }) => `${name} deleted (${format.bytes(file.cachedBytes)} freed).`;
+
+/** Hides the file until its deletion is complete or undone. @param {Shelf} shelf @param {Listed} file @param {string} name @param {Pending['onEnd']} onEnd */
+export function deleteLater(shelf, file, name, onEnd) {
+  void completeDeletion();
+  const deletion = { file, name, shelf, onEnd, release: () => {} };
+  pending = deletion;
+  navigator.locks
+    ?.request(lockOf(file.key), () => {
+      if (pending !== deletion) return undefined;
+      record(file.key, true);
+      return new Promise((resolve) => (deletion.release = () => resolve(undefined)));
+    })
+    .catch(() => {});
+  showDeletion();
+}
+
+/** In the dialog, and above the message field once that is closed. */
+export function showDeletion() {
+  clearNotes();
+  if (!pending) return;
+  const deletion = pending;
+  const text = textOf(deletion);
+  if (dialog.open)
+    return note.replaceChildren(element('span', '', text), button('Undo', `Undo: ${text}`, undoDeletion));
+  card = showNotice(text, [{ text: 'Undo', run: undoDeletion }]);
+  // Undo takes the notice away before it does its work.
+  card.addEventListener('removed', () => queueMicrotask(() => pending === deletion && void completeDeletion()));
+}
+dialog.addEventListener('close', showDeletion);
+
+function clearNotes() {
+  note.replaceChildren();
+  card?.remove();
+  card = null;
+}
+
+/** The model is in the list again, as it was. */
+export function undoDeletion() {
+  if (!pending) return;
+  const { file, release, onEnd } = pending;
+  pending = null;
+  clearNotes();
+  record(file.key, false);
+  release();
+  onEnd();
+}
+
+/** Deletes the files now. */
+export async function completeDeletion() {
+  if (!pending) return;
+  const deletion = pending;
+  pending = null;
+  clearNotes();
+  const { shelf, file, name, onEnd } = deletion;
+  /** @type {unknown} */
+  let failure;
+  try {
+    await shelf.delete(file.key);
+  } catch (error) {
+    failure = trouble(
+      /** @type {any} */ (error).code ?? 'STORAGE',
+      `${name} was not deleted`,
+      'close other tabs that use it, then delete it again',
+      error,
+    );
+  }
+  record(file.key, false);
+  deletion.release();
+  onEnd(failure);
+}
+
+const completeWhenHidden = () => document.visibilityState === 'hidden' && void completeDeletion();
+document.addEventListener('visibilitychange', completeWhenHidden);
+addEventListener('pagehide', () => void completeDeletion());
+
+/** Completes deletions that a page before could not, but for those that another tab can still undo. @param {Shelf | null} shelf */
+export async function completeRecorded(shelf) {
+  if (!shelf) return;
+  for (const key of recordedDeletions())
+    await navigator.locks?.request(lockOf(key), { ifAvailable: true }, async (lock) => {
+      if (!lock) return;
+      await shelf.delete(key).catch(() => {}); // in use again, so it stays
+      record(key, false);
+    });
+}
