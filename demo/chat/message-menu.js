@@ -1,4 +1,4 @@
-/** The menu of a message, filled in when it is first opened: read aloud, a mark for a bad reply, delete. Loaded on demand. */
+/** The menu of a message, filled in when it is first opened: read aloud, a mark for a bad reply, as a picture, delete. Loaded on demand. */
 import { showError, showNotice } from '../page/alerts.js';
 import { button } from '../page/element.js';
 import { say } from '../page/page.js';
@@ -15,7 +15,7 @@ const SPOKEN_AT_ONCE = 200;
 export function fillMenu(entry, menu, { current, idle, focusAt }) {
   const isReply = entry.role === 'assistant';
   if (isReply && 'speechSynthesis' in globalThis) menu.append(readAloudButton(entry));
-  if (isReply) menu.append(ratingButton(entry, current));
+  if (isReply) menu.append(ratingButton(entry, current), imageButton(entry, current));
   if (!isReply)
     menu.append(
       button(
@@ -74,6 +74,17 @@ function readAloudButton(entry) {
     read.textContent = isReading ? 'Stop reading' : 'Read aloud';
   };
   return read;
+}
+
+/** Where the device takes pictures to share, they are shared, else saved. @param {Entry} entry @param {import('./conversation.js').Current} current */
+function imageButton(entry, current) {
+  const isShared =
+    'canShare' in navigator && navigator.canShare({ files: [new File([], 'a.png', { type: 'image/png' })] });
+  const verb = isShared ? 'Share' : 'Save';
+  const question = () => current.path[current.path.indexOf(entry) - 1]?.content ?? '';
+  return button(`${verb} as picture`, `${verb} the question and this reply as a picture`, () => {
+    import('./message-image.js').then(({ shareImage }) => shareImage(question(), entry.content)).catch(showError);
+  });
 }
 
 /** @param {Entry} entry @param {import('./conversation.js').Current} current */
