@@ -233,6 +233,14 @@ async function openLink() {
   showNotice('This chat came with the link. It is now stored in this browser, and was sent to no server.');
 }
 
+/** Where speech can be recognised on this device; never by a server. */
+async function offerDictation() {
+  const { SpeechRecognition, webkitSpeechRecognition } = /** @type {any} */ (globalThis);
+  const Recognizer = SpeechRecognition ?? webkitSpeechRecognition;
+  const state = await Recognizer?.available?.({ langs: [navigator.language], processLocally: true });
+  if (state === 'available') (await import('./chat/dictation.js')).offerDictation(Recognizer);
+}
+
 async function summarize() {
   const work = await import('./chat/summary.js');
   const page = { host, current: () => current, log, system: context.system, waiting, enter, showState };
@@ -336,6 +344,7 @@ async function begin() {
   if (document.documentElement.hasAttribute('data-sidebar')) void showChats(false).catch(() => {});
   // On a phone this would bring up the keyboard.
   if (matchMedia('(hover: hover)').matches) message.focus();
+  void offerDictation().catch(() => {}); // then it is typed
   if (await isolate()) return;
   if (location.search)
     void import('./share-target.js').then(({ takeShared }) => takeShared(models.choose)).catch(showError);

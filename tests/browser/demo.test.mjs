@@ -49,6 +49,8 @@ await chromiumFirst((name) => {
         // Where there are both kernels, a measurement says which are faster on this machine.
         assert.match(String(await stat('build')), BROWSERS[name].relaxed ? /^(relaxed SIMD|SIMD128)/i : /^SIMD128/i);
         assert.match(String(await stat('speed')), /^\d/);
+        // No browser here recognises speech on the device.
+        assert.equal(await page.evaluate(() => document.querySelector('#dictate')?.checkVisibility()), false);
 
         await page.evaluate(() => {
           const data = new DataTransfer();

@@ -1,0 +1,62 @@
+/**
+ * Dictation into the message field, by the browser's own recognition of speech on this device: what is spoken goes to no server. Loaded
+ * where the browser says that it can do so for the person's language.
+ */
+import { showError, trouble } from '../page/alerts.js';
+import { $, message, say } from '../page/page.js';
+
+/** What is used of the Web Speech API. @typedef {{ lang: string, processLocally: boolean, continuous: boolean, interimResults: boolean, start: () => void, stop: () => void, abort: () => void, onresult: ((event: any) => void) | null, onerror: ((event: any) => void) | null, onend: (() => void) | null }} Recognition */
+
+/** Why a recognition ended, for people; others are its usual ends. @type {Record<string, [string, string]>} */
+const FAILURES = {
+  'not-allowed': ["the page can't hear you", 'let it use the microphone, in the settings of the browser for this page'],
+  'audio-capture': ['there is no microphone', 'connect one, then try again'],
+  'service-not-allowed': ["this browser can't recognise speech on the device any more", 'type the message'],
+  'language-not-supported': ["this browser can't recognise your language on the device", 'type the message'],
+};
+
+/** Shows the button. @param {new () => Recognition} Recognizer */
+export function offerDictation(Recognizer) {
+  if (!('processLocally' in Recognizer.prototype)) return; // it would be free to use a server
+  /** @type {Recognition | null} */
+  let recognition = null;
+  const dictate = $('dictate');
+  dictate.hidden = false;
+  dictate.addEventListener('click', () => (recognition ? recognition.stop() : start()));
+
+  const show = (/** @type {boolean} */ isOn) => {
+    dictate.setAttribute('aria-pressed', String(isOn));
+    say(isOn ? 'Listening.' : 'Stopped listening.');
+  };
+
+  function start() {
+    const own = new Recognizer();
+    const { value, selectionStart, selectionEnd } = message;
+    const [before, after] = [value.slice(0, selectionStart), value.slice(selectionEnd)];
+    let written = value;
+    Object.assign(own, { lang: navigator.language, processLocally: true, continuous: true, interimResults: true });
+    own.onresult = ({ results }) => {
+      // The message was sent, or the person types.
+      if (message.value !== written) return own.abort();
+      const spoken = Array.from(results, ([best]) => best.transcript.trim()).join(' ');
+      const space = before && !/\s$/.test(before) ? ' ' : '';
+      written = before + space + spoken + after;
+      message.value = written;
+      message.setSelectionRange(written.length - after.length, written.length - after.length);
+      message.dispatchEvent(new Event('input', { bubbles: true }));
+    };
+    own.onerror = ({ error }) => {
+      const words = FAILURES[error];
+      if (words) showError(trouble('DICTATION', words[0], words[1], error));
+    };
+    own.onend = () => {
+      if (recognition !== own) return;
+      recognition = null;
+      show(false);
+    };
+    recognition = own;
+    own.start();
+    show(true);
+    message.focus();
+  }
+}
