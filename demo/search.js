@@ -2,26 +2,32 @@
 import { createWorkerEngine, fromBlob } from '../js/index.js';
 import { element } from './page/element.js';
 import * as format from './page/format.js';
-import { EMBEDDER, localEmbedder, OWN_FILE } from './search/embedder.js';
+import { EMBEDDER, localEmbedder, OWN_FILE, OWN_RERANKER, storedReranker } from './search/embedder.js';
 import { keep, keepPassages, kept, keptPassages, nearest, passages, sentences, unit } from './search/passages.js';
 
 /** @typedef {import('../js/shared/types.js').Model} Model */
 
-/** Passages that are shown, and computed at once. */
-const [SHOWN, TOGETHER] = [5, 16];
+/** Passages that are shown, that are looked at sentence by sentence for them, and that are computed at once. */
+const [SHOWN, CONSIDERED, TOGETHER] = [5, 15, 16];
 /** Milliseconds without a key before what is typed is looked at. */
 const PAUSE = 150;
 /** Passages of less similarity are not shown: an unrelated text has 0, give or take 0.1. */
 const MIN_SIMILARITY = 0.2;
 /** Of a model without a file of its own, in localStorage: the name to load it by. */
-const MODEL_NAME = 'bq4.search.model';
+const [MODEL_NAME, RERANKER_NAME] = ['bq4.search.model', 'bq4.search.reranker'];
+/** Sentences whose vectors are kept while the page is open. */
+const MAX_SENTENCES = 2000;
 
 /** @param {string} id @returns {any} */
 const $ = (id) => document.getElementById(id);
 const say = (/** @type {string} */ text) => void ($('status').textContent = text);
 
-/** @type {Model | null} */
+/** Finds passages. @type {Model | null} */
 let model = null;
+/** Reads each passage that was found together with the question. @type {Model | null} */
+let reranker = null;
+/** @type {Map<string, Float32Array>} */
+const sentenceVectors = new Map();
 /** @type {import('./search/passages.js').Passage[]} */
 let all = [];
 
@@ -51,7 +57,7 @@ function showProgress({ phase, loaded, total }) {
   else bar.removeAttribute('value');
 }
 
-/** @param {File | string} source  a file, or a name on the hub */
+/** Opens the model that finds passages, or the one that sorts them. @param {File | string} source  a file, or a name on the hub */
 async function open(source) {
   const name = typeof source === 'string' ? source.replace(/^hf:/, '') : source.name;
   say(`Loading ${name}…`);
@@ -65,19 +71,56 @@ async function open(source) {
   } finally {
     $('progress').hidden = true;
   }
-  if (loaded.info.generates) {
+  if (loaded.info.reranks === 'classifier') return useReranker(loaded, source, name);
+  if (loaded.info.generates || loaded.info.reranks === null) {
     await loaded.close();
-    throw new Error('This model writes; one that makes vectors of texts is needed, such as all-MiniLM-L6-v2.');
+    throw new Error(
+      `This model ${loaded.info.generates ? 'writes' : 'only names kinds of texts'}; one that makes vectors of texts is needed, such as all-MiniLM-L6-v2.`,
+    );
   }
   await model?.close();
   model = loaded;
+  sentenceVectors.clear();
   all = await keptPassages(model.info.hidden);
   $('need').hidden = true;
   $('ask').disabled = $('files').disabled = false;
   drawTexts();
-  if (typeof source === 'string') localStorage.setItem(MODEL_NAME, source);
+  $('better').hidden = false;
+  await remember(source, MODEL_NAME, OWN_FILE);
   say('Ready.');
 }
+
+/** For the next visit. @param {File | string} source @param {string} nameKey @param {string} ownFile */
+async function remember(source, nameKey, ownFile) {
+  if (typeof source === 'string') return localStorage.setItem(nameKey, source);
+  localStorage.removeItem(nameKey);
+  if (source.name !== KEPT_NAME) await keep(ownFile, source);
+}
+/** What a file is called that was opened at a visit before. */
+const KEPT_NAME = 'the model';
+
+/** @param {Model} loaded @param {File | string} source @param {string} name */
+async function useReranker(loaded, source, name) {
+  await reranker?.close();
+  reranker = loaded;
+  $('better-words').textContent = `The second model, ${name}, puts the best of what is found first.`;
+  $('better-here').hidden = true;
+  $('better-remove').hidden = false;
+  await remember(source, RERANKER_NAME, OWN_RERANKER);
+  say(model ? 'Ready.' : 'A model that finds passages is needed, too.');
+}
+
+async function removeReranker() {
+  await reranker?.close();
+  reranker = null;
+  localStorage.removeItem(RERANKER_NAME);
+  await keep(OWN_RERANKER, '');
+  $('better-words').textContent = WORDS;
+  $('better-remove').hidden = true;
+  await look();
+  say('The second model is no longer used.');
+}
+const WORDS = $('better-words').textContent;
 
 /** @param {File} file */
 async function add(file) {
@@ -111,40 +154,60 @@ async function look() {
   if (!model || !text) return void $('found').replaceChildren();
   const { vectors } = await model.embed([text]);
   const query = unit(vectors[0]);
-  const found = nearest(all, query, SHOWN).filter(({ score }) => score >= MIN_SIMILARITY);
-  const marked = await bestSentences(
-    model,
-    found.map(({ passage }) => passage.text),
-    query,
-  );
+  const found = (await withSentences(model, nearest(all, query, CONSIDERED), query))
+    .filter(({ score }) => score >= MIN_SIMILARITY)
+    .sort((a, b) => b.score - a.score);
+  draw(found.slice(0, SHOWN).map((hit) => ({ ...hit, note: `similarity ${Math.round(100 * hit.score)} %` })));
+  if (!reranker || !found.length) return;
+  const texts = found.map(({ passage }) => passage.text);
+  const ranked = await reranker.rerank(text, texts, { topN: SHOWN, truncate: true });
+  draw(ranked.map(({ index, score }) => ({ ...found[index], note: `fits ${Math.round(100 * score)} %` })));
+}
+
+/** @param {{ passage: import('./search/passages.js').Passage, sentence: string, note: string }[]} hits */
+function draw(hits) {
   $('found').replaceChildren(
-    ...found.map(({ passage, score }, i) => {
+    ...hits.map(({ passage, sentence, note }) => {
       const item = element('li');
       const paragraph = element('p');
-      const at = passage.text.indexOf(marked[i]);
+      const at = passage.text.indexOf(sentence);
       paragraph.append(
         passage.text.slice(0, at),
-        element('mark', '', marked[i]),
-        passage.text.slice(at + marked[i].length),
+        element('mark', '', sentence),
+        passage.text.slice(at + sentence.length),
       );
-      item.append(paragraph, element('small', '', `${passage.file} · similarity ${Math.round(100 * score)} %`));
+      item.append(paragraph, element('small', '', `${passage.file} · ${note}`));
       return item;
     }),
   );
-  if (all.length && !found.length) $('found').append(element('li', 'none', 'Nothing in your texts is about this.'));
+  if (all.length && !hits.length) $('found').append(element('li', 'none', 'Nothing in your texts is about this.'));
 }
 
-/** The sentence of each text that is nearest to the query; the whole text where it has one sentence. @param {Model} embedder @param {string[]} texts @param {Float32Array} query @returns {Promise<string[]>} */
-async function bestSentences(embedder, texts, query) {
-  const candidates = texts.map(sentences);
-  const several = candidates.flatMap((list) => (list.length > 1 ? list : []));
-  const { vectors } = several.length ? await embedder.embed(several) : { vectors: [] };
-  const similarity = new Map(
-    several.map((sentence, i) => [sentence, unit(vectors[i]).reduce((sum, x, j) => sum + x * query[j], 0)]),
-  );
-  return candidates.map((list) =>
-    list.reduce((best, sentence) => ((similarity.get(sentence) ?? 0) > (similarity.get(best) ?? 0) ? sentence : best)),
-  );
+/**
+ * The sentence of each passage that is nearest to the query; the whole passage where it has one sentence. What is about several things
+ * is far from each of them, so the similarity of that sentence counts as much as that of the passage.
+ * @param {Model} embedder @param {ReturnType<typeof nearest>} hits @param {Float32Array} query
+ */
+async function withSentences(embedder, hits, query) {
+  const candidates = hits.map(({ passage }) => sentences(passage.text));
+  const fresh = new Set(candidates.flatMap((list) => (list.length > 1 ? list : [])));
+  const missing = [...fresh].filter((sentence) => !sentenceVectors.has(sentence));
+  if (sentenceVectors.size + missing.length > MAX_SENTENCES) {
+    sentenceVectors.clear();
+    missing.splice(0, Infinity, ...fresh);
+  }
+  for (let i = 0; i < missing.length; i += TOGETHER) {
+    const some = missing.slice(i, i + TOGETHER);
+    const { vectors } = await embedder.embed(some);
+    for (const [j, sentence] of some.entries()) sentenceVectors.set(sentence, unit(vectors[j]));
+  }
+  return hits.map(({ passage, score }, i) => {
+    const scores = candidates[i].map(
+      (sentence) => sentenceVectors.get(sentence)?.reduce((sum, x, j) => sum + x * query[j], 0) ?? score,
+    );
+    const best = Math.max(...scores);
+    return { passage, sentence: candidates[i][scores.indexOf(best)], score: (score + best) / 2 };
+  });
 }
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -159,16 +222,11 @@ function take(files) {
   $('alerts').textContent = '';
   for (const file of files) {
     if (!/\.(bq4|gguf)$/i.test(file.name)) void next(() => add(file));
-    else
-      void next(() => open(file)).then(() => {
-        if (!model) return;
-        localStorage.removeItem(MODEL_NAME);
-        return keep(OWN_FILE, file);
-      });
+    else void next(() => open(file));
   }
   void next(look);
 }
-for (const id of ['model', 'files'])
+for (const id of ['model', 'reranker', 'files'])
   $(id).addEventListener('change', (/** @type {any} */ { target }) => {
     take([...target.files]);
     target.value = '';
@@ -182,6 +240,7 @@ addEventListener('drop', (event) => {
 $('forget').addEventListener('click', () =>
   next(async () => {
     all = [];
+    sentenceVectors.clear();
     await keepPassages(all);
     drawTexts();
     await look();
@@ -189,11 +248,26 @@ $('forget').addEventListener('click', () =>
   }),
 );
 
+$('better-remove').addEventListener('click', () => next(removeReranker));
+
+/** The one of a visit before, else one that the chat page has downloaded is offered. */
+async function openReranker() {
+  const name = localStorage.getItem(RERANKER_NAME);
+  const own = await kept(OWN_RERANKER);
+  if (name) return open(name);
+  if (own?.size) return open(new File([own], KEPT_NAME));
+  const stored = await storedReranker((await engine).store);
+  if (!stored) return;
+  $('better-here').textContent = `Use ${stored.name} (${format.bytes(stored.fileBytes)}, on this device)`;
+  $('better-here').hidden = false;
+  $('better-here').addEventListener('click', () => next(() => open(stored.url)).then(() => next(look)));
+}
+
 await next(async () => {
   const before = await kept(OWN_FILE);
   const name = localStorage.getItem(MODEL_NAME);
   if (name) return open(name);
-  if (before?.size) return open(new File([before], 'the model'));
+  if (before?.size) return open(new File([before], KEPT_NAME));
   const here = await localEmbedder().catch(() => null);
   if (here) {
     $('here').textContent = `Use ${here.name} of this machine (${format.bytes(here.bytes)})`;
@@ -204,3 +278,4 @@ await next(async () => {
   }
   say('A model is needed first.');
 });
+void next(openReranker);

@@ -1,9 +1,11 @@
-/** The model that finds passages by their meaning: where it is on this device, and from where it comes. */
+/** The models that find passages by their meaning and sort them: where they are on this device, and from where the first comes. */
 import * as format from '../page/format.js';
 import { kept } from './passages.js';
 
 /** A file of the person's own, in the private files of this browser. */
 export const OWN_FILE = 'bq4-search-model';
+/** Of the model that sorts what was found. */
+export const OWN_RERANKER = 'bq4-search-reranker';
 export const EMBEDDER = {
   source: 'hf:second-state/All-MiniLM-L6-v2-Embedding-GGUF/all-MiniLM-L6-v2-Q8_0.gguf',
   size: '25 MB',
@@ -20,7 +22,13 @@ export async function storedEmbedder(store) {
   return own?.size ? new File([own], 'the model') : null;
 }
 
-/** Such a model in the cache folder of the machine that serves the page; elsewhere the list is empty. @returns {Promise<{ name: string, url: URL, bytes: number } | null>} */
+/** One that sorts passages, downloaded on the chat page. @param {{ list: () => Promise<import('../../js/storage/cache/types.js').Listed[]> } | null} store */
+export async function storedReranker(store) {
+  const files = (await store?.list().catch(() => [])) ?? [];
+  return files.find(({ name, complete }) => complete && /rerank|cross-?encoder/i.test(name)) ?? null;
+}
+
+/** A model that finds passages in the cache folder of the machine that serves the page; elsewhere the list is empty. @returns {Promise<{ name: string, url: URL, bytes: number } | null>} */
 export async function localEmbedder() {
   const list = new URL('../local.json?embedders', import.meta.url);
   const [found] = await (await fetch(list)).json();

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { convert } from '../../js/convert/index.js';
+import { createEngine, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { newPage, oneHost, openDemo, ready, ROOT, sample, say, ui } from './site.mjs';
@@ -131,6 +132,110 @@ test(
     assert.equal(await page.locator('#found li').count(), 0);
     assert.deepEqual(page.trouble, []);
     await page.context().close();
+  },
+);
+
+const MIXED = `The stapler is in the top drawer. Our landlord lives in Porto. Tuesday is the day for paper and glass. The password of the printer is on its back. Grandmother was born in a lighthouse. The car takes diesel. Ferns want shade and damp soil.`;
+
+test(
+  'a passage of many things is found by one of its sentences; a second model sorts what is found, at the next visit, too',
+  { skip: minilm ? false : NO_REAL_MODEL },
+  async (t) => {
+    const file = join(folder, 'minilm-sorted.bq4');
+    await convert(String(minilm), file, { quant: 'bq8' });
+    // It sorts by random weights: what matters is that the order is its own.
+    const second = join(folder, 'second.bq4');
+    await convert(join(ROOT, 'tests/golden/rerankers/bert'), second, { quant: 'f32' });
+    const page = await newPage(here.browser, { viewport: { width: 320, height: 800 } });
+    t.after(() => page.context().close());
+    await page.goto(`${here.site.url}demo/search.html`);
+    const status = (/** @type {RegExp} */ words) => page.locator('#status', { hasText: words }).waitFor();
+    await status(/^A model is needed first/);
+    await page.locator('#model').setInputFiles(file);
+    await status(/^Ready/);
+    await findInNotes(page);
+    await page
+      .locator('#files')
+      .setInputFiles([{ name: 'mixed.txt', mimeType: 'text/plain', buffer: Buffer.from(MIXED) }]);
+    await status(/^mixed\.txt is read/);
+    const found = page.locator('#found li');
+    const question = 'how do I care for plants';
+    await page.locator('#ask').fill('where is grandma from');
+    await found.filter({ hasText: 'Ferns' }).waitFor();
+    assert.equal(await found.first().locator('mark').textContent(), 'Grandmother was born in a lighthouse.');
+    await page.locator('#ask').fill(question);
+
+    await page.locator('#files').setInputFiles([
+      {
+        name: 'garden.txt',
+        mimeType: 'text/plain',
+        buffer: Buffer.from(
+          ['Water the roses at dawn.', 'Tomatoes need six hours of sun.', 'Cut the hedge in autumn, never in spring.']
+            .map((text) => `${text} ${text.toLowerCase()} So says the book about gardens.`)
+            .join('\n\n'),
+        ),
+      },
+    ]);
+    await status(/^garden\.txt is read/);
+    await found.nth(3).waitFor();
+    const shown = () => found.locator('p').allTextContents();
+    const bySimilarity = await shown();
+    // Neither is kept for the next visit.
+    const kinds = join(folder, 'kinds.bq4');
+    await convert(join(ROOT, 'tests/golden/rerankers/distilbert'), kinds, { quant: 'f32' });
+    for (const [wrong, words] of [
+      [join(ROOT, 'models/chat.bq4'), 'This model writes'],
+      [kinds, 'This model only names kinds of texts'],
+    ]) {
+      await page.locator('#reranker').setInputFiles(wrong);
+      await page.getByRole('alert').getByText(words).waitFor();
+    }
+    await page.locator('#reranker').setInputFiles(second);
+    await found
+      .filter({ hasText: /fits \d+ %/ })
+      .first()
+      .waitFor();
+    const engine = await createEngine({ threads: 1 });
+    t.after(() => engine.close());
+    const ranked = await (await engine.load(fromFile(second))).rerank(question, bySimilarity);
+    const byReranker = ranked.map(({ document }) => document);
+    assert.notDeepEqual(byReranker, bySimilarity);
+    assert.deepEqual(await shown(), byReranker);
+    await page.getByText('The second model, second.bq4, puts the best of what is found first.').waitFor();
+    await page.locator('#ask').fill('quantum chromodynamics');
+    await found.filter({ hasText: 'Nothing in your texts is about this.' }).waitFor();
+
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate(() => /** @type {any} */ (globalThis).axe.run());
+    assert.deepEqual(
+      violations.map((/** @type {any} */ { id, nodes }) => `${id}: ${nodes[0].html}`),
+      [],
+    );
+    const small = await page.evaluate(() =>
+      [...document.querySelectorAll('main button, main .file')]
+        .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 40)
+        .map((one) => one.textContent),
+    );
+    assert.deepEqual(small, []);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+
+    await page.reload();
+    await page.getByText('puts the best of what is found first').waitFor();
+    await page.locator('#ask').fill(question);
+    await found
+      .filter({ hasText: /fits \d+ %/ })
+      .first()
+      .waitFor();
+    assert.deepEqual(await shown(), byReranker);
+    await page.getByRole('button', { name: 'Stop using it' }).click();
+    await status(/no longer used/);
+    assert.deepEqual(await shown(), bySimilarity);
+    await page.reload();
+    await status(/^Ready/);
+    await page.locator('#ask').fill(question);
+    await found.nth(3).waitFor();
+    assert.deepEqual(await shown(), bySimilarity);
+    assert.deepEqual(page.trouble, []);
   },
 );
 
