@@ -222,23 +222,17 @@ function showPrompts() {
 
 const showShortcuts = () => void import('./page/shortcuts.js').then((page) => page.showShortcuts(), showError);
 
-/** The address holds a chat. */
-async function openLink() {
+function openLink() {
   const { hash } = location;
-  if (!hash.startsWith('#chat=')) return;
-  history.replaceState(null, '', location.pathname + location.search); // a reload is no second copy
-  const { chatOf } = await import('./chat/share-link.js');
-  await open(await chatOf(hash));
-  current.save();
-  showNotice('This chat came with the link. It is now stored in this browser, and was sent to no server.');
+  if (hash.startsWith('#chat='))
+    void import('./chat/share-link.js').then((link) => link.openLink(hash, open, current)).catch(showError);
 }
 
 /** Where speech can be recognised on this device; never by a server. */
 async function offerDictation() {
-  const { SpeechRecognition, webkitSpeechRecognition } = /** @type {any} */ (globalThis);
-  const Recognizer = SpeechRecognition ?? webkitSpeechRecognition;
-  const state = await Recognizer?.available?.({ langs: [navigator.language], processLocally: true });
-  if (state === 'available') (await import('./chat/dictation.js')).offerDictation(Recognizer);
+  const { SpeechRecognition, webkitSpeechRecognition: own = SpeechRecognition } = /** @type {any} */ (globalThis);
+  if ((await own?.available?.({ langs: [navigator.language], processLocally: true })) === 'available')
+    (await import('./chat/dictation.js')).offerDictation(own);
 }
 
 async function summarize() {
@@ -339,12 +333,12 @@ async function begin() {
   listen();
   enter('loading');
   void current.settle().then(showDraft);
-  void openLink().catch(showError);
-  addEventListener('hashchange', () => void openLink().catch(showError));
+  openLink();
+  addEventListener('hashchange', openLink);
   if (document.documentElement.hasAttribute('data-sidebar')) void showChats(false).catch(() => {});
   // On a phone this would bring up the keyboard.
   if (matchMedia('(hover: hover)').matches) message.focus();
-  void offerDictation().catch(() => {}); // then it is typed
+  void offerDictation().catch(() => {});
   if (await isolate()) return;
   if (location.search)
     void import('./share-target.js').then(({ takeShared }) => takeShared(models.choose)).catch(showError);

@@ -38,9 +38,9 @@ export function offerDictation(Recognizer) {
     own.onresult = ({ results }) => {
       // The message was sent, or the person types.
       if (message.value !== written) return own.abort();
-      const spoken = Array.from(results, ([best]) => best.transcript.trim()).join(' ');
+      const speech = Array.from(results, ([best]) => best.transcript.trim()).join(' ');
       const space = before && !/\s$/.test(before) ? ' ' : '';
-      written = before + space + spoken + after;
+      written = before + space + speech + after;
       message.value = written;
       message.setSelectionRange(written.length - after.length, written.length - after.length);
       message.dispatchEvent(new Event('input', { bubbles: true }));

@@ -2,7 +2,7 @@
  * A chat as a link: the branch that is shown, compressed, behind the # of this page's address, which browsers send to no server.
  * Loaded on demand.
  */
-import { trouble } from '../page/alerts.js';
+import { showNotice, trouble } from '../page/alerts.js';
 import { conversationOf, empty } from '../storage/local-storage.js';
 import { newId, pathTo } from './tree.js';
 
@@ -83,4 +83,12 @@ export async function chatOf(hash) {
       error,
     );
   }
+}
+
+/** @param {string} hash  of the page's address @param {(chat: Conversation) => Promise<void>} open @param {import('./conversation.js').Current} current */
+export async function openLink(hash, open, current) {
+  history.replaceState(null, '', location.pathname + location.search); // a reload is no second copy
+  await open(await chatOf(hash));
+  current.save();
+  showNotice('This chat came with the link. It is now stored in this browser, and was sent to no server.');
 }

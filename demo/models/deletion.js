@@ -7,7 +7,6 @@ import { showNotice, trouble } from '../page/alerts.js';
 import { button, element } from '../page/element.js';
 import * as format from '../page/format.js';
 import { $ } from '../page/page.js';
-import { recordedDeletions, recordDeletions } from '../storage/model-history.js';
 
 /** @typedef {import('../../js/storage/cache/types.js').Listed} Listed */
 /** @typedef {import('./picker.js').Shelf} Shelf */
@@ -31,9 +30,29 @@ let card = null;
 /** @param {string} key */
 const lockOf = (key) => `bq4.deleting.${key}`;
 
+/** In localStorage: keys of files that a person deleted and that may still be there. */
+const DELETED = 'bq4.deleted';
+
+/** What lies there may be anything. @returns {string[]} */
+function recorded() {
+  try {
+    const keys = JSON.parse(localStorage.getItem(DELETED) ?? '[]');
+    return Array.isArray(keys) ? keys.filter((key) => typeof key === 'string') : [];
+  } catch {
+    return [];
+  }
+}
+
 /** @param {string} key @param {boolean} on */
-const record = (key, on) =>
-  recordDeletions([...recordedDeletions().filter((other) => other !== key), ...(on ? [key] : [])]);
+function record(key, on) {
+  const keys = [...recorded().filter((other) => other !== key), ...(on ? [key] : [])];
+  try {
+    if (keys.length) localStorage.setItem(DELETED, JSON.stringify(keys));
+    else localStorage.removeItem(DELETED);
+  } catch {
+    // Then a page that is closed too early deletes nothing.
+  }
+}
 
 /** The file whose deletion can still be undone. */
 export const pendingFile = () => pending?.file ?? null;
@@ -117,10 +136,12 @@ addEventListener('pagehide', () => void completeDeletion());
 /** Completes deletions that a page before could not, but for those that another tab can still undo. @param {Shelf | null} shelf */
 export async function completeRecorded(shelf) {
   if (!shelf) return;
-  for (const key of recordedDeletions())
-    await navigator.locks?.request(lockOf(key), { ifAvailable: true }, async (lock) => {
-      if (!lock) return;
-      await shelf.delete(key).catch(() => {}); // in use again, so it stays
-      record(key, false);
-    });
+  for (const key of recorded())
+    await navigator.locks
+      ?.request(lockOf(key), { ifAvailable: true }, async (lock) => {
+        if (!lock) return;
+        await shelf.delete(key).catch(() => {}); // in use again, so it stays
+        record(key, false);
+      })
+      .catch(() => {});
 }

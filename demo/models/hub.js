@@ -3,7 +3,8 @@
  * Loaded on demand.
  */
 import { trouble } from '../page/alerts.js';
-import { HUB } from './catalogue.js';
+import { factsOf, fromLink, rememberFacts } from '../storage/model-history.js';
+import { addressOf, HUB } from './catalogue.js';
 
 /** A repository on the hub; `file`: the one that was named in it. @typedef {{ repo: string, revision: string, file: string }} Named */
 /** @typedef {{ path: string, url: string, bytes: number, integrity?: string }} HubFile */
@@ -99,4 +100,15 @@ export async function fileOf({ repo = '', file }) {
 export async function search(words, signal) {
   const list = await asked(`models?filter=gguf&limit=12&search=${encodeURIComponent(words)}`, signal);
   return list.map((/** @type {any} */ { id }) => String(id)).filter((/** @type {string} */ id) => NAME.test(id));
+}
+
+/** A model of the catalogue: its file's size and SHA-256 are asked of the hub, where they are not known. @param {import('./catalogue.js').Offer} offer */
+export async function linkOf(offer) {
+  let url = addressOf(offer);
+  if (offer.repo && !(offer.integrity || offer.here || factsOf(url).integrity)) {
+    const file = await fileOf(offer);
+    url = file?.url ?? url;
+    if (file?.integrity) rememberFacts(url, { integrity: file.integrity });
+  }
+  return fromLink(url, offer.name);
 }

@@ -11,17 +11,15 @@ import { $, message, say, showProgress } from '../page/page.js';
 import {
   factsOf,
   fromFile,
-  fromLink,
+  hasDeletions,
   lastDownload,
   lastModel,
-  recordedDeletions,
   rememberDownload,
   rememberFacts,
   rememberHandle,
   rememberModel,
 } from '../storage/model-history.js';
 import { showModel, showName, showNone } from './model-header.js';
-import { addressOf } from './catalogue.js';
 
 /** @typedef {import('../../js/shared/types.js').ModelInfo} ModelInfo */
 /** @typedef {import('../../js/shared/types.js').Plan} Plan */
@@ -160,7 +158,7 @@ export class Models {
     this.#started = true;
     const { panel, enter, host } = this.#page;
     panel.set('offline', 'Saving the page and the model…');
-    if (recordedDeletions().length) await (await import('./deletion.js')).completeRecorded(host.store).catch(() => {});
+    if (hasDeletions()) await (await import('./deletion.js')).completeRecorded(host.store);
     const [attempt, last] = [await crashed(), lastModel()];
     if (attempt || (last && last.kind !== 'bundled')) {
       const { comeBack } = await import('./startup-model.js');
@@ -221,19 +219,13 @@ export class Models {
     if (this.#current) await this.want(this.#current, { context, agreed: true });
   }
 
-  /** A model of the catalogue: its file's size and SHA-256 are asked of the hub, where they are not known. @param {import('./catalogue.js').Offer} offer */
+  /** @param {import('./catalogue.js').Offer} offer */
   async wantOffer(offer) {
     clearAlert();
     say(`Looking for ${offer.name}…`);
     try {
-      let url = addressOf(offer);
-      if (offer.repo && !(offer.integrity || offer.here || factsOf(url).integrity)) {
-        const { fileOf } = await import('./hub.js');
-        const file = await fileOf(offer);
-        url = file?.url ?? url;
-        if (file?.integrity) rememberFacts(url, { integrity: file.integrity });
-      }
-      await this.want(fromLink(url, offer.name), { agreed: true });
+      const { linkOf } = await import('./hub.js');
+      await this.want(await linkOf(offer), { agreed: true });
     } catch (error) {
       showError(error, { text: 'Try again', run: () => void this.wantOffer(offer) });
     }

@@ -73,7 +73,7 @@ export function showError(error, ...actions) {
   alerts.replaceChildren(card);
 }
 
-/** A notice is no error: spoken politely, and gone with the next turn, unless it stays; then it has the event `removed`. @param {string} text @param {Action[]} [actions] @param {boolean} [stays] @param {() => void} [onDismiss] */
+/** A notice is no error: spoken politely, and gone with the next turn, unless it stays. @param {string} text @param {Action[]} [actions] @param {boolean} [stays] @param {() => void} [onDismiss] */
 export function showNotice(text, actions = [], stays = false, onDismiss) {
   const card = element('div', stays ? 'alert notice stays' : 'alert notice');
   card.append(element('p', 'alert-text', text), buttons(card, actions, onDismiss));

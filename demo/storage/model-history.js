@@ -5,7 +5,7 @@
 import { CATALOGUE } from '../models/catalogue.js';
 import { paceOf } from '../models/expected-speed.js';
 
-const [LAST, KNOWN, DOWNLOAD, DELETED] = ['bq4.model', 'bq4.models', 'bq4.download', 'bq4.deleted'];
+const [LAST, KNOWN, DOWNLOAD] = ['bq4.model', 'bq4.models', 'bq4.download'];
 const [DATABASE, HANDLES] = ['bq4-demo', 'handles'];
 /** Models of which something is remembered. */
 const MAX_MODELS = 40;
@@ -106,14 +106,8 @@ export function lastDownload() {
 /** @param {{ name: string, url: string, context: number } | null} download  null: none */
 export const rememberDownload = (download) => write(DOWNLOAD, download ?? {});
 
-/** Keys of stored files that a person deleted and that may still be there. @returns {string[]} */
-export const recordedDeletions = () => {
-  const keys = read(DELETED);
-  return Array.isArray(keys) ? keys.filter((key) => typeof key === 'string') : [];
-};
-
-/** @param {string[]} keys */
-export const recordDeletions = (keys) => write(DELETED, keys);
+/** See models/deletion.js. */
+export const hasDeletions = () => read('bq4.deleted') !== null;
 
 /** @param {string} key @returns {Facts} */
 export function factsOf(key) {

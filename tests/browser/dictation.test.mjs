@@ -32,7 +32,8 @@ async function demo(state, viewport = { width: 1280, height: 900 }) {
           this.stop();
         }
       }
-      Object.defineProperty(globalThis, 'SpeechRecognition', { value: SpeechRecognition, configurable: true });
+      for (const name of ['SpeechRecognition', 'webkitSpeechRecognition'])
+        Object.defineProperty(globalThis, name, { value: SpeechRecognition, configurable: true });
     }, state);
   await openDemo(page, here.site.url);
   return page;

@@ -116,7 +116,7 @@ await chromiumFirst((name) => {
     const open = () =>
       page.evaluate(() => {
         const menu = [...document.querySelectorAll('.message-menu')].at(-1);
-        /** @type {HTMLElement} */ (menu?.querySelector('summary')).click();
+        menu?.querySelector('summary')?.click();
       });
     await open();
     await press(page, 'Share the question and this reply as a picture', '[role=log]');

@@ -42,7 +42,7 @@ const stored = (page) =>
     return files.filter((/** @type {any} */ { name }) => name === 'large.bq4').map((/** @type {any} */ { key }) => key);
   });
 /** Waits until the files are deleted. @param {import('playwright-core').Page} page */
-const gone = (page) =>
+const deletionEnd = (page) =>
   page.waitForFunction(async () => {
     const { openStore } = await import(/** @type {any} */ ('/js/storage/cache/index.js'));
     const store = await openStore();
@@ -106,7 +106,7 @@ test('the files go with the notice; a choice of the model in between brings it b
   await press(page);
   await page.locator('#models-close').click();
   await page.getByRole('button', { name: 'Dismiss this message' }).click();
-  await gone(page);
+  await deletionEnd(page);
   assert.deepEqual(page.trouble, []);
 });
 
@@ -126,12 +126,12 @@ test('another tab deletes nothing that can be undone; what a page could not dele
   await page.evaluate((key) => localStorage.setItem('bq4.deleted', JSON.stringify([key])), key);
   await page.reload();
   await ready(page);
-  await gone(page);
+  await deletionEnd(page);
 
   // Of a page that is left, its visit or the next one completes it.
   const again = await demo();
   await press(again);
   await again.goto('about:blank');
   await openDemo(again, here.site.url);
-  await gone(again);
+  await deletionEnd(again);
 });
