@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { inspectForeign } from '../../bin/inspect-foreign.js';
-import { configOf } from '../../js/format/families/names.js';
+import { configOf, tablesOf } from '../../js/format/families/names.js';
 import { FAMILIES } from '../../js/format/families/index.js';
 import { convert } from '../../js/convert/index.js';
 import { listSafetensors } from '../../js/format/safetensors.js';
@@ -167,6 +167,28 @@ test('sizes that no tensor has: refused before a list or a table of them is made
       writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), [key]: size }));
       assert.notEqual(await typed(convert(folder, join(folder, 'out.bq4')), `${name}, ${key}`), 'done');
     }
+});
+
+test('RoPE scaling that divides angles by 0, by less or by no number is refused, as is what is no object', () => {
+  const llama = { ...LLAMA, max_position_embeddings: 32 };
+  const refused = (/** @type {object} */ change) =>
+    assert.throws(
+      () => {
+        const hf = { ...llama, ...change };
+        tablesOf(hf, configOf(hf));
+      },
+      { code: 'FORMAT' },
+      JSON.stringify(change),
+    );
+  for (const factor of [0, -1, [], 'x', NaN, Infinity])
+    for (const more of [{ rope_type: 'linear' }, { rope_type: 'llama3', original_max_position_embeddings: 2 }])
+      refused({ rope_scaling: { ...more, factor } });
+  for (const value of ['x', [], 7, true]) {
+    refused({ rope_scaling: value });
+    refused({ rope_parameters: value });
+    refused({ model_type: 'gemma4_text', rope_parameters: value });
+    refused({ model_type: 'gemma4_text', rope_parameters: { full_attention: value } });
+  }
 });
 
 test('config.json: every key that a family reads with a value of every kind', () => {

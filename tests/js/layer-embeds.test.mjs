@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
-import { canonicalTensors, configOf } from '../../js/format/families/names.js';
+import { canonicalTensors, configOf, tablesOf } from '../../js/format/families/names.js';
 import { createEngine, fromFile } from '../../js/node.js';
 import { tokenizerBin } from './checkpoints.mjs';
 import { testFolder } from './folders.mjs';
@@ -102,8 +102,30 @@ for (const [change, says] of /** @type {[Record<string, any>, RegExp][]} */ ([
   [{ enable_moe_block: true }, /Gemma 4 with experts/],
   [{ use_bidirectional_attention: 'all' }, /bidirectional attention/],
   [{ vocab_size_per_layer_input: 32 }, /per-layer embeddings of 32 of 64 tokens/],
+  [{ use_bidirectional_attention: true }, /bidirectional attention/],
   [{ per_layer_config: { 1: { head_dim: 16 }, 3: { head_dim: 32 } } }, /layers with 16 and 32 for head_dim/],
+  [{ per_layer_config: { 1: { head_dim: 16, sliding_window: 3 } } }, /"sliding_window" in per_layer_config/],
 ]))
   test(`refused by name: ${JSON.stringify(change)}`, () => {
     assert.throws(() => configOf({ ...config, ...change }), { code: 'UNSUPPORTED', message: says });
   });
+
+/** Divisors of the angles of global layers. @param {Record<string, any>} change  of their positions */
+function divisorsOf(change) {
+  const { full_attention: full, ...others } = config.rope_parameters;
+  const rope = { ...others, full_attention: { ...full, ...change } };
+  const changed = { ...config, rope_parameters: JSON.parse(JSON.stringify(rope)) };
+  return tablesOf(changed, configOf(changed))['rope.factors'].read(0, 1);
+}
+
+test('positions of global layers: what config.json says, with the defaults of transformers', async () => {
+  // As _compute_proportional_rope_parameters of transformers 5.24 has them: inv_freq / factor, and of all angles without a share.
+  const rotated = (/** @type {Float32Array} */ divisors) => [...divisors].filter((divisor) => divisor < 1e9);
+  assert.deepEqual(rotated(await divisorsOf({})), [1, 1]);
+  assert.deepEqual(rotated(await divisorsOf({ factor: 8 })), [8, 8]);
+  assert.deepEqual(rotated(await divisorsOf({ partial_rotary_factor: undefined })), Array(8).fill(1));
+});
+
+for (const change of [{ factor: 0 }, { factor: 'x' }, { partial_rotary_factor: 2 }, { partial_rotary_factor: -1 }])
+  test(`positions that no model has are refused: ${JSON.stringify(change)}`, () =>
+    assert.rejects(async () => divisorsOf(change), { code: 'FORMAT', message: /of full_attention is/ }));

@@ -2,6 +2,8 @@
  * Gemma 4: as Gemma 3, but layers without a window have heads of their own size, the last layers attend to keys and values of
  * earlier ones, and each layer has an embedding of every token (per-layer embeddings).
  */
+import { BqError } from '../../shared/errors.js';
+import { shown } from '../../shared/quote-value.js';
 import { flat } from '../bq4/tensor-views.js';
 import { gemma2 } from './gemma.js';
 import { GGUF_HEAD_NORMS, GGUF_MODULES, GGUF_OUTER, ggufRms, ggufWindow } from './gguf.js';
@@ -10,6 +12,8 @@ import { activationOf, expect, listedWindow, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
+/** Positions of layers without a window where config.json has no others. */
+const FULL = { rope_type: 'proportional', partial_rotary_factor: 0.25, rope_theta: 1e6 };
 /** Divides an angle so that it becomes 0. */
 const UNROTATED = 1e30;
 
@@ -30,6 +34,32 @@ function layerEmbed(hf) {
   const rows = hf.vocab_size_per_layer_input ?? 262144;
   expect(!dims || rows === hf.vocab_size, `per-layer embeddings of ${rows} of ${hf.vocab_size} tokens`);
   return dims;
+}
+
+/** Keys of a layer in per_layer_config that are read; those that only state what the layer has anyway change nothing. */
+const LAYER_KEYS = ['head_dim', 'num_key_value_heads'];
+
+/** Positions of both kinds of layers. transformers' defaults hold where config.json says nothing of a kind; what it says is complete. @param {Record<string, any>} hf */
+function positionsOf({ rope_parameters }) {
+  const rope = objectOf(rope_parameters ?? {}, 'its value');
+  /** @type {Record<string, any>} */
+  const full = { partial_rotary_factor: 1, factor: 1, ...objectOf(rope.full_attention ?? FULL, 'full_attention') };
+  const local = objectOf(rope.sliding_attention ?? {}, 'sliding_attention');
+  for (const [key, most] of /** @type {const} */ ([
+    ['partial_rotary_factor', 1],
+    ['factor', Infinity],
+  ]))
+    if (!(typeof full[key] === 'number' && full[key] > 0 && full[key] <= most))
+      throw new BqError('FORMAT', `rope_parameters: ${key} of full_attention is ${shown(full[key])}`, {
+        hint: `expected a number above 0${most === 1 ? ', at most 1' : ''}`,
+      });
+  return { full, local };
+}
+
+/** @param {any} value @param {string} name @returns {Record<string, any>} */
+function objectOf(value, name) {
+  if (typeof value === 'object' && !Array.isArray(value)) return value;
+  throw new BqError('FORMAT', `rope_parameters: ${name} is ${shown(value)}`, { hint: 'expected an object' });
 }
 
 /** What the layers are made of, wherever that is read from. */
@@ -63,10 +93,16 @@ export const gemma4 = {
   defaults: { head_dim: 256, max_position_embeddings: 131072, sliding_window: 512, num_kv_shared_layers: 0 },
   change: (name, tensor) => (name.endsWith('.layer_scale.weight') ? flat(tensor) : tensor),
   config: (hf) => {
-    const full = hf.rope_parameters?.full_attention ?? { rope_type: 'proportional', rope_theta: 1e6 };
-    const local = hf.rope_parameters?.sliding_attention ?? {};
+    const { full, local } = positionsOf(hf);
+    const others = Object.values(hf.per_layer_config ?? {})
+      .flatMap((layer) => Object.keys(layer ?? {}))
+      .filter((key) => !LAYER_KEYS.includes(key));
+    expect(!others.length, `Gemma 4 with ${shown(others[0])} in per_layer_config`);
     expect(!hf.enable_moe_block, 'Gemma 4 with experts');
-    expect(hf.use_bidirectional_attention !== 'all', 'Gemma 4 with bidirectional attention');
+    expect(
+      [undefined, null, false, 'vision'].includes(hf.use_bidirectional_attention),
+      'Gemma 4 with bidirectional attention',
+    );
     expect(full.rope_type === 'proportional', `Gemma 4 with positions of type "${full.rope_type}"`);
     expect(
       [undefined, 'default'].includes(local.rope_type),
@@ -74,7 +110,8 @@ export const gemma4 = {
     );
     const shared = hf.num_kv_shared_layers;
     const kvHeads = hf.attention_k_eq_v && globalValue(hf, 'num_global_key_value_heads', 'num_key_value_heads');
-    const { rope_parameters: _, ...sizes } = hf;
+    // Heads of layers with a window are rotated as a whole, without scaling.
+    const { rope_parameters: _, rope_scaling: __, partial_rotary_factor: ___, ...sizes } = hf;
     return {
       ...sizesOf({ ...sizes, rope_theta: full.rope_theta }, 1e6),
       ...listedWindow(hf, isLocal(hf)),
@@ -97,8 +134,9 @@ export const gemma4 = {
   },
   // Of a head of global layers a part is rotated, spread over the whole.
   tables: (hf, { global_head_dim: dim }) => {
-    const rotated = Math.trunc(((hf.rope_parameters?.full_attention?.partial_rotary_factor ?? 0.25) * dim) / 2);
-    return { 'rope.factors': Float32Array.from({ length: dim / 2 }, (_, i) => (i < rotated ? 1 : UNROTATED)) };
+    const { partial_rotary_factor: part, factor } = positionsOf(hf).full;
+    const rotated = Math.trunc((part * dim) / 2);
+    return { 'rope.factors': Float32Array.from({ length: dim / 2 }, (_, i) => (i < rotated ? factor : UNROTATED)) };
   },
   gguf: {
     gemma4: {

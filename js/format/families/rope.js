@@ -4,6 +4,7 @@
  * metadata of GGUF files are both converted to a Scaling first.
  */
 import { BqError } from '../../shared/errors.js';
+import { shown } from '../../shared/quote-value.js';
 
 /**
  * @typedef {object} Scaling
@@ -105,6 +106,22 @@ export function scalingConfig(s) {
 export function scalingTables(s, theta, dim) {
   if (dim > MAX_ROTATED)
     throw new BqError('FORMAT', `${dim} dimensions of a head are rotated; the limit is ${MAX_ROTATED}`);
+  const tables = tablesOf(s, theta, dim);
+  for (const [name, divisors] of Object.entries(tables)) checkDivisors(divisors, `${name} of "${s.kind}" scaling`);
+  return tables;
+}
+
+/** Angles that are divided by 0, by less or by no number are positions that no model was trained with. Throws FORMAT. @param {Float32Array} divisors @param {string} what */
+export function checkDivisors(divisors, what) {
+  const wrong = divisors.find((divisor) => !(divisor > 0 && divisor < Infinity));
+  if (wrong !== undefined)
+    throw new BqError('FORMAT', `${what}: an angle is divided by ${wrong}`, {
+      hint: 'expected positive numbers: check the factors of the RoPE scaling',
+    });
+}
+
+/** @param {Scaling} s @param {number} theta @param {number} dim @returns {Record<string, Float32Array>} */
+function tablesOf(s, theta, dim) {
   switch (s.kind) {
     case 'linear':
       return s.factor === 1 ? {} : { 'rope.factors': table(dim, () => s.factor) };
@@ -124,6 +141,11 @@ export function scalingTables(s, theta, dim) {
 
 /** The RoPE parameters of a config.json in all versions of transformers. @param {Record<string, any>} hf */
 function positionsOf(hf) {
+  for (const name of ['rope_parameters', 'rope_scaling']) {
+    const value = hf[name] ?? {};
+    if (typeof value !== 'object' || Array.isArray(value))
+      throw new BqError('FORMAT', `config.json: ${name} is ${shown(value)}`, { hint: 'expected an object' });
+  }
   const nested = hf.rope_parameters?.full_attention;
   return { ...(nested ?? hf.rope_parameters), ...hf.rope_scaling };
 }
