@@ -1,7 +1,7 @@
 /** Conversations as files: JSON holds all of them with every branch, Markdown the branch that is shown of one. Both can be imported. */
 import { trouble } from '../page/alerts.js';
 import { conversationOf, empty, titleOf } from '../storage/local-storage.js';
-import { newId, pathTo } from './tree.js';
+import { ATTACHMENT, newId, pathTo } from './tree.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
 /** @typedef {import('./tree.js').Entry} Entry */
@@ -71,13 +71,22 @@ function ofJson(text) {
 
 /** @param {string} text @returns {Conversation[]} */
 function ofMarkdown(text) {
-  const parts = text.split(/^## (You|Model)[ \t]*\r?\n/m);
-  const head = parts[0];
+  const heading = /^## (You|Model)[ \t]*$/m;
+  let left = text.replaceAll('\r\n', '\n');
+  const first = heading.exec(left);
+  const head = left.slice(0, first?.index);
   /** @type {Entry[]} */
   const entries = [];
-  for (let i = 1; i < parts.length; i += 2) {
-    const role = parts[i] === 'You' ? 'user' : 'assistant';
-    entries.push({ id: newId(), parent: entries.at(-1)?.id ?? null, role, content: parts[i + 1].trim(), note: '' });
+  for (let found = first; found;) {
+    const role = found[1] === 'You' ? 'user' : 'assistant';
+    left = left.slice(found.index + found[0].length).trimStart();
+    // A heading in an attached text begins no message.
+    let attached = 0;
+    for (let one; role === 'user' && (one = ATTACHMENT.exec(left.slice(attached)));) attached += one[0].length;
+    found = heading.exec(left.slice(attached));
+    const content = left.slice(0, found ? attached + found.index : undefined).trim();
+    left = left.slice(attached);
+    entries.push({ id: newId(), parent: entries.at(-1)?.id ?? null, role, content, note: '' });
   }
   if (!entries.length) return [];
   const title = /^# (.+)$/m.exec(head)?.[1].trim() ?? '';

@@ -28,6 +28,8 @@ const PROMPTS = 'bq4.prompts';
 /** Begins the keys of messages that were typed and not sent. */
 const DRAFT = 'bq4.draft.';
 const ENDS = ['writing', 'length', 'context', 'stopped', 'interrupted'];
+/** How passages are chosen (excerpts.js). */
+const CHOICES = ['meaning', 'words', 'start'];
 /** In sessionStorage: the conversation of this tab. */
 const OPEN = 'bq4.open';
 
@@ -57,6 +59,19 @@ const write = (key, value) =>
 /** @param {any} value @returns {string} */
 const text = (value) => (typeof value === 'string' ? value : '');
 
+/** What the model read in place of a message, if all of it can be shown. @param {any} m @returns {Pick<Entry, 'reads'>} */
+function readsOf({ role, reads }) {
+  const { passages, by, of, offer } = Object(reads);
+  const isShown =
+    role === 'user' &&
+    text(reads?.text) &&
+    Array.isArray(passages) &&
+    passages.every((one) => ['file', 'place', 'text'].every((key) => typeof one?.[key] === 'string')) &&
+    CHOICES.includes(by) &&
+    Number.isSafeInteger(of);
+  return isShown ? { reads: { text: reads.text, passages, by, of, offer: offer === true } } : {};
+}
+
 /** @param {any} m @returns {Entry | null} */
 function entryOf(m) {
   if (!(m?.role === 'user' || m?.role === 'assistant') || typeof m.content !== 'string' || typeof m.id !== 'string')
@@ -70,7 +85,7 @@ function entryOf(m) {
     note: text(m.note),
     ...(text(m.reasoning) && { reasoning: m.reasoning }),
     ...(ENDS.includes(m.end) && { end: m.end }),
-    ...(text(m.reads?.text) && { reads: m.reads }),
+    ...readsOf(m),
     ...(m.rating === 'bad' && { rating: /** @type {'bad'} */ ('bad') }),
   };
 }

@@ -5,7 +5,7 @@ import { conversationOf } from '../../demo/storage/local-storage.js';
 import { pathTo } from '../../demo/chat/tree.js';
 
 globalThis.document = /** @type {any} */ ({ getElementById: () => null, createElement: () => ({}) });
-const { asJson, fromFile } = await import('../../demo/chat/import-export.js');
+const { asJson, asMarkdown, fromFile } = await import('../../demo/chat/import-export.js');
 
 /** @param {number} count */
 const entries = (count) =>
@@ -50,4 +50,41 @@ test('settings that are lists or objects are no settings; the conversation stays
   assert.deepEqual(read?.sampling, { temperature: 0.5 });
   assert.equal(conversationOf({ entries: entries(2), leaf: 'm1', sampling: nested })?.sampling, null);
   assert.ok(asJson([/** @type {any} */ (read)]).includes('0.5'));
+});
+
+const ATTACHED =
+  'old.md:\n````\n# A chat\n\n## You\n\nHi\n\n## Model\n\n```\nHo\n```\n````\n\nb.md:\n```\n## You\n```\n\nWhat is said?';
+
+test('Markdown with attached texts that hold headings: the same messages, with the ends of lines of any system', async () => {
+  const messages = ['Hi', 'Ho', ATTACHED, 'Nothing:\n```\n## is\n```', '## Model two', '## You, too'];
+  const all = entries(messages.length).map((entry, i) => ({ ...entry, content: messages[i] }));
+  const one = /** @type {any} */ ({ entries: all, leaf: 'm5', title: 'T', system: 'S' });
+  for (const text of [asMarkdown(one), asMarkdown(one).replaceAll('\n', '\r\n')]) {
+    const [read] = await fromFile(file(text, 'a.md'));
+    assert.deepEqual(
+      read.entries.map(({ role, content }) => [role, content]),
+      all.map(({ role, content }) => [role, content]),
+    );
+    assert.deepEqual([read.title, read.system], ['T', 'S']);
+  }
+});
+
+test('what a model read in place of a message is kept only where all of it can be shown', () => {
+  const passage = { file: 'a', place: 'line 1', text: 'x' };
+  const reads = { text: 'x', passages: [passage], by: 'words', of: 3, offer: true };
+  const keptOf = (/** @type {any} */ changed, at = 0) => {
+    const all = entries(2).map((entry, i) => (i === at ? { ...entry, reads: changed } : entry));
+    return conversationOf({ entries: all, leaf: 'm1' })?.entries[at].reads;
+  };
+  assert.deepEqual(keptOf(reads), reads);
+  assert.equal(keptOf(reads, 1), undefined, 'a reply is what was written');
+  for (const changed of [
+    { passages: undefined },
+    { passages: [null] },
+    { passages: [{ ...passage, place: {} }] },
+    { by: 'constructor' },
+    { of: '3' },
+    { text: ['x'] },
+  ])
+    assert.equal(keptOf({ ...reads, ...changed }), undefined, JSON.stringify(changed));
 });
