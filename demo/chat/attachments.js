@@ -21,7 +21,9 @@ message.before(list);
 
 /** A block of code under the name; its fence is longer than any in the text. @param {Attachment} attachment */
 export function blockOf({ name, text }) {
-  const fence = '`'.repeat(Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length)) + 1);
+  let longest = 2;
+  for (const [ticks] of text.matchAll(/`+/g)) longest = Math.max(longest, ticks.length);
+  const fence = '`'.repeat(longest + 1);
   return `${name}:\n${fence}\n${text}\n${fence}\n\n`;
 }
 
@@ -111,10 +113,11 @@ async function textOfFile(file) {
   const { name, size } = file;
   if (/\.pdf$/i.test(name) || file.type === 'application/pdf') {
     const { textOfPdf } = await import('./pdf.js');
-    const { text, pages, read } = await textOfPdf(file, MAX_CHARACTERS, (page, all) => {
+    const { text, pages, read, cut } = await textOfPdf(file, MAX_CHARACTERS, (page, all) => {
       $('amount').textContent = `Reading ${name}: page ${page} of ${all}`;
     });
-    if (read < pages) showNotice(`“${name}” is very long: its first ${read} of ${pages} pages are attached.`);
+    if (cut) showNotice(`“${name}” is very long: the beginning of its first page is attached.`);
+    else if (read < pages) showNotice(`“${name}” is very long: its first ${read} of ${pages} pages are attached.`);
     return text;
   }
   const content = size <= MAX_BYTES ? await file.text() : '';

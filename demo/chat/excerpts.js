@@ -53,7 +53,8 @@ function slices(text) {
 
 /** @param {import('./attachments.js').Attachment} attachment @returns {Passage[]} */
 export function passagesOf({ name, text }) {
-  if (!text.startsWith('[Page '))
+  // An ordinary text can begin with such words, too.
+  if (!/^\[Page \d+\]$/m.test(text.split('\n', 1)[0]))
     return slices(text).map(({ text, first, last }) => ({
       file: name,
       place: first === last ? `line ${first}` : `lines ${first}–${last}`,
@@ -160,15 +161,29 @@ export async function chooseExcerpt(path, { host, limit, signal }) {
   const last = /** @type {Entry} */ (path.at(-1));
   const own = splitComposed(last.content);
   const count = (/** @type {string} */ content) => host.count([{ role: 'user', content }]);
-  delete last.reads;
-  if (own.attachments.length) {
-    const isShort = last.content.length < limit * TOKEN_LENGTH && (await count(last.content)) <= limit;
-    if (isShort) return;
-  }
-  const documents = own.attachments.length
-    ? own.attachments
-    : path.filter(({ reads }) => reads).flatMap(({ content }) => splitComposed(content).attachments);
-  const all = documents.flatMap(passagesOf);
+  const isShort =
+    own.attachments.length > 0 && last.content.length < limit * TOKEN_LENGTH && (await count(last.content)) <= limit;
+  const documents = isShort
+    ? []
+    : own.attachments.length
+      ? own.attachments
+      : path.filter(({ reads }) => reads).flatMap(({ content }) => splitComposed(content).attachments);
+  const different = documents.filter(({ text }, i) => documents.findIndex((other) => other.text === text) === i);
+  const reads = await excerptOf(different, own, { host, limit, signal, count });
+  // Until here it may be stopped, and what the last reply was given stays.
+  if (reads) last.reads = reads;
+  else delete last.reads;
+}
+
+/**
+ * @param {import('./attachments.js').Attachment[]} documents
+ * @param {ReturnType<typeof splitComposed>} own  the message
+ * @param {{ host: Host, limit: number, signal: AbortSignal, count: (content: string) => Promise<number> }} page
+ * @returns {Promise<Excerpt | undefined>}
+ */
+async function excerptOf(documents, own, { host, limit, signal, count }) {
+  // Two files of one name are two.
+  const all = documents.map(passagesOf).flatMap((passages, document) => passages.map((one) => ({ ...one, document })));
   if (!all.length) return;
   const texts = all.map(({ text }) => text);
   const question = own.text.trim();
@@ -190,11 +205,11 @@ export async function chooseExcerpt(path, { host, limit, signal }) {
   const most = limit * (own.attachments.length ? SHARE : LATER_SHARE);
   const composed = () => {
     const inOrder = [...chosen].sort((a, b) => a - b).map((i) => all[i]);
-    const blocks = documents.map(({ name }) => {
-      const parts = inOrder.filter(({ file }) => file === name).map(({ place, text }) => `[${place}]\n${text}`);
+    const blocks = documents.map(({ name }, i) => {
+      const parts = inOrder.filter(({ document }) => document === i).map(({ place, text }) => `[${place}]\n${text}`);
       return parts.length ? blockOf({ name: `${name}, passages`, text: parts.join('\n\n') }) : '';
     });
-    return { passages: inOrder, text: blocks.join('') + own.text };
+    return { passages: inOrder.map(({ document, ...one }) => one), text: blocks.join('') + own.text };
   };
   let now = composed();
   while (chosen.length && (await count(now.text)) > most) {
@@ -202,5 +217,6 @@ export async function chooseExcerpt(path, { host, limit, signal }) {
     now = composed();
   }
   if (!chosen.length) return;
-  last.reads = { ...now, by: !found ? 'start' : model ? 'meaning' : 'words', of: all.length, offer: !model };
+  signal.throwIfAborted();
+  return { ...now, by: !found ? 'start' : model ? 'meaning' : 'words', of: all.length, offer: !model };
 }

@@ -16,9 +16,9 @@ const REASONS = {
 };
 
 /**
- * @param {File} file @param {number} most  characters; a longer text ends with the page before
+ * @param {File} file @param {number} most  characters; a longer text ends with the page before, a longer first page is cut
  * @param {(page: number, pages: number) => void} onPage
- * @returns {Promise<{ text: string, pages: number, read: number }>}  of `pages` pages the first `read`; each begins with its number
+ * @returns {Promise<{ text: string, pages: number, read: number, cut: boolean }>}  of `pages` pages the first `read`, the last of them whole or `cut`; each begins with its number
  */
 export async function textOfPdf(file, most, onPage) {
   if (file.size > MAX_BYTES) throw refusal('large');
@@ -29,21 +29,24 @@ export async function textOfPdf(file, most, onPage) {
   let timer;
   try {
     return await new Promise((resolve, reject) => {
-      let [text, read, pages] = ['', 0, 0];
+      let [text, read, pages, cut] = ['', 0, 0, false];
       const wait = () => {
         clearTimeout(timer);
         timer = setTimeout(() => reject(refusal('slow')), PAGE_TIMEOUT);
       };
-      const end = () => (/\S/.test(text) ? resolve({ text, pages, read }) : reject(refusal('scanned')));
+      const end = () => (/\S/.test(text) ? resolve({ text, pages, read, cut }) : reject(refusal('scanned')));
       wait();
       worker.addEventListener('error', () => reject(refusal('unread')));
       port1.onmessage = ({ data }) => {
         if (data.end) return data.end === 'complete' ? end() : reject(refusal(data.end));
         wait();
         pages = data.pages;
-        if (text.length + data.text.length > most) return end();
+        const isTooMuch = text.length + data.text.length > most;
+        if (isTooMuch && text) return end();
         read = data.page;
-        if (data.text) text += `${text && '\n\n'}[Page ${read}]\n${data.text}`;
+        if (data.text) text += `${text && '\n\n'}[Page ${read}]\n${data.text.slice(0, most)}`;
+        cut = isTooMuch;
+        if (cut) return end();
         onPage(read, pages);
       };
       worker.postMessage({ bytes, port: port2 }, [bytes, port2]);

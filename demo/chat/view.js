@@ -148,8 +148,9 @@ export class Message {
     const field = element('textarea');
     const { content } = this.entry;
     // Attachments stay as they are.
-    field.value = hasAttachments(content) ? (this.#body.root.lastChild?.textContent ?? '') : content;
-    const before = content.slice(0, content.length - field.value.length);
+    const own = hasAttachments(content) ? (this.#body.root.lastChild?.textContent ?? '') : content;
+    const before = content.slice(0, content.length - own.length);
+    field.value = own; // with ends of lines of its own
     field.setAttribute('aria-label', 'Edit your message');
     const end = () => {
       form.replaceWith(this.#body.root);

@@ -164,3 +164,87 @@ test('of a long PDF passages have their page', async () => {
     ['page 3'],
   );
 });
+
+/** What the model read in place of the message at this place, as it is stored. @param {number} at */
+const readsOf = (at) =>
+  page.evaluate((at) => {
+    const key = Object.keys(localStorage).find((name) => name.startsWith('bq4.chat.')) ?? '';
+    return JSON.parse(localStorage.getItem(key) ?? '').entries[at].reads;
+  }, at);
+
+test('files of one name in two messages are two: no passage is given twice, nor is a file that was attached twice', async () => {
+  await demo();
+  const house = longText(MATTER);
+  const texts = [house, longText(MATTER.replaceAll('boiler', 'furnace').replaceAll('October', 'May')), house];
+  for (const text of texts) {
+    await attach('notes.txt', Buffer.from(text), 'text/plain');
+    await chips().first().waitFor();
+    await ui(page).message.fill('When is the service of the boiler or the furnace?');
+    await ui(page).send.click();
+    await ready(page);
+  }
+  await ui(page).message.fill('Boiler, furnace?');
+  await ui(page).send.click();
+  await ready(page);
+  const { text, passages } = await readsOf(6);
+  const given = passages.map((/** @type {any} */ one) => one.text);
+  assert.ok(given.length > 0 && new Set(given).size === given.length, given.join('\n'));
+  for (const one of given) assert.equal(text.split(one).length - 1, 1, one);
+});
+
+test('a text that begins as a PDF does has lines, not pages; a long first page is attached in part', async () => {
+  await demo();
+  await attach('odd.txt', Buffer.from(`[Page intentionally left blank]\n\n${longText(MATTER)}`), 'text/plain');
+  await chips().first().waitFor();
+  await ui(page).message.fill('When is the service of the boiler?');
+  await ui(page).send.click();
+  await ready(page);
+  const { passages } = await readsOf(0);
+  assert.ok(passages.some((/** @type {any} */ { place, text }) => place === 'line 63' && text.includes('boiler')));
+  await attach('roll.pdf', pdfOf([Array(900).fill('0123456789 '.repeat(55)).join('\n')], 0.5));
+  await page.locator('#notices').getByText('“roll.pdf” is very long: the beginning of its first page').waitFor();
+  assert.deepEqual(await chips().locator('b').allTextContents(), ['roll.pdf']);
+});
+
+test('a text of nothing but ticks is attached, too', async () => {
+  await demo();
+  await attach('ticks.txt', Buffer.from('` '.repeat(249_000)), 'text/plain');
+  await chips().first().waitFor();
+  await ui(page).message.fill('What is this?');
+  await page.reload();
+  await chips().first().waitFor();
+  assert.equal(await ui(page).message.inputValue(), 'What is this?');
+});
+
+test('what the last reply was given stays where another is stopped before its passages are found', async () => {
+  await demo();
+  const kept = await page.evaluate(async (text) => {
+    const { chooseExcerpt } = await import(/** @type {any} */ ('./chat/excerpts.js'));
+    const reads = { text: 'before' };
+    const entry = { content: `house.txt:\n\`\`\`\n${text}\n\`\`\`\n\nWhen is the service of the boiler?`, reads };
+    const host = { store: null, count: async (/** @type {any} */ [{ content }]) => content.length / 4 };
+    const error = await chooseExcerpt([entry], { host, limit: 500, signal: AbortSignal.abort() }).catch((e) => e);
+    return [error?.name, entry.reads];
+  }, longText(MATTER));
+  assert.deepEqual(kept, ['AbortError', { text: 'before' }]);
+});
+
+test('an edit changes nothing but what is edited, whatever ends its lines', async () => {
+  await demo();
+  const all = {
+    conversations: [
+      { id: 'a', leaf: 'm', entries: [{ id: 'm', parent: null, role: 'user', content: 'one\r\ntwo\r\nthree' }] },
+    ],
+  };
+  await page.locator('#chats').click();
+  await page.locator('#chats-dialog [type=file]').setInputFiles({
+    name: 'chats.json',
+    mimeType: 'application/json',
+    buffer: Buffer.from(JSON.stringify(all)),
+  });
+  await ui(page).messages.first().hover();
+  await page.getByRole('button', { name: 'Edit your message' }).first().click();
+  await page.getByRole('button', { name: 'Send the edited message' }).click();
+  await ready(page);
+  assert.equal((await ui(page).messages.first().locator('.text').textContent())?.trim(), 'one\ntwo\nthree');
+});

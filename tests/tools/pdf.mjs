@@ -45,15 +45,19 @@ function document(contents, font, more = [], trailer = '') {
 
 const HELVETICA = '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>';
 
-/** Draws lines of text. @param {string} text */
-const drawn = (text) =>
-  `BT /F1 11 Tf 72 720 Td 14 TL ${text
+/** Draws lines of text. What lies beside a page is no text of it. @param {string} text @param {number} [size]  of the letters, in points */
+const drawn = (text, size = 11) =>
+  `BT /F1 ${size} Tf 72 720 Td ${(14 * size) / 11} TL ${text
     .split('\n')
     .map((line) => `(${escaped(line)}) Tj T*`)
     .join(' ')} ET`;
 
-/** @param {string[]} pages  texts, one line each line */
-export const pdfOf = (pages) => document(pages.map(drawn), HELVETICA);
+/** @param {string[]} pages  texts, one line each line @param {number} [size]  of the letters */
+export const pdfOf = (pages, size) =>
+  document(
+    pages.map((page) => drawn(page, size)),
+    HELVETICA,
+  );
 
 /** Asks for a password, which no one has. */
 export const lockedPdf = () => {
