@@ -2,7 +2,7 @@
 import { clearAlert, showError, showNotice, trouble } from './page/alerts.js';
 import { preferPlain } from './chat/message-body.js';
 import { Context } from './panel/context-meter.js';
-import { composedText, loadAttachments, setComposedText } from './chat/composer.js';
+import { composedText, isReading, loadAttachments, setComposedText, stopReading } from './chat/composer.js';
 import { Current } from './chat/conversation.js';
 import { Host } from './models/engine-host.js';
 import { isolate, onVersion } from './offline.js';
@@ -176,6 +176,7 @@ async function open(conversation) {
   context.clear();
   panel.noReply();
   say('');
+  stopReading();
   current.open(conversation);
   showDraft();
 }
@@ -250,7 +251,10 @@ async function showChats(asked) {
 
 function listen() {
   onMessage(
-    () => turns.submit(composedText()),
+    () => {
+      if (isReading()) showNotice('A file is still being read. Send the message when it is attached.');
+      else turns.submit(composedText());
+    },
     () => phase === 'ready' && log.editLast(),
   );
   message.addEventListener('input', keepDraft);

@@ -2,7 +2,7 @@
 import { showNotice } from '../page/alerts.js';
 import { button, element } from '../page/element.js';
 import * as format from '../page/format.js';
-import { $, grow, message, say } from '../page/page.js';
+import { grow, message, say } from '../page/page.js';
 import { ATTACHMENT } from './tree.js';
 
 /** @typedef {{ name: string, text: string }} Attachment */
@@ -17,7 +17,19 @@ let attached = [];
 const list = element('ul', 'attachments');
 list.setAttribute('aria-label', 'Attachments');
 list.hidden = true;
-message.before(list);
+/** Which file is being read, and what stops that. */
+const reading = element('p', 'hint reading');
+reading.hidden = true;
+message.before(list, reading);
+/** Ends the reading of files that were chosen together: what is attached belongs to the message that they were chosen for. @type {Set<AbortController>} */
+const readings = new Set();
+
+export const isReading = () => readings.size > 0;
+
+/** Another chat is shown. */
+export function stopReading() {
+  for (const one of readings) one.abort();
+}
 
 /** A block of code under the name; its fence is longer than any in the text. @param {Attachment} attachment */
 export function blockOf({ name, text }) {
@@ -108,14 +120,14 @@ function textOfHtml(html) {
   return (body.textContent ?? '').replace(/[ \t]+/g, ' ').replace(/\s*\n\s*/g, '\n');
 }
 
-/** What a file says. A message for people, to follow the file's name, is thrown if the file has no text. @param {File} file */
-async function textOfFile(file) {
+/** What a file says. A message for people, to follow the file's name, is thrown if the file has no text. @param {File} file @param {AbortSignal} signal @param {(progress: string) => void} onProgress */
+async function textOfFile(file, signal, onProgress) {
   const { name, size } = file;
   if (/\.pdf$/i.test(name) || file.type === 'application/pdf') {
     const { textOfPdf } = await import('./pdf.js');
-    const { text, pages, read, cut } = await textOfPdf(file, MAX_CHARACTERS, (page, all) => {
-      $('amount').textContent = `Reading ${name}: page ${page} of ${all}`;
-    });
+    const { text, pages, read, cut } = await textOfPdf(file, MAX_CHARACTERS, signal, (page, all) =>
+      onProgress(`: page ${page} of ${all}`),
+    );
     if (cut) showNotice(`“${name}” is very long: the beginning of its first page is attached.`);
     else if (read < pages) showNotice(`“${name}” is very long: its first ${read} of ${pages} pages are attached.`);
     return text;
@@ -130,17 +142,31 @@ async function textOfFile(file) {
 
 /** @param {File[]} files */
 export async function attachFiles(files) {
+  const stop = new AbortController();
+  const { signal } = stop;
+  readings.add(stop);
   for (const file of files) {
-    say(`Reading ${file.name}…`);
+    const { name } = file;
+    const words = element('span', '', `Reading ${name}…`);
+    reading.replaceChildren(
+      words,
+      button('Stop', `Stop reading ${name}`, () => stop.abort()),
+    );
+    reading.hidden = false;
+    say(`Reading ${name}…`);
     try {
-      attachText(file.name, await textOfFile(file));
+      const text = await textOfFile(file, signal, (progress) => (words.textContent = `Reading ${name}${progress}`));
+      signal.throwIfAborted();
+      attachText(name, text);
     } catch (error) {
-      say(`${file.name} was not attached.`);
-      showNotice(`“${file.name}” ${/** @type {Error} */ (error).message}`);
+      const reason = signal.aborted ? 'was not attached.' : /** @type {Error} */ (error).message;
+      say(`${name} was not attached.`);
+      showNotice(`“${name}” ${reason}`);
     }
   }
-  $('amount').textContent = '';
-  message.focus();
+  readings.delete(stop);
+  if (!readings.size) reading.hidden = true;
+  if (!signal.aborted) message.focus();
 }
 
 /** Shows a message of the log: its attachments can be opened, the text stands under them. @param {HTMLElement} place @param {string} content */

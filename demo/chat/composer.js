@@ -22,3 +22,9 @@ export function setComposedText(text) {
     grow();
   }
 }
+
+/** Whether a file is being read that belongs to what is written. */
+export const isReading = () => attachments?.isReading() ?? false;
+
+/** Files that are being read are not attached. */
+export const stopReading = () => attachments?.stopReading();

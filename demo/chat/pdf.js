@@ -17,12 +17,14 @@ const REASONS = {
 
 /**
  * @param {File} file @param {number} most  characters; a longer text ends with the page before, a longer first page is cut
+ * @param {AbortSignal} signal
  * @param {(page: number, pages: number) => void} onPage
  * @returns {Promise<{ text: string, pages: number, read: number, cut: boolean }>}  of `pages` pages the first `read`, the last of them whole or `cut`; each begins with its number
  */
-export async function textOfPdf(file, most, onPage) {
+export async function textOfPdf(file, most, signal, onPage) {
   if (file.size > MAX_BYTES) throw refusal('large');
   const bytes = await file.arrayBuffer();
+  signal.throwIfAborted();
   const worker = new Worker(new URL('./pdf-worker.js', import.meta.url), { type: 'module' });
   const { port1, port2 } = new MessageChannel();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -36,6 +38,7 @@ export async function textOfPdf(file, most, onPage) {
       };
       const end = () => (/\S/.test(text) ? resolve({ text, pages, read, cut }) : reject(refusal('scanned')));
       wait();
+      signal.addEventListener('abort', () => reject(signal.reason));
       worker.addEventListener('error', () => reject(refusal('unread')));
       port1.onmessage = ({ data }) => {
         if (data.end) return data.end === 'complete' ? end() : reject(refusal(data.end));

@@ -73,7 +73,8 @@ export class Turns {
     }
     const { current } = this.#page;
     const { leaf } = current.it;
-    setComposedText('');
+    // What is offered to say leaves what is being written.
+    if (text === composedText()) setComposedText('');
     this.#page.draftChanged();
     if (!details.wide.matches) details.open = false;
     this.#answer({ leaf, added: [current.add('user', text)], unsent: text });

@@ -237,6 +237,7 @@ test('an edit changes nothing but what is edited, whatever ends its lines', asyn
     ],
   };
   await page.locator('#chats').click();
+  await page.locator('#chats-dialog[open]').waitFor();
   await page.locator('#chats-dialog [type=file]').setInputFiles({
     name: 'chats.json',
     mimeType: 'application/json',
@@ -247,4 +248,45 @@ test('an edit changes nothing but what is edited, whatever ends its lines', asyn
   await page.getByRole('button', { name: 'Send the edited message' }).click();
   await ready(page);
   assert.equal((await ui(page).messages.first().locator('.text').textContent())?.trim(), 'one\ntwo\nthree');
+});
+
+test('a file that is being read belongs to its chat and message: sending waits for it, another chat and Stop end it', async () => {
+  await demo();
+  await page.setViewportSize({ width: 320, height: 640 });
+  /** Lets the library come. @type {() => void} */
+  let release = () => {};
+  const held = new Promise((resolve) => (release = () => resolve(undefined)));
+  await page.route('**/pdf-worker.js', async (route) => (await held, route.continue().catch(() => {})));
+  const notice = page.locator('#notices');
+  await attach('slow.pdf', pdfOf(['Private.']));
+  await page.getByText('Reading slow.pdf').last().waitFor();
+  await ui(page).message.fill('What does it say?');
+  await ui(page).send.click();
+  await notice.getByText('A file is still being read.').waitFor();
+  assert.equal(await ui(page).messages.count(), 0);
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  await page.getByRole('button', { name: 'Stop reading slow.pdf' }).click();
+  await notice.getByText('“slow.pdf” was not attached.').waitFor();
+  await page.getByRole('button', { name: 'Dismiss this message' }).click();
+  await attach('slow.pdf', pdfOf(['Private.']));
+  await page.getByRole('button', { name: 'Stop reading slow.pdf' }).waitFor();
+  await ui(page).newChat.click();
+  await notice.getByText('“slow.pdf” was not attached.').waitFor();
+  release();
+  await attach('next.pdf', pdfOf(['Public.']));
+  await chips().first().waitFor();
+  assert.deepEqual(await chips().locator('b').allTextContents(), ['next.pdf']);
+  assert.equal(await page.getByRole('button', { name: 'Stop reading next.pdf' }).count(), 0);
+});
+
+test('what is offered to say leaves what is attached and written', async () => {
+  await demo();
+  await attach('mine.txt', Buffer.from('Something of mine.'), 'text/plain');
+  await chips().first().waitFor();
+  await ui(page).message.fill('A question of mine');
+  await page.locator('#intro button').first().click();
+  await ready(page);
+  assert.equal(await ui(page).messages.count(), 2);
+  assert.deepEqual(await chips().locator('b').allTextContents(), ['mine.txt']);
+  assert.equal(await ui(page).message.inputValue(), 'A question of mine');
 });
