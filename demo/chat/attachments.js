@@ -108,16 +108,32 @@ export function attachText(name, text) {
   say(`${free} is attached.`);
 }
 
+/** Behind the names of attributes that are to mean nothing. No text has it: it is no character. */
+const MARK = '\ufdd0';
+
+/** Style elements are left out, in one pass however many there are; of one that does not end only the tag's beginning. @param {string} html */
+function withoutStyles(html) {
+  let [plain, from, open] = ['', 0, -1];
+  for (const { 0: tag, index } of html.matchAll(/<\/?style(?=[\s/>])/gi)) {
+    if (open < 0 && tag[1] !== '/') open = index;
+    if (open < 0 || tag[1] !== '/') continue;
+    plain += `${html.slice(from, open)} `;
+    [from, open] = [html.indexOf('>', index) + 1 || html.length, -1];
+  }
+  return plain + (open < 0 ? html.slice(from) : html.slice(from).replace(/<style(?=[\s/>])/gi, ' '));
+}
+
 /** What people see of an HTML file. @param {string} html */
 function textOfHtml(html) {
   // The page's policy holds for what is parsed, too: styles would be reported.
-  const plain = html
-    .replace(/<style\b[^]*?<\/style\s*>/gi, ' ')
-    .replace(/\sstyle\s*=\s*("[^"]*"|'[^']*'|[^\s>]+)/gi, ' ');
+  const plain = withoutStyles(html).replace(/([\s"'/])style(?=\s*=)/gi, `$1style${MARK}`);
   const { body } = new DOMParser().parseFromString(plain, 'text/html');
   for (const hidden of body.querySelectorAll('script, style, noscript, template')) hidden.remove();
   for (const block of body.querySelectorAll('p, div, li, tr, br, h1, h2, h3, h4, h5, h6')) block.append('\n');
-  return (body.textContent ?? '').replace(/[ \t]+/g, ' ').replace(/\s*\n\s*/g, '\n');
+  return (body.textContent ?? '')
+    .replaceAll(MARK, '')
+    .replace(/[ \t]+/g, ' ')
+    .replace(/\s*\n\s*/g, '\n');
 }
 
 /** What a file says. A message for people, to follow the file's name, is thrown if the file has no text. @param {File} file @param {AbortSignal} signal @param {(progress: string) => void} onProgress */

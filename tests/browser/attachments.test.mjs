@@ -290,3 +290,15 @@ test('what is offered to say leaves what is attached and written', async () => {
   assert.deepEqual(await chips().locator('b').allTextContents(), ['mine.txt']);
   assert.equal(await ui(page).message.inputValue(), 'A question of mine');
 });
+
+test('of an HTML file all text is attached that people see, and none of its styles, however many it has', async () => {
+  await demo();
+  const html =
+    '<style>p::before { content: "</div><b>hidden" }</style><div class="a"style="color: red" STYLE = x>The style = <i style=\'top: 0\'>plain</i></div><p>Set style="x" there.';
+  await attach('page.html', Buffer.from(html), 'text/html');
+  await chips().first().waitFor();
+  assert.equal(await chips().first().getAttribute('title'), 'The style = plain\nSet style="x" there.');
+  await attach('many.html', Buffer.from(`<p>Begin</p>${'<style '.repeat(200_000)}`), 'text/html');
+  await chips().nth(1).waitFor();
+  assert.equal(await chips().nth(1).getAttribute('title'), 'Begin');
+});
