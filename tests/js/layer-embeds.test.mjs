@@ -7,7 +7,9 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { convert } from '../../js/convert/index.js';
 import { canonicalTensors, configOf, tablesOf } from '../../js/format/families/names.js';
+import { openGguf } from '../../js/format/gguf/open.js';
 import { createEngine, fromFile } from '../../js/node.js';
+import { openBytes } from '../../js/storage/sources/bytes.js';
 import { tokenizerBin } from './checkpoints.mjs';
 import { testFolder } from './folders.mjs';
 
@@ -129,3 +131,12 @@ test('positions of global layers: what config.json says, with the defaults of tr
 for (const change of [{ factor: 0 }, { factor: 'x' }, { partial_rotary_factor: 2 }, { partial_rotary_factor: -1 }])
   test(`positions that no model has are refused: ${JSON.stringify(change)}`, () =>
     assert.rejects(async () => divisorsOf(change), { code: 'FORMAT', message: /of full_attention is/ }));
+
+test('a GGUF file that does not say which part of a head is rotated is refused', async () => {
+  const bytes = readFileSync(new URL('../golden/gguf/gemma4.gguf', import.meta.url));
+  bytes.write('rope_freqz', bytes.indexOf('rope_freqs.weight'));
+  await assert.rejects(openGguf(openBytes(bytes), bytes.subarray(0, 64)), {
+    code: 'UNSUPPORTED',
+    message: 'Gemma 4 without the tensor "rope_freqs.weight"',
+  });
+});

@@ -159,6 +159,8 @@ export const gemma4 = {
       config: (facts) => {
         const { get, has, dims } = facts;
         expect(!get('expert_count', 0), 'Gemma 4 with experts');
+        // Which part of a head of global layers is rotated is nowhere else.
+        expect(has('rope_freqs.weight'), 'Gemma 4 without the tensor "rope_freqs.weight"');
         const window = ggufWindow(facts, 6);
         const layers = numbersOf(get('block_count'));
         const local = eachLayer(get('attention.sliding_window_pattern'), layers.length, 'sliding_window_pattern') ?? [];
