@@ -19,7 +19,48 @@ const LOAD = {
   prefillWindow: 16,
   prefillBatch: 8,
 };
-const bytes = await tinyModel();
+/** What a session holds beside keys and values of all layers, by the family that has it. @type {Record<string, object>} */
+export const CONFIGS = {
+  llama: {},
+  lfm2: { conv_size: 3, conv_layers: [0, 2] },
+  qwen35: {
+    conv_size: 4,
+    conv_layers: [0, 1],
+    state_key_heads: 2,
+    state_value_heads: 4,
+    state_key_dim: 8,
+    state_value_dim: 8,
+    attn_gate: true,
+    qk_norm: 'heads',
+  },
+  falcon_h1: {
+    conv_size: 4,
+    conv_layers: [0, 1, 2],
+    mamba: 'gate',
+    attn_beside: true,
+    state_key_heads: 1,
+    state_value_heads: 4,
+    state_key_dim: 16,
+    state_value_dim: 8,
+  },
+  gemma4: {
+    layers: 6,
+    window: 5,
+    global_every: 2,
+    head_dim: 8,
+    global_head_dim: 16,
+    local_theta: 100,
+    shared_kv: 3,
+    shared_kv_ffn: 192,
+    value_norm: true,
+    layer_scale: true,
+    layer_embed: 8,
+    norm_place: 'around',
+    qk_norm: 'heads',
+    attn_scale: 1,
+    activation: 'gelu',
+  },
+};
 const THINKING = {
   roles: { user: { before: '<|user|>', after: '<|end|>' }, assistant: { before: '<|assistant|>', after: '<|end|>' } },
   think: /** @type {[string, string]} */ (['e', 'a']),
@@ -98,7 +139,16 @@ export function stepsOf(seed, length) {
 /** What greedy generation gives behind a timeline, computed once for all engines. */
 export class Oracle {
   #engine = createEngine({ threads: 1 });
-  #model = this.#engine.then((engine) => engine.load(fromBytes(bytes), { ...LOAD, sessions: 1, forks: 0 }));
+  #model;
+
+  /** @param {object} [config]  of CONFIGS */
+  constructor(config = {}) {
+    this.bytes = tinyModel({ config });
+    this.#model = this.#engine.then(async (engine) =>
+      engine.load(fromBytes(await this.bytes), { ...LOAD, sessions: 1, forks: 0 }),
+    );
+  }
+
   /** @type {Map<string, { ids: number[], texts: string[], reason: string }>} */
   #known = new Map();
 
@@ -127,7 +177,7 @@ const tokensOf = ([count, first]) =>
 
 /** Does steps on an engine, and compares after each of them. @param {any} engine @param {Oracle} oracle @param {Step[]} steps */
 export async function compare(engine, oracle, steps) {
-  const model = await engine.load(fromBytes(bytes), LOAD);
+  const model = await engine.load(fromBytes(await oracle.bytes), LOAD);
   /** What is open, the tokens that it should have, and the session that it was forked from, whose room it shares. @type {{ session: Session, tokens: number[], fork: boolean, root: number }[]} */
   const open = [{ session: await model.createSession(), tokens: [], fork: false, root: 0 }];
   let roots = 1;

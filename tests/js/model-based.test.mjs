@@ -1,6 +1,6 @@
 // Random sequences of public calls, a few on each kind of engine; many more: model-based.long.mjs. BQ4_SEED=n runs one of them.
 import { after, test } from 'node:test';
-import { ENGINES, Oracle, runSequences } from './model-based.mjs';
+import { CONFIGS, ENGINES, Oracle, runSequences } from './model-based.mjs';
 
 const oracle = new Oracle();
 after(() => oracle.close());
@@ -8,3 +8,13 @@ const seeds = process.env.BQ4_SEED ? [Number(process.env.BQ4_SEED)] : [1, 2, 3, 
 
 for (const name of Object.keys(ENGINES))
   test(`sessions are what a model of them says: ${name}`, () => runSequences(name, seeds, 40, oracle));
+
+for (const [family, config] of Object.entries(CONFIGS).slice(1))
+  test(`so they are with the layers of ${family}`, async () => {
+    const own = new Oracle(config);
+    try {
+      await runSequences('thread', seeds, 40, own);
+    } finally {
+      await own.close();
+    }
+  });
