@@ -3,9 +3,9 @@ import { showNotice } from '../page/alerts.js';
 import { button, element } from '../page/element.js';
 import * as format from '../page/format.js';
 import { grow, message, say } from '../page/page.js';
-import { ATTACHMENT } from './tree.js';
+import { blockOf, splitComposed } from './composed.js';
 
-/** @typedef {{ name: string, text: string }} Attachment */
+/** @typedef {import('./composed.js').Attachment} Attachment */
 
 /** Characters of one attachment: the browser's storage takes ten such texts. A longer one is cut, and the person is told. */
 const MAX_CHARACTERS = 500_000;
@@ -29,26 +29,6 @@ export const isReading = () => readings.size > 0;
 /** Another chat is shown. */
 export function stopReading() {
   for (const one of readings) one.abort();
-}
-
-/** A block of code under the name; its fence is longer than any in the text. @param {Attachment} attachment */
-export function blockOf({ name, text }) {
-  let longest = 2;
-  for (const [ticks] of text.matchAll(/`+/g)) longest = Math.max(longest, ticks.length);
-  const fence = '`'.repeat(longest + 1);
-  return `${name}:\n${fence}\n${text}\n${fence}\n\n`;
-}
-
-/** Takes the attachments off the beginning of a text. @param {string} composed @returns {{ attachments: Attachment[], text: string }} */
-export function splitComposed(composed) {
-  /** @type {Attachment[]} */
-  const attachments = [];
-  let text = composed;
-  for (let found; (found = ATTACHMENT.exec(text));) {
-    attachments.push({ name: found[1], text: found[3] });
-    text = text.slice(found[0].length);
-  }
-  return { attachments, text };
 }
 
 /** @param {string} text */

@@ -7,13 +7,13 @@ import * as format from '../page/format.js';
 import { say, showLoading, showProgress } from '../page/page.js';
 import { EMBEDDER, localEmbedder, storedEmbedder } from '../search/embedder.js';
 import { passages, unit } from '../search/passages.js';
-import { blockOf, splitComposed } from './attachments.js';
+import { excerptText, splitComposed } from './composed.js';
 
 /** @typedef {import('../models/engine-host.js').Host} Host */
 /** @typedef {import('./tree.js').Entry} Entry */
-/** `place`: where in the file. @typedef {{ file: string, place: string, text: string }} Passage */
+/** `place`: where in the file; `document`: number of the file, since two may have one name. @typedef {{ file: string, place: string, text: string, document: number }} Passage */
 /**
- * What the model reads in place of a message. `by`: how its passages were chosen, `start`: none fits the question, so they are the first
+ * What the model reads in place of a message's attachments ; `text` is made of the passages (`excerptText`), so that all of it is shown. `by`: how its passages were chosen, `start`: none fits the question, so they are the first
  * ones; `of`: how many there are; `offer`: the search model was not on this device.
  * @typedef {{ text: string, by: 'meaning' | 'words' | 'start', of: number, offer: boolean, passages: Passage[] }} Excerpt
  */
@@ -51,7 +51,7 @@ function slices(text) {
   });
 }
 
-/** @param {import('./attachments.js').Attachment} attachment @returns {Passage[]} */
+/** @param {import('./attachments.js').Attachment} attachment @returns {Omit<Passage, 'document'>[]} */
 export function passagesOf({ name, text }) {
   // An ordinary text can begin with such words, too.
   if (!/^\[Page \d+\]$/m.test(text.split('\n', 1)[0]))
@@ -203,20 +203,16 @@ async function excerptOf(documents, own, { host, limit, signal, count }) {
   if (!found && !own.attachments.length) return;
   if (!found) chosen = all.map((_, i) => i).slice(0, MAX_PASSAGES);
   const most = limit * (own.attachments.length ? SHARE : LATER_SHARE);
-  const composed = () => {
-    const inOrder = [...chosen].sort((a, b) => a - b).map((i) => all[i]);
-    const blocks = documents.map(({ name }, i) => {
-      const parts = inOrder.filter(({ document }) => document === i).map(({ place, text }) => `[${place}]\n${text}`);
-      return parts.length ? blockOf({ name: `${name}, passages`, text: parts.join('\n\n') }) : '';
-    });
-    return { passages: inOrder.map(({ document, ...one }) => one), text: blocks.join('') + own.text };
-  };
-  let now = composed();
-  while (chosen.length && (await count(now.text)) > most) {
-    chosen.pop();
-    now = composed();
-  }
+  const inOrder = () => [...chosen].sort((a, b) => a - b).map((i) => all[i]);
+  while (chosen.length && (await count(excerptText(inOrder(), own.text))) > most) chosen.pop();
   if (!chosen.length) return;
   signal.throwIfAborted();
-  return { ...now, by: !found ? 'start' : model ? 'meaning' : 'words', of: all.length, offer: !model };
+  const passages = inOrder();
+  return {
+    text: excerptText(passages, own.text),
+    passages,
+    by: !found ? 'start' : model ? 'meaning' : 'words',
+    of: all.length,
+    offer: !model,
+  };
 }

@@ -1,6 +1,7 @@
 /** Conversations as files: JSON holds all of them with every branch, Markdown the branch that is shown of one. Both can be imported. */
 import { trouble } from '../page/alerts.js';
 import { conversationOf, empty, titleOf } from '../storage/local-storage.js';
+import { excerptText } from './composed.js';
 import { ATTACHMENT, newId, pathTo } from './tree.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
@@ -55,6 +56,9 @@ export async function fromFile(file) {
       `a conversation in ${file.name} has ${long.entries.length} messages: at most ${MOST_MESSAGES} are read`,
       'split it into several',
     );
+  // A file may give a model another text than the passages that are shown.
+  for (const { reads, content } of all.flatMap(({ entries }) => entries))
+    if (reads) reads.text = excerptText(reads.passages, content);
   return all.map((one) => ({ ...one, id: newId() }));
 }
 

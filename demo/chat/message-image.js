@@ -4,7 +4,7 @@
  */
 import { showError, showNotice, trouble } from '../page/alerts.js';
 import { say } from '../page/page.js';
-import { splitComposed } from './attachments.js';
+import { splitComposed } from './composed.js';
 import { Blocks } from './markdown-blocks.js';
 import { directionOf, linesOf } from './text-layout.js';
 

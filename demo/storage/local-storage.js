@@ -59,7 +59,7 @@ const write = (key, value) =>
 /** @param {any} value @returns {string} */
 const text = (value) => (typeof value === 'string' ? value : '');
 
-/** What the model read in place of a message, if all of it can be shown. @param {any} m @returns {Pick<Entry, 'reads'>} */
+/** What the model read in place of a message, if its passages can be shown. @param {any} m @returns {Pick<Entry, 'reads'>} */
 function readsOf({ role, reads }) {
   const { passages, by, of, offer } = Object(reads);
   const isShown =

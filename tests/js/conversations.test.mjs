@@ -69,6 +69,14 @@ test('Markdown with attached texts that hold headings: the same messages, with t
   }
 });
 
+test('an imported chat gives a model no other passages than those that are shown', async () => {
+  const passages = ['x', 'y'].map((text, i) => ({ file: 'a', place: `line ${i}`, text, document: 0 }));
+  const reads = { text: 'Never shown.', passages, by: 'words', of: 3, offer: true };
+  const all = entries(2).map((entry, i) => (i ? entry : { ...entry, content: 'a:\n```\nx\ny\nz\n```\n\nWhy?', reads }));
+  const [{ entries: imported }] = await fromFile(file({ entries: all, leaf: 'm1' }));
+  assert.equal(imported[0].reads?.text, 'a, passages:\n```\n[line 0]\nx\n\n[line 1]\ny\n```\n\nWhy?');
+});
+
 test('what a model read in place of a message is kept only where all of it can be shown', () => {
   const passage = { file: 'a', place: 'line 1', text: 'x' };
   const reads = { text: 'x', passages: [passage], by: 'words', of: 3, offer: true };

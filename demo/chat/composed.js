@@ -1,0 +1,37 @@
+/** Texts of attachments within a message: each is a block of code under its name, at the beginning. Loaded on demand. */
+import { ATTACHMENT } from './tree.js';
+
+/** @typedef {{ name: string, text: string }} Attachment */
+
+/** A block of code under the name; its fence is longer than any in the text. @param {Attachment} attachment */
+export function blockOf({ name, text }) {
+  let longest = 2;
+  for (const [ticks] of text.matchAll(/`+/g)) longest = Math.max(longest, ticks.length);
+  const fence = '`'.repeat(longest + 1);
+  return `${name}:\n${fence}\n${text}\n${fence}\n\n`;
+}
+
+/** Takes the attachments off the beginning of a text. @param {string} composed @returns {{ attachments: Attachment[], text: string }} */
+export function splitComposed(composed) {
+  /** @type {Attachment[]} */
+  const attachments = [];
+  let text = composed;
+  for (let found; (found = ATTACHMENT.exec(text));) {
+    attachments.push({ name: found[1], text: found[3] });
+    text = text.slice(found[0].length);
+  }
+  return { attachments, text };
+}
+
+/** What a model reads in place of a message with long attachments: the passages, file by file, and the message's own text. @param {import('./excerpts.js').Passage[]} passages @param {string} content */
+export function excerptText(passages, content) {
+  let blocks = '';
+  for (let i = 0; i < passages.length;) {
+    const { file, document } = passages[i];
+    const parts = [];
+    for (; passages[i]?.file === file && passages[i].document === document; i++)
+      parts.push(`[${passages[i].place}]\n${passages[i].text}`);
+    blocks += blockOf({ name: `${file}, passages`, text: parts.join('\n\n') });
+  }
+  return blocks + splitComposed(content).text;
+}
