@@ -116,6 +116,20 @@ function textOfHtml(html) {
     .replace(/\s*\n\s*/g, '\n');
 }
 
+/** The text of a file: UTF-16 with its mark, UTF-8, or what Western Europe wrote before; '': it is no text. @param {Uint8Array} bytes */
+function decodeText(bytes) {
+  const mark = (bytes[0] << 8) | bytes[1];
+  if (mark === 0xfffe || mark === 0xfeff)
+    return new TextDecoder(mark === 0xfffe ? 'utf-16le' : 'utf-16be').decode(bytes);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    // Files that are no texts have bytes below 32 that no text has.
+    const isText = bytes.every((byte) => byte >= 32 || (byte >= 9 && byte <= 13));
+    return isText ? new TextDecoder('windows-1252').decode(bytes) : '';
+  }
+}
+
 /** What a file says. A message for people, to follow the file's name, is thrown if the file has no text. @param {File} file @param {AbortSignal} signal @param {(progress: string) => void} onProgress */
 async function textOfFile(file, signal, onProgress) {
   const { name, size } = file;
@@ -128,7 +142,7 @@ async function textOfFile(file, signal, onProgress) {
     else if (read < pages) showNotice(`“${name}” is very long: its first ${read} of ${pages} pages are attached.`);
     return text;
   }
-  const content = size <= MAX_BYTES ? await file.text() : '';
+  const content = size <= MAX_BYTES ? decodeText(new Uint8Array(await file.arrayBuffer())) : '';
   const text = (/\.x?html?$/i.test(name) ? textOfHtml(content) : content).trim();
   if (!text || text.includes('\0')) throw new Error("isn't a text file or PDF that can be attached.");
   if (text.length <= MAX_CHARACTERS) return text;

@@ -291,6 +291,23 @@ test('what is offered to say leaves what is attached and written', async () => {
   assert.equal(await ui(page).message.inputValue(), 'A question of mine');
 });
 
+test('text files of other encodings are read; a file of bytes that no text has is refused', async () => {
+  await demo();
+  const utf16 = Buffer.from('\ufeffGrüße, 今日は', 'utf16le');
+  await attach('a.txt', utf16, 'text/plain');
+  await attach('b.txt', Buffer.from(utf16).swap16(), 'text/plain');
+  await attach('c.txt', Buffer.from('Gr\u00fc\u00dfe', 'latin1'), 'text/plain');
+  await chips().nth(2).waitFor();
+  await attach('d.txt', Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0xff]), 'text/plain');
+  await page.locator('#notices').getByText("“d.txt” isn't a text file").waitFor();
+  assert.equal(await chips().count(), 3);
+  await ui(page).message.fill('What is this?');
+  await ui(page).send.click();
+  await ready(page);
+  const fences = ['a', 'b'].map((name) => `${name}.txt:\n\`\`\`\nGrüße, 今日は\n\`\`\`\n\n`).join('');
+  assert.equal(await stored('content'), `${fences}c.txt:\n\`\`\`\nGrüße\n\`\`\`\n\nWhat is this?`);
+});
+
 test('of an HTML file all text is attached that people see, and none of its styles, however many it has', async () => {
   await demo();
   const html =
