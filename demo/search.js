@@ -253,9 +253,9 @@ $('better-remove').addEventListener('click', () => next(removeReranker));
 /** The one of a visit before, else one that the chat page has downloaded is offered. */
 async function openReranker() {
   const name = localStorage.getItem(RERANKER_NAME);
-  const own = await kept(OWN_RERANKER);
+  const file = await kept(OWN_RERANKER);
   if (name) return open(name);
-  if (own?.size) return open(new File([own], KEPT_NAME));
+  if (file?.size) return open(new File([file], KEPT_NAME));
   const stored = await storedReranker((await engine).store);
   if (!stored) return;
   $('better-here').textContent = `Use ${stored.name} (${format.bytes(stored.fileBytes)}, on this device)`;

@@ -28,7 +28,7 @@ export const isReading = () => readings.size > 0;
 
 /** Another chat is shown. */
 export function stopReading() {
-  for (const one of readings) one.abort();
+  for (const controller of readings) controller.abort();
 }
 
 /** @param {string} text */

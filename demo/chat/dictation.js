@@ -30,14 +30,14 @@ export function offerDictation(Recognizer) {
   };
 
   function start() {
-    const own = new Recognizer();
+    const session = new Recognizer();
     const { value, selectionStart, selectionEnd } = message;
     const [before, after] = [value.slice(0, selectionStart), value.slice(selectionEnd)];
     let written = value;
-    Object.assign(own, { lang: navigator.language, processLocally: true, continuous: true, interimResults: true });
-    own.onresult = ({ results }) => {
+    Object.assign(session, { lang: navigator.language, processLocally: true, continuous: true, interimResults: true });
+    session.onresult = ({ results }) => {
       // The message was sent, or the person types.
-      if (message.value !== written) return own.abort();
+      if (message.value !== written) return session.abort();
       const speech = Array.from(results, ([best]) => best.transcript.trim()).join(' ');
       const space = before && !/\s$/.test(before) ? ' ' : '';
       written = before + space + speech + after;
@@ -45,17 +45,17 @@ export function offerDictation(Recognizer) {
       message.setSelectionRange(written.length - after.length, written.length - after.length);
       message.dispatchEvent(new Event('input', { bubbles: true }));
     };
-    own.onerror = ({ error }) => {
+    session.onerror = ({ error }) => {
       const words = FAILURES[error];
       if (words) showError(trouble('DICTATION', words[0], words[1], error));
     };
-    own.onend = () => {
-      if (recognition !== own) return;
+    session.onend = () => {
+      if (recognition !== session) return;
       recognition = null;
       show(false);
     };
-    recognition = own;
-    own.start();
+    recognition = session;
+    session.start();
     show(true);
     message.focus();
   }

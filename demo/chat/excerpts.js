@@ -13,7 +13,7 @@ import { excerptText, splitComposed } from './composed.js';
 /** @typedef {import('./tree.js').Entry} Entry */
 /** `place`: where in the file; `document`: number of the file, since two may have one name. @typedef {{ file: string, place: string, text: string, document: number }} Passage */
 /**
- * What the model reads in place of a message's attachments ; `text` is made of the passages (`excerptText`), so that all of it is shown. `by`: how its passages were chosen, `start`: none fits the question, so they are the first
+ * What the model reads in place of a message's attachments: `text` is made of the passages (`excerptText`), so that all of it is shown. `by`: how its passages were chosen, `start`: none fits the question, so they are the first
  * ones; `of`: how many there are; `offer`: the search model was not on this device.
  * @typedef {{ text: string, by: 'meaning' | 'words' | 'start', of: number, offer: boolean, passages: Passage[] }} Excerpt
  */

@@ -1,8 +1,8 @@
 /** Conversations as files: JSON holds all of them with every branch, Markdown the branch that is shown of one. Both can be imported. */
 import { trouble } from '../page/alerts.js';
 import { conversationOf, empty, titleOf } from '../storage/local-storage.js';
-import { excerptText } from './composed.js';
-import { ATTACHMENT, newId, pathTo } from './tree.js';
+import { excerptText, splitComposed } from './composed.js';
+import { newId, pathTo } from './tree.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
 /** @typedef {import('./tree.js').Entry} Entry */
@@ -76,20 +76,19 @@ function ofJson(text) {
 /** @param {string} text @returns {Conversation[]} */
 function ofMarkdown(text) {
   const heading = /^## (You|Model)[ \t]*$/m;
-  let left = text.replaceAll('\r\n', '\n');
-  const first = heading.exec(left);
-  const head = left.slice(0, first?.index);
+  let remaining = text.replaceAll('\r\n', '\n');
+  const first = heading.exec(remaining);
+  const head = remaining.slice(0, first?.index);
   /** @type {Entry[]} */
   const entries = [];
   for (let found = first; found;) {
     const role = found[1] === 'You' ? 'user' : 'assistant';
-    left = left.slice(found.index + found[0].length).trimStart();
+    const body = remaining.slice(found.index + found[0].length).trimStart();
     // A heading in an attached text begins no message.
-    let attached = 0;
-    for (let one; role === 'user' && (one = ATTACHMENT.exec(left.slice(attached)));) attached += one[0].length;
-    found = heading.exec(left.slice(attached));
-    const content = left.slice(0, found ? attached + found.index : undefined).trim();
-    left = left.slice(attached);
+    remaining = role === 'user' ? splitComposed(body).text : body;
+    const attachedLength = body.length - remaining.length;
+    found = heading.exec(remaining);
+    const content = body.slice(0, found ? attachedLength + found.index : undefined).trim();
     entries.push({ id: newId(), parent: entries.at(-1)?.id ?? null, role, content, note: '' });
   }
   if (!entries.length) return [];

@@ -159,16 +159,11 @@ export async function drawMessages(question, answer) {
 }
 
 const NAME = 'bq4-reply.png';
-/** @param {Blob[]} content */
-const fileOf = (content) => new File(content, NAME, { type: 'image/png' });
 
-/** Whether the device takes pictures to share. */
-export const sharesImages = () => 'canShare' in navigator && navigator.canShare({ files: [fileOf([])] });
-
-/** To the apps of the device where it has a way there, else as a download that can be copied. @param {string} question @param {string} answer */
-export async function shareImage(question, answer) {
-  const file = fileOf([await drawMessages(question, answer)]);
-  if (sharesImages())
+/** Saves the picture as a download that can be copied. @param {string} question @param {string} answer @param {boolean} isShared  to the apps of the device first */
+export async function shareImage(question, answer, isShared) {
+  const file = new File([await drawMessages(question, answer)], NAME, { type: 'image/png' });
+  if (isShared)
     try {
       await navigator.share({ files: [file] });
       return say('Shared.');

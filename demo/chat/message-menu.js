@@ -76,14 +76,18 @@ function readAloudButton(entry) {
   return read;
 }
 
+/** Whether the device takes pictures to share. */
+const sharesImages = () =>
+  'canShare' in navigator && navigator.canShare({ files: [new File([], 'a.png', { type: 'image/png' })] });
+
 /** Where the device takes pictures to share, they are shared, else saved. @param {Entry} entry @param {import('./conversation.js').Current} current */
 function imageButton(entry, current) {
-  const isShared =
-    'canShare' in navigator && navigator.canShare({ files: [new File([], 'a.png', { type: 'image/png' })] });
-  const verb = isShared ? 'Share' : 'Save';
+  const verb = sharesImages() ? 'Share' : 'Save';
   const question = () => current.path[current.path.indexOf(entry) - 1]?.content ?? '';
   return button(`${verb} as picture`, `${verb} the question and this reply as a picture`, () => {
-    import('./message-image.js').then(({ shareImage }) => shareImage(question(), entry.content)).catch(showError);
+    import('./message-image.js')
+      .then(({ shareImage }) => shareImage(question(), entry.content, sharesImages()))
+      .catch(showError);
   });
 }
 

@@ -148,9 +148,9 @@ export class Message {
     const field = element('textarea');
     const { content } = this.entry;
     // Attachments stay as they are.
-    const own = hasAttachments(content) ? (this.#body.root.lastChild?.textContent ?? '') : content;
-    const before = content.slice(0, content.length - own.length);
-    field.value = own; // with ends of lines of its own
+    const text = hasAttachments(content) ? (this.#body.root.lastChild?.textContent ?? '') : content;
+    const before = content.slice(0, content.length - text.length);
+    field.value = text; // the field normalizes ends of lines
     field.setAttribute('aria-label', 'Edit your message');
     const end = () => {
       form.replaceWith(this.#body.root);
@@ -158,9 +158,9 @@ export class Message {
       /** @type {HTMLElement | null} */ (this.tools.querySelector('[aria-label^="Edit"]'))?.focus();
     };
     const send = button('Send', 'Send the edited message', () => {
-      const text = before + field.value;
+      const edited = before + field.value;
       end();
-      if (text.trim()) this.#actions.onEdit(this.entry, text);
+      if (edited.trim()) this.#actions.onEdit(this.entry, edited);
     });
     field.addEventListener('keydown', (event) => {
       if (event.key === 'Escape') end();

@@ -7,6 +7,7 @@ import { showNotice, trouble } from '../page/alerts.js';
 import { button, element } from '../page/element.js';
 import * as format from '../page/format.js';
 import { $ } from '../page/page.js';
+import { DELETED, read } from '../storage/model-history.js';
 
 /** @typedef {import('../../js/storage/cache/types.js').Listed} Listed */
 /** @typedef {import('./picker.js').Shelf} Shelf */
@@ -30,17 +31,10 @@ let card = null;
 /** @param {string} key */
 const lockOf = (key) => `bq4.deleting.${key}`;
 
-/** In localStorage: keys of files that a person deleted and that may still be there. */
-const DELETED = 'bq4.deleted';
-
 /** What lies there may be anything. @returns {string[]} */
 function recorded() {
-  try {
-    const keys = JSON.parse(localStorage.getItem(DELETED) ?? '[]');
-    return Array.isArray(keys) ? keys.filter((key) => typeof key === 'string') : [];
-  } catch {
-    return [];
-  }
+  const keys = read(DELETED);
+  return Array.isArray(keys) ? keys.filter((key) => typeof key === 'string') : [];
 }
 
 /** @param {string} key @param {boolean} on */

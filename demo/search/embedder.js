@@ -11,22 +11,23 @@ export const EMBEDDER = {
   size: '25 MB',
 };
 
-/** @typedef {{ list: () => Promise<{ url: string, complete: boolean }[]> }} Store */
+/** @typedef {import('../../js/storage/cache/types.js').Listed} Listed */
+/** @typedef {{ list: () => Promise<Listed[]> }} Store */
+
+/** Models that are complete on this device. @param {Store | null} store @returns {Promise<Listed[]>} */
+const completeFiles = async (store) => ((await store?.list().catch(() => [])) ?? []).filter(({ complete }) => complete);
 
 /** What the engine can load without a network; null: nothing. @param {Store | null} store @returns {Promise<string | File | null>} */
 export async function storedEmbedder(store) {
-  const files = (await store?.list().catch(() => [])) ?? [];
-  const stored = files.find(({ url, complete }) => complete && /^all-MiniLM-L6-v2/i.test(format.nameOf(url)));
+  const stored = (await completeFiles(store)).find(({ url }) => /^all-MiniLM-L6-v2/i.test(format.nameOf(url)));
   if (stored) return stored.url;
   const own = await kept(OWN_FILE);
   return own?.size ? new File([own], 'the model') : null;
 }
 
-/** One that sorts passages, downloaded on the chat page. @param {{ list: () => Promise<import('../../js/storage/cache/types.js').Listed[]> } | null} store */
-export async function storedReranker(store) {
-  const files = (await store?.list().catch(() => [])) ?? [];
-  return files.find(({ name, complete }) => complete && /rerank|cross-?encoder/i.test(name)) ?? null;
-}
+/** One that sorts passages, downloaded on the chat page. @param {Store | null} store */
+export const storedReranker = async (store) =>
+  (await completeFiles(store)).find(({ name }) => /rerank|cross-?encoder/i.test(name)) ?? null;
 
 /** A model that finds passages in the cache folder of the machine that serves the page; elsewhere the list is empty. @returns {Promise<{ name: string, url: URL, bytes: number } | null>} */
 export async function localEmbedder() {

@@ -61,7 +61,7 @@ export const fromFiles = (name, files, folder) => ({
 });
 
 /** @param {string} key @returns {any} */
-function read(key) {
+export function read(key) {
   try {
     const value = JSON.parse(localStorage.getItem(key) ?? 'null');
     return value && typeof value === 'object' ? value : null;
@@ -106,8 +106,9 @@ export function lastDownload() {
 /** @param {{ name: string, url: string, context: number } | null} download  null: none */
 export const rememberDownload = (download) => write(DOWNLOAD, download ?? {});
 
-/** See models/deletion.js. */
-export const hasDeletions = () => read('bq4.deleted') !== null;
+/** Keys of files that a person deleted and that may still be there (models/deletion.js). */
+export const DELETED = 'bq4.deleted';
+export const hasDeletions = () => read(DELETED) !== null;
 
 /** @param {string} key @returns {Facts} */
 export function factsOf(key) {

@@ -187,9 +187,9 @@ test('files of one name in two messages are two: no passage is given twice, nor 
   await ui(page).send.click();
   await ready(page);
   const { text, passages } = await readsOf(6);
-  const given = passages.map((/** @type {any} */ one) => one.text);
-  assert.ok(given.length > 0 && new Set(given).size === given.length, given.join('\n'));
-  for (const one of given) assert.equal(text.split(one).length - 1, 1, one);
+  const excerpts = passages.map((/** @type {any} */ passage) => passage.text);
+  assert.ok(excerpts.length > 0 && new Set(excerpts).size === excerpts.length, excerpts.join('\n'));
+  for (const passage of excerpts) assert.equal(text.split(passage).length - 1, 1, passage);
 });
 
 test('a text that begins as a PDF does has lines, not pages; a long first page is attached in part', async () => {

@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { failOnFaults } from './console.mjs';
 import { withLargeModel } from './large-model.mjs';
 import { openDemo, ready, ui } from './site.mjs';
+import { until } from '../waiting.mjs';
 
 failOnFaults();
 const here = withLargeModel('deletion');
@@ -42,15 +43,10 @@ const stored = (page) =>
     return files.filter((/** @type {any} */ { name }) => name === 'large.bq4').map((/** @type {any} */ { key }) => key);
   });
 /** Waits until the files are deleted. @param {import('playwright-core').Page} page */
-const deletionEnd = (page) =>
-  page.waitForFunction(async () => {
-    const { openStore } = await import(/** @type {any} */ ('/js/storage/cache/index.js'));
-    const store = await openStore();
-    const files = await store.list();
-    await store.close?.();
-    const recorded = JSON.parse(localStorage.getItem('bq4.deleted') ?? '[]');
-    return !recorded.length && files.every((/** @type {any} */ { name }) => name !== 'large.bq4');
-  });
+async function deletionEnd(page) {
+  await until('the files are deleted', async () => !(await stored(page)).length);
+  await settled(page);
+}
 /** Waits until no deletion is recorded. @param {import('playwright-core').Page} page */
 const settled = (page) => page.waitForFunction(() => !JSON.parse(localStorage.getItem('bq4.deleted') ?? '[]').length);
 

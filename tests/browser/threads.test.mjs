@@ -57,7 +57,7 @@ async function visit(options) {
 }
 
 /**
- * The file of measurements, which `text` replaces first; null: there is none.
+ * The file of measurements, which `text` replaces first; null: no file.
  * @param {string} [text] @returns {Promise<string | null>}
  */
 async function storedMeasurements(text) {

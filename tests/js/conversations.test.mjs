@@ -58,8 +58,8 @@ const ATTACHED =
 test('Markdown with attached texts that hold headings: the same messages, with the ends of lines of any system', async () => {
   const messages = ['Hi', 'Ho', ATTACHED, 'Nothing:\n```\n## is\n```', '## Model two', '## You, too'];
   const all = entries(messages.length).map((entry, i) => ({ ...entry, content: messages[i] }));
-  const one = /** @type {any} */ ({ entries: all, leaf: 'm5', title: 'T', system: 'S' });
-  for (const text of [asMarkdown(one), asMarkdown(one).replaceAll('\n', '\r\n')]) {
+  const markdown = asMarkdown(/** @type {any} */ ({ entries: all, leaf: 'm5', title: 'T', system: 'S' }));
+  for (const text of [markdown, markdown.replaceAll('\n', '\r\n')]) {
     const [read] = await fromFile(file(text, 'a.md'));
     assert.deepEqual(
       read.entries.map(({ role, content }) => [role, content]),

@@ -11,10 +11,10 @@ for (const name of Object.keys(ENGINES))
 
 for (const [family, config] of Object.entries(CONFIGS).slice(1))
   test(`so they are with the layers of ${family}`, async () => {
-    const own = new Oracle(config);
+    const familyOracle = new Oracle(config);
     try {
-      await runSequences('thread', seeds, 40, own);
+      await runSequences('thread', seeds, 40, familyOracle);
     } finally {
-      await own.close();
+      await familyOracle.close();
     }
   });

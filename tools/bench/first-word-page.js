@@ -34,13 +34,13 @@ async function makeBareFile(url, bytes) {
   const out = await (await folder.getFileHandle(BARE, { create: true })).createWritable();
   const { body } = await fetch(url);
   const stream = /** @type {ReadableStream<Uint8Array>} */ (body).getReader();
-  let left = bytes;
-  for (let piece = await stream.read(); !piece.done && left; piece = await stream.read()) {
-    const part = /** @type {Uint8Array<ArrayBuffer>} */ (piece.value.subarray(0, left));
+  let remaining = bytes;
+  for (let piece = await stream.read(); !piece.done && remaining; piece = await stream.read()) {
+    const part = /** @type {Uint8Array<ArrayBuffer>} */ (piece.value.subarray(0, remaining));
     await out.write(part);
-    left -= part.length;
+    remaining -= part.length;
   }
-  if (left) await out.write(new Uint8Array(left));
+  if (remaining) await out.write(new Uint8Array(remaining));
   await out.close();
 }
 
