@@ -7,7 +7,7 @@ import { extname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { makeDist, THREAD_LIMIT } from '../../tools/payload.mjs';
-import { failOnFaults } from './console.mjs';
+import { expectFaults, failOnFaults } from './console.mjs';
 import { launch, missing } from './launch.mjs';
 import { newPage, ROOT } from './site.mjs';
 
@@ -39,20 +39,38 @@ function headers() {
   return Object.fromEntries(lines.map(([, name, quoted, plain]) => [name, quoted ?? plain]));
 }
 
-/** A host of the guide's page with the package as npm installs it. Each answer is gzipped, but models. */
-async function hostOfReadme() {
-  const [{ files }] = JSON.parse(
-    execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
-      cwd: ROOT,
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    }),
+/** What the package holds. @type {{ path: string }[] | undefined} */
+let packed;
+function packedFiles() {
+  packed ??= /** @type {{ path: string }[]} */ (
+    JSON.parse(
+      execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+        cwd: ROOT,
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore'],
+      }),
+    )[0].files
   );
+  return packed;
+}
+
+/**
+ * A host of the guide's page with the package as npm installs it. Each answer is gzipped, but models.
+ * @param {{ policy?: string, script?: string }} [options]  what is added to the Content-Security-Policy, and before the page's script
+ */
+async function hostOfReadme({ policy = '', script = '' } = {}) {
   /** @type {Map<string, Buffer>} */
-  const site = new Map(files.map((/** @type {any} */ { path }) => [`/node_modules/bq4/${path}`, path]));
+  const site = new Map(packedFiles().map((/** @type {any} */ { path }) => [`/node_modules/bq4/${path}`, path]));
   const part = (/** @type {string} */ kind) => block('first-chat.md', 'A page without a bundler', kind);
-  const page = { '/': part('html'), '/app.js': part('js'), '/favicon.ico': '' };
+  const page = {
+    '/': part('html'),
+    '/app.js': script ? `await import('./first.js');\nawait import('./main.js');` : part('js'),
+    '/first.js': script,
+    '/main.js': part('js'),
+    '/favicon.ico': '',
+  };
   const common = headers();
+  common['Content-Security-Policy'] += policy;
   /** Bytes of each answer but the model's. @type {{ path: string, bytes: number }[]} */
   const sent = [];
   const server = createServer((request, response) => {
@@ -74,9 +92,9 @@ async function hostOfReadme() {
         .writeHead(206, { ...type, 'accept-ranges': 'bytes', 'content-range': range })
         .end(body.subarray(Number(from), end));
     }
-    const packed = gzipSync(body, { level: 9 });
-    sent.push({ path, bytes: packed.length });
-    response.writeHead(200, { ...type, 'content-encoding': 'gzip', 'cache-control': 'max-age=600' }).end(packed);
+    const gzipped = gzipSync(body, { level: 9 });
+    sent.push({ path, bytes: gzipped.length });
+    response.writeHead(200, { ...type, 'content-encoding': 'gzip', 'cache-control': 'max-age=600' }).end(gzipped);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
@@ -146,5 +164,35 @@ describe('the first page', { skip: missing() }, () => {
     assert.deepEqual([text, grammars()], ['yes', 1]);
     assert.deepEqual(page.trouble, []);
     await page.context().close();
+  });
+
+  test("a page that requires Trusted Types: runs with the guide's policy, and fails by name without it", async () => {
+    const policy = "; require-trusted-types-for 'script'; trusted-types default";
+    for (const script of [block('hosting.md', 'Trusted Types', 'js'), '// no policy']) {
+      const strict = await hostOfReadme({ policy, script });
+      const page = await newPage(browser);
+      try {
+        if (script.startsWith('//')) expectFaults(/TrustedScriptURL/, /require-trusted-types-for/);
+        await page.goto(strict.url);
+        const outcome = await page.evaluate(async () => {
+          const { createWorkerEngine } = await import(`${location.origin}/node_modules/bq4/dist/index.js`);
+          return createWorkerEngine({ threads: 2 }).then(
+            async (/** @type {any} */ engine) => [engine.info.threads, await engine.close()],
+            (/** @type {any} */ { code, message, hint }) => [code, message, hint],
+          );
+        });
+        if (script.startsWith('//')) {
+          assert.equal(outcome[0], 'NO_WORKER');
+          assert.match(outcome[1], /the browser refused to create a worker: .*TrustedScriptURL/);
+          assert.match(outcome[2], /hosting\.md, Trusted Types/);
+        } else {
+          assert.equal(outcome[0], 2);
+          await page.waitForFunction(() => Number(document.querySelector('#out')?.textContent?.length) > 100);
+        }
+      } finally {
+        await page.context().close();
+        await strict.close();
+      }
+    }
   });
 });

@@ -25,9 +25,9 @@ async function startWorker(workerOrFactory) {
   try {
     return new Worker(new URL('../../worker.js', import.meta.url), { type: 'module' });
   } catch (cause) {
-    throw new BqError('NO_WORKER', `the browser refused to create a worker: ${/** @type {Error} */ (cause).message}`, {
-      cause,
-    });
+    const { message } = /** @type {Error} */ (cause);
+    const error = new BqError('NO_WORKER', `the browser refused to create a worker: ${message}`, { cause });
+    throw await explainError(error, startWorker);
   }
 }
 
@@ -71,7 +71,7 @@ function connectWorker(port) {
 async function explainError(error, createWorker) {
   if (error.code !== 'NO_WORKER') return error;
   const diagnosis = await onDemand(import('./worker-error.js')).then(
-    (part) => part.whyNoWorker(String(createWorker), error.stack),
+    (part) => part.whyNoWorker(String(createWorker), error),
     () => undefined,
   );
   return diagnosis

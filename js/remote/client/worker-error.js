@@ -1,5 +1,5 @@
 /**
- * Finds out why a worker's script could not be loaded, since browsers report no reason. Loaded on such a failure; it imports nothing,
+ * Finds out why a worker could not be created or its script not loaded, since browsers report no reason, or no remedy. Loaded on such a failure; it imports nothing,
  * so that the page's entry stays one file.
  */
 
@@ -13,14 +13,17 @@ const SCOPE_HOISTED =
 const OUTSIDE_ROOT =
   "Vite's development server serves no files outside its root: add the folder of bq4 to server.fs.allow";
 
+const TRUSTED_TYPES = "allow bq4's folder by a policy of the page (docs/guides/hosting.md, Trusted Types)";
+
 /**
  * Requests a worker's script again and diagnoses the answer. The script's URL is visible only in the code that created the worker,
  * as the bundler left it, and in the stack of an error from the script with this code.
  * @param {string} code   of the function that creates the worker
- * @param {string} stack
+ * @param {Error} error
  * @returns {Promise<{ message: string, hint: string, details?: { url: string, status: number } } | undefined>}
  */
-export async function whyNoWorker(code, stack) {
+export async function whyNoWorker(code, { message: refusal, stack = '' }) {
+  if (refusal.includes('TrustedScriptURL')) return { message: refusal, hint: TRUSTED_TYPES };
   const [missingModule] = /Cannot find module '\w+'/.exec(stack) ?? [];
   if (missingModule) return { message: `its bundled script failed with "${missingModule}"`, hint: SCOPE_HOISTED };
   const [, relativeUrl, pageUrl] =
