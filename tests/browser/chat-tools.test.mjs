@@ -99,7 +99,7 @@ test('what is read aloud: sentences without code and marks', async () => {
   assert.ok(pieces.at(-1).endsWith('The end'), pieces.at(-1));
 });
 
-test('a chat as a link: whoever opens it has the same messages, and no request holds them', async () => {
+test('a chat as a link: the page that opens it has the same messages, and no request holds them', async () => {
   await demo({ permissions: ['clipboard-read', 'clipboard-write'] });
   const reply = await say(page, 'Hello “wörld” 👋');
   await page.getByRole('button', { name: 'Chats' }).first().click();

@@ -540,7 +540,7 @@ test('a model is dropped on the page; a broken one is refused with its offset', 
   assert.match(await say(page, 'Thank you'), /\w/);
 });
 
-test('the engine or the model cannot be had: said with code and hint, and tried again', async () => {
+test('the engine or the model cannot be loaded: an error with code and hint, and a button that retries', async () => {
   page = await newPage(here.browser, { serviceWorkers: 'block' });
   const { alert } = ui(page);
   await page.route('**/bq4-relaxed*.wasm', (route) => route.fulfill({ status: 404 }));
@@ -573,7 +573,7 @@ test('the engine or the model cannot be had: said with code and hint, and tried 
   page.trouble = page.trouble.filter((line) => !/status of (404|503)/.test(line));
 });
 
-test('a message that is too long is said so while it is typed, and is not sent', async () => {
+test('a message that is too long is reported while it is typed, and is not sent', async () => {
   const page = await demo();
   const { alert, message } = ui(page);
   const notice = page.locator('#notices');
@@ -650,7 +650,7 @@ test('a reply that was stopped, or that a full context ended, can be continued, 
   }
 });
 
-test('two tabs: neither overwrites what the other said, in one conversation or in two', async () => {
+test('two tabs: neither overwrites messages of the other, in one conversation or in two', async () => {
   const page = await ownDemo();
   await sample(page, { maxTokens: '8' });
   await say(page, 'Hello!');

@@ -111,7 +111,7 @@ await everyBrowser((browser) => {
     return page;
   }
 
-  test('files of a Hugging Face folder: converted with progress, then used; what is missing is said, and the model before goes on', async () => {
+  test('files of a Hugging Face folder: converted with progress, then used; missing files are named, and the previous model goes on', async () => {
     const page = await demo();
     const before = await name(page);
     await page.evaluate(async () => {
@@ -231,7 +231,7 @@ await everyBrowser((browser) => {
 
 const chromium = oneHost();
 
-test('a folder that may be read comes back by itself after a reload, with its conversation; one that is gone is said (Chromium)', async () => {
+test('a folder that may be read comes back by itself after a reload, with its conversation; a deleted one is reported (Chromium)', async () => {
   const page = await newPage(chromium.browser);
   await openDemo(page, chromium.site.url);
   // A picker can't be operated by a script: it gives a folder of the browser's own file system.

@@ -182,7 +182,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('a download that fails says each try; a refused or absent file is said at once', async () => {
+  test('a download that fails shows each try; a refused or absent file is reported at once', async () => {
     const { models } = here;
     const page = await demo();
     await listen(page);

@@ -80,7 +80,7 @@ test('the plan comes first, then the download; it is kept, used again and delete
   assert.match(await say(page, 'Hello again'), /./s);
 });
 
-test('a link to nothing, a page, a server that breaks: said, and the bundled model goes on', async () => {
+test('a link to nothing, to a page, to a server that breaks: reported, and the bundled model goes on', async () => {
   const page = await here.demo();
   await look(page, here.models.at('/nothing.bq4'));
   await ui(page).alert.waitFor();

@@ -34,7 +34,7 @@ test('a long prompt: how much is read and how long it takes, and Stop at once', 
   assert.deepEqual(await texts(page), []);
 });
 
-test('a model without a chat format: said, chosen with a preview, remembered', async () => {
+test('a model without a chat format: reported, chosen with a preview, remembered', async () => {
   const page = await here.demo();
   await ui(page).file.setInputFiles(long);
   const card = page.getByRole('region', { name: 'Chat template' });

@@ -34,7 +34,7 @@ async function visit({ url, budgeted }) {
 
 await chromiumFirst((name) => {
   if (!BROWSERS[name].opfs)
-    return test('without private files, what is larger than its budget is refused, and it is said why', async (t) => {
+    return test('without private files, a model larger than its budget is refused with the reason', async (t) => {
       const server = await faultServer({ '/model.gguf': GGUF });
       const { browser, site } = { browser: await start(name), site: await host() };
       t.after(() => Promise.all([server.close(), browser.close(), site.close()]));

@@ -174,7 +174,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('a model without a form of its chat: said, chosen with a preview, remembered; it comes back after a reload, with its conversation', async () => {
+  test('a model without a chat format: reported, chosen with a preview, remembered; it comes back after a reload, with its conversation', async () => {
     const page = await demo();
     await useLong(page);
     await seen(page, '#format-preview');
@@ -290,7 +290,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('a message that is too long is said so; a conversation never is: its oldest turns go, behind a line', async () => {
+  test('a message that is too long is reported; a conversation never is: its oldest turns drop out, behind a line', async () => {
     const page = await demo();
     const words = (/** @type {number} */ n) => Array(n).fill('the').join(' ');
     await send(page, words(600));
@@ -361,7 +361,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('a tab that died while it loaded: said, less memory is offered, and there is a way on when that is dismissed', async () => {
+  test('a tab that died while it loaded: reported, less memory is offered, and the page goes on when that is dismissed', async () => {
     const page = await demo();
     // What a tab leaves behind that died: a mark whose lock nobody holds.
     const died = async (/** @type {object} */ mark) => {
@@ -412,7 +412,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('two tabs: neither overwrites what the other said', async () => {
+  test('two tabs: neither overwrites messages of the other', async () => {
     // A host that lets itself be framed; the frame is the other tab.
     const host = await plainHost('/tabs');
     const page = await here.browser.open(host.url);

@@ -353,7 +353,7 @@ await everyBrowser((name) => {
     },
   );
 
-  test('a context that is chosen: its memory is said beforehand, the model has it, a reload and the conversation too', async () => {
+  test('a chosen context length: its memory is shown beforehand, the model has it, after a reload and in the conversation, too', async () => {
     const page = await open();
     await set(page, { maxTokens: '8' });
     const reply = await say(page, 'Hello!');
@@ -435,7 +435,7 @@ await everyBrowser((name) => {
     await close(page);
   });
 
-  test('each conversation has its own settings; presets; a format without a place for it is said', async () => {
+  test('each conversation has its own settings; presets; a chat format without a system prompt is reported', async () => {
     const page = await open();
     await set(page, { maxTokens: '8', temperature: '0.3', system: 'Be kind.' });
     await say(page, 'Hello!');

@@ -30,7 +30,7 @@ const skip = file ? false : NO_REAL_MODEL;
 
 // In f32 mathematics " The" leads by 0.08; activations of 8 bits (llama.cpp's too) make it "L'Étoile, …".
 for (const kv of /** @type {const} */ ([undefined, 'f32', 'f16', 'i8']))
-  test(`SmolLM2 as it is loaded, KV ${kv ?? 'not said'}: the capital of France is Paris`, { skip }, async () => {
+  test(`SmolLM2 as it is loaded, KV ${kv ?? 'by default'}: the capital of France is Paris`, { skip }, async () => {
     assert.equal(await capital({ kv }), PARIS);
   });
 

@@ -168,7 +168,7 @@ test('an abort ends it; the next one is served', async () => {
   );
 });
 
-test('what fails is the error of the model; what is not done is said', async () => {
+test('failures are errors of the model; unsupported options are warnings', async () => {
   await assert.rejects(generateText({ model, prompt: 'word '.repeat(1000), ...fixed }), { code: 'CONTEXT_FULL' });
   await assert.rejects(
     generateText({
@@ -290,7 +290,7 @@ test('a reply with calls ended because of them, whatever the server says', async
     );
 });
 
-test('tokens of the prompt that were kept are told apart from new ones', async () => {
+test('usage distinguishes cached tokens of the prompt from new ones', async () => {
   const usage = { prompt_tokens: 10, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 4 } };
   const model = languageModel(streaming([chunkOf({ content: 'a' }), chunkOf({}, 'stop', { usage })]), { modelId: 'x' });
   const { inputTokens, inputTokenDetails, outputTokens } = (await generateText({ model, prompt, maxRetries: 0 })).usage;

@@ -148,7 +148,7 @@ test('every example is run, in Node, in a page or by a test of its own', () => {
 /** Words of a command line, as a shell has them. @param {string} line */
 const words = (line) => [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain);
 
-test('every command line is one that the program knows: it fails for want of its files, not for what is asked', () => {
+test('every command line is valid: it fails for missing files, not for its options', () => {
   const text = [...DOCUMENTS, 'README.md'].map(read).join('\n');
   const lines = [...text.matchAll(/^(?:npx bq4|node bin\/bq4\.js) (.*)$/gm)].filter(([line]) => !line.includes('hf:'));
   assert.ok(lines.length > 20, `${lines.length}`);

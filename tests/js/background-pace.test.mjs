@@ -179,7 +179,7 @@ test('a hidden page and a pressed machine change the pace', async (t) => {
   assert.deepEqual(paces, ['pause', 'slow', 'full']);
 });
 
-test('what happens to an engine is told, over every port', async (t) => {
+test('events of an engine arrive over every port', async (t) => {
   const engine = await createWorkerEngine({ build: 'relaxed', threads: 1 });
   t.after(() => engine.close());
   /** @type {string[]} */

@@ -139,7 +139,7 @@ function chosen(takes, tick = 0.005) {
   return { build, ms };
 }
 
-test('the fastest dot product is told, however quick the first code is, however coarse the clock', () => {
+test('the fastest dot product is found, however fast the first code is, however coarse the clock', () => {
   const [noVnni, vnni] = [
     [0.14, 0.14, 0.06],
     [0.14, 0.05, 0.09],

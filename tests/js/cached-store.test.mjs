@@ -210,7 +210,7 @@ for (const [where, create] of Object.entries(KINDS)) {
     assert.equal(await load(), healed);
   });
 
-  test(`${where}: a v1 file is loaded, and said not to be kept`, async (t) => {
+  test(`${where}: a v1 file is loaded, with a notice that it isn't cached`, async (t) => {
     const { server, engine } = await setUp(t, create);
     const { file, json } = await v1({ ...CONFIG, hidden: 64, ffn: 96 });
     const companion = new TextEncoder().encode(JSON.stringify(json));

@@ -89,7 +89,7 @@ test('a port ends with its engine: calls over it fail, and nothing waits', async
   await far.close();
 });
 
-test('a load that fails releases its memory, and the engine knows no dead model', async (t) => {
+test('a load that fails releases its memory, and the engine lists no dead model', async (t) => {
   const engine = await createEngine({ threads: 2 });
   t.after(() => engine.close());
   const bytes = await tinyModel();

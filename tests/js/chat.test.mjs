@@ -195,7 +195,7 @@ for (const [name, create] of /** @type {const} */ ([
       await own.close();
     });
 
-    test('what is said may be parts or messages; what cannot be read is refused', () =>
+    test('content may be parts or messages; unreadable content is refused', () =>
       chatting(async (chat) => {
         const any = (message) => /** @type {any} */ (message);
         await chat.send(

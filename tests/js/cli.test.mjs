@@ -89,7 +89,7 @@ test('an option that is unknown: the nearest one; --help of a command: its own o
   assert.equal(bq4('help', 'serve').stdout, help);
 });
 
-test('a folder in place of a file: the command that converts it; a port in use is said', async () => {
+test('a folder in place of a file: the command that converts it; a port in use is reported', async () => {
   for (const command of [
     ['run', folder, 'x'],
     ['embed', folder, 'x'],
@@ -180,7 +180,7 @@ test('a model of the hub is converted first', () => {
   }
 });
 
-test('what can not be written is said without a stack; a reader that has enough ends it', async () => {
+test('a failed write is reported without a stack; a closed pipe ends the program', async () => {
   const { status, stderr } = bq4('run', path, 'Once', '--max-tokens', '2', '--receipt', join(folder, 'none', 'x.json'));
   assert.equal(status, 1);
   assert.match(stderr, /^bq4: .*none.x\.json.*\n +check the path/);

@@ -122,7 +122,7 @@ test('JavaScript and C: the same bytes and values for every type, layout and sha
   }
 });
 
-test('weights of f16 and bf16 are encoded as the f32 weights of the same values, and the errors are told', () => {
+test('weights of f16 and bf16 are encoded as the f32 weights of the same values, with the same reported errors', () => {
   for (const [name, bits, toNumber] of /** @type {const} */ ([
     ['f16', f16FromNumber, f16ToNumber],
     ['bf16', bf16FromNumber, bf16ToNumber],

@@ -369,7 +369,7 @@ test('progress has a rate and the time that is left', async (t) => {
   assert.ok(middle.length > 0 && middle.every((p) => p.bytesPerSecond > 0 && p.etaMs >= 0));
 });
 
-test('progress of a download that stalls ends with all that has come; nothing is told after its end', async (t) => {
+test('progress of a download that stalls ends with all received bytes; no event follows its end', async (t) => {
   const arrived = prefix + 9.5 * MiB;
   const server = await serving(t, { hold: arrived });
   const controller = new AbortController();

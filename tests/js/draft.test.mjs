@@ -43,7 +43,7 @@ for (const [build, threads] of /** @type {const} */ ([
     before(async () => (engine = await createEngine({ build, threads })));
     after(() => engine.close());
 
-    test('the same parts and results, whoever guesses, whatever the options', async () => {
+    test('the same parts and results with every drafter and all options', async () => {
       const model = await engine.load(fromBytes(CHAT), { contextTokens: 128, sessions: 2 });
       const last = model.info.layers - 1;
       const load = (/** @type {object} */ quality) => engine.load(fromBytes(CHAT), { contextTokens: 120, quality });

@@ -232,7 +232,7 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       await model.close();
     });
 
-    test('a text that is too long: its beginning, and that is said; or refused', async () => {
+    test('a text that is too long: cut, with a notice; or refused', async () => {
       const model = await engine.load(fromBytes(await tinyModel()), { contextTokens: 12 });
       const long = 'the you '.repeat(10);
       const { vectors, tokens, truncated } = await model.embed(['the', long, 'x'.repeat(3e6)]);

@@ -90,7 +90,7 @@ test('rerank by vectors takes the prompts of queries and of documents', async (t
   }
 });
 
-test('a default prompt is used; prompts that are not part of the vector are said to be unused', async (t) => {
+test('a default prompt is used; prompts that are not part of the vector are reported as unused', async (t) => {
   /** @param {string} name @param {string} file @param {(json: any) => void} change */
   const changed = async (name, file, change) => {
     const copy = join(folder, name);

@@ -942,7 +942,7 @@ export function engineSuite(name, create) {
       await assert.rejects(load({ signal: AbortSignal.abort() }), { name: 'AbortError' });
     });
 
-    test('abort of a streaming load that has resolved ends it: `loaded` and who waits for weights are told', async () => {
+    test('abort of a streaming load that has resolved ends it: `loaded` rejects, and so do calls that wait for weights', async () => {
       const server = await faultServer(file, { stall: { after: 120_000 } });
       const controller = new AbortController();
       const model = await engine.load(fromUrl(server.url), { streaming: true, signal: controller.signal });
@@ -1019,7 +1019,7 @@ export function engineSuite(name, create) {
       await slow.close();
     });
 
-    test('streaming: who waits is told when the download fails', async () => {
+    test('streaming: calls that wait for weights reject when the download fails', async () => {
       const server = await faultServer(file, { drop: 150_000 });
       const model = await engine.load(fromUrl(server.url, QUICK), { streaming: true });
       const session = await model.createSession();

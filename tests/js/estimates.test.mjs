@@ -68,7 +68,7 @@ test('speed: by the rate that was measured, inversely by weights and their bits'
   assert.equal(rateOf(NaN, plan), null, 'no clock');
 });
 
-test('a person is told what came of it before, else what came of others, else a bound', () => {
+test('an estimate is of earlier conversions of the same kind, else of other kinds, else an upper bound', () => {
   const known = [
     { rate: 50, estimate: 100, at: 3 },
     { rate: 60, estimate: 100, at: 2 },

@@ -90,7 +90,7 @@ test('parts by an index, experts in some layers, without a tokenizer', async () 
   await engine.close();
 });
 
-test('what is missing, ambiguous or damaged is said by its name', async () => {
+test('missing, ambiguous and damaged files are named', async () => {
   const engine = await createEngine({ threads: 1 });
   const tiny = filesOf(join(GOLDEN, 'tiny'));
   const without = (/** @type {string} */ isGone) => tiny.filter(({ name }) => name !== isGone);

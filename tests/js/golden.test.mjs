@@ -153,7 +153,7 @@ for (const build of BUILDS) {
     });
   }
 
-  test(`phi3, ${build}: which factors longrope takes is said by the room of the session, not by how long its text is`, async () => {
+  test(`phi3, ${build}: which factors longrope takes follows from the context length of the session, not from the length of its text`, async () => {
     const from = join(GOLDEN, 'fixtures/phi3');
     const { ids, vocab, logits } = readJson(join(from, 'expected.json'));
     const short = readJson(join(from, 'short.json'));

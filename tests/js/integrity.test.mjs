@@ -68,7 +68,7 @@ test('a file with other hashes: all of it, and no token before its last byte', a
   await streamed.close();
 });
 
-test('a file without hashes, told of by a companion: all of it, too', async (t) => {
+test('a file whose hashes are in a companion file: all of it, too', async (t) => {
   const { file, json } = await v1({ ...CONFIG, hidden: 64, ffn: 96 });
   const other = file.slice();
   other[other.length - 9] ^= 1;

@@ -78,7 +78,7 @@ test('structured output keeps to the schema', async () => {
   assert.deepEqual(JSON.parse(raw.content), parsed);
 });
 
-test('tools: bound, called, answered; a call whose input is no JSON is told apart', async () => {
+test('tools: bound, called, answered; a call with invalid JSON is listed apart', async () => {
   const { model, requests } = await speaking([
     [
       { tool_calls: [{ index: 0, id: 'call_7', function: { name: 'weather', arguments: '{"city"' } }] },

@@ -81,7 +81,7 @@ test('each token is predicted once, from enough before it', () => {
   }
 });
 
-test('what it cannot do is told', () => {
+test('unsupported options are refused by name', () => {
   const empty = join(folder, 'empty.txt');
   writeFileSync(empty, '');
   /** @type {[string[], number, RegExp][]} */

@@ -56,7 +56,7 @@ test('what was loaded never becomes less, nor more than there is', (t) => {
   );
 });
 
-test('tries are told as they happen, and are over with the next byte', (t) => {
+test('tries are reported as they happen, and end with the next byte', (t) => {
   const { meter, after } = load(t, 0);
   after(0, 'download', 0);
   after(1000, 'download', 4 * MB);

@@ -366,7 +366,7 @@ test('quantize --smooth: other weights, the same function; what has no norms to 
   });
 });
 
-test('a perplexity is met with few files, or it is said that none does', async () => {
+test('a perplexity limit is met with few files, or an error says that no file meets it', async () => {
   const choices = Array.from({ length: 20 }, (_, i) => ({
     name: `${i}`,
     bytes: [100, 120, 200],
@@ -471,7 +471,7 @@ test('moments are raised by shares of their mean and of themselves', async () =>
   assert.equal((await blocks({ damp: 0.001, relativeDamp: 1 })).text, Buffer.from(bytes).toString('base64'));
 });
 
-test('quantize: what it is told wrongly', () => {
+test('quantize: wrong arguments', () => {
   const folder = fresh();
   const empty = join(folder, 'empty.txt');
   writeFileSync(empty, '');

@@ -156,7 +156,7 @@ test('vectors of a classifier are those before its layers', async (t) => {
   assert.equal(model.info.embedding.width, model.info.hidden);
 });
 
-test("BERT's classifier without its pooler, as llama.cpp's converter leaves it, is said to be unused", async (t) => {
+test("BERT's classifier without its pooler, as llama.cpp's converter leaves it, is reported as unused", async (t) => {
   const model = await loaded(t, 'bert', 'GGUF');
   assert.deepEqual([model.info.labels, model.info.unused], [null, ['cls.output']]);
   await assert.rejects(model.classify(['x']), { code: 'UNSUPPORTED', message: /no classifier/ });

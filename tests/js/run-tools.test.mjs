@@ -35,7 +35,7 @@ for (const [name, create] of /** @type {const} */ ([
     });
     after(() => engine.close());
 
-    test('a function is called with what the schema holds, and the model is told of its result', async () => {
+    test('a function is called with arguments of its schema, and the model reads its result', async () => {
       /** @type {any[]} */
       const given = [];
       const tools = weather((args, { call }) => {
@@ -76,7 +76,7 @@ for (const [name, create] of /** @type {const} */ ([
       assert.deepEqual([calls, run.finishReason, run.content, run.messages.length], [1, 'maxSteps', null, 3]);
     });
 
-    test('a tool that throws: the model is told, or the caller', async () => {
+    test('a tool that throws: the model reads the error, or the caller gets it', async () => {
       const tools = weather(async () => {
         throw new RangeError('no such city');
       });

@@ -219,7 +219,7 @@ describe('tools, with noise that the grammar makes calls of', () => {
   });
 
   for (const stream of [false, true])
-    test(`the client's runTools${stream ? ', streamed' : ''}: functions are called, and the model is told of it`, async () => {
+    test(`the client's runTools${stream ? ', streamed' : ''}: functions are called, and the model reads their results`, async () => {
       /** @type {any[]} */
       const given = [];
       const runnable = tools.map(({ type, function: described }) => ({
@@ -335,7 +335,7 @@ test('models', async () => {
   assert.equal((await client.models.retrieve('chat')).owned_by, 'bq4');
 });
 
-test('errors have the classes and codes that the client knows', async () => {
+test('errors have the classes and codes of the OpenAI client', async () => {
   /** @type {[string, () => Promise<unknown>, any, number, string][]} */
   const cases = [
     [

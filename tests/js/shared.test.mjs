@@ -257,7 +257,7 @@ test('a leader that is frozen loses the engine to one that waits, and is one of 
   await until('it to lead again', async () => (await awake()) && leader.ask('leads'));
 });
 
-test('who comes while the leader is frozen waits as long as it is told, and leads', async (t) => {
+test('a tab that opens while the leader is frozen waits for its time-out, and becomes leader', async (t) => {
   const here = await place(t);
   const leader = await here.thread();
   await leader.freeze();

@@ -93,7 +93,7 @@ for (const [name, create] of /** @type {const} */ ([
       await model.close();
     });
 
-    test('a role that neither the template nor anybody else knows is refused; those that it names are not', async () => {
+    test('an unknown role is refused; roles that the template names are not', async () => {
       for (const options of [{ template: TEMPLATE, chat: null }, { template: TEMPLATE }]) {
         const model = await loaded(options);
         for (const role of ['bot', 'User', 'ai', ''])

@@ -216,7 +216,7 @@ describe('the border, called amiss', () => {
   });
 
   for (const tokens of [0, 32])
-    test(`from ${tokens} tokens on, said while a product is wanted: it is computed here`, async () => {
+    test(`refused from ${tokens} tokens on, while a product is requested: it is computed here`, async () => {
       const { wasm, session, at, rows, part, run, expected, close } = await waiting();
       // Not the first of its slice, so that going back would be seen.
       for (let i = 0; i < 3; i++) {

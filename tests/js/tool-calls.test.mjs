@@ -366,7 +366,7 @@ test('what calls that are names and values can not be held to is refused by name
   await engine.close();
 });
 
-test('a model whose chat format has no system message is not told of tools, which is said by name', async () => {
+test('a chat format without a system message cannot describe tools: an error that names it', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromFile(fileURLToPath(new URL('../../models/chat.bq4', import.meta.url))));
   const tools = /** @type {any} */ ([{ type: 'function', function: { name: 'f' } }]);

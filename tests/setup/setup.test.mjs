@@ -99,7 +99,7 @@ test('an unfinished toolchain is not used, and the newest finished one is', () =
   if (machine !== 'other') assert.equal(newestToolchain(folder)?.version, '6.0.5');
 });
 
-test('what is missing is said in one message', () => {
+test('everything that is missing is named in one message', () => {
   const text = missingMessage(
     [
       { what: 'make', packages: ['make'] },
