@@ -195,7 +195,7 @@ $(NATIVE_TOOLS:%=build/native/%): build/native/%: build/native/tools/native/%.o 
 
 # --- tests -----------------------------------------------------------------------------------
 # gcc and clang at different optimization levels: the bits must not depend on either.
-$(eval $(call config,test-gcc,$(GCC),ar,-O1 $(ASSERTS) $(SANITIZE),,))
+$(eval $(call config,test-gcc,$(GCC),ar,-O2 $(ASSERTS) $(SANITIZE),,))
 $(eval $(call test_programs,test-gcc,$(GCC) $(SANITIZE),))
 $(eval $(call config,test-clang,$(CLANG),ar,-O2 $(ASSERTS) $(SANITIZE),,))
 $(eval $(call test_programs,test-clang,$(CLANG) $(SANITIZE),))

@@ -1,6 +1,6 @@
 /** The options of the commands that generate text: their declaration, and their conversion to options of `generate`. */
 import { BqError } from '../js/shared/errors.js';
-import { texts } from '../js/shared/checks.js';
+import { stopTexts } from '../js/shared/checks.js';
 import { OPTION_ROWS } from '../js/shared/generate-options.js';
 import { DECODE, numberOf, readText, Usage, value, values } from './options.js';
 
@@ -20,7 +20,7 @@ export const generateFlags = (presets = {}) => ({
   ...Object.fromEntries(
     FLAGGED.map(({ name, flag, row }) => [
       flag,
-      (row.check === texts ? values : value)(String(row.flag), helpOfFlag(row, presets[name])),
+      (row.check === stopTexts ? values : value)(String(row.flag), helpOfFlag(row, presets[name])),
     ]),
   ),
   system: value('TEXT', 'system message'),
@@ -50,7 +50,7 @@ async function formatOf({ schema, grammar, regex }) {
 /** @param {any} options @param {Record<string, number>} [presets]  as of `generateFlags` @returns {Promise<Record<string, any>>} */
 export async function generateOptions(options, presets = {}) {
   const valueOf = (/** @type {(typeof FLAGGED)[0]} */ { flag, row }) =>
-    row.check === texts ? options[flag] : numberOf(options, flag);
+    row.check === stopTexts ? options[flag] : numberOf(options, flag);
   return {
     ...Object.fromEntries(FLAGGED.map((flagged) => [flagged.name, valueOf(flagged) ?? presets[flagged.name]])),
     responseFormat: await formatOf(options),

@@ -1,5 +1,5 @@
 /** `bq4 run`: continues a text. */
-import { stderr, stdout } from 'node:process';
+import { stderr, stdin, stdout } from 'node:process';
 import { generateFlags, generateOptions } from '../generate-options.js';
 import { adapterOf, draftOf, flag, load, Usage, value } from '../options.js';
 
@@ -12,7 +12,7 @@ export const command = {
   operands: 'FILE [PROMPT]',
   loadsFile: true,
   options: {
-    prompt: value('TEXT', 'the prompt, in place of PROMPT'),
+    prompt: value('TEXT', 'the prompt, in place of PROMPT; a PROMPT of - is read from standard input'),
     chat: flag("wraps the prompt as a user message in the model's chat format"),
     receipt: value('OUT.json', 'writes a receipt with which bq4 replay repeats the computation (not with --adapter)'),
     json: flag('prints one JSON object: tokens, text, finishReason, seed, usage, timings, build'),
@@ -21,11 +21,20 @@ export const command = {
   run: runPrompt,
 };
 
+/** All of standard input, without its last line break. */
+async function textOfInput() {
+  const chunks = [];
+  for await (const chunk of stdin) chunks.push(chunk);
+  return Buffer.concat(chunks)
+    .toString()
+    .replace(/\r?\n$/, '');
+}
+
 /** @param {string[]} files @param {any} options */
 async function runPrompt([file, positional], options) {
-  const prompt = options.prompt ?? positional;
+  const prompt = options.prompt ?? (positional === '-' ? await textOfInput() : positional);
   if (prompt === undefined || (options.prompt !== undefined && positional !== undefined))
-    throw new Usage('run needs one prompt: after FILE, or as --prompt TEXT');
+    throw new Usage('run needs one prompt: after FILE, as --prompt TEXT, or - for standard input');
   if (options.receipt !== undefined && options.adapter !== undefined)
     throw new Usage('--receipt and --adapter exclude each other: receipts do not support adapters');
   const chosen = await generateOptions(options, PRESETS);

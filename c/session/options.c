@@ -21,8 +21,8 @@ static bq_status check_window(const bq_config *config, bq_session_options *o, bq
                    o->kv_window, BQ_KV_BLOCK);
   if (o->context > config->context && (far > config->context || o->context > BQ_CONTEXT_MAX))
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
-                   "context %u is larger than the model's own, %u, and than a KV window of %u lets "
-                   "it be",
+                   "context %u is larger than the model's own, %u, which a KV window of %u does "
+                   "not extend",
                    o->context, config->context, o->kv_window);
   if (o->kv_window < o->context) return BQ_OK;
   o->kv_window = o->sinks = 0; /* the window covers the whole context */

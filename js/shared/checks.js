@@ -36,6 +36,7 @@ export const milliseconds = kind('a number of milliseconds', (v) => typeof v ===
 export const address = kind('an address', (v) => !text(v) || v instanceof URL);
 export const addresses = kind('a list of addresses', (v) => Array.isArray(v) && v.every((item) => !address(item)));
 export const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => !text(t)));
+export const stopTexts = kind('a text or a list of texts, none empty', (v) => [v].flat().every((t) => t && !text(t)));
 export const tokenList = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => !whole(0)(id)));
 export const rate = kind('a number above 0', (v) => typeof v === 'number' && v > 0);
 export const deadline = kind('a number of milliseconds or a Date', (v) =>
@@ -49,6 +50,15 @@ export const chatFormat = kind('a name or an object', (v) => !text(v) || !object
 export const marks = kind(
   'two texts',
   (v) => Array.isArray(v) && v.length === 2 && v.every((mark) => mark && !text(mark)),
+);
+
+export const biases = kind(
+  'a list of { token, bias }',
+  (v) =>
+    Array.isArray(v) &&
+    v.every((item) =>
+      isObjectOf({ token: -1, bias: NaN, ...item }, { token: whole(0), bias: (n) => (n < Infinity ? '' : 'a number') }),
+    ),
 );
 
 /** One that was loaded, or its id; null: none. */

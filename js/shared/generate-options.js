@@ -8,17 +8,17 @@
  */
 import {
   adapter,
+  biases,
   callback,
   contextPolicy,
   deadline,
   flag,
   number,
   object,
-  objects,
   rate,
   signal,
   speculation,
-  texts,
+  stopTexts,
   tokenCount,
   tokenList,
   whole,
@@ -116,7 +116,7 @@ export const GENERATE_OPTIONS = {
     aiSdk: 'seed',
   },
   stop: {
-    check: texts,
+    check: stopTexts,
     meaning: 'ends generation at this text',
     flag: 'TEXT',
     openai: 'stop',
@@ -125,7 +125,7 @@ export const GENERATE_OPTIONS = {
   },
   stopTokens: { check: tokenList, meaning: "tokens that end the text, besides the model's own", receipt: true },
   logitBias: {
-    check: objects,
+    check: biases,
     meaning: 'numbers that are added to the logits of tokens',
     openai: 'logit_bias',
     receipt: true,

@@ -144,21 +144,25 @@ function distance(a, b) {
   return row[b.length];
 }
 
-/** @param {string} name @param {string[]} names @returns {string} the nearest, or the one that begins or ends most like it; case and punctuation do not count */
+/** @param {string} name @param {string[]} names @returns {string | undefined} the nearest, or the one that begins or ends most like it, if any is near; case and punctuation do not count */
 export function nearest(name, names) {
   const plain = (/** @type {string} */ text) => text.toLowerCase().replace(/[^a-z0-9]/g, '');
   const target = plain(name);
-  const distanceTo = (/** @type {string} */ candidate) => {
+  /** Infinity: not near. @param {string} candidate */
+  const distanceTo = (candidate) => {
     const candidateText = plain(candidate);
-    const lengthPenalty = 0.4 * Math.abs(candidateText.length - target.length);
-    const [start, end] = [candidateText.slice(0, target.length), candidateText.slice(-target.length)];
+    const [shorter, longer] = [target, candidateText].sort((a, b) => a.length - b.length);
+    const { length } = shorter;
+    const parts = [longer.slice(0, length), longer.slice(0, length + 1), longer.slice(-length)];
+    const letters = Math.min(...parts.map((part) => distance(shorter, part)));
+    const all = distance(target, candidateText);
     return Math.min(
-      distance(target, candidateText),
-      distance(target, start) + lengthPenalty,
-      distance(target, end) + lengthPenalty,
+      all < target.length / 2 ? all : Infinity,
+      length > 1 && letters <= length / 4 ? letters + 0.4 * (longer.length - length) : Infinity,
     );
   };
-  return names.reduce((best, candidate) => (distanceTo(candidate) < distanceTo(best) ? candidate : best));
+  const near = names.filter((candidate) => distanceTo(candidate) < Infinity);
+  return near.sort((a, b) => distanceTo(a) - distanceTo(b))[0];
 }
 
 /** @param {unknown} value */
@@ -188,11 +192,14 @@ export function checkBy(checks, call, options) {
   const entries = Object.entries(options ?? {}).filter(([, value]) => value !== undefined);
   for (const [name, value] of entries) {
     const names = Object.keys(checks);
-    if (!Object.hasOwn(checks, name))
-      throw new BqError('ARGUMENT', `${call}: unknown option "${name}"; did you mean "${nearest(name, names)}"?`, {
+    if (!Object.hasOwn(checks, name)) {
+      const suggestion = nearest(name, names);
+      const question = suggestion ? `; did you mean "${suggestion}"?` : '';
+      throw new BqError('ARGUMENT', `${call}: unknown option "${name}"${question}`, {
         hint: `${call} takes ${names.join(', ')}`,
         details: { param: name },
       });
+    }
     const expected = checks[name](value);
     if (expected) throw wrong(name, value, expected);
   }

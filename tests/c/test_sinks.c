@@ -311,13 +311,13 @@ static void test_what_cannot_be(void) {
   refused(llama(), o, "1 sinks with a KV window of 0: at most 0");
   o = sinking(BQ_KV_F32);
   o.kv_window = TRAINED - 256; /* farther than the model has seen */
-  refused(llama(), o, "context 900 is larger than the model's own, 780, and than a KV window of "
-                      "524 lets it be");
+  refused(llama(), o, "context 900 is larger than the model's own, 780, which a KV window of 524 "
+                      "does not extend");
   o.kv_window = TRAINED - BQ_KV_BLOCK - SINKS;
   const bq_config most = llama();
   CHECK_EQ(bq_session_options_resolve(&most, &o, &out, NULL), BQ_OK);
   o.kv_window++;
-  refused(llama(), o, "a KV window of 522 lets");
+  refused(llama(), o, "a KV window of 522 does not");
   refused(tiny_learned(llama()), sinking(BQ_KV_F32), "larger than the model's own, 780");
   refused(tiny_encoder(llama()), (bq_session_options){.kv_window = 10}, "sees its text as a whole");
   o = sinking(BQ_KV_F32);

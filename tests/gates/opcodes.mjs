@@ -145,30 +145,38 @@ function* opcodes(bytes) {
   }
 }
 
-/**
- * @param {Uint8Array} bytes
- * @returns {Map<string, number>} how often each instruction occurs
- */
-export function countOpcodes(bytes) {
-  /** @type {Map<string, number>} */
-  const counts = new Map();
-  for (const name of opcodes(bytes)) counts.set(name, (counts.get(name) ?? 0) + 1);
+/** Of each instruction how often it occurs, and how often straight after another of its kind. @typedef {{ all: Map<string, number>, repeated: Map<string, number> }} Counts */
+
+/** Of modules that were read. @type {WeakMap<Uint8Array, Counts>} */
+const countsOf = new WeakMap();
+
+/** @param {Uint8Array} bytes @returns {Counts} */
+function count(bytes) {
+  const cached = countsOf.get(bytes);
+  if (cached) return cached;
+  /** @type {Counts} */
+  const counts = { all: new Map(), repeated: new Map() };
+  let last = '';
+  for (const name of opcodes(bytes)) {
+    counts.all.set(name, (counts.all.get(name) ?? 0) + 1);
+    if (name === last) counts.repeated.set(name, (counts.repeated.get(name) ?? 0) + 1);
+    last = name;
+  }
+  countsOf.set(bytes, counts);
   return counts;
 }
+
+/**
+ * @param {Uint8Array} bytes
+ * @returns {ReadonlyMap<string, number>} how often each instruction occurs
+ */
+export const countOpcodes = (bytes) => count(bytes).all;
 
 /**
  * How often an instruction takes its last operand straight from another of its kind.
  * @param {Uint8Array} bytes @param {string} wanted
  */
-export function chained(bytes, wanted) {
-  let count = 0,
-    last = '';
-  for (const name of opcodes(bytes)) {
-    if (name === wanted && last === wanted) count++;
-    last = name;
-  }
-  return count;
-}
+export const chained = (bytes, wanted) => count(bytes).repeated.get(wanted) ?? 0;
 
 /**
  * The relaxed SIMD instructions of a module: those from 0xfd 0x100 on, whose results may differ

@@ -32,6 +32,9 @@ const EMCC_EXPORTS = /^(_?emscripten_stack_\w+|__indirect_function_table|stack(S
 /** Only converters call these. */
 const ENCODING = ['bqw_dequantize', 'bqw_encode'];
 
+/** Of all modules: each is compressed once. */
+const SIZES = sizes();
+
 const ROOT = new URL('../../', import.meta.url);
 /** @param {string} path */
 const read = (path) => readFileSync(new URL(path, ROOT));
@@ -39,7 +42,7 @@ const promised = read('web/exports.txt').toString().split('\n').filter(Boolean);
 
 test('there are six builds, the kernels of rare types for each, the probe, a module for grammars and two for converters', () => {
   assert.deepEqual(
-    sizes().map(({ name }) => name),
+    SIZES.map(({ name }) => name),
     [
       'bq4-convert-threads.wasm',
       'bq4-convert.wasm',
@@ -63,7 +66,7 @@ test('there are six builds, the kernels of rare types for each, the probe, a mod
 
 test('the probe is small, needs nothing, and has the dot product of each build', () => {
   const bytes = read(`build/wasm/${PROBE}`);
-  const { gzip = Infinity } = sizes().find(({ name }) => name === PROBE) ?? {};
+  const { gzip = Infinity } = SIZES.find(({ name }) => name === PROBE) ?? {};
   assert.ok(gzip < PROBE_LIMIT, `${gzip} bytes`);
   const module = new WebAssembly.Module(bytes);
   assert.deepEqual(WebAssembly.Module.imports(module), []);
@@ -77,7 +80,7 @@ test('the probe is small, needs nothing, and has the dot product of each build',
 
 test('the module for grammars is small, needs nothing, and has no instruction that depends on the machine', () => {
   const bytes = read(`build/wasm/${GRAMMAR}`);
-  const { gzip = Infinity } = sizes().find(({ name }) => name === GRAMMAR) ?? {};
+  const { gzip = Infinity } = SIZES.find(({ name }) => name === GRAMMAR) ?? {};
   assert.ok(gzip < GRAMMAR_LIMIT, `${gzip} bytes`);
   assert.deepEqual(WebAssembly.Module.imports(new WebAssembly.Module(bytes)), []);
   assert.deepEqual([...relaxedOpcodes(bytes).keys()], []);
@@ -87,7 +90,7 @@ test('the list of exports is sorted and without repetition', () => {
   assert.deepEqual(promised, [...new Set(promised)].sort());
 });
 
-for (const { name, gzip } of sizes().filter(({ name }) => RARE.test(name))) {
+for (const { name, gzip } of SIZES.filter(({ name }) => RARE.test(name))) {
   const bytes = read(`build/wasm/${name}`);
   const module = new WebAssembly.Module(bytes);
 
@@ -127,7 +130,7 @@ for (const { name, gzip } of sizes().filter(({ name }) => RARE.test(name))) {
   });
 }
 
-for (const { name, gzip } of sizes().filter(({ name }) => name !== PROBE && name !== GRAMMAR && !RARE.test(name))) {
+for (const { name, gzip } of SIZES.filter(({ name }) => name !== PROBE && name !== GRAMMAR && !RARE.test(name))) {
   const bytes = read(`build/wasm/${name}`);
   const module = new WebAssembly.Module(bytes);
   const shared = name.includes('-threads');

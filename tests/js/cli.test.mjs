@@ -82,6 +82,8 @@ test('an option that is unknown: the nearest one; --help of a command: its own o
   const { status, stderr } = bq4('run', path, '--maxtokens', '3');
   assert.equal(status, 2);
   assert.match(stderr, /run: unknown option --maxtokens; did you mean --max-tokens\?/);
+  assert.match(bq4('run', path, 'x', '--max', '3').stderr, /unknown option --max; did you mean --max-tokens\?/);
+  assert.match(bq4('run', path, 'x', '--qqq').stderr, /unknown option --qqq\n/);
   const help = bq4('serve', '--help').stdout;
   assert.match(help, /bq4 serve FILE/);
   assert.match(help, /--port N/);
@@ -221,6 +223,23 @@ test('run --json: one object with what the engine gives', async () => {
   const plain = bq4('run', path, '--prompt', 'Once upon', '--max-tokens', '12', '--temperature', '0');
   assert.equal(plain.stdout, `${expected.text}\n`);
   await engine.close();
+});
+
+test('run: a prompt of - is read from standard input', () => {
+  const run = (/** @type {string[]} */ prompt, input = '') =>
+    spawnSync(
+      process.execPath,
+      [program, 'run', path, ...prompt, '--max-tokens', '5', '--temperature', '0', '--json'],
+      {
+        encoding: 'utf8',
+        input,
+      },
+    );
+  const { tokens, usage } = JSON.parse(run(['-'], 'Ahoy there\n').stdout);
+  const expected = JSON.parse(run(['--prompt', 'Ahoy there']).stdout);
+  assert.deepEqual([tokens, usage.promptTokens], [expected.tokens, expected.usage.promptTokens]);
+  assert.notDeepEqual(JSON.parse(run(['--prompt', '-']).stdout).usage.promptTokens, usage.promptTokens);
+  assert.match(run([]).stderr, /needs one prompt: after FILE, as --prompt TEXT, or - for standard input/);
 });
 
 test('run: an address, an empty prompt, a seed, a stop string, a chat turn', async () => {

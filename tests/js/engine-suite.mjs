@@ -601,13 +601,61 @@ export function engineSuite(name, create) {
         );
         await refused(
           session.generate(PROMPT, any({ stop: [7] })).result,
-          /stop: expected a text or a list of texts, found \[7\]/,
+          /stop: expected a text or a list of texts, none empty, found \[7\]/,
         );
+        await refused(session.generate(PROMPT, { stop: '' }).result, /stop: .*none empty, found ""/);
+        await refused(session.generate(PROMPT, { stop: ['a', ''] }).result, /stop: .*none empty/);
+        const { vocabSize } = model.info;
+        const outside = new RegExp(`expected .*0 to ${vocabSize - 1}, found ${vocabSize}$`);
+        await refused(session.generate(PROMPT, { stopTokens: [vocabSize] }).result, outside);
+        await refused(session.generate(PROMPT, { logitBias: [{ token: vocabSize, bias: 1 }] }).result, outside);
+        await refused(model.detokenize([5, vocabSize]), outside);
+        for (const bias of [
+          { token: 5 },
+          { bias: 1 },
+          { token: 5, bias: NaN },
+          { token: 5, bias: 1, x: 0 },
+          { token: 0.5, bias: 1 },
+        ])
+          await refused(
+            session.generate(PROMPT, any({ logitBias: [bias] })).result,
+            /logitBias: expected a list of \{ token, bias \}, found \[/,
+          );
+        const notTokens = [
+          ['hello'],
+          [1.5],
+          [-1],
+          [NaN],
+          [1, {}],
+          { length: 3 },
+          [2 ** 32],
+          [undefined, 1],
+          new BigInt64Array(2),
+          new DataView(new ArrayBuffer(4)),
+        ];
+        for (const wrong of notTokens) {
+          await refused(
+            session.generate(any(wrong)).result,
+            /the prompt: expected a text or a list of token ids|at least one token/,
+          );
+          await refused(
+            model.embed([any(wrong)]),
+            /the prompt: expected a text or a list of token ids|at least one token/,
+          );
+          await refused(
+            model.detokenize(any([...Array.from(any(wrong)), 'x'])),
+            /the list of tokens: expected a list of token ids/,
+          );
+        }
+        assert.equal(await model.detokenize(new Uint8Array(0)), '');
         await refused(
           session.generate(PROMPT, any('fast')).result,
           /last argument of generate: expected an object of options, found "fast"/,
         );
-        await refused(session.generate(any(undefined)).result, /list of tokens/);
+        await refused(
+          session.generate(any(undefined)).result,
+          /the prompt: expected a text.* token ids, found undefined/,
+        );
         await refused(model.tokenize(any(undefined)), /expected a text/);
         await refused(model.tokenize('x', any({ parse_special: true })), /"parseSpecial"/);
         await refused(model.createSession(any({ contxt: 5 })), /"contextTokens"/);

@@ -202,7 +202,7 @@ test('what cannot be is refused, with what to do', async () => {
   const fails = (/** @type {object} */ options, /** @type {RegExp} */ message) =>
     assert.rejects(engine.load(fromBytes(tiny), options), { code: 'ARGUMENT', message });
   await fails({ contextTokens: 600 }, /context 600 is larger than the model's own, 512/);
-  await fails({ contextTokens: 600, kvWindow: 300 }, /than a KV window of 300 lets it be/);
+  await fails({ contextTokens: 600, kvWindow: 300 }, /which a KV window of 300 does not extend/);
   await fails({ kvSinks: 4 }, /4 sinks with a KV window of 0/);
   await fails({ kvWindow: 100, kvSinks: 33 }, /kvSinks/);
   await fails(

@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url';
 import { fileAddress as inCommands } from '../../bin/options.js';
 import { fileAddress as inDemo } from '../../demo/page/format.js';
 import { companionOf } from '../../js/format/bq4/companion.js';
+import { nearest, OPTIONS } from '../../js/shared/options.js';
 import { fromBlob, fromBytes, fromFile, fromUrl, openSource, toSource } from '../../js/storage/sources/index.js';
 import { readRange } from '../../js/storage/sources/read.js';
 import { faultServer } from '../server/faults.mjs';
@@ -270,6 +271,38 @@ test('options of a source that are not known are refused with the nearest that i
     /timeout: expected a number of milliseconds, found -1/,
   );
   assert.throws(() => fromBytes(new Uint8Array(), any({ compagnon: '' })), /"companion"/);
+  for (const path of ['model.gguf', './model.gguf', '/tmp/model.gguf', 'C:\\models\\a.gguf', 'ftp://example.org/a'])
+    assert.throws(() => fromUrl(path), { code: 'ARGUMENT', message: `expected a full address, found "${path}"` });
+});
+
+test('the suggestion for an unknown option is near in letters, or shares a beginning or an end; else there is none', () => {
+  const suggestions = {
+    complete: {
+      max_tokens: 'maxTokens',
+      max_new_tokens: 'maxTokens',
+      max: 'maxTokens',
+      temp: 'temperature',
+      stop_sequences: 'stop',
+      abortSignal: 'signal',
+      repetition_penalty: 'repeatPenalty',
+      ...{ foo: undefined, x: undefined, num_predict: undefined, do_sample: undefined, system: undefined },
+    },
+    load: {
+      context: 'contextTokens',
+      contextLength: 'contextTokens',
+      kv_cache: 'kv',
+      memory: 'memoryBudget',
+      sha256: undefined,
+    },
+  };
+  for (const [call, names] of Object.entries(suggestions))
+    for (const [name, expected] of Object.entries(names))
+      assert.equal(
+        nearest(name, Object.keys(OPTIONS[/** @type {keyof typeof OPTIONS} */ (call)])),
+        expected,
+        `${call}: ${name}`,
+      );
+  assert.throws(() => fromUrl('https://example.org/a', /** @type {any} */ ({ qqq: 3 })), /unknown option "qqq"$/);
 });
 
 test('the address of a page about a file on the hub is that of the file, in the demo and for commands', () => {

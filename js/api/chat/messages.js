@@ -19,14 +19,15 @@ export function textOf(content) {
 
 /** @param {any} message @returns {Message} */
 function messageOf(message) {
-  const { role, content = '', tokens, ...fields } = checkOptions('message', message);
+  const { role, content, tokens, ...fields } = checkOptions('message', message);
   if (role === undefined)
     throw new BqError('ARGUMENT', 'expected a message with a role, found none', {
       hint: "pass { role: 'user', content }",
     });
   return {
     role,
-    content: content === null && fields.tool_calls ? '' : textOf(content),
+    // A message of the assistant may hold calls, or reasoning, alone.
+    content: (content ?? '') === '' && (tokens || fields.tool_calls || fields.reasoning_content) ? '' : textOf(content),
     ...(tokens && { tokens: [...tokens] }),
     ...fields,
   };

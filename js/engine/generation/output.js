@@ -35,6 +35,7 @@ export class Output {
     this.#model = model;
     this.#session = session;
     this.#options = options;
+    model.checkTokens('stopTokens', options.stopTokens ?? []);
     this.#filter = new StopFilter([options.stop ?? []].flat());
     this.#block = wasm.alloc(AT.text + wasm.call('bqw_detokenize_limit', model.handle));
     wasm.write('bqw_sample_options', this.#block + AT.options, sampleRecord(options));

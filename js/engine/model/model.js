@@ -2,6 +2,7 @@
 import { NONE, structs, WANT_DATA } from '../../wasm/abi.js';
 import { checkCall, TABLE } from '../../remote/port/methods.js';
 import { BqError, onDemand } from '../../shared/errors.js';
+import { wrong } from '../../shared/options.js';
 import { TOKENIZERS } from '../../shared/names.js';
 import { sessionRecord } from '../plan/plan.js';
 import { encodeText } from './encode-text.js';
@@ -180,6 +181,10 @@ export class LocalModel {
     const logprobCount = logprobs ?? promptLogprobs;
     if (!logitBias?.length && !presencePenalty && !frequencyPenalty && logprobCount === undefined) return null;
     const { Picking } = await onDemand(import('../session/lazy-methods.js'));
+    this.checkTokens(
+      'logitBias',
+      (logitBias ?? []).map(({ token }) => token),
+    );
     return new Picking(this.#wasm, session, options, () => this.bytes('TOKN'), this.info.vocabSize);
   }
 
@@ -251,12 +256,20 @@ export class LocalModel {
     return this.encode(text, options);
   };
 
+  /** ARGUMENT: one of these is outside the vocabulary. @param {string} name @param {ArrayLike<number>} tokens */
+  checkTokens(name, tokens) {
+    const { vocabSize } = this.info;
+    for (const token of Array.from(tokens))
+      if (token >= vocabSize) throw wrong(name, token, `a token from 0 to ${vocabSize - 1}`);
+  }
+
   /** @type {Model['detokenize']} */
   detokenize = async (...args) => {
     const {
       args: [ids],
     } = checkCall(TABLE.model.detokenize, args);
     const wasm = this.#wasm;
+    this.checkTokens('the list of tokens', ids);
     return wasm.scope((take) => {
       const state = take(8);
       const out = take(wasm.call('bqw_detokenize_limit', this.handle));

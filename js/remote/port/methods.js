@@ -30,16 +30,18 @@ const count = checkArgument(
 );
 const bytes = checkArgument('the saved session', (v) => v instanceof Uint8Array, 'a Uint8Array');
 
-/** @param {any} value */
-function tokens(value) {
-  if (value && typeof value === 'object' && 'length' in value) return Uint32Array.from(value);
-  throw wrong('the list of tokens', value, 'a list of numbers');
+/** @param {any} value @param {string} [name] @param {string} [expected] */
+function tokens(value, name = 'the list of tokens', expected = 'a list of token ids') {
+  if (value && typeof value === 'object' && 'length' in value)
+    if (Array.from(value).every((id) => Number.isInteger(id) && id >= 0 && id < 2 ** 32))
+      return Uint32Array.from(value);
+  throw wrong(name, value, expected);
 }
 
 /** @param {any} value */
 function texts(value) {
   if (typeof value === 'string') return [value];
-  if (Array.isArray(value)) return value.map(prompt);
+  if (Array.isArray(value)) return value.map((entry) => prompt(entry));
   throw wrong('the list of texts', value, 'a text or a list of texts');
 }
 
@@ -53,12 +55,14 @@ function textsOrPairs(value) {
   );
 }
 
-/** @param {any} value */
-const prompt = (value) => (typeof value === 'string' ? value : tokens(value));
+/** @param {any} value @param {string} [expected] */
+const prompt = (value, expected = 'a text or a list of token ids') =>
+  typeof value === 'string' ? value : tokens(value, 'the prompt', expected);
 /** Whether a prompt is a list of messages, not a text or tokens. @param {any} value */
 export const isMessages = (value) => Array.isArray(value) && typeof value[0] === 'object';
 /** @param {any} value */
-const promptOrMessages = (value) => (isMessages(value) ? messagesOf(value) : prompt(value));
+const promptOrMessages = (value) =>
+  isMessages(value) ? messagesOf(value) : prompt(value, 'a text, a list of messages or a list of token ids');
 
 const pace = checkArgument('the pace', (v) => PACES.includes(v), `one of ${PACES.join(', ')}`);
 

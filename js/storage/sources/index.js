@@ -18,13 +18,15 @@ function extra(options) {
 /** @param {string | URL} url */
 function resolve(url) {
   try {
-    return fullUrl(url);
-  } catch (cause) {
-    throw new BqError('ARGUMENT', `expected a full address, found "${url}"`, {
-      cause,
-      hint: 'use fromFile() for a path in Node',
-    });
+    const href = fullUrl(url);
+    // A path of Windows begins as a scheme of one letter does.
+    if (!/^(.|ftp):/.test(href)) return href;
+  } catch {
+    // Refused as the others are.
   }
+  throw new BqError('ARGUMENT', `expected a full address, found "${url}"`, {
+    hint: 'use fromFile() for a path in Node',
+  });
 }
 
 /** ARGUMENT. @param {string} name  `hf:owner/name[/file][@revision]` */
