@@ -267,6 +267,13 @@ for (const [name, create] of /** @type {const} */ ([
       await refused({ top_logprobs: 2 }, 'top_logprobs', /logprobs: true/);
       await refused({ n: 0 }, 'n', /n: expected a whole number from 1 to 128, found 0/);
       await refused({ messages: undefined }, 'messages', /no messages/);
+      await refused({ messages: [] }, 'messages', /no messages/);
+      for (const role of ['system', 'user', 'tool'])
+        await refused(
+          { messages: [{ role }] },
+          'content',
+          /content: expected a text or a list of text parts, found undefined/,
+        );
       await refused({ max_completion_tokens: 3 }, 'max_tokens', /max_tokens is 8, but max_completion_tokens is 3/);
       await refused({ stream_options: { include_usage: true } }, 'stream_options', /stream: true/);
       await refused({ stream: true, stream_options: { usage: true } }, 'stream_options.usage', /include_usage/);

@@ -29,7 +29,7 @@ const SAME_SHAPE = /** @type {any} */ ({ runtime: 'tjs', shape: '135m', precisio
 const PEERS = [
   { who: 'bq4', name: '**bq4**' },
   { who: 'native', name: 'native llama.cpp' },
-  { who: 'wllama', version: '3.8.1', name: 'wllama 3.8.1' },
+  { who: 'wllama', version: '3.13.0', name: 'wllama 3.13.0' },
   { who: 'wllama', version: '2.3.1', name: 'wllama 2.3.1' },
   { who: 'tjs', name: 'transformers.js 4.3.1, int8, random weights' },
 ];

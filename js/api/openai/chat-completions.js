@@ -23,7 +23,8 @@ const toMessages = (messages) =>
     const calls = tool_calls && callsIn(tool_calls);
     return {
       role: role === 'developer' ? 'system' : role,
-      content: textOf(content ?? ''),
+      // Only an answer that clients send back may have none.
+      content: textOf(role === 'assistant' ? (content ?? '') : content),
       ...fields,
       ...(calls?.length && { tool_calls: calls }),
     };
@@ -38,7 +39,7 @@ export async function chat(model, body, options) {
   const { signal, parallel = model.info.sessions } = checkOptions('create', options);
   const fields = fieldsOf('chat.completions.create', body);
   checkGenerates(model);
-  if (!fields.messages) throw refuse('messages', 'the request has no messages');
+  if (!fields.messages?.length) throw refuse('messages', 'the request has no messages');
   if (fields.top_logprobs !== undefined && !fields.logprobs)
     throw refuse('top_logprobs', 'top_logprobs needs logprobs: true');
   const usage = wantsUsage(fields);

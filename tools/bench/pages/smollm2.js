@@ -56,9 +56,9 @@ async function ours(url, cache) {
   };
 }
 
-/** @param {string} url @param {boolean} cache @returns {Promise<Runtime>} */
-async function wllama3(url, cache) {
-  const { wllama } = await openWllama3('3.8.1');
+/** @param {string} url @param {boolean} cache @param {string} version @returns {Promise<Runtime>} */
+async function wllama3(url, cache, version) {
+  const { wllama } = await openWllama3(version);
   const options = { n_threads: 1, n_ctx: 1024, n_parallel: 1, n_gpu_layers: 0 };
   if (cache) await wllama.loadModelFromUrl(new URL(url, location.href).href, { ...options, useCache: true });
   else await wllama.loadModel([await (await fetch(url)).blob()], options);
@@ -97,9 +97,9 @@ async function wllama3(url, cache) {
   };
 }
 
-/** @param {string} url @param {boolean} cache @returns {Promise<Runtime>} */
-async function wllama2(url, cache) {
-  const { wllama } = await openWllama2('2.3.1');
+/** @param {string} url @param {boolean} cache @param {string} version @returns {Promise<Runtime>} */
+async function wllama2(url, cache, version) {
+  const { wllama } = await openWllama2(version);
   const options = { n_threads: 1, n_ctx: 1024, n_batch: 512 };
   if (cache) await wllama.loadModelFromUrl(new URL(url, location.href).href, { ...options, useCache: true });
   else await wllama.loadModel([await (await fetch(url)).blob()], options);
@@ -128,13 +128,13 @@ const rates = ({ prefillMs, decodeMs, promptTokens, tokens }) => ({
 });
 
 /** @param {{ who: 'bq4' | 'wllama' | 'tjs', version?: string, model: string, seed: number, warm: boolean, prompt: number, tokens: number }} options */
-export async function whole({ who, version, model, seed, warm, prompt, tokens }) {
+export async function whole({ who, version = '', model, seed, warm, prompt, tokens }) {
   const since = performance.now();
   const runtime = await (who === 'bq4'
     ? ours(model, warm)
     : who === 'tjs'
       ? tjs(model, prompt)
-      : (version?.startsWith('2.') ? wllama2 : wllama3)(model, warm));
+      : (version.startsWith('2.') ? wllama2 : wllama3)(model, warm, version));
   if (warm) {
     await runtime.first('The capital of France is');
     const firstMs = performance.now() - since;
