@@ -181,10 +181,8 @@ async function writeReport(python) {
     .filter((name) => name.endsWith('.md'))
     .map((name) => readFileSync(join(ROOT, 'docs', 'benchmarks', name), 'utf8'));
   writeFileSync(report, [reportText(output), ...others].join('\n'));
-  for (const name of ['README.md', 'docs/benchmarks.md']) {
-    const path = join(ROOT, name);
-    const text = withTable(readFileSync(path, 'utf8'), shortTable(output));
-    writeFileSync(path, withTable(text, targetsTable(output), 'targets'));
-  }
-  say('wrote docs/log/benchmarks.md, docs/benchmarks/*.svg and the tables in README.md and docs/benchmarks.md');
+  const summary = join(ROOT, 'docs', 'benchmarks.md');
+  const text = withTable(readFileSync(summary, 'utf8'), shortTable(output));
+  writeFileSync(summary, withTable(text, targetsTable(output), 'targets'));
+  say('wrote docs/log/benchmarks.md, docs/benchmarks/*.svg and the tables in docs/benchmarks.md');
 }

@@ -61,7 +61,7 @@ const SHORT = [
   ['onnxruntime-web 1.30.0, f32', { runtime: 'ort', precision: 'fp32' }],
 ];
 
-/** The table that README.md has too. @param {Figures} f */
+/** The table of docs/benchmarks.md. @param {Figures} f */
 export function shortTable({ rows, machine }) {
   const all = new Table(rows);
   const body = SHORT.map(([title, wanted]) => [

@@ -3,9 +3,9 @@
 // transformers.js an int8 ONNX of the same shape with random weights, since no registry has one of this model. In turns, one thread each, in
 // Chromium a page of its own each time: milliseconds of loading, rates of a prompt and of what is written behind it, the most memory that
 // this took, and the milliseconds from opening a runtime in a page whose cache has the file to the first token of a reply. `--write` makes
-// docs/benchmarks/real-model.md of it, which docs/log/benchmarks.md repeats.
+// docs/benchmarks/real-model.md of it, which docs/log/benchmarks.md repeats, and the table of medians in README.md and docs/benchmarks.md.
 import { execFile } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { launch } from '../../tests/browser/launch.mjs';
@@ -14,6 +14,7 @@ import { modelsFolder, provideModels, REAL_MODELS } from '../setup/models.mjs';
 import { command, ROOT, setUp } from '../setup/setup.mjs';
 import { benchPython, provideNative, providePeers } from './install.mjs';
 import { dotInstruction, machine } from './machine.mjs';
+import { withTable } from './main.mjs';
 import { bytesBelow, watched } from './memory.mjs';
 import { modelUrl, provideModel } from './models.mjs';
 import { median, shown, summary } from './stats.mjs';
@@ -143,5 +144,22 @@ transformers.js computes an int8 ONNX of the same shape with random weights: no 
 ${rows.join('\n')}
 `;
   console.log(text);
-  if (process.argv.includes('--write')) writeFileSync(join(ROOT, 'docs/benchmarks/real-model.md'), text);
+  if (!process.argv.includes('--write')) return;
+  writeFileSync(join(ROOT, 'docs/benchmarks/real-model.md'), text);
+  const medians = PEERS.map((peer) => {
+    const cells = COLUMNS.map(([what, , scale]) => {
+      const middle = median((all.get(peer) ?? []).map((figures) => scale * figures[what]));
+      return Number.isFinite(middle) ? Number(middle.toPrecision(3)).toLocaleString('en-US') : '–';
+    });
+    return `| ${peer.name} | ${cells.join(' | ')} |`;
+  });
+  const table = `| one thread | ${COLUMNS.map(([, title]) => title).join(' | ')} |
+|---|${COLUMNS.map(() => '---|').join('')}
+${medians.join('\n')}
+
+${here.cpu}; ${rounds} rounds in turns, Chromium ${browser.version().split('.')[0]}.`;
+  for (const name of ['README.md', 'docs/benchmarks.md']) {
+    const path = join(ROOT, name);
+    writeFileSync(path, withTable(readFileSync(path, 'utf8'), table, 'real model'));
+  }
 });
