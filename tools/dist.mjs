@@ -124,6 +124,28 @@ const alone = {
   },
 };
 
+/**
+ * Copies the bundler's helper for namespaces, 160 bytes, into the files that import it: in a file of its own it would be one more
+ * request, which begins only when the engine's file has come.
+ * @type {import('rolldown').Plugin}
+ */
+const inlineRuntime = {
+  name: 'inline-runtime',
+  generateBundle(_, files) {
+    const chunks = Object.values(files).filter((file) => file.type === 'chunk');
+    const runtime = chunks.find(({ name }) => name === 'rolldown-runtime');
+    if (!runtime) return;
+    const [exportLine, helper] = /export \{ (\w+) as t \};/.exec(runtime.code) ?? [];
+    if (!exportLine) throw new Error(`expected one export of the bundler's runtime, found ${runtime.code}`);
+    for (const chunk of chunks)
+      chunk.code = chunk.code.replace(
+        /import \{ t as (\w+) \} from "\.\/part-rolldown-runtime\.js";/,
+        (_, local) => `const ${local} = (() => {\n${runtime.code.replace(exportLine, `return ${helper};`)}\n})();`,
+      );
+    delete files[runtime.fileName];
+  },
+};
+
 /** Folders of the packages that are bundled. @type {Set<string>} */
 const packages = new Set();
 
@@ -135,7 +157,7 @@ async function bundle(entries) {
     input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(ROOT, source)])),
     // What an adapter adapts to is there already.
     external: /^(node:|react$|@langchain\/core\/)/,
-    plugins: [ours, onlyColumns(entries), ...(whole ? [] : [alone])],
+    plugins: [ours, onlyColumns(entries), inlineRuntime, ...(whole ? [] : [alone])],
     platform: 'neutral',
     preserveEntrySignatures: 'strict',
     onLog: (level, log) => {

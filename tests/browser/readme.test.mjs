@@ -19,7 +19,7 @@ failOnFaults();
  */
 const LIMIT = 169_000;
 /** Answers that it takes, but for the script that each thread begins with. */
-const REQUESTS = 11;
+const REQUESTS = 10;
 /** @type {Record<string, string>} */
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 
