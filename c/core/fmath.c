@@ -106,7 +106,26 @@ void bq_rope_table(float *cs, uint32_t position, uint32_t rope_dim, float theta,
   }
 }
 
-/* Compiled for speed, and by compilers that vectorize (emscripten.mk). */
-void bq_softmax_weights(float *x, size_t n, float temperature, float max) {
-  for (size_t i = 0; i < n; i++) x[i] = bq_expf(x[i] / temperature - max);
+/* The loops of the sampler: compiled for speed, and by compilers that vectorize (emscripten.mk). */
+
+double bq_softmax_weights(float *y, const float *x, size_t n, float temperature, float max,
+                          double sum) {
+  enum { LANES = 4 };
+  for (size_t i = 0; i < n; i += LANES) { /* exponentials are computed while sums wait for sums */
+    float e[LANES];
+    for (size_t j = 0; j < LANES; j++) e[j] = bq_expf(x[i + j] / temperature - max);
+    for (size_t j = 0; j < LANES; j++) e[j] = e[j] > 0 ? e[j] : 0; /* 0 for NaN */
+    for (size_t j = 0; j < LANES; j++) sum += (double)(y[i + j] = e[j]);
+  }
+  return sum;
+}
+
+float bq_largest(const float *x, size_t n) {
+  enum { LANES = 8 };
+  float most[LANES];
+  for (size_t j = 0; j < LANES; j++) most[j] = bq_float_of(0xff800000u); /* -infinity */
+  for (size_t i = 0; i < n; i += LANES)
+    for (size_t j = 0; j < LANES; j++) most[j] = x[i + j] > most[j] ? x[i + j] : most[j];
+  for (size_t j = 1; j < LANES; j++) most[0] = most[j] > most[0] ? most[j] : most[0];
+  return most[0];
 }

@@ -50,8 +50,12 @@ static inline float bq_expf(float x) {
   return x < BQ_EXP_MIN ? 0.0f : e;
 }
 
-/* x[i] = exp(x[i] / temperature - max). */
-void bq_softmax_weights(float *x, size_t n, float temperature, float max);
+/* y[i] = exp(x[i] / temperature - max), 0 if that is NaN; n is a multiple of 8. Returns sum + y[0]
+ * + y[1] and so on, added in this order. y may be x. */
+double bq_softmax_weights(float *y, const float *x, size_t n, float temperature, float max,
+                          double sum);
+/* The largest of n values, n a multiple of 8. NaNs don't count; -infinity if all are NaN. */
+float bq_largest(const float *x, size_t n);
 
 /* The error function of t = |x|, with the sign of x. t < 15/16: t + t p(t^2); else 1 - exp(q(t)),
  * where q approximates log(erfc). p and q are minimax polynomials. The error is at most 1.5 units

@@ -7,6 +7,7 @@
 #include "session/sampler.h"
 
 #include <float.h>
+#include <string.h>
 
 #include "core/fmath.h"
 #include "core/minmax.h"
@@ -53,168 +54,151 @@ static bq_candidate pop(order *first, bq_candidate *c, size_t *n) {
   return root;
 }
 
-/* c[0...k-1] = the best k of n, best first. Few of the others come before the worst of the best k.
- */
-static void keep_best(bq_candidate *c, size_t n, size_t k) {
-  heapify(after, c, k);
-  for (size_t i = k; i < n; i++) {
-    if (!(c[i].value > c[0].value)) continue; /* ids rise, so equal values come after */
-    c[0] = c[i];
-    sift_down(after, c, k, 0);
-  }
-  while (k) pop(after, c, &k);
-}
-
 /* Whether a logit may be picked: it is neither banned (-infinity) nor NaN. */
 static bool possible(float logit) { return logit >= -FLT_MAX; }
 
-/* Collects all tokens, ids rising; returns false if some may not be picked. */
-static bool collect_all(const float *logits, uint32_t vocab, bq_candidate *c) {
-  uint32_t impossible = 0;
-  for (uint32_t id = 0; id < vocab; id++) {
-    c[id] = (bq_candidate){logits[id], id};
-    impossible |= !possible(logits[id]);
+static const uint32_t BANNED = 0xff800000u; /* the bits of -infinity */
+
+/* Copies the logits and changes the copy: mask, bias, penalty. The copy is the second half of the
+ * scratch, so candidates that are collected from it, ids rising, replace only what was read. */
+static float *change_logits(const float *logits, uint32_t vocab, const uint32_t *recent,
+                            size_t n_recent, const bq_sample_options *o, bq_candidate *scratch) {
+  uint32_t *penalized = (uint32_t *)scratch; /* a bit for each token */
+  float *changed = (float *)scratch + vocab;
+  memcpy(changed, logits, vocab * sizeof *changed);
+  for (uint32_t id = 0; o->mask && id < vocab; id++) { /* no branches: bits are random */
+    const uint32_t keep = 0 - (o->mask[id / 32] >> id % 32 & 1);
+    changed[id] = bq_float_of((bq_bits_of(changed[id]) & keep) | (BANNED & ~keep));
   }
-  return !impossible;
+  for (size_t i = 0; i < o->n_bias; i++) changed[o->bias[i].id] += o->bias[i].bias;
+  memset(penalized, 0, (vocab + 31) / 32 * sizeof *penalized);
+  for (size_t i = 0; i < n_recent; i++) { /* each token once, however often it occurs */
+    const uint32_t id = recent[i], bit = 1u << id % 32;
+    if (penalized[id / 32] & bit || !possible(changed[id])) continue;
+    penalized[id / 32] |= bit;
+    const float x = changed[id];
+    const float less = x > 0 ? x / o->repeat_penalty : x * o->repeat_penalty;
+    changed[id] = possible(less) ? less : -FLT_MAX; /* it may still be picked */
+  }
+  return changed;
 }
 
-/* Collects the tokens that may be picked, ids rising; returns how many. */
-static uint32_t collect(const float *logits, uint32_t vocab, const uint32_t *mask,
-                        bq_candidate *c) {
-  if (!mask && collect_all(logits, vocab, c)) return vocab;
-  uint32_t n = 0;
-  for (uint32_t id = 0; id < vocab; id++) {
-    c[n] = (bq_candidate){logits[id], id};
-    n += possible(logits[id]) && (!mask || mask[id / 32] >> id % 32 & 1);
+/* What is picked from. */
+typedef struct choice {
+  const float *logits; /* [vocab], changed */
+  uint32_t vocab;
+  float temperature;
+  float max; /* the largest logit / temperature */
+} choice;
+
+enum { RUN = 256 }; /* logits that are looked at together */
+
+/* Logits of the tokens from i on: of RUN tokens, of which those after the last one are banned. */
+static const float *run_at(const choice *of, uint32_t i, float padded[RUN]) {
+  if (of->vocab - i >= RUN) return of->logits + i;
+  for (uint32_t j = 0; j < RUN; j++)
+    padded[j] = j < of->vocab - i ? of->logits[i + j] : bq_float_of(BANNED);
+  return padded;
+}
+
+static float largest(const choice *of) {
+  float most = bq_float_of(BANNED), padded[RUN];
+  for (uint32_t i = 0; i < of->vocab; i += RUN) {
+    const float next = bq_largest(run_at(of, i, padded), RUN);
+    if (next > most) most = next;
   }
+  return most;
+}
+
+/* The lowest id with a logit that is among the logits. */
+static uint32_t find(const float *logits, float logit) {
+  uint32_t id = 0;
+  while (!(logits[id] == logit)) id++;
+  return id;
+}
+
+static bool more_than(const choice *of, uint32_t k) {
+  uint32_t n = 0;
+  for (uint32_t id = 0; id < of->vocab && n <= k; id++) n += possible(of->logits[id]);
+  return n > k;
+}
+
+/* A logit below which tokens weigh less than exp(log), whatever is rounded. */
+static float least_logit(const choice *of, float log) {
+  const float least = (of->max + (log - 0.01f)) * of->temperature;
+  return least / of->temperature - of->max <= log ? least : -FLT_MAX;
+}
+
+/* Collects the tokens that weigh at least `least`, ids rising; returns how many. A weight is
+ * exp(logit / temperature - max). `total`: NULL, or gets the sum of all weights, in the order of
+ * ids. */
+static uint32_t collect(const choice *of, float least, bq_candidate *c, double *total) {
+  const float heavy = least_logit(of, (float)bq_log((double)least) - 1e-4f);
+  const float needed = total ? least_logit(of, BQ_EXP_MIN - 0.1f) : heavy;
+  float padded[RUN], weights[RUN];
+  double sum = 0;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < of->vocab; i += RUN) {
+    const float *run = run_at(of, i, padded);
+    const float most = bq_largest(run, RUN);
+    if (most < needed) continue;
+    sum = bq_softmax_weights(weights, run, RUN, of->temperature, of->max, sum);
+    for (uint32_t j = 0; most >= heavy && j < RUN; j++)
+      if (weights[j] >= least) c[n++] = (bq_candidate){weights[j], i + j};
+  }
+  if (total) *total = sum;
   return n;
 }
 
-/* Marks a candidate's id while penalties are applied. Vocabularies are smaller (config.c). */
-static const uint32_t PENALIZED = 1u << 31;
-
-static uint32_t id_of(const bq_candidate *c) {
-  return c->id & ~PENALIZED;
-}
-
-/* Finds the candidate of a token among n whose ids rise; NULL if it isn't one. */
-static bq_candidate *find(bq_candidate *c, uint32_t n, uint32_t id) {
-  if (id < n && id_of(&c[id]) == id) return &c[id]; /* no id before it is missing */
-  uint32_t low = 0, high = n < id ? n : id; /* an id is never at an index above itself */
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (id_of(&c[middle]) < id)
-      low = middle + 1;
-    else high = middle;
-  }
-  return low < n && id_of(&c[low]) == id ? &c[low] : NULL;
-}
-
-/* Returns how many candidates remain. */
-static uint32_t add_bias(bq_candidate *c, uint32_t n, const bq_logit_bias *bias, size_t n_bias) {
-  for (size_t i = 0; i < n_bias; i++) {
-    bq_candidate *of = find(c, n, bias[i].id);
-    if (of) of->value += bias[i].bias;
-  }
-  uint32_t left = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    c[left] = c[i];
-    left += possible(c[i].value);
-  }
-  return left;
-}
-
-/* Penalizes each recent token once, however often it occurs. */
-static void penalize(bq_candidate *c, uint32_t n, const uint32_t *recent, size_t n_recent,
-                     float penalty) {
-  for (size_t i = 0; i < n_recent; i++) {
-    bq_candidate *of = find(c, n, recent[i]);
-    if (!of || (of->id & PENALIZED)) continue;
-    of->value = of->value > 0 ? of->value / penalty : of->value * penalty;
-    of->id |= PENALIZED;
-  }
-  for (uint32_t i = 0; i < n; i++) c[i].id = id_of(&c[i]);
-}
-
-/* The index of the largest value; among equal ones the lowest id. */
-static uint32_t greedy(const bq_candidate *c, uint32_t n) {
-  uint32_t best = 0;
-  float max = c[0].value;
-  for (uint32_t i = 1; i < n; i++)
-    if (c[i].value > max) {
-      best = i;
-      max = c[i].value;
+/* Temperature alone: draws one of all tokens, in the order of ids. */
+static uint32_t pick_of_all(const choice *of, bq_rng *rng) {
+  float padded[RUN], weights[RUN];
+  double left;
+  uint32_t last = 0;
+  collect(of, 2, NULL, &left);
+  left *= draw(rng);
+  for (uint32_t i = 0; i < of->vocab; i += RUN) {
+    bq_softmax_weights(weights, run_at(of, i, padded), RUN, of->temperature, of->max, 0);
+    for (uint32_t j = 0; j < RUN; j++) {
+      if (!(weights[j] > 0)) continue;
+      last = i + j;
+      left -= (double)weights[j];
+      if (left < 0) return last;
     }
-  return best;
-}
-
-/* Greedy sampling without candidates; BQ_TOKEN_NONE if no token may be picked. Few logits beat the
- * best so far, so whole runs are compared first, which compilers vectorize. */
-static uint32_t greedy_over_logits(const float *logits, uint32_t vocab) {
-  enum { RUN = 64 };
-  uint32_t best = 0, i = 0;
-  while (best < vocab && !possible(logits[best])) best++;
-  if (best == vocab) return BQ_TOKEN_NONE;
-  for (; i + RUN <= vocab; i += RUN) {
-    const float most = logits[best];
-    uint32_t better = 0;
-    for (uint32_t j = 0; j < RUN; j++) better |= logits[i + j] > most;
-    for (uint32_t j = 0; better && j < RUN; j++)
-      if (logits[i + j] > logits[best]) best = i + j;
   }
-  for (; i < vocab; i++)
-    if (logits[i] > logits[best]) best = i;
-  return best;
+  return last;
 }
 
-enum { BINADES = 128 }; /* exponents of weights, which are 0 or 2^-126 to 1 */
-
-/* The weights of candidates: their sum, and the sum of those in each binade. */
-typedef struct weights {
-  double total, of_binade[BINADES];
-} weights;
-
-static uint32_t binade_of(float weight) { return bq_bits_of(weight) >> 23; }
-
-/* Replaces values by weights exp(v / temperature - max); returns their sum. `w`: NULL, or gets the
- * sums. */
-static double weigh(bq_candidate *c, size_t n, float temperature, float max, weights *w) {
-  enum { RUN = 256 };
-  float x[RUN];
-  double sum = 0;
-  for (size_t i = 0; i < n; i += RUN) {
-    const size_t run = n - i < RUN ? n - i : RUN;
-    for (size_t j = 0; j < run; j++) x[j] = c[i + j].value;
-    bq_softmax_weights(x, run, temperature, max);
-    for (size_t j = 0; j < run; j++) {
-      c[i + j].value = x[j];
-      sum += (double)x[j];
+/* c[0...k-1] = the best k tokens, best first, with their weights; returns the sum of these. Few of
+ * the others come before the worst of the best k. */
+static double keep_best(const choice *of, uint32_t k, bq_candidate *c) {
+  float run[RUN];
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < of->vocab; i += RUN) {
+    const float *logits = run_at(of, i, run);
+    if (n == k && !(bq_largest(logits, RUN) / of->temperature > c[0].value)) continue;
+    for (uint32_t j = 0; j < RUN; j++) {
+      /* divided before they are compared: rounded quotients may tie */
+      const bq_candidate next = {logits[j] / of->temperature, i + j};
+      if (n < k) {
+        if (!possible(logits[j])) continue;
+        c[n++] = next;
+        if (n == k) heapify(after, c, k);
+      } else if (next.value > c[0].value) { /* ids rise, so equal values come after */
+        c[0] = next;
+        sift_down(after, c, k, 0);
+      }
     }
-    for (size_t j = 0; w && j < run; j++) w->of_binade[binade_of(x[j])] += (double)x[j];
   }
-  if (w) w->total = sum;
-  return sum;
-}
-
-/* The least binade such that top-p chooses among the candidates from there on. */
-static uint32_t least_binade(const weights *w, double top_p) {
-  /* More than the sums can be off: 2^-53 for each of up to 2^24 candidates. */
-  const double enough = top_p * w->total * (1 + 1e-8);
-  double sum = 0;
-  uint32_t binade = BINADES;
-  while (binade > 0 && sum < enough) sum += w->of_binade[--binade];
-  return binade;
-}
-
-/* Moves the candidates that weigh at least `least` and are in binade `binade` or above to the
- * front; returns how many. */
-static size_t keep_heavy(bq_candidate *c, size_t n, float least, uint32_t binade) {
-  size_t kept = 0;
-  for (size_t i = 0; i < n; i++) {
-    c[kept] = c[i];
-    kept += c[i].value >= least && binade_of(c[i].value) >= binade;
+  for (size_t left = k; left;) pop(after, c, &left);
+  double total = 0;
+  for (uint32_t i = 0; i < k; i += RUN) {
+    const uint32_t end = bq_min32(RUN, k - i);
+    for (uint32_t j = 0; j < RUN; j++) run[j] = j < end ? c[i + j].value : bq_float_of(BANNED);
+    total = bq_softmax_weights(run, run, RUN, 1, of->max, total);
+    for (uint32_t j = 0; j < end; j++) c[i + j].value = run[j];
   }
-  return kept;
+  return total;
 }
 
 /* Draws one of n candidates whose weights sum to `sum`, from c[0] on in steps of `step` (1 or -1).
@@ -228,61 +212,70 @@ static uint32_t pick(const bq_candidate *c, size_t n, ptrdiff_t step, double sum
   return c->id;
 }
 
-/* Top-k, top-p and min-p among n candidates. Candidate i, best first, is at first[step * i];
- * without top-k only after it was popped. */
-static uint32_t pick_among_best(bq_candidate *c, uint32_t n, const bq_sample_options *o, float max,
-                                bq_rng *rng) {
-  const bool top_k = o->top_k && o->top_k < n;
-  /* 2: everything, since sums are rounded */
-  const double top_p = o->top_p < 1 ? (double)o->top_p : 2;
-  size_t limit = n;
+/* Top-p and min-p. Collects what they can leave, then takes the best until enough are kept. */
+static uint32_t pick_of_heavy(const choice *of, const bq_sample_options *o, bq_candidate *c,
+                              bq_rng *rng) {
+  const double top_p = (double)o->top_p;
+  const bool share = top_p < 1; /* else everything, since sums are rounded */
+  /* Tokens that weigh less than `unneeded` times the total are together at most half of what top-p
+   * leaves out. The other half is more than sums can be off: 2^-53 for each of up to 2^24 tokens.
+   * The total is at least 1, the best token's weight. */
+  const double unneeded = share ? (1 - top_p) / 2 / of->vocab : 0;
+  float least = 0x1p-126f; /* the least weight but 0 */
+  if (least < (float)unneeded) least = (float)unneeded;
+  if (least < o->min_p) least = o->min_p;
   double total = 0, sum = 0;
-  if (top_k) {
-    limit = o->top_k;
-    /* before candidates are compared: rounded quotients may tie */
-    for (uint32_t i = 0; i < n; i++) c[i].value = c[i].value / o->temperature;
-    keep_best(c, n, limit);
-    total = weigh(c, limit, 1, max, NULL);
-  } else {
-    weights w = {0};
-    total = weigh(c, n, o->temperature, max, &w);
-    limit = keep_heavy(c, n, o->min_p, top_p < 1 ? least_binade(&w, top_p) : 0);
-    heapify(bq_candidate_before, c, limit);
+  const uint32_t n = collect(of, least, c, share ? &total : NULL);
+  size_t heap = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    c[heap] = c[i];
+    heap += (double)c[i].value >= unneeded * total;
   }
-  bq_candidate *first = top_k ? c : c + limit - 1;
-  const ptrdiff_t step = top_k ? 1 : -1;
-  size_t heap = limit;
+  bq_candidate *last = c + heap - 1; /* where the best goes; the next ones go before it */
   size_t kept = 0;
-  for (; kept < limit && sum < top_p * total; kept++) {
-    float weight = top_k ? c[kept].value : pop(bq_candidate_before, c, &heap).value;
-    if (kept && weight < o->min_p) break; /* relative to the best, whose weight is 1 */
-    sum += (double)weight;
+  heapify(bq_candidate_before, c, heap);
+  while (heap && !(share && sum >= top_p * total)) {
+    sum += (double)pop(bq_candidate_before, c, &heap).value;
+    kept++;
   }
-  return pick(first, kept, step, sum, rng);
+  return pick(last, kept, -1, sum, rng);
+}
+
+/* Top-k, then top-p and min-p among the best k. */
+static uint32_t pick_of_best(const choice *of, const bq_sample_options *o, bq_candidate *c,
+                             bq_rng *rng) {
+  const double top_p = o->top_p < 1 ? (double)o->top_p : 2; /* 2: everything */
+  const double enough = top_p * keep_best(of, o->top_k, c);
+  double sum = 0;
+  uint32_t kept = 0;
+  for (; kept < o->top_k && sum < enough; kept++) {
+    if (kept && c[kept].value < o->min_p) break; /* relative to the best, whose weight is 1 */
+    sum += (double)c[kept].value;
+  }
+  return pick(c, kept, 1, sum, rng);
 }
 
 uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, size_t n_recent,
                    const bq_sample_options *o, bq_rng *rng, bq_candidate *c) {
-  const bool penalty = o->repeat_penalty > 0 && o->repeat_penalty != 1;
-  const bool cold = !(o->temperature > 0);
-  if (cold && !penalty && !o->mask && !o->n_bias) return greedy_over_logits(logits, vocab);
-  uint32_t n = collect(logits, vocab, o->mask, c);
-  if (o->n_bias) n = add_bias(c, n, o->bias, o->n_bias);
-  if (!n) return BQ_TOKEN_NONE;
-  if (penalty) penalize(c, n, recent, n_recent, o->repeat_penalty);
-  const uint32_t best = greedy(c, n), best_id = c[best].id;
-  if (cold) return best_id;
+  if (!(o->repeat_penalty > 0 && o->repeat_penalty != 1)) n_recent = 0;
+  if (o->mask || o->n_bias || n_recent)
+    logits = change_logits(logits, vocab, recent, n_recent, o, c);
+  choice of = {logits, vocab, o->temperature, 0};
+  const float most = largest(&of);
+  if (!possible(most)) return BQ_TOKEN_NONE;
+  const uint32_t best = find(logits, most);
+  if (!(o->temperature > 0)) return best;
   if (o->top_k == 1 || o->top_p == 0) { /* whatever the temperature */
     draw(rng);
-    return best_id;
+    return best;
   }
 
-  const float max = c[best].value / o->temperature;
+  of.max = most / o->temperature;
   /* The temperature is so low, or a logit so high, that differences can't be weighted. */
-  if (!(max >= -FLT_MAX && max <= FLT_MAX)) return best_id;
-  if (!o->top_k && !(o->top_p < 1) && !(o->min_p > 0))
-    return pick(c, n, 1, weigh(c, n, o->temperature, max, NULL), rng);
-  return pick_among_best(c, n, o, max, rng);
+  if (!(of.max >= -FLT_MAX && of.max <= FLT_MAX)) return best;
+  if (o->top_k && more_than(&of, o->top_k)) return pick_of_best(&of, o, c, rng);
+  if (!o->top_k && !(o->top_p < 1) && !(o->min_p > 0)) return pick_of_all(&of, rng);
+  return pick_of_heavy(&of, o, c, rng);
 }
 
 /* --- the last token of a session ----------------------------------------------------------------

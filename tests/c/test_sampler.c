@@ -11,7 +11,7 @@
 
 enum { V = 8 };
 static const float logits[V] = {0.5f, 2.0f, -1.0f, 2.0f, 1.5f, -3.0f, 0.0f, 1.0f};
-static bq_candidate scratch[4096];
+static bq_candidate *scratch; /* [4096] */
 
 static uint32_t sample(const bq_sample_options *o, bq_rng *rng) {
   return bq_sample(logits, V, NULL, 0, o, rng, scratch);
@@ -118,18 +118,25 @@ static int by_value(const void *a, const void *b) {
 }
 
 /* The chain over a sorted array of all candidates: what it has to pick with the same seed, to the
- * last bit of every sum. `total` is summed in the order of the ids. */
+ * last bit of every sum. `total` is summed in the order of the ids, with top-k best first. */
 static uint32_t pick_of_sorted(const float *l, uint32_t n, const bq_sample_options *o, bq_rng *rng,
                                bq_candidate *c) {
   double total = 0, sum = 0;
   float max = -INFINITY;
-  for (uint32_t i = 0; i < n; i++)
-    if (l[i] / o->temperature > max) max = l[i] / o->temperature;
   for (uint32_t i = 0; i < n; i++) {
-    c[i] = (bq_candidate){bq_expf(l[i] / o->temperature - max), i};
+    c[i] = (bq_candidate){l[i] / o->temperature, i};
+    if (c[i].value > max) max = c[i].value;
+  }
+  const bool top_k = o->top_k && o->top_k < n;
+  if (top_k) {
+    qsort(c, n, sizeof *c, by_value);
+    n = o->top_k;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    c[i].value = bq_expf(c[i].value - max);
     total += (double)c[i].value;
   }
-  qsort(c, n, sizeof *c, by_value);
+  if (!top_k) qsort(c, n, sizeof *c, by_value);
   uint32_t kept = 0;
   for (; kept < n && (o->top_p >= 1 || sum < (double)o->top_p * total); kept++) {
     if (kept && c[kept].value < o->min_p) break;
@@ -146,8 +153,11 @@ static uint32_t pick_of_sorted(const float *l, uint32_t n, const bq_sample_optio
   return c[i].id;
 }
 
-/* Top-p and min-p without top-k weigh everything, but order only what may be picked. */
-static void test_shares_of_all_candidates(void) {
+/* Filters look at few candidates where few may be picked; here, at as many as there are, too, also
+ * where the changed logits lie in the scratch. */
+static void test_filters_over_many_tokens(void) {
+  static uint32_t mask[3000 / 32 + 1];
+  memset(mask, 0xff, sizeof mask);
   static float many[3000];
   static bq_candidate sorted[3000];
   static const float spreads[] = {0, 1e-6f, 0.1f, 2, 9, 60, 400};
@@ -160,10 +170,13 @@ static void test_shares_of_all_candidates(void) {
     for (uint32_t j = 0; j < n; j++)
       many[j] = spread * ((float)(random_bits(&seed) % steps) / (float)steps);
     const bq_sample_options o = {.temperature = random_bits(&seed) % 2 ? 1 : 0.7f,
+                                 .top_k = i % 4 ? 0 : 1 + random_bits(&seed) % n,
+                                 .mask = i % 5 ? NULL : mask,
                                  .top_p = shares[random_bits(&seed) % 7],
                                  .min_p = random_bits(&seed) % 2 ? shares[random_bits(&seed) % 7]
                                                                   : 0};
-    if (o.top_p >= 1 && !(o.min_p > 0)) continue; /* without filters ids are in order */
+    if (o.top_k == 1) continue;
+    if (!o.top_k && o.top_p >= 1 && !(o.min_p > 0)) continue; /* drawn in the order of ids */
     bq_rng rng = bq_rng_seed(i), same = rng;
     const uint32_t want = pick_of_sorted(many, n, &o, &same, sorted);
     CHECK_EQ(bq_sample(many, n, NULL, 0, &o, &rng, scratch), want);
@@ -443,11 +456,13 @@ static void test_no_numbers(void) {
 }
 
 int main(void) {
+  scratch = malloc(4096 * sizeof *scratch);
+  if (!scratch) return 1;
   RUN(test_greedy_ties_go_to_the_lowest_id);
   RUN(test_greedy_of_many);
   RUN(test_top_k_1_is_greedy);
   RUN(test_rng_is_splitmix64);
-  RUN(test_shares_of_all_candidates);
+  RUN(test_filters_over_many_tokens);
   RUN(test_distributions);
   RUN(test_top_p_keeps_the_token_that_crosses);
   RUN(test_repetition_penalty);
@@ -460,5 +475,6 @@ int main(void) {
   RUN(test_mask_and_bias_equal_changed_logits);
   RUN(test_lowest_temperatures);
   RUN(test_no_numbers);
+  free(scratch);
   return check_summary();
 }
