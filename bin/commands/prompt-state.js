@@ -6,7 +6,8 @@ import { DECODE, ENGINE, load, Usage, value } from '../options.js';
 /** @type {import('../command.js').Command} */
 export const command = {
   summary: 'computes a prompt cache: the beginning of conversations, which pages then need not compute',
-  operands: 'FILE OUT',
+  operands: 'FILE [OUT]',
+  about: `OUT is FILE.prompt unless named: put it beside the model, and pages that load it with { promptCache: true } take it up.`,
   options: {
     system: value('TEXT', 'system message'),
     messages: value('FILE.json', 'list of messages, in place of --system'),
@@ -15,6 +16,13 @@ export const command = {
   },
   run: writePromptState,
 };
+
+/** @param {string} file */
+function besidePath(file) {
+  if (/^[a-z]{2,}:/i.test(file))
+    throw new Usage('prompt-state needs OUT: FILE is no path, so nothing can be written beside it');
+  return `${file}.prompt`;
+}
 
 /** @param {string} path */
 async function messagesIn(path) {
@@ -27,7 +35,7 @@ async function messagesIn(path) {
 }
 
 /** @param {string[]} files @param {any} options */
-export async function writePromptState([file, out], options) {
+export async function writePromptState([file, out = besidePath(file)], options) {
   const { system, messages: path } = options;
   if ((system === undefined) === (path === undefined))
     throw new Usage('prompt-state needs --system TEXT or --messages FILE.json');

@@ -74,6 +74,7 @@ const LOAD = {
   onProgress: callback,
   memoryBudget: bytes,
   integrity: text,
+  promptCache: anyValue,
   streaming: flag,
 };
 

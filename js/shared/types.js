@@ -78,6 +78,8 @@
  *   the precision of the KV cache to stay within it, then keeps only some of the weights in memory and reads the
  *   others from the file for every token (by its handle, from a Blob, or in Node); `gaveUp` of a plan lists this
  * @property {string} [integrity]  `sha256-…`: only the file with this hash is accepted (docs/FORMAT.md, HASH)
+ * @property {boolean | SourceLike} [promptCache]  a prompt cache that `bq4 prompt-state` has written: true: the file FILE.prompt beside the
+ *   model. What can't be used is left out (`info.promptCache`). Not with `streaming`
  * @property {boolean} [streaming]  resolve as soon as the model is known; sessions wait for layers still on
  *   their way, and `model.loaded` settles when all are there
  */
@@ -251,9 +253,10 @@
  * `authenticated`: an `integrity` was given. No token then comes out of any other file.
  * `tensorParallel`: where memory can't be shared, how many workers compute parts of a product, this one included, and from how many
  * tokens of a batch on; null: this one computes alone, or threads do.
+ * `promptCache`: what the option `promptCache` led to: the tokens that no reply computes, and else why there are none; null: not asked for.
  * `threads` that compute.
  * `id`: which one it is of all that were loaded.
- * @typedef {Plan & { id: string, authenticated: boolean, threads: number, tensorParallel: { parts: number, tokens: number } | null, tokenizer: TokenizerInfo | null, chatFormat: ChatFormat | null, chatTemplate: string, card: string,
+ * @typedef {Plan & { id: string, authenticated: boolean, threads: number, tensorParallel: { parts: number, tokens: number } | null, promptCache: { tokens: number, problem: string } | null, tokenizer: TokenizerInfo | null, chatFormat: ChatFormat | null, chatTemplate: string, card: string,
  *   labels: string[] | null, reranks: 'classifier' | 'cosine' | null, prompts: Record<string, string>, defaultPrompt: string, unused: string[] }} ModelInfo
  */
 

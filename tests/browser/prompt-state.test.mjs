@@ -1,5 +1,6 @@
 // A visitor's first reply by a prompt state: one read of it, and nothing of what it holds is computed in the page.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromFile } from '../../js/node.js';
@@ -59,5 +60,49 @@ await chromiumFirst((name) => {
     assert.deepEqual(quick.ids, plain.ids);
     const asked = server.asked().map(({ method, status, sent }) => ({ method, status, sent }));
     assert.deepEqual(asked, [{ method: 'GET', status: 200, sent: state.length }]);
+  });
+
+  test('the file beside the model, by itself: asked for once; where there is none, the reply is the same', async (t) => {
+    const state = await output();
+    const chat = readFileSync(fileURLToPath(new URL('../../models/chat.bq4', import.meta.url)));
+    const server = await faultServer({
+      '/with/chat.bq4': chat,
+      '/with/chat.bq4.prompt': state,
+      '/without/chat.bq4': chat,
+    });
+    t.after(() => server.close());
+    const visit = async (/** @type {string} */ url, /** @type {any} */ options) =>
+      (await here.open()).evaluate(
+        async (/** @type {any} */ { url, options, asked }) => {
+          const script = new URL('/js/index.js', location.href).href;
+          const { createWorkerEngine } = await import(script);
+          const engine = await createWorkerEngine();
+          const model = await engine.load(url, options);
+          const { tokens: ids, usage } = await model.generate(asked, { maxTokens: 12, temperature: 0 }).result;
+          await engine.close();
+          return { ids, found: model.info.promptCache, reusedTokens: usage.cachedTokens };
+        },
+        { url, options, asked: ASKED },
+      );
+    const plain = await visit(server.at('/with/chat.bq4'), {});
+    assert.deepEqual([plain.found, plain.reusedTokens], [null, 0]);
+    const quick = await visit(server.at('/with/chat.bq4'), { promptCache: true });
+    assert.equal(quick.found.problem, '');
+    assert.ok(quick.found.tokens > 20, String(quick.found.tokens));
+    assert.equal(quick.reusedTokens, quick.found.tokens);
+    const alone = await visit(server.at('/without/chat.bq4'), { promptCache: true });
+    assert.equal(alone.found.tokens, 0);
+    assert.match(alone.found.problem, /^HTTP_STATUS: /);
+    const ofPage = await visit('/models/chat.bq4', { promptCache: '/js/index.js' }); // an address of the page, not of its worker
+    assert.match(ofPage.found.problem, /^FORMAT: /);
+    for (const { ids } of [quick, alone, ofPage]) assert.deepEqual(ids, plain.ids);
+    const asked = server.asked().filter(({ path }) => path.endsWith('.prompt'));
+    assert.deepEqual(
+      asked.map(({ path, status }) => [path, status]),
+      [
+        ['/with/chat.bq4.prompt', 206],
+        ['/without/chat.bq4.prompt', 404],
+      ],
+    );
   });
 });

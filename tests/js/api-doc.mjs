@@ -93,6 +93,8 @@ export const RUNS = {
   'Answer from passages 0': 'node',
   'Score options 0': 'node',
   'Prompt cache 0': 'node',
+  'Prompt cache 1': 'node',
+  'A system prompt that all visitors share 0': 'node',
   'Adapters of a model (LoRA) 0': 'node',
   'Completions 0': 'node',
   'Tools 0': 'node',

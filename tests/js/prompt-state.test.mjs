@@ -1,7 +1,7 @@
 // What conversations begin with, computed beforehand: the same replies, and only what is new of them is computed.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { after } from 'node:test';
@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+import { faultServer } from '../server/faults.mjs';
 import { tinyModel, tokenizer } from './fixture.mjs';
 import { randomGguf } from './gguf-writer.mjs';
 
@@ -119,6 +120,103 @@ test('weights that no id tells apart: another fine-tune of a GGUF file is refuse
   await assert.rejects(model.loadPromptCache(state), { code: 'MISMATCH', message: /other weights/ });
   const { usage } = await model.generate([...messages, { role: 'user', content: 'x' }], { maxTokens: 1 }).result;
   assert.equal(usage.cachedTokens, 0);
+  await engine.close();
+});
+
+/** A model with the file that the command writes beside it. */
+function modelWithPrompt() {
+  const file = join(mkdtempSync(join(folder, 'site-')), 'chat.bq4');
+  copyFileSync(BUNDLED, file);
+  const messages = join(folder, 'messages.json');
+  writeFileSync(messages, JSON.stringify(BEFORE));
+  const words = [path('bin/bq4.js'), 'prompt-state', file, '--messages', messages];
+  const output = spawnSync(process.execPath, words, { encoding: 'utf8' });
+  assert.equal(output.status, 0, output.stderr);
+  return { file, prompt: readFileSync(`${file}.prompt`) };
+}
+
+test('a file beside the model, by path and by address: found by itself, and a chat begins without prefill of it', async (t) => {
+  const { file, prompt } = modelWithPrompt();
+  const server = await faultServer({
+    '/a/chat.bq4': readFileSync(file),
+    '/a/chat.bq4.prompt': prompt,
+    '/b.prompt': prompt,
+  });
+  t.after(() => server.close());
+  for (const create of [() => createEngine({ threads: 1 }), () => createWorkerEngine({ threads: 1 })]) {
+    const engine = await create();
+    const plain = await engine.load(fromFile(file));
+    assert.equal(plain.info.promptCache, null);
+    const expected = await plain.generate(ASKED, OPTIONS).result;
+    await plain.close();
+    for (const [source, promptCache] of /** @type {[any, any][]} */ ([
+      [fromFile(file), true],
+      [server.at('/a/chat.bq4'), true],
+      [`${server.at('/a/chat.bq4')}?v=2#x`, true],
+      [fromFile(file), server.at('/b.prompt')],
+      [fromFile(file), fromBytes(new Uint8Array(prompt))],
+    ])) {
+      const model = await engine.load(source, { promptCache });
+      const { tokens, problem } = model.info.promptCache ?? { tokens: 0, problem: 'none' };
+      assert.equal(problem, '');
+      assert.ok(tokens > 20, String(tokens));
+      const reply = await model.generate(ASKED, OPTIONS).result;
+      assert.equal(reply.usage.cachedTokens, tokens);
+      assert.deepEqual(reply.tokens, expected.tokens);
+      await model.close();
+    }
+    await engine.close();
+  }
+});
+
+test('a file beside the model that is of no use: left out with the reason, and replies are as without', async (t) => {
+  const { file, prompt } = modelWithPrompt();
+  const damaged = Uint8Array.from(prompt);
+  damaged[damaged.length >> 1] ^= 1;
+  const server = await faultServer({
+    '/short': prompt.subarray(0, -1),
+    '/damaged': damaged,
+    '/whole': prompt,
+    '/page': new TextEncoder().encode('<!doctype html>'.repeat(20)),
+  });
+  t.after(() => server.close());
+  const engine = await createEngine({ threads: 1 });
+  const plain = await engine.load(fromFile(file));
+  const expected = (await plain.generate(ASKED, OPTIONS).result).tokens;
+  await plain.close();
+  const other = await tinyModel({ type: 'bq4', tokens: { ...tokenizer(), eog: [] } });
+  for (const [code, source, options] of /** @type {[string, any, any][]} */ ([
+    ['TRUNCATED', fromFile(file), { promptCache: server.at('/short') }],
+    ['FORMAT', fromFile(file), { promptCache: server.at('/damaged') }],
+    ['FORMAT', fromFile(file), { promptCache: server.at('/page') }],
+    ['HTTP_STATUS', fromFile(file), { promptCache: server.at('/none') }],
+    ['MISMATCH', fromFile(file), { promptCache: server.at('/whole'), kv: 'f32' }],
+    ['CONTEXT_FULL', fromFile(file), { promptCache: server.at('/whole'), contextTokens: 16 }],
+    ['MISMATCH', fromBytes(other), { promptCache: server.at('/whole') }],
+    ['READ', fromFile(BUNDLED), { promptCache: true }],
+    ['ARGUMENT', fromBytes(other), { promptCache: true }],
+  ])) {
+    const model = await engine.load(source, options);
+    const { tokens, problem } = model.info.promptCache ?? { tokens: -1, problem: '' };
+    assert.deepEqual([tokens, problem.split(':')[0]], [0, code], problem);
+    if (source.kind === 'file' && !options.contextTokens && !options.kv) {
+      const reply = await model.generate(ASKED, OPTIONS).result;
+      assert.deepEqual([reply.tokens, reply.usage.cachedTokens], [expected, 0]);
+    }
+    await model.close();
+  }
+  // Another system prompt: what it has in common with the file is used, and nothing else.
+  const model = await engine.load(fromFile(file), { promptCache: true });
+  const asked = [{ role: 'user', content: 'Tell me about a cat.' }];
+  const [reply, alone] = [model, await engine.load(fromFile(file))].map((m) => m.generate(asked, OPTIONS).result);
+  assert.deepEqual((await reply).tokens, (await alone).tokens);
+  await assert.rejects(engine.load(fromFile(file), { promptCache: true, streaming: true }), {
+    code: 'ARGUMENT',
+    message: /streaming/,
+  });
+  await assert.rejects(engine.load(fromFile(file), { promptCache: /** @type {any} */ (7) }), { code: 'ARGUMENT' });
+  const signal = AbortSignal.abort();
+  await assert.rejects(engine.load(fromFile(file), { promptCache: true, signal }), { name: 'AbortError' });
   await engine.close();
 });
 

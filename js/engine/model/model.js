@@ -79,6 +79,7 @@ export class LocalModel {
       authenticated: options.integrity !== undefined,
       threads: wasm.threads,
       tensorParallel: null,
+      promptCache: null,
       tokenizer: this.#tokenizer(plan),
       chatFormat: this.#chat(),
       chatTemplate: this.#section('TMPL'),

@@ -151,9 +151,11 @@ export function checkCall({ args = [], options: name, ofMessages }, callArgs) {
   const { signal, onProgress, ...plainOptions } = /** @type {any} */ (
     options ? checkOptions(options, withPlainSchemas(callArgs[args.length])) : {}
   );
-  // Adapters and draft models are passed by their ids.
+  // An address is relative to the page, not to its worker. Adapters and draft models are passed by their ids.
   const idOf = (/** @type {any} */ object) => object.info?.id ?? object;
   if (plainOptions.adapter) plainOptions.adapter = idOf(plainOptions.adapter);
+  if (plainOptions.promptCache && plainOptions.promptCache !== true)
+    plainOptions.promptCache = toSource(plainOptions.promptCache);
   if (plainOptions.speculate?.model)
     plainOptions.speculate = { ...plainOptions.speculate, model: idOf(plainOptions.speculate.model) };
   return {
