@@ -3,7 +3,7 @@
 const { createWorkerEngine, fromUrl } = await import(`${'../../dist'}/index.js`);
 
 /** @import { Times } from './first-word-worker.js' */
-/** @typedef {{ url: string, threads: number | 'auto', text: string }} Visit  of a model: its address, and a message */
+/** @typedef {{ url: string, threads: number | 'auto', text: string, system?: string, promptCache?: boolean }} Visit  of a model: its address, and messages */
 
 const BARE = 'bare.bin';
 
@@ -55,7 +55,7 @@ const timesOfWorker = () =>
   });
 
 /** One visit, from the click on. @param {Visit} visit @returns {Promise<Record<string, number>>} */
-async function visit({ url, threads, text }) {
+async function visit({ url, threads, text, system, promptCache }) {
   const click = now();
   const engine = await createWorkerEngine({
     threads,
@@ -64,12 +64,16 @@ async function visit({ url, threads, text }) {
     threadUrl: new URL('../../dist/thread.js', import.meta.url),
   });
   const opened = now();
-  const model = await engine.load(fromUrl(url), { contextTokens: 1024 });
+  const model = await engine.load(fromUrl(url), { contextTokens: 1024, ...(promptCache && { promptCache }) });
   const loaded = now();
+  if (model.info.promptCache?.problem) throw new Error(model.info.promptCache.problem);
   const options = { temperature: 0, maxTokens: 1 };
   // A file of random weights has no chat template.
   const reply = model.info.chatFormat
-    ? model.generate([{ role: 'user', content: text }], options)
+    ? model.generate(
+        [...(system ? [{ role: 'system', content: system }] : []), { role: 'user', content: text }],
+        options,
+      )
     : (await model.createSession()).generate(text, options);
   await reply.result;
   const end = now();

@@ -1,11 +1,14 @@
 #!/usr/bin/env node
-// `node_modules/.bin/node tools/bench/first-word.mjs [--model FILE.gguf] [--rounds 5] [--threads auto] [--beside CHECKOUT]`: from the click on a
+// `node_modules/.bin/node tools/bench/first-word.mjs [--model FILE.gguf] [--rounds 5] [--threads auto] [--beside CHECKOUT]
+// [--system FILE.txt]`: from the click on a
 // model to the first word of its reply, in Chromium with a profile on disk: cold, when it comes over HTTP and is kept, and warm, from the
 // cache; each in a page of its own, and apart by phase. In the same rounds a bare fetch of its bytes, and a bare read of as many from OPFS,
 // into one buffer and into new memory, as weights need it. Without `--model`: SmolLM2-135M-Instruct Q4_1. `--beside`: another checkout of
-// bq4, built, with these files of the benchmark, measured in the same rounds; which one comes first alternates. Milliseconds, medians
+// bq4, built, with these files of the benchmark, measured in the same rounds; which one comes first alternates. `--system`: a system prompt, with
+// a third visit of this checkout, which finds the prompt cache beside the model. Milliseconds, medians
 // (least–most); ratios are medians of those within a round.
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -24,10 +27,26 @@ const { values: given } = parseArgs({
     rounds: { type: 'string', default: '5' },
     threads: { type: 'string', default: 'auto' },
     beside: { type: 'string' },
+    system: { type: 'string' },
   },
 });
 const rounds = Number(given.rounds);
 const threads = given.threads === 'auto' ? 'auto' : Number(given.threads);
+
+/** The visit that finds a prompt cache. */
+const PROMPT_CACHE = 'warm with prompt cache';
+
+/** A folder with the model and the prompt cache of a system prompt. @param {string} file @param {string} system */
+function withPromptCache(file, system) {
+  const folder = mkdtempSync(join(tmpdir(), 'bq4-bench-model-'));
+  const copy = join(folder, basename(file));
+  copyFileSync(file, copy);
+  const words = ['prompt-state', copy, '--system', system, '--context', '1024'];
+  const { status, stderr } = spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), ...words], { encoding: 'utf8' });
+  if (status) throw new SetupError(stderr);
+  console.log(stderr.trim());
+  return folder;
+}
 
 /**
  * A server of the files of one checkout, and so an origin and a cache of its own.
@@ -37,12 +56,14 @@ const threads = given.threads === 'auto' ? 'auto' : Number(given.threads);
 await command(async () => {
   const file = given.model ? resolve(given.model) : realModel('smollm2');
   if (!file) throw new SetupError(NO_REAL_MODEL);
+  const system = given.system && readFileSync(resolve(given.system), 'utf8').trim();
+  const models = system ? withPromptCache(file, system) : dirname(file);
   const roots = [ROOT, ...(given.beside ? [resolve(given.beside)] : [])];
   /** @type {Site[]} */
   const sites = await Promise.all(
     roots.map(async (root) => ({
       name: root === ROOT ? '' : `${basename(root)}: `,
-      ...(await serve({ root, folders: [...PUBLIC, 'dist', 'tools/bench'], models: dirname(file) })),
+      ...(await serve({ root, folders: [...PUBLIC, 'dist', 'tools/bench'], models })),
     })),
   );
   const profile = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
@@ -59,8 +80,8 @@ await command(async () => {
   try {
     const { size: fileBytes } = statSync(file);
     const model = `local/${basename(file)}`;
-    const visit = (/** @type {Site} */ site) =>
-      inPage(site, `visit(${JSON.stringify({ url: site.url + model, threads, text: TEXT })})`);
+    const visit = (/** @type {Site} */ site, promptCache = false) =>
+      inPage(site, `visit(${JSON.stringify({ url: site.url + model, threads, text: TEXT, system, promptCache })})`);
     let keptBytes = 0;
     /** @type {Record<string, number>[]} */
     const all = [];
@@ -70,8 +91,8 @@ await command(async () => {
       const ms = {};
       for (const site of round % 2 ? [...sites].reverse() : sites) {
         await inPage(site, 'clear()');
-        for (const kind of ['cold', 'warm']) {
-          const { keptBytes: bytes, ...phases } = await visit(site);
+        for (const kind of ['cold', 'warm', ...(system && !site.name ? [PROMPT_CACHE] : [])]) {
+          const { keptBytes: bytes, ...phases } = await visit(site, kind === PROMPT_CACHE);
           if (kind === 'warm' && phases['weights: write']) throw new Error('the warm load wrote to the cache');
           keptBytes = bytes;
           for (const [phase, value] of Object.entries(phases)) ms[`${site.name}${kind}, ${phase}`] = value;
@@ -102,5 +123,6 @@ await command(async () => {
     await browser.close();
     for (const site of sites) await site.close();
     rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+    if (system) rmSync(models, { recursive: true, force: true });
   }
 });
