@@ -192,31 +192,38 @@ INLINE void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint
   }
 }
 
+/* Bytes, in the order of quads: unpacking takes longer than the products of four tokens. */
+INLINE const uint8_t *unpack_sub4(bq_tile_shape s, const uint8_t *w, const constants *c,
+                                  uint8_t to[TILE_BYTES_32]) {
+  KEEP_LOOP for (int i = 0; i < 32; i += 16) {
+    const uint8_t *at = w + i;
+    UNROLL for (int j = 0; j < 4; j++) {
+      const int from = s.bits == 3 ? 0 : j % 2 * 4;
+      const v128_t v = wasm_v128_load(at + 32 * (s.bits == 3 ? j % 3 : j / 2));
+      v128_t low = field(s, v, from, c), high = field(s, v, from + (s.bits == 3 ? 3 : 2), c);
+      if (s.bits == 3 && j == 3) {
+        const v128_t upper = wasm_v128_load(at + 64);
+        low = join_split_weights(v, upper, 6, c);
+        high = join_split_weights(wasm_v128_load(at + 32), upper, 7, c);
+      }
+      wasm_v128_store(to + i + 32 * j, low);
+      wasm_v128_store(to + i + 32 * j + TILE_BYTES_32 / 2, high);
+    }
+  }
+  return to;
+}
+
 /* A single pair has few sums: where adding to one has a long latency, the second half of the block
  * gets sums of its own. */
 INLINE void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
                             const constants *c, v128_t (*sum)[2]) {
+  (void)s;
   v128_t more[2][2] = {{simd_zero(), simd_zero()}, {simd_zero(), simd_zero()}};
   v128_t(*const high)[2] = P == 1 && SPLIT_SUMS ? more : sum;
-  if (s.bits != 3) {
-    KEEP_LOOP for (int j = 0; j < 4; j += 2, w += 32) {
-      const v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
-      UNROLL for (int i = 0; i < 2; i++) {
-        dot_quad(P, q, j + i, field(s, w0, 4 * i, c), field(s, w1, 4 * i, c), c, sum);
-        dot_quad(P, q, j + i + 4, field(s, w0, 4 * i + 2, c), field(s, w1, 4 * i + 2, c), c, high);
-      }
-    }
-  } else {
-    KEEP_LOOP for (int j = 0; j < 3; j++) {
-      const v128_t w0 = wasm_v128_load(w + 32 * j), w1 = wasm_v128_load(w + 32 * j + 16);
-      dot_quad(P, q, j, field(s, w0, 0, c), field(s, w1, 0, c), c, sum);
-      dot_quad(P, q, j + 4, field(s, w0, 3, c), field(s, w1, 3, c), c, high);
-    }
-    const v128_t u0 = wasm_v128_load(w + 64), u1 = wasm_v128_load(w + 80);
-    dot_quad(P, q, 3, join_split_weights(wasm_v128_load(w), u0, 6, c),
-             join_split_weights(wasm_v128_load(w + 16), u1, 6, c), c, sum);
-    dot_quad(P, q, 7, join_split_weights(wasm_v128_load(w + 32), u0, 7, c),
-             join_split_weights(wasm_v128_load(w + 48), u1, 7, c), c, high);
+  KEEP_LOOP for (int j = 0; j < 4; j++, w += 32) {
+    const uint8_t *upper = w + TILE_BYTES_32 / 2;
+    dot_quad(P, q, j, wasm_v128_load(w), wasm_v128_load(w + 16), c, sum);
+    dot_quad(P, q, j + 4, wasm_v128_load(upper), wasm_v128_load(upper + 16), c, high);
   }
   if (high == sum) return;
   UNROLL for (int i = 0; i < 4; i++)

@@ -48,6 +48,9 @@
  *       q is a panel block
  *   void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t *const *q,
  *                  const constants *c, v128_t (*sum)[2]);
+ *   const uint8_t *unpack_sub4(bq_tile_shape s, const uint8_t *w, const constants *c,
+ *                              uint8_t to[TILE_BYTES_32]);
+ *       the weights at w as dot_sub4_pairs reads them, once for all tokens of a batch: w, or `to`
  *   void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
  *                       const constants *c, v128_t (*sum)[2]);
  *       pairs: sum[t][h] += products of token t of 2 * P with rows 4h...4h+3 of one group; q[p] is
@@ -65,6 +68,8 @@ enum { MAX_GROUPS = 8 };                   /* groups of rows computed at once fo
 enum { MAX_PAIRS = 2 };             /* pairs computed at once; their sums take half of the registers
                                        */
 enum { PANEL_SUMS = 28 };            /* bytes of scale and sums, per token and block */
+/* Bytes of 32 k of a tile with 7 or 8 bits; LOW is the first half. */
+enum { TILE_BYTES_32 = 32 * BQ_TILE_ROWS };
 enum { PANEL_TOKEN = PANEL_Q + PANEL_SUMS + PANEL_EXTRA }; /* all bytes per token and block */
 
 INLINE constants prepare(void);
@@ -82,6 +87,8 @@ INLINE void dot_codes(int G, int part, const uint8_t *const *w, const uint8_t *q
                       const constants *c, v128_t sum[MAX_GROUPS][2]);
 INLINE void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
                       const constants *c, v128_t sum[MAX_GROUPS][2]);
+INLINE const uint8_t *unpack_sub4(bq_tile_shape s, const uint8_t *w, const constants *c,
+                                  uint8_t to[TILE_BYTES_32]);
 INLINE void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
                             const constants *c, v128_t (*sum)[2]);
 INLINE v128_t initial_sum(int bits, int part, int T, const uint8_t *sums);
@@ -135,9 +142,6 @@ INLINE matmul_constants load_matmul_constants(bq_tile_shape s, bq_type type) {
 
 /* Bits of the weights that dots meet: codes are looked up first. */
 INLINE int dot_bits(bq_tile_shape s) { return s.bits == BQ_CODES ? 7 : (int)s.bits; }
-
-/* Bytes of 32 k of a tile with 7 or 8 bits; LOW is the first half. */
-enum { TILE_BYTES_32 = 32 * BQ_TILE_ROWS };
 
 /* Looks up the codes of `part` of 32 k of a tile: `to` gets what a tile of 7 bits would hold. */
 INLINE void look_up_codes(int part, const uint8_t *codes, v128_t table, uint8_t *to) {
@@ -370,10 +374,12 @@ INLINE void add_token(bq_tile_shape s, int part, const uint8_t *sums, const v128
   }
 }
 
-/* The weights of 32 k of a tile, from k on; codes are looked up, into `to`. */
+/* The weights of 32 k of a tile, from k on; codes are looked up, and weights below 4 bits unpacked,
+ * into `to`. */
 INLINE const uint8_t *weights_at(bq_tile_shape s, int part, const uint8_t *tile, uint32_t k,
                                  const matmul_constants *c, uint8_t to[TILE_BYTES_32]) {
   const uint8_t *w = tile + bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
+  if (bq_is_sub4(s)) return unpack_sub4(s, w, &c->dot, to);
   if (s.bits != BQ_CODES) return w;
   look_up_codes(part, w, c->codes, to);
   return to;

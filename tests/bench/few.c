@@ -88,7 +88,8 @@ int main(int argc, char **argv) {
   const size_t bytes = (size_t)(argc > 2 ? atoi(argv[2]) : 64) << 20;
   const bq_kernels *tables[] = {bq_kernels_relaxed(), bq_kernels_relaxed16(),
                                 bq_kernels_simd128()};
-  const bq_type types[] = {BQ_TYPE_BQ4H_32, BQ_TYPE_BQ4A_32, BQ_TYPE_BQ8_32, BQ_TYPE_BQ4_32};
+  const bq_type types[] = {BQ_TYPE_BQ4H_32, BQ_TYPE_BQ4A_32, BQ_TYPE_BQ8_32,
+                           BQ_TYPE_BQ4_32,  BQ_TYPE_BQ3A_64, BQ_TYPE_BQ2A_64};
   uint8_t *weights = aligned_alloc(64, bytes);
   if (!weights) return 1;
   for (size_t i = 0; i < sizeof x / sizeof *x; i++)
