@@ -14,9 +14,10 @@ const TRIED = 'bq4.isolating';
 export async function keepForOffline(store, keepBundled) {
   if (!('serviceWorker' in navigator)) return 'no: this browser lets the page store nothing';
   try {
-    if (await active()) {
+    const worker = await active();
+    const [isKept] = await Promise.all([worker && keepPage(worker), keepBundled()]);
+    if (isKept) {
       void atRoot().catch(() => {}); // without a network, or refused
-      await keepBundled();
       const models = (await store?.list().catch(() => []))?.filter(({ complete }) => complete).length ?? 0;
       return models ? `yes, with ${models === 1 ? '1 model' : `${models} models`}` : 'not yet: no model stored';
     }
@@ -62,12 +63,20 @@ export function onVersion(offer, onOthers) {
   navigator.serviceWorker.controller?.postMessage('ask');
 }
 
-/** @returns {Promise<boolean>}  whether a service worker is active, once it is known */
+/** Has the page and the engine kept. @param {ServiceWorker} worker @returns {Promise<boolean>}  whether they are */
+const keepPage = (worker) =>
+  new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = ({ data }) => resolve(data);
+    worker.postMessage('keep', [port2]);
+  });
+
+/** The service worker, once it is known whether it is active. */
 async function active() {
   const registration = await navigator.serviceWorker.register(new URL('./sw.js', import.meta.url));
   const coming = registration.installing ?? registration.waiting;
   if (coming && !registration.active) await settled(coming);
-  return registration.active !== null;
+  return registration.active;
 }
 
 /** Where the server lets a script of this folder answer for its root address, that will work without a network too. */

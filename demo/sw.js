@@ -41,7 +41,8 @@ const ISOLATION = {
 const worker = globalThis;
 
 worker.addEventListener('install', (/** @type {any} */ event) => {
-  event.waitUntil(keepInTurn());
+  // A first page may wait for this worker to isolate it: it asks for the rest once its model is there.
+  event.waitUntil(isVersionKept().then((isKept) => (isKept ? keepInTurn() : undefined)));
 });
 
 worker.addEventListener('activate', (/** @type {any} */ event) => {
@@ -63,6 +64,7 @@ worker.addEventListener('fetch', (/** @type {any} */ event) => {
 });
 
 worker.addEventListener('message', (/** @type {any} */ event) => {
+  if (event.data === 'keep') event.waitUntil(keepFirst(event.ports[0]));
   // A page that begins asks itself: it may not have been there when all were told.
   if (event.data === 'ask') event.waitUntil(offer([event.source]));
   if (event.data === 'take') event.waitUntil(take(event.source));
@@ -78,6 +80,14 @@ async function named(which) {
 /** @param {'use' | 'next'} which @param {string} name */
 async function name(which, name) {
   await (await caches.open(PREFIX)).put(`./${which}`, new Response(name));
+}
+
+const isVersionKept = async () => Boolean(await named('use'));
+
+/** Keeps a version if there is none, and tells a page whether there is one. @param {MessagePort} port */
+async function keepFirst(port) {
+  if (!(await isVersionKept().catch(() => false))) await keepInTurn().catch(() => {}); // storage that is full, a network that went
+  port.postMessage(await isVersionKept().catch(() => false));
 }
 
 /** The version in use, as long as this worker lives. */
@@ -118,6 +128,7 @@ async function take(page) {
 }
 
 async function lookBehind() {
+  if (!(await isVersionKept().catch(() => false))) return; // the page asks
   await keepInTurn().catch(() => {}); // no network: what is kept goes on
   await offer(await worker.clients.matchAll({ type: 'window' }));
 }

@@ -6,6 +6,8 @@ import { open, readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { basename, extname, join, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import { hostName, isOurs } from '../js/api/server/guard.js';
 
 /** @type {Record<string, string>} */
@@ -26,6 +28,9 @@ const TYPES = {
   '.bq4': 'application/octet-stream',
   '.gguf': 'application/octet-stream',
 };
+
+/** What hosts compress. */
+const COMPRESSIBLE = /\.(html|m?js|css|json|webmanifest|map|md|txt|svg|wasm)$/;
 
 /** Where models of this machine are, under this name. */
 const LOCAL = 'local';
@@ -185,9 +190,10 @@ export function parseRange(header, size) {
 /**
  * @param {import('node:http').IncomingMessage} request
  * @param {import('node:http').ServerResponse} response
- * @param {{root: string, folders: readonly string[], home: string, hosts: string[], common: Record<string, string>, models?: string}} site
+ * @param {{root: string, folders: readonly string[], home: string, hosts: string[], common: Record<string, string>, models?: string, compressed?: Map<string, Promise<Buffer>>}} site
+ *   `compressed`: files by place and version, gzipped; none: answers are not compressed
  */
-async function answer(request, response, { root, folders, home, hosts, common, models }) {
+async function answer(request, response, { root, folders, home, hosts, common, models, compressed }) {
   /** @param {number} status @param {Record<string, string | number>} [headers] @param {string} [text] */
   const reply = (status, headers = {}, text = '') => {
     response.writeHead(status, {
@@ -222,19 +228,34 @@ async function answer(request, response, { root, folders, home, hosts, common, m
     const stat = await file?.stat();
     if (stat?.isDirectory()) return reply(301, { Location: `${target.split(/[?#]/, 1)[0]}/` });
     if (!file || !stat?.isFile()) return reply(404, {}, 'not found\n');
-    const etag = `"${stat.size.toString(16)}-${Math.trunc(stat.mtimeMs).toString(16)}"`;
+    const zips =
+      compressed !== undefined &&
+      request.headers.range === undefined &&
+      COMPRESSIBLE.test(path) &&
+      /\bgzip\b/.test(String(request.headers['accept-encoding']));
+    const etag = `"${stat.size.toString(16)}-${Math.trunc(stat.mtimeMs).toString(16)}${zips ? '-gzip' : ''}"`;
     const headers = {
       ...common,
       ...(common === HEADERS && FETCHING.includes(path) && ENGINE_POLICY),
       ...(common === HEADERS && path.endsWith('.html') && importMapPolicy(await readFile(place, 'utf8'))),
       ...(path === AT_ROOT && { 'Service-Worker-Allowed': '/' }),
       'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream',
+      ...(compressed && COMPRESSIBLE.test(path) && { Vary: 'Accept-Encoding' }),
+      ...(zips && { 'Content-Encoding': 'gzip' }),
       ETag: etag,
       'Accept-Ranges': 'bytes',
     };
     if (request.headers['if-none-match'] === etag) {
       response.writeHead(304, headers);
       return response.end();
+    }
+    if (zips) {
+      const key = `${place} ${etag}`;
+      const body = compressed.get(key) ?? readFile(place).then((bytes) => promisify(gzip)(bytes, { level: 9 }));
+      compressed.set(key, body);
+      const { length } = await body;
+      response.writeHead(200, { ...headers, 'Content-Length': length });
+      return response.end(request.method === 'HEAD' ? '' : await body);
     }
     const current = request.headers['if-range'] === undefined || request.headers['if-range'] === etag;
     const range = request.method === 'GET' && current ? parseRange(request.headers.range, stat.size) : undefined;
@@ -254,8 +275,9 @@ async function answer(request, response, { root, folders, home, hosts, common, m
 
 /**
  * Serves folders of `root` until closed.
- * @param {{root: string, port?: number, host?: string, folders?: readonly string[], home?: string, hosts?: string[], policy?: boolean, models?: string}} options
- *   `models`: a folder whose models the demo offers; port 0 (the default) takes any free one; home is where `/` leads; hosts: names that it is asked by besides localhost and addresses; policy false: without a Content-Security-Policy
+ * @param {{root: string, port?: number, host?: string, folders?: readonly string[], home?: string, hosts?: string[], policy?: boolean, models?: string, compress?: boolean, plain?: boolean}} options
+ *   `models`: a folder whose models the demo offers; port 0 (the default) takes any free one; home is where `/` leads; hosts: names that it is asked by besides localhost and addresses; policy false: without a Content-Security-Policy;
+ *   compress: gzips what hosts gzip, which helps over a network and costs time on one machine; plain: no header that a host would have to be told to send
  * @returns {Promise<{url: string, port: number, close: () => Promise<void>}>}
  *   rejects with code EADDRINUSE when the port is taken
  */
@@ -268,11 +290,15 @@ export async function serve({
   hosts = [],
   policy = true,
   models,
+  compress = false,
+  plain = false,
 }) {
   const { [POLICY]: csp, ...others } = HEADERS;
-  const common = policy ? HEADERS : others;
+  const common = plain ? { 'Cache-Control': HEADERS['Cache-Control'] } : policy ? HEADERS : others;
+  /** @type {Map<string, Promise<Buffer>> | undefined} */
+  const compressed = compress ? new Map() : undefined;
   const server = createServer((request, response) => {
-    answer(request, response, { root, folders, home, hosts, common, models }).catch((error) => {
+    answer(request, response, { root, folders, home, hosts, common, models, compressed }).catch((error) => {
       // A visitor who leaves in the middle of a file is no error.
       if (!response.headersSent) response.writeHead(500).end();
       else response.destroy();

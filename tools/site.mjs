@@ -30,6 +30,8 @@ const ENTRIES = {
 /** Parts on demand that every visit asks for: the engine begins with them. */
 const USUAL = [
   'engine/generation/prefill-progress',
+  'engine/speculation/prompt-lookup',
+  'engine/speed-estimate',
   'storage/load/cached-load',
   'storage/load/progress',
   'shared/throttle',
@@ -62,11 +64,11 @@ const addresses = {
         const [entry] = Object.entries(ENTRIES).find(([, all]) => all.some((one) => join(ROOT, one) === target)) ?? [];
         return entry ? `${entry}.js` : relative(DEMO, target);
       });
-    // The package says which files of dist/ act by being loaded. Of the sources these are the workers.
+    // The package says which files of dist/ act by being loaded. Of the sources these are the workers, and what they begin with.
     return {
       code: moved.replace(CMAPS.source, CMAPS.site),
       map: null,
-      moduleSideEffects: /worker(\.min)?\.m?js$|thread\.js$/.test(id),
+      moduleSideEffects: /(worker(\.min)?|thread|request-reporter|early-request)\.m?js$/.test(id),
     };
   },
 };

@@ -10,6 +10,8 @@ import { provideNodeModules } from './setup/npm.mjs';
 import { command, ROOT, setUp } from './setup/setup.mjs';
 
 const DEFAULT_PORT = 8080;
+/** Where nothing is gained by compressing. */
+const LOOPBACK = '127.0.0.1';
 const HELP = `npm start -- [--port N] [--host NAME]
 
 Builds bq4 and serves its demo at http://localhost:${DEFAULT_PORT}/ (or the next free port).
@@ -28,7 +30,7 @@ function parsePort(text) {
 async function listen({ port, host, fixed }) {
   for (let next = port; ; next++) {
     try {
-      return await serve({ root: ROOT, port: next, host, models: modelsFolder() });
+      return await serve({ root: ROOT, port: next, host, models: modelsFolder(), compress: host !== LOOPBACK });
     } catch (error) {
       const { code, message } = /** @type {NodeJS.ErrnoException} */ (error);
       if (code !== 'EADDRINUSE') throw new SetupError(`cannot listen on ${host}, port ${next}: ${message}`);
@@ -56,6 +58,6 @@ await command(async () => {
     say(`no npm packages: models with unusual chat templates will not chat. ${error.message}`),
   );
   await provideEmbedder().catch((error) => say(`no model for the search page: ${error.message}`));
-  const { url } = await listen({ port, host: values.host ?? '127.0.0.1', fixed: Boolean(asked) });
+  const { url } = await listen({ port, host: values.host ?? LOOPBACK, fixed: Boolean(asked) });
   console.log(`bq4 demo: ${url}demo/  (Ctrl+C stops it)`);
 });

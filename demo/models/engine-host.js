@@ -1,7 +1,8 @@
 /** The engine, the model that the page talks to, and another that may be downloaded beside it. */
 import { BqError, createWorkerEngine, fromBlob, fromUrl } from '../../js/index.js';
 import { recommendedFor } from './catalogue.js';
-import { integrityOf } from '../storage/model-history.js';
+import { BUNDLED } from './bundled.js';
+import { integrityOf, isFirstVisit } from '../storage/model-history.js';
 
 /** @typedef {import('../../js/shared/types.js').Engine} Engine */
 /** @typedef {import('../../js/shared/types.js').GenerateOptions} GenerateOptions */
@@ -16,10 +17,12 @@ import { integrityOf } from '../storage/model-history.js';
 
 /** A model that is loaded, or being downloaded, beside the one in use. @typedef {{ model: Model, source: Given, format: string, variables?: Record<string, unknown> }} Prepared */
 
-/** What the engine takes. @param {Given} source */
-const opened = (source) =>
+/** What the engine takes. @param {Given} source @param {boolean} [single]  it is requested whole */
+const opened = (source, single) =>
   typeof source === 'string'
-    ? source
+    ? single
+      ? { ...fromUrl(source), single }
+      : source
     : source instanceof Blob
       ? fromBlob(source)
       : source.map(({ file, place }) => ({ ...fromBlob(file), place }));
@@ -42,11 +45,15 @@ export class Host {
   #limit;
   /** What is being loaded is to ask for no more bytes, though there may be no model yet. */
   #paused = false;
+  /** What the worker has requested by itself. */
+  #early = '';
 
   /** NO_SIMD, NO_ENGINE, NO_WORKER. @param {(info: Engine['info']) => void} onInfo  called now, and when the engine has learned more */
   async start(onInfo) {
     // The scripts of workers lie in this folder, which is as far as the service worker beside it reaches.
-    const worker = () => new Worker(new URL('../worker.js', import.meta.url), { type: 'module' });
+    this.#early = isFirstVisit() ? BUNDLED : '';
+    const options = { name: this.#early }; // what early-request.js requests
+    const worker = () => new Worker(new URL('../worker.js', import.meta.url), { type: 'module', ...options });
     this.#engine = await createWorkerEngine({
       worker,
       threadUrl: new URL('../thread.js', import.meta.url),
@@ -113,7 +120,9 @@ export class Host {
    * @returns {Promise<Prepared>}
    */
   async prepare(source, sizes, onProgress, signal, { format = '', name = String(source) } = {}) {
-    const model = await this.#started().load(opened(source), {
+    const single = source === this.#early;
+    this.#early = '';
+    const model = await this.#started().load(opened(source, single), {
       ...sizes,
       integrity: integrityOf(source),
       onProgress,

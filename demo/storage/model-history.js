@@ -5,7 +5,7 @@
 import { CATALOGUE } from '../models/catalogue.js';
 import { paceOf } from '../models/expected-speed.js';
 
-const [LAST, KNOWN, DOWNLOAD] = ['bq4.model', 'bq4.models', 'bq4.download'];
+const [LAST, KNOWN, DOWNLOAD, VISITED] = ['bq4.model', 'bq4.models', 'bq4.download', 'bq4.visited'];
 const [DATABASE, HANDLES] = ['bq4-demo', 'handles'];
 /** Models of which something is remembered. */
 const MAX_MODELS = 40;
@@ -94,6 +94,13 @@ export function rememberModel({ kind, name, key, source, handle, folder }, conte
   const bytes = typeof source === 'string' ? 0 : source instanceof Blob ? source.size : sizeOf(source);
   write(LAST, { kind, name, key, context, bytes: folder ?? bytes, folder: folder !== undefined });
   rememberHandle(handle ?? null);
+}
+
+/** Whether nothing of a model can be stored yet: no page has asked before. A page that was left amid its first download has. */
+export function isFirstVisit() {
+  if (read(VISITED) || lastModel()) return false;
+  write(VISITED, {});
+  return true;
 }
 
 /** A download that was not complete when the page was last closed. @returns {{ name: string, url: string, context: number } | null} */

@@ -9,7 +9,7 @@ import { makeSite, SITE } from '../../tools/site.mjs';
 import { DEMO_LIMIT } from '../../tools/size.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { pdfOf } from '../tools/pdf.mjs';
-import { kept, newPage, oneHost, openDemo, ready, ROOT, say, texts } from './site.mjs';
+import { kept, newPage, oneHost, openDemo, plainHost, ready, ROOT, say, texts } from './site.mjs';
 
 const here = oneHost();
 before(() => makeSite());
@@ -34,16 +34,83 @@ test('of the site: few responses before the first word, no more bytes than it ta
   await openDemo(page, site.url);
   assert.match(await say(page, 'Hello!'), /\w/);
   const scripts = all.filter(({ path }) => path.endsWith('.js')).map(({ path }) => path.replace('demo/', ''));
-  // The page; the engine, and what it guesses with, which comes while the prompt is computed; each of its threads.
-  const own = ['app.js', 'theme.js', 'worker.js', 'worker-more.js', 'worker-prompt-lookup.js', 'thread.js'];
+  // The page; the engine; each of its threads.
+  const own = ['app.js', 'theme.js', 'worker.js', 'thread.js'];
   assert.deepEqual([...new Set(scripts)].sort(), own.sort());
+  const zipped = (/** @type {string} */ name) => gzipSync(readFileSync(join(SITE, 'demo', name)), { level: 9 }).length;
+  assert.ok(zipped('theme.js') <= 30_000, 'all that the first paint waits for');
+  const scriptBytes = own.reduce((sum, name) => sum + zipped(name), 0);
+  assert.ok(scriptBytes <= 90_000, `${scriptBytes} bytes of scripts before the first message`);
   assert.ok(all.length <= 20, all.map(({ path }) => path).join(' '));
+  // The engine's module is compiled meanwhile, and the page is kept when all this is there.
+  const order = all.map(({ path }) => path);
+  assert.ok(
+    order.indexOf('models/chat.bq4') < order.findIndex((path) => /-threads\.wasm$/.test(path)),
+    order.join(' '),
+  );
   const size = (/** @type {RegExp} */ of) =>
     all.filter(({ path }) => of.test(path)).reduce((sum, { bytes }) => sum + bytes, 0);
   const model = readFileSync(join(ROOT, 'models/chat.bq4')).length;
   assert.ok(size(/chat\.bq4$/) < 1.05 * model, `${size(/chat\.bq4$/)} bytes of a model of ${model}`);
   assert.ok(size(/^(?!models)/) < 620_000, `${size(/^(?!models)/)} bytes besides, not compressed`);
   assert.deepEqual(page.trouble, []);
+  await page.context().close();
+});
+
+test('of the site: requests of the page and of its workers are listed', async (t) => {
+  const site = await serve({ root: SITE });
+  t.after(site.close);
+  const page = await newPage(here.browser);
+  await openDemo(page, site.url);
+  await page.getByRole('button', { name: 'Details' }).click();
+  await page.getByRole('heading', { name: 'Network requests' }).click();
+  for (const path of ['/demo/app.js', '/build/wasm/bq4-probe.wasm'])
+    await page
+      .getByRole('region', { name: 'Requests' })
+      .getByRole('cell', { name: path, exact: true })
+      .first()
+      .waitFor();
+  await page.context().close();
+});
+
+test('of the site: a page that was left amid its first download asks for the rest only', async (t) => {
+  const site = await serve({ root: SITE });
+  t.after(site.close);
+  const page = await newPage(here.browser);
+  const all = asked(page);
+  await page.addInitScript(() => sessionStorage.setItem('bq4.isolating', 'yes'));
+  /** @type {(value?: undefined) => void} */
+  let free = () => {};
+  const held = new Promise((resolve) => (free = resolve));
+  await page.route('**/build/wasm/*.wasm', async (route) => {
+    await held;
+    await route.continue().catch(() => {}); // of the visit before
+  });
+  const requested = page.context().waitForEvent('request', (request) => request.url().includes('chat.bq4'));
+  await page.goto(site.url);
+  assert.equal((await requested).headers().range, undefined, 'whole, before the engine has its module');
+  const later = page.context().waitForEvent('request', (request) => request.url().includes('chat.bq4'));
+  free();
+  await page.reload();
+  assert.match(String((await later).headers().range), /^bytes=0-/);
+  await ready(page);
+  assert.match(await say(page, 'Hello!'), /\w/);
+  assert.ok(all.length > 0);
+  await page.context().close();
+});
+
+test('from a host without headers: the visit that shares memory waits for no more than it needs', async (t) => {
+  const host = await plainHost('/some/where');
+  t.after(host.close);
+  const page = await newPage(here.browser);
+  await page.goto(host.url);
+  await page.waitForFunction(() => crossOriginIsolated);
+  await ready(page);
+  await kept(page);
+  const [model, library] = ['models/chat.bq4', 'node_modules/temml/dist/temml.mjs'];
+  const order = host.paths.filter((path) => path === model || path === library);
+  assert.equal(order[0], model, host.paths.join(' '));
+  assert.ok(order.includes(library));
   await page.context().close();
 });
 

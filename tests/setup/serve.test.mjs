@@ -6,6 +6,7 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { gunzipSync } from 'node:zlib';
 import { EMBEDDER, parseRange, publicPath, serve } from '../../tools/serve.mjs';
 
 const MODEL = Uint8Array.from({ length: 1000 }, (_, i) => i % 251);
@@ -166,6 +167,32 @@ test('an entity tag spares a second download and guards ranges', async () => {
   assert.deepEqual([second.status, second.body.length], [304, 0]);
   assert.equal((await ask('/models/m.bq4', { headers: { Range: 'bytes=0-9', 'If-Range': etag } })).status, 206);
   assert.equal((await ask('/models/m.bq4', { headers: { Range: 'bytes=0-9', 'If-Range': '"other"' } })).status, 200);
+});
+
+test('asked to, it gzips texts and modules for who reads that, never ranges nor models', async (t) => {
+  const other = await serve({ root, compress: true });
+  t.after(other.close);
+  const { port } = other;
+  const gzip = { 'Accept-Encoding': 'gzip, br' };
+  const zipped = await ask('/js/index.js', { headers: gzip, port });
+  assert.equal(zipped.headers['content-encoding'], 'gzip');
+  assert.equal(zipped.headers.vary, 'Accept-Encoding');
+  assert.equal(String(gunzipSync(zipped.body)), 'export {};');
+  assert.equal((await ask('/build/wasm/x.wasm', { headers: gzip, port })).headers['content-encoding'], 'gzip');
+  const plain = await ask('/js/index.js', { port });
+  assert.deepEqual([plain.headers['content-encoding'], String(plain.body)], [undefined, 'export {};']);
+  assert.notEqual(plain.headers.etag, zipped.headers.etag, 'other bytes, another name');
+  const again = { ...gzip, 'If-None-Match': String(zipped.headers.etag) };
+  assert.equal((await ask('/js/index.js', { headers: again, port })).status, 304);
+  assert.equal((await ask('/models/m.bq4', { headers: gzip, port })).headers['content-encoding'], undefined);
+  const range = await ask('/js/index.js', { headers: { ...gzip, Range: 'bytes=0-5' }, port });
+  assert.deepEqual([range.status, String(range.body)], [206, 'export']);
+  const head = await ask('/js/index.js', { method: 'HEAD', headers: gzip, port });
+  assert.deepEqual([head.headers['content-length'], head.body.length], [String(zipped.body.length), 0]);
+  writeFileSync(join(root, 'js/index.js'), 'export { };');
+  const edited = await ask('/js/index.js', { headers: gzip, port });
+  assert.equal(String(gunzipSync(edited.body)), 'export { };');
+  assert.equal((await ask('/js/index.js', { headers: gzip })).headers['content-encoding'], undefined);
 });
 
 test('models of this machine: a list of them, and their bytes; nothing hidden, nothing outside, nothing where none are served', async (t) => {

@@ -2,14 +2,15 @@
 // How soon the demo can be used in Chromium, over a line as slow as a person's may be: a first visit on a cold cache and
 // a second one.
 //
-//   npm run build && node tools/bench/visits.mjs [--latency 100] [--mbit 10] [--rounds 5] [--sources]
+//   npm run build && node tools/bench/visits.mjs [--latency 100] [--mbit 10] [--rounds 5] [--sources] [--plain]
 //
 // Milliseconds there and back; megabits a second; --sources: as `npm start` serves the demo, every module a file, in place of
-// what tools/site.mjs makes.
+// what tools/site.mjs makes; --plain: from a host that sends no headers for isolation.
 // The line delays every byte and shares its rate between connections, each of which costs one way there and back before
-// its first byte. It does not start slowly as TCP does, and loses nothing. Reported for each visit, from its beginning:
-// the text box is there; what is written is heard; "Send" can be pressed; the first word of a reply to a message that
-// was there before. And what it asked for: responses, bytes that the server sent.
+// its first byte. It does not start slowly as TCP does, and loses nothing. The server gzips, as hosts do. Reported for each
+// visit, from its beginning, before the page reloads itself for isolation: the text box is there; what is written is heard;
+// "Send" can be pressed; the first word of a reply to a message that was there before. And what it asked for: responses,
+// bytes that the server sent.
 import { connect, createServer } from 'node:net';
 import { parseArgs } from 'node:util';
 import { launch } from '../../tests/browser/launch.mjs';
@@ -26,6 +27,7 @@ const { values } = parseArgs({
     mbit: { type: 'string', default: '10' },
     rounds: { type: 'string', default: '5' },
     sources: { type: 'boolean', default: false },
+    plain: { type: 'boolean', default: false },
   },
 });
 const [latency, rate] = [Number(values.latency), (Number(values.mbit) * 1e6) / 8 / 1000];
@@ -79,9 +81,16 @@ async function line(port) {
 
 /** In the page, from its very beginning: notes when each is so. */
 function watch() {
-  const times = /** @type {Record<string, number>} */ ({});
+  if (!location.protocol.startsWith('http')) return;
+  /** @type {{ began: number, times: Record<string, number> }} */
+  const { began, times } = JSON.parse(sessionStorage.getItem('visit') ?? '{"times":{}}');
+  const start = began ?? performance.timeOrigin;
   let message = false;
   Object.assign(globalThis, { times });
+  sessionStorage.removeItem('visit');
+  addEventListener('pagehide', () => {
+    if (!message) sessionStorage.setItem('visit', JSON.stringify({ began: start, times }));
+  });
   const is = {
     box: () => document.styleSheets.length > 0 && document.querySelector('#message')?.checkVisibility(),
     // The page gives it the keyboard when it has begun to listen.
@@ -91,7 +100,8 @@ function watch() {
     word: () => message && document.querySelector('.assistant:last-child .text')?.textContent,
   };
   const look = () => {
-    for (const [name, so] of Object.entries(is)) if (!(name in times) && so()) times[name] = performance.now();
+    for (const [name, so] of Object.entries(is))
+      if (!(name in times) && so()) times[name] = performance.timeOrigin + performance.now() - start;
     if ('ready' in times && !message) {
       message = true;
       /** @type {HTMLTextAreaElement} */ (document.querySelector('#message')).value = 'Hello!';
@@ -103,7 +113,7 @@ function watch() {
 }
 
 if (!values.sources) await makeSite();
-const site = await serve({ root: values.sources ? ROOT : SITE });
+const site = await serve({ root: values.sources ? ROOT : SITE, compress: true, plain: values.plain });
 const slow = await line(site.port);
 const browser = await launch();
 
