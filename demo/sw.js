@@ -24,9 +24,12 @@ const FOLDERS = [
   '../node_modules/@highlightjs/cdn-assets/es/',
   '../node_modules/pdfjs-dist/legacy/build/',
   '../classifiers/',
+  '../node_modules/pdfjs-dist/cmaps/',
 ].map((path) => new URL(path, location.href).href);
 /** The grammar of chat templates, that of Markdown, formulas, colours of code, PDF files, heads: a host may lack them, and the page does without. */
 const LIBRARIES = FOLDERS.slice(3);
+/** Tables of letters for PDF files: too many to keep all, so each is kept once it was fetched. */
+const TABLE = /\.bcmap$/;
 /** What `npm start` finds on the machine changes while the page stays the same. */
 const LOCAL = `${FOLDERS[0]}local.json`;
 
@@ -233,8 +236,13 @@ async function answer(request, key) {
   } catch {
     // Storage that is full or was taken away must not fail what the network has.
   }
-  return fetch(request);
+  const response = await fetch(request);
+  if (using && response.ok && TABLE.test(key)) await keepTable(key, response.clone()).catch(() => {});
+  return response;
 }
+
+/** @param {string} key @param {Response} response */
+const keepTable = async (key, response) => (await caches.open(using)).put(key, response);
 
 /** @param {Response} response */
 function isolated(response) {

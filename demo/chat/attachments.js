@@ -150,11 +150,20 @@ async function textOfFile(file, signal, onProgress) {
   return text.slice(0, MAX_CHARACTERS);
 }
 
+/** The files that were chosen before are read: attachments keep the order in which they were chosen. */
+let filesRead = Promise.resolve();
+
 /** @param {File[]} files */
-export async function attachFiles(files) {
+export function attachFiles(files) {
   const stop = new AbortController();
-  const { signal } = stop;
   readings.add(stop);
+  filesRead = filesRead.then(() => readFiles(files, stop));
+  return filesRead;
+}
+
+/** @param {File[]} files @param {AbortController} stop */
+async function readFiles(files, stop) {
+  const { signal } = stop;
   for (const file of files) {
     const { name } = file;
     const words = element('span', '', `Reading ${name}…`);

@@ -1,6 +1,7 @@
 /** Texts of attachments within a message: each is a block of code under its name, at the beginning. Loaded on demand. */
-import { ATTACHMENT } from './tree.js';
+import { ATTACHMENT, pathTo } from './tree.js';
 
+/** @typedef {import('./tree.js').Entry} Entry */
 /** @typedef {{ name: string, text: string }} Attachment */
 
 /** A block of code under the name; its fence is longer than any in the text. @param {Attachment} attachment */
@@ -34,4 +35,29 @@ export function excerptText(passages, content) {
     blocks += blockOf({ name: `${file}, passages`, text: parts.join('\n\n') });
   }
   return blocks + splitComposed(content).text;
+}
+
+/** @param {Entry[]} entries */
+const documentsOf = (entries) =>
+  entries.flatMap(({ content }) => splitComposed(content).attachments).map(({ text }) => text);
+
+/**
+ * What is left of messages when others are deleted: the model reads passages no more whose attachment went with those.
+ * @param {Entry[]} entries @param {Entry[]} removed @returns {Entry[]}
+ */
+export function withoutPassages(entries, removed) {
+  const deleted = documentsOf(removed);
+  if (!deleted.length) return entries;
+  return entries.map((entry) => {
+    const { reads, ...others } = entry;
+    if (!reads) return entry;
+    const present = documentsOf(pathTo(entries, entry.id));
+    const passages = reads.passages.filter(
+      ({ text }) => present.some((one) => one.includes(text)) || !deleted.some((one) => one.includes(text)),
+    );
+    if (passages.length === reads.passages.length) return entry;
+    return passages.length
+      ? { ...others, reads: { ...reads, passages, text: excerptText(passages, entry.content) } }
+      : others;
+  });
 }

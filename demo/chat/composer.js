@@ -8,7 +8,15 @@ import { hasAttachments } from './tree.js';
 /** Loaded with the first attachment. @type {typeof import('./attachments.js') | null} */
 let attachments = null;
 
-export const loadAttachments = async () => (attachments ??= await import('./attachments.js'));
+/** @type {Promise<typeof import('./attachments.js')> | null} */
+let loading = null;
+
+/** One promise for all: who asks first goes on first. */
+export function loadAttachments() {
+  loading ??= import('./attachments.js').then((module) => (attachments = module));
+  loading.catch(() => (loading = null));
+  return loading;
+}
 
 /** Text and attachments as one string. */
 export const composedText = () => (attachments ? attachments.withAttachments(message.value) : message.value);

@@ -1,7 +1,7 @@
 /** The conversation that this tab shows: its branch, its changes, and its way into storage. */
-import { draftOf, empty, onOther, opened, read, remember, save, saveDraft } from '../storage/local-storage.js';
+import { draftOf, empty, isEmpty, onOther, opened, read, remember, save, saveDraft } from '../storage/local-storage.js';
 import { withSummary } from './summary-prompt.js';
-import { newestFrom, newId, pathTo, united, versions, withoutMessage } from './tree.js';
+import { newestFrom, newId, pathTo, united, versions, withoutDeleted, withoutMessage } from './tree.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
 /** @typedef {import('./tree.js').Entry} Entry */
@@ -123,19 +123,22 @@ export class Current {
     this.show();
   }
 
-  /** Deletes a message (tree.js says what goes with it). @param {Entry} entry @returns {() => void}  undoes it, while this conversation is shown */
-  remove(entry) {
+  /**
+   * Deletes a message (tree.js says what goes with it).
+   * @param {Entry} entry @param {(entries: Entry[], removed: Entry[]) => Entry[]} forget  what others have of those that are removed
+   * @returns {() => void}  undoes it, while this conversation is shown
+   */
+  remove(entry, forget) {
     const it = this.#it;
     const { entries, leaf } = it;
     const left = withoutMessage(entries, entry);
     const removed = entries.filter(({ id }) => !left.entries.some((other) => other.id === id));
-    for (const { id } of removed) this.#gone.add(id);
-    this.change(left);
+    const ids = removed.map(({ id }) => id);
+    this.change({ ...left, entries: forget(left.entries, removed), deleted: [...it.deleted, ...ids] });
     this.#onChange();
     return () => {
       if (this.#it !== it) return;
-      for (const { id } of removed) this.#gone.delete(id);
-      this.change({ entries, leaf });
+      this.change({ entries, leaf, deleted: it.deleted.filter((id) => !ids.includes(id)) }, ids);
       this.#onChange();
     };
   }
@@ -167,19 +170,19 @@ export class Current {
     this.show();
   }
 
-  /** @param {Partial<Conversation>} change */
-  change(change) {
+  /** @param {Partial<Conversation>} change @param {string[]} [restored]  ids of messages that were deleted */
+  change(change, restored) {
     Object.assign(this.#it, change);
     this.show();
-    this.save();
+    this.save(restored);
   }
 
-  /** @returns {boolean}  whether it was kept; an empty one needn't be */
-  save() {
+  /** @param {string[]} [restored] @returns {boolean}  whether it was kept; an empty one needn't be */
+  save(restored) {
     const it = this.#it;
-    if (!it.entries.length && !it.title && !it.system) return true;
+    if (isEmpty(it) && !it.deleted.length) return true;
     it.at = Date.now();
-    return save(it, this.#gone);
+    return save(it, this.#gone, restored);
   }
 
   /** Tokens of another model mean nothing to this one. */
@@ -193,11 +196,18 @@ export class Current {
     this.#behind = false;
     if (!other) return;
     const local = this.#it;
+    const hasChanged = String(local.deleted) !== String(other.deleted);
+    if (hasChanged) {
+      // What was deleted or restored there decides what stands behind what.
+      const parents = new Map(other.entries.map(({ id, parent }) => [id, parent]));
+      for (const entry of local.entries) entry.parent = parents.get(entry.id) ?? entry.parent;
+    }
     const entries = united(
-      local.entries,
+      hasChanged ? withoutDeleted(local.entries, other.entries, other.deleted) : local.entries,
       other.entries.filter(({ id }) => !this.#gone.has(id)),
     );
-    const further = local.leaf === null || pathTo(entries, other.leaf).some(({ id }) => id === local.leaf);
+    const ends = entries.some(({ id }) => id === local.leaf);
+    const further = !ends || pathTo(entries, other.leaf).some(({ id }) => id === local.leaf);
     this.#it = { ...other, entries, leaf: further ? other.leaf : local.leaf };
     const stored = new Map(other.entries.map(({ id, content }) => [id, content]));
     if (entries.some(({ id, content }) => stored.get(id) !== content)) this.save();

@@ -12,7 +12,18 @@ import '../../node_modules/pdfjs-dist/legacy/build/pdf.worker.min.mjs';
 const CMAPS = '../../node_modules/pdfjs-dist/cmaps/';
 
 /** @typedef {{ page: number, pages: number, text: string }} Page */
-/** @typedef {Page | { end: 'complete' | 'locked' | 'damaged' }} Answer */
+/** `offline`: without a table that could not be fetched, letters would be missing. @typedef {Page | { end: 'complete' | 'locked' | 'damaged' | 'offline' }} Answer */
+
+/** The library goes on without a table that it does not get: letters are missing then. */
+let isTableMissing = false;
+const { fetch } = globalThis;
+globalThis.fetch = async (address, options) => {
+  // For their looks it would fetch fonts, too.
+  if (!String(address).endsWith('.bcmap')) return Response.error();
+  const response = await fetch(address, options).catch(() => Response.error());
+  isTableMissing ||= !response.ok;
+  return response;
+};
 
 /** @param {{ items: { str?: string, hasEOL?: boolean }[] }} content */
 const textOf = ({ items }) =>
@@ -39,7 +50,9 @@ async function read({ data: { bytes, port } }) {
     }).promise;
     for (let page = 1; page <= pdf.numPages; page++) {
       const one = await pdf.getPage(page);
-      answer({ page, pages: pdf.numPages, text: textOf(await one.getTextContent()) });
+      const text = textOf(await one.getTextContent());
+      if (isTableMissing) return answer({ end: 'offline' });
+      answer({ page, pages: pdf.numPages, text });
       one.cleanup();
     }
     answer({ end: 'complete' });

@@ -12,6 +12,8 @@ const REASONS = {
   damaged: "can't be read: it is damaged, or no PDF.",
   slow: 'takes too long to read.',
   unread: "can't be read here: the part of this page that reads PDF files could not be loaded.",
+  offline:
+    'needs a table of letters that is not on this device yet. Connect to the internet and attach it again: from then on such files can be read offline, too.',
   scanned: 'has no text, only pictures of pages, as a scanner makes them.',
 };
 

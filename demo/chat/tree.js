@@ -102,3 +102,17 @@ export function united(local, theirs) {
   };
   return [...local.map(later), ...others.values()];
 }
+
+/**
+ * What another tab's deletions leave of a copy: of messages that both have, the other knows which passages are left.
+ * @param {Entry[]} local  changed @param {Entry[]} theirs @param {string[]} deleted  ids
+ */
+export function withoutDeleted(local, theirs, deleted) {
+  const parents = new Map([...theirs, ...local].map(({ id, parent }) => [id, parent]));
+  const others = new Map(theirs.map((entry) => [entry.id, entry]));
+  for (const entry of local) {
+    while (entry.parent !== null && deleted.includes(entry.parent)) entry.parent = parents.get(entry.parent) ?? null;
+    if (entry.reads && others.has(entry.id)) entry.reads = others.get(entry.id)?.reads;
+  }
+  return local.filter(({ id }) => !deleted.includes(id));
+}

@@ -2,7 +2,7 @@
  * What a reload keeps, in localStorage: conversations, each under its own key, and settings. What lies there may be from
  * another version, from another program or damaged: each part is checked, and what isn't understood counts as absent.
  */
-import { newId, pathTo, united } from '../chat/tree.js';
+import { newId, pathTo, united, withoutDeleted } from '../chat/tree.js';
 
 /** @typedef {import('../chat/tree.js').Entry} Entry */
 
@@ -13,6 +13,7 @@ import { newId, pathTo, united } from '../chat/tree.js';
  * @property {string} title      '' while nobody named it: then its first words stand for it
  * @property {number} at         when it was last changed, in milliseconds since 1970
  * @property {Entry[]} entries   of all branches
+ * @property {string[]} deleted  ids of messages that were deleted, in whichever tab
  * @property {string | null} leaf  the last message of the branch that is shown
  * @property {string | null} from  the model reads from this message on; null: all
  * @property {Summary[]} summaries  the last one that ends on the branch shown is read in place of what it sums up
@@ -96,6 +97,7 @@ export const empty = () => ({
   title: '',
   at: Date.now(),
   entries: [],
+  deleted: [],
   leaf: null,
   from: null,
   summaries: [],
@@ -120,6 +122,7 @@ export function conversationOf(value) {
     title: text(value.title),
     system: text(value.system),
     entries,
+    deleted: Array.isArray(value.deleted) ? value.deleted.filter(text) : [],
     leaf,
     sampling,
     from: has(value.from) ? value.from : null,
@@ -136,23 +139,34 @@ export function read(id) {
   return found && { ...found, id };
 }
 
+/** Nothing of it is worth showing in a list. @param {Conversation} conversation */
+export const isEmpty = ({ entries, title, system }) => !entries.length && !title && !system;
+
 /** All that are stored, the last changed first. */
 export function list() {
   const keys = allowed(() => Object.keys(localStorage), []);
   const all = keys.filter((key) => key.startsWith(CHAT)).map((key) => read(key.slice(CHAT.length)));
-  return all.filter((one) => one !== null).sort((a, b) => b.at - a.at);
+  return all
+    .filter((one) => one !== null)
+    .filter((one) => !isEmpty(one))
+    .sort((a, b) => b.at - a.at);
 }
 
 /**
- * Stores it. What another tab has added to it meanwhile stays, unless it was `gone` from here.
- * @param {Conversation} conversation @param {Set<string>} [set]  ids of messages
+ * Stores it. What another tab has added to it or deleted meanwhile stays so, unless it is `gone` from here or `restored`.
+ * @param {Conversation} conversation @param {Set<string>} [gone]  ids of messages @param {string[]} [restored]
  * @returns {boolean}  whether it was kept
  */
-export function save(conversation, set = new Set()) {
-  const there = read(conversation.id)?.entries ?? [];
+export function save(conversation, gone = new Set(), restored = []) {
+  const { entries, deleted, leaf } = read(conversation.id) ?? empty();
+  const before = conversation.deleted;
+  const added = deleted.filter((id) => !before.includes(id) && !restored.includes(id));
+  conversation.deleted = [...before, ...added];
+  const local = added.length ? withoutDeleted(conversation.entries, entries, added) : conversation.entries;
+  if (added.includes(conversation.leaf ?? '')) conversation.leaf = leaf;
   conversation.entries = united(
-    conversation.entries,
-    there.filter(({ id }) => !set.has(id)),
+    local,
+    entries.filter(({ id }) => !gone.has(id) && !conversation.deleted.includes(id)),
   );
   return write(CHAT + conversation.id, {
     ...conversation,

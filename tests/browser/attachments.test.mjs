@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import { afterEach, test } from 'node:test';
+import { withoutPassages } from '../../demo/chat/composed.js';
 import { japanesePdf, lockedPdf, pdfOf, scannedPdf } from '../tools/pdf.mjs';
-import { newPage, oneHost, openDemo, ready, sample, ui } from './site.mjs';
+import { kept, newPage, oneHost, openDemo, ready, sample, ui } from './site.mjs';
 
 const here = oneHost();
 /** @type {Awaited<ReturnType<typeof newPage>>} */
@@ -63,6 +64,28 @@ test('letters of an old Japanese encoding are read', async () => {
   await attach('nihon.pdf', japanesePdf());
   await chips().first().waitFor();
   assert.match(String(await chips().first().getAttribute('title')), /^\[Page 1\]\n日本$/);
+});
+
+test('without a network a PDF is read; one whose letters need a table is refused for that, unless the table was fetched before', async () => {
+  await demo();
+  await kept(page);
+  await page.reload();
+  await ready(page);
+  await page.context().setOffline(true);
+  await attach('nihon.pdf', japanesePdf());
+  await page.locator('#notices').getByText('“nihon.pdf” needs a table of letters').waitFor();
+  assert.equal(await chips().count(), 0);
+  await attach('plain.pdf', pdfOf(['Plain.']));
+  await chips().first().waitFor();
+  await page.context().setOffline(false);
+  await attach('nihon.pdf', japanesePdf());
+  await chips().nth(1).waitFor();
+  await page.context().setOffline(true);
+  await attach('again.pdf', japanesePdf());
+  await chips().nth(2).waitFor();
+  assert.match(String(await chips().nth(2).getAttribute('title')), /^\[Page 1\]\n日本$/);
+  // The browser says so of each request that fails.
+  page.trouble = page.trouble.filter((line) => !/ERR_INTERNET_DISCONNECTED|ERR_FAILED/.test(line));
 });
 
 test('a PDF that is locked, damaged or scanned is not attached, and the page says why', async () => {
@@ -190,6 +213,51 @@ test('files of one name in two messages are two: no passage is given twice, nor 
   const excerpts = passages.map((/** @type {any} */ passage) => passage.text);
   assert.ok(excerpts.length > 0 && new Set(excerpts).size === excerpts.length, excerpts.join('\n'));
   for (const passage of excerpts) assert.equal(text.split(passage).length - 1, 1, passage);
+});
+
+test('a message that is deleted takes the passages of its attachment out of later messages, and Undo brings them back', async () => {
+  await demo();
+  await attach('house.txt', Buffer.from(longText(MATTER)), 'text/plain');
+  await chips().first().waitFor();
+  for (const question of ['When is the service of the boiler?', 'Boiler?']) {
+    await ui(page).message.fill(question);
+    await ui(page).send.click();
+    await ready(page);
+  }
+  const before = await readsOf(2);
+  assert.match(before.text, /^house\.txt, passages:\n[^]*boiler is[^]*Boiler\?$/);
+  const first = ui(page).messages.first();
+  await first.hover();
+  await first.getByLabel(/^More for/).click();
+  await first.getByRole('button', { name: 'Delete this message and its reply' }).click();
+  assert.equal(await readsOf(0), undefined);
+  await page.locator('.excerpt').first().waitFor({ state: 'detached' });
+  await page.locator('#notices').getByRole('button', { name: 'Undo' }).click();
+  assert.deepEqual(await readsOf(2), before);
+  await ui(page).messages.nth(2).locator('.excerpt').waitFor();
+});
+
+test('of passages of two files those of the one that is deleted go', async () => {
+  await demo();
+  const text = (/** @type {string} */ name) => `${name}.txt:\n\`\`\`\nAll of the ${name}.\n\`\`\`\n\nWhat?`;
+  const entry = (/** @type {string} */ id, /** @type {string | null} */ parent, /** @type {string} */ content) =>
+    /** @type {const} */ ({ id, parent, role: 'user', content, note: '' });
+  const passage = (/** @type {string} */ name, /** @type {number} */ document) => ({
+    ...{ file: `${name}.txt`, place: 'line 1', text: `All of the ${name}.`, document },
+  });
+  const passages = [passage('house', 0), passage('garden', 1)];
+  const reads = /** @type {const} */ ({ text: 'both', by: 'words', of: 9, offer: true, passages });
+  const last = { ...entry('c', 'b', 'And?'), reads: { ...reads } };
+  const house = entry('a', null, text('house'));
+  const garden = entry('b', null, text('garden'));
+  const [, left] = withoutPassages([garden, last], [house]);
+  assert.deepEqual(left.reads?.passages, [passages[1]]);
+  assert.equal(left.reads?.text, 'garden.txt, passages:\n```\n[line 1]\nAll of the garden.\n```\n\nAnd?');
+  assert.equal(last.reads.passages.length, 2, 'for Undo');
+  // The same text was attached twice, or nothing was attached to what is deleted.
+  const again = { ...garden, content: text('house') + text('garden') };
+  assert.equal(withoutPassages([again, last], [house])[1], last);
+  assert.equal(withoutPassages([garden, last], [entry('a', null, 'What?')])[1], last);
 });
 
 test('a text that begins as a PDF does has lines, not pages; a long first page is attached in part', async () => {

@@ -51,6 +51,9 @@ test('a message is deleted with its reply, what followed stays, and Undo brings 
   await press(1, 'Delete this reply');
   assert.deepEqual(await texts(page), []);
   assert.ok(await page.locator('#intro').isVisible());
+  await page.reload();
+  await ready(page);
+  assert.deepEqual(await texts(page), [], 'the last one stays away, too');
 });
 
 test('of two versions of a reply one is deleted, and the other is shown', async () => {
@@ -252,4 +255,42 @@ test('the page lists every request that it and its workers made; a reply makes n
     (await page.locator('.request-summary').textContent()) ?? '',
     /^\d+ requests: \d+ to this site, 0 to others\.$/,
   );
+});
+
+test('two tabs: what one deletes is gone in the other, too, and for good, though that goes on writing; Undo brings it back in both', async () => {
+  await demo();
+  const first = await say(page, 'Hello');
+  await say(page, 'Tell me a story');
+  const tab = await page.context().newPage();
+  await openDemo(tab, here.site.url);
+  const both = await texts(tab);
+  assert.equal(both.length, 4);
+  const shows = (/** @type {import('playwright-core').Page} */ one, /** @type {string[]} */ expected) =>
+    one.waitForFunction(
+      (expected) =>
+        JSON.stringify([...document.querySelectorAll('[role=log] article .text')].map((text) => text.textContent)) ===
+        expected,
+      JSON.stringify(expected),
+    );
+  await press(0, 'Delete this message and its reply');
+  await shows(tab, both.slice(2));
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await shows(tab, both);
+  await press(2, 'Delete this message and its reply');
+  await shows(tab, ['Hello', first]);
+  const joke = await say(tab, 'Tell me a joke');
+  await shows(page, ['Hello', first, 'Tell me a joke', joke]);
+  // Amid a reply of the other, whose tab stores what it has every moment.
+  await sample(tab, { maxTokens: '300', temperature: '2', topK: '0', topP: '1', seed: '2' });
+  await ui(tab).message.fill('Another one');
+  await ui(tab).send.click();
+  await page.waitForFunction(() => Object.values(localStorage).some((value) => value.includes('Another one')));
+  await press(0, 'Delete this message and its reply');
+  await ready(tab);
+  for (const one of [page, tab]) {
+    await one.reload();
+    await ready(one);
+    const shown = await texts(one);
+    assert.deepEqual(shown.slice(0, 3), ['Tell me a joke', joke, 'Another one']);
+  }
 });
