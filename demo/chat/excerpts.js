@@ -28,6 +28,8 @@ const [SHARE, LATER_SHARE] = [3 / 4, 1 / 3];
 const TOKEN_LENGTH = 16;
 /** Letters of a word that count: "serviced" finds "service". */
 const STEM = 6;
+/** "a", "is", "of": a text of a few headings may have one of them once. */
+const SHORT_WORD = /^[\p{Script=Latin}'’]{1,2}$/u;
 /** How much often repeated words count, and the length of a passage (BM25). */
 const [REPEATED, LENGTH] = [1.2, 0.75];
 
@@ -72,7 +74,7 @@ function wordsOf(text) {
   const words = segments
     ? [...segments].filter(({ isWordLike }) => isWordLike).map(({ segment }) => segment)
     : (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
-  return words.map((word) => word.slice(0, STEM));
+  return words.filter((word) => !SHORT_WORD.test(word)).map((word) => word.slice(0, STEM));
 }
 
 /** BM25: words of the question, the rarer the better. 0: no word, or only such as most passages have. @param {string[]} texts @param {string} question @returns {number[]} */

@@ -10,12 +10,19 @@ import { element } from '../page/element.js';
 
 const dialog = /** @type {HTMLDialogElement} */ ($('plan'));
 
+/** Where `npm start` has the models of this computer. */
+const LOCAL = new URL('../local/', location.href).href;
+
+/** Nothing comes over a network. @param {Plan} plan @param {Wanted} wanted */
+const isHere = ({ cached }, { kind, key }) => kind === 'file' || cached.complete || key.startsWith(LOCAL);
+
 /** @param {Plan} plan @param {Wanted} wanted */
-function sizeOf({ fileBytes, cached }, { kind, folder, source }) {
+function sizeOf({ fileBytes, cached }, { kind, key, folder, source }) {
   if (folder) return `${format.bytes(fileBytes)}, converted from ${format.bytes(folder)} in your folder; no download`;
   if (kind === 'file')
     return `${format.bytes(fileBytes)}, read from your file${Array.isArray(source) ? 's' : ''}; no download`;
   if (cached.complete) return `${format.bytes(fileBytes)}, already downloaded`;
+  if (key.startsWith(LOCAL)) return `${format.bytes(fileBytes)}, on this computer`;
   return cached.bytes
     ? `${format.bytes(fileBytes - cached.bytes)} of ${format.bytes(fileBytes)} to download`
     : `${format.bytes(fileBytes)} to download`;
@@ -60,7 +67,7 @@ export function agreed(plan, wanted, signal) {
   $('plan-facts').replaceChildren(...rows);
   $('plan-title').textContent = wanted.name;
   $('plan-summary').textContent = summary(plan, wanted);
-  $('plan-start').textContent = wanted.kind === 'file' || plan.cached.complete ? 'Load and use' : 'Download';
+  $('plan-start').textContent = isHere(plan, wanted) ? 'Load and use' : 'Download';
   dialog.dataset.fits = plan.fits;
   showDialog(dialog);
   dialog.returnValue = '';

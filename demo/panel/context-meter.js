@@ -141,9 +141,9 @@ export class Context {
     return this.#page.host.count([...system, { role: 'user', content }]).catch(() => Math.ceil(content.length / 4));
   }
 
-  /** @param {number} tokens @param {number} context */
+  /** Who writes counts no tokens. @param {number} tokens @param {number} context */
   #words = (tokens, context) =>
-    `Too long: about ${format.count(Number(tokens.toPrecision(2)))} tokens, ${this.#page.name()} takes ${format.count(context)}.`;
+    `Too long: ${this.#page.name()} can read about ${Math.floor((100 * context) / tokens)} % of this message.`;
 
   /** The message does not fit. @param {{ tokens?: number, context?: number }} details */
   tooLong({ tokens, context }) {

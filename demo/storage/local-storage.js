@@ -2,7 +2,7 @@
  * What a reload keeps, in localStorage: conversations, each under its own key, and settings. What lies there may be from
  * another version, from another program or damaged: each part is checked, and what isn't understood counts as absent.
  */
-import { newId, pathTo, united, withoutDeleted } from '../chat/tree.js';
+import { ATTACHMENT, newId, pathTo, united, withoutDeleted } from '../chat/tree.js';
 
 /** @typedef {import('../chat/tree.js').Entry} Entry */
 
@@ -201,11 +201,10 @@ export const remember = (id) => allowed(() => sessionStorage.setItem(OPEN, id), 
 
 /** What a conversation is called. @param {Conversation} conversation */
 export function titleOf({ title, entries }) {
-  const first =
-    entries
-      .find(({ role }) => role === 'user')
-      ?.content.trim()
-      .split('\n', 1)[0] ?? '';
+  let text = entries.find(({ role }) => role === 'user')?.content.trim() ?? '';
+  const file = ATTACHMENT.exec(text)?.[1];
+  while (ATTACHMENT.test(text)) text = text.replace(ATTACHMENT, '');
+  const first = text.trim().split('\n', 1)[0] || file || '';
   return title || (first.length > 60 ? `${first.slice(0, 60).trimEnd()}…` : first) || 'New chat';
 }
 

@@ -274,6 +274,33 @@ test('a text that begins as a PDF does has lines, not pages; a long first page i
   assert.deepEqual(await chips().locator('b').allTextContents(), ['roll.pdf']);
 });
 
+test('a chat that begins with files is called by the question; where there is none, by the first file', async () => {
+  await demo();
+  await attach('lease.pdf', pdfOf(['The rent is 840 euros.']));
+  await attach('notes.md', Buffer.from('The key is under the pot.'), 'text/markdown');
+  await chips().nth(1).waitFor();
+  await ui(page).message.fill('How much is the rent?');
+  await ui(page).send.click();
+  await ready(page);
+  assert.equal(await page.title(), 'How much is the rent? · bq4');
+  await ui(page).newChat.click();
+  await attach('lease.pdf', pdfOf(['The rent is 840 euros.']));
+  await chips().first().waitFor();
+  await ui(page).send.click();
+  await ready(page);
+  assert.equal(await page.title(), 'lease.pdf · bq4');
+});
+
+test('a passage is not chosen for words like "a", which a text of headings may have once', async () => {
+  await demo();
+  const scores = await page.evaluate(async () => {
+    const { scoresByWords } = await import(/** @type {any} */ ('./chat/excerpts.js'));
+    const texts = ['A ring was found.', ...Array(9).fill('Nothing was found.')];
+    return [scoresByWords(texts, 'Write a function.')[0], scoresByWords(texts, 'Whose ring is it?')[0] > 0];
+  });
+  assert.deepEqual(scores, [0, true]);
+});
+
 test('a text of nothing but ticks is attached, too', async () => {
   await demo();
   await attach('ticks.txt', Buffer.from('` '.repeat(249_000)), 'text/plain');

@@ -294,7 +294,7 @@ await everyBrowser((name) => {
     const page = await demo();
     const words = (/** @type {number} */ n) => Array(n).fill('the').join(' ');
     await send(page, words(600));
-    await says(page, '#notices', /Too long: about 6[01]0 tokens, Tiny takes 512\./);
+    await says(page, '#notices', /Too long: Tiny can read about 8[345] % of this message\./);
     assert.deepEqual(await texts(page), []);
     await set(page, { maxTokens: '60', seed: '2', temperature: '2', topK: '0', topP: '1' });
     await send(page, words(200));
