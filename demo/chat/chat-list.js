@@ -96,11 +96,12 @@ export class Chats {
     if (!wide.matches) return dialog.showModal();
     document.documentElement.setAttribute('data-sidebar', '');
     const focused = /** @type {HTMLElement | null} */ (document.activeElement);
-    dialog.show();
+    dialog.show(); // the keyboard goes to its first button
     if (asked) {
       rememberPanel('sidebar', true);
       search.focus();
-    } else focused?.focus();
+    } else if (focused && focused !== document.body) focused.focus();
+    else /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
   }
 
   /** Shows what has changed, where the list is open and nothing is being done in it. */

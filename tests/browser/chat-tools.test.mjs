@@ -257,6 +257,29 @@ test('the page lists every request that it and its workers made; a reply makes n
   );
 });
 
+test('where nothing has the keyboard, the list of chats beside the conversation does not take it', async () => {
+  await demo({ hasTouch: true, isMobile: true, viewport: { width: 1400, height: 800 } });
+  await say(page, 'Hello');
+  await page.reload();
+  await ready(page);
+  await page.locator('#chats-dialog[open]').waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement === document.body), true);
+});
+
+test('addresses of requests are seen whole beside their sizes and times; shortcuts take one line each', async () => {
+  await demo();
+  await page.getByRole('button', { name: 'Details' }).click();
+  await page.getByRole('heading', { name: 'Network requests' }).click();
+  const table = page.getByRole('region', { name: 'Requests', exact: true });
+  await table.getByRole('cell').first().waitFor();
+  assert.ok(await table.evaluate((place) => place.scrollWidth <= place.clientWidth), 'nothing lies beside it');
+  await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement).blur());
+  await page.keyboard.press('?');
+  await page.locator('.shortcuts[open]').waitFor();
+  const heights = await page.locator('.shortcuts dl > div').evaluateAll((rows) => rows.map((row) => row.clientHeight));
+  assert.equal(new Set(heights).size, 1, heights.join(' '));
+});
+
 test('two tabs: what one deletes is gone in the other, too, and for good, though that goes on writing; Undo brings it back in both', async () => {
   await demo();
   const first = await say(page, 'Hello');

@@ -174,9 +174,9 @@ await everyBrowser((name) => {
         assert.deepEqual(await rows(page, FILE), [`${FILE}98.4 MB · On this computer`]);
         await press(page, `Use ${FILE}`, '#stored');
         await seen(page, '#plan-start');
-        const { Licence, From } = await planned(page);
-        assert.deepEqual([Licence, From], ['apache-2.0', new URL(site.url).host]);
-        await press(page, 'Download', '#plan');
+        const { Licence, Size, From } = await planned(page);
+        assert.deepEqual([Licence, Size, From], ['apache-2.0', '98.4 MB, on this computer', new URL(site.url).host]);
+        await press(page, 'Load and use', '#plan');
         await whole(page, FILE);
         assert.match(await say(page, QUESTION), /The capital of France is Paris/);
         assert.deepEqual(models.asked(), []);
