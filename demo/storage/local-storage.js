@@ -153,11 +153,11 @@ export function list() {
 }
 
 /**
- * Stores it. What another tab has added to it or deleted meanwhile stays so, unless it is `gone` from here or `restored`.
- * @param {Conversation} conversation @param {Set<string>} [gone]  ids of messages @param {string[]} [restored]
+ * Stores it. What another tab has added to it or deleted meanwhile stays so, unless it is `removedHere` or `restored`.
+ * @param {Conversation} conversation @param {Set<string>} [removedHere]  ids of messages @param {string[]} [restored]
  * @returns {boolean}  whether it was kept
  */
-export function save(conversation, gone = new Set(), restored = []) {
+export function save(conversation, removedHere = new Set(), restored = []) {
   const { entries, deleted, leaf } = read(conversation.id) ?? empty();
   const before = conversation.deleted;
   const added = deleted.filter((id) => !before.includes(id) && !restored.includes(id));
@@ -166,7 +166,7 @@ export function save(conversation, gone = new Set(), restored = []) {
   if (added.includes(conversation.leaf ?? '')) conversation.leaf = leaf;
   conversation.entries = united(
     local,
-    entries.filter(({ id }) => !gone.has(id) && !conversation.deleted.includes(id)),
+    entries.filter(({ id }) => !removedHere.has(id) && !conversation.deleted.includes(id)),
   );
   return write(CHAT + conversation.id, {
     ...conversation,
