@@ -2,7 +2,8 @@
 // Walks through the states of the demo (tools/screenshots/states.mjs) in each browser that is there, or those that
 // BQ4_BROWSERS names, and takes pictures of the real page, engine and models:
 //
-//   docs/screenshots/*.png, layout.json   the main states in Chromium, which tests/browser/pictures.long.mjs compares
+//   docs/screenshots/*.png, layout.json   the main states in Chromium, which tests/browser/pictures.long.mjs compares; one with a
+//                                         real model, where `npm run models` has fetched that
 //   build/screenshots/BROWSER/*.png       all states; BROWSER.png shows them together
 //
 //   BQ4_BROWSERS=chromium node tools/screenshots.mjs [STATE... | main]  only these states, or the main ones
@@ -23,7 +24,7 @@ await command(async () => {
   const { sheet } = await import('./screenshots/sheet.mjs');
   const asked = process.argv.slice(2);
   const states = STATES.filter(
-    ({ name, main }) => !asked.length || asked.includes(name) || (main && asked.includes('main')),
+    ({ name, main, real }) => !asked.length || asked.includes(name) || ((main || real) && asked.includes('main')),
   );
   const names = /** @type {typeof NAMES} */ (process.env.BQ4_BROWSERS?.split(',') ?? NAMES);
   for (const browser of names) {
@@ -38,13 +39,13 @@ await command(async () => {
     const files = [];
     /** @type {Record<string, import('./screenshots/compare.mjs').Kept>} */
     const kept = {};
-    const version = await walk(browser, states, ({ name, main }, { picture, ...look }) => {
+    const version = await walk(browser, states, ({ name, main, real }, { picture, ...look }) => {
       files.push(join(folder, `${name}.png`));
       writeFileSync(join(folder, `${name}.png`), picture);
       log(`${browser}: ${name}`);
-      if (!main || browser !== 'chromium') return;
+      if (!(main || real) || browser !== 'chromium') return;
       writeFileSync(join(DOCS, `${name}.png`), picture);
-      kept[name] = look;
+      if (main) kept[name] = look;
     });
     if (Object.keys(kept).length === STATES.filter(({ main }) => main).length)
       writeFileSync(join(DOCS, 'layout.json'), `${JSON.stringify({ version, states: kept })}\n`);

@@ -6,6 +6,7 @@ import { openFile, press, ready, say, set, shown } from '../../tests/browser/per
  * What a state needs besides its page.
  * @typedef {object} Kit
  * @property {(options?: { bytesPerSecond?: number, status?: number }) => string} link  of a model of 26 MB that is sent so
+ * @property {() => string} real  of SmolLM2-135M-Instruct
  * @property {Uint8Array} formless  a model that doesn't say how a chat is written
  */
 /**
@@ -14,7 +15,8 @@ import { openFile, press, ready, say, set, shown } from '../../tests/browser/per
  * @property {[number, number]} [size]
  * @property {'light' | 'dark'} [theme]
  * @property {{ forcedColors?: 'active', reducedMotion?: 'reduce' }} [media]  only where the browser can pretend it
- * @property {boolean} [main]  one for docs/screenshots
+ * @property {boolean} [main]  one for docs/screenshots, which a test compares
+ * @property {boolean} [real]  one for docs/screenshots with a real model, whose words a test would not compare: left out where that model is not
  * @property {(page: Page, kit: Kit) => Promise<unknown>} make  from the page with its model ready
  */
 
@@ -75,6 +77,18 @@ async function download(page, kit, bytesPerSecond) {
   await page.until(() => document.querySelector('#arriving-amount')?.textContent?.includes('left')); // a longer line than at first
 }
 
+/** A real model answers a real question. @param {Page} page @param {Kit} kit */
+async function answer(page, kit) {
+  await check(page, kit.real());
+  await seen(page, '#plan-start');
+  await press(page, 'Download', '#plan');
+  await page.until(() => document.querySelector('#model-name')?.textContent?.includes('SmolLM2'));
+  await ready(page);
+  await set(page, { temperature: '0' });
+  await say(page, 'What is the capital of France?');
+  await say(page, 'What is it famous for?');
+}
+
 /** Whatever a browser shows in Details, without a scroll of its own. @param {Page} page @param {string} selector */
 async function details(page, selector) {
   await page.evaluate((selector) => {
@@ -89,6 +103,7 @@ export const STATES = [
   { name: 'light-first', size: DESK, main: true, make: noMore },
   { name: 'dark-first', size: DESK, theme: 'dark', make: noMore },
   { name: 'phone-first', size: PHONE, main: true, make: noMore },
+  { name: 'answer', size: DESK, real: true, make: answer },
   { name: 'light', size: DESK, main: true, make: story },
   { name: 'dark', size: DESK, theme: 'dark', main: true, make: story },
   { name: 'phone', size: PHONE, main: true, make: story },

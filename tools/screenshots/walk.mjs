@@ -2,7 +2,7 @@
 // machine to machine.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileSink } from '../../js/format/output.js';
 import { start } from '../../tests/browser/browsers.mjs';
 import { makeLarge } from '../../tests/browser/large-model.mjs';
@@ -10,6 +10,7 @@ import { ready } from '../../tests/browser/person.mjs';
 import { faultServer } from '../../tests/server/faults.mjs';
 import { makeRandom, SHAPES } from '../make_random.mjs';
 import { serve } from '../serve.mjs';
+import { realModel } from '../setup/models.mjs';
 import { ROOT } from '../setup/setup.mjs';
 
 /** @typedef {import('../../tests/browser/browsers.mjs').Page} Page */
@@ -81,17 +82,24 @@ const measure = (page) =>
     [PARTS, CHANGING],
   );
 
+/** Where it was fetched (`npm run models`). */
+const REAL = realModel('smollm2');
+
 /** What the states share: a site, a server of models, files. */
 async function provide() {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-walk-'));
   const [large, small] = [join(folder, 'large.bq4'), join(folder, 'small.bq4')];
   await makeLarge(large, { context: 256 });
   await makeRandom(SHAPES['tiny-llama'], await fileSink(small), { quant: 'bq4' });
-  const [site, models] = await Promise.all([serve({ root: ROOT }), faultServer({ '/large.bq4': large })]);
+  const [site, models] = await Promise.all([
+    serve({ root: ROOT }),
+    faultServer({ '/large.bq4': large, ...(REAL && { [`/${basename(REAL)}`]: REAL }) }),
+  ]);
   return {
     url: `${site.url}demo/`,
     kit: {
       formless: readFileSync(small),
+      real: () => models.at(`/${basename(String(REAL))}`),
       /** @type {import('./states.mjs').Kit['link']} */
       link: (fault) => {
         models.faults = fault ? [fault] : [];
@@ -117,6 +125,7 @@ export async function walk(name, states, onLook) {
   const { url, kit, close } = await provide();
   try {
     for (const state of states) {
+      if (state.real && !REAL) continue;
       const page = await browser.open();
       try {
         if (state.media && !page.media) continue;
