@@ -33,6 +33,8 @@
     root.toggleAttribute('data-details', panels.details === true && matchMedia('(min-width: 64rem)').matches);
     const chats = Object.keys(localStorage).some((key) => key.startsWith('bq4.chat.'));
     root.toggleAttribute('data-sidebar', (panels.sidebar ?? chats) && matchMedia('(min-width: 80rem)').matches);
+    const { kind = 'bundled' } = JSON.parse(localStorage.getItem('bq4.model') ?? '{}');
+    root.toggleAttribute('data-tiny', kind === 'bundled');
     root.dataset.size = JSON.parse(localStorage.getItem('bq4.looks') ?? '{}').size ?? '';
   } catch {
     // Nothing is remembered.

@@ -181,6 +181,7 @@ export class Models {
   async #offer() {
     const { host } = this.#page;
     const small = this.tiny;
+    document.documentElement.removeAttribute('data-tiny');
     $('offers').hidden = !small;
     if (small)
       await showOffers(host, {

@@ -173,6 +173,39 @@ test('of the site: the demo leads to the examples, and each page of them begins'
   await page.context().close();
 });
 
+test('nothing moves after the first paint, at a first visit and at a second (CLS below 0.02)', async () => {
+  for (const viewport of [
+    { width: 1400, height: 900 },
+    { width: 1024, height: 700 },
+    { width: 390, height: 844 },
+  ]) {
+    const page = await newPage(here.browser, { viewport });
+    await page.addInitScript(() => {
+      const shifts = Object.assign(globalThis, { shifts: /** @type {any[]} */ ([]) }).shifts;
+      new PerformanceObserver((list) => {
+        for (const entry of /** @type {any[]} */ (list.getEntries())) if (!entry.hadRecentInput) shifts.push(entry);
+      }).observe({ type: 'layout-shift', buffered: true });
+    });
+    const assertStill = async (/** @type {string} */ visit) => {
+      await kept(page);
+      const { sum, moved } = await page.evaluate(() => {
+        const shifts = /** @type {any[]} */ (/** @type {any} */ (globalThis).shifts);
+        const moved = shifts.flatMap(({ sources }) => sources.map((/** @type {any} */ { node }) => node?.id));
+        return { sum: shifts.reduce((all, { value }) => all + value, 0), moved };
+      });
+      assert.ok(sum < 0.02, `${visit} visit, ${viewport.width} pixels wide: ${sum} by ${moved.join(' ')}`);
+    };
+    await openDemo(page, here.site.url);
+    await page.locator('#offer-cards', { hasText: ' here' }).waitFor({ state: 'attached' });
+    await assertStill('first');
+    await say(page, 'Hello!');
+    await page.reload();
+    await ready(page);
+    await assertStill('second');
+    await page.context().close();
+  }
+});
+
 test(`of the sources: the demo's own scripts, as a browser asks for them, have at most ${DEMO_LIMIT} bytes gzipped`, async () => {
   const page = await newPage(here.browser);
   const all = asked(page);
