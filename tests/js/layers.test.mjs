@@ -48,7 +48,12 @@ const js = {
   'js/index.js': ['shared', 'storage', 'remote', 'js/list-supported.js'],
   demo: ['js/index.js'],
   'demo/thread.js': ['js/thread.js'],
-  'demo/worker.js': ['demo/panel/request-reporter.js', 'js/worker.js', 'js/storage/sources/blob.js'],
+  'demo/worker.js': [
+    'demo/models/early-request.js',
+    'demo/panel/request-reporter.js',
+    'js/worker.js',
+    'js/storage/sources/blob.js',
+  ],
 };
 
 /** The files of others, and where each is used: served by the demo as they are. */
