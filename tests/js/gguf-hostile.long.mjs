@@ -92,6 +92,18 @@ const KEYS = [
   'pooling_type',
   'use_parallel_residual',
   'rope.freq_base_swa',
+  'attention.value_length',
+  'attention.causal',
+  'attention.key_length_swa',
+  'attention.shared_kv_layers',
+  'rope.dimension_count_swa',
+  'rope.scaling.yarn_ext_factor',
+  'expert_weights_norm',
+  'expert_gating_func',
+  'embedding_length_out',
+  'swiglu_clamp_exp',
+  'shortconv.l_cache',
+  'ssm.dt_b_c_rms',
 ];
 const TOKENIZER = [
   'model',

@@ -1,12 +1,14 @@
 // GGUF files as they lie about: of each family with the metadata that llama.cpp's converter and quantizer write, tokenizers of the family's kind,
 // and matrices in the mixture of types that is called Q4_K_M. They run; what differs in form only gives the same logits, to the bit.
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';
 import { f16FromNumber } from '../../js/format/bq4/half.js';
 import { NONE } from '../../js/text/tokenizers/section.js';
 import { PATTERNS } from '../../js/text/tokenizers/patterns.js';
-import { openGguf } from '../../js/format/gguf/open.js';
+import { readHeader } from '../../js/format/gguf/header.js';
+import { configOfGguf, metaOfGguf, openGguf } from '../../js/format/gguf/open.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { random } from './fixture.mjs';
 import { gguf } from './gguf-writer.mjs';
@@ -648,6 +650,147 @@ test('in three files, the first of which has no tensors', async () => {
   const expected = await idsOf(fromBytes(gguf(metadataOf(family), tensors)));
   assert.deepEqual(await idsOf(parts), expected);
   assert.deepEqual(await idsOf(parts.map((part) => new Blob([part]))), expected);
+});
+
+/** @param {string} name @returns {Promise<any>} the header of a golden file */
+async function goldenHeader(name) {
+  const bytes = readFileSync(new URL(`../golden/gguf/${name}.gguf`, import.meta.url));
+  return readHeader(openBytes(bytes), bytes);
+}
+/** @param {any} header @param {string} key @param {any} value */
+const configWith = (header, key, value) =>
+  configOfGguf({
+    ...header,
+    metadata: { ...header.metadata, [`${header.metadata['general.architecture']}.${key}`]: value },
+  });
+
+const NOT_NUMBERS = [NaN, Infinity, 'x', '', Float32Array.of(NaN), [-1]];
+/** Values but those that a file may have, with what is no number. @param {...any} allowed */
+const but = (...allowed) => [0, 1, 2, 3, 5, 0.5, -1, 4096, ...NOT_NUMBERS].filter((value) => !allowed.includes(value));
+const ON = but(0);
+const FACTOR = but(0, 1);
+/** Files, a key, and values that the file's tensors contradict or that are not computed. @type {[string[], string, any[]][]} */
+const REFUSED = [
+  [['gemma4', 'gemma4-keys', 'llama3', 'qwen3', 'granite', 'phi3'], 'attention.value_length', but()],
+  [['gemma4', 'gemma4-keys', 'gemma3'], 'attention.value_length_swa', but()],
+  [['gemma3', 'modern-bert', 'olmo2', 'phi3'], 'attention.key_length_swa', but()],
+  [['gemma4', 'gemma4-keys'], 'rope.dimension_count', but()],
+  [['gemma4', 'gemma4-keys'], 'rope.dimension_count_swa', but()],
+  [['gemma3'], 'rope.dimension_count_swa', but()],
+  [['gemma2-heads'], 'rope.freq_base_swa', but()],
+  [['granite', 'granite-hybrid', 'qwen3', 'lfm2', 'gemma4', 'bert', 'mamba2'], 'expert_count', ON],
+  [['granite-hybrid-moe', 'qwen3moe', 'qwen2moe', 'mixtral'], 'expert_count', but(0, 5)],
+  [['granite', 'llama3', 'lfm2'], 'expert_used_count', ON],
+  [['qwen3moe', 'qwen2moe', 'mixtral', 'granite-hybrid-moe'], 'expert_feed_forward_length', but()],
+  [['qwen2moe', 'qwen3moe'], 'expert_shared_feed_forward_length', but(0)],
+  [['qwen3moe', 'mixtral'], 'expert_shared_count', ON],
+  [['qwen3moe', 'mixtral', 'granite-hybrid-moe'], 'expert_weights_norm', but(1)],
+  [['qwen2moe'], 'expert_weights_norm', ON],
+  ...['expert_weights_scale', 'expert_gating_func', 'expert_group_count', 'expert_group_used_count'].map(
+    (key) => /** @type {[string[], string, any[]]} */ ([['qwen3moe', 'mixtral', 'granite-hybrid-moe'], key, FACTOR]),
+  ),
+  [['qwen3moe', 'mixtral'], 'leading_dense_block_count', ON],
+  [['llama3', 'qwen2', 'gemma3', 'gemma4', 'falcon-h1', 'mpt'], 'attention.scale', but(0, 1, 0.5)],
+  [['llama3', 'qwen2', 'mamba2', 'bert'], 'attention.output_scale', FACTOR],
+  [['llama3', 'qwen3', 'gemma4', 'gpt2', 'granite', 'lfm2', 'qwen35'], 'attention.causal', but(1)],
+  [['bert', 'modern-bert', 'gemma-embedding', 'jina-bert-v2'], 'attention.causal', but(0)],
+  [['llama3', 'falcon', 'bert', 'gemma4'], 'attention.max_alibi_bias', ON],
+  [['llama3', 'falcon', 'gemma4'], 'attention.clamp_kqv', ON],
+  [['llama3', 'qwen2', 'qwen3', 'granite', 'lfm2', 'bert'], 'attention.sliding_window', ON],
+  [['llama3', 'gemma3', 'qwen35'], 'attention.shared_kv_layers', ON],
+  [['llama3', 'gemma3', 'gemma4', 'bert'], 'attn_logit_softcapping', ON],
+  [['llama3', 'qwen3', 'granite', 'lfm2'], 'final_logit_softcapping', ON],
+  [['llama3', 'qwen3', 'gemma3', 'lfm2', 'mamba2', 'falcon-h1'], 'logit_scale', FACTOR],
+  [['llama3', 'qwen3', 'gemma3', 'lfm2', 'mamba2'], 'residual_scale', FACTOR],
+  [['llama3', 'qwen3', 'gemma3', 'lfm2', 'mamba2'], 'embedding_scale', FACTOR],
+  [['gemma3', 'llama3', 'lfm2'], 'embedding_length_per_layer_input', ON],
+  [['llama3', 'bert', 'gemma-embedding'], 'embedding_length_out', but(0)],
+  [['llama3', 'gpt2', 'lfm2'], 'pooling_type', but(0, 1, 2, 3)],
+  [['llama3', 'granite-hybrid', 'mamba2'], 'ssm.dt_b_c_rms', ON],
+  ...['conv_kernel', 'inner_size', 'state_size', 'time_step_rank', 'group_count'].map(
+    (key) => /** @type {[string[], string, any[]]} */ ([['llama3', 'lfm2', 'gemma4'], `ssm.${key}`, ON]),
+  ),
+  [['llama3', 'mamba2', 'qwen35'], 'shortconv.l_cache', ON],
+  [['llama3', 'lfm2', 'mamba2'], 'full_attention_interval', FACTOR],
+  [['llama3', 'qwen2', 'phi3', 'gemma3'], 'rope.scaling.alpha', FACTOR],
+  [['qwen2-yarn'], 'rope.scaling.yarn_ext_factor', [0, 2, 0.5, NaN, Infinity, 'x']],
+  [
+    ['llama3', 'qwen2', 'gemma3', 'falcon'],
+    'rope.scaling.type',
+    ['llama4', '', 1, true, [], 'YARN', 'ntk', NaN, 'x', '__proto__'],
+  ],
+];
+
+test('metadata that results depend on is computed, or refused by the key and with what was expected', async () => {
+  let count = 0;
+  for (const [names, key, values] of REFUSED) {
+    assert.ok(values.length >= 5, key);
+    for (const name of names) {
+      const header = await goldenHeader(name);
+      configOfGguf(header);
+      for (const value of values) {
+        count++;
+        assert.throws(
+          () => configWith(header, key, value),
+          (/** @type {any} */ e) =>
+            e.name === 'BqError' &&
+            ['SHAPE', 'UNSUPPORTED', 'FORMAT'].includes(e.code) &&
+            (e.message.includes(key) ||
+              (key === 'rope.scaling.type' && e.message.includes('RoPE scaling')) ||
+              (key === 'expert_count' && /ffn_gate_inp.weight" is missing|Gemma 4 with experts/.test(e.message))) &&
+            /expected|incomplete|not supported/.test(e.hint),
+          `${name}: ${key} is ${value}`,
+        );
+      }
+    }
+  }
+  assert.ok(count > 1500, `${count}`);
+});
+
+test('metadata that says what the tensors have, or has no effect, changes nothing', async () => {
+  for (const file of readdirSync(new URL('../golden/gguf/', import.meta.url))) {
+    const header = await goldenHeader(file.replace('.gguf', ''));
+    const config = configOfGguf(header);
+    const { head_dim: head, global_head_dim: global = head, bidirectional, attn_scale: scale } = config;
+    for (const [key, value] of /** @type {[string, any][]} */ ([
+      ...(head ? [['attention.value_length', global]] : []),
+      ...(head ? [['attention.key_length_swa', head]] : []),
+      ...(head ? [['attention.scale', Math.fround(scale || global ** -0.5)]] : []),
+      ['attention.causal', !bidirectional],
+      ['embedding_length_out', 0],
+      ['rope.scaling.alpha', 1],
+      ['attention.output_scale', 1],
+      ['router_logit_softcapping', 0],
+      ['expert_weights_scale', 1],
+      ['expert_gating_func', 1],
+      ['expert_group_count', 0],
+      ['swiglu_clamp_exp', new Float32Array(4)],
+      ['vocab_size', 5],
+    ]))
+      assert.deepEqual(configWith(header, key, value), config, `${file}: ${key} is ${value}`);
+  }
+});
+
+test('experts that only some of the file knows of are refused', async () => {
+  const header = await goldenHeader('granite-hybrid-moe');
+  for (const count of [0, undefined])
+    assert.throws(
+      () => metaOfGguf({ ...header, metadata: { ...header.metadata, 'granitehybrid.expert_count': count } }),
+      (/** @type {any} */ e) => e.name === 'BqError' && /ffn_\w+_exps|expert/.test(e.message),
+    );
+});
+
+test('positions that are scaled twice, by tensors and by metadata, are refused', async () => {
+  const family = FAMILIES['Llama 3.2'];
+  for (const type of ['linear', 'yarn']) {
+    /** @type {Metadata} */
+    const more = { ...family.more, 'rope.scaling.type': ['text', type], 'rope.scaling.factor': ['f32', 4] };
+    const file = gguf(metadataOf({ ...family, more }), tensorsOf(family));
+    await assert.rejects(
+      openGguf(openBytes(file), file),
+      (/** @type {any} */ e) => e.code === 'UNSUPPORTED' && e.message.includes(`rope.scaling.type "${type}"`),
+    );
+  }
 });
 
 test('a decoder that was made to embed: its last token, of length 1', async () => {

@@ -74,13 +74,18 @@ const ropeOf = (facts, headDim) => ({
  */
 export function ggufTables(facts, config) {
   const inFile = ['rope_factors_long.weight', 'rope_freqs.weight'].some(facts.has);
+  const { kind, factor } = scalingOf(facts);
+  expect(
+    !inFile || factor === 1 || !['linear', 'yarn'].includes(facts.get('rope.scaling.type', kind)),
+    `positions that are scaled by the file's tensors and by rope.scaling.type "${kind}" with the factor ${factor}`,
+  );
   return inFile || config.rope_dim === undefined
     ? {}
     : scalingTables(scalingOf(facts), config.rope_theta, config.rope_dim);
 }
 
 /** Names of bert.pooling_type: how the vectors of tokens become one vector of a text. */
-const POOLING = ['unsaid', 'mean', 'cls', 'last'];
+export const POOLING = ['unsaid', 'mean', 'cls', 'last'];
 
 /** Pooled vectors are normalized, as llama.cpp does by default. @param {any} type */
 const poolingOf = (type) => ([1, 2, 3].includes(type) ? { pooling: POOLING[type], normalize: true } : {});
@@ -144,7 +149,7 @@ export function ggufRotaryLayerNorm(facts, activation) {
 
 /** Mixture of experts: one tensor has a module of all experts. @param {GgufFacts} facts @param {boolean} normalizesWeights  whether the weights of the chosen experts are made to have the sum 1 */
 export const ggufExperts = ({ get, dims }, normalizesWeights) => ({
-  experts: get('expert_count'),
+  experts: dims('blk.0.ffn_gate_inp.weight')[0],
   experts_used: get('expert_used_count'),
   expert_ffn: dims('blk.0.ffn_down_exps.weight')[2],
   experts_sum: normalizesWeights,

@@ -5,6 +5,7 @@ import { ROWS, weightBytes } from '../bq4/weight-types.js';
 import { matrixOf } from '../bq4/write-v2.js';
 import { BqError } from '../../shared/errors.js';
 import { readHeader } from './header.js';
+import { checkMetadata } from './metadata-checks.js';
 import { readRange } from '../../storage/sources/read.js';
 import { STRIDE } from '../../storage/sources/split.js';
 import { metaOf, unusedParts } from '../meta.js';
@@ -43,9 +44,13 @@ function architectureOf(metadata) {
   return GGUF_ARCHITECTURES[name];
 }
 
-/** The configuration of a row. @param {GgufArchitecture} architecture @param {GgufFacts} facts @returns {Record<string, any>} */
-function configFrom({ arch, ropePairs, config }, facts) {
-  const values = config(facts);
+/** The configuration of a row. @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header @param {GgufArchitecture} architecture @returns {Record<string, any>} */
+function configFrom(header, { arch, ropePairs, config }) {
+  /** @type {Set<string>} */
+  const read = new Set();
+  const facts = factsOf(header);
+  const values = config({ ...facts, get: (key, otherwise) => facts.get(read.add(key) && key, otherwise) });
+  checkMetadata(header.metadata, header.metadata['general.architecture'], read, values);
   return { arch, ...values, ...(values.rope_theta !== undefined && { rope_pairs: ropePairs }) };
 }
 
@@ -185,12 +190,12 @@ export async function readParts(file, head, signal) {
 }
 
 /** The configuration alone. Throws FORMAT, UNSUPPORTED, SHAPE. @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header */
-export const configOfGguf = (header) => configFrom(architectureOf(header.metadata), factsOf(header));
+export const configOfGguf = (header) => configFrom(header, architectureOf(header.metadata));
 
 /** What the file says about itself, without how texts are joined. Throws FORMAT, UNSUPPORTED, SHAPE. @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header */
 export function metaOfGguf(header) {
   const [architecture, facts] = [architectureOf(header.metadata), factsOf(header)];
-  const config = configFrom(architecture, facts);
+  const config = configFrom(header, architecture);
   return metaFrom(header, namesOf(header, architecture, facts, config), config, null);
 }
 
@@ -219,7 +224,7 @@ async function describe(file, head, signal) {
   const { metadata } = header;
   const architecture = architectureOf(metadata);
   const facts = factsOf(header);
-  const config = configFrom(architecture, facts);
+  const config = configFrom(header, architecture);
   const tables = Object.entries(ggufTables(facts, config));
   const names = namesOf(header, architecture, facts, config);
   const tokenizer = metadata['tokenizer.ggml.model'] === undefined ? null : tokenizerFromGguf(metadata);
