@@ -38,7 +38,7 @@ typedef struct bqw_session_options { /* 52 bytes */
   uint32_t evict;
 } bqw_session_options;
 
-typedef struct bqw_plan { /* 160 bytes */
+typedef struct bqw_plan { /* 168 bytes */
   double file_bytes;      /* 0 */
   double prefix_bytes;    /* 8 */
   double weight_bytes;    /* 16 */
@@ -61,6 +61,8 @@ typedef struct bqw_plan { /* 160 bytes */
   uint32_t vector_cols;   /* 148: numbers of a vector that comes of the pooling */
   uint32_t labels;        /* 152: 1: they are logits of labels */
   uint32_t state_cols;    /* 156: numbers that a recurrence gives for a token, or 0 */
+  uint32_t layer_embed;   /* 160: numbers of a per-layer embedding, or 0 */
+  uint32_t reserved;      /* 164 */
 } bqw_plan;
 
 /* The residency and cost of a paged model (bq_paging). Passed to the loader as it was planned. */

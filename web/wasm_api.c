@@ -191,7 +191,8 @@ static void copy_plan(const bq_plan *p, bqw_plan *out) {
                     .vector_cols = bq_config_vector_cols(c),
                     .labels = c->labels,
                     .state_cols = bq_buffer_cols(c, BQ_BUFFER_CONV_OUT) +
-                                  bq_buffer_cols(c, BQ_BUFFER_STATE_OUT)};
+                                  bq_buffer_cols(c, BQ_BUFFER_STATE_OUT),
+                    .layer_embed = c->layer_embed};
 }
 
 BQW(uint32_t)

@@ -174,7 +174,7 @@ class LocalEngine {
       if (loading.plan.paging)
         pager = await (
           await onDemand(import('../storage/paging/paging.js'))
-        ).Pager.open(loading.wasm, handle, (await loading.parts()) ?? requested);
+        ).Pager.open(loading.wasm, handle, (await loading.parts()) ?? (await loading.openRows?.()) ?? requested);
       model = new LocalModel(
         loading.wasm,
         loading,
@@ -202,6 +202,9 @@ class LocalEngine {
       loading.wasm.release();
       await loading.releaseCache();
       if (loading.outdated && !options.streaming) return this.#load(requested, options, true);
+      // A table that is read by rows where nothing else was asked for, of a file that the cache can't take.
+      if (options.memoryBudget === undefined && error instanceof BqError && error.details.isUncached)
+        return this.#load(requested, { ...options, memoryBudget: Infinity }, ignoresCache);
       throw error;
     }
   }
@@ -236,6 +239,7 @@ class LocalEngine {
           ).openRepacked(repacked, prefixBytes, file, this.#compiled, expectedHash)
         : file;
       const loading = new Loading(wasm, byteSource, planResult, options, this.#cache);
+      if (repacked && !planResult.url) loading.openRows = () => this.#openRows(source, repacked, prefixBytes);
       file.onFailure = (failures) => loading.reportFailures(failures);
       return loading;
     } catch (error) {
@@ -243,6 +247,15 @@ class LocalEngine {
       await file.close();
       throw error;
     }
+  }
+
+  /** How rows of a repacked file of this machine are read while the model is open. @param {Source} source @param {import('./plan/gguf-plan.js').Repacked} repacked @param {number} prefixBytes */
+  async #openRows(source, repacked, prefixBytes) {
+    const [{ openRepacked }, { sourceReader }] = await Promise.all([
+      onDemand(import('./plan/gguf-plan.js')),
+      onDemand(import('../storage/sources/reader.js')),
+    ]);
+    return sourceReader(await openRepacked(repacked, prefixBytes, await openSource(source), this.#compiled, null));
   }
 
   /** Reports the number of threads that a model has found to be the fastest. @param {EngineInfo['learned']} learned */

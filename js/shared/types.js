@@ -74,7 +74,7 @@
  *   vocabulary, per session; default 7
  * @property {AbortSignal} [signal]    ends the load, also one with `streaming` that has resolved
  * @property {(progress: Progress) => void} [onProgress]
- * @property {number} [memoryBudget]    bytes of memory that the model may take; `load` gives up sessions, then context, then
+ * @property {number} [memoryBudget]    bytes of memory that the model may take (Infinity: all weights stay in it, tables of rows too); `load` gives up sessions, then context, then
  *   the precision of the KV cache to stay within it, then keeps only some of the weights in memory and reads the
  *   others from the file for every token (by its handle, from a Blob, or in Node); `gaveUp` of a plan lists this
  * @property {string} [integrity]  `sha256-…`: only the file with this hash is accepted (docs/FORMAT.md, HASH)

@@ -4,14 +4,17 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { convert } from '../../js/convert/index.js';
 import { canonicalTensors, configOf, tablesOf } from '../../js/format/families/names.js';
 import { openGguf } from '../../js/format/gguf/open.js';
-import { createEngine, fromFile } from '../../js/node.js';
+import { readHeader } from '../../js/format/gguf/header.js';
+import { createEngine, fromFile, fromUrl } from '../../js/node.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { tokenizerBin } from './checkpoints.mjs';
 import { testFolder } from './folders.mjs';
+import { gguf } from './gguf-writer.mjs';
+import { faultServer } from '../server/faults.mjs';
 
 const FIXTURE = fileURLToPath(new URL('../golden/fixtures/gemma4/', import.meta.url));
 const { fresh } = testFolder('layer-embeds');
@@ -55,7 +58,7 @@ test('rows of per-layer embeddings are read as they are needed, and everything e
   const path = join(fresh(), 'model.bq4');
   await convert(folderOf(), path, { quant: 'f32', embed: 'f32' });
   const engine = await createEngine({ cache: false });
-  const whole = await engine.plan(fromFile(path), SIZES);
+  const whole = await engine.plan(fromFile(path), { ...SIZES, memoryBudget: Infinity });
   const table = config.vocab_size * TIMES * config.num_hidden_layers * config.hidden_size_per_layer_input * 4;
   const memoryBudget = whole.heapBytes - table / 2;
   const tokensOf = async (/** @type {object} */ options) => {
@@ -69,7 +72,7 @@ test('rows of per-layer embeddings are read as they are needed, and everything e
     return { residency, tokens: [...tokens] };
   };
   const planned = await engine.plan(fromFile(path), { ...SIZES, memoryBudget });
-  const resident = await tokensOf({});
+  const resident = await tokensOf({ memoryBudget: Infinity });
   const paged = await tokensOf({ memoryBudget });
   await engine.close();
   assert.equal(paged.tokens.length, 20);
@@ -82,12 +85,136 @@ test('a budget without room for the table of per-layer embeddings leaves all lay
   const path = join(fresh(), 'model.bq4');
   await convert(folderOf(), path, { quant: 'f32', embed: 'f32' });
   const engine = await createEngine({ cache: false });
-  const { heapBytes } = await engine.plan(fromFile(path), SIZES);
+  const { heapBytes } = await engine.plan(fromFile(path), { ...SIZES, memoryBudget: Infinity });
   const model = await engine.load(fromFile(path), { ...SIZES, memoryBudget: heapBytes - 400_000 });
   const { residency, paging } = model.info;
   await engine.close();
   assert.equal(residency, 'paged');
   assert.deepEqual([paging?.layers, paging?.head, paging?.slotBytes], [config.num_hidden_layers, true, 0]);
+});
+
+const TABLE_VALUES = config.vocab_size * TIMES * config.num_hidden_layers * config.hidden_size_per_layer_input;
+
+/** The golden GGUF file with its vocabulary repeated, as folderOf has it. */
+async function ggufWithTable() {
+  const bytes = readFileSync(new URL('../golden/gguf/gemma4.gguf', import.meta.url));
+  const { tensors, end } = await readHeader(openBytes(bytes), bytes);
+  const starts = [...tensors.map(({ offset }) => offset), bytes.length];
+  const repeated = tensors.map(({ name, type, dims, offset }) => {
+    const own = bytes.subarray(offset, Math.min(...starts.filter((at) => at > offset)));
+    const times = /^(token_embd|per_layer_token_embd)\./.test(name) ? TIMES : 1;
+    const data = times > 1 ? own.subarray(0, dims[0] * dims[1] * (type === 0 ? 4 : 2)) : own;
+    return { name, type, dims: [dims[0] * times, ...dims.slice(1)], bytes: Buffer.concat(Array(times).fill(data)) };
+  });
+  const listed = gguf({}, repeated);
+  const listEnd = (await readHeader(openBytes(listed), listed)).end;
+  const data = listed.subarray(Math.ceil(listEnd / 32) * 32);
+  // The numbers of both lists, the metadata of the file, the other list.
+  const head = Buffer.concat([bytes.subarray(0, 24), bytes.subarray(24, tensors[0].at), listed.subarray(24, listEnd)]);
+  assert.ok(end > tensors[0].at);
+  return Buffer.concat([head, Buffer.alloc(-head.length & 31), data]);
+}
+
+/** Tokens of a generation, with what the plan and the model say. @param {any} engine @param {any} source @param {object} [options] */
+async function generated(engine, source, options = {}) {
+  const plan = await engine.plan(source, { ...SIZES, ...options });
+  const model = await engine.load(source, { ...SIZES, ...options });
+  const session = await model.createSession();
+  const logitBias = [0, 1, 2, 3].map((token) => ({ token, bias: -Infinity }));
+  const prompt = Array.from({ length: 20 }, (_, i) => 4 + ((i * 37) % 2000));
+  const { tokens } = await session.generate(prompt, { temperature: 1, seed: 3, logitBias, maxTokens: 20 }).result;
+  const { info } = model;
+  await model.close();
+  return { plan, info, tokens: [...tokens] };
+}
+
+/** The table of per-layer embeddings is in the file, everything else in memory. @param {any} found @param {any} whole @param {number} tableBytes */
+function assertPaged({ plan, info, tokens }, whole, tableBytes) {
+  assert.deepEqual([whole.plan.residency, whole.plan.paging], ['resident', null]);
+  for (const { residency, paging } of [plan, info])
+    assert.deepEqual(
+      [residency, paging.layers, paging.head, paging.slotBytes],
+      ['paged', config.num_hidden_layers, true, 0],
+    );
+  assert.match(plan.fitsReason, /rows of the per-layer embeddings are read from the file/);
+  assert.doesNotMatch(whole.plan.fitsReason, /per-layer/);
+  assert.ok(whole.plan.heapBytes - plan.heapBytes > 0.8 * tableBytes, `${whole.plan.heapBytes} ${plan.heapBytes}`);
+  assert.deepEqual(tokens, whole.tokens);
+}
+
+test('without a budget the table stays in a file that can be read: a path, a File; memoryBudget: Infinity loads it', async () => {
+  const path = join(fresh(), 'model.bq4');
+  await convert(folderOf(), path, { quant: 'f32', embed: 'f32' });
+  const engine = await createEngine({ cache: false });
+  const whole = await generated(engine, fromFile(path), { memoryBudget: Infinity });
+  for (const source of [fromFile(path), new File([readFileSync(path)], 'model.bq4')])
+    assertPaged(await generated(engine, source), whole, 4 * TABLE_VALUES);
+  const inMemory = await generated(engine, readFileSync(path));
+  assert.equal(inMemory.info.residency, 'resident', 'bytes are in memory anyway');
+  const clustered = await engine.plan(fromFile(path), { ...SIZES, quality: { lmHeadFraction: 0.5 } });
+  assert.equal(clustered.residency, 'resident', 'a head by clusters needs all weights in memory');
+  await engine.close();
+});
+
+test('of a GGUF file of this machine rows are repacked as they are read, without a copy in the cache', async () => {
+  const bytes = await ggufWithTable();
+  const [folder, cache] = [fresh(), fresh()];
+  const path = join(folder, 'model.gguf');
+  writeFileSync(path, bytes);
+  const engine = await createEngine({ cache });
+  const whole = await generated(engine, fromFile(path), { memoryBudget: Infinity });
+  for (const source of [fromFile(path), pathToFileURL(path), new File([bytes], 'model.gguf')])
+    assertPaged(await generated(engine, source), whole, 4 * TABLE_VALUES);
+  assert.deepEqual((await engine.store?.list())?.length, 0);
+  await engine.close();
+});
+
+test('over a network: from the cache where it can be read by ranges; whole without one, and where it is full', async (t) => {
+  const path = join(fresh(), 'model.bq4');
+  await convert(folderOf(), path, { quant: 'f32', embed: 'f32' });
+  const server = await faultServer({ '/model.bq4': readFileSync(path), '/model.gguf': await ggufWithTable() });
+  t.after(server.close);
+  for (const [name, tableBytes] of /** @type {const} */ ([
+    ['model.bq4', 4 * TABLE_VALUES],
+    ['model.gguf', 4 * TABLE_VALUES],
+  ])) {
+    const source = fromUrl(new URL(`/${name}`, server.url));
+    const plain = await createEngine({ cache: false });
+    const whole = await generated(plain, source);
+    await plain.close();
+    assert.equal(whole.info.residency, 'resident');
+    const engine = await createEngine({ cache: fresh() });
+    for (const visit of ['first', 'second']) {
+      const found = await generated(engine, source);
+      assertPaged(found, whole, tableBytes);
+      assert.equal(found.plan.cached.complete, visit === 'second');
+    }
+    await engine.close();
+    // A cache that promises ranges and then takes nothing.
+    const full = /** @type {any} */ ({
+      pages: true,
+      find: async () => null,
+      open: async (/** @type {any} */ { fileBytes, prefixBytes }) => ({
+        problem: new Error('storage is full'),
+        chunks: Math.ceil((fileBytes - prefixBytes) / 2 ** 20),
+        has: () => false,
+        read: async () => null,
+        write: async () => {},
+        drop: async () => {},
+        writePrefix: async () => {},
+        close: async () => {},
+      }),
+    });
+    const crowded = await createEngine({ cache: full });
+    const { info, tokens } = await generated(crowded, source);
+    assert.deepEqual([info.residency, tokens], ['resident', whole.tokens], name);
+    await assert.rejects(
+      crowded.load(source, { ...SIZES, memoryBudget: whole.plan.heapBytes - tableBytes / 2 }),
+      { code: 'NOMEM' },
+      'a budget is a budget',
+    );
+    await crowded.close();
+  }
 });
 
 test('keys and values of layers that share them are passed over', () => {

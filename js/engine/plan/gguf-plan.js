@@ -78,11 +78,12 @@ async function engineFacts(compiled, header, fileBytes) {
  * @param {Compiled} compiled
  * @param {ByteSource} file
  * @param {Uint8Array} firstBytes  its first bytes
- * @param {{ repack: boolean, integrity?: string, plans: boolean }} how  with `integrity` the tensors keep their order; `plans`: a load may follow
+ * @param {{ repack: boolean, repackTable?: boolean, integrity?: string, plans: boolean }} how  `repackTable`: where it has a table of
+ *   per-layer embeddings; with `integrity` the tensors keep their order; `plans`: a load may follow
  * @param {AbortSignal} [signal]
  * @returns {Promise<Described>}
  */
-export async function describeGguf(compiled, file, firstBytes, { repack, integrity = '', plans }, signal) {
+export async function describeGguf(compiled, file, firstBytes, { repack, repackTable, integrity = '', plans }, signal) {
   const { header, ...description } = await openGguf(file, reuseHeader(file, firstBytes), signal);
   const head = header.read;
   if (plans && file.tag) lastPlan = { name: file.name, tag: file.tag, size: file.size, read: head };
@@ -93,7 +94,8 @@ export async function describeGguf(compiled, file, firstBytes, { repack, integri
     throw new BqError('ARGUMENT', 'integrity: expected a single file, found a model in several files', {
       hint: 'leave it out, or merge the parts',
     });
-  if (!repack && !description.tensors.some(({ type }) => conversionOf(type)))
+  const repacks = repack || (repackTable && description.config.layer_embed > 0);
+  if (!repacks && !description.tensors.some(({ type }) => conversionOf(type)))
     return { manifest: encodeManifest({ ...description, id }), head };
   checkReadable(file, description.tensors, runType);
   const bytes = lengthOf(file, description.tensors);

@@ -18,6 +18,10 @@ const DEFAULT_CONTEXT = 4096;
  */
 const defaultKv = ({ no_head: encodes, key_bias: keyBias }) => (encodes ? 'f32' : keyBias ? 'f16' : 'i8');
 
+/** Part of the reason of a plan without a budget that leaves the table of per-layer embeddings in the file. */
+const TABLE_PAGED =
+  'rows of the per-layer embeddings are read from the file as tokens need them (memoryBudget: Infinity keeps the table in memory)';
+
 /** @typedef {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} Kv */
 /** @typedef {{ sessions: number, contextTokens: number, kv: Kv }} Sizes */
 /**
@@ -34,9 +38,10 @@ const defaultKv = ({ no_head: encodes, key_bias: keyBias }) => (encodes ? 'f32' 
  * @param {LoadOptions & { exact?: boolean }} options
  * @param {boolean} apply
  * @param {string} notPageable  a hint how to make paging possible; '': it is possible
+ * @param {boolean} [pagesTable]  without a budget, rows of a table of per-layer embeddings may be read as tokens need them
  * @returns {Promise<Fitted>}
  */
-export async function fitPlan(planner, heapBase, options, apply, notPageable) {
+export async function fitPlan(planner, heapBase, options, apply, notPageable, pagesTable = false) {
   const { memoryBudget: budget, sessions = 1, adapterBytes = 0, exact = false } = options;
   if (budget !== undefined && !(budget > 0))
     throw new BqError('ARGUMENT', `expected memoryBudget to be a number of bytes, found ${budget}`);
@@ -62,26 +67,39 @@ export async function fitPlan(planner, heapBase, options, apply, notPageable) {
     kv: options.kv ?? defaultKv(smallest.numbers),
   };
   const limit = Math.min(budget ?? LIMIT, LIMIT);
-  /** @param {Sizes} sizes */
-  const bytesOf = (sizes) => {
+  /** @param {() => ReturnType<typeof planFor>} plan @param {string[]} [codes]  errors that mean: no such plan */
+  const planUnless = (plan, codes = ['NOMEM']) => {
     try {
-      return planFor(sizes).heapBytes;
+      return plan();
     } catch (error) {
-      if (error instanceof BqError && error.code === 'NOMEM') return Infinity;
+      if (error instanceof BqError && codes.includes(error.code)) return null;
       throw error;
     }
   };
+  const hasTable = pagesTable && budget === undefined && smallest.numbers.layer_embed > 0;
+  /** With the table of per-layer embeddings in the file and all else in memory; null: that can't be. @param {Partial<Sizes>} sizes */
+  const planWithoutTable = (sizes) => {
+    const whole = planUnless(() => planFor(sizes))?.heapBytes ?? LIMIT;
+    // Any budget that the whole exceeds leaves the table out first.
+    const plan = planUnless(() => planFor(sizes, Math.min(whole, LIMIT) - 65536), ['NOMEM', 'UNSUPPORTED']);
+    return plan?.paging?.head && plan.paging.layers === plan.numbers.layers ? plan : null;
+  };
+  /** @param {Partial<Sizes>} sizes @param {number} [room] */
+  const planBest = (sizes, room) => (hasTable && room === undefined && planWithoutTable(sizes)) || planFor(sizes, room);
+  /** @param {Sizes} sizes */
+  const bytesOf = (sizes) => planUnless(() => planBest(sizes))?.heapBytes ?? Infinity;
   const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
   if (ok(requested)) {
-    const plan = planFor(requested);
+    const plan = planBest(requested);
     const machineFit = budget === undefined && !apply ? await guessFit(plan.heapBytes) : null;
-    const [fits, fitsReason] = machineFit ?? ['yes', `${megabytes(plan.heapBytes)}, as asked for`];
+    const [fits, reason] = machineFit ?? ['yes', `${megabytes(plan.heapBytes)}, as asked for`];
+    const fitsReason = plan.paging ? `${reason}; ${TABLE_PAGED}` : reason;
     return { ...requested, ...plan, fits, fitsReason, contextThatFits: requested.contextTokens, gaveUp: [] };
   }
   const { fitToBudget } = await onDemand(import('./reduced-fit.js'));
   return fitToBudget({
     requested,
-    planFor,
+    planFor: planBest,
     bytesOf,
     least: smallest.numbers,
     budget,

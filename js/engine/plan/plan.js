@@ -201,6 +201,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
         { ...options, activations },
         apply,
         notPageable(source, version, repacked, cache),
+        readsRows(source) || (!!cache?.pages && (version === 2 || !!repacked)),
       );
       const plan = describe(
         fit,
@@ -227,7 +228,9 @@ export async function planModel(compiled, source, file, options, cache = null, a
         paging: fit.paging,
         repacked,
       };
-      return repacked ? planRepacked(result, repacked, file) : result;
+      return repacked
+        ? planRepacked(result, repacked, file, options.memoryBudget === undefined && readsRows(source))
+        : result;
     } catch (error) {
       const damaged = error instanceof BqError && error.code === 'CHECKSUM' && file.nextMirror;
       // Bytes were damaged in transit or in the cache: read them again, then from a mirror.
@@ -239,13 +242,14 @@ export async function planModel(compiled, source, file, options, cache = null, a
 
 /**
  * The plan of a file that is loaded repacked. The cached file begins with the manifest; files from a network are cached,
- * and files that must be paged.
- * @param {Planned} result @param {import('./gguf-plan.js').Repacked} repacked @param {ByteSource} file @returns {Planned}
+ * and files that must be paged. A single table of this machine's file is read and repacked row by row.
+ * @param {Planned} result @param {import('./gguf-plan.js').Repacked} repacked @param {ByteSource} file @param {boolean} rowsOnly  paged is a table at most @returns {Planned}
  */
-function planRepacked(result, repacked, file) {
+function planRepacked(result, repacked, file, rowsOnly) {
   const { plan, manifest, paging } = result;
   const id = hex(sections(manifest, 0, manifest.length).FILE);
-  const url = result.url ?? (paging ? `gguf:${id}/${encodeURIComponent(file.name)}` : null);
+  const ownCopy = paging && !rowsOnly ? `gguf:${id}/${encodeURIComponent(file.name)}` : null;
+  const url = paging && rowsOnly ? null : (result.url ?? ownCopy);
   // The id of the header alone is not enough: versions may differ in weights only.
   const fileId = id + repacked.tag + repacked.integrity;
   // The source checks the hash of the original file.
@@ -277,10 +281,12 @@ async function describeContainer(compiled, source, file, head, options) {
   if (magic === 'GGUF' || magic === 'gguf') {
     const { describeGguf, readCachedManifest: keptGguf } = await onDemand(import('./gguf-plan.js'));
     if (magic === 'gguf') return { version: 0, ...keptGguf(head) };
-    const repack = file.remote || !!file.parts || options.memoryBudget !== undefined;
+    const { memoryBudget = Infinity } = options;
+    const repack = file.remote || !!file.parts || memoryBudget < Infinity;
+    const repackTable = options.memoryBudget === undefined && readsRows(source);
     return {
       version: 0,
-      ...(await describeGguf(compiled, file, head, { ...options, repack }, signal)),
+      ...(await describeGguf(compiled, file, head, { ...options, repack, repackTable }, signal)),
     };
   }
   if (magic !== 'BQ4F') throw notAModel(file, head);
@@ -339,6 +345,9 @@ function notPageable(source, version, repacked, cache) {
   if (isPageable(source) || (cache?.pages && version === 2)) return '';
   return 'load the file from this machine (fromHandle, fromBlob, fromFile), where weights can be read for every token, or choose a smaller model';
 }
+
+/** Whether single rows of a table can be read at any time without a copy of the file. @param {Source} source */
+const readsRows = (source) => isPageable(source) && !isInMemory(source);
 
 /** The default type of activations. @param {Record<string, number>} numbers @returns {'i8' | 'i16'} */
 const defaultActivations = ({ weight_bytes: bytes, no_head: encodes, tokens }) =>

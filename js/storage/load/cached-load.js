@@ -129,6 +129,6 @@ export async function pagedFrom(entry, { fileBytes }) {
   throw new BqError(
     'NOMEM',
     `the model is larger than the memory budget, and it is not completely in the cache for paging: ${reason}`,
-    { details: { fileBytes } },
+    { details: { fileBytes, isUncached: true } },
   );
 }

@@ -43,6 +43,8 @@ export class Loading {
   /** Ends this load's turn to fetch the prefix, for which other tabs wait; null: it has no turn. @type {(() => Promise<void>) | null} */
   #releaseTurn = null;
   #prefixStored = Promise.resolve();
+  /** Opens the file for reads of single rows, where neither the source itself nor a cache is read. @type {(() => Promise<import('../sources/reader.js').Reader>) | undefined} */
+  openRows;
   /** Whether it failed because the cache had an older file of this URL, which was removed. */
   outdated = false;
   /** Settles after `done`, when the loaded bytes are in the cache. @type {Promise<void>} */

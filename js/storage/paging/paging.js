@@ -194,9 +194,9 @@ export class Pager {
     this.#block = wasm.alloc(8 + PAGES * structs.bqw_page.size);
   }
 
-  /** @param {Wasm} wasm @param {number} model @param {Source} source  one that `canPage` (plan.js) */
+  /** @param {Wasm} wasm @param {number} model @param {Source | Reader} source  a source that `canPage` (plan.js), or how it is read in this thread */
   static async open(wasm, model, source) {
-    return new Pager(wasm, model, await openFiller(wasm, source));
+    return new Pager(wasm, model, 'read' in source ? localFiller(wasm, source) : await openFiller(wasm, source));
   }
 
   /** After every slice: starts to read what the session will need. @param {number} session  its handle */
