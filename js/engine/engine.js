@@ -239,7 +239,9 @@ class LocalEngine {
           ).openRepacked(repacked, prefixBytes, file, this.#compiled, expectedHash)
         : file;
       const loading = new Loading(wasm, byteSource, planResult, options, this.#cache);
-      if (repacked && !planResult.url) loading.openRows = () => this.#openRows(source, repacked, prefixBytes);
+      if (repacked && !planResult.url)
+        loading.openRows = async () =>
+          (await onDemand(import('./plan/gguf-plan.js'))).openRows(repacked, prefixBytes, source, this.#compiled);
       file.onFailure = (failures) => loading.reportFailures(failures);
       return loading;
     } catch (error) {
@@ -247,15 +249,6 @@ class LocalEngine {
       await file.close();
       throw error;
     }
-  }
-
-  /** How rows of a repacked file of this machine are read while the model is open. @param {Source} source @param {import('./plan/gguf-plan.js').Repacked} repacked @param {number} prefixBytes */
-  async #openRows(source, repacked, prefixBytes) {
-    const [{ openRepacked }, { sourceReader }] = await Promise.all([
-      onDemand(import('./plan/gguf-plan.js')),
-      onDemand(import('../storage/sources/reader.js')),
-    ]);
-    return sourceReader(await openRepacked(repacked, prefixBytes, await openSource(source), this.#compiled, null));
   }
 
   /** Reports the number of threads that a model has found to be the fastest. @param {EngineInfo['learned']} learned */

@@ -9,6 +9,8 @@ import { RepackedSource } from '../../format/gguf/repacked.js';
 import { conversionOf, engineTypeId } from '../../format/gguf/types.js';
 import { TYPES } from '../../format/bq4/weight-types.js';
 import { BqError } from '../../shared/errors.js';
+import { openSource } from '../../storage/sources/index.js';
+import { readRange } from '../../storage/sources/read.js';
 import { STRIDE } from '../../storage/sources/split.js';
 import { sections } from '../../shared/sections.js';
 import { Wasm } from '../../wasm/wasm.js';
@@ -190,4 +192,18 @@ export function openRepacked(repacked, dataStart, file, compiled, expectedHash) 
     header,
     expectedHash && { expected: expectedHash, bytes },
   );
+}
+
+/**
+ * Reads of the repacked file for as long as a model is open.
+ * @param {Repacked} repacked @param {number} dataStart @param {import('../../shared/types.js').Source} source @param {Compiled} compiled
+ * @returns {Promise<import('../../storage/sources/reader.js').Reader>}
+ */
+export async function openRows(repacked, dataStart, source, compiled) {
+  const file = await openRepacked(repacked, dataStart, await openSource(source), compiled, null);
+  return {
+    fills: false,
+    read: (offset, bytes) => readRange(file, offset, offset + bytes),
+    close: () => file.close(),
+  };
 }

@@ -18,10 +18,6 @@ const DEFAULT_CONTEXT = 4096;
  */
 const defaultKv = ({ no_head: encodes, key_bias: keyBias }) => (encodes ? 'f32' : keyBias ? 'f16' : 'i8');
 
-/** Part of the reason of a plan without a budget that leaves the table of per-layer embeddings in the file. */
-const TABLE_PAGED =
-  'rows of the per-layer embeddings are read from the file as tokens need them (memoryBudget: Infinity keeps the table in memory)';
-
 /** @typedef {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} Kv */
 /** @typedef {{ sessions: number, contextTokens: number, kv: Kv }} Sizes */
 /**
@@ -67,34 +63,33 @@ export async function fitPlan(planner, heapBase, options, apply, notPageable, pa
     kv: options.kv ?? defaultKv(smallest.numbers),
   };
   const limit = Math.min(budget ?? LIMIT, LIMIT);
-  /** @param {() => ReturnType<typeof planFor>} plan @param {string[]} [codes]  errors that mean: no such plan */
-  const planUnless = (plan, codes = ['NOMEM']) => {
+  /** @type {(sizes: Partial<Sizes>, room?: number) => ReturnType<typeof planFor> & { note?: string }} */
+  const planBest =
+    pagesTable && budget === undefined && smallest.numbers.layer_embed
+      ? (await onDemand(import('./table-fit.js'))).leaveTable(planFor)
+      : planFor;
+  /** @param {Sizes} sizes */
+  const bytesOf = (sizes) => {
     try {
-      return plan();
+      return planBest(sizes).heapBytes;
     } catch (error) {
-      if (error instanceof BqError && codes.includes(error.code)) return null;
+      if (error instanceof BqError && error.code === 'NOMEM') return Infinity;
       throw error;
     }
   };
-  const hasTable = pagesTable && budget === undefined && smallest.numbers.layer_embed > 0;
-  /** With the table of per-layer embeddings in the file and all else in memory; null: that can't be. @param {Partial<Sizes>} sizes */
-  const planWithoutTable = (sizes) => {
-    const whole = planUnless(() => planFor(sizes))?.heapBytes ?? LIMIT;
-    // Any budget that the whole exceeds leaves the table out first.
-    const plan = planUnless(() => planFor(sizes, Math.min(whole, LIMIT) - 65536), ['NOMEM', 'UNSUPPORTED']);
-    return plan?.paging?.head && plan.paging.layers === plan.numbers.layers ? plan : null;
-  };
-  /** @param {Partial<Sizes>} sizes @param {number} [room] */
-  const planBest = (sizes, room) => (hasTable && room === undefined && planWithoutTable(sizes)) || planFor(sizes, room);
-  /** @param {Sizes} sizes */
-  const bytesOf = (sizes) => planUnless(() => planBest(sizes))?.heapBytes ?? Infinity;
   const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
   if (ok(requested)) {
-    const plan = planBest(requested);
+    const { note = '', ...plan } = planBest(requested);
     const machineFit = budget === undefined && !apply ? await guessFit(plan.heapBytes) : null;
     const [fits, reason] = machineFit ?? ['yes', `${megabytes(plan.heapBytes)}, as asked for`];
-    const fitsReason = plan.paging ? `${reason}; ${TABLE_PAGED}` : reason;
-    return { ...requested, ...plan, fits, fitsReason, contextThatFits: requested.contextTokens, gaveUp: [] };
+    return {
+      ...requested,
+      ...plan,
+      fits,
+      fitsReason: reason + note,
+      contextThatFits: requested.contextTokens,
+      gaveUp: [],
+    };
   }
   const { fitToBudget } = await onDemand(import('./reduced-fit.js'));
   return fitToBudget({

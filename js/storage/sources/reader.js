@@ -1,7 +1,6 @@
 /** Reads of any part of a file, at any time, for as long as a model is open. In the engine's thread or in io-worker.js. */
 import { BqError } from '../../shared/errors.js';
 import { nodeModule } from '../../shared/node.js';
-import { readRange } from './read.js';
 
 /** @import { FilePart } from './types.js' */
 /** @import { Source } from '../../shared/types.js' */
@@ -133,17 +132,6 @@ export async function partsReader(parts) {
     close: async () => void (await Promise.all(open.map((reader) => reader.close()))),
   };
 }
-
-/** Of an open source that can be read anywhere at any time; closes it. @param {import('./types.js').ByteSource} file @returns {Reader} */
-export const sourceReader = (file) => ({
-  fills: false,
-  async read(offset, bytes) {
-    const piece = await readRange(file, offset, offset + bytes);
-    checkLength(file.name, offset, piece.length, bytes);
-    return piece;
-  },
-  close: () => file.close(),
-});
 
 /** @param {Uint8Array} bytes @returns {Reader} */
 const bytesReader = (bytes) => ({
