@@ -17,7 +17,7 @@ import { SetupError } from './setup/shell.mjs';
 
 const llama = { arch: 'llama', norm_eps: 1e-5, tied: true };
 
-/** Shapes: `15m` as of stories15M, `135m` as of SmolLM-135M, `500m` as of Qwen2-0.5B; the tiny ones have awkward sizes. @type {Record<string, Record<string, any>>} */
+/** Shapes: `15m` as of stories15M, `135m` as of SmolLM-135M, `500m` as of Qwen2-0.5B, `gemma4-e2b` as of Gemma 4 E2B; the tiny ones have awkward sizes. @type {Record<string, Record<string, any>>} */
 export const SHAPES = {
   '15m': { ...llama, hidden: 288, layers: 6, heads: 6, ffn: 768, vocab: 32000, context: 256, rope_pairs: 'adjacent' },
   '135m': { ...llama, hidden: 576, layers: 30, heads: 9, kv_heads: 3, ffn: 1536, vocab: 49152, context: 2048 },
@@ -31,6 +31,39 @@ export const SHAPES = {
     vocab: 151936,
     context: 2048,
     rope_theta: 1e6,
+  },
+  'gemma4-e2b': {
+    arch: 'gemma4',
+    layers: 35,
+    hidden: 1536,
+    heads: 8,
+    kv_heads: 1,
+    head_dim: 256,
+    ffn: 6144,
+    vocab: 262144,
+    context: 131072,
+    rope_theta: 1e6,
+    rope_dim: 256,
+    rope_pairs: 'half',
+    window: 512,
+    global_every: 5,
+    norm_place: 'around',
+    qk_norm: 'heads',
+    attn_scale: 1,
+    value_norm: true,
+    layer_scale: true,
+    norm: 'rms',
+    norm_eps: 1e-6,
+    activation: 'gelu',
+    gated: true,
+    tied: true,
+    embed_scale: Math.sqrt(1536),
+    local_theta: 10000,
+    logit_softcap: 30,
+    global_head_dim: 512,
+    shared_kv: 20,
+    shared_kv_ffn: 12288,
+    layer_embed: 256,
   },
   'tiny-llama': {
     ...llama,

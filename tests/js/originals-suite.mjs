@@ -86,7 +86,10 @@ export function originalsSuite(strings, report = false) {
       const cases = readCases(join(here, 'cases'));
       assert.equal(cases.length, strings);
       const theirs = HUGGING_FACE.includes(name);
-      for (const source of theirs ? ['tokenizer.json'] : ['tokenizer.model', ...ggufFile(here, name)]) {
+      const others = theirs
+        ? ['tokenizer.json', ...gemmaFile(here, name)]
+        : ['tokenizer.model', ...ggufFile(here, name)];
+      for (const source of others) {
         await compare(join(here, source), cases, theirs);
         rows.push({
           tokenizer: name,
@@ -121,6 +124,33 @@ export async function compare(path, cases, parseSpecial = true) {
   } finally {
     await engine.close();
   }
+}
+
+/** Gemma's tokenizer as the metadata of a GGUF file has it since Gemma 4: the name of that file. @param {string} folder @param {string} name */
+function gemmaFile(folder, name) {
+  if (!name.startsWith('gemma')) return [];
+  const { model, added_tokens: added } = JSON.parse(readFileSync(join(folder, 'tokenizer.json'), 'utf8'));
+  const byId = new Map(Object.entries(model.vocab).map(([text, id]) => [id, text]));
+  const tokens = Array.from({ length: byId.size }, (_, id) => byId.get(id));
+  const types = tokens.map((text) => (/^<0x[0-9A-F]{2}>$/.test(String(text)) ? 6 : 1));
+  for (const { id, special } of added) types[id] = special ? 3 : 4;
+  const merges = model.merges.map((/** @type {any} */ pair) => (Array.isArray(pair) ? pair.join(' ') : pair));
+  writeFileSync(
+    join(folder, 'gemma4.gguf'),
+    gguf(
+      {
+        'tokenizer.ggml.model': ['text', 'gemma4'],
+        'tokenizer.ggml.tokens': ['array', ['text', tokens]],
+        'tokenizer.ggml.token_type': ['array', ['i32', types]],
+        'tokenizer.ggml.merges': ['array', ['text', merges]],
+        'tokenizer.ggml.unknown_token_id': ['u32', model.vocab['<unk>']],
+        'tokenizer.ggml.bos_token_id': ['u32', model.vocab['<s>']],
+        'tokenizer.ggml.add_bos_token': ['bool', false],
+      },
+      [],
+    ),
+  );
+  return ['gemma4.gguf'];
 }
 
 /** The same pieces in the metadata of a GGUF file, whose BPE knows no normalization: the names of those that there are. @param {string} folder @param {string} name */

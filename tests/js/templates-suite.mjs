@@ -408,6 +408,59 @@ function generator(seed) {
 /** The contents of a JSON file as Python reads it: 1e16 is a float there, so numbers are written as they are meant. @param {any} value @returns {string} */
 const json = (value) => JSON.stringify(value);
 
+/** What jinja2 makes of templates with their contexts. @param {[template: string, context: any][]} cases @returns {{ text?: string, error?: string, long?: boolean }[]} */
+export function rendered(cases) {
+  const { stdout, stderr, status } = spawnSync(PYTHON, ['-B', SCRIPT], {
+    input: cases.map(json).join('\n'),
+    encoding: 'utf8',
+    maxBuffer: 2 ** 30,
+  });
+  if (status !== 0) throw new Error(`Python failed: ${stderr}`);
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+/** Conversations with tools, calls, reasoning and content in parts. @param {number} seed @param {number} count @returns {Record<string, any>[]} */
+export function conversations(seed, count) {
+  const next = random(seed);
+  const pick = (/** @type {any[]} */ list) => list[Math.floor(next() * list.length)];
+  const chance = (/** @type {number} */ share) => next() < share;
+  const text = () => `${pick(TEXTS)}${chance(0.2) ? `<|channel>thought\n${pick(TEXTS)}<channel|>` : ''}${pick(TEXTS)}`;
+  /** @param {number} depth @returns {any} */
+  const value = (depth) =>
+    pick([
+      () => pick(TEXTS),
+      () => pick([0, 1, -3, 70917]),
+      () => chance(0.5),
+      () => (depth ? [value(depth - 1), value(depth - 1)] : []),
+      () => (depth ? object(depth - 1) : {}),
+    ])();
+  const object = (/** @type {number} */ depth) =>
+    Object.fromEntries(['b', 'A', 'name', 'c d'].filter(() => chance(0.5)).map((key) => [key, value(depth)]));
+  const message = (/** @type {number} */ i) =>
+    pick([
+      () => ({ role: 'user', content: text() }),
+      () => ({ role: 'user', content: [{ type: 'text', text: text() }, ...(chance(0.3) ? [{ type: 'image' }] : [])] }),
+      () => ({ role: 'assistant', content: text(), ...(chance(0.4) && { reasoning_content: text() }) }),
+      () => ({
+        role: 'assistant',
+        content: chance(0.5) ? '' : text(),
+        ...(chance(0.5) && { reasoning: text() }),
+        tool_calls: [{ id: `c${i}`, type: 'function', function: { name: 'f', arguments: object(2) } }],
+      }),
+      () => ({ role: 'tool', tool_call_id: `c${i - 1}`, ...(chance(0.5) && { name: 'f' }), content: text() }),
+    ])();
+  return Array.from({ length: count }, () => ({
+    messages: Array.from({ length: 1 + Math.floor(next() * 6) }, (_, i) => message(i)),
+    ...(chance(0.4) && { tools: [{ type: 'function', function: { name: 'f', parameters: object(2) } }] }),
+    ...(chance(0.6) && { enable_thinking: chance(0.5) }),
+    bos_token: '<bos>',
+    add_generation_prompt: chance(0.7),
+  }));
+}
+
 /**
  * @param {number} seed @param {number} count
  * @returns {{ equal: number, refused: number, both: number, wrong: any[] }} `refused`: what Python takes and ours says it doesn't
@@ -415,16 +468,7 @@ const json = (value) => JSON.stringify(value);
 export function compare(seed, count) {
   const { template, context } = generator(seed);
   const cases = Array.from({ length: count }, () => ({ template: template(), context: context() }));
-  const { stdout, stderr, status } = spawnSync(PYTHON, ['-B', SCRIPT], {
-    input: cases.map((one) => json([one.template, one.context])).join('\n'),
-    encoding: 'utf8',
-    maxBuffer: 2 ** 30,
-  });
-  if (status !== 0) throw new Error(`Python failed: ${stderr}`);
-  const output = stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line));
+  const output = rendered(cases.map((one) => [one.template, one.context]));
   const result = { equal: 0, refused: 0, both: 0, wrong: /** @type {any[]} */ ([]) };
   for (const [i, one] of cases.entries()) {
     const { text, error, long } = output[i];

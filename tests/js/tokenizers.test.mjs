@@ -442,6 +442,27 @@ test('a GGUF file that names no special tokens has the defaults of its kind; wha
   await assert.rejects(ofGguf(gguf(without(llama, 'model'))), fails('UNSUPPORTED', /unsupported tokenizer/));
 });
 
+test('Gemma 4’s vocabulary begins texts with BOS whatever the file says, and ends at its own marks', async () => {
+  const tokens = ['<unk>', '<bos>', '<turn|>', '<|tool_response>', '▁', 'a', '▁▁', '<|"|>'];
+  const t = await ofGguf(
+    gguf({
+      [`${GGML}model`]: 'gemma4',
+      [`${GGML}tokens`]: tokens,
+      [`${GGML}token_type`]: [2, 3, 3, 4, 1, 1, 4, 4],
+      [`${GGML}merges`]: ['▁ ▁'],
+      [`${GGML}bos_token_id`]: 1,
+      [`${GGML}add_bos_token`]: false,
+    }),
+  );
+  assert.ok(t.flags & FLAG.addBos);
+  assert.deepEqual([t.bos, t.eog], [1, [2, 3]]);
+  assert.deepEqual(texts(t).slice(4), [' ', 'a', '  ', '<|"|>']);
+  assert.deepEqual(
+    t.tokens.map(({ kind }) => kind),
+    [TOKEN.unknown, TOKEN.control, TOKEN.control, TOKEN.user, 0, 0, 0, TOKEN.user],
+  );
+});
+
 test('the vocabulary of a GGUF file', async () => {
   const t = await ofGguf(gguf(SPM));
   assert.deepEqual(

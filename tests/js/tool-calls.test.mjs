@@ -354,6 +354,48 @@ test('a template whose calls are not understood, or are lost, is refused by name
   await engine.close();
 });
 
+/** Arguments in a notation of its own, as Gemma 4 has them: marks around texts, names without, everything nested. */
+const ownNotation = `{% macro noted(v) %}{% if v is string %}{{ '<|"|>' + v + '<|"|>' }}{% elif v is mapping %}{{ '{' }}{% for k, x in v | dictsort %}{{ ',' if not loop.first }}{{ k }}:{{ noted(x) }}{% endfor %}{{ '}' }}{% else %}{{ v | tojson }}{% endif %}{% endmacro %}`;
+
+test('arguments in a notation of a template’s own are not taken for JSON because the template prints a text as it is', async () => {
+  const call = each(
+    `{{ '<|tool_call>call:' + f.name }}{% if f.arguments is mapping %}{{ noted(f.arguments) }}{% else %}{{ '{' + f.arguments + '}' }}{% endif %}<tool_call|>`,
+  );
+  const render = compile(ownNotation + turns(call));
+  assert.equal(
+    callForm((context) => render(context), ['<|end|>']),
+    null,
+  );
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await modelWith(ownNotation + turns(call))));
+  await assert.rejects(model.chat.completions.create({ messages, tools: TOOLS, max_tokens: 40 }), {
+    code: 'UNSUPPORTED',
+    message: /writes tool calls in an unknown form/,
+  });
+  await engine.close();
+});
+
+test('Gemma 4’s channel of thought is reasoning; an empty one before the reply is none', async (t) => {
+  const channel = "{% if not enable_thinking %}{{ '<|channel>thought\\n<channel|>' }}{% endif %}";
+  const template = `${turns('')}{% if add_generation_prompt %}${channel}{% endif %}`;
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await modelWith(template)));
+  const ask = async (/** @type {boolean} */ thinks) => {
+    const { choices } = await model.chat.completions.create(
+      /** @type {any} */ ({ messages, max_tokens: 60, chat_template_kwargs: { enable_thinking: thinks } }),
+    );
+    return choices[0].message;
+  };
+  writes(t, '<|channel>thought\nWell.\n<channel|>Yes.');
+  const thought = await ask(true);
+  assert.deepEqual([thought.reasoning_content?.trim(), thought.content], ['Well.', 'Yes.']);
+  t.mock.restoreAll();
+  writes(t, 'Yes.');
+  const plain = await ask(false);
+  assert.deepEqual([plain.reasoning_content ?? '', plain.content], ['', 'Yes.']);
+  await engine.close();
+});
+
 test('what calls that are names and values can not be held to is refused by name', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.fields)));

@@ -1,8 +1,8 @@
 // Runs in the browser under test: one model with all weights in memory and under budgets, its file in OPFS.
-import { createWorkerEngine, fromHandle } from '../../js/index.js';
+import { createWorkerEngine, fromBlob, fromHandle } from '../../js/index.js';
 
 const FILE = 'bench-paging.bq4';
-/** @type {{ file: File, handle: FileSystemFileHandle, models: any[], reader: Worker } | null} */
+/** @type {{ file: File, handle: FileSystemFileHandle | null, models: any[], reader: Worker } | null} */
 let state = null;
 
 /** Milliseconds. @param {() => Promise<any>} work */
@@ -22,31 +22,52 @@ function read(message) {
   });
 }
 
-/**
- * Loads the model once per share of its weights; 1: no budget.
- * @param {{ url: string, shares: number[], threads: number, context: number }} options
- */
-async function open({ url, shares, threads, context }) {
+/** A copy in OPFS. @param {string} url */
+async function copied(url) {
   const folder = await navigator.storage.getDirectory();
   const handle = await folder.getFileHandle(FILE, { create: true });
   const { body } = /** @type {{ body: any }} */ (await fetch(url));
   await body.pipeTo(await handle.createWritable());
-  const file = await handle.getFile();
+  return { file: await handle.getFile(), handle };
+}
+
+const chosenFile = () => {
+  const [file] = document.querySelector('input')?.files ?? [];
+  if (!file) throw new Error('expected an address or a chosen file');
+  return file;
+};
+
+/**
+ * Loads the model once per share of its weights; 1: all of them. Or once per budget. Without an address it is the file that was chosen in the
+ * page, read where it is: for models that exceed a profile's quota.
+ * @param {{ url?: string, shares?: number[], budgets?: ('none' | 'infinite')[], threads: number, context: number }} options
+ */
+async function open({ url, shares = [], budgets, threads, context }) {
+  const { file, handle = null } = url ? await copied(url) : { file: chosenFile() };
+  const source = handle ? fromHandle(handle) : fromBlob(file);
   const reader = new Worker(new URL('./paging-reads.js', import.meta.url), { type: 'module' });
   state = { file, handle, models: [], reader };
   const engine = await createWorkerEngine({ threads });
   const options = { contextTokens: context, kv: /** @type {const} */ ('f16') };
-  const whole = await engine.plan(fromHandle(handle), options);
-  for (const share of shares) {
-    const budget = share < 1 ? whole.heapBytes - Math.ceil(whole.weightBytes * (1 - share)) : undefined;
+  const whole = await engine.plan(source, { ...options, memoryBudget: Infinity });
+  const partOf = (/** @type {number} */ share) => whole.heapBytes - Math.ceil(whole.weightBytes * (1 - share));
+  const loads =
+    budgets?.map((name) => ({ share: 1, budget: name === 'none' ? undefined : Infinity })) ??
+    shares.map((share) => ({ share, budget: share < 1 ? partOf(share) : Infinity }));
+  for (const { share, budget } of loads) {
     const own = await createWorkerEngine({ threads });
-    const model = await own.load(fromHandle(handle), { ...options, memoryBudget: budget });
+    /** @type {any} */
+    let model;
+    const loadMs = await timed(async () => {
+      model = await own.load(source, { ...options, memoryBudget: budget });
+    });
     const session = await model.createSession();
-    state.models.push({ engine: own, model, session, share, budget });
+    state.models.push({ engine: own, model, session, share, budget, loadMs });
   }
-  const info = state.models.map(({ model, share, budget }) => ({
+  const info = state.models.map(({ model, share, budget, loadMs }) => ({
     share,
     budget,
+    loadMs,
     heapBytes: model.info.heapBytes,
     weightBytes: model.info.weightBytes,
     paging: model.info.paging,
@@ -71,6 +92,7 @@ async function decode({ i, prompt, tokens }) {
   return {
     decode: (output.length - 1) / (timings.decodeMs / 1e3),
     prefill: prompt / (timings.prefillMs / 1e3),
+    firstTokenMs: timings.firstTokenMs,
     ids: output,
     memory: await model.memory(),
   };

@@ -12,6 +12,8 @@ const KNOWN_MARKS = [
   ['<|START_THINKING|>', '<|END_THINKING|>'],
   ['<seed:think>', '</seed:think>'],
   ['<thinking>', '</thinking>'],
+  // Gemma 4: a channel of this name, which an empty one before a reply turns off.
+  ['<|channel>thought', '<channel|>'],
 ];
 
 export class ReasoningParser {

@@ -13,7 +13,14 @@ import {
   unsupported,
 } from '../../text/tokenizers/section.js';
 import { stage } from '../../text/tokenizers/hf-split.js';
-import { bertParts, charsmapPart, composed, spacedParts, spacesPart } from '../../text/tokenizers/normalizers.js';
+import {
+  bertParts,
+  charsmapPart,
+  composed,
+  spacedParts,
+  spacesPart,
+  writtenParts,
+} from '../../text/tokenizers/normalizers.js';
 import { EXPRESSIONS, PATTERNS, patternNamed } from '../../text/tokenizers/patterns.js';
 import { bertStages, longestWord } from '../../text/tokenizers/wordpiece.js';
 
@@ -27,7 +34,7 @@ const SUPPORTED_MODELS =
 const END_TOKENS = new Set(
   (
     '<|endoftext|> <|end|> <|im_end|> <|eot_id|> <|eom_id|> <|end_of_text|> <|return|> <|call|> <end_of_turn> <end_of_utterance> ' +
-    '<EOT> _<EOT> [EOT] [EOS] <turn|> <｜end▁of▁sentence｜> <|fim_pad|> <|repo_name|> <|file_sep|>'
+    '<EOT> _<EOT> [EOT] [EOS] <turn|> <|tool_response> <｜end▁of▁sentence｜> <|fim_pad|> <|repo_name|> <|file_sep|>'
   ).split(' '),
 );
 /** Pre-tokenizers by architecture, for older files without tokenizer.ggml.pre. @type {Record<string, string>} */
@@ -43,7 +50,7 @@ const DEFAULT_PRE_TOKENIZERS = {
   stablelm: 'stablelm2',
 };
 
-/** The properties of a kind of tokenizer, from its metadata. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'split' | 'parts'> & { write: Writer, bos?: boolean, eos?: boolean }} Kind */
+/** The properties of a kind of tokenizer, from its metadata. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'split' | 'parts'> & { write: Writer, bos?: boolean, eos?: boolean, alwaysBos?: boolean }} Kind `alwaysBos`: whatever the metadata says, since older converters said no */
 
 /**
  * Ids of special tokens that the metadata omits or that don't exist, as in llama.cpp. Exception: the defaults of byte-level
@@ -124,6 +131,7 @@ const gemma4 = () => ({
   bos: true,
   write: writePiece,
   parts: [stage('[^\\n]+|[\\n]+')],
+  alwaysBos: true,
 });
 
 /** @type {Record<string, (get: (key: string) => any, architecture: string) => Kind>} */
@@ -144,6 +152,7 @@ export function tokenizerFromGguf(metadata) {
     write,
     bos: addsBos = false,
     eos: addsEos = false,
+    alwaysBos = false,
     flags,
     ...kind
   } = KINDS[model](get, metadata['general.architecture']);
@@ -157,6 +166,8 @@ export function tokenizerFromGguf(metadata) {
     );
   const vocabulary = packedTokens(texts, types, scores, write);
   const { kinds } = vocabulary;
+  const marks = model === 'gemma4' ? marksOf(vocabulary) : [];
+  for (const mark of marks) kinds[mark] = TOKEN.normal;
   const defaultId = (/** @type {string} */ name) => {
     const value = DEFAULT_IDS[model]?.[name];
     return model === 'gpt2' && kinds[value] !== TOKEN.control ? undefined : value;
@@ -185,13 +196,16 @@ export function tokenizerFromGguf(metadata) {
     throw malformed('tokenizer.ggml.merges is not a list of strings');
   const merges = kind.kind === KIND.bpe && lines.length ? mergesOf(lines, texts) : new Uint32Array();
   const packed = { ...vocabulary, merges };
-  const parts = [...(kind.parts ?? []), ...(kind.kind === KIND.spm ? spacedParts(spacedOf(vocabulary)) : [])];
+  const parts = [
+    ...(kind.parts ?? []),
+    ...(kind.kind === KIND.spm ? spacedParts(spacedOf(vocabulary)) : writtenParts(marks)),
+  ];
   return {
     ...kind,
     ...(parts.length ? { parts } : {}),
     flags:
       flags |
-      flag('add_bos_token', FLAG.addBos, addsBos) |
+      (alwaysBos ? FLAG.addBos : flag('add_bos_token', FLAG.addBos, addsBos)) |
       flag(model === 'bert' ? 'add_sep_token' : 'add_eos_token', FLAG.addEos, addsEos) |
       fallback,
     bos,
@@ -224,6 +238,13 @@ function pairOf(architecture, model, bos, eos, twice = architecture === 'bert') 
 /** Ids of added tokens that contain a space. @param {Omit<Packed, 'merges'>} vocabulary */
 const spacedOf = ({ text, ends, kinds }) =>
   [...kinds.keys()].filter((i) => kinds[i] === TOKEN.user && text.subarray(ends[i - 1] ?? 0, ends[i]).includes(32));
+
+/** Ids of added tokens of ▁ alone, which merging spaces gives, too (Gemma): they are pieces that are also searched for. @param {Omit<Packed, 'merges'>} vocabulary */
+const marksOf = ({ text, ends, kinds }) =>
+  [...kinds.keys()].filter((i) => {
+    const own = text.subarray(ends[i - 1] ?? 0, ends[i]);
+    return kinds[i] === TOKEN.user && own.length > 0 && own.every((byte) => byte === 32);
+  });
 
 /** Whether a token is a control or added token. @param {number} kind */
 const isSpecial = (kind) => kind === TOKEN.control || kind === TOKEN.user;

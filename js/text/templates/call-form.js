@@ -27,7 +27,7 @@ const USER = { role: 'user', content: 'qzquestion' };
 const SAID = 'qzanswer';
 
 /** The reasoning before a call, which is not a part of it, by its closing mark. */
-const REASONED = /^[^]*(?:<\/think>|\[\/THINK\]|<\|END_THINKING\|>|<\/seed:think>|<\/thinking>)\s*/;
+const REASONED = /^[^]*(?:<\/think>|\[\/THINK\]|<\|END_THINKING\|>|<\/seed:think>|<\/thinking>|<channel\|>)\s*/;
 
 const TOOLS = NAMES.map((name) => ({
   type: 'function',
@@ -209,9 +209,15 @@ export function callForm(render, ends) {
   const ways = [true, false].flatMap((tools) =>
     [false, true].flatMap((none) => [false, true].map((texts) => ({ tools, none, texts }))),
   );
+  let isOwnNotation = false;
   for (const how of ways) {
-    const form = formOf(new Probe(render, ends, how), how);
+    const probe = new Probe(render, ends, how);
+    // Arguments that are written in a notation of the template's own come as JSON only where they were given as a text: no
+    // model was trained with that.
+    if (how.texts && isOwnNotation) continue;
+    const form = formOf(probe, how);
     if (form && isUsable(form)) return form;
+    isOwnNotation ||= !how.texts && (probe.calls([{ [KEY]: VALUE }])?.includes(VALUE) ?? false);
   }
   return null;
 }

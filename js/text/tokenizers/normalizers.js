@@ -232,6 +232,12 @@ export function charsmapPart(bytes) {
   return [{ type: PART.charsmap, bytes: payload(bytes, bytes.length) }];
 }
 
+/** Pieces that are also searched for as they are written, in the text before its spaces become ▁. @param {Iterable<number>} ids  rising @returns {Part[]} */
+export function writtenParts(ids) {
+  const rows = Uint32Array.from(Array.from(ids, (id) => [id, 16]).flat());
+  return rows.length ? [{ type: PART.rules, bytes: new Uint8Array(rows.buffer) }] : [];
+}
+
 /**
  * SentencePiece searches for tokens with spaces (Gemma's runs of them) in the normalized text, where a ▁ of the input counts as a space.
  * @param {Iterable<number>} ids  of these, rising

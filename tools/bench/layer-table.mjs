@@ -1,0 +1,102 @@
+#!/usr/bin/env node
+// Gemma 4 E2B's shape with random weights, in Chromium, its file chosen from the disk: what is planned without a budget (the table of per-layer
+// embeddings stays in the file), the heap that is taken, the time of a load and of the first token, and tokens per second.
+//
+//   node tools/bench/layer-table.mjs [--layers 35] [--threads 1] [--rounds 3] [--prompt 32] [--tokens 24] [--context 2048] [--whole]
+//
+// --layers: fewer layers with the same vocabulary. --whole: beside it the model with its table in memory, in turns.
+// The file (4.0 GB with all layers) is made once, in build/bench/.
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { fileSink } from '../../js/format/output.js';
+import { makeRandom, SHAPES } from '../make_random.mjs';
+import { PUBLIC, serve } from '../serve.mjs';
+import { command, ROOT } from '../setup/setup.mjs';
+import { launch } from '../../tests/browser/launch.mjs';
+import { median } from './stats.mjs';
+
+const SHAPE = 'gemma4-e2b';
+const mb = (/** @type {number} */ bytes) => (bytes / 1e6).toFixed(1);
+
+await command(async () => {
+  const { values } = parseArgs({
+    options: {
+      layers: { type: 'string', default: '35' },
+      threads: { type: 'string', default: '1' },
+      rounds: { type: 'string', default: '3' },
+      prompt: { type: 'string', default: '32' },
+      tokens: { type: 'string', default: '24' },
+      context: { type: 'string', default: '2048' },
+      whole: { type: 'boolean', default: false },
+    },
+  });
+  const [layers, threads, rounds, prompt, tokens, context] = [
+    values.layers,
+    values.threads,
+    values.rounds,
+    values.prompt,
+    values.tokens,
+    values.context,
+  ].map(Number);
+  const path = `build/bench/${SHAPE}-${layers}-bq4h.bq4`;
+  if (!existsSync(join(ROOT, path))) {
+    mkdirSync(join(ROOT, 'build', 'bench'), { recursive: true });
+    const { shared_kv: shared, ...shape } = SHAPES[SHAPE];
+    const config = { ...shape, layers, shared_kv: Math.round((shared * layers) / shape.layers) };
+    await makeRandom(config, await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
+  }
+  const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench'] });
+  const browser = await launch();
+  try {
+    const page = await browser.newPage();
+    await page.goto(`${site.url}tools/bench/paging.html`);
+    await page.waitForFunction('globalThis.benchReady');
+    const run = (/** @type {string} */ name, /** @type {any} */ options = {}) =>
+      page.evaluate(`${name}(${JSON.stringify(options)})`);
+    await page.locator('input').setInputFiles(join(ROOT, path));
+    const budgets = values.whole ? ['none', 'infinite'] : ['none'];
+    const opened = /** @type {any} */ (await run('open_', { budgets, threads, context }));
+    const cells = opened.info.map((/** @type {any} */ info) => ({
+      ...info,
+      decode: /** @type {number[]} */ ([]),
+      firstTokenMs: /** @type {number[]} */ ([]),
+      memory: 0,
+    }));
+    for (let round = -1; round < rounds; round++)
+      for (const [i, cell] of cells.entries()) {
+        const found = /** @type {any} */ (await run('decode', { i, prompt, tokens }));
+        cell.memory = found.memory.total;
+        if (round < 0) continue; // the first one warms up
+        cell.decode.push(found.decode);
+        cell.firstTokenMs.push(found.firstTokenMs);
+      }
+    const report = {
+      cpu: cpus()[0]?.model,
+      browser: `Chromium ${browser.version()}`,
+      layers,
+      rounds,
+      prompt,
+      tokens,
+      context,
+      fileBytes: opened.fileBytes,
+      cells,
+    };
+    writeFileSync(join(ROOT, 'build', 'bench', 'layer-table.json'), `${JSON.stringify(report, null, 2)}\n`);
+    console.log(
+      `${report.cpu}, ${report.browser}, ${SHAPE} with ${layers} layers, file of ${mb(opened.fileBytes)} MB, ${threads} thread(s), medians of ${rounds}`,
+    );
+    for (const { heapBytes, weightBytes, paging, loadMs, memory, decode, firstTokenMs } of cells) {
+      const where = paging
+        ? `table in the file (${paging.streamedBytes} bytes a token), ${paging.layers} layers${paging.head ? ' and the head' : ''} in memory`
+        : 'table in memory';
+      console.log(
+        `${where}: heap ${mb(memory)} of ${mb(heapBytes)} MB planned (weights ${mb(weightBytes)} MB), loaded in ${(loadMs / 1e3).toFixed(1)} s, first token of ${prompt} after ${(median(firstTokenMs) / 1e3).toFixed(2)} s, ${median(decode).toFixed(2)} tokens/s`,
+      );
+    }
+  } finally {
+    await browser.close();
+    await site.close();
+  }
+});
