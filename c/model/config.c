@@ -4,7 +4,7 @@
 #include "core/minmax.h"
 #include "core/type.h"
 
-enum { RECORD = 8, KEYS = 75, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
+enum { RECORD = 8, KEYS = 76, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
 /* Keys behind the sets stand right behind the others in the table of keys. */
 enum { AFTER_SETS = FIRST_SET + SETS * SET_WORDS, IDS = AFTER_SETS + KEYS - FIRST_SET };
 enum { KIND_U32 = 0, KIND_F32 = 1, REQUIRED = 1 };
@@ -21,7 +21,8 @@ enum {
   NO_HEAD = 50, POOLING, NORMALIZE, TEXT_TOKENS, EXPERTS, EXPERTS_USED, EXPERT_FFN,
   SHARED_FFN, EXPERTS_SUM, CONV_SIZE, DENSE1, DENSE2, DENSE_ACTIVATION, LABELS,
   FIRST_UNNORMED = AFTER_SETS, RELATIVE, SHARED_ALWAYS, GLOBAL_HEAD_DIM, GLOBAL_KV_HEADS,
-  SHARED_KV, SHARED_KV_FFN, VALUE_NORM, KEYS_AS_VALUES, LAYER_SCALE, LAYER_EMBED
+  SHARED_KV, SHARED_KV_FFN, VALUE_NORM, KEYS_AS_VALUES, LAYER_SCALE, LAYER_EMBED,
+  EXPERTS_SIGMOID
 };
 
 /* The valid values of a key. Floats are finite and not negative; rope_theta is positive. */
@@ -96,6 +97,7 @@ static const key keys[KEYS] = {
     [FIRST_SET + KEYS_AS_VALUES - AFTER_SETS] = {"keys_as_values", false, false, false, 0, 1},
     [FIRST_SET + LAYER_SCALE - AFTER_SETS] = {"layer_scale", false, false, false, 0, 1},
     [FIRST_SET + LAYER_EMBED - AFTER_SETS] = {"layer_embed", false, false, false, 0, 4096},
+    [FIRST_SET + EXPERTS_SIGMOID - AFTER_SETS] = {"experts_sigmoid", false, false, false, 0, 1},
     [EXPERTS] = {"experts", false, false, false, 0, 1024},
     [EXPERTS_USED] = {"experts_used", false, false, false, 0, 64},
     [EXPERT_FFN] = {"expert_ffn", false, false, false, 0, 1u << 20},
@@ -234,7 +236,8 @@ static bq_status check_experts(const records *r, const bq_config *c, bq_error *e
   const uint64_t at = where(r, EXPERTS, ARCH);
   if (!c->ffn && (c->experts || c->block != BQ_BLOCK_SEQUENTIAL))
     return bq_fail(err, BQ_FORMAT, r->at[FFN], "ffn is 0 beside experts or a parallel block");
-  const bool some = c->experts_used || c->shared_ffn || c->experts_sum || r->value[EXPERT_FFN];
+  const bool some = c->experts_used || c->shared_ffn || c->experts_sum || c->experts_sigmoid ||
+                    r->value[EXPERT_FFN];
   if ((!c->experts && some) || (c->shared_always && !c->shared_ffn))
     return bq_fail(err, BQ_FORMAT, at, "keys of experts without experts");
   if (!c->experts) return BQ_OK;
@@ -434,7 +437,8 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .pooling = (bq_pooling)v[POOLING], .normalize = v[NORMALIZE],
                  .text_tokens = v[TEXT_TOKENS], .experts = v[EXPERTS],
                  .experts_used = v[EXPERTS_USED], .shared_ffn = v[SHARED_FFN],
-                 .experts_sum = v[EXPERTS_SUM], .conv_size = v[CONV_SIZE],
+                 .experts_sum = v[EXPERTS_SUM], .experts_sigmoid = v[EXPERTS_SIGMOID],
+                 .conv_size = v[CONV_SIZE],
                  .state_key_heads = v[STATE_KEY_HEADS], .state_value_heads = v[STATE_VALUE_HEADS],
                  .state_key_dim = v[STATE_KEY_DIM], .state_value_dim = v[STATE_VALUE_DIM],
                  .state_strided = v[STATE_STRIDED], .attn_gate = v[ATTN_GATE],

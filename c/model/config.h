@@ -122,6 +122,8 @@ typedef struct bq_config {
   uint32_t shared_ffn; /* inner dimensions of the shared expert; 0: none */
   bool shared_always;  /* the shared expert is added as it is, without a switch */
   bool experts_sum;    /* norm_topk_prob: weights of the chosen experts sum to 1 */
+  bool experts_sigmoid; /* an expert's weight is the sigmoid of its score, and the router's bias
+                           counts only for which are chosen (LFM2 with experts) */
   bq_layer_set dense_layers; /* layers with one MLP in a model with experts */
   uint32_t conv_size;  /* taps of recurrent layers' convolutions; 0: no layer is recurrent */
   bq_layer_set conv_layers; /* recurrent, in place of attention: short convolutions (LFM2), or with

@@ -30,35 +30,63 @@ bq_expert_routing *bq_expert_routing_lay_out(bq_arena *arena, const bq_config *c
 
 static const float least = -__builtin_inff();
 
+/* By which experts are chosen: their scores, plus a bias unless it is NULL. */
+typedef struct ranking {
+  const float *scores, *bias;
+} ranking;
+
 /* NaN counts as the lowest score. */
-static float score_of(float x) { return x == x ? x : least; }
+static float score_of(ranking r, uint32_t e) {
+  const float x = r.bias ? r.scores[e] + r.bias[e] : r.scores[e];
+  return x == x ? x : least;
+}
 
 /* The expert with the highest score after that of `after` (== experts: the highest of all). Among
  * equal scores the lower number comes first. */
-static uint32_t next_best(const float *scores, uint32_t experts, uint32_t after) {
+static uint32_t next_best(ranking r, uint32_t experts, uint32_t after) {
   uint32_t best = experts;
   for (uint32_t e = 0; e < experts; e++) {
     if (after < experts) {
-      const float x = score_of(scores[e]), y = score_of(scores[after]);
+      const float x = score_of(r, e), y = score_of(r, after);
       if (x > y || (!(x < y) && e <= after)) continue;
     }
-    if (best == experts || score_of(scores[e]) > score_of(scores[best])) best = e;
+    if (best == experts || score_of(r, e) > score_of(r, best)) best = e;
   }
   return best;
 }
 
-/* Chooses a token's experts, in the order of their numbers, and their weights: softmax over all
- * scores or, with experts_sum (norm_topk_prob), over the chosen ones. */
-static void choose_experts(const bq_config *c, const float *scores, uint32_t *expert,
-                           float *weight) {
-  float top = 0, sum = 0;
+/* The experts with the highest scores, in the order of their numbers. Returns the highest. */
+static uint32_t choose_highest(const bq_config *c, ranking r, uint32_t *expert) {
+  uint32_t first = 0;
   for (uint32_t i = 0, last = c->experts; i < c->experts_used; i++) {
     uint32_t at = i;
-    last = next_best(scores, c->experts, last);
-    if (i == 0) top = scores[last];
+    last = next_best(r, c->experts, last);
+    if (i == 0) first = last;
     for (; at > 0 && expert[at - 1] > last; at--) expert[at] = expert[at - 1];
     expert[at] = last;
   }
+  return first;
+}
+
+/* The sum of sigmoids is never divided by zero: transformers' Lfm2MoeTopKRouter. */
+static const float least_sum = 1e-6f;
+
+/* The weights are sigmoids, which the scores become. */
+static void choose_by_sigmoids(const bq_config *c, const float *bias, float *scores,
+                               uint32_t *expert, float *weight) {
+  float sum = least_sum;
+  for (uint32_t e = 0; e < c->experts; e++) scores[e] = 1.0f / (1.0f + bq_expf(-scores[e]));
+  choose_highest(c, (ranking){scores, bias}, expert);
+  for (uint32_t i = 0; i < c->experts_used; i++) sum += weight[i] = scores[expert[i]];
+  for (uint32_t i = 0; c->experts_sum && i < c->experts_used; i++) weight[i] /= sum;
+}
+
+/* Chooses a token's experts and their weights: softmax over all scores or, with experts_sum
+ * (norm_topk_prob), over the chosen ones. */
+static void choose_experts(const bq_config *c, const float *scores, uint32_t *expert,
+                           float *weight) {
+  float sum = 0;
+  const float top = scores[choose_highest(c, (ranking){scores, NULL}, expert)];
   for (uint32_t i = 0; i < c->experts_used; i++) weight[i] = bq_expf(scores[expert[i]] - top);
   if (c->experts_sum)
     for (uint32_t i = 0; i < c->experts_used; i++) sum += weight[i];
@@ -87,12 +115,19 @@ static void sort_pairs(const bq_config *c, bq_expert_routing *r, uint32_t tokens
   r->first[0] = 0;
 }
 
-static void assign_experts(const bq_session *s, const float *scores, uint32_t tokens) {
+static void assign_experts(const bq_session *s, const bq_layer *w, float *scores,
+                           uint32_t tokens) {
   const bq_config *c = &s->model->config;
   bq_expert_routing *r = s->scratch.routes;
-  for (uint32_t t = 0; t < tokens; t++)
-    choose_experts(c, scores + (size_t)t * c->experts, r->expert + t * c->experts_used,
-           r->weight + t * c->experts_used);
+  for (uint32_t t = 0; t < tokens; t++) {
+    float *const own = scores + (size_t)t * c->experts;
+    uint32_t *const expert = r->expert + t * c->experts_used;
+    float *const weight = r->weight + t * c->experts_used;
+    if (c->experts_sigmoid)
+      choose_by_sigmoids(c, w->module[BQ_ROUTER].b, own, expert, weight);
+    else
+      choose_experts(c, own, expert, weight);
+  }
   sort_pairs(c, r, tokens);
 }
 
@@ -213,7 +248,7 @@ bq_stage bq_forward_experts(const bq_session *s, const bq_layer *w, const bq_lay
                             bool prepares, float *const *buffer, uint32_t tokens, size_t thread,
                             size_t threads) {
   if (step->op == BQ_OP_ROUTE) {
-    if (thread == 0) assign_experts(s, buffer[BQ_BUFFER_ROUTE], tokens);
+    if (thread == 0) assign_experts(s, w, buffer[BQ_BUFFER_ROUTE], tokens);
   } else if (step->op == BQ_OP_COMBINE) {
     for (bq_share share = bq_share_of(s, thread, threads, tokens, 1); bq_share_next(&share);)
       for (size_t t = share.from; t < share.to; t++) combine(s, step, buffer, (uint32_t)t);

@@ -33,7 +33,9 @@ bq_linear bq_linear_of(const bq_layer_run *p, const bq_layer_step *step, size_t 
   }
   for (uint32_t i = 0; i < step->n; i++) {
     const bq_weights *m = &p->w->module[step->module[i]];
-    l.list[i] = (bq_product){.w = &m->w, .scale = m->scale, .bias = m->b,
+    /* A bias by which experts are chosen is no part of their scores. */
+    const bool chooses = step->module[i] == BQ_ROUTER && p->s->model->config.experts_sigmoid;
+    l.list[i] = (bq_product){.w = &m->w, .scale = m->scale, .bias = chooses ? NULL : m->b,
                           .y = j->buffer[step->out[i]], .stride = p->w->kind->cols[step->out[i]]};
   }
   if (p->s->lora.matrices) adapt(p, step, &l);

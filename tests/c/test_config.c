@@ -230,6 +230,17 @@ static void test_experts(void) {
     if (cases[i].status == BQ_OK)
       CHECK_EQ(c.expert_ffn, cases[i].keys[2] ? cases[i].keys[2] : c.ffn);
   }
+  static const struct {
+    uint32_t experts, sigmoid;
+    bq_status status;
+  } sigmoids[] = {{8, 1, BQ_OK}, {8, 2, BQ_FORMAT}, {0, 1, BQ_FORMAT}};
+  for (size_t i = 0; i < sizeof sigmoids / sizeof *sigmoids; i++) {
+    fixture_buffer b = least_without(0);
+    put(&b, 54, U32, 1, sigmoids[i].experts);
+    put(&b, 55, U32, 1, sigmoids[i].experts ? 2 : 0);
+    put(&b, 203, U32, 1, sigmoids[i].sigmoid);
+    CHECK_EQ(read_and_free(b, &c, &err), sigmoids[i].status);
+  }
   static const uint32_t beside[][2] = {{17, 0}, {20, 1}}; /* not gated, parallel */
   for (int i = 0; i < 2; i++) {
     fixture_buffer b = least_without(0);
@@ -416,7 +427,7 @@ static void test_layer_sets_that_mean_nothing(void) {
   CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "layer set appears twice"));
   b = least_without(0);
-  put(&b, 203, U32, 1, 0); /* no key so far */
+  put(&b, 204, U32, 1, 0); /* no key so far */
   CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
 }
 
@@ -426,7 +437,7 @@ static void test_records(void) {
   fixture_buffer b = least_without(0);
   put(&b, 1000, 77, 0, 5); /* from the future, optional: skipped */
   put(&b, 0, 0, 0, 5);
-  put(&b, 203, 0, 0, 5);
+  put(&b, 204, 0, 0, 5);
   put(&b, 65535, 0, 0, 5);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_OK);
   b = least_without(0);

@@ -30,6 +30,12 @@ static bq_config with_experts(uint32_t experts, uint32_t used, uint32_t shared) 
                      .experts_sum = used % 2};
 }
 
+static bq_config with_sigmoids(uint32_t experts, uint32_t used) {
+  bq_config config = with_experts(experts, used, 0);
+  config.experts_sigmoid = true;
+  return config;
+}
+
 /* The last thread first, one after the other. */
 static void run_backwards(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
   const size_t threads = *(const size_t *)ctx;
@@ -85,8 +91,30 @@ static void test_the_same_bits_however_cut(void) {
   check_bits(with_experts(8, 8, 0), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = BQ_KV_F16});
   check_bits(with_experts(1, 1, 24), BQ_TYPE_BQ4A_32, (bq_session_options){.kv_type = BQ_KV_F32});
   check_bits(with_experts(40, 4, 0), BQ_TYPE_F16, (bq_session_options){.kv_type = BQ_KV_F32});
+  check_bits(with_sigmoids(6, 2), BQ_TYPE_F32, (bq_session_options){.kv_type = BQ_KV_F32});
+  check_bits(with_sigmoids(7, 3), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = BQ_KV_I8});
   check_bits(with_experts(5, 3, 40), BQ_TYPE_BQ4_32,
              (bq_session_options){.activations = BQ_ACTIVATIONS_I16});
+}
+
+/* Biases decide which experts are chosen, and are no part of their weights: with all experts
+ * chosen they change nothing. */
+static void test_biases_only_choose(void) {
+  static const float biases[] = {3, -3, 0.5f, 0, -1, 2};
+  for (uint32_t used = 2; used <= 6; used += 4) {
+    tiny_model t;
+    tiny_create(&t, with_sigmoids(6, used), BQ_TYPE_F32, bq_kernels_best(), false);
+    for (uint32_t i = 0; i < t.model.config.layers; i++) t.layers[i].module[BQ_ROUTER].b = NULL;
+    make_reference(&t, (bq_session_options){.kv_type = BQ_KV_F32});
+    for (uint32_t i = 0; i < t.model.config.layers; i++) t.layers[i].module[BQ_ROUTER].b = biases;
+    bq_session *s = tiny_session(&t, (bq_session_options){.kv_type = BQ_KV_F32});
+    CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
+    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+    const bool same = !memcmp(bq_session_logits(s), wanted[TEXT - 1], sizeof wanted[0]);
+    CHECK_EQ(same, used == 6);
+    bq_session_free(s);
+    tiny_free(&t);
+  }
 }
 
 /* One of one is the MLP that a model without experts has. */
@@ -113,15 +141,15 @@ static void test_one_expert_is_an_mlp(void) {
 static void test_scores_that_are_no_numbers(void) {
   tiny_model t;
   static const float bad[] = {NAN, INFINITY, -INFINITY, 0};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    tiny_create(&t, with_experts(6, 3, 0), BQ_TYPE_F32, bq_kernels_best(), false);
+  for (size_t i = 0; i < 2 * sizeof bad / sizeof *bad; i++) {
+    tiny_create(&t, i % 2 ? with_sigmoids(6, 3) : with_experts(6, 3, 0), BQ_TYPE_F32, bq_kernels_best(), false);
     float *router = (float *)(void *)(uintptr_t)t.layers[0].module[BQ_ROUTER].w.data;
     for (int k = 0; k < 4 * 40; k++)
-      router[k] = bad[i]; /* four of six experts, zeros: all the same */
+      router[k] = bad[i / 2]; /* four of six experts, zeros: all the same */
     bq_session *s = tiny_session(&t, (bq_session_options){0});
     CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-    if (bad[i] == 0) CHECK(!isnan(bq_session_logits(s)[0]));
+    if (bad[i / 2] == 0) CHECK(!isnan(bq_session_logits(s)[0]));
     bq_session_free(s);
     tiny_free(&t);
   }
@@ -144,6 +172,7 @@ static void test_work_is_that_of_the_experts_used(void) {
 int main(void) {
   for (uint32_t i = 0; i < TEXT; i++) text[i] = i * i * 7 % VOCAB;
   RUN(test_the_same_bits_however_cut);
+  RUN(test_biases_only_choose);
   RUN(test_one_expert_is_an_mlp);
   RUN(test_scores_that_are_no_numbers);
   RUN(test_work_is_that_of_the_experts_used);

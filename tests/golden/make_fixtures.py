@@ -874,6 +874,47 @@ RECURRENT |= {
 }
 
 
+def unbiased_choice(model):
+    for module in model.modules():
+        if hasattr(module, "expert_bias"):
+            module.expert_bias.zero_()
+
+
+def biased_weights(model):
+    """A model in which the biases are a part of the weights, too."""
+    for module in model.modules():
+        if hasattr(module, "expert_bias"):
+            def forward(x, bias, gate=module.gate):
+                scores = F.linear(x, gate.weight).sigmoid() + bias
+                weights, chosen = torch.topk(scores, k=gate.top_k, dim=-1)
+                return scores, weights / weights.sum(-1, keepdim=True), chosen
+            module.gate.forward = forward
+
+
+def softmax_weights(model):
+    for module in model.modules():
+        if hasattr(module, "expert_bias"):
+            def forward(x, bias, gate=module.gate):
+                logits = F.linear(x, gate.weight)
+                chosen = torch.topk(logits.sigmoid() + bias, k=gate.top_k, dim=-1)[1]
+                return logits, torch.gather(logits, 1, chosen).softmax(-1), chosen
+            module.gate.forward = forward
+
+
+RECURRENT |= {
+    "lfm2-moe": ("Lfm2Moe", torch.float32, 40, dict(
+        vocab_size=64, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, intermediate_size=48, moe_intermediate_size=24, num_experts=6,
+        num_experts_per_tok=2, num_dense_layers=1, max_position_embeddings=64, tie_word_embeddings=True, conv_L_cache=3,
+        layer_types=["conv", "conv", "full_attention", "conv"]),
+        SMALL_KEYS | {"norm_eps", "conv_L_cache", "conv_bias", "moe_intermediate_size", "num_experts", "num_experts_per_tok", "num_dense_layers", "norm_topk_prob",
+                      "use_expert_bias", "routed_scaling_factor"},
+        {"conv.conv.weight": (3.0, 0), "feed_forward.gate.weight": (2.0, 0)},
+        {"the choice by biases": unbiased_choice, "biases out of weights": biased_weights, "sigmoids": softmax_weights, "the sum of weights": {"norm_topk_prob": False},
+         "the second expert": {"num_experts_per_tok": 1}, "the dense layer": zeroed("feed_forward.w2.weight"), "experts": zeroed("down_proj"),
+         "convolutions": zeroed("conv.conv.weight")}),
+}
+
+
 def jina(settings):
     """JinaBERT, which is in no release of transformers: its BERT with ALiBi in place of positions, and an MLP of which one half gates the other."""
     model = transformers.BertModel(transformers.BertConfig(**settings, attn_implementation="eager"), add_pooling_layer=False).eval()
@@ -968,6 +1009,9 @@ def family(name, spec, seed, changes={}, renamed=None):
             p.copy_(p.to(dtype).float())
         for i, layer in enumerate(one for one in model.modules() if hasattr(one, "layer_scalar")):
             layer.layer_scalar.fill_(0.75 + i / 8)
+        for i, layer in enumerate(one for one in model.modules() if hasattr(one, "expert_bias")):
+            n = len(layer.expert_bias)
+            layer.expert_bias.copy_(torch.tensor([((5 * e + 3 * i) % n - n // 2) / 8 for e in range(n)]))
     ids = torch.randint(settings.get("text_config", settings)["vocab_size"], (positions,), generator=torch.Generator().manual_seed(seed + 1))
     if encoder and "pad_token_id" in settings:  # padding has no position of its own
         ids[ids == settings["pad_token_id"]] += 1

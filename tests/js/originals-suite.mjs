@@ -132,6 +132,7 @@ function gemmaFile(folder, name) {
   const { model, added_tokens: added } = JSON.parse(readFileSync(join(folder, 'tokenizer.json'), 'utf8'));
   const byId = new Map(Object.entries(model.vocab).map(([text, id]) => [id, text]));
   const tokens = Array.from({ length: byId.size }, (_, id) => byId.get(id));
+  /** @type {number[]} */
   const types = tokens.map((text) => (/^<0x[0-9A-F]{2}>$/.test(String(text)) ? 6 : 1));
   for (const { id, special } of added) types[id] = special ? 3 : 4;
   const merges = model.merges.map((/** @type {any} */ pair) => (Array.isArray(pair) ? pair.join(' ') : pair));

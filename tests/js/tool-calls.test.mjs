@@ -381,10 +381,9 @@ test('Gemma 4’s channel of thought is reasoning; an empty one before the reply
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await modelWith(template)));
   const ask = async (/** @type {boolean} */ thinks) => {
-    const { choices } = await model.chat.completions.create(
-      /** @type {any} */ ({ messages, max_tokens: 60, chat_template_kwargs: { enable_thinking: thinks } }),
-    );
-    return choices[0].message;
+    const request = { messages, max_tokens: 60, chat_template_kwargs: { enable_thinking: thinks } };
+    const completion = /** @type {any} */ (await model.chat.completions.create(/** @type {any} */ (request)));
+    return completion.choices[0].message;
   };
   writes(t, '<|channel>thought\nWell.\n<channel|>Yes.');
   const thought = await ask(true);

@@ -447,12 +447,13 @@ CONF_KEYS = {
     200: ("keys_as_values", U32, False, 0, 1),
     201: ("layer_scale", U32, False, 0, 1),
     202: ("layer_embed", U32, False, 0, 4096),
+    203: ("experts_sigmoid", U32, False, 0, 1),
     32: ("tokens", U32, False, 0, None),
     33: ("merges", U32, False, 0, None),
 }
 # first key: sets of layers, of 32 words each
 CONF_SETS = {64: "global_layers", 96: "unrotated_layers", 128: "dense_layers", 160: "conv_layers"}
-LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 60), *range(194, 203)))
+LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 60), *range(194, 204)))
 ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges", *LATER)
 
 

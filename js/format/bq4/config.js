@@ -66,6 +66,7 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number} [shared_ffn]
  * @property {boolean | number} [shared_always]  the shared expert has no switch
  * @property {boolean | number} [experts_sum]
+ * @property {boolean | number} [experts_sigmoid]  weights are sigmoids of scores; the router's bias counts only for which are chosen
  * @property {number} [rope_scale]
  * @property {number} [rope_original]
  * @property {number} [alibi_max]
@@ -165,6 +166,7 @@ const KEYS = {
   keys_as_values: [200, U32, true],
   layer_scale: [201, U32, true],
   layer_embed: [202, U32, true],
+  experts_sigmoid: [203, U32, true],
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };
@@ -195,6 +197,7 @@ const BOOLEANS = [
   'value_norm',
   'keys_as_values',
   'layer_scale',
+  'experts_sigmoid',
 ];
 const REQUIRED_KEYS = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
 

@@ -23,7 +23,7 @@ function denseOf(hf) {
 }
 
 /** @param {Record<string, any>} hf @param {Record<string, any>} [extra]  keys that are added if any layer has experts */
-function expertsOf(hf, extra) {
+export function expertsOf(hf, extra) {
   const dense = denseOf(hf);
   if (dense.length === hf.num_hidden_layers) return {};
   return {

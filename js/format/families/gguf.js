@@ -147,11 +147,11 @@ export function ggufRotaryLayerNorm(facts, activation) {
   return { ...config, ...ropeOf(facts, config.head_dim) };
 }
 
-/** Mixture of experts: one tensor has a module of all experts. @param {GgufFacts} facts @param {boolean} normalizesWeights  whether the weights of the chosen experts are made to have the sum 1 */
-export const ggufExperts = ({ get, dims }, normalizesWeights) => ({
-  experts: dims('blk.0.ffn_gate_inp.weight')[0],
+/** Mixture of experts: one tensor has a module of all experts. @param {GgufFacts} facts @param {boolean} normalizesWeights  whether the weights of the chosen experts are made to have the sum 1 @param {string} [first]  the first layer with experts */
+export const ggufExperts = ({ get, dims }, normalizesWeights, first = 'blk.0.') => ({
+  experts: dims(`${first}ffn_gate_inp.weight`)[0],
   experts_used: get('expert_used_count'),
-  expert_ffn: dims('blk.0.ffn_down_exps.weight')[2],
+  expert_ffn: dims(`${first}ffn_down_exps.weight`)[2],
   experts_sum: normalizesWeights,
 });
 

@@ -29,7 +29,7 @@ import {
   qwen3,
   smollm3,
 } from './llama.js';
-import { lfm2 } from './lfm2.js';
+import { lfm2, lfm2moe } from './lfm2.js';
 import { falconH1, graniteHybrid, mamba2 } from './mamba2.js';
 import { qwen35 } from './qwen35.js';
 import { phi, phi3, stablelm } from './phi.js';
@@ -54,6 +54,7 @@ export const FAMILIES = {
   exaone,
   internlm2,
   lfm2,
+  lfm2_moe: lfm2moe,
   mamba2,
   minicpm,
   ministral3,

@@ -1,6 +1,7 @@
 /** LFM2 and 2.5: most layers have a short convolution over positions in place of attention. */
 import { flat } from '../bq4/tensor-views.js';
-import { GGUF_HEAD_NORMS, GGUF_MODULES, GGUF_OUTER, ggufRms } from './gguf.js';
+import { expertsOf } from './experts.js';
+import { GGUF_EXPERT_MODULES, GGUF_HEAD_NORMS, GGUF_MODULES, GGUF_OUTER, ggufExperts, ggufRms } from './gguf.js';
 import { eachLayer, numbersOf } from './layers.js';
 import { expect, sizesOf } from './shared.js';
 
@@ -26,6 +27,22 @@ function convolutions(hf) {
   const unsupported = types.find((type) => type !== 'conv' && type !== 'full_attention');
   expect(unsupported === undefined, `layers of type "${unsupported}"`);
   return layers.filter((i) => types[i] === 'conv');
+}
+
+/** @param {import('./gguf.js').GgufFacts} facts */
+function ggufLfm2(facts) {
+  // Layers with a convolution have no heads of keys.
+  const heads = eachLayer(facts.get('attention.head_count_kv'), facts.get('block_count'), 'head_count_kv') ?? [];
+  return {
+    ...ggufRms(
+      facts,
+      'silu',
+      heads.filter((count) => count > 0),
+    ),
+    qk_norm: 'heads',
+    conv_size: facts.get('shortconv.l_cache'),
+    conv_layers: heads.flatMap((count, layer) => (count > 0 ? [] : [layer])),
+  };
 }
 
 /** @type {Family} */
@@ -75,18 +92,54 @@ export const lfm2 = {
         'shortconv.conv': 'conv.taps',
         'shortconv.out_proj': 'conv.out',
       }),
+      config: ggufLfm2,
+    },
+  },
+};
+
+/** The router, whose biases decide which experts are chosen, and the experts, in the first layers' place of the MLP. */
+const ROUTED = {
+  'feed_forward.gate': 'mlp.router',
+  'feed_forward.experts.#.w1': 'mlp.experts.gate',
+  'feed_forward.experts.#.w3': 'mlp.experts.up',
+  'feed_forward.experts.#.w2': 'mlp.experts.down',
+};
+/** Layers with one MLP before those with experts, where config.json doesn't say. */
+const FIRST_DENSE = 2;
+/** expert_gating_func of GGUF files. */
+const SIGMOID = 2;
+
+/** @param {Record<string, any>} hf */
+function routedOf(hf) {
+  const factor = hf.routed_scaling_factor ?? 1;
+  expect(factor === 1, `LFM2 with the factor ${factor} of experts' results (routed_scaling_factor)`);
+  return {
+    ...expertsOf(hf, { experts_sum: hf.norm_topk_prob ?? true, experts_sigmoid: true }),
+    dense_layers: numbersOf(hf.num_hidden_layers).slice(0, hf.num_dense_layers ?? FIRST_DENSE),
+  };
+}
+
+/** LFM2 with experts: their weights are sigmoids, and biases decide which are chosen. @type {Family} */
+export const lfm2moe = {
+  ...lfm2,
+  arch: 'other',
+  modules: { ...lfm2.modules, ...ROUTED, 'feed_forward.expert_bias': 'mlp.router' },
+  ending: (name) => (name.endsWith('.expert_bias') ? 'bias' : 'weight'),
+  config: (hf) => ({ ...lfm2.config(hf), ffn: hf.intermediate_size, ...routedOf(hf) }),
+  gguf: {
+    lfm2moe: {
+      outer: lfm2.gguf?.lfm2.outer,
+      modules: (facts) => ({ ...lfm2.gguf?.lfm2.modules?.(facts), ...GGUF_EXPERT_MODULES, exp_probs_b: 'mlp.router' }),
       config: (facts) => {
-        // Layers with a convolution have no heads of keys.
-        const heads = eachLayer(facts.get('attention.head_count_kv'), facts.get('block_count'), 'head_count_kv') ?? [];
+        const gating = facts.get('expert_gating_func', SIGMOID);
+        expect(gating === SIGMOID, `LFM2 with expert_gating_func ${gating}`);
+        const dense = facts.get('leading_dense_block_count', 0);
+        const first = `blk.${dense}.`;
         return {
-          ...ggufRms(
-            facts,
-            'silu',
-            heads.filter((count) => count > 0),
-          ),
-          qk_norm: 'heads',
-          conv_size: facts.get('shortconv.l_cache'),
-          conv_layers: heads.flatMap((count, layer) => (count > 0 ? [] : [layer])),
+          ...ggufLfm2(facts),
+          ...ggufExperts(facts, true, first),
+          experts_sigmoid: true,
+          dense_layers: numbersOf(facts.get('block_count')).slice(0, dense),
         };
       },
     },

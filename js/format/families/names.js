@@ -89,7 +89,7 @@ export function canonicalTensors(hf, config, name, tensor) {
   const stripped = family && inner.startsWith(family.prefix) ? inner.slice(family.prefix.length) : inner;
   // Some parameters have no ending, and some biases are modules of their own: they are the weight of their module.
   const named = family && moduleOf(family, stripped) ? null : /^(.*)\.(weight|bias)$/.exec(stripped);
-  const match = named ?? ['', stripped, 'weight'];
+  const match = named ?? ['', stripped, family?.ending?.(stripped) ?? 'weight'];
   const found = family && moduleOf(family, match[1]);
   if (!found && CANONICAL.test(name)) {
     if (!tensor) throw integers();

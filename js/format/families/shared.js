@@ -22,6 +22,7 @@ import { ropeOf } from './rope.js';
  * @property {Record<string, string>} outer  canonical names of the modules outside of the layers
  * @property {Record<string, string | Split>} modules  canonical names of a layer's modules
  * @property {RegExp} [unread]  names of tensors that are not needed, such as computed tables
+ * @property {(name: string) => 'weight' | 'bias'} [ending]  what a tensor without an ending is of its module; default: the weight
  * @property {(hf: Record<string, any>, config: Record<string, any>) => import('./labels.js').LabelLayers | null} [labels]  the
  *   classifier of a checkpoint; null: it has none
  * @property {(name: string, tensor: InTensor, hf: Record<string, any>) => InTensor} [change]  applied to each tensor, by canonical name; hf: config.json with the defaults
