@@ -115,8 +115,7 @@ static void sort_pairs(const bq_config *c, bq_expert_routing *r, uint32_t tokens
   r->first[0] = 0;
 }
 
-static void assign_experts(const bq_session *s, const bq_layer *w, float *scores,
-                           uint32_t tokens) {
+static void assign_experts(const bq_session *s, const bq_layer *w, float *scores, uint32_t tokens) {
   const bq_config *c = &s->model->config;
   bq_expert_routing *r = s->scratch.routes;
   for (uint32_t t = 0; t < tokens; t++) {

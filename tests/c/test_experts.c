@@ -142,7 +142,8 @@ static void test_scores_that_are_no_numbers(void) {
   tiny_model t;
   static const float bad[] = {NAN, INFINITY, -INFINITY, 0};
   for (size_t i = 0; i < 2 * sizeof bad / sizeof *bad; i++) {
-    tiny_create(&t, i % 2 ? with_sigmoids(6, 3) : with_experts(6, 3, 0), BQ_TYPE_F32, bq_kernels_best(), false);
+    const bq_config config = i % 2 ? with_sigmoids(6, 3) : with_experts(6, 3, 0);
+    tiny_create(&t, config, BQ_TYPE_F32, bq_kernels_best(), false);
     float *router = (float *)(void *)(uintptr_t)t.layers[0].module[BQ_ROUTER].w.data;
     for (int k = 0; k < 4 * 40; k++)
       router[k] = bad[i / 2]; /* four of six experts, zeros: all the same */

@@ -24,7 +24,8 @@ export async function openLogits(from, { build, threads = 0, kv = 'f32', ...size
   const compiled = { ...(await compile({ build }, threads > 0)), threads: Math.max(threads, 1) };
   const source = toSource(from);
   const file = await openSource(source);
-  const planned = await planModel(compiled, source, file, options);
+  // The file is loaded as it is, with all weights in memory.
+  const planned = await planModel(compiled, source, file, { memoryBudget: Infinity, ...options });
   const rare = planned.plan.rareTypes ? await loadOptionalKernels(compiled) : undefined;
   const wasm = await Wasm.create(compiled, planned.regionBytes, rare);
   const failure = await workers.attach(wasm, compiled, threads);
