@@ -90,7 +90,11 @@ export function figures(entries, { machine, payload }) {
     to: times[times.length - 1],
     stolen: summary(entries.flatMap(({ stolen }) => (typeof stolen === 'number' ? [stolen] : []))),
     busy: summary(entries.flatMap(({ busy }) => (typeof busy === 'number' ? [busy] : []))),
-    weights: Object.fromEntries(Object.entries(SHAPES).map(([shape, config]) => [shape, weightsPerToken(config)])),
+    weights: Object.fromEntries(
+      Object.entries(SHAPES)
+        .filter(([, { arch }]) => arch !== 'gemma4') // its layers have widths of their own
+        .map(([shape, config]) => [shape, weightsPerToken(config)]),
+    ),
   };
 }
 
