@@ -148,6 +148,7 @@ function distance(a, b) {
 /** @param {string} name @param {string[]} names @returns {string | undefined} the nearest, or the one that begins or ends most like it, if any is near; case and punctuation do not count */
 export function nearest(name, names) {
   const plain = (/** @type {string} */ text) => text.toLowerCase().replace(/[^a-z0-9]/g, '');
+  const sorted = (/** @type {string} */ text) => [...text].sort().join('');
   const target = plain(name);
   /** Infinity: not near. @param {string} candidate */
   const distanceTo = (candidate) => {
@@ -156,7 +157,7 @@ export function nearest(name, names) {
     const { length } = shorter;
     const parts = [longer.slice(0, length), longer.slice(0, length + 1), longer.slice(-length)];
     const letters = Math.min(...parts.map((part) => distance(shorter, part)));
-    const all = distance(target, candidateText);
+    const all = sorted(target) === sorted(candidateText) ? 1 : distance(target, candidateText); // letters changed places
     return Math.min(
       all < target.length / 2 ? all : Infinity,
       length > 1 && letters <= length / 4 ? letters + 0.4 * (longer.length - length) : Infinity,

@@ -1,7 +1,7 @@
 // What can be done with messages and chats of the demo: deleted, rated, read aloud, kept as prompts, shared as links; and its shortcuts.
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { newPage, oneHost, openDemo, ready, sample, say, texts, ui } from './site.mjs';
+import { kept, newPage, oneHost, openDemo, ready, sample, say, texts, ui } from './site.mjs';
 
 const here = oneHost();
 /** @type {Awaited<ReturnType<typeof newPage>>} */
@@ -238,6 +238,11 @@ test('the page lists every request that it and its workers made; a reply makes n
     'of the worker, too',
   );
   await say(page, 'Hello');
+  // The page is kept once its model is there, and last the root of the site.
+  const root = page.context().waitForEvent('request', (request) => request.url().endsWith('/root.js'));
+  if (!seen.some((url) => url.endsWith('/root.js'))) await root;
+  root.catch(() => {});
+  await kept(page);
   const before = seen.length;
   await say(page, 'Tell me a story');
   assert.equal(seen.length, before, seen.slice(before).join());

@@ -47,6 +47,7 @@ await chromiumFirst((name) => {
 
   test('lines of any script: no wider than they may be, cut where the script allows it, nothing is lost', async () => {
     const page = await here.open('demo/');
+    await ready(page); // it may have loaded itself again, to share memory
     const laid = await page.evaluate(async (texts) => {
       const { directionOf, linesOf } = await import(String(new URL('chat/text-layout.js', location.href)));
       const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
@@ -83,6 +84,7 @@ await chromiumFirst((name) => {
 
   test('the picture has the colours of the page; each text begins at its own side; marks of Markdown are not in it', async () => {
     const page = await here.open('demo/');
+    await ready(page);
     await page.evaluate(() => void (document.documentElement.dataset.theme = 'light'));
     const latin = await drawn(page, 'Because.');
     assert.deepEqual([latin.type, latin.width, latin.lines], ['image/png', 1440, 1]);

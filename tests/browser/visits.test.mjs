@@ -190,10 +190,17 @@ test('nothing moves after the first paint, at a first visit and at a second (CLS
       await kept(page);
       const { sum, moved } = await page.evaluate(() => {
         const shifts = /** @type {any[]} */ (/** @type {any} */ (globalThis).shifts);
-        const moved = shifts.flatMap(({ sources }) => sources.map((/** @type {any} */ { node }) => node?.id));
+        /** @param {DOMRect} rect */
+        const box = ({ x, y, width, height }) => `${x},${y} ${width}x${height}`;
+        const moved = shifts.flatMap(({ startTime, sources }) =>
+          sources.map(
+            (/** @type {any} */ { node, previousRect, currentRect }) =>
+              `${node?.id || node?.className || node?.nodeName} from ${box(previousRect)} to ${box(currentRect)} at ${Math.round(startTime)} ms`,
+          ),
+        );
         return { sum: shifts.reduce((all, { value }) => all + value, 0), moved };
       });
-      assert.ok(sum < 0.02, `${visit} visit, ${viewport.width} pixels wide: ${sum} by ${moved.join(' ')}`);
+      assert.ok(sum < 0.02, `${visit} visit, ${viewport.width} pixels wide: ${sum} by ${moved.join('; ')}`);
     };
     await openDemo(page, here.site.url);
     await page.locator('#offer-cards', { hasText: ' here' }).waitFor({ state: 'attached' });

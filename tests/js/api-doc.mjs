@@ -117,6 +117,7 @@ export const RUNS = {
   'A streaming reply 0': 'page',
   'A conversation 0': 'node',
   'Stop and failures 0': 'node',
+  'A file with a message 0': 'node',
   'Trusted Types 0': 'tests/browser/readme.test.mjs',
   'A page without a bundler 0': 'tests/browser/readme.test.mjs',
   'A page without a bundler 1': 'tests/browser/readme.test.mjs',

@@ -407,6 +407,11 @@ const CHECKS = {
     assert.ok(text.length > 0);
     await writer.close();
   },
+  'A file with a message 0': async (run) => {
+    const { log, content } = await run(['content']);
+    assert.equal(content, 'notes.md:\n```\nThe key is under the blue pot.\n```\n\nWhere is the key?');
+    assert.ok(log[0][0].length > 0);
+  },
   'A conversation 0': async (run) => {
     const { log } = await run();
     assert.ok(log[0][0].length > 0 && log[0][1].length > 0);
