@@ -332,7 +332,7 @@ async function waitForWeights(model, { done, plan }) {
 async function warmUp(model, aborted) {
   try {
     const session = /** @type {any} */ (await model.createSession());
-    await session.generate(Array(16), { maxTokens: 1 }, aborted).result.finally(() => session.close());
+    await session.generate(new Uint32Array(16), { maxTokens: 1 }, aborted).result.finally(() => session.close());
   } catch {}
 }
 

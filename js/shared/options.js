@@ -169,6 +169,7 @@ export function nearest(name, names) {
 
 /** @param {unknown} value */
 function shown(value) {
+  if (value === undefined) return 'nothing';
   try {
     return typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value)).slice(0, 60);
   } catch {

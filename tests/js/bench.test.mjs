@@ -166,7 +166,7 @@ test('a step beside its bare loop, and its parts', () => {
   assert.match(text, /\| attention \| 0\.500 \| 4\.00 \| 0\.200 \| 6\.25 % \|/);
 });
 
-test("README's table is the report's", () => {
+test("the tables of README and of the benchmarks are the reports'", () => {
   const output = figures([entry(one(OURS), 0, 500, 100), entry(one(WLLAMA), 0, 20, 10)], {
     machine: MACHINE,
     payload: PAYLOAD,
@@ -176,12 +176,14 @@ test("README's table is the report's", () => {
     withTable('a\n<!-- benchmarks: x -->\nold\n<!-- end of benchmarks -->\nb', 'new'),
     'a\n<!-- benchmarks: x -->\nnew\n<!-- end of benchmarks -->\nb',
   );
-  const between = /<!-- benchmarks: [^>]*-->\n([^]*?)<!-- end of benchmarks -->/.exec(
-    readFileSync(join(ROOT, 'README.md'), 'utf8'),
-  )?.[1];
-  assert.ok(between?.includes('| **bq4**'), 'README.md has one');
-  for (const name of ['log/benchmarks', 'benchmarks'])
-    assert.ok(readFileSync(join(ROOT, `docs/${name}.md`), 'utf8').includes(between), 'written by the same run');
+  const read = (/** @type {string} */ path) => readFileSync(join(ROOT, path), 'utf8');
+  const between = (/** @type {string} */ path, /** @type {string} */ name) =>
+    new RegExp(`<!-- ${name}: [^>]*-->\\n([^]*?)<!-- end of ${name} -->`).exec(read(path))?.[1] ?? '';
+  const table = between('docs/benchmarks.md', 'benchmarks');
+  assert.match(table, /\| \*\*bq4\*\*/);
+  assert.ok(read('docs/log/benchmarks.md').includes(table), 'written by the same run');
+  assert.match(between('README.md', 'real model'), /\| \*\*bq4\*\*/);
+  assert.equal(between('docs/benchmarks.md', 'real model'), between('README.md', 'real model'));
   assert.equal(withTable('<!-- targets: x -->\nold\n<!-- end of targets -->', 'new', 'targets').split('\n')[1], 'new');
 });
 

@@ -654,7 +654,7 @@ export function engineSuite(name, create) {
         );
         await refused(
           session.generate(any(undefined)).result,
-          /the prompt: expected a text.* token ids, found undefined/,
+          /the prompt: expected a text.* token ids, found nothing/,
         );
         await refused(model.tokenize(any(undefined)), /expected a text/);
         await refused(model.tokenize('x', any({ parse_special: true })), /"parseSpecial"/);

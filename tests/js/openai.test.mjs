@@ -272,7 +272,7 @@ for (const [name, create] of /** @type {const} */ ([
         await refused(
           { messages: [{ role }] },
           'content',
-          /content: expected a text or a list of text parts, found undefined/,
+          /content: expected a text or a list of text parts, found nothing/,
         );
       await refused({ max_completion_tokens: 3 }, 'max_tokens', /max_tokens is 8, but max_completion_tokens is 3/);
       await refused({ stream_options: { include_usage: true } }, 'stream_options', /stream: true/);
