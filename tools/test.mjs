@@ -53,9 +53,6 @@ const LAYERS = ['tests/js/layers.test.mjs'];
 /** Files that make load, or measure: nothing runs beside them. */
 const ALONE = ['tests/js/threads.test.mjs', 'tests/js/builds.test.mjs'];
 
-/** Of a core: what a file keeps busy whose pages and their browser often wait for each other. */
-const BROWSER_SHARE = 0.5;
-
 /** C tests of what differs between the SIMD builds; all others run as wasm in one of them. */
 const KERNEL_TESTS = ['test_attend', 'test_golden', 'test_kernels', 'test_product'];
 
@@ -202,11 +199,11 @@ const BUILDS = {
  * @param {Tools} tools
  * @param {string} suite
  * @param {readonly string[]} files
- * @param {{ browsers?: string, budgets?: boolean, share?: number }} [options]  `browsers`: in these, whatever a file says;
- *   `budgets`: what they take of the processor is bounded; `share`: of a core that each keeps busy
+ * @param {{ browsers?: string, budgets?: boolean }} [options]  `browsers`: in these, whatever a file says; `budgets`: what they
+ *   take of the processor is bounded
  * @returns {Job[]}
  */
-function nodeTests(tools, suite, files, { browsers, budgets = false, share } = {}) {
+function nodeTests(tools, suite, files, { browsers, budgets = false } = {}) {
   const env = {
     ...tools.env,
     CHROME_PATH: tools.chromium,
@@ -219,7 +216,6 @@ function nodeTests(tools, suite, files, { browsers, budgets = false, share } = {
     return {
       suite,
       name,
-      share,
       alone: ALONE.includes(path),
       budget: budgets ? (long ? LONG_BUDGET : BUDGET) : undefined,
       run: async () => keepOutput(name, await nodeTest(tools, path, name, env, long ? LONG_TEST : TEST)),
@@ -425,8 +421,7 @@ const SUITES = {
   py: { needs: ['native'], jobs: pythonTests },
   browser: {
     needs: ['wasm', 'dist', 'types'],
-    jobs: (tools) =>
-      nodeTests(tools, 'browser', filesOf(/\.test\.mjs$/, 'browser'), { budgets: thorough, share: BROWSER_SHARE }),
+    jobs: (tools) => nodeTests(tools, 'browser', filesOf(/\.test\.mjs$/, 'browser'), { budgets: thorough }),
   },
   fuzz: { needs: ['fuzzers'], jobs: (tools) => fuzz(tools, 0) },
   'js-long': {
@@ -439,8 +434,7 @@ const SUITES = {
   'browser-long': {
     long: true,
     needs: ['wasm', 'dist', 'types'],
-    jobs: (tools) =>
-      nodeTests(tools, 'browser-long', filesOf(/\.long\.mjs$/, 'browser'), { budgets: true, share: BROWSER_SHARE }),
+    jobs: (tools) => nodeTests(tools, 'browser-long', filesOf(/\.long\.mjs$/, 'browser'), { budgets: true }),
   },
   // What `npm test` runs in Chromium alone.
   'other-browsers': {
@@ -449,7 +443,6 @@ const SUITES = {
     jobs: (tools) =>
       nodeTests(tools, 'other-browsers', filesOf(/\.test\.mjs$/, 'browser').filter(chromiumFirst), {
         browsers: 'firefox,webkit',
-        share: BROWSER_SHARE,
       }),
   },
   // The same C tests by another compiler, with other sanitizers.
@@ -461,7 +454,7 @@ const SUITES = {
     async run(report, tools) {
       await (await import('./bench/install.mjs')).provideLlamaServer();
       const durations = new Durations(join(REPORTS, 'durations.json'));
-      await runJobs(nodeTests(tools, 'peers', testFiles('peers', /\.test\.mjs$/)), { cores: 1, durations, report });
+      await runJobs(nodeTests(tools, 'peers', testFiles('peers', /\.test\.mjs$/)), { slots: 1, durations, report });
     },
   },
   'fuzz-long': { long: true, needs: ['fuzzers'], jobs: (tools) => fuzz(tools, LONG_FUZZ) },
@@ -543,9 +536,9 @@ await command(async () => {
     const within = (/** @type {number} */ minutes) =>
       !tier || !words.includes('--all') || Date.now() - startTime < minutes * 60_000;
     const mayBegin = () => within(MINUTES);
-    const cores = availableParallelism();
+    const slots = availableParallelism();
     const mayRetry = () => within(RETRY_MINUTES);
-    await runJobs(unlessUnchanged(jobs, passed), { cores, durations, report, mayBegin, mayRetry });
+    await runJobs(unlessUnchanged(jobs, passed), { slots, durations, report, mayBegin, mayRetry });
     for (const [name, { run }] of suites) {
       try {
         if (mayBegin()) await run?.(report, tools);

@@ -51,7 +51,7 @@ async function runQuietly(t, jobs, noteFlaky, mayRetry) {
   t.after(() => rmSync(folder, { recursive: true }));
   const report = new Report(noteFlaky);
   const durations = new Durations(join(folder, 'durations.json'));
-  await runJobs(jobs, { cores: 2, durations, report, mayRetry });
+  await runJobs(jobs, { slots: 2, durations, report, mayRetry });
   const status = report.finish(false);
   t.mock.restoreAll();
   return { status, text: lines.join('\n'), last: lines.at(-1)?.trim() };
@@ -153,36 +153,4 @@ test('a program is ended with all that it has started, and its time is that of a
   });
   assert.equal(busy.status, 0);
   assert.ok(busy.cpu > 0, `${busy.cpu} s`);
-});
-
-test('the jobs that run at once keep at most all cores busy; one that asks for more than there are runs alone', async (t) => {
-  let busy = 0;
-  /** Which jobs ran while each began. @type {Record<string, string[]>} */
-  const beside = {};
-  /** @type {Map<string, () => void>} */
-  const running = new Map();
-  const job = (/** @type {string} */ name, /** @type {number | undefined} */ share) => ({
-    suite: 's',
-    name,
-    share,
-    async run() {
-      beside[name] = [...running.keys()];
-      busy += share ?? 1;
-      assert.ok(busy <= 2 || running.size === 0, `${busy} of 2 cores`);
-      await new Promise((resolve) => {
-        running.set(name, () => resolve(undefined));
-        // Once nothing more can begin, the job that began first ends.
-        setImmediate(() => running.values().next().value?.());
-      });
-      running.delete(name);
-      busy -= share ?? 1;
-      return SILENT;
-    },
-  });
-  const jobs = [job('a', 0.5), job('b', 0.5), job('c', undefined), job('d', 1), job('e', 3), job('f', 0.5)];
-  const { last } = await runQuietly(t, jobs);
-  assert.equal(last, '6 passed, 0 failed, 0 skipped');
-  assert.deepEqual(beside.c, ['a', 'b']);
-  assert.deepEqual(beside.e, []);
-  assert.deepEqual(beside.f, ['b', 'c']);
 });

@@ -1,5 +1,5 @@
-// Runs the jobs of a test run: as many at once as keep the cores busy, the longest first, then those that need the machine for
-// themselves; what has failed runs once more, alone.
+// Runs the jobs of a test run: several at once, the longest first, then those that need the machine for themselves; what has
+// failed runs once more, alone.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
@@ -20,7 +20,6 @@ import { dirname } from 'node:path';
  * @typedef {object} Job
  * @property {string} suite
  * @property {string} name     of all runs: what its duration is kept under
- * @property {number} [share]  of a core that it keeps busy: 1 where nothing is said
  * @property {boolean} [alone] it makes load, or measures: nothing else runs beside it
  * @property {boolean} [first] it is quick, and tells most
  * @property {boolean} [steady]  it depends on nothing but its input: a failure is a fault, and isn't tried again
@@ -78,13 +77,13 @@ const passed = ({ counts }) => counts.failed === 0;
 /**
  * @param {readonly Job[]} jobs
  * @param {object} options
- * @param {number} options.cores  the shares of all that run at once are at most so many
+ * @param {number} options.slots  so many at once
  * @param {Durations} options.durations
  * @param {import('./report.mjs').Report} options.report
  * @param {() => boolean} [options.mayBegin]  false: what has not begun is left out
  * @param {() => boolean} [options.mayRetry]  false: a job that has failed is not run again, and its failure counts
  */
-export async function runJobs(jobs, { cores, durations, report, mayBegin = () => true, mayRetry = () => true }) {
+export async function runJobs(jobs, { slots, durations, report, mayBegin = () => true, mayRetry = () => true }) {
   /** Jobs to run again, each with its first result. @type {[Job, JobResult][]} */
   const failed = [];
   /** @param {Job} job @param {boolean} retry */
@@ -106,23 +105,10 @@ export async function runJobs(jobs, { cores, durations, report, mayBegin = () =>
   const longestFirst = (/** @type {Job} */ a, /** @type {Job} */ b) =>
     Number(!!b.first) - Number(!!a.first) || durations.expected(b.name) - durations.expected(a.name);
   const queue = jobs.filter(({ alone }) => !alone).sort(longestFirst);
-  let [free, running] = [cores, 0];
-  await new Promise((resolve, reject) => {
-    const beginJobs = () => {
-      const fits = (/** @type {Job} */ { share = 1 }) => share <= free || running === 0;
-      for (let next = queue.findIndex(fits); next >= 0; next = queue.findIndex(fits)) {
-        const [job] = queue.splice(next, 1);
-        const { share = 1 } = job;
-        [free, running] = [free - share, running + 1];
-        run(job, false).then(() => {
-          [free, running] = [free + share, running - 1];
-          beginJobs();
-        }, reject);
-      }
-      if (running === 0) resolve(undefined);
-    };
-    beginJobs();
-  });
+  const slot = async () => {
+    for (let job = queue.shift(); job; job = queue.shift()) await run(job, false);
+  };
+  await Promise.all(Array.from({ length: slots }, slot));
   for (const job of jobs.filter(({ alone }) => alone)) await run(job, false);
   for (const [job, result] of failed.splice(0)) {
     if (mayRetry()) await run(job, true);
