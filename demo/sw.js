@@ -87,7 +87,7 @@ async function name(which, name) {
 
 const isVersionKept = async () => Boolean(await named('use'));
 
-/** Keeps a version if there is none, and tells a page whether there is one. @param {MessagePort} port */
+/** Stores a version of the page unless one is stored, and answers whether one is. @param {MessagePort} port */
 async function keepFirst(port) {
   if (!(await isVersionKept().catch(() => false))) await keepInTurn().catch(() => {}); // storage that is full, a network that went
   port.postMessage(await isVersionKept().catch(() => false));

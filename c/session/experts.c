@@ -119,13 +119,13 @@ static void assign_experts(const bq_session *s, const bq_layer *w, float *scores
   const bq_config *c = &s->model->config;
   bq_expert_routing *r = s->scratch.routes;
   for (uint32_t t = 0; t < tokens; t++) {
-    float *const own = scores + (size_t)t * c->experts;
+    float *const of_token = scores + (size_t)t * c->experts;
     uint32_t *const expert = r->expert + t * c->experts_used;
     float *const weight = r->weight + t * c->experts_used;
     if (c->experts_sigmoid)
-      choose_by_sigmoids(c, w->module[BQ_ROUTER].b, own, expert, weight);
+      choose_by_sigmoids(c, w->module[BQ_ROUTER].b, of_token, expert, weight);
     else
-      choose_experts(c, own, expert, weight);
+      choose_experts(c, of_token, expert, weight);
   }
   sort_pairs(c, r, tokens);
 }

@@ -11,7 +11,7 @@ let attachments = null;
 /** @type {Promise<typeof import('./attachments.js')> | null} */
 let loading = null;
 
-/** One promise for all: who asks first goes on first. */
+/** One promise for all callers, so that they continue in the order of their calls. */
 export function loadAttachments() {
   loading ??= import('./attachments.js').then((module) => (attachments = module));
   loading.catch(() => (loading = null));

@@ -3,7 +3,7 @@
  * engine has its module, and the engine's request for all of that file gets the answer.
  */
 
-/** Milliseconds after which an answer that nobody has asked for is given up. */
+/** Milliseconds after which an unused response is aborted. */
 const UNUSED_MS = 30_000;
 
 const { name: url, fetch } = /** @type {any} */ (globalThis);

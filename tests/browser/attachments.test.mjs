@@ -274,7 +274,7 @@ test('a text that begins as a PDF does has lines, not pages; a long first page i
   assert.deepEqual(await chips().locator('b').allTextContents(), ['roll.pdf']);
 });
 
-test('a chat that begins with files is called by the question; where there is none, by the first file', async () => {
+test('the title of a chat that begins with files is the question, or without a question the name of the first file', async () => {
   await demo();
   await attach('lease.pdf', pdfOf(['The rent is 840 euros.']));
   await attach('notes.md', Buffer.from('The key is under the pot.'), 'text/markdown');

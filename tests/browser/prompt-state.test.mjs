@@ -62,7 +62,7 @@ await chromiumFirst((name) => {
     assert.deepEqual(asked, [{ method: 'GET', status: 200, sent: state.length }]);
   });
 
-  test('the file beside the model, by itself: asked for once; where there is none, the reply is the same', async (t) => {
+  test('the file beside the model is requested once, by the option alone; without that file the reply is the same', async (t) => {
     const state = await output();
     const chat = readFileSync(fileURLToPath(new URL('../../models/chat.bq4', import.meta.url)));
     const server = await faultServer({

@@ -101,9 +101,9 @@ async function ggufWithTable() {
   const { tensors, end } = await readHeader(openBytes(bytes), bytes);
   const starts = [...tensors.map(({ offset }) => offset), bytes.length];
   const repeated = tensors.map(({ name, type, dims, offset }) => {
-    const own = bytes.subarray(offset, Math.min(...starts.filter((at) => at > offset)));
+    const tensorBytes = bytes.subarray(offset, Math.min(...starts.filter((at) => at > offset)));
     const times = /^(token_embd|per_layer_token_embd)\./.test(name) ? TIMES : 1;
-    const data = times > 1 ? own.subarray(0, dims[0] * dims[1] * (type === 0 ? 4 : 2)) : own;
+    const data = times > 1 ? tensorBytes.subarray(0, dims[0] * dims[1] * (type === 0 ? 4 : 2)) : tensorBytes;
     return { name, type, dims: [dims[0] * times, ...dims.slice(1)], bytes: Buffer.concat(Array(times).fill(data)) };
   });
   const listed = gguf({}, repeated);

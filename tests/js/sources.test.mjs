@@ -275,7 +275,7 @@ test('options of a source that are not known are refused with the nearest that i
     assert.throws(() => fromUrl(path), { code: 'ARGUMENT', message: `expected a full address, found "${path}"` });
 });
 
-test('the suggestion for an unknown option is near in letters, or shares a beginning or an end; else there is none', () => {
+test('the suggestion for an unknown option is near in letters, or shares a beginning or an end; without a near name no suggestion', () => {
   const suggestions = {
     complete: {
       max_tokens: 'maxTokens',

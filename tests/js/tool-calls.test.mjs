@@ -375,7 +375,7 @@ test('arguments in a notation of a template’s own are not taken for JSON becau
   await engine.close();
 });
 
-test('Gemma 4’s channel of thought is reasoning; an empty one before the reply is none', async (t) => {
+test('Gemma 4’s channel of thought is reasoning; an empty channel before the reply gives no reasoning', async (t) => {
   const channel = "{% if not enable_thinking %}{{ '<|channel>thought\\n<channel|>' }}{% endif %}";
   const template = `${turns('')}{% if add_generation_prompt %}${channel}{% endif %}`;
   const engine = await createEngine({ threads: 1 });

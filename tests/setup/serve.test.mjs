@@ -169,7 +169,7 @@ test('an entity tag spares a second download and guards ranges', async () => {
   assert.equal((await ask('/models/m.bq4', { headers: { Range: 'bytes=0-9', 'If-Range': '"other"' } })).status, 200);
 });
 
-test('asked to, it gzips texts and modules for who reads that, never ranges nor models', async (t) => {
+test('with `compress` the server gzips texts and modules for clients that accept it, never ranges or models', async (t) => {
   const other = await serve({ root, compress: true });
   t.after(other.close);
   const { port } = other;

@@ -6,19 +6,16 @@
 //
 // --layers: fewer layers with the same vocabulary. --whole: beside it the model with its table in memory, in turns.
 // The file (4.0 GB with all layers) is made once, in build/bench/.
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { fileSink } from '../../js/format/output.js';
-import { makeRandom, SHAPES } from '../make_random.mjs';
-import { PUBLIC, serve } from '../serve.mjs';
+import { SHAPES } from '../make_random.mjs';
 import { command, ROOT } from '../setup/setup.mjs';
-import { launch } from '../../tests/browser/launch.mjs';
+import { megabytes as mb, openPagingPage, provideRandomModel } from './paging-kit.mjs';
 import { median } from './stats.mjs';
 
 const SHAPE = 'gemma4-e2b';
-const mb = (/** @type {number} */ bytes) => (bytes / 1e6).toFixed(1);
 
 await command(async () => {
   const { values } = parseArgs({
@@ -41,20 +38,10 @@ await command(async () => {
     values.context,
   ].map(Number);
   const path = `build/bench/${SHAPE}-${layers}-bq4h.bq4`;
-  if (!existsSync(join(ROOT, path))) {
-    mkdirSync(join(ROOT, 'build', 'bench'), { recursive: true });
-    const { shared_kv: shared, ...shape } = SHAPES[SHAPE];
-    const config = { ...shape, layers, shared_kv: Math.round((shared * layers) / shape.layers) };
-    await makeRandom(config, await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
-  }
-  const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench'] });
-  const browser = await launch();
+  const { shared_kv: shared, ...shape } = SHAPES[SHAPE];
+  await provideRandomModel(path, { ...shape, layers, shared_kv: Math.round((shared * layers) / shape.layers) });
+  const { browser, page, run, close } = await openPagingPage();
   try {
-    const page = await browser.newPage();
-    await page.goto(`${site.url}tools/bench/paging.html`);
-    await page.waitForFunction('globalThis.benchReady');
-    const run = (/** @type {string} */ name, /** @type {any} */ options = {}) =>
-      page.evaluate(`${name}(${JSON.stringify(options)})`);
     await page.locator('input').setInputFiles(join(ROOT, path));
     const budgets = values.whole ? ['none', 'infinite'] : ['none'];
     const opened = /** @type {any} */ (await run('open_', { budgets, threads, context }));
@@ -96,7 +83,6 @@ await command(async () => {
       );
     }
   } finally {
-    await browser.close();
-    await site.close();
+    await close();
   }
 });

@@ -5,18 +5,14 @@
 // interleaved, figures are medians.
 //
 //   node tools/bench/paging.mjs [--shape 135m] [--shares 0.9,0.6,0.3] [--threads 1] [--rounds 5] [--tokens 24]
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { fileSink } from '../../js/format/output.js';
-import { makeRandom, SHAPES } from '../make_random.mjs';
-import { PUBLIC, serve } from '../serve.mjs';
+import { SHAPES } from '../make_random.mjs';
 import { command, ROOT } from '../setup/setup.mjs';
-import { launch } from '../../tests/browser/launch.mjs';
+import { megabytes as mb, openPagingPage, provideRandomModel } from './paging-kit.mjs';
 import { median } from './stats.mjs';
-
-const mb = (/** @type {number} */ bytes) => (bytes / 1e6).toFixed(1);
 
 await command(async () => {
   const { values } = parseArgs({
@@ -31,22 +27,9 @@ await command(async () => {
   const { shape } = values;
   const [threads, rounds, tokens] = [values.threads, values.rounds, values.tokens].map(Number);
   const path = `build/bench/${shape}-bq4h.bq4`;
-  if (!existsSync(join(ROOT, path))) {
-    mkdirSync(join(ROOT, 'build', 'bench'), { recursive: true });
-    await makeRandom(SHAPES[shape], await fileSink(join(ROOT, path)), {
-      quant: 'bq4h',
-      embed: 'bq8',
-      tokenizer: false,
-    });
-  }
-  const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench', 'build/bench'] });
-  const browser = await launch();
+  await provideRandomModel(path, SHAPES[shape]);
+  const { site, browser, run, close } = await openPagingPage(['build/bench']);
   try {
-    const page = await browser.newPage();
-    await page.goto(`${site.url}tools/bench/paging.html`);
-    await page.waitForFunction('globalThis.benchReady');
-    const run = (/** @type {string} */ name, /** @type {any} */ options = {}) =>
-      page.evaluate(`${name}(${JSON.stringify(options)})`);
     const shares = [1, ...values.shares.split(',').map(Number)];
     const { info } = /** @type {any} */ (
       await run('open_', { url: `${site.url}${path}`, shares, threads, context: 512 })
@@ -117,7 +100,6 @@ await command(async () => {
       console.log(`${String(share).padEnd(4)} of the weights: ${rate.toFixed(1).padStart(6)} tokens/s; ${detail}`);
     }
   } finally {
-    await browser.close();
-    await site.close();
+    await close();
   }
 });

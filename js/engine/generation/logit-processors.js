@@ -48,9 +48,7 @@ export class LogitProcessors {
     this.#vocab = vocab;
     this.#options = options;
     this.#biases = new Map();
-    for (const { token: id, bias } of options.logitBias ?? []) {
-      this.#biases.set(id, (this.#biases.get(id) ?? 0) + bias);
-    }
+    for (const { token: id, bias } of options.logitBias ?? []) this.#biases.set(id, (this.#biases.get(id) ?? 0) + bias);
   }
 
   /** Writes biases to the heap and to the sampler's options. @param {(bytes: number) => number} take @param {number} options  address of the options */

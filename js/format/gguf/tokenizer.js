@@ -242,8 +242,8 @@ const spacedOf = ({ text, ends, kinds }) =>
 /** Ids of added tokens of ▁ alone, which merging spaces gives, too (Gemma): they are pieces that are also searched for. @param {Omit<Packed, 'merges'>} vocabulary */
 const marksOf = ({ text, ends, kinds }) =>
   [...kinds.keys()].filter((i) => {
-    const own = text.subarray(ends[i - 1] ?? 0, ends[i]);
-    return kinds[i] === TOKEN.user && own.length > 0 && own.every((byte) => byte === 32);
+    const tokenBytes = text.subarray(ends[i - 1] ?? 0, ends[i]);
+    return kinds[i] === TOKEN.user && tokenBytes.length > 0 && tokenBytes.every((byte) => byte === 32);
   });
 
 /** Whether a token is a control or added token. @param {number} kind */

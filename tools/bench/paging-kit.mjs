@@ -1,0 +1,37 @@
+// What the benchmarks of weights that stay in a file share: a model of random weights, made once, and the page that loads it.
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileSink } from '../../js/format/output.js';
+import { launch } from '../../tests/browser/launch.mjs';
+import { makeRandom } from '../make_random.mjs';
+import { PUBLIC, serve } from '../serve.mjs';
+import { ROOT } from '../setup/setup.mjs';
+
+export const megabytes = (/** @type {number} */ bytes) => (bytes / 1e6).toFixed(1);
+
+/** Makes the file unless it is there. @param {string} path  from the root @param {Parameters<typeof makeRandom>[0]} config */
+export async function provideRandomModel(path, config) {
+  if (existsSync(join(ROOT, path))) return;
+  mkdirSync(join(ROOT, 'build', 'bench'), { recursive: true });
+  await makeRandom(config, await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
+}
+
+/** The page paging.html in a browser of its own; `run` calls one of its functions. @param {string[]} folders  that are served, too */
+export async function openPagingPage(folders = []) {
+  const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench', ...folders] });
+  const browser = await launch();
+  const page = await browser.newPage();
+  await page.goto(`${site.url}tools/bench/paging.html`);
+  await page.waitForFunction('globalThis.benchReady');
+  return {
+    site,
+    browser,
+    page,
+    run: (/** @type {string} */ name, /** @type {any} */ options = {}) =>
+      page.evaluate(`${name}(${JSON.stringify(options)})`),
+    async close() {
+      await browser.close();
+      await site.close();
+    },
+  };
+}
