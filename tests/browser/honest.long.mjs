@@ -129,8 +129,8 @@ await everyBrowser((name) => {
       ['Memory', 'Fits', 'Architecture', 'Size'].map((row) => planned(page, row)),
     );
     assert.match(memory, /^\d+\.\d MB with a context of 256 tokens \([\d.]+ .?B per 1,000\)$/);
-    assert.match(size, /^26\.\d MB to download$/);
-    await press(page, 'Download', '#plan');
+    assert.match(size, /^26\.\d MB, on this computer$/);
+    await press(page, 'Load and use', '#plan');
     await called(page, 'large.bq4');
     await whole(page);
     const [plannedMemory] = memory.split(' with');
