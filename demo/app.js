@@ -88,7 +88,7 @@ const context = new Context({
   name: () => models.name,
   reload: (size) => void models.reload(size),
 });
-const waiting = new Waiting(() => models.waits);
+const waiting = new Waiting(() => models.waitReason);
 const turns = new Turns({
   host,
   panel,
@@ -99,7 +99,7 @@ const turns = new Turns({
   enter,
   showState,
   waiting,
-  replied: (result) => models.replied(result),
+  replied: (result) => models.rememberSpeed(result),
   draftChanged: keepDraft,
   get phase() {
     return phase;
@@ -127,7 +127,7 @@ function enter(next, back) {
   phase = next;
   const able = phase === 'ready' && host.hasModel;
   showLoading(phase === 'loading');
-  models.shown(phase === 'ready');
+  models.showAvailability(phase === 'ready');
   const focused = document.activeElement;
   stop.hidden = phase !== 'writing';
   send.hidden = phase === 'writing';
@@ -135,7 +135,7 @@ function enter(next, back) {
   newChat.disabled = phase === 'loading';
   log.able = able;
   $('intro').hidden = current.path.length > 0;
-  $('better').hidden = !current.path.length || !models.tiny;
+  $('better').hidden = !current.path.length || !models.isTinyInUse;
   document.title = current.path.length ? `${titleOf(current.it)} · bq4` : TITLE;
   keepFocus(focused, back);
   if (able && wasLoading) turns.sendEarly();
@@ -353,7 +353,7 @@ async function begin() {
     say('The engine did not start.');
     return showError(error, { text: 'Reload the page', run: () => location.reload() });
   }
-  await models.begin();
+  await models.start();
 }
 
 void begin();

@@ -1,6 +1,6 @@
 /** Files and folders dropped anywhere on the page: models, and texts for the message. */
 
-/** @typedef {import('../storage/model-history.js').Placed} Placed */
+/** @typedef {import('../storage/model-history.js').PlacedFile} PlacedFile */
 
 /** Names of files that can be attached to a message, by their ends. */
 export const TEXT =
@@ -10,7 +10,7 @@ export const TEXT =
  * @typedef {object} Drops
  * @property {(files: File[]) => void} onTexts
  * @property {(file: File, handle?: FileSystemHandle) => void} onFile  with a handle where browsers give one
- * @property {(files: Placed[] | FileSystemEntry[], handle?: FileSystemHandle) => void} onSeveral  files, or a folder among what was dropped; of a single folder with a handle
+ * @property {(files: PlacedFile[] | FileSystemEntry[], handle?: FileSystemHandle) => void} onSeveral  files, or a folder among what was dropped; of a single folder with a handle
  */
 
 /**

@@ -12,12 +12,12 @@ import { integrityOf, isFirstVisit } from '../storage/model-history.js';
 /** @typedef {import('../../js/shared/types.js').LoadOptions} LoadOptions */
 /** @typedef {import('../../js/shared/types.js').Progress} Progress */
 /** @typedef {(progress: Progress) => void} OnProgress */
-/** @typedef {import('../storage/model-history.js').Given} Given */
+/** @typedef {import('../storage/model-history.js').ModelSource} ModelSource */
 /** What may be asked of a load besides its source. @typedef {Pick<LoadOptions, 'contextTokens' | 'kv' | 'streaming'>} Sizes */
 
-/** A model that is loaded, or being downloaded, beside the one in use. @typedef {{ model: Model, source: Given, format: string, variables?: Record<string, unknown> }} Prepared */
+/** A model that is loaded, or being downloaded, beside the one in use. @typedef {{ model: Model, source: ModelSource, format: string, variables?: Record<string, unknown> }} Prepared */
 
-/** What the engine takes. @param {Given} source @param {boolean} [single]  it is requested whole */
+/** What the engine takes. @param {ModelSource} source @param {boolean} [single]  it is requested whole */
 const opened = (source, single) =>
   typeof source === 'string'
     ? single
@@ -39,7 +39,7 @@ export class Host {
   #prompts = {};
   /** For its chat template. @type {Record<string, unknown> | undefined} */
   #variables;
-  /** Where the model is from. @type {Given} */
+  /** Where the model is from. @type {ModelSource} */
   #source = '';
   /** Of the model, once it was asked for. @type {number | null | undefined} */
   #limit;
@@ -69,7 +69,7 @@ export class Host {
     return this.#engine?.store ?? null;
   }
 
-  /** What a model would take. @param {Given} source @param {Sizes} sizes @param {AbortSignal} signal @param {OnProgress} [onProgress]  of a folder, which is converted for it */
+  /** What a model would take. @param {ModelSource} source @param {Sizes} sizes @param {AbortSignal} signal @param {OnProgress} [onProgress]  of a folder, which is converted for it */
   async plan(source, { contextTokens: context, kv }, signal, onProgress) {
     // A person waits for this: what fails is said at once. The one try more is for servers that can't do ranges.
     const first = typeof source === 'string' ? fromUrl(source, { retries: 1, retryDelay: 100 }) : opened(source);
@@ -82,7 +82,7 @@ export class Host {
     });
   }
 
-  /** A context halved so often. @param {Given} source @param {number} level @param {AbortSignal} signal */
+  /** A context halved so often. @param {ModelSource} source @param {number} level @param {AbortSignal} signal */
   async smaller(source, level, signal) {
     const { contextTokens: context } = await this.plan(source, {}, signal);
     return Math.max(Math.min(context, 64), context >> level);
@@ -97,7 +97,7 @@ export class Host {
    * Loads a model beside the one in use, which is closed when all went well and stays when not; where there is no memory for
    * both, it is closed first. With `streaming` the
    * model is in use as soon as it is known, while its weights are still on their way: see `arrived`.
-   * @param {Given} source
+   * @param {ModelSource} source
    * @param {Sizes} sizes
    * @param {OnProgress} onProgress
    * @param {AbortSignal} signal
@@ -115,7 +115,7 @@ export class Host {
 
   /**
    * Loads a model beside the one in use, which stays. `model.loaded` settles when its weights are there.
-   * @param {Given} source @param {Sizes} sizes @param {OnProgress} onProgress @param {AbortSignal} signal
+   * @param {ModelSource} source @param {Sizes} sizes @param {OnProgress} onProgress @param {AbortSignal} signal
    * @param {{ format?: string, name?: string }} [how]  `name`: by which it is recommended how to use it
    * @returns {Promise<Prepared>}
    */

@@ -2,9 +2,9 @@
 import { trouble } from '../page/alerts.js';
 import { fromFile, fromFiles } from '../storage/model-history.js';
 
-/** @typedef {import('../storage/model-history.js').Placed} Placed */
-/** @typedef {import('../storage/model-history.js').Wanted} Wanted */
-/** Files, or where they are: in what was dropped, or in a folder that may be read. @typedef {Placed[] | FileSystemEntry[] | FileSystemHandle} Several */
+/** @typedef {import('../storage/model-history.js').PlacedFile} PlacedFile */
+/** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
+/** Files, or where they are: in what was dropped, or in a folder that may be read. @typedef {PlacedFile[] | FileSystemEntry[] | FileSystemHandle} Several */
 
 /** More are no folder of one model. */
 const LIMIT = 2000;
@@ -29,10 +29,10 @@ async function inside(folder) {
   }
 }
 
-/** All files, of folders those without hidden ones. ARGUMENT, READ. @param {Several} given @returns {Promise<Placed[]>} */
+/** All files, of folders those without hidden ones. ARGUMENT, READ. @param {Several} given @returns {Promise<PlacedFile[]>} */
 export async function filesOf(given) {
-  if (Array.isArray(given) && 'file' in given[0] && 'place' in given[0]) return /** @type {Placed[]} */ (given);
-  /** @type {Placed[]} */
+  if (Array.isArray(given) && 'file' in given[0] && 'place' in given[0]) return /** @type {PlacedFile[]} */ (given);
+  /** @type {PlacedFile[]} */
   const found = [];
   /** @param {string} name  of what is next */
   const counts = (name) => {
@@ -67,7 +67,7 @@ export async function filesOf(given) {
   return found;
 }
 
-/** ARGUMENT, NOT_A_MODEL. @param {Placed[]} files @returns {Wanted} */
+/** ARGUMENT, NOT_A_MODEL. @param {PlacedFile[]} files @returns {ModelChoice} */
 export function modelOf(files) {
   const folders = files
     .filter(({ place }) => CONFIG.test(place))

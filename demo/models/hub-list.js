@@ -5,7 +5,7 @@ import { button, element } from '../page/element.js';
 import { fromLink, rememberFacts } from '../storage/model-history.js';
 
 /** @typedef {import('./hub.js').HubFile} HubFile */
-/** @typedef {import('../storage/model-history.js').Wanted} Wanted */
+/** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
 
 /** Bytes of a file that this device may have memory for: browsers tell its memory, capped, or don't. */
 const most = () => {
@@ -15,7 +15,7 @@ const most = () => {
 
 /**
  * @param {HTMLElement} place @param {import('./hub.js').Named | string} sought  a repository, or words
- * @param {AbortSignal} signal @param {(wanted: Wanted) => void} onUse
+ * @param {AbortSignal} signal @param {(choice: ModelChoice) => void} onUse
  */
 export async function showFound(place, sought, signal, onUse) {
   const show = (/** @type {string} */ title, /** @type {HTMLElement[]} */ rows) => {

@@ -10,8 +10,8 @@ const KINDS = [
   [/\.safetensors$/i, 'one part of a model: open its whole folder'],
 ];
 
-/** An error of a load in words for people, with what helps; the engine's own words are its cause. @param {unknown} error @param {import('../storage/model-history.js').Wanted} wanted */
-export function helped(error, { kind, name, source }) {
+/** An error of a load in words for people, with what helps; the engine's own words are its cause. @param {unknown} error @param {import('../storage/model-history.js').ModelChoice} choice */
+export function explained(error, { kind, name, source }) {
   const { code, details } = /** @type {any} */ (error);
   const loadError = (/** @type {string} */ message, hint = '') =>
     Object.assign(trouble(code, message, hint, error, details), { offset: /** @type {any} */ (error).offset });

@@ -4,7 +4,7 @@ import { factsOf, rememberFacts } from '../storage/model-history.js';
 import { glimpse } from '../panel/weight-picture.js';
 
 /** @typedef {import('../../js/shared/types.js').ModelInfo} ModelInfo */
-/** @typedef {import('../storage/model-history.js').Wanted} Wanted */
+/** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
 
 /** @param {string} name  '': no model */
 export function showName(name) {
@@ -17,9 +17,9 @@ export function showNone() {
   $('glimpse').hidden = true;
 }
 
-/** @param {ModelInfo} info @param {Wanted} wanted  of other sites the page itself may read nothing @param {import('./models.js').Page} page @param {AbortSignal} signal  another is being loaded */
-export function showModel(info, wanted, page, signal) {
-  const { source, kind, key, name } = wanted;
+/** @param {ModelInfo} info @param {ModelChoice} choice  of other sites the page itself may read nothing @param {import('./models.js').Page} page @param {AbortSignal} signal  another is being loaded */
+export function showModel(info, choice, page, signal) {
+  const { source, kind, key, name } = choice;
   const readable = kind !== 'link' && !Array.isArray(source);
   $('glimpse').hidden = !readable;
   if (readable) {

@@ -23,7 +23,7 @@ import { showModel, showName, showNone } from './model-header.js';
 
 /** @typedef {import('../../js/shared/types.js').ModelInfo} ModelInfo */
 /** @typedef {import('../../js/shared/types.js').Plan} Plan */
-/** @typedef {import('../storage/model-history.js').Wanted} Wanted */
+/** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
 /**
  * What the page does for its models.
  * @typedef {object} Page
@@ -34,14 +34,14 @@ import { showModel, showName, showNone } from './model-header.js';
  * @property {() => boolean} idle  nothing has been written or typed, so that another model may take over by itself
  * @property {() => Promise<void>} stopReply
  * @property {() => Promise<void>} showState
- * @property {(wanted: Wanted) => void} onModel  another model is in use
+ * @property {(choice: ModelChoice) => void} onModel  another model is in use
  * @property {(files: File[]) => void} onTexts  text files were dropped
  */
-/** How to load. @typedef {{ context?: number, level?: number, agreed?: boolean, quiet?: boolean }} How  `context`: tokens, 0: the model's own; `level`: how often to halve it; `agreed`: before now; `quiet`: nobody asked for it just now, so a failure is no error */
+/** How to load. @typedef {{ context?: number, level?: number, agreed?: boolean, quiet?: boolean }} LoadOptions  `context`: tokens, 0: the model's own; `level`: how often to halve it; `agreed`: before now; `quiet`: nobody asked for it just now, so a failure is no error */
 /**
  * A download while another model is in use.
  * @typedef {object} Download
- * @property {Wanted} wanted
+ * @property {ModelChoice} choice
  * @property {AbortController} controller
  * @property {boolean} paused
  * @property {import('./engine-host.js').Prepared | null} prepared
@@ -52,37 +52,37 @@ const ENOUGH = 16;
 /** Bytes to download, or to read from a file, from which on the person is asked first. */
 const ASK_ABOVE = 20e6;
 
-/** @type {Wanted} */
+/** @type {ModelChoice} */
 const bundled = { kind: 'bundled', name: `${TINY} (built in)`, source: BUNDLED, key: 'bundled' };
 
-/** An error of a load in words for people, if they can be had. @param {unknown} error @param {Wanted} wanted */
-const helped = (error, wanted) =>
+/** An error of a load in words for people, if they can be had. @param {unknown} error @param {ModelChoice} choice */
+const explained = (error, choice) =>
   import('./load-errors.js').then(
-    ({ helped }) => helped(error, wanted),
+    ({ explained }) => explained(error, choice),
     () => error,
   );
 
-/** @param {Plan} plan @param {Wanted} wanted */
+/** @param {Plan} plan @param {ModelChoice} choice */
 const needsConsent = ({ fits, fileBytes, cached }, { kind }) =>
   fits === 'no' || fileBytes - (kind === 'file' ? 0 : cached.bytes) > ASK_ABOVE;
 
 export class Models {
   #page;
   /** Ends the loading: what is chosen last wins. */
-  #opening = new AbortController();
+  #loading = new AbortController();
   /** Ends the planning of a model. */
-  #looking = new AbortController();
+  #planning = new AbortController();
   /** The engine has started. */
-  #started = false;
+  #hasStarted = false;
   #paused = false;
-  /** The model in use, or the one that is being loaded. @type {Wanted | null} */
+  /** The model in use, or the one that is being loaded. @type {ModelChoice | null} */
   #current = null;
-  /** The one that is in use while another is being loaded. @type {Wanted | null} */
-  #before = null;
+  /** The one that is in use while another is being loaded. @type {ModelChoice | null} */
+  #previous = null;
   /** It is in use already while its weights are being read. */
   arriving = false;
   /** The folder that is being converted; '': none. */
-  #making = '';
+  #convertingName = '';
   /** @type {Download | null} */
   #download = null;
   /** @type {Promise<import('./picker.js').Picker> | null} */
@@ -105,8 +105,8 @@ export class Models {
       });
     onDrop($('drop'), {
       onTexts: page.onTexts,
-      onFile: (file, handle) => void this.want(fromFile(file, handle)),
-      onSeveral: (files, handle) => void this.given(files, {}, handle),
+      onFile: (file, handle) => void this.use(fromFile(file, handle)),
+      onSeveral: (files, handle) => void this.useFiles(files, {}, handle),
     });
   }
 
@@ -119,12 +119,12 @@ export class Models {
         current: () => (host.hasModel && this.#current?.key) || '',
         file: () => (this.#current?.kind === 'file' && host.hasModel ? this.#current : null),
         shelf: () => host.store,
-        onUse: (wanted, how) => void this.want(wanted, how),
-        onOffer: (offer) => void this.wantOffer(offer),
-        onFiles: (files, how) => void this.given(files, how),
-        onFolder: (folder, how) => void this.given(folder, how, folder),
+        onUse: (choice, loadOptions) => void this.use(choice, loadOptions),
+        onOffer: (offer) => void this.useOffer(offer),
+        onFiles: (files, loadOptions) => void this.useFiles(files, loadOptions),
+        onFolder: (folder, loadOptions) => void this.useFiles(folder, loadOptions, folder),
         onError: (error) => showError(error),
-        onChange: () => void this.#tellOffline(),
+        onChange: () => void this.#showOffline(),
       });
     }));
   }
@@ -138,13 +138,8 @@ export class Models {
     }
   };
 
-  /** Something is on its way, whether there is a model or not. */
-  get underWay() {
-    return this.arriving || this.#making !== '';
-  }
-
   /** The built-in model is in use, and no other on its way. */
-  get tiny() {
+  get isTinyInUse() {
     return this.#page.host.hasModel && this.#current?.kind === 'bundled' && !this.#download;
   }
 
@@ -154,8 +149,8 @@ export class Models {
   }
 
   /** The first model of a visit, and a download that was not complete at the last: once the engine has started. */
-  async begin() {
-    this.#started = true;
+  async start() {
+    this.#hasStarted = true;
     const { panel, enter, host } = this.#page;
     panel.set('offline', 'Saving the page and the model…');
     if (hasDeletions()) await (await import('./deletion.js')).completeRecorded(host.store);
@@ -172,94 +167,94 @@ export class Models {
 
   /** Shows what is stored now. */
   async #refresh() {
-    void this.#tellOffline();
+    void this.#showOffline();
     if (this.#picker) await (await this.#picker).show();
-    await this.#offer();
+    await this.#showOffers();
   }
 
   /** Better models, under the headline while Tiny is in use. */
-  async #offer() {
+  async #showOffers() {
     const { host } = this.#page;
-    const small = this.tiny;
+    const small = this.isTinyInUse;
     document.documentElement.removeAttribute('data-tiny');
     $('offers').hidden = !small;
     if (small)
       await showOffers(host, {
-        onUse: (wanted) => void this.want(wanted),
-        onOffer: (offer) => void this.wantOffer(offer),
+        onUse: (choice) => void this.use(choice),
+        onOffer: (offer) => void this.useOffer(offer),
       });
   }
 
   /** Why a reply can't begin yet, for people; '': it can. */
-  get waits() {
+  get waitReason() {
     if (!this.arriving) return '';
     return this.#paused ? 'Download paused.' : 'Replying as soon as enough of the model is loaded…';
   }
 
   /** A reply has ended: how fast this model is here is remembered for the next plan. @param {import('../../js/shared/types.js').Result} result */
-  replied(result) {
+  rememberSpeed(result) {
     const rate = format.rate(result);
     if (rate && result.usage.completionTokens >= ENOUGH && this.#current && !this.arriving)
       rememberFacts(this.#current.key, { rate, at: Date.now() });
   }
 
   /** Shows what the page's state means for models. @param {boolean} ready  nothing is being loaded or written */
-  shown(ready) {
-    const none = ready && this.#started && !this.#page.host.hasModel;
+  showAvailability(ready) {
+    const none = ready && this.#hasStarted && !this.#page.host.hasModel;
     $('no-model').hidden = !none;
     if (none) showNone();
   }
 
-  /** @param {How} [how] */
-  openBundled(how) {
-    return this.want(bundled, how);
+  /** @param {LoadOptions} [loadOptions] */
+  openBundled(loadOptions) {
+    return this.use(bundled, loadOptions);
   }
 
   /** The same model with another context. @param {number} context */
   async reload(context) {
-    if (this.#current) await this.want(this.#current, { context, agreed: true });
+    if (this.#current) await this.use(this.#current, { context, agreed: true });
   }
 
   /** @param {import('./catalogue.js').Offer} offer */
-  async wantOffer(offer) {
+  async useOffer(offer) {
     clearAlert();
     say(`Looking for ${offer.name}…`);
     try {
       const { linkOf } = await import('./hub.js');
-      await this.want(await linkOf(offer), { agreed: true });
+      await this.use(await linkOf(offer), { agreed: true });
     } catch (error) {
-      showError(error, { text: 'Try again', run: () => void this.wantOffer(offer) });
+      showError(error, { text: 'Try again', run: () => void this.useOffer(offer) });
     }
   }
 
-  /** Several files, or folders. @param {import('./files.js').Several} files @param {How} [how] @param {FileSystemHandle} [handle]  of the one folder that these are in */
-  async given(files, how, handle) {
+  /** Several files, or folders. @param {import('./files.js').Several} files @param {LoadOptions} [loadOptions] @param {FileSystemHandle} [handle]  of the one folder that these are in */
+  async useFiles(files, loadOptions, handle) {
     try {
       const { filesOf, modelOf } = await import('./files.js');
-      await this.want({ ...modelOf(await filesOf(files)), ...(handle && { handle }) }, how);
+      await this.use({ ...modelOf(await filesOf(files)), ...(handle && { handle }) }, loadOptions);
     } catch (error) {
       showError(error);
     }
   }
 
-  /** The file that a folder becomes; else the model as it is. @param {Wanted} wanted @param {AbortSignal} signal @returns {Promise<Wanted>} */
-  async #made(wanted, signal) {
-    if (wanted.folder === undefined || wanted.source instanceof Blob) return wanted;
+  /** The file that a folder becomes; else the model as it is. @param {ModelChoice} choice @param {AbortSignal} signal @returns {Promise<ModelChoice>} */
+  async #convertFolder(choice, signal) {
+    if (choice.folder === undefined || choice.source instanceof Blob) return choice;
     const { host, enter } = this.#page;
-    const { name } = wanted;
-    this.#making = name;
+    const { name } = choice;
+    this.#convertingName = name;
     say(`Converting ${name}…`);
     enter();
     this.#showStrip();
     try {
-      const { converted } = await host.plan(wanted.source, {}, signal, (progress) => {
-        if (this.#making === name) showArrived(progress);
+      const { converted } = await host.plan(choice.source, {}, signal, (progress) => {
+        if (this.#convertingName === name) showArrived(progress);
       });
-      return { ...wanted, source: converted ?? wanted.source };
+      return { ...choice, source: converted ?? choice.source };
     } finally {
       // Another folder may be converted by now.
-      if (this.#making === name) {
-        this.#making = '';
+      if (this.#convertingName === name) {
+        this.#convertingName = '';
         this.#showStrip();
         enter();
       }
@@ -268,74 +263,75 @@ export class Models {
 
   /** What the card above the message field shows. */
   #showStrip() {
-    if (this.#making) return showArriving(`Converting ${this.#making}`, false, true);
+    if (this.#convertingName) return showArriving(`Converting ${this.#convertingName}`, false, true);
     if (this.#download) {
-      const { wanted, paused } = this.#download;
-      return showArriving(`${paused ? 'Paused' : 'Downloading'}: ${wanted.name}`, paused);
+      const { choice, paused } = this.#download;
+      return showArriving(`${paused ? 'Paused' : 'Downloading'}: ${choice.name}`, paused);
     }
     const reading = (this.#page.loading() || this.arriving) && this.#current && this.#current.kind !== 'bundled';
     showArriving(reading ? `Loading ${this.#current?.name}` : '', this.#paused);
   }
 
   /** What the person hears where no other model was loaded. */
-  #stays() {
+  #describeCurrent() {
     return this.#page.host.hasModel ? `Still using ${this.name}.` : 'No model is loaded.';
   }
 
   /**
    * Shows what a model takes and loads it, when it is small, stored already or agreed to.
-   * @param {Wanted} asked @param {How} [how]
+   * @param {ModelChoice} asked @param {LoadOptions} [loadOptions]
    */
-  async want(asked, { context = 0, level = 0, agreed: before = false, quiet = false } = {}) {
+  async use(asked, { context = 0, level = 0, agreed: before = false, quiet = false } = {}) {
     const { host } = this.#page;
-    let wanted = asked;
-    this.#looking.abort();
-    const { signal } = (this.#looking = new AbortController());
+    let choice = asked;
+    this.#planning.abort();
+    const { signal } = (this.#planning = new AbortController());
     clearAlert();
-    if (wanted.kind === 'bundled') return this.#fetch(wanted, { context, level }, null);
-    if (!this.#page.loading()) say(`Checking ${wanted.name}…`);
+    if (choice.kind === 'bundled') return this.#fetch(choice, { context, level }, null);
+    if (!this.#page.loading()) say(`Checking ${choice.name}…`);
     try {
-      wanted = await this.#made(asked, signal);
-      const least = level ? await host.smaller(wanted.source, level, signal) : context;
-      const plan = await host.plan(wanted.source, least ? { contextTokens: least } : {}, signal);
+      choice = await this.#convertFolder(asked, signal);
+      const least = level ? await host.smaller(choice.source, level, signal) : context;
+      const plan = await host.plan(choice.source, least ? { contextTokens: least } : {}, signal);
       if (signal.aborted) return;
-      if ((level > 0 || needsConsent(plan, wanted)) && !(before && plan.fits !== 'no')) {
+      if ((level > 0 || needsConsent(plan, choice)) && !(before && plan.fits !== 'no')) {
         const { agreed } = await import('./plan-dialog.js');
-        if (!(await agreed(plan, wanted, signal))) return signal.aborted || say(`Cancelled. ${this.#stays()}`);
+        if (!(await agreed(plan, choice, signal)))
+          return signal.aborted || say(`Cancelled. ${this.#describeCurrent()}`);
       }
-      const beside = wanted.kind === 'link' && !plan.cached.complete && host.hasModel && !this.arriving;
-      if (beside) await this.#fetchBeside(wanted, { context: least, level }, plan);
-      else await this.#fetch(wanted, { context: least, level }, plan);
+      const beside = choice.kind === 'link' && !plan.cached.complete && host.hasModel && !this.arriving;
+      if (beside) await this.#fetchBeside(choice, { context: least, level }, plan);
+      else await this.#fetch(choice, { context: least, level }, plan);
     } catch (error) {
       if (signal.aborted) return;
-      say(`${wanted.name} was not loaded. ${this.#stays()}`);
-      if (quiet) return (await import('./startup-model.js')).offerDownload(this, this.#page, wanted, { context });
-      const again = { text: 'Try again', run: () => void this.want(wanted, { context, level, agreed: before }) };
-      showError(await helped(error, wanted), ...(wanted.kind === 'file' ? [] : [again]));
+      say(`${choice.name} was not loaded. ${this.#describeCurrent()}`);
+      if (quiet) return (await import('./startup-model.js')).offerDownload(this, this.#page, choice, { context });
+      const again = { text: 'Try again', run: () => void this.use(choice, { context, level, agreed: before }) };
+      showError(await explained(error, choice), ...(choice.kind === 'file' ? [] : [again]));
     }
   }
 
-  /** Downloads a model while the one in use answers. @param {Wanted} wanted @param {How} how @param {Plan} plan */
-  async #fetchBeside(wanted, { context = 0, level = 0 }, plan) {
+  /** Downloads a model while the one in use answers. @param {ModelChoice} choice @param {LoadOptions} loadOptions @param {Plan} plan */
+  async #fetchBeside(choice, { context = 0, level = 0 }, plan) {
     const { host, idle, showState } = this.#page;
     await this.#dropDownload();
     const controller = new AbortController();
     const { signal } = controller;
-    const download = (this.#download = /** @type {Download} */ ({ wanted, controller, paused: false, prepared: null }));
-    rememberDownload({ name: wanted.name, url: wanted.key, context });
-    if (plan.tokensPerSecond) rememberFacts(wanted.key, { estimate: plan.tokensPerSecond, at: Date.now() });
+    const download = (this.#download = /** @type {Download} */ ({ choice, controller, paused: false, prepared: null }));
+    rememberDownload({ name: choice.name, url: choice.key, context });
+    if (plan.tokensPerSecond) rememberFacts(choice.key, { estimate: plan.tokensPerSecond, at: Date.now() });
     this.#showStrip();
     $('offers').hidden = $('better').hidden = true;
-    say(`Downloading ${wanted.name}. You can already send a message.`);
+    say(`Downloading ${choice.name}. You can already send a message.`);
     const sizes = { ...(context && { contextTokens: context }), streaming: true };
-    const how = { format: factsOf(wanted.key).format, name: `${wanted.name} ${wanted.key}` };
+    const promptOptions = { format: factsOf(choice.key).format, name: `${choice.name} ${choice.key}` };
     const progress = (/** @type {import('../../js/shared/types.js').Progress} */ of) => {
       if (this.#download === download) showArrived(of);
     };
     try {
       // Memory is taken as weights come: the mark stays until they are there.
-      await marked({ name: wanted.name, url: wanted.key, kind: 'link', level }, async () => {
-        download.prepared = await host.prepare(wanted.source, sizes, progress, signal, how);
+      await marked({ name: choice.name, url: choice.key, kind: 'link', level }, async () => {
+        download.prepared = await host.prepare(choice.source, sizes, progress, signal, promptOptions);
         if (download.paused) await download.prepared.model.pauseDownload();
         await download.prepared.model.loaded;
       });
@@ -345,11 +341,11 @@ export class Models {
       this.#showStrip();
       say('Download complete.');
       const ready = /** @type {import('./engine-host.js').Prepared} */ (download.prepared);
-      if (idle()) await this.#switch(wanted, ready, context);
+      if (idle()) await this.#switch(choice, ready, context);
       else
         showNotice(
-          `${wanted.name} is ready.`,
-          [{ text: 'Switch', run: () => void this.#switch(wanted, ready, context) }],
+          `${choice.name} is ready.`,
+          [{ text: 'Switch', run: () => void this.#switch(choice, ready, context) }],
           true,
           () => void ready.model.close(),
         );
@@ -360,37 +356,37 @@ export class Models {
       this.#showStrip();
       const wrong = /** @type {any} */ (error)?.code === 'INTEGRITY';
       if (wrong) rememberDownload(null);
-      say(wrong ? `${wanted.name} was not loaded.` : 'The download stopped. What was downloaded is kept.');
-      const again = () => void this.want(wanted, { context, level, agreed: true });
-      showError(await helped(error, wanted), { text: wrong ? 'Try again' : 'Resume', run: again });
+      say(wrong ? `${choice.name} was not loaded.` : 'The download stopped. What was downloaded is kept.');
+      const again = () => void this.use(choice, { context, level, agreed: true });
+      showError(await explained(error, choice), { text: wrong ? 'Try again' : 'Resume', run: again });
     }
     await this.#refresh();
     if (host.hasModel) await showState();
   }
 
-  /** A model that was downloaded takes over. @param {Wanted} wanted @param {import('./engine-host.js').Prepared} ready @param {number} context */
-  async #switch(wanted, ready, context) {
+  /** A model that was downloaded takes over. @param {ModelChoice} choice @param {import('./engine-host.js').Prepared} ready @param {number} context */
+  async #switch(choice, ready, context) {
     const { host, enter, stopReply, showState } = this.#page;
-    this.#opening.abort();
-    this.#opening = new AbortController();
+    this.#loading.abort();
+    this.#loading = new AbortController();
     await stopReply();
     const info = await host.use(ready);
-    [this.arriving, this.#current] = [false, wanted];
-    rememberModel(wanted, context);
-    this.#inUse(info, wanted);
+    [this.arriving, this.#current] = [false, choice];
+    rememberModel(choice, context);
+    this.#showInUse(info, choice);
     enter('ready');
     this.#showStrip();
-    say(`Now using ${wanted.name}.`);
+    say(`Now using ${choice.name}.`);
     message.focus();
     await this.#refresh();
     await showState();
   }
 
-  /** Shows the model in use. @param {ModelInfo} info @param {Wanted} wanted */
-  #inUse(info, wanted) {
-    showModel(info, wanted, this.#page, this.#opening.signal);
+  /** Shows the model in use. @param {ModelInfo} info @param {ModelChoice} choice */
+  #showInUse(info, choice) {
+    showModel(info, choice, this.#page, this.#loading.signal);
     message.placeholder = `Message ${this.name}…`;
-    this.#page.onModel(wanted);
+    this.#page.onModel(choice);
   }
 
   /** Ends the download; the bytes that have arrived stay stored. */
@@ -401,13 +397,13 @@ export class Models {
     await prepared?.model.close().catch(() => {});
   }
 
-  /** Loads a model, which can be talked to while its weights come. @param {Wanted} wanted @param {How} how @param {Plan | null} plan @returns {Promise<void>} */
-  async #fetch(wanted, how, plan) {
+  /** Loads a model, which can be talked to while its weights come. @param {ModelChoice} choice @param {LoadOptions} loadOptions @param {Plan | null} plan @returns {Promise<void>} */
+  async #fetch(choice, loadOptions, plan) {
     const { host, stopReply } = this.#page;
-    const retry = { text: 'Try again', run: () => void this.want(wanted, { ...how, agreed: true }) };
-    if (!(await this.#open(wanted, how, retry))) return;
-    const { signal } = this.#opening;
-    if (plan?.tokensPerSecond) rememberFacts(wanted.key, { estimate: plan.tokensPerSecond, at: Date.now() });
+    const retry = { text: 'Try again', run: () => void this.use(choice, { ...loadOptions, agreed: true }) };
+    if (!(await this.#open(choice, loadOptions, retry))) return;
+    const { signal } = this.#loading;
+    if (plan?.tokensPerSecond) rememberFacts(choice.key, { estimate: plan.tokensPerSecond, at: Date.now() });
     try {
       await host.arrived;
       if (signal.aborted) return;
@@ -416,15 +412,15 @@ export class Models {
       if (signal.aborted) return;
       await stopReply();
       await host.drop();
-      say(`${wanted.name} was not loaded.`);
-      showError(await helped(error, wanted), retry);
-      if (wanted.kind !== 'bundled') return this.#fetch(bundled, {}, null);
+      say(`${choice.name} was not loaded.`);
+      showError(await explained(error, choice), retry);
+      if (choice.kind !== 'bundled') return this.#fetch(bundled, {}, null);
     }
-    await this.#settle();
+    await this.#finishLoading();
   }
 
   /** Nothing is being loaded any more. */
-  async #settle() {
+  async #finishLoading() {
     const { host, enter, loading, showState } = this.#page;
     this.arriving = false;
     enter(loading() ? 'ready' : undefined);
@@ -436,42 +432,42 @@ export class Models {
 
   /**
    * Loads a model in place of the one in use, which goes on when that fails.
-   * @param {Wanted} wanted @param {How} how @param {{ text: string, run: () => void }} retry
+   * @param {ModelChoice} choice @param {LoadOptions} loadOptions @param {{ text: string, run: () => void }} retry
    * @returns {Promise<boolean>}  whether it can be used now
    */
-  async #open(wanted, { context = 0, level = 0 }, retry) {
+  async #open(choice, { context = 0, level = 0 }, retry) {
     const { host, enter, stopReply, showState } = this.#page;
-    this.#opening.abort();
-    const { signal } = (this.#opening = new AbortController());
-    const streaming = wanted.kind !== 'bundled';
+    this.#loading.abort();
+    const { signal } = (this.#loading = new AbortController());
+    const streaming = choice.kind !== 'bundled';
     await stopReply();
     // A model whose weights are not all there can't be used once their reading ends.
     if (this.arriving) await host.drop();
-    if (!host.hasModel) this.#before = null;
-    else if (!this.#page.loading()) this.#before = this.#current;
-    [this.arriving, this.#paused, this.#current] = [false, false, wanted];
-    if (wanted.handle) rememberHandle(wanted.handle);
+    if (!host.hasModel) this.#previous = null;
+    else if (!this.#page.loading()) this.#previous = this.#current;
+    [this.arriving, this.#paused, this.#current] = [false, false, choice];
+    if (choice.handle) rememberHandle(choice.handle);
     enter('loading');
-    showName(wanted.name);
+    showName(choice.name);
     this.#showStrip();
-    say(`Loading ${wanted.kind === 'bundled' ? 'the built-in model' : wanted.name}…`);
+    say(`Loading ${choice.kind === 'bundled' ? 'the built-in model' : choice.name}…`);
     try {
-      const tokens = context || (level && (await host.smaller(wanted.source, level, signal)));
+      const tokens = context || (level && (await host.smaller(choice.source, level, signal)));
       const sizes = { ...(tokens && { contextTokens: tokens }), streaming };
       const info = await /** @type {Promise<ModelInfo>} */ (
         new Promise((resolve, reject) => {
           // Memory is taken as weights come: the mark stays until they are there.
           marked(
-            { name: wanted.name, url: wanted.kind === 'link' ? wanted.key : null, kind: wanted.kind, level },
+            { name: choice.name, url: choice.kind === 'link' ? choice.key : null, kind: choice.kind, level },
             async () => {
               resolve(
                 await host.load(
-                  wanted.source,
+                  choice.source,
                   sizes,
                   this.#onProgress,
                   signal,
-                  factsOf(wanted.key).format,
-                  `${wanted.name} ${wanted.key}`,
+                  factsOf(choice.key).format,
+                  `${choice.name} ${choice.key}`,
                 ),
               );
               await host.arrived;
@@ -480,26 +476,26 @@ export class Models {
         })
       );
       this.arriving = streaming;
-      rememberModel(wanted, tokens);
-      this.#inUse(info, wanted);
-      say(streaming ? `Loading ${wanted.name}. You can already send a message.` : 'Ready.');
+      rememberModel(choice, tokens);
+      this.#showInUse(info, choice);
+      say(streaming ? `Loading ${choice.name}. You can already send a message.` : 'Ready.');
       enter('ready');
       this.#showStrip();
       await showState();
       return true;
     } catch (error) {
       if (signal.aborted) return false;
-      this.#back();
+      this.#restorePrevious();
       enter('ready');
-      say(`${wanted.name} was not loaded. ${this.#stays()}`);
-      showError(await helped(error, wanted), ...(wanted.kind === 'file' ? [] : [retry]));
+      say(`${choice.name} was not loaded. ${this.#describeCurrent()}`);
+      showError(await explained(error, choice), ...(choice.kind === 'file' ? [] : [retry]));
       return false;
     }
   }
 
   /** What was being loaded was not: the model before it, if it is still there, is in use. */
-  #back() {
-    this.#current = this.#page.host.hasModel ? this.#before : null;
+  #restorePrevious() {
+    this.#current = this.#page.host.hasModel ? this.#previous : null;
     this.#showStrip();
     showName(this.#current?.name ?? '');
   }
@@ -520,16 +516,16 @@ export class Models {
     }
     this.#paused = !this.#paused;
     this.#showStrip();
-    say(this.#paused ? 'Paused.' : this.waits || 'Resumed.');
+    say(this.#paused ? 'Paused.' : this.waitReason || 'Resumed.');
     await this.#page.host.pause(this.#paused);
   }
 
   /** Ends a download or a load; what was downloaded stays stored. Of a load the model before is in use again, or else the built-in one. */
   async #cancel() {
     const { host, stopReply } = this.#page;
-    if (this.#making) {
-      this.#looking.abort();
-      return say(`Cancelled. ${this.#stays()}`);
+    if (this.#convertingName) {
+      this.#planning.abort();
+      return say(`Cancelled. ${this.#describeCurrent()}`);
     }
     if (this.#download) {
       await this.#dropDownload();
@@ -538,20 +534,20 @@ export class Models {
       say('Cancelled. You can resume later.');
       return this.#refresh();
     }
-    this.#opening.abort();
+    this.#loading.abort();
     if (this.arriving) {
       await stopReply();
       await host.drop();
     }
     this.arriving = false;
-    this.#back();
+    this.#restorePrevious();
     say('Cancelled. You can resume later.');
     if (!host.hasModel) await this.openBundled();
-    await this.#settle();
+    await this.#finishLoading();
   }
 
   /** What works without a network now: it changes with what is stored. */
-  async #tellOffline() {
+  async #showOffline() {
     const { host, panel } = this.#page;
     panel.set('offline', await keepForOffline(host.store, () => keepBundled(host.store)));
   }

@@ -8,7 +8,7 @@ import { factsOf, fromLink, paceHere } from '../storage/model-history.js';
 
 /** @typedef {import('./catalogue.js').Offer} Offer */
 /** @typedef {import('./engine-host.js').Host} Host */
-/** @typedef {import('../storage/model-history.js').Wanted} Wanted */
+/** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
 
 /** Memory beside the weights: the KV cache, the engine. */
 const BESIDE = 80e6;
@@ -19,7 +19,7 @@ async function bytesPerSecond(host) {
   return perSecond ? perSecond * (host.info?.weightBytes ?? 0) : 0;
 }
 
-/** @param {Host} host @param {{ onUse: (wanted: Wanted) => void, onOffer: (offer: Offer) => void }} actions */
+/** @param {Host} host @param {{ onUse: (choice: ModelChoice) => void, onOffer: (offer: Offer) => void }} actions */
 export async function showOffers(host, { onUse, onOffer }) {
   const list = (await host.store?.list().catch(() => [])) ?? [];
   const draw = (/** @type {number} */ pace) => {

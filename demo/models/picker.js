@@ -9,9 +9,9 @@ import { deleteLater, pendingFile, showDeletion, undoDeletion } from './deletion
 
 /** @typedef {import('../../js/storage/cache/types.js').Listed} Listed */
 /** @typedef {import('./catalogue.js').Offer} Offer */
-/** @typedef {import('../storage/model-history.js').Placed} Placed */
-/** @typedef {import('../storage/model-history.js').Wanted} Wanted */
-/** @typedef {{ level?: number }} How  as of Models */
+/** @typedef {import('../storage/model-history.js').PlacedFile} PlacedFile */
+/** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
+/** @typedef {{ level?: number }} LoadOptions  as of Models */
 /**
  * @typedef {object} Shelf  the part of a store that is needed here
  * @property {string} backend
@@ -20,7 +20,7 @@ import { deleteLater, pendingFile, showDeletion, undoDeletion } from './deletion
  * @property {(key: string) => Promise<unknown>} delete
  * @property {(key: string, on: boolean) => Promise<unknown>} pin
  */
-/** A model that is offered, what of it is stored, or both. @typedef {{ wanted: Wanted, bytes: number, offer?: Offer, stored?: Listed }} Row */
+/** A model that is offered, what of it is stored, or both. @typedef {{ choice: ModelChoice, bytes: number, offer?: Offer, stored?: Listed }} Row */
 
 const dialog = /** @type {HTMLDialogElement} */ ($('models'));
 const search = /** @type {HTMLInputElement} */ ($('models-search'));
@@ -29,19 +29,19 @@ const [fileInput, folderInput] = ['file', 'folder'].map((id) => /** @type {HTMLI
 
 /**
  * @typedef {object} Actions
- * @property {Wanted} bundled
+ * @property {ModelChoice} bundled
  * @property {() => string} current  key of the model in use; '': none
- * @property {() => Wanted | null} file  the file of the person's own that is in use
+ * @property {() => ModelChoice | null} file  the file of the person's own that is in use
  * @property {() => Shelf | null} shelf
- * @property {(wanted: Wanted, how?: How) => void} onUse
+ * @property {(choice: ModelChoice, how?: LoadOptions) => void} onUse
  * @property {(offer: Offer) => void} onOffer
- * @property {(files: Placed[], how?: How) => void} onFiles  several, or a folder's
- * @property {(folder: FileSystemHandle, how?: How) => void} onFolder
+ * @property {(files: PlacedFile[], how?: LoadOptions) => void} onFiles  several, or a folder's
+ * @property {(folder: FileSystemHandle, how?: LoadOptions) => void} onFolder
  * @property {(error: unknown) => void} onError
  * @property {() => void} onChange  something was deleted or kept
  */
 
-/** What was deleted and is still here isn't downloaded again. @param {Wanted} wanted */
+/** What was deleted and is still here isn't downloaded again. @param {ModelChoice} choice */
 function restore({ source }) {
   if (pendingFile()?.url === String(source)) undoDeletion();
 }
@@ -50,8 +50,8 @@ export class Picker {
   #actions;
   /** @type {Row[]} */
   #rows = [];
-  /** How to load the file that is being chosen. @type {How} */
-  #how = {};
+  /** How to load the file that is being chosen. @type {LoadOptions} */
+  #loadOptions = {};
   /** Ends a search on the hub. */
   #finding = new AbortController();
 
@@ -87,16 +87,16 @@ export class Picker {
     this.#finding.abort();
     const { signal } = (this.#finding = new AbortController());
     const { showFound } = await import('./hub-list.js');
-    await showFound($('hub'), repo ?? text, signal, (wanted) => this.#use(wanted));
+    await showFound($('hub'), repo ?? text, signal, (choice) => this.#use(choice));
   }
 
   /** A folder in Hugging Face's layout. */
   async chooseFolder(level = 0) {
-    this.#how = { level };
+    this.#loadOptions = { level };
     const handle = await this.#picked('showDirectoryPicker', {});
     if (!handle) return handle === undefined && folderInput.click();
     dialog.close();
-    this.#actions.onFolder(handle, this.#how);
+    this.#actions.onFolder(handle, this.#loadOptions);
   }
 
   /** What the person picks, as browsers give it that can open it again at the next visit; undefined: this one can't, null: nothing was picked. @param {string} how @param {object} options */
@@ -113,16 +113,17 @@ export class Picker {
   take(files, handle) {
     if (!files.length) return;
     dialog.close();
-    const how = this.#how;
-    this.#how = {};
-    if (files.length === 1 && !files[0].webkitRelativePath) return this.#actions.onUse(fromFile(files[0], handle), how);
+    const loadOptions = this.#loadOptions;
+    this.#loadOptions = {};
+    if (files.length === 1 && !files[0].webkitRelativePath)
+      return this.#actions.onUse(fromFile(files[0], handle), loadOptions);
     const placed = files.map((file) => ({ file, place: file.webkitRelativePath || file.name }));
-    this.#actions.onFiles(placed, how);
+    this.#actions.onFiles(placed, loadOptions);
   }
 
   /** A file of one's own, or all parts of one. */
   async chooseFile(level = 0) {
-    this.#how = { level };
+    this.#loadOptions = { level };
     const handles = await this.#picked('showOpenFilePicker', {
       multiple: true,
       types: [{ description: 'Models', accept: { 'application/octet-stream': ['.gguf', '.bq4'] } }],
@@ -132,11 +133,11 @@ export class Picker {
     await Promise.all(read).then((files) => this.take(files, handles[0]), this.#actions.onError);
   }
 
-  /** @param {Wanted} wanted @param {How} [how] */
-  #use(wanted, how) {
-    restore(wanted);
+  /** @param {ModelChoice} choice @param {LoadOptions} [loadOptions] */
+  #use(choice, loadOptions) {
+    restore(choice);
     dialog.close();
-    this.#actions.onUse(wanted, how);
+    this.#actions.onUse(choice, loadOptions);
   }
 
   /** Reads again what is stored. */
@@ -150,23 +151,23 @@ export class Picker {
       /** @param {string} url */
       const stored = (url) => list.find((file) => file.url === url);
       const offered = (await offers()).map((offer) => ({
-        wanted: fromLink(offer.url, offer.name),
+        choice: fromLink(offer.url, offer.name),
         bytes: offer.bytes,
         offer,
         stored: stored(offer.url),
       }));
       const kept = stored(String(bundled.source));
       const ownFile = file();
-      const shown = [bundled.source, ...offered.map(({ wanted }) => wanted.source)];
+      const shown = [bundled.source, ...offered.map(({ choice }) => choice.source)];
       this.#rows = [
         ...(ownFile
-          ? [{ wanted: ownFile, bytes: ownFile.source instanceof Blob ? ownFile.source.size : (ownFile.folder ?? 0) }]
+          ? [{ choice: ownFile, bytes: ownFile.source instanceof Blob ? ownFile.source.size : (ownFile.folder ?? 0) }]
           : []),
-        { wanted: bundled, bytes: kept?.fileBytes ?? 0, stored: kept },
+        { choice: bundled, bytes: kept?.fileBytes ?? 0, stored: kept },
         ...offered,
         ...list
           .filter(({ url }) => !shown.includes(url))
-          .map((file) => ({ wanted: fromLink(file.url, file.name), bytes: file.fileBytes, stored: file })),
+          .map((file) => ({ choice: fromLink(file.url, file.name), bytes: file.fileBytes, stored: file })),
       ];
       this.#draw();
       $('stored-note').textContent =
@@ -187,8 +188,8 @@ export class Picker {
 
   #draw() {
     const sought = search.value.trim().toLowerCase();
-    const shown = this.#rows.filter(({ wanted }) => `${wanted.name} ${wanted.key}`.toLowerCase().includes(sought));
-    const here = (/** @type {Row} */ { wanted, stored }) => Boolean(stored) || wanted.kind !== 'link';
+    const shown = this.#rows.filter(({ choice }) => `${choice.name} ${choice.key}`.toLowerCase().includes(sought));
+    const here = (/** @type {Row} */ { choice, stored }) => Boolean(stored) || choice.kind !== 'link';
     const group = (/** @type {string} */ title, /** @type {Row[]} */ rows) =>
       rows.length ? [element('li', 'group', title), ...rows.map((row) => this.#row(row))] : [];
     $('stored').replaceChildren(
@@ -202,8 +203,8 @@ export class Picker {
   }
 
   /** @param {Row} row */
-  #row({ wanted, bytes, offer, stored }) {
-    const { name, key } = wanted;
+  #row({ choice, bytes, offer, stored }) {
+    const { name, key } = choice;
     const used = this.#actions.current() === key;
     const item = element('li', 'stored');
     item.dataset.key = key;
@@ -219,9 +220,9 @@ export class Picker {
       size,
       offer?.license,
       rate && `about ${words(rate)}`,
-      wanted.kind === 'file' && 'Your file',
+      choice.kind === 'file' && 'Your file',
       offer?.here && 'On this computer',
-      stored?.complete && wanted.kind !== 'bundled' && 'Downloaded',
+      stored?.complete && choice.kind !== 'bundled' && 'Downloaded',
     ];
     const text = element('p', 'stored-name', name);
     if (offer?.use) text.append(element('small', '', offer.use));
@@ -230,12 +231,12 @@ export class Picker {
       ? ['✓ In use', `${name} is in use`]
       : part
         ? ['Resume', `Resume the download of ${name}`]
-        : stored?.complete || wanted.kind !== 'link' || offer?.here
+        : stored?.complete || choice.kind !== 'link' || offer?.here
           ? ['Use', `Use ${name}`]
           : ['Download…', `Download ${name}`];
     const use = button(verb, label, () => {
-      if (!offer?.repo || stored) return this.#use(wanted);
-      restore(wanted);
+      if (!offer?.repo || stored) return this.#use(choice);
+      restore(choice);
       dialog.close();
       this.#actions.onOffer(offer);
     });

@@ -6,17 +6,17 @@ import { factsOf, paceHere } from '../storage/model-history.js';
 import { element } from '../page/element.js';
 
 /** @typedef {import('../../js/shared/types.js').Plan} Plan */
-/** @typedef {import('../storage/model-history.js').Wanted} Wanted */
+/** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
 
 const dialog = /** @type {HTMLDialogElement} */ ($('plan'));
 
 /** Where `npm start` has the models of this computer. */
 const LOCAL = new URL('../local/', location.href).href;
 
-/** Nothing comes over a network. @param {Plan} plan @param {Wanted} wanted */
+/** Nothing comes over a network. @param {Plan} plan @param {ModelChoice} choice */
 const isHere = ({ cached }, { kind, key }) => kind === 'file' || cached.complete || key.startsWith(LOCAL);
 
-/** @param {Plan} plan @param {Wanted} wanted */
+/** @param {Plan} plan @param {ModelChoice} choice */
 function sizeOf({ fileBytes, cached }, { kind, key, folder, source }) {
   if (folder) return `${format.bytes(fileBytes)}, converted from ${format.bytes(folder)} in your folder; no download`;
   if (kind === 'file')
@@ -28,7 +28,7 @@ function sizeOf({ fileBytes, cached }, { kind, key, folder, source }) {
     : `${format.bytes(fileBytes)} to download`;
 }
 
-/** Each row's text; '': it is left out. @type {Record<string, (plan: Plan, wanted: Wanted) => string>} */
+/** Each row's text; '': it is left out. @type {Record<string, (plan: Plan, choice: ModelChoice) => string>} */
 const ROWS = {
   Licence: (plan) => plan.license || 'not given in the file',
   Size: sizeOf,
@@ -40,34 +40,34 @@ const ROWS = {
   Architecture: (plan) => format.shape(plan),
 };
 
-/** The same in two sentences. @param {Plan} plan @param {Wanted} wanted */
-function summary(plan, wanted) {
+/** The same in two sentences. @param {Plan} plan @param {ModelChoice} choice */
+function summary(plan, choice) {
   const memory = `Needs ${format.bytes(plan.heapBytes)} of memory`;
   const fits = {
     yes: `${memory}, which fits this device.`,
     no: `${memory}, which is too much for this device.`,
     unknown: `${memory}; it may not fit this device.`,
   };
-  return `${sizeOf(plan, wanted)}. ${fits[plan.fits]}`;
+  return `${sizeOf(plan, choice)}. ${fits[plan.fits]}`;
 }
 
 /**
  * Whether the person wants it. Focus goes into the dialog, and back to where it was.
- * @param {Plan} plan @param {Wanted} wanted @param {AbortSignal} signal  closes it
+ * @param {Plan} plan @param {ModelChoice} choice @param {AbortSignal} signal  closes it
  * @returns {Promise<boolean>}
  */
-export function agreed(plan, wanted, signal) {
+export function agreed(plan, choice, signal) {
   const rows = Object.entries(ROWS).flatMap(([name, report]) => {
-    const text = report(plan, wanted);
+    const text = report(plan, choice);
     if (!text) return [];
     const row = element('div');
     row.append(element('dt', '', name), element('dd', '', text));
     return [row];
   });
   $('plan-facts').replaceChildren(...rows);
-  $('plan-title').textContent = wanted.name;
-  $('plan-summary').textContent = summary(plan, wanted);
-  $('plan-start').textContent = isHere(plan, wanted) ? 'Load and use' : 'Download';
+  $('plan-title').textContent = choice.name;
+  $('plan-summary').textContent = summary(plan, choice);
+  $('plan-start').textContent = isHere(plan, choice) ? 'Load and use' : 'Download';
   dialog.dataset.fits = plan.fits;
   showDialog(dialog);
   dialog.returnValue = '';

@@ -13,13 +13,13 @@ export async function comeBack(models, page, attempt) {
   const { context } = last;
   if (last.kind === 'file') return fileAgain(models, page, last);
   const stored = (await page.host.store?.list().catch(() => []))?.find(({ url }) => url === last.key);
-  const wanted = fromLink(last.key, last.name);
+  const choice = fromLink(last.key, last.name);
   if (stored?.complete) {
-    await models.want(wanted, { context, agreed: true });
+    await models.use(choice, { context, agreed: true });
     if (page.host.hasModel) return;
   }
   await models.openBundled();
-  if (!stored?.complete && !lastDownload()) await offerDownload(models, page, wanted, { context });
+  if (!stored?.complete && !lastDownload()) await offerDownload(models, page, choice, { context });
 }
 
 /** A download that was not complete when the page was closed goes on by itself, unless that may cost money. @param {Models} models @param {Page} page */
@@ -27,28 +27,28 @@ export async function goOnDownloading(models, page) {
   const download = lastDownload();
   if (!download) return;
   const { name, url, context } = download;
-  const wanted = fromLink(url, name);
+  const choice = fromLink(url, name);
   const stored = (await page.host.store?.list().catch(() => []))?.find((file) => file.url === url);
   if (stored?.complete) {
     rememberDownload(null);
     return showNotice(
       `${name} is ready.`,
-      [{ text: 'Switch', run: () => void models.want(wanted, { context, agreed: true }) }],
+      [{ text: 'Switch', run: () => void models.use(choice, { context, agreed: true }) }],
       true,
     );
   }
   const { saveData } = /** @type {any} */ (navigator).connection ?? {};
-  if (!stored || saveData || !navigator.onLine) return offerDownload(models, page, wanted, { context });
-  void models.want(wanted, { context, agreed: true, quiet: true });
+  if (!stored || saveData || !navigator.onLine) return offerDownload(models, page, choice, { context });
+  void models.use(choice, { context, agreed: true, quiet: true });
 }
 
-/** A download that can be resumed, offered in a notice. @param {Models} models @param {Page} page @param {import('./models.js').Wanted} wanted @param {import('./models.js').How} how */
-export async function offerDownload(models, page, wanted, how) {
-  const stored = (await page.host.store?.list().catch(() => []))?.find(({ url }) => url === wanted.key);
+/** A download that can be resumed, offered in a notice. @param {Models} models @param {Page} page @param {import('./models.js').ModelChoice} choice @param {import('./models.js').LoadOptions} loadOptions */
+export async function offerDownload(models, page, choice, loadOptions) {
+  const stored = (await page.host.store?.list().catch(() => []))?.find(({ url }) => url === choice.key);
   const words = stored
-    ? `${wanted.name}: ${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} downloaded.`
-    : `${wanted.name} is not stored in this browser any more.`;
-  const run = () => void models.want(wanted, { ...how, agreed: Boolean(stored) });
+    ? `${choice.name}: ${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} downloaded.`
+    : `${choice.name} is not stored in this browser any more.`;
+  const run = () => void models.use(choice, { ...loadOptions, agreed: Boolean(stored) });
   showNotice(words, [{ text: stored ? 'Resume' : 'Download', run }], true, () => rememberDownload(null));
 }
 
@@ -79,18 +79,18 @@ async function fileAgain(models, page, last) {
   });
 }
 
-/** A file, or a folder, that may be read. READ. @param {Models} models @param {any} handle @param {import('./models.js').How} how */
-async function byHandle(models, handle, how) {
-  if (handle.kind === 'file') return models.want(fromFile(await handle.getFile(), handle), how);
+/** A file, or a folder, that may be read. READ. @param {Models} models @param {any} handle @param {import('./models.js').LoadOptions} loadOptions */
+async function byHandle(models, handle, loadOptions) {
+  if (handle.kind === 'file') return models.use(fromFile(await handle.getFile(), handle), loadOptions);
   const { filesOf } = await import('./files.js');
-  return models.given(await filesOf(handle), how, handle);
+  return models.useFiles(await filesOf(handle), loadOptions, handle);
 }
 
 /** Not the same again, but less. @param {Models} models @param {Page} page @param {import('./crash-guard.js').Attempt} attempt */
 async function afterCrash(models, page, { name, url, kind, level }) {
   rememberDownload(null);
   const less = async () => {
-    if (kind === 'link') return models.want(fromLink(String(url), name), { level: level + 1 });
+    if (kind === 'link') return models.use(fromLink(String(url), name), { level: level + 1 });
     if (kind === 'bundled') return models.openBundled({ level: level + 1 });
     const handle = /** @type {any} */ (await lastHandle());
     if (handle && (await handle.requestPermission?.({ mode: 'read' }).catch(() => '')) === 'granted')

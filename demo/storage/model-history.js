@@ -10,15 +10,15 @@ const [DATABASE, HANDLES] = ['bq4-demo', 'handles'];
 /** Models of which something is remembered. */
 const MAX_MODELS = 40;
 
-/** A file among others. @typedef {{ file: File, place: string }} Placed  `place`: its folders and name, as far as the browser tells */
-/** A file, the address of one, or the files that a model is in. @typedef {Blob | string | Placed[]} Given */
+/** A file among others. @typedef {{ file: File, place: string }} PlacedFile  `place`: its folders and name, as far as the browser tells */
+/** A file, the address of one, or the files that a model is in. @typedef {Blob | string | PlacedFile[]} ModelSource */
 
 /**
- * A model that a person wants.
- * @typedef {object} Wanted
+ * A model to be used.
+ * @typedef {object} ModelChoice
  * @property {'bundled' | 'link' | 'file'} kind
  * @property {string} name           to show while the file hasn't said its own
- * @property {Given} source
+ * @property {ModelSource} source
  * @property {string} key            what is remembered of it lies under this
  * @property {FileSystemHandle} [handle]  of the file, or of the folder that it is in
  * @property {number} [folder]       bytes of the folder that it is made of
@@ -27,7 +27,7 @@ const MAX_MODELS = 40;
 /**
  * The model that was used last.
  * @typedef {object} Last
- * @property {Wanted['kind']} kind
+ * @property {ModelChoice['kind']} kind
  * @property {string} name
  * @property {string} key
  * @property {number} bytes  of a file
@@ -37,9 +37,9 @@ const MAX_MODELS = 40;
 
 /** How a model is talked to, and how fast it was. `integrity`: what its file must be. @typedef {{ format?: string, rate?: number, estimate?: number, at?: number, integrity?: string }} Facts */
 
-/** @param {string} url @param {string} name @returns {Wanted} */
+/** @param {string} url @param {string} name @returns {ModelChoice} */
 export const fromLink = (url, name) => ({ kind: 'link', name, source: url, key: url });
-/** @param {File} file @param {FileSystemHandle} [handle] @returns {Wanted} */
+/** @param {File} file @param {FileSystemHandle} [handle] @returns {ModelChoice} */
 export const fromFile = (file, handle) => ({
   kind: 'file',
   name: file.name,
@@ -48,10 +48,10 @@ export const fromFile = (file, handle) => ({
   handle,
 });
 
-/** @param {Placed[]} files */
+/** @param {PlacedFile[]} files */
 const sizeOf = (files) => files.reduce((sum, { file }) => sum + file.size, 0);
 
-/** @param {string} name @param {Placed[]} files @param {boolean} folder  that is to be converted @returns {Wanted} */
+/** @param {string} name @param {PlacedFile[]} files @param {boolean} folder  that is to be converted @returns {ModelChoice} */
 export const fromFiles = (name, files, folder) => ({
   kind: 'file',
   name,
@@ -89,7 +89,7 @@ export function lastModel() {
   return right ? { kind, name, key, bytes, context, folder: folder === true } : null;
 }
 
-/** @param {Wanted} wanted @param {number} context  0: the model's own */
+/** @param {ModelChoice} choice @param {number} context  0: the model's own */
 export function rememberModel({ kind, name, key, source, handle, folder }, context) {
   const bytes = typeof source === 'string' ? 0 : source instanceof Blob ? source.size : sizeOf(source);
   write(LAST, { kind, name, key, context, bytes: folder ?? bytes, folder: folder !== undefined });

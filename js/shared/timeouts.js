@@ -35,6 +35,8 @@ export const TIMEOUTS = {
   /** For the worker that reads files to start, and for its reads of a closed model to end. */
   readerStart: 15_000,
   readerClose: 5000,
+  /** For a range of a Blob to be read, after which it is read anew, the first time. */
+  blobRead: 2000,
   /** After which a model that is still loading is warmed up. A model that has loaded by then begins at once. */
   warmUp: 200,
   /** For the reader of a reply to ask for more while other calls wait for its session, and the interval at which this is checked. */

@@ -8,22 +8,29 @@ export const [WORK_UNITS, SAMPLES, LIMIT, WAITING, WORDS] = [0, 1, 2, 3, 4];
 /** Call it before an engine runs. @param {Int32Array} counters  WORDS of shared memory */
 export function countCalls(counters) {
   const { call, stop } = Wasm.prototype;
-  const slice = () => {
-    const workUnits = Atomics.add(counters, WORK_UNITS, 1) + 1;
+  const waitAtGate = (/** @type {number} */ workUnits) => {
     for (let limit; (limit = Atomics.load(counters, LIMIT)) && workUnits >= limit;) {
       Atomics.store(counters, WAITING, 1);
       Atomics.wait(counters, LIMIT, limit);
     }
     Atomics.store(counters, WAITING, 0);
   };
+  let isLastCounted = false;
+  // A slice is counted before the worker looks for an abort: one that another thread counts after its abort is the one
+  // that was being computed, however long this thread is kept from the processor in between.
   Wasm.prototype.stop = function () {
+    const workUnits = Atomics.add(counters, WORK_UNITS, 1) + 1;
     const ends = stop.call(this);
-    if (!ends) slice(); // it is done, and this call goes on
+    isLastCounted = Boolean(ends);
+    if (!ends) waitAtGate(workUnits);
     return ends;
   };
   Wasm.prototype.call = function (name, ...args) {
     const result = call.call(this, name, ...args);
-    if (name === 'bqw_session_run') slice();
+    if (name === 'bqw_session_run') {
+      if (!isLastCounted) waitAtGate(Atomics.add(counters, WORK_UNITS, 1) + 1);
+      isLastCounted = false;
+    }
     if (name === 'bqw_session_sample') Atomics.add(counters, SAMPLES, 1);
     return result;
   };

@@ -2,6 +2,7 @@
  * The browser's private file system. A dedicated worker reads and writes with sync access handles; a page has only
  * createWritable, which copies a file to change it, so there each chunk becomes a file of its own.
  */
+import { readBlob } from '../../shared/blob-bytes.js';
 import { Disk } from './disk.js';
 
 /** @import { Folder, Handle, Tree } from './disk.js' */
@@ -38,12 +39,12 @@ const syncHandle = (handle, exists = async () => true) => ({
   },
 });
 
-/** Bytes of a file. @param {FileSystemFileHandle} handle @param {(file: Blob) => Blob} part  which of them */
-async function bytesOf(handle, part) {
+/** Bytes of a file, from `from` to `to`. @param {FileSystemFileHandle} handle @param {number} [from] @param {number} [to] */
+async function bytesOf(handle, from, to) {
   // A File stands for one state: after a write by another tab it can't be read, a new one can.
   for (let tries = 8; ; tries--) {
     try {
-      return new Uint8Array(await part(await handle.getFile()).arrayBuffer());
+      return await readBlob(await handle.getFile(), from, to);
     } catch (error) {
       if (tries === 0 || /** @type {Error} */ (error).name !== 'NotReadableError') throw error;
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -54,7 +55,7 @@ async function bytesOf(handle, part) {
 /** @param {FileSystemFileHandle} file @returns {Handle} */
 const plainHandle = (file) => ({
   async read(target, at) {
-    const bytes = await bytesOf(file, (whole) => whole.slice(at, at + target.length));
+    const bytes = await bytesOf(file, at, at + target.length);
     target.set(bytes);
     return bytes.length;
   },
@@ -85,7 +86,7 @@ function opfsFolder(folder) {
     },
     async bytes(name) {
       const stored = await file(name);
-      return stored && bytesOf(stored, (whole) => whole);
+      return stored && bytesOf(stored);
     },
     async put(name, bytes) {
       await unlessMissing(folder.removeEntry(name));

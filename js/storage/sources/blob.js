@@ -1,4 +1,5 @@
 import { BqError } from '../../shared/errors.js';
+import { readBlob } from '../../shared/blob-bytes.js';
 import { streamOf } from './local.js';
 
 /** @import { ByteSource, Source } from './types.js' */
@@ -25,7 +26,7 @@ export async function openBlob(source) {
     tag: 'lastModified' in blob ? String(blob.lastModified) : '',
     stream: streamOf(blob.size, async (offset, end) => {
       try {
-        return new Uint8Array(await blob.slice(offset, end).arrayBuffer());
+        return await readBlob(blob, offset, end);
       } catch (cause) {
         throw new BqError('READ', `${name} can't be read any more`, { offset, cause });
       }

@@ -1,5 +1,6 @@
 /** Reads of any part of a file, at any time, for as long as a model is open. In the engine's thread or in io-worker.js. */
 import { BqError } from '../../shared/errors.js';
+import { readBlob } from '../../shared/blob-bytes.js';
 import { nodeModule } from '../../shared/node.js';
 
 /** @import { FilePart } from './types.js' */
@@ -37,14 +38,11 @@ function blobReader(blob) {
   return {
     fills: false,
     async read(offset, bytes) {
-      let buffer;
-      try {
-        buffer = await blob.slice(offset, offset + bytes).arrayBuffer();
-      } catch (cause) {
+      const found = await readBlob(blob, offset, offset + bytes).catch((cause) => {
         throw failure(name, offset, cause);
-      }
-      checkLength(name, offset, buffer.byteLength, bytes);
-      return new Uint8Array(buffer);
+      });
+      checkLength(name, offset, found.length, bytes);
+      return found;
     },
     async close() {},
   };
@@ -98,7 +96,7 @@ async function openHandle(handle) {
   return {
     read: async (/** @type {number} */ at, /** @type {Uint8Array} */ target) => {
       if (sync) return sync.read(target, { at });
-      const bytes = new Uint8Array(await /** @type {File} */ (file).slice(at, at + target.length).arrayBuffer());
+      const bytes = await readBlob(/** @type {File} */ (file), at, at + target.length);
       target.set(bytes);
       return bytes.length;
     },

@@ -1,0 +1,55 @@
+// Reads of Blobs that a browser leaves without an answer.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readBlob } from '../../js/shared/blob-bytes.js';
+import { fromBlob } from '../../js/index.js';
+import { openReader } from '../../js/storage/sources/reader.js';
+import { openSource } from '../../js/storage/sources/index.js';
+import { setTimeouts } from './timeouts.mjs';
+
+const BYTES = Uint8Array.from({ length: 1000 }, (_, i) => i);
+
+/** A Blob of which some reads never end, as in a worker of Firefox. */
+class HangingBlob extends Blob {
+  reads = 0;
+  /** @param {number} hanging  reads that never end, from the first on */
+  constructor(hanging) {
+    super([BYTES]);
+    this.hanging = hanging;
+  }
+  /** @param {number} from @param {number} to @override */
+  slice(from, to) {
+    if (this.reads++ >= this.hanging) return super.slice(from, to);
+    return /** @type {any} */ ({ arrayBuffer: () => new Promise(() => {}) });
+  }
+}
+
+test('a read that never ends is begun anew, as often as needed', async (t) => {
+  setTimeouts(t, { blobRead: 1 });
+  const blob = new HangingBlob(3);
+  assert.deepEqual(await readBlob(blob, 5, 20), BYTES.slice(5, 20));
+  assert.ok(blob.reads >= 4);
+});
+
+test('a read that ends is done once; one that fails fails at once', async (t) => {
+  setTimeouts(t, { blobRead: Infinity });
+  const blob = new HangingBlob(0);
+  assert.deepEqual(await readBlob(blob), BYTES);
+  assert.deepEqual(await readBlob(blob, 990, 2000), BYTES.slice(990));
+  assert.equal(blob.reads, 2);
+  const gone = /** @type {any} */ ({
+    size: 4,
+    slice: () => ({ arrayBuffer: () => Promise.reject(new Error('gone')) }),
+  });
+  await assert.rejects(readBlob(gone), /^Error: gone$/);
+});
+
+test('models of Blobs are read so, whole and by pages', async (t) => {
+  setTimeouts(t, { blobRead: 1 });
+  const source = await openSource(fromBlob(new HangingBlob(1)));
+  const pieces = [];
+  for await (const piece of source.stream(10, 500)) pieces.push(...piece);
+  assert.deepEqual(Uint8Array.from(pieces), BYTES.slice(10, 500));
+  const reader = await openReader(fromBlob(new HangingBlob(2)));
+  assert.deepEqual(await reader.read(7, 100, () => new Uint8Array(0)), BYTES.slice(7, 107));
+});
