@@ -56,16 +56,29 @@ const ALONE = ['tests/js/threads.test.mjs', 'tests/js/builds.test.mjs'];
 /** C tests of what differs between the SIMD builds; all others run as wasm in one of them. */
 const KERNEL_TESTS = ['test_attend', 'test_golden', 'test_kernels', 'test_product'];
 
-/** Importers, converters and the quantizer: their tests run when these have changed since they passed, and always in the long run. */
-const CONVERTING = {
-  tests:
-    /^tests\/js\/(bullet|companion|convert(-.*)?|drift|gguf-(cli|requantize|types|wild)|hf-hostile|make-random|qsf|quantize(-.*)?|reserved|torch)\.test\.mjs$/,
-  paths: [
-    ...['c', 'web', 'bin', 'tools/bq4_export', 'tools/export_bq4.py', 'tools/make_random.mjs', 'package-lock.json'],
-    ...['convert', 'engine', 'format', 'quantize', 'shared', 'storage', 'text', 'wasm'].map((room) => `js/${room}`),
-    ...['golden', 'js', 'tools', 'waiting.mjs'].map((name) => `tests/${name}`),
-  ],
-};
+/**
+ * Tests of a part of the project that nothing else changes: in `npm test` they run when that part has changed since they passed, and
+ * always in the long run.
+ * @type {readonly { what: string, tests: RegExp, paths: readonly string[] }[]}
+ */
+const PARTS = [
+  {
+    what: 'importers, converters and the quantizer',
+    tests:
+      /^tests\/js\/(bullet|companion|convert(-.*)?|drift|gguf-(cli|requantize|types|wild)|hf-hostile|make-random|qsf|quantize(-.*)?|reserved|torch)\.test\.mjs$/,
+    paths: [
+      ...['c', 'web', 'bin', 'tools/bq4_export', 'tools/export_bq4.py', 'tools/make_random.mjs', 'package-lock.json'],
+      ...['convert', 'engine', 'format', 'quantize', 'shared', 'storage', 'text', 'wasm'].map((room) => `js/${room}`),
+      ...['golden', 'js', 'tools', 'waiting.mjs'].map((name) => `tests/${name}`),
+    ],
+  },
+  {
+    what: 'the engine in C',
+    tests: /^(test-gcc|test-wasm-\w+|fuzz|fuzz-wasm)\//,
+    // The data of these tests is made before they run: see cTestData.
+    paths: ['c', 'tests/c', 'tests/fuzz', 'emscripten.mk', 'tools/setup', 'build/golden', 'build/tokenizers'],
+  },
+];
 
 /** What was passed, and how long it took, from one run to the next. */
 const REPORTS = join(ROOT, 'build', 'reports');
@@ -465,24 +478,25 @@ const SUITES = {
  * @param {Job[]} jobs @param {Passed} passed
  */
 function unlessUnchanged(jobs, passed) {
-  const digest = digestOf(ROOT, CONVERTING.paths);
-  const noted = jobs.map((job) => {
-    if (!CONVERTING.tests.test(job.name)) return job;
-    if (!thorough && !named.length && passed.has(job.name, digest)) return null;
-    const run = async () => {
-      const result = await job.run();
-      if (!result.counts.failed) passed.add(job.name, digest);
-      return result;
-    };
-    return { ...job, run };
-  });
-  const kept = noted.filter((job) => job !== null);
-  const spared = jobs.length - kept.length;
-  if (spared)
-    console.log(
-      `unchanged since they passed: ${spared} files of importers, converters and the quantizer (npm test -- --all runs them)`,
-    );
-  return kept;
+  const kept = new Set(jobs);
+  for (const { what, tests, paths } of PARTS) {
+    const ours = jobs.filter(({ name }) => tests.test(name));
+    if (!ours.length) continue;
+    const digest = digestOf(ROOT, paths);
+    const spared = thorough || named.length ? [] : ours.filter(({ name }) => passed.has(name, digest));
+    for (const job of spared) kept.delete(job);
+    for (const job of ours) {
+      const { run } = job;
+      job.run = async () => {
+        const result = await run();
+        if (!result.counts.failed) passed.add(job.name, digest);
+        return result;
+      };
+    }
+    if (spared.length)
+      console.log(`unchanged since they passed: ${spared.length} tests of ${what} (npm test -- --all runs them)`);
+  }
+  return [...kept];
 }
 
 await command(async () => {
