@@ -76,7 +76,16 @@ const PARTS = [
     what: 'the engine in C',
     tests: /^(test-gcc|test-wasm-\w+|fuzz|fuzz-wasm)\//,
     // The data of these tests is made before they run: see cTestData.
-    paths: ['c', 'tests/c', 'tests/fuzz', 'emscripten.mk', 'tools/setup', 'build/golden', 'build/tokenizers'],
+    paths: [
+      'c',
+      'tests/c',
+      'tests/fuzz',
+      'tests/golden',
+      'emscripten.mk',
+      'tools/setup',
+      'build/golden',
+      'build/tokenizers',
+    ],
   },
 ];
 
