@@ -36,8 +36,10 @@ export async function replayReceipt([file, model], options) {
   if (options.json) return void stdout.write(`${JSON.stringify({ ...found, build, threads })}\n`);
   const by = `bq4 ${found.engine}, ${build}, ${threads} thread${threads > 1 ? 's' : ''}`;
   if (found.equal) return void stdout.write(`equal: ${found.tokens.length} tokens, by ${by}\n`);
-  for (const { what, at, wanted, got } of found.differences)
-    stdout.write(`${what}${at === undefined ? '' : ` differ from number ${at} on`}: ${got} instead of ${wanted}\n`);
+  for (const { what, at, expected, actual } of found.differences)
+    stdout.write(
+      `${what}${at === undefined ? '' : ` differ from number ${at} on`}: ${actual} instead of ${expected}\n`,
+    );
   const other = receipt.engine === found.engine ? '' : `; the receipt is of bq4 ${receipt.engine}`;
   stdout.write(`not equal, by ${by}${other}\n`);
 }

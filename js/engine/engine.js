@@ -232,7 +232,7 @@ class LocalEngine {
       wasm = await Wasm.create(this.#compiled, planResult.regionBytes, rare);
       await this.#threads?.attach(wasm, this.#compiled);
       if (wasm.choice) wasm.choice.onLearned = this.#reportLearned;
-      const { repacked, prefixBytes, wanted: expectedHash } = planResult;
+      const { repacked, prefixBytes, expectedHash } = planResult;
       const byteSource = repacked
         ? await (
             await onDemand(import('./plan/gguf-plan.js'))
@@ -352,7 +352,7 @@ async function threadsToTry(requested = 'auto') {
 /**
  * Compiles the build for these threads; without threads if only one is available.
  * @param {EngineOptions} options
- * @param {{ workerCount: number, reason: string, isBlocked?: boolean }} wanted
+ * @param {{ workerCount: number, reason: string, isBlocked?: boolean }} threadPlan
  * @param {Promise<import('../wasm/build-choice.js').Build | undefined>} fastest
  */
 async function compileFor(options, { workerCount, reason, isBlocked }, fastest) {
@@ -452,7 +452,7 @@ async function threadsFor({ threadUrl }, onStep) {
 
 /**
  * Starts threads and, for "auto", measures how many are fastest, in a separate instance.
- * @param {Threads} threads @param {Compiled} compiled @param {EngineOptions} options @param {{ workerCount: number }} wanted
+ * @param {Threads} threads @param {Compiled} compiled @param {EngineOptions} options @param {{ workerCount: number }} threadPlan
  * @param {import('../shared/types.js').ThreadTiming[]} [timings]  of an earlier visit
  */
 async function startThreads(

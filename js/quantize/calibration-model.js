@@ -119,9 +119,9 @@ async function tooSmall(room, beside, plan) {
 export async function openReader(
   from,
   text,
-  { tokens = 16384, threads: wanted = 1, budget = MAX_MEMORY, besideOf, wantsOf },
+  { tokens = 16384, threads: requested = 1, budget = MAX_MEMORY, besideOf, wantsOf },
 ) {
-  const threads = Math.min(wanted, THREADS);
+  const threads = Math.min(requested, THREADS);
   const wasmUrl = { relaxed: CONVERT_URL, simd128: CONVERT_URL, 'simd128-threads': CONVERT_THREADS_URL };
   const compiled = { ...(await compile({ build: 'simd128', wasmUrl }, threads > 1)), threads };
   const source = toSource(from);

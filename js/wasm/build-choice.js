@@ -31,21 +31,21 @@ export const RELAXED = probe([...splat, ...splat, ...splat, 0xfd, 0x93, 0x02]);
 
 /**
  * The build to run here and why, before any measurement. NO_SIMD: the runtime lacks the instructions.
- * @param {Build} [wanted]  the caller's choice
+ * @param {Build} [requested]  the caller's choice
  * @param {(bytes: Uint8Array<ArrayBuffer>) => boolean} [validate]  for tests
  * @returns {{ build: Build, reason: string }}
  */
 export function pickBuild(
-  wanted,
+  requested,
   validate = (bytes) => typeof WebAssembly === 'object' && WebAssembly.validate(bytes),
 ) {
   if (!validate(SIMD128)) throw new BqError('NO_SIMD', 'this browser has no WebAssembly SIMD');
-  if (wanted === 'simd128') return { build: wanted, reason: 'requested by the option build' };
+  if (requested === 'simd128') return { build: requested, reason: 'requested by the option build' };
   const relaxed = validate(RELAXED);
-  if (wanted && !relaxed)
+  if (requested && !relaxed)
     throw new BqError('NO_SIMD', 'this browser has no relaxed SIMD', { hint: 'leave the choice of the build to bq4' });
   return relaxed
-    ? { build: wanted ?? 'relaxed', reason: 'relaxed SIMD is available' }
+    ? { build: requested ?? 'relaxed', reason: 'relaxed SIMD is available' }
     : { build: 'simd128', reason: 'relaxed SIMD is not available here' };
 }
 

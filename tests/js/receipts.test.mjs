@@ -56,9 +56,9 @@ test('a receipt of more or fewer tokens differs where the shorter one ends', asy
   const { tokens: ids } = receipt;
   const at = ids.length;
   const longer = await replay(model, { ...receipt, tokens: [...ids, 5] });
-  assert.deepEqual([longer.equal, longer.differences], [false, [{ what: 'tokens', at, wanted: 5, got: null }]]);
+  assert.deepEqual([longer.equal, longer.differences], [false, [{ what: 'tokens', at, expected: 5, actual: null }]]);
   const shorter = await replay(model, { ...receipt, tokens: ids.slice(0, -1) });
-  assert.deepEqual(shorter.differences, [{ what: 'tokens', at: at - 1, wanted: null, got: ids[at - 1] }]);
+  assert.deepEqual(shorter.differences, [{ what: 'tokens', at: at - 1, expected: null, actual: ids[at - 1] }]);
   await engine.close();
 });
 
@@ -121,8 +121,8 @@ test('another file: says so, and from which token on', async () => {
     ['file', 'tokens'],
   );
   const at = /** @type {number} */ (differences[1].at);
-  assert.equal(differences[1].wanted, receipt.tokens[at]);
-  assert.notEqual(differences[1].got, receipt.tokens[at]);
+  assert.equal(differences[1].expected, receipt.tokens[at]);
+  assert.notEqual(differences[1].actual, receipt.tokens[at]);
   await engine.close();
 });
 

@@ -34,7 +34,7 @@ const OPTIONS = OPTION_ROWS.flatMap(([name, row]) => (row.receipt ? [name] : [])
  * @property {string} hash     SHA-256 of the other properties as JSON, in this order; hexadecimal
  */
 
-/** @typedef {{ what: 'file' | 'tokens' | 'finishReason', wanted: unknown, got: unknown, at?: number }} Difference  `at`: index of the first token that differs */
+/** @typedef {{ what: 'file' | 'tokens' | 'finishReason', expected: unknown, actual: unknown, at?: number }} Difference  `at`: index of the first token that differs */
 
 /** @typedef {{ equal: boolean, engine: string, tokens: number[], differences: Difference[] }} Replay  `engine`: the version that computed it now */
 
@@ -245,7 +245,7 @@ export async function replay(model, receipt, { signal } = {}) {
     const file = await fileOf(session);
     /** @type {Difference[]} */
     const differences = [];
-    if (file !== receipt.model.file) differences.push({ what: 'file', wanted: receipt.model.file, got: file });
+    if (file !== receipt.model.file) differences.push({ what: 'file', expected: receipt.model.file, actual: file });
     const at = tokens.findIndex((token, i) => token !== receipt.tokens[i]);
     const first =
       at < 0 && tokens.length !== receipt.tokens.length ? Math.min(tokens.length, receipt.tokens.length) : at;
@@ -253,11 +253,11 @@ export async function replay(model, receipt, { signal } = {}) {
       differences.push({
         what: 'tokens',
         at: first,
-        wanted: receipt.tokens[first] ?? null,
-        got: tokens[first] ?? null,
+        expected: receipt.tokens[first] ?? null,
+        actual: tokens[first] ?? null,
       });
     else if (finishReason !== receipt.finishReason)
-      differences.push({ what: 'finishReason', wanted: receipt.finishReason, got: finishReason });
+      differences.push({ what: 'finishReason', expected: receipt.finishReason, actual: finishReason });
     return { equal: differences.length === 0, engine: ENGINE, tokens, differences };
   } finally {
     await session.close();

@@ -72,7 +72,7 @@ export class TensorParallel {
   /**
    * Starts the workers. Null: they can't be started, or sharing would not be faster.
    * @param {Wasm} wasm @param {Compiled} compiled
-   * @param {{ workerCount: number, isForced: boolean, url?: string }} wanted  `asked`: whether it pays or not
+   * @param {{ workerCount: number, isForced: boolean, url?: string }} sharing  `isForced`: whether it pays or not
    * @param {Plan} plan @param {LoadOptions} options
    */
   static async open(

@@ -39,7 +39,7 @@ const I16_WEIGHT_BYTES = [50e6, 300e6];
  * @property {Uint8Array} head  bytes that were read from the beginning of the file
  * @property {Uint8Array} manifest  the description of a file in another format; empty for v2
  * @property {Uint8Array | null} integrity  expected SHA-256 of the loaded bytes
- * @property {Uint8Array | null} wanted  expected SHA-256 of the original of a repacked file
+ * @property {Uint8Array | null} expectedHash  expected SHA-256 of the original of a repacked file
  * @property {string | null} url    its address in the cache
  * @property {boolean} cached       the head came from the cache
  * @property {number} prefixBytes
@@ -218,7 +218,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
         head,
         manifest,
         integrity,
-        wanted: null,
+        expectedHash: null,
         url,
         cached: !!start.cached,
         prefixBytes,
@@ -258,7 +258,7 @@ function planRepacked(result, repacked, file, rowsOnly) {
     url,
     fileId,
     integrity: null,
-    wanted: result.integrity,
+    expectedHash: result.integrity,
     plan: { ...plan, fileBytes: repacked.bytes },
     head: manifest,
     prefixBytes: manifest.length,

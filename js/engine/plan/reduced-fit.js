@@ -35,17 +35,17 @@ const listChanges = (requested, chosen) =>
 
 /**
  * What was asked for does not fit: its plan, or with `apply` that of the most that does. NOMEM: nothing does.
- * @param {object} given
- * @param {Sizes} given.requested
- * @param {(sizes: Sizes, room?: number) => { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number }} given.planFor
+ * @param {object} request
+ * @param {Sizes} request.requested
+ * @param {(sizes: Sizes, room?: number) => { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number }} request.planFor
  *   with `room`, weights may be paged to keep to it
- * @param {(sizes: Sizes) => number} given.bytesOf  Infinity: more than can be counted
- * @param {Record<string, number>} given.least  numbers of the smallest plan
- * @param {number} [given.budget]
- * @param {number} given.limit
- * @param {boolean} given.apply
- * @param {boolean} given.exact
- * @param {string} given.notPageable
+ * @param {(sizes: Sizes) => number} request.bytesOf  Infinity: more than can be counted
+ * @param {Record<string, number>} request.least  numbers of the smallest plan
+ * @param {number} [request.budget]
+ * @param {number} request.limit
+ * @param {boolean} request.apply
+ * @param {boolean} request.exact
+ * @param {string} request.notPageable
  * @returns {Fitted}
  */
 export function fitToBudget({

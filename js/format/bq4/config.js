@@ -240,13 +240,13 @@ function layerSetOf(name, list, layers) {
 export function completeConfig(config) {
   const isBullet = config.arch === 'bullet' || config.arch === 2;
   /** @type {Record<string, any>} */
-  const given = { norm_eps: 1e-5, ...(isBullet && BULLET_DEFAULTS), ...config };
-  for (const name of REQUIRED_KEYS) if (given[name] === undefined) refuse(name, undefined);
+  const merged = { norm_eps: 1e-5, ...(isBullet && BULLET_DEFAULTS), ...config };
+  for (const name of REQUIRED_KEYS) if (merged[name] === undefined) refuse(name, undefined);
   // Checked first: the lists below have as many entries as there are layers.
-  const layers = numberOf('layers', given.layers);
-  if (layers > MAX_LAYERS) refuse('layers', given.layers);
-  const heads = numberOf('heads', given.heads);
-  const headDim = given.head_dim ?? numberOf('hidden', given.hidden) / heads;
+  const layers = numberOf('layers', merged.layers);
+  if (layers > MAX_LAYERS) refuse('layers', merged.layers);
+  const heads = numberOf('heads', merged.heads);
+  const headDim = merged.head_dim ?? numberOf('hidden', merged.hidden) / heads;
   /** @type {Record<string, any>} */
   const all = {
     norm: 0,
@@ -256,10 +256,10 @@ export function completeConfig(config) {
     activation: 0,
     gated: 1,
     tied: 0,
-    ...given,
-    kv_heads: given.kv_heads ?? heads,
+    ...merged,
+    kv_heads: merged.kv_heads ?? heads,
     head_dim: headDim,
-    rope_dim: given.rope_dim ?? headDim,
+    rope_dim: merged.rope_dim ?? headDim,
   };
   const sets = Object.keys(LAYER_SETS).map(
     (name) => /** @type {const} */ ([name, layerSetOf(name, all[name] ?? [], layers)]),

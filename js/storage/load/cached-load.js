@@ -89,7 +89,7 @@ async function dropChunks(entry) {
  * @param {Uint8Array} prefix  verified
  * @param {Uint8Array} [hash]  the payload of HASH
  */
-export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, fileId, wanted }, prefix, hash) {
+export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, fileId, expectedHash }, prefix, hash) {
   if (!url) return { entry: null, written: Promise.resolve(), reads: false };
   const kind = hash && u32(hash, 0);
   const entry = await cache.open({
@@ -102,7 +102,7 @@ export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, f
     hashes: hash && kind === XXH64 ? new BigUint64Array(hash.slice(8).buffer) : null,
   });
   // The hash of a whole file is computed in one visit, so chunks of an earlier visit can't be used.
-  const reads = !wanted || !!entry.complete;
+  const reads = !expectedHash || !!entry.complete;
   if (!reads) await dropChunks(entry);
   // A prefix that is stored but was not found is damaged.
   const storedPrefix = cached || !entry.has(PREFIX) ? null : await entry.read(PREFIX);

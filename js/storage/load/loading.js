@@ -135,7 +135,7 @@ export class Loading {
       this.outdated = this.#planResult.cached && code === 'CHANGED';
       // Without hashes it is unknown to which version stored chunks belong.
       mustForget =
-        (code === 'INTEGRITY' && this.#planResult.wanted) || (code === 'CHANGED' && this.#planResult.repacked);
+        (code === 'INTEGRITY' && this.#planResult.expectedHash) || (code === 'CHANGED' && this.#planResult.repacked);
       // The cached file is no longer at this URL, so the next plan must ask the network.
       if (this.outdated && this.#entry) await this.#entry.drop((await onDemand(import('./cached-load.js'))).PREFIX);
       throw error;
@@ -317,7 +317,7 @@ export class Loading {
     if (cached && this.#planResult.repacked && !((await this.#entry?.intact?.(c, bytes)) ?? true)) {
       await this.#entry?.drop(c);
       // The hash of the whole file needs all bytes from one visit.
-      if (this.#planResult.wanted) throw changedError(this.#file);
+      if (this.#planResult.expectedHash) throw changedError(this.#file);
       bytes = await chunks.refetch(c);
       cached = false;
     }

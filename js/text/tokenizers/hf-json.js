@@ -188,16 +188,16 @@ function tokenizerOf(json, hints) {
   const list = Array.isArray(json.added_tokens) ? json.added_tokens : [];
   // Gemma adds pieces of ▁ alone, which are also the result of merging spaces: they stay pieces, but are also searched for in the text.
   const marked = vocabulary.kind === KIND.unigram || (vocabulary.flags & FLAG.characters) !== 0;
-  const isPiece = (/** @type {any} */ own) =>
-    marked && own?.special === false && own.content?.includes?.('▁') && ids.get(own.content) === own.id;
-  const added = addedTokens(list.filter((/** @type {any} */ own) => !isPiece(own)));
+  const isPiece = (/** @type {any} */ entry) =>
+    marked && entry?.special === false && entry.content?.includes?.('▁') && ids.get(entry.content) === entry.id;
+  const added = addedTokens(list.filter((/** @type {any} */ entry) => !isPiece(entry)));
   const specials = new Map([...added].map(([id, { bytes }]) => [fromUtf8(bytes), id]));
   const named = Array.isArray(model.vocab)
-    ? model.vocab.map((/** @type {[string, number]} */ [own]) => own).entries()
-    : [...ids].map(([own, id]) => /** @type {const} */ ([id, own]));
+    ? model.vocab.map((/** @type {[string, number]} */ [text]) => text).entries()
+    : [...ids].map(([text, id]) => /** @type {const} */ ([id, text]));
   const tokens = byId(
     [
-      ...[...named].filter(([id]) => !added.has(id)).map(([id, own]) => /** @type {const} */ ([id, token(own, id)])),
+      ...[...named].filter(([id]) => !added.has(id)).map(([id, text]) => /** @type {const} */ ([id, token(text, id)])),
       ...added,
     ],
     HOLE,
@@ -210,7 +210,7 @@ function tokenizerOf(json, hints) {
   };
   const { bos, eos, pair } = template(json.post_processor);
   const ends = [hints.eos, ...(hints.eog ?? [])].map(idOf).filter((id) => id !== NONE);
-  const rules = rulesPart(json, (own) => isPiece(own) && !own.normalized && /^▁+$/.test(own.content));
+  const rules = rulesPart(json, (entry) => isPiece(entry) && !entry.normalized && /^▁+$/.test(entry.content));
   return {
     ...vocabulary,
     ...withRules(parts, vocabulary.split, rules),
@@ -244,14 +244,14 @@ function addedTokens(list) {
 
 /**
  * Rules of added tokens: which white space they absorb, whether they must be whole words, and in which text they are searched for.
- * @param {any} json @param {(own: any) => boolean} isWritten  whether it is a piece of ▁ alone @returns {Part[]}
+ * @param {any} json @param {(entry: any) => boolean} isWritten  whether it is a piece of ▁ alone @returns {Part[]}
  */
 function rulesPart({ added_tokens: list = [], normalizer }, isWritten) {
   const changes = normalizer && !(normalizer.type === 'Replace' || stepOf(normalizer, 'Prepend'));
   const rows = (Array.isArray(list) ? list : [])
-    .map((own) => {
-      const { id, lstrip, rstrip, single_word: word, normalized } = own;
-      const written = isWritten(own) ? 16 : 0;
+    .map((entry) => {
+      const { id, lstrip, rstrip, single_word: word, normalized } = entry;
+      const written = isWritten(entry) ? 16 : 0;
       return [id, (lstrip ? 1 : 0) | (rstrip ? 2 : 0) | (word ? 4 : 0) | (normalized && changes ? 8 : 0) | written];
     })
     .filter(([, rules]) => rules);

@@ -55,12 +55,12 @@ export function mapPart(changes) {
   const places = new Map();
   /** @type {number[]} */
   const text = [];
-  const value = (/** @type {Change} */ { text: own, difference = 0 }) => {
-    if (own === undefined) return difference >>> 0;
-    const bytes = utf8(own);
-    const at = places.get(own) ?? text.length;
+  const value = (/** @type {Change} */ { text: output, difference = 0 }) => {
+    if (output === undefined) return difference >>> 0;
+    const bytes = utf8(output);
+    const at = places.get(output) ?? text.length;
     if (at === text.length) text.push(...bytes);
-    places.set(own, at);
+    places.set(output, at);
     return at * 256 + bytes.length;
   };
   const rows = records.map((r) => [r.first, r.kind * 2 ** 28 + r.last - r.first, value(r)]);
@@ -122,8 +122,8 @@ export function bertParts({ clean, chinese, accents, lower }) {
   const special = [...others]
     .filter(([c]) => !inSet(removedPoints, c) && !inSet(spaces, c))
     .map(([c, text]) => change(c, chinese && inSet(CHINESE, c) ? ` ${text} ` : text));
-  const own = unite([...others.keys()].map((c) => [c, c]));
-  const around = chinese ? intersect(CHINESE, complement(own)) : [];
+  const changed = unite([...others.keys()].map((c) => [c, c]));
+  const around = chinese ? intersect(CHINESE, complement(changed)) : [];
   const changes = [
     ...special,
     ...allBecome(removedPoints, ''),

@@ -81,8 +81,8 @@ export function parseSentencePiece(bytes, hints = {}) {
   readMessage(bytes, (number, value) => {
     if (!(value instanceof Uint8Array)) return;
     if (number === 1) pieces.push(piece(value, pieces.length));
-    if (number === 2) for (const [key, own] of fieldsOf(value)) trainer.set(key, own);
-    if (number === 3) for (const [key, own] of fieldsOf(value)) normalizer.set(key, own);
+    if (number === 2) for (const [key, field] of fieldsOf(value)) trainer.set(key, field);
+    if (number === 3) for (const [key, field] of fieldsOf(value)) normalizer.set(key, field);
   });
   if (!pieces.length) throw malformed('the SentencePiece file has no pieces');
   const type = Number(trainer.get(3) ?? 1);
@@ -108,7 +108,7 @@ export function parseSentencePiece(bytes, hints = {}) {
   const parts = [
     ...(map instanceof Uint8Array ? charsmapPart(map) : []),
     ...(rows ? [spacesPart({ before: true, behind: true, rows })] : []),
-    ...spacedParts(pieces.flatMap(({ bytes: own, kind: sort }, id) => (isSpaced(own, sort) ? [id] : []))),
+    ...spacedParts(pieces.flatMap((piece, id) => (isSpaced(piece.bytes, piece.kind) ? [id] : []))),
   ];
   const [unk, bos, eos] = [idAt(40, 0), idAt(41, 1), idAt(42, 2)];
   const { addBos = kind === KIND.spm, addEos = kind === KIND.unigram, eog = [] } = hints;
@@ -122,14 +122,14 @@ export function parseSentencePiece(bytes, hints = {}) {
       (addBos && bos !== NONE ? FLAG.addBos : 0) |
       (addEos && eos !== NONE ? FLAG.addEos : 0) |
       (prefix ? FLAG.addSpace : 0) |
-      (pieces.some((own) => own.kind === TOKEN.byte) ? FLAG.byteFallback : 0),
+      (pieces.some((piece) => piece.kind === TOKEN.byte) ? FLAG.byteFallback : 0),
     ...(parts.length ? { parts } : {}),
     bos,
     eos,
     unk,
     pad: idAt(43, -1),
     eog: [...new Set(ends)].filter((end) => end >= 0 && end < pieces.length),
-    tokens: pieces.map(({ bytes: own, score, kind: sort }) => ({ bytes: own, score, kind: sort })),
+    tokens: pieces.map(({ bytes, score, kind }) => ({ bytes, score, kind })),
     merges: [],
   };
 }
