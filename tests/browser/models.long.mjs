@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { failOnFaults } from './console.mjs';
-import { newPage, openDemo, plainHost, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
+import { newPage, openDemo, plainHost, ready, ROOT, sample, say, stat, texts, ui, useFile } from './site.mjs';
 import { makeLarge, withLargeModel } from './large-model.mjs';
 
 failOnFaults();
@@ -16,9 +16,7 @@ before(() => makeLarge(long, { layers: 4, context: 2048 }));
 
 test('a long prompt: how much is read and how long it takes, and Stop at once', async () => {
   const page = await here.demo();
-  await ui(page).file.setInputFiles(long);
-  await ready(page);
-  await page.locator('#arriving').waitFor({ state: 'hidden' });
+  await useFile(page, long);
   await ui(page).message.fill('the '.repeat(450));
   // A fast machine reads it in less than a second: Stop is clicked in the page, on the first line that says how long it takes.
   await page.evaluate(() => {
@@ -69,8 +67,7 @@ test('a model without a chat format: reported, chosen with a preview, remembered
   assert.ok(wrapped > plain + 10, `${wrapped} tokens in the form, ${plain} without`);
   await page.reload();
   await page.locator('#notices').getByText('To go on with “long.bq4”').waitFor();
-  await ui(page).file.setInputFiles(long);
-  await ready(page);
+  await useFile(page, long);
   await ui(page).details.click();
   await page.locator('[data-stat="format"]', { hasText: 'Llama 3' }).waitFor();
   assert.equal(await card.isVisible(), false);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { extname, join } from 'node:path';
+import { basename, extname, join } from 'node:path';
 import { after, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { publicPath, PUBLIC, serve } from '../../tools/serve.mjs';
@@ -71,6 +71,14 @@ export const ready = (page) =>
     const send = /** @type {HTMLButtonElement | null} */ (document.querySelector('#send'));
     return send && !send.disabled && !send.hidden;
   });
+
+/** Opens a model's file and waits until that model answers: the one in use goes on meanwhile. @param {Page} page @param {string} path */
+export async function useFile(page, path) {
+  await ui(page).file.setInputFiles(path);
+  await page.locator('#model-name', { hasText: basename(path) }).waitFor();
+  await ready(page);
+  await page.locator('#arriving').waitFor({ state: 'hidden' });
+}
 
 /** A page as if nothing had been said, set or opened on it before: a load would take seconds. @param {Page} page */
 export async function anew(page) {
