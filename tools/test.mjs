@@ -449,7 +449,7 @@ const SUITES = {
   'js-long': {
     long: true,
     needs: ['wasm', 'dist', 'types'],
-    jobs: (tools) => nodeTests(tools, 'js-long', filesOf(/\.long\.mjs$/, 'gates', 'js'), { budgets: true }),
+    jobs: (tools) => nodeTests(tools, 'js-long', filesOf(/\.long\.mjs$/, 'js'), { budgets: true }),
     run: modelsDocument,
   },
   // Every bundler, a model of the 135M shape, twenty loads, restarts; what a person does on the demo, in every browser.

@@ -1,7 +1,8 @@
-// `npm install git+…`: npm clones, runs `prepare` there and packs; what is installed runs. A checkout's own npm leaves it alone.
+// `npm install git+…`: npm clones, runs `prepare` there, which builds everything, and packs; what is installed runs, and its modules are
+// the same bytes as those built here. A checkout's own npm leaves it alone.
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
@@ -43,7 +44,7 @@ await engine.close();
 
 // npm fetches what package.json names, and everything is compiled.
 test(
-  'npm install git+file://…: what is installed has all that the package has, and runs',
+  'npm install git+file://…: all that the package has, modules of the same bytes as those built here, and it runs',
   { timeout: 600_000 },
   async () => {
     const place = join(folder, 'app');
@@ -60,6 +61,13 @@ test(
     const installed = join(place, 'node_modules/bq4');
     assert.ok(existsSync(join(installed, 'build/types/js/index.d.ts')), 'types');
     assert.ok(!existsSync(join(installed, 'js')), 'as it is packed');
+    // Compiled anew, in another folder.
+    const modules = readdirSync(join(ROOT, 'build/wasm')).filter((name) => name.endsWith('.wasm'));
+    assert.ok(modules.length > 10);
+    for (const name of modules) {
+      const [here, there] = [ROOT, installed].map((at) => readFileSync(join(at, 'build/wasm', name)));
+      assert.ok(here.equals(there), `${name} differs`);
+    }
     const cli = await run('npx', ['--no-install', 'bq4', 'run', MODEL, 'Once', '--max-tokens', '3', '--json'], {
       cwd: place,
     });
