@@ -18,7 +18,7 @@ export { Machine } from './machine.js';
 function whole(dfa) {
   const rules = new Rules();
   const root = rules.rule('text');
-  new Writer(rules).dfa(rules.start(root), dfa, rules.state(true), false);
+  new Writer(rules).dfa(rules.start(root), dfa, rules.state(true), null);
   return rules.encode(root);
 }
 

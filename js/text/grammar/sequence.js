@@ -1,6 +1,7 @@
 /** Compiles texts of several parts: fixed texts, JSON of a schema, and others that calls of tools consist of. Loaded on demand. */
 import { ANY, ofLength, ofRegex, ofTexts, without } from './dfa.js';
 import { Rules } from './ir.js';
+import { notationNamed } from './notations.js';
 import { parseRegex } from './regex.js';
 import { Compiler } from './schema/index.js';
 import { stringDfa } from './schema/scalars.js';
@@ -12,9 +13,9 @@ import { Writer } from './text.js';
 
 /**
  * A part: a fixed text; parts one after the other; one of several parts; an optional part; a text that a regular expression matches; JSON
- * of a schema; or `value`, a value of a part of the schema `root`, whose strings are written without quotes and don't contain `end`, and
+ * of a schema; `arguments` of a call for a schema, in a notation of notations.js; or `value`, a value of a part of the schema `root`, whose strings are written without quotes and don't contain `end`, and
  * whose words (true, false, null) are written by `words`.
- * @typedef {string | Node[] | { any: Node[] } | { maybe: Node } | { pattern: string } | { schema: any } | { value: any, root: any, end: string, words: Record<string, string> }} Node
+ * @typedef {string | Node[] | { any: Node[] } | { maybe: Node } | { pattern: string } | { schema: any } | { arguments: any, notation: string } | { value: any, root: any, end: string, words: Record<string, string> }} Node
  */
 
 /** The strings of a shape; null: it has none. @param {Compiler} compiler @param {Shape} shape @returns {Dfa | null} */
@@ -47,9 +48,9 @@ class Sequence {
   /** Warnings about parts of the schemas that are ignored. @type {Set<string>} */
   #warnings = new Set();
 
-  /** @param {any} schema @param {boolean} [readOnly]  whether it writes no rules */
-  #compiler(schema, readOnly = false) {
-    const compiler = new Compiler(schema, []);
+  /** @param {any} schema @param {boolean} [readOnly]  whether it writes no rules @param {string} [notation] */
+  #compiler(schema, readOnly = false, notation = 'json') {
+    const compiler = new Compiler(schema, [], notationNamed(notation));
     compiler.warnings = this.#warnings;
     if (readOnly) return compiler;
     compiler.rules = this.rules;
@@ -65,8 +66,10 @@ class Sequence {
     else if ('maybe' in node) {
       this.rules.skip(from, to);
       this.write(node.maybe, this.#state(from), to);
-    } else if ('pattern' in node) this.#writer.dfa(from, ofRegex(parseRegex(node.pattern)), to, false);
+    } else if ('pattern' in node) this.#writer.dfa(from, ofRegex(parseRegex(node.pattern)), to, null);
     else if ('schema' in node) this.rules.call(from, this.#compiler(node.schema).writeValue(), to);
+    else if ('arguments' in node)
+      this.rules.call(from, this.#compiler(node.arguments, false, node.notation).writeArguments(), to);
     else this.#value(node, from, to);
   }
 
@@ -76,7 +79,7 @@ class Sequence {
     const compiler = this.#compiler(value, true);
     for (const shape of compiler.shapesOf(compiler.root)) {
       const texts = stringsOf(compiler, shape);
-      if (texts) this.#writer.dfa(this.#state(from), without(texts, containing(end)), to, false);
+      if (texts) this.#writer.dfa(this.#state(from), without(texts, containing(end)), to, null);
       for (const word of [true, false, null])
         if (hasWord(compiler, shape, word)) this.write(words[String(word)], this.#state(from), to);
     }

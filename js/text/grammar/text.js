@@ -1,4 +1,4 @@
-/** Turns automata over code points into rules over the bytes of UTF-8, either of the text itself or of a JSON string with escapes. */
+/** Turns automata over code points into rules over the bytes of UTF-8, either of the text itself or of a string with escapes. */
 import { countSteps } from './work.js';
 
 /** @import { Dfa } from './dfa.js' */
@@ -11,16 +11,39 @@ const LENGTHS = [
   [0x800, 0xffff],
   [0x10000, 0x10ffff],
 ];
-/** Letters of the short escapes of JSON, by code point. */
-const SHORT = new Map([
-  [8, 'b'],
-  [9, 't'],
-  [10, 'n'],
-  [12, 'f'],
-  [13, 'r'],
-  [34, '"'],
-  [92, '\\'],
-]);
+
+/**
+ * How characters are written in a string, each in one way: ranges of those without an escape, those with one in order, and the letters of
+ * short escapes.
+ * @typedef {{ key: string, plain: [number, number][], escaped: number[], short: Map<number, string> }} Spelling
+ */
+
+/** The spelling of strings between quotes: that of JSON, with this character in place of its quote. @param {'"' | "'"} quote @returns {Spelling} */
+function spelling(quote) {
+  const c = quote.charCodeAt(0);
+  return {
+    key: quote,
+    plain: [
+      [0x20, c - 1],
+      [c + 1, 0x5b],
+      [0x5d, 0xd7ff],
+      [0xe000, 0x10ffff],
+    ],
+    escaped: [...Array(32).keys(), c, 92],
+    short: new Map([
+      [8, 'b'],
+      [9, 't'],
+      [10, 'n'],
+      [12, 'f'],
+      [13, 'r'],
+      [c, quote],
+      [92, '\\'],
+    ]),
+  };
+}
+
+/** Spellings by the quote that is escaped. */
+export const SPELLINGS = { '"': spelling('"'), "'": spelling("'") };
 
 /** UTF-8 of a code point. @param {number} c @param {number} n  bytes */
 function utf8(c, n) {
@@ -102,8 +125,8 @@ export class Writer {
     });
   }
 
-  /** An automaton from a state on; its ends lead to `to`. @param {number} from @param {Dfa} dfa @param {number} to @param {boolean} json  inside a JSON string @param {number[]} [lacks]  by its states */
-  dfa(from, dfa, to, json, lacks) {
+  /** An automaton from a state on; its ends lead to `to`. @param {number} from @param {Dfa} dfa @param {number} to @param {Spelling | null} spelled  inside a string; null: not @param {number[]} [lacks]  by its states */
+  dfa(from, dfa, to, spelled, lacks) {
     const states = dfa.map((_, i) => (i ? this.rules.state() : from));
     // If a loop leads back to the first state, it needs a state of its own: `from` may have other edges.
     if (dfa.some(({ edges }) => edges.some(([, , t]) => t === 0))) {
@@ -117,28 +140,28 @@ export class Writer {
       let escape;
       const shared = this.#shares && !this.#lacks ? sharedEdges(edges) : null;
       for (const [target, { set }] of shared?.sets ?? [])
-        this.rules.call(states[i], this.#setRule(set, json), states[target]);
+        this.rules.call(states[i], this.#setRule(set, spelled), states[target]);
       for (const [low, high, target] of shared?.others ?? edges) {
-        if (!json) {
+        if (!spelled) {
           this.range(states[i], low, high, states[target]);
           continue;
         }
-        for (const [a, b] of PLAIN)
+        for (const [a, b] of spelled.plain)
           if (a <= high && b >= low) this.range(states[i], Math.max(a, low), Math.min(b, high), states[target]);
-        for (const c of ESCAPED) {
+        for (const c of spelled.escaped) {
           if (c > high) break;
           if (c < low) continue;
           if (escape === undefined)
             this.rules.edge(states[i], 92, 92, (escape = this.#before(states[target])), this.#lacks !== null);
-          this.#escaped(escape, escaped(c), states[target]);
+          this.#escaped(escape, escapeOf(c, spelled), states[target]);
         }
       }
     });
   }
 
-  /** The rule of one character of a set. @param {[number, number, number][]} edges  to one state @param {boolean} json */
-  #setRule(edges, json) {
-    const key = `${json} ${edges.map(([low, high]) => `${low}-${high}`).join()}`;
+  /** The rule of one character of a set. @param {[number, number, number][]} edges  to one state @param {Spelling | null} spelled */
+  #setRule(edges, spelled) {
+    const key = `${spelled?.key} ${edges.map(([low, high]) => `${low}-${high}`).join()}`;
     let rule = this.#sets.get(key);
     if (rule === undefined) {
       rule = this.rules.rule('a character');
@@ -152,7 +175,7 @@ export class Writer {
           { accepts: true, edges: [] },
         ],
         this.rules.state(true),
-        json,
+        spelled,
       );
     }
     return rule;
@@ -172,29 +195,22 @@ export class Writer {
   }
 
   /**
-   * The texts of an automaton that have `min` to `max` characters, inside a JSON string. C counts the characters as the text is written.
+   * The texts of an automaton that have `min` to `max` characters. C counts the characters as the text is written.
    * @param {number} from @param {Dfa} dfa @param {number[]} lacks  `missingOf` of its states @param {{ min: number, max: number }} length @param {number} to
+   * @param {Spelling | null} spelled
    */
-  limited(from, dfa, lacks, { min, max }, to) {
+  limited(from, dfa, lacks, { min, max }, to, spelled) {
     if (lacks[0] > max) return;
     const rule = this.rules.limitedRule('a text of limited length');
     const own = new Writer(this.rules);
     own.#lacks = new Map();
-    own.dfa(this.rules.start(rule), dfa, this.rules.state(true), true, lacks);
+    own.dfa(this.rules.start(rule), dfa, this.rules.state(true), spelled, lacks);
     this.rules.call(from, rule, to, min, max);
   }
 }
 
-/** Characters that need no escape in a JSON string. */
-const PLAIN = [
-  [0x20, 0x21],
-  [0x23, 0x5b],
-  [0x5d, 0xd7ff],
-  [0xe000, 0x10ffff],
-];
-const ESCAPED = [...Array(32).keys(), 34, 92];
-/** The escape of a character, after its backslash. @param {number} c */
-const escaped = (c) => SHORT.get(c) ?? `u${c.toString(16).padStart(4, '0')}`;
+/** The escape of a character, after its backslash. @param {number} c @param {Spelling} spelling */
+const escapeOf = (c, { short }) => short.get(c) ?? `u${c.toString(16).padStart(4, '0')}`;
 
 /** If the edges to one state take this many states or more, they become a rule of their own, which is written once. */
 const MANY_STATES = 24;
@@ -216,10 +232,11 @@ function sharedEdges(edges) {
   return { sets: found, others: edges.filter(([, , to]) => !found.has(to)) };
 }
 
-/** The smallest number of bytes of a character of a range inside a JSON string. @param {number} low @param {number} high */
-function leastBytes(low, high) {
-  if (PLAIN.some(([a, b]) => a <= high && b >= low && Math.max(a, low) < 0x80)) return 1;
-  if ([...SHORT.keys()].some((c) => c >= low && c <= high)) return 2;
+/** The smallest number of bytes of a character of a range. @param {number} low @param {number} high @param {Spelling | null} spelled */
+function leastBytes(low, high, spelled) {
+  if (!spelled) return LENGTHS.findIndex(([, last]) => low <= last) + 1;
+  if (spelled.plain.some(([a, b]) => a <= high && b >= low && Math.max(a, low) < 0x80)) return 1;
+  if ([...spelled.short.keys()].some((c) => c >= low && c <= high)) return 2;
   return low < 0x20 ? 6 : LENGTHS.findIndex(([, last]) => low <= last) + 1;
 }
 
@@ -227,9 +244,10 @@ function leastBytes(low, high) {
  * The smallest number of characters from each state to the end, if C can count them as the text is written (grammar.h): the paths with the
  * fewest bytes must have the fewest characters. Null: they don't.
  * @param {Dfa} dfa @param {boolean} longer  whether each such path must have a state with a loop of one byte, so that texts can be made longer
- * @returns {number[] | null}
+ * @param {Spelling | null} spelled @returns {number[] | null}
  */
-export function missingOf(dfa, longer) {
+export function missingOf(dfa, longer, spelled) {
+  const bytesOf = (/** @type {number} */ low, /** @type {number} */ high) => leastBytes(low, high, spelled);
   const least = (/** @type {(low: number, high: number) => number} */ weight) => {
     const found = dfa.map(({ accepts }) => (accepts ? 0 : Infinity));
     for (let changed = true; changed;) {
@@ -244,11 +262,9 @@ export function missingOf(dfa, longer) {
     }
     return found;
   };
-  const [characters, bytes] = [least(() => 1), least(leastBytes)];
+  const [characters, bytes] = [least(() => 1), least(bytesOf)];
   const agree = dfa.every(({ edges }, i) =>
-    edges.every(
-      ([low, high, to]) => leastBytes(low, high) + bytes[to] > bytes[i] || 1 + characters[to] === characters[i],
-    ),
+    edges.every(([low, high, to]) => bytesOf(low, high) + bytes[to] > bytes[i] || 1 + characters[to] === characters[i]),
   );
   if (!agree || !longer) return agree ? characters : null;
   /** States with a shortest path that has such a loop. @type {Set<number>} */
@@ -259,20 +275,21 @@ export function missingOf(dfa, longer) {
     if (
       dfa[i].edges.some(
         ([low, high, to]) =>
-          (to === i && leastBytes(low, high) === 1) || (characters[to] + 1 === characters[i] && loops.has(to)),
+          (to === i && bytesOf(low, high) === 1) || (characters[to] + 1 === characters[i] && loops.has(to)),
       )
     )
       loops.add(i);
   return loops.size === dfa.length ? characters : null;
 }
 
-/** The rule of one character without an escape, and the state after a backslash, whose escapes the caller adds. @param {Rules} rules */
-function oneCharacter(rules) {
-  const rule = rules.rule('character', true);
+/** The rule of one character without an escape, and the state after a backslash, whose escapes the caller adds. @param {Rules} rules @param {'"' | "'"} quote */
+function oneCharacter(rules, quote) {
+  // C takes characters for plain that JSON doesn't escape.
+  const rule = rules.rule('character', quote === '"');
   const from = rules.start(rule);
   const end = rules.state(true);
   const writer = new Writer(rules);
-  for (const [low, high] of PLAIN) writer.range(from, low, high, end);
+  for (const [low, high] of SPELLINGS[quote].plain) writer.range(from, low, high, end);
   const escape = rules.state();
   rules.edge(from, 92, 92, escape);
   return { rule, escape, end };
@@ -280,24 +297,45 @@ function oneCharacter(rules) {
 
 /** The rule of one character of a JSON string, in its only spelling without needless escapes. @param {Rules} rules */
 export function spelledRule(rules) {
-  const { rule, escape, end } = oneCharacter(rules);
-  for (const c of ESCAPED) rules.literal(escape, escaped(c), end);
+  const { rule, escape, end } = oneCharacter(rules, '"');
+  for (const c of SPELLINGS['"'].escaped) rules.literal(escape, escapeOf(c, SPELLINGS['"']), end);
+  return rule;
+}
+
+/** Hexadecimal digits in either case. @param {Rules} rules @param {number} at @param {string} digits @param {number} [to] */
+function hexDigit(rules, at, digits, to = rules.state()) {
+  for (const c of digits) {
+    rules.literal(at, c, to);
+    if (/[a-f]/.test(c)) rules.literal(at, c.toUpperCase(), to);
+  }
+  return to;
+}
+
+const HEX = '0123456789abcdef';
+
+/** The rule of one character of a string of Python: as it is, or escaped in a way that has the same meaning in templates/noted-values.js. @param {Rules} rules @param {'"' | "'"} quote */
+export function pythonCharacterRule(rules, quote) {
+  const { rule, escape, end } = oneCharacter(rules, quote);
+  for (const c of '\\\'"abfnrtv') rules.literal(escape, c, end);
+  const last = rules.state();
+  hexDigit(rules, last, HEX, end);
+  hexDigit(rules, rules.literal(escape, 'x'), HEX, last);
+  const u = rules.literal(escape, 'u');
+  const three = rules.state();
+  hexDigit(rules, three, HEX, last);
+  hexDigit(rules, hexDigit(rules, u, HEX.replace('d', '')), HEX, three);
+  // No half of a surrogate pair.
+  hexDigit(rules, hexDigit(rules, u, 'd'), '01234567', three);
   return rule;
 }
 
 /** The rule of one character of a JSON string, in any of JSON's spellings. @param {Rules} rules */
 export function characterRule(rules) {
-  const { rule, escape, end } = oneCharacter(rules);
+  const { rule, escape, end } = oneCharacter(rules, '"');
   for (const c of '"\\/bfnrt') rules.literal(escape, c, end);
-  /** Hexadecimal digits in either case. @param {number} at @param {string} digits @param {number} [to] */
-  const hex = (at, digits, to = rules.state()) => {
-    for (const c of digits) {
-      rules.literal(at, c, to);
-      if (/[a-f]/.test(c)) rules.literal(at, c.toUpperCase(), to);
-    }
-    return to;
-  };
-  const all = '0123456789abcdef';
+  const hex = (/** @type {number} */ at, /** @type {string} */ digits, /** @type {number} */ to = rules.state()) =>
+    hexDigit(rules, at, digits, to);
+  const all = HEX;
   const u = rules.literal(escape, 'u');
   const three = hex(u, '0123456789abcef');
   const two = hex(three, all);

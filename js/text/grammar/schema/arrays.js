@@ -1,9 +1,10 @@
 /** Writes the rules of a shape's arrays: items in a tuple, different items (uniqueItems), and items that are counted (contains). */
-import { ofTexts, textsOf } from '../dfa.js';
+import { textsOf } from '../dfa.js';
 import { refused, tooLarge } from '../failure.js';
 import { MARK } from '../ir.js';
+import { valueTexts } from '../notations.js';
 import { numberTexts } from './numbers.js';
-import { jsonOf, stringDfa, writeText } from './scalars.js';
+import { stringDfa, writeText } from './scalars.js';
 import { andSub, canonical, TRUE } from './shapes.js';
 
 /** @import { Compiler } from './index.js' */
@@ -125,7 +126,7 @@ function writeStates(rules, start, write) {
 }
 
 /** Lists of some of the values, each at most once, in the order in which the schema lists them. @param {Compiler} compiler @param {any[]} values @param {Shape['array']} array @param {number} from @param {number} to */
-function writeInOrder({ rules, admission }, values, { min, max, contains }, from, to) {
+function writeInOrder({ rules, admission, notation }, values, { min, max, contains }, from, to) {
   const length = Math.min(max, values.length);
   const counter = new ContainsCounts(contains);
   /** Which conditions of `contains` each value satisfies. */
@@ -140,7 +141,9 @@ function writeInOrder({ rules, admission }, values, { min, max, contains }, from
       if (i === values.length) return;
       rules.skip(at, stateOf(i + 1, n, counts));
       const next = n < length ? counter.after(counts, n, satisfied[i]) : null;
-      if (next) rules.literal(at, `${n ? ', ' : ''}${jsonOf(values[i])}`, stateOf(i + 1, n + 1, next));
+      if (!next) return;
+      for (const text of valueTexts(values[i], notation))
+        rules.literal(at, (n ? notation.comma : '') + text, stateOf(i + 1, n + 1, next));
     },
   );
 }
@@ -157,11 +160,12 @@ function unlimitedString(compiler, sub) {
 /** Lists of different strings; marks tell C where to compare them. @param {Compiler} compiler @param {Shape} s @param {Shape['array']} array @param {number} from @param {number} to */
 function writeDifferent(compiler, s, { min, max }, from, to) {
   const { rules } = compiler;
+  compiler.requireJson('uniqueItems for strings that are not listed');
   const item = rules.rule('an item');
   const inside = rules.marked(rules.start(item), '"', MARK.open);
   const end = rules.state();
   rules.marked(end, '"', MARK.close, rules.state(true));
-  writeText(compiler, s, compiler.spelled(), inside, end);
+  writeText(compiler, s, compiler.notation.quotes[0], inside, end, compiler.spelled());
   const more = rules.rule('an item');
   rules.call(rules.literal(rules.start(more), ', '), item, rules.state(true));
 
@@ -205,19 +209,19 @@ function writeUnique(compiler, array, from, to) {
       (lists[n] ?? []).filter((v) => tuple.every((w) => canonical(v) !== canonical(w))).map((v) => [...tuple, v]),
     );
   }
-  compiler.writer.dfa(from, ofTexts(found.map(jsonOf)), to, false);
+  compiler.writeListed(found, from, to);
 }
 
 /** Arrays without `contains`. @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to */
 function writeItems(compiler, { prefix, rest, min, max }, from, to) {
-  const { rules } = compiler;
+  const { rules, notation } = compiler;
   let at = rules.literal(from, '[');
   const close = rules.state();
   rules.literal(close, ']', to);
   prefix.forEach((sub, i) => {
     if (i >= min && i <= max) rules.skip(at, close);
     const next = rules.state();
-    if (i < max) rules.call(i ? rules.literal(at, ', ') : at, compiler.rule(sub), next);
+    if (i < max) rules.call(i ? rules.literal(at, notation.comma) : at, compiler.rule(sub), next);
     at = next;
   });
   const n = prefix.length;
@@ -230,7 +234,7 @@ function writeItems(compiler, { prefix, rest, min, max }, from, to) {
     rules.call(at, compiler.rule(rest), first);
   }
   const more = rules.rule('an item');
-  rules.call(rules.literal(rules.start(more), ', '), compiler.rule(rest), rules.state(true));
+  rules.call(rules.literal(rules.start(more), notation.comma), compiler.rule(rest), rules.state(true));
   const written = Math.max(n, 1);
   rules.call(first, more, close, Math.max(0, min - written), max - written);
 }
@@ -241,7 +245,7 @@ function writeItems(compiler, { prefix, rest, min, max }, from, to) {
  * @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to
  */
 function writeCounted(compiler, { prefix, rest, min, max, contains }, from, to) {
-  const { rules } = compiler;
+  const { rules, notation } = compiler;
   const counter = new ContainsCounts(contains);
   const { limits } = counter;
   /** After this many items, the states no longer depend on their number. */
@@ -271,7 +275,7 @@ function writeCounted(compiler, { prefix, rest, min, max, contains }, from, to) 
     (at, stateOf, n, counts) => {
       if (n >= min && counter.mayEnd(counts)) rules.skip(at, close);
       if (n === max) return;
-      const before = n ? rules.literal(at, ', ') : at;
+      const before = n ? rules.literal(at, notation.comma) : at;
       for (const counted of combinations) {
         // An item counts only where the count matters: from the condition's first item on, and up to its limit.
         if (counted.some((isCounted, k) => isCounted && (n < contains[k].from || counts[k] === limits[k]))) continue;
@@ -305,7 +309,11 @@ export function writeArray(compiler, s, from, to) {
         ? null
         : allOf(compiler, sub);
     if (!values && sub !== TRUE) throw refused('"not" with "uniqueItems" is not supported');
-    compiler.writer.dfa(from, ofTexts((values ?? [0, null, true]).map((v) => jsonOf([v, v]))), to, false);
+    compiler.writeListed(
+      (values ?? [0, null, true]).map((v) => [v, v]),
+      from,
+      to,
+    );
     return;
   }
   const array = s.array.min <= s.array.max ? contained(s.array) : null;

@@ -2,9 +2,12 @@
  * Compiles a JSON Schema to rules. Each schema, and each combination of schemas that apply to the same value, becomes a rule: keywords.js
  * turns it into shapes (shapes.js), and scalars.js, arrays.js and objects.js write the values of these.
  */
+import { ofRegex, ofTexts } from '../dfa.js';
 import { refused } from '../failure.js';
 import { Rules } from '../ir.js';
-import { characterRule, spelledRule, Writer } from '../text.js';
+import { JSON_NOTATION, valueTexts, writeValue } from '../notations.js';
+import { parseRegex } from '../regex.js';
+import { characterRule, pythonCharacterRule, spelledRule, Writer } from '../text.js';
 import { ASSERTIONS, isSilent, KEYWORDS, patternDfa, UNEVALUATED, unevaluated } from './keywords.js';
 import { Registry } from './registry.js';
 import { Admission } from './admits.js';
@@ -14,6 +17,7 @@ import { writeObject } from './objects.js';
 import { writeScalars } from './scalars.js';
 
 /** @import { Dfa } from '../dfa.js' */
+/** @import { Notation, Quote } from '../notations.js' */
 /** @import { Shape, Sub } from './shapes.js' */
 /** @import { Context } from './keywords.js' */
 
@@ -32,14 +36,18 @@ export class Compiler {
   #todo = [];
   /** @type {Map<string, Dfa>} */
   #patterns = new Map();
-  #character = -1;
+  /** Rules of one character, by the quote that is escaped. @type {Map<string, number>} */
+  #characters = new Map();
   #spelled = -1;
+  /** Texts that quotes allow, by their patterns. @type {Map<string, Dfa>} */
+  #allowed = new Map();
 
   /** Warnings about parts of the schema that are ignored. @type {Set<string>} */
   warnings = new Set();
 
-  /** @param {any} schema @param {any[]} parts */
-  constructor(schema, parts) {
+  /** @param {any} schema @param {any[]} parts @param {Notation} [notation] */
+  constructor(schema, parts, notation = JSON_NOTATION) {
+    this.notation = notation;
     this.#registry = new Registry(schema, parts);
     const text = JSON.stringify([schema, parts]);
     this.#context.unevaluated = [...UNEVALUATED.keys()].some((name) => text.includes(`"${name}"`));
@@ -161,10 +169,37 @@ export class Compiler {
     return rule;
   }
 
-  /** The rule of one character of a string. */
-  character() {
-    if (this.#character < 0) this.#character = characterRule(this.rules);
-    return this.#character;
+  /** The rule of one character of a string. @param {Quote} quote  with escapes */
+  character({ escaped }) {
+    const quote = escaped ?? '"';
+    const rule =
+      this.#characters.get(quote) ??
+      (this.notation === JSON_NOTATION ? characterRule(this.rules) : pythonCharacterRule(this.rules, quote));
+    this.#characters.set(quote, rule);
+    return rule;
+  }
+
+  /** The texts that a quote allows; null: all. @param {Quote} quote */
+  allowedIn({ pattern }) {
+    if (pattern === null) return null;
+    const dfa = this.#allowed.get(pattern) ?? ofRegex(parseRegex(pattern));
+    this.#allowed.set(pattern, dfa);
+    return dfa;
+  }
+
+  /** GRAMMAR: texts are not JSON, for which C knows what can't be written as an automaton. @param {string} what */
+  requireJson(what) {
+    if (this.notation !== JSON_NOTATION)
+      throw refused(
+        `${what} is not supported in the calls of this model`,
+        'leave it out, and check the arguments of calls afterwards',
+      );
+  }
+
+  /** One of some values. GRAMMAR. @param {any[]} values @param {number} from @param {number} to */
+  writeListed(values, from, to) {
+    const texts = values.flatMap((value) => valueTexts(value, this.notation));
+    this.writer.dfa(from, ofTexts(texts), to, null);
   }
 
   /** The rule of one character of a string, in its shortest spelling only. */
@@ -176,6 +211,32 @@ export class Compiler {
   /** Writes the rule of the whole value, and all rules that it needs, and returns its number. */
   writeValue() {
     const root = this.rule(this.root);
+    this.#writeRules();
+    return root;
+  }
+
+  /** Like `writeValue`, for an object that is the arguments of a call. */
+  writeArguments() {
+    const root = this.rules.rule('arguments');
+    const to = this.rules.state(true);
+    for (const s of this.shapesOf(this.root))
+      if (s.values) this.#writeListedArguments(s, this.rules.start(root), to);
+      else if (s.types.has('object')) writeObject(this, s, this.notation.root, this.rules.start(root), to);
+    this.#writeRules();
+    return root;
+  }
+
+  /** @param {Shape} s  with values @param {number} from @param {number} to */
+  #writeListedArguments(s, from, to) {
+    const values = [...(s.values?.values() ?? [])].filter(
+      (value) => typeof value === 'object' && value && !Array.isArray(value) && this.admission.admits(s, value),
+    );
+    const texts = values.map((value) => writeValue(value, this.notation, this.notation.root));
+    if (texts.length) this.writer.dfa(from, ofTexts(texts), to, null);
+  }
+
+  /** Writes the rules that are not written yet, and those that they need. */
+  #writeRules() {
     for (let next = this.#todo.pop(); next; next = this.#todo.pop()) {
       const [rule, sub] = next;
       const [from, to] = [this.rules.start(rule), this.rules.state(true)];
@@ -183,10 +244,9 @@ export class Compiler {
         writeScalars(this, s, from, to);
         if (s.values) continue;
         if (s.types.has('array')) writeArray(this, s, from, to);
-        if (s.types.has('object')) writeObject(this, s, from, to);
+        if (s.types.has('object')) writeObject(this, s, this.notation.object, from, to);
       }
     }
-    return root;
   }
 
   write() {

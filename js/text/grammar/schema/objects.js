@@ -2,10 +2,13 @@
 import { ANY, both, either, isNone, ofLength, ofTexts, textsOf, without } from '../dfa.js';
 import { refused } from '../failure.js';
 import { MARK } from '../ir.js';
+import { nameTexts, ordered } from '../notations.js';
+import { SPELLINGS } from '../text.js';
 import { stringDfa } from './scalars.js';
 import { andSub, TRUE } from './shapes.js';
 
 /** @import { Dfa } from '../dfa.js' */
+/** @import { Members } from '../notations.js' */
 /** @import { Compiler } from './index.js' */
 /** @import { Shape, Sub } from './shapes.js' */
 
@@ -63,15 +66,21 @@ function others(compiler, o, declared) {
   return found;
 }
 
-/** A name in quotes and its value. @param {Compiler} compiler @param {Others} other @param {boolean} distinct  whether C must keep it different from other names @param {number} from @param {number} to */
-function writeOther(compiler, { names, sub }, distinct, from, to) {
+/** How the members of an object are written. `distinct`: C must keep their names different, which are JSON's then. @typedef {{ members: Members, distinct: boolean }} Style */
+
+/** A name and its value. @param {Compiler} compiler @param {Others} other @param {Style} style @param {number} from @param {number} to */
+function writeOther(compiler, { names, sub }, { members, distinct }, from, to) {
   const { rules, writer } = compiler;
-  const inside = distinct ? rules.marked(from, '"', MARK.open) : rules.literal(from, '"');
-  const end = rules.state();
-  if (names) writer.dfa(inside, names, end, true);
-  else rules.call(inside, distinct ? compiler.spelled() : compiler.character(), end, 0, Infinity);
-  const behind = distinct ? rules.marked(end, '"', MARK.close) : rules.literal(end, '"');
-  rules.call(rules.literal(behind, ': '), compiler.rule(sub), to);
+  for (const quote of members.names) {
+    const inside = distinct ? rules.marked(from, quote.open, MARK.open) : rules.literal(from, quote.open);
+    const end = rules.state();
+    const allowed = compiler.allowedIn(quote);
+    const texts = names && allowed ? both(names, allowed) : (names ?? allowed);
+    if (texts) writer.dfa(inside, texts, end, quote.escaped && SPELLINGS[quote.escaped]);
+    else rules.call(inside, distinct ? compiler.spelled() : compiler.character(quote), end, 0, Infinity);
+    const behind = distinct ? rules.marked(end, quote.close, MARK.close) : rules.literal(end, quote.close);
+    rules.call(rules.literal(behind, members.colon), compiler.rule(sub), to);
+  }
 }
 
 /** The property of a certain kind that an object must have: one of the unnamed, or of the declared ones. @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free */
@@ -89,27 +98,27 @@ function asked(compiler, { some: [one, ...more] }, declared, free) {
   return { ways, declared: declared.filter((name) => compiler.admission.isOther(one, name)), sub: one.sub };
 }
 
-/** Other properties, none or more, each with a comma before it. @param {Compiler} compiler @param {Others[]} free @param {boolean} distinct */
-function restRule(compiler, free, distinct) {
+/** Other properties, none or more, each with a comma before it. @param {Compiler} compiler @param {Others[]} free @param {Style} style */
+function restRule(compiler, free, style) {
   const { rules } = compiler;
   const rule = rules.rule('a property');
-  const [from, to] = [rules.literal(rules.start(rule), ', '), rules.state(true)];
-  for (const other of free) writeOther(compiler, other, distinct, from, to);
+  const [from, to] = [rules.literal(rules.start(rule), compiler.notation.comma), rules.state(true)];
+  for (const other of free) writeOther(compiler, other, style, from, to);
   return rule;
 }
 
 /**
  * Behind `n` properties that the schema names: as many others as there must and may be.
- * @param {Compiler} compiler @param {Others[]} free @param {number} rest  their rule @param {{ n: number, min: number, max: number, distinct: boolean }} counts
+ * @param {Compiler} compiler @param {Others[]} free @param {number} rest  their rule @param {{ n: number, min: number, max: number, style: Style }} counts
  * @param {number} from @param {number} close
  */
-function writeRest(compiler, free, rest, { n, min, max, distinct }, from, close) {
+function writeRest(compiler, free, rest, { n, min, max, style }, from, close) {
   const { rules } = compiler;
   if (n >= min) rules.skip(from, close);
   if (!free.length || n >= max) return;
   const least = Math.max(0, min - n);
   const first = n ? from : rules.state();
-  if (!n) for (const other of free) writeOther(compiler, other, distinct, from, first);
+  if (!n) for (const other of free) writeOther(compiler, other, style, from, first);
   const had = n ? 0 : 1;
   rules.call(first, rest, close, Math.max(0, least - had), max - n - had);
 }
@@ -139,49 +148,52 @@ function mustDiffer({ min, required }, free, wanted) {
   return true;
 }
 
-/** @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free @param {Others[] | null} wanted  one of these comes in any case @param {number} from @param {number} to */
-function writeProperties(compiler, o, declared, free, wanted, from, to) {
-  const { rules, admission } = compiler;
+/** @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free @param {Others[] | null} wanted  one of these comes in any case @param {Members} members @param {number} from @param {number} to */
+function writeProperties(compiler, o, declared, free, wanted, members, from, to) {
+  const { rules, admission, notation } = compiler;
   const most = declared.length + (wanted ? 1 : 0);
   const distinct = mustDiffer(o, free, wanted);
+  if (distinct) compiler.requireJson('minProperties together with unnamed properties');
+  const style = { members, distinct };
   const max = distinct ? Math.min(o.max, MAX_DIFFERENT) : free.length || o.max < most ? o.max : Infinity;
   // Properties are counted as far as the limits need it, and as far as to know whether a comma precedes the next one.
   const last = Math.max(1, Math.min(most, max < Infinity ? Infinity : o.min));
   let row = Array.from({ length: last + 1 }, () => rules.state());
-  if (distinct) rules.marked(from, '{', MARK.list, row[0]);
-  else rules.literal(from, '{', row[0]);
+  if (distinct) rules.marked(from, members.open, MARK.list, row[0]);
+  else rules.literal(from, members.open, row[0]);
   if (distinct) rules.slack += 1 + o.min * o.min;
   const after = (/** @type {number} */ n) => Math.min(n + 1, last);
-  const comma = (/** @type {number} */ at, /** @type {number} */ n) => (n ? rules.literal(at, ', ') : at);
-  for (const name of declared) {
+  const comma = (/** @type {number} */ at, /** @type {number} */ n) => (n ? rules.literal(at, notation.comma) : at);
+  for (const name of ordered(declared, notation)) {
     const next = row.map(() => rules.state());
     row.forEach((at, n) => {
       if (!o.required.has(name)) rules.skip(at, next[n]);
       if (n >= max || !admission.mayHave(o, name)) return;
-      rules.call(
-        rules.literal(comma(at, n), `${JSON.stringify(name)}: `),
-        compiler.rule(admission.property(o, name)),
-        next[after(n)],
-      );
+      for (const text of nameTexts(name, members))
+        rules.call(
+          rules.literal(comma(at, n), text + members.colon),
+          compiler.rule(admission.property(o, name)),
+          next[after(n)],
+        );
     });
     row = next;
   }
   if (wanted) {
     const next = row.map(() => rules.state());
     row.forEach((at, n) => {
-      if (n < max) for (const one of wanted) writeOther(compiler, one, distinct, comma(at, n), next[after(n)]);
+      if (n < max) for (const one of wanted) writeOther(compiler, one, style, comma(at, n), next[after(n)]);
     });
     row = next;
   }
   const close = rules.state();
-  if (distinct) rules.marked(close, '}', MARK.shut, to);
-  else rules.literal(close, '}', to);
-  const rest = restRule(compiler, free, distinct);
-  row.forEach((at, n) => writeRest(compiler, free, rest, { n, min: o.min, max, distinct }, at, close));
+  if (distinct) rules.marked(close, members.close, MARK.shut, to);
+  else rules.literal(close, members.close, to);
+  const rest = restRule(compiler, free, style);
+  row.forEach((at, n) => writeRest(compiler, free, rest, { n, min: o.min, max, style }, at, close));
 }
 
-/** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
-export function writeObject(compiler, s, from, to) {
+/** @param {Compiler} compiler @param {Shape} s @param {Members} members @param {number} from @param {number} to */
+export function writeObject(compiler, s, members, from, to) {
   const o = s.object;
   const { admission } = compiler;
   if ([...s.excluded.values()].some((v) => typeof v === 'object' && v && !Array.isArray(v))) {
@@ -201,11 +213,11 @@ export function writeObject(compiler, s, from, to) {
   }
   const wish = asked(compiler, o, declared, free);
   const more = open ? free : [];
-  if (!wish) return writeProperties(compiler, o, declared, more, null, from, to);
-  if (wish.ways.length) writeProperties(compiler, o, declared, more, wish.ways, from, to);
+  if (!wish) return writeProperties(compiler, o, declared, more, null, members, from, to);
+  if (wish.ways.length) writeProperties(compiler, o, declared, more, wish.ways, members, from, to);
   for (const name of wish.declared) {
     const properties = new Map(o.properties).set(name, andSub(o.properties.get(name) ?? TRUE, wish.sub));
     const required = new Set([...o.required, name]);
-    writeProperties(compiler, { ...o, properties, required }, declared, more, null, from, to);
+    writeProperties(compiler, { ...o, properties, required }, declared, more, null, members, from, to);
   }
 }
