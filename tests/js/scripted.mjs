@@ -19,23 +19,28 @@ export const MARKS = [
 /** Those that are text in a prompt and in a reply; the others have none. */
 const SHOWN = new Set(['<think>', '</think>', '<tool_call>', '</tool_call>']);
 
-/** @param {string} template @param {{ marks?: boolean }} [options]  `marks`: without, all of these are spelled in bytes */
-export function modelWith(template, { marks = true } = {}) {
+/** Texts that are tokens of their own: none, MARKS, or others. @typedef {boolean | string[]} Marks */
+/** @param {Marks} marks */
+const listOf = (marks) => (marks === true ? MARKS : marks || []);
+
+/** @param {string} template @param {{ marks?: Marks, shown?: boolean }} [options]  `marks`: without, all of these are spelled in bytes; `shown`: all are text in a prompt and in a reply */
+export function modelWith(template, { marks = true, shown = false } = {}) {
   const tokens = tokenizer();
-  if (marks)
-    for (const text of MARKS)
-      tokens.tokens.push({ bytes: encoder.encode(text), score: 0, kind: SHOWN.has(text) ? TOKEN.user : TOKEN.control });
+  for (const text of listOf(marks)) {
+    const kind = shown || SHOWN.has(text) ? TOKEN.user : TOKEN.control;
+    tokens.tokens.push({ bytes: encoder.encode(text), score: 0, kind });
+  }
   return tinyModel({ tokens, template, chat: null, config: { context: 4096, vocab: tokens.tokens.length } });
 }
 
 /**
- * @param {import('node:test').TestContext} t @param {string} text  what it would write; then it ends @param {{ marks?: boolean }} [options]  of the model
+ * @param {import('node:test').TestContext} t @param {string} text  what it would write; then it ends @param {{ marks?: Marks }} [options]  of the model
  * @returns {{ refused: string[] }}  what it was not allowed to, with what was there
  */
 export function writes(t, text, { marks = true } = {}) {
   const bytes = encoder.encode(text);
   const refused = /** @type {string[]} */ ([]);
-  const special = new Map(MARKS.map((mark, i) => [mark, CONFIG.vocab + i]));
+  const special = new Map(listOf(marks).map((mark, i) => [mark, CONFIG.vocab + i]));
   const back = new Map([...special].map(([mark, id]) => [id, mark]));
   let at = 0;
   const { part, sample } = Output.prototype;
@@ -53,7 +58,7 @@ export function writes(t, text, { marks = true } = {}) {
     'sample',
     /** @this {Output} */ function (/** @type {Uint32Array | undefined} */ mask) {
       const rest = new TextDecoder().decode(bytes.subarray(at));
-      const mark = marks ? MARKS.find((one) => rest.startsWith(one)) : undefined;
+      const mark = listOf(marks).find((one) => rest.startsWith(one));
       const ids = [mark && special.get(mark), at < bytes.length ? BYTE + bytes[at] : 0].filter(
         (id) => id !== undefined,
       );

@@ -3,7 +3,8 @@
  * end to be complete within its limit.
  */
 import { compile, compileParts, keyOf, Machine } from '../../text/grammar/index.js';
-import { ENDS, NONE } from '../../wasm/abi.js';
+import { QUOTE_MARKS } from '../../text/grammar/notations.js';
+import { ENDS, NONE, SPECIAL } from '../../wasm/abi.js';
 
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { ResponseFormat } from '../../shared/types.js' */
@@ -11,10 +12,11 @@ import { ENDS, NONE } from '../../wasm/abi.js';
 
 /** Compiles grammars for the vocabulary of a model. */
 export class Grammars {
-  /** @param {Machine} machine @param {LocalModel} model */
-  constructor(machine, model) {
+  /** @param {Machine} machine @param {LocalModel} model @param {number[]} quotes  special tokens that are marks of quotes */
+  constructor(machine, model, quotes) {
     this.machine = machine;
     this.model = model;
+    this.quotes = quotes;
     this.words = Math.ceil(model.info.vocabSize / 32);
     /** Tokens that end a text. */
     this.ends = Array.from({ length: model.info.vocabSize }, (_, id) => id).filter((id) => model.flags(id) & ENDS);
@@ -22,7 +24,8 @@ export class Grammars {
 
   /** NO_ENGINE, GRAMMAR. @param {LocalModel} model @param {Uint8Array} section  TOKN @param {string | undefined} url */
   static async create(model, section, url) {
-    return new Grammars(await Machine.create(url, section, model.info.vocabSize), model);
+    const quotes = QUOTE_MARKS.flatMap((mark) => model.findToken(mark) ?? []).filter((id) => model.flags(id) & SPECIAL);
+    return new Grammars(await Machine.create(url, section, model.info.vocabSize, quotes), model, quotes);
   }
 
   /** GRAMMAR. @param {ResponseFormat} format @param {number[]} stopTokens */
@@ -163,6 +166,23 @@ export class Guide {
 
   /** Tokens of bytes that follow other text. @param {Uint8Array} bytes @returns {number[]} */
   #encodeAfterText(bytes) {
+    const { machine, quotes } = this.#guides;
+    for (const id of quotes) {
+      const mark = machine.token(id);
+      const at = bytes.findIndex((_, i) => mark.every((byte, k) => bytes[i + k] === byte));
+      if (at < 0) continue;
+      const rest = bytes.subarray(at + mark.length);
+      return [
+        ...(at ? this.#encodeText(bytes.subarray(0, at)) : []),
+        id,
+        ...(rest.length ? this.#encodeAfterText(rest) : []),
+      ];
+    }
+    return this.#encodeText(bytes);
+  }
+
+  /** Tokens of bytes without special tokens. @param {Uint8Array} bytes @returns {number[]} */
+  #encodeText(bytes) {
     const { model, machine } = this.#guides;
     for (const prefix of [[], [10]]) {
       const ids = model.encode(Uint8Array.of(...prefix, ...bytes), { addSpecial: false });

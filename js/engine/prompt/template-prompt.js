@@ -30,7 +30,7 @@ export class TemplatePrompt {
     this.#engineValues = { bos_token: text(BOS, bos), eos_token: text(EOS, eos) };
   }
 
-  /** TEMPLATE, ARGUMENT. @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['templateVariables']} variables */
+  /** TEMPLATE, ARGUMENT. @param {(Omit<Message, 'content'> & { content: string | Text | null })[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['templateVariables']} variables */
   makePrompt(messages, tools, variables) {
     for (const { role } of messages)
       if (!ROLES.includes(role) && !this.#source.includes(`'${role}'`) && !this.#source.includes(`"${role}"`))

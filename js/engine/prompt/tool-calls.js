@@ -1,7 +1,9 @@
 /** Tool calls in the form of a model's template: grammars for generating them, and parsing. Loaded when a reply may call tools. */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
-import { ARGUMENTS, COUNT, ID, NAME } from '../../text/templates/call-form.js';
+import { notationNamed } from '../../text/grammar/notations.js';
+import { ARGUMENTS, COUNT, ID, NAME, PLACEHOLDERS } from '../../text/templates/call-form.js';
+import { readArguments } from '../../text/templates/noted-values.js';
 
 /** @import { Node } from '../../text/grammar/sequence.js' */
 /** @import { CallForm, Fields } from '../../text/templates/call-form.js' */
@@ -9,19 +11,13 @@ import { ARGUMENTS, COUNT, ID, NAME } from '../../text/templates/call-form.js';
 /** A function that may be called. @typedef {{ name: string, parameters?: any }} Tool */
 /** A parsed call. @typedef {{ name: string, arguments: string, id?: string }} Call */
 /** A piece of a call: a special token, or a text with its grammar and the pattern that parses it. @typedef {{ special: number | null, node: Node, pattern: string }} Piece */
-/** A call of one tool; `bare`: a plain JSON object of its name and arguments, not in the template's form. @typedef {{ tool: Tool, pieces: Piece[], bare?: boolean }} Branch */
+/** How arguments are written; both null: JSON. @typedef {Pick<CallForm, 'fields' | 'notation'>} ArgumentStyle */
+/** A call of one tool; `bare`: a plain JSON object of its name and arguments, not in the template's form. @typedef {{ tool: Tool, pieces: Piece[], style: ArgumentStyle, bare?: boolean }} Branch */
 
-/** Form of calls where the system message describes the tools, because the template can't. @type {CallForm} */
-export const DEFAULT_CALL_FORM = {
-  first: `<tool_call>\n{"name": "${NAME}", "arguments": ${ARGUMENTS}}\n</tool_call>`,
-  next: `\n<tool_call>\n{"name": "${NAME}", "arguments": ${ARGUMENTS}}\n</tool_call>`,
-  after: '',
-  fields: null,
-  texts: false,
-  none: false,
-};
-
-const PLACEHOLDERS = new RegExp(`([${NAME}${ARGUMENTS}${ID}${COUNT}])`, 'u');
+/** @type {ArgumentStyle} */
+const JSON_STYLE = { fields: null, notation: null };
+/** A call in Python, and what models write in its place that were asked for JSON. */
+const [PYTHON_CALL, JSON_CALL] = [`${NAME}(${ARGUMENTS})`, `{"name": "${NAME}", "arguments": ${ARGUMENTS}}`];
 const SPACE = '[ \\t\\r\\n]{0,40}';
 const ID_PATTERN = '[A-Za-z0-9]{9}';
 
@@ -84,6 +80,13 @@ function fieldsNode({ name: tool, parameters = {} }, { open, between: separator,
       const node = [open + name + separator, { value: schema, root: parameters, end: close, words }, close];
       return required.has(name) ? node : { maybe: node };
     });
+}
+
+/** Grammar of arguments. GRAMMAR. @param {Tool} tool @param {ArgumentStyle} style @returns {Node} */
+function argumentsNode(tool, { fields, notation }) {
+  if (fields) return fieldsNode(tool, fields);
+  const schema = objectOf(tool.parameters);
+  return notation ? { arguments: schema, notation } : { schema };
 }
 
 /** Types that a schema names; null: any. @param {any} schema @param {any} root @param {number} [depth] @returns {Set<string> | null} */
@@ -168,11 +171,16 @@ export class CallWriter {
   /** Calls of each tool, in pieces separated by special tokens. @param {number} count  number of calls before it @param {boolean} strict  with the exact white space of the template @returns {Branch[]} */
   branches(count, strict) {
     const form = /** @type {string} */ (count ? this.#form.next : this.#form.first);
-    return this.#tools.map((tool) => ({ tool, pieces: this.#pieces(form, tool, count, strict) }));
+    const forms = [{ form, style: /** @type {ArgumentStyle} */ (this.#form) }];
+    if ((count || !strict) && form.includes(PYTHON_CALL))
+      forms.push({ form: form.replace(PYTHON_CALL, JSON_CALL), style: JSON_STYLE });
+    return forms.flatMap(({ form, style }) =>
+      this.#tools.map((tool) => ({ tool, style, pieces: this.#pieces(form, tool, count, strict, style) })),
+    );
   }
 
-  /** @param {string} form @param {Tool} tool @param {number} count @param {boolean} strict @returns {Piece[]} */
-  #pieces(form, tool, count, strict) {
+  /** @param {string} form @param {Tool} tool @param {number} count @param {boolean} strict @param {ArgumentStyle} style @returns {Piece[]} */
+  #pieces(form, tool, count, strict, style) {
     /** @type {Piece[]} */
     const pieces = [];
     /** @type {Node[]} */
@@ -189,10 +197,8 @@ export class CallWriter {
     };
     const text = form.replace(NAME, () => tool.name).replace(COUNT, String(count));
     for (const part of text.split(PLACEHOLDERS)) {
-      if (part === ARGUMENTS) {
-        const { fields } = this.#form;
-        addNode(fields ? fieldsNode(tool, fields) : { schema: objectOf(tool.parameters) }, '(?<arguments>[^]*)');
-      } else if (part === ID) addNode({ pattern: ID_PATTERN }, `(?<id>${ID_PATTERN})`);
+      if (part === ARGUMENTS) addNode(argumentsNode(tool, style), '(?<arguments>[^]*)');
+      else if (part === ID) addNode({ pattern: ID_PATTERN }, `(?<id>${ID_PATTERN})`);
       else
         for (const { special, text: fixed } of this.#splitAtTokens(part)) {
           if (special !== null) {
@@ -229,6 +235,7 @@ export class CallWriter {
     const space = { pattern: SPACE };
     return this.#tools.map((tool) => ({
       tool,
+      style: JSON_STYLE,
       bare: true,
       pieces: [
         {
@@ -261,7 +268,7 @@ export class CallWriter {
   }
 
   /** What was written, read; null: it is no whole call. @param {Branch} branch @param {string[]} texts  of its pieces @returns {Call | null} */
-  read({ tool, pieces, bare }, texts) {
+  read({ tool, pieces, style: { fields, notation } }, texts) {
     /** @type {Record<string, string>} */
     const callParts = {};
     for (const [i, { special, pattern }] of pieces.entries()) {
@@ -271,11 +278,10 @@ export class CallWriter {
       Object.assign(callParts, match.groups);
     }
     try {
-      const { fields } = this.#form;
-      const args =
-        fields && !bare
-          ? readFields(callParts.arguments, tool, fields)
-          : JSON.stringify(JSON.parse(callParts.arguments));
+      const given = callParts.arguments;
+      const args = fields
+        ? readFields(given, tool, fields)
+        : JSON.stringify(notation ? readArguments(given, notationNamed(notation)) : JSON.parse(given));
       return { name: tool.name, arguments: args, ...(callParts.id && { id: callParts.id }) };
     } catch {
       return null;

@@ -2,11 +2,12 @@
 import { BqError, onDemand } from '../../shared/errors.js';
 import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 import { wrong } from '../../shared/options.js';
-import { callForm, knowsTools } from '../../text/templates/call-form.js';
+import { callForm, DEFAULT_CALL_FORM, FORMS_BY_TOKEN, knowsTools } from '../../text/templates/call-form.js';
 import { compile } from '../../text/templates/jinja.js';
 import { BOS, EOS } from '../../text/templates/template-texts.js';
 import { ENDS, SPECIAL } from '../../wasm/abi.js';
-import { CallWriter, DEFAULT_CALL_FORM } from './tool-calls.js';
+import { messagesForTemplate } from './call-messages.js';
+import { CallWriter } from './tool-calls.js';
 import { describeToolsInText } from './plain-tool-messages.js';
 import { ReplyParts } from '../generation/reply-parts.js';
 
@@ -23,6 +24,12 @@ const supportCache = new WeakMap();
 /** Matches a template that describes calls as JSON in `<tool_call>` without writing calls itself. */
 const TELLS_OF_CALLS = /<tool_call>(?:\\n|\s)*\{\\?["']name/;
 
+/** The form of calls that a template doesn't write, though it describes tools; null: it is unknown. @param {LocalModel} model */
+function untoldForm(model) {
+  for (const [token, form] of FORMS_BY_TOKEN) if (model.findToken(token) !== null) return form;
+  return TELLS_OF_CALLS.test(model.info.chatTemplate) ? DEFAULT_CALL_FORM : null;
+}
+
 /** @param {LocalModel} model @returns {Promise<ToolSupport>} */
 async function toolSupport(model) {
   const cached = supportCache.get(model);
@@ -36,8 +43,7 @@ async function toolSupport(model) {
   const ends = Array.from({ length: vocab }, (_, id) => id).filter((id) => model.flags(id) & ENDS);
   const texts = ends.map((id) => decoder.decode(bytesOf(id))).filter(Boolean);
   const isToolAware = knowsTools(renderWith);
-  const form =
-    callForm(renderWith, [EOS, ...texts]) ?? (isToolAware && TELLS_OF_CALLS.test(template) ? DEFAULT_CALL_FORM : null);
+  const form = callForm(renderWith, [EOS, ...texts]) ?? (isToolAware ? untoldForm(model) : null);
   const support = { isToolAware, form };
   supportCache.set(model, support);
   return support;
@@ -78,6 +84,12 @@ function parseArguments(text) {
 /** @param {string} problem */
 const wrongArguments = (problem) =>
   new BqError('ARGUMENT', `the arguments of a call ${problem}`, { details: { param: 'messages' } });
+
+/** Messages as the model's template reads their calls and results. ARGUMENT. @param {LocalModel} model @param {Message[]} messages */
+export async function writtenMessages(model, messages) {
+  const { form } = await toolSupport(model);
+  return form ? messagesForTemplate(messages, form) : messages;
+}
 
 /** Whether a value is a schema for parameters; undefined accepts any object. @param {unknown} value */
 const isSchema = (value) =>

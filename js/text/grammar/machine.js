@@ -37,6 +37,9 @@ async function moduleAt(url) {
 
 const decoder = new TextDecoder();
 
+/** Kind of a token whose text may be written as any other's: docs/FORMAT.md, TOKN. */
+const USER_DEFINED = 3;
+
 export class Machine {
   /** @type {any} */
   #exports;
@@ -58,22 +61,19 @@ export class Machine {
    * @param {string | undefined} url
    * @param {Uint8Array} section  the section TOKN of the model's file
    * @param {number} vocab  number of the model's logits
+   * @param {number[]} [quotes]  special tokens that are a part of texts here
    */
-  static async create(url, section, vocab) {
+  static async create(url, section, vocab, quotes = []) {
     const { exports } = await WebAssembly.instantiate(await moduleAt(url), {});
     const machine = new Machine(exports);
     const at = machine.#take(section.length);
     machine.#bytes(at, section.length).set(section);
     const view = new DataView(section.buffer, section.byteOffset, section.length);
-    // The numbers of tokens and merges lie at 32 and 36: docs/FORMAT.md, TOKN.
-    machine.#vocabulary = machine.#address(
-      'bqg_vocabulary',
-      at,
-      section.length,
-      view.getUint32(32, true),
-      view.getUint32(36, true),
-      vocab,
-    );
+    // The numbers of tokens, of merges and of bytes of text: docs/FORMAT.md, TOKN.
+    const [tokens, merges, textBytes] = [32, 36, 40].map((offset) => view.getUint32(offset, true));
+    const kinds = at + section.length - textBytes - 12 * merges - 4 * Math.ceil(tokens / 4);
+    for (const id of quotes) machine.#bytes(kinds + id, 1)[0] = USER_DEFINED;
+    machine.#vocabulary = machine.#address('bqg_vocabulary', at, section.length, tokens, merges, vocab);
     machine.#buffer = machine.#take(BUFFER_BYTES + 4);
     return machine;
   }

@@ -2,21 +2,56 @@
  * Finds out how a chat template writes calls of tools: it renders conversations with calls of known names, arguments and ids, and looks
  * where these occur in the text. The template's source is not read.
  */
+import { CALL_NOTATIONS, writeValue } from '../grammar/notations.js';
+
+/** @import { Notation } from '../grammar/notations.js' */
 
 /** Placeholders in a form for a call's name, its arguments, its id, and the number of calls before it. Private characters of Unicode. */
 export const [NAME, ARGUMENTS, ID, COUNT] = ['\u{f0005}', '\u{f0006}', '\u{f0007}', '\u{f0008}'];
+/** Splits a form at its placeholders, which it keeps. */
+export const PLACEHOLDERS = new RegExp(`([${NAME}${ARGUMENTS}${ID}${COUNT}])`, 'u');
 
-/** Arguments that are not JSON: the texts around each name and value, and the notation of three words. @typedef {{ open: string, between: string, close: string, words: Record<'true' | 'false' | 'null', string> }} Fields */
+/** Arguments in a list of names and values: the texts around each name and value, and the notation of three words. @typedef {{ open: string, between: string, close: string, words: Record<'true' | 'false' | 'null', string> }} Fields */
 
 /**
  * @typedef {object} CallForm
  * @property {string} first   the first call of a reply, with the text before it
  * @property {string | null} next  a further call; null: a reply has only one
  * @property {string} after   the text after the last call
- * @property {Fields | null} fields  null: arguments are JSON
+ * @property {Fields | null} fields  null: arguments are in a notation
+ * @property {string | null} notation  of arguments, by its name in grammar/notations.js; null: JSON, or `fields`
  * @property {boolean} texts  whether the template expects arguments as JSON texts, not as objects
  * @property {boolean} none   whether the template expects null as the content of a message with calls
+ * @property {boolean} inContent  whether calls are a part of the content, as the template writes none
+ * @property {boolean} joinsResults  whether the template reads results from the message with the calls, as `tool_responses`
  */
+
+/** What most templates have. */
+const USUAL = { fields: null, notation: null, texts: false, none: false, inContent: false, joinsResults: false };
+
+/** The form of calls where the system message describes the tools, because the template can't. @type {CallForm} */
+export const DEFAULT_CALL_FORM = {
+  ...USUAL,
+  first: `<tool_call>\n{"name": "${NAME}", "arguments": ${ARGUMENTS}}\n</tool_call>`,
+  next: `\n<tool_call>\n{"name": "${NAME}", "arguments": ${ARGUMENTS}}\n</tool_call>`,
+  after: '',
+};
+
+/** Forms of models whose templates write tools and no calls, by a token that begins a call. @type {Map<string, CallForm>} */
+export const FORMS_BY_TOKEN = new Map([
+  // LFM2 and LFM2.5.
+  [
+    '<|tool_call_start|>',
+    {
+      ...USUAL,
+      first: `<|tool_call_start|>[${NAME}(${ARGUMENTS})`,
+      next: `, ${NAME}(${ARGUMENTS})`,
+      after: ']<|tool_call_end|>',
+      notation: 'python',
+      inContent: true,
+    },
+  ],
+]);
 
 /** @typedef {(context: Record<string, any>) => string} Render */
 
@@ -50,7 +85,7 @@ function alike(a, b) {
 }
 
 /** A text without an incomplete tag at its end: `<|call` of `<|call_begin|>` and `<|calls_end|>`. @param {string} text */
-const whole = (text) => text.replace(/[<[][^>\]\s]*$/, '');
+const whole = (text) => text.replace(/(<[^>\s]*|\[[A-Za-z_/]*)$/, '');
 
 /** The common beginning of two texts, without an incomplete tag. @param {string} a @param {string} b */
 const common = (a, b) => whole(a.slice(0, alike(a, b)));
@@ -114,6 +149,24 @@ class Probe {
     return this.#turn(list.reduce((all, _, i) => all.replaceAll(NAMES[i], NAME).replaceAll(IDS[i], ID), bare));
   }
 
+  /** Whether results are read from the message with the calls, as `tool_responses`; false: from messages that follow it. */
+  joinsResults() {
+    const [name, id] = [NAMES[0], IDS[0]];
+    const calls = [{ id, type: 'function', function: { name, arguments: {} } }];
+    const message = { role: 'assistant', content: this.#how.none ? null : '', tool_calls: calls };
+    const text = (/** @type {any[]} */ messages) => {
+      try {
+        return this.#text([USER, ...messages]);
+      } catch {
+        return '';
+      }
+    };
+    if (!text([{ ...message, tool_responses: [{ name, response: SAID }] }]).includes(SAID)) return false;
+    // A template that knows messages with results finds the function's name by the id.
+    const namesIn = (/** @type {any[]} */ messages) => text(messages).split(name).length;
+    return namesIn([message, { role: 'tool', tool_call_id: id, content: SAID }]) <= namesIn([message]);
+  }
+
   /** A call's text with a placeholder for its arguments; null: they are not JSON. @param {string} text @param {object} args */
   static json(text, args) {
     const wanted = JSON.stringify(args);
@@ -130,10 +183,27 @@ class Probe {
   }
 }
 
+/** A call's text with a placeholder for its arguments; null: they are not in this notation. @param {string} text @param {object} args @param {Notation} notation */
+function noted(text, args, notation) {
+  for (const quote of notation.quotes) {
+    const written = writeValue(args, { ...notation, quotes: [quote] }, notation.root);
+    const at = text.indexOf(written);
+    if (at >= 0) return text.slice(0, at) + ARGUMENTS + text.slice(at + written.length);
+  }
+  return null;
+}
+
+/** Replaces the arguments in the texts of one, two and three calls; null where one isn't found. @param {(string | null)[]} texts @param {(text: string) => string | null} replace */
+const markAll = (texts, replace) =>
+  texts.map((text, i) => {
+    for (let n = 0; n <= i && text !== null; n++) text = replace(text);
+    return text;
+  });
+
 /** Splits the texts of one, two and three calls into the first call, a further one, and the text after the last. @param {string} one @param {string | null} two @param {string | null} three */
 function split(one, two, three) {
   const rest = two !== null && three !== null ? splitNext(one, two, three) : null;
-  return rest ?? { first: one, next: null, after: '' };
+  return { ...USUAL, ...(rest ?? { first: one, next: null, after: '' }) };
 }
 
 /** @param {string} one @param {string} two @param {string} three */
@@ -179,19 +249,29 @@ function fieldsOf(written) {
   return { call: before + ARGUMENTS + rest, fields: { open, between, close, words } };
 }
 
+/** The form of calls whose arguments are in a notation besides JSON; null: they are not. @param {Probe} probe @param {(string | null)[]} written  one, two and three calls with these arguments @param {object} args @returns {CallForm | null} */
+function notedFormOf(probe, written, args) {
+  for (const notation of CALL_NOTATIONS) {
+    const [one, two, three] = markAll(written, (text) => noted(text, args, notation));
+    const isSame = [{}, { [KEY]: VALUE }].every((given) => noted(probe.calls([given]) ?? '', given, notation) === one);
+    if (one !== null && isSame) return { ...split(one, two, three), notation: notation.name };
+  }
+  return null;
+}
+
 /** @param {Probe} probe @param {{ texts: boolean, none: boolean }} how @returns {CallForm | null} */
 function formOf(probe, { texts, none }) {
   const args = { [KEY]: VALUE, [SECOND]: NUMBER };
   const written = [1, 2, 3].map((n) => probe.calls(Array(n).fill(args)));
   const [one] = written;
   if (one === null) return null;
-  const marked = written.map((text, i) => {
-    for (let n = 0; n <= i && text !== null; n++) text = Probe.json(text, args);
-    return text;
-  });
-  if (marked[0] !== null) return { ...split(marked[0], marked[1], marked[2]), fields: null, texts, none };
+  const marked = markAll(written, (text) => Probe.json(text, args));
+  if (marked[0] !== null) return { ...split(marked[0], marked[1], marked[2]), texts, none };
+  if (texts) return null;
+  const notedForm = notedFormOf(probe, written, args);
+  if (notedForm) return { ...notedForm, none };
   const found = fieldsOf((given) => probe.calls([given]));
-  if (!found || texts) return null;
+  if (!found) return null;
   const { call, fields } = found;
   const field = (/** @type {string} */ key, /** @type {any} */ value) =>
     fields.open + key + fields.between + value + fields.close;
@@ -216,7 +296,7 @@ export function callForm(render, ends) {
     // model was trained with that.
     if (how.texts && isOwnNotation) continue;
     const form = formOf(probe, how);
-    if (form && isUsable(form)) return form;
+    if (form && isUsable(form)) return { ...form, joinsResults: !how.texts && probe.joinsResults() };
     isOwnNotation ||= !how.texts && (probe.calls([{ [KEY]: VALUE }])?.includes(VALUE) ?? false);
   }
   return null;

@@ -405,11 +405,12 @@ export function joinTexts(values, meter) {
 /** Members whose values are keywords, not texts of a person: they are not marked. */
 const KEYWORD_MEMBERS = new Set(['role', 'type']);
 
-/** JSON as values of a template. Texts are marked as a caller's unless they are `trusted`. @param {any} value @param {boolean} trusted @returns {any} */
+/** JSON, in which texts may know who wrote them, as values of a template. Others are marked as a caller's unless they are `trusted`. @param {any} value @param {boolean} trusted @returns {any} */
 export function fromJson(value, trusted) {
   if (value === undefined) return new Undefined('a value');
   if (typeof value === 'number') return Number.isInteger(value) && Math.abs(value) < 2 ** 64 ? value : new Float(value);
   if (typeof value === 'string') return trusted ? value : callerText(value);
+  if (value instanceof Text) return value;
   if (Array.isArray(value)) return value.map((item) => fromJson(item, trusted));
   if (value !== null && typeof value === 'object') {
     const dict = new Dict(

@@ -1,0 +1,92 @@
+/** Gives calls and results to templates that don't read them as OpenAI's messages have them. Loaded for conversations with calls. */
+import { BqError } from '../../shared/errors.js';
+import { notationNamed, writeValue } from '../../text/grammar/notations.js';
+import { ARGUMENTS, COUNT, ID, NAME, PLACEHOLDERS } from '../../text/templates/call-form.js';
+import { callerText, concat } from '../../text/templates/template-texts.js';
+
+/** @import { Message } from '../../shared/types.js' */
+/** @import { CallForm } from '../../text/templates/call-form.js' */
+/** @import { Text } from '../../text/templates/template-texts.js' */
+
+/** @typedef {{ id?: string, function: { name: string, arguments: any } }} Call */
+
+/** The arguments of a call in the form's notation. ARGUMENT: they can't be written so. @param {Call} call @param {CallForm} form */
+function writtenArguments({ function: called }, { notation }) {
+  if (!notation) return JSON.stringify(called.arguments);
+  const row = notationNamed(notation);
+  try {
+    return writeValue(called.arguments, row, row.root);
+  } catch (error) {
+    if (!(error instanceof BqError)) throw error;
+    throw new BqError('ARGUMENT', `the arguments of a call: ${error.message}`, { details: { param: 'messages' } });
+  }
+}
+
+/** Calls as the model writes them. Special tokens are read from the form's own text only. ARGUMENT. @param {Call[]} calls @param {CallForm} form */
+function writtenCalls(calls, form) {
+  const parts = calls.flatMap((call, i) => {
+    const text = (i && form.next) || form.first;
+    return text.split(PLACEHOLDERS).map((part) => {
+      if (part === NAME) return callerText(call.function.name);
+      if (part === ARGUMENTS) return callerText(writtenArguments(call, form));
+      if (part === ID) return callerText(call.id ?? '');
+      return part === COUNT ? String(i) : part;
+    });
+  });
+  return [...parts, form.after];
+}
+
+/** A result as the template prints it: an object, if it is one as JSON, or a text. @param {any} content */
+function resultOf(content) {
+  try {
+    const value = JSON.parse(content);
+    return typeof value === 'object' && value && !Array.isArray(value) ? value : content;
+  } catch {
+    return content;
+  }
+}
+
+/** @param {any} message  a result @param {number} n  its index @param {Call[]} calls */
+function responseOf({ tool_call_id: id, name, content }, n, calls) {
+  const call = calls.find((one) => id !== undefined && one.id === id) ?? calls[n];
+  return { name: call?.function.name ?? name ?? 'unknown', response: resultOf(content) };
+}
+
+/** @param {any} message @returns {boolean} */
+const hasCalls = ({ tool_calls }) => Boolean(tool_calls?.length);
+
+/**
+ * Messages with the results of calls on the message of the calls, and with the answer that follows: a turn of the model. What was said
+ * before the calls is a message of its own, since the template writes content behind results.
+ * @param {any[]} messages
+ */
+function joinResults(messages) {
+  const joined = [];
+  for (let i = 0; i < messages.length;) {
+    const message = messages[i++];
+    if (!hasCalls(message) || messages[i]?.role !== 'tool') {
+      joined.push(message);
+      continue;
+    }
+    const { tool_calls: calls, content, ...fields } = message;
+    if (content) joined.push({ role: message.role, content });
+    const first = i;
+    while (messages[i]?.role === 'tool') i++;
+    const responses = messages.slice(first, i).map((result, n) => responseOf(result, n, calls));
+    const next = messages[i];
+    const answer = next?.role === 'assistant' && !hasCalls(next) ? messages[i++].content : '';
+    joined.push({ ...fields, content: answer, tool_calls: calls, tool_responses: responses });
+  }
+  return joined;
+}
+
+/** Messages as the template reads them. ARGUMENT. @param {Message[]} messages  with arguments as objects @param {CallForm} form @returns {(Omit<Message, 'content'> & { content: string | Text | null })[]} */
+export function messagesForTemplate(messages, form) {
+  const joined = form.joinsResults ? joinResults(messages) : messages;
+  if (!form.inContent) return joined;
+  return joined.map((message) =>
+    hasCalls(message)
+      ? { ...message, content: concat([callerText(message.content ?? ''), ...writtenCalls(message.tool_calls, form)]) }
+      : message,
+  );
+}
