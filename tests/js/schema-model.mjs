@@ -1,6 +1,8 @@
 // Random schemas beside ajv: what a compiled schema writes is valid, what is valid it takes, and what isn't it refuses. Each schema is made
 // with a way to make values, most of which it holds of, in the order and the spelling that docs/reference/generation.md promises to write.
-import { compile } from '../../js/text/grammar/index.js';
+import { compile, compileParts } from '../../js/text/grammar/index.js';
+import { notationNamed, writeValue } from '../../js/text/grammar/notations.js';
+import { readArguments } from '../../js/text/templates/noted-values.js';
 import { random } from './fixture.mjs';
 import { grammarMachine, pickerOf, textOf } from './random-texts.mjs';
 import { validator } from './validator.mjs';
@@ -45,8 +47,8 @@ const TEXTS = {
   regex: ['^a(b|[c_]+)?$', '(', 'a{2,}', '[\\d.]+|x', '*'],
 };
 
-/** @param {number} seed */
-export function models(seed) {
+/** @param {number} seed @param {{ closed?: boolean }} [options]  `closed`: objects with named properties have no others */
+export function models(seed, { closed = false } = {}) {
   // Seeds that lie side by side begin alike.
   const next = random(Math.imul(seed, 0x9e3779b1) >>> 0);
   for (let i = 0; i < 8; i++) next();
@@ -169,6 +171,10 @@ export function models(seed) {
         if: { properties: { [names[0]]: listed().schema } },
         then: { required: [names[1]] },
       });
+    if (closed && names.length) {
+      schema.additionalProperties = false;
+      delete schema.patternProperties;
+    }
     // Others come where the schema speaks of them, or names none.
     const open = Boolean(schema.patternProperties || schema.additionalProperties || !schema.properties);
     const listedNames = schema.propertyNames?.enum;
@@ -211,17 +217,59 @@ export function models(seed) {
     return depth <= 0 ? pick(simple)() : pick([...simple, arrays, objects, objects, combined])(depth);
   }
 
-  return () => {
-    const { schema, value } = model(3);
+  /** The arguments of a call, by names that are identifiers. */
+  const argumentsOf = () => {
+    const [first, second] = [model(2), model(2)];
+    const properties = { first: first.schema, second: second.schema };
+    const schema = { type: 'object', properties, required: ['first'], additionalProperties: false };
+    const value = () => ({ first: first.value(), ...(chance(0.7) && { second: second.value() }) });
+    return { schema, value };
+  };
+
+  return (asArguments = false) => {
+    const { schema, value } = asArguments ? argumentsOf() : model(3);
     return { schema: { $schema: 'https://json-schema.org/draft/2020-12/schema', ...schema }, value };
+  };
+}
+
+/** How values are written and read in a format. @typedef {{ compile: (schema: any) => Promise<import('../../js/text/grammar/index.js').Compiled>, write: (value: any) => string | null, read: (text: string) => any }} Style */
+
+/** @type {Style} */
+const JSON_STYLE = {
+  compile: (schema) => compile({ type: 'json_schema', schema }),
+  write: textOf,
+  read: JSON.parse,
+};
+
+/** Arguments of calls in a notation, in its first spelling and in its last, in turn. @param {string} name @returns {Style} */
+export function callStyle(name) {
+  const notation = notationNamed(name);
+  const last = {
+    ...notation,
+    quotes: [...notation.quotes].reverse(),
+    words: new Map([...notation.words].map(([word, texts]) => [word, [...texts].reverse()])),
+  };
+  let count = 0;
+  return {
+    compile: (schema) => compileParts({ arguments: schema, notation: name }),
+    write(value) {
+      try {
+        return writeValue(value, count++ % 2 ? last : notation, notation.root);
+      } catch (error) {
+        if (/** @type {any} */ (error).code === 'GRAMMAR') return null; // a name that can't be written
+        throw error;
+      }
+    },
+    read: (text) => readArguments(text, notation),
   };
 }
 
 /**
  * Compares so many schemas, with a seed each. What differs is told by `differences`, with its seed.
- * @param {number} from @param {number} count @param {{ texts?: number, values?: number }} [options]
+ * @param {number} from @param {number} count @param {{ texts?: number, values?: number, style?: Style }} [options]  `style`: of arguments; default: JSON of any value
  */
-export async function compareModels(from, count, { texts = 6, values = 20 } = {}) {
+export async function compareModels(from, count, { texts = 6, values = 20, style = JSON_STYLE } = {}) {
+  const isCall = style !== JSON_STYLE;
   const machine = await grammarMachine();
   const pick = pickerOf(machine, from);
   const found = {
@@ -231,9 +279,10 @@ export async function compareModels(from, count, { texts = 6, values = 20 } = {}
     invalid: 0,
     refused: /** @type {string[]} */ ([]),
     differences: /** @type {string[]} */ ([]),
+    written: /** @type {{ text: string, value: any }[]} */ ([]),
   };
   for (let seed = from; seed < from + count; seed++) {
-    const { schema, value } = models(seed)();
+    const { schema, value } = models(seed, { closed: isCall })(isCall);
     const differ = (/** @type {string} */ what) =>
       found.differences.push(`seed ${seed}: ${what}\n  ${JSON.stringify(schema)}`);
     const validate = validator(schema);
@@ -242,7 +291,7 @@ export async function compareModels(from, count, { texts = 6, values = 20 } = {}
     /** @type {any} */
     let compiled;
     try {
-      compiled = await compile(format);
+      compiled = await style.compile(schema);
     } catch (error) {
       const { code, message } = /** @type {any} */ (error);
       if (code !== 'GRAMMAR') throw error;
@@ -256,7 +305,9 @@ export async function compareModels(from, count, { texts = 6, values = 20 } = {}
       found.texts++;
       try {
         const text = await pick(format, 2 + 5 * i, compiled);
-        if (!validate(JSON.parse(text))) differ(`writes ${text}, which is not valid`);
+        const read = style.read(text);
+        found.written.push({ text, value: read });
+        if (!validate(read)) differ(`writes ${text}, which is not valid`);
       } catch (error) {
         differ(String(error));
       }
@@ -264,8 +315,11 @@ export async function compareModels(from, count, { texts = 6, values = 20 } = {}
     for (const one of samples) {
       const valid = validate(one);
       found[valid ? 'valid' : 'invalid']++;
-      if (valid !== (await pick.takes(format, textOf(one), compiled)))
-        differ(`${valid ? 'refuses' : 'takes'} ${textOf(one)}, which is ${valid ? '' : 'not '}valid`);
+      const text = style.write(one);
+      if (text === null) continue;
+      if (isCall) found.written.push({ text, value: one });
+      if (valid !== (await pick.takes(format, text, compiled)))
+        differ(`${valid ? 'refuses' : 'takes'} ${text}, which is ${valid ? '' : 'not '}valid`);
     }
   }
   return found;

@@ -23,11 +23,12 @@ const SHOWN = new Set(['<think>', '</think>', '<tool_call>', '</tool_call>']);
 /** @param {Marks} marks */
 const listOf = (marks) => (marks === true ? MARKS : marks || []);
 
-/** @param {string} template @param {{ marks?: Marks, shown?: boolean }} [options]  `marks`: without, all of these are spelled in bytes; `shown`: all are text in a prompt and in a reply */
-export function modelWith(template, { marks = true, shown = false } = {}) {
+/** @param {string} template @param {{ marks?: Marks, shown?: boolean, ends?: string[] }} [options]  `marks`: without, all of these are spelled in bytes; `shown`: all are text in a prompt and in a reply; `ends`: those that end a reply */
+export function modelWith(template, { marks = true, shown = false, ends = [] } = {}) {
   const tokens = tokenizer();
   for (const text of listOf(marks)) {
     const kind = shown || SHOWN.has(text) ? TOKEN.user : TOKEN.control;
+    if (ends.includes(text)) tokens.eog.push(tokens.tokens.length);
     tokens.tokens.push({ bytes: encoder.encode(text), score: 0, kind });
   }
   return tinyModel({ tokens, template, chat: null, config: { context: 4096, vocab: tokens.tokens.length } });
@@ -35,11 +36,12 @@ export function modelWith(template, { marks = true, shown = false } = {}) {
 
 /**
  * @param {import('node:test').TestContext} t @param {string} text  what it would write; then it ends @param {{ marks?: Marks }} [options]  of the model
- * @returns {{ refused: string[] }}  what it was not allowed to, with what was there
+ * @returns {{ refused: string[], spelled: string[] }}  what it was not allowed to, with what was there; marks that had to be spelled
  */
 export function writes(t, text, { marks = true } = {}) {
   const bytes = encoder.encode(text);
   const refused = /** @type {string[]} */ ([]);
+  const spelled = /** @type {string[]} */ ([]);
   const special = new Map(listOf(marks).map((mark, i) => [mark, CONFIG.vocab + i]));
   const back = new Map([...special].map(([mark, id]) => [id, mark]));
   let at = 0;
@@ -63,12 +65,13 @@ export function writes(t, text, { marks = true } = {}) {
         (id) => id !== undefined,
       );
       const found = ids.find((id) => !mask || mask[id >>> 5] & (1 << (id & 31)));
+      if (mark && found !== special.get(mark)) spelled.push(mark);
       if (found !== undefined) return found;
       refused.push(rest);
       return Reflect.apply(sample, this, [mask]);
     },
   );
-  return { refused };
+  return { refused, spelled };
 }
 
 const PAIRS = ['th', 'the', ' the', 'in', 'an', ' a', 'ou', 'you', 'er', 'es'];

@@ -207,13 +207,14 @@ for (const marks of [true, false])
       test(`${name}: ${JSON.stringify(text)} ${JSON.stringify(more)}`, async (t) => {
         // Both a thought and a call begin with the same token then.
         if (!marks && more === must && text.startsWith('<think>')) return;
-        const { refused } = writes(t, text, { marks });
+        const { refused, spelled } = writes(t, text, { marks });
         const request = /** @type {any} */ ({ messages, tools: TOOLS, temperature: 0, max_tokens: 400, ...more });
         const whole = /** @type {any} */ (await models[name].chat.completions.create(request));
         const [{ message, finish_reason }] = whole.choices;
         const read = (/** @type {any[]} */ all = []) =>
           all.map(({ function: { name: called, arguments: given } }) => [called, JSON.parse(given)]);
         assert.deepEqual(refused, []);
+        assert.deepEqual(spelled, [], 'marks that are tokens are written as tokens');
         assert.deepEqual(read(message.tool_calls), calls);
         assert.deepEqual([message.content, message.reasoning_content], [content, reasoning]);
         assert.equal(finish_reason, calls.length ? 'tool_calls' : 'stop');
@@ -354,8 +355,8 @@ test('a template whose calls are not understood, or are lost, is refused by name
   await engine.close();
 });
 
-/** Arguments in a notation of its own, as Gemma 4 has them: marks around texts, names without, everything nested. */
-const ownNotation = `{% macro noted(v) %}{% if v is string %}{{ '<|"|>' + v + '<|"|>' }}{% elif v is mapping %}{{ '{' }}{% for k, x in v | dictsort %}{{ ',' if not loop.first }}{{ k }}:{{ noted(x) }}{% endfor %}{{ '}' }}{% else %}{{ v | tojson }}{% endif %}{% endmacro %}`;
+/** Arguments in an unknown notation, like that of Gemma 4: marks around texts, names without, everything nested. */
+const ownNotation = `{% macro noted(v) %}{% if v is string %}{{ '^' + v + '^' }}{% elif v is mapping %}{{ '{' }}{% for k, x in v | dictsort %}{{ ',' if not loop.first }}{{ k }}:{{ noted(x) }}{% endfor %}{{ '}' }}{% else %}{{ v | tojson }}{% endif %}{% endmacro %}`;
 
 test('arguments in a notation of a template’s own are not taken for JSON because the template prints a text as it is', async () => {
   const call = each(

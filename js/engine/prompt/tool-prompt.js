@@ -176,8 +176,7 @@ export async function replyPartsFor(model, { thinking, marks, options, form, cal
   // `continues`, because SentencePiece puts a space in front of a text that begins.
   const ids = (/** @type {string} */ text) =>
     model.encode(text, { addSpecial: false, parseSpecial: true, continues: true });
-  const special = (/** @type {number} */ id) =>
-    model.flags(id) & SPECIAL ? decoder.decode(guides.machine.token(id)) || null : null;
+  const special = (/** @type {number} */ id) => (model.flags(id) & SPECIAL ? model.tokenText(id) || null : null);
   const tools = callable.map(({ function: definition }) => definition);
   const mustCall = tools.length > 0 && toolChoice !== 'auto';
   const format = /** @type {any} */ (responseFormat);

@@ -253,7 +253,9 @@ function fieldsOf(written) {
 function notedFormOf(probe, written, args) {
   for (const notation of CALL_NOTATIONS) {
     const [one, two, three] = markAll(written, (text) => noted(text, args, notation));
-    const isSame = [{}, { [KEY]: VALUE }].every((given) => noted(probe.calls([given]) ?? '', given, notation) === one);
+    const isSame = [{ [KEY]: VALUE }, { [SECOND]: NUMBER }].every(
+      (given) => noted(probe.calls([given]) ?? '', given, notation) === one,
+    );
     if (one !== null && isSame) return { ...split(one, two, three), notation: notation.name };
   }
   return null;

@@ -1,0 +1,277 @@
+// Calls of LFM2 and Gemma 4 through their templates: what a model writes is read, what must be a call is one in the model's own notation, and
+// calls and results go back into the prompt as the template writes them. The templates are short ones with the syntax of those published.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { createEngine, fromBytes } from '../../js/node.js';
+import { ARGUMENTS, callForm, NAME } from '../../js/text/templates/call-form.js';
+import { compile } from '../../js/text/templates/jinja.js';
+import { CONFIG } from './fixture.mjs';
+import { modelWith, writes } from './scripted.mjs';
+
+/** Messages as LFM2 writes them. @param {string} system  the text of tools @param {string} content  of a message */
+const lfm2 = (system, content) =>
+  `{% if tools %}{{ '<|im_start|>system\\n' + ${system} + '<|im_end|>\\n' }}{% endif %}{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}${content}{{ '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}`;
+/** Calls in Python as newer templates write them, where no text is escaped. @param {string} quote */
+const pythonCalls = (quote) =>
+  `{% macro shown(v) %}{% if v is string %}{{ "${quote}" + v + "${quote}" }}{% elif v is mapping %}{{ v | tojson }}{% else %}{{ v | string }}{% endif %}{% endmacro %}{% macro calls(all) %}{% set ns = namespace(all=[]) %}{% for c in all %}{% set one = namespace(all=[]) %}{% for k, v in c.function.arguments.items() %}{% set one.all = one.all + [k + '=' + shown(v)] %}{% endfor %}{% set ns.all = ns.all + [c.function.name + '(' + (one.all | join(', ')) + ')'] %}{% endfor %}{{ '<|tool_call_start|>[' + (ns.all | join(', ')) + ']<|tool_call_end|>' }}{% endmacro %}`;
+const jsonCalls = `{% if m.tool_calls %}<|tool_call_start|>[{% for c in m.tool_calls %}{{ ', ' if not loop.first }}{{ '{"name": "' + c.function.name + '", "arguments": ' + (c.function.arguments | tojson) + '}' }}{% endfor %}]<|tool_call_end|>{% endif %}`;
+
+/** Gemma 4's values, declarations and turns. @param {string} results  behind calls @param {string} end  of a turn @param {string} prompt  whether the model's turn begins anew */
+const gemma4 = (results, end, prompt) =>
+  `{% macro noted(v) %}{% if v is string %}{{ '<|"|>' + v + '<|"|>' }}{% elif v is boolean %}{{ 'true' if v else 'false' }}{% elif v is mapping %}{{ '{' }}{% for k, x in v | dictsort %}{{ ',' if not loop.first }}{{ k }}:{{ noted(x) }}{% endfor %}{{ '}' }}{% elif v is sequence %}{{ '[' }}{% for x in v %}{{ ',' if not loop.first }}{{ noted(x) }}{% endfor %}{{ ']' }}{% else %}{{ v }}{% endif %}{% endmacro %}{% macro response(name, v) %}{{ '<|tool_response>response:' + name + (noted(v) if v is mapping else '{value:' + noted(v) + '}') + '<tool_response|>' }}{% endmacro %}{% set ns = namespace(last='', told=false) %}{% if tools %}<|turn>system\n{% for t in tools %}{{ '<|tool>declaration:' + t.function.name + noted(t.function.parameters or {}) + '<tool|>' }}{% endfor %}<turn|>\n{% endif %}{% for m in messages %}${results}{% if add_generation_prompt and ${prompt} %}{{ '<|turn>model\\n' }}{% endif %}{% if add_generation_prompt and not enable_thinking %}{{ '<|channel>thought\\n<channel|>' }}{% endif %}`.replace(
+    'END',
+    end,
+  );
+const gemmaCalls = `{% for c in m.tool_calls or [] %}{{ '<|tool_call>call:' + c.function.name + noted(c.function.arguments) + '<tool_call|>' }}{% set ns.last = 'call' %}{% endfor %}`;
+
+const TEMPLATES = {
+  lfm2: lfm2(
+    "'List of tools: <|tool_list_start|>' + (tools | tojson) + '<|tool_list_end|>'",
+    "{% set content = m.content %}{% if content is not string %}{% set content = content | tojson %}{% endif %}{% if m.role == 'tool' %}{% set content = '<|tool_response_start|>' + content + '<|tool_response_end|>' %}{% endif %}{{ content }}",
+  ),
+  'lfm2.5':
+    pythonCalls("'") +
+    lfm2(
+      "'Today: ' + strftime_now(\"%Y\") + 'List of tools: ' + (tools | tojson)",
+      '{% generation %}{{ m.content }}{% if m.tool_calls is defined %}{{ calls(m.tool_calls) }}{% endif %}{% endgeneration %}',
+    ),
+  'lfm2.5, calls first':
+    pythonCalls('\\"') +
+    lfm2(
+      "'List of tools: ' + (tools | tojson)",
+      '{% if m.tool_calls is defined %}{{ calls(m.tool_calls) }}{% endif %}{{ m.content }}',
+    ),
+  'lfm2, in JSON': lfm2("'List of tools: ' + (tools | tojson)", `${jsonCalls}{{ m.content or '' }}`),
+  'gemma4, results apart': gemma4(
+    `{% if m.role != 'tool' %}{% set ns.last = '' %}{{ '<|turn>' + ('model' if m.role == 'assistant' else m.role) + '\\n' }}${gemmaCalls}{% set ns.told = false %}{% if m.tool_calls %}{% for r in messages[loop.index:] %}{% if r.role == 'tool' %}{% for c in m.tool_calls %}{% if c.id == r.tool_call_id %}{{ response(c.function.name, r.content) }}{% set ns.last = 'response' %}{% set ns.told = true %}{% endif %}{% endfor %}{% endif %}{% endfor %}{% endif %}{{ m.content or '' }}{% if ns.last == 'call' %}<|tool_response>{% elif not ns.told %}<turn|>\n{% endif %}{% endif %}{% endfor %}`,
+    '',
+    "ns.last not in ['call', 'response']",
+  ),
+  'gemma4, results joined': gemma4(
+    `{% set ns.last = '' %}{{ '<|turn>' + ('model' if m.role == 'assistant' else m.role) + '\\n' }}${gemmaCalls}{% for r in m.tool_responses or [] %}{{ response(r.name, r.response) }}{% set ns.last = 'response' %}{% endfor %}{{ m.content or '' }}{% if not (m.tool_responses and not m.content) %}<turn|>\n{% endif %}{% endfor %}`,
+    '',
+    "ns.last != 'response'",
+  ),
+};
+
+const FORMS = {
+  lfm2: null,
+  'lfm2.5': ['<|tool_call_start|>[N(A)', ', N(A)', ']<|tool_call_end|>', 'python', false],
+  'lfm2.5, calls first': ['<|tool_call_start|>[N(A)', ', N(A)', ']<|tool_call_end|>', 'python', false],
+  'lfm2, in JSON': [
+    '<|tool_call_start|>[{"name": "N", "arguments": A}',
+    ', {"name": "N", "arguments": A}',
+    ']<|tool_call_end|>',
+    null,
+    false,
+  ],
+  'gemma4, results apart': [
+    '<|tool_call>call:NA<tool_call|>',
+    '<|tool_call>call:NA<tool_call|>',
+    '<|tool_response>',
+    'gemma',
+    false,
+  ],
+  'gemma4, results joined': ['<|tool_call>call:NA<tool_call|>', '<|tool_call>call:NA<tool_call|>', '', 'gemma', true],
+};
+
+test('the form of calls is found in what a template writes', () => {
+  const letters = (/** @type {string | null} */ text) => text?.replaceAll(NAME, 'N').replaceAll(ARGUMENTS, 'A') ?? null;
+  for (const [name, template] of Object.entries(TEMPLATES)) {
+    const render = compile(template);
+    const form = callForm((context) => render(context), ['<|im_end|>', '<turn|>']);
+    assert.deepEqual(
+      form && [letters(form.first), letters(form.next), form.after, form.notation, form.joinsResults],
+      FORMS[/** @type {keyof typeof FORMS} */ (name)],
+      name,
+    );
+  }
+});
+
+const MARKS = [
+  ...['<|im_start|>', '<|im_end|>', '<|tool_list_start|>', '<|tool_list_end|>', '<|tool_call_start|>'],
+  ...['<|tool_call_end|>', '<|tool_response_start|>', '<|tool_response_end|>'],
+];
+const GEMMA_MARKS = [
+  ...['<|turn>', '<turn|>', '<|tool>', '<tool|>', '<|tool_call>', '<tool_call|>', '<|tool_response>'],
+  ...['<tool_response|>', '<|channel>', '<channel|>', '<|"|>'],
+];
+const ENDS = ['<|im_end|>', '<turn|>', '<|tool_response>'];
+/** @param {string} name */
+const marksOf = (name) => (name.startsWith('gemma') ? GEMMA_MARKS : MARKS);
+
+const parameters = {
+  type: 'object',
+  properties: {
+    city: { type: 'string' },
+    days: { type: 'integer', minimum: 1, maximum: 7 },
+    options: {
+      type: 'object',
+      properties: { units: { enum: ['C', 'F', null] }, tags: { type: 'array', items: { type: 'string' } } },
+      additionalProperties: false,
+    },
+    warm: { type: 'boolean' },
+  },
+  required: ['city'],
+  additionalProperties: false,
+};
+/** One tool's name begins with the other's. @type {any[]} */
+const TOOLS = [
+  { type: 'function', function: { name: 'weather', description: 'Tells the weather', parameters } },
+  { type: 'function', function: { name: 'weather_now' } },
+];
+const messages = [{ role: 'user', content: 'Hi' }];
+const must = { tool_choice: 'required' };
+const named = { tool_choice: { type: 'function', function: { name: 'weather' } } };
+
+/** Everything that a string may need to have escaped. */
+const IN_STRING = '<|tool_call_end|>)] <tool_call|>}{,: é𝄞';
+const HARD = `a "b" 'c' \\d\\n\n\t${IN_STRING}`;
+const HARD_PYTHON = `"a \\"b\\" 'c' \\\\d\\\\n\\n\\t${IN_STRING}"`;
+
+const thinks = { chat_template_kwargs: { enable_thinking: true } };
+const thinksBeforeCall = { ...must, ...thinks };
+
+/**
+ * What a model writes, and what comes of it: the content, the calls, the reasoning.
+ * @type {[names: string[], text: string, request: object, content: string | null, calls: [string, object][], reasoning?: string][]}
+ */
+const REPLIES = [
+  [['lfm2', 'lfm2.5', 'gemma4, results apart'], 'Well, no.', {}, 'Well, no.', []],
+  [
+    ['lfm2', 'lfm2.5', 'lfm2.5, calls first'],
+    'Let me see.<|tool_call_start|>[weather(city="Oslo", days=3), weather_now()]<|tool_call_end|>',
+    {},
+    'Let me see.',
+    [
+      ['weather', { city: 'Oslo', days: 3 }],
+      ['weather_now', {}],
+    ],
+  ],
+  [
+    ['lfm2', 'lfm2.5'],
+    "<|tool_call_start|>[weather(city='Oslo', options={'units': None, \"tags\": ['a', \"b'\"]}, warm=True)]<|tool_call_end|>",
+    {},
+    null,
+    [['weather', { city: 'Oslo', options: { units: null, tags: ['a', "b'"] }, warm: true }]],
+  ],
+  [
+    ['lfm2', 'lfm2.5'],
+    '<|tool_call_start|>[weather(city="Oslo", options={"units": null}, warm=false)]<|tool_call_end|>',
+    {},
+    null,
+    [['weather', { city: 'Oslo', options: { units: null }, warm: false }]],
+  ],
+  [['lfm2', 'lfm2.5'], `<|tool_call_start|>[weather(city=${HARD_PYTHON})`, must, null, [['weather', { city: HARD }]]],
+  [
+    ['lfm2', 'lfm2.5'],
+    "<|tool_call_start|>[weather(city='it\\'s \\x41\\u00e9\\a', days=7)",
+    named,
+    null,
+    [['weather', { city: "it's Aé\x07", days: 7 }]],
+  ],
+  [['lfm2', 'lfm2.5'], '<|tool_call_start|>[weather_now()', must, null, [['weather_now', {}]]],
+  [
+    ['lfm2', 'lfm2.5', 'lfm2, in JSON'],
+    'Hm.<|tool_call_start|>[{"name": "weather", "arguments": {"city": "Oslo"}}, {"name": "weather_now", "arguments": {}}]<|tool_call_end|>',
+    {},
+    'Hm.',
+    [
+      ['weather', { city: 'Oslo' }],
+      ['weather_now', {}],
+    ],
+  ],
+  [
+    ['gemma4, results apart', 'gemma4, results joined'],
+    'Let me see.<|tool_call>call:weather{city:<|"|>Oslo<|"|>,days:3}<tool_call|><|tool_call>call:weather_now{}<tool_call|>',
+    {},
+    'Let me see.',
+    [
+      ['weather', { city: 'Oslo', days: 3 }],
+      ['weather_now', {}],
+    ],
+  ],
+  [
+    ['gemma4, results apart', 'gemma4, results joined'],
+    '<|tool_call>call:weather{city:<|"|>Oslo<|"|>,options:{tags:[<|"|>a<|"|>,<|"|><|"|>],units:null},warm:true}<tool_call|>',
+    {},
+    null,
+    [['weather', { city: 'Oslo', options: { tags: ['a', ''], units: null }, warm: true }]],
+  ],
+  [
+    ['gemma4, results apart', 'gemma4, results joined'],
+    `<|tool_call>call:weather{city:<|"|>${HARD}<|"|>}<tool_call|>`,
+    must,
+    null,
+    [['weather', { city: HARD }]],
+  ],
+  [
+    ['gemma4, results apart'],
+    '<|tool_call>call:weather{city:<|"|>Oslo<|"|>,options:{units:None}}<tool_call|>',
+    named,
+    null,
+    [['weather', { city: 'Oslo', options: { units: null } }]],
+  ],
+  [
+    ['gemma4, results apart', 'gemma4, results joined'],
+    '<|channel>thought\nHm.\n<channel|><|tool_call>call:weather{city:<|"|>Oslo<|"|>}<tool_call|>',
+    thinks,
+    null,
+    [['weather', { city: 'Oslo' }]],
+    'Hm.\n',
+  ],
+  [
+    ['gemma4, results apart', 'gemma4, results joined'],
+    '<|channel>thought\nHm.\n<channel|><|tool_call>call:weather_now{}<tool_call|>',
+    thinksBeforeCall,
+    null,
+    [['weather_now', {}]],
+    'Hm.\n',
+  ],
+  [['gemma4, results joined'], '<|channel>thought\nHm.\n<channel|>Well, no.', thinks, 'Well, no.', [], 'Hm.\n'],
+];
+
+/** Vocabularies in which marks are special tokens, added tokens (as in GGUF files of Gemma 4), or no tokens. */
+for (const kind of /** @type {const} */ (['special', 'added', 'spelled']))
+  describe(`replies with calls, marks are ${kind}`, () => {
+    /** @type {import('../../js/shared/types.js').Engine} */
+    let engine;
+    /** @type {Record<string, import('../../js/shared/types.js').Model>} */
+    const models = {};
+    /** @param {string} name */
+    const marks = (name) => (kind === 'spelled' ? false : marksOf(name));
+    before(async () => {
+      engine = await createEngine({ threads: 1 });
+      for (const [name, template] of Object.entries(TEMPLATES))
+        models[name] = await engine.load(
+          fromBytes(await modelWith(template, { marks: marks(name), shown: kind === 'added', ends: ENDS })),
+        );
+    });
+    after(() => engine.close());
+
+    for (const [names, text, more, content, calls, reasoning] of REPLIES)
+      for (const name of names)
+        test(`${name}: ${JSON.stringify(text)} ${JSON.stringify(more)}`, async (t) => {
+          // A template that writes no calls is known by a token.
+          if (kind === 'spelled' && name === 'lfm2') return;
+          // Both a thought and a call begin with the same token then.
+          if (kind === 'spelled' && more === thinksBeforeCall) return;
+          // And so do another call and the mark of results, which is what ends them then.
+          if (kind === 'spelled' && name === 'gemma4, results apart' && calls.length) return;
+          const { refused, spelled } = writes(t, text, { marks: marks(name) });
+          const request = /** @type {any} */ ({ messages, tools: TOOLS, temperature: 0, max_tokens: 400, ...more });
+          const [{ message, finish_reason }] = /** @type {any} */ (await models[name].chat.completions.create(request))
+            .choices;
+          const read = (message.tool_calls ?? []).map((/** @type {any} */ { function: f }) => [
+            f.name,
+            JSON.parse(f.arguments),
+          ]);
+          assert.deepEqual(refused, []);
+          // Within a string, a mark is no token.
+          const inString = text.includes(IN_STRING) ? marksOf(name).filter((mark) => IN_STRING.includes(mark)) : [];
+          if (kind === 'special') assert.deepEqual(spelled, inString);
+          assert.deepEqual(read, calls);
+          assert.deepEqual([message.content, message.reasoning_content], [content, reasoning]);
+          assert.equal(finish_reason, calls.length ? 'tool_calls' : 'stop');
+        });
+  });
