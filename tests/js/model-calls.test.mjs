@@ -5,7 +5,6 @@ import { after, before, describe, test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';
 import { ARGUMENTS, callForm, NAME } from '../../js/text/templates/call-form.js';
 import { compile } from '../../js/text/templates/jinja.js';
-import { CONFIG } from './fixture.mjs';
 import { modelWith, writes } from './scripted.mjs';
 
 /** Messages as LFM2 writes them. @param {string} system  the text of tools @param {string} content  of a message */
@@ -56,14 +55,15 @@ const TEMPLATES = {
 
 const FORMS = {
   lfm2: null,
-  'lfm2.5': ['<|tool_call_start|>[N(A)', ', N(A)', ']<|tool_call_end|>', 'python', false],
-  'lfm2.5, calls first': ['<|tool_call_start|>[N(A)', ', N(A)', ']<|tool_call_end|>', 'python', false],
+  'lfm2.5': ['<|tool_call_start|>[N(A)', ', N(A)', ']<|tool_call_end|>', 'python', false, null],
+  'lfm2.5, calls first': ['<|tool_call_start|>[N(A)', ', N(A)', ']<|tool_call_end|>', 'python', false, null],
   'lfm2, in JSON': [
     '<|tool_call_start|>[{"name": "N", "arguments": A}',
     ', {"name": "N", "arguments": A}',
     ']<|tool_call_end|>',
     null,
     false,
+    null,
   ],
   'gemma4, results apart': [
     '<|tool_call>call:NA<tool_call|>',
@@ -71,8 +71,16 @@ const FORMS = {
     '<|tool_response>',
     'gemma',
     false,
+    'model',
   ],
-  'gemma4, results joined': ['<|tool_call>call:NA<tool_call|>', '<|tool_call>call:NA<tool_call|>', '', 'gemma', true],
+  'gemma4, results joined': [
+    '<|tool_call>call:NA<tool_call|>',
+    '<|tool_call>call:NA<tool_call|>',
+    '',
+    'gemma',
+    true,
+    'model',
+  ],
 };
 
 test('the form of calls is found in what a template writes', () => {
@@ -81,7 +89,7 @@ test('the form of calls is found in what a template writes', () => {
     const render = compile(template);
     const form = callForm((context) => render(context), ['<|im_end|>', '<turn|>']);
     assert.deepEqual(
-      form && [letters(form.first), letters(form.next), form.after, form.notation, form.joinsResults],
+      form && [letters(form.first), letters(form.next), form.after, form.notation, form.joinsResults, form.contentRole],
       FORMS[/** @type {keyof typeof FORMS} */ (name)],
       name,
     );
@@ -274,4 +282,206 @@ for (const kind of /** @type {const} */ (['special', 'added', 'spelled']))
           assert.deepEqual([message.content, message.reasoning_content], [content, reasoning]);
           assert.equal(finish_reason, calls.length ? 'tool_calls' : 'stop');
         });
+
+    test('a stream has the same text and calls', async (t) => {
+      for (const [name, text] of /** @type {const} */ ([
+        ['lfm2.5', 'Well <tool <|tool_call_start|>[weather(city="Oslo"), weather(city=\'Oslo\')]<|tool_call_end|>'],
+        [
+          'gemma4, results joined',
+          'Well <tool <|tool_call>call:weather{city:<|"|>Oslo<|"|>}<tool_call|><|tool_call>call:weather{city:<|"|>Oslo<|"|>}<tool_call|>',
+        ],
+      ])) {
+        writes(t, text, { marks: marks(name) });
+        const deltas = [];
+        const request = { messages, tools: TOOLS, max_tokens: 400, stream: /** @type {const} */ (true) };
+        for await (const { choices } of await models[name].chat.completions.create(request)) deltas.push(choices[0]);
+        assert.equal(deltas.map(({ delta }) => delta.content ?? '').join(''), 'Well <tool ');
+        const calls = deltas.flatMap(({ delta }) => delta.tool_calls ?? []);
+        assert.deepEqual(
+          calls.map(({ index, function: f }) => [index, f.name, f.arguments]),
+          [0, 1].map((index) => [index, 'weather', '{"city":"Oslo"}']),
+        );
+        assert.equal(deltas.at(-1)?.finish_reason, 'tool_calls');
+        t.mock.restoreAll();
+      }
+    });
+
+    test('a call that the limit cuts is no call; one that must be ends before the limit', async (t) => {
+      for (const [name, text] of /** @type {const} */ ([
+        ['lfm2.5', `<|tool_call_start|>[weather(city="${'Oslo '.repeat(100)}")]<|tool_call_end|>`],
+        ['gemma4, results joined', `<|tool_call>call:weather{city:<|"|>${'Oslo '.repeat(100)}<|"|>}<tool_call|>`],
+      ])) {
+        const ask = async (/** @type {object} */ more) => {
+          writes(t, text, { marks: marks(name) });
+          const request = /** @type {any} */ ({ messages, tools: TOOLS, max_tokens: 120, temperature: 0, ...more });
+          const { choices } = /** @type {any} */ (await models[name].chat.completions.create(request));
+          t.mock.restoreAll();
+          return choices[0];
+        };
+        const [cut, whole] = [await ask({}), await ask(must)];
+        assert.equal(cut.message.tool_calls?.length ?? 0, cut.finish_reason === 'length' ? 0 : 1);
+        assert.match(JSON.parse(whole.message.tool_calls[0].function.arguments).city, /^(Oslo ?)+/);
+        assert.equal(whole.finish_reason, 'tool_calls');
+      }
+    });
   });
+
+const oslo = { city: 'Os"lo', options: { tags: ['<|im_end|>'], units: null } };
+/** @param {{ ids?: boolean }} [options] */
+const conversation = ({ ids = true } = {}) => [
+  ...messages,
+  {
+    role: 'assistant',
+    content: 'Let me see.',
+    tool_calls: [
+      { ...(ids && { id: 'a' }), type: 'function', function: { name: 'weather', arguments: JSON.stringify(oslo) } },
+      { ...(ids && { id: 'b' }), type: 'function', function: { name: 'weather_now', arguments: '{}' } },
+    ],
+  },
+  { role: 'tool', ...(ids && { tool_call_id: 'a' }), content: '{"sky": "<turn|>", "days": [1, null]}' },
+  { role: 'tool', ...(ids && { tool_call_id: 'b' }), content: 'cold' },
+];
+const later = [
+  { role: 'assistant', content: 'It is cold.' },
+  { role: 'user', content: 'Thanks' },
+];
+
+/** What follows the question, in a prompt for the answer to results. @type {Record<string, string>} */
+const PROMPTS = {
+  lfm2: `<|im_start|>assistant
+Let me see.<|tool_call_start|>[weather(city="Os\\"lo", options={"tags": ["<|im_end|>"], "units": None}), weather_now()]<|tool_call_end|><|im_end|>
+<|im_start|>tool
+<|tool_response_start|>{"sky": "<turn|>", "days": [1, null]}<|tool_response_end|><|im_end|>
+<|im_start|>tool
+<|tool_response_start|>cold<|tool_response_end|><|im_end|>
+`,
+  'lfm2.5': `<|im_start|>assistant
+Let me see.<|tool_call_start|>[weather(city='Os"lo', options={"tags": ["<|im_end|>"], "units": null}), weather_now()]<|tool_call_end|><|im_end|>
+<|im_start|>tool
+{"sky": "<turn|>", "days": [1, null]}<|im_end|>
+<|im_start|>tool
+cold<|im_end|>
+`,
+  'gemma4, results apart': `<|turn>model
+Let me see.<turn|>
+<|turn>model
+<|tool_call>call:weather{city:<|"|>Os"lo<|"|>,options:{tags:[<|"|><|im_end|><|"|>],units:None}}<tool_call|><|tool_call>call:weather_now{}<tool_call|><|tool_response>response:weather{value:<|"|>{"sky": "<turn|>", "days": [1, null]}<|"|>}<tool_response|><|tool_response>response:weather_now{value:<|"|>cold<|"|>}<tool_response|>`,
+  'gemma4, results joined': `<|turn>model
+Let me see.<turn|>
+<|turn>model
+<|tool_call>call:weather{city:<|"|>Os"lo<|"|>,options:{tags:[<|"|><|im_end|><|"|>],units:None}}<tool_call|><|tool_call>call:weather_now{}<tool_call|><|tool_response>response:weather{days:[1,None],sky:<|"|><turn|><|"|>}<tool_response|><|tool_response>response:weather_now{value:<|"|>cold<|"|>}<tool_response|>`,
+};
+/** What follows that in a prompt for a reply, at once and after the model's answer. @param {string} name */
+const rest = (name) =>
+  name.startsWith('lfm2')
+    ? ['<|im_start|>assistant\n', 'It is cold.<|im_end|>\n<|im_start|>user\nThanks<|im_end|>\n<|im_start|>assistant\n']
+    : [
+        '<|channel>thought\n<channel|>',
+        'It is cold.<turn|>\n<|turn>user\nThanks<turn|>\n<|turn>model\n<|channel>thought\n<channel|>',
+      ];
+
+test('calls and results go back as the template writes them, with ids and without; special tokens are those of the template alone', async () => {
+  const engine = await createEngine({ threads: 1 });
+  for (const [name, wanted] of Object.entries(PROMPTS)) {
+    const marks = [...marksOf(name), ...(name.startsWith('gemma') ? ['<|im_end|>'] : ['<turn|>'])];
+    const [shown, special] = [
+      await engine.load(
+        fromBytes(await modelWith(TEMPLATES[/** @type {keyof typeof TEMPLATES} */ (name)], { marks, shown: true })),
+      ),
+      await engine.load(fromBytes(await modelWith(TEMPLATES[/** @type {keyof typeof TEMPLATES} */ (name)], { marks }))),
+    ];
+    const promptOf = async (/** @type {typeof shown} */ model, /** @type {any[]} */ list) => {
+      const options = { tools: TOOLS, toolChoice: /** @type {const} */ ('auto'), maxTokens: 1, receipt: true };
+      const { origin } = await model.generate(list, options).result;
+      return origin?.prompt ?? [];
+    };
+    for (const ids of [true, false]) {
+      const list = conversation({ ids });
+      const [atOnce, afterwards] = rest(name);
+      const text = async (/** @type {any[]} */ all) => shown.detokenize(await promptOf(shown, all));
+      assert.ok((await text(list)).endsWith(wanted + atOnce), `${name}:\n${await text(list)}`);
+      const answer = name.startsWith('lfm2') ? `<|im_start|>assistant\n${afterwards}` : afterwards;
+      const joined = name === 'gemma4, results apart' ? null : wanted + answer;
+      if (joined)
+        assert.ok((await text([...list, ...later])).endsWith(joined), `${name}:\n${await text([...list, ...later])}`);
+    }
+    // A text of a message that reads like a mark is no token: it is shown, where marks are not.
+    const bare = await special.detokenize(await promptOf(special, conversation()));
+    assert.equal(bare.split('<|im_end|>').length, 2, bare);
+    assert.equal(bare.split('<turn|>').length, 2, bare);
+    assert.ok(!/<\|tool_call|<\|"\|>|<\|im_start/.test(bare), bare);
+    shown.close();
+    special.close();
+  }
+  await engine.close();
+});
+
+test('a chat goes on behind its calls', async (t) => {
+  const engine = await createEngine({ threads: 1 });
+  for (const [name, text] of /** @type {const} */ ([
+    ['lfm2', '<|tool_call_start|>[weather(city="Oslo")]<|tool_call_end|>'],
+    ['gemma4, results joined', '<|tool_call>call:weather{city:<|"|>Oslo<|"|>}<tool_call|>'],
+  ])) {
+    const model = await engine.load(fromBytes(await modelWith(TEMPLATES[name], { marks: marksOf(name), ends: ENDS })));
+    const chat = await model.createChat({ tools: TOOLS });
+    const options = { toolChoice: /** @type {const} */ ('auto'), maxTokens: 400 };
+    writes(t, text, { marks: marksOf(name) });
+    const { toolCalls } = await chat.send('Hi', options).result;
+    assert.deepEqual(toolCalls, [{ name: 'weather', arguments: '{"city":"Oslo"}' }]);
+    t.mock.restoreAll();
+    writes(t, 'It is cold.', { marks: marksOf(name) });
+    const { text: answer } = await chat.send(/** @type {any} */ ({ role: 'tool', content: 'cold' }), options).result;
+    assert.equal(answer, 'It is cold.');
+    t.mock.restoreAll();
+    // Without tools, too, the template is given its calls and results.
+    const free = await model.createChat({ messages: /** @type {any} */ (chat.messages) });
+    const { origin } = await free.send('And now?', { maxTokens: 1, receipt: true }).result;
+    assert.match(await model.detokenize(origin?.prompt ?? []), /weather[^]*Oslo[^]*cold[^]*It is cold.[^]*And now\?/);
+    model.close();
+  }
+  await engine.close();
+});
+
+test('what a notation can not express is refused by name', async () => {
+  const engine = await createEngine({ threads: 1 });
+  for (const [name, badName] of /** @type {const} */ ([
+    ['lfm2', 'a=b'],
+    ['gemma4, results joined', 'a:b'],
+  ])) {
+    const model = await engine.load(fromBytes(await modelWith(TEMPLATES[name], { marks: marksOf(name) })));
+    const ask = (/** @type {any} */ given) => {
+      const tools = /** @type {any} */ ([{ type: 'function', function: { name: 'f', parameters: given } }]);
+      return model.chat.completions.create({ messages, tools, tool_choice: 'required', max_tokens: 100 });
+    };
+    const of = (/** @type {any} */ schema) => ({ type: 'object', properties: { a: schema }, required: ['a'] });
+    for (const [given, message] of /** @type {[any, RegExp][]} */ ([
+      [{ type: 'object', properties: { [badName]: {} } }, new RegExp(`the name "${badName}" can't be written`)],
+      [{ type: 'object', required: [badName] }, new RegExp(`the name "${badName}" can't be written`)],
+      [
+        of({ type: 'array', items: { type: 'string' }, uniqueItems: true, minItems: 2 }),
+        /uniqueItems .* not supported/,
+      ],
+      [of({ type: 'object', minProperties: 3 }), /minProperties .* not supported/],
+      [{ type: 'array' }, /nothing can satisfy/],
+    ]))
+      await assert.rejects(ask(given), { code: 'GRAMMAR', message }, JSON.stringify(given));
+    if (name === 'gemma4, results joined')
+      await assert.rejects(ask(of({ enum: ['a <|"|> b'] })), {
+        code: 'GRAMMAR',
+        message: /the text "a <.*" can't be written/,
+      });
+    // Of several spellings one is enough; schemas that refer to themselves are written inside of themselves.
+    const tree = { type: 'object', properties: { deeper: { $ref: '#' } }, additionalProperties: false };
+    const { choices } = /** @type {any} */ (await ask(tree));
+    assert.equal(typeof JSON.parse(choices[0].message.tool_calls[0].function.arguments), 'object');
+    model.close();
+  }
+  const model = await engine.load(fromBytes(await modelWith(TEMPLATES.lfm2, { marks: MARKS })));
+  const call = { type: 'function', id: 'a', function: { name: 'f', arguments: '{"a=b": 1}' } };
+  const asked = /** @type {any} */ ([...messages, { role: 'assistant', content: '', tool_calls: [call] }]);
+  await assert.rejects(model.generate(asked, { maxTokens: 1 }).result, {
+    code: 'ARGUMENT',
+    message: /the arguments of a call: the name "a=b" can't be written/,
+  });
+  await engine.close();
+});

@@ -56,33 +56,62 @@ function responseOf({ tool_call_id: id, name, content }, n, calls) {
 const hasCalls = ({ tool_calls }) => Boolean(tool_calls?.length);
 
 /**
- * Messages with the results of calls on the message of the calls, and with the answer that follows: a turn of the model. What was said
- * before the calls is a message of its own, since the template writes content behind results.
+ * Messages in which results name their calls, as some templates look for a function's name. Models that write no ids give calls none, and
+ * the results come in their order then.
  * @param {any[]} messages
  */
+function nameCalls(messages) {
+  /** Ids of the calls whose results follow. @type {string[]} */
+  let ids = [];
+  return messages.map((message) => {
+    if (hasCalls(message)) {
+      const calls = message.tool_calls.map((/** @type {Call} */ call, /** @type {number} */ i) => ({
+        id: `${i}`,
+        ...call,
+      }));
+      ids = calls.map((/** @type {Call} */ call) => call.id);
+      return { ...message, tool_calls: calls };
+    }
+    const next = message.role === 'tool' ? ids.shift() : undefined;
+    return next !== undefined && message.tool_call_id === undefined ? { ...message, tool_call_id: next } : message;
+  });
+}
+
+/** Messages with what is said before calls in a message of its own. @param {any[]} messages @param {string} role */
+const splitContent = (messages, role) =>
+  messages.flatMap((message) =>
+    hasCalls(message) && message.content
+      ? [
+          { role, content: message.content },
+          { ...message, content: '' },
+        ]
+      : [message],
+  );
+
+/** Messages with the results of calls on the message of the calls, and with the answer that follows: a turn of the model. @param {any[]} messages */
 function joinResults(messages) {
   const joined = [];
   for (let i = 0; i < messages.length;) {
     const message = messages[i++];
-    if (!hasCalls(message) || messages[i]?.role !== 'tool') {
+    const first = i;
+    if (hasCalls(message)) while (messages[i]?.role === 'tool') i++;
+    if (first === i) {
       joined.push(message);
       continue;
     }
-    const { tool_calls: calls, content, ...fields } = message;
-    if (content) joined.push({ role: message.role, content });
-    const first = i;
-    while (messages[i]?.role === 'tool') i++;
-    const responses = messages.slice(first, i).map((result, n) => responseOf(result, n, calls));
+    const responses = messages.slice(first, i).map((result, n) => responseOf(result, n, message.tool_calls));
     const next = messages[i];
     const answer = next?.role === 'assistant' && !hasCalls(next) ? messages[i++].content : '';
-    joined.push({ ...fields, content: answer, tool_calls: calls, tool_responses: responses });
+    joined.push({ ...message, content: answer, tool_responses: responses });
   }
   return joined;
 }
 
 /** Messages as the template reads them. ARGUMENT. @param {Message[]} messages  with arguments as objects @param {CallForm} form @returns {(Omit<Message, 'content'> & { content: string | Text | null })[]} */
 export function messagesForTemplate(messages, form) {
-  const joined = form.joinsResults ? joinResults(messages) : messages;
+  const named = form.first.includes(ID) ? messages : nameCalls(messages);
+  const split = form.contentRole ? splitContent(named, form.contentRole) : named;
+  const joined = form.joinsResults ? joinResults(split) : split;
   if (!form.inContent) return joined;
   return joined.map((message) =>
     hasCalls(message)

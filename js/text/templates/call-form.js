@@ -23,11 +23,21 @@ export const PLACEHOLDERS = new RegExp(`([${NAME}${ARGUMENTS}${ID}${COUNT}])`, '
  * @property {boolean} texts  whether the template expects arguments as JSON texts, not as objects
  * @property {boolean} none   whether the template expects null as the content of a message with calls
  * @property {boolean} inContent  whether calls are a part of the content, as the template writes none
+ * @property {string | null} contentRole  role of a message of its own for what is said before calls, as the template writes the content of
+ *   their message behind the results; null: it doesn't
  * @property {boolean} joinsResults  whether the template reads results from the message with the calls, as `tool_responses`
  */
 
 /** What most templates have. */
-const USUAL = { fields: null, notation: null, texts: false, none: false, inContent: false, joinsResults: false };
+const USUAL = {
+  fields: null,
+  notation: null,
+  texts: false,
+  none: false,
+  inContent: false,
+  contentRole: null,
+  joinsResults: false,
+};
 
 /** The form of calls where the system message describes the tools, because the template can't. @type {CallForm} */
 export const DEFAULT_CALL_FORM = {
@@ -59,7 +69,7 @@ const NAMES = ['qzprobe', 'qzother', 'qzthird'];
 const IDS = ['qzcallone', 'qzcalltwo', 'qzcallsix'];
 const [KEY, VALUE, SECOND, NUMBER] = ['qzkey', 'qzvalue', 'qzcount', 70917];
 const USER = { role: 'user', content: 'qzquestion' };
-const SAID = 'qzanswer';
+const [SAID, RESULT] = ['qzanswer', 'qzresult'];
 
 /** The reasoning before a call, which is not a part of it, by its closing mark. */
 const REASONED = /^[^]*(?:<\/think>|\[\/THINK\]|<\|END_THINKING\|>|<\/seed:think>|<\/thinking>|<channel\|>)\s*/;
@@ -149,22 +159,31 @@ class Probe {
     return this.#turn(list.reduce((all, _, i) => all.replaceAll(NAMES[i], NAME).replaceAll(IDS[i], ID), bare));
   }
 
-  /** Whether results are read from the message with the calls, as `tool_responses`; false: from messages that follow it. */
-  joinsResults() {
+  /** How the template reads results, and what is said before calls. @returns {Pick<CallForm, 'joinsResults' | 'contentRole'>} */
+  conversation() {
     const [name, id] = [NAMES[0], IDS[0]];
-    const calls = [{ id, type: 'function', function: { name, arguments: {} } }];
-    const message = { role: 'assistant', content: this.#how.none ? null : '', tool_calls: calls };
-    const text = (/** @type {any[]} */ messages) => {
+    const tool_calls = [{ id, type: 'function', function: { name, arguments: this.#how.texts ? '{}' : {} } }];
+    const message = { role: 'assistant', content: this.#how.none ? null : '', tool_calls };
+    const result = { role: 'tool', tool_call_id: id, content: RESULT };
+    const tool_responses = [{ name, response: RESULT }];
+    const text = (/** @type {any[]} */ ...messages) => {
       try {
         return this.#text([USER, ...messages]);
       } catch {
         return '';
       }
     };
-    if (!text([{ ...message, tool_responses: [{ name, response: SAID }] }]).includes(SAID)) return false;
-    // A template that knows messages with results finds the function's name by the id.
-    const namesIn = (/** @type {any[]} */ messages) => text(messages).split(name).length;
-    return namesIn([message, { role: 'tool', tool_call_id: id, content: SAID }]) <= namesIn([message]);
+    const namesIn = (/** @type {string} */ found) => found.split(name).length;
+    // A template that reads messages with results finds the function's name by the id.
+    const joinsResults =
+      text({ ...message, tool_responses }).includes(RESULT) && namesIn(text(message, result)) <= namesIn(text(message));
+    const whole = joinsResults
+      ? text({ ...message, content: SAID, tool_responses })
+      : text({ ...message, content: SAID }, result);
+    if (!whole.includes(RESULT) || whole.indexOf(SAID) < whole.indexOf(RESULT))
+      return { joinsResults, contentRole: null };
+    const said = (/** @type {string} */ role) => text({ role, content: SAID });
+    return { joinsResults, contentRole: said('model') === said('assistant') ? 'model' : 'assistant' };
   }
 
   /** A call's text with a placeholder for its arguments; null: they are not JSON. @param {string} text @param {object} args */
@@ -298,7 +317,7 @@ export function callForm(render, ends) {
     // model was trained with that.
     if (how.texts && isOwnNotation) continue;
     const form = formOf(probe, how);
-    if (form && isUsable(form)) return { ...form, joinsResults: !how.texts && probe.joinsResults() };
+    if (form && isUsable(form)) return { ...form, ...probe.conversation() };
     isOwnNotation ||= !how.texts && (probe.calls([{ [KEY]: VALUE }])?.includes(VALUE) ?? false);
   }
   return null;

@@ -5,7 +5,7 @@
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 /** A character between quotes with escapes, which are those of JSON that Python has, too, and some of Python's. */
 const CHARACTER =
-  /\\(?:x(?<byte>[\da-fA-F]{2})|u(?<unit>(?![dD][89a-fA-F])[\da-fA-F]{4})|(?<letter>[\\'"abfnrtv]))|[^\\\u0000-\u001f]/uy;
+  /\\(?:x(?<byte>[\da-fA-F]{2})|u(?<unit>(?![dD][89a-fA-F])[\da-fA-F]{4})|(?<letter>[\\'"abfnrtv]))|[^\\\p{Cc}]|[\x7f-\x9f]/uy;
 const LETTERS = new Map(Object.entries({ a: '\x07', b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }));
 
 class Reader {
