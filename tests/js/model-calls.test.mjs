@@ -2,6 +2,7 @@
 // calls and results go back into the prompt as the template writes them. The templates are short ones with the syntax of those published.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { serveModels } from '../../js/api/server/index.js';
 import { createEngine, fromBytes } from '../../js/node.js';
 import { ARGUMENTS, callForm, NAME } from '../../js/text/templates/call-form.js';
 import { compile } from '../../js/text/templates/jinja.js';
@@ -410,8 +411,8 @@ test('calls and results go back as the template writes them, with ids and withou
     assert.equal(bare.split('<|im_end|>').length, 2, bare);
     assert.equal(bare.split('<turn|>').length, 2, bare);
     assert.ok(!/<\|tool_call|<\|"\|>|<\|im_start/.test(bare), bare);
-    shown.close();
-    special.close();
+    await shown.close();
+    await special.close();
   }
   await engine.close();
 });
@@ -437,7 +438,7 @@ test('a chat goes on behind its calls', async (t) => {
     const free = await model.createChat({ messages: /** @type {any} */ (chat.messages) });
     const { origin } = await free.send('And now?', { maxTokens: 1, receipt: true }).result;
     assert.match(await model.detokenize(origin?.prompt ?? []), /weather[^]*Oslo[^]*cold[^]*It is cold.[^]*And now\?/);
-    model.close();
+    await model.close();
   }
   await engine.close();
 });
@@ -474,7 +475,7 @@ test('what a notation can not express is refused by name', async () => {
     const tree = { type: 'object', properties: { deeper: { $ref: '#' } }, additionalProperties: false };
     const { choices } = /** @type {any} */ (await ask(tree));
     assert.equal(typeof JSON.parse(choices[0].message.tool_calls[0].function.arguments), 'object');
-    model.close();
+    await model.close();
   }
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.lfm2, { marks: MARKS })));
   const call = { type: 'function', id: 'a', function: { name: 'f', arguments: '{"a=b": 1}' } };
@@ -483,5 +484,49 @@ test('what a notation can not express is refused by name', async () => {
     code: 'ARGUMENT',
     message: /the arguments of a call: the name "a=b" can't be written/,
   });
+  await engine.close();
+});
+
+test('a server is asked for calls, and told of their results', async (t) => {
+  const engine = await createEngine({ threads: 1 });
+  for (const [name, text] of /** @type {const} */ ([
+    ['lfm2', "Let me see.<|tool_call_start|>[weather(city='Oslo'), weather_now()]<|tool_call_end|>"],
+    [
+      'gemma4, results apart',
+      'Let me see.<|tool_call>call:weather{city:<|"|>Oslo<|"|>}<tool_call|><|tool_call>call:weather_now{}<tool_call|>',
+    ],
+  ])) {
+    const marks = marksOf(name);
+    const model = await engine.load(fromBytes(await modelWith(TEMPLATES[name], { marks, ends: ENDS })));
+    const site = await serveModels([{ id: 'calls', model }], { port: 0 });
+    const ask = async (/** @type {string} */ reply, /** @type {any} */ body) => {
+      writes(t, reply, { marks });
+      const response = await fetch(new URL('chat/completions', site.url.endsWith('/') ? site.url : `${site.url}/`), {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'calls', tools: TOOLS, max_tokens: 300, temperature: 0, ...body }),
+      });
+      const answer = await response.text();
+      t.mock.restoreAll();
+      assert.equal(response.status, 200, answer);
+      return answer;
+    };
+    const [{ message, finish_reason }] = JSON.parse(await ask(text, { messages })).choices;
+    const read = (/** @type {any[]} */ calls) => calls.map(({ function: f }) => [f.name, f.arguments]);
+    const wanted = [
+      ['weather', '{"city":"Oslo"}'],
+      ['weather_now', '{}'],
+    ];
+    assert.deepEqual([message.content, read(message.tool_calls), finish_reason], ['Let me see.', wanted, 'tool_calls']);
+    const chunks = (await ask(text, { messages, stream: true }))
+      .split('\n')
+      .flatMap((line) => (line.startsWith('data: {') ? JSON.parse(line.slice(6)).choices : []));
+    assert.deepEqual(read(chunks.flatMap(({ delta }) => delta.tool_calls ?? [])), wanted);
+    const results = message.tool_calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'cold' }));
+    const [last] = JSON.parse(await ask('It is cold.', { messages: [...messages, message, ...results] })).choices;
+    assert.deepEqual([last.message.content, last.finish_reason], ['It is cold.', 'stop']);
+    await site.close();
+    await model.close();
+  }
   await engine.close();
 });

@@ -182,8 +182,8 @@ class Probe {
       : text({ ...message, content: SAID }, result);
     if (!whole.includes(RESULT) || whole.indexOf(SAID) < whole.indexOf(RESULT))
       return { joinsResults, contentRole: null };
-    const said = (/** @type {string} */ role) => text({ role, content: SAID });
-    return { joinsResults, contentRole: said('model') === said('assistant') ? 'model' : 'assistant' };
+    const textAs = (/** @type {string} */ role) => text({ role, content: SAID });
+    return { joinsResults, contentRole: textAs('model') === textAs('assistant') ? 'model' : 'assistant' };
   }
 
   /** A call's text with a placeholder for its arguments; null: they are not JSON. @param {string} text @param {object} args */
