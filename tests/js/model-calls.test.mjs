@@ -284,6 +284,21 @@ for (const kind of /** @type {const} */ (['special', 'added', 'spelled']))
           assert.equal(finish_reason, calls.length ? 'tool_calls' : 'stop');
         });
 
+    test('the channel of thought is reasoning without tools, too', async (t) => {
+      const name = 'gemma4, results joined';
+      for (const [text, reasoning] of /** @type {const} */ ([
+        ['<|channel>thought\nHm.\n<channel|>Yes.<channel|>', 'Hm.\n'],
+        ['Yes.<channel|>', undefined],
+      ])) {
+        writes(t, text, { marks: marks(name) });
+        const request = /** @type {any} */ ({ messages, temperature: 0, max_tokens: 60, ...thinks });
+        const [{ message }] = /** @type {any} */ (await models[name].chat.completions.create(request)).choices;
+        assert.equal(message.reasoning_content, reasoning);
+        assert.equal(message.content, kind === 'special' ? 'Yes.' : 'Yes.<channel|>');
+        t.mock.restoreAll();
+      }
+    });
+
     test('a stream has the same text and calls', async (t) => {
       for (const [name, text] of /** @type {const} */ ([
         ['lfm2.5', 'Well <tool <|tool_call_start|>[weather(city="Oslo"), weather(city=\'Oslo\')]<|tool_call_end|>'],

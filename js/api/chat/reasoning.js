@@ -30,6 +30,9 @@ export class ReasoningParser {
   /** Text and reasoning of each part, for the result. @type {{ text: string, reasoning: string }[]} */
   #parts = [];
 
+  /** Texts of special tokens, which a reply shows none of, that marks are or begin with, by their ids. @type {Map<number, string>} */
+  markTexts = new Map();
+
   /** @param {[string, string]} marks @param {boolean} isOpened  the prompt ends inside the marks */
   constructor([open, close], isOpened) {
     this.#open = open;
@@ -57,6 +60,11 @@ export class ReasoningParser {
     return this.#position;
   }
 
+  /** The text of a token: of a special one, if it may be a mark here. @param {number} token @param {string} text  that the reply shows */
+  textOf(token, text) {
+    return text || (this.#position === 'after' ? '' : (this.markTexts.get(token) ?? ''));
+  }
+
   /** Separates the next text of a reply. @param {string} text @param {boolean} ends  this is the last text @returns {{ text: string, reasoning: string }} */
   push(text, ends) {
     this.#pending += text;
@@ -69,7 +77,7 @@ export class ReasoningParser {
     let last = 0;
     for await (const { token, text, ...fields } of generation) {
       last = token;
-      this.#pending += text;
+      this.#pending += this.textOf(token, text);
       yield { ...fields, ...this.#part(token, false) };
     }
     // At the end, held text turns out to be no mark.

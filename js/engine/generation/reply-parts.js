@@ -3,7 +3,6 @@
  * or tool calls. Loaded for replies that may call tools, and for formats of models that reason.
  */
 import { overlap } from '../../api/chat/stop-strings.js';
-import { SPECIAL } from '../../wasm/abi.js';
 
 /** @import { ReasoningParser } from '../../api/chat/reasoning.js' */
 /** @import { Guide, Grammars } from './grammar-guide.js' */
@@ -237,8 +236,6 @@ export class ReplyParts {
   #blanksAllowed = 0;
   /** Tokens of white space. @type {number[]} */
   #blankTokens = [];
-  /** Texts of special tokens, which the reader gets none of, that the marks of the reasoning are or begin with. @type {Map<number, string>} */
-  #markTexts = new Map();
   #isHidden = false;
   /** @type {Set<string>} */
   #warnings;
@@ -265,8 +262,6 @@ export class ReplyParts {
     this.#allowsMany = allowsMany;
     this.#warnings = new Set(format?.warnings);
     if (thinking?.place === 'inside') this.#section = 'reasoning';
-    for (const id of (marks ?? []).flatMap((mark) => ids(mark)))
-      if (guides.model.flags(id) & SPECIAL) this.#markTexts.set(id, guides.model.tokenText(id));
     if (marks) this.#blankTokens = ['\n', '\n\n'].flatMap((text) => (ids(text).length === 1 ? ids(text) : []));
   }
 
@@ -496,7 +491,7 @@ export class ReplyParts {
   /** @param {number} id @param {string} text @returns {Promise<Omit<Part, 'token'>>} */
   async #separatePart(id, text) {
     this.#unreadTokens--;
-    const raw = text || (this.#markTexts.get(id) ?? '');
+    const raw = this.#thinking?.textOf(id, text) ?? text;
     const sectionBefore = this.#thinking?.place;
     const { text: answer, reasoning } = this.#thinking?.push(raw, false) ?? { text: raw, reasoning: '' };
     if (this.#thinking && sectionBefore !== this.#thinking.place) this.#enterSection(answer);

@@ -88,8 +88,8 @@ const splitContent = (messages, role) =>
       : [message],
   );
 
-/** Messages with the results of calls on the message of the calls, and with the answer that follows: a turn of the model. @param {any[]} messages */
-function joinResults(messages) {
+/** Messages with the results of calls on the message of the calls, and with the answer that follows, if content is written behind them: a turn of the model. @param {any[]} messages @param {boolean} joinsAnswer */
+function joinResults(messages, joinsAnswer) {
   const joined = [];
   for (let i = 0; i < messages.length;) {
     const message = messages[i++];
@@ -100,9 +100,9 @@ function joinResults(messages) {
       continue;
     }
     const responses = messages.slice(first, i).map((result, n) => responseOf(result, n, message.tool_calls));
-    const next = messages[i];
-    const answer = next?.role === 'assistant' && !hasCalls(next) ? messages[i++].content : '';
-    joined.push({ ...message, content: answer, tool_responses: responses });
+    const next = joinsAnswer ? messages[i] : undefined;
+    const hasAnswer = next?.role === 'assistant' && !hasCalls(next);
+    joined.push({ ...message, ...(hasAnswer && { content: messages[i++].content }), tool_responses: responses });
   }
   return joined;
 }
@@ -111,7 +111,7 @@ function joinResults(messages) {
 export function messagesForTemplate(messages, form) {
   const named = form.first.includes(ID) ? messages : nameCalls(messages);
   const split = form.contentRole ? splitContent(named, form.contentRole) : named;
-  const joined = form.joinsResults ? joinResults(split) : split;
+  const joined = form.joinsResults ? joinResults(split, form.contentRole !== null) : split;
   if (!form.inContent) return joined;
   return joined.map((message) =>
     hasCalls(message)
