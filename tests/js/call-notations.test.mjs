@@ -3,11 +3,12 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { compileParts } from '../../js/text/grammar/index.js';
+import { compileParts, Machine } from '../../js/text/grammar/index.js';
 import { CALL_NOTATIONS, notationNamed, writeValue } from '../../js/text/grammar/notations.js';
 import { readArguments } from '../../js/text/templates/noted-values.js';
 import { callStyle, compareModels } from './schema-model.mjs';
-import { random } from './fixture.mjs';
+import { encodeTokenizer, TOKEN } from '../../js/text/tokenizers/section.js';
+import { random, tokenizer } from './fixture.mjs';
 import { picker } from './random-texts.mjs';
 
 const FROM = Number(process.env.BQ4_SEED ?? 1);
@@ -100,3 +101,29 @@ for (const { name } of CALL_NOTATIONS)
       assert.ok(counts.read > 200 && counts.refused > 200);
     });
   });
+
+test('a token with a quote amid it may come in a string between other quotes only', async () => {
+  const tokens = tokenizer();
+  const id = tokens.tokens.push({ bytes: new TextEncoder().encode("it's"), score: 0, kind: TOKEN.normal }) - 1;
+  const machine = await Machine.create(
+    new URL('../../build/wasm/bq4-grammar.wasm', import.meta.url).href,
+    encodeTokenizer(tokens),
+    320,
+  );
+  const schema = {
+    type: 'object',
+    properties: { a: { type: 'string' } },
+    required: ['a'],
+    additionalProperties: false,
+  };
+  const matcher = await machine.matcher('a', () => compileParts({ arguments: schema, notation: 'python' }));
+  for (const [text, isAllowed] of /** @type {const} */ ([
+    ['a="', true],
+    ["a='", false],
+  ])) {
+    matcher.mark();
+    for (const byte of new TextEncoder().encode(text)) assert.ok(matcher.accept(machine.longest(Uint8Array.of(byte))));
+    assert.equal(Boolean((matcher.mask(10)[id >>> 5] >>> (id & 31)) & 1), isAllowed, text);
+    matcher.return();
+  }
+});

@@ -267,7 +267,7 @@ for (const kind of /** @type {const} */ (['special', 'added', 'spelled']))
           if (kind === 'spelled' && more === thinksBeforeCall) return;
           // And so do another call and the mark of results, which is what ends them then.
           if (kind === 'spelled' && name === 'gemma4, results apart' && calls.length) return;
-          const { refused, spelled } = writes(t, text, { marks: marks(name) });
+          const { refused, spelled, found } = writes(t, text, { marks: marks(name) });
           const request = /** @type {any} */ ({ messages, tools: TOOLS, temperature: 0, max_tokens: 400, ...more });
           const [{ message, finish_reason }] = /** @type {any} */ (await models[name].chat.completions.create(request))
             .choices;
@@ -278,7 +278,11 @@ for (const kind of /** @type {const} */ (['special', 'added', 'spelled']))
           assert.deepEqual(refused, []);
           // Within a string, a mark is no token.
           const inString = text.includes(IN_STRING) ? marksOf(name).filter((mark) => IN_STRING.includes(mark)) : [];
-          if (kind === 'special') assert.deepEqual(spelled, inString);
+          if (kind === 'special') {
+            assert.deepEqual(spelled, inString);
+            for (const mark of marksOf(name))
+              assert.equal(found.get(mark) ?? 0, text.replace(IN_STRING, '').split(mark).length - 1, mark);
+          }
           assert.deepEqual(read, calls);
           assert.deepEqual([message.content, message.reasoning_content], [content, reasoning]);
           assert.equal(finish_reason, calls.length ? 'tool_calls' : 'stop');

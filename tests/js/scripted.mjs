@@ -36,12 +36,14 @@ export function modelWith(template, { marks = true, shown = false, ends = [] } =
 
 /**
  * @param {import('node:test').TestContext} t @param {string} text  what it would write; then it ends @param {{ marks?: Marks }} [options]  of the model
- * @returns {{ refused: string[], spelled: string[] }}  what it was not allowed to, with what was there; marks that had to be spelled
+ * @returns {{ refused: string[], spelled: string[], found: Map<string, number> }}  what it was not allowed to, with what was there; marks that had
+ *   to be spelled; how often each mark came as a token
  */
 export function writes(t, text, { marks = true } = {}) {
   const bytes = encoder.encode(text);
   const refused = /** @type {string[]} */ ([]);
   const spelled = /** @type {string[]} */ ([]);
+  const found = /** @type {Map<string, number>} */ (new Map());
   const special = new Map(listOf(marks).map((mark, i) => [mark, CONFIG.vocab + i]));
   const back = new Map([...special].map(([mark, id]) => [id, mark]));
   let at = 0;
@@ -51,7 +53,9 @@ export function writes(t, text, { marks = true } = {}) {
     'part',
     /** @this {Output} */ function (/** @type {any[]} */ ...given) {
       const [id] = given;
-      at += back.has(id) ? encoder.encode(back.get(id)).length : id >= BYTE && id < BYTE + 256 ? 1 : lengthOf(id);
+      const token = back.get(id);
+      if (token) found.set(token, (found.get(token) ?? 0) + 1);
+      at += token ? encoder.encode(token).length : id >= BYTE && id < BYTE + 256 ? 1 : lengthOf(id);
       return Reflect.apply(part, this, given);
     },
   );
@@ -64,14 +68,14 @@ export function writes(t, text, { marks = true } = {}) {
       const ids = [mark && special.get(mark), at < bytes.length ? BYTE + bytes[at] : 0].filter(
         (id) => id !== undefined,
       );
-      const found = ids.find((id) => !mask || mask[id >>> 5] & (1 << (id & 31)));
-      if (mark && found !== special.get(mark)) spelled.push(mark);
-      if (found !== undefined) return found;
+      const next = ids.find((id) => !mask || mask[id >>> 5] & (1 << (id & 31)));
+      if (mark && next !== special.get(mark)) spelled.push(mark);
+      if (next !== undefined) return next;
       refused.push(rest);
       return Reflect.apply(sample, this, [mask]);
     },
   );
-  return { refused, spelled };
+  return { refused, spelled, found };
 }
 
 const PAIRS = ['th', 'the', ' the', 'in', 'an', ' a', 'ou', 'you', 'er', 'es'];
