@@ -243,22 +243,25 @@ async function thought(thinking, texts) {
   return [report.reasoning, report.text];
 }
 
+/** A model without special tokens. */
+const spells = { encode: () => [], specialText: () => null };
+
 test('reasoning comes apart from the reply, however the marks lie across tokens', async () => {
   const all = '\n<think>\nTwo < three, </thin or so.\n</think>\n\nThe <think> answer.';
   const wanted = ['Two < three, </thin or so.\n', 'The <think> answer.'];
   for (let n = 1; n < all.length; n++) {
     const texts = Array.from({ length: Math.ceil(all.length / n) }, (_, i) => all.slice(i * n, (i + 1) * n));
     assert.deepEqual(
-      await thought(ReasoningParser.forPrompt(undefined, 'x <think> y', 'assistant\n'), texts),
+      await thought(ReasoningParser.forPrompt(undefined, 'x <think> y', 'assistant\n', spells), texts),
       wanted,
       String(n),
     );
   }
-  const of = (prompt) => ReasoningParser.forPrompt(undefined, '<think>', prompt);
+  const of = (prompt) => ReasoningParser.forPrompt(undefined, '<think>', prompt, spells);
   assert.deepEqual(await thought(of('<think>\n'), ['hm', '</think>', ' yes']), ['hm', 'yes']);
   assert.deepEqual(await thought(of('<think>\n\n</think>\n\n'), ['yes']), ['', 'yes']);
   assert.deepEqual(await thought(of(''), [' plain ', '<think>']), ['', ' plain <think>']);
   assert.deepEqual(await thought(of(''), ['<thi']), ['', '<thi']);
   assert.deepEqual(await thought(of(''), ['<think>never', ' ends</']), ['never ends</', '']);
-  assert.equal(ReasoningParser.forPrompt(undefined, 'no marks', ''), null);
+  assert.equal(ReasoningParser.forPrompt(undefined, 'no marks', '', spells), null);
 });

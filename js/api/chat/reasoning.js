@@ -31,7 +31,7 @@ export class ReasoningParser {
   #parts = [];
 
   /** Texts of special tokens, which a reply shows none of, that marks are or begin with, by their ids. @type {Map<number, string>} */
-  markTexts = new Map();
+  #markTexts = new Map();
 
   /** @param {[string, string]} marks @param {boolean} isOpened  the prompt ends inside the marks */
   constructor([open, close], isOpened) {
@@ -45,10 +45,16 @@ export class ReasoningParser {
    * A parser for a reply to this prompt; null: the model has no marks.
    * @param {[string, string] | undefined} formatMarks  marks of the format
    * @param {string} template @param {string} prompt  its last text
+   * @param {{ encode: (text: string, options: object) => number[], specialText: (id: number) => string | null }} model
    */
-  static forPrompt(formatMarks, template, prompt) {
+  static forPrompt(formatMarks, template, prompt, model) {
     const marks = formatMarks ?? KNOWN_MARKS.find(([open]) => template.includes(open));
-    return marks ? new ReasoningParser(marks, prompt.lastIndexOf(marks[0]) > prompt.lastIndexOf(marks[1])) : null;
+    if (!marks) return null;
+    const parser = new ReasoningParser(marks, prompt.lastIndexOf(marks[0]) > prompt.lastIndexOf(marks[1]));
+    for (const mark of marks)
+      for (const id of model.encode(mark, { addSpecial: false, parseSpecial: true, continues: true }))
+        parser.#markTexts.set(id, model.specialText(id) ?? '');
+    return parser;
   }
 
   /** The opening and the closing mark. @returns {[string, string]} */
@@ -62,7 +68,7 @@ export class ReasoningParser {
 
   /** The text of a token: of a special one, if it may be a mark here. @param {number} token @param {string} text  that the reply shows */
   textOf(token, text) {
-    return text || (this.#position === 'after' ? '' : (this.markTexts.get(token) ?? ''));
+    return text || (this.#position === 'after' ? '' : (this.#markTexts.get(token) ?? ''));
   }
 
   /** Separates the next text of a reply. @param {string} text @param {boolean} ends  this is the last text @returns {{ text: string, reasoning: string }} */

@@ -6,7 +6,6 @@ import { unlessAborted } from '../../shared/async.js';
 import { after, now, timeout } from '../../shared/timeouts.js';
 import { SessionPool } from '../model/session-pool.js';
 import { Prompts } from '../prompt/chat-prompt.js';
-import { SPECIAL } from '../../wasm/abi.js';
 
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { LocalSession } from '../session/session.js' */
@@ -237,11 +236,7 @@ export class Replies {
     const marks = (format ?? chat)?.think;
     if (!marks && (format || !template.toLowerCase().includes('think'))) return null;
     const { ReasoningParser } = await onDemand(import('../../api/chat/reasoning.js'));
-    const parser = ReasoningParser.forPrompt(marks, template, prompt);
-    for (const mark of parser?.marks ?? [])
-      for (const id of this.#model.encode(mark, { addSpecial: false, parseSpecial: true, continues: true }))
-        if (this.#model.flags(id) & SPECIAL) parser?.markTexts.set(id, this.#model.tokenText(id));
-    return parser;
+    return ReasoningParser.forPrompt(marks, template, prompt, this.#model);
   }
 
   /**

@@ -1,5 +1,5 @@
 /** A loaded model of an engine in this thread. */
-import { NONE, structs, WANT_DATA } from '../../wasm/abi.js';
+import { NONE, SPECIAL, structs, WANT_DATA } from '../../wasm/abi.js';
 import { checkCall, TABLE } from '../../remote/port/methods.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { wrong } from '../../shared/options.js';
@@ -292,6 +292,11 @@ export class LocalModel {
       const id = wasm.call('bqw_token_find', this.handle, at, length);
       return id === NONE ? null : id;
     });
+  }
+
+  /** Name of a special token; null: it isn't one, or has no name. @param {number} id */
+  specialText(id) {
+    return (this.flags(id) & SPECIAL && this.tokenText(id)) || null;
   }
 
   /** Text of a token; of a special token its name. @param {number} id */

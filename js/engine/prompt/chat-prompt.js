@@ -87,11 +87,7 @@ export class Prompts {
     const { TemplatePrompt } = await onDemand(import('./template-prompt.js'));
     const { tokenizer } = this.#model.info;
     this.#template ??= new TemplatePrompt(this.#model, this.#token(tokenizer?.bos), this.#token(tokenizer?.eos));
-    const hasCalls = messages.some(({ tool_calls }) => tool_calls);
-    const written = hasCalls
-      ? await (await onDemand(import('./tool-prompt.js'))).writtenMessages(this.#model, messages)
-      : messages;
-    return this.#template.makePrompt(written, tools, variables);
+    return this.#template.makePrompt(messages, tools, variables);
   }
 
   /** A token as a piece of a prompt: as its text, or as a token if the text would not be tokenized to it. @param {number | null | undefined} id @returns {Piece} */

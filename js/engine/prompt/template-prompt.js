@@ -1,5 +1,5 @@
 /** Renders messages with the model's chat template. Loaded for models and messages without a compact format. */
-import { BqError } from '../../shared/errors.js';
+import { BqError, onDemand } from '../../shared/errors.js';
 import { prepare } from '../../text/templates/jinja.js';
 import { BOS, EOS, Text } from '../../text/templates/template-texts.js';
 
@@ -11,6 +11,7 @@ import { BOS, EOS, Text } from '../../text/templates/template-texts.js';
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'];
 
 export class TemplatePrompt {
+  #model;
   #render;
   #source;
   /** Variables that the engine provides. */
@@ -20,6 +21,7 @@ export class TemplatePrompt {
 
   /** TEMPLATE. @param {LocalModel} model @param {Piece} bos @param {Piece} eos */
   constructor(model, bos, eos) {
+    this.#model = model;
     this.#source = model.info.chatTemplate;
     this.#render = prepare(this.#source);
     const text = (/** @type {string} */ mark, /** @type {Piece} */ token) => {
@@ -30,18 +32,22 @@ export class TemplatePrompt {
     this.#engineValues = { bos_token: text(BOS, bos), eos_token: text(EOS, eos) };
   }
 
-  /** TEMPLATE, ARGUMENT. @param {(Omit<Message, 'content'> & { content: string | Text | null })[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['templateVariables']} variables */
-  makePrompt(messages, tools, variables) {
+  /** TEMPLATE, ARGUMENT. @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['templateVariables']} variables */
+  async makePrompt(messages, tools, variables) {
     for (const { role } of messages)
       if (!ROLES.includes(role) && !this.#source.includes(`'${role}'`) && !this.#source.includes(`"${role}"`))
         throw new BqError('ARGUMENT', `unknown role "${role}" in this chat template`, {
           hint: `pass one of ${ROLES.join(', ')}, or a role that the template names`,
         });
+    const hasCalls = messages.some(({ tool_calls }) => tool_calls);
+    const written = hasCalls
+      ? await (await onDemand(import('./tool-prompt.js'))).writtenMessages(this.#model, messages)
+      : messages;
     const templateInput = {
       documents: null,
       ...variables,
       tools: tools ?? null,
-      messages: messages.map(({ tokens, ...message }) => message),
+      messages: written.map(({ tokens, ...message }) => message),
     };
     const render = (/** @type {boolean} */ withPrompt) =>
       this.#render({ ...this.#engineValues, add_generation_prompt: withPrompt }, templateInput);

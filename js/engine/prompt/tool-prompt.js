@@ -5,7 +5,7 @@ import { wrong } from '../../shared/options.js';
 import { callForm, DEFAULT_CALL_FORM, FORMS_BY_TOKEN, knowsTools } from '../../text/templates/call-form.js';
 import { compile } from '../../text/templates/jinja.js';
 import { BOS, EOS } from '../../text/templates/template-texts.js';
-import { ENDS, SPECIAL } from '../../wasm/abi.js';
+import { ENDS } from '../../wasm/abi.js';
 import { messagesForTemplate } from './call-messages.js';
 import { CallWriter } from './tool-calls.js';
 import { describeToolsInText } from './plain-tool-messages.js';
@@ -176,7 +176,7 @@ export async function replyPartsFor(model, { thinking, marks, options, form, cal
   // `continues`, because SentencePiece puts a space in front of a text that begins.
   const ids = (/** @type {string} */ text) =>
     model.encode(text, { addSpecial: false, parseSpecial: true, continues: true });
-  const special = (/** @type {number} */ id) => (model.flags(id) & SPECIAL ? model.tokenText(id) || null : null);
+  const special = (/** @type {number} */ id) => model.specialText(id);
   const tools = callable.map(({ function: definition }) => definition);
   const mustCall = tools.length > 0 && toolChoice !== 'auto';
   const format = /** @type {any} */ (responseFormat);
