@@ -53,6 +53,27 @@ const LAYERS = ['tests/js/layers.test.mjs'];
 /** Files that make load, or measure: nothing runs beside them. */
 const ALONE = ['tests/js/threads.test.mjs', 'tests/js/builds.test.mjs'];
 
+/** Seconds of the files that take longest, for a machine that has not run them yet: they begin first. */
+const ESTIMATES = {
+  'tests/js/git-install.long.mjs': 240,
+  'tests/js/cache-model.long.mjs': 200,
+  'tests/js/templates-python.long.mjs': 200,
+  'tests/js/quantize-resume.test.mjs': 90,
+  'tests/js/golden.test.mjs': 50,
+  'tests/js/quantize.test.mjs': 50,
+  'tests/browser/suite.test.mjs': 220,
+  'tests/browser/suite.test.mjs (firefox,webkit)': 300,
+  ...Object.fromEntries(
+    ['attachments', 'chat', 'chat-tools', 'looks', 'store', 'visits'].map((name) => [
+      `tests/browser/${name}.test.mjs`,
+      120,
+    ]),
+  ),
+  ...Object.fromEntries(
+    ['docs', 'frameworks', 'honest', 'offers', 'person', 'talk'].map((name) => [`tests/browser/${name}.long.mjs`, 150]),
+  ),
+};
+
 /** C tests of what differs between the SIMD builds; all others run as wasm in one of them. */
 const KERNEL_TESTS = ['test_attend', 'test_golden', 'test_kernels', 'test_product'];
 
@@ -528,7 +549,7 @@ await command(async () => {
     report.fail('set-up', 'see above');
   }
   for (const old of ['failed', 'tap']) rmSync(join(REPORTS, old), { recursive: true, force: true });
-  const durations = new Durations(join(REPORTS, 'durations.json'));
+  const durations = new Durations(join(REPORTS, 'durations.json'), ESTIMATES);
   const passed = new Passed(join(REPORTS, 'passed.json'));
   const took = (/** @type {string} */ what, /** @type {number} */ since) =>
     console.log(`    ${what} took ${((Date.now() - since) / 1000).toFixed(0)} s`);

@@ -27,7 +27,7 @@ import { dirname } from 'node:path';
  * @property {() => Promise<JobResult>} run
  */
 
-/** Seconds that a job is taken to last of which nothing is known. */
+/** Seconds that a job is taken to last where nothing is known. */
 const UNKNOWN = 15;
 
 /** How long jobs took, by their names, from one run to the next. */
@@ -37,16 +37,19 @@ export class Durations {
   #kept = {};
   /** Of this run. @type {Map<string, { wall: number, cpu: number }>} */
   #seen = new Map();
+  /** @type {Readonly<Record<string, number>>} */
+  #estimates;
 
-  /** @param {string} file */
-  constructor(file) {
+  /** @param {string} file @param {Readonly<Record<string, number>>} [estimates]  seconds of jobs that have not run here yet */
+  constructor(file, estimates = {}) {
     this.#file = file;
+    this.#estimates = estimates;
     if (existsSync(file)) this.#kept = JSON.parse(readFileSync(file, 'utf8'));
   }
 
   /** @param {string} name */
   expected(name) {
-    return this.#kept[name]?.wall ?? UNKNOWN;
+    return this.#kept[name]?.wall ?? this.#estimates[name] ?? UNKNOWN;
   }
 
   /** @param {string} name @param {number} wall @param {number} cpu */
