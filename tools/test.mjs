@@ -438,7 +438,9 @@ const chromiumFirst = (path) => readFileSync(join(ROOT, path), 'utf8').includes(
 const words = process.argv.slice(2);
 /** Both tiers, or the long one; `npm test` itself is the other. */
 const TIERS = ['--all', '--long'];
-const named = words.filter((word) => !TIERS.includes(word));
+/** With `npm test`: also what has not changed since it passed. */
+const EVERY = '--every';
+const named = words.filter((word) => !TIERS.includes(word) && word !== EVERY);
 /** Whether all that a tier has is run, whatever changed. */
 const thorough = words.some((word) => TIERS.includes(word));
 
@@ -513,7 +515,8 @@ function unlessUnchanged(jobs, passed) {
     const ours = jobs.filter(({ name }) => tests.test(name));
     if (!ours.length) continue;
     const digest = digestOf(ROOT, paths);
-    const spared = thorough || named.length ? [] : ours.filter(({ name }) => passed.has(name, digest));
+    const spared =
+      thorough || named.length || words.includes(EVERY) ? [] : ours.filter(({ name }) => passed.has(name, digest));
     for (const job of spared) kept.delete(job);
     for (const job of ours) {
       const { run } = job;
@@ -524,7 +527,7 @@ function unlessUnchanged(jobs, passed) {
       };
     }
     if (spared.length)
-      console.log(`unchanged since they passed: ${spared.length} tests of ${what} (npm test -- --all runs them)`);
+      console.log(`unchanged since they passed: ${spared.length} tests of ${what} (npm test -- --every runs them)`);
   }
   return [...kept];
 }

@@ -130,7 +130,7 @@ async function runOnce(line, load) {
 async function main() {
   const words = process.argv.slice(2);
   const border = words.indexOf('--');
-  const line = border < 0 ? [process.execPath, join(ROOT, 'tools', 'test.mjs')] : words.slice(border + 1);
+  const line = border < 0 ? [process.execPath, join(ROOT, 'tools', 'test.mjs'), '--every'] : words.slice(border + 1);
   const { values, positionals } = parseArgs({
     args: border < 0 ? words : words.slice(0, border),
     allowPositionals: true,
