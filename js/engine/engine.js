@@ -118,37 +118,16 @@ class LocalEngine {
     try {
       const allOptions = { ...options, ...handlers };
       const single = await this.#oneFile(requested, allOptions);
-      const loadFrom = (/** @type {Source} */ opened) => this.#load(opened, allOptions, false);
-      const usePromptCache = options.promptCache && (await this.#findPromptCache(single, allOptions));
-      const model = await unlessRenamed(single, loadFrom);
-      await usePromptCache?.(model);
+      const load = () => unlessRenamed(single, (opened) => this.#load(opened, allOptions, false));
+      const model = options.promptCache
+        ? await (await onDemand(import('./prompt/prompt-cache-file.js'))).loadWithPromptCache(load, single, allOptions)
+        : await load();
       return /** @type {any} */ (model); // the mixin in js/api/openai adds the other methods
     } catch (error) {
       if (error instanceof BqError && error.code === 'NOMEM') emit(this.events, 'memory', { error });
       throw error;
     }
   };
-
-  /**
-   * Reads the prompt cache while the model loads. Returns what takes it up, before the model is used. ARGUMENT.
-   * @param {Source} source @param {LoadOptions} options @returns {Promise<(model: LocalModel) => Promise<void>>}
-   */
-  async #findPromptCache(source, { promptCache, streaming, signal }) {
-    if (streaming)
-      throw new BqError('ARGUMENT', 'promptCache: expected a load without streaming, found streaming', {
-        hint: 'a prompt cache is taken up when all weights are there; loadPromptCache(bytes) does it later',
-      });
-    const file = await onDemand(import('./prompt/prompt-cache-file.js'));
-    const reading = file.readPromptCache(source, /** @type {true | Source} */ (promptCache), signal);
-    return async (model) => {
-      try {
-        model.info.promptCache = await file.usePromptCache(model, reading, signal);
-      } catch (error) {
-        await model.close();
-        throw error;
-      }
-    };
-  }
 
   /** The file to open for a name on a hub or for the files of a folder. @param {Source} source @param {LoadOptions} options */
   async #oneFile(source, options) {

@@ -61,6 +61,16 @@ export const biases = kind(
     ),
 );
 
+/** What can stand for the source of one file. */
+export const fileOrFlag = kind(
+  'true, false or the source of a file: an address, a Blob, bytes or what a from…() makes',
+  (v) =>
+    typeof v === 'boolean' ||
+    (v !== '' && !address(v)) ||
+    [Blob, ArrayBuffer, Uint8Array].some((type) => v instanceof type) ||
+    (!object(v) && 'kind' in v),
+);
+
 /** One that was loaded, or its id; null: none. */
 export const adapter = kind('an adapter', (v) => v === null || !text(v?.info?.id ?? v));
 

@@ -11,6 +11,7 @@ import {
   callback,
   chatFormat,
   contextPolicy,
+  fileOrFlag,
   flag,
   isObjectOf,
   kind,
@@ -74,7 +75,7 @@ const LOAD = {
   onProgress: callback,
   memoryBudget: bytes,
   integrity: text,
-  promptCache: anyValue,
+  promptCache: fileOrFlag,
   streaming: flag,
 };
 

@@ -10,6 +10,7 @@ import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { faultServer } from '../server/faults.mjs';
+import { until } from '../waiting.mjs';
 import { tinyModel, tokenizer } from './fixture.mjs';
 import { randomGguf } from './gguf-writer.mjs';
 
@@ -218,6 +219,70 @@ test('a file beside the model that is of no use: left out with the reason, and r
   const signal = AbortSignal.abort();
   await assert.rejects(engine.load(fromFile(file), { promptCache: true, signal }), { name: 'AbortError' });
   await engine.close();
+});
+
+test('promptCache: false is a load without, and what is no file is refused by the name of the option', async () => {
+  const { file } = modelWithPrompt();
+  for (const engine of [await createEngine({ threads: 1 }), await createWorkerEngine({ threads: 1 })]) {
+    const model = await engine.load(fromFile(file), { promptCache: false, streaming: true });
+    assert.equal(model.info.promptCache, null);
+    for (const value of /** @type {any[]} */ (['', 0, NaN, null, 7, {}, [], [new Blob(['x'])], () => 1, new Date()]))
+      await assert.rejects(engine.load(fromFile(file), { promptCache: value }), {
+        code: 'ARGUMENT',
+        message: /^promptCache: expected true, false or the source of a file/,
+      });
+    await engine.close();
+  }
+});
+
+test('addresses of bytes have no file beside them: the model is not read twice', async () => {
+  const { file } = modelWithPrompt();
+  const engine = await createEngine({ threads: 1 });
+  const bytes = readFileSync(file);
+  const url = URL.createObjectURL(new Blob([bytes]));
+  for (const source of [url, `data:application/octet-stream;base64,${bytes.toString('base64')}`]) {
+    const model = await engine.load(source, { promptCache: true });
+    assert.match(model.info.promptCache?.problem ?? '', /^ARGUMENT: the model has no address/);
+    await model.close();
+  }
+  URL.revokeObjectURL(url);
+  await engine.close();
+});
+
+test('a prompt cache is asked for once: what fails or is none is left at that, and a load that fails ends the request', async (t) => {
+  const { file, prompt } = modelWithPrompt();
+  const other = new Uint8Array(64e6).fill(1);
+  const server = await faultServer({ '/m.bq4': readFileSync(file), '/m.bq4.prompt': prompt, '/other': other });
+  t.after(() => server.close());
+  const engine = await createEngine({ threads: 1 });
+  const beside = { path: '/m.bq4.prompt' };
+  for (const fault of [{ status: 503 }, { status: 429, headers: { 'Retry-After': '30' } }, { refuse: true }]) {
+    server.faults = [{ ...beside, ...fault }];
+    const before = server.asked().length;
+    const model = await engine.load(server.at('/m.bq4'), { promptCache: true });
+    assert.match(model.info.promptCache?.problem ?? '', /^(HTTP_STATUS|NETWORK)/);
+    const requests = server.asked().slice(before);
+    assert.equal(requests.filter(({ path }) => path === '/m.bq4.prompt').length, 1, JSON.stringify(fault));
+    await model.close();
+  }
+  // A file that begins otherwise is not read to its end.
+  const model = await engine.load(fromFile(file), { promptCache: server.at('/other') });
+  assert.match(model.info.promptCache?.problem ?? '', /^FORMAT: .*\/other is no prompt cache$/);
+  const [request] = server.asked().filter(({ path }) => path === '/other');
+  assert.ok(request.sent < other.length, `${request.sent} bytes`);
+  // A model that can't be loaded.
+  server.faults = [{ ...beside, stall: 1000 }];
+  const begun = server.asked().length;
+  await assert.rejects(engine.load(fromFile(`${file}.none`), { promptCache: server.at('/m.bq4.prompt') }), {
+    code: 'READ',
+  });
+  await engine.close();
+  const ends = () =>
+    server
+      .asked()
+      .slice(begun)
+      .map(({ end }) => end);
+  await until('the request for the prompt cache to be left', () => !ends().includes('open'));
 });
 
 const real = realModel('smollm2');

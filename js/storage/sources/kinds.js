@@ -13,7 +13,7 @@ import { isNode } from '../../shared/node.js';
  * @property {(source: S, signal?: AbortSignal) => Promise<ByteSource>} open
  * @property {(source: S) => string | null} [key]  what the cache knows the file by; none: it is not kept
  * @property {(source: S) => string} [path]  of the file, where others may lie beside it
- * @property {(source: S, path: string) => Source} [at]  the same kind of source with another path
+ * @property {(source: S, path: string) => Source | null} [at]  the same kind of source with another path; null: it can't have another
  * @property {(source: S) => string} [place]  where the file lies in a folder of several, as people read it
  * @property {(source: S) => boolean} [pageable]  any part can be read at any time, for as long as a model is open
  * @property {boolean} [inMemory]
@@ -48,10 +48,11 @@ const KINDS = {
     key: ({ url }) => url,
     path: ({ url }) => new URL(url).pathname,
     // Mirrors have other folders: each its own name of the file.
-    at: ({ mirrors: _, ...source }, pathname) => ({
-      ...source,
-      url: Object.assign(new URL(source.url), { pathname }).href,
-    }),
+    at: ({ mirrors: _, ...source }, pathname) => {
+      const url = Object.assign(new URL(source.url), { pathname });
+      // Addresses of bytes (blob:, data:) keep the path that they have.
+      return url.pathname === pathname ? { ...source, url: url.href } : null;
+    },
     place: ({ url }) => decodeURIComponent(new URL(url).pathname),
     pageable: ({ url }) => url.startsWith('file:'),
     inOneAnswer: (source) => ({ ...source, single: true }),
