@@ -169,6 +169,35 @@ test('of a GGUF file of this machine rows are repacked as they are read, without
   await engine.close();
 });
 
+test('a file that another program writes while rows are read from it: an error, no text of two files', async () => {
+  const converted = join(fresh(), 'model.bq4');
+  await convert(folderOf(), converted, { quant: 'f32', embed: 'f32' });
+  const engine = await createEngine({ cache: false });
+  for (const [name, bytes] of /** @type {[string, Buffer][]} */ ([
+    ['model.bq4', readFileSync(converted)],
+    ['model.gguf', await ggufWithTable()],
+  ]))
+    for (const change of [
+      (/** @type {string} */ path) => writeFileSync(path, Buffer.alloc(bytes.length), { flag: 'r+' }),
+      (/** @type {string} */ path) => writeFileSync(path, bytes.subarray(0, bytes.length / 2)),
+      (/** @type {string} */ path) => writeFileSync(path, ''),
+    ]) {
+      const path = join(fresh(), name);
+      writeFileSync(path, bytes);
+      const model = await engine.load(fromFile(path), SIZES);
+      const session = await model.createSession();
+      await session.generate([4, 5, 6], { maxTokens: 1 }).result;
+      change(path);
+      await assert.rejects(session.generate([7, 8, 9], { maxTokens: 4 }).result, {
+        code: 'READ',
+        message: new RegExp(`${name} can't be read any more`),
+        hint: /was moved, changed/,
+      });
+      await model.close();
+    }
+  await engine.close();
+});
+
 test('over a network: from the cache where it can be read by ranges; whole without one, and where it is full', async (t) => {
   const path = join(fresh(), 'model.bq4');
   await convert(folderOf(), path, { quant: 'f32', embed: 'f32' });

@@ -11,6 +11,8 @@ import { streamOf } from './local.js';
  */
 export async function openFile(path) {
   const { open } = await nodeModule('fs/promises');
+  const changed = (/** @type {number} */ offset) =>
+    new BqError('READ', `${path} can't be read any more: it was written while it was read`, { offset });
   const fail = (/** @type {unknown} */ cause, offset = -1) =>
     new BqError('READ', `${path} can't be read: ${/** @type {Error} */ (cause).message}`, {
       cause,
@@ -26,7 +28,7 @@ export async function openFile(path) {
     await file?.close();
     throw fail(cause);
   }
-  const { size } = stat;
+  const { size, mtimeMs } = stat;
   if (stat.isDirectory()) {
     await file.close();
     throw new BqError('READ', `${path} is a folder, not a file`, {
@@ -38,14 +40,16 @@ export async function openFile(path) {
     size,
     remote: false,
     type: '',
-    tag: String(stat.mtimeMs), // a file that was written since is another version of it
+    tag: String(mtimeMs), // a file that was written since is another version of it
     stream: streamOf(size, async (offset, end) => {
       try {
         const { buffer, bytesRead } = await file.read(new Uint8Array(end - offset), 0, end - offset, offset);
-        return buffer.subarray(0, bytesRead);
+        stat = await file.stat();
+        if (stat.mtimeMs === mtimeMs) return buffer.subarray(0, bytesRead);
       } catch (cause) {
         throw fail(cause, offset);
       }
+      throw changed(offset);
     }),
     close: () => file.close(),
   };

@@ -48,7 +48,7 @@ function blobReader(blob) {
   };
 }
 
-/** @param {string} path @returns {Promise<Reader>} */
+/** @param {string} path @returns {Promise<Reader & { writtenAt: () => Promise<number> }>} */
 async function fileReader(path) {
   const { open } = await nodeModule('fs/promises');
   const file = await open(path.startsWith('file:') ? new URL(path) : path).catch((/** @type {Error} */ cause) => {
@@ -69,7 +69,22 @@ async function fileReader(path) {
       }
       return target;
     },
+    writtenAt: async () => (await file.stat()).mtimeMs,
     close: () => file.close(),
+  };
+}
+
+/** A file that other programs may write while it is read. @param {string} path @returns {Promise<Reader>} */
+async function sharedFileReader(path) {
+  const { read, writtenAt, ...reader } = await fileReader(path);
+  const version = await writtenAt();
+  return {
+    ...reader,
+    async read(offset, bytes, getTarget) {
+      const piece = await read(offset, bytes, getTarget);
+      if ((await writtenAt()) !== version) throw failure(path, offset, 'it was written since the model was loaded');
+      return piece;
+    },
   };
 }
 
@@ -144,8 +159,8 @@ const READERS = {
   bytes: ({ bytes }) => bytesReader(bytes),
   handle: ({ handle }) => partsReader([{ handle, offset: 0, bytes: Infinity, at: 0 }]),
   parts: ({ parts }) => partsReader(parts),
-  file: ({ path }) => fileReader(path),
-  url: ({ url }) => fileReader(url),
+  file: ({ path }) => sharedFileReader(path),
+  url: ({ url }) => sharedFileReader(url),
 };
 
 /** ARGUMENT. @param {Source} source  a pageable one: kinds.js */
