@@ -57,7 +57,10 @@ export const biases = kind(
   (v) =>
     Array.isArray(v) &&
     v.every((item) =>
-      isObjectOf({ token: -1, bias: NaN, ...item }, { token: whole(0), bias: (n) => (n < Infinity ? '' : 'a number') }),
+      isObjectOf(
+        { token: -1, bias: NaN, ...item },
+        { token: whole(0), bias: (n) => (typeof n === 'number' && n < Infinity ? '' : 'a number') },
+      ),
     ),
 );
 

@@ -603,6 +603,8 @@ export function engineSuite(name, create) {
           session.generate(PROMPT, any({ stop: [7] })).result,
           /stop: expected a text or a list of texts, none empty, found \[7\]/,
         );
+        await refused(session.generate(PROMPT, { maxTokens: NaN }).result, /maxTokens: expected .*, found NaN$/);
+        await refused(session.generate(PROMPT, any({ topK: 5n })).result, /topK: expected .*, found 5$/);
         await refused(session.generate(PROMPT, { stop: '' }).result, /stop: .*none empty, found ""/);
         await refused(session.generate(PROMPT, { stop: ['a', ''] }).result, /stop: .*none empty/);
         const { vocabSize } = model.info;
@@ -614,6 +616,11 @@ export function engineSuite(name, create) {
           { token: 5 },
           { bias: 1 },
           { token: 5, bias: NaN },
+          { token: 5, bias: Infinity },
+          { token: 5, bias: '5' },
+          { token: 5, bias: null },
+          { token: 5, bias: true },
+          { token: 5, bias: 5n },
           { token: 5, bias: 1, x: 0 },
           { token: 0.5, bias: 1 },
         ])
