@@ -11,7 +11,7 @@ import { Usage } from './options.js';
  * @property {string} operands  as help shows them: "FILE OUT", "FILE [PROMPT]", "FILE TEXT..."; their number is checked by this
  * @property {string} [about]   paragraphs for `bq4 COMMAND --help`
  * @property {Record<string, Option>} options
- * @property {boolean} [convertsFirst]  the second operand is written from the first, so they must be different files
+ * @property {boolean} [writesLast]  the last of several operands is a file that is written, so it must be none of the others
  * @property {boolean} [loadsFile]      the first operand must be a model that can be loaded, not a name on the hub
  * @property {(operands: string[], options: any) => Promise<void>} run
  */
@@ -60,18 +60,19 @@ export function helpOf(name, { operands, summary, about, options }) {
   ].join('\n');
 }
 
-/** Whether both paths name the same file. @param {string[]} files */
-async function areSameFile(files) {
+/** Whether the last path names a file that an earlier one names, too. @param {string[]} files */
+async function isLastTwice(files) {
   const { stat } = await import('node:fs/promises');
-  const [a, b] = await Promise.all(files.map((file) => stat(file, { bigint: true }).catch(() => null)));
-  return a && b && a.dev === b.dev && a.ino === b.ino;
+  const stats = await Promise.all(files.map((file) => stat(file, { bigint: true }).catch(() => null)));
+  const last = stats.pop();
+  return last?.isFile() && stats.some((other) => other?.dev === last.dev && other.ino === last.ino);
 }
 
 /**
  * Parses and checks the arguments of a command. Throws Usage.
  * @param {string} name @param {Command} command @param {string[]} args
  */
-export async function parse(name, { operands, options, convertsFirst, loadsFile }, args) {
+export async function parse(name, { operands, options, writesLast, loadsFile }, args) {
   let parsed;
   try {
     parsed = parseArgs({ args, options, allowPositionals: true });
@@ -87,8 +88,10 @@ export async function parse(name, { operands, options, convertsFirst, loadsFile 
     throw new Usage(
       `${name}: expected ${operands}, found ${positionals.length} argument${positionals.length === 1 ? '' : 's'}`,
     );
-  if (convertsFirst && (await areSameFile(positionals.slice(0, 2))))
-    throw new Usage(`${name} would replace the file that it reads: choose another name for OUT`);
+  if (writesLast && (await isLastTwice(positionals)))
+    throw new Usage(
+      `${name} would replace a file that it reads: choose another name for ${/[\w.]+(?=]?$)/.exec(operands)}`,
+    );
   if (loadsFile && positionals[0].startsWith('hf:'))
     throw new Usage(`${name} needs a file: first bq4 convert ${positionals[0]} OUT.bq4`);
   return { operands: positionals, options: /** @type {any} */ (values) };

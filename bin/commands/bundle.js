@@ -11,6 +11,7 @@ import { readPackageFile } from '../package-files.js';
 export const command = {
   summary: 'writes one HTML page with the engine and a small model',
   operands: 'FILE PAGE.html',
+  writesLast: true,
   options: { title: value('TEXT', 'title of the page (default: the name of the model)') },
   run: ([file, page], options) => bundle(file, page, options),
 };

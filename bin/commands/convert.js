@@ -10,7 +10,7 @@ export const command = {
   about: `IN is a folder in Hugging Face's layout, a .safetensors file or PyTorch checkpoint (.bin, .pt, .pth, .pkl; no code in it is executed) with config.json beside it, a checkpoint of llama2.c or nanoGPT (.pt), a llama2.c .bin, a .bullet, a .qsf or a .gguf (or its address).
 hf:owner/name is a model on the hub.
 Weights of a .gguf are kept as they are without --quant, --embed or --row-scales.`,
-  convertsFirst: true,
+  writesLast: true,
   options: {
     quant: value(
       'TYPE',

@@ -7,6 +7,7 @@ import { DECODE, ENGINE, load, Usage, value } from '../options.js';
 export const command = {
   summary: 'computes a prompt cache: the beginning of conversations, which pages then need not compute',
   operands: 'FILE [OUT]',
+  writesLast: true,
   about: `OUT is FILE.prompt unless named: put it beside the model, and pages that load it with { promptCache: true } take it up.`,
   options: {
     system: value('TEXT', 'system message'),

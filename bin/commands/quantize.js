@@ -14,7 +14,7 @@ export const command = {
   summary: 'writes a model in fewer bits, rounded by its calibration on a text',
   operands: 'IN OUT',
   about: 'IN is a .bq4 file, or anything that convert reads. A run that was stopped is resumed by the same command.',
-  convertsFirst: true,
+  writesLast: true,
   options: {
     calibrate: value('FILE', 'calibration text; without it weights are rounded to nearest, as by convert'),
     tokens: value('N', 'tokens of the text to use (default 16384)'),

@@ -1,5 +1,6 @@
 /** `bq4 run`: continues a text. */
 import { stderr, stdin, stdout } from 'node:process';
+import { BqError } from '../../js/shared/errors.js';
 import { generateFlags, generateOptions } from '../generate-options.js';
 import { adapterOf, draftOf, flag, load, Usage, value } from '../options.js';
 
@@ -21,13 +22,16 @@ export const command = {
   run: runPrompt,
 };
 
-/** All of standard input, without its last line break. */
+/** All of standard input, without its last line break. ARGUMENT. */
 async function textOfInput() {
   const chunks = [];
   for await (const chunk of stdin) chunks.push(chunk);
-  return Buffer.concat(chunks)
-    .toString()
-    .replace(/\r?\n$/, '');
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+    return text.replace(/\r?\n$/, '');
+  } catch (cause) {
+    throw new BqError('ARGUMENT', 'standard input: expected a text in UTF-8, found bytes that are none', { cause });
+  }
 }
 
 /** @param {string[]} files @param {any} options */

@@ -9,6 +9,7 @@ import { flag, load, MODEL, numberOf, oneOf, readText, value } from '../options.
 export const command = {
   summary: 'trains a classifier over the vectors of a model',
   operands: 'FILE DATA.tsv HEAD.json',
+  writesLast: true,
   about: 'Each line of DATA.tsv has a text, a tab and a label.',
   options: {
     test: value('FILE', 'examples to test on (default: every fifth text of each label, which is not trained on)'),

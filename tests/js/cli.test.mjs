@@ -226,7 +226,7 @@ test('run --json: one object with what the engine gives', async () => {
 });
 
 test('run: a prompt of - is read from standard input', () => {
-  const run = (/** @type {string[]} */ prompt, input = '') =>
+  const run = (/** @type {string[]} */ prompt, /** @type {string | Uint8Array} */ input = '') =>
     spawnSync(
       process.execPath,
       [program, 'run', path, ...prompt, '--max-tokens', '5', '--temperature', '0', '--json'],
@@ -240,6 +240,11 @@ test('run: a prompt of - is read from standard input', () => {
   assert.deepEqual([tokens, usage.promptTokens], [expected.tokens, expected.usage.promptTokens]);
   assert.notDeepEqual(JSON.parse(run(['--prompt', '-']).stdout).usage.promptTokens, usage.promptTokens);
   assert.match(run([]).stderr, /needs one prompt: after FILE, as --prompt TEXT, or - for standard input/);
+  // As Windows writes files: with a mark of UTF-8, which is no text, or in UTF-16.
+  assert.deepEqual(JSON.parse(run(['-'], '\ufeffAhoy there\r\n').stdout).tokens, expected.tokens);
+  const utf16 = run(['-'], Buffer.from('\ufeffAhoy there', 'utf16le'));
+  assert.equal(utf16.status, 1);
+  assert.match(utf16.stderr, /^bq4: ARGUMENT: standard input: expected a text in UTF-8, found bytes that are none/);
 });
 
 test('run: an address, an empty prompt, a seed, a stop string, a chat turn', async () => {

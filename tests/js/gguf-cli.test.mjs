@@ -229,8 +229,19 @@ test('convert: what the engine refuses becomes no file, and no file replaces its
   for (const command of ['convert', 'quantize']) {
     const { status, stderr } = bq4(command, path, path);
     assert.equal(status, 2);
-    assert.match(stderr, /would replace the file that it reads/);
+    assert.match(stderr, /would replace a file that it reads: choose another name for OUT/);
   }
+  for (const [words, name] of /** @type {[string[], string][]} */ ([
+    [['prompt-state', path, path, '--system', 'x'], 'OUT'],
+    [['bundle', path, path], 'PAGE.html'],
+    [['train-head', path, other, other], 'HEAD.json'],
+    [['train-head', path, other, path], 'HEAD.json'],
+  ])) {
+    const { status, stderr } = bq4(...words);
+    assert.equal(status, 2, words.join(' '));
+    assert.ok(stderr.includes(`would replace a file that it reads: choose another name for ${name}\n`), stderr);
+  }
+  assert.equal(readFileSync(other, 'utf8'), '{');
   assert.deepEqual(readFileSync(path), before);
   const inside = join(folder, 'a folder');
   mkdirSync(inside);
