@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { conversationOf } from '../../demo/storage/local-storage.js';
-import { pathTo } from '../../demo/chat/tree.js';
+import { pathTo, withoutDeleted } from '../../demo/chat/tree.js';
 
 globalThis.document = /** @type {any} */ ({ getElementById: () => null, createElement: () => ({}) });
 const { asJson, asMarkdown, fromFile } = await import('../../demo/chat/import-export.js');
@@ -42,6 +42,12 @@ test('a stored path of 60,000 messages is found in one walk; circles end', () =>
   assert.equal(reads, 60_000);
   const circle = entries(3).map((entry, i) => ({ ...entry, parent: `m${(i + 1) % 3}` }));
   assert.equal(pathTo(/** @type {any} */ (circle), 'm0').length, 3);
+  // Two of a circle were deleted in another tab.
+  const left = withoutDeleted(/** @type {any} */ (circle), [], ['m1', 'm2', 'm0']);
+  assert.deepEqual(left, []);
+  const behind = [...circle, { ...circle[0], id: 'm3', parent: 'm1' }];
+  const [kept] = withoutDeleted(/** @type {any} */ (behind), [], ['m0', 'm1', 'm2']);
+  assert.equal(kept.id, 'm3');
 });
 
 test('settings that are lists or objects are no settings; the conversation stays and can be written', async () => {
