@@ -121,6 +121,18 @@ test('weights that no id tells apart: another fine-tune of a GGUF file is refuse
   await assert.rejects(model.loadPromptCache(state), { code: 'MISMATCH', message: /other weights/ });
   const { usage } = await model.generate([...messages, { role: 'user', content: 'x' }], { maxTokens: 1 }).result;
   assert.equal(usage.cachedTokens, 0);
+  // Of a saved session the last token is not computed, so there is nothing to compare.
+  const maker = await engine.load(fromBytes(one), { sessions: 2 });
+  const talked = await maker.createSession();
+  await talked.generate([5, 6, 7, 8], { maxTokens: 4 }).result;
+  for (const bytes of [await talked.save(), await (await maker.createSession()).save()]) {
+    await assert.rejects(model.loadPromptCache(bytes), { code: 'ARGUMENT', message: /found a saved session/ });
+    const loaded = await engine.load(fromBytes(other), { promptCache: bytes });
+    assert.equal(loaded.info.promptCache?.tokens, 0);
+    assert.match(loaded.info.promptCache?.problem ?? '', /^ARGUMENT: expected a prompt cache, found a saved session/);
+  }
+  const { usage: after } = await model.generate([5, 6, 7, 8, 9], { maxTokens: 1 }).result;
+  assert.equal(after.cachedTokens, 0);
   await engine.close();
 });
 

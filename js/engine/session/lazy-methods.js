@@ -137,21 +137,30 @@ export async function savePromptCache(model, replies, callArgs) {
 /**
  * Computes the last restored token again, which replies need anyway, and compares the bytes of its KV cache. They depend
  * on all earlier tokens in all layers, so they detect other weights under the same id (that of GGUF is a hash of the header), and
- * versions whose sums differ. MISMATCH: the session is empty.
+ * versions whose sums differ. MISMATCH, ARGUMENT: the session is empty.
  * @param {LocalSession} session @param {Uint8Array} saved
  */
 const compareLastToken = (session, saved) =>
   session.runAlone(async ({ wasm, sequence }) => {
+    const isComparable = state.isComputed(saved);
     let isSame = false;
     try {
-      await sequence.run({}, 1);
-      isSame = state.isSame(wasm, sequence.handle, saved);
+      if (isComparable) await sequence.run({}, 1);
+      isSame = isComparable && state.isSame(wasm, sequence.handle, saved);
     } finally {
       if (!isSame) {
         sequence.clear();
         if (!sequence.isClosed) state.empty(wasm, sequence.handle);
       }
     }
+    if (!isComparable)
+      throw new BqError(
+        'ARGUMENT',
+        'expected a prompt cache, found a saved session, whose last token is not computed',
+        {
+          hint: 'make one with savePromptCache(messages); session.restore(bytes) goes on with a saved session',
+        },
+      );
     if (!isSame)
       throw new BqError('MISMATCH', 'the prompt cache was computed with other weights, or by another version of bq4', {
         hint: 'save it again with this model and this version',
@@ -166,7 +175,7 @@ export async function loadPromptCache(replies, args) {
   const session = await replies.take([]);
   try {
     await session.restore(saved);
-    if (state.isComputed(saved)) await compareLastToken(session, saved);
+    await compareLastToken(session, saved);
     return { tokens: session.length };
   } finally {
     replies.give(session);
