@@ -117,6 +117,27 @@ test('two tabs share one engine and one load', async (t) => {
   assert.equal(here.workers.length, 1);
 });
 
+test('tabs whose loads have prompt caches of their own, as Blobs, have each its own; of one address one load', async (t) => {
+  const here = await place(t);
+  const [one, two] = [await here.tab(), await here.tab()];
+  const maker = await here.load(one);
+  const told = ['Here is much to be said before.', 'Little.'].map((content) => [{ role: 'system', content }]);
+  const caches = [];
+  for (const messages of told) caches.push(new Blob([await maker.savePromptCache(messages)]));
+  await maker.close();
+  const models = await Promise.all([one, two].map((tab, i) => here.load(tab, { promptCache: caches[i] })));
+  const counts = models.map(({ info }) => info.promptCache?.tokens);
+  assert.deepEqual(
+    models.map(({ info }) => info.promptCache?.problem),
+    ['', ''],
+  );
+  assert.ok(Number(counts[0]) > Number(counts[1]) + 10, String(counts));
+  for (const model of models) await model.close();
+  const requests = () => here.server.requests.filter((/** @type {any} */ { url }) => url.endsWith('.prompt')).length;
+  await Promise.all([one, two].map((tab) => here.load(tab, { promptCache: `${here.server.url}.prompt` })));
+  assert.equal(requests(), 1);
+});
+
 test('parts come in another tab as they are read, and leaving the loop or an abort ends the generation', async (t) => {
   const here = await place(t);
   await here.tab();

@@ -14,7 +14,9 @@ const isPlainData = (value) =>
 
 /** A key that is equal for loads that can share a model; null: this load can't be shared. @param {Source} source @param {object} options */
 const shareKey = (source, options) =>
-  isPlainData(source) ? JSON.stringify([source, Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1))]) : null;
+  isPlainData([source, options])
+    ? JSON.stringify([source, Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1))])
+    : null;
 
 /**
  * A call that may occupy a session. `unreadSince`: when its reader stopped reading; Infinity: it is being read.
