@@ -64,14 +64,13 @@ export const biases = kind(
     ),
 );
 
-/** What can stand for the source of one file. */
+/** What can stand for the source of one file, or none. */
 export const fileOrFlag = kind(
-  'true, false or the source of a file: an address, a Blob, bytes or what a from…() makes',
+  'true, false or the source of a file: an address, a Blob, bytes',
   (v) =>
     typeof v === 'boolean' ||
     (v !== '' && !address(v)) ||
-    [Blob, ArrayBuffer, Uint8Array].some((type) => v instanceof type) ||
-    (!object(v) && 'kind' in v),
+    (!object(v) && ('kind' in v || 'byteLength' in v || v instanceof Blob)),
 );
 
 /** One that was loaded, or its id; null: none. */

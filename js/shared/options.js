@@ -171,13 +171,9 @@ export function nearest(name, names) {
 /** @param {unknown} value */
 function shown(value) {
   if (value === undefined) return 'nothing';
-  // JSON has no bigint, and null for NaN.
-  const isNumber = (/** @type {unknown} */ v) => typeof v === 'bigint' || typeof v === 'number';
-  if (isNumber(value)) return String(value);
-  const written = (/** @type {string} */ _, /** @type {unknown} */ v) =>
-    isNumber(v) && !Number.isFinite(v) ? String(v) : v;
+  if (typeof value === 'number' || typeof value === 'bigint') return String(value); // NaN is null as JSON
   try {
-    return typeof value === 'function' ? 'a function' : (JSON.stringify(value, written) ?? String(value)).slice(0, 60);
+    return typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value)).slice(0, 60);
   } catch {
     return typeof value;
   }

@@ -620,7 +620,6 @@ export function engineSuite(name, create) {
           { token: 5, bias: '5' },
           { token: 5, bias: null },
           { token: 5, bias: true },
-          { token: 5, bias: 5n },
           { token: 5, bias: 1, x: 0 },
           { token: 0.5, bias: 1 },
         ])
