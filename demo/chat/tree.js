@@ -110,14 +110,10 @@ export function united(local, theirs) {
 export function withoutDeleted(local, theirs, deleted) {
   const parents = new Map([...theirs, ...local].map(({ id, parent }) => [id, parent]));
   const others = new Map(theirs.map((entry) => [entry.id, entry]));
-  const gone = new Set(deleted);
   for (const entry of local) {
-    const passed = new Set(); // an imported chat may have circles
-    while (entry.parent !== null && gone.has(entry.parent) && !passed.has(entry.parent)) {
-      passed.add(entry.parent);
-      entry.parent = parents.get(entry.parent) ?? null;
-    }
+    const left = new Set(deleted); // circles end
+    while (entry.parent !== null && left.delete(entry.parent)) entry.parent = parents.get(entry.parent) ?? null;
     if (entry.reads && others.has(entry.id)) entry.reads = others.get(entry.id)?.reads;
   }
-  return local.filter(({ id }) => !gone.has(id));
+  return local.filter(({ id }) => !deleted.includes(id));
 }

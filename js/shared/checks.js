@@ -64,12 +64,11 @@ export const biases = kind(
     ),
 );
 
-/** What can stand for the source of one file, or none. */
 export const fileOrFlag = kind(
-  'true, false or the source of a file: an address, a Blob, bytes',
+  'true, false or the source of a file',
   (v) =>
     typeof v === 'boolean' ||
-    (v !== '' && !address(v)) ||
+    (v && !address(v)) ||
     (!object(v) && ('kind' in v || 'byteLength' in v || v instanceof Blob)),
 );
 
