@@ -8,6 +8,7 @@ import test, { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
+import { loadWithPromptCache } from '../../js/engine/prompt/prompt-cache-file.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { until } from '../waiting.mjs';
@@ -278,8 +279,8 @@ test('a prompt cache is asked for once: what fails or is none is left at that, a
     await model.close();
   }
   // A file that begins otherwise is not read to its end.
-  const model = await engine.load(fromFile(file), { promptCache: server.at('/other') });
-  assert.match(model.info.promptCache?.problem ?? '', /^FORMAT: .*\/other is no prompt cache$/);
+  const plain = await engine.load(fromFile(file), { promptCache: server.at('/other') });
+  assert.match(plain.info.promptCache?.problem ?? '', /^FORMAT: .*\/other is no prompt cache$/);
   const [request] = server.asked().filter(({ path }) => path === '/other');
   assert.ok(request.sent < other.length, `${request.sent} bytes`);
   // A model that can't be loaded.
@@ -288,7 +289,10 @@ test('a prompt cache is asked for once: what fails or is none is left at that, a
   await assert.rejects(engine.load(fromFile(`${file}.none`), { promptCache: server.at('/m.bq4.prompt') }), {
     code: 'READ',
   });
-  await engine.close();
+  // A model that is closed, with its engine, before its prompt cache is there.
+  const model = /** @type {any} */ (await engine.load(fromFile(file)));
+  const load = async () => (await engine.close(), model);
+  await assert.rejects(loadWithPromptCache(load, fromFile(file), { promptCache: true }), { code: 'CLOSED' });
   const ends = () =>
     server
       .asked()

@@ -75,7 +75,7 @@ async function usePromptCache(model, { bytes, problem }) {
 }
 
 /**
- * Loads a model whose prompt cache is taken up before it is used. What `load` throws; ARGUMENT, the signal's reason.
+ * Loads a model whose prompt cache is taken up before it is used. What `load` throws; ARGUMENT, CLOSED, the signal's reason.
  * @param {() => Promise<LocalModel>} load @param {Source} source @param {LoadOptions} options
  */
 export async function loadWithPromptCache(load, source, { promptCache, streaming, signal }) {
@@ -91,6 +91,7 @@ export async function loadWithPromptCache(load, source, { promptCache, streaming
     model = await load();
     model.info.promptCache = await usePromptCache(model, await file);
     signal?.throwIfAborted();
+    model.check();
     return model;
   } catch (error) {
     reading.controller.abort();
