@@ -680,7 +680,6 @@ const REFUSED = [
   [['gemma2-heads'], 'rope.freq_base_swa', but()],
   [['granite', 'granite-hybrid', 'qwen3', 'lfm2', 'gemma4', 'bert', 'mamba2'], 'expert_count', ON],
   [['granite-hybrid-moe', 'qwen3moe', 'qwen2moe', 'mixtral'], 'expert_count', but(0, 5)],
-  [['granite', 'llama3', 'lfm2'], 'expert_used_count', ON],
   [['qwen3moe', 'qwen2moe', 'mixtral', 'granite-hybrid-moe'], 'expert_feed_forward_length', but()],
   [['qwen2moe', 'qwen3moe'], 'expert_shared_feed_forward_length', but(0)],
   [['qwen3moe', 'mixtral'], 'expert_shared_count', ON],
@@ -763,6 +762,7 @@ test('metadata that says what the tensors have, or has no effect, changes nothin
       ['attention.output_scale', 1],
       ['router_logit_softcapping', 0],
       ['expert_weights_scale', 1],
+      ['expert_used_count', config.experts_used ?? 8], // of none
       ['expert_gating_func', config.experts_sigmoid ? 2 : 1],
       ['expert_group_count', 0],
       ['swiglu_clamp_exp', new Float32Array(4)],

@@ -83,7 +83,7 @@ const CHECKS = {
     compared: true,
     accepted: ({ experts = 0 }) => [experts],
   },
-  expert_used_count: { always: true, accepted: ({ experts, experts_used: used }) => (experts ? [used] : OFF) },
+  expert_used_count: ofExperts(({ experts_used: used }) => [used], { always: true }),
   expert_feed_forward_length: ofExperts(({ expert_ffn: ffn }) => [ffn], { compared: true }),
   expert_shared_feed_forward_length: ofExperts(({ shared_ffn: ffn = 0 }) => [ffn], { compared: true }),
   expert_shared_count: ofExperts(({ shared_ffn: ffn }) => (ffn ? [1] : OFF)),
