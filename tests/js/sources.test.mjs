@@ -1,6 +1,6 @@
 // One contract over every source, then what is special about each. Real files, real HTTP.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -228,18 +228,22 @@ test('http: a server that stalls is left by an abort', async () => {
   }
 });
 
-test('file: a missing path, and one that shrinks while it is read', async () => {
+test('file: a missing path, and one that is written while it is read', async () => {
   await assert.rejects(openSource(fromFile(join(folder, 'none.bq4'))), { code: 'READ' });
   await assert.rejects(
     openSource(fromFile(folder)).then((f) => readRange(f, 0, 10)),
     { code: 'READ' },
   );
-  const shrinking = join(folder, 'shrinking.bq4');
-  writeFileSync(shrinking, bytes);
-  const file = await openSource(fromFile(shrinking));
-  truncateSync(shrinking, 1000);
-  assert.equal((await readRange(file, 0, Infinity)).length, 1000);
-  await file.close();
+  const written = join(folder, 'written.bq4');
+  for (const write of [() => truncateSync(written, 1000), () => writeFileSync(written, bytes)]) {
+    writeFileSync(written, bytes);
+    utimesSync(written, 1e9, 1e9); // times of files are coarse
+    const file = await openSource(fromFile(written));
+    assert.equal((await readRange(file, 0, Infinity)).length, bytes.length);
+    write();
+    await assert.rejects(readRange(file, 0, Infinity), { code: 'READ', message: /it was written while it was read$/ });
+    await file.close();
+  }
 });
 
 test('what stands for a source, and what does not', () => {
