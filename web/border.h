@@ -61,7 +61,7 @@ typedef struct bqw_plan { /* 168 bytes */
   uint32_t vector_cols;   /* 148: numbers of a vector that comes of the pooling */
   uint32_t labels;        /* 152: 1: they are logits of labels */
   uint32_t state_cols;    /* 156: numbers that a recurrence gives for a token, or 0 */
-  uint32_t layer_embed;   /* 160: numbers of a per-layer embedding, or 0 */
+  uint32_t layer_embeds;  /* 160: numbers of a token in the table of per-layer embeddings, or 0 */
   uint32_t reserved;      /* 164 */
 } bqw_plan;
 

@@ -192,7 +192,7 @@ static void copy_plan(const bq_plan *p, bqw_plan *out) {
                     .labels = c->labels,
                     .state_cols = bq_buffer_cols(c, BQ_BUFFER_CONV_OUT) +
                                   bq_buffer_cols(c, BQ_BUFFER_STATE_OUT),
-                    .layer_embed = c->layer_embed};
+                    .layer_embeds = bq_config_layer_embeds(c)};
 }
 
 BQW(uint32_t)

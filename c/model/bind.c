@@ -31,7 +31,8 @@ typedef enum presence {
   DENSE2_THERE,
   DENSE2_OPTIONAL,
   BIASED,
-  LAYER_EMBEDDED
+  LAYER_EMBEDDED,
+  LAYER_TABLE
 } presence;
 
 typedef struct slot_facts {
@@ -122,7 +123,7 @@ static const slot_facts other_slots[BQ_MODEL_SLOTS] = {
     MODEL("pooled.dense2.weight", DENSE2, DENSE2_IN, DENSE2_THERE, dense2.w),
     MODEL("pooled.dense2.bias", DENSE2, NONE, DENSE2_OPTIONAL, dense2.b),
     MODEL("attn.biases.weight", BIASES, NONE, BIASED, biases),
-    MODEL("embed.layers.weight", VOCAB, LAYER_EMBEDS, LAYER_EMBEDDED, layer_embeds),
+    MODEL("embed.layers.weight", VOCAB, LAYER_EMBEDS, LAYER_TABLE, layer_embeds),
     MODEL("embed.project.weight", LAYER_EMBEDS, HIDDEN, LAYER_EMBEDDED, embed_project),
     MODEL("embed.norm.weight", LAYER_EMBED, NONE, LAYER_EMBEDDED, embed_norm_w),
 };
@@ -253,6 +254,7 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
   case DENSE2_OPTIONAL: return c->dense2;
   case BIASED: return c->bias_buckets;
   case LAYER_EMBEDDED: return c->layer_embed;
+  case LAYER_TABLE: return bq_config_layer_embeds(c);
   default: return true;
   }
 }

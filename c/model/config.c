@@ -4,7 +4,7 @@
 #include "core/minmax.h"
 #include "core/type.h"
 
-enum { RECORD = 8, KEYS = 76, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
+enum { RECORD = 8, KEYS = 77, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
 /* Keys behind the sets stand right behind the others in the table of keys. */
 enum { AFTER_SETS = FIRST_SET + SETS * SET_WORDS, IDS = AFTER_SETS + KEYS - FIRST_SET };
 enum { KIND_U32 = 0, KIND_F32 = 1, REQUIRED = 1 };
@@ -22,7 +22,7 @@ enum {
   SHARED_FFN, EXPERTS_SUM, CONV_SIZE, DENSE1, DENSE2, DENSE_ACTIVATION, LABELS,
   FIRST_UNNORMED = AFTER_SETS, RELATIVE, SHARED_ALWAYS, GLOBAL_HEAD_DIM, GLOBAL_KV_HEADS,
   SHARED_KV, SHARED_KV_FFN, VALUE_NORM, KEYS_AS_VALUES, LAYER_SCALE, LAYER_EMBED,
-  EXPERTS_SIGMOID
+  EXPERTS_SIGMOID, LAYER_EMBED_PROJECTED
 };
 
 /* The valid values of a key. Floats are finite and not negative; rope_theta is positive. */
@@ -98,6 +98,8 @@ static const key keys[KEYS] = {
     [FIRST_SET + LAYER_SCALE - AFTER_SETS] = {"layer_scale", false, false, false, 0, 1},
     [FIRST_SET + LAYER_EMBED - AFTER_SETS] = {"layer_embed", false, false, false, 0, 4096},
     [FIRST_SET + EXPERTS_SIGMOID - AFTER_SETS] = {"experts_sigmoid", false, false, false, 0, 1},
+    [FIRST_SET + LAYER_EMBED_PROJECTED - AFTER_SETS] = {"layer_embed_projected", false, false,
+                                                        false, 0, 1},
     [EXPERTS] = {"experts", false, false, false, 0, 1024},
     [EXPERTS_USED] = {"experts_used", false, false, false, 0, 64},
     [EXPERT_FFN] = {"expert_ffn", false, false, false, 0, 1u << 20},
@@ -253,12 +255,12 @@ static bq_status check_experts(const records *r, const bq_config *c, bq_error *e
 static bq_status check_layer_shapes(const records *r, const bq_config *c, bq_error *err) {
   const uint32_t dim = bq_config_head_dim(c, true), kv = bq_config_kv_heads(c, true);
   const bool shaped = c->global_head_dim || c->global_kv_heads || c->keys_as_values;
-  if (shaped && (!c->window || c->conv_size || c->attn_gate || c->bidirectional ||
-                 c->qk_norm == BQ_QK_ROWS || c->qk_norm == BQ_QK_EACH ||
-                 c->position != BQ_POSITION_ROPE || !(c->local_theta > 0)))
+  const bool rotated = c->position == BQ_POSITION_ROPE && c->local_theta > 0;
+  if (shaped && (!c->window || c->conv_size || c->attn_gate || !rotated ||
+                 c->qk_norm == BQ_QK_ROWS || c->qk_norm == BQ_QK_EACH))
     return bq_fail(err, BQ_UNSUPPORTED, where(r, GLOBAL_HEAD_DIM, ARCH),
-                   "global layers of another shape: computed in decoders with a window, "
-                   "local_theta and no recurrent layers, gates or norms of whole rows only");
+                   "global layers of another shape: computed with a window and local_theta, "
+                   "without recurrent layers, gates or norms of whole rows only");
   if (c->heads % kv || (shaped && dim % 2) || (uint64_t)c->heads * dim > 1u << 20)
     return bq_fail(err, BQ_FORMAT, where(r, GLOBAL_KV_HEADS, HEADS),
                    "global layers have %u heads of %u dimensions and %u kv_heads: expected an even "
@@ -281,6 +283,9 @@ static bq_status check_layer_shapes(const records *r, const bq_config *c, bq_err
     return bq_fail(err, BQ_UNSUPPORTED, where(r, LAYER_EMBED, LAYERS),
                    "layer_scale and layer_embed: computed with RMS norms around attention and one "
                    "MLP only");
+  if (c->layer_embed_projected && !c->layer_embed)
+    return bq_fail(err, BQ_FORMAT, where(r, LAYER_EMBED_PROJECTED, LAYERS),
+                   "layer_embed_projected without layer_embed");
   /* Rows of the projection are divided among the layers in whole tiles. */
   if (c->layer_embed % BQ_TILE_ROWS || (uint64_t)c->layer_embed * c->layers > 1u << 20)
     return bq_fail(err, BQ_FORMAT, where(r, LAYER_EMBED, LAYERS),
@@ -452,6 +457,7 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .shared_kv = v[SHARED_KV], .shared_kv_ffn = v[SHARED_KV_FFN],
                  .value_norm = v[VALUE_NORM], .keys_as_values = v[KEYS_AS_VALUES],
                  .layer_scale = v[LAYER_SCALE], .layer_embed = v[LAYER_EMBED],
+                 .layer_embed_projected = v[LAYER_EMBED_PROJECTED],
                  .first_unnormed = v[FIRST_UNNORMED], .bias_buckets = v[RELATIVE],
                  .dense1 = v[DENSE1], .dense2 = v[DENSE2],
                  .dense_activation = (bq_dense_activation)v[DENSE_ACTIVATION], .labels = v[LABELS],

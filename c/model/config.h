@@ -153,6 +153,8 @@ typedef struct bq_config {
   bool layer_scale;    /* each layer's result, with the residual, has a factor */
   uint32_t layer_embed; /* dimensions of per-layer embeddings: a token has such a vector for each
                            layer, which is gated and added behind the MLP; 0: not used */
+  bool layer_embed_projected; /* they are a projection of the embedding alone, unscaled: there is no
+                                 table (EmbeddingGemma 2) */
   uint32_t bias_buckets; /* attention scores have a learned bias for each bucket of distances, 32 as
                             MPNet has them; 0: they haven't */
   uint32_t tokens, merges; /* counts of the TOKN section */
@@ -197,6 +199,11 @@ uint32_t bq_config_kv_heads(const bq_config *config, bool global);
 /* The same for the layer where they are largest. */
 uint32_t bq_config_most_head_dim(const bq_config *config);
 uint32_t bq_config_most_kv_heads(const bq_config *config);
+
+/* Numbers that the table of per-layer embeddings has for a token; 0: there is no table. */
+static inline uint32_t bq_config_layer_embeds(const bq_config *config) {
+  return config->layer_embed_projected ? 0 : config->layers * config->layer_embed;
+}
 
 /* Rotated dimensions of a head: of the layers that use table 0 or 1 (model.h, `rope`). */
 uint32_t bq_config_rope_dim(const bq_config *config, uint32_t table);

@@ -11,7 +11,7 @@ static uint32_t cols_of(const bq_config *c, bq_buffer buffer, bool global, bool 
   const uint32_t ffn = !stores && c->shared_kv_ffn ? c->shared_kv_ffn : c->ffn;
   switch (buffer) {
   case BQ_BUFFER_EMBEDDED: return c->layer_embed ? c->hidden : 0;
-  case BQ_BUFFER_LAYER_EMBEDS: return c->layers * c->layer_embed;
+  case BQ_BUFFER_LAYER_EMBEDS: return bq_config_layer_embeds(c);
   case BQ_BUFFER_EMBED_IN:
   case BQ_BUFFER_EMBED_GATE: return c->layer_embed;
   case BQ_BUFFER_Q:
@@ -256,8 +256,8 @@ static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, b
   if (beside) add_mamba_out(c, k);
 }
 
-/* Gemma 4: a vector for the token and this layer, from a table and from the embedding, is scaled by
- * gates that the residual gives, projected, normed and added. */
+/* Gemma 4: a vector for the token and this layer, from the embedding and perhaps from a table, is
+ * scaled by gates that the residual gives, projected, normed and added. */
 static void add_layer_embedding(bq_layer_kind *k) {
   add(k, product(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_EMBEDDED, BQ_EMBED_PROJECT,
                  BQ_BUFFER_EMBED_IN));

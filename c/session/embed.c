@@ -30,13 +30,13 @@ bq_status bq_forward_embed(bq_session *s, bq_error *err) {
   const bq_model *m = s->model;
   const bq_config *c = &m->config;
   float *row = s->scratch.norm;
-  const uint32_t layer_cols = c->layers * c->layer_embed;
+  const uint32_t layer_cols = bq_config_layer_embeds(c);
   for (; s->batch.embedded < s->batch.rows; s->batch.embedded++) {
     const uint32_t t = s->batch.embedded;
     const bq_row of = bq_row_at(s, t);
     float *x = s->batch.x + (size_t)t * c->hidden;
     float *p = c->position == BQ_POSITION_LEARNED ? row : NULL;
-    float *embeds = c->layer_embed ? s->batch.layer_embeds + (size_t)t * layer_cols : NULL;
+    float *embeds = layer_cols ? s->batch.layer_embeds + (size_t)t * layer_cols : NULL;
     bq_status status = bq_paged_embedding(s, of.s->sequence.tokens[of.first + of.position],
                                           of.position, x, p, embeds, err);
     if (status) return status;
@@ -48,10 +48,8 @@ bq_status bq_forward_embed(bq_session *s, bq_error *err) {
       m->kernels->add(x, row, c->hidden);
     }
     if (c->embed_norm) bq_apply_norm(s, x, m->ln_0_w, m->ln_0_b, c->hidden, x);
-    if (embeds) {
-      bq_scale_by(embeds, layer_cols, bq_sqrtf((float)c->layer_embed));
-      memcpy(s->batch.start + (size_t)t * c->hidden, x, c->hidden * sizeof *x);
-    }
+    if (embeds) bq_scale_by(embeds, layer_cols, bq_sqrtf((float)c->layer_embed));
+    if (c->layer_embed) memcpy(s->batch.start + (size_t)t * c->hidden, x, c->hidden * sizeof *x);
     make_angles(s, t, of.s, of.position);
   }
   return BQ_OK;

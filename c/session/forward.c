@@ -29,20 +29,23 @@ static bq_stage rows_share(const bq_layer_run *p, const bq_layer_step *step, siz
   return BQ_STAGE_NORM;
 }
 
-/* The EMBED step: the layer's embedding of a token is that of the table plus a projection of X
- * before the first layer, normed, divided by sqrt(2). Each row is computed by one thread. */
+/* The EMBED step: the layer's embedding of a token is a projection of X before the first layer,
+ * normed; with a table the sum of this and its row, divided by sqrt(2). Each row is computed by one
+ * thread. */
 static bq_stage embed_share(const bq_layer_run *p, size_t thread, size_t threads) {
   const bq_micro_batch *j = p->j;
   const bq_model *m = p->s->model;
-  const size_t n = m->config.layer_embed, all = m->config.layers * n;
+  const size_t n = m->config.layer_embed, all = bq_config_layer_embeds(&m->config);
   const float into = 1.0f / bq_sqrtf((float)m->config.hidden), out = 1.0f / bq_sqrtf(2.0f);
   for (bq_share share = bq_share_of(p->s, thread, threads, j->tokens, 1); bq_share_next(&share);)
     for (size_t t = share.from; t < share.to; t++) {
       float *embed = j->buffer[BQ_BUFFER_EMBED_IN] + t * n;
       bq_scale_by(embed, n, into);
       bq_apply_norm(p->s, embed, m->embed_norm_w, NULL, n, embed);
-      m->kernels->add(embed, j->buffer[BQ_BUFFER_LAYER_EMBEDS] + t * all + p->layer * n, n);
-      bq_scale_by(embed, n, out);
+      if (all) {
+        m->kernels->add(embed, j->buffer[BQ_BUFFER_LAYER_EMBEDS] + t * all + p->layer * n, n);
+        bq_scale_by(embed, n, out);
+      }
       bq_activation_of(p->s)(j->buffer[BQ_BUFFER_EMBED_GATE] + t * n, embed, n);
     }
   return BQ_STAGE_ACTIVATE;
@@ -94,7 +97,7 @@ bq_micro_batch bq_layer_batch(const bq_session *s, uint32_t tokens) {
   j.buffer[BQ_BUFFER_X] = s->batch.x + row * c->hidden;
   if (!c->layer_embed) return j;
   j.buffer[BQ_BUFFER_EMBEDDED] = s->batch.start + row * c->hidden;
-  j.buffer[BQ_BUFFER_LAYER_EMBEDS] = s->batch.layer_embeds + row * c->layers * c->layer_embed;
+  j.buffer[BQ_BUFFER_LAYER_EMBEDS] = s->batch.layer_embeds + row * bq_config_layer_embeds(c);
   return j;
 }
 

@@ -128,7 +128,7 @@ export const structs = {
     kv_bytes:f64 heap_bytes:f64 foreign:u32 layers:u32 hidden:u32 heads:u32 kv_heads:u32 head_dim:u32 ffn:u32
     vocab:u32 context:u32 arch:u32 tokens:u32 tied:u32 need:f64 token_weights:f64
     no_head:u32 bidirectional:u32 pooling:u32 normalize:u32 text_tokens:u32 lacks_kernels:u32
-    key_bias:u32 vector_cols:u32 labels:u32 state_cols:u32 layer_embed:u32 reserved:u32`),
+    key_bias:u32 vector_cols:u32 labels:u32 state_cols:u32 layer_embeds:u32 reserved:u32`),
   bqw_paging: struct(
     'model_bytes:f64 slot_bytes:f64 streamed_bytes:f64 paged:u32 head:u32 layers:u32 units:u32 reserved:u32*2',
   ),

@@ -289,6 +289,38 @@ static void test_dense_layers_and_encoders(void) {
   }
 }
 
+/* Layers with heads of their own and per-layer embeddings, with a table and without, also in an
+ * encoder. */
+static void test_layer_shapes(void) {
+  enum { NORM_PLACE = 19, WINDOW = 22, GLOBAL_EVERY, BIDIRECTIONAL = 34, GLOBAL_HEAD_DIM = 195 };
+  enum { SHARED_KV = 197, LAYER_EMBED = 202, PROJECTED = 204 };
+  static const struct {
+    uint32_t keys[5][2];
+    bq_status status;
+    uint32_t embeds; /* numbers of a token in the table */
+  } cases[] = {
+      {{{NORM_PLACE, 2}, {LAYER_EMBED, 16}}, BQ_OK, 48},
+      {{{NORM_PLACE, 2}, {LAYER_EMBED, 16}, {PROJECTED, 1}}, BQ_OK, 0},
+      {{{NORM_PLACE, 2}, {LAYER_EMBED, 12}, {PROJECTED, 1}}, BQ_FORMAT, 0},
+      {{{NORM_PLACE, 2}, {LAYER_EMBED, 16}, {PROJECTED, 2}}, BQ_FORMAT, 0},
+      {{{PROJECTED, 1}}, BQ_FORMAT, 0},
+      {{{WINDOW, 4}, {GLOBAL_EVERY, 2}, {GLOBAL_HEAD_DIM, 16}}, BQ_OK, 0},
+      {{{WINDOW, 4}, {GLOBAL_EVERY, 2}, {GLOBAL_HEAD_DIM, 16}, {BIDIRECTIONAL, 1}}, BQ_OK, 0},
+      {{{GLOBAL_HEAD_DIM, 16}, {BIDIRECTIONAL, 1}}, BQ_UNSUPPORTED, 0},
+      {{{WINDOW, 4}, {GLOBAL_EVERY, 2}, {SHARED_KV, 1}, {BIDIRECTIONAL, 1}}, BQ_FORMAT, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    bq_config c;
+    bq_error err = {0};
+    fixture_buffer b = least_without(0);
+    put(&b, 25, F32, 1, bits(100)); /* local_theta */
+    for (int k = 0; k < 5 && cases[i].keys[k][0]; k++)
+      put(&b, cases[i].keys[k][0], U32, 1, cases[i].keys[k][1]);
+    CHECK_EQ(read_and_free(b, &c, &err), cases[i].status);
+    if (!cases[i].status) CHECK_EQ(bq_config_layer_embeds(&c), cases[i].embeds);
+  }
+}
+
 /* Recurrent layers: conv_size 4, two key heads, four value heads; one key and value is changed. */
 static void test_recurrence(void) {
   static const uint32_t keys[] = {59, 42, 43, 44, 45, 48, 49}, plain[] = {4, 2, 4, 8, 16, 2, 1};
@@ -427,7 +459,7 @@ static void test_layer_sets_that_mean_nothing(void) {
   CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "layer set appears twice"));
   b = least_without(0);
-  put(&b, 204, U32, 1, 0); /* no key so far */
+  put(&b, 205, U32, 1, 0); /* no key so far */
   CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
 }
 
@@ -437,7 +469,7 @@ static void test_records(void) {
   fixture_buffer b = least_without(0);
   put(&b, 1000, 77, 0, 5); /* from the future, optional: skipped */
   put(&b, 0, 0, 0, 5);
-  put(&b, 204, 0, 0, 5);
+  put(&b, 205, 0, 0, 5);
   put(&b, 65535, 0, 0, 5);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_OK);
   b = least_without(0);
@@ -469,6 +501,7 @@ int main(void) {
   RUN(test_embedder);
   RUN(test_experts);
   RUN(test_dense_layers_and_encoders);
+  RUN(test_layer_shapes);
   RUN(test_recurrence);
   RUN(test_layer_kinds);
   RUN(test_layer_sets);

@@ -64,6 +64,15 @@ static inline bq_config tiny_layered(bq_config c, uint32_t window) {
   return c;
 }
 
+/* EmbeddingGemma 2: such layers in an encoder, without shared keys and without a table. */
+static inline bq_config tiny_layered_encoder(bq_config c, uint32_t window) {
+  c = tiny_layered(c, window);
+  c.shared_kv = c.shared_kv_ffn = 0;
+  c.keys_as_values = false;
+  c.layer_embed_projected = c.bidirectional = true;
+  return c;
+}
+
 static inline bq_config tiny_learned(bq_config c) {
   c.norm = BQ_NORM_LAYER;
   c.position = BQ_POSITION_LEARNED;

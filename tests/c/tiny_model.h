@@ -176,7 +176,8 @@ static void tiny_more_embeddings(tiny_model *t, bq_type type) {
   for (uint32_t i = 0; i < bq_rope_tables(c) && c->local_theta > 0; i++)
     m->rope[i] = tiny_vector(t, bq_config_rope_dim(c, i) / 2, 2, 1);
   if (!c->layer_embed) return;
-  m->layer_embeds = tiny_matrix(t, type, c->vocab, c->layers * c->layer_embed);
+  if (bq_config_layer_embeds(c))
+    m->layer_embeds = tiny_matrix(t, type, c->vocab, bq_config_layer_embeds(c));
   m->embed_norm_w = tiny_vector(t, c->layer_embed, 1, 0.3f);
 }
 

@@ -648,6 +648,41 @@ RECURRENT |= {
                     GEMMA4_KEYS, GEMMA4_TUNED, GEMMA4_WITHOUT),
 }
 
+
+
+def unscaled_first(model):
+    model.embed_tokens.embed_scale = torch.tensor(1.0)
+
+
+def without_later_tokens(model):
+    """An encoder as a decoder, without windows."""
+    forward = model.forward
+
+    def causal(ids, **others):
+        hidden = torch.full((ids.shape[1],) * 2, -math.inf).triu(1)[None, None]
+        return forward(ids, attention_mask={SLIDES: hidden, SEES: hidden}, **others)
+    model.forward = causal
+
+
+EMBEDDING_GEMMA2_ROPE = {SEES: {"rope_type": "default", "rope_theta": 1000.0}, SLIDES: {"rope_type": "default", "rope_theta": 100.0}}
+# Gemma 4's layers in an encoder; three tokens on each side are seen in every other layer. Tensors have no prefix.
+ENCODERS |= {
+    "embedding-gemma2": ("EmbeddingGemma2Text", torch.float32, 24, dict(
+        vocab_size=64, hidden_size=24, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=8, intermediate_size=32, max_position_embeddings=64,
+        sliding_window=3, layer_types=[SLIDES, SEES, SLIDES, SEES], hidden_size_per_layer_input=8, embedding_dim=40, rope_parameters=EMBEDDING_GEMMA2_ROPE,
+        per_layer_config={1: dict(head_dim=16, num_key_value_heads=1), 3: dict(head_dim=16, num_key_value_heads=1)}),
+        SMALL_KEYS | {"hidden_activation", "hidden_size_per_layer_input", "embedding_dim", "per_layer_config"}, {"q_norm.weight": (1.0, 1.0), "k_norm.weight": (1.0, 0.5)},
+        {"window": {"sliding_window": 64}, "a window by one": {"sliding_window": 4},
+         "sight of later tokens": without_later_tokens, "norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm"), "norm of v": same_norms("v_norm"),
+         "scale of scores": with_attributes("self_attn", scaling=16**-0.5), "factor of layers": other_layer_scale, "scale of the embedding": unscaled_first,
+         "base of local angles": {"rope_parameters": {**EMBEDDING_GEMMA2_ROPE, SLIDES: {"rope_type": "default", "rope_theta": 1e4}}},
+         "base of global angles": {"rope_parameters": {**EMBEDDING_GEMMA2_ROPE, SEES: {"rope_type": "default", "rope_theta": 4.0}}},
+         "norm after attention": same_norms("post_attention_layernorm"), "norm after the MLP": same_norms("post_feedforward_layernorm"),
+         "norm before the MLP": same_norms("pre_feedforward_layernorm"), "per-layer embeddings": zeroed("ple_block.per_layer_projection.weight"),
+         "norm of the projection": same_norms("per_layer_projection_norm"), "gate": zeroed("per_layer_input_gate.weight"),
+         "norm of per-layer embeddings": same_norms("post_per_layer_input_norm"), "the last projection": zeroed("embedding_projection.weight")}),
+}
+
 # Encoders whose files say it otherwise than transformers does: keys of config.json, and names.
 RENAMED = {
     "nomic-bert": (dict(n_embd=36, n_head=3, n_layer=2, n_inner=52, n_positions=32, layer_norm_epsilon=0.05, activation_function="swiglu", rotary_emb_base=1000,

@@ -12,6 +12,7 @@ Tokenizers are left out. Needs torch and transformers.
 import json
 import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import torch
 from safetensors import safe_open
+from safetensors.torch import load_file
 
 HERE = Path(__file__).parent
 # The converter has no row for them, or loses what they are about.
@@ -94,6 +96,55 @@ def convert(name, folder):
     print(f"{name}: {out.stat().st_size} bytes, {kind.__name__}")
 
 
+# EmbeddingGemma 2 is in no release of the package. llama.cpp's names, of GGUF files that its converter of October 2026 wrote.
+EMBEDDING_GEMMA2 = {
+    "embed_tokens": "token_embd", "ple.per_layer_model_projection": "per_layer_model_proj", "ple.per_layer_projection_norm": "per_layer_proj_norm",
+    "norm": "output_norm", "embedding_projection": "output", "input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+    "post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down", "post_feedforward_layernorm": "post_ffw_norm", "ple_block.per_layer_input_gate": "inp_gate", "ple_block.per_layer_projection": "proj",
+    "ple_block.post_per_layer_input_norm": "post_norm", "layer_scalar": "layer_output_scale",
+}
+
+
+def embedding_gemma2():
+    import gguf
+
+    name, folder = "embedding-gemma2", HERE / "fixtures" / "embedding-gemma2"
+    config = json.loads((folder / "config.json").read_text())
+    out = gguf.GGUFWriter(HERE / "gguf" / f"{name}.gguf", "gemma-embedding2")
+    slides = [kind == "sliding_attention" for kind in config["layer_types"]]
+    apart = next(iter(config["per_layer_config"].values()))
+    rope = config["rope_parameters"]
+    out.add_name(name)
+    out.add_block_count(config["num_hidden_layers"])
+    out.add_context_length(config["max_position_embeddings"])
+    out.add_embedding_length(config["hidden_size"])
+    out.add_feed_forward_length(config["intermediate_size"])
+    out.add_head_count(config["num_attention_heads"])
+    out.add_head_count_kv([config["num_key_value_heads"] if slide else apart["num_key_value_heads"] for slide in slides])
+    out.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    out.add_rope_freq_base(rope["full_attention"]["rope_theta"])
+    out.add_rope_freq_base_swa(rope["sliding_attention"]["rope_theta"])
+    out.add_sliding_window(2 * config["sliding_window"])  # both sides
+    out.add_sliding_window_pattern(slides)
+    out.add_shared_kv_layers(0)
+    out.add_embedding_length_per_layer_input(config["hidden_size_per_layer_input"])
+    out.add_embedding_length_out(config["embedding_dim"])
+    out.add_causal_attention(False)
+    out.add_pooling_type(gguf.PoolingType.MEAN)
+    for add, dim in ((out.add_key_length, apart["head_dim"]), (out.add_value_length, apart["head_dim"]), (out.add_rope_dimension_count, apart["head_dim"]),
+                     (out.add_key_length_swa, config["head_dim"]), (out.add_value_length_swa, config["head_dim"]), (out.add_rope_dimension_count_swa, config["head_dim"])):
+        add(dim)
+    for key, value in load_file(folder / "model.safetensors").items():
+        layer, module = re.fullmatch(r"(?:layers\.(\d+)\.)?(.+?)(?:\.weight)?", key).groups()
+        out.add_tensor(f"{f'blk.{layer}.' if layer else ''}{EMBEDDING_GEMMA2[module]}.weight", value.numpy())
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
+
+
 if __name__ == "__main__":
     sys.path[:0] = [sys.argv[1], f"{sys.argv[1]}/gguf-py"]
     logging.disable(logging.INFO)
@@ -101,5 +152,8 @@ if __name__ == "__main__":
     os.makedirs(HERE / "gguf", exist_ok=True)
     fixtures = {name for name in os.listdir(HERE / "fixtures") if not name.startswith("custom-")}  # these are of no library either
     for name in sys.argv[2:] or sorted(fixtures - LEFT_OUT):
+        if name == "embedding-gemma2":
+            embedding_gemma2()
+            continue
         with torch.inference_mode(), tempfile.TemporaryDirectory() as folder:
             convert(name, Path(folder))

@@ -18,7 +18,16 @@ after(() => rmSync(folder, { recursive: true }));
 const rows = [];
 after(() => modelRows('architectures', 'encoders', rows));
 
-const NAMES = ['roberta', 'distilbert', 'nomic-bert', 'gemma-embedding', 'modern-bert', 'mpnet', 'jina-bert-v2'];
+const NAMES = [
+  'roberta',
+  'distilbert',
+  'nomic-bert',
+  'gemma-embedding',
+  'embedding-gemma2',
+  'modern-bert',
+  'mpnet',
+  'jina-bert-v2',
+];
 // llama.cpp has no MPNet.
 for (const [name, source] of NAMES.flatMap((name) => [
   [name, 'safetensors'],

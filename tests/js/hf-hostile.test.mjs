@@ -188,6 +188,7 @@ test('RoPE scaling that divides angles by 0, by less or by no number is refused,
     refused({ rope_parameters: value });
     refused({ model_type: 'gemma4_text', rope_parameters: value });
     refused({ model_type: 'gemma4_text', rope_parameters: { full_attention: value } });
+    refused({ model_type: 'embedding_gemma2_text', rope_parameters: { sliding_attention: value } });
   }
 });
 

@@ -448,12 +448,13 @@ CONF_KEYS = {
     201: ("layer_scale", U32, False, 0, 1),
     202: ("layer_embed", U32, False, 0, 4096),
     203: ("experts_sigmoid", U32, False, 0, 1),
+    204: ("layer_embed_projected", U32, False, 0, 1),
     32: ("tokens", U32, False, 0, None),
     33: ("merges", U32, False, 0, None),
 }
 # first key: sets of layers, of 32 words each
 CONF_SETS = {64: "global_layers", 96: "unrotated_layers", 128: "dense_layers", 160: "conv_layers"}
-LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 60), *range(194, 204)))
+LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 60), *range(194, 205)))
 ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges", *LATER)
 
 
@@ -564,7 +565,8 @@ def expected_tensors(c):
             out["rope.long_factors"] = ((seen,), True)
     if c["layer_embed"]:
         embeds = c["layers"] * c["layer_embed"]
-        out["embed.layers.weight"] = ((vocab, embeds), True)
+        if not c["layer_embed_projected"]:
+            out["embed.layers.weight"] = ((vocab, embeds), True)
         out["embed.project.weight"] = ((embeds, hidden), True)
         norm("embed.norm", c["layer_embed"])
     before, after = c["norm_place"] in (0, 2), c["norm_place"] != 0

@@ -96,7 +96,8 @@ export async function describeGguf(compiled, file, firstBytes, { repack, repackT
     throw new BqError('ARGUMENT', 'integrity: expected a single file, found a model in several files', {
       hint: 'leave it out, or merge the parts',
     });
-  const repacks = repack || (repackTable && description.config.layer_embed > 0);
+  const { layer_embed: embeds, layer_embed_projected: tableless } = description.config;
+  const repacks = repack || (repackTable && embeds > 0 && !tableless);
   if (!repacks && !description.tensors.some(({ type }) => conversionOf(type)))
     return { manifest: encodeManifest({ ...description, id }), head };
   checkReadable(file, description.tensors, runType);

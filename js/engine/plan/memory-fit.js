@@ -65,7 +65,7 @@ export async function fitPlan(planner, heapBase, options, apply, notPageable, pa
   const limit = Math.min(budget ?? LIMIT, LIMIT);
   /** @type {(sizes: Partial<Sizes>, room?: number) => ReturnType<typeof planFor> & { note?: string }} */
   const planBest =
-    pagesTable && budget === undefined && smallest.numbers.layer_embed
+    pagesTable && budget === undefined && smallest.numbers.layer_embeds
       ? (await onDemand(import('./table-fit.js'))).leaveTable(planFor)
       : planFor;
   /** @param {Sizes} sizes */

@@ -80,6 +80,7 @@ import { shown } from '../../shared/quote-value.js';
  * @property {boolean | number} [keys_as_values]  v of layers without a window is their k, before its norm
  * @property {boolean | number} [layer_scale]  a layer's result has a factor
  * @property {number} [layer_embed]  dimensions of per-layer embeddings
+ * @property {boolean | number} [layer_embed_projected]  they are a projection of the embedding alone, without a table
  * @property {number} [dense1]  rows of the first dense layer behind the pooling
  * @property {number} [dense2]
  * @property {string | number} [dense_activation]  between them: "linear", "tanh", "gelu_erf" or "relu"
@@ -167,6 +168,7 @@ const KEYS = {
   layer_scale: [201, U32, true],
   layer_embed: [202, U32, true],
   experts_sigmoid: [203, U32, true],
+  layer_embed_projected: [204, U32, true],
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };
@@ -198,6 +200,7 @@ const BOOLEANS = [
   'keys_as_values',
   'layer_scale',
   'experts_sigmoid',
+  'layer_embed_projected',
 ];
 const REQUIRED_KEYS = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
 

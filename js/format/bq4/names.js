@@ -69,7 +69,7 @@ export function tensorTable(config) {
   if (c.position === ROPE && c.local_theta) add('rope.local_factors', [c.rope_dim / 2], false);
   if (c.position === ROPE && c.rope_original) add('rope.long_factors', [globalAngles]);
   if (embeds) {
-    add('embed.layers.weight', [c.vocab, embeds], true, true);
+    if (!c.layer_embed_projected) add('embed.layers.weight', [c.vocab, embeds], true, true);
     add('embed.project.weight', [embeds, c.hidden]);
     norm('embed.norm', c.layer_embed);
   }

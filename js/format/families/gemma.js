@@ -24,7 +24,7 @@ const ggufScale = (config, layers) =>
   (config.layers === layers ? config.hidden / config.heads : config.head_dim) ** -0.5;
 
 /** What makes an encoder of a decoder. */
-const ENCODER = { bidirectional: true, no_head: true, tied: false };
+export const ENCODER = { bidirectional: true, no_head: true, tied: false };
 
 /** Dense layers behind the pooling. @param {GgufFacts} facts */
 const ggufDense = ({ has, dims }) => ({

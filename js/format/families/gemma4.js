@@ -11,6 +11,7 @@ import { eachLayer, numbersOf } from './layers.js';
 import { activationOf, expect, listedWindow, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
+/** @typedef {import('./gguf.js').GgufFacts} GgufFacts */
 
 /** Positions of layers without a window where config.json has no others. */
 const FULL = { rope_type: 'proportional', partial_rotary_factor: 0.25, rope_theta: 1e6 };
@@ -18,7 +19,7 @@ const FULL = { rope_type: 'proportional', partial_rotary_factor: 0.25, rope_thet
 const UNROTATED = 1e30;
 
 /** The one value of a key of the layers without a window, which config.json has for all of them or for each. @param {Record<string, any>} hf @param {string} global  key for all @param {string} each  key for each, in per_layer_config */
-function globalValue(hf, global, each) {
+export function globalValue(hf, global, each) {
   const listed = Object.values(hf.per_layer_config ?? {}).flatMap((layer) => layer?.[each] ?? []);
   const values = [...new Set(hf[global] === undefined || hf[global] === null ? listed : [hf[global]])];
   expect(values.length < 2, `layers with ${values.join(' and ')} for ${each}`);
@@ -39,6 +40,14 @@ function layerEmbed(hf) {
 /** Keys of a layer in per_layer_config that are read; those that only state what the layer has anyway change nothing. */
 const LAYER_KEYS = ['head_dim', 'num_key_value_heads'];
 
+/** Refuses other keys of a layer. @param {Record<string, any>} hf @param {string} model */
+export function checkLayerKeys({ per_layer_config: layers }, model) {
+  const others = Object.values(layers ?? {})
+    .flatMap((layer) => Object.keys(layer ?? {}))
+    .filter((key) => !LAYER_KEYS.includes(key));
+  expect(!others.length, `${model} with ${shown(others[0])} in per_layer_config`);
+}
+
 /** Positions of both kinds of layers. transformers' defaults hold where config.json says nothing of a kind; what it says is complete. @param {Record<string, any>} hf */
 function positionsOf({ rope_parameters }) {
   const rope = objectOf(rope_parameters ?? {}, 'its value');
@@ -57,19 +66,65 @@ function positionsOf({ rope_parameters }) {
 }
 
 /** @param {any} value @param {string} name @returns {Record<string, any>} */
-function objectOf(value, name) {
+export function objectOf(value, name) {
   if (typeof value === 'object' && !Array.isArray(value)) return value;
   throw new BqError('FORMAT', `rope_parameters: ${name} is ${shown(value)}`, { hint: 'expected an object' });
 }
 
 /** What the layers are made of, wherever that is read from. */
-const LAYERS = {
+export const LAYERS = {
   norm_place: 'around',
   qk_norm: 'heads',
   attn_scale: 1,
   value_norm: true,
   layer_scale: true,
 };
+
+/** Modules of a layer without those of per-layer embeddings. */
+export const LAYER_MODULES = {
+  ...gemma2.modules,
+  'self_attn.q_norm': 'attn.q_norm',
+  'self_attn.k_norm': 'attn.k_norm',
+  layer_scalar: 'layer_scale',
+};
+
+const GGUF_LAYER_MODULES = {
+  ...GGUF_MODULES,
+  ...GGUF_HEAD_NORMS,
+  post_attention_norm: 'ln1_post',
+  post_ffw_norm: 'ln2_post',
+  inp_gate: 'embed.gate',
+  proj: 'embed.out',
+  post_norm: 'embed.post',
+  layer_output_scale: 'layer_scale',
+};
+export const ggufLayerModules = () => GGUF_LAYER_MODULES;
+
+/** The layers of a GGUF file, of which those with a window and those without have heads of their own. @param {GgufFacts} facts @param {string} model */
+export function ggufLayers(facts, model) {
+  const { get } = facts;
+  const window = ggufWindow(facts, 6);
+  const layers = numbersOf(get('block_count'));
+  const local = eachLayer(get('attention.sliding_window_pattern'), layers.length, 'sliding_window_pattern') ?? [];
+  const first = local.findIndex(Boolean);
+  const global = local.findIndex((isWindowed) => !isWindowed);
+  expect(first >= 0 && global >= 0, `${model} with layers of one kind`);
+  const heads = get('attention.head_count_kv');
+  const kvHeads = (/** @type {number} */ n) => (typeof heads === 'number' ? heads : Array.from(heads)[n]);
+  const config = ggufRms(facts, 'gelu', kvHeads(first));
+  return {
+    ...config,
+    ...window,
+    ...LAYERS,
+    embed_scale: config.hidden ** 0.5,
+    head_dim: get('attention.key_length_swa'),
+    rope_dim: get('rope.dimension_count_swa'),
+    local_theta: get('rope.freq_base_swa', 10000),
+    global_head_dim: get('attention.key_length'),
+    ...(kvHeads(global) !== kvHeads(first) && { global_kv_heads: kvHeads(global) }),
+    global,
+  };
+}
 
 /** @type {Family} */
 export const gemma4 = {
@@ -82,22 +137,16 @@ export const gemma4 = {
     per_layer_projection_norm: 'embed.norm',
   },
   modules: {
-    ...gemma2.modules,
-    'self_attn.q_norm': 'attn.q_norm',
-    'self_attn.k_norm': 'attn.k_norm',
+    ...LAYER_MODULES,
     per_layer_input_gate: 'embed.gate',
     per_layer_projection: 'embed.out',
     post_per_layer_input_norm: 'embed.post',
-    layer_scalar: 'layer_scale',
   },
   defaults: { head_dim: 256, max_position_embeddings: 131072, sliding_window: 512, num_kv_shared_layers: 0 },
   change: (name, tensor) => (name.endsWith('.layer_scale.weight') ? flat(tensor) : tensor),
   config: (hf) => {
     const { full, local } = positionsOf(hf);
-    const others = Object.values(hf.per_layer_config ?? {})
-      .flatMap((layer) => Object.keys(layer ?? {}))
-      .filter((key) => !LAYER_KEYS.includes(key));
-    expect(!others.length, `Gemma 4 with ${shown(others[0])} in per_layer_config`);
+    checkLayerKeys(hf, 'Gemma 4');
     expect(!hf.enable_moe_block, 'Gemma 4 with experts');
     expect(
       [undefined, null, false, 'vision'].includes(hf.use_bidirectional_attention),
@@ -146,48 +195,22 @@ export const gemma4 = {
         per_layer_model_proj: 'embed.project',
         per_layer_proj_norm: 'embed.norm',
       },
-      modules: () => ({
-        ...GGUF_MODULES,
-        ...GGUF_HEAD_NORMS,
-        post_attention_norm: 'ln1_post',
-        post_ffw_norm: 'ln2_post',
-        inp_gate: 'embed.gate',
-        proj: 'embed.out',
-        post_norm: 'embed.post',
-        layer_output_scale: 'layer_scale',
-      }),
+      modules: ggufLayerModules,
       config: (facts) => {
         const { get, has, dims } = facts;
         expect(!get('expert_count', 0), 'Gemma 4 with experts');
         // Which part of a head of global layers is rotated is nowhere else.
         expect(has('rope_freqs.weight'), 'Gemma 4 without the tensor "rope_freqs.weight"');
-        const window = ggufWindow(facts, 6);
-        const layers = numbersOf(get('block_count'));
-        const local = eachLayer(get('attention.sliding_window_pattern'), layers.length, 'sliding_window_pattern') ?? [];
-        const first = local.findIndex(Boolean);
-        const global = local.findIndex((isWindowed) => !isWindowed);
-        expect(first >= 0 && global >= 0, 'Gemma 4 with layers of one kind');
-        const heads = get('attention.head_count_kv');
-        const kvHeads = (/** @type {number} */ n) => (typeof heads === 'number' ? heads : Array.from(heads)[n]);
+        const { global, ...config } = ggufLayers(facts, 'Gemma 4');
         const shared = get('attention.shared_kv_layers', 0);
-        const last = `blk.${layers.length - 1}.ffn_down.weight`;
-        const embeds = get('embedding_length_per_layer_input', 0);
-        const config = ggufRms(facts, 'gelu', kvHeads(first));
+        const last = `blk.${config.layers - 1}.ffn_down.weight`;
         return {
           ...config,
-          ...window,
-          ...LAYERS,
-          embed_scale: config.hidden ** 0.5,
-          head_dim: get('attention.key_length_swa'),
-          rope_dim: get('rope.dimension_count_swa'),
-          local_theta: get('rope.freq_base_swa', 10000),
           logit_softcap: get('final_logit_softcapping', 0),
-          global_head_dim: get('attention.key_length'),
-          ...(kvHeads(global) !== kvHeads(first) && { global_kv_heads: kvHeads(global) }),
           keys_as_values: !has(`blk.${global}.attn_v.weight`),
           shared_kv: shared,
           ...(shared && dims(last)[1] !== config.ffn && { shared_kv_ffn: dims(last)[1] }),
-          layer_embed: embeds,
+          layer_embed: get('embedding_length_per_layer_input', 0),
         };
       },
     },

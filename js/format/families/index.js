@@ -10,6 +10,7 @@ import { bloom, falcon, mpt } from './alibi.js';
 import { bert, distilbert, nomicBert, roberta } from './bert.js';
 import { jinaBert, modernbert, mpnet } from './encoders.js';
 import { granitemoe, mixtral, qwen2moe, qwen3moe } from './experts.js';
+import { embeddingGemma2 } from './embedding-gemma2.js';
 import { gemma, gemma2, gemma3 } from './gemma.js';
 import { gemma4 } from './gemma4.js';
 import { GGUF_MODULES, GGUF_OUTER } from './gguf.js';
@@ -68,6 +69,7 @@ export const FAMILIES = {
   gemma2,
   gemma3_text: gemma3,
   gemma4_text: gemma4,
+  embedding_gemma2_text: embeddingGemma2,
   gpt2,
   gpt_bigcode: bigcode,
   starcoder2,
