@@ -37,11 +37,11 @@ test('a read that ends is done once; one that fails fails at once', async (t) =>
   assert.deepEqual(await readBlob(blob), BYTES);
   assert.deepEqual(await readBlob(blob, 990, 2000), BYTES.slice(990));
   assert.equal(blob.reads, 2);
-  const gone = /** @type {any} */ ({
+  const unreadable = /** @type {any} */ ({
     size: 4,
     slice: () => ({ arrayBuffer: () => Promise.reject(new Error('gone')) }),
   });
-  await assert.rejects(readBlob(gone), /^Error: gone$/);
+  await assert.rejects(readBlob(unreadable), /^Error: gone$/);
 });
 
 test('models of Blobs are read so, whole and by pages', async (t) => {

@@ -285,7 +285,7 @@ test('a prompt cache is asked for once: what fails or is none is left at that, a
   assert.ok(request.sent < other.length, `${request.sent} bytes`);
   // A model that can't be loaded.
   server.faults = [{ ...beside, stall: 1000 }];
-  const begun = server.asked().length;
+  const requestsBefore = server.asked().length;
   await assert.rejects(engine.load(fromFile(`${file}.none`), { promptCache: server.at('/m.bq4.prompt') }), {
     code: 'READ',
   });
@@ -296,7 +296,7 @@ test('a prompt cache is asked for once: what fails or is none is left at that, a
   const ends = () =>
     server
       .asked()
-      .slice(begun)
+      .slice(requestsBefore)
       .map(({ end }) => end);
   await until('the request for the prompt cache to be left', () => !ends().includes('open'));
 });

@@ -121,9 +121,9 @@ test('tabs whose loads have prompt caches of their own, as Blobs, have each its 
   const here = await place(t);
   const [one, two] = [await here.tab(), await here.tab()];
   const maker = await here.load(one);
-  const told = ['Here is much to be said before.', 'Little.'].map((content) => [{ role: 'system', content }]);
+  const systemPrompts = ['Here is much to be said before.', 'Little.'].map((content) => [{ role: 'system', content }]);
   const caches = [];
-  for (const messages of told) caches.push(new Blob([new Uint8Array(await maker.savePromptCache(messages))]));
+  for (const messages of systemPrompts) caches.push(new Blob([new Uint8Array(await maker.savePromptCache(messages))]));
   await maker.close();
   const models = await Promise.all([one, two].map((tab, i) => here.load(tab, { promptCache: caches[i] })));
   const counts = models.map(({ info }) => info.promptCache?.tokens);
