@@ -2,7 +2,7 @@
  * What a reload keeps, in localStorage: conversations, each under its own key, and settings. What lies there may be from
  * another version, from another program or damaged: each part is checked, and what isn't understood counts as absent.
  */
-import { ATTACHMENT, newId, pathTo, united, withoutDeleted } from '../chat/tree.js';
+import { ATTACHMENT, newId, united, withoutDeleted } from '../chat/tree.js';
 
 /** @typedef {import('../chat/tree.js').Entry} Entry */
 
@@ -112,8 +112,7 @@ export function conversationOf(value) {
   const entries = value.entries.map(entryOf).filter(Boolean);
   const ids = new Set(entries.map(({ id }) => id));
   const has = (/** @type {any} */ id) => ids.has(id);
-  const leaf = has(value.leaf) ? value.leaf : null;
-  if (entries.length && !pathTo(entries, leaf).length) return null;
+  const leaf = has(value.leaf) ? value.leaf : (entries.at(-1)?.id ?? null);
   const settings = Object.entries(Object(value.sampling)).filter(([, setting]) => typeof setting !== 'object');
   const sampling = settings.length ? Object.fromEntries(settings) : null;
   return {
@@ -163,11 +162,15 @@ export function save(conversation, removedHere = new Set(), restored = []) {
   const added = deleted.filter((id) => !before.includes(id) && !restored.includes(id));
   conversation.deleted = [...before, ...added];
   const local = added.length ? withoutDeleted(conversation.entries, entries, added) : conversation.entries;
-  if (added.includes(conversation.leaf ?? '')) conversation.leaf = leaf;
+  // What was added there may stand behind what was deleted here.
+  const others = withoutDeleted(entries, local, conversation.deleted);
   conversation.entries = united(
     local,
-    entries.filter(({ id }) => !removedHere.has(id) && !conversation.deleted.includes(id)),
+    others.filter(({ id }) => !removedHere.has(id)),
   );
+  const has = (/** @type {string | null} */ wanted) => conversation.entries.some(({ id }) => id === wanted);
+  if (conversation.leaf !== null && !has(conversation.leaf))
+    conversation.leaf = has(leaf) ? leaf : (conversation.entries.at(-1)?.id ?? null);
   return write(CHAT + conversation.id, {
     ...conversation,
     entries: conversation.entries.map(({ tokens, ...entry }) => entry),

@@ -1,7 +1,7 @@
 // What the demo reads of files and of its storage: bounded, and what is dropped is said.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { conversationOf } from '../../demo/storage/local-storage.js';
+import { conversationOf, empty, read, save } from '../../demo/storage/local-storage.js';
 import { pathTo, withoutDeleted } from '../../demo/chat/tree.js';
 
 globalThis.document = /** @type {any} */ ({ getElementById: () => null, createElement: () => ({}) });
@@ -48,6 +48,40 @@ test('a stored path of 60,000 messages is found in one walk; circles end', () =>
   const behind = [...circle, { ...circle[0], id: 'm3', parent: 'm1' }];
   const [kept] = withoutDeleted(/** @type {any} */ (behind), [], ['m0', 'm1', 'm2']);
   assert.equal(kept.id, 'm3');
+});
+
+test('messages that another tab has added behind deleted ones stay, behind those before; a chat without an end ends with its last', () => {
+  /** @type {Record<string, string>} */
+  const stored = {};
+  globalThis.localStorage = /** @type {any} */ ({
+    getItem: (/** @type {string} */ key) => stored[key] ?? null,
+    setItem: (/** @type {string} */ key, /** @type {string} */ value) => (stored[key] = value),
+  });
+  const [first, second, ...added] = /** @type {any[]} */ (entries(4));
+  const chat = { ...empty(), id: 'chat' };
+  save({ ...chat, entries: [first, second, ...added], leaf: 'm3' });
+  // This tab knows nothing of the last two.
+  assert.equal(save({ ...chat, deleted: ['m0', 'm1'] }), true);
+  const left = read('chat');
+  assert.deepEqual(
+    left?.entries.map(({ id, parent }) => [id, parent]),
+    [
+      ['m2', null],
+      ['m3', 'm2'],
+    ],
+  );
+  assert.equal(left?.leaf, 'm3');
+  // Each has deleted where the other ends.
+  save({ ...chat, entries: [first, second], leaf: 'm1', deleted: [] });
+  const [again] = entries(1);
+  const other = { ...chat, entries: [/** @type {any} */ ({ ...again, id: 'm4' })], leaf: 'm1', deleted: ['m1'] };
+  save(other);
+  assert.equal(read('chat')?.leaf, other.leaf);
+  assert.ok(
+    other.entries.some(({ id }) => id === other.leaf),
+    String(other.leaf),
+  );
+  for (const leaf of [null, 'none', 7]) assert.equal(conversationOf({ entries: entries(2), leaf })?.leaf, 'm1');
 });
 
 test('settings that are lists or objects are no settings; the conversation stays and can be written', async () => {
