@@ -111,7 +111,7 @@ const models = new Models({
   enter: (next) => enter(next ?? phase),
   loading: () => phase === 'loading',
   idle: () => phase === 'ready' && !current.path.length && !composedText(),
-  stopReply: () => turns.stop(),
+  stopReply: (handOver) => turns.stop(handOver),
   showState,
   onModel: ({ name, key }) => {
     current.forgetTokens();

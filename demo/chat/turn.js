@@ -51,6 +51,8 @@ export class Turns {
   #underWay = Promise.resolve();
   /** A message that was sent while no model could read it: sent once one can. */
   #early = '';
+  /** The message of the turn under way. */
+  #sent = '';
 
   /** @param {Page} page */
   constructor(page) {
@@ -87,13 +89,14 @@ export class Turns {
     if (text && text === composedText()) this.submit(text);
   }
 
-  /** Another version of a message, and its reply. @param {Entry} entry @param {string} text */
+  /** Another version of a message, and its reply. @param {Entry} entry @param {string} text @returns {boolean}  false: not now */
   edit = (entry, text) => {
-    if (!this.#able) return;
+    if (!this.#able) return false;
     const { current } = this.#page;
     const { leaf } = current.it;
     this.#answer({ leaf, added: [current.add('user', text, entry.parent)] });
     message.focus();
+    return true;
   };
 
   /** Another reply to the last message: the one before stays beside it. */
@@ -120,6 +123,7 @@ export class Turns {
 
   /** @param {Before} before */
   #answer(before) {
+    this.#sent = before.unsent ?? '';
     const done = this.#reply(before);
     navigator.locks?.request(writingLock(this.#page.current.it.id), () => done).catch(() => {});
     this.#underWay = done;
@@ -137,8 +141,9 @@ export class Turns {
     return done;
   }
 
-  /** Ends the reply that is being written. @returns {Promise<void>}  its end */
-  stop() {
+  /** Ends the reply that is being written. @param {boolean} [handOver]  another model comes, and gets the message where no word of a reply has @returns {Promise<void>}  its end */
+  stop(handOver) {
+    if (handOver && this.#page.phase === 'writing') this.#early = this.#sent;
     this.#replying.abort();
     return this.#underWay;
   }

@@ -14,7 +14,7 @@ import { SummaryNote } from './summary-note.js';
  * @property {(entry: Entry, from: HTMLElement) => void} onCopy
  * @property {() => void} onRegenerate
  * @property {() => void} onContinue
- * @property {(entry: Entry, text: string) => void} onEdit
+ * @property {(entry: Entry, text: string) => boolean} onEdit  false: it can't be sent now
  * @property {(entry: Entry, step: number) => void} onVersion  shows the version that is so many places further
  * @property {(entry: Entry, menu: HTMLElement) => void} onMenu  fills in the menu of a message
  * @property {() => void} onSummarize
@@ -159,8 +159,7 @@ export class Message {
     };
     const send = button('Send', 'Send the edited message', () => {
       const edited = before + field.value;
-      end();
-      if (edited.trim()) this.#actions.onEdit(this.entry, edited);
+      if (!edited.trim() || this.#actions.onEdit(this.entry, edited)) end();
     });
     field.addEventListener('keydown', (event) => {
       if (event.key === 'Escape') end();

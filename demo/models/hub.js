@@ -90,9 +90,9 @@ export function bestOf(files, most) {
   return fitting.at(-1);
 }
 
-/** The file of a model in the catalogue, or the best of its repository where that name is gone; undefined: there is no .gguf file. @param {import('./catalogue.js').Offer} offer @returns {Promise<HubFile | undefined>} */
-export async function fileOf({ repo = '', file }) {
-  const files = await filesOf({ repo, revision: 'main', file: '' });
+/** The file of a model in the catalogue, or the best of its repository where that name is gone; undefined: there is no .gguf file. @param {import('./catalogue.js').Offer} offer @param {AbortSignal} [signal] @returns {Promise<HubFile | undefined>} */
+export async function fileOf({ repo = '', file }, signal) {
+  const files = await filesOf({ repo, revision: 'main', file: '' }, signal);
   return files.find(({ path }) => path === file) ?? bestOf(files, Infinity);
 }
 
@@ -102,11 +102,11 @@ export async function search(words, signal) {
   return list.map((/** @type {any} */ { id }) => String(id)).filter((/** @type {string} */ id) => NAME.test(id));
 }
 
-/** A model of the catalogue: its file's size and SHA-256 are asked of the hub, where they are not known. @param {import('./catalogue.js').Offer} offer */
-export async function linkOf(offer) {
+/** A model of the catalogue: its file's size and SHA-256 are asked of the hub, where they are not known. @param {import('./catalogue.js').Offer} offer @param {AbortSignal} [signal] */
+export async function linkOf(offer, signal) {
   let url = addressOf(offer);
   if (offer.repo && !(offer.integrity || offer.here || factsOf(url).integrity)) {
-    const file = await fileOf(offer);
+    const file = await fileOf(offer, signal);
     url = file?.url ?? url;
     if (file?.integrity) rememberFacts(url, { integrity: file.integrity });
   }

@@ -26,6 +26,8 @@ export function explained(error, { kind, name, source }) {
   if (code === 'NETWORK') {
     const elsewhere = kind === 'link' && new URL(String(source), location.href).origin !== location.origin;
     if (!navigator.onLine) return loadError(`there is no network to download “${name}”`, 'what was downloaded is kept');
+    if (/** @type {any} */ (error).offset > 0 && kind === 'link')
+      return loadError(`the connection broke while “${name}” was downloaded`, 'what was downloaded is kept');
     if (elsewhere && details?.unreached)
       return loadError(
         `“${name}” could not be reached`,

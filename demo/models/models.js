@@ -18,6 +18,7 @@ import {
   rememberFacts,
   rememberHandle,
   rememberModel,
+  rememberPause,
 } from '../storage/model-history.js';
 import { showModel, showName, showNone } from './model-header.js';
 
@@ -32,7 +33,7 @@ import { showModel, showName, showNone } from './model-header.js';
  * @property {(phase?: 'loading' | 'ready') => void} enter  none: as it is
  * @property {() => boolean} loading
  * @property {() => boolean} idle  nothing has been written or typed, so that another model may take over by itself
- * @property {() => Promise<void>} stopReply
+ * @property {(handOver?: boolean) => Promise<void>} stopReply  `handOver`: a message without a word of reply is for the next model
  * @property {() => Promise<void>} showState
  * @property {(choice: ModelChoice) => void} onModel  another model is in use
  * @property {(files: File[]) => void} onTexts  text files were dropped
@@ -51,6 +52,8 @@ import { showModel, showName, showNone } from './model-header.js';
 const ENOUGH = 16;
 /** Bytes to download, or to read from a file, from which on the person is asked first. */
 const ASK_ABOVE = 20e6;
+/** Milliseconds after which a person sees that a model is being looked at. */
+const SOON = 400;
 
 /** @type {ModelChoice} */
 const bundled = { kind: 'bundled', name: `${TINY} (built in)`, source: BUNDLED, key: 'bundled' };
@@ -81,10 +84,12 @@ export class Models {
   #previous = null;
   /** It is in use already while its weights are being read. */
   arriving = false;
-  /** The folder that is being converted; '': none. */
-  #convertingName = '';
+  /** What is done before anything is loaded: a folder is converted, a model is looked at; '': nothing. */
+  #preparing = '';
   /** @type {Download | null} */
   #download = null;
+  /** The model that was downloaded last. @type {import('./ready-notice.js').Ready | null} */
+  #ready = null;
   /** @type {Promise<import('./picker.js').Picker> | null} */
   #picker = null;
 
@@ -117,6 +122,7 @@ export class Models {
       return new Picker({
         bundled,
         current: () => (host.hasModel && this.#current?.key) || '',
+        downloading: () => (this.#download && !this.#download.paused ? this.#download.choice.key : ''),
         file: () => (this.#current?.kind === 'file' && host.hasModel ? this.#current : null),
         shelf: () => host.store,
         onUse: (choice, loadOptions) => void this.use(choice, loadOptions),
@@ -124,6 +130,7 @@ export class Models {
         onFiles: (files, loadOptions) => void this.useFiles(files, loadOptions),
         onFolder: (folder, loadOptions) => void this.useFiles(folder, loadOptions, folder),
         onError: (error) => showError(error),
+        onDelete: (url) => this.#forget(url),
         onChange: () => void this.#showOffline(),
       });
     }));
@@ -218,11 +225,14 @@ export class Models {
   /** @param {import('./catalogue.js').Offer} offer */
   async useOffer(offer) {
     clearAlert();
-    say(`Looking for ${offer.name}…`);
+    this.#planning.abort();
+    const { signal } = (this.#planning = new AbortController());
     try {
       const { linkOf } = await import('./hub.js');
-      await this.use(await linkOf(offer), { agreed: true });
+      const choice = await this.#prepare(`Checking ${offer.name}…`, SOON, () => linkOf(offer, signal));
+      if (!signal.aborted) await this.use(choice, { agreed: true });
     } catch (error) {
+      if (signal.aborted) return;
       showError(error, { text: 'Try again', run: () => void this.useOffer(offer) });
     }
   }
@@ -239,31 +249,40 @@ export class Models {
 
   /** The file that a folder becomes; else the model as it is. @param {ModelChoice} choice @param {AbortSignal} signal @returns {Promise<ModelChoice>} */
   async #convertFolder(choice, signal) {
-    if (choice.folder === undefined || choice.source instanceof Blob) return choice;
-    const { host, enter } = this.#page;
-    const { name } = choice;
-    this.#convertingName = name;
-    say(`Converting ${name}…`);
-    enter();
-    this.#showStrip();
+    const { source } = choice;
+    if (choice.folder === undefined || source instanceof Blob) return choice;
+    const words = `Converting ${choice.name}…`;
+    const { converted = source } = await this.#prepare(words, 0, () =>
+      this.#page.host.plan(source, {}, signal, (progress) => {
+        if (this.#preparing === words) showArrived(progress);
+      }),
+    );
+    return { ...choice, source: converted };
+  }
+
+  /** Work before a model can be loaded or downloaded, in the card once it has taken so many milliseconds. @template T @param {string} words @param {number} after  more than 0: and where the card is free @param {() => Promise<T>} work */
+  async #prepare(words, after, work) {
+    if (!this.#page.loading()) say(words);
+    const timer = setTimeout(() => {
+      if (after && !$('arriving').hidden) return;
+      this.#preparing = words;
+      this.#showStrip();
+    }, after);
     try {
-      const { converted } = await host.plan(choice.source, {}, signal, (progress) => {
-        if (this.#convertingName === name) showArrived(progress);
-      });
-      return { ...choice, source: converted ?? choice.source };
+      return await work();
     } finally {
+      clearTimeout(timer);
       // Another folder may be converted by now.
-      if (this.#convertingName === name) {
-        this.#convertingName = '';
+      if (this.#preparing === words) {
+        this.#preparing = '';
         this.#showStrip();
-        enter();
       }
     }
   }
 
   /** What the card above the message field shows. */
   #showStrip() {
-    if (this.#convertingName) return showArriving(`Converting ${this.#convertingName}`, false, true);
+    if (this.#preparing) return showArriving(this.#preparing, false, true);
     if (this.#download) {
       const { choice, paused } = this.#download;
       return showArriving(`${paused ? 'Paused' : 'Downloading'}: ${choice.name}`, paused);
@@ -287,12 +306,14 @@ export class Models {
     this.#planning.abort();
     const { signal } = (this.#planning = new AbortController());
     clearAlert();
+    if (this.#ready?.key === choice.key && this.#ready.take.isConnected) return this.#ready.take.click();
     if (choice.kind === 'bundled') return this.#fetch(choice, { context, level }, null);
-    if (!this.#page.loading()) say(`Checking ${choice.name}…`);
     try {
       choice = await this.#convertFolder(asked, signal);
-      const least = level ? await host.smaller(choice.source, level, signal) : context;
-      const plan = await host.plan(choice.source, least ? { contextTokens: least } : {}, signal);
+      const [least, plan] = await this.#prepare(`Checking ${choice.name}…`, SOON, async () => {
+        const least = level ? await host.smaller(choice.source, level, signal) : context;
+        return [least, await host.plan(choice.source, least ? { contextTokens: least } : {}, signal)];
+      });
       if (signal.aborted) return;
       if ((level > 0 || needsConsent(plan, choice)) && !(before && plan.fits !== 'no')) {
         const { agreed } = await import('./plan-dialog.js');
@@ -314,7 +335,10 @@ export class Models {
   /** Downloads a model while the one in use answers. @param {ModelChoice} choice @param {LoadOptions} loadOptions @param {Plan} plan */
   async #fetchBeside(choice, { context = 0, level = 0 }, plan) {
     const { host, idle, showState } = this.#page;
+    const { choice: other } = this.#download ?? {};
     await this.#dropDownload();
+    if (other && other.key !== choice.key)
+      showNotice(`The download of ${other.name} has ended; what was downloaded is kept.`);
     const controller = new AbortController();
     const { signal } = controller;
     const download = (this.#download = /** @type {Download} */ ({ choice, controller, paused: false, prepared: null }));
@@ -342,13 +366,10 @@ export class Models {
       say('Download complete.');
       const ready = /** @type {import('./engine-host.js').Prepared} */ (download.prepared);
       if (idle()) await this.#switch(choice, ready, context);
-      else
-        showNotice(
-          `${choice.name} is ready.`,
-          [{ text: 'Switch', run: () => void this.#switch(choice, ready, context) }],
-          true,
-          () => void ready.model.close(),
-        );
+      else {
+        const { offerSwitch } = await import('./ready-notice.js');
+        this.#ready = offerSwitch(choice, ready.model, () => void this.#switch(choice, ready, context));
+      }
     } catch (error) {
       if (signal.aborted) return;
       await download.prepared?.model.close().catch(() => {});
@@ -369,7 +390,8 @@ export class Models {
     const { host, enter, stopReply, showState } = this.#page;
     this.#loading.abort();
     this.#loading = new AbortController();
-    await stopReply();
+    await stopReply(true);
+    enter('loading');
     const info = await host.use(ready);
     [this.arriving, this.#current] = [false, choice];
     rememberModel(choice, context);
@@ -395,6 +417,21 @@ export class Models {
     this.#download = null;
     controller?.abort();
     await prepared?.model.close().catch(() => {});
+  }
+
+  /** The same, and the next visit does not go on with it. */
+  async #endDownload() {
+    await this.#dropDownload();
+    rememberDownload(null);
+    this.#showStrip();
+  }
+
+  /** A model that is deleted is neither downloaded on nor offered. @param {string} url */
+  async #forget(url) {
+    if (this.#ready?.key === url) this.#ready.dismiss.click();
+    if (this.#download?.choice.key !== url) return;
+    await this.#endDownload();
+    await this.#showOffers();
   }
 
   /** Loads a model, which can be talked to while its weights come. @param {ModelChoice} choice @param {LoadOptions} loadOptions @param {Plan | null} plan @returns {Promise<void>} */
@@ -440,7 +477,7 @@ export class Models {
     this.#loading.abort();
     const { signal } = (this.#loading = new AbortController());
     const streaming = choice.kind !== 'bundled';
-    await stopReply();
+    await stopReply(true);
     // A model whose weights are not all there can't be used once their reading ends.
     if (this.arriving) await host.drop();
     if (!host.hasModel) this.#previous = null;
@@ -510,6 +547,7 @@ export class Models {
     const download = this.#download;
     if (download) {
       download.paused = !download.paused;
+      rememberPause(download.paused);
       this.#showStrip();
       say(download.paused ? 'Download paused.' : 'Download resumed.');
       return download.paused ? download.prepared?.model.pauseDownload() : download.prepared?.model.resumeDownload();
@@ -523,14 +561,12 @@ export class Models {
   /** Ends a download or a load; what was downloaded stays stored. Of a load the model before is in use again, or else the built-in one. */
   async #cancel() {
     const { host, stopReply } = this.#page;
-    if (this.#convertingName) {
+    if (this.#preparing) {
       this.#planning.abort();
       return say(`Cancelled. ${this.#describeCurrent()}`);
     }
     if (this.#download) {
-      await this.#dropDownload();
-      rememberDownload(null);
-      this.#showStrip();
+      await this.#endDownload();
       say('Cancelled. You can resume later.');
       return this.#refresh();
     }

@@ -31,6 +31,7 @@ const [fileInput, folderInput] = ['file', 'folder'].map((id) => /** @type {HTMLI
  * @typedef {object} Actions
  * @property {ModelChoice} bundled
  * @property {() => string} current  key of the model in use; '': none
+ * @property {() => string} downloading  key of the model that is being downloaded; '': none
  * @property {() => ModelChoice | null} file  the file of the person's own that is in use
  * @property {() => Shelf | null} shelf
  * @property {(choice: ModelChoice, how?: LoadOptions) => void} onUse
@@ -38,6 +39,7 @@ const [fileInput, folderInput] = ['file', 'folder'].map((id) => /** @type {HTMLI
  * @property {(files: PlacedFile[], how?: LoadOptions) => void} onFiles  several, or a folder's
  * @property {(folder: FileSystemHandle, how?: LoadOptions) => void} onFolder
  * @property {(error: unknown) => void} onError
+ * @property {(url: string) => Promise<void>} onDelete  the model of this address is not wanted any more
  * @property {() => void} onChange  something was deleted or kept
  */
 
@@ -206,6 +208,7 @@ export class Picker {
   #row({ choice, bytes, offer, stored }) {
     const { name, key } = choice;
     const used = this.#actions.current() === key;
+    const downloading = this.#actions.downloading() === key;
     const item = element('li', 'stored');
     item.dataset.key = key;
     if (stored) item.dataset.url = stored.url;
@@ -229,19 +232,21 @@ export class Picker {
     text.append(element('small', 'facts-line', facts.filter(Boolean).join(' · ')));
     const [verb, label] = used
       ? ['✓ In use', `${name} is in use`]
-      : part
-        ? ['Resume', `Resume the download of ${name}`]
-        : stored?.complete || choice.kind !== 'link' || offer?.here
-          ? ['Use', `Use ${name}`]
-          : ['Download…', `Download ${name}`];
+      : downloading
+        ? ['Downloading', `${name} is being downloaded`]
+        : part
+          ? ['Resume', `Resume the download of ${name}`]
+          : stored?.complete || choice.kind !== 'link' || offer?.here
+            ? ['Use', `Use ${name}`]
+            : ['Download…', `Download ${name}`];
     const use = button(verb, label, () => {
       if (!offer?.repo || stored) return this.#use(choice);
       restore(choice);
       dialog.close();
       this.#actions.onOffer(offer);
     });
-    use.disabled = used;
-    use.className = used ? '' : verb === 'Download…' ? 'offered' : 'filled';
+    use.disabled = used || downloading;
+    use.className = use.disabled ? '' : verb === 'Download…' ? 'offered' : 'filled';
     const buttons = element('div', 'row');
     if (stored) buttons.append(this.#keep(stored, name), this.#delete(stored, name));
     buttons.append(use);
@@ -264,12 +269,13 @@ export class Picker {
   /** @param {Listed} file @param {string} name */
   #delete(file, name) {
     const deleteButton = button('Delete', `Delete ${name} from this browser`, () =>
-      this.#change(async (shelf) =>
+      this.#change(async (shelf) => {
+        await this.#actions.onDelete(file.url);
         deleteLater(shelf, file, name, (error) => {
           if (error) this.#actions.onError(error);
           void this.#change(async () => {});
-        }),
-      ),
+        });
+      }),
     );
     deleteButton.classList.add('danger');
     return deleteButton;

@@ -22,11 +22,11 @@ export async function comeBack(models, page, attempt) {
   if (!stored?.complete && !lastDownload()) await offerDownload(models, page, choice, { context });
 }
 
-/** A download that was not complete when the page was closed goes on by itself, unless that may cost money. @param {Models} models @param {Page} page */
+/** A download that was not complete when the page was closed goes on by itself, unless it was paused or may cost money. @param {Models} models @param {Page} page */
 export async function goOnDownloading(models, page) {
   const download = lastDownload();
   if (!download) return;
-  const { name, url, context } = download;
+  const { name, url, context, paused } = download;
   const choice = fromLink(url, name);
   const stored = (await page.host.store?.list().catch(() => []))?.find((file) => file.url === url);
   if (stored?.complete) {
@@ -38,7 +38,7 @@ export async function goOnDownloading(models, page) {
     );
   }
   const { saveData } = /** @type {any} */ (navigator).connection ?? {};
-  if (!stored || saveData || !navigator.onLine) return offerDownload(models, page, choice, { context });
+  if (!stored || paused || saveData || !navigator.onLine) return offerDownload(models, page, choice, { context });
   void models.use(choice, { context, agreed: true, quiet: true });
 }
 

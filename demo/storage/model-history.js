@@ -103,15 +103,18 @@ export function isFirstVisit() {
   return true;
 }
 
-/** A download that was not complete when the page was last closed. @returns {{ name: string, url: string, context: number } | null} */
+/** A download that was not complete when the page was last closed. @returns {{ name: string, url: string, context: number, paused: boolean } | null} */
 export function lastDownload() {
-  const { name, url, context } = read(DOWNLOAD) ?? {};
+  const { name, url, context, paused } = read(DOWNLOAD) ?? {};
   const right = typeof name === 'string' && typeof url === 'string' && Number.isInteger(context);
-  return right ? { name, url, context } : null;
+  return right ? { name, url, context, paused: paused === true } : null;
 }
 
 /** @param {{ name: string, url: string, context: number } | null} download  null: none */
 export const rememberDownload = (download) => write(DOWNLOAD, download ?? {});
+
+/** The download is not to go on by itself, or again. @param {boolean} paused */
+export const rememberPause = (paused) => write(DOWNLOAD, { ...read(DOWNLOAD), paused });
 
 /** Keys of files that a person deleted and that may still be there (models/deletion.js). */
 export const DELETED = 'bq4.deleted';

@@ -1,0 +1,18 @@
+/** The notice of a model that was downloaded: it is held in memory, beside the one in use, as long as its notice is there. Loaded on demand. */
+import { showNotice } from '../page/alerts.js';
+
+/** @typedef {{ key: string, take: HTMLElement, dismiss: HTMLElement }} Ready  of a model: its key, the buttons of its notice */
+
+/** @param {import('../storage/model-history.js').ModelChoice} choice @param {import('../../js/shared/types.js').Model} model @param {() => void} use @returns {Ready} */
+export function offerSwitch({ name, key }, model, use) {
+  let taken = false;
+  const run = () => {
+    taken = true;
+    use();
+  };
+  const card = showNotice(`${name} is ready.`, [{ text: 'Switch', run }], true);
+  // Switch takes the notice away before it does its work.
+  card.addEventListener('removed', () => queueMicrotask(() => taken || void model.close()));
+  const [take, dismiss] = card.querySelectorAll('button');
+  return { key, take, dismiss };
+}
