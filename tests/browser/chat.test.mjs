@@ -401,6 +401,27 @@ test('the arrow upwards in an empty field edits the last message', async () => {
   await editor.press('Escape');
 });
 
+test('an edit that is sent while a reply is written stays in its field, and is sent after it', async () => {
+  const page = await demo();
+  await sample(page, { maxTokens: '8' });
+  await say(page, 'Hello!');
+  await ui(page).message.press('ArrowUp');
+  const editor = page.getByRole('textbox', { name: 'Edit your message' });
+  await editor.fill('Who are you?');
+  await page.evaluate(() => {
+    const press = (/** @type {string} */ selector) =>
+      /** @type {HTMLElement} */ (document.querySelector(selector)).click();
+    press('[aria-label="Regenerate the reply"]');
+    press('[aria-label="Send the edited message"]');
+  });
+  await ready(page);
+  assert.equal(await editor.inputValue(), 'Who are you?');
+  await page.getByRole('button', { name: 'Send the edited message' }).click();
+  await ready(page);
+  assert.equal((await texts(page))[0], 'Who are you?');
+  await editor.waitFor({ state: 'detached' });
+});
+
 test('the details are closed at first, and stay as they were left', async () => {
   const page = await ownDemo();
   const details = page.locator('#details');

@@ -120,6 +120,38 @@ test('no sideways scroll at 390 and 320 pixels, whatever the font', async () => 
   }
 });
 
+test('in a text from right to left code reads from left to right, and lines of a message each have their own direction', async () => {
+  const page = await demo();
+  await page.evaluate(() => {
+    const entries = [
+      { id: 'a', parent: null, role: 'user', note: '', content: 'English.\nמה כתוב כאן? bq4.' },
+      { id: 'b', parent: 'a', role: 'assistant', note: '', content: 'זה קוד: `x = 1 +` וזה **מודגש**.' },
+    ];
+    localStorage.setItem('bq4.chat.x', JSON.stringify({ version: 2, entries, leaf: 'b', at: 1 }));
+    sessionStorage.setItem('bq4.open', 'x');
+  });
+  await page.reload();
+  await ready(page);
+  await page.locator('.formatted code').waitFor();
+  const placesOf = (/** @type {string} */ selector, /** @type {string[]} */ parts) =>
+    page.evaluate(
+      ([selector, parts]) => {
+        const text = /** @type {Text} */ (document.querySelector(String(selector))?.firstChild);
+        return /** @type {string[]} */ (parts).map((part) => {
+          const range = document.createRange();
+          range.setStart(text, text.data.indexOf(part));
+          range.setEnd(text, text.data.indexOf(part) + part.length);
+          return range.getBoundingClientRect().x;
+        });
+      },
+      [selector, parts],
+    );
+  const [x, plus] = await placesOf('.formatted code', ['x', '+']);
+  assert.ok(x < plus, `x at ${x}, + at ${plus}`);
+  const [hebrew, latin] = await placesOf('.message.user .text', ['מה', 'bq4']);
+  assert.ok(hebrew > latin, `Hebrew at ${hebrew}, after it Latin at ${latin}`);
+});
+
 test('the theme follows the system, then the person, also after a reload', async () => {
   const page = await ownDemo({ colorScheme: 'dark' });
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
