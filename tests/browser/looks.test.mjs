@@ -152,6 +152,30 @@ test('in a text from right to left code reads from left to right, and lines of a
   assert.ok(hebrew > latin, `Hebrew at ${hebrew}, after it Latin at ${latin}`);
 });
 
+test('heads of the table of requests are in one line, and so are the buttons of the list of models on a phone', async () => {
+  const page = await demo();
+  await ui(page).details.click();
+  await page.locator('#requests > summary').click();
+  await page.locator('#requests tbody tr').first().waitFor();
+  const heads = await page.locator('#requests thead th').evaluateAll((cells) =>
+    cells.map((cell) => {
+      const range = document.createRange();
+      range.selectNodeContents(cell);
+      return Math.round(range.getBoundingClientRect().y);
+    }),
+  );
+  assert.equal(new Set(heads).size, 1, heads.join(', '));
+  await page.locator('#requests > summary').click();
+  await page.setViewportSize({ width: 440, height: 900 });
+  await page.keyboard.press('Escape');
+  await ui(page).models.click();
+  await page.locator('#stored .stored').nth(3).waitFor();
+  const ends = await page
+    .locator('#stored .row')
+    .evaluateAll((rows) => rows.map((row) => Math.round(row.getBoundingClientRect().right)));
+  assert.equal(new Set(ends).size, 1, ends.join(', '));
+});
+
 test('the theme follows the system, then the person, also after a reload', async () => {
   const page = await ownDemo({ colorScheme: 'dark' });
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
