@@ -79,7 +79,7 @@ export class Turns {
     if (text === composedText()) setComposedText('');
     this.#page.draftChanged();
     if (!details.wide.matches) details.open = false;
-    this.#answer({ leaf, added: [current.add('user', text)], unsent: text });
+    this.#answer({ leaf, added: [current.add('user', text)], unsent: text }, text);
   };
 
   /** A model is ready: a message that was sent before goes now, unless the person has changed it. */
@@ -94,7 +94,7 @@ export class Turns {
     if (!this.#able) return false;
     const { current } = this.#page;
     const { leaf } = current.it;
-    this.#answer({ leaf, added: [current.add('user', text, entry.parent)] });
+    this.#answer({ leaf, added: [current.add('user', text, entry.parent)], unsent: text });
     message.focus();
     return true;
   };
@@ -121,9 +121,9 @@ export class Turns {
     stop.focus();
   };
 
-  /** @param {Before} before */
-  #answer(before) {
-    this.#sent = before.unsent ?? '';
+  /** @param {Before} before @param {string} [sent]  the message at the end of the conversation */
+  #answer(before, sent = '') {
+    this.#sent = sent;
     const done = this.#reply(before);
     navigator.locks?.request(writingLock(this.#page.current.it.id), () => done).catch(() => {});
     this.#underWay = done;

@@ -422,6 +422,20 @@ test('an edit that is sent while a reply is written stays in its field, and is s
   await editor.waitFor({ state: 'detached' });
 });
 
+test('an edit that is stopped before the first word is not lost: the message is as it was, the edit in the field', async () => {
+  const page = await demo();
+  await say(page, 'Hello!');
+  await ui(page).message.press('ArrowUp');
+  await page.getByRole('textbox', { name: 'Edit your message' }).fill('Who are you?');
+  await page.evaluate(() => {
+    for (const selector of ['[aria-label="Send the edited message"]', '#stop'])
+      /** @type {HTMLElement} */ (document.querySelector(selector)).click();
+  });
+  await ready(page);
+  assert.equal((await texts(page))[0], 'Hello!');
+  assert.equal(await ui(page).message.inputValue(), 'Who are you?');
+});
+
 test('the details are closed at first, and stay as they were left', async () => {
   const page = await ownDemo();
   const details = page.locator('#details');
