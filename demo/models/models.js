@@ -229,7 +229,7 @@ export class Models {
     const { signal } = (this.#planning = new AbortController());
     try {
       const { linkOf } = await import('./hub.js');
-      const choice = await this.#prepare(`Checking ${offer.name}…`, SOON, () => linkOf(offer, signal));
+      const choice = await this.#prepare(`Checking ${offer.name}`, SOON, () => linkOf(offer, signal));
       if (!signal.aborted) await this.use(choice, { agreed: true });
     } catch (error) {
       if (signal.aborted) return;
@@ -251,7 +251,7 @@ export class Models {
   async #convertFolder(choice, signal) {
     const { source } = choice;
     if (choice.folder === undefined || source instanceof Blob) return choice;
-    const words = `Converting ${choice.name}…`;
+    const words = `Converting ${choice.name}`;
     const { converted = source } = await this.#prepare(words, 0, () =>
       this.#page.host.plan(source, {}, signal, (progress) => {
         if (this.#preparing === words) showArrived(progress);
@@ -262,7 +262,7 @@ export class Models {
 
   /** Work before a model can be loaded or downloaded, in the card once it has taken so many milliseconds. @template T @param {string} words @param {number} after  more than 0: and where the card is free @param {() => Promise<T>} work */
   async #prepare(words, after, work) {
-    if (!this.#page.loading()) say(words);
+    if (!this.#page.loading()) say(`${words}…`);
     const timer = setTimeout(() => {
       if (after && !$('arriving').hidden) return;
       this.#preparing = words;
@@ -310,7 +310,7 @@ export class Models {
     if (choice.kind === 'bundled') return this.#fetch(choice, { context, level }, null);
     try {
       choice = await this.#convertFolder(asked, signal);
-      const [least, plan] = await this.#prepare(`Checking ${choice.name}…`, SOON, async () => {
+      const [least, plan] = await this.#prepare(`Checking ${choice.name}`, SOON, async () => {
         const least = level ? await host.smaller(choice.source, level, signal) : context;
         return [least, await host.plan(choice.source, least ? { contextTokens: least } : {}, signal)];
       });

@@ -119,7 +119,7 @@ test('a server that takes its time: the page shows that it is asked, and Cancel 
   await ui(page).models.click();
   await page.locator('#link').fill(here.models.at('/large.bq4'));
   await page.getByRole('button', { name: 'Find', exact: true }).click();
-  await strip(page, 'Checking large.bq4…');
+  await strip(page, 'Checking large.bq4');
   await page.locator('#arriving-cancel').click();
   await page.locator('#arriving').waitFor({ state: 'hidden' });
   assert.equal(await page.locator('#status').textContent(), 'Cancelled. Still using Tiny.');
