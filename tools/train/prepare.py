@@ -1,21 +1,23 @@
 """Turns texts into training tokens.
 
-    python tools/train/prepare.py ../shared/data build/train tokenizer
+    python tools/train/prepare.py ../shared/data build/train tokenizer [--of models/chat.bq4]
+    python tools/train/prepare.py ../shared/data build/train valid
     python tools/train/prepare.py ../shared/data build/train broad
     python tools/train/prepare.py ../shared/data build/train mixed
     python tools/train/prepare.py ../shared/data build/train chat
 
-`tokenizer` trains a byte-level BPE of 4,096 tokens on the public texts. `broad`, `mixed` and `chat` each write
+`tokenizer` trains a byte-level BPE of 4,096 tokens on the public texts, or takes the one of a
+checkpoint (`--of`), which training that starts from this checkpoint needs. `broad`, `mixed` and `chat` each write
 NAME.npz: `ids` (uint16, all documents one after another), `weights` (uint8, loss weight in
-percent) and `starts` (int64, where each document begins). `broad` also writes valid.npz, which
-no mix contains.
+percent) and `starts` (int64, where each document begins). `valid` is of dialogues that no mix
+contains. `chat` also writes words.txt, the words that judge.py takes for words.
 """
 
 import argparse
-import json
 import os
 import random
 import re
+from collections import Counter
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -23,28 +25,21 @@ from tokenizers import Tokenizer
 import sources
 import tales
 import talk
+from checkpoint import tokenizer_of
+from heldout import HeldOut
 from tiny import SPECIALS, byte_bpe
 
 EOT, USER, ASSISTANT, END = range(4)
-HERE = os.path.dirname(os.path.abspath(__file__))
+WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 # Questions that openings.txt answers in its own way.
 OWN_ANSWER = re.compile(r"\b(jokes?|laugh|funny|robot|human|name|story|sing)\b", re.I)
-CHECK = os.path.join(HERE, "..", "..", "models", "check.json")
-
-
-def held_out_prompts():
-    """Last user turns of the reply check that no training text may contain word for word."""
-    with open(CHECK, encoding="utf8") as f:
-        return {sources.plain_words(c["turns"][-1]) for c in json.load(f) if c["heldout"]}
-
-
 class Mix:
     """A list of documents with their loss weights (percent) for user and assistant turns."""
 
     def __init__(self, seed):
         self.rng = random.Random(seed)
         self.docs = []
-        self.banned = held_out_prompts()
+        self.banned = HeldOut()
         self.dropped = 0
 
     def add(self, name, docs, times=1.0, user=10):
@@ -53,7 +48,7 @@ class Mix:
         some = docs * int(times) + self.rng.sample(docs, int(len(docs) * (times % 1)))
         before = len(self.docs)
         for d in some:
-            if not isinstance(d, str) and any(sources.plain_words(t) in self.banned for t in d[::2]):
+            if not isinstance(d, str) and any(self.banned.prompt_in(t) for t in d[::2]):
                 self.dropped += 1
             else:
                 self.docs.append((d, user))
@@ -83,6 +78,16 @@ class Mix:
         print(f"{path}: {len(ids)} tokens, {len(starts)} documents, {self.dropped} held-out prompts dropped")
 
 
+    def save_words(self, path, others, least=3):
+        """Writes every word of the mix, and those that are in `others` at least `least` times."""
+        words = {w for d, _ in self.docs for w in WORD.findall((d if isinstance(d, str) else " ".join(d)).lower())}
+        counts = Counter(w for text in others for w in WORD.findall(text.lower()))
+        words |= {w for w, n in counts.items() if n >= least}
+        with open(path, "w", encoding="utf8") as f:
+            f.write("\n".join(sorted(words)) + "\n")
+        print(f"{path}: {len(words)} words")
+
+
 def split(docs, count, seed):
     """(training, validation)"""
     docs = list(docs)
@@ -99,14 +104,22 @@ def train_tokenizer(data, out):
     byte_bpe(texts, 4096).save(f"{out}/tokenizer.json")
 
 
+def dialogues(data):
+    """(training, validation) of self-dialogue and of personas."""
+    return split(sources.self_dialogue(data), 300, 1), split(sources.personas(data), 60, 1)
+
+
+def valid(data, out, tokenizer):
+    """Dialogues that no mix contains."""
+    (_, talks), (_, personas) = dialogues(data)
+    mix = Mix(1)
+    mix.add("valid", talks + personas, user=100)
+    mix.save(f"{out}/valid.npz", tokenizer)
+
+
 def broad(data, out, tokenizer):
     """How people talk and how stories are told."""
-    talks, valid_talks = split(sources.self_dialogue(data), 300, 1)
-    personas, valid_personas = split(sources.personas(data), 60, 1)
-    valid = Mix(1)
-    valid.add("valid", valid_talks + valid_personas, user=100)
-    valid.save(f"{out}/valid.npz", tokenizer)
-
+    (talks, _), (personas, _) = dialogues(data)
     mix = Mix(2)
     mix.add("self-dialogue", talks, 1, user=60)
     mix.add("personas", personas, 2, user=30)
@@ -121,8 +134,7 @@ def broad(data, out, tokenizer):
 
 def talking(data):
     """Dialogues in training: (self-dialogue, personas, what draws our own conversations, its random source)."""
-    talks, _ = split(sources.self_dialogue(data), 300, 1)
-    personas, _ = split(sources.personas(data), 60, 1)
+    (talks, _), (personas, _) = dialogues(data)
     small_talk = [p for p in sources.personality(data) + sources.chatterbot(data)
                   if len(p[1]) < 120 and not OWN_ANSWER.search(p[0])]
     rng = random.Random(4)
@@ -148,7 +160,7 @@ def chat(data, out, tokenizer):
     """How this assistant talks: mostly what is written here, and some of everything else."""
     talks, personas, talker, rng = talking(data)
     mix = Mix(3)
-    mix.add("conversations", (talker.conversation() for _ in range(60000)))
+    mix.add("conversations", (talker.conversation() for _ in range(70000)))
     mix.add("tales", (tales.talk(rng) for _ in range(7000)))
     mix.add("self-dialogue", [t for t in talks if 40 < sum(map(len, t)) / len(t) < 120], 0.25, user=20)
     mix.add("personas", personas, 2)
@@ -156,20 +168,31 @@ def chat(data, out, tokenizer):
     mix.add("stories", (f"{title}\n{text}\n" for title, text in sources.stories(data)), 0.7)
     mix.add("books", sources.books(data), 0.1)
     mix.save(f"{out}/chat.npz", tokenizer)
+    mix.save_words(f"{out}/words.txt", ["\n".join(t) for t in talks] + sources.books(data) + sources.sentences(data))
+
+
+def save_tokenizer(data, out, checkpoint):
+    if checkpoint:
+        tokenizer_of(checkpoint).save(f"{out}/tokenizer.json")
+    else:
+        train_tokenizer(data, out)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", help="folder that holds train/ and intents/")
     parser.add_argument("out")
-    parser.add_argument("what", choices=["tokenizer", "broad", "mixed", "chat"])
+    parser.add_argument("what", choices=["tokenizer", "valid", "broad", "mixed", "chat"])
+    parser.add_argument("--of", metavar="CHECKPOINT", help="with `tokenizer`: takes that of a Hugging Face folder or a .bq4 file")
     args = parser.parse_args()
+    if args.of and args.what != "tokenizer":
+        parser.error("--of goes with `tokenizer` alone")
     os.makedirs(args.out, exist_ok=True)
     if args.what == "tokenizer":
-        train_tokenizer(args.data, args.out)
+        save_tokenizer(args.data, args.out, args.of)
         return
     tokenizer = Tokenizer.from_file(f"{args.out}/tokenizer.json")
-    {"broad": broad, "mixed": mixed, "chat": chat}[args.what](args.data, args.out, tokenizer)
+    {"valid": valid, "broad": broad, "mixed": mixed, "chat": chat}[args.what](args.data, args.out, tokenizer)
 
 
 if __name__ == "__main__":

@@ -137,9 +137,10 @@ def sentences(data):
 
 
 def intents(data):
-    """CLINC150 (train part): intent -> what people typed."""
+    """CLINC150 (train part): intent -> what people typed; "oos" are questions that belong to none."""
     with open(f"{data}/intents/clinc.json", encoding="utf8") as f:
-        rows = json.load(f)["train"]
+        parts = json.load(f)
+    rows = parts["train"] + parts["oos_train"]
     out = {}
     for text, label in rows:
         out.setdefault(label, []).append(clean(text))

@@ -1,10 +1,11 @@
-"""Draws conversations from openings.txt, tales.py and the lists below."""
+"""Draws conversations from openings.txt, subjects.txt, limits.txt, tales.py and the lists below and in asked.py."""
 
 import os
 import re
 
 import tales
-from tales import HE, SHE, some_name
+from asked import draw_asked
+from cast import HE, SHE, some_name
 
 JOKES = """Why did the computer bring a blanket? Because it left its windows open.
 Why did the cookie go to the doctor? It felt crumby.
@@ -70,15 +71,6 @@ Sea horses swim upright.
 Polar bears have black skin under their white fur.
 A bolt of lightning is hotter than the surface of the sun.""".split("\n")
 
-CAPITALS = dict(p.split(":") for p in (
-    "France:Paris Germany:Berlin Italy:Rome Spain:Madrid Portugal:Lisbon England:London Ireland:Dublin Austria:Vienna "
-    "Poland:Warsaw Greece:Athens Sweden:Stockholm Norway:Oslo Denmark:Copenhagen Finland:Helsinki Russia:Moscow "
-    "Japan:Tokyo China:Beijing India:Delhi Egypt:Cairo Kenya:Nairobi Canada:Ottawa Mexico:Mexico_City Brazil:Brasilia "
-    "Argentina:Buenos_Aires Australia:Canberra Turkey:Ankara Belgium:Brussels Hungary:Budapest Cuba:Havana Peru:Lima "
-    "Thailand:Bangkok Switzerland:Bern Indonesia:Jakarta Iceland:Reykjavik").split())
-CAPITALS = {k: v.replace("_", " ") for k, v in CAPITALS.items()}
-CAPITALS.update({"the Netherlands": "Amsterdam", "the United States": "Washington", "South Korea": "Seoul"})
-
 SOUNDS = dict(cow="moo", dog="woof", cat="meow", duck="quack", sheep="baa", pig="oink", lion="roar", horse="neigh",
               bee="buzz", frog="ribbit", hen="cluck", mouse="squeak", owl="hoo-hoo")
 
@@ -87,63 +79,34 @@ OPPOSITES = dict(p.split(":") for p in (
     "bad:good old:young long:short high:low full:empty open:closed light:dark black:white hard:soft wet:dry early:late "
     "loud:quiet rich:poor strong:weak clean:dirty left:right first:last inside:outside").split(" "))
 
+# A handful of facts that so small a model can hold; limits.txt refuses the others.
 QUESTIONS = {
     "How many days are in a week?|How many days does a week have?": "A week has seven days.",
     "How many months are in a year?|How many months does a year have?": "A year has twelve months.",
-    "How many hours are in a day?|How many hours does a day have?": "A day has twenty-four hours.",
-    "How many minutes are in an hour?": "An hour has sixty minutes.",
     "How many legs does a spider have?|How many legs do spiders have?": "A spider has eight legs.",
-    "How many legs does an insect have?|How many legs does an ant have?": "Insects have six legs.",
     "How many legs does a dog have?|How many legs does a cat have?": "Four legs.",
-    "What color is the sky?|What colour is the sky?|Why is the sky blue?":
-        "The sky is blue, because the air scatters blue light more than red light.",
+    "What color is the sky?|What colour is the sky?": "The sky is blue, at least on a nice day.",
     "What color is grass?|What colour is grass?": "Grass is green.",
     "What color is snow?": "Snow is white.",
-    "What is the biggest animal?|What is the largest animal?|Which animal is the biggest?": "The blue whale is the biggest animal.",
-    "What is the fastest animal?|Which animal is the fastest?": "The cheetah is the fastest animal on land.",
-    "What is the tallest animal?|Which animal is the tallest?": "The giraffe is the tallest animal.",
-    "What is the highest mountain?|What is the tallest mountain?": "Mount Everest is the highest mountain.",
-    "What is the biggest ocean?|What is the largest ocean?": "The Pacific is the largest ocean.",
-    "What is the biggest planet?|What is the largest planet?": "Jupiter is the biggest planet.",
-    "Which planet do we live on?|What planet do we live on?": "We live on the Earth.",
-    "What is the sun?|Is the sun a star?": "The sun is a star. It gives us light and warmth.",
-    "What is the moon?": "The moon is a ball of rock that goes around the Earth.",
-    "What is water made of?": "Water is made of hydrogen and oxygen.",
     "What do cows eat?|What do horses eat?|What do sheep eat?": "They eat mostly grass.",
     "What do bees make?|Who makes honey?|Where does honey come from?": "Bees make honey.",
     "Where does milk come from?|What do cows give us?": "Milk comes from cows.",
     "What is a language model?|What does language model mean?|How do language models work?":
         "A language model is a program that guesses the next word of a text, again and again.",
-    "What is a browser?": "A browser is the program that shows you web pages, such as this one.",
-    "What is a robot?": "A robot is a machine that can do work by itself.",
-    "What is a computer?": "A computer is a machine that works with numbers, words and pictures.",
-    "What is bq4?|What does bq4 mean?": "bq4 runs small language models like me in your browser.",
-    "Who wrote Romeo and Juliet?|Who wrote Hamlet?|Who was Shakespeare?": "Shakespeare wrote Romeo and Juliet and Hamlet.",
-    "Who wrote The Jungle Book?": "Rudyard Kipling wrote The Jungle Book.",
-    "Who wrote The Wizard of Oz?": "L. Frank Baum wrote The Wizard of Oz.",
-    "Who is Peter Pan?": "Peter Pan is a boy in a book who never grows up.",
-    "Who is Alice?|Who is Alice in Wonderland?": "Alice is a girl in a book who follows a white rabbit to Wonderland.",
-    "Can fish fly?": "Most fish can't, but flying fish can glide over the water.",
-    "Can birds swim?": "Some can: ducks and penguins are good swimmers.",
+    "What is bq4?|What does bq4 mean?": "bq4 runs language models like me in your browser.",
     "Can penguins fly?|Do penguins fly?": "No, penguins can't fly, but they swim very well.",
-    "Do fish sleep?": "Yes, fish rest, but most of them don't close their eyes.",
-    "Why do leaves fall?|Why do leaves turn red?": "In autumn trees save water and strength, so they let their leaves go.",
-    "Why do we sleep?|Why do people sleep?": "Sleep lets the body and the mind rest.",
     "What comes after Monday?|What day comes after Monday?": "Tuesday comes after Monday.",
     "Count to five.|Can you count to five?": "One, two, three, four, five.",
     "Count to ten.|Can you count to ten?|Count to 10": "One, two, three, four, five, six, seven, eight, nine, ten.",
-    "Say hello.|Say hi": "Hello!",
     "Say something.|Say something nice.|Say something nice to me.": "I'm glad that you are here. I hope you have a lovely day!",
-    "Give me a compliment.|Compliment me": "You ask good questions, and you are kind to a small model.",
     "Give me advice.|Can you give me some advice?": "Drink water, go outside a little, and call someone you like.",
     "Tell me a riddle.|Do you know a riddle?|Give me a riddle.|Can you tell me a riddle?":
         "What has hands but can't clap? A clock!",
     "Tell me a secret.|Do you have a secret?": "I only guess one word after another. Don't tell anyone!",
     "Sing a song.|Sing something.": "La la la! I can't really sing, but I can tell you a story.",
-    "Wish me luck.|Wish me good luck": "Good luck! I'm sure you will do well.",
     "Are you better than ChatGPT?|Are you ChatGPT?|Are you as good as ChatGPT?":
-        "No, I'm much smaller. But I run right here in your browser.",
-    "How big are you?|How many parameters do you have?": "I have about five million parameters. That is very small for a language model.",
+        "No, I'm much smaller, for small talk and little stories. But I run right here in your browser.",
+    "How big are you?|How many parameters do you have?": "I have a few million parameters. That is very small for a language model.",
 }
 
 SPORTS = "soccer basketball tennis volleyball cricket hockey badminton baseball rugby golf handball chess football".split()
@@ -169,28 +132,27 @@ INSTRUMENTS = "guitar piano violin flute drums trumpet cello harp saxophone ukul
 
 
 def draw_slots(rng):
-    a, b = rng.randint(1, 10), rng.randint(1, 10)
     joke, joke2 = rng.sample(JOKES, 2)
     fact, fact2 = rng.sample(FACTS, 2)
-    country, farm = rng.choice(sorted(CAPITALS)), rng.choice(sorted(SOUNDS))
-    word, color = rng.choice(sorted(OPPOSITES)), rng.choice(sorted(COLORTHINGS))
+    farm, word, color = rng.choice(sorted(SOUNDS)), rng.choice(sorted(OPPOSITES)), rng.choice(sorted(COLORTHINGS))
+    city, city2 = rng.sample(CITIES, 2)
     questions = rng.choice(sorted(QUESTIONS))
     slots = {
         "name": some_name(rng, NAMES), "pet": rng.choice(PETS), "petname": some_name(rng, PETNAMES), "color": color,
-        "colorthing": COLORTHINGS[color], "city": rng.choice(CITIES), "age": str(rng.randint(7, 80)),
+        "colorthing": COLORTHINGS[color], "city": city, "city2": city2, "age": str(rng.randint(7, 80)),
         "food": rng.choice(FOODS), "movie": rng.choice(MOVIES), "instrument": rng.choice(INSTRUMENTS),
         "sport": rng.choice(SPORTS), "hobby": rng.choice(HOBBIES), "nature": rng.choice(NATURE), "joke": joke, "joke2": joke2,
-        "fact": fact, "fact2": fact2, "country": country, "capital": CAPITALS[country], "a": str(a), "b": str(b),
-        "sum": str(a + b), "farm": farm, "sound": SOUNDS[farm], "word": word, "opposite": OPPOSITES[word],
+        "fact": fact, "fact2": fact2, "farm": farm, "sound": SOUNDS[farm], "word": word, "opposite": OPPOSITES[word],
         "dice": str(rng.randint(1, 6)), "question": rng.choice(questions.split("|")), "answer": QUESTIONS[questions],
+        **draw_asked(rng),
     }
     return slots | {k.capitalize(): v[0].upper() + v[1:] for k, v in slots.items()}
 
 
-def read_blocks(path=os.path.join(os.path.dirname(os.path.abspath(__file__)), "openings.txt")):
-    """[(kind, weight, [[alternative, ...] per turn])]"""
+def read_blocks(name):
+    """[(kind, weight, [[alternative, ...] per turn])] of a file beside this one."""
     blocks = []
-    with open(path, encoding="utf8") as f:
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), encoding="utf8") as f:
         for number, line in enumerate(f, 1):
             line = line.strip()
             if line.startswith("= "):
@@ -199,34 +161,49 @@ def read_blocks(path=os.path.join(os.path.dirname(os.path.abspath(__file__)), "o
             elif line[:2] in ("U ", "A "):
                 turns = blocks[-1][2]
                 if (line[0] == "A") != (len(turns) % 2 == 1):
-                    raise ValueError(f"openings.txt line {number}: user and assistant must alternate")
+                    raise ValueError(f"{name} line {number}: user and assistant must alternate")
                 turns.append([s.strip() for s in line[2:].split(" | ")])
             elif line and line[0] != "#":
-                raise ValueError(f"openings.txt line {number}: {line!r}")
+                raise ValueError(f"{name} line {number}: {line!r}")
     return blocks
 
 
+SHORT_FORMS = [(r"\byou\b", "u"), (r"\bplease\b", "pls"), (r"\bare\b", "r"), (r"\byour\b", "ur"), (r"\bI'm\b", "im"),
+               (r"\bwhat's\b", "whats"), (r"'", "")]
+
+
 def as_typed(text, rng):
-    """People often leave out capitals and full stops."""
-    if rng.random() < 0.15:
+    """People often leave out capitals, full stops and apostrophes, and some write short forms."""
+    if rng.random() < 0.2:
         text = text.lower()
-    if rng.random() < 0.25:
+        if rng.random() < 0.25:
+            for pattern, short in SHORT_FORMS:
+                text = re.sub(pattern, short, text, flags=re.I)
+    if rng.random() < 0.3:
         text = text.rstrip(".!?")
-    return text
+    return text or "?"
+
+
+def spread(alternative):
+    """How many texts an alternative stands for, up to 40."""
+    ways = 1
+    for choice in re.findall(r"\[([^\]]*)\]", alternative):
+        ways *= choice.count("/") + 1
+    return min(ways * (6 if "{" in alternative else 1), 40)
 
 
 class Talker:
     def __init__(self, rng, intents, small_talk):
         """intents: CLINC150 phrases by label; small_talk: [question, answer] pairs."""
         self.rng, self.intents, self.small_talk = rng, intents, small_talk
-        self.blocks = read_blocks()
+        self.blocks = [b for name in ("openings.txt", "subjects.txt", "limits.txt") for b in read_blocks(name)]
 
     def line(self, alternatives, slots):
         labels = [a[1:] for a in alternatives if a.startswith("@")]
         written = [a for a in alternatives if not a.startswith("@")]
         if labels and (not written or self.rng.random() < 0.35):
             return self.rng.choice(self.intents[self.rng.choice(labels)])
-        text = self.rng.choice(written)
+        text = self.rng.choices(written, [spread(w) ** 0.5 for w in written])[0]
         text = re.sub(r"\[([^\]]*)\]", lambda m: self.rng.choice(m[1].split("/")), text)
         return re.sub(r"\{(\w+)\}", lambda m: slots[m[1]], text)
 
@@ -239,11 +216,14 @@ class Talker:
 
     def middle(self):
         kind = self.rng.random()
-        if kind < 0.1:
+        if kind < 0.07:
             return list(self.rng.choice(self.small_talk))
-        if kind < 0.18:
+        if kind < 0.12:
             turns = tales.talk(self.rng)
             return [t if i % 2 else as_typed(t, self.rng) for i, t in enumerate(turns)]
+        for share, name in ((0.29, "limit"), (0.36, "near"), (0.6, "subject")):
+            if kind < share:
+                return self.block(name)
         return self.block("any")
 
     def recall(self, parts):

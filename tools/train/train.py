@@ -1,6 +1,7 @@
 """Trains the bundled chat model.
 
     nice -n 10 python tools/train/train.py build/train --minutes 85
+    nice -n 10 python tools/train/train.py build/train --minutes 150 --init models/chat.bq4 --rate 1e-3 --context 1024 --rows 6 --stages chat=1
 
 Reads OUT/tokenizer.json, OUT/valid.npz and the mixes of --stages; writes OUT/loss.csv, OUT/state.pt
 (weights, optimizers, random state: run the same command again to resume) and OUT/hf (Hugging
@@ -11,6 +12,9 @@ and ends.
 The last part trains through BQ4's rounding (quantization-aware training): each step uses the
 rounded matrices of the layers, and the gradient updates the unrounded ones, which are what is
 saved. The embedding is left alone: it is meant to be stored in 8 bits.
+
+`--init` starts from a checkpoint (checkpoint.py says which fit). Further layers, and a wider
+feed-forward part, begin without an effect.
 """
 
 import argparse
@@ -25,21 +29,20 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from checkpoint import start_from
 from model import Config, Llama, save_hf
 
-CONFIG = Config(vocab_size=4096, hidden_size=256, num_hidden_layers=6, num_attention_heads=4,
-                num_key_value_heads=2, intermediate_size=640, max_position_embeddings=512)
-LENGTH = 512  # tokens in a row
 EOT = 0
 
 
 class Rows:
-    """Endless shuffled rows of LENGTH + 1 tokens; each begins where a document begins.
+    """Endless shuffled rows of `length` + 1 tokens; each begins where a document begins.
 
     Short documents share a row; the last one is cut at its end. A longer document loses its tail.
     """
 
-    def __init__(self, path, rng):
+    def __init__(self, path, rng, length):
+        self.length = length
         with np.load(path) as f:
             self.ids, self.weights, self.starts = f["ids"], f["weights"], f["starts"]
         self.ends = np.append(self.starts[1:], len(self.ids))
@@ -47,15 +50,16 @@ class Rows:
         self.order = []
 
     def row(self):
-        ids = np.full(LENGTH + 1, EOT, np.int64)
-        weights = np.zeros(LENGTH + 1, np.float32)
+        size = self.length + 1
+        ids = np.full(size, EOT, np.int64)
+        weights = np.zeros(size, np.float32)
         filled = 0
-        while filled < LENGTH + 1:
+        while filled < size:
             if len(self.order) == 0:
                 self.order = self.rng.permutation(len(self.starts))
             doc, self.order = self.order[0], self.order[1:]
             start = self.starts[doc]
-            n = min(self.ends[doc] - start, LENGTH + 1 - filled)
+            n = min(self.ends[doc] - start, size - filled)
             ids[filled:filled + n] = self.ids[start:start + n]
             weights[filled:filled + n] = self.weights[start:start + n]
             filled += n
@@ -109,7 +113,7 @@ def optimizers(model, rate):
 @torch.no_grad()
 def valid_loss(model, out, batches=2):
     """A quick look: always the same rows. evaluate.py reads all held-out dialogues."""
-    data = Rows(f"{out}/valid.npz", np.random.default_rng(9))
+    data = Rows(f"{out}/valid.npz", np.random.default_rng(9), min(512, model.config.max_position_embeddings))
     return sum(loss_of(model, *data.batch(12)).item() for _ in range(batches)) / batches
 
 
@@ -118,23 +122,50 @@ def stages(text):
     return [(name, float(until)) for name, _, until in (s.partition("=") for s in text.split(","))]
 
 
+def add_shape(parser):
+    """Options of the shape; as they are by default, the bundled model's. 16 layers and an FFN of 768 make 14 M parameters."""
+    shape = parser.add_argument_group("shape")
+    shape.add_argument("--hidden", type=int, default=256)
+    shape.add_argument("--layers", type=int, default=6)
+    shape.add_argument("--heads", type=int, default=4)
+    shape.add_argument("--kv-heads", type=int, default=2)
+    shape.add_argument("--ffn", type=int, default=640)
+    shape.add_argument("--context", type=int, default=512, help="tokens in a row, and what the model says its context is")
+    shape.add_argument("--theta", type=float, default=10000.0, help="of RoPE")
+
+
+def shape_of(args, parser):
+    if args.hidden % args.heads or args.heads % args.kv_heads or (args.hidden // args.heads) % 2:
+        parser.error(f"--heads: expected a divisor of --hidden {args.hidden} that leaves an even size of a head and is a multiple "
+                     f"of --kv-heads {args.kv_heads}, found {args.heads}")
+    for name in ("hidden", "ffn"):
+        if getattr(args, name) % 32:
+            parser.error(f"--{name}: expected a multiple of 32, which BQ4 rounds together, found {getattr(args, name)}")
+    return Config(vocab_size=4096, hidden_size=args.hidden, num_hidden_layers=args.layers, num_attention_heads=args.heads,
+                  num_key_value_heads=args.kv_heads, intermediate_size=args.ffn, max_position_embeddings=args.context,
+                  rope_theta=args.theta)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
     parser.add_argument("--minutes", type=float, required=True, help="training time, pauses left out")
     parser.add_argument("--stages", type=stages, default=stages("broad=0.33,chat=0.42,mixed=0.75,chat=1"))
     parser.add_argument("--round-from", type=float, default=0.8, help="part of the time after which matrices are rounded")
-    parser.add_argument("--rate", type=float, default=3e-3)
-    parser.add_argument("--rows", type=int, default=12, help="rows of 512 tokens in a step")
+    parser.add_argument("--init", metavar="CHECKPOINT", help="a folder in Hugging Face layout or a .bq4 file to start from")
+    parser.add_argument("--rate", type=float, default=3e-3, help="at its peak; about 1e-3 with --init")
+    parser.add_argument("--rows", type=int, default=12, help="rows of --context tokens in a step")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--save-minutes", type=float, default=10)
+    add_shape(parser)
     args = parser.parse_args()
+    config = shape_of(args, parser)
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
     rng = np.random.default_rng(1)
     out = args.out
 
-    model = Llama(CONFIG)
+    model = Llama(config)
     opts = optimizers(model, args.rate)
     step, tokens, seconds, mix, data = 0, 0, 0.0, None, None
     if os.path.exists(f"{out}/state.pt"):
@@ -145,6 +176,9 @@ def main():
         step, tokens, seconds = state["step"], state["tokens"], state["seconds"]
         rng = np.random.default_rng([1, step])
         print(f"resumed at step {step}, {seconds / 60:.1f} minutes", flush=True)
+    elif args.init:
+        start_from(model, args.init)
+        print(f"started from {args.init}: {sum(p.numel() for p in model.parameters())} parameters", flush=True)
     else:
         print(sum(p.numel() for p in model.parameters()), "parameters", flush=True)
     forward = torch.compile(model)
@@ -172,7 +206,7 @@ def main():
         part = seconds / total
         wanted = next(name for name, until in args.stages if part < until)
         if wanted != mix:
-            mix, data = wanted, Rows(f"{out}/{wanted}.npz", rng)
+            mix, data = wanted, Rows(f"{out}/{wanted}.npz", rng, args.context)
         scale = min(1, (step + 1) / 150) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * part)))
         for o in opts:
             for group in o.param_groups:
@@ -185,7 +219,7 @@ def main():
             o.step()
             o.zero_grad(set_to_none=True)
         step += 1
-        tokens += args.rows * LENGTH
+        tokens += args.rows * args.context
         recent.append(loss.item())
         now = time.monotonic()
         seconds, last = seconds + now - last, now
