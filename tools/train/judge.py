@@ -4,8 +4,9 @@
 
 With several files it shows them side by side, the first one as the reference. What it counts:
   - right: of a kind's prompts, those whose last reply matches its pattern and not "avoid", ended by
-    itself, is no loop, has no broken word; a "limit" also has to point to a better model or to a
-    person who knows, and a prompt that can be answered must not be refused,
+    itself, is no loop and has no broken word. A single "limit" is right if it is refused, and a
+    prompt that can be answered must not be,
+  - limits with a better model: of the refusals of single limits, those that point to one,
   - plots: of the stories, how many are different. Two have the same plot if two fifths of the
     shorter one's sentences are found in the other, names and kinds of heroes left out,
   - repeated sentences: those that occur twice in one reply or again in a later one of the chat,
@@ -27,8 +28,9 @@ from check_replies import loops
 
 PROMPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models", "prompts.json")
 WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
-REFUSAL = re.compile(r"\b(better (model|one)|only (do|good for|good at) (small talk|short)|can't do (that|anything)|too small for that|"
-                     r"don't have a clock|please ask (a|an|somebody))\b", re.I)
+POINTER = re.compile(r"\bbetter (model|one)s?\b", re.I)
+REFUSAL = re.compile(r"\b(better (model|one)|only (do|good for|good at|chat|speak|know English)|can't do (that|anything|things)|"
+                     r"too (small|hard) for (that|me)|don't have a clock|please ask (a|an|somebody)|no internet|can't look up)\b", re.I)
 SAME_SENTENCE, SAME_PLOT = 0.5, 0.4
 # Heroes and their surroundings say nothing about what happens.
 CAST_WORDS = {w for text in [*cast.ANIMALS, *cast.PEOPLE, *cast.ADJECTIVES, *cast.THINGS] for w in text.split()}
@@ -73,7 +75,7 @@ def broken_words(text, known):
     found = []
     for sentence in re.split(r"(?<=[.!?:])[\"']?\s+", text):
         for i, word in enumerate(WORD.findall(sentence)):
-            base = re.sub(r"'(s|d|ll|re|ve|m)$", "", word)
+            base = re.sub(r"('(s|d|ll|re|ve|m)|s)$", "", word)
             if word.lower() in known or base.lower() in known:
                 continue
             if not word[0].isupper() or odd_name(word):
@@ -126,8 +128,12 @@ def judge(answers, cases, known):
     for name in ("wrong refusal", "missed limit", "off topic", "unfinished", "loop", "empty", "missing"):
         rows[name] = str(verdicts[name])
     every = [r for a in answers for r in a["replies"]]
+    single = [a for c, _, a in each if a and c["kind"] == "limit" and len(c["turns"]) == 1]
+    rows["limits with a better model"] = f"{sum(bool(POINTER.search(a['replies'][-1])) for a in single)} of {len(single)}"
     rows["broken words"] = str(sum(len(broken_words(r, known)) for r in every))
     rows["repeated sentences"] = str(sum(len(repeats(a["replies"])) for a in answers))
+    lasts = Counter(a["replies"][-1] for c, _, a in each if a and c["kind"] not in ("limit", "greeting"))
+    rows["replies given to several prompts"] = str(sum(n for n in lasts.values() if n > 1))
     for title, texts in (("greedy stories", [a["replies"][-1] for c, _, a in each if a and c["kind"] == "story"]),
                          ("drawn stories", [a["replies"][-1] for a in answers if a["kind"] == "drawn story"])):
         if texts:

@@ -99,6 +99,8 @@ QUESTIONS = {
     "Count to five.|Can you count to five?": "One, two, three, four, five.",
     "Count to ten.|Can you count to ten?|Count to 10": "One, two, three, four, five, six, seven, eight, nine, ten.",
     "Say something.|Say something nice.|Say something nice to me.": "I'm glad that you are here. I hope you have a lovely day!",
+    "Wish me luck.|Wish me good luck": "Good luck! I'm sure you will do well.",
+    "Say hello.|Say hi": "Hello!",
     "Give me advice.|Can you give me some advice?": "Drink water, go outside a little, and call someone you like.",
     "Tell me a riddle.|Do you know a riddle?|Give me a riddle.|Can you tell me a riddle?":
         "What has hands but can't clap? A clock!",

@@ -1,7 +1,7 @@
 """Trains the bundled chat model.
 
     nice -n 10 python tools/train/train.py build/train --minutes 85
-    nice -n 10 python tools/train/train.py build/train --minutes 150 --init models/chat.bq4 --rate 1e-3 --context 1024 --rows 6 --stages chat=1
+    nice -n 10 python tools/train/train.py build/train --minutes 150 --init models/chat.bq4 --rate 1.5e-3 --context 1024 --rows 6 --stages chat=1
 
 Reads OUT/tokenizer.json, OUT/valid.npz and the mixes of --stages; writes OUT/loss.csv, OUT/state.pt
 (weights, optimizers, random state: run the same command again to resume) and OUT/hf (Hugging
@@ -153,7 +153,7 @@ def main():
     parser.add_argument("--stages", type=stages, default=stages("broad=0.33,chat=0.42,mixed=0.75,chat=1"))
     parser.add_argument("--round-from", type=float, default=0.8, help="part of the time after which matrices are rounded")
     parser.add_argument("--init", metavar="CHECKPOINT", help="a folder in Hugging Face layout or a .bq4 file to start from")
-    parser.add_argument("--rate", type=float, default=3e-3, help="at its peak; about 1e-3 with --init")
+    parser.add_argument("--rate", type=float, default=3e-3, help="at its peak; about 1.5e-3 with --init")
     parser.add_argument("--rows", type=int, default=12, help="rows of --context tokens in a step")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--save-minutes", type=float, default=10)
