@@ -141,9 +141,10 @@ static bq_status check(const bq_session *s, uint32_t layer, uint32_t from, uint3
                    "layer %u of %u, over %u tokens in windows of %u", layer, layers,
                    s->sequence.n_tokens, s->options.chunk);
   /* A layer would need more of the text than the residual. */
-  if (s->model->config.shared_kv || s->model->config.layer_embed)
+  const bq_config *c = &s->model->config;
+  if (c->shared_kv || c->layer_embed || c->sub_norms)
     return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET,
-                   "layers that share keys and values, or have per-layer embeddings, are not "
+                   "layers with shared keys and values, per-layer embeddings or sub_norms are not "
                    "computed one by one: quantize this model without calibration");
   const bq_layer_kind *kind = layer < layers ? s->model->layers[layer].kind : NULL;
   if (kind && (from > to || !is_cut(kind, from) || !is_cut(kind, to)))

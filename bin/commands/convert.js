@@ -14,7 +14,7 @@ Weights of a .gguf are kept as they are without --quant, --embed or --row-scales
   options: {
     quant: value(
       'TYPE',
-      'type of the matrices: bq4a (default), bq4, bq4_16, bq4_64, bq4h, bq3a, bq2a, bq2, bqt, bq8, f16, bf16 or f32; of a .qsf: q4a (default), q3a, q2a, q2s, tern or f16',
+      'type of the matrices: bq4a (default; of ternary ones bqt), bq4, bq4_16, bq4_64, bq4h, bq3a, bq2a, bq2, bqt, bq8, f16, bf16 or f32; of a .qsf: q4a (default), q3a, q2a, q2s, tern or f16',
     ),
     embed: value('TYPE', 'type of embedding and LM head (default: bq8, or --quant if that is f16, bf16 or f32)'),
     calibrate: value('FILE', 'calibration text: rounds weights as bq4 quantize does'),

@@ -4,7 +4,7 @@
 #include "core/minmax.h"
 #include "core/type.h"
 
-enum { RECORD = 8, KEYS = 77, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
+enum { RECORD = 8, KEYS = 78, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
 /* Keys behind the sets stand right behind the others in the table of keys. */
 enum { AFTER_SETS = FIRST_SET + SETS * SET_WORDS, IDS = AFTER_SETS + KEYS - FIRST_SET };
 enum { KIND_U32 = 0, KIND_F32 = 1, REQUIRED = 1 };
@@ -22,7 +22,7 @@ enum {
   SHARED_FFN, EXPERTS_SUM, CONV_SIZE, DENSE1, DENSE2, DENSE_ACTIVATION, LABELS,
   FIRST_UNNORMED = AFTER_SETS, RELATIVE, SHARED_ALWAYS, GLOBAL_HEAD_DIM, GLOBAL_KV_HEADS,
   SHARED_KV, SHARED_KV_FFN, VALUE_NORM, KEYS_AS_VALUES, LAYER_SCALE, LAYER_EMBED,
-  EXPERTS_SIGMOID, LAYER_EMBED_PROJECTED
+  EXPERTS_SIGMOID, LAYER_EMBED_PROJECTED, SUB_NORMS
 };
 
 /* The valid values of a key. Floats are finite and not negative; rope_theta is positive. */
@@ -52,7 +52,7 @@ static const key keys[KEYS] = {
     [ROPE_THETA] = {"rope_theta", true, false, false, 0, 0},
     [ROPE_PAIRS] = {"rope_pairs", false, false, true, 0, 1},
     [ROPE_DIM] = {"rope_dim", false, false, false, 1, 4096},
-    [ACTIVATION] = {"activation", false, false, true, 0, 3},
+    [ACTIVATION] = {"activation", false, false, true, 0, 4},
     [GATED] = {"gated", false, false, false, 0, 1},
     [TIED] = {"tied", false, false, false, 0, 1},
     [NORM_PLACE] = {"norm_place", false, false, true, 0, 3},
@@ -100,6 +100,7 @@ static const key keys[KEYS] = {
     [FIRST_SET + EXPERTS_SIGMOID - AFTER_SETS] = {"experts_sigmoid", false, false, false, 0, 1},
     [FIRST_SET + LAYER_EMBED_PROJECTED - AFTER_SETS] = {"layer_embed_projected", false, false,
                                                         false, 0, 1},
+    [FIRST_SET + SUB_NORMS - AFTER_SETS] = {"sub_norms", false, false, false, 0, 1},
     [EXPERTS] = {"experts", false, false, false, 0, 1024},
     [EXPERTS_USED] = {"experts_used", false, false, false, 0, 64},
     [EXPERT_FFN] = {"expert_ffn", false, false, false, 0, 1u << 20},
@@ -283,6 +284,9 @@ static bq_status check_layer_shapes(const records *r, const bq_config *c, bq_err
     return bq_fail(err, BQ_UNSUPPORTED, where(r, LAYER_EMBED, LAYERS),
                    "layer_scale and layer_embed: computed with RMS norms around attention and one "
                    "MLP only");
+  if (c->sub_norms && (c->norm != BQ_NORM_RMS || c->experts || c->conv_size || !c->ffn))
+    return bq_fail(err, BQ_UNSUPPORTED, where(r, SUB_NORMS, LAYERS),
+                   "sub_norms: computed with RMS norms, attention and one MLP only");
   if (c->layer_embed_projected && !c->layer_embed)
     return bq_fail(err, BQ_FORMAT, where(r, LAYER_EMBED_PROJECTED, LAYERS),
                    "layer_embed_projected without layer_embed");
@@ -403,6 +407,12 @@ uint32_t bq_config_most_kv_heads(const bq_config *c) {
   return bq_max32(c->kv_heads, c->global_kv_heads);
 }
 
+uint32_t bq_config_most_normed(const bq_config *c) {
+  const uint32_t mix = c->heads * bq_config_most_head_dim(c);
+  const uint32_t inner = bq_max32(c->ffn, c->shared_kv_ffn);
+  return c->sub_norms ? bq_max32(c->hidden, bq_max32(mix, inner)) : c->hidden;
+}
+
 uint32_t bq_config_rope_dim(const bq_config *c, uint32_t table) {
   return table == 0 && c->global_head_dim ? c->global_head_dim : c->rope_dim;
 }
@@ -457,7 +467,7 @@ bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_off
                  .shared_kv = v[SHARED_KV], .shared_kv_ffn = v[SHARED_KV_FFN],
                  .value_norm = v[VALUE_NORM], .keys_as_values = v[KEYS_AS_VALUES],
                  .layer_scale = v[LAYER_SCALE], .layer_embed = v[LAYER_EMBED],
-                 .layer_embed_projected = v[LAYER_EMBED_PROJECTED],
+                 .layer_embed_projected = v[LAYER_EMBED_PROJECTED], .sub_norms = v[SUB_NORMS],
                  .first_unnormed = v[FIRST_UNNORMED], .bias_buckets = v[RELATIVE],
                  .dense1 = v[DENSE1], .dense2 = v[DENSE2],
                  .dense_activation = (bq_dense_activation)v[DENSE_ACTIVATION], .labels = v[LABELS],

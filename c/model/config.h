@@ -13,7 +13,13 @@ typedef enum bq_position {
   BQ_POSITION_ALIBI = 2,
   BQ_POSITION_NONE = 3
 } bq_position;
-typedef enum bq_activation { BQ_SILU = 0, BQ_GELU = 1, BQ_RELU = 2, BQ_GELU_ERF = 3 } bq_activation;
+typedef enum bq_activation {
+  BQ_SILU = 0,
+  BQ_GELU = 1,
+  BQ_RELU = 2,
+  BQ_GELU_ERF = 3,
+  BQ_RELU2 = 4 /* the square of RELU */
+} bq_activation;
 typedef enum bq_rope_pairs { BQ_ROPE_HALF = 0, BQ_ROPE_ADJACENT = 1 } bq_rope_pairs;
 
 /* Where attention and MLP are normed. */
@@ -155,6 +161,7 @@ typedef struct bq_config {
                            layer, which is gated and added behind the MLP; 0: not used */
   bool layer_embed_projected; /* they are a projection of the embedding alone, unscaled: there is no
                                  table (EmbeddingGemma 2) */
+  bool sub_norms;      /* the inputs of attn.o and mlp.down are normed as whole rows (BitNet) */
   uint32_t bias_buckets; /* attention scores have a learned bias for each bucket of distances, 32 as
                             MPNet has them; 0: they haven't */
   uint32_t tokens, merges; /* counts of the TOKN section */
@@ -204,6 +211,9 @@ uint32_t bq_config_most_kv_heads(const bq_config *config);
 static inline uint32_t bq_config_layer_embeds(const bq_config *config) {
   return config->layer_embed_projected ? 0 : config->layers * config->layer_embed;
 }
+
+/* Columns of the widest rows that are normed. */
+uint32_t bq_config_most_normed(const bq_config *config);
 
 /* Rotated dimensions of a head: of the layers that use table 0 or 1 (model.h, `rope`). */
 uint32_t bq_config_rope_dim(const bq_config *config, uint32_t table);

@@ -96,15 +96,15 @@ static bq_layer_step mlp_in(const bq_config *c, bq_module norm) {
   return s;
 }
 
-/* Adds the matmul from `in` to the residual: as its epilogue or, if the output is normed first, in
- * a step of its own. */
+/* Adds the matmul from `in`, normed or not, to the residual: as its epilogue or, if the output is
+ * normed first, in a step of its own. */
 static void add_residual(const bq_config *c, bq_layer_kind *k, bq_stage stage, bq_buffer in,
-                         bq_module module, bq_module post) {
+                         bq_module norm, bq_module module, bq_module post) {
   const bool normed = c->norm_place == BQ_NORM_POST_BRANCH || c->norm_place == BQ_NORM_SANDWICH;
   add(k, (bq_layer_step){.op = BQ_OP_MATMUL,
                          .stage = stage,
                          .in = in,
-                         .norm = BQ_NO_MODULE,
+                         .norm = norm,
                          .epilogue = normed ? BQ_EPILOGUE_NONE : BQ_EPILOGUE_ADD,
                          .n = 1,
                          .module = {module},
@@ -192,7 +192,7 @@ static void add_convolution(const bq_config *c, bq_layer_kind *k, bq_module norm
   add(k, in);
   add(k, (bq_layer_step){.op = BQ_OP_CONVOLVE, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE,
                          .n = 1, .module = {BQ_CONV_TAPS}});
-  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_CONV_OUT, BQ_CONV_OUT, BQ_LN1_POST);
+  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_CONV_OUT, BQ_NO_MODULE, BQ_CONV_OUT, BQ_LN1_POST);
 }
 
 /* Qwen3.5: everything in one product, the recurrence of each head, the result projected. */
@@ -204,7 +204,7 @@ static void add_delta(const bq_config *c, bq_layer_kind *k, bq_module norm) {
                                  BQ_BUFFER_DELTA_B}});
   add(k, (bq_layer_step){.op = BQ_OP_DELTA, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE, .n = 4,
                          .module = {BQ_DELTA_TAPS, BQ_DELTA_DT, BQ_DELTA_DECAY, BQ_DELTA_NORM}});
-  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_STATE_OUT, BQ_DELTA_OUT, BQ_LN1_POST);
+  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_STATE_OUT, BQ_NO_MODULE, BQ_DELTA_OUT, BQ_LN1_POST);
 }
 
 /* What lies between Mamba-2's products: the convolutions of its channels, the recurrence of each
@@ -220,7 +220,7 @@ static void add_mamba_recurrence(const bq_config *c, bq_layer_kind *k) {
 }
 
 static void add_mamba_out(const bq_config *c, bq_layer_kind *k) {
-  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_STATE_OUT, BQ_MAMBA_OUT, BQ_LN1_POST);
+  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_STATE_OUT, BQ_NO_MODULE, BQ_MAMBA_OUT, BQ_LN1_POST);
 }
 
 static void add_mamba(const bq_config *c, bq_layer_kind *k, bq_module norm) {
@@ -252,7 +252,8 @@ static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, b
   /* A parallel MLP reads X before attention's output is added to it. */
   if (c->block != BQ_BLOCK_SEQUENTIAL) add(k, mlp_in(c, ln2));
   if (beside) add_mamba_recurrence(c, k);
-  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_MIX, BQ_O, BQ_LN1_POST);
+  add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_MIX,
+               c->sub_norms ? BQ_O_NORM : BQ_NO_MODULE, BQ_O, BQ_LN1_POST);
   if (beside) add_mamba_out(c, k);
 }
 
@@ -300,8 +301,8 @@ void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
   }
   if (!c->ffn) return;
   if (c->block == BQ_BLOCK_SEQUENTIAL) add(out, mlp_in(c, ln2));
-  add_residual(c, out, BQ_STAGE_DOWN, c->gated ? BQ_BUFFER_GATE : BQ_BUFFER_UP, BQ_DOWN,
-               BQ_LN2_POST);
+  add_residual(c, out, BQ_STAGE_DOWN, c->gated ? BQ_BUFFER_GATE : BQ_BUFFER_UP,
+               c->sub_norms ? BQ_DOWN_NORM : BQ_NO_MODULE, BQ_DOWN, BQ_LN2_POST);
   if (c->layer_embed) add_layer_embedding(out);
   if (c->layer_scale) scale_layer(out);
 }

@@ -31,6 +31,7 @@ typedef enum bq_module {
   /* of per-layer embeddings; the projection is the layer's part of a tensor of the model */
   BQ_EMBED_PROJECT, BQ_EMBED_GATE, BQ_EMBED_OUT, BQ_EMBED_POST,
   BQ_LAYER_SCALE,
+  BQ_O_NORM, BQ_DOWN_NORM, /* of the inputs of O and DOWN */
   BQ_MODULES,
   BQ_NO_MODULE = BQ_MODULES
 } bq_module;

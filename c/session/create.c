@@ -71,7 +71,7 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
       bq_arena_take(arena, o->hidden ? 0 : c->vocab, sizeof *s->outputs.candidates);
 
   bq_scratch *w = &s->scratch;
-  w->norm = bq_arena_take(arena, rows * c->hidden, sizeof(float));
+  w->norm = bq_arena_take(arena, rows * bq_config_most_normed(c), sizeof(float));
   w->panel_bytes =
       (kernels->panel_bytes((size_t)widest, bq_panel_rows(o)) + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
   /* The bytes of a panel of many tokens are computed here in 64 bits, where they can't wrap. */

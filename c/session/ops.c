@@ -10,10 +10,19 @@ void bq_apply_norm(const bq_session *s, const float *x, const float *w, const fl
   else k->layernorm(x, w, b, c->norm_eps, n, y);
 }
 
+/* As the kernels' relu_mul, squared. No table has it: beside the products it costs little. */
+static void relu2_mul(float *gate, const float *up, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    const float g = gate[i] > 0.0f ? gate[i] : 0.0f, v = g * g;
+    gate[i] = up ? v * up[i] : v;
+  }
+}
+
 bq_activate_fn *bq_activation_of(const bq_session *s) {
   const bq_kernels *k = s->model->kernels;
   bq_activate_fn *const act[] = {[BQ_SILU] = k->silu_mul, [BQ_GELU] = k->gelu_mul,
-                                 [BQ_RELU] = k->relu_mul, [BQ_GELU_ERF] = k->gelu_erf_mul};
+                                 [BQ_RELU] = k->relu_mul, [BQ_GELU_ERF] = k->gelu_erf_mul,
+                                 [BQ_RELU2] = relu2_mul};
   return act[s->model->config.activation];
 }
 

@@ -58,7 +58,7 @@ typedef struct bq_expert_routing {
  * token each thread prepares its own, at norm + thread * hidden and panel + thread * panel_bytes.
  */
 typedef struct bq_scratch {
-  float *norm;    /* [micro-batch or threads][hidden] */
+  float *norm;    /* [micro-batch or threads][bq_config_most_normed] */
   uint8_t *panel; /* quantized activations, for the widest matmul input */
   size_t panel_bytes; /* of one token */
   float *matmul;       /* [threads][matmul_floats]: bq_matmul_scratch */

@@ -9,6 +9,8 @@ import { labelNames } from '../format/families/labels.js';
 import { readSafetensors } from '../format/safetensors.js';
 import { yesNoReranker } from './reranker.js';
 import { denseTensors, sentenceModules } from './sentence-transformers.js';
+import { ternaryWeights } from '../format/families/bitnet.js';
+import { unpackedTensor, withTernaryWeights } from './ternary-weights.js';
 
 /** @typedef {import('../storage/sources/types.js').ByteSource} ByteSource */
 /** @typedef {import('../format/checkpoint-tensors.js').InTensor} InTensor */
@@ -47,6 +49,9 @@ async function weightFiles(folder) {
   });
 }
 
+/** The scale of a matrix in place of the matrix. @param {[string, InTensor]} named @returns {[string, InTensor]} */
+const scaleNamed = ([name, tensor]) => [name.replace(/weight$/, 'scale'), tensor];
+
 /**
  * @param {Folder} folder
  * @param {string[]} names  names of the files with weights
@@ -55,6 +60,7 @@ async function weightFiles(folder) {
  * @returns {Promise<{ tensors: Map<string, InTensor>, unused: string[], close: () => Promise<void> }>}  `unused`: names of tensors
  */
 async function openShards(folder, names, hf, config) {
+  const ternary = ternaryWeights(hf);
   /** @type {ByteSource[]} */
   const files = [];
   /** @type {Map<string, InTensor>} */
@@ -69,10 +75,13 @@ async function openShards(folder, names, hf, config) {
       const file = await folder.open(shard);
       files.push(file);
       const tensors = shard.endsWith('.safetensors')
-        ? (await readSafetensors(file)).tensors
+        ? (await readSafetensors(file, ternary?.packed ? unpackedTensor : undefined)).tensors
         : (await (await onDemand(import('../format/torch/read.js'))).readTorch(file)).tensors;
       for (const [original, tensor] of tensors) {
-        const parts = canonicalTensors(hf, config, original, tensor);
+        const [, scaled] = (ternary?.packed && /^(.+)\.weight_scale$/.exec(original)) || [];
+        const parts = scaled
+          ? canonicalTensors(hf, config, `${scaled}.weight`, tensor).map(scaleNamed)
+          : canonicalTensors(hf, config, original, tensor);
         if (!parts.length) unused.push(original);
         for (const [name, part] of parts) {
           if (all.has(name)) throw new BqError('FORMAT', `tensor "${original}" of ${shard} appears twice`);
@@ -80,7 +89,8 @@ async function openShards(folder, names, hf, config) {
         }
       }
     }
-    return { tensors: joinParts(all), unused, close };
+    const tensors = joinParts(all);
+    return { tensors: ternary ? withTernaryWeights(tensors, ternary) : tensors, unused, close };
   } catch (error) {
     await close();
     throw error;

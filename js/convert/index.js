@@ -24,7 +24,7 @@ import { matrixOf, prefixLengthOf, writeV2 } from '../format/bq4/write-v2.js';
 /**
  * @typedef {object} ConvertOptions
  * @property {string} [tokenizer]  path; default: the tokenizer file beside the model, if there is one
- * @property {string} [quant]   type of the matrices; default "bq4a", of v1 files "bq4"
+ * @property {string} [quant]   type of the matrices; default "bq4a", of ternary ones (BitNet) "bqt", of v1 files "bq4"
  * @property {string} [embed]   type of embedding and head; default "bq8" where matrices are quantized, else `quant`
  * @property {string} [hash]    of chunks: "xxh64" (default) detects damage; "sha256" together with an `integrity` also detects
  *   manipulation while the file is loaded

@@ -61,7 +61,8 @@ export function v2Tensors(matches, codec, options) {
   const types = chosenTypes(options);
   return matches.map((match) => {
     const { dims, embedding, exact } = match.slot;
-    const type = dims.length === 1 || exact ? types.vector : embedding ? types.embedding : types.matrix;
+    const matrix = match.tensor.ternary && !options.quant ? typeNamed('bqt') : types.matrix;
+    const type = dims.length === 1 || exact ? types.vector : embedding ? types.embedding : matrix;
     return encoded(codec, match, type, dims.length === 1 ? ROWS : runLayout(type));
   });
 }

@@ -12,6 +12,7 @@ import { matrixOf } from './bq4/write-v2.js';
  * @property {number} [at]  byte offset in its file; two names with the same offset share their weights
  * @property {{ type: string, bytes: number }} [packed]  stored type and size, if it is a type that the engine does not compute with
  * @property {string} [type]  stored type, for reports
+ * @property {boolean} [ternary]  all weights are -1, 0 or 1, and rows have scales of their own
  * @property {StoredRows} [stored]  the stored bytes, if their type is one that the engine reads; encoding them avoids a copy as f32
  */
 

@@ -87,32 +87,39 @@ export async function listSafetensors(file) {
   return { entries, metadata: header.__metadata__ ?? {} };
 }
 
+/** @param {ByteSource} file @param {{ name: string, shape: number[], from: number, to: number }} entry @param {number} each  bytes of an element */
+function checkBytes(file, { name, shape, from, to }, each) {
+  const needed = shape.reduce((a, b) => a * b, 1) * each;
+  if (needed !== to - from)
+    throw new BqError('FORMAT', `tensor "${name}" of ${file.name} has ${to - from} bytes; its shape needs ${needed}`, {
+      offset: 8,
+    });
+}
+
 /**
- * The tensors by name. Integer tensors are null, as they hold no weights. Throws FORMAT, UNSUPPORTED.
+ * The tensors by name. Integer tensors are null, as they hold no weights, but for matrices of bytes that `unpack` makes weights of.
+ * Throws FORMAT, UNSUPPORTED.
  * @param {ByteSource} file
+ * @param {(file: ByteSource, at: number, shape: number[], name: string) => import('./checkpoint-tensors.js').InTensor} [unpack]
  * @returns {Promise<{ tensors: Map<string, import('./checkpoint-tensors.js').InTensor | null>, metadata: Record<string, string> }>}
  */
-export async function readSafetensors(file) {
+export async function readSafetensors(file, unpack) {
   const { entries, metadata } = await listSafetensors(file);
   /** @type {Map<string, import('./checkpoint-tensors.js').InTensor | null>} */
   const tensors = new Map();
   for (const { name, dtype, shape, from, to } of entries) {
     if (!Object.hasOwn(DTYPES, dtype)) {
       if (/^(I|U|BOOL)/.test(dtype)) {
-        tensors.set(name, null);
+        const isPacked = unpack && dtype === 'U8' && shape.length === 2;
+        if (isPacked) checkBytes(file, { name, shape, from, to }, 1);
+        tensors.set(name, isPacked ? unpack(file, from, shape, name) : null);
         continue;
       }
       throw new BqError('UNSUPPORTED', `tensor "${name}" of ${file.name} has the unsupported type ${dtype}`, {
         hint: `expected one of ${Object.keys(DTYPES).join(', ')}`,
       });
     }
-    const count = shape.reduce((a, b) => a * b, 1);
-    if (count * DTYPES[dtype] !== to - from)
-      throw new BqError(
-        'FORMAT',
-        `tensor "${name}" of ${file.name} has ${to - from} bytes; its shape needs ${count * DTYPES[dtype]}`,
-        { offset: 8 },
-      );
+    checkBytes(file, { name, shape, from, to }, DTYPES[dtype]);
     tensors.set(name, floatRows(file, from, dtype, shape));
   }
   return { tensors, metadata };

@@ -23,7 +23,8 @@ static inline bool is_vector(bq_module module) {
       [BQ_CONV_TAPS] = true,  [BQ_DELTA_TAPS] = true,  [BQ_DELTA_DT] = true,
       [BQ_DELTA_DECAY] = true, [BQ_DELTA_NORM] = true, [BQ_MAMBA_TAPS] = true,
       [BQ_MAMBA_BIAS] = true, [BQ_MAMBA_DT] = true,    [BQ_MAMBA_DECAY] = true,
-      [BQ_MAMBA_SKIP] = true, [BQ_MAMBA_NORM] = true};
+      [BQ_MAMBA_SKIP] = true, [BQ_MAMBA_NORM] = true,  [BQ_O_NORM] = true,
+      [BQ_DOWN_NORM] = true};
   return vectors[module];
 }
 
@@ -64,7 +65,9 @@ static inline found_tensor find_in_layer(const bq_layer *l, const char *part) {
                                                 [BQ_MAMBA_DECAY] = "mamba.decay",
                                                 [BQ_MAMBA_SKIP] = "mamba.skip",
                                                 [BQ_MAMBA_NORM] = "mamba.norm",
-                                                [BQ_MAMBA_OUT] = "mamba.out"};
+                                                [BQ_MAMBA_OUT] = "mamba.out",
+                                                [BQ_O_NORM] = "attn.sub_norm",
+                                                [BQ_DOWN_NORM] = "mlp.sub_norm"};
   for (size_t i = 0; i < BQ_MODULES; i++) {
     const size_t n = names[i] ? strlen(names[i]) : 0;
     if (!n || strncmp(part, names[i], n) != 0 || part[n] != '.') continue;

@@ -96,6 +96,7 @@ static void put_recurrence_keys(fixture_buffer *b, const bq_config *c) {
   for (uint16_t i = 0; i < 8; i++)
     if (state[i]) put_key(b, (uint16_t)(42 + i), state[i]);
   if (c->conv_size) put_key(b, 59, c->conv_size);
+  if (c->sub_norms) put_key(b, 205, c->sub_norms);
 }
 
 /* Left out when they are 0. */

@@ -153,6 +153,7 @@ static void add_attention(maker *m, int i) {
   }
   if (c->qk_norm) add_norm_of(m, "attn.q_norm", i, each ? c->head_dim : q_dim);
   if (c->qk_norm) add_norm_of(m, "attn.k_norm", i, each ? c->head_dim : kv_dim);
+  if (c->sub_norms) add_norm_of(m, "attn.sub_norm", i, q_dim);
   add_linear(m, "attn.o", i, c->hidden, q_dim);
 }
 
@@ -228,6 +229,7 @@ static void add_mlp(maker *m, int i) {
     if (c->gated) add_linear(m, "mlp.gate", i, c->ffn, c->hidden);
     add_linear(m, "mlp.up", i, c->ffn, c->hidden);
   }
+  if (c->sub_norms) add_norm_of(m, "mlp.sub_norm", i, c->ffn);
   add_linear(m, "mlp.down", i, c->hidden, c->ffn);
 }
 

@@ -116,7 +116,7 @@ static void test_ranges(void) {
   } ranges[] = {{1, 1, 65535, BQ_UNSUPPORTED}, {2, 1, 1024, BQ_FORMAT},  {4, 1, 1024, BQ_FORMAT},
                 {7, 0, 1 << 20, BQ_FORMAT}, {8, 1, 1 << 24, BQ_FORMAT}, {9, 1, 1 << 24, BQ_FORMAT},
                 {10, 0, 1, BQ_UNSUPPORTED}, {12, 0, 3, BQ_UNSUPPORTED}, {14, 0, 1, BQ_UNSUPPORTED},
-                {15, 2, 8, BQ_FORMAT},     {16, 0, 3, BQ_UNSUPPORTED}, {17, 0, 1, BQ_FORMAT},
+                {15, 2, 8, BQ_FORMAT},     {16, 0, 4, BQ_UNSUPPORTED}, {17, 0, 1, BQ_FORMAT},
                 {18, 0, 1, BQ_FORMAT},     {32, 0, 500, BQ_FORMAT},    {33, 0, 0, BQ_FORMAT},
                 {19, 0, 3, BQ_UNSUPPORTED}, {20, 0, 2, BQ_UNSUPPORTED}, {21, 0, 3, BQ_UNSUPPORTED},
                 {22, 0, 1 << 24, BQ_FORMAT}, {23, 0, 1024, BQ_FORMAT}, {24, 0, 1024, BQ_FORMAT},
@@ -293,7 +293,7 @@ static void test_dense_layers_and_encoders(void) {
  * encoder. */
 static void test_layer_shapes(void) {
   enum { NORM_PLACE = 19, WINDOW = 22, GLOBAL_EVERY, BIDIRECTIONAL = 34, GLOBAL_HEAD_DIM = 195 };
-  enum { SHARED_KV = 197, LAYER_EMBED = 202, PROJECTED = 204 };
+  enum { SHARED_KV = 197, LAYER_EMBED = 202, PROJECTED = 204, SUB_NORMS, EXPERTS = 54 };
   static const struct {
     uint32_t keys[5][2];
     bq_status status;
@@ -308,6 +308,10 @@ static void test_layer_shapes(void) {
       {{{WINDOW, 4}, {GLOBAL_EVERY, 2}, {GLOBAL_HEAD_DIM, 16}, {BIDIRECTIONAL, 1}}, BQ_OK, 0},
       {{{GLOBAL_HEAD_DIM, 16}, {BIDIRECTIONAL, 1}}, BQ_UNSUPPORTED, 0},
       {{{WINDOW, 4}, {GLOBAL_EVERY, 2}, {SHARED_KV, 1}, {BIDIRECTIONAL, 1}}, BQ_FORMAT, 0},
+      {{{SUB_NORMS, 1}}, BQ_OK, 0},
+      {{{SUB_NORMS, 2}}, BQ_FORMAT, 0},
+      {{{SUB_NORMS, 1}, {EXPERTS, 4}, {EXPERTS + 1, 2}}, BQ_UNSUPPORTED, 0},
+      {{{SUB_NORMS, 1}, {10, 1}}, BQ_UNSUPPORTED, 0}, /* layer norms */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     bq_config c;
@@ -459,7 +463,7 @@ static void test_layer_sets_that_mean_nothing(void) {
   CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "layer set appears twice"));
   b = least_without(0);
-  put(&b, 205, U32, 1, 0); /* no key so far */
+  put(&b, 206, U32, 1, 0); /* no key so far */
   CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
 }
 
@@ -469,7 +473,7 @@ static void test_records(void) {
   fixture_buffer b = least_without(0);
   put(&b, 1000, 77, 0, 5); /* from the future, optional: skipped */
   put(&b, 0, 0, 0, 5);
-  put(&b, 205, 0, 0, 5);
+  put(&b, 206, 0, 0, 5);
   put(&b, 65535, 0, 0, 5);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_OK);
   b = least_without(0);

@@ -241,6 +241,16 @@ static void test_recurrent_layers(void) {
   }
 }
 
+static void test_norms_of_last_products(void) {
+  for (uint32_t i = 0; i < 2; i++) {
+    fixture_spec spec = fixture_llama();
+    spec.config.sub_norms = true;
+    spec.config.activation = BQ_RELU2;
+    spec.layout = i ? BQ_TILED : BQ_ROWS;
+    load_and_check(&spec);
+  }
+}
+
 /* Tensors with several matrices one after the other: in the model they are what single ones are. */
 static void test_fused_tensors(void) {
   static const bq_type types[] = {BQ_TYPE_F32, BQ_TYPE_BQ4_32, BQ_TYPE_BQ8_32, BQ_TYPE_F16};
@@ -583,6 +593,7 @@ int main(void) {
   RUN(test_families);
   RUN(test_listed_layers);
   RUN(test_recurrent_layers);
+  RUN(test_norms_of_last_products);
   RUN(test_fused_tensors);
   RUN(test_fused_tensors_that_do_not_fit);
   RUN(test_neighbours);

@@ -155,6 +155,7 @@ static void test_threads_give_the_same_bits(void) {
   check_threads(tiny_mamba(config(), true));
   check_threads(tiny_layered(config(), 5));
   check_threads(tiny_layered_encoder(config(), 5));
+  check_threads(tiny_sub_normed(config()));
 }
 
 int main(void) {

@@ -26,6 +26,7 @@ static bq_config delta(void) { return tiny_delta(llama()); }
 static bq_config mamba(void) { return tiny_mamba(llama(), false); }
 static bq_config mamba_beside(void) { return tiny_mamba(llama(), true); }
 static bq_config layered(void) { return tiny_layered(llama(), 5); }
+static bq_config sub_normed(void) { return tiny_sub_normed(llama()); }
 static bq_config layered_encoder(void) { return tiny_layered_encoder(llama(), 5); }
 
 static uint32_t token(size_t session, size_t at) {
@@ -119,6 +120,7 @@ static void test_each_has_the_bits_it_has_alone(void) {
     check_group(mamba_beside(), BQ_TYPE_BQ8_32, o, slices);
     check_group(layered(), BQ_TYPE_BQ8_32, o, slices);
     check_group(layered_encoder(), BQ_TYPE_BQ8_32, o, slices);
+    check_group(sub_normed(), BQ_TYPE_BQ8_32, o, slices);
     check_group(learned(), BQ_TYPE_F32, o, slices);
     check_group(encoder(), BQ_TYPE_F32, o, slices);
   }

@@ -73,6 +73,14 @@ static inline bq_config tiny_layered_encoder(bq_config c, uint32_t window) {
   return c;
 }
 
+/* BitNet: norms before the last products, squared ReLUs. An MLP that is wider than all else. */
+static inline bq_config tiny_sub_normed(bq_config c) {
+  c.sub_norms = true;
+  c.activation = BQ_RELU2;
+  c.ffn = 3 * c.hidden;
+  return c;
+}
+
 static inline bq_config tiny_learned(bq_config c) {
   c.norm = BQ_NORM_LAYER;
   c.position = BQ_POSITION_LEARNED;

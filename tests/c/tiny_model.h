@@ -96,6 +96,10 @@ static void tiny_more_norms(tiny_model *t, const bq_layer_kind *kind, bq_weights
   const bool each = c->qk_norm == BQ_QK_HEADS;
   if (bq_layer_kind_has(kind, BQ_LN1_POST)) m[BQ_LN1_POST] = tiny_norm(t, c->hidden);
   if (bq_layer_kind_has(kind, BQ_LN2_POST)) m[BQ_LN2_POST] = tiny_norm(t, c->hidden);
+  if (c->sub_norms) {
+    m[BQ_O_NORM] = tiny_norm(t, kind->cols[BQ_BUFFER_MIX]);
+    m[BQ_DOWN_NORM] = tiny_norm(t, kind->cols[BQ_BUFFER_UP]);
+  }
   if (!bq_layer_kind_has(kind, BQ_Q_NORM)) return;
   m[BQ_Q_NORM] = tiny_norm(t, kind->head_dim * (each ? 1 : c->heads));
   m[BQ_K_NORM] = tiny_norm(t, kind->head_dim * (each ? 1 : kind->kv_heads));

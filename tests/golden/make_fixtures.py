@@ -1009,6 +1009,79 @@ def jina_bert(name, seed):
     save(name, model, torch.float16, ids, results, config, {what: round(by, 3) for what, by in moved.items()}, True, jina_names)
 
 
+BITNET = dict(vocab_size=64, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=96, max_position_embeddings=64,
+              tie_word_embeddings=True, bos_token_id=1, eos_token_id=2, rope_parameters={"rope_type": "default", "rope_theta": 1000.0})
+BITNET_LINEARS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+def with_ternary(model, rounds_inputs):
+    """The model with transformers' own linear layers: ternary weights, and inputs of 8 bits for each token or as they are."""
+    from transformers.integrations.bitnet import WeightQuant, replace_with_bitnet_linear
+
+    how = transformers.BitNetQuantConfig(linear_class="autobitlinear", quantization_mode="online")
+    out = replace_with_bitnet_linear(copy.deepcopy(model), ["lm_head"], how).to_empty(device="cpu").eval()
+    out.load_state_dict(model.state_dict())
+    out.model.rotary_emb = copy.deepcopy(model.model.rotary_emb)  # its table is in no state
+    out.tie_weights()
+    for name, module in out.named_modules():
+        if name.endswith(BITNET_LINEARS) and not rounds_inputs:
+            module.forward = lambda x, module=module: F.linear(x, WeightQuant.apply(module.weight))
+    return out
+
+
+def packed_state(model, linear_class, dtype):
+    """As transformers stores packed matrices."""
+    from transformers.integrations.bitnet import pack_weights
+
+    out = {}
+    for name, p in model.state_dict().items():
+        if name == "lm_head.weight":
+            continue
+        out[name] = p.to(dtype).contiguous()
+        if name.endswith(tuple(f"{one}.weight" for one in BITNET_LINEARS)):
+            mean = p.abs().mean().clamp(min=1e-5)
+            out[name] = pack_weights((p / mean).round().clamp(-1, 1))
+            out[f"{name}_scale"] = (mean if linear_class == "autobitlinear" else 1 / mean).float().reshape(1)  # in half precision results would differ
+    return out
+
+
+def bitnet(name, seed):
+    """BitNet's weights before they are made ternary, the logits with ternary ones, and those with inputs of 8 bits for each token, too
+    (rounded.json); packed-*.safetensors: the same ternary weights, in bytes."""
+    torch._dynamo.config.disable = True
+    model = transformers.BitNetForCausalLM(transformers.BitNetConfig(**BITNET, attn_implementation="eager")).eval()
+    randomize(model, torch.bfloat16, seed)
+    with torch.no_grad():
+        for key, p in model.named_parameters():
+            if key.endswith("sub_norm.weight"):
+                p.copy_((3 * p - 2).bfloat16().float())
+    ids = torch.randint(BITNET["vocab_size"], (24,), generator=torch.Generator().manual_seed(seed + 1))
+    results = results_of(with_ternary(model, False), ids)
+    changes = {"ternary weights": None, "norm before the output": same_norms("attn_sub_norm"), "norm before the last product": same_norms("ffn_sub_norm"),
+               "the square": with_attributes("mlp", act_fn=nn.ReLU()), "squared ReLU": with_attributes("mlp", act_fn=nn.SiLU()),
+               "positions": lambda model: model.model.rotary_emb.inv_freq.zero_()}
+    moved = {}
+    for what, change in changes.items():
+        other = with_ternary(model, False) if change else copy.deepcopy(model)
+        with torch.no_grad():
+            if change:
+                change(other)
+        moved[what] = (results_of(other, ids) - results).abs().max().item()
+        print(f"{name}: without {what} a result moves by {moved[what]:.3f}")
+        assert moved[what] >= 100 * TOLERANCE, f"{name} would not notice a missing {what}"
+    rounded = results_of(with_ternary(model, True), ids)
+    how = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "online"}
+    found = model.config.to_dict()
+    config = {"architectures": ["BitNetForCausalLM"], **{k: v for k, v in found.items() if k in SMALL_KEYS | SHARED and v is not None}, "quantization_config": how}
+    save(name, model, torch.bfloat16, ids, results, config, {what: round(by, 3) for what, by in moved.items()})
+    for kind in ("bitlinear", "autobitlinear"):
+        save_file(packed_state(model, kind, torch.bfloat16), f"{HERE}/fixtures/{name}/packed-{kind}.safetensors", metadata={"format": "pt"})
+    with open(f"{HERE}/fixtures/{name}/rounded.json", "w", encoding="utf8") as out:
+        values = rounded.numpy().astype("<f4").tobytes()
+        out.write(json.dumps({"logits": base64.b64encode(values).decode(), "moved_by_rounding": round((rounded - results).abs().max().item(), 3), "made_with": VERSIONS}, indent=1) + "\n")
+    print(f"{name}: inputs of 8 bits for each token move a logit by {(rounded - results).abs().max():.3f}, on average by {(rounded - results).abs().mean():.4f}")
+
+
 def results_of(model, ids):
     """Logits, of encoders hidden states."""
     with torch.no_grad():
@@ -1093,6 +1166,8 @@ if __name__ == "__main__":
         sys.exit()
     if len(sys.argv) == 1 or "jina-bert-v2" in sys.argv[1:]:
         jina_bert("jina-bert-v2", 150100)
+    if len(sys.argv) == 1 or "bitnet" in sys.argv[1:]:
+        bitnet("bitnet", 150200)
     for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS), (1101, ROUTED), (1201, LISTED), (1301, LENT), (1401, RECURRENT)):
         for seed, (name, spec) in enumerate(group.items(), first):
             if len(sys.argv) > 1 and name not in sys.argv[1:]:

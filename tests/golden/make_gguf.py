@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 HERE = Path(__file__).parent
 # The converter has no row for them, or loses what they are about.
@@ -59,9 +59,18 @@ def storage(folder, gguf):
     return {torch.float16: gguf.LlamaFileType.MOSTLY_F16, torch.bfloat16: gguf.LlamaFileType.MOSTLY_BF16, torch.float32: gguf.LlamaFileType.ALL_F32}[dtype]
 
 
+# The converter knows BitNet's norms by the names of its first models only.
+BITNET_NORMS = {"self_attn.attn_sub_norm": "self_attn.inner_attn_ln", "mlp.ffn_sub_norm": "mlp.ffn_layernorm"}
+
+
 def copied(name, folder):
     """The fixture as a public model: its config.json, and a vocabulary that is only counted."""
     shutil.copy(HERE / "fixtures" / name / "model.safetensors", folder)
+    if name == "bitnet":
+        tensors = load_file(folder / "model.safetensors")
+        for new, old in BITNET_NORMS.items():
+            tensors = {key.replace(new, old): value for key, value in tensors.items()}
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     config = {**json.loads((HERE / "fixtures" / name / "config.json").read_text()), **PUBLISHED.get(name, {})}
     (folder / "config.json").write_text(json.dumps(config))
     vocabulary = {str(i): i for i in range(config["vocab_size"])}
@@ -90,7 +99,11 @@ def convert(name, folder):
         yield_returned(kind)
     out = HERE / "gguf" / f"{name}.gguf"
     settings = {**ModelBase.load_hparams(folder, False), **PUBLISHED.get(name, {})}
-    model = kind(folder, storage(folder, gguf), out, model_name=name, hparams=settings)
+    # Ternary weights are exact in f32 alone; their scale is no number of half precision.
+    stored = gguf.LlamaFileType.ALL_F32 if name == "bitnet" else storage(folder, gguf)
+    model = kind(folder, stored, out, model_name=name, hparams=settings)
+    if name == "bitnet":  # later converters do; without it these activations are SiLU
+        model.gguf_writer.add_hidden_act("relu2")
     model.set_vocab = lambda: None
     model.write()
     print(f"{name}: {out.stat().st_size} bytes, {kind.__name__}")

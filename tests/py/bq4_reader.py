@@ -396,7 +396,7 @@ CONF_KEYS = {
     13: ("rope_theta", F32, False, 0.0, None),
     14: ("rope_pairs", U32, False, 0, 1),
     15: ("rope_dim", U32, False, 1, 4096),
-    16: ("activation", U32, False, 0, 3),
+    16: ("activation", U32, False, 0, 4),
     17: ("gated", U32, False, 0, 1),
     18: ("tied", U32, False, 0, 1),
     19: ("norm_place", U32, False, 0, 3),
@@ -449,12 +449,13 @@ CONF_KEYS = {
     202: ("layer_embed", U32, False, 0, 4096),
     203: ("experts_sigmoid", U32, False, 0, 1),
     204: ("layer_embed_projected", U32, False, 0, 1),
+    205: ("sub_norms", U32, False, 0, 1),
     32: ("tokens", U32, False, 0, None),
     33: ("merges", U32, False, 0, None),
 }
 # first key: sets of layers, of 32 words each
 CONF_SETS = {64: "global_layers", 96: "unrotated_layers", 128: "dense_layers", 160: "conv_layers"}
-LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 60), *range(194, 205)))
+LATER = tuple(CONF_KEYS[key][0] for key in (*range(19, 32), *range(34, 60), *range(194, 206)))
 ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "tokens", "merges", *LATER)
 
 
@@ -545,6 +546,8 @@ def expected_tensors(c):
         if c["gated"]:
             linear(f"{name}.gate", inner, hidden)
         linear(f"{name}.up", inner, hidden)
+        if c["sub_norms"]:
+            norm(f"{name}.sub_norm", inner)
         linear(f"{name}.down", hidden, inner)
 
     def linear(name, rows, cols):
@@ -607,6 +610,8 @@ def expected_tensors(c):
                 norm(f"h.{i}.attn.q_norm", dim if c["qk_norm"] == 1 else q)
                 if not shares:
                     norm(f"h.{i}.attn.k_norm", dim if c["qk_norm"] == 1 else kv)
+            if c["sub_norms"]:
+                norm(f"h.{i}.attn.sub_norm", q)
             linear(f"h.{i}.attn.o", hidden, q)
         if after:
             norm(f"h.{i}.ln1_post")
@@ -913,7 +918,7 @@ NAMED = {
     "norm": {"rms": 0, "layer": 1},
     "position": {"rope": 0, "learned": 1, "alibi": 2, "none": 3},
     "rope_pairs": {"half": 0, "adjacent": 1},
-    "activation": {"silu": 0, "gelu": 1, "relu": 2, "gelu_erf": 3},
+    "activation": {"silu": 0, "gelu": 1, "relu": 2, "gelu_erf": 3, "relu2": 4},
     "norm_place": {"before": 0, "after": 1, "around": 2, "after_sum": 3},
     "block": {"sequential": 0, "parallel": 1, "shared": 2},
     "qk_norm": {"plain": 0, "heads": 1, "rows": 2, "each": 3},

@@ -24,7 +24,7 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number} [rope_theta]
  * @property {string | number} [rope_pairs]  "half" or "adjacent"
  * @property {number} [rope_dim]
- * @property {string | number} [activation]  "silu", "gelu", "relu" or "gelu_erf"
+ * @property {string | number} [activation]  "silu", "gelu", "relu", "gelu_erf" or "relu2"
  * @property {boolean | number} [gated]  default true
  * @property {boolean | number} [tied]   default false
  * @property {string | number} [norm_place]  "before", "after", "around" or "after_sum"
@@ -81,6 +81,7 @@ import { shown } from '../../shared/quote-value.js';
  * @property {boolean | number} [layer_scale]  a layer's result has a factor
  * @property {number} [layer_embed]  dimensions of per-layer embeddings
  * @property {boolean | number} [layer_embed_projected]  they are a projection of the embedding alone, without a table
+ * @property {boolean | number} [sub_norms]  inputs of attn.o and mlp.down are normed (BitNet)
  * @property {number} [dense1]  rows of the first dense layer behind the pooling
  * @property {number} [dense2]
  * @property {string | number} [dense_activation]  between them: "linear", "tanh", "gelu_erf" or "relu"
@@ -110,7 +111,7 @@ const KEYS = {
   rope_theta: [13, F32, true],
   rope_pairs: [14, U32, true, ['half', 'adjacent']],
   rope_dim: [15, U32, true],
-  activation: [16, U32, true, ['silu', 'gelu', 'relu', 'gelu_erf']],
+  activation: [16, U32, true, ['silu', 'gelu', 'relu', 'gelu_erf', 'relu2']],
   gated: [17, U32, true],
   tied: [18, U32, true],
   norm_place: [19, U32, true, ['before', 'after', 'around', 'after_sum']],
@@ -169,6 +170,7 @@ const KEYS = {
   layer_embed: [202, U32, true],
   experts_sigmoid: [203, U32, true],
   layer_embed_projected: [204, U32, true],
+  sub_norms: [205, U32, true],
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };
@@ -201,6 +203,7 @@ const BOOLEANS = [
   'layer_scale',
   'experts_sigmoid',
   'layer_embed_projected',
+  'sub_norms',
 ];
 const REQUIRED_KEYS = ['arch', 'layers', 'hidden', 'heads', 'ffn', 'vocab', 'context'];
 

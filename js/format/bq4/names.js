@@ -47,6 +47,7 @@ export function tensorTable(config) {
   const mlp = (/** @type {string} */ name, /** @type {number} */ inner) => {
     if (c.gated) linear(`${name}.gate`, inner, c.hidden);
     linear(`${name}.up`, inner, c.hidden);
+    if (c.sub_norms) norm(`${name}.sub_norm`, inner);
     linear(`${name}.down`, c.hidden, inner);
   };
   const norm = (/** @type {string} */ name, size = c.hidden) => {
@@ -107,6 +108,7 @@ export function tensorTable(config) {
       if (!shares && !(c.keys_as_values && isGlobal(n))) linear(`h.${n}.attn.v`, kv, c.hidden);
       if (c.qk_norm) norm(`h.${n}.attn.q_norm`, c.qk_norm === HEADS ? dim : q);
       if (c.qk_norm && !shares) norm(`h.${n}.attn.k_norm`, c.qk_norm === HEADS ? dim : kv);
+      if (c.sub_norms) norm(`h.${n}.attn.sub_norm`, q);
       linear(`h.${n}.attn.o`, c.hidden, q);
     }
     if (after) norm(`h.${n}.ln1_post`);

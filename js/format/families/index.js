@@ -7,6 +7,7 @@
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { bloom, falcon, mpt } from './alibi.js';
+import { bitnet } from './bitnet.js';
 import { bert, distilbert, nomicBert, roberta } from './bert.js';
 import { jinaBert, modernbert, mpnet } from './encoders.js';
 import { granitemoe, mixtral, qwen2moe, qwen3moe } from './experts.js';
@@ -43,6 +44,7 @@ export const FAMILIES = {
   llama,
   mistral,
   smollm3,
+  bitnet,
   qwen2,
   qwen3,
   granite,

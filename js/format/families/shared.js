@@ -40,6 +40,7 @@ const ACTIVATIONS = {
   gelu_fast: 'gelu',
   relu: 'relu',
   gelu: 'gelu_erf',
+  relu2: 'relu2',
 };
 
 /** @param {string} name */

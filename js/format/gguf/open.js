@@ -24,6 +24,13 @@ const MAX_MESSAGE = 400;
 /** Bytes read first of each further part of a file. */
 const FIRST_READ = 65536;
 
+/** What files of some architectures are, that are not read. @type {Record<string, string>} */
+const OTHER_FILES = {
+  clip: 'this is the vision encoder of a model (mmproj); load the file of its language model',
+  'bitnet-b1.58':
+    "this is a file of Microsoft's bitnet.cpp, with weights of its own type I2_S; convert the safetensors of the model",
+};
+
 /** Tensors of a classifier. */
 const GGUF_LABEL_TENSOR = /^cls\./;
 
@@ -39,7 +46,7 @@ function architectureOf(metadata) {
     });
   if (!Object.hasOwn(GGUF_ARCHITECTURES, name))
     throw new BqError('UNSUPPORTED', `the GGUF file has the unsupported architecture "${name}"`, {
-      hint: `${name === 'clip' ? 'this is the vision encoder of a model (mmproj); load the file of its language model; ' : ''}expected one of ${Object.keys(GGUF_ARCHITECTURES).join(', ')}`,
+      hint: `${Object.hasOwn(OTHER_FILES, name) ? `${OTHER_FILES[name]}; ` : ''}expected one of ${Object.keys(GGUF_ARCHITECTURES).join(', ')}`,
     });
   return GGUF_ARCHITECTURES[name];
 }
