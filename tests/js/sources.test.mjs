@@ -35,6 +35,8 @@ const kinds = {
   'file: address': () => fromUrl(pathToFileURL(path)),
   'http with ranges': () => fromUrl(ranged.url),
   'http without ranges': () => fromUrl(whole.url),
+  'blob: address': () => fromUrl(URL.createObjectURL(new Blob([bytes]))),
+  'data: address': () => fromUrl(`data:application/octet-stream;base64,${Buffer.from(bytes).toString('base64')}`),
 };
 
 for (const [name, make] of Object.entries(kinds)) {

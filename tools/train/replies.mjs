@@ -52,8 +52,8 @@ for (const { id, kind, turns } of prompts)
   answers.push({ id, kind, turns, ...(await converse(turns, { temperature: 0 })) });
 for (let i = 0; i < stories; i++) {
   const turns = [ASKING[i % ASKING.length]];
-  const said = await converse(turns, { temperature, seed: i + 1 });
-  answers.push({ id: `drawn-story-${i + 1}`, kind: 'drawn story', turns, ...said });
+  const answer = await converse(turns, { temperature, seed: i + 1 });
+  answers.push({ id: `drawn-story-${i + 1}`, kind: 'drawn story', turns, ...answer });
 }
 await engine.close();
 mkdirSync(dirname(out), { recursive: true });

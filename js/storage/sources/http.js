@@ -5,12 +5,20 @@
  * reported here; retry.js tries again.
  */
 import { BqError } from '../../shared/errors.js';
+import { isNode } from '../../shared/node.js';
 import { LONGEST_MS } from '../../shared/timeouts.js';
 
 /** @import { ByteSource } from './types.js' */
 
 /** Bytes read at once where the platform can read into memory that is there. */
 const READ_BYTES = 1 << 18;
+
+/**
+ * Addresses of bytes that Node has in memory. Its fetch sends ranges of them that lack a byte (20), and an abort ends the process (24):
+ * they are asked for whole, and never aborted.
+ * @param {string} address
+ */
+const isInMemory = (address) => isNode && /^(blob|data):/.test(address);
 
 /** Milliseconds between the last look at an answer and its end. */
 const LEAVE_MS = 100;
@@ -155,7 +163,12 @@ export class HttpSource {
     try {
       // no-store: Chromium's cache would make ranges of one file wait for each other.
       response = await stallTimer.wait(
-        fetch(this.name, { signal: controller.signal, cache: 'no-store', headers: range ? { Range: range } : {} }),
+        fetch(
+          this.name,
+          isInMemory(this.name)
+            ? {}
+            : { signal: controller.signal, cache: 'no-store', headers: range ? { Range: range } : {} },
+        ),
       );
     } catch (cause) {
       release();
