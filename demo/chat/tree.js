@@ -111,8 +111,9 @@ export function withoutDeleted(local, theirs, deleted) {
   const parents = new Map([...theirs, ...local].map(({ id, parent }) => [id, parent]));
   const others = new Map(theirs.map((entry) => [entry.id, entry]));
   for (const entry of local) {
-    const left = new Set(deleted); // circles end
-    while (entry.parent !== null && left.delete(entry.parent)) entry.parent = parents.get(entry.parent) ?? null;
+    // Each deleted parent is followed once, so that a circle of parents ends.
+    const unvisited = new Set(deleted);
+    while (entry.parent !== null && unvisited.delete(entry.parent)) entry.parent = parents.get(entry.parent) ?? null;
     if (entry.reads && others.has(entry.id)) entry.reads = others.get(entry.id)?.reads;
   }
   return local.filter(({ id }) => !deleted.includes(id));

@@ -52,8 +52,8 @@ import { showModel, showName, showNone } from './model-header.js';
 const ENOUGH = 16;
 /** Bytes to download, or to read from a file, from which on the person is asked first. */
 const ASK_ABOVE = 20e6;
-/** Milliseconds after which a person sees that a model is being looked at. */
-const SOON = 400;
+/** Milliseconds after which the card shows that a model is being checked. */
+const CHECK_SHOWN_AFTER = 400;
 
 /** @type {ModelChoice} */
 const bundled = { kind: 'bundled', name: `${TINY} (built in)`, source: BUNDLED, key: 'bundled' };
@@ -229,7 +229,7 @@ export class Models {
     const { signal } = (this.#planning = new AbortController());
     try {
       const { linkOf } = await import('./hub.js');
-      const choice = await this.#prepare(`Checking ${offer.name}`, SOON, () => linkOf(offer, signal));
+      const choice = await this.#prepare(`Checking ${offer.name}`, CHECK_SHOWN_AFTER, () => linkOf(offer, signal));
       if (!signal.aborted) await this.use(choice, { agreed: true });
     } catch (error) {
       if (signal.aborted) return;
@@ -310,7 +310,7 @@ export class Models {
     if (choice.kind === 'bundled') return this.#fetch(choice, { context, level }, null);
     try {
       choice = await this.#convertFolder(asked, signal);
-      const [least, plan] = await this.#prepare(`Checking ${choice.name}`, SOON, async () => {
+      const [least, plan] = await this.#prepare(`Checking ${choice.name}`, CHECK_SHOWN_AFTER, async () => {
         const least = level ? await host.smaller(choice.source, level, signal) : context;
         return [least, await host.plan(choice.source, least ? { contextTokens: least } : {}, signal)];
       });

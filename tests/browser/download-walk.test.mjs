@@ -66,12 +66,18 @@ test('a download that was paused stays so after a reload, and can be resumed', a
   await page.locator('#model-name', { hasText: 'large.bq4' }).waitFor();
 });
 
-test('a model that is ready is switched to from the list too, and is offered no more', async () => {
+/** A page in which the model was downloaded beside the one in use, with the list of models open. */
+async function listBesideReadyModel() {
   const page = await here.demo();
   await say(page, 'Hello!');
   await download(page);
   await notice(page, 'large.bq4 is ready.').waitFor();
   await ui(page).models.click();
+  return page;
+}
+
+test('a model that is ready is switched to from the list too, and is offered no more', async () => {
+  const page = await listBesideReadyModel();
   await page.getByRole('button', { name: 'Use large.bq4' }).click();
   await page.locator('#model-name', { hasText: 'large.bq4' }).waitFor();
   await ready(page);
@@ -79,11 +85,7 @@ test('a model that is ready is switched to from the list too, and is offered no 
 });
 
 test('a model that is ready and deleted is offered no more', async () => {
-  const page = await here.demo();
-  await say(page, 'Hello!');
-  await download(page);
-  await notice(page, 'large.bq4 is ready.').waitFor();
-  await ui(page).models.click();
+  const page = await listBesideReadyModel();
   await page.getByRole('button', { name: 'Delete large.bq4' }).click();
   await page.locator('#models-deleted', { hasText: 'large.bq4 deleted' }).waitFor();
   assert.equal(await notice(page, 'is ready').count(), 0);

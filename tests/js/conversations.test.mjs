@@ -43,8 +43,8 @@ test('a stored path of 60,000 messages is found in one walk; circles end', () =>
   const circle = entries(3).map((entry, i) => ({ ...entry, parent: `m${(i + 1) % 3}` }));
   assert.equal(pathTo(/** @type {any} */ (circle), 'm0').length, 3);
   // Two of a circle were deleted in another tab.
-  const left = withoutDeleted(/** @type {any} */ (circle), [], ['m1', 'm2', 'm0']);
-  assert.deepEqual(left, []);
+  const remaining = withoutDeleted(/** @type {any} */ (circle), [], ['m1', 'm2', 'm0']);
+  assert.deepEqual(remaining, []);
   const behind = [...circle, { ...circle[0], id: 'm3', parent: 'm1' }];
   const [kept] = withoutDeleted(/** @type {any} */ (behind), [], ['m0', 'm1', 'm2']);
   assert.equal(kept.id, 'm3');
@@ -62,15 +62,15 @@ test('messages that another tab has added behind deleted ones stay, behind those
   save({ ...chat, entries: [first, second, ...added], leaf: 'm3' });
   // This tab knows nothing of the last two.
   assert.equal(save({ ...chat, deleted: ['m0', 'm1'] }), true);
-  const left = read('chat');
+  const merged = read('chat');
   assert.deepEqual(
-    left?.entries.map(({ id, parent }) => [id, parent]),
+    merged?.entries.map(({ id, parent }) => [id, parent]),
     [
       ['m2', null],
       ['m3', 'm2'],
     ],
   );
-  assert.equal(left?.leaf, 'm3');
+  assert.equal(merged?.leaf, 'm3');
   // Each has deleted where the other ends.
   save({ ...chat, entries: [first, second], leaf: 'm1', deleted: [] });
   const [again] = entries(1);

@@ -391,8 +391,8 @@ Let me see.<turn|>
 <|turn>model
 <|tool_call>call:weather{city:<|"|>Os"lo<|"|>,options:{tags:[<|"|><|im_end|><|"|>],units:None}}<tool_call|><|tool_call>call:weather_now{}<tool_call|><|tool_response>response:weather{days:[1,None],sky:<|"|><turn|><|"|>}<tool_response|><|tool_response>response:weather_now{value:<|"|>cold<|"|>}<tool_response|>`,
 };
-/** What follows that in a prompt for a reply, at once and after the model's answer. @param {string} name */
-const rest = (name) =>
+/** The text that follows in a prompt for a reply: at once, and after the model's answer. @param {string} name */
+const promptEndings = (name) =>
   name.startsWith('lfm2')
     ? ['<|im_start|>assistant\n', 'It is cold.<|im_end|>\n<|im_start|>user\nThanks<|im_end|>\n<|im_start|>assistant\n']
     : [
@@ -417,7 +417,7 @@ test('calls and results go back as the template writes them, with ids and withou
     };
     for (const ids of [true, false]) {
       const list = conversation({ ids });
-      const [atOnce, afterwards] = rest(name);
+      const [atOnce, afterwards] = promptEndings(name);
       const text = async (/** @type {any[]} */ all) => shown.detokenize(await promptOf(shown, all));
       assert.ok((await text(list)).endsWith(wanted + atOnce), `${name}:\n${await text(list)}`);
       const answer = name.startsWith('lfm2') ? `<|im_start|>assistant\n${afterwards}` : afterwards;

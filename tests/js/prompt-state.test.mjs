@@ -262,7 +262,7 @@ test('addresses of bytes have no file beside them: the model is not read twice',
   await engine.close();
 });
 
-test('a prompt cache is asked for once: what fails or is none is left at that, and a load that fails ends the request', async (t) => {
+test('a prompt cache is requested once: a file that fails or is no prompt cache is left out, and a load that fails ends the request', async (t) => {
   const { file, prompt } = modelWithPrompt();
   const other = new Uint8Array(64e6).fill(1);
   const server = await faultServer({ '/m.bq4': readFileSync(file), '/m.bq4.prompt': prompt, '/other': other });

@@ -28,7 +28,7 @@ def article(noun):
 
 
 def some_name(rng, names, made_up=0.33):
-    """A name from the list or, as often as `made_up` says, one that nobody has: repeating it is learned, not the list."""
+    """A name from the list or, with the probability `made_up`, an invented one: the model learns to repeat names, not the list."""
     if rng.random() >= made_up:
         return rng.choice(names)
     sounds = [rng.choice(SOUNDS) + rng.choice(VOWELS) for _ in range(rng.choice([1, 2, 2]))]

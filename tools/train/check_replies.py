@@ -30,6 +30,15 @@ def loops(text):
     return any(runs.count(r) >= 3 for r in set(runs))
 
 
+def off_topic(case, reply):
+    """Why a reply is not on topic by the case's patterns; None: it is."""
+    if not re.search(case["pattern"], reply, re.I):
+        return "off topic"
+    if case.get("avoid") and re.search(case["avoid"], reply, re.I):
+        return "avoid"
+    return None
+
+
 def verdict(case, reply, finished=True):
     """"on topic", or why not."""
     if not reply.strip():
@@ -38,11 +47,7 @@ def verdict(case, reply, finished=True):
         return "unfinished"
     if loops(reply):
         return "loop"
-    if not re.search(case["pattern"], reply, re.I):
-        return "off topic"
-    if case.get("avoid") and re.search(case["avoid"], reply, re.I):
-        return "avoid"
-    return "on topic"
+    return off_topic(case, reply) or "on topic"
 
 
 def judge(answers):

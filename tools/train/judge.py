@@ -24,7 +24,7 @@ import re
 from collections import Counter
 
 import cast
-from check_replies import loops
+from check_replies import loops, off_topic
 
 PROMPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models", "prompts.json")
 WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
@@ -108,11 +108,7 @@ def verdict(case, answer, known):
         return "wrong refusal"
     if case["kind"] == "limit" and len(case["turns"]) == 1:
         return "right"
-    if not re.search(case["pattern"], reply, re.I):
-        return "off topic"
-    if case.get("avoid") and re.search(case["avoid"], reply, re.I):
-        return "avoid"
-    return "right"
+    return off_topic(case, reply) or "right"
 
 
 def judge(answers, cases, known):

@@ -171,11 +171,11 @@ export class Guide {
       const mark = machine.token(id);
       const at = bytes.findIndex((_, i) => mark.every((byte, k) => bytes[i + k] === byte));
       if (at < 0) continue;
-      const rest = bytes.subarray(at + mark.length);
+      const bytesAfter = bytes.subarray(at + mark.length);
       return [
         ...(at ? this.#encodeText(bytes.subarray(0, at)) : []),
         id,
-        ...(rest.length ? this.#encodeAfterText(rest) : []),
+        ...(bytesAfter.length ? this.#encodeAfterText(bytesAfter) : []),
       ];
     }
     return this.#encodeText(bytes);

@@ -17,12 +17,12 @@ const MAGIC = [0x42, 0x51, 0x34, 0x53];
 /** More than the cache of a prompt takes. */
 const MAX_BYTES = 2 ** 30;
 /** A server that fails, or sends nothing for so many milliseconds, is not asked again: the prompt is computed sooner. */
-const SOON = { retries: 0, timeout: 5000 };
+const ONE_TRY = { retries: 0, timeout: 5000 };
 
 /** The prompt cache beside a model; null: the model has no address or path. @param {Source} model @returns {Source | null} */
 function besideModel(model) {
   const beside = withPath(filesOf(model)[0] ?? model, (path) => path + ENDING);
-  return beside && { ...beside, ...SOON };
+  return beside && { ...beside, ...ONE_TRY };
 }
 
 /** @param {unknown} error */
@@ -50,7 +50,7 @@ async function readBytes(file, signal) {
  */
 async function readPromptCache(model, requested, signal) {
   try {
-    const source = requested === true ? besideModel(model) : { ...SOON, ...requested };
+    const source = requested === true ? besideModel(model) : { ...ONE_TRY, ...requested };
     if (!source) throw new BqError('ARGUMENT', 'the model has no address, so no file lies beside it');
     const file = await openSource(source, signal);
     try {

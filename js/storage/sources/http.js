@@ -18,7 +18,7 @@ const READ_BYTES = 1 << 18;
  * they are asked for whole, and never aborted.
  * @param {string} address
  */
-const isInMemory = (address) => isNode && /^(blob|data):/.test(address);
+const isAddressOfBytes = (address) => isNode && /^(blob|data):/.test(address);
 
 /** Milliseconds between the last look at an answer and its end. */
 const LEAVE_MS = 100;
@@ -165,7 +165,7 @@ export class HttpSource {
       response = await stallTimer.wait(
         fetch(
           this.name,
-          isInMemory(this.name)
+          isAddressOfBytes(this.name)
             ? {}
             : { signal: controller.signal, cache: 'no-store', headers: range ? { Range: range } : {} },
         ),

@@ -43,8 +43,8 @@ function countedDfa({ string, ...s }, { escaped }) {
   if (lacks) return { all, lacks, min, max };
   // Else the least number is the automaton's part.
   const long = texts(min);
-  const known = max < Infinity ? missingOf(long, false, spelled) : null;
-  return known && { all: long, lacks: known, min: 0, max };
+  const longLacks = max < Infinity ? missingOf(long, false, spelled) : null;
+  return longLacks && { all: long, lacks: longLacks, min: 0, max };
 }
 
 /** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
