@@ -25,11 +25,14 @@ const shown = (value) =>
       ? value.toExponential(1)
       : String(value).replaceAll('|', '\\|');
 
+/** Names in a line. @param {readonly string[]} names */
+const listed = (names) => names.map((name) => `\`${name}\``).join(', ');
+
 /** Heading, what it says, and columns: title by key. @type {Record<string, [string, string, Record<string, string>]>} */
 const TABLES = {
   architectures: [
     'Architectures',
-    `A small random checkpoint of each runs here and in the library named. The largest difference is over the logits of all positions.\n\nGGUF files may say of \`general.architecture\`: ${Object.keys(GGUF_ARCHITECTURES).join(', ')}. Names without a row below use the same computations as those with one\n(tests/js/gguf-wild.test.mjs). \`tokenizer.ggml.pre\` may be any of ${PATTERNS.flatMap(({ names }) => names).join(', ')}.`,
+    `A small random checkpoint of each runs here and in the library named. The largest difference is over the logits of all positions.\n\nNames of architectures in GGUF files (\`general.architecture\`). Those without a row below use the same computations as one with a row\n(\`tests/js/gguf-wild.test.mjs\`):\n\n${listed(Object.keys(GGUF_ARCHITECTURES))}\n\nNames of splits of text in GGUF files (\`tokenizer.ggml.pre\`):\n\n${listed(PATTERNS.flatMap(({ names }) => names))}`,
     { architecture: 'architecture', source: 'read from', error: 'largest difference', against: 'compared with' },
   ],
   tokenizers: [
@@ -39,7 +42,7 @@ const TABLES = {
   ],
   types: [
     'Types of GGUF',
-    'A storage type becomes a compute type when it is loaded. *Decode* is weights per second of one thread with relaxed SIMD, relative to Q4_0 ([the log](log/speed.md), "What stored types cost"; floats, codes and small types on another machine, without VNNI). An MXFP4 block whose scale is no f16 (below 2^-24 or above 2^15) is refused. Q8_1 and Q8_K, which no file stores, are refused by name.',
+    'A storage type becomes a compute type when it is loaded. *Decode* is weights per second of one thread with relaxed SIMD, relative to Q4_0 (`docs/log/speed.md` in the repository, "What stored types cost"; floats, codes and small types on another machine, without VNNI). An MXFP4 block whose scale is no f16 (below 2^-24 or above 2^15) is refused. Q8_1 and Q8_K, which no file stores, are refused by name.',
     {
       type: 'type',
       bits: 'bits per weight in the file',

@@ -18,6 +18,7 @@ import {
   sizeOf,
   THREAD_LIMIT,
 } from '../../tools/payload.mjs';
+import { packedFiles } from '../packed-files.mjs';
 import { tinyModel } from './fixture.mjs';
 
 const root = new URL('../../', import.meta.url);
@@ -27,17 +28,6 @@ const all = () => readdirSync(new URL('dist', root)).sort();
 /** Names of what a file of dist/ imports, on demand too. @param {string} text */
 const importsOf = (text) => [...text.matchAll(/(?:from|import)\s*\(?\s*["'](\.[\w./-]+)["']/g)].map(([, name]) => name);
 const manifest = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
-/** @type {Set<string> | undefined} */
-let list;
-/** Names of what npm would pack. */
-const packed = () => {
-  if (list) return list;
-  const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
-    cwd: root,
-    encoding: 'utf8',
-  });
-  return (list = new Set(JSON.parse(stdout)[0].files.map((/** @type {any} */ file) => file.path)));
-};
 
 before(() => assert.equal(makeDist(), ''));
 
@@ -126,7 +116,7 @@ test('no eval, no blob: addresses, no absolute addresses to load from but that o
 });
 
 test('the package contains what it names and what its files load, by addresses that bundlers understand', () => {
-  const files = packed();
+  const files = packedFiles();
   const named = [...Object.values(manifest.exports), manifest.bin.bq4, manifest.types].flatMap((entry) =>
     typeof entry === 'string' ? entry : Object.values(entry),
   );
@@ -147,7 +137,7 @@ test('the package contains what it names and what its files load, by addresses t
 });
 
 test('exports with a * lead to files that are packed: wasm modules, and classifiers that can be imported', async () => {
-  const files = packed();
+  const files = packedFiles();
   /** @type {Record<string, RegExp>} */
   const patterns = { 'classifiers/*': /^classifiers\/(.*\.json)$/, 'files/*.wasm': /^build\/wasm\/(.*)\.wasm$/ };
   assert.deepEqual(
@@ -173,7 +163,7 @@ test('installing it runs no script: `prepare` is for a checkout alone', () => {
     Object.keys(scripts).filter((name) => /install$/.test(name)),
     [],
   );
-  assert.ok(!packed().has('binding.gyp'), 'npm would build it');
+  assert.ok(!packedFiles().has('binding.gyp'), 'npm would build it');
 });
 
 test("the package runs: a page's engine, the engine of this thread, one for all tabs, the command line", async () => {

@@ -18,7 +18,7 @@ const FIRST = [
   'docs/inside/README.md',
   'docs/MODELS.md',
 ];
-const LAST = ['CHANGELOG.md'];
+const LAST = ['models/README.md', 'CHANGELOG.md'];
 /** Folders of the navigation, each with a title and its README first. */
 const FOLDERS = {
   'docs/guides': 'Guides',
