@@ -8,6 +8,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { PAGE } from './payload.mjs';
 
 /** Bytes that one module may have when gzipped. */
 export const MODULE_LIMIT = 107_450;
@@ -81,6 +82,18 @@ export function demoScripts() {
   return total;
 }
 
+/** What a page loads of the package. @returns {{ name: string, plain: number, gzip: number, brotli: number }} */
+function pageScripts() {
+  const total = { name: 'dist/, what a page loads', plain: 0, gzip: 0, brotli: 0 };
+  for (const path of PAGE.map((name) => join(ROOT, 'dist', name)).filter((path) => existsSync(path))) {
+    const size = measure(path);
+    total.plain += size.plain;
+    total.gzip += size.gzip;
+    total.brotli += size.brotli;
+  }
+  return total;
+}
+
 /** All of js/, each file compressed by itself, as a server sends them. */
 function scripts() {
   const folder = join(ROOT, 'js');
@@ -119,7 +132,7 @@ function parts() {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const rows = process.argv.includes('--parts') ? parts() : [...sizes(), scripts(), demoScripts()];
+  const rows = process.argv.includes('--parts') ? parts() : [...sizes(), pageScripts(), scripts(), demoScripts()];
   const pad = (/** @type {string | number} */ text) => String(text).padStart(9);
   console.log(`${'bytes'.padEnd(30)}${pad('plain')}${pad('gzip')}${pad('brotli')}`);
   for (const { name, plain, gzip, brotli } of rows)
