@@ -8,6 +8,7 @@ import { Host } from './models/engine-host.js';
 import { isolate, onVersion } from './offline.js';
 import {
   $,
+  closeBeside,
   chips,
   details,
   keepFocus,
@@ -278,7 +279,7 @@ function listen() {
   $('settings-open').addEventListener('click', () => showDialog(settingsDialog));
   $('shortcuts').addEventListener('click', showShortcuts);
   $('settings-close').addEventListener('click', () => settingsDialog.close());
-  settingsDialog.addEventListener('click', ({ target }) => target === settingsDialog && settingsDialog.close());
+  closeBeside(settingsDialog);
   const attachment = /** @type {HTMLInputElement} */ ($('attachment'));
   $('attach').addEventListener('click', () => attachment.click());
   attachment.addEventListener('change', () => {

@@ -2,7 +2,7 @@
 import { showError, showNotice, trouble } from '../page/alerts.js';
 import { asJson, asMarkdown, fileName, fromFile } from './import-export.js';
 import { button, element } from '../page/element.js';
-import { rememberPanel, say } from '../page/page.js';
+import { closeBeside, rememberPanel, say } from '../page/page.js';
 import * as format from '../page/format.js';
 import { list, onOther, remove, save, titleOf } from '../storage/local-storage.js';
 
@@ -32,13 +32,13 @@ named('close').addEventListener('click', () => {
   dialog.close();
 });
 named('new').addEventListener('click', () => {
-  makeWay();
+  closeDrawer();
   void shown?.page.beginAnew();
 });
 named('json').addEventListener('click', () => download('bq4-chats.json', 'application/json', asJson(list())));
 named('import').addEventListener('click', () => file.click());
 file.addEventListener('change', () => void shown?.bring([...(file.files ?? [])]));
-dialog.addEventListener('click', (event) => event.target === dialog && makeWay()); // beside it
+closeBeside(dialog, () => closeDrawer());
 dialog.addEventListener('close', () => {
   document.documentElement.removeAttribute('data-sidebar');
   if (deleted) showNotice(deleted.text, [{ text: 'Undo', run: deleted.undo }]);
@@ -59,7 +59,7 @@ const groupOf = (at) => {
 const wide = matchMedia('(min-width: 80rem)');
 
 /** In the sidebar a chat is opened beside it; a drawer makes way for it. */
-const makeWay = () => dialog.matches(':modal') && dialog.close();
+const closeDrawer = () => dialog.matches(':modal') && dialog.close();
 
 /** @param {string} name @param {string} type @param {string} text */
 function download(name, type, text) {
@@ -149,7 +149,7 @@ export class Chats {
     }
     if (one.id === this.page.current.it.id) name.setAttribute('aria-current', 'true');
     name.addEventListener('click', () => {
-      makeWay();
+      closeDrawer();
       void this.page.open(one);
     });
     const tools = element('details', 'chat-tools');
@@ -178,7 +178,7 @@ export class Chats {
       from.textContent = 'Copied ✓';
       say('The link is copied. It holds a copy of this chat.');
     } catch (error) {
-      makeWay();
+      closeDrawer();
       showError(error);
     }
   }
@@ -258,11 +258,11 @@ export class Chats {
       say(words);
       named('deleted').replaceChildren(element('span', '', words));
       if (fresh.length === 1 && !old) {
-        makeWay();
+        closeDrawer();
         await this.page.open(fresh[0]);
       }
     } catch (error) {
-      makeWay();
+      closeDrawer();
       showError(error);
     }
   }

@@ -7,7 +7,7 @@ import { showNotice, trouble } from '../page/alerts.js';
 import { button, element } from '../page/element.js';
 import * as format from '../page/format.js';
 import { $ } from '../page/page.js';
-import { DELETED, read } from '../storage/model-history.js';
+import { DELETED, forgetModel, read } from '../storage/model-history.js';
 
 /** @typedef {import('../../js/storage/cache/types.js').Listed} Listed */
 /** @typedef {import('./picker.js').Shelf} Shelf */
@@ -108,6 +108,7 @@ export async function completeDeletion() {
   const { shelf, file, name, onEnd } = deletion;
   /** @type {unknown} */
   let failure;
+  forgetModel(file.url); // before the files go: a page that is being left may not come so far
   try {
     await shelf.delete(file.key);
   } catch (error) {
@@ -130,11 +131,15 @@ addEventListener('pagehide', () => void completeDeletion());
 /** Completes deletions that a page before could not, but for those that another tab can still undo. @param {Shelf | null} shelf */
 export async function completeRecorded(shelf) {
   if (!shelf) return;
+  const files = await shelf.list().catch(() => []);
   for (const key of recorded())
     await navigator.locks
       ?.request(lockOf(key), { ifAvailable: true }, async (lock) => {
         if (!lock) return;
-        await shelf.delete(key).catch(() => {}); // in use again, so it stays
+        await shelf.delete(key).then(
+          () => forgetModel(files.find((file) => file.key === key)?.url ?? ''),
+          () => {}, // in use again, so it stays
+        );
         record(key, false);
       })
       .catch(() => {});

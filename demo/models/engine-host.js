@@ -33,6 +33,9 @@ const NO_TURNS = { roles: { user: { before: '', after: '' }, assistant: { before
 export class Host {
   /** @type {Engine | null} */
   #engine = null;
+  #settleStart = () => {};
+  /** Settles when the engine has started, or has failed to. @type {Promise<void>} */
+  #start = new Promise((resolve) => (this.#settleStart = resolve));
   /** @type {Model | null} */
   #model = null;
   /** How its prompts are made. @type {PromptOptions} */
@@ -54,14 +57,15 @@ export class Host {
     this.#early = isFirstVisit() ? BUNDLED : '';
     const options = { name: this.#early }; // what early-request.js requests
     const worker = () => new Worker(new URL('../worker.js', import.meta.url), { type: 'module', ...options });
-    this.#engine = await createWorkerEngine({
-      worker,
-      threadUrl: new URL('../thread.js', import.meta.url),
-      cache: 'auto',
-    });
-    const report = () => onInfo(this.#started().info);
-    this.#engine.events.addEventListener('threads', report);
-    report();
+    const threadUrl = new URL('../thread.js', import.meta.url);
+    try {
+      const engine = (this.#engine = await createWorkerEngine({ worker, threadUrl, cache: 'auto' }));
+      const report = () => onInfo(engine.info);
+      engine.events.addEventListener('threads', report);
+      report();
+    } finally {
+      this.#settleStart();
+    }
   }
 
   /** Where models from links are kept; null: nowhere. */
@@ -73,7 +77,7 @@ export class Host {
   async plan(source, { contextTokens: context, kv }, signal, onProgress) {
     // A person waits for this: what fails is said at once. The one try more is for servers that can't do ranges.
     const first = typeof source === 'string' ? fromUrl(source, { retries: 1, retryDelay: 100 }) : opened(source);
-    return this.#started().plan(first, {
+    return (await this.#started()).plan(first, {
       contextTokens: context,
       kv,
       integrity: integrityOf(source),
@@ -88,7 +92,9 @@ export class Host {
     return Math.max(Math.min(context, 64), context >> level);
   }
 
-  #started() {
+  /** The engine; a person may choose a model before it has started. CLOSED. */
+  async #started() {
+    await this.#start;
     if (!this.#engine) throw new BqError('CLOSED', 'the engine did not start', { hint: 'reload the page' });
     return this.#engine;
   }
@@ -122,7 +128,8 @@ export class Host {
   async prepare(source, sizes, onProgress, signal, { format = '', name = String(source) } = {}) {
     const single = source === this.#early;
     this.#early = '';
-    const model = await this.#started().load(opened(source, single), {
+    const engine = await this.#started();
+    const model = await engine.load(opened(source, single), {
       ...sizes,
       integrity: integrityOf(source),
       onProgress,

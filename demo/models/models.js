@@ -10,6 +10,7 @@ import { showOffers } from './offer-cards.js';
 import { $, message, say, showProgress } from '../page/page.js';
 import {
   factsOf,
+  forgetDownload,
   fromFile,
   hasDeletions,
   lastDownload,
@@ -38,7 +39,7 @@ import { showModel, showName, showNone } from './model-header.js';
  * @property {(choice: ModelChoice) => void} onModel  another model is in use
  * @property {(files: File[]) => void} onTexts  text files were dropped
  */
-/** How to load. @typedef {{ context?: number, level?: number, agreed?: boolean, quiet?: boolean }} LoadOptions  `context`: tokens, 0: the model's own; `level`: how often to halve it; `agreed`: before now; `quiet`: nobody asked for it just now, so a failure is no error */
+/** How to load. @typedef {{ context?: number, level?: number, agreed?: boolean, quiet?: boolean, first?: boolean }} LoadOptions  `context`: tokens, 0: the model's own; `level`: how often to halve it; `agreed`: before now; `quiet`: nobody asked for it just now, so a failure is no error; `first`: what the visit begins with, which never replaces what the person has chosen meanwhile */
 /**
  * A download while another model is in use.
  * @typedef {object} Download
@@ -75,6 +76,8 @@ export class Models {
   #loading = new AbortController();
   /** Ends the planning of a model. */
   #planning = new AbortController();
+  /** The person has chosen a model. */
+  hasChosen = false;
   /** The engine has started. */
   #hasStarted = false;
   #paused = false;
@@ -165,7 +168,7 @@ export class Models {
     if (attempt || (last && last.kind !== 'bundled')) {
       const { comeBack } = await import('./startup-model.js');
       await comeBack(this, this.#page, attempt);
-    } else await this.openBundled({ context: last?.context });
+    } else await this.openBundled({ context: last?.context, first: true });
     if (!this.#current) enter('ready'); // none could be loaded
     if (host.hasModel && lastDownload())
       await import('./startup-model.js').then(({ goOnDownloading }) => goOnDownloading(this, this.#page));
@@ -224,9 +227,7 @@ export class Models {
 
   /** @param {import('./catalogue.js').Offer} offer */
   async useOffer(offer) {
-    clearAlert();
-    this.#planning.abort();
-    const { signal } = (this.#planning = new AbortController());
+    const signal = this.#beginChoice();
     try {
       const { linkOf } = await import('./hub.js');
       const choice = await this.#prepare(`Checking ${offer.name}`, CHECK_SHOWN_AFTER, () => linkOf(offer, signal));
@@ -235,6 +236,15 @@ export class Models {
       if (signal.aborted) return;
       showError(error, { text: 'Try again', run: () => void this.useOffer(offer) });
     }
+  }
+
+  /** What was chosen before is not planned any further. */
+  #beginChoice() {
+    this.hasChosen = true;
+    clearAlert();
+    this.#planning.abort();
+    this.#planning = new AbortController();
+    return this.#planning.signal;
   }
 
   /** Several files, or folders. @param {import('./files.js').Several} files @param {LoadOptions} [loadOptions] @param {FileSystemHandle} [handle]  of the one folder that these are in */
@@ -300,12 +310,12 @@ export class Models {
    * Shows what a model takes and loads it, when it is small, stored already or agreed to.
    * @param {ModelChoice} asked @param {LoadOptions} [loadOptions]
    */
-  async use(asked, { context = 0, level = 0, agreed: before = false, quiet = false } = {}) {
+  async use(asked, { context = 0, level = 0, agreed: before = false, quiet = false, first = false } = {}) {
     const { host } = this.#page;
+    // The built-in model answers until the one that was chosen is there.
+    if (first && this.hasChosen) return this.#current ? undefined : this.#fetch(bundled, {}, null);
     let choice = asked;
-    this.#planning.abort();
-    const { signal } = (this.#planning = new AbortController());
-    clearAlert();
+    const signal = first ? this.#planning.signal : this.#beginChoice();
     if (this.#ready?.key === choice.key && this.#ready.take.isConnected) return this.#ready.take.click();
     if (choice.kind === 'bundled') return this.#fetch(choice, { context, level }, null);
     try {
@@ -361,7 +371,6 @@ export class Models {
       });
       if (signal.aborted) return;
       this.#download = null;
-      rememberDownload(null);
       this.#showStrip();
       say('Download complete.');
       const ready = /** @type {import('./engine-host.js').Prepared} */ (download.prepared);
@@ -395,6 +404,7 @@ export class Models {
     const info = await host.use(ready);
     [this.arriving, this.#current] = [false, choice];
     rememberModel(choice, context);
+    forgetDownload(choice.key);
     this.#showInUse(info, choice);
     enter('ready');
     this.#showStrip();
@@ -514,6 +524,7 @@ export class Models {
       );
       this.arriving = streaming;
       rememberModel(choice, tokens);
+      forgetDownload(choice.key);
       this.#showInUse(info, choice);
       say(streaming ? `Loading ${choice.name}. You can already send a message.` : 'Ready.');
       enter('ready');

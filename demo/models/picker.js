@@ -2,7 +2,7 @@
 import * as format from '../page/format.js';
 import { words } from './expected-speed.js';
 import { offers } from './offers.js';
-import { $, showDialog } from '../page/page.js';
+import { $, closeBeside, showDialog } from '../page/page.js';
 import { factsOf, fromFile, fromLink } from '../storage/model-history.js';
 import { button, element } from '../page/element.js';
 import { deleteLater, pendingFile, showDeletion, undoDeletion } from './deletion.js';
@@ -61,7 +61,7 @@ export class Picker {
   constructor(actions) {
     this.#actions = actions;
     $('models-close').addEventListener('click', () => dialog.close());
-    dialog.addEventListener('click', (event) => event.target === dialog && dialog.close()); // beside it
+    closeBeside(dialog);
     search.addEventListener('input', () => this.#draw());
     $('open').addEventListener('click', () => void this.chooseFile());
     $('open-folder').addEventListener('click', () => void this.chooseFolder());

@@ -1,5 +1,6 @@
 /** The notice of a model that was downloaded: it is held in memory, beside the one in use, as long as its notice is there. Loaded on demand. */
 import { showNotice } from '../page/alerts.js';
+import { forgetDownload } from '../storage/model-history.js';
 
 /** @typedef {{ key: string, take: HTMLElement, dismiss: HTMLElement }} Ready  of a model: its key, the buttons of its notice */
 
@@ -10,7 +11,7 @@ export function offerSwitch({ name, key }, model, use) {
     taken = true;
     use();
   };
-  const card = showNotice(`${name} is ready.`, [{ text: 'Switch', run }], true);
+  const card = showNotice(`${name} is ready.`, [{ text: 'Switch', run }], true, () => forgetDownload(key));
   // Switch takes the notice away before it does its work.
   card.addEventListener('removed', () => queueMicrotask(() => taken || void model.close()));
   const [take, dismiss] = card.querySelectorAll('button');

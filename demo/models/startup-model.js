@@ -1,7 +1,15 @@
 /** What a visit begins with where that isn't the built-in model alone: the model that was used last, less of it after it ended a tab, a download that goes on. Loaded on demand. */
 import { showError, showNotice, trouble } from '../page/alerts.js';
 import * as format from '../page/format.js';
-import { fromFile, fromLink, lastDownload, lastHandle, lastModel, rememberDownload } from '../storage/model-history.js';
+import {
+  forgetDownload,
+  fromFile,
+  fromLink,
+  lastDownload,
+  lastHandle,
+  lastModel,
+  rememberDownload,
+} from '../storage/model-history.js';
 
 /** @typedef {import('./models.js').Models} Models */
 /** @typedef {import('./models.js').Page} Page */
@@ -15,11 +23,11 @@ export async function comeBack(models, page, attempt) {
   const stored = (await page.host.store?.list().catch(() => []))?.find(({ url }) => url === last.key);
   const choice = fromLink(last.key, last.name);
   if (stored?.complete) {
-    await models.use(choice, { context, agreed: true });
+    await models.use(choice, { context, agreed: true, first: true });
     if (page.host.hasModel) return;
   }
-  await models.openBundled();
-  if (!stored?.complete && !lastDownload()) await offerDownload(models, page, choice, { context });
+  await models.openBundled({ first: true });
+  if (!stored?.complete && !lastDownload() && !models.hasChosen) await offerDownload(models, page, choice, { context });
 }
 
 /** A download that was not complete when the page was closed goes on by itself, unless it was paused or may cost money. @param {Models} models @param {Page} page */
@@ -30,15 +38,12 @@ export async function goOnDownloading(models, page) {
   const choice = fromLink(url, name);
   const stored = (await page.host.store?.list().catch(() => []))?.find((file) => file.url === url);
   if (stored?.complete) {
-    rememberDownload(null);
-    return showNotice(
-      `${name} is ready.`,
-      [{ text: 'Switch', run: () => void models.use(choice, { context, agreed: true }) }],
-      true,
-    );
+    const run = () => void models.use(choice, { context, agreed: true });
+    return showNotice(`${name} is ready.`, [{ text: 'Switch', run }], true, () => forgetDownload(url));
   }
   const { saveData } = /** @type {any} */ (navigator).connection ?? {};
-  if (!stored || paused || saveData || !navigator.onLine) return offerDownload(models, page, choice, { context });
+  if (!stored || paused || saveData || !navigator.onLine || models.hasChosen)
+    return offerDownload(models, page, choice, { context });
   void models.use(choice, { context, agreed: true, quiet: true });
 }
 
@@ -55,12 +60,12 @@ export async function offerDownload(models, page, choice, loadOptions) {
 /** A file of the person's own: by its handle, where there is one and it may be read, else the person opens it. @param {Models} models @param {Page} page @param {import('../storage/model-history.js').Last} last */
 async function fileAgain(models, page, last) {
   const handle = /** @type {any} */ (await lastHandle());
-  const open = async () => {
+  const open = async (first = false) => {
     try {
-      await byHandle(models, handle, { context: last.context, agreed: true });
-      if (!page.host.hasModel) await models.openBundled();
+      await byHandle(models, handle, { context: last.context, agreed: true, first });
+      if (!page.host.hasModel) await models.openBundled({ first });
     } catch {
-      await models.openBundled();
+      await models.openBundled({ first });
       ask(`“${last.name}” can't be read any more. Open the file where it is now.`, choose);
     }
   };
@@ -70,8 +75,8 @@ async function fileAgain(models, page, last) {
     const picker = await models.picker();
     await (last.folder ? picker.chooseFolder() : picker.chooseFile());
   };
-  if (handle && (await handle.queryPermission?.({ mode: 'read' }).catch(() => '')) === 'granted') return open();
-  await models.openBundled();
+  if (handle && (await handle.queryPermission?.({ mode: 'read' }).catch(() => '')) === 'granted') return open(true);
+  await models.openBundled({ first: true });
   ask(`To go on with “${last.name}” (${format.bytes(last.bytes)}), open the file again.`, async () => {
     if (!handle) return choose();
     if ((await handle.requestPermission?.({ mode: 'read' })) === 'granted') await open();
@@ -99,7 +104,7 @@ async function afterCrash(models, page, { name, url, kind, level }) {
     await (lastModel()?.folder ? picker.chooseFolder(level + 1) : picker.chooseFile(level + 1));
   };
   if (kind === 'bundled') page.enter('ready');
-  else await models.openBundled();
+  else await models.openBundled({ first: true });
   showError(
     trouble(
       'CRASHED',

@@ -61,6 +61,21 @@ export function countOn(tokens) {
   [...$('nibble').children].forEach((bit, i) => bit.classList.toggle('on', Boolean(value & (8 >> i))));
 }
 
+/**
+ * A press beside a dialog closes it: not one on its edge, and none that began inside, as the selection of a text may, or a press
+ * on a button that moves away.
+ * @param {HTMLDialogElement} dialog @param {() => void} [close]
+ */
+export function closeBeside(dialog, close = () => dialog.close()) {
+  const isBeside = (/** @type {MouseEvent} */ { target, clientX: x, clientY: y }) => {
+    const { left, right, top, bottom } = dialog.getBoundingClientRect();
+    return target === dialog && (x < left || x > right || y < top || y > bottom);
+  };
+  let beganBeside = false;
+  dialog.addEventListener('pointerdown', (event) => (beganBeside = isBeside(event)));
+  dialog.addEventListener('click', (event) => beganBeside && isBeside(event) && close());
+}
+
 /** Opens a dialog; focus goes into it, and back to where it was. @param {HTMLDialogElement} dialog */
 export function showDialog(dialog) {
   if (dialog.open) return;

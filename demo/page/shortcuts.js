@@ -1,6 +1,6 @@
 /** The list of keyboard shortcuts, as a dialog. Loaded on demand. */
 import { button, element } from './element.js';
-import { showDialog } from './page.js';
+import { closeBeside, showDialog } from './page.js';
 
 /** @type {[keys: string, action: string][]} */
 const SHORTCUTS = [
@@ -37,7 +37,7 @@ function createDialog() {
     list.append(row);
   }
   created.append(head, list);
-  created.addEventListener('click', ({ target }) => target === created && created.close());
+  closeBeside(created);
   document.body.append(created);
   return created;
 }

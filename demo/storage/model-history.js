@@ -96,6 +96,12 @@ export function rememberModel({ kind, name, key, source, handle, folder }, conte
   rememberHandle(handle ?? null);
 }
 
+/** The model of this address was deleted by a person, and is not the one to begin the next visit with. @param {string} url */
+export function forgetModel(url) {
+  if (lastModel()?.key === url) write(LAST, {});
+  forgetDownload(url);
+}
+
 /** Whether nothing of a model can be stored yet: no page has asked before. A page that was left amid its first download has. */
 export function isFirstVisit() {
   if (read(VISITED) || lastModel()) return false;
@@ -103,7 +109,7 @@ export function isFirstVisit() {
   return true;
 }
 
-/** A download that was not complete when the page was last closed. @returns {{ name: string, url: string, context: number, paused: boolean } | null} */
+/** A download that was not complete when the page was last closed, or whose model was neither used nor dismissed. @returns {{ name: string, url: string, context: number, paused: boolean } | null} */
 export function lastDownload() {
   const { name, url, context, paused } = read(DOWNLOAD) ?? {};
   const right = typeof name === 'string' && typeof url === 'string' && Number.isInteger(context);
@@ -112,6 +118,11 @@ export function lastDownload() {
 
 /** @param {{ name: string, url: string, context: number } | null} download  null: none */
 export const rememberDownload = (download) => write(DOWNLOAD, download ?? {});
+
+/** Nothing is left to do for the download of this address. @param {string} url */
+export function forgetDownload(url) {
+  if (lastDownload()?.url === url) rememberDownload(null);
+}
 
 /** The download is not to go on by itself, or again. @param {boolean} paused */
 export const rememberPause = (paused) => write(DOWNLOAD, { ...read(DOWNLOAD), paused });

@@ -285,6 +285,45 @@ test('addresses of requests are seen whole beside their sizes and times; shortcu
   assert.equal(new Set(heights).size, 1, heights.join(' '));
 });
 
+test('a dialog is closed by a press beside it, and not by one on its edge or one that began inside', async () => {
+  await demo();
+  await ui(page).models.click();
+  const dialog = page.locator('#models');
+  await dialog.waitFor();
+  const box = /** @type {{ x: number, y: number, width: number, height: number }} */ (await dialog.boundingBox());
+  const [inside, edge, beside] = [box.x + 200, box.x + 4, box.x - 40];
+  const y = box.y + box.height / 2;
+  await page.mouse.click(edge, y);
+  await page.locator('#link').fill('owner/name');
+  const input = /** @type {typeof box} */ (await page.locator('#link').boundingBox());
+  await page.mouse.move(inside, input.y + input.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(beside, input.y + input.height / 2);
+  await page.mouse.up();
+  assert.equal(await dialog.getAttribute('open'), '');
+  await page.mouse.click(beside, y);
+  await dialog.waitFor({ state: 'hidden' });
+});
+
+test('the list of models does not move the button that is about to be pressed when it has been read', async () => {
+  await demo();
+  const moves = await page.evaluate(async () => {
+    const button = /** @type {HTMLElement} */ (document.querySelector('#from-link button'));
+    const places = new Set();
+    /** @type {HTMLElement} */ (document.querySelector('#model-name')).click();
+    for (let frame = 0; frame < 2000 && !document.querySelector('#stored-note')?.textContent; frame++)
+      await new Promise((resolve) => {
+        requestAnimationFrame(resolve);
+        const { top } = button.getBoundingClientRect();
+        if (top) places.add(top);
+      });
+    await new Promise(requestAnimationFrame);
+    places.add(button.getBoundingClientRect().top);
+    return [...places];
+  });
+  assert.equal(moves.length, 1, moves.join(' '));
+});
+
 test('two tabs: what one deletes is gone in the other, too, and for good, though that goes on writing; Undo brings it back in both', async () => {
   await demo();
   const first = await say(page, 'Hello');

@@ -5,7 +5,7 @@ import { until } from '../waiting.mjs';
 import { failOnFaults } from './console.mjs';
 import { makeLarge, withLargeModel } from './large-model.mjs';
 import { join } from 'node:path';
-import { ready, say, texts, ui } from './site.mjs';
+import { newPage, ready, say, texts, ui } from './site.mjs';
 
 failOnFaults();
 const here = withLargeModel('download-walk');
@@ -45,7 +45,7 @@ test('a model that is deleted while it is downloaded is downloaded no more, and 
   await page.locator('#arriving').waitFor({ state: 'hidden' });
   assert.deepEqual(await page.evaluate(() => localStorage.getItem('bq4.download')), '{}');
   await page.locator('#models-close').click();
-  await page.locator('#offers').waitFor();
+  await page.locator('#offers:not([hidden])').waitFor({ state: 'attached' });
   await until('no request is open', () => here.models.requests.every(({ end }) => end !== 'open'));
   assert.equal(await ui(page).models.textContent(), 'Tiny (built in)');
 });
@@ -82,6 +82,28 @@ test('a model that is ready is switched to from the list too, and is offered no 
   await page.locator('#model-name', { hasText: 'large.bq4' }).waitFor();
   await ready(page);
   assert.equal(await notice(page, 'is ready').count(), 0);
+  await page.reload();
+  await page.locator('#model-name', { hasText: 'large.bq4' }).waitFor();
+  await ready(page);
+  assert.equal(await notice(page, 'is ready').count(), 0);
+});
+
+test('a model that is ready is offered again after each reload, until it is used or its notice dismissed', async () => {
+  const page = await here.demo();
+  await say(page, 'Hello!');
+  await download(page);
+  const offer = notice(page, 'large.bq4 is ready.');
+  await offer.waitFor();
+  for (let i = 0; i < 2; i++) {
+    await page.reload();
+    await ready(page);
+    await offer.waitFor();
+  }
+  await offer.getByRole('button', { name: 'Dismiss' }).click();
+  await page.reload();
+  await page.locator('#offers:not([hidden])').waitFor({ state: 'attached' });
+  assert.equal(await offer.count(), 0);
+  assert.deepEqual(await page.evaluate(() => localStorage.getItem('bq4.download')), '{}');
 });
 
 test('a model that is ready and deleted is offered no more', async () => {
@@ -89,6 +111,30 @@ test('a model that is ready and deleted is offered no more', async () => {
   await page.getByRole('button', { name: 'Delete large.bq4' }).click();
   await page.locator('#models-deleted', { hasText: 'large.bq4 deleted' }).waitFor();
   assert.equal(await notice(page, 'is ready').count(), 0);
+});
+
+test('a model that is chosen before the engine has started is planned when it has, and the built-in one answers meanwhile', async () => {
+  const page = await newPage(here.browser, { serviceWorkers: 'block' });
+  here.cleanup.push(() => page.context().close());
+  let release = () => {};
+  /** @type {Promise<void>} */
+  const released = new Promise((resolve) => (release = resolve));
+  await page.route('**/*.wasm', async (route) => {
+    await released;
+    await route.continue();
+  });
+  await page.goto(here.site.url);
+  await ui(page).models.click();
+  await page.locator('#link').fill(here.models.at('/large.bq4'));
+  await page.getByRole('button', { name: 'Find', exact: true }).click();
+  await strip(page, 'Checking large.bq4');
+  release();
+  await page.locator('#plan-start').waitFor();
+  await page.locator('#model-name', { hasText: 'Tiny' }).waitFor();
+  await ready(page);
+  await page.locator('#plan-start').click();
+  await page.locator('#model-name', { hasText: 'large.bq4' }).waitFor();
+  assert.deepEqual(page.trouble, []);
 });
 
 test('another model in place of the one that is downloaded: the page says that the first has ended', async () => {

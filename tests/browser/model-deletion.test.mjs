@@ -106,6 +106,13 @@ test('the files go with the notice; a choice of the model in between brings it b
   assert.deepEqual(page.trouble, []);
 });
 
+/** A visit begins with the built-in model and says nothing of the one that was deleted. @param {import('playwright-core').Page} page */
+async function notOffered(page) {
+  await page.locator('#offers:not([hidden])').waitFor({ state: 'attached' });
+  assert.equal(await ui(page).models.textContent(), 'Tiny (built in)');
+  assert.deepEqual(await page.locator('#notices .notice').allTextContents(), []);
+}
+
 test('another tab deletes nothing that can be undone; what a page could not delete, the next visit does', async () => {
   const page = await demo();
   await press(page);
@@ -123,6 +130,7 @@ test('another tab deletes nothing that can be undone; what a page could not dele
   await page.reload();
   await ready(page);
   await deletionEnd(page);
+  await notOffered(page);
 
   // Of a page that is left, its visit or the next one completes it.
   const again = await demo();
@@ -130,4 +138,5 @@ test('another tab deletes nothing that can be undone; what a page could not dele
   await again.goto('about:blank');
   await openDemo(again, here.site.url);
   await deletionEnd(again);
+  await notOffered(again);
 });
