@@ -69,7 +69,7 @@ export function progress({ phase, loaded, total, bytesPerSecond, etaMs, retries 
   const amount = total ? `${bytes(loaded)} of ${bytes(total)}` : bytes(loaded);
   if (phase === 'convert') return `${amount} converted`;
   if (phase === 'paused') return `${amount}, paused`;
-  if (retries) return `${amount}; the network failed, trying again (${retries + 1})`;
+  if (retries) return `${amount}; network lost, retrying (${retries + 1})`;
   const pace = bytesPerSecond ? `${bytes(bytesPerSecond)}/s` : '';
   // What is read from the cache has no bytes left to download, and takes its time all the same.
   const ms = etaMs || (bytesPerSecond && total ? ((total - loaded) * 1000) / bytesPerSecond : 0);

@@ -205,7 +205,7 @@ await everyBrowser((name) => {
     await press(page, 'Download', '#plan');
     await called(page, 'elsewhere.bq4');
     await whole(page);
-    assert.match((await events(page)).join('\n'), /^[\d.]+ .B of 26\.\d MB; the network failed, trying again \(2\)$/m);
+    assert.match((await events(page)).join('\n'), /^[\d.]+ .B of 26\.\d MB; network lost, retrying \(2\)$/m);
     await page.close();
   });
 

@@ -68,8 +68,8 @@ test('tries are reported as they happen, and end with the next byte', (t) => {
   }
   words.push(progress(after(1000, 'download', 6 * MB)));
   assert.deepEqual(words, [
-    '4.0 MB of 100 MB; the network failed, trying again (2)',
-    '4.0 MB of 100 MB; the network failed, trying again (3)',
+    '4.0 MB of 100 MB; network lost, retrying (2)',
+    '4.0 MB of 100 MB; network lost, retrying (3)',
     '6.0 MB of 100 MB, 2.0 MB/s, 47 s left',
   ]);
 });
