@@ -85,12 +85,13 @@ async function name(which, name) {
   await (await caches.open(PREFIX)).put(`./${which}`, new Response(name));
 }
 
-const isVersionKept = async () => Boolean(await named('use'));
+/** Whether a version is stored; no, where storage can't be read. */
+const isVersionKept = () => named('use').then(Boolean, () => false);
 
 /** Stores a version of the page unless one is stored, and answers whether one is. @param {MessagePort} port */
 async function keepFirst(port) {
-  if (!(await isVersionKept().catch(() => false))) await keepInTurn().catch(() => {}); // storage that is full, a network that went
-  port.postMessage(await isVersionKept().catch(() => false));
+  if (!(await isVersionKept())) await keepInTurn().catch(() => {}); // storage that is full, a network that went
+  port.postMessage(await isVersionKept());
 }
 
 /** The version in use, as long as this worker lives. */
@@ -131,7 +132,7 @@ async function take(page) {
 }
 
 async function lookBehind() {
-  if (!(await isVersionKept().catch(() => false))) return; // the page asks
+  if (!(await isVersionKept())) return; // the page asks
   await keepInTurn().catch(() => {}); // no network: what is kept goes on
   await offer(await worker.clients.matchAll({ type: 'window' }));
 }

@@ -168,7 +168,7 @@ export function save(conversation, removedHere = new Set(), restored = []) {
     local,
     others.filter(({ id }) => !removedHere.has(id)),
   );
-  const has = (/** @type {string | null} */ wanted) => conversation.entries.some(({ id }) => id === wanted);
+  const has = (/** @type {string | null} */ entryId) => conversation.entries.some(({ id }) => id === entryId);
   if (conversation.leaf !== null && !has(conversation.leaf))
     conversation.leaf = has(leaf) ? leaf : (conversation.entries.at(-1)?.id ?? null);
   return write(CHAT + conversation.id, {

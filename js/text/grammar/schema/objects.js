@@ -59,8 +59,8 @@ function others(compiler, o, declared) {
       names = (matches.includes(pattern) ? both : without)(names ?? ANY, compiler.admission.pattern(pattern));
     if (taken.length) names = without(names ?? ANY, ofTexts(taken));
     if (names && isNone(names)) continue;
-    const rest = o.additional.filter((a) => !a.patterns.some((p) => matches.includes(p))).map(({ sub }) => sub);
-    const sub = compiler.all(TRUE, ...matches.map((p) => o.patterns.get(p) ?? TRUE), ...rest);
+    const additional = o.additional.filter((a) => !a.patterns.some((p) => matches.includes(p))).map(({ sub }) => sub);
+    const sub = compiler.all(TRUE, ...matches.map((p) => o.patterns.get(p) ?? TRUE), ...additional);
     if (compiler.hasShape(sub)) found.push({ names, sub });
   }
   return found;
@@ -99,7 +99,7 @@ function asked(compiler, { some: [one, ...more] }, declared, free) {
 }
 
 /** Other properties, none or more, each with a comma before it. @param {Compiler} compiler @param {Others[]} free @param {Style} style */
-function restRule(compiler, free, style) {
+function othersRule(compiler, free, style) {
   const { rules } = compiler;
   const rule = rules.rule('a property');
   const [from, to] = [rules.literal(rules.start(rule), compiler.notation.comma), rules.state(true)];
@@ -109,10 +109,10 @@ function restRule(compiler, free, style) {
 
 /**
  * Behind `n` properties that the schema names: as many others as there must and may be.
- * @param {Compiler} compiler @param {Others[]} free @param {number} rest  their rule @param {{ n: number, min: number, max: number, style: Style }} counts
+ * @param {Compiler} compiler @param {Others[]} free @param {number} others  their rule @param {{ n: number, min: number, max: number, style: Style }} counts
  * @param {number} from @param {number} close
  */
-function writeRest(compiler, free, rest, { n, min, max, style }, from, close) {
+function writeOthers(compiler, free, others, { n, min, max, style }, from, close) {
   const { rules } = compiler;
   if (n >= min) rules.skip(from, close);
   if (!free.length || n >= max) return;
@@ -120,7 +120,7 @@ function writeRest(compiler, free, rest, { n, min, max, style }, from, close) {
   const first = n ? from : rules.state();
   if (!n) for (const other of free) writeOther(compiler, other, style, from, first);
   const had = n ? 0 : 1;
-  rules.call(first, rest, close, Math.max(0, least - had), max - n - had);
+  rules.call(first, others, close, Math.max(0, least - had), max - n - had);
 }
 
 /** Whether a name that is taken can always be made different: by more characters, or by another last character. @param {Dfa} names */
@@ -135,10 +135,10 @@ const canDiffer = (names) =>
 /**
  * Whether unnamed properties must have different names: two with the same name count as one, and the object must have several. GRAMMAR:
  * that is not supported for these names, as some text could not be completed.
- * @param {Shape['object']} o @param {Others[]} free @param {Others[] | null} wanted
+ * @param {Shape['object']} o @param {Others[]} free @param {Others[] | null} requiredOthers
  */
-function mustDiffer({ min, required }, free, wanted) {
-  const names = [...free, ...(wanted ?? [])];
+function mustDiffer({ min, required }, free, requiredOthers) {
+  const names = [...free, ...(requiredOthers ?? [])];
   if (!names.length || min - required.size <= 1) return false;
   if (!names.every((one) => one.names === null || canDiffer(one.names)) || min > MAX_REQUIRED)
     throw refused(
@@ -148,11 +148,11 @@ function mustDiffer({ min, required }, free, wanted) {
   return true;
 }
 
-/** @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free @param {Others[] | null} wanted  one of these comes in any case @param {Members} members @param {number} from @param {number} to */
-function writeProperties(compiler, o, declared, free, wanted, members, from, to) {
+/** @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free @param {Others[] | null} requiredOthers  one of these comes in any case @param {Members} members @param {number} from @param {number} to */
+function writeProperties(compiler, o, declared, free, requiredOthers, members, from, to) {
   const { rules, admission, notation } = compiler;
-  const most = declared.length + (wanted ? 1 : 0);
-  const distinct = mustDiffer(o, free, wanted);
+  const most = declared.length + (requiredOthers ? 1 : 0);
+  const distinct = mustDiffer(o, free, requiredOthers);
   if (distinct) compiler.requireJson('minProperties together with unnamed properties');
   const style = { members, distinct };
   const max = distinct ? Math.min(o.max, MAX_DIFFERENT) : free.length || o.max < most ? o.max : Infinity;
@@ -178,18 +178,18 @@ function writeProperties(compiler, o, declared, free, wanted, members, from, to)
     });
     row = next;
   }
-  if (wanted) {
+  if (requiredOthers) {
     const next = row.map(() => rules.state());
     row.forEach((at, n) => {
-      if (n < max) for (const one of wanted) writeOther(compiler, one, style, comma(at, n), next[after(n)]);
+      if (n < max) for (const one of requiredOthers) writeOther(compiler, one, style, comma(at, n), next[after(n)]);
     });
     row = next;
   }
   const close = rules.state();
   if (distinct) rules.marked(close, members.close, MARK.shut, to);
   else rules.literal(close, members.close, to);
-  const rest = restRule(compiler, free, style);
-  row.forEach((at, n) => writeRest(compiler, free, rest, { n, min: o.min, max, style }, at, close));
+  const others = othersRule(compiler, free, style);
+  row.forEach((at, n) => writeOthers(compiler, free, others, { n, min: o.min, max, style }, at, close));
 }
 
 /** @param {Compiler} compiler @param {Shape} s @param {Members} members @param {number} from @param {number} to */
