@@ -31,9 +31,14 @@ async function demo() {
   return (shared = output);
 }
 
-/** A page for one test. */
-async function ownDemo() {
+/** A page for one test. @param {number} [context]  tokens of the built-in model */
+async function ownDemo(context) {
   page = await newPage(here.browser);
+  if (context)
+    await page.addInitScript((tokens) => {
+      const last = { kind: 'bundled', name: '', key: 'bundled', bytes: 0, context: tokens };
+      if (location.protocol === 'http:') localStorage.setItem('bq4.model', JSON.stringify(last));
+    }, context);
   await openDemo(page, here.site.url);
   return page;
 }
@@ -609,7 +614,7 @@ test('the engine or the model cannot be loaded: an error with code and hint, and
 });
 
 test('a message that is too long is reported while it is typed, and is not sent', async () => {
-  const page = await demo();
+  const page = await ownDemo(512);
   const { alert, message } = ui(page);
   const notice = page.locator('#notices');
   const words = Array(600).fill('the').join(' ');
@@ -625,7 +630,7 @@ test('a message that is too long is reported while it is typed, and is not sent'
 });
 
 test('a conversation never runs out of words: older turns go by themselves, behind a line', async () => {
-  const page = await demo();
+  const page = await ownDemo(512);
   await sample(page, { temperature: '0', maxTokens: '60' });
   const words = Array(200).fill('the').join(' ');
   await say(page, words);
@@ -671,7 +676,7 @@ test('a reply that is cut says why, and Continue writes the rest, as if it had n
 });
 
 test('a reply that was stopped, or that a full context ended, can be continued, again and again', async () => {
-  const page = await demo();
+  const page = await ownDemo(512);
   // Too hot to come to an end soon.
   await sample(page, { temperature: '2', topK: '0', topP: '1', seed: '2', repeatPenalty: '1.5' });
   await say(page, 'Tell me a story');
