@@ -632,7 +632,7 @@ test('a message that is too long is reported while it is typed, and is not sent'
 test('a conversation never runs out of words: older turns go by themselves, behind a line', async () => {
   const page = await ownDemo(512);
   await sample(page, { temperature: '0', maxTokens: '60' });
-  const words = Array(200).fill('the').join(' ');
+  const words = Array(246).fill('the').join(' ');
   await say(page, words);
   assert.equal(await page.locator('.divider').count(), 0);
   assert.match(await say(page, 'Tell me a story'), /\w/);
