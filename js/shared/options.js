@@ -146,7 +146,7 @@ function distance(a, b) {
   return row[b.length];
 }
 
-/** @param {string} name @param {string[]} names @returns {string | undefined} the nearest, or the one that begins or ends most like it, if any is near; case and punctuation do not count */
+/** @param {string} name @param {string[]} names @returns {string | undefined} the nearest, or the one that begins (else ends) most like it, if any is near; case and punctuation do not count */
 export function nearest(name, names) {
   const plain = (/** @type {string} */ text) => text.toLowerCase().replace(/[^a-z0-9]/g, '');
   const sorted = (/** @type {string} */ text) => [...text].sort().join('');
@@ -156,12 +156,17 @@ export function nearest(name, names) {
     const candidateText = plain(candidate);
     const [shorter, longer] = [target, candidateText].sort((a, b) => a.length - b.length);
     const { length } = shorter;
-    const parts = [longer.slice(0, length), longer.slice(0, length + 1), longer.slice(-length)];
-    const letters = Math.min(...parts.map((part) => distance(shorter, part)));
+    const [end, ...beginnings] = [longer.slice(-length), longer.slice(0, length), longer.slice(0, length + 1)].map(
+      (part) => distance(shorter, part),
+    );
+    const beginning = Math.min(...beginnings);
+    const letters = Math.min(beginning, end);
     const all = sorted(target) === sorted(candidateText) ? 1 : distance(target, candidateText); // letters changed places
     return Math.min(
       all < target.length / 2 ? all : Infinity,
-      length > 1 && letters <= length / 4 ? letters + 0.4 * (longer.length - length) : Infinity,
+      length > 1 && letters <= length / 4
+        ? letters + 0.4 * (longer.length - length) + 0.1 * Number(end < beginning)
+        : Infinity,
     );
   };
   const near = names.filter((candidate) => distanceTo(candidate) < Infinity);

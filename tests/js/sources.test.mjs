@@ -289,6 +289,7 @@ test('the suggestion for an unknown option is near in letters, or shares a begin
       max: 'maxTokens',
       temp: 'temperature',
       stop_sequences: 'stop',
+      stopp: 'stop',
       abortSignal: 'signal',
       repetition_penalty: 'repeatPenalty',
       ...{ foo: undefined, x: undefined, num_predict: undefined, do_sample: undefined, system: undefined },
