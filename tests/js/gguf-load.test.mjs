@@ -325,7 +325,9 @@ test("a model in several files: by the first one's address or path, or as a list
   names.forEach((name, i) => (server.files[`/${name}`] = parts[i]));
   const url = fromUrl(server.at(`/${names[0]}`), { retries: 0 });
   const sum = parts.reduce((bytes, { length }) => bytes + length, 0);
-  for (const from of [fromFile(join(folder, names[0])), parts.map((bytes) => new Blob([bytes])), url]) {
+  const blobs = parts.map((bytes) => new Blob([bytes]));
+  const mixed = [fromFile(join(folder, names[0])), ...blobs.slice(1)];
+  for (const from of [fromFile(join(folder, names[0])), blobs, mixed, url]) {
     const model = await engine.load(from, options);
     assert.equal(model.info.fileBytes, sum);
     assert.equal(await idsOf(model), EXPECTED);

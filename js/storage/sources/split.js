@@ -10,7 +10,7 @@ export const STRIDE = 2 ** 42;
 
 /** What the parts of a GGUF file are called; the first tells of the others. */
 const FIRST = /-00001-of-(\d{5})\.gguf$/;
-/** A part's number in its name. @param {string} name */
+/** A part's number in its name; 0: it has none. @param {string} name */
 const numberOf = (name) => Number(/-(\d{5})-of-\d{5}\.gguf$/.exec(name)?.[1] ?? 0);
 
 /**
@@ -24,9 +24,10 @@ export function partsOf(path) {
 
 /** @implements {ByteSource} */
 export class SplitSource {
-  /** @param {ByteSource[]} parts  closed with it; in their order, or by the numbers in their names */
+  /** @param {ByteSource[]} parts  closed with it; by the numbers in their names, or in their order if one has no number */
   constructor(parts) {
-    this.parts = [...parts].sort((a, b) => numberOf(a.name) - numberOf(b.name));
+    const areNumbered = parts.every(({ name }) => numberOf(name));
+    this.parts = areNumbered ? [...parts].sort((a, b) => numberOf(a.name) - numberOf(b.name)) : [...parts];
     const [first] = this.parts;
     this.name = first.name;
     this.remote = first.remote;
