@@ -26,6 +26,9 @@ import {
 
 /** @import { Check } from './checks.js' */
 
+/** The sampler divides by it as f32, where what is larger is infinite. */
+const LARGEST_F32 = 3.4028234663852886e38;
+
 /**
  * @typedef {object} OptionRow
  * @property {Check} check       type and range
@@ -93,7 +96,7 @@ export const GENERATE_OPTIONS = {
     receipt: true,
   },
   repeatPenalty: {
-    check: number(0),
+    check: number(0, LARGEST_F32),
     default: 1,
     meaning: 'makes tokens that occurred before less likely (1: off)',
     flag: 'R',

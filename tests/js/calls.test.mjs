@@ -19,6 +19,7 @@ test('options are checked by kind and range', () => {
       deadline: [true, '5', -1, NaN, null, new Date(NaN)],
       temperature: [Infinity, NaN, '1', -0.1],
       topP: [1.1, NaN],
+      repeatPenalty: [-1, 1e39, 1e308],
       presencePenalty: [Infinity, -Infinity, NaN],
       maxTokensPerSecond: [0, -1, '5', true],
       signal: [signal, {}, null],
