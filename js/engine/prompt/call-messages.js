@@ -1,5 +1,6 @@
 /** Gives calls and results to templates that don't read them as OpenAI's messages have them. Loaded for conversations with calls. */
 import { BqError } from '../../shared/errors.js';
+import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 import { notationNamed, writeValue } from '../../text/grammar/notations.js';
 import { ARGUMENTS, COUNT, ID, NAME, PLACEHOLDERS } from '../../text/templates/call-form.js';
 import { callerText, concat } from '../../text/templates/template-texts.js';
@@ -36,11 +37,25 @@ function writtenCalls(calls, form) {
   return [...parts, form.after];
 }
 
-/** A result as the template prints it: an object, if it is one as JSON, or a text. @param {any} content */
+/** Maximum number of levels of a result that is an object: templates write each by macros that call themselves, which a limit bounds. */
+const RESULT_LEVELS = 40;
+const STRINGS = /"(?:[^"\\]|\\.)*"/g;
+const NUMBERS = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+
+/** Whether all numbers are as they were when the JSON is read and written again, but for fractions, of which doubles round the last digits. @param {string} json */
+const keepsNumbers = (json) =>
+  (json.replace(STRINGS, '').match(NUMBERS) ?? []).every((number) =>
+    /[.eE]/.test(number) ? Number.isFinite(Number(number)) : Number.isSafeInteger(Number(number)),
+  );
+
+/** A result as the template prints it: an object, if it is one as JSON that can be read without loss, or a text. @param {any} content */
 function resultOf(content) {
   try {
     const value = JSON.parse(content);
-    return typeof value === 'object' && value && !Array.isArray(value) ? value : content;
+    const isObject = typeof value === 'object' && value && !Array.isArray(value);
+    return isObject && !isNestedTooDeeply(value, MAX_NESTING - RESULT_LEVELS) && keepsNumbers(content)
+      ? value
+      : content;
   } catch {
     return content;
   }
