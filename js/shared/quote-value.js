@@ -14,7 +14,8 @@ function quoted(value, levels) {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, MAX_STRING));
   if (value === undefined) return 'missing';
   if (typeof value === 'function') return 'a function';
-  if (typeof value === 'bigint' || typeof value === 'symbol') return String(value);
+  // As JSON, numbers that aren't finite would be null.
+  if (['bigint', 'symbol', 'number'].includes(typeof value)) return String(value);
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   if (!levels) return Array.isArray(value) ? '[…]' : '{…}';
   const isArray = Array.isArray(value);

@@ -506,6 +506,75 @@ test('what a notation can not express is refused by name', async () => {
   await engine.close();
 });
 
+test('calls of a conversation that are none are refused by name; members without a value are left out', async () => {
+  const engine = await createEngine({ threads: 1 });
+  for (const name of /** @type {const} */ (['lfm2', 'lfm2, in JSON', 'gemma4, results joined'])) {
+    const model = await engine.load(
+      fromBytes(await modelWith(TEMPLATES[name], { marks: marksOf(name), shown: true, ends: ENDS })),
+    );
+    const promptOf = async (/** @type {any} */ called) => {
+      const reply = { role: 'assistant', content: '', tool_calls: [{ type: 'function', function: called }] };
+      const options = { tools: TOOLS, toolChoice: /** @type {const} */ ('auto'), maxTokens: 1, receipt: true };
+      const { origin } = await model.generate(/** @type {any} */ ([...messages, reply]), options).result;
+      return model.detokenize(origin?.prompt ?? []);
+    };
+    const ofArguments = (/** @type {any} */ given) => promptOf({ name: 'weather', arguments: given });
+    for (const [given, found] of /** @type {[any, RegExp][]} */ ([
+      ...['[1]', '5', 'true', '"x"', [1], 5].map((one) => [one, /are .*; expected an object$/]),
+      ['{"a": 1e999}', /have a number, Infinity; expected/],
+      [{ a: [NaN] }, /have a number, NaN; expected/],
+      [{ a: 1n }, /have a bigint, 1; expected/],
+      [{ a: () => 1 }, /have a function, .*; expected/],
+    ]))
+      await assert.rejects(ofArguments(given), {
+        code: 'ARGUMENT',
+        message: new RegExp(`^the arguments of a call ${found.source}`),
+        details: { param: 'messages' },
+      });
+    for (const called of [undefined, {}, { name: '' }, { name: 5, arguments: '{}' }])
+      await assert.rejects(promptOf(called), {
+        code: 'ARGUMENT',
+        message: /^a call: expected the name of a function, found/,
+        details: { param: 'messages' },
+      });
+    const none = await ofArguments('{}');
+    for (const same of ['', 'null', null, undefined, {}, { a: undefined }]) assert.equal(await ofArguments(same), none);
+    const date = '1970-01-01T00:00:00.000Z';
+    assert.equal(await ofArguments({ a: new Date(0), b: undefined }), await ofArguments({ a: date }));
+    await model.close();
+  }
+  await engine.close();
+});
+
+test('a result that its template would change is written as the text that it is', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const name = 'gemma4, results joined';
+  const model = await engine.load(
+    fromBytes(await modelWith(TEMPLATES[name], { marks: marksOf(name), shown: true, ends: ENDS })),
+  );
+  const nested = (/** @type {number} */ levels) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+  for (const [content, isObject] of /** @type {[string, boolean][]} */ ([
+    ['{"a": 9007199254740991, "b": 0.1234567890123456789, "c": "1234567890123456789"}', true],
+    ['{"a": 1234567890123456789}', false],
+    ['{"a": [-1e999]}', false],
+    [nested(30), true],
+    [nested(150), false],
+    [nested(300), false],
+  ])) {
+    const call = { id: 'a', type: 'function', function: { name: 'weather', arguments: '{}' } };
+    const list = [
+      ...messages,
+      { role: 'assistant', content: '', tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'a', content },
+    ];
+    const options = { maxTokens: 1, receipt: true };
+    const { origin } = await model.generate(/** @type {any} */ (list), options).result;
+    const prompt = await model.detokenize(origin?.prompt ?? []);
+    assert.equal(prompt.includes(`response:weather{value:<|"|>${content}<|"|>}`), !isObject, content);
+  }
+  await engine.close();
+});
+
 test('a server is asked for calls, and told of their results', async (t) => {
   const engine = await createEngine({ threads: 1 });
   for (const [name, text] of /** @type {const} */ ([

@@ -2,6 +2,7 @@
 import { BqError, onDemand } from '../../shared/errors.js';
 import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 import { wrong } from '../../shared/options.js';
+import { shown } from '../../shared/quote-value.js';
 import { callForm, DEFAULT_CALL_FORM, FORMS_BY_TOKEN, knowsTools } from '../../text/templates/call-form.js';
 import { compile } from '../../text/templates/jinja.js';
 import { BOS, EOS } from '../../text/templates/template-texts.js';
@@ -57,19 +58,25 @@ const toolSupportFor = async (model, format) =>
 const convertCalls = (messages, { texts, none }) =>
   messages.map((message) => {
     if (!message.tool_calls) return message;
-    const calls = /** @type {any[]} */ (message.tool_calls).map((call) => ({
-      ...call,
-      function: { ...call.function, arguments: argumentsOf(call.function?.arguments, texts) },
-    }));
+    const calls = /** @type {any[]} */ (message.tool_calls).map((call) => {
+      const { name, arguments: callArguments } = call.function ?? {};
+      if (typeof name !== 'string' || !name)
+        throw wrongCall(`a call: expected the name of a function, found ${shown(name)}`);
+      return { ...call, function: { ...call.function, arguments: argumentsOf(callArguments, texts) } };
+    });
     return { ...message, content: message.content || (none ? null : ''), tool_calls: calls };
   });
 
-/** The arguments of a call, as an object or as JSON. ARGUMENT. @param {any} callArguments  JSON or an object @param {boolean} texts */
+/** The arguments of a call, as an object or as JSON. ARGUMENT. @param {any} callArguments  JSON or an object; nothing and null: none @param {boolean} texts */
 function argumentsOf(callArguments, texts) {
-  const value = typeof callArguments === 'string' ? parseArguments(callArguments || '{}') : (callArguments ?? {});
-  if (isNestedTooDeeply(value)) throw wrongArguments(`are nested deeper than ${MAX_NESTING} levels`);
+  const given = typeof callArguments === 'string' ? parseArguments(callArguments || '{}') : callArguments;
+  if (isNestedTooDeeply(given)) throw wrongArguments(`are nested deeper than ${MAX_NESTING} levels`);
+  const text = textOfArguments(given ?? {});
+  const value = JSON.parse(text);
+  if (typeof value !== 'object' || Array.isArray(value))
+    throw wrongArguments(`are ${shown(value)}; expected an object`);
   if (!texts) return value;
-  return typeof callArguments === 'string' ? callArguments || '{}' : JSON.stringify(value);
+  return callArguments === given || !callArguments || given === null ? text : callArguments;
 }
 
 /** ARGUMENT. @param {string} text */
@@ -81,9 +88,28 @@ function parseArguments(text) {
   }
 }
 
+/** A value within arguments. Numbers larger than a double have become infinite. ARGUMENT. @param {string} _ @param {any} value */
+function checkedValue(_, value) {
+  if (['function', 'symbol', 'bigint'].includes(typeof value) || (typeof value === 'number' && !Number.isFinite(value)))
+    throw wrongArguments(
+      `have a ${typeof value}, ${shown(value)}; expected values of JSON, and numbers that a double can hold`,
+    );
+  return value;
+}
+
+/** ARGUMENT. @param {any} value */
+function textOfArguments(value) {
+  try {
+    return JSON.stringify(value, checkedValue);
+  } catch (error) {
+    throw error instanceof BqError ? error : wrongArguments(`are not JSON: ${shown(value)}`);
+  }
+}
+
 /** @param {string} problem */
-const wrongArguments = (problem) =>
-  new BqError('ARGUMENT', `the arguments of a call ${problem}`, { details: { param: 'messages' } });
+const wrongCall = (problem) => new BqError('ARGUMENT', problem, { details: { param: 'messages' } });
+/** @param {string} problem */
+const wrongArguments = (problem) => wrongCall(`the arguments of a call ${problem}`);
 
 /** Messages as the model's template reads their calls and results. ARGUMENT. @param {LocalModel} model @param {Message[]} messages */
 export async function writtenMessages(model, messages) {
