@@ -8,25 +8,35 @@ import { BqError } from '../shared/errors.js';
 /** @import { Match } from '../format/bq4/encode-tensor.js' */
 /** @import { Calibrator } from './calibrate.js' */
 
-/** Scales of the inputs of a layer's products: outputs of its two norms, values of KV heads, inputs of the last product of a gated MLP. @typedef {{ norm: Float32Array, mlpNorm: Float32Array, values: Float32Array, up?: Float32Array }} Inputs */
+/**
+ * Scales of the inputs of a layer's products: outputs of its two norms; values of KV heads, or outputs of attention where a norm follows
+ * it (`mix`), none where values are not passed on as they are; inputs of the last product of the MLP, if it is gated or normed.
+ * @typedef {{ norm: Float32Array, mlpNorm: Float32Array, values?: Float32Array, mix?: Float32Array, up?: Float32Array }} Inputs
+ */
 /** Factors of rows and divisors of columns. @typedef {{ rows?: Float32Array, columns?: Float32Array }} Scales */
+/** `subNorms`: the inputs of the last products are normed. @typedef {{ heads: number, kvHeads: number, width: number, subNorms?: boolean }} LayerShape */
 
-/** Scales of a layer's tensors by kind. @param {{ heads: number, kvHeads: number, width: number }} shape @param {Inputs} inputs @returns {Record<string, Scales>} */
-export function scalesIn({ heads, kvHeads, width }, { norm, mlpNorm, values, up }) {
+/** Scales of a layer's tensors by kind. @param {LayerShape} shape @param {Inputs} inputs @returns {Record<string, Scales>} */
+export function scalesIn({ heads, kvHeads, width, subNorms }, { norm, mlpNorm, values, mix, up }) {
   // Several query heads share the values of one KV head.
-  const outputs = Float32Array.from(
-    { length: heads * width },
-    (_, i) => values[width * Math.floor(i / width / (heads / kvHeads)) + (i % width)],
-  );
+  const outputs =
+    values &&
+    Float32Array.from(
+      { length: heads * width },
+      (_, i) => values[width * Math.floor(i / width / (heads / kvHeads)) + (i % width)],
+    );
   return {
     ln1: { rows: norm },
     'attn.q': { columns: norm },
     'attn.k': { columns: norm },
     'attn.v': { rows: values, columns: norm },
-    'attn.o': { columns: outputs },
+    'attn.sub_norm': { rows: mix },
+    'attn.o': { columns: mix ?? outputs },
+    'mamba.in': { columns: norm },
     ln2: { rows: mlpNorm },
     'mlp.gate': { columns: mlpNorm },
-    'mlp.up': { rows: up, columns: mlpNorm },
+    'mlp.up': { rows: subNorms ? undefined : up, columns: mlpNorm },
+    'mlp.sub_norm': { rows: up },
     'mlp.down': { columns: up },
   };
 }
@@ -86,7 +96,7 @@ export async function smoothed(matches, config, calibrator, power) {
       await squaresOfKind('attn.o'),
       await squaresOfKind('mlp.up'),
     ];
-    const down = has('mlp.gate') ? await squaresOfKind('mlp.down') : null;
+    const down = has('mlp.gate') || has('mlp.sub_norm') ? await squaresOfKind('mlp.down') : null;
     if (!norm || !attention || !mlpNorm)
       throw new BqError(
         'ARGUMENT',
@@ -97,9 +107,12 @@ export async function smoothed(matches, config, calibrator, power) {
       );
     const { heads } = config;
     const width = attention.length / heads;
-    const kvHeads = /** @type {readonly number[]} */ (dims.get(`h.${layer}.attn.v.weight`))[0] / width;
+    const subNorms = has('attn.sub_norm');
+    const kvHeads = (dims.get(`h.${layer}.attn.v.weight`)?.[0] ?? 0) / width;
     const group = heads / kvHeads;
-    const values = Array.from({ length: kvHeads * width }, (_, i) => {
+    // Values that are normed or clamped, those of another layer, and those that are keys as well stay as they are.
+    const areFree = kvHeads > 0 && !subNorms && !config.value_norm && !config.qkv_clip;
+    const values = Array.from({ length: areFree ? kvHeads * width : 0 }, (_, i) => {
       const first = Math.floor(i / width) * group * width + (i % width);
       return (
         Array.from({ length: group }, (__, h) => attention[first + h * width]).reduce((sum, x) => sum + x, 0) / group
@@ -109,11 +122,12 @@ export async function smoothed(matches, config, calibrator, power) {
     layers.set(
       layer,
       scalesIn(
-        { heads, kvHeads, width },
+        { heads, kvHeads, width, subNorms },
         {
           norm: scalesOf(norm),
           mlpNorm: scalesOf(mlpNorm),
-          values: scalesOf(values),
+          ...(areFree && { values: scalesOf(values) }),
+          ...(subNorms && { mix: scalesOf(attention) }),
           ...(down && { up: scalesOf(down) }),
         },
       ),

@@ -15,11 +15,15 @@ import { quantizing } from '../../js/quantize/abi.js';
 import { spend, stepsWithin } from '../../js/quantize/type-choice.js';
 import { chunksOf } from '../../js/quantize/text-chunks.js';
 import { Rounder } from '../../js/quantize/rounder.js';
+import { quantize } from '../../js/quantize/index.js';
 import { smoothed } from '../../js/quantize/smooth.js';
+import { fromFile } from '../../js/node.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { inTime, until } from '../waiting.mjs';
 import { tokenizerBin } from './checkpoints.mjs';
+import { random } from './fixture.mjs';
 import { testFolder } from './folders.mjs';
+import { openLogits } from './logits.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const { fresh } = testFolder('quantize');
@@ -365,6 +369,45 @@ test('quantize --smooth: other weights, the same function; what has no norms to 
     });
   });
 });
+
+// What stands between a product and what it is folded into: norms and limits of values, norms of inputs, a second reader of a norm.
+for (const family of ['llama-gqa', 'bitnet', 'mpt', 'falcon-h1', 'gemma4', 'gemma4-keys'])
+  test(`smoothed weights of ${family} compute the same`, async () => {
+    const [folder, next] = [fresh(), random(3)];
+    const fixture = join(root, 'tests/golden/fixtures', family);
+    const { ids } = JSON.parse(readFileSync(join(fixture, 'expected.json'), 'utf8'));
+    const [plain, smooth] = ['plain.bq4', 'smooth.bq4'].map((name) => join(folder, name));
+    await withInput(fixture, undefined, async (input) => {
+      const { config, tensors } = input;
+      const momentsOf = async (/** @type {string} */ name) => {
+        const cols = /** @type {number} */ (tensors.get(name)?.dims[1]);
+        const values = new Float32Array(cols * cols);
+        for (let i = 0; i < cols; i++) values[i * (cols + 1)] = Math.exp(2 * next());
+        return { cols, values };
+      };
+      const matches = matchTensors(config, tensors);
+      const changed = await smoothed(matches, config, /** @type {any} */ ({ momentsOf }), 0.5);
+      const floats = { quant: 'f32', embed: 'f32' };
+      await quantize(input, plain, floats);
+      const others = new Map(changed.map(({ slot, tensor }) => [slot.name, tensor]));
+      await quantize({ ...input, tensors: others }, smooth, floats);
+    });
+    const [before, after] = await Promise.all([plain, smooth].map(contents));
+    assert.notDeepEqual(before, after);
+    const logitsOf = async (/** @type {string} */ path) => {
+      const model = await openLogits(fromFile(path), { contextTokens: 40 });
+      const rows = ids.map((/** @type {number} */ id, /** @type {number} */ i) =>
+        i ? model.next(id) : model.start([id]),
+      );
+      model.close();
+      return rows.flatMap((/** @type {Float32Array} */ row) => [...row]);
+    };
+    const [wanted, found] = [await logitsOf(plain), await logitsOf(smooth)];
+    const most = Math.max(...wanted.map(Math.abs));
+    wanted.forEach((/** @type {number} */ x, /** @type {number} */ i) =>
+      assert.ok(Math.abs(x - found[i]) < 1e-4 * most, `logit ${i} is ${found[i]}, not ${x}`),
+    );
+  });
 
 test('a perplexity limit is met with few files, or an error says that no file meets it', async () => {
   const choices = Array.from({ length: 20 }, (_, i) => ({
