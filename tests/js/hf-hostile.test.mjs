@@ -169,6 +169,16 @@ test('sizes that no tensor has: refused before a list or a table of them is made
     }
 });
 
+test('heads of more dimensions than a table of angles may have are refused, those of global layers as well', () => {
+  for (const change of [
+    { rope_scaling: { rope_type: 'linear', factor: 2 }, head_dim: 65538 },
+    { model_type: 'gemma4_text', num_hidden_layers: 6, vocab_size: 262144, global_head_dim: 65538 },
+  ]) {
+    const hf = { ...LLAMA, ...change };
+    assert.throws(() => tablesOf(hf, configOf(hf)), { code: 'FORMAT', message: /^65538 dimensions of a head/ });
+  }
+});
+
 test('RoPE scaling that divides angles by 0, by less or by no number is refused, as is what is no object', () => {
   const llama = { ...LLAMA, max_position_embeddings: 32 };
   const refused = (/** @type {object} */ change) =>

@@ -8,6 +8,7 @@ import { flat } from '../bq4/tensor-views.js';
 import { gemma2 } from './gemma.js';
 import { GGUF_HEAD_NORMS, GGUF_MODULES, GGUF_OUTER, ggufRms, ggufWindow } from './gguf.js';
 import { eachLayer, numbersOf } from './layers.js';
+import { checkRotated } from './rope.js';
 import { activationOf, expect, listedWindow, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
@@ -183,6 +184,7 @@ export const gemma4 = {
   },
   // Of a head of global layers a part is rotated, spread over the whole.
   tables: (hf, { global_head_dim: dim }) => {
+    checkRotated(dim);
     const { partial_rotary_factor: part, factor } = positionsOf(hf).full;
     const rotated = Math.trunc((part * dim) / 2);
     return { 'rope.factors': Float32Array.from({ length: dim / 2 }, (_, i) => (i < rotated ? factor : UNROTATED)) };

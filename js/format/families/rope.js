@@ -96,6 +96,12 @@ export function scalingConfig(s) {
   };
 }
 
+/** Refuses a head before a table of its angles is made. Throws FORMAT. @param {number} dim  rotated dimensions */
+export function checkRotated(dim) {
+  if (dim > MAX_ROTATED)
+    throw new BqError('FORMAT', `${dim} dimensions of a head are rotated; the limit is ${MAX_ROTATED}`);
+}
+
 /**
  * Tensors that scaling adds, by canonical name. Throws FORMAT.
  * @param {Scaling} s
@@ -104,8 +110,7 @@ export function scalingConfig(s) {
  * @returns {Record<string, Float32Array>}
  */
 export function scalingTables(s, theta, dim) {
-  if (dim > MAX_ROTATED)
-    throw new BqError('FORMAT', `${dim} dimensions of a head are rotated; the limit is ${MAX_ROTATED}`);
+  checkRotated(dim);
   const tables = tablesOf(s, theta, dim);
   for (const [name, divisors] of Object.entries(tables)) checkDivisors(divisors, `${name} of "${s.kind}" scaling`);
   return tables;
