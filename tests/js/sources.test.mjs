@@ -11,6 +11,7 @@ import { fileAddress as inDemo } from '../../demo/page/format.js';
 import { companionOf } from '../../js/format/bq4/companion.js';
 import { nearest, OPTIONS } from '../../js/shared/options.js';
 import { fromBlob, fromBytes, fromFile, fromUrl, openSource, toSource } from '../../js/storage/sources/index.js';
+import { placeOf } from '../../js/storage/sources/kinds.js';
 import { readRange } from '../../js/storage/sources/read.js';
 import { faultServer } from '../server/faults.mjs';
 import { until } from '../waiting.mjs';
@@ -255,6 +256,14 @@ test('what stands for a source, and what does not', () => {
   assert.equal(toSource(fromFile('a')).kind, 'file');
   assert.throws(() => toSource('models/a.bq4'), { code: 'ARGUMENT' });
   assert.throws(() => toSource(/** @type {any} */ (null)), { code: 'ARGUMENT' });
+});
+
+test('the place of a file in a list has its address without escapes, wrong ones as they are', () => {
+  for (const [path, place] of [
+    ['/a%20b/m.gguf', '/a b/m.gguf'],
+    ['/100%/%zz.gguf', '/100%/%zz.gguf'],
+  ])
+    assert.equal(placeOf(fromUrl(`https://h.org${path}`)), place);
 });
 
 test('the companion of a v1 file lies beside it, or is named', () => {

@@ -4,6 +4,7 @@
  */
 import { BqError } from '../../shared/errors.js';
 import { isNode, nodeModule } from '../../shared/node.js';
+import { decoded } from './file-name.js';
 import { readRange } from './read.js';
 import { RemoteSource } from './retry.js';
 import { partsOf } from './split.js';
@@ -125,7 +126,7 @@ async function cachedFiles(cache, prefix) {
   const stored = /** @type {import('../cache/types.js').Listed[]} */ ((await cache?.list?.()) ?? []);
   return stored
     .filter(({ url, complete }) => complete && url.startsWith(prefix))
-    .map(({ url, fileBytes }) => ({ path: decodeURIComponent(url.slice(prefix.length)), bytes: fileBytes }));
+    .map(({ url, fileBytes }) => ({ path: decoded(url.slice(prefix.length)), bytes: fileBytes }));
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 import { BqError, onDemand } from '../../shared/errors.js';
 import { isNode } from '../../shared/node.js';
+import { decoded } from './file-name.js';
 
 /** @import { ByteSource, Source } from './types.js' */
 
@@ -53,7 +54,7 @@ const KINDS = {
       // Addresses of bytes (blob:, data:) keep the path that they have.
       return url.pathname === pathname ? { ...source, url: url.href } : null;
     },
-    place: ({ url }) => decodeURIComponent(new URL(url).pathname),
+    place: ({ url }) => decoded(new URL(url).pathname),
     pageable: ({ url }) => url.startsWith('file:'),
     inOneAnswer: (source) => ({ ...source, single: true }),
   },
