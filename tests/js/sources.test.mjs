@@ -6,11 +6,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { runInNewContext } from 'node:vm';
 import { fileAddress as inCommands } from '../../bin/options.js';
 import { fileAddress as inDemo } from '../../demo/page/format.js';
 import { companionOf } from '../../js/format/bq4/companion.js';
 import { nearest, OPTIONS } from '../../js/shared/options.js';
-import { fromBlob, fromBytes, fromFile, fromUrl, openSource, toSource } from '../../js/storage/sources/index.js';
+import {
+  fromBlob,
+  fromBytes,
+  fromFile,
+  fromHandle,
+  fromUrl,
+  openSource,
+  toSource,
+} from '../../js/storage/sources/index.js';
 import { placeOf } from '../../js/storage/sources/kinds.js';
 import { readRange } from '../../js/storage/sources/read.js';
 import { faultServer } from '../server/faults.mjs';
@@ -256,6 +265,23 @@ test('what stands for a source, and what does not', () => {
   assert.equal(toSource(fromFile('a')).kind, 'file');
   assert.throws(() => toSource('models/a.bq4'), { code: 'ARGUMENT' });
   assert.throws(() => toSource(/** @type {any} */ (null)), { code: 'ARGUMENT' });
+  for (const kind of ['x', '__proto__', null])
+    assert.throws(() => placeOf(/** @type {any} */ ({ kind })), {
+      code: 'ARGUMENT',
+      message: `expected a source that fromUrl or another function made, found one of the kind ${kind}`,
+    });
+  /** @type {[string, (value: any) => unknown, any[]][]} */
+  const makers = [
+    ['fromBlob', fromBlob, ['x', null, {}]],
+    ['fromBytes', fromBytes, ['x', 5, null, [1, 2], new Int32Array(2)]],
+    ['fromFile', fromFile, [5, null, {}]],
+    ['fromHandle', fromHandle, ['x', null, {}]],
+  ];
+  for (const [name, make, values] of makers)
+    for (const value of values)
+      assert.throws(() => make(value), { code: 'ARGUMENT', message: new RegExp(`^${name}: expected .*, found`) });
+  const far = runInNewContext('new Uint8Array([1, 2])');
+  assert.deepEqual(/** @type {any} */ (fromBytes(far)).bytes, Uint8Array.of(1, 2));
 });
 
 test('the place of a file in a list has its address without escapes, wrong ones as they are', () => {

@@ -4,7 +4,7 @@
  */
 import { fullUrl } from '../../shared/builds.js';
 import { BqError, onDemand } from '../../shared/errors.js';
-import { checkOptions } from '../../shared/options.js';
+import { checkOptions, wrong } from '../../shared/options.js';
 import { filesOf, openOne, pathOf, withPath } from './kinds.js';
 
 /** @import { ByteSource, Source, SourceLike, SourceOptions, UrlOptions } from './types.js' */
@@ -66,24 +66,33 @@ export function fromUrl(url, urlOptions) {
   };
 }
 
-/** A `File` that was chosen or dropped, or any Blob. @param {Blob} blob @param {SourceOptions} [options] @returns {Source} */
+/** Objects of other windows, too, which are no instances of this one's classes. @param {any} value */
+const tagOf = (value) => Object.prototype.toString.call(value).slice(8, -1);
+
+/** A `File` that was chosen or dropped, or any Blob. ARGUMENT. @param {Blob} blob @param {SourceOptions} [options] @returns {Source} */
 export function fromBlob(blob, options = {}) {
+  if (!['Blob', 'File'].includes(tagOf(blob))) throw wrong('fromBlob', blob, 'a Blob');
   return { kind: 'blob', blob, ...extra(options) };
 }
 
-/** A file of the browser's file system: one of its own (OPFS), or one that was picked. @param {FileSystemFileHandle} handle @param {SourceOptions} [options] @returns {Source} */
+/** A file of the browser's file system: one of its own (OPFS), or one that was picked. ARGUMENT. @param {FileSystemFileHandle} handle @param {SourceOptions} [options] @returns {Source} */
 export function fromHandle(handle, options = {}) {
+  if (typeof handle?.getFile !== 'function') throw wrong('fromHandle', handle, 'a FileSystemFileHandle');
   return { kind: 'handle', handle, ...extra(options) };
 }
 
-/** Bytes in memory; a worker gets a copy. @param {Uint8Array | ArrayBuffer} bytes @param {SourceOptions} [options] @returns {Source} */
+/** Bytes in memory; a worker gets a copy. ARGUMENT. @param {Uint8Array | ArrayBuffer} bytes @param {SourceOptions} [options] @returns {Source} */
 export function fromBytes(bytes, options = {}) {
+  if (!['Uint8Array', 'ArrayBuffer', 'SharedArrayBuffer'].includes(tagOf(bytes)))
+    throw wrong('fromBytes', bytes, 'a Uint8Array or an ArrayBuffer');
   return { kind: 'bytes', bytes: bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes), ...extra(options) };
 }
 
-/** A path, in Node. @param {string | URL} path @param {SourceOptions} [options] @returns {Source} */
+/** A path, in Node. ARGUMENT. @param {string | URL} path @param {SourceOptions} [options] @returns {Source} */
 export function fromFile(path, options = {}) {
-  return { kind: 'file', path: typeof path === 'string' ? path : path.href, ...extra(options) };
+  const text = typeof path === 'string' ? path : path?.href;
+  if (typeof text !== 'string') throw wrong('fromFile', path, 'a path');
+  return { kind: 'file', path: text, ...extra(options) };
 }
 
 /** A file of several, with its place in the folder that was chosen: a File loses that when it is posted to a worker. @param {SourceLike} source @returns {Source} */

@@ -89,8 +89,14 @@ const KINDS = {
   },
 };
 
-/** @param {Source} source @returns {Kind<any>} */
-const kindOf = ({ kind }) => KINDS[kind];
+/** ARGUMENT. @param {Source} source @returns {Kind<any>} */
+function kindOf({ kind }) {
+  if (Object.hasOwn(KINDS, kind)) return KINDS[kind];
+  throw new BqError(
+    'ARGUMENT',
+    `expected a source that fromUrl or another function made, found one of the kind ${kind}`,
+  );
+}
 
 /** What a name of a model stands for; another source as it is. @param {Source} source @param {{ memoryBudget?: number, signal?: AbortSignal, cache?: unknown }} options @returns {Promise<Source>} */
 export const resolveSource = async (source, options) => (await kindOf(source).resolve?.(source, options)) ?? source;
