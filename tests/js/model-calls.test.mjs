@@ -506,9 +506,14 @@ test('what a notation can not express is refused by name', async () => {
   await engine.close();
 });
 
-test('calls of a conversation that are none are refused by name; members without a value are left out', async () => {
+test('calls of a conversation that are none are refused by name; members without a value are left out, ids without one are none', async () => {
   const engine = await createEngine({ threads: 1 });
-  for (const name of /** @type {const} */ (['lfm2', 'lfm2, in JSON', 'gemma4, results joined'])) {
+  for (const name of /** @type {const} */ ([
+    'lfm2',
+    'lfm2, in JSON',
+    'gemma4, results joined',
+    'gemma4, results apart',
+  ])) {
     const model = await engine.load(
       fromBytes(await modelWith(TEMPLATES[name], { marks: marksOf(name), shown: true, ends: ENDS })),
     );
@@ -537,6 +542,18 @@ test('calls of a conversation that are none are refused by name; members without
         message: /^a call: expected the name of a function, found/,
         details: { param: 'messages' },
       });
+    const bare = conversation({ ids: false });
+    const nameless = bare.map(({ tool_calls, ...message }) => ({
+      ...message,
+      ...(tool_calls && { tool_calls: tool_calls.map((call) => ({ ...call, id: null })) }),
+    }));
+    const options = { tools: TOOLS, toolChoice: /** @type {const} */ ('auto'), maxTokens: 1, receipt: true };
+    const prompts = [];
+    for (const list of [bare, nameless]) {
+      const { origin } = await model.generate(/** @type {any} */ (list), options).result;
+      prompts.push(await model.detokenize(origin?.prompt ?? []));
+    }
+    assert.equal(prompts[1], prompts[0]);
     const none = await ofArguments('{}');
     for (const same of ['', 'null', null, undefined, {}, { a: undefined }]) assert.equal(await ofArguments(same), none);
     const date = '1970-01-01T00:00:00.000Z';

@@ -81,8 +81,8 @@ function nameCalls(messages) {
   return messages.map((message) => {
     if (hasCalls(message)) {
       const calls = message.tool_calls.map((/** @type {Call} */ call, /** @type {number} */ i) => ({
-        id: `${i}`,
         ...call,
+        id: call.id ?? `${i}`,
       }));
       ids = calls.map((/** @type {Call} */ call) => call.id);
       return { ...message, tool_calls: calls };
