@@ -1,5 +1,5 @@
 /** Reads Blobs and Files. */
-import { timeout } from './timeouts.js';
+import { LONGEST_MS, timeout } from './timeouts.js';
 
 /**
  * Bytes of a range, which ends with the Blob at the latest.
@@ -16,7 +16,7 @@ export function readBlob(blob, from = 0, to = blob.size) {
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let retry;
     const read = () => {
-      if (ms < Infinity) retry = setTimeout(read, ms);
+      if (ms <= LONGEST_MS) retry = setTimeout(read, ms);
       ms *= 2;
       blob
         .slice(from, to)

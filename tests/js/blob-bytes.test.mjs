@@ -31,6 +31,17 @@ test('a read that never ends is begun anew, as often as needed', async (t) => {
   assert.ok(blob.reads >= 4);
 });
 
+test('a time-out that no timer can wait for begins no other read', async (t) => {
+  /** @type {unknown[]} */
+  const waits = [];
+  t.mock.method(globalThis, 'setTimeout', (/** @type {unknown} */ _, /** @type {unknown} */ ms) => void waits.push(ms));
+  for (const blobRead of [2 ** 31, 1e12, Infinity, 2 ** 31 - 1]) {
+    setTimeouts(t, { blobRead });
+    assert.deepEqual(await readBlob(new HangingBlob(0)), BYTES);
+  }
+  assert.deepEqual(waits, [2 ** 31 - 1]);
+});
+
 test('a read that ends is done once; one that fails fails at once', async (t) => {
   setTimeouts(t, { blobRead: Infinity });
   const blob = new HangingBlob(0);
