@@ -6,7 +6,7 @@ export const TINY = 'Tiny';
 /** @typedef {import('./picker.js').Shelf} Shelf */
 
 /** Its file id follows the address: a new model is another address, and not what is stored. A test compares them. */
-export const BUNDLED = new URL('../../models/chat.bq4?a6cbdf66', import.meta.url).href;
+export const BUNDLED = new URL('../../models/chat.bq4?6368f489', import.meta.url).href;
 
 /** How often, and how many milliseconds apart, the store is asked whether all of it is there. */
 const [LOOKS, APART] = [40, 250];

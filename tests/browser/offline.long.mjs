@@ -340,7 +340,7 @@ test('a service worker that never comes: nothing else waits for it', async () =>
   await page
     .locator('[data-stat="offline"]', { hasText: 'Saving the page and the model…' })
     .waitFor({ state: 'attached' });
-  await page.locator('[data-stat="context"]', { hasText: 'of 512 tokens' }).waitFor({ state: 'attached' });
+  await page.locator('[data-stat="context"]', { hasText: 'of 1,024 tokens' }).waitFor({ state: 'attached' });
   await ui(page).models.click();
   await page.waitForFunction(() => document.querySelectorAll('#stored li').length > 1);
   await page.keyboard.press('Escape');

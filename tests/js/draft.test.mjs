@@ -64,7 +64,7 @@ for (const [build, threads] of /** @type {const} */ ([
             accepted[i] += usage.acceptedTokens;
           }
         }
-      assert.ok(accepted[0] > 40 && accepted[1] > 20 && accepted[0] > 2 * accepted[2], `${accepted}`);
+      assert.ok(accepted[0] > 40 && accepted[1] > 20 && accepted[0] > accepted[2], `${accepted}`);
       for (const one of new Set([model, ...drafts])) await one.close();
     });
   });

@@ -68,7 +68,8 @@ for (const [build, threads] of /** @type {const} */ ([
             if (typeof speculate === 'object') accepted += usage.acceptedTokens;
           }
         }
-        if (name === 'greedy' || name === 'sampled') assert.ok(accepted > 20, `${accepted} accepted`);
+        const least = /** @type {Record<string, number>} */ ({ greedy: 20, sampled: 1 })[name] ?? 0;
+        assert.ok(accepted >= least, `${accepted} accepted`);
       });
 
     test('up to the end of the context', async () => {

@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FILE = join(ROOT, 'models/chat.bq4');
 /** @type {{ id: string, turns: string[], pattern: string, avoid?: string }[]} */
 const CHECK = JSON.parse(readFileSync(join(ROOT, 'models/check.json'), 'utf8'));
-const LIMIT = 160;
+const LIMIT = 200;
 
 /** @type {Awaited<ReturnType<typeof createEngine>>} */
 let engine;

@@ -20,7 +20,7 @@ from model import load_hf
 from train import inside, rounded
 
 EOT, USER, ASSISTANT, END = range(4)
-LIMIT = 160  # tokens in a reply
+LIMIT = 200  # tokens in a reply
 
 
 @torch.no_grad()
