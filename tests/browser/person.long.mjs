@@ -299,11 +299,11 @@ await everyBrowser((name) => {
   test('a message that is too long is reported; a conversation never is: its oldest turns drop out, behind a line', async () => {
     const page = await demo();
     const words = (/** @type {number} */ n) => Array(n).fill('the').join(' ');
-    await send(page, words(600));
-    await says(page, '#notices', /Too long: Tiny can read about 8[345] % of this message\./);
+    await send(page, words(1200));
+    await says(page, '#notices', /Too long: Tiny can read about 8[3456] % of this message\./);
     assert.deepEqual(await texts(page), []);
     await set(page, { maxTokens: '60', seed: '2', temperature: '2', topK: '0', topP: '1' });
-    await send(page, words(200));
+    await send(page, words(504));
     await comesTo(async () => (await texts(page)).length, 2);
     await ready(page);
     await send(page, 'Hello!');
