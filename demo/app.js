@@ -39,8 +39,8 @@ const size = /** @type {HTMLSelectElement} */ ($('text-size'));
 const DONE = 2000;
 /** Characters of a pasted text that is attached. */
 const LONG_PASTE = 2000;
-/** The smallest context in which a summary is worth its room. */
-const SUMMARY_CONTEXT = 1024;
+/** The smallest context, in tokens, in which a summary is worth its room; the built-in model, which writes no good ones, has less. */
+const SUMMARY_CONTEXT = 2048;
 
 /** The list of chats, once it has been shown. @type {import('./chat/chat-list.js').Chats | null} */
 let chats = null;

@@ -382,7 +382,7 @@ await everyBrowser((name) => {
     assert.match(await textOf(page, '[role=alert]'), /Tiny \(built in\)/);
     await press(page, 'Load with less memory');
     await ready(page);
-    await says(page, '[data-stat="context"]', /of 256 tokens/);
+    await says(page, '[data-stat="context"]', /of 512 tokens/);
     assert.match(await say(page, 'Hello!'), /\w/);
 
     const mark = { name: 'large.bq4', url: here.models.at('/large.bq4'), kind: 'link' };

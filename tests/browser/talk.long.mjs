@@ -372,7 +372,8 @@ await everyBrowser((name) => {
       offered.map(({ tokens, selected }) => [tokens, selected]),
       [
         [256, false],
-        [512, true],
+        [512, false],
+        [1024, true],
       ],
     );
     assert.ok(small.memory < large.memory, `${small.memory} MB and ${large.memory} MB`);
@@ -398,7 +399,7 @@ await everyBrowser((name) => {
 
   test('older turns are summarized by the model, where the person wants that: marked, undone; the messages stay', async () => {
     const page = await open();
-    const much = 'The dog went to the park and the cat went to the house. '.repeat(9).trim();
+    const much = 'The dog went to the park and the cat went to the house. '.repeat(18).trim();
     const turns = ['a', 'b', 'c'].flatMap((name) => [{ content: `Tell me of ${name}.` }, { content: much }]);
     await shown(page, turns);
     await set(page, { maxTokens: '8', temperature: '0' });
