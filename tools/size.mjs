@@ -59,33 +59,10 @@ export function sizes() {
     .map((name) => ({ name, ...measure(join(FOLDER, name)) }));
 }
 
-/** What every visit of the demo loads of its own: what its page, its workers and its service worker begin with, and import. */
-export function demoScripts() {
-  const folder = join(ROOT, 'demo');
-  const total = { name: 'demo/, at every visit', plain: 0, gzip: 0, brotli: 0 };
-  /** @type {Set<string>} */
-  const seen = new Set();
-  const add = (/** @type {string} */ name) => {
-    if (seen.has(name)) return;
-    seen.add(name);
-    const text = readFileSync(join(folder, name));
-    const size = compressed(text);
-    total.plain += size.plain;
-    total.gzip += size.gzip;
-    total.brotli += size.brotli;
-    for (const [, imported] of String(text).matchAll(/^(?:import|export|\}) (?:.*from )?'(\.\.?\/[\w./-]+\.js)';/gm)) {
-      const path = join(dirname(name), imported);
-      if (!path.startsWith('..')) add(path);
-    }
-  };
-  for (const name of ['theme.js', 'app.js', 'worker.js', 'thread.js', 'sw.js']) add(name);
-  return total;
-}
-
-/** What a page loads of the package. @returns {{ name: string, plain: number, gzip: number, brotli: number }} */
-function pageScripts() {
-  const total = { name: 'dist/, what a page loads', plain: 0, gzip: 0, brotli: 0 };
-  for (const path of PAGE.map((name) => join(ROOT, 'dist', name)).filter((path) => existsSync(path))) {
+/** The sum of files, each compressed by itself, as a server sends them. @param {string} name @param {Iterable<string>} paths */
+function totalOf(name, paths) {
+  const total = { name, plain: 0, gzip: 0, brotli: 0 };
+  for (const path of paths) {
     const size = measure(path);
     total.plain += size.plain;
     total.gzip += size.gzip;
@@ -94,18 +71,40 @@ function pageScripts() {
   return total;
 }
 
-/** All of js/, each file compressed by itself, as a server sends them. */
+/** What every visit of the demo loads of its own: what its page, its workers and its service worker begin with, and import. */
+export function demoScripts() {
+  const folder = join(ROOT, 'demo');
+  /** @type {Set<string>} */
+  const names = new Set();
+  const add = (/** @type {string} */ name) => {
+    if (names.has(name)) return;
+    names.add(name);
+    const text = readFileSync(join(folder, name), 'utf8');
+    for (const [, imported] of text.matchAll(/^(?:import|export|\}) (?:.*from )?'(\.\.?\/[\w./-]+\.js)';/gm)) {
+      const path = join(dirname(name), imported);
+      if (!path.startsWith('..')) add(path);
+    }
+  };
+  for (const name of ['theme.js', 'app.js', 'worker.js', 'thread.js', 'sw.js']) add(name);
+  const paths = [...names].map((name) => join(folder, name));
+  return totalOf('demo/, at every visit', paths);
+}
+
+/** What a page loads of the package. */
+function pageScripts() {
+  const paths = PAGE.map((name) => join(ROOT, 'dist', name));
+  return totalOf(
+    'dist/, what a page loads',
+    paths.filter((path) => existsSync(path)),
+  );
+}
+
+/** All of js/. */
 function scripts() {
   const folder = join(ROOT, 'js');
-  const total = { name: 'js/', plain: 0, gzip: 0, brotli: 0 };
-  for (const name of existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : []) {
-    if (!name.endsWith('.js')) continue;
-    const size = measure(join(folder, name));
-    total.plain += size.plain;
-    total.gzip += size.gzip;
-    total.brotli += size.brotli;
-  }
-  return total;
+  const names = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : [];
+  const paths = names.filter((name) => name.endsWith('.js')).map((name) => join(folder, name));
+  return totalOf('js/', paths);
 }
 
 /** Code and data of an object file: sections 10 and 11. @param {string} path */

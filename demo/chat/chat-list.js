@@ -58,7 +58,7 @@ const groupOf = (at) => {
 
 const wide = matchMedia('(min-width: 80rem)');
 
-/** In the sidebar a chat is opened beside it; a drawer makes way for it. */
+/** In the sidebar a chat is opened beside it; a drawer is closed. */
 const closeDrawer = () => dialog.matches(':modal') && dialog.close();
 
 /** @param {string} name @param {string} type @param {string} text */

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { WINDOW } from '../../js/shared/protocol.js';
-import { anew, newPage, oneHost, openDemo, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
+import { anew, holdRequests, newPage, oneHost, openDemo, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
 
 const here = oneHost();
 /** Of one test. @type {Awaited<ReturnType<typeof newPage>> | undefined} */
@@ -304,13 +304,7 @@ test('a draft belongs to its chat, and a reload keeps it', async () => {
 
 test('Enter before the model is ready: the message is sent as soon as it is', async () => {
   page = await newPage(here.browser, { serviceWorkers: 'block' });
-  let release = () => {};
-  /** @type {Promise<void>} */
-  const released = new Promise((resolve) => (release = resolve));
-  await page.route('**/chat.bq4*', async (route) => {
-    await released;
-    await route.continue();
-  });
+  const release = await holdRequests(page, '**/chat.bq4*');
   await page.goto(here.site.url);
   await ui(page).message.fill('Hello!');
   await ui(page).message.press('Enter');

@@ -5,7 +5,7 @@ import { until } from '../waiting.mjs';
 import { failOnFaults } from './console.mjs';
 import { makeLarge, withLargeModel } from './large-model.mjs';
 import { join } from 'node:path';
-import { newPage, ready, say, texts, ui } from './site.mjs';
+import { holdRequests, newPage, ready, say, texts, ui } from './site.mjs';
 
 failOnFaults();
 const here = withLargeModel('download-walk');
@@ -45,7 +45,7 @@ test('a model that is deleted while it is downloaded is downloaded no more, and 
   await page.locator('#arriving').waitFor({ state: 'hidden' });
   assert.deepEqual(await page.evaluate(() => localStorage.getItem('bq4.download')), '{}');
   await page.locator('#models-close').click();
-  await page.locator('#offers:not([hidden])').waitFor({ state: 'attached' });
+  await page.locator('#offers').waitFor();
   await until('no request is open', () => here.models.requests.every(({ end }) => end !== 'open'));
   assert.equal(await ui(page).models.textContent(), 'Tiny (built in)');
 });
@@ -116,13 +116,7 @@ test('a model that is ready and deleted is offered no more', async () => {
 test('a model that is chosen before the engine has started is planned when it has, and the built-in one answers meanwhile', async () => {
   const page = await newPage(here.browser, { serviceWorkers: 'block' });
   here.cleanup.push(() => page.context().close());
-  let release = () => {};
-  /** @type {Promise<void>} */
-  const released = new Promise((resolve) => (release = resolve));
-  await page.route('**/*.wasm', async (route) => {
-    await released;
-    await route.continue();
-  });
+  const release = await holdRequests(page, '**/*.wasm');
   await page.goto(here.site.url);
   await ui(page).models.click();
   await page.locator('#link').fill(here.models.at('/large.bq4'));

@@ -59,6 +59,18 @@ export async function newPage(browser, options = {}) {
   return Object.assign(page, { trouble });
 }
 
+/** Requests that match wait until what this returns is called. @param {Page} page @param {string} pattern */
+export async function holdRequests(page, pattern) {
+  let release = () => {};
+  /** @type {Promise<void>} */
+  const released = new Promise((resolve) => (release = resolve));
+  await page.route(pattern, async (route) => {
+    await released;
+    await route.continue();
+  });
+  return release;
+}
+
 /** Opens the demo and waits until its model is ready. @param {Page} page @param {string} url */
 export async function openDemo(page, url) {
   await page.goto(url);

@@ -181,7 +181,7 @@ function writeProperties(compiler, o, declared, free, requiredOthers, members, f
   if (requiredOthers) {
     const next = row.map(() => rules.state());
     row.forEach((at, n) => {
-      if (n < max) for (const one of requiredOthers) writeOther(compiler, one, style, comma(at, n), next[after(n)]);
+      if (n < max) for (const other of requiredOthers) writeOther(compiler, other, style, comma(at, n), next[after(n)]);
     });
     row = next;
   }
