@@ -110,7 +110,8 @@ WASM_FLAGS := -O3 -fno-exceptions -msimd128
 ONE_TABLE := -DBQ_ONLY_TABLE=bqw_kernels -DBQ_KERNEL_TYPES=BQ_USUAL_TYPES
 # No tables in data, where a switch over types would else look up functions and constants.
 RARE_ONLY := -fPIC -fno-jump-tables -Wno-unused-function -DBQ_RARE_MODULE -DBQ_KERNEL_TYPES=BQ_RARE_TYPES
-$(eval $(call config,wasm-plain,$(EMCC),$(EMAR),$(WASM_FLAGS) $(ONE_TABLE),,-mrelaxed-simd,-Os))
+# For one thread: how threads share the attention of a token is left out.
+$(eval $(call config,wasm-plain,$(EMCC),$(EMAR),$(WASM_FLAGS) -DBQ_ONE_THREAD $(ONE_TABLE),,-mrelaxed-simd,-Os))
 # Over shared memory, for more than one thread: atomics, and data that only the first instance writes. What
 # workers without it do is left out.
 SHARED := -sSHARED_MEMORY -DBQ_NO_SPREAD

@@ -87,6 +87,32 @@ typedef struct bq_kv_view {
 /* Distances beyond which biases of scores don't change. */
 enum { BQ_BIAS_FAR = 128 };
 
+/* A part of an attention call: one of three passes by which threads share the attention of one
+ * token over a long i8 cache. Every thread has ended a pass before the next one begins. A pass has
+ * the same rows each time, at most BQ_ATTEND_ROWS, of which it computes the units [from, to):
+ *   SCORES   blocks of 32 positions, from that of the first visible position on
+ *   WEIGHTS  rows, from row0 on: exponentials of the scores, quantized
+ *   VALUES   groups of 8 dims: sums of values
+ * No sum is divided, so the bits are those of a call that computes everything. */
+typedef enum bq_attend_pass {
+  BQ_ATTEND_ALL, /* no pass */
+  BQ_ATTEND_SCORES,
+  BQ_ATTEND_WEIGHTS,
+  BQ_ATTEND_VALUES
+} bq_attend_pass;
+typedef struct bq_attend_part {
+  bq_attend_pass pass;
+  size_t from, to;
+  void *shared; /* scores and weights: bq_attend_shared(...) bytes per row, 16-byte aligned */
+} bq_attend_part;
+enum { BQ_ATTEND_ROWS = 4 }; /* queries computed together */
+/* Builds for one thread leave the passes out. */
+#ifdef BQ_ONE_THREAD
+enum { BQ_CAN_SHARE_ATTENTION = 0 };
+#else
+enum { BQ_CAN_SHARE_ATTENTION = 1 };
+#endif
+
 /* An attention call: the queries of the heads that share one KV head, for consecutive tokens. Row r
  * is head r % heads of token r / heads, whose position is p = position + r / heads. The row attends
  * to the positions [from, end), all of which the cache holds:
@@ -116,6 +142,7 @@ typedef struct bq_attend_job {
                                     [tokens][attention_sums_stride]: each row adds its softmax
                                     weights, 65536 in total. NULL: not accumulated */
   size_t attention_sums_stride;
+  const bq_attend_part *part; /* NULL: everything is computed */
 } bq_attend_job;
 
 typedef struct bq_kernels {
@@ -203,6 +230,9 @@ void bq_kv_copy(bq_kv_type type, const bq_kv_view *kv, size_t from, size_t to);
 /* Bytes of scratch that attend needs over at most `positions`; UINT64_MAX if a size is beyond all
  * limits. */
 uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_dim);
+/* Bytes, a multiple of 16, that passes share for a row over at most `positions`; UINT64_MAX if that
+ * is beyond all limits. */
+uint64_t bq_attend_shared(uint64_t positions);
 
 /* The tables. NULL where the compiler's flags don't allow the instruction set. */
 const bq_kernels *bq_kernels_scalar(void);

@@ -43,6 +43,13 @@ uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_di
   return unpacked + BQ_ATTEND_ROWS * row + BQ_KV_SCALED * d * sizeof(float);
 }
 
+/* A vector for the sum of exponentials, scores, and weights as in bq_attend_scratch. */
+uint64_t bq_attend_shared(uint64_t positions) {
+  if (positions > MAX_POSITIONS) return UINT64_MAX;
+  const uint64_t p = (positions + 31) / 32 * 32;
+  return (16 + p * (sizeof(float) + 2) + p / 8 + 15) / 16 * 16;
+}
+
 /* Positions are renumbered from the first visible block on. Results depend only on distances and on
  * positions modulo BQ_KV_BLOCK, so this changes no bit. */
 void bq_attend_unpacked(const bq_attend_job *job, bq_kv_type type, bq_kv_unpack_fn *unpack,

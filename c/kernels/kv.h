@@ -27,8 +27,7 @@ enum {
   BQ_KV_SCALED = 32,                         /* dims that share a key's scale; positions whose
                                                 weights share one */
   BQ_KV_TILE = 8 * BQ_KV_SCALED,             /* bytes of a tile of values */
-  BQ_KV_TILES = BQ_KV_BLOCK / BQ_KV_SCALED,  /* tiles of the same dims in a block */
-  BQ_ATTEND_ROWS = 4                         /* queries computed together */
+  BQ_KV_TILES = BQ_KV_BLOCK / BQ_KV_SCALED   /* tiles of the same dims in a block */
 };
 _Static_assert(BQ_KV_BLOCK % BQ_KV_SCALED == 0, "weights are scaled within a block");
 

@@ -156,9 +156,10 @@ static float score(const bq_kv_view *kv, size_t j, const block *q) {
   return acc;
 }
 
-/* y[d] += the values of the 32 positions from `at` on, weighted by w. */
-static void add_values(const bq_kv_view *kv, size_t at, const block *w, float *y) {
-  for (size_t d = 0; d < kv->head_dim; d++) {
+/* y[d] += the values of the 32 positions from `at` on, weighted by w; d is in [first, last). */
+static void add_values(const bq_kv_view *kv, size_t at, const block *w, size_t first, size_t last,
+                       float *y) {
+  for (size_t d = first; d < last; d++) {
     const int8_t *v = (const int8_t *)bq_kv_tile(kv, at, d / 8);
     int32_t dot = 0;
     for (size_t j = 0; j < BQ_KV_SCALED; j++)
@@ -167,31 +168,74 @@ static void add_values(const bq_kv_view *kv, size_t at, const block *w, float *y
   }
 }
 
-static void attend_row_i8(const bq_attend_job *job, size_t row) {
-  const bq_kv_view *kv = &job->kv;
-  const size_t base = bq_row_base(job, row), from = bq_row_from(job, row);
-  const size_t end = bq_row_end(job, row), dim = kv->head_dim;
+/* Scores of the positions [from, end), with a query that is quantized into `blocks`. */
+static void score_positions(const bq_attend_job *job, size_t row, size_t from, size_t end,
+                            block *blocks, float *scores) {
   const float *q = bq_row_query(job, row);
-  float *y = bq_row_result(job, row), *scores = job->scratch;
-  block *blocks = (block *)(void *)(scores + bq_kv_up(end - base, BQ_KV_SCALED) * BQ_KV_SCALED);
+  const size_t base = bq_row_base(job, row), dim = job->kv.head_dim;
   for (size_t d = 0; d < dim; d += BQ_KV_SCALED)
     quantize_block(q + d, block_size(dim, d), -127.0f, &blocks[d / BQ_KV_SCALED]);
-  for (size_t j = from; j < end; j++) scores[j - base] = score(kv, j, blocks) * job->scale;
+  for (size_t j = from; j < end; j++) scores[j - base] = score(&job->kv, j, blocks) * job->scale;
+}
+
+/* Turns scores into exponentials times the values' scales. Returns 1 / sum of the exponentials. */
+static float weigh_positions(const bq_attend_job *job, size_t row, float *scores) {
+  const size_t base = bq_row_base(job, row), end = bq_row_end(job, row);
   adjust_scores(job, row, scores);
   const float inv = 1.0f / exponentials(scores, end - base);
   bq_attend_add_sums(job, row, scores, inv);
-  for (size_t j = from; j < end; j++) scores[j - base] *= *bq_kv_scale(kv, j);
-  for (size_t d = 0; d < dim; d++) y[d] = 0.0f;
+  for (size_t j = bq_row_from(job, row); j < end; j++)
+    scores[j - base] *= *bq_kv_scale(&job->kv, j);
+  return inv;
+}
+
+/* The dims [first, last) of a row's result. */
+static void sum_values(const bq_attend_job *job, size_t row, const float *weights, float inv,
+                       size_t first, size_t last) {
+  const size_t base = bq_row_base(job, row), end = bq_row_end(job, row);
+  float *y = bq_row_result(job, row);
+  for (size_t d = first; d < last; d++) y[d] = 0.0f;
   for (size_t j = base; j < end; j += BQ_KV_SCALED) {
-    block weights;
-    quantize_block(scores + (j - base), block_size(end, j), 0.0f, &weights);
-    add_values(kv, j, &weights, y);
+    block quantized;
+    quantize_block(weights + (j - base), block_size(end, j), 0.0f, &quantized);
+    add_values(&job->kv, j, &quantized, first, last, y);
   }
-  for (size_t d = 0; d < dim; d++) y[d] *= inv;
+  for (size_t d = first; d < last; d++) y[d] *= inv;
+}
+
+static void attend_row_i8(const bq_attend_job *job, size_t row) {
+  const size_t positions = bq_row_end(job, row) - bq_row_base(job, row);
+  float *scores = job->scratch;
+  block *blocks = (block *)(void *)(scores + bq_kv_up(positions, BQ_KV_SCALED) * BQ_KV_SCALED);
+  score_positions(job, row, bq_row_from(job, row), bq_row_end(job, row), blocks, scores);
+  const float inv = weigh_positions(job, row, scores);
+  sum_values(job, row, scores, inv, 0, job->kv.head_dim);
+}
+
+/* A pass of a row, whose part of the shared memory holds 1 / sum of its exponentials, then its
+ * scores. */
+static void attend_row_part(const bq_attend_job *job, size_t row) {
+  const bq_attend_part *part = job->part;
+  const size_t i = row - job->row0, base = bq_row_base(job, row), from = bq_row_from(job, row);
+  const size_t end = bq_row_end(job, row), dim = job->kv.head_dim;
+  uint8_t *shared = (uint8_t *)part->shared + i * (size_t)bq_attend_shared(end - base);
+  float *inv = (float *)(void *)shared;
+  float *scores = inv + 4;
+  if (part->pass == BQ_ATTEND_SCORES) {
+    const size_t first = base + part->from * BQ_KV_SCALED, last = base + part->to * BQ_KV_SCALED;
+    score_positions(job, row, first < from ? from : first, last < end ? last : end, job->scratch,
+                    scores);
+  } else if (part->pass == BQ_ATTEND_WEIGHTS) {
+    if (i >= part->from && i < part->to) *inv = weigh_positions(job, row, scores);
+  } else {
+    sum_values(job, row, scores, *inv, 8 * part->from, 8 * part->to < dim ? 8 * part->to : dim);
+  }
 }
 
 void bq_scalar_attend_i8(const bq_attend_job *job) {
-  for (size_t row = job->row0; row < job->row1; row++) attend_row_i8(job, row);
+  for (size_t row = job->row0; row < job->row1; row++)
+    if (job->part) attend_row_part(job, row);
+    else attend_row_i8(job, row);
 }
 
 /* 1 / scale, or 0 for a scale of 0, which makes all q 0. */

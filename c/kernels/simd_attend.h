@@ -233,18 +233,18 @@ INLINE void mix_tiles(int H, const uint8_t *tile, size_t n, const uint8_t *ahead
   UNROLL for (int h = 0; h < H; h++) sums[h][0] = acc[h][0], sums[h][1] = acc[h][1];
 }
 
-/* sums[h] = the weighted values of the positions [from, end), [dims / 8][H][8]; `from` is a
- * multiple of 32. */
-INLINE void mix_positions(int H, const bq_kv_view *kv, size_t from, size_t end,
-                          const uint8_t *panel, v128_t *sums) {
-  const size_t octets = bq_kv_dims(kv->head_dim) / 8;
+/* sums[h] = the weighted values of the positions [from, end), [octets][H][8], for the dims from
+ * 8 * first to 8 * last; `from` is a multiple of 32. */
+INLINE void mix_positions(int H, const bq_kv_view *kv, size_t from, size_t end, size_t first,
+                          size_t last, const uint8_t *panel, v128_t *sums) {
   for (size_t at = from, next; at < end; at = next) {
     next = at + BQ_KV_BLOCK - bq_kv_in_block(at);
     const size_t n = bq_kv_up((next < end ? next : end) - at, BQ_KV_SCALED);
-    for (size_t g = 0; g < octets; g++) {
+    for (size_t g = first; g < last; g++) {
       const uint8_t *tile = bq_kv_tile(kv, at, g), *ahead = tile + BQ_KV_TILES * BQ_KV_TILE;
-      if (g + 1 == octets) ahead = next < end ? bq_kv_tile(kv, next, 0) : tile;
-      mix_tiles(H, tile, n, ahead, panel, at == from, (v128_t(*)[2])(sums + g * H * 2));
+      if (g + 1 == last) ahead = next < end ? bq_kv_tile(kv, next, first) : tile;
+      mix_tiles(H, tile, n, ahead, panel, at == from,
+                (v128_t(*)[2])(sums + (g - first) * H * 2));
     }
     panel += n * value_panel(H);
   }
@@ -266,27 +266,47 @@ static __attribute__((noinline)) void touch_block(const bq_kv_view *kv, size_t f
     touch_lines(tile, n * 8);
 }
 
+/* All passes of H rows from `row` on, or the part that the job has. */
 INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
   const bq_kv_view *kv = &job->kv;
   const size_t dim = kv->head_dim, base = bq_row_base(job, row), end = bq_row_end(job, row + H - 1);
   const size_t blocks = bq_kv_up(end - base, BQ_KV_SCALED), stride = blocks * BQ_KV_SCALED;
+  const bq_attend_part *part = BQ_CAN_SHARE_ATTENTION ? job->part : NULL;
   v128_t *sums = job->scratch;
-  float *scores = (float *)(sums + H * bq_kv_dims(dim) / 4), inv[BQ_ATTEND_ROWS];
+  uint8_t *own = (uint8_t *)(sums + H * bq_kv_dims(dim) / 4);
+  float memory[BQ_ATTEND_ROWS], *inv = part ? part->shared : memory;
+  float *scores = part ? inv + 4 * H : (float *)(void *)own;
   uint8_t *panel = (uint8_t *)(scores + H * stride);
-  if (job->row1 - job->row0 <= BQ_ATTEND_ROWS && end - base <= BQ_KV_BLOCK - bq_kv_in_block(base))
-    touch_block(kv, base, end - base);
-  for (int h = 0; h < H; h++) put_query(bq_row_query(job, row + h), dim, h, H, panel);
-  score_groups(H, kv, base, bq_kv_up(end - base, 8), panel, job->scale, scores, stride);
-  for (int h = 0; h < H; h++)
-    inv[h] = put_weights(job, row + h, base,
-                         scores + h * stride + (bq_row_base(job, row + h) - base), blocks, h, H,
-                         panel);
-  mix_positions(H, kv, base, end, panel, sums);
-  for (int h = 0; h < H; h++)
-    for (size_t d = 0; d < dim; d += 4)
-      simd_store(bq_row_result(job, row + h),
-                 wasm_f32x4_mul(sums[d / 8 * H * 2 + h * 2 + d / 4 % 2], wasm_f32x4_splat(inv[h])),
-                 d, dim);
+  if (!part || part->pass == BQ_ATTEND_SCORES) {
+    const size_t first = part ? part->from * BQ_KV_SCALED : 0;
+    const size_t last = part && part->to < blocks ? part->to * BQ_KV_SCALED : end - base;
+    uint8_t *keys = part ? own : panel;
+    if (!part && job->row1 - job->row0 <= BQ_ATTEND_ROWS &&
+        end - base <= BQ_KV_BLOCK - bq_kv_in_block(base))
+      touch_block(kv, base, end - base);
+    for (int h = 0; h < H; h++) put_query(bq_row_query(job, row + h), dim, h, H, keys);
+    score_groups(H, kv, base + first, bq_kv_up(last - first, 8), keys, job->scale, scores + first,
+                 stride);
+  }
+  if (!part || part->pass == BQ_ATTEND_WEIGHTS) {
+    const size_t last = part ? part->to : (size_t)H;
+    for (size_t h = part ? part->from : 0; h < last; h++)
+      inv[h] = put_weights(job, row + h, base,
+                           scores + h * stride + (bq_row_base(job, row + h) - base), blocks, h, H,
+                           panel);
+  }
+  if (!part || part->pass == BQ_ATTEND_VALUES) {
+    const size_t first = part ? part->from : 0;
+    const size_t last = part ? part->to : bq_kv_dims(dim) / 8;
+    const size_t last_dim = part && 8 * last < dim ? 8 * last : dim;
+    mix_positions(H, kv, base, end, first, last, panel, sums);
+    for (int h = 0; h < H; h++)
+      for (size_t d = 8 * first; d < last_dim; d += 4)
+        simd_store(bq_row_result(job, row + h),
+                   wasm_f32x4_mul(sums[(d / 8 - first) * H * 2 + h * 2 + d / 4 % 2],
+                                  wasm_f32x4_splat(inv[h])),
+                   d, dim);
+  }
 }
 
 INLINE void attend_i8(const bq_attend_job *job) {

@@ -3,6 +3,7 @@
 #include "core/minmax.h"
 
 _Static_assert(BQ_MODULES < 64, "bq_layer_kind.modules has a bit for each");
+_Static_assert(BQ_STEPS_MAX <= BQ_PASS, "the number of a step lies below its pass");
 
 /* Columns of a buffer in local or global layers, with keys and values of their own or without. */
 static uint32_t cols_of(const bq_config *c, bq_buffer buffer, bool global, bool stores) {
@@ -54,16 +55,24 @@ uint32_t bq_buffer_rows(const bq_config *c, bq_buffer buffer) {
   return buffer >= BQ_BUFFER_EXPERT_IN ? c->experts_used : 1;
 }
 
+static void add_step(bq_phases *phases, uint8_t step, bool prepares) {
+  if (prepares) phases->list[phases->n++] = BQ_PREPARE | step;
+  phases->list[phases->n++] = step;
+}
+
 static void add(bq_layer_kind *k, bq_layer_step step) {
   const uint8_t i = k->n++;
   k->steps[i] = step;
   if (step.norm != BQ_NO_MODULE) k->modules |= UINT64_C(1) << step.norm;
   for (uint32_t m = 0; m < step.n; m++) k->modules |= UINT64_C(1) << step.module[m];
   const bool experts = step.op == BQ_OP_EXPERTS;
-  if (experts) k->one_token.list[k->one_token.n++] = BQ_PREPARE | i;
-  k->one_token.list[k->one_token.n++] = i;
-  if (experts || step.op == BQ_OP_MATMUL) k->many_tokens.list[k->many_tokens.n++] = BQ_PREPARE | i;
-  k->many_tokens.list[k->many_tokens.n++] = i;
+  add_step(&k->one_token, i, experts);
+  add_step(&k->many_tokens, i, experts || step.op == BQ_OP_MATMUL);
+  if (!BQ_CAN_SHARE_ATTENTION) return;
+  if (step.op != BQ_OP_ATTEND) add_step(&k->shared_attention, i, experts);
+  else
+    for (uint8_t pass = BQ_ATTEND_SCORES; pass <= BQ_ATTEND_VALUES; pass++)
+      add_step(&k->shared_attention, (uint8_t)(pass * BQ_PASS + i), false);
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */

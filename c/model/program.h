@@ -102,7 +102,7 @@ typedef enum bq_epilogue {
   BQ_EPILOGUE_ADD       /* X += out[0] * residual_scale */
 } bq_epilogue;
 
-enum { BQ_STEP_MATRICES = 4, BQ_STEPS_MAX = 20, BQ_PREPARE = 0x80 };
+enum { BQ_STEP_MATRICES = 4, BQ_STEPS_MAX = 20, BQ_PREPARE = 0x80, BQ_PASS = 0x20 };
 
 typedef struct bq_layer_step {
   uint8_t op, stage; /* stage: the trace stage that the step counts as */
@@ -113,8 +113,9 @@ typedef struct bq_layer_step {
   uint8_t module[BQ_STEP_MATRICES], out[BQ_STEP_MATRICES];
 } bq_layer_step;
 
-/* Phases in order, with a barrier after each: the number of a step; with BQ_PREPARE only its input
- * is prepared, for all threads. */
+/* Phases in order, with a barrier after each: the number of a step, below BQ_PASS; with BQ_PREPARE
+ * only its input is prepared, for all threads; plus BQ_PASS * bq_attend_pass: a pass of an ATTEND.
+ */
 typedef struct bq_phases {
   uint8_t list[2 * BQ_STEPS_MAX];
   uint8_t n;
@@ -125,6 +126,7 @@ typedef struct bq_layer_kind {
   uint8_t n;
   uint64_t modules; /* set of modules that a step uses, as bits */
   bq_phases one_token; /* for one token: each thread prepares the input of a MATMUL for itself */
+  bq_phases shared_attention; /* as one_token, with the passes of ATTEND */
   bq_phases many_tokens; /* for several tokens */
   uint32_t window; /* sliding window of attention; 0: none */
   uint32_t rope;   /* index of the RoPE table; BQ_NO_ROPE: none (NoPE) */

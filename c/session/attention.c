@@ -4,6 +4,7 @@
 
 #include "core/fmath.h"
 #include "core/minmax.h"
+#include "kernels/kv.h"
 #include "session/batch.h"
 #include "session/hadamard.h"
 #include "session/ops.h"
@@ -124,43 +125,57 @@ static void count_attention(const bq_layer_run *p, const bq_segment *g, size_t t
   attend->attention_sums_stride = parts;
 }
 
+/* Where the window of the session's options begins, by which a layer without one of its own sees no
+ * more; 0: it sees everything. */
+static uint32_t first_seen(const bq_session *s, const bq_layer_kind *kind, uint32_t position) {
+  return kind->window ? 0 : bq_window_start(bq_sliding_window(&s->options), position);
+}
+
+/* The attention of the query heads of KV head `h` for all tokens of a segment; rows are to be set.
+ */
+static bq_attend_job job_of(const bq_layer_run *p, const bq_segment *g, uint32_t h,
+                            size_t thread) {
+  const bq_session *s = p->s;
+  const bq_config *c = &s->model->config;
+  const bq_layer_kind *kind = p->w->kind;
+  const size_t dim = kind->head_dim, group = c->heads / kind->kv_heads;
+  const size_t stride = kind->cols[BQ_BUFFER_Q], at = g->at * stride + h * group * dim;
+  const uint32_t seen = first_seen(s, kind, g->position);
+  bq_attend_job attend = {
+      .kv = bq_cache_view(&g->s->kv, p->w->kv, h),
+      .q = p->j->buffer[BQ_BUFFER_Q] + at,
+      .y = p->j->buffer[BQ_BUFFER_MIX] + at,
+      .stride = stride,
+      .heads = group,
+      .position = first_slot(p, g),
+      .first = seen ? seen : g->first,
+      .scale = c->attn_scale > 0 ? c->attn_scale : 1.0f / bq_sqrtf((float)dim),
+      .window = kind->window,
+      .full = c->bidirectional ? g->position + g->tokens : 0,
+      .softcap = c->attn_softcap,
+      .slopes = s->model->slopes ? s->model->slopes + h * group : NULL,
+      .biases = s->model->biases ? s->model->biases + h * group : NULL,
+      .bias_stride = c->heads,
+      .bias_buckets = s->model->bias_bucket,
+      .scratch = s->scratch.attend + thread * s->scratch.attend_bytes};
+  if (seen && s->options.sinks) bq_sinks_attend(p, g, h, seen, &attend);
+  count_attention(p, g, thread, &attend);
+  return attend;
+}
+
 /* Attends for the rows [from, to) of all (token, query head) of a segment, ordered by KV head, then
  * token, so that rows with the same keys and values follow each other. */
 static void attend_segment(const bq_layer_run *p, const bq_segment *g, size_t from, size_t to,
                            size_t thread) {
   const bq_session *s = p->s;
-  const bq_micro_batch *j = p->j;
-  const bq_config *c = &s->model->config;
   const bq_layer_kind *kind = p->w->kind;
-  const size_t dim = kind->head_dim, group = c->heads / kind->kv_heads, rows = group * g->tokens;
-  const size_t stride = kind->cols[BQ_BUFFER_Q];
-  const float scale = c->attn_scale > 0 ? c->attn_scale : 1.0f / bq_sqrtf((float)dim);
-  const uint32_t seen =
-      kind->window ? 0 : bq_window_start(bq_sliding_window(&s->options), g->position);
+  const size_t rows = s->model->config.heads / kind->kv_heads * g->tokens;
   for (uint32_t h = 0; h < kind->kv_heads; h++) {
-    const size_t first = h * rows, at = g->at * stride + h * group * dim;
+    const size_t first = h * rows;
     if (to <= first || from >= first + rows) continue;
-    bq_attend_job attend = {.kv = bq_cache_view(&g->s->kv, p->w->kv, h),
-                                  .q = j->buffer[BQ_BUFFER_Q] + at,
-                                  .y = j->buffer[BQ_BUFFER_MIX] + at,
-                                  .stride = stride,
-                                  .heads = group,
-                                  .position = first_slot(p, g),
-                                  .first = seen ? seen : g->first,
-                                  .row0 = from > first ? from - first : 0,
-                                  .row1 = to - first < rows ? to - first : rows,
-                                  .scale = scale,
-                                  .window = kind->window,
-                                  .full = c->bidirectional ? g->position + g->tokens : 0,
-                                  .softcap = c->attn_softcap,
-                                  .slopes = s->model->slopes ? s->model->slopes + h * group : NULL,
-                                  .biases = s->model->biases ? s->model->biases + h * group : NULL,
-                                  .bias_stride = c->heads,
-                                  .bias_buckets = s->model->bias_bucket,
-                                  .scratch = s->scratch.attend +
-                                             thread * s->scratch.attend_bytes};
-    if (seen && s->options.sinks) bq_sinks_attend(p, g, h, seen, &attend);
-    count_attention(p, g, thread, &attend);
+    bq_attend_job attend = job_of(p, g, h, thread);
+    attend.row0 = from > first ? from - first : 0;
+    attend.row1 = to - first < rows ? to - first : rows;
     s->model->kernels->attend[s->options.kv_type](&attend);
   }
 }
@@ -178,8 +193,75 @@ static void attend_rows(const bq_layer_run *p, size_t from, size_t to, size_t th
   }
 }
 
-bq_stage bq_attend(const bq_layer_run *p, size_t thread, size_t threads) {
+/* --- one token, shared by threads ---------------------------------------------------------------
+ */
+
+enum {
+  SHARED_POSITIONS = 512, /* fewer cost less than the two barriers more */
+  SHARED_BLOCKS = 4       /* blocks of scores that are handed out together */
+};
+
+bool bq_threads_share_attention(const bq_micro_batch *j, const bq_layer_kind *kind,
+                                size_t threads) {
+  if (!j->s->scratch.attend_shared_bytes || kind->kv_heads % threads == 0) return false;
+  const bq_segment g = segment_at(j, 0);
+  const uint32_t seen = first_seen(j->s, kind, g.position);
+  if (seen && j->s->options.sinks) return false;
+  const uint32_t evicted = kind->window ? 0 : g.s->kv.evicted;
+  const uint32_t n = g.position + 1 - evicted - (seen ? seen : g.first);
+  return (kind->window ? bq_min32(n, kind->window) : n) >= SHARED_POSITIONS;
+}
+
+/* The number of units of a pass of a job. */
+static size_t units_of(const bq_attend_job *job, bq_attend_pass pass) {
+  if (pass == BQ_ATTEND_WEIGHTS) return job->row1 - job->row0;
+  if (pass == BQ_ATTEND_VALUES) return bq_kv_dims(job->kv.head_dim) / 8;
+  return bq_kv_up(bq_row_end(job, job->row0) - bq_row_base(job, job->row0), BQ_KV_SCALED);
+}
+
+/* Computes the units [from, to) of a pass, counted over KV heads and, in these, over as many query
+ * heads as are computed together. */
+static void attend_units(const bq_layer_run *p, bq_attend_pass pass, size_t from, size_t to,
+                         size_t thread) {
   const bq_session *s = p->s;
+  const bq_layer_kind *kind = p->w->kind;
+  const bq_segment g = segment_at(p->j, 0);
+  const size_t group = s->model->config.heads / kind->kv_heads;
+  size_t first = 0;
+  for (uint32_t h = 0; h < kind->kv_heads && first < to; h++)
+    for (size_t row = 0, n; row < group && first < to; row += BQ_ATTEND_ROWS, first += n) {
+      bq_attend_job attend = job_of(p, &g, h, thread);
+      attend.row0 = row;
+      attend.row1 = row + BQ_ATTEND_ROWS < group ? row + BQ_ATTEND_ROWS : group;
+      n = units_of(&attend, pass);
+      const bq_attend_part part = {
+          .pass = pass,
+          .from = from > first ? from - first : 0,
+          .to = to - first < n ? to - first : n,
+          .shared = s->scratch.attend_shared + (h * group + row) * s->scratch.attend_shared_bytes};
+      attend.part = &part;
+      if (part.from < part.to) s->model->kernels->attend[BQ_KV_I8](&attend);
+    }
+}
+/* The number of units of a pass of all query heads. */
+static size_t all_units(const bq_layer_run *p, bq_attend_pass pass) {
+  const bq_segment g = segment_at(p->j, 0);
+  const bq_layer_kind *kind = p->w->kind;
+  const size_t heads = p->s->model->config.heads, group = heads / kind->kv_heads;
+  const size_t parts = (group + BQ_ATTEND_ROWS - 1) / BQ_ATTEND_ROWS;
+  const bq_attend_job attend = job_of(p, &g, 0, 0);
+  return pass == BQ_ATTEND_WEIGHTS ? heads : kind->kv_heads * parts * units_of(&attend, pass);
+}
+
+bq_stage bq_attend(const bq_layer_run *p, bq_attend_pass pass, size_t thread, size_t threads) {
+  const bq_session *s = p->s;
+  if (BQ_CAN_SHARE_ATTENTION && pass) {
+    const size_t grain = pass == BQ_ATTEND_SCORES ? SHARED_BLOCKS : 1;
+    for (bq_share share = bq_share_of(s, thread, threads, all_units(p, pass), grain);
+         bq_share_next(&share);)
+      attend_units(p, pass, share.from, share.to, thread);
+    return BQ_STAGE_ATTEND;
+  }
   const size_t total = (size_t)s->model->config.heads * p->j->tokens;
   /* With one token each thread gets its whole share at once, so that queries with the same keys
    * stay together. */

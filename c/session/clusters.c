@@ -88,8 +88,8 @@ static bq_stage run_phase(const void *arg, uint32_t layer, uint32_t phase, size_
   return BQ_STAGE_HEAD;
 }
 
-static const bq_phases *phases_of(const void *arg, uint32_t layer) {
-  (void)arg, (void)layer;
+static const bq_phases *phases_of(const void *arg, uint32_t layer, size_t threads) {
+  (void)arg, (void)layer, (void)threads;
   static const bq_phases phases = {{SCORE, CHOOSE, COMPUTE}, 3};
   return &phases;
 }

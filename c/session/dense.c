@@ -31,8 +31,8 @@ static bq_stage phase(const void *arg, uint32_t layer, uint32_t part, size_t thr
   return bq_linear_multiply(&run, &l, thread, threads);
 }
 
-static const bq_phases *phases(const void *arg, uint32_t layer) {
-  (void)arg, (void)layer;
+static const bq_phases *phases(const void *arg, uint32_t layer, size_t threads) {
+  (void)arg, (void)layer, (void)threads;
   static const bq_phases alone = {{0}, 1};
   return &alone;
 }

@@ -55,10 +55,11 @@ bq_stage bq_layer_phase(const void *arg, uint32_t layer, uint32_t part, size_t t
                          size_t threads) {
   const bq_micro_batch *j = arg;
   const bq_layer_run p = {j, j->s, &j->s->model->layers[layer], layer};
-  const bq_layer_step *step = &p.w->kind->steps[part & ~(uint32_t)BQ_PREPARE];
+  const bq_layer_step *step = &p.w->kind->steps[part % BQ_PASS];
   switch ((bq_op)step->op) {
   case BQ_OP_STORE: return bq_store_kv(&p, step, thread, threads);
-  case BQ_OP_ATTEND: return bq_attend(&p, thread, threads);
+  case BQ_OP_ATTEND:
+    return bq_attend(&p, (bq_attend_pass)(part / BQ_PASS), thread, threads);
   case BQ_OP_CONVOLVE: return bq_convolve_step(&p, step, thread, threads);
   case BQ_OP_DELTA: return bq_delta_step(&p, step, thread, threads);
   case BQ_OP_MAMBA_CONVOLVE:
@@ -81,10 +82,13 @@ bq_stage bq_layer_phase(const void *arg, uint32_t layer, uint32_t part, size_t t
   return BQ_STAGE_NORM;
 }
 
-const bq_phases *bq_layer_phases(const void *arg, uint32_t layer) {
+const bq_phases *bq_layer_phases(const void *arg, uint32_t layer, size_t threads) {
   const bq_micro_batch *j = arg;
   const bq_layer_kind *kind = j->s->model->layers[layer].kind;
-  return bq_each_thread_prepares(j) ? &kind->one_token : &kind->many_tokens;
+  if (!bq_each_thread_prepares(j)) return &kind->many_tokens;
+  if (BQ_CAN_SHARE_ATTENTION && bq_threads_share_attention(j, kind, threads))
+    return &kind->shared_attention;
+  return &kind->one_token;
 }
 
 bq_micro_batch bq_layer_batch(const bq_session *s, uint32_t tokens) {

@@ -22,7 +22,7 @@ void bq_forward_layers(bq_session *s, uint32_t tokens, bq_advance_fn *next);
 
 /* The pieces, for spread.c: the micro-batch of a layer, its phases, and a thread's share of one. */
 bq_micro_batch bq_layer_batch(const bq_session *s, uint32_t tokens);
-const bq_phases *bq_layer_phases(const void *arg, uint32_t layer);
+const bq_phases *bq_layer_phases(const void *arg, uint32_t layer, size_t threads);
 bq_stage bq_layer_phase(const void *arg, uint32_t layer, uint32_t phase, size_t thread,
                         size_t threads);
 

@@ -31,8 +31,8 @@ bq_stage bq_head_phase(const void *arg, uint32_t layer, uint32_t part, size_t th
   return BQ_STAGE_NORM;
 }
 
-const bq_phases *bq_head_phases(const void *arg, uint32_t layer) {
-  (void)layer;
+const bq_phases *bq_head_phases(const void *arg, uint32_t layer, size_t threads) {
+  (void)layer, (void)threads;
   static const bq_phases alone = {{0}, 1}, batch = {{BQ_PREPARE, 0}, 2};
   return bq_each_thread_prepares(arg) ? &alone : &batch;
 }

@@ -66,6 +66,8 @@ typedef struct bq_scratch {
   float *buffer[BQ_BUFFERS]; /* [micro-batch][bq_buffer_cols]; X is batch.x */
   uint8_t *attend; /* [threads][attend_bytes] */
   size_t attend_bytes;
+  uint8_t *attend_shared; /* [query heads][attend_shared_bytes]: scores and weights of one token */
+  size_t attend_shared_bytes; /* 0: attention has no passes */
   bq_expert_routing *routes; /* NULL in models without experts */
 } bq_scratch;
 

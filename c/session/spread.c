@@ -12,7 +12,7 @@ static bq_micro_batch spread_batch(const bq_session *s, uint32_t tokens) {
 }
 
 static const bq_phases *spread_phases(const bq_micro_batch *j) {
-  return j->head ? bq_head_phases(j, 0) : bq_layer_phases(j, j->s->batch.layer);
+  return j->head ? bq_head_phases(j, 0, 1) : bq_layer_phases(j, j->s->batch.layer, 1);
 }
 
 /* The matmuls of the current phase, if they are to be spread; returns false otherwise. Matmuls with

@@ -25,7 +25,7 @@ static void run_all(void *arg, size_t thread, size_t threads) {
   const bq_job *job = p->job;
   const size_t workers = workers_of(p->s, threads);
   for (uint32_t layer = p->layer;; layer = bq_next_layer(p->s, layer + 1)) {
-    const bq_phases *phases = job->phases(job->arg, layer);
+    const bq_phases *phases = job->phases(job->arg, layer, workers);
     bq_assert(phases->n > 0); /* after the last phase thread 0 asks whether another layer follows */
     for (size_t i = 0; i < phases->n; i++) {
       const bool last = i + 1 == phases->n;
@@ -75,7 +75,7 @@ static void run_one(void *arg, size_t thread, size_t threads) {
 
 static void run_layer(progress *p) {
   const bq_parallel *parallel = &p->s->options.parallel;
-  const bq_phases *phases = p->job->phases(p->job->arg, p->layer);
+  const bq_phases *phases = p->job->phases(p->job->arg, p->layer, parallel->threads);
   for (size_t i = 0; i < phases->n; i++) {
     p->phase = phases->list[i];
     parallel->run(parallel->ctx, run_one, p);

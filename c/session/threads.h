@@ -15,7 +15,7 @@ typedef bool bq_advance_fn(bq_session *s);
  * job goes on with the phases of another layer. */
 typedef struct bq_job {
   bq_stage (*fn)(const void *arg, uint32_t layer, uint32_t phase, size_t thread, size_t threads);
-  const bq_phases *(*phases)(const void *arg, uint32_t layer);
+  const bq_phases *(*phases)(const void *arg, uint32_t layer, size_t threads);
   const void *arg;
   bq_advance_fn *next; /* NULL: one layer only */
 } bq_job;

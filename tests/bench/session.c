@@ -2,9 +2,13 @@
  * depths, with the rates that follow from what a stage moves and computes.
  *
  *   make -f emscripten.mk bench-kernels
- *   node_modules/.bin/node build/bench-kernels/session.js model.bq4 [kv: f32 f16 i8] [depth, 2032]
+ *   node_modules/.bin/node build/bench-kernels/session.js model.bq4 [kv, f32] [depth, 2032] [threads]
  *
- * Models with random weights: tools/make_random.mjs. Decode: medians of STEPS tokens. */
+ * Models with random weights: tools/make_random.mjs. Decode: medians of STEPS tokens.
+ *
+ * Threads are simulated: the shares of a phase are computed one after the other, and the longest
+ * counts. So caches and memory are one thread's own, and barriers cost nothing; their number is
+ * printed. It shows how evenly work is divided, on machines with fewer cores. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,9 +33,28 @@ static double now(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* The threads of a simulation, phases that they have computed, and seconds by which the others'
+ * shares would have been computed meanwhile. */
+static size_t n_threads = 1, n_phases;
+static double hidden;
+
+static void run(void *ctx, void (*fn)(void *arg, size_t thread, size_t threads), void *arg) {
+  double sum = 0, longest = 0;
+  (void)ctx;
+  for (size_t i = 0; i < n_threads; i++) {
+    const double start = now();
+    fn(arg, i, n_threads);
+    const double seconds = now() - start;
+    sum += seconds;
+    if (seconds > longest) longest = seconds;
+  }
+  hidden += sum - longest;
+  n_phases++;
+}
+
 static void mark(void *ctx, bq_stage stage, uint32_t layer) {
   times *t = ctx;
-  double time = now();
+  double time = now() - hidden;
   (void)layer;
   t->stage[stage] += time - t->last;
   t->last = time;
@@ -96,7 +119,8 @@ static void decode(const char *what, bq_session *s, times *t, uint32_t layers, u
   for (uint32_t i = 0; i < STEPS; i++) {
     uint32_t id;
     memset(t->stage, 0, sizeof t->stage);
-    t->last = now();
+    t->last = now() - hidden;
+    n_phases = 0;
     bq_session_sample(s, NULL, NULL, &id, NULL);
     bq_session_append(s, i, NULL);
     bq_session_run(s, 0, NULL);
@@ -107,6 +131,7 @@ static void decode(const char *what, bq_session *s, times *t, uint32_t layers, u
     median[j] = all[j][STEPS / 2];
   }
   print(what, s, median, layers, depth, 1);
+  if (n_threads > 1) printf("{\"pass\": \"%s\", \"phases\": %zu}\n", what, n_phases);
 }
 
 int main(int argc, char **argv) {
@@ -117,6 +142,7 @@ int main(int argc, char **argv) {
   const bq_config *c = bq_model_config(model);
   uint32_t depth = argc > 3 ? (uint32_t)atoi(argv[3]) : 2032;
   if (depth + STEPS > c->context) depth = c->context - STEPS;
+  if (argc > 4) n_threads = (size_t)atoi(argv[4]);
   times t = {0};
   bq_session *s;
   bq_session_options o = {.kv_type = !strcmp(kv, "i2")    ? BQ_KV_I2
@@ -124,6 +150,7 @@ int main(int argc, char **argv) {
                                      : !strcmp(kv, "i8")  ? BQ_KV_I8
                                      : !strcmp(kv, "f16") ? BQ_KV_F16
                                                           : BQ_KV_F32,
+                          .parallel = {.run = run, .threads = n_threads},
                           .trace = {&t, mark}};
   if (bq_session_create(model, &o, allocator, &s, NULL)) return 1;
   uint32_t *ids = calloc(c->context, sizeof *ids);
@@ -133,7 +160,7 @@ int main(int argc, char **argv) {
     ids[0] = (uint32_t)i; /* nothing is kept from the prompt before */
     bq_session_sync(s, ids, prompts[i], NULL, NULL);
     memset(t.stage, 0, sizeof t.stage);
-    t.last = now();
+    t.last = now() - hidden;
     bq_session_run(s, 0, NULL);
     if (i == 1) print("prefill 512", s, t.stage, c->layers, 0, 512);
     if (i == 0) decode("decode, warming up", s, &t, c->layers, NEAR);

@@ -122,10 +122,15 @@ static cache make_cache(const bq_kernels *k, const problem *p, int junk) {
 /* Of each token, and one that nobody writes to. */
 static uint32_t attention_sums[BLOCKS * BQ_KV_BLOCK][PARTS + 1];
 
-static void attend_rows(const bq_kernels *k, const problem *p, const cache *c, size_t row0,
-                        size_t row1, float *y) {
+/* Runs a job with scratch of its own. */
+static void run_job(const bq_kernels *k, const problem *p, bq_attend_job job) {
   size_t bytes = (size_t)bq_attend_scratch(p->type, p->positions, p->dim);
-  void *scratch = guarded(bytes, 0xff);
+  job.scratch = guarded(bytes, 0xff);
+  k->attend[p->type](&job);
+  free_guarded(job.scratch, bytes);
+}
+
+static bq_attend_job job_of(const problem *p, const cache *c, size_t row0, size_t row1, float *y) {
   bq_attend_job job = {.kv = view_of(c),
                        .q = p->q,
                        .y = y,
@@ -135,7 +140,6 @@ static void attend_rows(const bq_kernels *k, const problem *p, const cache *c, s
                        .row0 = row0,
                        .row1 = row1,
                        .scale = 0.3f,
-                       .scratch = scratch,
                        .window = p->window,
                        .full = p->full,
                        .softcap = p->softcap,
@@ -144,8 +148,34 @@ static void attend_rows(const bq_kernels *k, const problem *p, const cache *c, s
                        .bias_stride = 6,
                        .bias_buckets = bucket_of};
   if (p->counts) job.attention_sums = attention_sums[0], job.attention_sums_stride = PARTS + 1;
-  k->attend[p->type](&job);
-  free_guarded(scratch, bytes);
+  return job;
+}
+
+static void attend_rows(const bq_kernels *k, const problem *p, const cache *c, size_t row0,
+                        size_t row1, float *y) {
+  run_job(k, p, job_of(p, c, row0, row1, y));
+}
+
+/* All rows in passes, each of them in ranges of units, backwards, as threads may do them. */
+static void attend_in_passes(const bq_kernels *k, const problem *p, const cache *c, float *y,
+                             uint64_t *seed) {
+  const size_t row_bytes = (size_t)bq_attend_shared(p->positions), all = p->tokens * p->heads;
+  for (size_t row = 0, rows; row < all; row += rows) {
+    rows = p->heads - row % p->heads; /* of the token */
+    if (rows > BQ_ATTEND_ROWS) rows = BQ_ATTEND_ROWS;
+    bq_attend_job job = job_of(p, c, row, row + rows, y);
+    bq_attend_part part = {.shared = guarded(rows * row_bytes, 0xff)};
+    job.part = &part;
+    const size_t seen = bq_row_end(&job, row) - bq_row_base(&job, row);
+    const size_t units[] = {bq_kv_up(seen, BQ_KV_SCALED), rows, bq_kv_dims(p->dim) / 8};
+    for (int pass = 0; pass < 3; pass++)
+      for (part.to = units[pass]; part.to > 0; part.to = part.from) {
+        part.pass = (bq_attend_pass)(BQ_ATTEND_SCORES + pass);
+        part.from = part.to - 1 - random_bits(seed) % part.to;
+        run_job(k, p, job);
+      }
+    free_guarded(part.shared, rows * row_bytes);
+  }
 }
 
 /* All rows; what belongs to no row stays 0xa5. */
@@ -215,6 +245,12 @@ static void check_problem(const problem *p) {
     memset(y, 0xa5, bytes);
     for (size_t row = rows; row-- > 0;) attend_rows(k, p, &other, row, row + 1, y);
     check_same(y, want, bytes, "attend, row by row", k);
+    if (p->type == BQ_KV_I8) {
+      uint64_t seed = rows;
+      memset(y, 0xa5, bytes);
+      attend_in_passes(k, p, &other, y, &seed);
+      check_same(y, want, bytes, "attend, in passes", k);
+    }
     free(y);
     free_cache(p, &own);
     free_cache(p, &other);
@@ -265,17 +301,17 @@ static void test_kinds_of_attention(void) {
 /* What is attended to: the same numbers by every table, of which doubles make about the same. */
 static void check_mass(const problem *p) {
   static uint32_t want[COUNT(attention_sums)][PARTS + 1];
-  for (size_t t = 0; t <= n_tables; t++) {
-    const bq_kernels *k = tables[t < n_tables ? t : 0];
+  for (size_t t = 0; t < 3 * n_tables; t++) {
+    const bq_kernels *k = tables[t % n_tables];
     cache c = make_cache(k, p, 0x3c);
     memset(attention_sums, 0, sizeof attention_sums);
-    if (t < n_tables) {
-      free(attend(k, p, &c));
-    } else { /* row by row */
-      float *y = malloc(y_count(p) * sizeof *y);
+    float *y = malloc(y_count(p) * sizeof *y);
+    uint64_t seed = t;
+    if (t < n_tables) attend_rows(k, p, &c, 0, p->tokens * p->heads, y);
+    else if (t >= 2 * n_tables && p->type == BQ_KV_I8) attend_in_passes(k, p, &c, y, &seed);
+    else /* row by row */
       for (size_t row = p->tokens * p->heads; row-- > 0;) attend_rows(k, p, &c, row, row + 1, y);
-      free(y);
-    }
+    free(y);
     if (t == 0) memcpy(want, attention_sums, sizeof attention_sums);
     check_same(attention_sums, want, sizeof attention_sums, "mass", k);
     free_cache(p, &c);

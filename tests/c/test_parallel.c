@@ -17,6 +17,7 @@ int main(void) { return check_summary(); }
 #include "tiny_model.h"
 
 enum { VOCAB = 61, PROMPT = 33, STEPS = 6, MOST_THREADS = 5 };
+enum { FAR_PROMPT = 509, FAR_STEPS = 12, FAR_CONTEXT = 544 };
 
 static bq_config config(void) {
   return (bq_config){.layers = 3,
@@ -147,6 +148,61 @@ static void check_threads(bq_config c) {
   }
 }
 
+/* The logits of each token after a prompt that ends before 512 positions, from where on threads
+ * share the attention of a token. */
+static void follow_far(const tiny_model *t, bq_session_options o, float (*logits)[VOCAB]) {
+  bq_session *s = NULL;
+  uint32_t prompt[FAR_PROMPT];
+  for (uint32_t i = 0; i < FAR_PROMPT; i++) prompt[i] = i * 37 % VOCAB;
+  REQUIRE(bq_session_create(&t->model, &o, (bq_allocator){NULL, reserve, give}, &s, NULL) == BQ_OK);
+  bq_session_sync(s, prompt, FAR_PROMPT, NULL, NULL);
+  for (uint32_t i = 0; i < FAR_STEPS; i++) {
+    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
+    memcpy(logits[i], bq_session_logits(s), sizeof logits[i]);
+    bq_session_append(s, i * 5 % VOCAB, NULL);
+  }
+  bq_session_free(s);
+}
+
+/* Compares threads with one thread. Returns the barriers that a thread has passed. */
+static size_t check_far(bq_config c, bq_session_options o, size_t threads, bool shares) {
+  static float want[FAR_STEPS][VOCAB], got[FAR_STEPS][VOCAB];
+  tiny_model t;
+  c.context = FAR_CONTEXT;
+  tiny_create(&t, c, BQ_TYPE_BQ4_32, bq_kernels_best(), true);
+  o.kv_type = BQ_KV_I8;
+  follow_far(&t, o, want);
+  team team = {.threads = threads, .seed = threads};
+  pthread_mutex_init(&team.mutex, NULL);
+  pthread_barrier_init(&team.barrier, NULL, (unsigned)threads);
+  o.parallel = (bq_parallel){&team, run, threads, barrier, shares ? take : NULL};
+  follow_far(&t, o, got);
+  CHECK_MEM(got, want, sizeof want);
+  pthread_barrier_destroy(&team.barrier);
+  pthread_mutex_destroy(&team.mutex);
+  tiny_free(&t);
+  return team.parts[0];
+}
+
+static void test_threads_share_the_attention_of_a_token(void) {
+  bq_config c = config(), many = config();
+  many.heads = 10; /* five for each KV head, of which four are computed together */
+  const bq_config all[] = {c, many, tiny_windowed(c, 520), tiny_layered(c, 5), tiny_sub_normed(c)};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    for (size_t threads = 3 - i % 2; threads <= MOST_THREADS; threads += 2)
+      check_far(all[i], (bq_session_options){.batch = 128}, threads, threads != 4);
+  const bq_session_options o = {.batch = 128};
+  /* With two threads each has a KV head of its own; with three the positions are shared, by two
+   * more barriers in each of three layers, for the tokens from position 512 on. */
+  const size_t apart = check_far(c, o, 2, true), together = check_far(c, o, 3, true);
+  CHECK_EQ(together, apart + 3 * 2 * (FAR_STEPS - (512 - FAR_PROMPT)));
+  check_far(c, (bq_session_options){.batch = 128, .kv_window = 256}, 3, true);
+  check_far(c, (bq_session_options){.batch = 128, .kv_window = 512, .sinks = 4}, 3, true);
+  const bq_session_options evicting = {.batch = 128, .kv_window = 512,
+                                       .evict = BQ_EVICT_ATTENTION};
+  check_far(c, evicting, 3, true);
+}
+
 static void test_threads_give_the_same_bits(void) {
   check_threads(config());
   check_threads(tiny_convolving(config()));
@@ -160,6 +216,7 @@ static void test_threads_give_the_same_bits(void) {
 
 int main(void) {
   RUN(test_threads_give_the_same_bits);
+  RUN(test_threads_share_the_attention_of_a_token);
   return check_summary();
 }
 #endif

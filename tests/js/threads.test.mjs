@@ -10,6 +10,7 @@ import { THREAD_STACK } from '../../js/wasm/abi.js';
 import { Threads } from '../../js/wasm/threads.js';
 import { Wasm } from '../../js/wasm/wasm.js';
 import { random, tinyModel } from './fixture.mjs';
+import { openLogits } from './logits.mjs';
 import { inTime, until } from '../waiting.mjs';
 import { pause, team } from './teams.mjs';
 import { setTimeouts } from './timeouts.mjs';
@@ -347,6 +348,23 @@ function clocked(t, times) {
 }
 
 const LONG = Array.from({ length: 200 }, (_, i) => 5 + (i % 250));
+
+for (const build of /** @type {const} */ (['simd128', 'relaxed', 'relaxed16'])) {
+  test(`${build}: threads share the attention of a token over many positions, with the bits of one`, async () => {
+    const config = { context: 640, heads: 9, kv_heads: 3, head_dim: 16 };
+    const bytes = await tinyModel({ type: 'bq4', config });
+    const ids = Uint32Array.from({ length: 530 }, (_, i) => (i * 37) % 90);
+    /** @param {number} threads */
+    const logits = async (threads) => {
+      const model = await openLogits(fromBytes(bytes), { build, threads, kv: 'i8', contextTokens: 640 });
+      const rows = [model.start(ids.subarray(0, 508)), ...Array.from(ids.subarray(508), (id) => model.next(id))];
+      model.close();
+      return rows;
+    };
+    const wanted = await logits(0);
+    for (const threads of [2, 4, 7]) assert.deepEqual(await logits(threads), wanted, `${threads} threads`);
+  });
+}
 
 test('how many threads is learned while it computes, prompts and tokens apart; the bits are the same', async (t) => {
   const bytes = await tinyModel({ type: 'bq4', config: { context: 512 } });
