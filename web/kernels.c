@@ -19,6 +19,6 @@ BQW(void) bqw_add_kernels(uint32_t function) {
   bqw_kernels();
   for (uint32_t type = 0; type < BQ_TYPE_COUNT; type++) {
     bq_matmul_fn *const matmul = of(type);
-    if (matmul) kernels.matrix[type] = (bq_matrix_ops){matmul, bq_scalar_row_tiled, true};
+    if (matmul) kernels.matrix[type] = (bq_matrix_ops){matmul, bq_scalar_row_tiled, true, 4};
   }
 }

@@ -58,6 +58,8 @@ typedef struct bq_matrix_ops {
   /* One row of W as f32: y[cols]. (Embedding lookup.) */
   void (*row)(const bq_matrix *w, size_t row, float *y);
   bool quantized; /* matmul reads batch->panel, not batch->x */
+  uint8_t groups; /* groups of 8 rows that are computed at once for one token: a remainder takes as
+                     long. 0: any number */
 } bq_matrix_ops;
 
 #define BQ_PANEL_TOKENS 8u
@@ -106,11 +108,11 @@ typedef struct bq_attend_part {
   void *shared; /* scores and weights: bq_attend_shared(...) bytes per row, 16-byte aligned */
 } bq_attend_part;
 enum { BQ_ATTEND_ROWS = 4 }; /* queries computed together */
-/* Builds for one thread leave the passes out. */
+/* Builds for one thread leave out how threads share the work of a token. */
 #ifdef BQ_ONE_THREAD
-enum { BQ_CAN_SHARE_ATTENTION = 0 };
+enum { BQ_HAS_THREADS = 0 };
 #else
-enum { BQ_CAN_SHARE_ATTENTION = 1 };
+enum { BQ_HAS_THREADS = 1 };
 #endif
 
 /* An attention call: the queries of the heads that share one KV head, for consecutive tokens. Row r

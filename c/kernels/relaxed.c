@@ -14,12 +14,11 @@ enum { PANEL_EXTRA = 64, TABLE_CONSTANT = 0 };
 #define SPLIT_SUMS 1
 #define QUAD_LOOP KEEP_LOOP
 
-#include "kernels/simd_quads.h"
-
 /* Eight is fastest for 4-bit weights, but takes the most code. */
-INLINE int unrolled_groups(bq_tile_shape s) {
-  return s.bits == 4 && s.block == 32 && !s.min_bytes ? 8 : 4;
-}
+#define GROUPS_AT_ONCE(block, bits, scale_bytes, min_bytes) \
+  ((bits) == 4 && (block) == 32 && !(min_bytes) ? 8 : 4)
+
+#include "kernels/simd_quads.h"
 
 INLINE v128_t sum_to_f32(int bits, int T, v128_t sum, const constants *c) {
   (void)bits, (void)T, (void)c;

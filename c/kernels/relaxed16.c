@@ -19,13 +19,9 @@ enum { PANEL_EXTRA = 72 };
 enum { TABLE_CONSTANT = 0x00010001 };
 #define SPLIT_SUMS 0
 #define QUAD_LOOP UNROLL
+#define GROUPS_AT_ONCE(block, bits, scale_bytes, min_bytes) 4
 
 #include "kernels/simd_quads.h"
-
-INLINE int unrolled_groups(bq_tile_shape s) {
-  (void)s;
-  return 4;
-}
 
 /* Converts the 16-bit pairs of nibble sums to i32. Intermediate sums may wrap, but the final ones
  * fit. The ones stay in a register; the loop over one token has none left for them, and V8 would

@@ -3,9 +3,9 @@
 #include "kernels/scalar.h"
 
 #define FLOAT(NAME, name, ...) \
-  [BQ_TYPE_##NAME] = {bq_scalar_matmul_##name, bq_scalar_row_##name, false},
+  [BQ_TYPE_##NAME] = {bq_scalar_matmul_##name, bq_scalar_row_##name, false, 0},
 #define TILED(NAME, name, ...) \
-  [BQ_TYPE_##NAME] = {bq_scalar_matmul_##name, bq_scalar_row_tiled, true},
+  [BQ_TYPE_##NAME] = {bq_scalar_matmul_##name, bq_scalar_row_tiled, true, 0},
 
 static const bq_kernels table = {
     .name = "scalar",

@@ -27,6 +27,10 @@ typedef struct constants {
   v128_t lower, upper;      /* masks of the lowest two bits, and of the third bit, of each byte */
 } constants;
 
+/* Types with many dots per group take fewer groups at once: smaller code, though an activation's
+ * load serves fewer groups. */
+#define GROUPS_AT_ONCE(block, bits, scale_bytes, min_bytes) ((bits) == 7 || (block) == 16 ? 2 : 4)
+
 #include "kernels/attend.h"
 #include "kernels/simd128.h"
 #include "kernels/simd_tiles.h"
@@ -40,12 +44,6 @@ INLINE constants prepare(void) {
                      wasm_v128_load32_splat(m + 4), wasm_v128_load32_splat(m + 5),
                      wasm_v128_load32_splat(m + 6), wasm_v128_load32_splat(m + 7),
                      wasm_v128_load32_splat(m + 8)};
-}
-
-/* Types with many dots per group take fewer groups at once: smaller code, though an activation's
- * load serves fewer groups. */
-INLINE int unrolled_groups(bq_tile_shape s) {
-  return s.bits == 7 || s.block == 16 ? 2 : 4;
 }
 
 INLINE v128_t sum_to_f32(int bits, int T, v128_t sum, const constants *c) {

@@ -26,7 +26,7 @@ void bq_simd128_relu_mul(float *gate, const float *up, size_t n);
 void bq_simd128_rope(float *x, const float *cs, size_t dim, bool adjacent);
 
 #define BQ_SIMD128_FLOAT_ROW(NAME, name, ...) \
-  [BQ_TYPE_##NAME] = {bq_simd128_matmul_##name, bq_scalar_row_##name, false},
+  [BQ_TYPE_##NAME] = {bq_simd128_matmul_##name, bq_scalar_row_##name, false, 0},
 
 /* All entries of a SIMD table except `matrix` and those that depend on the panel layout. */
 #define BQ_SIMD128_VECTOR_SLOTS                                                              \

@@ -271,7 +271,7 @@ INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
   const bq_kv_view *kv = &job->kv;
   const size_t dim = kv->head_dim, base = bq_row_base(job, row), end = bq_row_end(job, row + H - 1);
   const size_t blocks = bq_kv_up(end - base, BQ_KV_SCALED), stride = blocks * BQ_KV_SCALED;
-  const bq_attend_part *part = BQ_CAN_SHARE_ATTENTION ? job->part : NULL;
+  const bq_attend_part *part = BQ_HAS_THREADS ? job->part : NULL;
   v128_t *sums = job->scratch;
   uint8_t *own = (uint8_t *)(sums + H * bq_kv_dims(dim) / 4);
   float memory[BQ_ATTEND_ROWS], *inv = part ? part->shared : memory;

@@ -25,8 +25,8 @@
  *       a sum, a power of 2; the bit pattern of a sum of 0
  *   typedef ... constants;  constants prepare(void);
  *       vectors that are loaded once per matmul
- *   int unrolled_groups(bq_tile_shape s);
- *       groups of rows computed at once for one token, at most MAX_GROUPS
+ *   GROUPS_AT_ONCE(block, bits, scale_bytes, min_bytes)
+ *       groups of rows computed at once for one token, at most MAX_GROUPS: a constant
  *   void make_quads(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
  *   void put_panel_extra(uint8_t *more, size_t bytes, const uint8_t *quads);
  *       writes a block's extra data, from all of its quads
@@ -73,7 +73,10 @@ enum { TILE_BYTES_32 = 32 * BQ_TILE_ROWS };
 enum { PANEL_TOKEN = PANEL_Q + PANEL_SUMS + PANEL_EXTRA }; /* all bytes per token and block */
 
 INLINE constants prepare(void);
-INLINE int unrolled_groups(bq_tile_shape s);
+INLINE int unrolled_groups(bq_tile_shape s) {
+  (void)s;
+  return GROUPS_AT_ONCE(s.block, s.bits, s.scale_bytes, s.min_bytes);
+}
 INLINE void make_quads(v128_t low, v128_t high, v128_t quads[PANEL_Q / 16]);
 INLINE void put_panel_extra(uint8_t *more, size_t bytes, const uint8_t *quads);
 INLINE v128_t sum_to_f32(int bits, int T, v128_t sum, const constants *c);
@@ -536,7 +539,9 @@ INLINE void matmul_tiled(bq_tile_shape s, gemv_fn *one, gemm_batch_fn *some, gem
 #define BQ_KERNEL_TYPES BQ_TILED_TYPES
 #endif
 BQ_KERNEL_TYPES(MATMUL_SLOT)
-#define TILED_ROW(NAME, name, ...) [BQ_TYPE_##NAME] = {matmul_##name, bq_scalar_row_tiled, true},
+#define TILED_ROW(NAME, name, ...)                           \
+  [BQ_TYPE_##NAME] = {matmul_##name, bq_scalar_row_tiled, true, \
+                      GROUPS_AT_ONCE(__VA_ARGS__)},
 
 #ifdef BQ_RARE_MODULE /* instead of a table: web/kernels.c adds these to the table of another module
                          */

@@ -68,7 +68,7 @@ static void add(bq_layer_kind *k, bq_layer_step step) {
   const bool experts = step.op == BQ_OP_EXPERTS;
   add_step(&k->one_token, i, experts);
   add_step(&k->many_tokens, i, experts || step.op == BQ_OP_MATMUL);
-  if (!BQ_CAN_SHARE_ATTENTION) return;
+  if (!BQ_HAS_THREADS) return;
   if (step.op != BQ_OP_ATTEND) add_step(&k->shared_attention, i, experts);
   else
     for (uint8_t pass = BQ_ATTEND_SCORES; pass <= BQ_ATTEND_VALUES; pass++)

@@ -255,7 +255,7 @@ static size_t all_units(const bq_layer_run *p, bq_attend_pass pass) {
 
 bq_stage bq_attend(const bq_layer_run *p, bq_attend_pass pass, size_t thread, size_t threads) {
   const bq_session *s = p->s;
-  if (BQ_CAN_SHARE_ATTENTION && pass) {
+  if (BQ_HAS_THREADS && pass) {
     const size_t grain = pass == BQ_ATTEND_SCORES ? SHARED_BLOCKS : 1;
     for (bq_share share = bq_share_of(s, thread, threads, all_units(p, pass), grain);
          bq_share_next(&share);)

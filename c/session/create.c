@@ -95,7 +95,7 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
       sight.used + bq_attend_scratch(o->kv_type, max_attended(c, o), bq_config_most_head_dim(c));
   w->attend_bytes = (size_t)(attend + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
   w->attend = bq_arena_take(arena, threads, attend > SIZE_MAX / 2 ? UINT64_MAX : w->attend_bytes);
-  if (BQ_CAN_SHARE_ATTENTION && threads > 1 && o->kv_type == BQ_KV_I8)
+  if (BQ_HAS_THREADS && threads > 1 && o->kv_type == BQ_KV_I8)
     w->attend_shared_bytes = (size_t)bq_attend_shared(max_attended(c, o));
   w->attend_shared = bq_arena_take(arena, c->heads, w->attend_shared_bytes);
 

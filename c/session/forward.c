@@ -86,7 +86,7 @@ const bq_phases *bq_layer_phases(const void *arg, uint32_t layer, size_t threads
   const bq_micro_batch *j = arg;
   const bq_layer_kind *kind = j->s->model->layers[layer].kind;
   if (!bq_each_thread_prepares(j)) return &kind->many_tokens;
-  if (BQ_CAN_SHARE_ATTENTION && bq_threads_share_attention(j, kind, threads))
+  if (BQ_HAS_THREADS && bq_threads_share_attention(j, kind, threads))
     return &kind->shared_attention;
   return &kind->one_token;
 }

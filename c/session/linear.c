@@ -110,14 +110,21 @@ static void run_products(const bq_session *s, const bq_linear *l, const bq_batch
   }
 }
 
-/* Row groups that are handed out together: for one token kernels compute several at once. */
-static size_t grain_of(const bq_batch *batch) { return batch->tokens == 1 ? 8 : 1; }
+/* Row groups that are handed out together: for one token those that kernels compute at once, but
+ * not so few that a share is many claims. */
+static size_t grain_of(const bq_linear *l, const bq_batch *batch) {
+  size_t grain = 4;
+  if (!BQ_HAS_THREADS || batch->tokens > 1) return 1;
+  for (size_t i = 0; i < l->n; i++)
+    if (l->list[i].w->ops->groups > grain) grain = l->list[i].w->ops->groups;
+  return grain;
+}
 
 static void multiply_products(const bq_session *s, const bq_linear *l, const bq_batch *batch,
                               size_t thread, size_t threads) {
   size_t total = 0;
   for (size_t i = 0; i < l->n; i++) total += bq_row_groups(l->list[i].w);
-  for (bq_share share = bq_share_of(s, thread, threads, total, grain_of(batch));
+  for (bq_share share = bq_share_of(s, thread, threads, total, grain_of(l, batch));
        bq_share_next(&share);)
     run_products(s, l, batch, share.from, share.to);
 }
@@ -141,7 +148,7 @@ static void run_gate(const bq_layer_run *p, const bq_linear *l, const bq_batch *
   const bq_session *s = p->s;
   enum { RUNS = 8 };
   size_t runs[RUNS][2], n = 0;
-  bq_share share = bq_share_of(s, thread, threads, bq_row_groups(l->list[0].w), grain_of(batch));
+  bq_share share = bq_share_of(s, thread, threads, bq_row_groups(l->list[0].w), grain_of(l, batch));
   while (bq_share_next(&share)) {
     for (size_t i = 0; i < l->n; i++)
       run_product(s, l, &l->list[i], batch, share.from, share.to);

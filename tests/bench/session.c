@@ -2,13 +2,15 @@
  * depths, with the rates that follow from what a stage moves and computes.
  *
  *   make -f emscripten.mk bench-kernels
- *   node_modules/.bin/node build/bench-kernels/session.js model.bq4 [kv, f32] [depth, 2032] [threads]
+ *   node_modules/.bin/node build/bench-kernels/session.js model.bq4 [kv, f32] [depth, 2032] \
+ *     [threads, 1] [table]
  *
  * Models with random weights: tools/make_random.mjs. Decode: medians of STEPS tokens.
  *
- * Threads are simulated: the shares of a phase are computed one after the other, and the longest
- * counts. So caches and memory are one thread's own, and barriers cost nothing; their number is
- * printed. It shows how evenly work is divided, on machines with fewer cores. */
+ * Threads are simulated: the shares of a phase are computed one after the other. Of each share the
+ * median counts, and of a phase its longest share. So caches and memory are one thread's own, and
+ * barriers cost nothing; the number of phases is printed. It shows how evenly the work of a token
+ * is divided, on machines with fewer cores. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@
 #include <time.h>
 
 #include "bq.h"
+#include "kernels/kernels.h"
 
 enum { STEPS = 24, NEAR = 128 };
 
@@ -33,28 +36,30 @@ static double now(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* The threads of a simulation, phases that they have computed, and seconds by which the others'
- * shares would have been computed meanwhile. */
-static size_t n_threads = 1, n_phases;
-static double hidden;
+/* Simulated threads: seconds of their shares of each phase of the last STEPS tokens, and the stages
+ * that the phases belong to. */
+enum { MOST_PHASES = 1024, MOST_THREADS = 16 };
+static double shares[MOST_PHASES][MOST_THREADS][STEPS];
+static bq_stage stage_of[MOST_PHASES];
+static size_t n_threads = 1, n_phases, step;
+static bool in_phase;
 
 static void run(void *ctx, void (*fn)(void *arg, size_t thread, size_t threads), void *arg) {
-  double sum = 0, longest = 0;
   (void)ctx;
+  in_phase = true;
   for (size_t i = 0; i < n_threads; i++) {
     const double start = now();
     fn(arg, i, n_threads);
-    const double seconds = now() - start;
-    sum += seconds;
-    if (seconds > longest) longest = seconds;
+    if (n_phases < MOST_PHASES) shares[n_phases][i][step] = now() - start;
   }
-  hidden += sum - longest;
   n_phases++;
+  in_phase = false;
 }
 
 static void mark(void *ctx, bq_stage stage, uint32_t layer) {
   times *t = ctx;
-  double time = now() - hidden;
+  double time = now();
+  if (!in_phase && n_phases > 0 && n_phases <= MOST_PHASES) stage_of[n_phases - 1] = stage;
   (void)layer;
   t->stage[stage] += time - t->last;
   t->last = time;
@@ -70,12 +75,21 @@ static void give(void *ctx, void *ptr) {
 }
 static const bq_allocator allocator = {NULL, take, give};
 
-static bq_model *load(const char *path) {
+static const bq_kernels *table_named(const char *name) {
+  const bq_kernels *tables[] = {bq_kernels_relaxed(), bq_kernels_relaxed16(), bq_kernels_simd128(),
+                                bq_kernels_scalar()};
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+    if (tables[i] && !strcmp(tables[i]->name, name)) return tables[i];
+  return NULL;
+}
+
+static bq_model *load(const char *path, const bq_kernels *kernels) {
   bq_loader *loader = NULL;
   bq_model *model = NULL;
   bq_error err = {0};
   FILE *f = fopen(path, "rb");
-  if (!f || bq_loader_create(&(bq_loader_options){.allocator = allocator}, &loader, &err))
+  if (!f || bq_loader_create(&(bq_loader_options){.allocator = allocator, .kernels = kernels},
+                              &loader, &err))
     return NULL;
   const size_t piece = 1 << 20;
   uint8_t *bytes = malloc(piece);
@@ -113,14 +127,29 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* Sets the seconds of the stages that phases end to the sums of their longest shares, norms and
+ * activations included. */
+static void add_longest_shares(double *stage) {
+  for (int i = BQ_STAGE_NORM; i <= BQ_STAGE_HEAD; i++) stage[i] = 0;
+  for (size_t p = 0; p < n_phases && p < MOST_PHASES; p++) {
+    double longest = 0;
+    for (size_t i = 0; i < n_threads; i++) {
+      qsort(shares[p][i], STEPS, sizeof shares[p][i][0], by_size);
+      if (shares[p][i][STEPS / 2] > longest) longest = shares[p][i][STEPS / 2];
+    }
+    stage[stage_of[p]] += longest;
+  }
+}
+
 static void decode(const char *what, bq_session *s, times *t, uint32_t layers, uint32_t depth) {
   static double all[BQ_STAGE_COUNT][STEPS];
   double median[BQ_STAGE_COUNT];
   for (uint32_t i = 0; i < STEPS; i++) {
     uint32_t id;
     memset(t->stage, 0, sizeof t->stage);
-    t->last = now() - hidden;
+    t->last = now();
     n_phases = 0;
+    step = i;
     bq_session_sample(s, NULL, NULL, &id, NULL);
     bq_session_append(s, i, NULL);
     bq_session_run(s, 0, NULL);
@@ -130,6 +159,7 @@ static void decode(const char *what, bq_session *s, times *t, uint32_t layers, u
     qsort(all[j], STEPS, sizeof all[j][0], by_size);
     median[j] = all[j][STEPS / 2];
   }
+  if (n_threads > 1) add_longest_shares(median);
   print(what, s, median, layers, depth, 1);
   if (n_threads > 1) printf("{\"pass\": \"%s\", \"phases\": %zu}\n", what, n_phases);
 }
@@ -137,12 +167,13 @@ static void decode(const char *what, bq_session *s, times *t, uint32_t layers, u
 int main(int argc, char **argv) {
   if (argc < 2) return 1;
   const char *kv = argc > 2 ? argv[2] : "f32";
-  bq_model *model = load(argv[1]);
+  bq_model *model = load(argv[1], argc > 5 ? table_named(argv[5]) : NULL);
   if (!model) return 1;
   const bq_config *c = bq_model_config(model);
   uint32_t depth = argc > 3 ? (uint32_t)atoi(argv[3]) : 2032;
   if (depth + STEPS > c->context) depth = c->context - STEPS;
   if (argc > 4) n_threads = (size_t)atoi(argv[4]);
+  if (n_threads < 1 || n_threads > MOST_THREADS) return 1;
   times t = {0};
   bq_session *s;
   bq_session_options o = {.kv_type = !strcmp(kv, "i2")    ? BQ_KV_I2
@@ -160,7 +191,8 @@ int main(int argc, char **argv) {
     ids[0] = (uint32_t)i; /* nothing is kept from the prompt before */
     bq_session_sync(s, ids, prompts[i], NULL, NULL);
     memset(t.stage, 0, sizeof t.stage);
-    t.last = now() - hidden;
+    t.last = now();
+    n_phases = 0;
     bq_session_run(s, 0, NULL);
     if (i == 1) print("prefill 512", s, t.stage, c->layers, 0, 512);
     if (i == 0) decode("decode, warming up", s, &t, c->layers, NEAR);
