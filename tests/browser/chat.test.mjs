@@ -584,7 +584,9 @@ test('the engine or the model cannot be loaded: an error with code and hint, and
   assert.match((await alert.locator('code').textContent()) ?? '', /^NO_ENGINE/);
   assert.match((await alert.locator('.hint').textContent()) ?? '', /build\/wasm/);
   await page.unroute('**/bq4-relaxed*.wasm');
-  await page.route('**/chat.bq4*', (route) => route.fulfill({ status: 503 }));
+  // What is not there is asked for once, what a server refuses for now several times, with pauses: once is enough here.
+  let status = 404;
+  await page.route('**/chat.bq4*', (route) => route.fulfill({ status }));
   await alert.getByRole('button', { name: 'Reload the page' }).click();
   await alert.locator('code', { hasText: 'HTTP_STATUS' }).waitFor({ state: 'attached' });
   assert.ok(await ui(page).send.isDisabled());
@@ -599,8 +601,9 @@ test('the engine or the model cannot be loaded: an error with code and hint, and
     .locator('#notices', { hasText: 'To go on with “chat.bq4” (3.8 MB), open the file again.' })
     .getByRole('button', { name: 'Open…' })
     .waitFor();
+  status = 503;
   await page.getByRole('button', { name: 'Use the built-in model' }).click();
-  await alert.locator('code', { hasText: 'HTTP_STATUS' }).waitFor({ state: 'attached' });
+  await alert.filter({ hasText: '503' }).locator('code', { hasText: 'HTTP_STATUS' }).waitFor({ state: 'attached' });
   await page.unroute('**/chat.bq4*');
   await alert.getByRole('button', { name: 'Try again' }).click();
   await ready(page);

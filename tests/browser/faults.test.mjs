@@ -194,7 +194,7 @@ const CASES = [
     ends: 'NETWORK',
     check: (_, { offset }) => assert.equal(offset, LATE),
   },
-  { what: 'never answers', faults: [{ silent: true }], source: IMPATIENT, ends: 'NETWORK' },
+  { what: 'never answers', faults: [{ silent: true }], source: { timeout: 100 }, ends: 'NETWORK' },
   { what: 'the connection is refused', on: 2, uncounted: true, faults: [{ refuse: true }], ends: 'NETWORK' },
   { what: 'nobody may read it: no CORS header', on: 3, faults: [{ cors: false }], ends: 'NETWORK' },
   { what: 'always 206 shorter than asked', faults: [{ truncate: LATE }], ends: ['TRUNCATED', 'NETWORK'] },

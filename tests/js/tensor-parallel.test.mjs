@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url';
 import { createEngine, fromFile } from '../../js/node.js';
 import { structs } from '../../js/wasm/abi.js';
 import { openLogits } from './logits.mjs';
+import { setTimeouts } from './timeouts.mjs';
 import { unshared } from './unshared.mjs';
 import { minTokensWorthwhile, TensorParallel, workerBytes } from '../../js/engine/batching/tensor-parallel.js';
 import { compile, Wasm } from '../../js/wasm/wasm.js';
@@ -122,7 +123,7 @@ describe('products spread over workers', () => {
       await engine.close();
     });
 
-    test('without an answer: their parts are computed here', async () => {
+    test('without an answer: their parts are computed here', async (t) => {
       const url = script(
         'silent.mjs',
         `import { parentPort } from 'node:worker_threads';
@@ -134,11 +135,14 @@ describe('products spread over workers', () => {
       const engine = await unshared({ threads: 2, threadUrl: url });
       const model = await engine.load(MODEL);
       assert.equal(model.info.tensorParallel.parts, 2);
+      // Of products, from here on. The tokens are the same if a busy machine misses it with another of them.
+      setTimeouts(t, { spreadAnswer: 500 });
       assert.deepEqual(await message(model), expected);
       await engine.close();
     });
 
-    test('without an answer to a measurement: no worker, and nothing waits', async () => {
+    test('without an answer to a measurement: no worker, and nothing waits', async (t) => {
+      setTimeouts(t, { spreadMeasure: 1 }); // none comes
       const url = script(
         'unmeasured.mjs',
         `import { parentPort } from 'node:worker_threads';
