@@ -12,6 +12,8 @@ const IDLE_MS = 3000;
 
 /** One browser of each kind for all tests of a process, and how many groups of tests use it. @type {Map<Name, { started: Promise<Browser>, users: number }>} */
 const shared = new Map();
+/** Ends that are due. @type {Map<Name, NodeJS.Timeout>} */
+const idle = new Map();
 
 /** The one that lives, or another. @param {Name} name */
 async function current(name) {
@@ -52,9 +54,19 @@ export async function start(name) {
     async close() {
       for (const page of pages.splice(0)) await page.close();
       const one = shared.get(name);
-      if (one && --one.users === 0) setTimeout(endIdle, IDLE_MS, name);
+      if (!one || --one.users > 0) return;
+      clearTimeout(idle.get(name));
+      idle.set(name, setTimeout(endIdle, IDLE_MS, name));
     },
   };
+}
+
+/** No group comes any more: whoever waits for this process needn't wait for idle browsers. */
+function endAllIdle() {
+  for (const [name, timer] of idle) {
+    clearTimeout(timer);
+    endIdle(name);
+  }
 }
 
 /** The browsers that BQ4_BROWSERS names, else these. @param {readonly Name[]} names */
@@ -69,6 +81,7 @@ export const chromiumFirst = (declare) => inBrowsers(declare, ['chromium']);
 /** @param {(name: Name) => void} declare @param {readonly Name[]} names */
 async function inBrowsers(declare, names) {
   failOnFaults();
+  after(endAllIdle);
   const here = wanted(names);
   // All reasons before the first group: node:test takes a pause between groups for the end of the file.
   const reasons = await Promise.all(here.map(skip));
