@@ -1,8 +1,13 @@
 /** Shared by the commands: constructors and groups of options, parsing of their values, sources, loading of a model. */
-import { BqError } from '../js/shared/errors.js';
+import { BqError, shortened } from '../js/shared/errors.js';
 
 /** Wrong usage of the command line: exit code 2. */
-export class Usage extends Error {}
+export class Usage extends Error {
+  /** @param {string} message */
+  constructor(message) {
+    super(shortened(message));
+  }
+}
 
 /** Reads a file as UTF-8. Throws READ. @param {string} path */
 export async function readText(path) {

@@ -9,6 +9,20 @@ import { ERRORS } from './error-codes.js';
 /** @import { ErrorRow } from './error-codes.js' */
 /** @import { ErrorCode } from './types.js' */
 
+/** Characters of a word (an address, a path, a name) and of a text that are quoted whole. */
+const MAX_WORD = 400;
+const MAX_TEXT = 4000;
+
+/** @param {string} text @param {number} max @returns {string} the beginning and the end of a text that is longer */
+const middleCut = (text, max) => (text.length > max ? `${text.slice(0, max / 2)}…${text.slice(-max / 8)}` : text);
+
+/** A text of an error. What it quotes may be long: a `data:` address can be a whole model. @param {unknown} text */
+export const shortened = (text) =>
+  middleCut(
+    String(text).replace(/\S{401,}/g, (word) => middleCut(word, MAX_WORD)),
+    MAX_TEXT,
+  );
+
 /** What went wrong, in a form that programs (`code`) and people (`message`, `hint`) can use. */
 export class BqError extends Error {
   /** By its name: parts of the package that are loaded on demand have a class of their own. @override @param {any} value */
@@ -22,7 +36,7 @@ export class BqError extends Error {
    * @param {{ offset?: number | null, hint?: string, details?: Record<string, any>, cause?: unknown }} [fields]
    */
   constructor(code, message, fields = {}) {
-    super(message, fields.cause === undefined ? undefined : { cause: fields.cause });
+    super(shortened(message), fields.cause === undefined ? undefined : { cause: fields.cause });
     this.name = 'BqError';
     this.code = code;
     /** @type {ErrorRow} */
@@ -31,7 +45,7 @@ export class BqError extends Error {
     /** Byte offset in the file, or null. */
     this.offset = fields.offset ?? null;
     /** What to do about it. */
-    this.hint = fields.hint ?? row.hint ?? '';
+    this.hint = shortened(fields.hint ?? row.hint ?? '');
     /** Numbers behind the message: `{ status }`, `{ tokens, context }`, `{ bytes }`, … @type {Record<string, any>} */
     this.details = fields.details ?? {};
   }

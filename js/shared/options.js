@@ -134,6 +134,9 @@ export const OPTIONS = {
   },
 };
 
+/** Characters of a name that a suggestion is looked for. */
+const LONGEST_NAME = 100;
+
 /** Letters that must change to make `b` of `a`. @param {string} a @param {string} b */
 function distance(a, b) {
   let row = [...b, ''].map((_, i) => i);
@@ -148,6 +151,7 @@ function distance(a, b) {
 
 /** @param {string} name @param {string[]} names @returns {string | undefined} the nearest, or the one that begins (else ends) most like it, if any is near; case and punctuation do not count */
 export function nearest(name, names) {
+  if (name.length > LONGEST_NAME) return undefined; // comparing takes as long as it is
   const plain = (/** @type {string} */ text) => text.toLowerCase().replace(/[^a-z0-9]/g, '');
   const sorted = (/** @type {string} */ text) => [...text].sort().join('');
   const target = plain(name);

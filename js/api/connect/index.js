@@ -220,7 +220,8 @@ export function connect(
 /** @param {string | URL} address */
 function addressOf(address) {
   try {
-    const { href } = new URL(address, globalThis.location?.href);
+    const { href, host } = new URL(address, globalThis.location?.href);
+    if (!host) throw new TypeError('the address names no host');
     return href.replace(/[?#].*$/, '').replace(/\/+$/, '');
   } catch (cause) {
     throw new BqError('ARGUMENT', `"${address}" is no address of a server`, {

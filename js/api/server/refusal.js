@@ -1,4 +1,5 @@
 /** A refused request: the status and the error of its answer. */
+import { shortened } from '../../shared/errors.js';
 import { typeOf } from '../openai/errors.js';
 
 export class Refusal extends Error {
@@ -7,7 +8,7 @@ export class Refusal extends Error {
    * @param {string} message @param {Record<string, string>} [headers]
    */
   constructor(status, code, message, headers = {}) {
-    super(message);
+    super(shortened(message));
     this.name = 'Refusal';
     this.status = status;
     this.code = code;

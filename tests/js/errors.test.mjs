@@ -1,0 +1,83 @@
+// What errors quote of addresses, names and values: a beginning and an end, however long they are.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { after, before, test } from 'node:test';
+import { connect } from '../../js/connect.js';
+import { createEngine } from '../../js/engine/create.js';
+import { load } from '../../js/node.js';
+import { packError, unpackError } from '../../js/shared/errors.js';
+import { fromFile, fromUrl, toSource } from '../../js/storage/sources/index.js';
+
+/** Characters of a message and of a hint with one long word in it; those of a text of many words. */
+const MOST = 1200;
+const MOST_OF_TEXT = 6000;
+const letters = 'A'.repeat(1 << 20);
+
+/** @type {import('../../js/shared/types.js').Engine} */
+let engine;
+before(async () => {
+  engine = await createEngine({ threads: 1 });
+});
+after(() => engine.close());
+
+/** @type {Record<string, () => unknown>} */
+const calls = {
+  'a data: address that is no model': () => engine.load(`data:application/octet-stream;base64,${letters}`),
+  'a data: address that no fetch can read': () => engine.load(fromUrl(`data:${letters}`, { retries: 0 })),
+  'a data: address of JSON with spaces': () => engine.load(`data:application/json,{ "a": "${'b '.repeat(1 << 19)}" }`),
+  'an address that is none': () => fromUrl(`ht tp://${letters}`),
+  'a name on a hub': () => fromUrl(`hf:${letters}`),
+  'the scheme of an address': () => engine.plan(fromUrl(`${letters}:x`, { retries: 0 })),
+  'a path': () => engine.load(fromFile(letters)),
+  'a kind of source': () => engine.load(/** @type {any} */ ({ kind: letters })),
+  'the name of a Blob': () => engine.load(new File(['x'], `${letters}.gguf`)),
+  'the name of an option': () => engine.load('data:,x', /** @type {any} */ ({ [letters]: 1 })),
+  'the value of an option': () => engine.load('data:,x', /** @type {any} */ ({ kv: letters })),
+  'the address of a build': () => load('data:,x', { wasmUrl: `data:application/wasm;base64,${letters}` }),
+  'the address of a server': () => connect(`data:text/plain,${letters}`),
+  'a hub': () => engine.load(fromUrl('hf:a/b', { hubUrl: `data:,${letters}` })),
+  'a list of addresses': () => toSource([`${letters} `]),
+};
+
+for (const [name, call] of Object.entries(calls))
+  test(`${name} of a mebibyte is not quoted whole`, async () => {
+    const error = await Promise.resolve()
+      .then(call)
+      .then(
+        () => assert.fail('expected an error'),
+        (reason) => reason,
+      );
+    assert.equal(error.name, 'BqError', error.stack?.slice(0, 500));
+    const most = name.includes('spaces') ? MOST_OF_TEXT : MOST;
+    assert.ok(error.message.length < most, `message: ${error.message.length} characters`);
+    assert.ok(error.hint.length < MOST_OF_TEXT, `hint: ${error.hint.length}`);
+    const details = JSON.stringify(error.details);
+    if (!name.startsWith('the name of an option')) assert.ok(details.length < MOST, `details: ${details.length}`);
+    assert.equal(unpackError(packError(error)).message, error.message, 'the same over a port');
+  });
+
+test('what is not long is quoted whole', () => {
+  const address = `ht tp://${'a/'.repeat(150)}model.gguf`;
+  assert.throws(() => fromUrl(address), { message: `expected a full address, found "${address}"` });
+});
+
+test('a server that answers with a hint of another kind', async () => {
+  const fetch = async () => new Response(JSON.stringify({ error: { message: letters, hint: 5 } }), { status: 400 });
+  await assert.rejects(
+    connect('http://127.0.0.1:1/v1', { fetch }).chat.completions.create({ messages: [] }),
+    (error) => {
+      assert.equal(/** @type {any} */ (error).hint, '5');
+      assert.ok(/** @type {any} */ (error).message.length < MOST);
+      return true;
+    },
+  );
+});
+
+test('the command line shortens arguments, too', () => {
+  const word = 'a'.repeat(100_000);
+  for (const args of [[word], ['inspect', word], ['run', word, '--prompt', 'x'], ['inspect', 'x', '--top-k', word]]) {
+    const { stderr, status } = spawnSync(process.execPath, ['bin/bq4.js', ...args], { encoding: 'utf8' });
+    assert.notEqual(status, 0);
+    assert.ok(stderr.length < 3 * MOST, `${args[0].slice(0, 9)}: ${stderr.length} characters`);
+  }
+});
