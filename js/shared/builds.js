@@ -3,10 +3,24 @@
  * resolve relative ones against its own script.
  */
 
+import { BqError } from './errors.js';
+
 /** @import { EngineOptions } from './types.js' */
 
-/** A page's relative address as an absolute one. @param {string | URL} url */
-export const fullUrl = (url) => new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
+/** @param {unknown} url */
+export const noAddress = (url) =>
+  new BqError('ARGUMENT', `expected a full address, found "${url}"`, {
+    hint: 'use fromFile() for the path of a model in Node, a file: address for others',
+  });
+
+/** A page's relative address as an absolute one. ARGUMENT. @param {string | URL} url @returns {string} */
+export function fullUrl(url) {
+  try {
+    return new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
+  } catch {
+    throw noAddress(url);
+  }
+}
 
 const TABLES = ['relaxed', 'relaxed16', 'simd128'];
 const BUILDS = [...TABLES, ...TABLES.map((name) => `${name}-threads`)];

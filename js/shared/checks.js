@@ -25,6 +25,10 @@ export const signal = kind(
   'an AbortSignal',
   (v) => [v?.throwIfAborted, v?.addEventListener].every((method) => typeof method === 'function') && !flag(v.aborted),
 );
+/** A port, or a Worker. */
+export const isPort = (/** @type {any} */ v) =>
+  [v?.postMessage, v?.terminate ?? v?.close].every((method) => typeof method === 'function');
+export const worker = kind('a Worker, or a function that makes one', (v) => !v || typeof v === 'function' || isPort(v));
 export const callback = kind('a function', (v) => typeof v === 'function');
 export const bytes = kind('a number of bytes', (v) => typeof v === 'number' && v > 0);
 export const tokenCount = kind(

@@ -28,6 +28,7 @@ import {
   threads,
   tokenList,
   whole,
+  worker,
 } from './checks.js';
 import { BqError } from './errors.js';
 import { OPTION_ROWS } from './generate-options.js';
@@ -61,7 +62,10 @@ const toolChoice = kind(
 );
 const ENGINE = {
   build: oneOf('relaxed', 'relaxed16', 'simd128'),
-  wasmUrl: anyValue,
+  wasmUrl: kind(
+    'an address, or an object of addresses',
+    (v) => !v || !address(v) || (!object(v) && !addresses(Object.values(v))),
+  ),
   threads,
   threadUrl: address,
   signal,
@@ -82,7 +86,7 @@ const LOAD = {
 /** By the call, or the thing, that they belong to. @satisfies {Record<string, Options>} */
 export const OPTIONS = {
   createEngine: ENGINE,
-  createWorkerEngine: { ...ENGINE, worker: anyValue, background: pace, pressure: pace },
+  createWorkerEngine: { ...ENGINE, worker, background: pace, pressure: pace },
   connectEngine: { signal },
   fromUrl: {
     companion: anyValue,
@@ -181,8 +185,11 @@ export function nearest(name, names) {
 function shown(value) {
   if (value === undefined) return 'nothing';
   if (typeof value === 'number' || typeof value === 'bigint') return String(value); // NaN is null as JSON
+  if (typeof value === 'function') return 'a function';
   try {
-    return typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value)).slice(0, 60);
+    const json = ArrayBuffer.isView(value) ? '{}' : (JSON.stringify(value) ?? String(value));
+    // Objects that JSON knows nothing of, as a Response.
+    return json === '{}' ? Object.prototype.toString.call(value).replace('[object Object]', json) : json.slice(0, 60);
   } catch {
     return typeof value;
   }

@@ -93,10 +93,14 @@ async function compileBuild(build, url, shared, signal) {
   } catch (cause) {
     signal?.throwIfAborted();
     if (cause instanceof BqError) throw cause;
-    throw new BqError('NO_ENGINE', `can't load the engine ${url}: ${/** @type {Error} */ (cause).message}`, {
-      cause,
-      details: { url: shortened(url) },
-    });
+    throw new BqError(
+      'NO_ENGINE',
+      `can't load the engine${url ? ` ${url}` : ''}: ${/** @type {Error} */ (cause).message}`,
+      {
+        cause,
+        details: { url: shortened(url) },
+      },
+    );
   }
 }
 

@@ -2,10 +2,11 @@
 import { Connection, createProxy } from '../port/proxy.js';
 import { unlessAborted } from '../../shared/async.js';
 import { fullUrl, namedBuilds } from '../../shared/builds.js';
+import { isPort } from '../../shared/checks.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { loaderOf } from '../../shared/loader.js';
 import { isNode, nodeModule } from '../../shared/node.js';
-import { checkOptions } from '../../shared/options.js';
+import { checkOptions, wrong } from '../../shared/options.js';
 import { PROTOCOL } from '../../shared/protocol.js';
 import { after, overriddenTimeouts } from '../../shared/timeouts.js';
 
@@ -17,7 +18,11 @@ const LOAD_FAILURE = "its script can't be loaded";
 
 /** @param {any} [workerOrFactory]  a worker that runs worker.js, or a function that creates one */
 async function startWorker(workerOrFactory) {
-  if (workerOrFactory) return typeof workerOrFactory === 'function' ? workerOrFactory() : workerOrFactory;
+  if (workerOrFactory) {
+    const made = typeof workerOrFactory === 'function' ? await workerOrFactory() : workerOrFactory;
+    if (!isPort(made)) throw wrong('what the function of the option worker made', made, 'a Worker');
+    return made;
+  }
   if (isNode) {
     const { Worker: Thread } = await nodeModule('worker_threads');
     return new Thread(new URL('../../worker.js', import.meta.url));
@@ -144,6 +149,7 @@ async function open(connection, options, signal, hostsWorkers) {
  */
 export async function connectEngine(port, options) {
   const { signal } = checkOptions('connectEngine', options);
+  if (!isPort(port)) throw wrong('the port', port, 'a MessagePort');
   const connection = new Connection(port);
   try {
     return remoteEngine(connection, /** @type {Opened} */ (await open(connection, {}, signal)), false);

@@ -1,8 +1,10 @@
 /** The cache of model files. Downloads are stored chunk by chunk and continue at the next visit. */
+import { callback, kind, milliseconds, number, oneOf, text } from '../../shared/checks.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { nameOf } from '../sources/file-name.js';
 import { isNode } from '../../shared/node.js';
 import { follow } from '../../shared/async.js';
+import { checkBy } from '../../shared/options.js';
 import { within } from '../../shared/timeouts.js';
 import { Entry } from './entry.js';
 import { chunksOf, lengthOf, MEASUREMENTS, PREFIX } from './layout.js';
@@ -408,6 +410,17 @@ export class Store {
   }
 }
 
+/** Checks of the options of a store. */
+const STORE = {
+  backend: oneOf('auto', ...BACKENDS.map(([kind]) => kind)),
+  maxBytes: number(0),
+  name: kind('letters, digits, spaces, ".", "_" and "-"', (v) => !text(v) && STORE_NAME.test(v)),
+  path: text,
+  stallTimeout: milliseconds,
+  hash: callback,
+  sha256: callback,
+};
+
 /** @param {Known[]} files */
 const sum = (files) => files.reduce((bytes, file) => bytes + file.cachedBytes, 0);
 
@@ -418,15 +431,7 @@ const sum = (files) => files.reduce((bytes, file) => bytes + file.cachedBytes, 0
  * @returns {Promise<Store>}
  */
 export async function openStore(options = {}) {
-  const { backend: requested = 'auto', maxBytes = Infinity, name = 'models' } = options;
-  if (!STORE_NAME.test(name))
-    throw new BqError(
-      'ARGUMENT',
-      `cache.name: expected letters, digits, spaces, ".", "_" and "-", found ${JSON.stringify(name)}`,
-      {
-        details: { param: 'cache.name' },
-      },
-    );
+  const { backend: requested = 'auto', maxBytes = Infinity, name = 'models' } = checkBy(STORE, 'cache', options);
   const reasons = [];
   const hashes = options.sha256 || globalThis.crypto?.subtle;
   if (!hashes) reasons.push('no SHA-256 without a secure context');

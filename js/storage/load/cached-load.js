@@ -52,10 +52,11 @@ function hashes(compiled) {
  * @returns {Promise<Cache>}
  */
 export async function openCache(option, compiled) {
-  if (typeof option === 'object' && 'open' in option) return option;
-  if (typeof option !== 'object' && typeof option !== 'string')
+  if (typeof option === 'object' && typeof (/** @type {any} */ (option).open) === 'function')
+    return /** @type {any} */ (option);
+  if ((typeof option !== 'object' || Array.isArray(option)) && typeof option !== 'string')
     throw new BqError('ARGUMENT', `cache: expected 'auto', a path, options or a store, found ${option}`);
-  return (await onDemand(import('../cache/index.js'))).toStore(option, hashes(compiled));
+  return (await onDemand(import('../cache/index.js'))).toStore(/** @type {any} */ (option), hashes(compiled));
 }
 
 /**

@@ -2,31 +2,30 @@
  * Where the bytes of a model come from. `from…` make sources as plain data, which can be posted to a worker; kinds.js has their
  * methods; `openSource` opens one in the thread that reads it.
  */
-import { fullUrl } from '../../shared/builds.js';
+import { fullUrl, noAddress } from '../../shared/builds.js';
+import { address } from '../../shared/checks.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { checkOptions, wrong } from '../../shared/options.js';
 import { filesOf, openOne, pathOf, withPath } from './kinds.js';
 
 /** @import { ByteSource, Source, SourceLike, SourceOptions, UrlOptions } from './types.js' */
 
+/** Objects of other windows, too, which are no instances of this one's classes. @param {any} value */
+const tagOf = (value) => Object.prototype.toString.call(value).slice(8, -1);
+
 /** @param {SourceOptions} options @returns {{ companion?: Source, manifest?: Uint8Array }} */
 function extra(options) {
   const { companion, manifest } = checkOptions('source', options);
+  if (manifest && tagOf(manifest) !== 'Uint8Array') throw wrong('manifest', manifest, 'a Uint8Array');
   return { ...(companion && { companion: toSource(companion) }), ...(manifest && { manifest }) };
 }
 
 /** @param {string | URL} url */
 function resolve(url) {
-  try {
-    const href = fullUrl(url);
-    // A path of Windows begins as a scheme of one letter does.
-    if (!/^(.|ftp):/.test(href)) return href;
-  } catch {
-    // Refused as the others are.
-  }
-  throw new BqError('ARGUMENT', `expected a full address, found "${url}"`, {
-    hint: 'use fromFile() for a path in Node',
-  });
+  // In a page '' is the page; a path of Windows begins as a scheme of one letter does.
+  const href = url && fullUrl(url);
+  if (href && !/^(.|ftp):/.test(href)) return href;
+  throw noAddress(url);
 }
 
 /** ARGUMENT. @param {string} name  `hf:owner/name[/file][@revision]` */
@@ -48,6 +47,7 @@ function parseHubName(name) {
  * @returns {Source}
  */
 export function fromUrl(url, urlOptions) {
+  if (address(url) && tagOf(url) !== 'URL') throw wrong('fromUrl', url, 'an address');
   const { companion, manifest, mirrors = [], hubUrl, ...options } = checkOptions('fromUrl', urlOptions);
   if (String(url).startsWith('hf:'))
     return {
@@ -66,9 +66,6 @@ export function fromUrl(url, urlOptions) {
   };
 }
 
-/** Objects of other windows, too, which are no instances of this one's classes. @param {any} value */
-const tagOf = (value) => Object.prototype.toString.call(value).slice(8, -1);
-
 /** A `File` that was chosen or dropped, or any Blob. ARGUMENT. @param {Blob} blob @param {SourceOptions} [options] @returns {Source} */
 export function fromBlob(blob, options = {}) {
   if (!['Blob', 'File'].includes(tagOf(blob))) throw wrong('fromBlob', blob, 'a Blob');
@@ -85,7 +82,10 @@ export function fromHandle(handle, options = {}) {
 export function fromBytes(bytes, options = {}) {
   if (!['Uint8Array', 'ArrayBuffer', 'SharedArrayBuffer'].includes(tagOf(bytes)))
     throw wrong('fromBytes', bytes, 'a Uint8Array or an ArrayBuffer');
-  return { kind: 'bytes', bytes: bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes), ...extra(options) };
+  // Of a buffer that was transferred no array can be made.
+  const array =
+    bytes instanceof Uint8Array ? bytes : new Uint8Array(/** @type {ArrayBuffer} */ (bytes.byteLength ? bytes : []));
+  return { kind: 'bytes', bytes: array, ...extra(options) };
 }
 
 /** A path, in Node. ARGUMENT. @param {string | URL} path @param {SourceOptions} [options] @returns {Source} */
@@ -97,9 +97,47 @@ export function fromFile(path, options = {}) {
 
 /** A file of several, with its place in the folder that was chosen: a File loses that when it is posted to a worker. @param {SourceLike} source @returns {Source} */
 function placed(source) {
+  if (Array.isArray(source) || /** @type {any} */ (source)?.kind === 'several')
+    throw wrong('a file of a list', source, 'the source of one file');
+  const file = toSource(source);
   const place = /** @type {any} */ (source)?.webkitRelativePath;
-  return place ? { .../** @type {any} */ (toSource(source)), place } : toSource(source);
+  return place ? { .../** @type {any} */ (file), place } : file;
 }
+
+/** What to do with what is often taken for a source, by its tag. @type {Record<string, string>} */
+const HINTS = {
+  Promise: 'wait for it: load(await source)',
+  Request: 'pass its address: fromUrl(request.url)',
+  Response: 'pass its bytes, load(await response.blob()), or better its address',
+  ReadableStream: 'pass its bytes: load(await new Response(stream).blob())',
+  FileSystemDirectoryHandle: 'pass the files that are in it, as a list',
+};
+
+/** Of each kind, what its function makes of what it was made from: the same, or ARGUMENT. @type {Record<string, (source: any) => Source>} */
+const MAKERS = {
+  url: ({ url, mirrors, retries, retryDelay, timeout }) => fromUrl(url, { mirrors, retries, retryDelay, timeout }),
+  hub: ({ repo, file, revision = 'main', hubUrl }) =>
+    fromUrl(`hf:${repo}${file === undefined ? '' : `/${file}`}@${revision}`, { hubUrl }),
+  blob: ({ blob }) => fromBlob(blob),
+  bytes: ({ bytes }) => fromBytes(bytes),
+  handle: ({ handle }) => fromHandle(handle),
+  file: ({ path }) => fromFile(path),
+  several: ({ sources }) => toSource(Array.isArray(sources) ? sources : [sources]),
+};
+
+/** A source that was made by one of our functions, or by hand. ARGUMENT. @param {Source} source @returns {Source} */
+function checked(source) {
+  const { kind, companion, manifest } = source;
+  if (!Object.hasOwn(MAKERS, kind)) throw wrong('the source', source, 'one that fromUrl or another function made');
+  return {
+    ...source,
+    ...MAKERS[kind](source),
+    ...extra({ companion: tagOf(companion) === 'Object' ? withoutCompanion(companion) : companion, manifest }),
+  };
+}
+
+/** A companion has none itself. @param {any} source @returns {Source} */
+const withoutCompanion = (source) => ({ ...source, companion: undefined });
 
 /**
  * The source that an address, a Blob or bytes stand for, or a list of them for a model in several files. ARGUMENT.
@@ -107,15 +145,18 @@ function placed(source) {
  * @returns {Source}
  */
 export function toSource(source) {
-  if (typeof source === 'string' || source instanceof URL) return fromUrl(source);
-  if (source instanceof Blob) return fromBlob(source);
-  if (source instanceof Uint8Array || source instanceof ArrayBuffer) return fromBytes(source);
-  if (source && typeof source === 'object' && 'kind' in source) return source;
-  // A FileList is no array.
-  const list = /** @type {ArrayLike<SourceLike> | undefined} */ (source);
-  if (list?.length) return { kind: 'several', sources: Array.from(list, placed) };
-  throw new BqError('ARGUMENT', 'expected a source of a model: an address, a File or another Blob, or bytes', {
-    hint: 'use fromUrl, fromBlob, fromBytes, fromFile or fromHandle',
+  const value = /** @type {any} */ (source);
+  const tag = tagOf(value);
+  if (typeof value === 'string' || tag === 'URL') return fromUrl(value);
+  if (['Blob', 'File'].includes(tag)) return fromBlob(value);
+  if (['Uint8Array', 'ArrayBuffer', 'SharedArrayBuffer'].includes(tag)) return fromBytes(value);
+  // Such a handle has a kind, too.
+  if (typeof value?.getFile === 'function') return fromHandle(value);
+  if ((Array.isArray(value) || tag === 'FileList') && value.length)
+    return { kind: 'several', sources: Array.from(value, placed) };
+  if (tag === 'Object' && typeof value.kind === 'string') return checked(value);
+  throw Object.assign(wrong('the source', value, 'an address, a File or another Blob, or bytes'), {
+    hint: HINTS[tag] ?? 'use fromUrl, fromBlob, fromBytes, fromFile or fromHandle',
   });
 }
 

@@ -19,9 +19,9 @@
  */
 
 /**
- * What can stand for a source: a descriptor of `from…`, an address, a Blob or bytes; a list of them: the parts of a GGUF file, or the files of a
+ * What can stand for a source: a descriptor of `from…`, an address, a Blob, bytes or a handle; a list of them: the parts of a GGUF file, or the files of a
  * folder in Hugging Face's layout.
- * @typedef {Source | string | URL | Blob | Uint8Array | ArrayBuffer | SourceLike[] | FileList} SourceLike
+ * @typedef {Source | string | URL | Blob | Uint8Array | ArrayBuffer | FileSystemFileHandle | SourceLike[] | FileList} SourceLike
  */
 
 /**

@@ -1,0 +1,140 @@
+// What is no source, worker, port, address or cache, given where one is expected: ARGUMENT that names it, from both kinds of engines.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { createEngine } from '../../js/engine/create.js';
+import { connectEngine, createWorkerEngine } from '../../js/index.js';
+import { toSource } from '../../js/storage/sources/index.js';
+import { tinyModel } from './fixture.mjs';
+
+/** @type {Record<string, import('../../js/shared/types.js').Engine>} */
+const engines = {};
+before(async () => {
+  engines.here = await createEngine({ threads: 1 });
+  engines.worker = await createWorkerEngine({ threads: 1 });
+});
+after(() => Promise.all(Object.values(engines).map((engine) => engine.close())));
+
+/** @type {any[]} */
+const itself = [];
+itself.push(itself);
+const hole = Object.assign(new Array(2), { 1: 'https://h.org/a' });
+/** @type {any} */
+const parts = { kind: 'several' };
+parts.sources = [parts];
+
+/** By what errors say. @type {[RegExp, any][]} */
+const SOURCES = [
+  [/^fromBlob: expected a Blob, found nothing/, { kind: 'blob' }],
+  [/^fromBlob: expected a Blob, found "x"/, { kind: 'blob', blob: 'x' }],
+  [/^fromUrl: expected an address, found nothing/, { kind: 'url' }],
+  [/^fromUrl: expected an address, found 5/, { kind: 'url', url: 5 }],
+  [/^expected a full address, found "a\/b"/, { kind: 'url', url: 'a/b' }],
+  [/^mirrors: expected a list of addresses, found 5/, { kind: 'url', url: 'https://h.org/a', mirrors: 5 }],
+  [/^expected a full address, found "x"/, { kind: 'url', url: 'https://h.org/a', mirrors: ['x'] }],
+  [/^manifest: expected a Uint8Array, found "x"/, { kind: 'url', url: 'https://h.org/a', manifest: 'x' }],
+  [/^the source: expected .*, found 5/, { kind: 'url', url: 'https://h.org/a', companion: 5 }],
+  [/^expected hf:owner\/name/, { kind: 'hub', repo: 5 }],
+  [/^fromBytes: expected .*, found \[1\]/, { kind: 'bytes', bytes: [1] }],
+  [/^fromHandle: expected .*, found \{\}/, { kind: 'handle', handle: {} }],
+  [/^fromFile: expected a path, found nothing/, { kind: 'file' }],
+  [/^the source: expected .*, found nothing/, { kind: 'several' }],
+  [/^a file of a list: expected the source of one file/, parts],
+  [/^a file of a list: expected the source of one file/, itself],
+  [/^the source: expected an address, .*, found nothing/, hole],
+  [/^the source: expected an address, .*, found \{"read":5\}/, { read: 5 }],
+  [/^the source: expected .*, found \{"length":1000000000\}/, { length: 1e9 }],
+  [/^the source: expected .*, found null/, null],
+  [/^the source: expected .*, found nothing/, undefined],
+  [/^the source: expected .*, found 5/, 5],
+  [/^the source: expected .*, found \[\]/, []],
+  [/^the source: expected .*, found \[object Request\]/, new Request('https://h.org/a')],
+  [/^the source: expected .*, found \[object Response\]/, new Response('x')],
+  [/^the source: expected .*, found \[object ReadableStream\]/, new ReadableStream()],
+  [/^the source: expected .*, found \[object Promise\]/, Promise.resolve('https://h.org/a')],
+  [/^the source: expected .*, found \[object Int32Array\]/, new Int32Array(5)],
+  [/^the source: expected .*, found \[object Set\]/, new Set(['https://h.org/a'])],
+  [/^the source: expected .*, found a function/, () => 'https://h.org/a'],
+  [/^expected a full address, found ""/, ''],
+  [
+    /^the source: expected one that fromUrl or another function made, found \{"kind":"directory"/,
+    { kind: 'directory' },
+  ],
+  [/found \{"kind":"parts"\}/, { kind: 'parts' }],
+];
+
+test('what is no source is refused by what was found', async () => {
+  for (const [message, value] of SOURCES) {
+    for (const [name, engine] of Object.entries(engines))
+      for (const call of /** @type {const} */ (['load', 'plan']))
+        await assert.rejects(
+          engine[call](value),
+          (/** @type {any} */ error) => {
+            assert.equal(error.code, 'ARGUMENT', `${name}.${call}: ${error.stack}`);
+            assert.match(error.message, message);
+            assert.ok(error.hint, error.message);
+            return true;
+          },
+          String(message),
+        );
+  }
+});
+
+test('a hint says what to do with what is often taken for a source', () => {
+  for (const [value, hint] of [
+    [Promise.resolve(''), /await/],
+    [new Response('x'), /response\.blob\(\)/],
+    [new Request('https://h.org/a'), /request\.url/],
+  ])
+    assert.throws(() => toSource(/** @type {any} */ (value)), { hint });
+});
+
+test('sources made by hand, of buffers and handles as they are: the model', async () => {
+  const bytes = new Uint8Array(await tinyModel());
+  const file = new File([bytes], 'model.bq4');
+  const handle = { kind: 'file', name: 'model.bq4', getFile: async () => file };
+  const buffer = bytes.slice().buffer;
+  /** @type {any[]} */
+  const sources = [{ kind: 'blob', blob: file }, { kind: 'bytes', bytes: buffer }, buffer, handle];
+  for (const source of sources) {
+    const model = await engines.here.load(source);
+    assert.equal((await (await model.createSession()).generate('x', { maxTokens: 2 }).result).tokens.length, 2);
+    await model.close();
+  }
+  // One that was transferred has no bytes any more.
+  structuredClone(buffer, { transfer: [buffer] });
+  await assert.rejects(engines.here.load(buffer), { code: 'TRUNCATED' });
+});
+
+test('workers, ports, addresses of builds and caches of another kind', async () => {
+  for (const worker of /** @type {any[]} */ ([5, 'x', {}, [], { postMessage: 5 }, () => 5, async () => null]))
+    await assert.rejects(createWorkerEngine({ worker, threads: 1 }), { code: 'ARGUMENT', message: /worker/ });
+  for (const port of /** @type {any[]} */ ([5, 'x', {}, [], null, undefined]))
+    await assert.rejects(connectEngine(port), {
+      code: 'ARGUMENT',
+      message: /^the port: expected a MessagePort, found/,
+    });
+  for (const create of [createEngine, createWorkerEngine]) {
+    for (const wasmUrl of /** @type {any[]} */ ([5, true, [], { relaxed: 5 }, () => 'x']))
+      await assert.rejects(create({ wasmUrl, threads: 1 }), { code: 'ARGUMENT', message: /^wasmUrl: expected/ });
+    for (const options of [{ wasmUrl: 'x' }, { threadUrl: 'x', threads: 2 }])
+      await assert.rejects(create(options), { code: 'ARGUMENT', message: 'expected a full address, found "x"' });
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'bq4-wrong-'));
+  for (const cache of /** @type {any[]} */ ([
+    5,
+    true,
+    [],
+    { backend: 5 },
+    { backend: 'disk' },
+    { path: 5 },
+    { path: folder, name: 5 },
+    { path: folder, maxbytes: 1 },
+    { path: folder, maxBytes: 'x' },
+    { open: 5 },
+  ]))
+    await assert.rejects(createEngine({ cache, threads: 1 }), { code: 'ARGUMENT' }, JSON.stringify(cache));
+  rmSync(folder, { recursive: true });
+});
