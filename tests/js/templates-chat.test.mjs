@@ -101,7 +101,7 @@ for (const [name, create] of /** @type {const} */ ([
             model.countTokens([{ role, content: 'a' }]),
             (/** @type {any} */ error) => error.code === 'ARGUMENT' && error.message.includes(`unknown role "${role}"`),
           );
-        assert.ok(await model.countTokens([{ role: 'tool', content: 'a' }]));
+        assert.ok(await model.countTokens([{ role: 'function', content: 'a' }]));
         await model.close();
       }
       const model = await loaded({

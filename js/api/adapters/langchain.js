@@ -7,6 +7,7 @@ import { RunnableLambda, RunnablePassthrough, RunnableSequence } from '@langchai
 import { convertToOpenAITool } from '@langchain/core/utils/function_calling';
 import { toJsonSchema } from '@langchain/core/utils/json_schema';
 import { BqError } from '../../shared/errors.js';
+import { roundedInteger } from '../../shared/exact-json.js';
 import { OPTION_ROWS } from '../../shared/generate-options.js';
 import { callOf, formatOf, nameOf, pieces, textOf, vectorsOf, collectReply } from './translate.js';
 
@@ -29,8 +30,13 @@ const optionOf = (options, name) => options[name] ?? options[camel(name)];
 function jsonOf(message) {
   const text = textOf(message.content);
   try {
-    return JSON.parse(text);
+    const rounded = roundedInteger(text);
+    if (!rounded) return JSON.parse(text);
+    throw new BqError('FORMAT', `expected numbers that JavaScript can hold, found the integer ${rounded}`, {
+      hint: 'ask for a text in the schema, or pass { includeRaw: true } to get the reply as it is',
+    });
   } catch (cause) {
+    if (cause instanceof BqError) throw cause;
     const { finish_reason: reason } = message.response_metadata ?? {};
     throw new BqError('FORMAT', `expected a reply in JSON, found text that ends early (finish reason "${reason}")`, {
       cause,
@@ -61,7 +67,8 @@ function messageOf(message) {
 /** @param {ToolCall} call */
 function callFor({ id, name, input }) {
   try {
-    return { id, name, args: JSON.parse(input || '{}'), type: /** @type {const} */ ('tool_call') };
+    const args = JSON.parse(input || '{}');
+    return roundedInteger(input) ? null : { id, name, args, type: /** @type {const} */ ('tool_call') };
   } catch {
     return null;
   }
@@ -151,7 +158,15 @@ export class ChatBq4 extends BaseChatModel {
       additional_kwargs: reasoning ? { reasoning_content: reasoning } : {},
       tool_calls: parsedCalls.flatMap(({ toolCall }) => toolCall ?? []),
       invalid_tool_calls: parsedCalls.flatMap(({ call: { id, name, input }, toolCall }) =>
-        toolCall ? [] : { id, name, args: input, error: 'no JSON', type: /** @type {const} */ ('invalid_tool_call') },
+        toolCall
+          ? []
+          : {
+              id,
+              name,
+              args: input,
+              error: roundedInteger(input) ? 'an integer beyond 2^53, where numbers are rounded' : 'no JSON',
+              type: /** @type {const} */ ('invalid_tool_call'),
+            },
       ),
     });
     return {

@@ -1,5 +1,16 @@
 /** Tools of a session of the Prompt API. Loaded with the first prompt of a session that has tools. */
+import { BqError } from '../../shared/errors.js';
+import { roundedInteger } from '../../shared/exact-json.js';
 import { callOf, pieces } from './translate.js';
+
+/** The arguments of a call. TOOL: a number of JavaScript would be another one. @param {string} name @param {string} input */
+function argumentsOf(name, input) {
+  const rounded = roundedInteger(input);
+  if (!rounded) return JSON.parse(input || '{}');
+  throw new BqError('TOOL', `a call of "${name}" has the integer ${rounded}, beyond 2^53, where numbers are rounded`, {
+    hint: 'ask for a text in the schema of the tool',
+  });
+}
 
 /** @import { AnyModel } from './translate.js' */
 
@@ -26,7 +37,7 @@ export async function* withTools(model, { messages, ...request }, tools, signal)
     }
     if (!calls.length) return;
     const answers = await Promise.all(
-      calls.map(({ name, input }) => tools.find((tool) => tool.name === name)?.execute(JSON.parse(input || '{}'))),
+      calls.map(({ name, input }) => tools.find((tool) => tool.name === name)?.execute(argumentsOf(name, input))),
     );
     conversation.push({ role: 'assistant', content, tool_calls: calls.map(callOf) });
     calls.forEach(({ id }, i) => conversation.push({ role: 'tool', tool_call_id: id, content: `${answers[i]}` }));

@@ -1,6 +1,7 @@
 /** `chat.completions.runTools`: requests a completion, runs the functions that the model calls, sends their results, and repeats. */
 import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
+import { roundedInteger } from '../../shared/exact-json.js';
 import { kind, object, oneOf, whole } from '../../shared/checks.js';
 import { checkBy, checkOptions } from '../../shared/options.js';
 import { membersOf, refuse } from './check-fields.js';
@@ -52,6 +53,9 @@ async function resultOf(functions, call, reportsErrors, signal) {
     const run = functions.get(name);
     if (!run) throw new Error(`unknown tool "${name}", expected one of ${[...functions.keys()].join(', ')}`);
     const args = JSON.parse(argumentsText);
+    const rounded = roundedInteger(argumentsText);
+    if (rounded)
+      throw new Error(`the integer ${rounded} is beyond 2^53, where numbers are rounded: write it as a text`);
     return contentOf(
       await unlessAborted(
         Promise.resolve().then(() => run(args, { signal, call })),

@@ -116,9 +116,10 @@ export class Replies {
     return (await this.#prompts.makePrompt(calls?.messages ?? asMessages, options)).tokens;
   }
 
-  /** Converts a conversation with tools; undefined: it has none. @param {import('../../shared/types.js').Message[]} messages @param {Pick<CompleteOptions, 'chatFormat' | 'tools' | 'toolChoice'>} options */
+  /** Converts a conversation with tools; undefined: it has none. ARGUMENT. @param {import('../../shared/types.js').Message[]} messages @param {Pick<CompleteOptions, 'chatFormat' | 'tools' | 'toolChoice'>} options */
   async #prepareCalls(messages, options) {
-    if (!options.toolChoice && !messages.some(({ tool_calls }) => tool_calls)) return undefined;
+    if (!options.toolChoice && !messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls))
+      return undefined;
     return (await onDemand(import('../prompt/tool-prompt.js'))).prepareCalls(this.#model, messages, options);
   }
 
@@ -242,7 +243,7 @@ export class Replies {
   /**
    * The parts of a reply that are constrained; null: it has only free text.
    * @param {CompleteOptions} options @param {import('../../api/chat/reasoning.js').ReasoningParser | null} thinking
-   * @param {Pick<Awaited<ReturnType<typeof import('../prompt/tool-prompt.js').prepareCalls>>, 'form' | 'callable'> | undefined} calls
+   * @param {Pick<NonNullable<Awaited<ReturnType<typeof import('../prompt/tool-prompt.js').prepareCalls>>>, 'form' | 'callable'> | undefined} calls
    */
   async #replyPartsFor(options, thinking, calls) {
     const { type = 'text' } = /** @type {any} */ (options.responseFormat ?? {});

@@ -1,5 +1,6 @@
 /** Gives calls and results to templates that don't read them as OpenAI's messages have them. Loaded for conversations with calls. */
 import { BqError } from '../../shared/errors.js';
+import { exactJson } from '../../shared/exact-json.js';
 import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 import { notationNamed, writeValue } from '../../text/grammar/notations.js';
 import { ARGUMENTS, COUNT, ID, NAME, PLACEHOLDERS } from '../../text/templates/call-form.js';
@@ -13,7 +14,7 @@ import { callerText, concat } from '../../text/templates/template-texts.js';
 
 /** The arguments of a call in the form's notation. ARGUMENT: they can't be written so. @param {Call} call @param {CallForm} form */
 function writtenArguments({ function: called }, { notation }) {
-  if (!notation) return JSON.stringify(called.arguments);
+  if (!notation) return exactJson(called.arguments);
   const row = notationNamed(notation);
   try {
     return writeValue(called.arguments, row, row.root);
@@ -71,24 +72,38 @@ function responseOf({ tool_call_id: id, name, content }, n, calls) {
 const hasCalls = ({ tool_calls }) => Boolean(tool_calls?.length);
 
 /**
- * Messages in which results name their calls, as some templates look for a function's name. Models that write no ids give calls none, and
- * the results come in their order then.
- * @param {any[]} messages
+ * Messages in which results name their calls, as some templates look for a function's name, in all messages that follow: so each call of a
+ * conversation has an id of its own. Models that write no ids give calls none, and the results come in their order then.
+ * @param {any[]} messages  whose results belong to calls (call-results.js)
  */
 function nameCalls(messages) {
-  /** Ids of the calls whose results follow. @type {string[]} */
-  let ids = [];
+  const taken = new Set(messages.flatMap(({ tool_calls }) => tool_calls ?? []).map(({ id }) => id));
+  /** Ids that calls have in the result. @type {Set<string>} */
+  const used = new Set();
+  let n = 0;
+  const idOf = (/** @type {string | undefined} */ given) => {
+    let id = given;
+    for (; id === undefined || used.has(id); n++) id = taken.has(`${n}`) ? undefined : `${n}`;
+    used.add(id);
+    return id;
+  };
+  /** Ids of the calls whose results follow: as they were given, and as they are. @type {{ given: string | undefined, id: string }[]} */
+  let names = [];
+  let place = 0;
   return messages.map((message) => {
     if (hasCalls(message)) {
+      names = message.tool_calls.map((/** @type {Call} */ { id }) => ({ given: id, id: idOf(id) }));
+      place = 0;
       const calls = message.tool_calls.map((/** @type {Call} */ call, /** @type {number} */ i) => ({
         ...call,
-        id: call.id ?? `${i}`,
+        id: names[i].id,
       }));
-      ids = calls.map((/** @type {Call} */ call) => call.id);
       return { ...message, tool_calls: calls };
     }
-    const next = message.role === 'tool' ? ids.shift() : undefined;
-    return next !== undefined && message.tool_call_id === undefined ? { ...message, tool_call_id: next } : message;
+    if (message.role !== 'tool') return message;
+    const at = place++;
+    const called = names.find(({ given }) => given !== undefined && given === message.tool_call_id) ?? names[at];
+    return called ? { ...message, tool_call_id: called.id } : message;
   });
 }
 

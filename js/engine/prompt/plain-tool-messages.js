@@ -1,5 +1,7 @@
 /** Conversations with tools for templates without support for tools. */
 
+import { exactJson } from '../../shared/exact-json.js';
+
 /** @import { ChatCompletionTool } from '../../shared/types.js' */
 
 /** @param {ChatCompletionTool[]} tools */
@@ -22,7 +24,7 @@ export function describeToolsInText(messages, tools) {
     if (role === 'tool') return { role: 'user', content: `<tool_response>\n${content}\n</tool_response>` };
     const calls = (tool_calls ?? []).map(
       (/** @type {any} */ { function: { name: functionName, arguments: callArguments } }) =>
-        `<tool_call>\n${JSON.stringify({ name: functionName, arguments: callArguments })}\n</tool_call>`,
+        `<tool_call>\n${exactJson({ name: functionName, arguments: callArguments })}\n</tool_call>`,
     );
     return { role, content: calls.length ? [content, ...calls].filter(Boolean).join('\n') : content, ...fields };
   });

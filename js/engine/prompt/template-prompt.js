@@ -51,7 +51,12 @@ export class TemplatePrompt {
     };
     const render = (/** @type {boolean} */ withPrompt) =>
       this.#render({ ...this.#engineValues, add_generation_prompt: withPrompt }, templateInput);
-    const text = render(true);
+    let text;
+    try {
+      text = render(true);
+    } catch (error) {
+      throw tooDeepCall(error, messages) ?? error;
+    }
     return { pieces: this.#pieces(text), stop: [], end: generationPrompt(text, () => render(false)) };
   }
 
@@ -76,6 +81,33 @@ export class TemplatePrompt {
     if (!this.#marks.size) return [{ text, special: true }];
     return text.split(/([\u{f0001}\u{f0002}])/u).map((part) => this.#marks.get(part) ?? { text: part, special: true });
   }
+}
+
+/** Levels of arguments that every template can write. */
+const ALWAYS_WRITTEN = 20;
+
+/** @param {any} value @returns {number} */
+const levelsOf = (value) =>
+  typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(levelsOf)) : 0;
+
+/** The error where a template writes arguments by macros that call themselves, and these are nested deeper than such calls may be; null: it is another one. @param {any} error @param {any[]} messages */
+function tooDeepCall(error, messages) {
+  if (!error.details?.depth) return null;
+  for (const [i, { tool_calls: calls = [] }] of messages.entries())
+    for (const { function: called } of calls ?? []) {
+      const levels = levelsOf(called?.arguments);
+      if (levels <= ALWAYS_WRITTEN) continue;
+      return new BqError(
+        'ARGUMENT',
+        `messages[${i}]: the arguments of a call of "${called.name}" are nested ${levels} levels deep, which the model's chat template can't write`,
+        {
+          cause: error,
+          hint: `nest them less deep than ${error.details.depth} levels, or pass a nested part as a text of JSON`,
+          details: { param: 'messages', index: i, levels },
+        },
+      );
+    }
+  return null;
 }
 
 /**

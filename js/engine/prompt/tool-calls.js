@@ -1,5 +1,6 @@
 /** Tool calls in the form of a model's template: grammars for generating them, and parsing. Loaded when a reply may call tools. */
 import { BqError } from '../../shared/errors.js';
+import { exactJson, parseExact } from '../../shared/exact-json.js';
 import { shown } from '../../shared/quote-value.js';
 import { notationNamed } from '../../text/grammar/notations.js';
 import { ARGUMENTS, COUNT, ID, NAME, PLACEHOLDERS } from '../../text/templates/call-form.js';
@@ -111,7 +112,7 @@ function valueOf(text, schema, root, words) {
   if (types?.size === 1 && types.has('string')) return text;
   const word = Object.entries(words).find(([, spelling]) => spelling === text)?.[0];
   try {
-    const value = JSON.parse(word ?? text);
+    const value = parseExact(word ?? text);
     // If the enum has "1" and not 1, the value is the string.
     return schema?.enum?.includes(text) && !schema.enum.includes(value) ? text : value;
   } catch {
@@ -132,7 +133,7 @@ function readFields(text, { parameters = {} }, { open, between: separator, close
     values.push([key, valueOf(text.slice(name + separator.length, end), schema, parameters, words)]);
     at = end + close.length;
   }
-  return JSON.stringify(Object.fromEntries(values));
+  return exactJson(Object.fromEntries(values));
 }
 
 /** Access to the tokenizer. @typedef {{ ids: (text: string) => number[], special: (id: number) => string | null }} Vocabulary */
@@ -281,7 +282,7 @@ export class CallWriter {
       const given = callParts.arguments;
       const args = fields
         ? readFields(given, tool, fields)
-        : JSON.stringify(notation ? readArguments(given, notationNamed(notation)) : JSON.parse(given));
+        : exactJson(notation ? readArguments(given, notationNamed(notation)) : parseExact(given));
       return { name: tool.name, arguments: args, ...(callParts.id && { id: callParts.id }) };
     } catch {
       return null;

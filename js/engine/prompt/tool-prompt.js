@@ -1,5 +1,6 @@
 /** Prepares messages for the model's template and finds the form of its tool calls. Loaded for conversations with tools. */
 import { BqError, onDemand } from '../../shared/errors.js';
+import { exactJson, parseExact } from '../../shared/exact-json.js';
 import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 import { wrong } from '../../shared/options.js';
 import { shown } from '../../shared/quote-value.js';
@@ -8,6 +9,7 @@ import { compile } from '../../text/templates/jinja.js';
 import { BOS, EOS } from '../../text/templates/template-texts.js';
 import { ENDS } from '../../wasm/abi.js';
 import { messagesForTemplate } from './call-messages.js';
+import { checkResults } from './call-results.js';
 import { CallWriter } from './tool-calls.js';
 import { describeToolsInText } from './plain-tool-messages.js';
 import { ReplyParts } from '../generation/reply-parts.js';
@@ -71,8 +73,9 @@ const convertCalls = (messages, { texts, none }) =>
 function argumentsOf(callArguments, texts) {
   const given = typeof callArguments === 'string' ? parseArguments(callArguments || '{}') : callArguments;
   if (isNestedTooDeeply(given)) throw wrongArguments(`are nested deeper than ${MAX_NESTING} levels`);
-  const text = textOfArguments(given ?? {});
-  const value = JSON.parse(text);
+  // Those of a text have no values but JSON's.
+  const text = textOfArguments(given ?? {}, given === callArguments);
+  const value = parseExact(text);
   if (typeof value !== 'object' || Array.isArray(value))
     throw wrongArguments(`are ${shown(value)}; expected an object`);
   if (!texts) return value;
@@ -82,25 +85,42 @@ function argumentsOf(callArguments, texts) {
 /** ARGUMENT. @param {string} text */
 function parseArguments(text) {
   try {
-    return JSON.parse(text);
+    return parseExact(text);
   } catch {
     throw wrongArguments(`are not JSON: ${text.slice(0, 100)}`);
   }
 }
 
-/** A value within arguments. Numbers larger than a double have become infinite. ARGUMENT. @param {string} _ @param {any} value */
-function checkedValue(_, value) {
-  if (['function', 'symbol', 'bigint'].includes(typeof value) || (typeof value === 'number' && !Number.isFinite(value)))
+/** From here on numbers are written with an exponent: they are no integers that were rounded. */
+const EXPONENTS = 1e21;
+/** Whether a number of an object may be another one that was rounded before it came here. @param {number} value */
+const isInexact = (value) => Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) < EXPONENTS;
+
+/** A value within arguments of a text, where integers beyond 2^53 are BigInts. Numbers larger than a double have become infinite. ARGUMENT. @param {string} _ @param {any} value */
+function checkedNumber(_, value) {
+  if (['function', 'symbol'].includes(typeof value) || (typeof value === 'number' && !Number.isFinite(value)))
     throw wrongArguments(
       `have a ${typeof value}, ${shown(value)}; expected values of JSON, and numbers that a double can hold`,
     );
   return value;
 }
 
-/** ARGUMENT. @param {any} value */
-function textOfArguments(value) {
+/** A value within arguments that are an object. ARGUMENT. @param {string} key @param {any} value */
+function checkedValue(key, value) {
+  if (typeof value === 'bigint' || (typeof value === 'number' && isInexact(value)))
+    throw Object.assign(
+      wrongArguments(
+        `have a ${typeof value}, ${value}; expected values of JSON, and integers up to 2^53, beyond which numbers of JavaScript are rounded`,
+      ),
+      { hint: 'pass the arguments as a text of JSON, whose integers are kept as they are written' },
+    );
+  return checkedNumber(key, value);
+}
+
+/** ARGUMENT. @param {any} value @param {boolean} isCallers  they were given as an object */
+function textOfArguments(value, isCallers) {
   try {
-    return JSON.stringify(value, checkedValue);
+    return exactJson(value, isCallers ? checkedValue : checkedNumber);
   } catch (error) {
     throw error instanceof BqError ? error : wrongArguments(`are not JSON: ${shown(value)}`);
   }
@@ -137,9 +157,13 @@ function chooseTools(tools, choice) {
  * writes calls in an unknown form.
  * @param {LocalModel} model @param {Message[]} messages
  * @param {Pick<CompleteOptions, 'chatFormat' | 'toolChoice'> & { tools?: any[] }} options
- * @returns {Promise<{ messages: Message[], tools: any[] | undefined, form: CallForm | null, callable: ChatCompletionTool[] }>}
+ * @returns {Promise<{ messages: Message[], tools: any[] | undefined, form: CallForm | null, callable: ChatCompletionTool[] } | undefined>}  undefined: as without calls
  */
 export async function prepareCalls(model, messages, { chatFormat: format, tools = [], toolChoice }) {
+  const isPlain = !messages.some(({ tool_calls, tool_call_id }) => tool_calls || tool_call_id !== undefined);
+  // A format with a role for results writes them wherever they are.
+  if (isPlain && !toolChoice && (format || !model.info.chatTemplate)) return undefined;
+  checkResults(messages);
   if (toolChoice === undefined) {
     const { isToolAware, form } = await toolSupportFor(model, format);
     const converted = isToolAware

@@ -138,7 +138,7 @@ export function writeValue(value, notation, members = notation.object) {
 /** The ways to write a value that isn't a list or an object. GRAMMAR. @param {any} value @param {Notation} notation */
 function scalarTexts(value, { quotes, words: spellings }) {
   if (typeof value === 'string') return requireQuoted(value, quotes, 'the text');
-  return spellings.get(value) ?? [JSON.stringify(value)];
+  return spellings.get(value) ?? [typeof value === 'bigint' ? String(value) : JSON.stringify(value)];
 }
 
 /** The ways to write a listed value: one for lists and objects. GRAMMAR. @param {any} value @param {Notation} notation */

@@ -237,7 +237,10 @@ export class Evaluator {
   /** Runs a macro or recursive loop one level deeper. @template T @param {string} name @param {() => T} run @returns {T} */
   #deeper(name, run) {
     if (++this.#depth > MAX_DEPTH)
-      throw templateError(`macros and loops call each other more than ${MAX_DEPTH} levels deep (in "${name}")`);
+      throw Object.assign(
+        templateError(`macros and loops call each other more than ${MAX_DEPTH} levels deep (in "${name}")`),
+        { details: { depth: MAX_DEPTH } },
+      );
     const result = run();
     this.#depth--;
     return result;

@@ -515,7 +515,7 @@ const TESTS = {
   ge: ['other', (value, [other], meter) => compare(value, other, meter) >= 0],
   gt: ['other', (value, [other], meter) => compare(value, other, meter) > 0],
   in: ['/ seq', (value, [all], meter) => contains(all, value, meter)],
-  integer: ['', (value) => typeof value === 'number'],
+  integer: ['', (value) => ['number', 'bigint'].includes(typeof value)],
   iterable: ['', (value) => isList(value) || value instanceof Lazy || value instanceof Undefined],
   le: ['other', (value, [other], meter) => compare(value, other, meter) <= 0],
   lower: [

@@ -1,5 +1,7 @@
 /** Reads arguments of calls in a notation of grammar/notations.js: exactly the texts that its grammar allows. */
 
+import { exactNumber } from '../../shared/exact-json.js';
+
 /** @import { Members, Notation, Quote } from '../grammar/notations.js' */
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
@@ -108,7 +110,7 @@ class Reader {
     for (const [word, spellings] of words) if (spellings.some((spelling) => this.#has(spelling))) return word;
     const number = this.#match(NUMBER);
     if (!number) throw new SyntaxError(`expected a value at ${this.#at}`);
-    return Number(number[0]);
+    return exactNumber(number[0]);
   }
 
   /** @returns {Record<string, any>} */

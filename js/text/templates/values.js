@@ -1,6 +1,6 @@
 /**
  * The values of a template, which are Python's, and their basic operations. In JavaScript str, int, bool and None are string (or Text),
- * number, boolean and null; a list is an array, a dict a Map; all other types have the classes below. Values that callers passed are
+ * number (beyond 2^53 bigint), boolean and null; a list is an array, a dict a Map; all other types have the classes below. Values that callers passed are
  * marked as such (template-texts.js).
  */
 import { BqError } from '../../shared/errors.js';
@@ -140,7 +140,7 @@ export function typeOf(value) {
   if (Array.isArray(value)) return 'list';
   if (value instanceof Map) return 'dict';
   if (value instanceof Callable) return 'function';
-  return { number: 'int', boolean: 'bool' }[/** @type {string} */ (typeof value)] ?? 'object';
+  return { number: 'int', bigint: 'int', boolean: 'bool' }[/** @type {string} */ (typeof value)] ?? 'object';
 }
 
 /** The value, unless it is undefined, for operations that undefined values don't have. @param {any} value @returns {any} */
@@ -158,7 +158,8 @@ export function isTrue(value) {
 }
 
 /** @param {any} value */
-export const isNumber = (value) => typeof value === 'number' || typeof value === 'boolean' || value instanceof Float;
+export const isNumber = (value) =>
+  typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint' || value instanceof Float;
 /** @param {any} value @returns {number} */
 export const numberOf = (value) => (value instanceof Float ? value.value : Number(value));
 /** The value as a number; an error if it isn't one. @param {any} value @returns {number} */
@@ -368,7 +369,7 @@ export function str(value, meter) {
   }
   if (value === null) return 'None';
   if (value === true || value === false) return value ? 'True' : 'False';
-  if (typeof value === 'number') return String(BigInt(value));
+  if (typeof value === 'number' || typeof value === 'bigint') return String(BigInt(value));
   if (value instanceof Float) return floatText(value.value);
   if (value instanceof Undefined) return '';
   if (value instanceof Lazy) throw templateError('printing a generator is not supported: use the filter list or join');
@@ -424,7 +425,7 @@ export function fromJson(value, trusted) {
     dict.hasCallerKeys = !trusted;
     return dict;
   }
-  if (value === null || typeof value === 'boolean') return value;
+  if (value === null || typeof value === 'boolean' || typeof value === 'bigint') return value;
   throw templateError(`expected JSON in the template's values, found a ${typeof value}`);
 }
 
@@ -448,7 +449,7 @@ export function json(value, how, meter, margin = '') {
   if (value === null) return 'null';
   if (value instanceof Float)
     return { inf: 'Infinity', '-inf': '-Infinity', nan: 'NaN' }[floatText(value.value)] ?? floatText(value.value);
-  if (typeof value === 'number') return str(value, meter);
+  if (typeof value === 'number' || typeof value === 'bigint') return str(value, meter);
   if (typeof value === 'boolean') return String(value);
   const list = isList(value);
   if (!list && !(value instanceof Map))

@@ -78,6 +78,31 @@ const limit = (name, type, yes, no, is = isCount) => [
   },
 ];
 
+/** Whether an integer may be another one that was rounded: beyond 2^53 doubles skip some. @param {any} v */
+const isRounded = (v) => Number.isInteger(v) && !Number.isSafeInteger(v);
+
+/**
+ * A limit of integers that may have been rounded, by as much nearer to those that are allowed, so that what is written keeps the limit
+ * that was meant. @param {string} name @param {any} v @param {boolean} isLarger  larger values are allowed @param {Context} context @param {any} schema
+ */
+function limitOf(name, v, isLarger, context, schema) {
+  if (!isRounded(v) || ![schema.type].flat().includes('integer')) return v;
+  const nearest = v * (1 + (v > 0 === isLarger ? Number.EPSILON : -Number.EPSILON));
+  context.warn(`"${name}" is ${v}, beyond 2^53, where numbers are rounded: the limit is ${nearest}`);
+  return nearest;
+}
+
+/** Values that are listed. GRAMMAR: an integer that may have been rounded. @param {string} name @param {any} values */
+function mustBeExact(name, values) {
+  JSON.stringify(values, (_, v) => {
+    if (!isRounded(v) || Math.abs(v) >= 1e21) return v;
+    throw refused(
+      `${name} has the integer ${v}: beyond 2^53, where numbers of JavaScript are rounded, none is supported`,
+      'use a text, or a pattern of digits',
+    );
+  });
+}
+
 /**
  * A limit of numbers, and the exclusive one. In draft 4 the second is a boolean that makes the first one exclusive.
  * @param {string} name @param {string} exclusive
@@ -86,13 +111,7 @@ const limit = (name, type, yes, no, is = isCount) => [
  */
 function bound(name, exclusive, inside, beyond) {
   const flag = (/** @type {any} */ schema) => schema[exclusive] === true;
-  const plain = limit(
-    exclusive,
-    'number',
-    (s, v) => (s.number[inside.out] = v),
-    (s, v) => (s.number[beyond.in] = v),
-    isNumber,
-  )[1];
+  const isLarger = inside.in === 'min';
   const boolean = (/** @type {any} */ v) => typeof v === 'boolean';
   return [
     [
@@ -100,16 +119,28 @@ function bound(name, exclusive, inside, beyond) {
       {
         yes: (v, c, schema) => (
           must(name, v, isNumber, 'a number'),
-          one(undefined, (s) => (s.number[flag(schema) ? inside.out : inside.in] = v))
+          one(
+            undefined,
+            (s) => (s.number[flag(schema) ? inside.out : inside.in] = limitOf(name, v, isLarger, c, schema)),
+          )
         ),
-        no: (v, c, schema) => one(['number'], (s) => (s.number[flag(schema) ? beyond.in : beyond.out] = v)),
+        no: (v, c, schema) =>
+          one(
+            ['number'],
+            (s) => (s.number[flag(schema) ? beyond.in : beyond.out] = limitOf(name, v, !isLarger, c, schema)),
+          ),
       },
     ],
     [
       exclusive,
       {
-        yes: (v, c, schema) => (boolean(v) ? [shape()] : plain.yes(v, c, schema)),
-        no: (v, c, schema) => (boolean(v) ? [] : plain.no(v, c, schema)),
+        yes: (v, c, schema) => {
+          if (boolean(v)) return [shape()];
+          must(exclusive, v, isNumber, 'a number');
+          return one(undefined, (s) => (s.number[inside.out] = limitOf(exclusive, v, isLarger, c, schema)));
+        },
+        no: (v, c, schema) =>
+          boolean(v) ? [] : one(['number'], (s) => (s.number[beyond.in] = limitOf(exclusive, v, !isLarger, c, schema))),
       },
     ],
   ];
@@ -261,6 +292,7 @@ export const KEYWORDS = new Map([
     {
       yes: (v) => (
         must('enum', v, Array.isArray, 'a list'),
+        mustBeExact('enum', v),
         v.length
           ? one(
               TYPES.filter((t) => v.some((/** @type {any} */ x) => typeOf(x) === t)),
@@ -274,7 +306,7 @@ export const KEYWORDS = new Map([
   [
     'const',
     {
-      yes: (v) => one([typeOf(v)], (s) => (s.values = byText([v]))),
+      yes: (v) => (mustBeExact('const', v), one([typeOf(v)], (s) => (s.values = byText([v])))),
       no: (v) => one(undefined, (s) => (s.excluded = byText([v]))),
     },
   ],
