@@ -254,7 +254,7 @@ for (const marks of [true, false])
       assert.ok((message.tool_calls?.length ?? 0) > 10);
       for (const { function: called } of message.tool_calls ?? [])
         assert.equal(typeof JSON.parse(called.arguments), 'object');
-      assert.equal(finish_reason, 'tool_calls');
+      assert.equal(finish_reason, 'length');
     });
   });
 
@@ -288,6 +288,37 @@ for (const name of /** @type {const} */ (['hermes', 'mistral', 'fields', 'texts'
     assert.match(prompt, /weather[^]*Oslo[^]*cold[^]*And now\?/);
     await engine.close();
   });
+
+test('a call that the model begins by itself is never ended for the limit: what it did not complete is no call', async (t) => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
+  const full = `<tool_call>\n{"name": "weather_now", "arguments": {}}\n</tool_call>`;
+  const bare = '{"name": "weather_now", "arguments": {}}';
+  const one = { name: 'weather_now', arguments: '{}' };
+  // One of them has no required argument, and its name begins as the other's does.
+  const tools = ['weather', 'weather_now'].map((name) => ({
+    type: /** @type {const} */ ('function'),
+    function: { name },
+  }));
+  for (const text of [full, `Well ${full}`, `${full}\n${full}`, bare])
+    for (let maxTokens = 1; maxTokens < 130; maxTokens += 3) {
+      writes(t, text);
+      const options = { tools, toolChoice: /** @type {const} */ ('auto'), temperature: 0, maxTokens };
+      const { toolCalls = [], finishReason, tokens } = await model.generate(messages, options).result;
+      assert.deepEqual(toolCalls, Array(toolCalls.length).fill(one), `${text} in ${maxTokens}`);
+      const isWhole = toolCalls.length === text.split('"name"').length - 1;
+      if (!isWhole) assert.equal(finishReason, 'length', `${text} in ${maxTokens}`);
+      assert.ok(tokens.length <= maxTokens);
+      t.mock.restoreAll();
+      writes(t, text);
+      const request = { messages, tools, temperature: 0, max_tokens: maxTokens };
+      const [{ message, finish_reason }] = (await model.chat.completions.create(request)).choices;
+      assert.equal(message.tool_calls?.length ?? 0, toolCalls.length);
+      assert.equal(finish_reason, finishReason === 'stop' && toolCalls.length ? 'tool_calls' : finishReason);
+      t.mock.restoreAll();
+    }
+  await engine.close();
+});
 
 test('what of parameters was passed over is named, in a reply and in the last chunk of a stream', async (t) => {
   const engine = await createEngine({ threads: 1 });
@@ -338,7 +369,7 @@ test('a template whose calls are not understood, or are lost, is refused by name
   const engine = await createEngine({ threads: 1 });
   const ask = async (/** @type {string} */ template) => {
     const model = await engine.load(fromBytes(await modelWith(template)));
-    return model.chat.completions.create({ messages, tools: TOOLS, max_tokens: 40 });
+    return model.chat.completions.create({ messages, tools: TOOLS, max_tokens: 400 });
   };
   for (const calls of [
     each("{{ 'call ' + f.name + ' with ' + (f.arguments | length | string) }}"),

@@ -30,5 +30,7 @@ export async function* answer(model, fields, messages, index, signal) {
     yield { part, calls };
   }
   const result = await run.result;
-  return { results: [result], finish: hasCalls ? 'tool_calls' : finishReasonOf(result) };
+  const finish = finishReasonOf(result);
+  // A reply that was cut may lack calls.
+  return { results: [result], finish: hasCalls && finish === 'stop' ? 'tool_calls' : finish };
 }

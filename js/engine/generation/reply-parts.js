@@ -423,7 +423,8 @@ export class ReplyParts {
   #nextInCall(remaining, sample) {
     const writing = /** @type {CallInProgress} */ (this.#writing);
     this.#hideStep();
-    const ids = writing.isComplete ? [] : writing.next(remaining, sample);
+    // A call that the model has begun by itself is never brought to an end for the limit: it could become another tool's.
+    const ids = writing.isComplete ? [] : writing.next(this.#mustCall ? remaining : Infinity, sample);
     if (writing.isComplete) this.#finishCall(writing);
     return ids;
   }
