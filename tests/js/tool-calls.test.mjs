@@ -320,6 +320,55 @@ test('a call that the model begins by itself is never ended for the limit: what 
   await engine.close();
 });
 
+test('a tool whose parameters can not be a grammar is refused at the call, by its name and the place', async (t) => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
+  /** @type {[schema: object, place: string, message: RegExp][]} */
+  const wrong = [
+    [{ properties: { a: { type: 'strin' } } }, '/properties/a', /expected the name of a type/],
+    [{ properties: { a: { items: { pattern: '(' } } } }, '/properties/a/items', /regular expression/],
+    [{ properties: { a: { pattern: '(?<=a)b' } } }, '/properties/a', /regular expression/],
+    [
+      { properties: { 'b/c': { $ref: '#/$defs/x' } }, $defs: { x: { minLength: 'y' } } },
+      '/properties/b~1c',
+      /minLength/,
+    ],
+    [{ properties: { a: { $ref: 'https://h.org/x.json' } } }, '/properties/a', /other documents/],
+    [{ required: 5 }, '', /required/],
+    [{ properties: { a: { anyOf: [{ type: 'string' }, { const: 2 ** 60 }] } } }, '/properties/a/anyOf/1', /const/],
+    [{ additionalProperties: { multipleOf: 0 } }, '/additionalProperties', /multipleOf/],
+    [{ properties: { a: { enum: 5 } } }, '/properties/a', /enum/],
+  ];
+  const fine = { type: /** @type {const} */ ('function'), function: { name: 'fine', parameters } };
+  for (const [schema, place, message] of wrong)
+    for (const toolChoice of /** @type {const} */ (['auto', 'required', { name: 'bad' }])) {
+      const { found } = writes(t, 'Hello');
+      const bad = { type: /** @type {const} */ ('function'), function: { name: 'bad', parameters: schema } };
+      let parts = 0;
+      const run = model.generate(messages, { tools: [fine, bad], toolChoice, maxTokens: 4 });
+      await assert.rejects(
+        (async () => {
+          for await (const _ of run) parts++;
+        })(),
+        (/** @type {any} */ error) => {
+          assert.equal(error.code, 'GRAMMAR', error.stack);
+          assert.ok(
+            error.message.startsWith(`the parameters of the tool "bad"${place && `, at ${place}`}: `),
+            error.message,
+          );
+          assert.match(error.message, message);
+          assert.deepEqual([error.details.param, error.details.tool], ['tools', 'bad']);
+          return true;
+        },
+        JSON.stringify(schema),
+      );
+      assert.equal(parts, 0);
+      assert.equal(found.size, 0);
+      t.mock.restoreAll();
+    }
+  await engine.close();
+});
+
 test('what of parameters was passed over is named, in a reply and in the last chunk of a stream', async (t) => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));

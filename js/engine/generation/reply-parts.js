@@ -3,6 +3,7 @@
  * or tool calls. Loaded for replies that may call tools, and for formats of models that reason.
  */
 import { overlap } from '../../api/chat/stop-strings.js';
+import { onDemand } from '../../shared/errors.js';
 
 /** @import { ReasoningParser } from '../../api/chat/reasoning.js' */
 /** @import { Guide, Grammars } from './grammar-guide.js' */
@@ -280,9 +281,15 @@ export class ReplyParts {
     return this.#isHidden;
   }
 
-  /** Compiles calls with which the answer can begin. GRAMMAR. */
+  /** Compiles calls with which the answer can begin, or that may come in it: a tool that can't be called is refused before there is a text. GRAMMAR. */
   async prepare() {
-    if (this.#writer && !this.isFreeText) this.#offeredCalls = [await this.#call(0, true)];
+    if (!this.#writer) return;
+    if (!this.isFreeText) this.#offeredCalls = [await this.#call(0, true)];
+    else {
+      const found = [await this.#call(0, false), await this.#prepared(this.#writer, this.#writer.bare())];
+      for (const call of found) call.close();
+      this.#warnings = new Set(this.#format?.warnings);
+    }
   }
 
   /** @param {number} count @param {boolean} strict */
@@ -293,7 +300,10 @@ export class ReplyParts {
 
   /** @param {CallWriter} writer @param {Branch[]} branches */
   async #prepared(writer, branches) {
-    const call = await new CallInProgress(this.#guides, writer, branches).prepare();
+    const call = await new CallInProgress(this.#guides, writer, branches).prepare().catch(async (error) => {
+      const { explainRefusedTool } = await onDemand(import('../prompt/refused-tool.js'));
+      throw await explainRefusedTool(error, branches);
+    });
     for (const warning of call.warnings) this.#warnings.add(warning);
     return call;
   }
