@@ -85,7 +85,8 @@ async function openShards(folder, names, hf, config) {
         if (!parts.length) unused.push(original);
         for (const [name, part] of parts) {
           if (all.has(name)) throw new BqError('FORMAT', `tensor "${original}" of ${shard} appears twice`);
-          all.set(name, part);
+          // Weights of a part are numbered in it.
+          all.set(name, { ...part, name: parts.length > 1 ? `${original} (${name})` : original });
         }
       }
     }

@@ -56,21 +56,37 @@ export function unpackedTensor(file, at, [byteRows, cols], name) {
   };
 }
 
-/** 1 divided by the mean of all |weights|, as f32. @param {InTensor} tensor */
-async function inverseMean({ dims: [height, cols], read }) {
+/** FORMAT: the first weight of some rows that has no mean. @param {string} name @param {Float32Array} values @param {number} from  number of the first */
+function requireFinite(name, values, from) {
+  const at = values.findIndex((w) => !Number.isFinite(w));
+  if (at < 0) return;
+  throw new BqError('FORMAT', `tensor "${name}", weight ${from + at} is ${values[at]}; expected finite weights`, {
+    hint: 'the checkpoint is damaged: fetch it again',
+    details: { tensor: name, index: from + at },
+  });
+}
+
+/** 1 divided by the mean of all |weights|, as f32. FORMAT. @param {InTensor} tensor @param {string} name */
+async function inverseMean({ dims: [height, cols], read }, name) {
   let sum = 0;
-  for (let row = 0; row < height; row += ROWS_AT_ONCE)
-    for (const w of await read(row, Math.min(ROWS_AT_ONCE, height - row))) sum += Math.abs(w);
+  for (let row = 0; row < height; row += ROWS_AT_ONCE) {
+    const values = await read(row, Math.min(ROWS_AT_ONCE, height - row));
+    let part = 0;
+    for (const w of values) part += Math.abs(w);
+    if (!Number.isFinite(part)) requireFinite(name, values, row * cols);
+    sum += part;
+  }
   return Math.fround(1 / Math.fround(Math.max(sum / (height * cols), LEAST_MEAN)));
 }
 
-/** A matrix of floats, rounded to -1, 0 and 1 times the mean of their magnitudes: the matrix and its scale. @param {InTensor} tensor */
-function roundedMatrix(tensor) {
+/** A matrix of floats, rounded to -1, 0 and 1 times the mean of their magnitudes: the matrix and its scale. @param {InTensor} tensor @param {string} name */
+function roundedMatrix(tensor, name) {
   /** @type {Promise<number> | undefined} */
   let inverse;
-  const inverseOnce = () => (inverse ??= inverseMean(tensor));
+  const inverseOnce = () => (inverse ??= inverseMean(tensor, name));
   return {
     matrix: {
+      name,
       dims: tensor.dims,
       ternary: true,
       async read(/** @type {number} */ row, /** @type {number} */ rows) {
@@ -111,17 +127,22 @@ export function withTernaryWeights(tensors, { packed, divides }) {
     if (!module) continue;
     const scaleName = `${module}.scale`;
     if (!packed) {
-      const { matrix, scaleOf } = roundedMatrix(tensor);
+      const { matrix, scaleOf } = roundedMatrix(tensor, tensor.name ?? name);
       out.set(name, matrix).set(scaleName, sameForRows(tensor.dims[0], scaleOf));
       continue;
     }
     const scale = tensors.get(scaleName);
-    if (!scale) throw new BqError('SHAPE', `tensor "${scaleName}" is missing: a packed matrix has a weight_scale`);
+    if (!scale)
+      throw new BqError(
+        'SHAPE',
+        `tensor "${tensor.name ? `${tensor.name}_scale` : scaleName}" is missing: a packed matrix has a weight_scale`,
+      );
+    const own = scale.name ?? scaleName;
     if (scale.dims.reduce((a, b) => a * b, 1) !== 1)
-      throw new BqError('SHAPE', `tensor "${scaleName}" is ${scale.dims.join(' × ')}; expected one number`);
+      throw new BqError('SHAPE', `tensor "${own}" is ${scale.dims.join(' × ')}; expected one number`);
     out.set(
       scaleName,
-      sameForRows(tensor.dims[0], () => storedScale(scale, scaleName, divides)),
+      sameForRows(tensor.dims[0], () => storedScale(scale, own, divides)),
     );
   }
   return out;

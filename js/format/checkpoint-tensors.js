@@ -9,6 +9,7 @@ import { matrixOf } from './bq4/write-v2.js';
  * @typedef {object} InTensor
  * @property {number[]} dims
  * @property {(row: number, rows: number) => Promise<Float32Array>} read  `rows` rows from `row` on; a vector has one row
+ * @property {string} [name]  what its file calls it, for errors
  * @property {number} [at]  byte offset in its file; two names with the same offset share their weights
  * @property {{ type: string, bytes: number }} [packed]  stored type and size, if it is a type that the engine does not compute with
  * @property {string} [type]  stored type, for reports

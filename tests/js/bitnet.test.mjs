@@ -143,7 +143,10 @@ for (const [what, change, error] of /** @type {[string, (bytes: Buffer) => void,
   [
     'a scale of 0',
     (bytes) => bytes.writeFloatLE(0, placeOf(bytes, 'k_proj.weight_scale')),
-    { code: 'FORMAT', message: /is 0; expected a positive number/ },
+    {
+      code: 'FORMAT',
+      message: /^tensor "model\.layers\.0\.self_attn\.k_proj\.weight_scale" is 0; expected a positive number/,
+    },
   ],
   [
     'a scale of none',
@@ -158,6 +161,30 @@ for (const [what, change, error] of /** @type {[string, (bytes: Buffer) => void,
 ]))
   test(`a damaged packed checkpoint is refused: ${what}`, async () => {
     await assert.rejects(converted(folderOf({ ...PACKED[0], change })), error);
+  });
+
+for (const [value, layer, tensor] of /** @type {const} */ ([
+  [NaN, 0, 'self_attn.k_proj.weight'],
+  [Infinity, 1, 'mlp.down_proj.weight'],
+  [-Infinity, 0, 'mlp.gate_proj.weight'],
+  [NaN, 1, 'self_attn.o_proj.weight'],
+  [NaN, 0, 'input_layernorm.weight'],
+]))
+  test(`weights that are ${value} are refused under the name that their file has: ${tensor}`, async () => {
+    const name = `model.layers.${layer}.${tensor}`;
+    const bits = new Float32Array([value]);
+    const change = (/** @type {Buffer} */ bytes) => {
+      const { dtype } = JSON.parse(bytes.toString('utf8', 8, 8 + Number(bytes.readBigUInt64LE(0))))[name];
+      const [word] = new Uint32Array(bits.buffer);
+      if (dtype === 'F32') bytes.writeUInt32LE(word, placeOf(bytes, name) + 12);
+      else bytes.writeUInt16LE(word >>> 16, placeOf(bytes, name) + 6);
+    };
+    await assert.rejects(converted(folderOf({ change })), (/** @type {any} */ error) => {
+      assert.equal(error.code, 'FORMAT');
+      assert.ok(error.message.startsWith(`tensor "${name}", weight 3 is ${value}`), error.message);
+      assert.equal(error.details.tensor, name);
+      return true;
+    });
   });
 
 test('a packed matrix has one scale', () => {

@@ -71,11 +71,12 @@ export function encoded(codec, { slot, tensor }, type, layout) {
 /** An error with the byte offset of a damaged block in the checkpoint. @param {Match} match @param {Stored} from @param {number} row  first row of the piece @param {BqError} cause */
 function damaged({ slot, tensor }, from, row, cause) {
   const { cols } = matrixOf(slot.dims);
-  return new BqError('FORMAT', `tensor "${slot.name}" has ${cause.message}`, {
+  const name = tensor.name ?? slot.name;
+  return new BqError('FORMAT', `tensor "${name}" has ${cause.message}`, {
     cause,
     offset: (tensor.at ?? 0) + weightBytes(from.type, ROWS, row, cols) + Number(cause.offset),
     hint: cause.hint,
-    details: { tensor: slot.name },
+    details: { tensor: name },
   });
 }
 
@@ -85,7 +86,8 @@ function damaged({ slot, tensor }, from, row, cause) {
  * @param {number} rows @param {number} row  first row
  */
 export async function encodePiece(codec, match, from, type, layout, rows, row) {
-  const { name, dims } = match.slot;
+  const { dims } = match.slot;
+  const name = match.tensor.name ?? match.slot.name;
   const { cols } = matrixOf(dims);
   try {
     return await codec.encode(from, type, layout, rows, cols);

@@ -151,7 +151,7 @@ export function tensorTable(config) {
 
 /**
  * Pairs a checkpoint's tensors with those of the configuration. Throws SHAPE for a missing or unknown tensor or another shape.
- * @template {{ dims: number[] }} T
+ * @template {{ dims: number[], name?: string }} T
  * @param {Record<string, any>} config
  * @param {Map<string, T>} tensors  by canonical name
  * @returns {{ slot: Slot, tensor: T }[]}  in execution order
@@ -177,7 +177,7 @@ export function matchTensors(config, tensors) {
     if (tensor && tensor.dims.join() !== slot.dims.join())
       throw new BqError(
         'SHAPE',
-        `tensor "${slot.name}" is ${tensor.dims.join(' × ')}; the configuration expects ${slot.dims.join(' × ')}`,
+        `tensor "${tensor.name ?? slot.name}" is ${tensor.dims.join(' × ')}; the configuration expects ${slot.dims.join(' × ')}`,
       );
     return tensor ? [{ slot, tensor }] : [];
   });

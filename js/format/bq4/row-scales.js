@@ -17,9 +17,10 @@ function scaleOf(row) {
 }
 
 /** The matrix with each row divided by its scale. @param {InTensor} tensor @returns {InTensor} */
-function dividedByScales({ dims, read }) {
+function dividedByScales({ name, dims, read }) {
   const cols = dims[1];
   return {
+    name,
     dims,
     async read(row, rows) {
       const values = Float32Array.from(await read(row, rows));
