@@ -7,15 +7,15 @@ import { gzipSync } from 'node:zlib';
  * Gzipped bytes of all JavaScript of a page, and of what its own thread loads: with `load`, error groups and hints, sources on the
  * hub and the conversion of Standard JSON Schemas. The thread's include the page itself in tests/browser/readme.test.mjs.
  */
-export const SCRIPT_LIMIT = 60_050;
-export const THREAD_LIMIT = 12_320;
+export const SCRIPT_LIMIT = 61_550;
+export const THREAD_LIMIT = 12_530;
 
 /** Gzipped bytes of an adapter. */
-export const ADAPTER_LIMIT = 5_150;
+export const ADAPTER_LIMIT = 5_230;
 export const ADAPTERS = ['ai-sdk.js', 'langchain.js', 'prompt-api.js', 'react.js'];
 
 /** Of the entries that are none: what a page takes instead of `bq4` (`connect`, `shared`) or beside it. @type {Record<string, number>} */
-export const ENTRY_LIMITS = { 'connect.js': 8_560, 'classifiers.js': 4_650, 'receipts.js': 4_700, 'shared.js': 18_400 };
+export const ENTRY_LIMITS = { 'connect.js': 8_910, 'classifiers.js': 4_650, 'receipts.js': 4_700, 'shared.js': 19_210 };
 
 /** What a page with threads, a cache and a model from an address loads: its own thread, the engine's worker, the other threads. */
 export const PAGE = ['index.js', 'worker.js', 'part-core.js', 'thread.js'];

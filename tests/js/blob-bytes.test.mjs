@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readBlob } from '../../js/shared/blob-bytes.js';
+import { createEngine } from '../../js/engine/create.js';
 import { fromBlob } from '../../js/index.js';
 import { openReader } from '../../js/storage/sources/reader.js';
 import { openSource } from '../../js/storage/sources/index.js';
@@ -63,4 +64,33 @@ test('models of Blobs are read so, whole and by pages', async (t) => {
   assert.deepEqual(Uint8Array.from(pieces), BYTES.slice(10, 500));
   const reader = await openReader(fromBlob(new HangingBlob(2)));
   assert.deepEqual(await reader.read(7, 100, () => new Uint8Array(0)), BYTES.slice(7, 107));
+});
+
+test('an abort ends at once what waits for a read or a handle that never answers, and no read is begun anew', async (t) => {
+  setTimeouts(t, { blobRead: 1 });
+  const engine = await createEngine({ threads: 1 });
+  const never = { kind: 'file', name: 'x.bq4', getFile: () => new Promise(() => {}) };
+  const late = new Blob([BYTES]);
+  /** @type {Record<string, () => any>} */
+  const sources = {
+    'a Blob': () => new HangingBlob(Infinity),
+    'a handle': () => never,
+    'a handle of such a Blob': () => ({ ...never, getFile: async () => new HangingBlob(Infinity) }),
+    'a folder': () => [Object.assign(new HangingBlob(Infinity), { name: 'config.json' }), late],
+    'a list': () => [new HangingBlob(Infinity), late],
+  };
+  for (const [name, source] of Object.entries(sources))
+    for (const call of /** @type {const} */ (['load', 'plan'])) {
+      const controller = new AbortController();
+      const given = source();
+      const end = engine[call](given, { signal: controller.signal });
+      let isSettled = false;
+      end.catch(() => {}).finally(() => (isSettled = true));
+      // Some turns, in which reads are begun anew.
+      for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+      assert.ok(!isSettled, `${name}: ${call} waits`);
+      controller.abort(new Error('enough'));
+      await assert.rejects(end, { message: 'enough' }, `${name}: ${call}`);
+    }
+  await engine.close();
 });

@@ -1,5 +1,6 @@
 /** Models in several files: parts of a GGUF file stay as they are, a Hugging Face folder is converted to a .bq4 file. Loaded on demand. */
 import { convertFolder } from '../../convert/in-page.js';
+import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { progressOf } from '../../shared/progress.js';
 import { openSource } from '../../storage/sources/index.js';
@@ -39,7 +40,11 @@ function folderOf(sources, signal) {
     open: async (name) => {
       const source = files.get(name);
       if (!source) throw new BqError('NOT_A_MODEL', `${name} is missing`, { hint: 'choose all files of the folder' });
-      return openSource(source, signal);
+      const file = await openSource(source, signal);
+      const { stream } = file;
+      // Converters read without a signal.
+      file.stream = (offset, end, other = signal) => stream.call(file, offset, end, other);
+      return file;
     },
     stamp: () => '',
   };
@@ -61,6 +66,8 @@ function conversionProgress(onProgress) {
 export async function asOneFile(source, convertUrl, { signal, onProgress }) {
   const folder = folderOf(filesOf(source), signal);
   if (!folder) return source;
-  const blob = await convertFolder(folder, { wasmUrl: convertUrl, signal, onBytes: conversionProgress(onProgress) });
+  const converting = convertFolder(folder, { wasmUrl: convertUrl, signal, onBytes: conversionProgress(onProgress) });
+  // A file of it may never be read.
+  const blob = await unlessAborted(converting, signal);
   return { kind: 'blob', blob, facts: { converted: blob } };
 }

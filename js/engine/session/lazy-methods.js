@@ -158,7 +158,7 @@ const compareLastToken = (session, saved) =>
         'ARGUMENT',
         'expected a prompt cache, found a saved session, whose last token is not computed',
         {
-          hint: 'make one with savePromptCache(messages); session.restore(bytes) goes on with a saved session',
+          hint: 'expected what model.savePromptCache(messages) returns; for bytes of session.save() use session.restore(bytes)',
         },
       );
     if (!isSame)

@@ -24,9 +24,9 @@ export async function openBlob(source) {
     type: blob.type,
     // A file that was written since is another version of it.
     tag: 'lastModified' in blob ? String(blob.lastModified) : '',
-    stream: streamOf(blob.size, async (offset, end) => {
+    stream: streamOf(blob.size, async (offset, end, signal) => {
       try {
-        return await readBlob(blob, offset, end);
+        return await readBlob(blob, offset, end, signal);
       } catch (cause) {
         throw new BqError('READ', `${name} can't be read any more`, { offset, cause });
       }

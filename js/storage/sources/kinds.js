@@ -2,6 +2,7 @@
  * The kinds of sources, a row for each: what differs between them. A source is plain data, which can be posted to a worker; these are its
  * methods. To add a kind: a row here, its type in types.js, a module that opens it.
  */
+import { unlessAborted } from '../../shared/async.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { isNode } from '../../shared/node.js';
 import { decoded } from './file-name.js';
@@ -128,5 +129,11 @@ export const inOneAnswer = (source) => kindOf(source).inOneAnswer?.(source) ?? s
 /** @param {Source} source @param {AbortSignal} [signal] @returns {Promise<ByteSource>} */
 export async function openOne(source, signal) {
   signal?.throwIfAborted();
-  return kindOf(source).open(source, signal);
+  const opening = kindOf(source).open(source, signal);
+  // A handle may never give its file: what is opened after an abort is closed.
+  const abandon = () => opening.then((file) => file.close()).catch(() => {});
+  return unlessAborted(opening, signal).catch((error) => {
+    if (signal?.aborted) void abandon();
+    throw error;
+  });
 }

@@ -1,5 +1,7 @@
 /** What sources share that can read any range at once. */
 
+import { unlessAborted } from '../../shared/async.js';
+
 /** @import { ByteSource } from './types.js' */
 
 /** Bytes that are read at once. */
@@ -8,7 +10,7 @@ const PIECE_BYTES = 1 << 20;
 /**
  * `stream` of such a source.
  * @param {number} size
- * @param {(offset: number, end: number) => Promise<Uint8Array> | Uint8Array} read
+ * @param {(offset: number, end: number, signal?: AbortSignal) => Promise<Uint8Array> | Uint8Array} read
  * @returns {ByteSource['stream']}
  */
 export function streamOf(size, read) {
@@ -16,7 +18,9 @@ export function streamOf(size, read) {
     const last = Math.min(end, size);
     for (let at = offset; at < last;) {
       signal?.throwIfAborted();
-      const piece = await read(at, Math.min(at + PIECE_BYTES, last));
+      const reading = read(at, Math.min(at + PIECE_BYTES, last), signal);
+      // Some reads never end.
+      const piece = reading instanceof Promise ? await unlessAborted(reading, signal) : reading;
       if (!piece.length) return;
       at += piece.length;
       yield piece;
