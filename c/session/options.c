@@ -6,6 +6,9 @@
 static bq_status check_window(const bq_config *config, bq_session_options *o, bq_error *err) {
   const bool moves = o->kv_window && !o->evict && config->position != BQ_POSITION_LEARNED;
   const uint64_t far = moves ? (uint64_t)o->kv_window + BQ_KV_BLOCK + o->sinks : o->context;
+  const uint32_t beside = BQ_KV_BLOCK + o->sinks;
+  const bool extends = config->position != BQ_POSITION_LEARNED && config->context > beside;
+  const uint32_t widest = extends ? config->context - beside : 0;
   if (o->kv_window && config->bidirectional)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "an encoder sees its text as a whole: no KV window");
@@ -22,8 +25,8 @@ static bq_status check_window(const bq_config *config, bq_session_options *o, bq
   if (o->context > config->context && (far > config->context || o->context > BQ_CONTEXT_MAX))
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "context %u is larger than the model's own, %u, which a KV window of %u does "
-                   "not extend",
-                   o->context, config->context, o->kv_window);
+                   "not extend: expected at most %u, or a KV window from 1 to %u",
+                   o->context, config->context, o->kv_window, config->context, widest);
   if (o->kv_window < o->context) return BQ_OK;
   o->kv_window = o->sinks = 0; /* the window covers the whole context */
   o->evict = BQ_EVICT_OLDEST;

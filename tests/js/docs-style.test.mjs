@@ -55,6 +55,9 @@ function sentencesOf(text) {
     .filter((sentence) => /\w/.test(sentence));
 }
 
+/** A specification and a list, whose sentences may be longer. */
+const DENSE = ['docs/FORMAT.md', 'SECURITY.md'];
+
 /** Cells of its tables. @param {string} text @returns {string[]} */
 const cellsOf = (text) =>
   prose(text)
@@ -62,6 +65,13 @@ const cellsOf = (text) =>
     .filter((line) => line.startsWith('|'))
     .flatMap((line) => line.split(/(?<!\\)\|/).slice(1, -1))
     .map((cell) => cell.trim());
+
+for (const path of DENSE)
+  test(`${path}: cells of at most ${MAX_CELL} characters`, () =>
+    assert.deepEqual(
+      cellsOf(read(path)).filter((cell) => cell.length > MAX_CELL),
+      [],
+    ));
 
 for (const path of PLAIN)
   test(`${path}: sentences of at most ${MAX_WORDS} words on average, cells of at most ${MAX_CELL} characters`, () => {
