@@ -1,4 +1,5 @@
 /** A loaded model of an engine in this thread. */
+import { hide } from '../../shared/hide.js';
 import { NONE, SPECIAL, structs, WANT_DATA } from '../../wasm/abi.js';
 import { checkCall, TABLE } from '../../remote/port/methods.js';
 import { BqError, onDemand } from '../../shared/errors.js';
@@ -86,6 +87,7 @@ export class LocalModel {
       card: this.#section('CARD'),
       ...this.#meta(plan),
     };
+    hide(this, 'handle', 'decoding', 'pair', 'replies', 'siblings', 'tempo');
   }
 
   /** From now on workers compute parts of its products; null: they don't. @param {import('../batching/tensor-parallel.js').TensorParallel | null} parallel */

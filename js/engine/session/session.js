@@ -1,4 +1,5 @@
 /** A session in this thread: a token sequence and the generations that extend it. */
+import { hide } from '../../shared/hide.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { Output } from '../generation/output.js';
 import { DEFAULT_MAX_TOKENS, emptyResult, Generation } from '../../shared/generation.js';
@@ -41,6 +42,7 @@ export class LocalSession {
     this.#context = sizes.contextTokens;
     this.#options = sizes;
     this.#sequence = new TokenSequence(model, wasm, handle, sizes, ids);
+    hide(this, 'unreadSince', 'copyCacheFrom');
   }
 
   /**

@@ -10,6 +10,7 @@ import { Entry } from './entry.js';
 import { chunksOf, lengthOf, MEASUREMENTS, PREFIX } from './layout.js';
 import { lock } from './locks.js';
 import { hex } from '../../shared/hex.js';
+import { hide } from '../../shared/hide.js';
 
 /** @import { About, Backend, BackendName, EntryOptions, Found, Listed, Marks, StoreOptions, Usage } from './types.js' */
 /** @import { Host, Notice } from './entry.js' */
@@ -123,6 +124,7 @@ export class Store {
             write: (bytes) => (this.#written = notes.put(MEASUREMENTS, bytes).catch(() => {})),
           }
         : undefined;
+    hide(this, 'pages', 'measurements');
   }
 
   /** @param {Uint8Array | string} content @returns {Promise<string>} */
