@@ -203,7 +203,9 @@ enum {
 
 bool bq_threads_share_attention(const bq_micro_batch *j, const bq_layer_kind *kind,
                                 size_t threads) {
-  if (!j->s->scratch.attend_shared_bytes || kind->kv_heads % threads == 0) return false;
+  const size_t heads = j->s->model->config.heads, rounds = (heads + threads - 1) / threads;
+  const size_t slots = rounds * threads; /* heads that threads could compute meanwhile */
+  if (!j->s->scratch.attend_shared_bytes || 4 * slots < 5 * heads) return false;
   const bq_segment g = segment_at(j, 0);
   const uint32_t seen = first_seen(j->s, kind, g.position);
   if (seen && j->s->options.sinks) return false;
