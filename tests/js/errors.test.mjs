@@ -9,7 +9,7 @@ import { packError, unpackError } from '../../js/shared/errors.js';
 import { fromFile, fromUrl, toSource } from '../../js/storage/sources/index.js';
 
 /** Characters of a message and of a hint with one long word in it; those of a text of many words. */
-const MOST = 1200;
+const MESSAGE_LIMIT = 1200;
 const MOST_OF_TEXT = 6000;
 const letters = 'A'.repeat(1 << 20);
 
@@ -48,11 +48,12 @@ for (const [name, call] of Object.entries(calls))
         (reason) => reason,
       );
     assert.equal(error.name, 'BqError', error.stack?.slice(0, 500));
-    const most = name.includes('spaces') ? MOST_OF_TEXT : MOST;
+    const most = name.includes('spaces') ? MOST_OF_TEXT : MESSAGE_LIMIT;
     assert.ok(error.message.length < most, `message: ${error.message.length} characters`);
     assert.ok(error.hint.length < MOST_OF_TEXT, `hint: ${error.hint.length}`);
     const details = JSON.stringify(error.details);
-    if (!name.startsWith('the name of an option')) assert.ok(details.length < MOST, `details: ${details.length}`);
+    if (!name.startsWith('the name of an option'))
+      assert.ok(details.length < MESSAGE_LIMIT, `details: ${details.length}`);
     assert.equal(unpackError(packError(error)).message, error.message, 'the same over a port');
   });
 
@@ -67,7 +68,7 @@ test('a server that answers with a hint of another kind', async () => {
     connect('http://127.0.0.1:1/v1', { fetch }).chat.completions.create({ messages: [] }),
     (error) => {
       assert.equal(/** @type {any} */ (error).hint, '5');
-      assert.ok(/** @type {any} */ (error).message.length < MOST);
+      assert.ok(/** @type {any} */ (error).message.length < MESSAGE_LIMIT);
       return true;
     },
   );
@@ -78,6 +79,6 @@ test('the command line shortens arguments, too', () => {
   for (const args of [[word], ['inspect', word], ['run', word, '--prompt', 'x'], ['inspect', 'x', '--top-k', word]]) {
     const { stderr, status } = spawnSync(process.execPath, ['bin/bq4.js', ...args], { encoding: 'utf8' });
     assert.notEqual(status, 0);
-    assert.ok(stderr.length < 3 * MOST, `${args[0].slice(0, 9)}: ${stderr.length} characters`);
+    assert.ok(stderr.length < 3 * MESSAGE_LIMIT, `${args[0].slice(0, 9)}: ${stderr.length} characters`);
   }
 });
