@@ -1,7 +1,6 @@
 /** Older turns are summarized by the model itself, where the person wants that. Loaded on demand. */
 import { clearAlert, showError, showNotice } from '../page/alerts.js';
 import { say } from '../page/page.js';
-import { SUMMARY_QUESTION, summaryTokens } from './summary-prompt.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
 /** @typedef {import('../../js/shared/types.js').Message} Message */
@@ -16,6 +15,16 @@ import { SUMMARY_QUESTION, summaryTokens } from './summary-prompt.js';
  * @property {(next: 'ready' | 'writing') => void} enter
  * @property {() => Promise<void>} showState
  */
+/** What the model is asked. */
+const SUMMARY_QUESTION =
+  'Summarize our conversation so far in a few sentences, from which it can be continued: what was asked, what was answered, which names and numbers matter.';
+
+/** The longest summary: as a share of the context, and in tokens. */
+const [MAX_SHARE, MAX_TOKENS] = [1 / 8, 256];
+
+/** Tokens that a summary may have. @param {number} contextTokens */
+const summaryTokens = (contextTokens) => Math.min(MAX_TOKENS, Math.floor(contextTokens * MAX_SHARE));
+
 /** What is summed up: up to which message, and what the model is asked. @typedef {{ upTo: string, messages: Message[] }} Asked */
 
 /**

@@ -10,7 +10,7 @@ import { BqError } from './errors.js';
 /** @param {unknown} url */
 export const noAddress = (url) =>
   new BqError('ARGUMENT', `expected a full address, found "${url}"`, {
-    hint: 'use fromFile() for the path of a model in Node, a file: address for others',
+    hint: 'use fromFile() for a path in Node, or a file: address',
   });
 
 /** A page's relative address as an absolute one. ARGUMENT. @param {string | URL} url @returns {string} */

@@ -312,7 +312,7 @@ static void test_what_cannot_be(void) {
   o = sinking(BQ_KV_F32);
   o.kv_window = TRAINED - 256; /* farther than the model has seen */
   refused(llama(), o, "context 900 is larger than the model's own, 780, which a KV window of 524 "
-                      "does not extend: expected at most 780, or a KV window from 1 to 520");
+                      "does not extend: expected at most 780, or a KV window from 1 to 521");
   o.kv_window = TRAINED - BQ_KV_BLOCK - SINKS;
   const bq_config most = llama();
   CHECK_EQ(bq_session_options_resolve(&most, &o, &out, NULL), BQ_OK);

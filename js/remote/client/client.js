@@ -19,9 +19,9 @@ const LOAD_FAILURE = "its script can't be loaded";
 /** @param {any} [workerOrFactory]  a worker that runs worker.js, or a function that creates one */
 async function startWorker(workerOrFactory) {
   if (workerOrFactory) {
-    const made = typeof workerOrFactory === 'function' ? await workerOrFactory() : workerOrFactory;
-    if (!isPort(made)) throw wrong('what the function of the option worker made', made, 'a Worker');
-    return made;
+    const worker = typeof workerOrFactory === 'function' ? await workerOrFactory() : workerOrFactory;
+    if (!isPort(worker)) throw wrong('the result of the function in the option worker', worker, 'a Worker');
+    return worker;
   }
   if (isNode) {
     const { Worker: Thread } = await nodeModule('worker_threads');

@@ -104,40 +104,26 @@ function placed(source) {
   return place ? { .../** @type {any} */ (file), place } : file;
 }
 
-/** What to do with what is often taken for a source, by its tag. @type {Record<string, string>} */
-const HINTS = {
-  Promise: 'wait for it: load(await source)',
-  Request: 'pass its address: fromUrl(request.url)',
-  Response: 'pass its bytes, load(await response.blob()), or better its address',
-  ReadableStream: 'pass its bytes: load(await new Response(stream).blob())',
-  FileSystemDirectoryHandle: 'pass the files that are in it, as a list',
-};
-
-/** Of each kind, what its function makes of what it was made from: the same, or ARGUMENT. @type {Record<string, (source: any) => Source>} */
+/** What a source of each kind is made from, made again: the same, or ARGUMENT. @type {Record<string, (source: any) => Source>} */
 const MAKERS = {
-  url: ({ url, mirrors, retries, retryDelay, timeout }) => fromUrl(url, { mirrors, retries, retryDelay, timeout }),
-  hub: ({ repo, file, revision = 'main', hubUrl }) =>
-    fromUrl(`hf:${repo}${file === undefined ? '' : `/${file}`}@${revision}`, { hubUrl }),
+  url: ({ url, mirrors }) => fromUrl(url, { mirrors }),
+  hub: ({ repo }) => fromUrl(`hf:${repo}`),
   blob: ({ blob }) => fromBlob(blob),
   bytes: ({ bytes }) => fromBytes(bytes),
   handle: ({ handle }) => fromHandle(handle),
   file: ({ path }) => fromFile(path),
-  several: ({ sources }) => toSource(Array.isArray(sources) ? sources : [sources]),
+  several: ({ sources }) => toSource(sources),
 };
 
-/** A source that was made by one of our functions, or by hand. ARGUMENT. @param {Source} source @returns {Source} */
+/** A source that was made by one of our functions, or by hand. ARGUMENT. @param {any} source @returns {Source} */
 function checked(source) {
   const { kind, companion, manifest } = source;
   if (!Object.hasOwn(MAKERS, kind)) throw wrong('the source', source, 'one that fromUrl or another function made');
-  return {
-    ...source,
-    ...MAKERS[kind](source),
-    ...extra({ companion: tagOf(companion) === 'Object' ? withoutCompanion(companion) : companion, manifest }),
-  };
+  const same = MAKERS[kind](source);
+  // A companion has none itself.
+  const single = tagOf(companion) === 'Object' ? { ...companion, companion: undefined } : companion;
+  return { ...source, ...(kind !== 'hub' && same), ...extra({ companion: single, manifest }) };
 }
-
-/** A companion has none itself. @param {any} source @returns {Source} */
-const withoutCompanion = (source) => ({ ...source, companion: undefined });
 
 /**
  * The source that an address, a Blob or bytes stand for, or a list of them for a model in several files. ARGUMENT.
@@ -156,7 +142,7 @@ export function toSource(source) {
     return { kind: 'several', sources: Array.from(value, placed) };
   if (tag === 'Object' && typeof value.kind === 'string') return checked(value);
   throw Object.assign(wrong('the source', value, 'an address, a File or another Blob, or bytes'), {
-    hint: HINTS[tag] ?? 'use fromUrl, fromBlob, fromBytes, fromFile or fromHandle',
+    hint: 'use fromUrl, fromBlob, fromBytes, fromFile or fromHandle; await promises, pass request.url or response.blob()',
   });
 }
 
