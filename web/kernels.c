@@ -15,10 +15,11 @@ const bq_kernels *bqw_kernels(void) {
 }
 
 BQW(void) bqw_add_kernels(uint32_t function) {
+  enum { GROUPS = 4 }; /* at once for one token: the most that any rare type has */
   bq_matmul_of *const of = (bq_matmul_of *)(uintptr_t)function;
   bqw_kernels();
   for (uint32_t type = 0; type < BQ_TYPE_COUNT; type++) {
     bq_matmul_fn *const matmul = of(type);
-    if (matmul) kernels.matrix[type] = (bq_matrix_ops){matmul, bq_scalar_row_tiled, true, 4};
+    if (matmul) kernels.matrix[type] = (bq_matrix_ops){matmul, bq_scalar_row_tiled, true, GROUPS};
   }
 }

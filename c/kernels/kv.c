@@ -29,6 +29,12 @@ static uint64_t unpacked_table(uint64_t positions) {
   return (unpacked_blocks(positions) * sizeof(uint8_t *) + 15) / 16 * 16;
 }
 
+/* Of one row: scores, and weights as 16-bit numbers with their scales. */
+static uint64_t score_bytes(uint64_t positions) {
+  const uint64_t p = (positions + 31) / 32 * 32;
+  return p * (sizeof(float) + 2) + p / 8;
+}
+
 /* Per row: scores, weights as 16-bit numbers and their scales, the query likewise. f16 also needs a
  * block of 32 widened positions, which i8 uses for sums. i4 and i2 also need the visible positions
  * of the head as i8. */
@@ -38,16 +44,15 @@ uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_di
   if (type > BQ_KV_I8)
     unpacked = unpacked_table(positions) +
                unpacked_blocks(positions) * bq_kv_bytes(BQ_KV_I8, BQ_KV_BLOCK, head_dim);
-  const uint64_t p = (positions + 31) / 32 * 32, d = (head_dim + 31) / 32 * 32;
-  const uint64_t row = p * (sizeof(float) + 2) + p / 8 + d * 2 + d / 4;
+  const uint64_t d = (head_dim + 31) / 32 * 32;
+  const uint64_t row = score_bytes(positions) + d * 2 + d / 4;
   return unpacked + BQ_ATTEND_ROWS * row + BQ_KV_SCALED * d * sizeof(float);
 }
 
-/* A vector for the sum of exponentials, scores, and weights as in bq_attend_scratch. */
+/* A vector for the sum of exponentials, then scores and weights. */
 uint64_t bq_attend_shared(uint64_t positions) {
   if (positions > MAX_POSITIONS) return UINT64_MAX;
-  const uint64_t p = (positions + 31) / 32 * 32;
-  return (16 + p * (sizeof(float) + 2) + p / 8 + 15) / 16 * 16;
+  return (16 + score_bytes(positions) + 15) / 16 * 16;
 }
 
 /* Positions are renumbered from the first visible block on. Results depend only on distances and on

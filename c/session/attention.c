@@ -214,17 +214,19 @@ bool bq_threads_share_attention(const bq_micro_batch *j, const bq_layer_kind *ki
   return (kind->window ? bq_min32(n, kind->window) : n) >= SHARED_POSITIONS;
 }
 
-/* The number of units of a pass of a job. */
-static size_t units_of(const bq_attend_job *job, bq_attend_pass pass) {
-  if (pass == BQ_ATTEND_WEIGHTS) return job->row1 - job->row0;
-  if (pass == BQ_ATTEND_VALUES) return bq_kv_dims(job->kv.head_dim) / 8;
-  return bq_kv_up(bq_row_end(job, job->row0) - bq_row_base(job, job->row0), BQ_KV_SCALED);
+/* The number of units of a pass for rows that are computed together; for WEIGHTS, of each row. */
+static size_t units_of(const bq_layer_run *p, bq_attend_pass pass) {
+  if (pass == BQ_ATTEND_WEIGHTS) return 1;
+  if (pass == BQ_ATTEND_VALUES) return bq_kv_dims(p->w->kind->head_dim) / 8;
+  const bq_segment g = segment_at(p->j, 0);
+  const bq_attend_job job = job_of(p, &g, 0, 0);
+  return bq_kv_up(bq_row_end(&job, 0) - bq_row_base(&job, 0), BQ_KV_SCALED);
 }
 
 /* Computes the units [from, to) of a pass, counted over KV heads and, in these, over as many query
  * heads as are computed together. */
-static void attend_units(const bq_layer_run *p, bq_attend_pass pass, size_t from, size_t to,
-                         size_t thread) {
+static void attend_units(const bq_layer_run *p, bq_attend_pass pass, size_t units, size_t from,
+                         size_t to, size_t thread) {
   const bq_session *s = p->s;
   const bq_layer_kind *kind = p->w->kind;
   const bq_segment g = segment_at(p->j, 0);
@@ -232,36 +234,30 @@ static void attend_units(const bq_layer_run *p, bq_attend_pass pass, size_t from
   size_t first = 0;
   for (uint32_t h = 0; h < kind->kv_heads && first < to; h++)
     for (size_t row = 0, n; row < group && first < to; row += BQ_ATTEND_ROWS, first += n) {
+      const size_t end = row + BQ_ATTEND_ROWS < group ? row + BQ_ATTEND_ROWS : group;
+      n = pass == BQ_ATTEND_WEIGHTS ? end - row : units;
+      if (first + n <= from) continue;
       bq_attend_job attend = job_of(p, &g, h, thread);
       attend.row0 = row;
-      attend.row1 = row + BQ_ATTEND_ROWS < group ? row + BQ_ATTEND_ROWS : group;
-      n = units_of(&attend, pass);
+      attend.row1 = end;
       const bq_attend_part part = {
           .pass = pass,
           .from = from > first ? from - first : 0,
           .to = to - first < n ? to - first : n,
           .shared = s->scratch.attend_shared + (h * group + row) * s->scratch.attend_shared_bytes};
       attend.part = &part;
-      if (part.from < part.to) s->model->kernels->attend[BQ_KV_I8](&attend);
+      s->model->kernels->attend[BQ_KV_I8](&attend);
     }
 }
-/* The number of units of a pass of all query heads. */
-static size_t all_units(const bq_layer_run *p, bq_attend_pass pass) {
-  const bq_segment g = segment_at(p->j, 0);
-  const bq_layer_kind *kind = p->w->kind;
-  const size_t heads = p->s->model->config.heads, group = heads / kind->kv_heads;
-  const size_t parts = (group + BQ_ATTEND_ROWS - 1) / BQ_ATTEND_ROWS;
-  const bq_attend_job attend = job_of(p, &g, 0, 0);
-  return pass == BQ_ATTEND_WEIGHTS ? heads : kind->kv_heads * parts * units_of(&attend, pass);
-}
-
 bq_stage bq_attend(const bq_layer_run *p, bq_attend_pass pass, size_t thread, size_t threads) {
   const bq_session *s = p->s;
   if (BQ_HAS_THREADS && pass) {
+    const size_t kv_heads = p->w->kind->kv_heads, heads = s->model->config.heads;
+    const size_t calls = kv_heads * bq_kv_up(heads / kv_heads, BQ_ATTEND_ROWS);
+    const size_t units = units_of(p, pass), all = pass == BQ_ATTEND_WEIGHTS ? heads : calls * units;
     const size_t grain = pass == BQ_ATTEND_SCORES ? SHARED_BLOCKS : 1;
-    for (bq_share share = bq_share_of(s, thread, threads, all_units(p, pass), grain);
-         bq_share_next(&share);)
-      attend_units(p, pass, share.from, share.to, thread);
+    for (bq_share share = bq_share_of(s, thread, threads, all, grain); bq_share_next(&share);)
+      attend_units(p, pass, units, share.from, share.to, thread);
     return BQ_STAGE_ATTEND;
   }
   const size_t total = (size_t)s->model->config.heads * p->j->tokens;

@@ -17,7 +17,7 @@ int main(void) { return check_summary(); }
 #include "tiny_model.h"
 
 enum { VOCAB = 61, PROMPT = 33, STEPS = 6, MOST_THREADS = 5 };
-enum { FAR_PROMPT = 509, FAR_STEPS = 12, FAR_CONTEXT = 544 };
+enum { FAR_PROMPT = 509, FAR_STEPS = 11, FAR_CONTEXT = 544 };
 
 static bq_config config(void) {
   return (bq_config){.layers = 3,
@@ -100,14 +100,15 @@ static void give(void *ctx, void *ptr) {
   free(ptr);
 }
 
-/* Logits after a prompt in batches of several tokens, then after each of STEPS more tokens. */
-static void follow(const tiny_model *t, bq_session_options o, float logits[STEPS + 1][VOCAB]) {
+/* Logits after a prompt in batches of several tokens, then after each of `steps` more tokens. */
+static void follow(const tiny_model *t, bq_session_options o, uint32_t length, uint32_t steps,
+                   float (*logits)[VOCAB]) {
   bq_session *s = NULL;
-  uint32_t prompt[PROMPT];
-  for (uint32_t i = 0; i < PROMPT; i++) prompt[i] = i * 37 % VOCAB;
+  uint32_t prompt[FAR_CONTEXT];
+  for (uint32_t i = 0; i < length; i++) prompt[i] = i * 37 % VOCAB;
   REQUIRE(bq_session_create(&t->model, &o, (bq_allocator){NULL, reserve, give}, &s, NULL) == BQ_OK);
-  bq_session_sync(s, prompt, PROMPT, NULL, NULL);
-  for (uint32_t i = 0; i <= STEPS; i++) {
+  bq_session_sync(s, prompt, length, NULL, NULL);
+  for (uint32_t i = 0; i <= steps; i++) {
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
     memcpy(logits[i], bq_session_logits(s), sizeof logits[i]);
     bq_session_append(s, i * 5, NULL);
@@ -120,7 +121,7 @@ static void check_threads(bq_config c) {
   for (int kv = 0; kv < BQ_KV_COUNT; kv++) {
     tiny_model t;
     tiny_create(&t, c, kv == 1 ? BQ_TYPE_F16 : BQ_TYPE_BQ4_32, bq_kernels_best(), true);
-    follow(&t, (bq_session_options){.kv_type = (bq_kv_type)kv}, want);
+    follow(&t, (bq_session_options){.kv_type = (bq_kv_type)kv}, PROMPT, STEPS, want);
     for (size_t threads = 2; threads <= MOST_THREADS; threads++) {
       /* Runs alone, with a barrier, with shares too: each number of threads meets each of them
        * with some KV type. */
@@ -133,7 +134,7 @@ static void check_threads(bq_config c) {
                               .parallel = {&team, run, threads, with_barrier ? barrier : NULL,
                                            way == 2 ? take : NULL}};
       memset(got, 0, sizeof got);
-      follow(&t, o, got);
+      follow(&t, o, PROMPT, STEPS, got);
       CHECK_MEM(got, want, sizeof want);
       /* Two batches and STEPS tokens: a layer is one run or ten (one token: six, or all layers in
        * one run); and the heads. */
@@ -148,35 +149,20 @@ static void check_threads(bq_config c) {
   }
 }
 
-/* The logits of each token after a prompt that ends before 512 positions, from where on threads
- * share the attention of a token. */
-static void follow_far(const tiny_model *t, bq_session_options o, float (*logits)[VOCAB]) {
-  bq_session *s = NULL;
-  uint32_t prompt[FAR_PROMPT];
-  for (uint32_t i = 0; i < FAR_PROMPT; i++) prompt[i] = i * 37 % VOCAB;
-  REQUIRE(bq_session_create(&t->model, &o, (bq_allocator){NULL, reserve, give}, &s, NULL) == BQ_OK);
-  bq_session_sync(s, prompt, FAR_PROMPT, NULL, NULL);
-  for (uint32_t i = 0; i < FAR_STEPS; i++) {
-    CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-    memcpy(logits[i], bq_session_logits(s), sizeof logits[i]);
-    bq_session_append(s, i * 5 % VOCAB, NULL);
-  }
-  bq_session_free(s);
-}
-
-/* Compares threads with one thread. Returns the barriers that a thread has passed. */
+/* Compares threads with one thread, after a prompt that ends before 512 positions, from where on
+ * threads share the attention of a token. Returns the barriers that a thread has passed. */
 static size_t check_far(bq_config c, bq_session_options o, size_t threads, bool shares) {
-  static float want[FAR_STEPS][VOCAB], got[FAR_STEPS][VOCAB];
+  static float want[FAR_STEPS + 1][VOCAB], got[FAR_STEPS + 1][VOCAB];
   tiny_model t;
   c.context = FAR_CONTEXT;
   tiny_create(&t, c, BQ_TYPE_BQ4_32, bq_kernels_best(), true);
   o.kv_type = BQ_KV_I8;
-  follow_far(&t, o, want);
+  follow(&t, o, FAR_PROMPT, FAR_STEPS, want);
   team team = {.threads = threads, .seed = threads};
   pthread_mutex_init(&team.mutex, NULL);
   pthread_barrier_init(&team.barrier, NULL, (unsigned)threads);
   o.parallel = (bq_parallel){&team, run, threads, barrier, shares ? take : NULL};
-  follow_far(&t, o, got);
+  follow(&t, o, FAR_PROMPT, FAR_STEPS, got);
   CHECK_MEM(got, want, sizeof want);
   pthread_barrier_destroy(&team.barrier);
   pthread_mutex_destroy(&team.mutex);
@@ -196,7 +182,7 @@ static void test_threads_share_the_attention_of_a_token(void) {
   /* With three threads each has two of the six heads; with four the positions are shared, by two
    * more barriers in each of three layers, for the tokens from position 512 on. */
   const size_t apart = check_far(c, o, 3, true), together = check_far(c, o, 4, true);
-  CHECK_EQ(together, apart + 3 * 2 * (FAR_STEPS - (512 - FAR_PROMPT)));
+  CHECK_EQ(together, apart + 3 * 2 * (FAR_STEPS - (511 - FAR_PROMPT)));
   check_far(c, (bq_session_options){.batch = 128, .kv_window = 256}, 4, true);
   check_far(c, (bq_session_options){.batch = 128, .kv_window = 512, .sinks = 4}, 4, true);
   const bq_session_options evicting = {.batch = 128, .kv_window = 512,
