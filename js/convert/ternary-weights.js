@@ -137,12 +137,12 @@ export function withTernaryWeights(tensors, { packed, divides }) {
         'SHAPE',
         `tensor "${tensor.name ? `${tensor.name}_scale` : scaleName}" is missing: a packed matrix has a weight_scale`,
       );
-    const own = scale.name ?? scaleName;
+    const storedName = scale.name ?? scaleName;
     if (scale.dims.reduce((a, b) => a * b, 1) !== 1)
-      throw new BqError('SHAPE', `tensor "${own}" is ${scale.dims.join(' × ')}; expected one number`);
+      throw new BqError('SHAPE', `tensor "${storedName}" is ${scale.dims.join(' × ')}; expected one number`);
     out.set(
       scaleName,
-      sameForRows(tensor.dims[0], () => storedScale(scale, own, divides)),
+      sameForRows(tensor.dims[0], () => storedScale(scale, storedName, divides)),
     );
   }
   return out;

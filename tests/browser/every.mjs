@@ -61,7 +61,7 @@ export async function start(name) {
   };
 }
 
-/** No group comes any more: whoever waits for this process needn't wait for idle browsers. */
+/** Closes idle browsers at once: after the last group of tests the process would only wait for their time-outs. */
 function endAllIdle() {
   for (const [name, timer] of idle) {
     clearTimeout(timer);

@@ -27,9 +27,9 @@ for (const create of [createEngine, createWorkerEngine])
     await session.generate('x', { maxTokens: 1 }).result;
     const objects = { engine, model, session, store: engine.store };
     for (const [kind, object] of Object.entries(objects)) {
-      const known = new Set([...Object.keys(TABLE[kind]), ...OTHERS[kind]]);
+      const publicNames = new Set([...Object.keys(TABLE[kind]), ...OTHERS[kind]]);
       assert.deepEqual(
-        Object.keys({ ...object }).filter((name) => !known.has(name)),
+        Object.keys({ ...object }).filter((name) => !publicNames.has(name)),
         [],
         kind,
       );

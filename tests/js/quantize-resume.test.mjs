@@ -86,20 +86,20 @@ for (const { name, ...options } of [
 
 const options = { quant: 'bq4h', method: 'search' };
 
-/** What a run leaves that was killed, in a folder of its own, beside what is wanted. */
+/** The files of a killed run, in a folder of its own, beside the finished file. */
 function killed() {
   const folder = fresh();
   const [whole, out] = ['whole.bq4', 'out.bq4'].map((file) => join(folder, file));
   writeFileSync(whole, searched());
-  const leave = () => left().forEach((bytes, i) => writeFileSync(`${out}${LEFT[i]}`, bytes));
-  leave();
-  return { folder, whole: readFileSync(whole), out, part: `${out}.part`, journal: `${out}.part.journal`, leave };
+  const writeParts = () => partialFiles().forEach((bytes, i) => writeFileSync(`${out}${PART_ENDINGS[i]}`, bytes));
+  writeParts();
+  return { folder, whole: readFileSync(whole), out, part: `${out}.part`, journal: `${out}.part.journal`, writeParts };
 }
-const LEFT = ['.part', '.part.journal'];
-const left = once(() => {
+const PART_ENDINGS = ['.part', '.part.journal'];
+const partialFiles = once(() => {
   const out = join(fresh(), 'out.bq4');
   run(out, options, { at: 0.6 });
-  return LEFT.map((end) => readFileSync(`${out}${end}`));
+  return PART_ENDINGS.map((end) => readFileSync(`${out}${end}`));
 });
 const searched = once(() => {
   const whole = join(fresh(), 'whole.bq4');
@@ -108,22 +108,22 @@ const searched = once(() => {
 });
 
 test('what fits no more is begun anew, and is gone: another text, other options', () => {
-  const { folder, out, leave } = killed();
+  const { folder, out, writeParts } = killed();
   assert.equal(run(out, { ...options, calibrate: `${TEXT}.` }).kept, 0);
-  leave();
+  writeParts();
   // Another one's part isn't left even where nothing comes of this.
   assert.ok(run(out, { ...options, tokens: 60 }, { at: -1, how: 'stop' }).stopped);
   assert.deepEqual(names(folder), ['out.bq4', 'whole.bq4']);
 });
 
 test('a part that was changed is begun anew, one that is too long is cut', () => {
-  const { folder, whole, out, part, leave } = killed();
+  const { folder, whole, out, part, writeParts } = killed();
   const bytes = readFileSync(part);
   bytes[Math.floor(0.3 * bytes.length)] ^= 1;
   writeFileSync(part, bytes);
   assert.equal(run(out, options).kept, 0);
   assert.ok(readFileSync(out).equals(whole));
-  leave();
+  writeParts();
   writeFileSync(part, Buffer.concat([readFileSync(part), Buffer.alloc(5_000_000, 7)]));
   assert.ok(run(out, options).kept);
   assert.ok(readFileSync(out).equals(whole));

@@ -294,7 +294,7 @@ test('a call that the model begins by itself is never ended for the limit: what 
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
   const full = `<tool_call>\n{"name": "weather_now", "arguments": {}}\n</tool_call>`;
   const bare = '{"name": "weather_now", "arguments": {}}';
-  const one = { name: 'weather_now', arguments: '{}' };
+  const expectedCall = { name: 'weather_now', arguments: '{}' };
   // One of them has no required argument, and its name begins as the other's does.
   const tools = ['weather', 'weather_now'].map((name) => ({
     type: /** @type {const} */ ('function'),
@@ -305,7 +305,7 @@ test('a call that the model begins by itself is never ended for the limit: what 
       writes(t, text);
       const options = { tools, toolChoice: /** @type {const} */ ('auto'), temperature: 0, maxTokens };
       const { toolCalls = [], finishReason, tokens } = await model.generate(messages, options).result;
-      assert.deepEqual(toolCalls, Array(toolCalls.length).fill(one), `${text} in ${maxTokens}`);
+      assert.deepEqual(toolCalls, Array(toolCalls.length).fill(expectedCall), `${text} in ${maxTokens}`);
       const isWhole = toolCalls.length === text.split('"name"').length - 1;
       if (!isWhole) assert.equal(finishReason, 'length', `${text} in ${maxTokens}`);
       assert.ok(tokens.length <= maxTokens);

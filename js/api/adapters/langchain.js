@@ -29,14 +29,14 @@ const optionOf = (options, name) => options[name] ?? options[camel(name)];
 /** Parses a reply as JSON. FORMAT: it is not complete JSON. @param {any} message */
 function jsonOf(message) {
   const text = textOf(message.content);
-  try {
-    const rounded = roundedInteger(text);
-    if (!rounded) return JSON.parse(text);
+  const rounded = roundedInteger(text);
+  if (rounded)
     throw new BqError('FORMAT', `expected numbers that JavaScript can hold, found the integer ${rounded}`, {
       hint: 'ask for a text in the schema, or pass { includeRaw: true } to get the reply as it is',
     });
+  try {
+    return JSON.parse(text);
   } catch (cause) {
-    if (cause instanceof BqError) throw cause;
     const { finish_reason: reason } = message.response_metadata ?? {};
     throw new BqError('FORMAT', `expected a reply in JSON, found text that ends early (finish reason "${reason}")`, {
       cause,
