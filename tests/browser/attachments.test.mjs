@@ -17,8 +17,9 @@ afterEach(async () => {
   assert.deepEqual(trouble, []);
 });
 
-async function demo() {
-  page = await newPage(here.browser);
+/** @param {import('playwright-core').BrowserContextOptions} [options] */
+async function demo(options) {
+  page = await newPage(here.browser, options);
   await openDemo(page, here.site.url);
   await sample(page, { temperature: '0', maxTokens: '4' });
 }
@@ -67,7 +68,7 @@ test('letters of an old Japanese encoding are read', async () => {
 });
 
 test('without a network a PDF is read; one whose letters need a table is refused for that, unless the table was fetched before', async () => {
-  await demo();
+  await demo({ serviceWorkers: 'allow' });
   await kept(page);
   await page.reload();
   await ready(page);

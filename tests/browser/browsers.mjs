@@ -151,7 +151,7 @@ async function startChromium() {
     name: 'chromium',
     version: `Chromium ${browser.version()}`,
     async open(url) {
-      const page = await newPage(browser);
+      const page = await newPage(browser, { serviceWorkers: 'allow' });
       if (url) await page.goto(url);
       return {
         goto: async (to) => void (await page.goto(to)),

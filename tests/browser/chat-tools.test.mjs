@@ -22,6 +22,8 @@ async function demo(options) {
 
 /** Opens the menu of a message and presses a button in it. @param {number} at @param {string} name */
 async function press(at, name) {
+  // A tab behind another draws a frame a second, and each press waits for some.
+  await page.bringToFront();
   const message = ui(page).messages.nth(at);
   await message.hover();
   if (
@@ -222,7 +224,7 @@ test('formulas are drawn and code has colours, on demand; what cannot be read st
 });
 
 test('the page lists every request that it and its workers made; a reply makes none', async () => {
-  page = await newPage(here.browser);
+  page = await newPage(here.browser, { serviceWorkers: 'allow' });
   /** @type {string[]} */
   const seen = [];
   page.context().on('request', (request) => request.serviceWorker() || seen.push(request.url()));

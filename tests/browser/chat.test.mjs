@@ -303,7 +303,7 @@ test('a draft belongs to its chat, and a reload keeps it', async () => {
 });
 
 test('Enter before the model is ready: the message is sent as soon as it is', async () => {
-  page = await newPage(here.browser, { serviceWorkers: 'block' });
+  page = await newPage(here.browser);
   const release = await holdRequests(page, '**/chat.bq4*');
   await page.goto(here.site.url);
   await ui(page).message.fill('Hello!');
@@ -576,7 +576,7 @@ test('a model is dropped on the page; a broken one is refused with its offset', 
 });
 
 test('the engine or the model cannot be loaded: an error with code and hint, and a button that retries', async () => {
-  page = await newPage(here.browser, { serviceWorkers: 'block' });
+  page = await newPage(here.browser);
   const { alert } = ui(page);
   await page.route('**/bq4-relaxed*.wasm', (route) => route.fulfill({ status: 404 }));
   await page.goto(here.site.url);

@@ -114,7 +114,7 @@ test('a model that is ready and deleted is offered no more', async () => {
 });
 
 test('a model that is chosen before the engine has started is planned when it has, and the built-in one answers meanwhile', async () => {
-  const page = await newPage(here.browser, { serviceWorkers: 'block' });
+  const page = await newPage(here.browser);
   here.cleanup.push(() => page.context().close());
   const release = await holdRequests(page, '**/*.wasm');
   await page.goto(here.site.url);

@@ -2,6 +2,7 @@
 import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
+import { makeDist } from '../../tools/payload.mjs';
 import { publicPath, REACT } from '../../tools/serve.mjs';
 import { realModel } from '../../tools/setup/models.mjs';
 import { faultServer } from '../server/faults.mjs';
@@ -24,6 +25,12 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>tests</title><link rel
   "/tests/server/faults.mjs": "/tests/browser/shims/server.mjs"
 } }</script>`;
 
+/**
+ * Workers are those of the package: as sources each would ask for eighty files, and a suite that starts hundreds would spend a
+ * sixth of its time with that. With the query `source` they are the sources.
+ */
+const SHIPPED = /^\/js\/((worker|io-worker|thread|part-[a-z0-9-]+)\.js)$/;
+
 /** Where SmolLM2's GGUF is, if it is on this machine. */
 export const REAL = '/local/smollm2.gguf';
 
@@ -40,6 +47,8 @@ export const ISOLATED = {
  * @returns {Promise<{ url: string, refused: Set<string>, close: () => Promise<void> }>}  `refused`: paths whose connection is reset
  */
 export async function host(headers = {}) {
+  const problem = makeDist();
+  if (problem) throw new Error(problem);
   /** @type {Set<string>} */
   const refused = new Set();
   /** @type {Map<string, Awaited<ReturnType<typeof faultServer>>>} */
@@ -69,7 +78,9 @@ export async function host(headers = {}) {
     }
     if (path === '/control/asked') return json(await servers.get(query)?.asked());
     if (path === '/control/close') return json(String(await servers.get(query)?.close()));
-    const file = publicPath(path.endsWith('/') ? `${path}index.html` : path, [
+    const shipped = query === 'source' ? undefined : SHIPPED.exec(path)?.[1];
+    const file = publicPath(shipped ? `/dist/${shipped}` : path.endsWith('/') ? `${path}index.html` : path, [
+      'dist',
       'js',
       'build/wasm',
       'build/bench',

@@ -6,7 +6,7 @@ import { kept, newPage, oneHost, openDemo, ready, texts, ui } from './site.mjs';
 const here = oneHost();
 
 test('it can be installed: manifest, icons, a start without a network', async () => {
-  const page = await newPage(here.browser);
+  const page = await newPage(here.browser, { serviceWorkers: 'allow' });
   await openDemo(page, here.site.url);
   await kept(page);
   const session = await page.context().newCDPSession(page);
@@ -44,7 +44,7 @@ test('it can be installed: manifest, icons, a start without a network', async ()
 });
 
 test('a shared link to a model stands where it is checked, and nothing is downloaded', async () => {
-  const page = await newPage(here.browser);
+  const page = await newPage(here.browser, { serviceWorkers: 'allow' });
   /** @type {string[]} */
   const asked = [];
   page.context().on('request', (request) => asked.push(request.url()));

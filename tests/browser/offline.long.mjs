@@ -25,7 +25,7 @@ afterEach(async () => {
 
 /** @param {import('playwright-core').BrowserContextOptions} [options] */
 async function watched(options) {
-  const page = await newPage(browser, options);
+  const page = await newPage(browser, { serviceWorkers: 'allow', ...options });
   cleanup.push(() => page.context().close());
   return page;
 }

@@ -34,14 +34,19 @@ export function oneHost() {
 }
 
 /**
- * Opens a page in a context of its own. `page.trouble` collects what went wrong on it: exceptions, console errors,
+ * Opens a page in a context of its own, without service workers: the demo's reads and stores the whole page again, which takes
+ * more of the processor than all else that the page does. Tests about it say `serviceWorkers: 'allow'`. `page.trouble` collects what went wrong on it: exceptions, console errors,
  * violations of the content security policy.
  * @param {Browser} browser
  * @param {import('playwright-core').BrowserContextOptions} [options]
  * @returns {Promise<Page & { trouble: string[] }>}
  */
 export async function newPage(browser, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 900 },
+    serviceWorkers: 'block',
+    ...options,
+  });
   context.setDefaultTimeout(1000 * TIMEOUT_MS);
   const page = await context.newPage();
   /** @type {string[]} */
