@@ -1,7 +1,11 @@
 // What a page downloads of JavaScript from the package as it is shipped: dist/, each file as a server sends it.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
+import { Product } from './digest.mjs';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
  * Gzipped bytes of all JavaScript of a page, and of what its own thread loads: with `load`, error groups and hints, sources on the
@@ -20,14 +24,23 @@ export const ENTRY_LIMITS = { 'connect.js': 8_910, 'classifiers.js': 4_650, 'rec
 /** What a page with threads, a cache and a model from an address loads: its own thread, the engine's worker, the other threads. */
 export const PAGE = ['index.js', 'worker.js', 'part-core.js', 'thread.js'];
 
-/** Makes dist/. @returns {string} what went wrong; '' if nothing */
+/** dist/, and what it is made of. */
+const PRODUCT = new Product(ROOT, {
+  folder: 'dist',
+  sources: [
+    ...['js', 'bin', 'build/wasm', 'package.json', 'package-lock.json'],
+    ...['addresses', 'dist', 'size'].map((name) => `tools/${name}.mjs`),
+  ],
+});
+
+/** Makes dist/, unless it is there as its sources are. @returns {string} what went wrong; '' if nothing */
 export function makeDist() {
-  if (process.env.BQ4_DIST) return ''; // the suite has made it, for all of its files
-  const output = spawnSync(process.execPath, ['tools/dist.mjs'], {
-    cwd: new URL('..', import.meta.url),
-    encoding: 'utf8',
-  });
-  return output.status === 0 ? '' : output.stdout + output.stderr;
+  // The suite has made it, for all of its files.
+  if (process.env.BQ4_DIST || PRODUCT.isCurrent()) return '';
+  const output = spawnSync(process.execPath, ['tools/dist.mjs'], { cwd: ROOT, encoding: 'utf8' });
+  if (output.status !== 0) return output.stdout + output.stderr;
+  PRODUCT.noteMade();
+  return '';
 }
 
 /** Bytes of a file of dist/. @param {string} name @returns {{ raw: number, gzip: number }} */

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { minify } from 'terser';
 import { moveAddresses } from './addresses.mjs';
+import { Product } from './digest.mjs';
 import { makeDist } from './payload.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -148,8 +149,25 @@ function addExamples(to) {
     cpSync(join(ROOT, 'node_modules', file), join(react, 'npm', file));
 }
 
-/** @param {string} [to]  a folder, which is emptied */
+/** build/site/, and what it is made of. */
+const PRODUCT = {
+  folder: relative(ROOT, SITE),
+  sources: [
+    ...['js', 'bin', 'demo', 'examples', 'package.json', 'package-lock.json', ...COPIED],
+    ...['addresses', 'dist', 'site', 'size'].map((name) => `tools/${name}.mjs`),
+  ],
+};
+
+/** @param {string} [to]  a folder, which is emptied; the usual one only if its sources, or what it holds, have changed */
 export async function makeSite(to = SITE) {
+  const product = new Product(ROOT, PRODUCT);
+  if (to === SITE && product.isCurrent()) return;
+  await writeSite(to);
+  if (to === SITE) product.noteMade();
+}
+
+/** @param {string} to */
+async function writeSite(to) {
   rmSync(to, { recursive: true, force: true });
   mkdirSync(join(to, 'demo'), { recursive: true });
   // Service workers and what runs before the page are one file each as they are.

@@ -10,12 +10,13 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { buildWasm, make } from './build.mjs';
+import { digestOf, Product } from './digest.mjs';
 import { makeDist } from './payload.mjs';
 import { noteFlaky } from './testing/flaky.mjs';
 import { Durations, runJobs } from './testing/jobs.mjs';
 import { failuresIn, Report } from './testing/report.mjs';
 import { runProgram } from './testing/program.mjs';
-import { digestOf, Passed } from './testing/unchanged.mjs';
+import { Passed } from './testing/unchanged.mjs';
 import { cacheRoot } from './setup/cache.mjs';
 import { SetupError } from './setup/shell.mjs';
 import { command, ROOT, setUp } from './setup/setup.mjs';
@@ -226,8 +227,14 @@ const BUILDS = {
   fuzzers: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'fuzz', 'fuzz-wasm'),
   types: async (/** @type {Report} */ report, /** @type {Tools} */ tools) => {
     const line = [join(ROOT, 'node_modules', '.bin', 'tsc'), '-p', 'tsconfig.types.json'];
+    const product = new Product(ROOT, {
+      folder: 'build/types',
+      sources: ['js', 'package-lock.json', 'tsconfig.json', 'tsconfig.types.json'],
+    });
+    if (product.isCurrent()) return report.one('type declarations', true);
     const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_MS });
     report.one('type declarations', status === 0, { output });
+    if (status === 0) product.noteMade();
   },
   // For all files that read it: two that made it at the same time would read what is half there.
   dist: async (/** @type {Report} */ report, /** @type {Tools} */ tools) => {

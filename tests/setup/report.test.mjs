@@ -9,7 +9,8 @@ import { noteFlaky } from '../../tools/testing/flaky.mjs';
 import { Durations, runJobs } from '../../tools/testing/jobs.mjs';
 import { runProgram } from '../../tools/testing/program.mjs';
 import { failuresIn, Report } from '../../tools/testing/report.mjs';
-import { digestOf, Passed } from '../../tools/testing/unchanged.mjs';
+import { digestOf, Product } from '../../tools/digest.mjs';
+import { Passed } from '../../tools/testing/unchanged.mjs';
 import { until } from '../waiting.mjs';
 
 const FAILING = `
@@ -127,6 +128,23 @@ test('tests that depend on a part of the project are spared while that is the sa
     const last = digest();
     change();
     assert.notEqual(digest(), last);
+  }
+});
+
+test('a folder is made again when its sources, or what it holds, have changed', (t) => {
+  const root = mkdtempSync(join(tmpdir(), 'bq4-digest-'));
+  t.after(() => rmSync(root, { recursive: true }));
+  for (const folder of ['src', 'out/build']) mkdirSync(join(root, folder), { recursive: true });
+  const [source, inside] = [join(root, 'src', 'a'), join(root, 'out', 'build', 'a')];
+  for (const file of [source, inside]) writeFileSync(file, '1');
+  const product = () => new Product(root, { folder: 'out', sources: ['src'] });
+  assert.equal(product().isCurrent(), false, 'it was never made');
+  product().noteMade();
+  for (const change of [() => writeFileSync(source, '2'), () => writeFileSync(inside, '2'), () => rmSync(inside)]) {
+    change();
+    assert.equal(product().isCurrent(), false);
+    product().noteMade();
+    assert.equal(product().isCurrent(), true);
   }
 });
 
