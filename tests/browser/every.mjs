@@ -96,8 +96,9 @@ async function inBrowsers(declare, names) {
  * A site, and a browser, for the tests of the group that this is called in.
  * @param {import('./browsers.mjs').Name} name
  * @param {Record<string, string>} [headers]  of the site's pages
+ * @param {Parameters<typeof host>[1]} [options]
  */
-export function oneSite(name, headers = {}) {
+export function oneSite(name, headers = {}, options = {}) {
   const here = {
     /** @type {import('./browsers.mjs').Browser} */
     browser: /** @type {any} */ (null),
@@ -108,7 +109,7 @@ export function oneSite(name, headers = {}) {
   };
   before(async () => {
     here.browser = await start(name);
-    here.site = await host(headers);
+    here.site = await host(headers, options);
   });
   after(async () => {
     await here.browser?.close();

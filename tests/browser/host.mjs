@@ -27,7 +27,7 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>tests</title><link rel
 
 /**
  * Workers are those of the package: as sources each would ask for eighty files, and a suite that starts hundreds would spend a
- * sixth of its time with that. With the query `source` they are the sources.
+ * sixth of its time with that. With the query `source`, or of a host with `sources`, they are the sources.
  */
 const SHIPPED = /^\/js\/((worker|io-worker|thread|part-[a-z0-9-]+)\.js)$/;
 
@@ -44,10 +44,11 @@ export const ISOLATED = {
 /**
  * Serves an empty page as `/`, and the repository. Every page begins with shims/watch.js.
  * @param {Record<string, string>} [headers]
+ * @param {{ sources?: boolean }} [options]
  * @returns {Promise<{ url: string, refused: Set<string>, close: () => Promise<void> }>}  `refused`: paths whose connection is reset
  */
-export async function host(headers = {}) {
-  const problem = makeDist();
+export async function host(headers = {}, { sources = false } = {}) {
+  const problem = sources ? '' : makeDist();
   if (problem) throw new Error(problem);
   /** @type {Set<string>} */
   const refused = new Set();
@@ -78,7 +79,7 @@ export async function host(headers = {}) {
     }
     if (path === '/control/asked') return json(await servers.get(query)?.asked());
     if (path === '/control/close') return json(String(await servers.get(query)?.close()));
-    const shipped = query === 'source' ? undefined : SHIPPED.exec(path)?.[1];
+    const shipped = sources || query === 'source' ? undefined : SHIPPED.exec(path)?.[1];
     const file = publicPath(shipped ? `/dist/${shipped}` : path.endsWith('/') ? `${path}index.html` : path, [
       'dist',
       'js',

@@ -34,7 +34,7 @@ async function inPage(what) {
 }
 
 await chromiumFirst((name) => {
-  const here = oneSite(name);
+  const here = oneSite(name, {}, { sources: true });
 
   for (const [what, path] of Object.entries(CASES)) {
     test(`${what}: ${path} does not come`, async () => {
