@@ -87,12 +87,17 @@ const PARTS = [
   {
     what: 'importers, converters and the quantizer',
     tests:
-      /^tests\/js\/(bullet|companion|convert(-.*)?|drift|gguf-(cli|requantize|types|wild)|hf-hostile|make-random|qsf|quantize(-.*)?|reserved|torch)\.test\.mjs$/,
+      /^tests\/js\/(bullet|companion|convert(-.*)?|drift|gguf-(cli|requantize|types|wild)|hf-hostile|make-random|qsf|quantize(-.*)?|reading|reserved|torch)\.test\.mjs$/,
     paths: [
       ...['c', 'web', 'bin', 'tools/bq4_export', 'tools/export_bq4.py', 'tools/make_random.mjs', 'package-lock.json'],
       ...['convert', 'engine', 'format', 'quantize', 'shared', 'storage', 'text', 'wasm'].map((room) => `js/${room}`),
       ...['golden', 'js', 'tools', 'waiting.mjs'].map((name) => `tests/${name}`),
     ],
+  },
+  {
+    what: 'the renderer of chat templates',
+    tests: /^tests\/js\/templates(-python)?\.test\.mjs$/,
+    paths: ['js/api', 'js/shared', 'js/text', 'tests/js', 'tests/templates', 'tools/requirements-test.txt'],
   },
   {
     what: 'the engine in C',

@@ -25,7 +25,7 @@ beforeEach(
 );
 
 /** The whole ten thousand take minutes: BQ4_THREAD_CYCLES=10000 node --test tests/js/threads.test.mjs */
-const CYCLES = Number(process.env.BQ4_THREAD_CYCLES ?? 300);
+const CYCLES = Number(process.env.BQ4_THREAD_CYCLES ?? 100);
 
 for (const [count, regions] of [
   [2, 10_000],
