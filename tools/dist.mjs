@@ -41,12 +41,14 @@ const ENTRIES = BUNDLES.flatMap((bundle) => Object.entries(bundle));
 
 /** Parts on demand that nearly every page asks for, README's own among them: in one file they are a tenth smaller. */
 const USUAL = [
+  'engine/speculation/prompt-lookup',
   'storage/load/cached-load',
   'storage/load/progress',
   'storage/sources/retry',
   'storage/cache/index',
   'storage/cache/opfs',
   'wasm/measurements',
+  'wasm/thread-choice',
   'wasm/threads',
 ];
 
