@@ -3,14 +3,13 @@
 /** What kind of thing went wrong. @typedef {'arguments' | 'network' | 'storage' | 'format' | 'memory' | 'generation' | 'environment'} ErrorGroup */
 
 /**
- * `hint`: what to do, where an error brings none of its own; statuses of c/core/status.h do. `status`: that of an HTTP answer in OpenAI's shape
- * where the request is at fault or may be repeated; 500 where it is missing.
- * @typedef {{ group: ErrorGroup, hint?: string, status?: number }} ErrorRow
+ * `hint`: what to do, where an error brings none of its own; statuses of c/core/status.h do.
+ * @typedef {{ group: ErrorGroup, hint?: string }} ErrorRow
  */
 
 export const ERRORS = /** @satisfies {Record<string, ErrorRow>} */ ({
-  ARGUMENT: { group: 'arguments', hint: 'see docs/reference', status: 400 },
-  GRAMMAR: { group: 'arguments', hint: 'see docs/reference/generation.md', status: 400 },
+  ARGUMENT: { group: 'arguments', hint: 'see docs/reference' },
+  GRAMMAR: { group: 'arguments', hint: 'see docs/reference/generation.md' },
   NETWORK: {
     group: 'network',
     hint: 'check the connection, and that the server allows this page to read the file (CORS)',
@@ -36,37 +35,33 @@ export const ERRORS = /** @satisfies {Record<string, ErrorRow>} */ ({
     group: 'format',
     hint: 'the address or file is no .bq4 or .gguf model: convert one with "npx bq4 convert"',
   },
-  FORMAT: { group: 'format', hint: 'the file is malformed: fetch it again or convert it anew', status: 400 },
+  FORMAT: { group: 'format', hint: 'the file is malformed: fetch it again or convert it anew' },
   TRUNCATED: { group: 'format', hint: 'the file ends too early: fetch it again' },
   CHECKSUM: { group: 'format' },
   INTEGRITY: { group: 'format' },
-  UNSUPPORTED: { group: 'format', status: 400 },
+  UNSUPPORTED: { group: 'format' },
   SHAPE: { group: 'format' },
-  MISMATCH: { group: 'format', status: 400 },
+  MISMATCH: { group: 'format' },
   NOMEM: {
     group: 'memory',
     hint: 'plan again with a smaller context, fewer sessions or a smaller model',
-    status: 503,
   },
   STATE: { group: 'generation', hint: 'wait for the running call to end, or abort it' },
-  CLOSED: { group: 'generation', hint: 'it was closed: create a new one', status: 503 },
+  CLOSED: { group: 'generation', hint: 'it was closed: create a new one' },
   NO_SESSION: {
     group: 'generation',
     hint: 'close a session, wait for a reply to end, or load the model with more sessions or forks',
-    status: 503,
   },
   NO_CHAT: {
     group: 'generation',
     hint: 'the model has no chat format: use createSession(), or pass { chatFormat: "chatml" } or another to createChat()',
-    status: 400,
   },
   CONTEXT_FULL: {
     group: 'generation',
     hint: 'start a new chat, or load the model with a larger context',
-    status: 400,
   },
-  NO_TOKEN: { group: 'generation', status: 400 },
-  TEMPLATE: { group: 'generation', status: 400 },
+  NO_TOKEN: { group: 'generation' },
+  TEMPLATE: { group: 'generation' },
   TOOL: { group: 'generation' },
   RESTARTED: { group: 'generation' },
   NO_SIMD: {

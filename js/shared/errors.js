@@ -16,10 +16,16 @@ const MAX_TEXT = 4000;
 /** @param {string} text @param {number} max @returns {string} the beginning and the end of a text that is longer */
 const middleCut = (text, max) => (text.length > max ? `${text.slice(0, max / 2)}…${text.slice(-max / 8)}` : text);
 
-/** A text of an error. What it quotes may be long: a `data:` address can be a whole model. @param {unknown} text */
+/**
+ * A text of an error. What it quotes may be long: a `data:` address can be a whole model, for which regular expressions of words run
+ * out of stack. @param {unknown} text
+ */
 export const shortened = (text) =>
   middleCut(
-    String(text).replace(/\S{401,}/g, (word) => middleCut(word, MAX_WORD)),
+    String(text)
+      .split(/(\s)/)
+      .map((word) => middleCut(word, MAX_WORD))
+      .join(''),
     MAX_TEXT,
   );
 
@@ -47,7 +53,10 @@ export class BqError extends Error {
     /** What to do about it. */
     this.hint = shortened(fields.hint ?? row.hint ?? '');
     /** Numbers behind the message: `{ status }`, `{ tokens, context }`, `{ bytes }`, … @type {Record<string, any>} */
-    this.details = fields.details ?? {};
+    this.details = { ...fields.details };
+    // `text` is that of a reply, which nobody has a second time.
+    for (const name in this.details)
+      if (typeof this.details[name] === 'string' && name !== 'text') this.details[name] = shortened(this.details[name]);
   }
 }
 
@@ -75,7 +84,7 @@ export function packError(error, depth = 3) {
   const e = /** @type {any} */ (isError ? error : new Error(String(error)));
   const { name, message, code, offset, hint, details } = e;
   const cause = e.cause === undefined || !depth ? undefined : packError(e.cause, depth - 1);
-  return e instanceof BqError ? { name, message, cause, code, offset, hint, details } : { name, message, cause };
+  return { name, message, cause, ...(e instanceof BqError && { code, offset, hint, details }) };
 }
 
 /**

@@ -6,7 +6,7 @@
  * state, so every later call fails.
  */
 import { ABI, functions, MORE, OK, structs, WANT_DATA } from './abi.js';
-import { BqError, shortened } from '../shared/errors.js';
+import { BqError } from '../shared/errors.js';
 import { fastestBuild, pickBuild } from './build-choice.js';
 import { resolveBuilds } from '../shared/builds.js';
 import { isNode, nodeModule } from '../shared/node.js';
@@ -98,7 +98,7 @@ async function compileBuild(build, url, shared, signal) {
       `can't load the engine${url ? ` ${url}` : ''}: ${/** @type {Error} */ (cause).message}`,
       {
         cause,
-        details: { url: shortened(url) },
+        details: { url },
       },
     );
   }

@@ -5,8 +5,10 @@ import { after, before, test } from 'node:test';
 import { connect } from '../../js/connect.js';
 import { createEngine } from '../../js/engine/create.js';
 import { load } from '../../js/node.js';
-import { packError, unpackError } from '../../js/shared/errors.js';
+import { BqError, packError, unpackError } from '../../js/shared/errors.js';
+import { matchTensors } from '../../js/format/bq4/names.js';
 import { fromFile, fromUrl, toSource } from '../../js/storage/sources/index.js';
+import { CONFIG } from './checkpoints.mjs';
 
 /** Characters of a message and of a hint with one long word in it; those of a text of many words. */
 const MESSAGE_LIMIT = 1200;
@@ -52,10 +54,58 @@ for (const [name, call] of Object.entries(calls))
     assert.ok(error.message.length < most, `message: ${error.message.length} characters`);
     assert.ok(error.hint.length < MOST_OF_TEXT, `hint: ${error.hint.length}`);
     const details = JSON.stringify(error.details);
-    if (!name.startsWith('the name of an option'))
-      assert.ok(details.length < MESSAGE_LIMIT, `details: ${details.length}`);
-    assert.equal(unpackError(packError(error)).message, error.message, 'the same over a port');
+    assert.ok(details.length < MESSAGE_LIMIT, `details: ${details.length}`);
+    const unpacked = /** @type {any} */ (unpackError(packError(error)));
+    assert.deepEqual([unpacked.message, unpacked.details], [error.message, error.details], 'the same over a port');
   });
+
+/** @param {() => unknown} call @returns {any} */
+function errorOf(call) {
+  try {
+    call();
+  } catch (error) {
+    return error;
+  }
+  return assert.fail('expected an error');
+}
+
+test('details: texts are shortened; numbers, objects and the text of a reply are not', () => {
+  const call = { id: '1', function: { name: 'f', arguments: letters } };
+  const given = { url: letters, status: 404, text: letters, call, offset: undefined };
+  const error = new BqError('HTTP_STATUS', 'x', { details: given });
+  const { details } = error;
+  assert.ok(details.url.length < MESSAGE_LIMIT);
+  assert.deepEqual([details.status, details.text, details.call], [404, letters, call]);
+  assert.equal(given.url, letters, 'what the caller has stays');
+  assert.deepEqual(/** @type {any} */ (unpackError(packError(error))).details, details, 'the same over a port');
+});
+
+test('names of tensors', () => {
+  const { details } = errorOf(() => matchTensors(CONFIG, new Map([[letters, { dims: [1] }]])));
+  assert.ok(details.tensors[0].length < MESSAGE_LIMIT);
+});
+
+test('details of a server that can not be reached, or that quotes what it was sent', async () => {
+  const address = `http://127.0.0.1:1/${letters}`;
+  const answers = [
+    () => Promise.reject(new TypeError('fetch failed')),
+    async () =>
+      new Response(JSON.stringify({ error: { message: 'x', param: letters, details: { name: letters } } }), {
+        status: 400,
+      }),
+  ];
+  for (const fetch of answers)
+    await assert.rejects(connect(address, { fetch }).chat.completions.create({ messages: [] }), (error) => {
+      const details = JSON.stringify(/** @type {any} */ (error).details);
+      assert.ok(details.length < 3 * MESSAGE_LIMIT, `details: ${details.length}`);
+      return true;
+    });
+});
+
+test('a word of 64 MiB, as a model in a data: address has, is shortened by as much', () => {
+  const { message } = new BqError('READ', `${'A'.repeat(1 << 26)} is gone`);
+  assert.equal(message, `${'A'.repeat(200)}…${'A'.repeat(50)} is gone`);
+});
 
 test('what is not long is quoted whole', () => {
   const address = `ht tp://${'a/'.repeat(150)}model.gguf`;

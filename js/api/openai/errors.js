@@ -2,17 +2,21 @@
  * Converts errors to OpenAI's form, a status and `{ error: { message, type, param, code } }`, and back: a server answers with one
  * for a BqError, and a client makes a BqError of it. `hint` and `details` are additions of bq4.
  */
-import { ERRORS } from '../../shared/error-codes.js';
 import { BqError } from '../../shared/errors.js';
 
-/** @import { ErrorRow } from '../../shared/error-codes.js' */
 /** @import { ErrorCode } from '../../shared/types.js' */
 
-/** The HTTP status of an error code, from js/shared/error-codes.js. @param {unknown} code @returns {number | undefined} */
-const statusOf = (code) =>
-  Object.hasOwn(ERRORS, String(code))
-    ? /** @type {Record<string, ErrorRow>} */ (ERRORS)[String(code)].status
-    : undefined;
+/** Codes of requests that are at fault (400) or may be repeated (503). @type {[status: number, codes: ErrorCode[]][]} */
+const STATUSES = [
+  [
+    400,
+    ['ARGUMENT', 'GRAMMAR', 'FORMAT', 'UNSUPPORTED', 'MISMATCH', 'NO_CHAT', 'CONTEXT_FULL', 'NO_TOKEN', 'TEMPLATE'],
+  ],
+  [503, ['NOMEM', 'CLOSED', 'NO_SESSION']],
+];
+
+/** The HTTP status of an error code; undefined: 500. @param {any} code @returns {number | undefined} */
+const statusOf = (code) => STATUSES.find(([, codes]) => codes.includes(code))?.[0];
 
 /** Codes that OpenAI has a name for. */
 const NAMES = /** @type {const} */ ({ CONTEXT_FULL: 'context_length_exceeded', ARGUMENT: 'invalid_value' });

@@ -1,5 +1,5 @@
 /** Lists the tensors of a model in execution order, with their canonical names and shapes (docs/FORMAT.md, "TENS"). */
-import { BqError } from '../../shared/errors.js';
+import { BqError, shortened } from '../../shared/errors.js';
 import { completeConfig } from './config.js';
 
 /**
@@ -167,7 +167,7 @@ export function matchTensors(config, tensors) {
       `${unknown.length > 1 ? 'tensors' : 'tensor'} ${list} ${unknown.length > 1 ? 'have' : 'has'} no place in this configuration`,
       {
         hint: 'check that the configuration belongs to this model',
-        details: { tensors: unknown },
+        details: { tensors: unknown.map(shortened) },
       },
     );
   }
