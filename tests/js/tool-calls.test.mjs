@@ -320,6 +320,65 @@ test('a call that the model begins by itself is never ended for the limit: what 
   await engine.close();
 });
 
+const never = { allOf: [{ type: 'string' }, { type: 'integer' }] };
+/** Parameters that nothing satisfies, and where the fault is. @type {[schema: object, place: string, message: RegExp][]} */
+const unsatisfiable = [
+  [never, '', /nothing can satisfy/],
+  [{ enum: [] }, '', /nothing can satisfy/],
+  [{ properties: { a: { enum: [] } }, required: ['a'] }, '/properties/a', /nothing can satisfy/],
+  [{ properties: { a: never, b: { enum: [] } }, required: ['a'] }, '/properties/a', /nothing can satisfy/],
+  [{ properties: { b: { enum: [] } }, minProperties: 2, maxProperties: 1 }, '', /nothing can satisfy/],
+  [
+    {
+      properties: { a: { type: 'array', items: { $ref: '#/$defs/x' }, minItems: 1 } },
+      required: ['a'],
+      $defs: { x: never },
+    },
+    '/properties/a/items',
+    /nothing can satisfy/,
+  ],
+];
+
+test('a tool whose parameters nothing satisfies is not refused where no call can reach it, nor an optional one of them', async (t) => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
+  const toolOf = (/** @type {string} */ name, /** @type {object} */ schema) => ({
+    type: /** @type {const} */ ('function'),
+    function: { name, parameters: schema },
+  });
+  const tools = [toolOf('fine', parameters), toolOf('bad', never)];
+  for (const toolChoice of /** @type {const} */ (['none', undefined, { name: 'fine' }])) {
+    writes(t, 'Hello');
+    const { tokens } = await model.generate(messages, { tools, toolChoice, maxTokens: 60 }).result;
+    assert.ok(tokens.length > 0);
+    t.mock.restoreAll();
+  }
+  for (const toolChoice of /** @type {const} */ (['auto', 'required'])) {
+    writes(t, 'Hello');
+    const optional = [toolOf('fine', parameters), toolOf('odd', { properties: { a: never } })];
+    const { tokens } = await model.generate(messages, { tools: optional, toolChoice, maxTokens: 60 }).result;
+    assert.ok(tokens.length > 0);
+    t.mock.restoreAll();
+  }
+  await engine.close();
+});
+
+test('of several tools that can not be called, one is named with its own reason', async (t) => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
+  const tools = [never, { properties: { a: { enum: 5 } } }].map((schema, i) => ({
+    type: /** @type {const} */ ('function'),
+    function: { name: `bad${i}`, parameters: schema },
+  }));
+  writes(t, 'Hello');
+  await assert.rejects(model.generate(messages, { tools, toolChoice: 'auto', maxTokens: 4 }).result, {
+    code: 'GRAMMAR',
+    message: /^the parameters of the tool "bad1", at \/properties\/a: .*enum/,
+  });
+  t.mock.restoreAll();
+  await engine.close();
+});
+
 test('a tool whose parameters can not be a grammar is refused at the call, by its name and the place', async (t) => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
@@ -338,6 +397,7 @@ test('a tool whose parameters can not be a grammar is refused at the call, by it
     [{ properties: { a: { anyOf: [{ type: 'string' }, { const: 2 ** 60 }] } } }, '/properties/a/anyOf/1', /const/],
     [{ additionalProperties: { multipleOf: 0 } }, '/additionalProperties', /multipleOf/],
     [{ properties: { a: { enum: 5 } } }, '/properties/a', /enum/],
+    ...unsatisfiable,
   ];
   const fine = { type: /** @type {const} */ ('function'), function: { name: 'fine', parameters } };
   for (const [schema, place, message] of wrong)

@@ -22,6 +22,9 @@ const MAX_DISTANCE = 1 << 22;
 
 /** Rows of numbers, of which the first is a state, sorted by it: those of state s begin at row begin[s]. @typedef {{ begin: Uint32Array, rows: Uint32Array }} Table */
 
+/** The message where no text can be completed. */
+export const UNSATISFIABLE = 'nothing can satisfy this';
+
 const encoder = new TextEncoder();
 
 /** Sorts rows by their states; rows of the same state stay in order. @param {number[]} list @param {number} width  numbers in a row @param {number} states @returns {Table} */
@@ -49,6 +52,8 @@ export class Rules {
   rules = [];
   /** Bytes that lists of different items may take beyond their minimum. */
   slack = 0;
+  /** States that begin alternatives none of which may be left out, though the others can be completed. @type {number[]} */
+  alternatives = [];
 
   /** @returns {number} */
   state(accepts = false) {
@@ -234,16 +239,13 @@ export class Rules {
     return Uint32Array.from(found).sort();
   }
 
-  /** The grammar in the form that C reads. GRAMMAR: no text satisfies it, or a rule begins with itself. @param {number} root @returns {Uint8Array<ArrayBuffer>} */
+  /** The grammar in the form that C reads. GRAMMAR: no text satisfies it or one of its `alternatives`, or a rule begins with itself. @param {number} root @returns {Uint8Array<ArrayBuffer>} */
   encode(root) {
     const n = this.#flags.length;
     const [allEdges, allCalls] = [byState(this.#edges, 3, n), byState(this.#calls, 5, n)];
     const least = this.#least(allEdges, allCalls);
-    if (least[this.start(root)] === Infinity)
-      throw refused(
-        'nothing can satisfy this',
-        'no text satisfies all of its parts: look for parts that contradict each other',
-      );
+    if ([this.start(root), ...this.alternatives].some((state) => least[state] === Infinity))
+      throw refused(UNSATISFIABLE, 'no text satisfies all of its parts: look for parts that contradict each other');
     this.#checkRecursion(allCalls, least, root);
     const kept = this.#kept(allEdges, allCalls, least, root);
     const number = new Int32Array(n).fill(-1);

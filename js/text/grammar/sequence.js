@@ -12,7 +12,7 @@ import { Writer } from './text.js';
 /** @import { Shape } from './schema/shapes.js' */
 
 /**
- * A part: a fixed text; parts one after the other; one of several parts; an optional part; a text that a regular expression matches; JSON
+ * A part: a fixed text; parts one after the other; one of several parts, each of which must have a text; an optional part; a text that a regular expression matches; JSON
  * of a schema; `arguments` of a call for a schema, in a notation of notations.js; or `value`, a value of a part of the schema `root`, whose strings are written without quotes and don't contain `end`, and
  * whose words (true, false, null) are written by `words`.
  * @typedef {string | Node[] | { any: Node[] } | { maybe: Node } | { pattern: string } | { schema: any } | { arguments: any, notation: string } | { value: any, root: any, end: string, words: Record<string, string> }} Node
@@ -62,7 +62,7 @@ class Sequence {
   write(node, from, to) {
     if (typeof node === 'string') this.rules.literal(from, node, to);
     else if (Array.isArray(node)) this.#all(node, from, to);
-    else if ('any' in node) for (const part of node.any) this.write(part, this.#state(from), to);
+    else if ('any' in node) this.#any(node.any, from, to);
     else if ('maybe' in node) {
       this.rules.skip(from, to);
       this.write(node.maybe, this.#state(from), to);
@@ -84,6 +84,16 @@ class Sequence {
         if (hasWord(compiler, shape, word)) this.write(words[String(word)], this.#state(from), to);
     }
     this.write({ schema: { ...rootOf(root), allOf: [value, { type: ['number', 'array', 'object'] }] } }, from, to);
+  }
+
+  /** @param {Node[]} nodes @param {number} from @param {number} to */
+  #any(nodes, from, to) {
+    for (const node of nodes) {
+      const state = this.#state(from);
+      // A tool that nothing can call must not be left out in silence.
+      this.rules.alternatives.push(state);
+      this.write(node, state, to);
+    }
   }
 
   /** @param {Node[]} nodes @param {number} from @param {number} to */
@@ -112,5 +122,5 @@ class Sequence {
   }
 }
 
-/** GRAMMAR: a schema is wrong or not supported; it is too large. @param {Node} node */
+/** GRAMMAR: a schema is wrong or not supported; nothing satisfies it; it is too large. @param {Node} node */
 export const compileSequence = (node) => new Sequence().compile(node);
