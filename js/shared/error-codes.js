@@ -52,10 +52,7 @@ export const ERRORS = /** @satisfies {Record<string, ErrorRow>} */ ({
     group: 'generation',
     hint: 'close a session, wait for a reply to end, or load the model with more sessions or forks',
   },
-  NO_CHAT: {
-    group: 'generation',
-    hint: 'the model has no chat format: use createSession(), or pass { chatFormat: "chatml" } or another to createChat()',
-  },
+  NO_CHAT: { group: 'generation' },
   CONTEXT_FULL: {
     group: 'generation',
     hint: 'start a new chat, or load the model with a larger context',

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createEngine } from '../../js/engine/create.js';
 import { connectEngine, createWorkerEngine } from '../../js/index.js';
-import { toSource } from '../../js/storage/sources/index.js';
+import { resolveHub } from '../../js/storage/sources/hub.js';
+import { fromUrl, toSource } from '../../js/storage/sources/index.js';
 import { tinyModel } from './fixture.mjs';
 
 /** @type {Record<string, import('../../js/shared/types.js').Engine>} */
@@ -25,6 +26,9 @@ const hole = Object.assign(new Array(2), { 1: 'https://h.org/a' });
 const parts = { kind: 'several' };
 parts.sources = [parts];
 
+const url = { kind: 'url', url: 'https://h.org/a' };
+const hub = { kind: 'hub', repo: 'owner/name' };
+
 /** By what errors say. @type {[RegExp, any][]} */
 const SOURCES = [
   [/^fromBlob: expected a Blob, found nothing/, { kind: 'blob' }],
@@ -37,6 +41,25 @@ const SOURCES = [
   [/^manifest: expected a Uint8Array, found "x"/, { kind: 'url', url: 'https://h.org/a', manifest: 'x' }],
   [/^the source: expected .*, found 5/, { kind: 'url', url: 'https://h.org/a', companion: 5 }],
   [/^expected hf:owner\/name/, { kind: 'hub', repo: 5 }],
+  [/^retries: expected a whole number from 0 to 4294967295, found -1/, { ...url, retries: -1 }],
+  [/^retries: expected .*, found "3"/, { ...url, retries: '3' }],
+  [/^retries: expected .*, found 1.5/, { ...hub, retries: 1.5 }],
+  [/^retryDelay: expected a number of at least 0, found NaN/, { ...url, retryDelay: NaN }],
+  [/^retryDelay: expected .*, found -1/, { ...hub, retryDelay: -1 }],
+  [/^timeout: expected a number of milliseconds, found "1 s"/, { ...url, timeout: '1 s' }],
+  [/^timeout: expected .*, found -5/, { ...hub, timeout: -5 }],
+  [/^hubUrl: expected an address, found 5/, { ...hub, hubUrl: 5 }],
+  [/^expected a full address, found "hub"/, { ...hub, hubUrl: 'hub' }],
+  [/^expected a full address, found ""/, { ...hub, hubUrl: '' }],
+  [/^expected the hub's http address, found "data:,x"/, { ...hub, hubUrl: 'data:,x' }],
+  [/^revision: expected a text, found 5/, { ...hub, revision: 5 }],
+  [/^revision: expected a text, found null/, { ...hub, revision: null }],
+  [/^expected hf:owner\/name.*, found "hf:owner\/name@"/, { ...hub, revision: '' }],
+  [/^expected hf:owner\/name.*, found "hf:owner\/name@a b"/, { ...hub, revision: 'a b' }],
+  [/^file: expected a text, found \["x"\]/, { ...hub, file: ['x'] }],
+  [/^expected hf:owner\/name.*, found "hf:owner\/name\/@main"/, { ...hub, file: '' }],
+  [/^retries: expected .*, found "3"/, [url, { ...url, retries: '3' }]],
+  [/^timeout: expected .*, found null/, { ...url, companion: { ...url, timeout: null } }],
   [/^fromBytes: expected .*, found \[1\]/, { kind: 'bytes', bytes: [1] }],
   [/^fromHandle: expected .*, found \{\}/, { kind: 'handle', handle: {} }],
   [/^fromFile: expected a path, found nothing/, { kind: 'file' }],
@@ -106,6 +129,27 @@ test('sources made by hand, of buffers and handles as they are: the model', asyn
   // One that was transferred has no bytes any more.
   structuredClone(buffer, { transfer: [buffer] });
   await assert.rejects(engines.here.load(buffer), { code: 'TRUNCATED' });
+});
+
+test('a source of a hub made by hand: the same as its name, at main where it says no revision', async () => {
+  const options = { hubUrl: 'http://127.0.0.1:1/', retries: 0, retryDelay: 0, timeout: Infinity };
+  const file = { file: 'a/b.gguf', revision: 'refs/pr/1' };
+  /** @type {[object, string][]} */
+  const sources = [
+    [{ ...hub, file: 'b.gguf' }, 'hf:owner/name/b.gguf'],
+    [{ ...hub, ...file }, 'hf:owner/name/a/b.gguf@refs/pr/1'],
+  ];
+  for (const [source, name] of sources) {
+    const resolved = await resolveHub({ .../** @type {any} */ (source), ...options }, {});
+    const named = await resolveHub(/** @type {any} */ (fromUrl(name, options)), {});
+    assert.deepEqual(resolved, named);
+    assert.equal(/** @type {any} */ (named).retries, 0);
+  }
+  await assert.rejects(engines.here.load(/** @type {any} */ ({ ...hub, ...options })), {
+    code: 'NETWORK',
+    message: /^http:\/\/127.0.0.1:1\/api\/models\/owner\/name\/tree\/main\?/,
+  });
+  assert.throws(() => fromUrl('hf:owner/name', { hubUrl: '' }), { message: 'expected a full address, found ""' });
 });
 
 test('workers, ports, addresses of builds and caches of another kind', async () => {

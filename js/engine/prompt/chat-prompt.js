@@ -69,7 +69,9 @@ export class Prompts {
     if (template && !formatGiven) return this.#renderTemplate(messages, tools, variables);
     throw format
       ? unknownTurn(format, messages)
-      : new BqError('NO_CHAT', 'the model has neither a chat format nor a chat template', { hint: 'pass chatFormat' });
+      : new BqError('NO_CHAT', 'the model has neither a chat format nor a chat template', {
+          hint: 'use createSession(), or pass a chatFormat, such as "chatml"',
+        });
   }
 
   /** @param {ChatFormat} format @param {Piece[]} pieces */

@@ -2,9 +2,12 @@
  * Models on a hub that answers as huggingface.co does: `hf:owner/name`, `hf:owner/name/file.gguf`, both with `@revision`. The files of a
  * repository are listed by the hub's API, the best one is chosen, and what is loaded is the address of that file. Loaded on demand.
  */
+import { text } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
 import { isNode, nodeModule } from '../../shared/node.js';
+import { checkBy } from '../../shared/options.js';
 import { decoded } from './file-name.js';
+import { fromUrl } from './index.js';
 import { readRange } from './read.js';
 import { RemoteSource } from './retry.js';
 import { partsOf } from './split.js';
@@ -129,6 +132,13 @@ async function cachedFiles(cache, prefix) {
     .map(({ url, fileBytes }) => ({ path: decoded(url.slice(prefix.length)), bytes: fileBytes }));
 }
 
+/** A source of a hub as `fromUrl` makes it: one that was made by hand is checked here. ARGUMENT. @param {any} source @returns {HubSource} */
+function checkedHub({ repo, file, revision = 'main', hubUrl, retries, retryDelay, timeout }) {
+  checkBy({ file: text, revision: text }, 'hub', { file, revision });
+  const name = `hf:${repo}${file === undefined ? '' : `/${file}`}@${revision}`;
+  return /** @type {HubSource} */ (fromUrl(name, { hubUrl, retries, retryDelay, timeout }));
+}
+
 /**
  * The address of the file that a name on the hub stands for. Without a network: that of one that the cache has.
  * NETWORK, HTTP_STATUS, FORMAT, NOT_A_MODEL: the repository has no file that can be loaded.
@@ -137,12 +147,12 @@ async function cachedFiles(cache, prefix) {
  * @returns {Promise<Source>}
  */
 export async function resolveHub(source, { memoryBudget, signal, cache }) {
-  const { kind: _, repo, file, revision, hubUrl, ...sourceOptions } = source;
+  const { kind: _, repo, file, revision, hubUrl, ...sourceOptions } = { ...source, ...checkedHub(source) };
   const hub = hubAddress(hubUrl);
   const prefix = pathOnHub(hub, `${repo}/resolve/${revision}/`);
   let path = file;
   if (!path) {
-    const files = await listFiles(hub, source, signal).catch(async (error) => {
+    const files = await listFiles(hub, { ...source, revision }, signal).catch(async (error) => {
       const stored = error.code === 'NETWORK' ? await cachedFiles(cache, prefix) : [];
       if (!stored.length) throw error;
       return stored;

@@ -53,7 +53,7 @@ export function fromUrl(url, urlOptions) {
     return {
       kind: 'hub',
       ...parseHubName(String(url)),
-      ...(hubUrl && { hubUrl: resolve(hubUrl) }),
+      ...(hubUrl !== undefined && { hubUrl: resolve(hubUrl) }),
       ...options,
       ...extra({ companion, manifest }),
     };
@@ -106,7 +106,8 @@ function placed(source) {
 
 /** What a source of each kind is made from, made again: the same, or ARGUMENT. @type {Record<string, (source: any) => Source>} */
 const MAKERS = {
-  url: ({ url, mirrors }) => fromUrl(url, { mirrors }),
+  url: ({ url, mirrors, retries, retryDelay, timeout }) => fromUrl(url, { mirrors, retries, retryDelay, timeout }),
+  // The rest of it is checked where it is resolved.
   hub: ({ repo }) => fromUrl(`hf:${repo}`),
   blob: ({ blob }) => fromBlob(blob),
   bytes: ({ bytes }) => fromBytes(bytes),
