@@ -184,6 +184,41 @@ test('http: a range with more bytes than were asked for, which no header tells, 
   await file.close();
 });
 
+test('addresses that no server has and that fetch refuses are READ at once, with what is read; a mirror is asked', async (t) => {
+  const revoked = URL.createObjectURL(new Blob([bytes]));
+  URL.revokeObjectURL(revoked);
+  for (const address of ['foo:bar', 'foo://h.org/model.gguf', 'data:;base64,A', 'data:x', revoked]) {
+    const file = await openSource(fromUrl(address, { retries: 3, retryDelay: 0 }));
+    const failures = t.mock.fn();
+    file.onFailure = failures;
+    await assert.rejects(readRange(file, 0, 10), (/** @type {any} */ error) => {
+      assert.deepEqual([error.code, error.message], ['READ', `expected a readable address, found "${address}"`]);
+      assert.match(error.hint, /http:, https:, data: and blob:.*file:/);
+      assert.ok(error.cause, 'what fetch says');
+      return true;
+    });
+    assert.equal(failures.mock.callCount(), 0, `${address}: no other try`);
+    await file.close();
+  }
+  const file = await openSource(fromUrl('foo:bar', { mirrors: [ranged.url] }));
+  assert.deepEqual(await readRange(file, 0, 10), bytes.slice(0, 10));
+  await file.close();
+});
+
+test("an app's own scheme whose files have no ranges is asked for the whole file", async (t) => {
+  /** @type {(string | undefined)[]} */
+  const ranges = [];
+  t.mock.method(globalThis, 'fetch', async (/** @type {string} */ address, /** @type {any} */ { headers }) => {
+    ranges.push(headers.Range);
+    if (headers.Range) throw new TypeError(`Failed to fetch ${address}`);
+    return new Response(bytes);
+  });
+  const file = await openSource(fromUrl('app://x/model.bq4', { retries: 0 }));
+  assert.deepEqual(await readRange(file, 5, 25), bytes.slice(5, 25));
+  assert.deepEqual(ranges, ['bytes=5-24', undefined]);
+  await file.close();
+});
+
 test('http: a range is asked for once, and again as often as `retries` say', async (t) => {
   const server = await faultServer(bytes, { status: 503 });
   t.after(server.close);

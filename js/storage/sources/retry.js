@@ -27,11 +27,11 @@ const wait = (ms, signal) =>
     else signal?.addEventListener('abort', abort, { once: true });
   });
 
-/** What to do about a policy that forbids an address; '' where none is known to. @param {string} url */
-const policyAgainst = (url) =>
-  onDemand(import('./policy.js')).then(
-    (part) => part.forbidden(url),
-    () => '',
+/** Why a request failed for good before it reached a server; null where that isn't known. @param {string} url @param {BqError} cause */
+const refusalOf = (url, cause) =>
+  onDemand(import('./refusals.js')).then(
+    (part) => part.refusalOf(url, cause),
+    () => null,
   );
 
 /** @implements {ByteSource} */
@@ -147,11 +147,16 @@ export class RemoteSource {
   /** Waits before another try, or moves to the next mirror; throws when no mirror is left. @param {HttpSource} http @param {BqError} error @param {number} failures @param {number} at @param {AbortSignal} [signal] */
   async #recover(http, error, failures, at, signal) {
     const { status, retryAfter = 0, short, unreached } = error.details;
-    // Chromium refuses a range that is compressed as if the server had not answered: the last try is for the whole file.
-    if (unreached && http.ranges === 'unknown' && failures === this.#retries - 1) http.ranges = 'broken';
-    const forbidden = unreached ? await policyAgainst(this.name) : '';
+    const isServer = /^https?:/.test(this.name);
+    // Chromium refuses a range that is compressed as if the server had not answered, some apps any range of their own files: the last try,
+    // or another one at once, is for the whole file.
+    if (unreached && http.ranges === 'unknown' && (!isServer || failures === this.#retries - 1)) {
+      http.ranges = 'broken';
+      if (!isServer) return;
+    }
+    const refusal = unreached ? await refusalOf(this.name, error) : null;
     const isTemporary = error.code === 'NETWORK' || TEMPORARY_STATUSES.includes(status) || (short && failures < 1);
-    if (isTemporary && !forbidden && failures < this.#retries) {
+    if (isTemporary && !refusal && failures < this.#retries) {
       this.onFailure(failures + 1);
       return wait(
         Math.min(
@@ -164,12 +169,7 @@ export class RemoteSource {
     const final =
       this.#hasDelivered && EXPIRED_STATUSES.includes(status)
         ? new BqError('EXPIRED', `${this.name} answers ${status} now`, { details: error.details, cause: error })
-        : forbidden
-          ? new BqError('NETWORK', `${this.name}: the Content-Security-Policy forbids it`, {
-              hint: forbidden,
-              cause: error,
-            })
-          : error;
+        : (refusal ?? error);
     if (http !== this.#http || (await this.nextMirror(signal))) return;
     final.offset ??= at;
     final.hint = this.#hints[status] ?? final.hint;
