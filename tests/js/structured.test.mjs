@@ -218,6 +218,19 @@ describe('with the bundled model', () => {
     await session.close();
   });
 
+  test('formats that look alike are told apart', async () => {
+    const written = async (/** @type {any} */ responseFormat) =>
+      (await model.generate(ASK, { responseFormat }).result).text;
+    for (const [pattern, text] of [
+      ['/ab/', '/ab/'],
+      [/ab/, 'ab'],
+      ['/ab/', '/ab/'],
+    ])
+      assert.equal(await written({ type: 'regex', pattern }), text);
+    assert.equal(await written({ type: 'json_schema', schema: { const: null } }), 'null');
+    await assert.rejects(written({ type: 'json_schema', schema: { const: NaN } }), { code: 'GRAMMAR' });
+  });
+
   test('many formats one after the other', async () => {
     for (let i = 0; i < 12; i++) {
       const { text } = await model.generate(ASK, { responseFormat: { type: 'regex', pattern: `[a-z]{2}${i}` } }).result;

@@ -1,6 +1,6 @@
 /** Compiles grammars in GBNF, the format of llama.cpp, to rules over bytes. */
 import { charsOf, complement, intersect, TEXT, unite } from '../regex/sets.js';
-import { refused } from './failure.js';
+import { checkCharacters, refused } from './failure.js';
 import { Rules } from './ir.js';
 import { Writer } from './text.js';
 
@@ -193,12 +193,13 @@ class Reader {
       ranges.push(range);
     }
     const set = unite(ranges);
-    return isNegated ? intersect(complement(set), TEXT) : set;
+    return intersect(isNegated ? complement(set) : set, TEXT);
   }
 }
 
 /** The rules of a grammar, as C reads them. GRAMMAR: its syntax is wrong, a rule is missing or begins with itself. @param {unknown} text @returns {Uint8Array<ArrayBuffer>} */
 export function compileGbnf(text) {
   if (typeof text !== 'string') throw refused('a grammar must be a text, in GBNF');
+  checkCharacters('the grammar', text);
   return new Reader(text).read();
 }

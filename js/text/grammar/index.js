@@ -1,14 +1,16 @@
 /** Compiles a `responseFormat` (JSON Schema, regular expression, GBNF, choices) to rules over bytes. Loaded on demand. */
 import { ofRegex, ofTexts } from './dfa.js';
-import { refused } from './failure.js';
+import { checkCharacters, refused } from './failure.js';
 import { onDemand } from '../../shared/errors.js';
 import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 import { shown } from '../../shared/quote-value.js';
 import { Rules } from './ir.js';
+import { plainFormat } from './json-values.js';
 import { parseRegex } from './regex.js';
 import { Writer } from './text.js';
 import { withStepBound } from './work.js';
 
+export { keyOf } from './json-values.js';
 export { Machine } from './machine.js';
 
 /** @import { ResponseFormat } from '../../shared/types.js' */
@@ -36,6 +38,7 @@ function regex(pattern) {
 function choice(choices) {
   if (!Array.isArray(choices) || !choices.length || !choices.every((choice) => typeof choice === 'string' && choice))
     throw refused('choices must be a list of strings that are not empty');
+  for (const text of choices) checkCharacters('a choice', text);
   return whole(ofTexts(choices));
 }
 
@@ -78,12 +81,13 @@ function schemaOf(format) {
 
 /**
  * GRAMMAR: it is wrong, not supported, too large, or nothing satisfies it.
- * @param {any} format  a ResponseFormat; with `parts`, a list of schemas, each with references of its own: in `schema`,
+ * @param {any} given  a ResponseFormat; with `parts`, a list of schemas, each with references of its own: in `schema`,
  *   `{ $ref: 'part:0' }` is the first of them
  * @returns {Promise<Compiled>}
  */
-export async function compile(format) {
-  if (isNestedTooDeeply(format)) throw refused(`responseFormat is nested deeper than ${MAX_NESTING} levels`);
+export async function compile(given) {
+  if (isNestedTooDeeply(given)) throw refused(`responseFormat is nested deeper than ${MAX_NESTING} levels`);
+  const format = plainFormat(given);
   const members = MEMBERS.get(format.type);
   if (!members)
     throw refused(
@@ -121,16 +125,7 @@ export async function compile(format) {
 
 /** Compiles a text of several parts (sequence.js), such as the calls of tools. GRAMMAR. @param {import('./sequence.js').Node} node @returns {Promise<Compiled>} */
 export async function compileParts(node) {
+  const plain = plainFormat(node);
   const { compileSequence } = await onDemand(import('./sequence.js'));
-  return withStepBound(() => compileSequence(node));
-}
-
-/** A text that identifies a format. GRAMMAR: it isn't JSON. @param {any} format */
-export function keyOf(format) {
-  try {
-    return JSON.stringify(format, (_, value) => (value instanceof RegExp ? String(value) : value));
-  } catch (cause) {
-    const problem = cause instanceof RangeError ? 'is nested too deep' : 'is not JSON: it contains itself, or a BigInt';
-    throw refused(`the format ${problem}`, 'for a recursive schema, use $ref');
-  }
+  return withStepBound(() => compileSequence(plain));
 }

@@ -1,7 +1,7 @@
 /** Parses regular expressions in the syntax of ECMAScript with the flag u, which JSON Schema's `pattern` has, too. */
 import { charsOf, complement, intersect, TEXT, unite } from '../regex/sets.js';
 import { CONTROLS, quantifierOf } from '../regex/syntax.js';
-import { refused } from './failure.js';
+import { checkCharacters, refused } from './failure.js';
 
 /** @import { CharSet } from '../regex/sets.js' */
 
@@ -242,7 +242,7 @@ class Parser {
       ranges.push([first, last]);
     }
     const set = unite(ranges);
-    return isNegated ? others(set) : set;
+    return isNegated ? others(set) : intersect(set, TEXT);
   }
 
   /** @returns {CharSet} */
@@ -258,6 +258,7 @@ class Parser {
  * @param {string} source @param {{ dotAll?: boolean }} [options] @returns {{ tree: Tree, lookaheads: Lookahead[] }}
  */
 export function parseRegex(source, { dotAll = false } = {}) {
+  checkCharacters('a regular expression', source);
   const parser = new Parser(source, dotAll);
   return { tree: parser.whole(), lookaheads: parser.lookaheads };
 }
