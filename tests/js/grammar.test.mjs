@@ -65,6 +65,52 @@ describe('regular expressions', () => {
     }));
 });
 
+test('texts are characters: surrogates are none', async () => {
+  for (const text of await texts({ type: 'regex', pattern: '[\\ud000-\\ue000]{1,3}' }))
+    assert.match(text, /^[^\p{Cs}]+$/u);
+  for (const text of await texts({ type: 'grammar', grammar: 'root ::= [\\ud000-\\ue000]{1,3}' }))
+    assert.match(text, /^[^\p{Cs}]+$/u);
+  const half = '\ud83d';
+  for (const format of [
+    { type: 'choice', choices: ['a', half] },
+    { type: 'regex', pattern: `a|${half}` },
+    { type: 'grammar', grammar: `root ::= "${half}"` },
+    { type: 'json_schema', schema: { pattern: half } },
+  ])
+    await assert.rejects(compile(format), { code: 'GRAMMAR', message: /has half of a surrogate pair.*\\ud83d/ });
+  // JSON has a spelling of it.
+  assert.equal(await pick({ type: 'json_schema', schema: { const: half } }, 9), String.raw`"\ud83d"`);
+});
+
+test('a format is JSON: other values are refused by their place', async () => {
+  /** @type {[string, any][]} */
+  const wrong = [
+    ['"const"', { const: NaN }],
+    ['"minimum"', { minimum: -Infinity }],
+    ['"const"', { const: () => 1 }],
+    ['"const"', { const: Symbol('a') }],
+    ['"const"', { const: 5n }],
+    ['"const"', { const: new Map() }],
+    ['"enum"', { enum: new Set([1]) }],
+    ['"0"', { enum: [undefined] }],
+    ['"0"', { enum: Object.assign(new Array(2), { 1: 'a' }) }],
+    ['"pattern"', { pattern: /a/ }],
+    ['"schema"', new Map()],
+  ];
+  for (const [place, schema] of wrong)
+    await assert.rejects(
+      compile({ type: 'json_schema', schema }),
+      (/** @type {any} */ e) => e.code === 'GRAMMAR' && e.message.includes(`at ${place}: expected a value of JSON`),
+    );
+  await assert.rejects(compile({ type: 'choice', choices: Object.assign(new Array(2), { 1: 'a' }) }), {
+    code: 'GRAMMAR',
+    message: /undefined at "0"/,
+  });
+  // What JSON writes is what is compared: of a date its text.
+  const asJson = { const: { at: new Date(0), toJSON: undefined, a: new String('b') } };
+  assert.equal(await pick({ type: 'json_schema', schema: asJson }, 99), '{"at": "1970-01-01T00:00:00.000Z", "a": "b"}');
+});
+
 test('choices', async () => {
   const choices = ['yes', 'no', 'yes, but', 'nö'];
   const found = new Set(await texts({ type: 'choice', choices }, 60));
@@ -615,6 +661,13 @@ const HELD = [
   [{ type: 'number', multipleOf: 0.01, minimum: 20 }, [20, 49.9, 20.01], [19.99, 20.001]],
   [{ type: 'number', multipleOf: 0.05, exclusiveMinimum: 0, maximum: 1 }, [0.05, 0.95, 1], [0, 1.05, 0.01]],
   [{ type: 'number', allOf: [{ multipleOf: 0.5 }, { multipleOf: 0.75 }] }, [1.5, 3, 0], [0.5, 0.75]],
+  [{ type: 'number', minimum: -Number.MAX_VALUE, maximum: Number.MAX_VALUE }, [0, -1.5, 123456789012345], ['1']],
+  // What is written beside an exclusive limit is another double.
+  [{ type: 'number', exclusiveMinimum: 1.7e12 }, [1.7e12 + 1, 1.7e12 + 0.5], [1.7e12, { json: '1700000000000.00001' }]],
+  [{ type: 'number', exclusiveMaximum: 1 / 3 }, [0.3, 0.333], [1 / 3, { json: '0.33333333333333329' }]],
+  [{ type: 'number', exclusiveMinimum: 2 ** 53 }, [2 ** 53 + 2], [2 ** 53, { json: '9007199254740993' }]],
+  [{ type: 'number', exclusiveMaximum: -1e16 }, [-1.1e16], [-1e16, { json: '-10000000000000001' }]],
+  [{ minimum: 1.6e12, not: { const: 1.7e12 } }, [1.7e12 + 1], [1.7e12, { json: '1700000000000.00001' }]],
   [{ type: 'number', not: { multipleOf: 5 } }, [0.5, 61], [60, { json: '60.0' }, { json: '60.000' }]],
   // Lengths beside patterns and formats, at any size.
   [

@@ -1,7 +1,7 @@
 /**
  * Numbers within limits, as automata over their decimal digits. Limits are doubles: a text that is at most the shortest decimal of a limit
  * is parsed as at most the limit, as parsing rounds and keeps the order. For exclusive limits the number of digits is so small that
- * different texts are different doubles.
+ * different texts are different doubles; where the limit itself has too many digits for that, the next double is an inclusive limit.
  */
 import { both, either, explore, isNone, ofTree, without } from '../dfa.js';
 import { refused } from '../failure.js';
@@ -10,6 +10,8 @@ import { parseRegex } from '../regex.js';
 /** @import { Dfa } from '../dfa.js' */
 /** @import { Shape } from './shapes.js' */
 
+/** Decimals of so many digits are different doubles. */
+const EXACT = 15;
 /** Maximum number of digits before and after the decimal point; fewer for exclusive limits. */
 const DIGITS = { whole: 15, part: 15 };
 const FEW = { whole: 9, part: 5 };
@@ -18,6 +20,9 @@ const MANY_REMAINDERS = 32;
 const MAX_CHARACTERS = 14;
 /** Remainders that multiples are told by, times the digits behind the point. */
 const MAX_REMAINDERS = 4096;
+
+/** A limit this far from 0 is beyond all numbers that are written within one on the other side, which has fewer digits. */
+const FAR = 1e21;
 
 /** @param {string} source */
 const dfa = (source) => ofTree(parseRegex(source).tree);
@@ -34,6 +39,25 @@ function digitsOf(x) {
   const whole = point > 0 ? all.slice(0, point).padEnd(point, '0') : '0';
   const part = point >= 0 ? all.slice(point) : '0'.repeat(-point) + all;
   return { whole: whole.replace(/^0+(?=\d)/, ''), part: part.replace(/0+$/, '') };
+}
+
+/** The next larger double, or the next smaller one. @param {number} x  not 0 @param {boolean} larger */
+function nextDouble(x, larger) {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, x);
+  view.setBigUint64(0, view.getBigUint64(0) + (x > 0 === larger ? 1n : -1n));
+  return view.getFloat64(0);
+}
+
+/** An exclusive limit, as `half` takes it. @param {number} limit @param {boolean} larger  what it allows */
+function exclusive(limit, larger) {
+  if (Number.isFinite(limit)) {
+    const { whole, part } = digitsOf(Math.abs(limit));
+    const significant = `${whole}${part}`.replace(/^0+/, '').length;
+    if (significant >= EXACT || whole.length + FEW.part > EXACT)
+      return { limit: nextDouble(limit, larger), open: false };
+  }
+  return { limit, open: true };
 }
 
 /** So many digits. @param {number} least @param {number} most  Infinity: no limit */
@@ -240,12 +264,23 @@ export const numberAdmits = (n) => (v) =>
   n.multiples.every((m) => isMultiple(v, m)) &&
   n.notMultiples.every((m) => !isMultiple(v, m));
 
+/** The limits without those that no number reaches. @param {Shape['number']} n @returns {Shape['number']} */
+function reached(n) {
+  const isLow = Math.max(n.min, n.above) < FAR;
+  const isHigh = Math.min(n.max, n.below) > -FAR;
+  const most = (/** @type {number} */ limit) => (isLow && limit >= FAR ? Infinity : limit);
+  const least = (/** @type {number} */ limit) => (isHigh && limit <= -FAR ? -Infinity : limit);
+  return { ...n, max: most(n.max), below: most(n.below), min: least(n.min), above: least(n.above) };
+}
+
 /**
  * Texts of a shape's numbers, and how many characters they may have: Infinity where the automaton says so itself.
- * @param {Shape['number']} n @param {number[]} excluded @returns {{ texts: Dfa, max: number }}
+ * @param {Shape['number']} given @param {number[]} excluded @returns {{ texts: Dfa, max: number }}
  */
-export function numberTexts(n, excluded) {
-  const free = n.min === -Infinity && n.max === Infinity && n.above === -Infinity && n.below === Infinity;
+export function numberTexts(given, excluded) {
+  const n = reached(given);
+  const free =
+    [given.min, given.above].every((x) => x === -Infinity) && [given.max, given.below].every((x) => x === Infinity);
   const plain = !n.multiples.length && !n.notMultiples.length && !n.integer && !n.fraction;
   if (free && plain && !excluded.length) return { texts: dfa(ANY_NUMBER), max: Infinity };
   const scale = Math.min(...n.multiples.map((m) => decimalOf(m).scale));
@@ -261,8 +296,10 @@ export function numberTexts(n, excluded) {
     digits.whole = Math.min(digits.whole, Math.max(1, DIGITS.whole - digits.part));
   }
   digits.whole = Math.max(longest, digits.whole);
-  const low = n.above >= n.min ? { limit: n.above, open: true } : { limit: n.min, open: false };
-  const high = n.below <= n.max ? { limit: n.below, open: true } : { limit: n.max, open: false };
+  // Next to a number that is left out only what is another double may come.
+  if (excluded.length || n.fraction) digits.part = Math.max(1, Math.min(digits.part, EXACT - digits.whole));
+  const low = n.above >= n.min ? exclusive(n.above, true) : { limit: n.min, open: false };
+  const high = n.below <= n.max ? exclusive(n.below, false) : { limit: n.max, open: false };
   const remainders = [...n.multiples, ...n.notMultiples].reduce((all, m) => all * Number(decimalOf(m).digits), 1);
   const counted = remainders > MANY_REMAINDERS && (low.limit === -Infinity || high.limit === Infinity);
   const max = counted ? Math.max(MAX_CHARACTERS, longest + digits.part + 2) : Infinity;
