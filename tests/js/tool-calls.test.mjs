@@ -394,6 +394,8 @@ test('a tool whose parameters can not be a grammar is refused at the call, by it
     ],
     [{ properties: { a: { $ref: 'https://h.org/x.json' } } }, '/properties/a', /other documents/],
     [{ required: 5 }, '', /required/],
+    [{ type: 'string' }, '', /expected the type "object", found "string"/],
+    [{ type: ['array', 'null'] }, '', /expected the type "object"/],
     [{ properties: { a: { anyOf: [{ type: 'string' }, { const: 2 ** 60 }] } } }, '/properties/a/anyOf/1', /const/],
     [{ additionalProperties: { multipleOf: 0 } }, '/additionalProperties', /multipleOf/],
     [{ properties: { a: { enum: 5 } } }, '/properties/a', /enum/],
@@ -426,6 +428,24 @@ test('a tool whose parameters can not be a grammar is refused at the call, by it
       assert.equal(found.size, 0);
       t.mock.restoreAll();
     }
+  await engine.close();
+});
+
+test('arguments are an object whatever else parameters allow', async (t) => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
+  const properties = { city: { const: 'Oslo' } };
+  for (const parameters of [
+    { type: ['string', 'object', 'null'], properties, required: ['city'] },
+    { type: 'object', nullable: true, properties, required: ['city'] },
+    { anyOf: [{ type: 'null' }, { properties, required: ['city'] }] },
+  ]) {
+    writes(t, `<tool_call>\n{"name": "f", "arguments": null}\n</tool_call>`);
+    const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'f', parameters } }];
+    const { toolCalls } = await model.generate(messages, { tools, toolChoice: 'required', maxTokens: 99 }).result;
+    assert.equal(JSON.parse(toolCalls?.[0].arguments ?? 'null').city, 'Oslo', JSON.stringify(parameters));
+    t.mock.restoreAll();
+  }
   await engine.close();
 });
 

@@ -42,11 +42,18 @@ function looseText(text) {
 /** @param {string} text */
 const exactText = (text) => ({ node: text, pattern: escapePattern(text) });
 
-/** Parameters as a schema of an object. @param {any} parameters */
-const objectOf = (parameters = {}) =>
-  typeof parameters === 'object' && parameters !== null && parameters.type === undefined
-    ? { ...parameters, type: 'object' }
-    : parameters;
+/** Parameters as a schema of objects alone: arguments are nothing else. GRAMMAR: they are of another type. @param {Tool} tool */
+function objectOf({ name: tool, parameters = {} }) {
+  const { type = 'object' } = parameters;
+  if (![type].flat().includes('object'))
+    throw new BqError(
+      'GRAMMAR',
+      `the parameters of the tool "${tool}": expected the type "object", found ${shown(type)}`,
+      { details: { param: 'tools', tool, place: '' } },
+    );
+  // OpenAPI's nullable would add the type null.
+  return { ...parameters, type: 'object', nullable: undefined };
+}
 
 /** Grammar of arguments as names and values, in the order of the schema. GRAMMAR: the schema has an unsupported keyword. @param {Tool} tool @param {Fields} fields @returns {Node} */
 function fieldsNode({ name: tool, parameters = {} }, { open, between: separator, close, words }) {
@@ -60,11 +67,6 @@ function fieldsNode({ name: tool, parameters = {} }, { open, between: separator,
       {
         hint: 'leave it out, or put it into a property: the template writes arguments as names and values',
       },
-    );
-  if (parameters.type !== undefined && ![parameters.type].flat().includes('object'))
-    throw new BqError(
-      'GRAMMAR',
-      `parameters of "${tool}": expected the type "object", found ${shown(parameters.type)}`,
     );
   const required = new Set(parameters.required ?? []);
   const { properties = {}, additionalProperties: defaultSchema = true } = parameters;
@@ -85,8 +87,8 @@ function fieldsNode({ name: tool, parameters = {} }, { open, between: separator,
 
 /** Grammar of arguments. GRAMMAR. @param {Tool} tool @param {ArgumentStyle} style @returns {Node} */
 function argumentsNode(tool, { fields, notation }) {
+  const schema = objectOf(tool);
   if (fields) return fieldsNode(tool, fields);
-  const schema = objectOf(tool.parameters);
   return notation ? { arguments: schema, notation } : { schema };
 }
 
@@ -246,7 +248,7 @@ export class CallWriter {
             { maybe: ['```', { maybe: 'json' }] },
             ...[space, '{', space, '"name"', space, ':', space, `"${tool.name}"`, space, ',', space],
             { any: ['"arguments"', '"parameters"'] },
-            ...[space, ':', space, { schema: objectOf(tool.parameters) }, space, '}'],
+            ...[space, ':', space, { schema: objectOf(tool) }, space, '}'],
             { maybe: [space, '```'] },
           ],
           pattern: `\\s*(?:\`\`\`(?:json)?)?\\s*\\{\\s*"name"\\s*:\\s*"${escapePattern(tool.name)}"\\s*,\\s*"(?:arguments|parameters)"\\s*:\\s*(?<arguments>[^]*)\\s*\\}\\s*(?:\`\`\`)?\\s*`,
