@@ -142,8 +142,52 @@ test('errors are those of the engine, with the status', async () => {
     assert.ok(error instanceof BqError, error.stack);
     assert.deepEqual([error.code, error.details.status], [code, status], error.message);
     assert.ok(error.message && error.hint, error.message);
+    if (status === 401) assert.match(error.hint, /\{ apiKey \}/);
   }
   assert.throws(() => connect('no address'), { code: 'ARGUMENT' });
+});
+
+test('options are checked by name and kind, headers may have any form that fetch takes', async () => {
+  const url = 'http://127.0.0.1:9/v1';
+  for (const [options, message, param] of /** @type {[any, RegExp, string][]} */ ([
+    [{ apikey: 'x' }, /^connect: unknown option "apikey"; did you mean "apiKey"\?/, 'apikey'],
+    [{ apiKey: 5 }, /^apiKey: expected a text, found 5/, 'apiKey'],
+    [{ apiKey: 'a\nb' }, /^apiKey: (?!.*a\nb)/, 'apiKey'],
+    [{ headers: { 'a b': 'c' } }, /^headers: /, 'headers'],
+    [{ headers: 5 }, /^headers: /, 'headers'],
+    [{ fetch: 5 }, /^fetch: expected a function, found 5/, 'fetch'],
+    [{ model: 5 }, /^model: expected a text, found 5/, 'model'],
+    [null, /^the last argument of connect: expected an object of options, found null/, ''],
+    ['x', /^the last argument of connect: expected an object of options, found "x"/, ''],
+  ]))
+    assert.throws(
+      () => connect(url, options),
+      (/** @type {any} */ error) => {
+        assert.deepEqual([error.code, param ? error.details.param : ''], ['ARGUMENT', param], error.stack);
+        assert.match(error.message, message);
+        return true;
+      },
+    );
+  const reached = connect(server.url, { model: 'chat', apiKey: 'sesame' });
+  /** @type {any[]} */
+  const wrongCalls = [undefined, null, 'x', []];
+  for (const body of wrongCalls)
+    await assert.rejects(reached.chat.completions.create(body), {
+      code: 'ARGUMENT',
+      message: /^the request: expected/,
+    });
+  const misspelt = /** @type {any} */ ({ singal: AbortSignal.abort() });
+  await assert.rejects(reached.chat.completions.create(fixed, misspelt), { code: 'ARGUMENT', message: /singal/ });
+  await assert.rejects(reached.models.list(misspelt), { code: 'ARGUMENT', message: /singal/ });
+  const slow = /** @type {any} */ ({ tokensPerSecond: 'five' });
+  await assert.rejects(localOrRemote(/** @type {any} */ ({}), '', reached, slow), { code: 'ARGUMENT' });
+  /** @type {HeadersInit[]} */
+  const forms = [
+    { authorization: 'Bearer sesame' },
+    [['Authorization', 'Bearer sesame']],
+    new Headers({ AUTHORIZATION: 'Bearer sesame' }),
+  ];
+  for (const headers of forms) assert.equal((await connect(server.url, { headers }).models.list()).object, 'list');
 });
 
 test('an abort ends the request with its reason: before, while waiting, amid a stream; so does leaving the loop', async () => {

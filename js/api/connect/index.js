@@ -4,7 +4,9 @@
 import { runTools } from '../openai/run-tools.js';
 import { ChunkStream } from '../openai/stream.js';
 import { follow, unlessAborted } from '../../shared/async.js';
+import { anyValue, callback, object, text } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
+import { checkBy, checkOptions, wrong } from '../../shared/options.js';
 import { ChunkReader, chunkOfAnswer } from '../openai/chunks.js';
 import { fromOpenAIError } from '../openai/errors.js';
 import { shown } from '../../shared/quote-value.js';
@@ -17,13 +19,15 @@ import { events } from './server-sent-events.js';
  * @typedef {object} ConnectOptions
  * @property {string} [apiKey]  sent as `Authorization: Bearer`
  * @property {string} [model]  for requests that name none; default: the first that the server lists
- * @property {Record<string, string>} [headers]  sent with every request
+ * @property {HeadersInit} [headers]  sent with every request
  * @property {typeof fetch} [fetch]
  */
 
 /** Options of every request. @typedef {{ signal?: AbortSignal }} RequestOptions */
 
-/** @typedef {Required<Pick<ConnectOptions, 'headers' | 'fetch'>> & { url: string }} Server */
+/** @typedef {{ url: string, fetch: typeof fetch, headers: Record<string, string> }} Server */
+
+const OPTIONS = { apiKey: text, model: text, headers: anyValue, fetch: callback };
 
 /** Characters of an unreadable answer that an error message quotes. */
 const MAX_QUOTED = 200;
@@ -34,7 +38,7 @@ async function ask(url, { headers, fetch: send }, init) {
   try {
     response = await send(url, {
       ...init,
-      headers: { ...headers, ...(init.body ? { 'Content-Type': 'application/json' } : {}) },
+      headers: { ...headers, ...(init.body ? { 'content-type': 'application/json' } : {}) },
     });
   } catch (/** @type {any} */ cause) {
     if (init.signal?.aborted) throw init.signal.reason;
@@ -157,21 +161,24 @@ async function* chunks(response, url, { signal, release }) {
  * @param {ConnectOptions} [options]
  * @returns {RemoteModel}
  */
-export function connect(
-  address,
-  { apiKey, model, headers = {}, fetch: send = globalThis.fetch.bind(globalThis) } = {},
-) {
+export function connect(address, options) {
+  const {
+    apiKey,
+    model,
+    headers,
+    fetch: send = globalThis.fetch.bind(globalThis),
+  } = checkBy(OPTIONS, 'connect', options);
   const url = addressOf(address);
   /** @type {Server} */
-  const server = { url, fetch: send, headers: { ...headers, ...(apiKey && { Authorization: `Bearer ${apiKey}` }) } };
+  const server = { url, fetch: send, headers: headersOf(headers, apiKey) };
   /** @type {Promise<string> | null} */
   let first = null;
-  /** @param {RequestOptions} [options] @returns {Promise<ModelList>} */
-  const list = async ({ signal } = {}) =>
-    checkAnswer(
-      await answerOf(await ask(`${url}/models`, server, { signal }), `${url}/models`, signal),
-      `${url}/models`,
-    );
+  /** @param {RequestOptions} [listOptions] @returns {Promise<ModelList>} */
+  const list = async (listOptions) => {
+    const { signal } = checkOptions('createOne', listOptions);
+    const at = `${url}/models`;
+    return checkAnswer(await answerOf(await ask(at, server, { signal }), at, signal), at);
+  };
   /** The first model that the server lists, for requests that name none. @param {AbortSignal} [signal] */
   const defaultModel = async (signal) => {
     // Concurrent calls share one request, which goes on when one of the callers aborts.
@@ -183,7 +190,9 @@ export function connect(
   };
   /** @param {string} path @returns {{ create: (body: any, options?: RequestOptions) => Promise<any> }} */
   const method = (path) => ({
-    create: async (body, { signal: callerSignal } = {}) => {
+    create: async (body, createOptions) => {
+      const { signal: callerSignal } = checkOptions('create', createOptions);
+      if (object(body)) throw wrong('the request', body, 'an object');
       callerSignal?.throwIfAborted();
       const lifetime = follow(callerSignal);
       const { signal } = lifetime;
@@ -216,6 +225,22 @@ export function connect(
  */
 
 /** @typedef {{ object: 'list', data: { id: string, object: 'model', created: number, owned_by: string }[] }} ModelList */
+
+/** The headers of every request. ARGUMENT: HTTP has no such header. @param {HeadersInit | undefined} given @param {string | undefined} apiKey */
+function headersOf(given, apiKey) {
+  let param = 'headers';
+  try {
+    const headers = new Headers(given);
+    param = 'apiKey';
+    if (apiKey) headers.set('Authorization', `Bearer ${apiKey}`);
+    return Object.fromEntries(headers);
+  } catch (cause) {
+    // The reason would quote a key.
+    const reason =
+      param === 'headers' ? /** @type {Error} */ (cause).message : 'it has characters that no header can have';
+    throw new BqError('ARGUMENT', `${param}: ${reason}`, { details: { param } });
+  }
+}
 
 /** @param {string | URL} address */
 function addressOf(address) {

@@ -1,5 +1,7 @@
 /** Here or elsewhere: the model of this machine where its plan says that it fits, a server's otherwise. */
+import { number } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
+import { checkBy } from '../../shared/options.js';
 
 /** @import { Engine, LoadOptions, Model, Plan, SourceLike } from '../../shared/types.js' */
 /** @import { RemoteModel } from './index.js' */
@@ -24,6 +26,7 @@ const LOCAL_FAILURES = new Set(['NOMEM', 'QUOTA', 'NO_SIMD', 'UNSUPPORTED']);
 export async function localOrRemote(engine, source, remote, { tokensPerSecond = 0, ...options } = {}) {
   /** @type {Plan | null} */
   let plan = null;
+  checkBy({ tokensPerSecond: number(0) }, 'localOrRemote', { tokensPerSecond });
   const elsewhere = (/** @type {string} */ reason) =>
     /** @type {Chosen} */ ({ where: 'remote', reason, plan, model: remote });
   try {

@@ -81,9 +81,8 @@ const TOO_LONG = /context_length_exceeded|exceed_context_size/;
  */
 export function fromOpenAIError(status, body, url = '') {
   const answer = body?.error ?? body ?? {};
-  const message = String(
-    answer.message ?? (typeof answer === 'string' && answer ? answer.slice(0, 300) : `the server answered ${status}`),
-  );
+  const said = typeof answer === 'string' ? answer.slice(0, 300) : answer.message;
+  const message = typeof said === 'string' && said ? said : `the server answered ${status}`;
   const code = codeOf(answer.code) ?? (TOO_LONG.test(`${answer.code} ${answer.type}`) ? 'CONTEXT_FULL' : 'HTTP_STATUS');
   const hint = answer.hint ?? (code === 'HTTP_STATUS' ? (HINTS[status] ?? '') : undefined);
   const details = {
@@ -99,7 +98,7 @@ export function fromOpenAIError(status, body, url = '') {
 
 /** @type {Record<number, string>} */
 const HINTS = {
-  401: 'pass the token that the server was started with: connect(url, { token })',
+  401: 'pass the token that the server was started with: connect(url, { apiKey })',
   403: 'allow the origin of this page on the server (bq4 serve --allow-origin)',
   404: 'check the address, which ends in /v1, and the name of the model',
   413: 'send a smaller request',
