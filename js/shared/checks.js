@@ -47,7 +47,11 @@ export const deadline = kind('a number of milliseconds or a Date', (v) =>
   v instanceof Date ? !Number.isNaN(v.getTime()) : !milliseconds(v),
 );
 export const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || !whole(1, 32)(v));
-export const object = kind('an object', (v) => typeof v === 'object' && v !== null && !Array.isArray(v));
+/** No list, Map or Promise: their own members are not what they hold, so that it would be passed over. */
+export const object = kind(
+  'an object',
+  (v) => typeof v === 'object' && v !== null && !v[Symbol.iterator] && typeof v.then !== 'function',
+);
 
 export const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((item) => !object(item)));
 export const chatFormat = kind('a name or an object', (v) => !text(v) || !object(v));

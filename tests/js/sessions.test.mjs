@@ -1,8 +1,10 @@
-// What sessions hold, on a real model.
+// What sessions hold, and what room they take.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { createEngine, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
+import { inTime } from '../waiting.mjs';
 
 const real = realModel('smollm2');
 test(
@@ -39,3 +41,23 @@ test(
     await engine.close();
   },
 );
+
+test('a fork that outlives its session takes its room: replies share what is left, and new sessions get what they leave', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const file = fromFile(fileURLToPath(new URL('../../models/chat.bq4', import.meta.url)));
+  const model = await engine.load(file, { sessions: 2, forks: 1, forkTokens: 512 });
+  const session = await model.createSession();
+  await session.append('Once upon a time');
+  const fork = await session.fork();
+  await session.close();
+  // Prompts that have nothing in common, so that each would like a session of its own.
+  const ask = async (/** @type {string} */ text) => (await model.generate(text, { maxTokens: 3 }).result).tokens.length;
+  for (const text of ['The cat', 'A dog']) assert.equal(await ask(text), 3);
+  assert.deepEqual(await inTime('three replies', Promise.all(['One', 'Two', 'Three'].map(ask))), [3, 3, 3]);
+  const other = await model.createSession();
+  await assert.rejects(model.createSession(), { code: 'NO_SESSION', message: /needs \d+ bytes/ });
+  await other.close();
+  await fork.close();
+  for (let i = 0; i < 2; i++) await model.createSession();
+  await engine.close();
+});

@@ -152,6 +152,40 @@ test('a source of a hub made by hand: the same as its name, at main where it say
   assert.throws(() => fromUrl('hf:owner/name', { hubUrl: '' }), { message: 'expected a full address, found ""' });
 });
 
+test('options in a list, a Map, a promise or a stream are refused, not passed over', async () => {
+  const file = new Uint8Array(await tinyModel());
+  /** @type {any[]} */
+  const wrong = [[], new Map([['maxTokens', 2]]), new Set(), Promise.resolve({ maxTokens: 2 }), new URLSearchParams()];
+  for (const [name, engine] of Object.entries(engines)) {
+    for (const options of wrong)
+      await assert.rejects(engine.load(file, options), { code: 'ARGUMENT', message: /^the last argument of load/ });
+    const model = await engine.load(file);
+    for (const options of wrong) {
+      const at = `${name}, ${Object.prototype.toString.call(options)}`;
+      const expected = { code: 'ARGUMENT', message: /^the last argument of (generate|createSession)/ };
+      await assert.rejects(async () => model.generate('x', options).result, expected, at);
+      await assert.rejects(model.createSession(options), expected, at);
+      await assert.rejects(
+        async () => model.generate('x', { responseFormat: options }).result,
+        { code: 'ARGUMENT' },
+        at,
+      );
+    }
+    await model.close();
+  }
+});
+
+test('messages that are no list, with a system message too', async () => {
+  const model = await engines.here.load(new Uint8Array(await tinyModel()));
+  for (const messages of /** @type {any[]} */ ([null, 5, {}, 'abc', new Set()]))
+    for (const system of [undefined, 'Be brief.'])
+      await assert.rejects(model.createChat({ system, messages }), {
+        code: 'ARGUMENT',
+        message: /^messages: expected a list of \{ role, content \}, found/,
+      });
+  await model.close();
+});
+
 test('workers, ports, addresses of builds and caches of another kind', async () => {
   for (const worker of /** @type {any[]} */ ([5, 'x', {}, [], { postMessage: 5 }, () => 5, async () => null]))
     await assert.rejects(createWorkerEngine({ worker, threads: 1 }), { code: 'ARGUMENT', message: /worker/ });

@@ -36,9 +36,8 @@ export class Chat {
    */
   static async create(model, options) {
     const { system, messages = [], contextPolicy, ...prompts } = checkOptions('createChat', options);
-    const initialMessages = messagesOf(
-      system === undefined ? messages : [{ role: 'system', content: system }, ...messages],
-    );
+    const initialMessages = messagesOf(messages);
+    if (system !== undefined) initialMessages.unshift(...messagesOf([{ role: 'system', content: system }]));
     await model.countTokens(initialMessages, prompts);
     return new Chat(model, initialMessages, { ...prompts, contextPolicy });
   }

@@ -314,8 +314,10 @@ export class LocalModel {
   /** @type {Model['createSession']} */
   createSession = async (options) => {
     const { options: sessionOptions } = checkCall(TABLE.model.createSession, [options]);
-    if (this.#sessions.size >= this.info.sessions && !this.replies.evict()) throw this.noSession();
-    return this.#open(sessionOptions);
+    let session = this.#openIfRoom(sessionOptions);
+    while (!session && this.replies.evict()) session = this.#openIfRoom(sessionOptions);
+    if (!session && this.#sessions.size >= this.info.sessions) throw this.noSession();
+    return session ?? this.#open(sessionOptions); // says how much room it needs
   };
 
   /** @type {Model['loadAdapter']} */
@@ -416,7 +418,18 @@ export class LocalModel {
     return new BqError('NO_SESSION', `the model's sessions are all in use (${sessions})`, { details: { sessions } });
   }
 
-  /** @param {SessionOptions & { adapter?: any }} options */
+  /** Null: there is no room, as where a fork has outlived the session that it was made of. @param {SessionOptions} options */
+  #openIfRoom(options) {
+    if (this.#sessions.size >= this.info.sessions) return null;
+    try {
+      return this.#open(options);
+    } catch (/** @type {any} */ error) {
+      if (error.code === 'NO_SESSION') return null;
+      throw error;
+    }
+  }
+
+  /** NO_SESSION, ARGUMENT, NOMEM. @param {SessionOptions & { adapter?: any }} options */
   #open(options) {
     const wasm = this.#wasm;
     const { contextTokens: maxContext } = this.info;
@@ -475,7 +488,7 @@ export class LocalModel {
     return (await this.replies.tokens(messages, options)).length;
   };
 
-  replies = new Replies(this, () => (this.#sessions.size < this.info.sessions ? this.#open({}) : null));
+  replies = new Replies(this, () => this.#openIfRoom({}));
   /** `model.generate`; a third argument tells whether another thread has aborted. */
   generate = this.replies.generate;
 
