@@ -228,10 +228,13 @@ for (const [name, create] of /** @type {const} */ ([
         penalties.choices[0].message.content,
         (await chat({ max_tokens: 30 })).choices[0].message.content,
       );
-      await assert.rejects(chat({ logit_bias: { [CONFIG.vocab]: 1 } }), {
-        code: 'ARGUMENT',
-        message: /expected a token from 0 to/,
-      });
+      const byItsName = (/** @type {any} */ error) =>
+        error.code === 'ARGUMENT' &&
+        error.details.param === 'logit_bias' &&
+        /^logit_bias: expected a token from 0 to/.test(error.message);
+      const wrong = { logit_bias: { [CONFIG.vocab]: 1 } };
+      await assert.rejects(chat(wrong), byItsName);
+      await assert.rejects(model.completions.create({ prompt: 'a', ...wrong }), byItsName);
     });
 
     test('response_format', async () => {

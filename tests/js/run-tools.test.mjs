@@ -110,6 +110,8 @@ for (const [name, create] of /** @type {const} */ ([
       const tools = weather(() => 1);
       /** @type {[any, string][]} */
       const wrong = [
+        [{ messages: 5 }, 'messages'],
+        [{ messages: 'Hello' }, 'messages'],
         [{ tools: [] }, 'tools'],
         [{ tools: undefined }, 'tools'],
         [{ tools: [{ type: 'function', function: { name: 'x' } }] }, 'tools'],

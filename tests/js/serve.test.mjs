@@ -521,6 +521,7 @@ test('requests that are wrong: a status, and what to do', async () => {
   const cases = [
     ['/v1/chat/completions', { body: json, headers: { authorization: '' } }, 401, 'invalid_api_key'],
     ['/v1/chat/completions', { body: json, headers: { 'content-type': 'text/plain' } }, 415, 'unsupported_media_type'],
+    ['/v1/chat/completions', { body: json, headers: { 'content-encoding': 'gzip' } }, 415, 'unsupported_media_type'],
     ['/v1/chat/completions', { body: '{' }, 400, 'invalid_json'],
     ['/v1/chat/completions', { body: '[]' }, 400, 'invalid_json'],
     ['/v1/chat/completions', { body: Buffer.from([0x7b, 0xff, 0x7d]) }, 400, 'invalid_json'],
@@ -563,6 +564,16 @@ test('requests that are wrong: a status, and what to do', async () => {
     );
     assert.ok(got.body.error.message && got.body.error.type);
   }
+});
+
+test('HEAD, as probes of health send it: the headers of GET alone', async () => {
+  for (const path of ['/health', '/v1/models', '/v1/models/nothing', '/v1/nothing']) {
+    const [head, get] = [await ask(path, { method: 'HEAD' }), await ask(path)];
+    assert.deepEqual([head.status, head.headers['content-type']], [get.status, get.headers['content-type']], path);
+    assert.equal(head.body, '');
+  }
+  const refused = await ask('/v1/embeddings', { method: 'HEAD' });
+  assert.deepEqual([refused.status, refused.headers.allow], [405, 'POST']);
 });
 
 test('a request without an end, or that ends early, leaves the server as it was', async () => {

@@ -3,7 +3,7 @@ import { textOf } from '../chat/messages.js';
 import { follow } from '../../shared/async.js';
 import { checkOptions } from '../../shared/options.js';
 import { refuse, withoutNulls } from './check-fields.js';
-import { checkGenerates, fieldsOf, generateOptions, wantsUsage } from './request.js';
+import { checkBiases, checkGenerates, fieldsOf, generateOptions, wantsUsage } from './request.js';
 import { generateChoices } from './choices.js';
 import { ChunkStream } from './stream.js';
 import { answer } from './answer.js';
@@ -39,6 +39,7 @@ export async function chat(model, body, options) {
   const { signal, parallel = model.info.sessions } = checkOptions('create', options);
   const fields = fieldsOf('chat.completions.create', body);
   checkGenerates(model);
+  checkBiases(fields, model);
   if (!fields.messages?.length) throw refuse('messages', 'the request has no messages');
   if (fields.top_logprobs !== undefined && !fields.logprobs)
     throw refuse('top_logprobs', 'top_logprobs needs logprobs: true');

@@ -172,6 +172,13 @@ export function checkGenerates({ info }) {
     });
 }
 
+/** ARGUMENT: the model has no such token. @param {Record<string, any>} fields @param {Model} model */
+export function checkBiases({ logit_bias: biases = {} }, { info: { vocabSize } }) {
+  const unknown = Object.keys(biases).find((id) => Number(id) >= vocabSize);
+  if (unknown !== undefined)
+    throw refuse('logit_bias', `logit_bias: expected a token from 0 to ${vocabSize - 1}, found ${unknown}`);
+}
+
 /** The value of `maxTokens`. ARGUMENT: two different values. @param {Record<string, any>} fields */
 function limitOf({ max_tokens, max_completion_tokens }) {
   if (max_tokens !== undefined && max_completion_tokens !== undefined && max_tokens !== max_completion_tokens)

@@ -2,7 +2,7 @@
 import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { roundedInteger } from '../../shared/exact-json.js';
-import { kind, object, oneOf, whole } from '../../shared/checks.js';
+import { kind, object, objects, oneOf, whole } from '../../shared/checks.js';
 import { checkBy, checkOptions } from '../../shared/options.js';
 import { membersOf, refuse } from './check-fields.js';
 
@@ -11,7 +11,11 @@ import { membersOf, refuse } from './check-fields.js';
 /** Default of `maxSteps`: the largest number of completions. */
 const STEPS = 10;
 
-const REQUEST = { tools: kind('a list of tools with functions', (v) => Array.isArray(v) && v.length > 0), bq4: object };
+const REQUEST = {
+  messages: objects,
+  tools: kind('a list of tools with functions', (v) => Array.isArray(v) && v.length > 0),
+  bq4: object,
+};
 /** Members of `bq4` that are for this loop, not for the model. */
 const EXTENSIONS = { maxSteps: whole(1), toolErrors: oneOf('tell', 'throw') };
 
@@ -78,8 +82,8 @@ async function resultOf(functions, call, reportsErrors, signal) {
  */
 export async function runTools(create, body, options) {
   const { signal } = checkOptions('createOne', options);
-  const { bq4 = {}, tools: toolList, messages: first, tool_choice, ...fields } = /** @type {any} */ (body ?? {});
-  checkBy(REQUEST, 'runTools', { bq4, tools: toolList ?? null });
+  const { bq4 = {}, tools: toolList, messages: first = [], tool_choice, ...fields } = /** @type {any} */ (body ?? {});
+  checkBy(REQUEST, 'runTools', { bq4, tools: toolList ?? null, messages: first });
   const { maxSteps, toolErrors, ...extensions } = bq4;
   membersOf('bq4', EXTENSIONS, { maxSteps, toolErrors });
   const request = { ...fields, ...(Object.keys(extensions).length > 0 && { bq4: extensions }) };
@@ -88,7 +92,7 @@ export async function runTools(create, body, options) {
   const { functions, tools } = functionsOf(toolList);
   const stepLimit = maxSteps ?? STEPS;
   /** @type {ChatMessage[]} */
-  const messages = [...(first ?? [])];
+  const messages = [...first];
   /** @type {ChatCompletion[]} */
   const completions = [];
   try {

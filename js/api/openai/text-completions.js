@@ -2,7 +2,7 @@
 import { follow } from '../../shared/async.js';
 import { checkOptions } from '../../shared/options.js';
 import { refuse } from './check-fields.js';
-import { checkGenerates, fieldsOf, generateOptions, MOST_CHOICES, wantsUsage } from './request.js';
+import { checkBiases, checkGenerates, fieldsOf, generateOptions, MOST_CHOICES, wantsUsage } from './request.js';
 import { generateChoices } from './choices.js';
 import { ChunkStream } from './stream.js';
 import { extensionsOf, finishReasonOf, headOf, namedOf, usageOf } from './usage.js';
@@ -26,6 +26,7 @@ export async function completions(model, body, options) {
   const { signal, parallel = model.info.sessions } = checkOptions('create', options);
   const fields = fieldsOf('completions.create', body);
   checkGenerates(model);
+  checkBiases(fields, model);
   if (fields.prompt === undefined || !listOf(fields.prompt).length) throw refuse('prompt', 'the request has no prompt');
   const usage = wantsUsage(fields);
   generateOptions(fields); // throws now if an option is wrong

@@ -55,6 +55,12 @@ export class Body {
       throw new Refusal(415, 'unsupported_media_type', 'expected a request of type application/json', {
         Connection: 'close',
       });
+    const { 'content-encoding': encoding = 'identity' } = request.headers;
+    if (encoding.toLowerCase() !== 'identity')
+      throw new Refusal(415, 'unsupported_media_type', 'expected a body without Content-Encoding', {
+        'Accept-Encoding': 'identity',
+        Connection: 'close',
+      });
     const { bodyLimit } = this.#budget;
     let receivedBytes = 0;
     /** The reason why the body is dropped. @type {Refusal | null} */

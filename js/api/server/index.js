@@ -111,10 +111,12 @@ async function route(request, response, { served: servedModels, rules, room }, s
   if (request.method === 'OPTIONS') return void response.writeHead(204, preflight(request)).end();
   if (path !== '/health') checkToken(request, rules);
   const posts = Object.hasOwn(POSTS, path);
-  if (request.method !== (posts ? 'POST' : 'GET')) {
+  // Node sends the headers alone where HEAD asks for them, as probes of health do.
+  const methods = posts ? ['POST'] : ['GET', 'HEAD'];
+  if (!methods.includes(String(request.method))) {
     if (!posts) get(path, servedModels); // throws 404 for an unknown path
-    throw new Refusal(405, 'method_not_allowed', `${path} expects the method ${posts ? 'POST' : 'GET'}`, {
-      Allow: posts ? 'POST' : 'GET',
+    throw new Refusal(405, 'method_not_allowed', `${path} expects the method ${methods[0]}`, {
+      Allow: methods.join(', '),
     });
   }
   if (!posts) return json(response, 200, get(path, servedModels));
