@@ -47,7 +47,11 @@ async function main([name, ...args]) {
 }
 
 // A reader that closes the pipe early (`bq4 run … | head`) is no error.
-stdout.on('error', (/** @type {NodeJS.ErrnoException} */ error) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+stdout.on('error', (/** @type {NodeJS.ErrnoException} */ error) => {
+  if (error.code === 'EPIPE') process.exit(0);
+  stderr.write(explain(error));
+  process.exit(1);
+});
 try {
   await main(process.argv.slice(2));
 } catch (error) {

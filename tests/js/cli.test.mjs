@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -56,6 +56,23 @@ test('--help, of each command too, and --version; docs/reference/cli.md lists ea
   );
   assert.match(bq4('--version').stdout, /^\d+\.\d+\.\d+(-[\w.]+)?\n$/);
 });
+
+test(
+  'output that no one takes: a full device is a failure that is told',
+  { skip: !existsSync('/dev/full') && 'no /dev/full' },
+  () => {
+    const full = openSync('/dev/full', 'w');
+    for (const args of [['--help'], ['run', path, '--prompt', 'Once', '--max-tokens', '3']]) {
+      const { status, stderr } = spawnSync(process.execPath, [program, ...args], {
+        encoding: 'utf8',
+        stdio: ['ignore', full, 'pipe'],
+      });
+      assert.equal(status, 1, args[0]);
+      assert.match(stderr, /^bq4: ENOSPC: .*\n {5}check the path, its permissions and the free space\n$/);
+    }
+    closeSync(full);
+  },
+);
 
 test('wrong usage: exit code 2 and what is wrong', () => {
   /** @type {[string[], RegExp][]} */
