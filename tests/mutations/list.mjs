@@ -447,8 +447,8 @@ export const MUTATIONS = [
   {
     id: 'remote-retries',
     file: 'sources/remote',
-    from: 'isTemporary && !forbidden && failures < this.#retries',
-    to: 'isTemporary && !forbidden && failures <= this.#retries',
+    from: 'isTemporary && !refusal && failures < this.#retries',
+    to: 'isTemporary && !refusal && failures <= this.#retries',
     breaks: 'no range is asked for more often than was allowed',
     tests: ['js:sources', 'js:download'],
   },

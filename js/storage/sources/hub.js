@@ -5,12 +5,12 @@
 import { text } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
 import { isNode, nodeModule } from '../../shared/node.js';
-import { checkBy } from '../../shared/options.js';
+import { checkBy, checkOptions } from '../../shared/options.js';
 import { decoded } from './file-name.js';
-import { fromUrl } from './index.js';
 import { readRange } from './read.js';
 import { RemoteSource } from './retry.js';
 import { partsOf } from './split.js';
+import { sourceAt } from './url.js';
 
 /** @import { Source } from './types.js' */
 
@@ -136,7 +136,7 @@ async function cachedFiles(cache, prefix) {
 function checkedHub({ repo, file, revision = 'main', hubUrl, retries, retryDelay, timeout }) {
   checkBy({ file: text, revision: text }, 'hub', { file, revision });
   const name = `hf:${repo}${file === undefined ? '' : `/${file}`}@${revision}`;
-  return /** @type {HubSource} */ (fromUrl(name, { hubUrl, retries, retryDelay, timeout }));
+  return /** @type {HubSource} */ (sourceAt(name, checkOptions('fromUrl', { hubUrl, retries, retryDelay, timeout })));
 }
 
 /**
