@@ -153,7 +153,12 @@ class LocalEngine {
       if (loading.plan.paging)
         pager = await (
           await onDemand(import('../storage/paging/paging.js'))
-        ).Pager.open(loading.wasm, handle, (await loading.parts()) ?? (await loading.openRows?.()) ?? requested);
+        ).Pager.open(
+          loading.wasm,
+          handle,
+          (await loading.parts()) ?? (await loading.openRows?.()) ?? requested,
+          options.signal,
+        );
       model = new LocalModel(
         loading.wasm,
         loading,

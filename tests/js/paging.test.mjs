@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine } from '../../js/node.js';
-import { createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/index.js';
+import { createWorkerEngine, fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from '../../js/index.js';
 import { isNode, nodeModule } from '../../js/shared/node.js';
 import { collect } from './engine-suite.mjs';
 import { tinyModel } from './fixture.mjs';
+import { setTimeouts } from './timeouts.mjs';
 import { faultServer } from '../server/faults.mjs';
 
 // In pages without shared memory four layers' worth of buffers must be less than what the smallest budget leaves.
@@ -26,6 +27,17 @@ class CountingBlob extends Blob {
     this.got += to - from;
     if (this.broken) return /** @type {any} */ ({ arrayBuffer: () => Promise.reject(new Error('gone')) });
     return super.slice(from, to);
+  }
+}
+
+/** A Blob whose reads are never answered while it is silent. */
+class SilentBlob extends Blob {
+  isSilent = false;
+  reads = 0;
+  /** @param {number} from @param {number} to @override */
+  slice(from, to) {
+    this.reads++;
+    return this.isSilent ? /** @type {any} */ ({ arrayBuffer: () => new Promise(() => {}) }) : super.slice(from, to);
   }
 }
 
@@ -224,6 +236,139 @@ if (isNode) {
       assert.ok(parts.length >= 5 && parts.length < 30);
       assert.deepEqual((await session.generate(PROMPT, SEEDED).result).tokens, ids);
       await engine.close();
+    });
+
+    /** Some turns of the event loop. @param {() => boolean} [isOver] */
+    const turns = async (isOver = () => false) => {
+      for (let i = 0; i < 500 && !isOver(); i++) await new Promise((resolve) => setImmediate(resolve));
+    };
+
+    /** A model of a SilentBlob that is read for each token, and what it writes. */
+    async function silentModel() {
+      const engine = await createEngine({ threads: 1 });
+      const blob = new SilentBlob([/** @type {any} */ (await tinyModel(SHAPE))]);
+      const all = await engine.plan(fromBlob(blob), OPTIONS);
+      const memoryBudget = all.heapBytes - all.weightBytes * 0.4;
+      const model = await engine.load(fromBlob(blob), { ...OPTIONS, sessions: 2, memoryBudget });
+      const session = await model.createSession();
+      const { tokens } = await session.generate(PROMPT, SEEDED).result;
+      return { engine, blob, model, session, tokens };
+    }
+
+    test('an abort ends a call whose source never answers, and its reads: the next call begins others', async (t) => {
+      setTimeouts(t, { blobRead: Infinity });
+      const { engine, blob, model, session, tokens } = await silentModel();
+      /** @type {Record<string, (signal: AbortSignal) => Promise<any>>} */
+      const calls = {
+        generate: (signal) => session.generate('Zebras', { ...SEEDED, signal }).result,
+        append: (signal) => session.append('Zebras', { signal }),
+        choose: (signal) => model.choose('Zebras', ['a', 'b'], { signal }),
+        score: (signal) => model.score('Zebras', { signal }),
+        embed: (signal) => model.embed('Zebras', { signal }),
+      };
+      for (const [name, call] of Object.entries(calls)) {
+        blob.isSilent = true;
+        const controller = new AbortController();
+        const run = call(controller.signal);
+        await turns();
+        controller.abort(new Error('enough'));
+        await assert.rejects(run, { message: 'enough' }, name);
+        blob.isSilent = false;
+        /** @type {number[]} */
+        let again = [];
+        session
+          .generate(PROMPT, SEEDED)
+          .result.then((result) => (again = result.tokens))
+          .catch(() => {});
+        await turns(() => again.length > 0);
+        assert.deepEqual(again, tokens, `${name}: the next one`);
+      }
+      await engine.close();
+    });
+
+    test('an abort leaves reads for which another session waits; a model that is closed reads nothing more', async (t) => {
+      setTimeouts(t, { blobRead: 1 });
+      const { engine, blob, model, session, tokens } = await silentModel();
+      const other = await model.createSession();
+      blob.isSilent = true;
+      const controller = new AbortController();
+      const runs = [
+        session.generate('Zebras', { ...SEEDED, signal: controller.signal }).result,
+        other.generate(PROMPT, SEEDED).result,
+      ];
+      await turns();
+      controller.abort(new Error('enough'));
+      await assert.rejects(runs[0], { message: 'enough' });
+      blob.isSilent = false;
+      assert.deepEqual((await runs[1]).tokens, tokens);
+      blob.isSilent = true;
+      const run = session.generate('Zebras', SEEDED).result;
+      await turns();
+      await Promise.all([assert.rejects(run, { code: 'CLOSED' }), model.close()]);
+      // Those that were due begin none.
+      const { reads } = blob;
+      await turns();
+      assert.equal(blob.reads, reads);
+      await engine.close();
+    });
+
+    test('an abort ends a load whose handle does not give its file a second time', async () => {
+      const engine = await createEngine({ threads: 1 });
+      const file = new File([/** @type {any} */ (await tinyModel(SHAPE))], 'model.bq4');
+      const all = await engine.plan(fromBlob(file), OPTIONS);
+      let opened = 0;
+      const handle = /** @type {any} */ ({
+        kind: 'file',
+        name: 'model.bq4',
+        getFile: () => (opened++ ? new Promise(() => {}) : Promise.resolve(file)),
+      });
+      const controller = new AbortController();
+      const memoryBudget = all.heapBytes - all.weightBytes * 0.4;
+      const load = engine.load(fromHandle(handle), { ...OPTIONS, memoryBudget, signal: controller.signal });
+      /** @type {any} */
+      let error;
+      load.catch((reason) => (error = reason));
+      await turns(() => opened === 2);
+      assert.equal(opened, 2);
+      controller.abort(new Error('enough'));
+      await turns(() => Boolean(error));
+      assert.equal(error?.message, 'enough');
+      await engine.close();
+    });
+
+    test('the worker that reads ends reads that nobody waits for, and closes at once', async (t) => {
+      setTimeouts(t, { blobRead: Infinity });
+      const { port1, port2 } = new MessageChannel();
+      t.after(() => port1.close());
+      /** @type {any[]} */
+      const messages = [];
+      port1.onmessage = ({ data }) => messages.push(data);
+      const scope = /** @type {any} */ (globalThis);
+      scope.postMessage = () => {};
+      await import('../../js/io-worker.js');
+      scope.onmessage({ data: { port: port2 } });
+      delete scope.postMessage;
+      delete scope.onmessage;
+      const blob = new SilentBlob(['01234567']);
+      blob.isSilent = true;
+      const send = (/** @type {any} */ data) => /** @type {any} */ (port2).onmessage({ data });
+      send({ sourceId: 1, source: { kind: 'blob', blob }, sharedHeap: null });
+      const read = { sourceId: 1, offset: 2, at: 0, bytes: 3 };
+      send({ ...read, id: 2 });
+      await turns(() => blob.reads === 1);
+      send({ sourceId: 1, endReads: true });
+      await turns(() => messages.some(({ id }) => id === 2));
+      assert.match(messages.find(({ id }) => id === 2)?.error.message ?? '', /can't be read any more/);
+      blob.isSilent = false;
+      send({ ...read, id: 3 });
+      await turns(() => messages.some(({ id }) => id === 3));
+      assert.deepEqual(new Uint8Array(messages.find(({ id }) => id === 3)?.buffer), new Uint8Array([50, 51, 52]));
+      blob.isSilent = true;
+      send({ ...read, id: 4 });
+      await turns(() => blob.reads === 3);
+      send({ sourceId: 1, close: true });
+      await turns(() => messages.some(({ closedSource }) => closedSource === 1));
+      assert.ok(messages.some(({ closedSource }) => closedSource === 1));
     });
 
     test('a file that was cut off', async () => {

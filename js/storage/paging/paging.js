@@ -26,14 +26,24 @@ const PAGES = 16;
  * Reads ranges of a file to addresses of the heap.
  * @typedef {object} Filler
  * @property {(offset: number, at: number, bytes: number) => Promise<void>} fill
+ * @property {() => void} endReads  fails those under way that can be left: nobody waits for them any more
  * @property {() => Promise<void>} close
  */
 
 /** Reads in this thread, straight into the heap: in Node others do the work meanwhile. @param {Wasm} wasm @param {Reader} reader @returns {Filler} */
 function localFiller(wasm, reader) {
+  let lifetime = new AbortController();
+  const endReads = () => {
+    lifetime.abort();
+    lifetime = new AbortController();
+  };
   return {
-    fill: (offset, at, bytes) => readInto(reader, wasm, offset, at, bytes),
-    close: () => reader.close(),
+    fill: (offset, at, bytes) => readInto(reader, wasm, offset, at, bytes, lifetime.signal),
+    endReads,
+    close() {
+      endReads();
+      return reader.close();
+    },
   };
 }
 
@@ -131,6 +141,7 @@ class ReadingWorker {
           this.#pending.set(id, { sourceId, wasm, at, bytes, resolve: () => resolve(undefined), reject });
           this.#worker.postMessage({ sourceId, id, offset, at, bytes });
         }),
+      endReads: () => this.#worker.postMessage({ sourceId, endReads: true }),
       close: () => this.#closeSource(sourceId),
     };
   }
@@ -194,9 +205,17 @@ export class Pager {
     this.#block = wasm.alloc(8 + PAGES * structs.bqw_page.size);
   }
 
-  /** @param {Wasm} wasm @param {number} model @param {Source | Reader} source  a source that `canPage` (plan.js), or how it is read in this thread */
-  static async open(wasm, model, source) {
-    return new Pager(wasm, model, 'read' in source ? localFiller(wasm, source) : await openFiller(wasm, source));
+  /** @param {Wasm} wasm @param {number} model @param {Source | Reader} source  a source that `canPage` (plan.js), or how it is read in this thread @param {AbortSignal} [signal] */
+  static async open(wasm, model, source, signal) {
+    if ('read' in source) return new Pager(wasm, model, localFiller(wasm, source));
+    const opening = openFiller(wasm, source);
+    try {
+      return new Pager(wasm, model, await unlessAborted(opening, signal));
+    } catch (error) {
+      // A handle may never give its file: what is opened after an abort is closed.
+      void opening.then((filler) => filler.close()).catch(() => {});
+      throw error;
+    }
   }
 
   /** After every slice: starts to read what the session will need. @param {number} session  its handle */
@@ -244,7 +263,13 @@ export class Pager {
     this.#waitingSessions.set(session, readsBefore);
     this.ahead(session);
     if (!this.#open && this.#isFirst(session)) return false;
-    await unlessAborted(this.#nextChange.promise, signal);
+    try {
+      await unlessAborted(this.#nextChange.promise, signal);
+    } catch (error) {
+      // Some reads never end; the next session begins others.
+      if (!this.#isClosed && this.#waitingSessions.size === 1) this.#filler.endReads();
+      throw error;
+    }
     if (this.#lastFailure && this.#lastFailure.readNumber > readsBefore) throw this.#lastFailure.error;
     return true;
   }

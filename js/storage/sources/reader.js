@@ -1,4 +1,5 @@
 /** Reads of any part of a file, at any time, for as long as a model is open. In the engine's thread or in io-worker.js. */
+import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { readBlob } from '../../shared/blob-bytes.js';
 import { nodeModule } from '../../shared/node.js';
@@ -9,14 +10,14 @@ import { nodeModule } from '../../shared/node.js';
 /**
  * @typedef {object} Reader
  * @property {boolean} fills  `read` fills memory that it is given; otherwise it brings its own
- * @property {(offset: number, bytes: number, into: () => Uint8Array) => Promise<Uint8Array>} read  `into`: where to,
- *   asked for only by those that fill. READ.
+ * @property {(offset: number, bytes: number, into: () => Uint8Array, signal?: AbortSignal) => Promise<Uint8Array>} read  `into`: where to,
+ *   asked for only by those that fill: since these may still write there, they don't end by the signal. READ.
  * @property {() => Promise<void>} close
  */
 
-/** A range of the file to an address of the heap. READ. @param {Reader} reader @param {import('../../wasm/wasm.js').Wasm} wasm @param {number} offset @param {number} at @param {number} bytes */
-export async function readInto(reader, wasm, offset, at, bytes) {
-  const piece = await reader.read(offset, bytes, () => wasm.bytes(at, bytes));
+/** A range of the file to an address of the heap. READ. @param {Reader} reader @param {import('../../wasm/wasm.js').Wasm} wasm @param {number} offset @param {number} at @param {number} bytes @param {AbortSignal} [signal] */
+export async function readInto(reader, wasm, offset, at, bytes, signal) {
+  const piece = await reader.read(offset, bytes, () => wasm.bytes(at, bytes), signal);
   if (!reader.fills && wasm.alive) wasm.bytes(at, bytes).set(piece);
 }
 
@@ -37,8 +38,9 @@ function blobReader(blob) {
   const name = 'name' in blob ? String(blob.name) : 'a Blob';
   return {
     fills: false,
-    async read(offset, bytes) {
-      const found = await readBlob(blob, offset, offset + bytes).catch((cause) => {
+    async read(offset, bytes, _, signal) {
+      // Some reads never end.
+      const found = await unlessAborted(readBlob(blob, offset, offset + bytes, signal), signal).catch((cause) => {
         throw failure(name, offset, cause);
       });
       checkLength(name, offset, found.length, bytes);
