@@ -1,15 +1,7 @@
 /** What a visit begins with where that isn't the built-in model alone: the model that was used last, less of it after it ended a tab, a download that goes on. Loaded on demand. */
 import { showError, showNotice, trouble } from '../page/alerts.js';
 import * as format from '../page/format.js';
-import {
-  forgetDownload,
-  fromFile,
-  fromLink,
-  lastDownload,
-  lastHandle,
-  lastModel,
-  rememberDownload,
-} from '../storage/model-history.js';
+import { fromFile, fromLink, lastDownload, lastHandle, lastModel, rememberDownload } from '../storage/model-history.js';
 
 /** @typedef {import('./models.js').Models} Models */
 /** @typedef {import('./models.js').Page} Page */
@@ -38,8 +30,8 @@ export async function goOnDownloading(models, page) {
   const choice = fromLink(url, name);
   const stored = (await page.host.store?.list().catch(() => []))?.find((file) => file.url === url);
   if (stored?.complete) {
-    const run = () => void models.use(choice, { context, agreed: true });
-    return showNotice(`${name} is ready.`, [{ text: 'Switch', run }], true, () => forgetDownload(url));
+    const { showReady } = await import('./ready-notice.js');
+    return showReady({ name, key: url }, () => void models.use(choice, { context, agreed: true }));
   }
   const { saveData } = /** @type {any} */ (navigator).connection ?? {};
   if (!stored || paused || saveData || !navigator.onLine || models.hasChosen)
