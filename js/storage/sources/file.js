@@ -1,7 +1,7 @@
 /** Files in Node. */
 import { BqError } from '../../shared/errors.js';
 import { nodeModule } from '../../shared/node.js';
-import { streamOf } from './local.js';
+import { streamOf, versionOf } from './local.js';
 
 /** @import { ByteSource } from './types.js' */
 
@@ -20,14 +20,15 @@ export async function openFile(path) {
       hint: 'check the path and its permissions',
     });
   let file;
-  let stat;
+  let version;
   try {
     file = await open(path.startsWith('file:') ? new URL(path) : path);
-    stat = await file.stat();
+    version = await versionOf(file);
   } catch (cause) {
     await file?.close();
     throw fail(cause);
   }
+  const { stat, wasWritten } = version;
   const { size, mtimeMs } = stat;
   if (stat.isDirectory()) {
     await file.close();
@@ -44,8 +45,7 @@ export async function openFile(path) {
     stream: streamOf(size, async (offset, end) => {
       try {
         const { buffer, bytesRead } = await file.read(new Uint8Array(end - offset), 0, end - offset, offset);
-        stat = await file.stat();
-        if (stat.mtimeMs === mtimeMs) return buffer.subarray(0, bytesRead);
+        if (!(await wasWritten())) return buffer.subarray(0, bytesRead);
       } catch (cause) {
         throw fail(cause, offset);
       }

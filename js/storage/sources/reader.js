@@ -3,6 +3,7 @@ import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { readBlob } from '../../shared/blob-bytes.js';
 import { nodeModule } from '../../shared/node.js';
+import { versionOf } from './local.js';
 
 /** @import { FilePart } from './types.js' */
 /** @import { Source } from '../../shared/types.js' */
@@ -50,12 +51,13 @@ function blobReader(blob) {
   };
 }
 
-/** @param {string} path @returns {Promise<Reader & { writtenAt: () => Promise<number> }>} */
+/** @param {string} path @returns {Promise<Reader & { wasWritten: () => Promise<boolean> }>} */
 async function fileReader(path) {
   const { open } = await nodeModule('fs/promises');
   const file = await open(path.startsWith('file:') ? new URL(path) : path).catch((/** @type {Error} */ cause) => {
     throw failure(path, 0, cause);
   });
+  const { wasWritten } = await versionOf(file);
   return {
     fills: true,
     async read(offset, bytes, getTarget) {
@@ -71,20 +73,19 @@ async function fileReader(path) {
       }
       return target;
     },
-    writtenAt: async () => (await file.stat()).mtimeMs,
+    wasWritten,
     close: () => file.close(),
   };
 }
 
 /** A file that other programs may write while it is read. @param {string} path @returns {Promise<Reader>} */
 async function sharedFileReader(path) {
-  const { read, writtenAt, ...reader } = await fileReader(path);
-  const version = await writtenAt();
+  const { read, wasWritten, ...reader } = await fileReader(path);
   return {
     ...reader,
     async read(offset, bytes, getTarget) {
       const piece = await read(offset, bytes, getTarget);
-      if ((await writtenAt()) !== version) throw failure(path, offset, 'it was written since the model was loaded');
+      if (await wasWritten()) throw failure(path, offset, 'it was written since the model was loaded');
       return piece;
     },
   };
