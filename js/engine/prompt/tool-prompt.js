@@ -4,6 +4,7 @@ import { exactJson, parseExact } from '../../shared/exact-json.js';
 import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 import { wrong } from '../../shared/options.js';
 import { shown } from '../../shared/quote-value.js';
+import { isInexact } from '../../shared/rounded-number.js';
 import { callForm, DEFAULT_CALL_FORM, FORMS_BY_TOKEN, knowsTools } from '../../text/templates/call-form.js';
 import { compile } from '../../text/templates/jinja.js';
 import { BOS, EOS } from '../../text/templates/template-texts.js';
@@ -91,11 +92,6 @@ function parseArguments(text) {
   }
 }
 
-/** From here on numbers are written with an exponent: they are no integers that were rounded. */
-const EXPONENTS = 1e21;
-/** Whether a number of an object may be another one that was rounded before it came here. @param {number} value */
-const isInexact = (value) => Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) < EXPONENTS;
-
 /** A value within arguments of a text, where integers beyond 2^53 are BigInts. Numbers larger than a double have become infinite. ARGUMENT. @param {string} _ @param {any} value */
 function checkedNumber(_, value) {
   if (['function', 'symbol'].includes(typeof value) || (typeof value === 'number' && !Number.isFinite(value)))
@@ -107,7 +103,7 @@ function checkedNumber(_, value) {
 
 /** A value within arguments that are an object. ARGUMENT. @param {string} key @param {any} value */
 function checkedValue(key, value) {
-  if (typeof value === 'bigint' || (typeof value === 'number' && isInexact(value)))
+  if (typeof value === 'bigint' || isInexact(value))
     throw Object.assign(
       wrongArguments(
         `have a ${typeof value}, ${value}; expected values of JSON, and integers up to 2^53, beyond which numbers of JavaScript are rounded`,

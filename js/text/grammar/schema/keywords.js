@@ -5,6 +5,7 @@
 import { ANY, ofRegex, without } from '../dfa.js';
 import { refused, tooLarge } from '../failure.js';
 import { shown } from '../../../shared/quote-value.js';
+import { isInexact, isRounded } from '../../../shared/rounded-number.js';
 import { parseRegex } from '../regex.js';
 import { formatTexts, isFormat, NUMBER_FORMATS, SHOWN_FORMATS } from './formats.js';
 import { isObject } from './registry.js';
@@ -78,9 +79,6 @@ const limit = (name, type, yes, no, is = isCount) => [
   },
 ];
 
-/** Whether an integer may be another one that was rounded: beyond 2^53 doubles skip some. @param {any} v */
-const isRounded = (v) => Number.isInteger(v) && !Number.isSafeInteger(v);
-
 /**
  * A limit of integers that may have been rounded, by as much nearer to those that are allowed, so that what is written keeps the limit
  * that was meant. @param {string} name @param {any} v @param {boolean} isLarger  larger values are allowed @param {Context} context @param {any} schema
@@ -95,7 +93,7 @@ function limitOf(name, v, isLarger, context, schema) {
 /** Values that are listed. GRAMMAR: an integer that may have been rounded. @param {string} name @param {any} values */
 function mustBeExact(name, values) {
   JSON.stringify(values, (_, v) => {
-    if (!isRounded(v) || Math.abs(v) >= 1e21) return v;
+    if (!isInexact(v)) return v;
     throw refused(
       `${name} has the integer ${v}: beyond 2^53, where numbers of JavaScript are rounded, none is supported`,
       'use a text, or a pattern of digits',
