@@ -122,6 +122,32 @@ test('every fifth example of a label is held out', () => {
   assert.equal(parts.train.length, 21);
 });
 
+test('examples and options of training are refused by name', async () => {
+  const never = () => assert.fail('nothing is embedded');
+  const model = /** @type {any} */ ({ info: { embedding: { width: 4 } }, embed: never });
+  const examples = ['a', 'b'].map((label) => ({ text: `of ${label}`, label }));
+  /** @type {[any, any, RegExp, string][]} */
+  const wrong = [
+    [undefined, {}, /^examples: expected a list of \{ text, label \}, found/, 'examples'],
+    ['x', {}, /^examples: expected a list/, 'examples'],
+    [[...examples, null], {}, /^examples\[2\]: expected \{ text, label \}, found null/, 'examples[2]'],
+    [[{ text: 'x' }, ...examples], {}, /^examples\[0\]: expected \{ text, label \}/, 'examples[0]'],
+    [[{ text: 'x', label: 1 }], {}, /^examples\[0\]/, 'examples[0]'],
+    [examples, { test: [5] }, /^test\[0\]: expected \{ text, label \}, found 5/, 'test[0]'],
+    [examples, { penality: 1 }, /^trainClassifier: unknown option "penality"/, 'penality'],
+    [examples, { penalty: 'x' }, /^penalty: expected a number of at least 0, found "x"/, 'penalty'],
+    [examples, { iterations: -1 }, /^iterations: expected a whole number/, 'iterations'],
+    [examples, { labels: ['a', 'b', 'a'] }, /^labels: expected a list of different texts/, 'labels'],
+    [examples, null, /^the last argument: expected an object of options, found null/, 'the last argument'],
+  ];
+  for (const [given, options, message, param] of wrong)
+    await assert.rejects(trainClassifier(model, given, options), (/** @type {any} */ error) => {
+      assert.deepEqual([error.code, error.details?.param], ['ARGUMENT', param], error.stack);
+      assert.match(error.message, message);
+      return true;
+    });
+});
+
 test('worker and this thread: the same labels, and a head of another model is refused', async () => {
   const found = [];
   for (const make of [createEngine, createWorkerEngine]) {

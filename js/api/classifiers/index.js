@@ -1,5 +1,6 @@
 /** `bq4/classifiers`: small classifiers over embeddings, trained in Node or in a page. */
 import { BqError } from '../../shared/errors.js';
+import { shown } from '../../shared/quote-value.js';
 import { readClassifier, scores, writeClassifier } from './classifier.js';
 import { product, train } from './train.js';
 import { bag, vocabulary } from './bag-of-words.js';
@@ -30,8 +31,50 @@ export { readClassifier, scores, writeClassifier };
  *   counts of texts: for training, held out, and of the latter how many the classifier and a bag of words (`baseline`) label right
  */
 
+/** Options of training, and what they are where that is not told elsewhere. @type {Record<string, [expected: string, isValid: (value: any) => boolean] | null>} */
+const OPTIONS = {
+  name: null,
+  type: null,
+  labels: ['a list of different texts', (v) => Array.isArray(v) && new Set(v).size === v.length],
+  test: null,
+  pooling: null,
+  penalty: ['a number of at least 0', (v) => Number.isFinite(v) && v >= 0],
+  iterations: ['a whole number of at least 1', (v) => Number.isInteger(v) && v >= 1],
+  signal: null,
+  onProgress: null,
+};
+
+/** @param {string} param @param {string} expected @param {unknown} found */
+const wrong = (param, expected, found) =>
+  new BqError('ARGUMENT', `${param}: expected ${expected}, found ${shown(found)}`, { details: { param } });
+
+/** ARGUMENT. @param {string} param @param {unknown} examples */
+function checkExamples(param, examples) {
+  if (!Array.isArray(examples)) throw wrong(param, 'a list of { text, label }', examples);
+  const at = examples.findIndex(
+    (example) => ![example?.text, example?.label].every((text) => typeof text === 'string'),
+  );
+  if (at >= 0) throw wrong(`${param}[${at}]`, '{ text, label }', examples[at]);
+}
+
+/** ARGUMENT: an option is unknown, or wrong. @param {unknown} options */
+function checkTraining(options) {
+  if (typeof options !== 'object' || options === null)
+    throw wrong('the last argument', 'an object of options', options);
+  for (const [name, value] of Object.entries(options)) {
+    if (!Object.hasOwn(OPTIONS, name))
+      throw new BqError('ARGUMENT', `trainClassifier: unknown option "${name}"`, {
+        hint: `trainClassifier takes ${Object.keys(OPTIONS).join(', ')}`,
+        details: { param: name },
+      });
+    const [expected, isValid] = OPTIONS[name] ?? [];
+    if (expected && value !== undefined && !isValid?.(value)) throw wrong(name, expected, value);
+  }
+}
+
 /** Every fifth example of each label is held out. @param {Example[]} examples */
 export function split(examples) {
+  checkExamples('examples', examples);
   /** @type {Map<string, number>} */
   const counts = new Map();
   /** @type {{ train: Example[], test: Example[] }} */
@@ -53,16 +96,15 @@ function predictLabels(rows, { weights, bias }, width) {
 }
 
 /**
- * Trains a classifier. ARGUMENT: fewer than two labels, or a label without an example.
+ * Trains a classifier. ARGUMENT: an example or an option is wrong, there are fewer than two labels, or a label without an example.
  * @param {Pick<Model, 'embed' | 'info'>} model
  * @param {Example[]} examples
  * @param {TrainOptions} [options]
  * @returns {Promise<TrainingResult>}
  */
-export async function trainClassifier(
-  model,
-  examples,
-  {
+export async function trainClassifier(model, examples, options = {}) {
+  checkTraining(options);
+  const {
     name = '',
     type = 'bq4',
     labels: labelNames,
@@ -72,8 +114,9 @@ export async function trainClassifier(
     iterations,
     signal,
     onProgress,
-  } = {},
-) {
+  } = options;
+  checkExamples('examples', examples);
+  if (testExamples) checkExamples('test', testExamples);
   const parts = testExamples ? { train: examples, test: testExamples } : split(examples);
   const labels = labelNames ? [...labelNames] : [...new Set(examples.map(({ label }) => label))].sort();
   const classOf = new Map(labels.map((label, i) => [label, i]));
