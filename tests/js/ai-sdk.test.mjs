@@ -70,6 +70,20 @@ test('a stream that was left without a word gives its session to the call that n
   }
 });
 
+test('a stream that is canceled gives its session back, however much of it was read', async () => {
+  for (let reads = 0; reads < 5; reads++) {
+    const { stream } = await model.doStream({
+      prompt: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }],
+      maxOutputTokens: 100,
+    });
+    const reader = stream.getReader();
+    for (let i = 0; i < reads; i++) await reader.read();
+    await reader.cancel();
+    const { text } = await inTime('the next call', generateText({ model, prompt, ...fixed }));
+    assert.equal(text, message.choices[0].message.content);
+  }
+});
+
 test('a conversation with settings and several messages is the same request', async () => {
   const { text } = await generateText({
     model,

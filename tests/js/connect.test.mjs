@@ -7,6 +7,7 @@ import { BqError, connect, localOrRemote } from '../../js/connect.js';
 import { events } from '../../js/api/connect/server-sent-events.js';
 import { createWorkerEngine, fromBytes, fromFile } from '../../js/index.js';
 import { serveModels } from '../../js/api/server/index.js';
+import { asyncDispose } from '../../js/shared/async.js';
 import { inTime } from '../waiting.mjs';
 import { tinyModel } from './fixture.mjs';
 
@@ -229,6 +230,34 @@ async function against(answer, body = { ...fixed, stream: true }) {
 const sse = { 'Content-Type': 'text/event-stream' };
 const chunk = (content, finish_reason = null) =>
   JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason }] });
+
+test('a stream that ends before anything was read ends its request', async (t) => {
+  let whenClosed = () => {};
+  const endless = createServer((request, response) => {
+    request.resume();
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    const timer = setInterval(() => response.write('data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'), 5);
+    response.on('close', () => {
+      clearInterval(timer);
+      whenClosed();
+    });
+  });
+  await new Promise((resolve) => endless.listen(0, '127.0.0.1', () => resolve(undefined)));
+  t.after(() => {
+    endless.close();
+    endless.closeAllConnections();
+  });
+  const { port } = /** @type {import('node:net').AddressInfo} */ (endless.address());
+  const far = connect(`http://127.0.0.1:${port}/v1`, { model: 'm' });
+  for (const end of [
+    (/** @type {any} */ stream) => stream.toReadableStream().cancel(),
+    (/** @type {any} */ stream) => stream[asyncDispose](),
+  ]) {
+    const closed = new Promise((resolve) => (whenClosed = () => resolve(undefined)));
+    await end(await far.chat.completions.create({ messages, stream: true }));
+    await inTime('the end of the request', closed);
+  }
+});
 
 test('events however they are cut and ended', async () => {
   const text = `: a comment\r\n\r\ndata: ${chunk('grüß ')}\r\n\r\nevent: x\rdata:${chunk('dich')}\r\rid: 3\ndata: ${chunk('!', 'stop')}\n\ndata: [DONE]\n\n`;

@@ -149,20 +149,25 @@ async function* partsOf(pieceStream) {
   }
 }
 
-/** Waits for the first piece, so that an early failure rejects the call instead of breaking its stream. @param {AsyncGenerator<Piece, void>} pieceStream @returns {Promise<AsyncGenerator<Piece, void>>} */
+/**
+ * Waits for the first piece, so that an early failure rejects the call instead of breaking its stream. No generator of its own: `return`
+ * of one that nobody has read from would leave the model's session taken.
+ * @param {AsyncGenerator<Piece, void>} pieceStream
+ */
 async function startEagerly(pieceStream) {
-  const first = await pieceStream.next();
-  return (
-    /** @returns {AsyncGenerator<Piece, void>} */ async function* () {
-      try {
-        if (first.done) return;
-        yield /** @type {Piece} */ (first.value);
-        yield* pieceStream;
-      } finally {
-        await pieceStream.return();
-      }
-    }
-  )();
+  /** @type {IteratorResult<Piece, void> | null} */
+  let first = await pieceStream.next();
+  return {
+    async next() {
+      const step = first ?? (await pieceStream.next());
+      first = null;
+      return step;
+    },
+    return: () => pieceStream.return(),
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
 }
 
 /** A stream that occupies a session. `looks` counts checks since its reader last asked for a part. @typedef {{ looks: number, end: () => void }} Open */
@@ -188,8 +193,9 @@ async function inTurn(model, call) {
   }
 }
 
-/** @param {AnyModel} model @param {AsyncGenerator<object, void>} parts @param {object[]} head  parts that come first */
-function streamOf(model, parts, head) {
+/** @param {AnyModel} model @param {Awaited<ReturnType<typeof startEagerly>>} pieceStream @param {object[]} head  parts that come first */
+function streamOf(model, pieceStream, head) {
+  const parts = partsOf(pieceStream);
   const open = streams.get(model) ?? new Set();
   streams.set(model, open);
   /** @type {ReadableStreamDefaultController<any>} */
@@ -197,6 +203,7 @@ function streamOf(model, parts, head) {
   const leave = async () => {
     open.delete(entry);
     await parts.return();
+    await pieceStream.return();
   };
   /** @type {Open} */
   const entry = {
@@ -255,12 +262,12 @@ export function languageModel(model, { modelId = nameOf(model) } = {}) {
     },
     async doStream(/** @type {CallOptions} */ options) {
       const { body, warnings } = requestOf(options);
-      const parts = partsOf(await inTurn(model, () => startEagerly(pieces(model, body, options.abortSignal))));
+      const pieceStream = await inTurn(model, () => startEagerly(pieces(model, body, options.abortSignal)));
       const head = [
         { type: 'stream-start', warnings },
         { type: 'response-metadata', modelId },
       ];
-      return { stream: streamOf(model, parts, head), request: { body } };
+      return { stream: streamOf(model, pieceStream, head), request: { body } };
     },
   };
 }

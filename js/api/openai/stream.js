@@ -28,12 +28,13 @@ export class ChunkStream {
         if (done) sink.close();
         else sink.enqueue(encoder.encode(`${JSON.stringify(value)}\n`));
       },
-      cancel: async () => void (await chunks.return()),
+      cancel: () => this[asyncDispose](),
     });
   }
 
-  /** Ends the stream and aborts the request. */
+  /** Ends the stream and aborts the request, also of a stream that nobody has read. */
   async [asyncDispose]() {
     await this.#chunks.return();
+    this.controller.abort();
   }
 }
