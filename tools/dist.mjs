@@ -66,7 +66,7 @@ const REGEX = /js[\\/]text[\\/]regex[\\/]/;
 const TEMPLATES = /js[\\/]text[\\/]templates[\\/](?!compact)/;
 /** What few pages need, and is small. */
 const SELDOM =
-  /(wasm[\\/]sha256|storage[\\/]sources[\\/](bytes|file|local|split)|gguf[\\/]string-list|generation[\\/]logit-processors|model[\\/]probabilities|shared[\\/](quote-value|rounded-number))\.js/;
+  /(wasm[\\/]sha256|storage[\\/]sources[\\/](bytes|file|file-version|local|split)|gguf[\\/]string-list|generation[\\/]logit-processors|model[\\/]probabilities|shared[\\/](quote-value|rounded-number))\.js/;
 /** What tells the engine of files that are no v2 files, and of adapters. */
 const DESCRIPTIONS = /js[\\/](convert|format|text[\\/]tokenizers)[\\/](?!bq4[\\/](read-v1|companion\.js)|lora)/;
 

@@ -1,7 +1,8 @@
 /** Files in Node. */
 import { BqError } from '../../shared/errors.js';
 import { nodeModule } from '../../shared/node.js';
-import { streamOf, versionOf } from './local.js';
+import { versionOf } from './file-version.js';
+import { streamOf } from './local.js';
 
 /** @import { ByteSource } from './types.js' */
 

@@ -2,7 +2,7 @@
  * Models on a hub that answers as huggingface.co does: `hf:owner/name`, `hf:owner/name/file.gguf`, both with `@revision`. The files of a
  * repository are listed by the hub's API, the best one is chosen, and what is loaded is the address of that file. Loaded on demand.
  */
-import { text } from '../../shared/checks.js';
+import { kind } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
 import { isNode, nodeModule } from '../../shared/node.js';
 import { checkBy, checkOptions } from '../../shared/options.js';
@@ -10,7 +10,6 @@ import { decoded } from './file-name.js';
 import { readRange } from './read.js';
 import { RemoteSource } from './retry.js';
 import { partsOf } from './split.js';
-import { sourceAt } from './url.js';
 
 /** @import { Source } from './types.js' */
 
@@ -132,11 +131,22 @@ async function cachedFiles(cache, prefix) {
     .map(({ url, fileBytes }) => ({ path: decoded(url.slice(prefix.length)), bytes: fileBytes }));
 }
 
-/** A source of a hub as `fromUrl` makes it: one that was made by hand is checked here. ARGUMENT. @param {any} source @returns {HubSource} */
-function checkedHub({ repo, file, revision = 'main', hubUrl, retries, retryDelay, timeout }) {
-  checkBy({ file: text, revision: text }, 'hub', { file, revision });
-  const name = `hf:${repo}${file === undefined ? '' : `/${file}`}@${revision}`;
-  return /** @type {HubSource} */ (sourceAt(name, checkOptions('fromUrl', { hubUrl, retries, retryDelay, timeout })));
+/** @param {RegExp} pattern */
+const textLike = (pattern) => (/** @type {unknown} */ value) => typeof value === 'string' && pattern.test(value);
+
+/** What `fromUrl` reads from a name. */
+const NAMED = {
+  file: kind('the path of a file in the repository', textLike(/^[^@?#]+$/)),
+  revision: kind('a branch, a tag or a commit', textLike(/^[\w./-]+$/)),
+};
+
+/** A source of a hub as `fromUrl` makes it: what it has beside the repository, if it was made by hand, is checked here. ARGUMENT. @param {any} source @returns {HubSource} */
+function checkedHub({ file, revision = 'main', hubUrl, retries, retryDelay, timeout, ...source }) {
+  return {
+    ...source,
+    ...checkBy(NAMED, 'hub', { file, revision }),
+    ...checkOptions('fromUrl', { hubUrl, retries, retryDelay, timeout }),
+  };
 }
 
 /**
@@ -147,7 +157,7 @@ function checkedHub({ repo, file, revision = 'main', hubUrl, retries, retryDelay
  * @returns {Promise<Source>}
  */
 export async function resolveHub(source, { memoryBudget, signal, cache }) {
-  const { kind: _, repo, file, revision, hubUrl, ...sourceOptions } = { ...source, ...checkedHub(source) };
+  const { kind: _, repo, file, revision, hubUrl, ...sourceOptions } = checkedHub(source);
   const hub = hubAddress(hubUrl);
   const prefix = pathOnHub(hub, `${repo}/resolve/${revision}/`);
   let path = file;

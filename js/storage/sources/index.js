@@ -2,11 +2,11 @@
  * Where the bytes of a model come from. `from…` make sources as plain data, which can be posted to a worker; kinds.js has their
  * methods; `openSource` opens one in the thread that reads it.
  */
+import { fullUrl, noAddress } from '../../shared/builds.js';
 import { address } from '../../shared/checks.js';
-import { onDemand } from '../../shared/errors.js';
+import { BqError, onDemand } from '../../shared/errors.js';
 import { checkOptions, wrong } from '../../shared/options.js';
 import { filesOf, openOne, pathOf, withPath } from './kinds.js';
-import { sourceAt } from './url.js';
 
 /** @import { ByteSource, Source, SourceLike, SourceOptions, UrlOptions } from './types.js' */
 
@@ -20,6 +20,26 @@ function extra(options) {
   return { ...(companion && { companion: toSource(companion) }), ...(manifest && { manifest }) };
 }
 
+/** @param {string | URL} url */
+function resolve(url) {
+  // In a page '' is the page; a path of Windows begins as a scheme of one letter does.
+  const href = url && fullUrl(url);
+  if (href && !/^(.|ftp):/.test(href)) return href;
+  throw noAddress(url);
+}
+
+/** ARGUMENT. @param {string} name  `hf:owner/name[/file][@revision]` */
+function parseHubName(name) {
+  const [, repo, file, revision = 'main'] =
+    /^hf:([\w-][\w.-]*\/[\w-][\w.-]*)(?:\/([^@?#]+))?(?:@([\w./-]+))?$/.exec(name) ?? [];
+  if (!repo)
+    throw new BqError(
+      'ARGUMENT',
+      `expected hf:owner/name, hf:owner/name/file.gguf, or either with @revision, found "${name}"`,
+    );
+  return { repo, revision, ...(file && { file }) };
+}
+
 /**
  * A model on the web: an address, relative ones of the page, or a name on a hub, `hf:owner/name[/file.gguf][@revision]`. ARGUMENT.
  * @param {string | URL} url
@@ -28,8 +48,22 @@ function extra(options) {
  */
 export function fromUrl(url, urlOptions) {
   if (address(url) && tagOf(url) !== 'URL') throw wrong('fromUrl', url, 'an address');
-  const { companion, manifest, ...options } = checkOptions('fromUrl', urlOptions);
-  return { ...sourceAt(url, options), ...extra({ companion, manifest }) };
+  const { companion, manifest, mirrors = [], hubUrl, ...options } = checkOptions('fromUrl', urlOptions);
+  if (String(url).startsWith('hf:'))
+    return {
+      kind: 'hub',
+      ...parseHubName(String(url)),
+      ...(hubUrl !== undefined && { hubUrl: resolve(hubUrl) }),
+      ...options,
+      ...extra({ companion, manifest }),
+    };
+  return {
+    kind: 'url',
+    url: resolve(url),
+    ...(mirrors.length && { mirrors: mirrors.map(resolve) }),
+    ...options,
+    ...extra({ companion, manifest }),
+  };
 }
 
 /** A `File` that was chosen or dropped, or any Blob. ARGUMENT. @param {Blob} blob @param {SourceOptions} [options] @returns {Source} */

@@ -3,7 +3,7 @@ import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { readBlob } from '../../shared/blob-bytes.js';
 import { nodeModule } from '../../shared/node.js';
-import { versionOf } from './local.js';
+import { versionOf } from './file-version.js';
 
 /** @import { FilePart } from './types.js' */
 /** @import { Source } from '../../shared/types.js' */
