@@ -118,7 +118,9 @@ async function bundle(name, source, to) {
   await product.close();
   for (const { fileName } of output) {
     const path = join(to, 'demo', fileName);
-    const { code } = await minify(readFileSync(path, 'utf8'), { module: true, ecma: 2022 });
+    // What saves a few bytes of 90,000, which the demo may load before its first message.
+    const compress = { inline: 1, keep_fargs: false };
+    const { code } = await minify(readFileSync(path, 'utf8'), { module: true, ecma: 2022, compress });
     writeFileSync(path, `${code}\n`);
   }
 }

@@ -48,10 +48,7 @@ export const deadline = kind('a number of milliseconds or a Date', (v) =>
 );
 export const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || !whole(1, 32)(v));
 /** No list, Map or Promise: their own members are not what they hold, so that it would be passed over. */
-export const object = kind(
-  'an object',
-  (v) => typeof v === 'object' && v !== null && !v[Symbol.iterator] && typeof v.then !== 'function',
-);
+export const object = kind('an object', (v) => typeof v === 'object' && v && !v[Symbol.iterator] && !v.then?.call);
 
 export const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((item) => !object(item)));
 export const chatFormat = kind('a name or an object', (v) => !text(v) || !object(v));
@@ -74,10 +71,7 @@ export const biases = kind(
 
 export const fileOrFlag = kind(
   'true, false or the source of a file',
-  (v) =>
-    typeof v === 'boolean' ||
-    (v && !address(v)) ||
-    (!object(v) && ('kind' in v || 'byteLength' in v || v instanceof Blob)),
+  (v) => typeof v === 'boolean' || (v && !address(v)) || v?.kind || v?.byteLength >= 0 || v instanceof Blob,
 );
 
 /** One that was loaded, or its id; null: none. */
