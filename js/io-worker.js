@@ -15,7 +15,6 @@ let port = /** @type {any} */ (globalThis);
  * @property {Promise<Reader>} reader
  * @property {SharedArrayBuffer | null} heap
  * @property {Set<Promise<void>>} reads  running reads
- * @property {AbortController} lifetime  of these
  */
 /** Open sources by number. @type {Map<number, Open>} */
 const sources = new Map();
@@ -29,11 +28,11 @@ function bufferFor(bytes) {
 }
 
 /** @param {Open} source @param {{ id: number, offset: number, at: number, bytes: number }} request */
-async function answer({ reader, heap, lifetime }, { id, offset, at, bytes }) {
+async function answer({ reader, heap }, { id, offset, at, bytes }) {
   try {
     const { read, fills } = await reader;
     const target = () => (heap ? new Uint8Array(heap, at, bytes) : new Uint8Array(bufferFor(bytes), 0, bytes));
-    const piece = await read(offset, bytes, target, lifetime.signal);
+    const piece = await read(offset, bytes, target);
     if (heap && !fills) target().set(piece);
     if (heap) port.postMessage({ id });
     else port.postMessage({ id, buffer: piece.buffer, isReusable: fills }, [piece.buffer]);
@@ -42,16 +41,17 @@ async function answer({ reader, heap, lifetime }, { id, offset, at, bytes }) {
   }
 }
 
-/** Ends the reads that can be left. @param {Open} source */
-function endReads(source) {
-  source.lifetime.abort();
-  source.lifetime = new AbortController();
-}
+/** Ends the reads that can be ended. @param {Open} source */
+const endReads = ({ reader }) =>
+  reader.then(
+    (opened) => opened.endReads?.(),
+    () => {}, // opening has failed
+  );
 
 /** Closes a source after its reads have ended. @param {Open} source */
 async function close(source) {
   const { reader, reads } = source;
-  endReads(source);
+  await endReads(source);
   await Promise.all(reads);
   await reader.then(
     (opened) => opened.close(),
@@ -68,13 +68,13 @@ function receive({ data }) {
   } else if (data.source) {
     const reader = openReader(data.source);
     reader.catch(() => {});
-    sources.set(sourceId, { reader, heap: data.sharedHeap, reads: new Set(), lifetime: new AbortController() });
+    sources.set(sourceId, { reader, heap: data.sharedHeap, reads: new Set() });
   } else if (data.close) {
     const report = () => port.postMessage({ closedSource: sourceId });
     sources.delete(sourceId);
     close(source).then(report, report);
   } else if (data.endReads) {
-    endReads(source);
+    void endReads(source);
   } else if (data.spare) {
     if (spare.length < 2) spare.push(data.spare);
   } else {

@@ -26,24 +26,16 @@ const PAGES = 16;
  * Reads ranges of a file to addresses of the heap.
  * @typedef {object} Filler
  * @property {(offset: number, at: number, bytes: number) => Promise<void>} fill
- * @property {() => void} endReads  fails those under way that can be left: nobody waits for them any more
+ * @property {() => void} endReads  fails the reads under way that can be ended (reader.js)
  * @property {() => Promise<void>} close
  */
 
 /** Reads in this thread, straight into the heap: in Node others do the work meanwhile. @param {Wasm} wasm @param {Reader} reader @returns {Filler} */
 function localFiller(wasm, reader) {
-  let lifetime = new AbortController();
-  const endReads = () => {
-    lifetime.abort();
-    lifetime = new AbortController();
-  };
   return {
-    fill: (offset, at, bytes) => readInto(reader, wasm, offset, at, bytes, lifetime.signal),
-    endReads,
-    close() {
-      endReads();
-      return reader.close();
-    },
+    fill: (offset, at, bytes) => readInto(reader, wasm, offset, at, bytes),
+    endReads: () => reader.endReads?.(),
+    close: () => reader.close(),
   };
 }
 

@@ -11,14 +11,16 @@ import { versionOf } from './file-version.js';
 /**
  * @typedef {object} Reader
  * @property {boolean} fills  `read` fills memory that it is given; otherwise it brings its own
- * @property {(offset: number, bytes: number, into: () => Uint8Array, signal?: AbortSignal) => Promise<Uint8Array>} read  `into`: where to,
- *   asked for only by those that fill: since these may still write there, they don't end by the signal. READ.
+ * @property {(offset: number, bytes: number, into: () => Uint8Array) => Promise<Uint8Array>} read  `into`: where to,
+ *   asked for only by those that fill. READ.
+ * @property {() => void} [endReads]  fails the reads under way, whose results are not needed any more; missing: reads that fill memory can't
+ *   be ended, since they may still write there
  * @property {() => Promise<void>} close
  */
 
-/** A range of the file to an address of the heap. READ. @param {Reader} reader @param {import('../../wasm/wasm.js').Wasm} wasm @param {number} offset @param {number} at @param {number} bytes @param {AbortSignal} [signal] */
-export async function readInto(reader, wasm, offset, at, bytes, signal) {
-  const piece = await reader.read(offset, bytes, () => wasm.bytes(at, bytes), signal);
+/** A range of the file to an address of the heap. READ. @param {Reader} reader @param {import('../../wasm/wasm.js').Wasm} wasm @param {number} offset @param {number} at @param {number} bytes */
+export async function readInto(reader, wasm, offset, at, bytes) {
+  const piece = await reader.read(offset, bytes, () => wasm.bytes(at, bytes));
   if (!reader.fills && wasm.alive) wasm.bytes(at, bytes).set(piece);
 }
 
@@ -37,9 +39,15 @@ function checkLength(name, offset, found, expected) {
 /** @param {Blob} blob @returns {Reader} */
 function blobReader(blob) {
   const name = 'name' in blob ? String(blob.name) : 'a Blob';
+  let lifetime = new AbortController();
+  const endReads = () => {
+    lifetime.abort();
+    lifetime = new AbortController();
+  };
   return {
     fills: false,
-    async read(offset, bytes, _, signal) {
+    async read(offset, bytes) {
+      const { signal } = lifetime;
       // Some reads never end.
       const found = await unlessAborted(readBlob(blob, offset, offset + bytes, signal), signal).catch((cause) => {
         throw failure(name, offset, cause);
@@ -47,7 +55,8 @@ function blobReader(blob) {
       checkLength(name, offset, found.length, bytes);
       return found;
     },
-    async close() {},
+    endReads,
+    close: async () => endReads(),
   };
 }
 
