@@ -152,20 +152,19 @@ function addExamples(to) {
 }
 
 /** build/site/, and what it is made of. */
-const PRODUCT = {
+const PRODUCT = new Product(ROOT, {
   folder: relative(ROOT, SITE),
   sources: [
     ...['js', 'bin', 'demo', 'examples', 'package.json', 'package-lock.json', ...COPIED],
     ...['addresses', 'dist', 'site', 'size'].map((name) => `tools/${name}.mjs`),
   ],
-};
+});
 
 /** @param {string} [to]  a folder, which is emptied; the usual one only if its sources, or what it holds, have changed */
 export async function makeSite(to = SITE) {
-  const product = new Product(ROOT, PRODUCT);
-  if (to === SITE && product.isCurrent()) return;
+  if (to === SITE && PRODUCT.isCurrent()) return;
   await writeSite(to);
-  if (to === SITE) product.noteMade();
+  if (to === SITE) PRODUCT.noteMade();
 }
 
 /** @param {string} to */

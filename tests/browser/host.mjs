@@ -27,7 +27,7 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>tests</title><link rel
 
 /**
  * Workers are those of the package: as sources each would ask for eighty files, and a suite that starts hundreds would spend a
- * sixth of its time with that. With the query `source`, or of a host with `sources`, they are the sources.
+ * sixth of its time with that. Of a host with `sources` they are the sources.
  */
 const SHIPPED = /^\/js\/((worker|io-worker|thread|part-[a-z0-9-]+)\.js)$/;
 
@@ -79,7 +79,7 @@ export async function host(headers = {}, { sources = false } = {}) {
     }
     if (path === '/control/asked') return json(await servers.get(query)?.asked());
     if (path === '/control/close') return json(String(await servers.get(query)?.close()));
-    const shipped = sources || query === 'source' ? undefined : SHIPPED.exec(path)?.[1];
+    const shipped = sources ? undefined : SHIPPED.exec(path)?.[1];
     const file = publicPath(shipped ? `/dist/${shipped}` : path.endsWith('/') ? `${path}index.html` : path, [
       'dist',
       'js',

@@ -112,6 +112,14 @@ async function hostOfReadme({ policy = '', script = '', encoding = 'gzip' } = {}
   };
 }
 
+/** What a host has sent, the model aside, which is printed. @param {Awaited<ReturnType<typeof hostOfReadme>>} host */
+function transfersOf({ sent }) {
+  const list = sent.map(({ path, bytes }) => `${path.replace('/node_modules/bq4/', '')} ${bytes}`).join(', ');
+  const total = sent.reduce((sum, { bytes }) => sum + bytes, 0);
+  console.log(`${total} bytes: ${list}`);
+  return { list, total };
+}
+
 describe('the first page', { skip: missing() }, () => {
   /** @type {import('playwright-core').Browser} */
   let browser;
@@ -139,10 +147,8 @@ describe('the first page', { skip: missing() }, () => {
   });
 
   test(`all that it transfers, the model aside: at most ${LIMIT} bytes gzipped; its own thread loads at most ${THREAD_LIMIT}`, () => {
-    const list = host.sent.map(({ path, bytes }) => `${path.replace('/node_modules/bq4/', '')} ${bytes}`).join(', ');
-    const total = host.sent.reduce((sum, { bytes }) => sum + bytes, 0);
+    const { list, total } = transfersOf(host);
     const own = host.sent.filter(({ path }) => ['/', '/app.js', '/node_modules/bq4/dist/index.js'].includes(path));
-    console.log(`${total} bytes: ${list}`);
     assert.ok(
       host.sent.some(({ path }) => path.endsWith('worker.js')) && host.sent.some(({ path }) => path.endsWith('.wasm')),
       list,
@@ -162,8 +168,7 @@ describe('the first page', { skip: missing() }, () => {
     try {
       await visitor.goto(other.url);
       await visitor.waitForFunction(() => Number(document.querySelector('#out')?.textContent?.length) > 100);
-      const total = other.sent.reduce((sum, { bytes }) => sum + bytes, 0);
-      console.log(`${total} bytes: ${other.sent.map(({ path, bytes }) => `${path} ${bytes}`).join(', ')}`);
+      const { total } = transfersOf(other);
       assert.ok(total <= BROTLI_LIMIT, `${total} bytes`);
       assert.deepEqual(visitor.trouble, []);
     } finally {

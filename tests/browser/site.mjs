@@ -35,8 +35,8 @@ export function oneHost() {
 
 /**
  * Opens a page in a context of its own, without service workers: the demo's reads and stores the whole page again, which takes
- * more of the processor than all else that the page does. Tests about it say `serviceWorkers: 'allow'`. `page.trouble` collects what went wrong on it: exceptions, console errors,
- * violations of the content security policy.
+ * more of the processor than all else that the page does. Tests about it say `serviceWorkers: 'allow'`. `page.trouble` collects
+ * what went wrong on the page: exceptions, console errors, violations of the content security policy.
  * @param {Browser} browser
  * @param {import('playwright-core').BrowserContextOptions} [options]
  * @returns {Promise<Page & { trouble: string[] }>}

@@ -42,7 +42,8 @@ await chromiumFirst((name) => {
   test('an abort from an isolated page: at most one more token and one more slice', async (t) => {
     const browser = await start(name);
     t.after(() => browser.close());
-    const site = await host(ISOLATED);
+    // Not the package's worker: the modules that are counted.
+    const site = await host(ISOLATED, { sources: true });
     t.after(() => site.close());
     const page = await browser.open(site.url);
     const rounds = await page.evaluate(async () => {

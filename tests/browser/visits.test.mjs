@@ -14,6 +14,9 @@ import { kept, newPage, oneHost, openDemo, plainHost, ready, ROOT, say, texts } 
 const here = oneHost();
 before(() => makeSite());
 
+/** A page with the demo's service worker. @param {import('playwright-core').BrowserContextOptions} [options] */
+const visitor = (options) => newPage(here.browser, { serviceWorkers: 'allow', ...options });
+
 /** What the page and its workers ask for. @param {import('playwright-core').Page} page */
 function asked(page) {
   /** @type {{ path: string, bytes: number }[]} */
@@ -29,7 +32,7 @@ function asked(page) {
 test('of the site: few responses before the first word, no more bytes than it takes', async (t) => {
   const site = await serve({ root: SITE });
   t.after(site.close);
-  const page = await newPage(here.browser, { serviceWorkers: 'allow' });
+  const page = await visitor();
   const all = asked(page);
   await openDemo(page, site.url);
   assert.match(await say(page, 'Hello!'), /\w/);
@@ -60,7 +63,7 @@ test('of the site: few responses before the first word, no more bytes than it ta
 test('of the site: requests of the page and of its workers are listed', async (t) => {
   const site = await serve({ root: SITE });
   t.after(site.close);
-  const page = await newPage(here.browser, { serviceWorkers: 'allow' });
+  const page = await visitor();
   await openDemo(page, site.url);
   await page.getByRole('button', { name: 'Details' }).click();
   await page.getByRole('heading', { name: 'Network requests' }).click();
@@ -76,7 +79,7 @@ test('of the site: requests of the page and of its workers are listed', async (t
 test('of the site: a page that was left amid its first download asks for the rest only', async (t) => {
   const site = await serve({ root: SITE });
   t.after(site.close);
-  const page = await newPage(here.browser, { serviceWorkers: 'allow' });
+  const page = await visitor();
   const all = asked(page);
   await page.addInitScript(() => sessionStorage.setItem('bq4.isolating', 'yes'));
   /** @type {(value?: undefined) => void} */
@@ -102,7 +105,7 @@ test('of the site: a page that was left amid its first download asks for the res
 test('from a host without headers: the visit that shares memory waits for no more than it needs', async (t) => {
   const host = await plainHost('/some/where');
   t.after(host.close);
-  const page = await newPage(here.browser, { serviceWorkers: 'allow' });
+  const page = await visitor();
   await page.goto(host.url);
   await page.waitForFunction(() => crossOriginIsolated);
   await ready(page);
@@ -117,7 +120,7 @@ test('from a host without headers: the visit that shares memory waits for no mor
 test('of the site: all parts are kept, and it starts and formats without a network', async (t) => {
   const site = await serve({ root: SITE });
   t.after(site.close);
-  const page = await newPage(here.browser, { serviceWorkers: 'allow' });
+  const page = await visitor();
   await openDemo(page, site.url);
   await kept(page);
   await site.close();
@@ -154,7 +157,7 @@ test('of the site: all parts are kept, and it starts and formats without a netwo
 test('of the site: the demo leads to the examples, and each page of them begins', async (t) => {
   const site = await serve({ root: SITE });
   t.after(site.close);
-  const page = await newPage(here.browser, { serviceWorkers: 'allow' });
+  const page = await visitor();
   await openDemo(page, site.url);
   const examples = await page.locator('a[href="../examples/"]').evaluate((link) => /** @type {any} */ (link).href);
   await page.goto(examples);
@@ -179,7 +182,7 @@ test('nothing moves after the first paint, at a first visit and at a second (CLS
     { width: 1024, height: 700 },
     { width: 390, height: 844 },
   ]) {
-    const page = await newPage(here.browser, { serviceWorkers: 'allow', viewport });
+    const page = await visitor({ viewport });
     await page.addInitScript(() => {
       const shifts = Object.assign(globalThis, { shifts: /** @type {any[]} */ ([]) }).shifts;
       new PerformanceObserver((list) => {
@@ -216,7 +219,7 @@ test('nothing moves after the first paint, at a first visit and at a second (CLS
 });
 
 test(`of the sources: the demo's own scripts, as a browser asks for them, have at most ${DEMO_LIMIT} bytes gzipped`, async () => {
-  const page = await newPage(here.browser, { serviceWorkers: 'allow' });
+  const page = await visitor();
   const all = asked(page);
   await openDemo(page, here.site.url);
   assert.match(await say(page, 'Hello!'), /\w/);

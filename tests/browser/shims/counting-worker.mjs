@@ -3,7 +3,6 @@ onmessage = async ({ data: counters }) => {
   onmessage = null;
   const { countCalls } = await import('../../js/count-calls.mjs');
   countCalls(counters);
-  const source = '../../../js/worker.js?source'; // not as it is shipped: the modules that are counted
-  await import(source);
+  await import('../../../js/worker.js');
   postMessage('ready');
 };
