@@ -54,7 +54,7 @@ export class BqError extends Error {
     this.hint = shortened(fields.hint ?? row.hint ?? '');
     /** Numbers behind the message: `{ status }`, `{ tokens, context }`, `{ bytes }`, … @type {Record<string, any>} */
     this.details = { ...fields.details };
-    // `text` is that of a reply, which nobody has a second time.
+    // `text` is that of a reply, which stands nowhere else.
     for (const name in this.details)
       if (typeof this.details[name] === 'string' && name !== 'text') this.details[name] = shortened(this.details[name]);
   }

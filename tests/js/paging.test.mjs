@@ -336,7 +336,7 @@ if (isNode) {
       await engine.close();
     });
 
-    test('the worker that reads ends reads that nobody waits for, and closes at once', async (t) => {
+    test('the worker that reads ends reads whose results are not needed, and closes at once', async (t) => {
       setTimeouts(t, { blobRead: Infinity });
       const { port1, port2 } = new MessageChannel();
       t.after(() => port1.close());

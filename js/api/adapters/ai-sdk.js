@@ -150,8 +150,8 @@ async function* partsOf(pieceStream) {
 }
 
 /**
- * Waits for the first piece, so that an early failure rejects the call instead of breaking its stream. No generator of its own: `return`
- * of one that nobody has read from would leave the model's session taken.
+ * Waits for the first piece, so that an early failure rejects the call instead of breaking its stream. No generator of its own: one that
+ * was not started skips its `finally` on `return`, which would leave the model's session taken.
  * @param {AsyncGenerator<Piece, void>} pieceStream
  */
 async function startEagerly(pieceStream) {

@@ -32,7 +32,7 @@ export class ChunkStream {
     });
   }
 
-  /** Ends the stream and aborts the request, also of a stream that nobody has read. */
+  /** Ends the stream and aborts the request, also where nothing of it was read. */
   async [asyncDispose]() {
     await this.#chunks.return();
     this.controller.abort();

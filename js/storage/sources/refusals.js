@@ -1,6 +1,6 @@
 /**
- * Requests that fail for good before they reach a server: to whoever fetches they look like a server that can't be reached. Loaded when
- * one did.
+ * Requests that fail for good before they reach a server: `fetch` rejects as for a server that can't be reached. Loaded when
+ * it did.
  */
 import { BqError } from '../../shared/errors.js';
 
