@@ -1,11 +1,20 @@
-// The suites of tests/js over both engines, in every browser: once as any host serves a page, once isolated, where
-// threads can share memory. The servers that the suites read from are of another origin and answer nothing but GET.
+// The suites of tests/js over every engine, in every browser, as any host serves a page; those of engines in a worker once
+// more on an isolated page, where threads can share memory. The servers that the suites read from are of another origin and
+// answer nothing but GET.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BROWSERS } from './browsers.mjs';
 import { expectFaults } from './console.mjs';
 import { chromiumFirst, everyHost, start } from './every.mjs';
 import { host, ISOLATED } from './host.mjs';
+
+/** What differs on an isolated page: workers, whose memory is shared there. An engine in the page's thread has none of its own. */
+const SHARED = /in a worker|of a worker/;
+/** What differs there alone: elsewhere there is one thread, however many are asked for (`threads.test.mjs`). */
+const THREADS = /with (one|three) threads?:/;
+
+/** @param {string} test  its group and name @param {boolean} isolated  the page */
+const belongsTo = (test, isolated) => (isolated ? SHARED.test(test) : !THREADS.test(test));
 
 await chromiumFirst((name) => {
   everyHost(name, ({ isolated, open }) => {
@@ -21,8 +30,9 @@ await chromiumFirst((name) => {
           const shim = '/tests/browser/shims/node-test.mjs';
           return (await import(shim)).declared();
         }, `/tests/js/${suite}.test.mjs`);
-        assert.ok(names.length > 15);
-        for (const [i, name] of names.entries()) {
+        const here = [...names.entries()].filter(([, test]) => belongsTo(test, isolated));
+        assert.ok(here.length > 7);
+        for (const [i, name] of here) {
           await t.test(name, async () => {
             expectFaults(/Error: of the page/); // which a callback of a suite throws, to be reported
             const failure = await page.evaluate(async (i) => {
