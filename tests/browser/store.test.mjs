@@ -53,7 +53,7 @@ async function ready(page, url) {
   await page.waitForFunction('globalThis.inWorker');
   return page;
 }
-/** A page on disk. */
+/** A page whose storage is on disk. In memory: stores.test.mjs. */
 const lastingPage = async () => ready(await lasting.newPage());
 
 /** @param {Page} page @param {string} name @param {...any} args @returns {Promise<any>} */
@@ -90,13 +90,6 @@ test('the contract, opfs on a page', async (t) => {
   const page = await lastingPage();
   for (const name of Object.keys(cases)) await t.test(name, () => inPage(page, 'case', name, { backend: 'opfs' }));
   await page.close();
-});
-
-test('the contract, opfs in a private window', async (t) => {
-  const page = await ready(await newPage(browser));
-  for (const name of Object.keys(cases)) await t.test(name, () => inWorker(page, 'case', name, { backend: 'opfs' }));
-  assert.deepEqual(page.trouble, []);
-  await page.context().close();
 });
 
 test('without a secure context: IndexedDB, saying why', async () => {
