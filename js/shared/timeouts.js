@@ -44,6 +44,8 @@ export const TIMEOUTS = {
   sessionLook: 1000,
   /** Interval at which a stream of the AI SDK that isn't read is checked while another call waits; it is ended at the second check. */
   streamLook: 500,
+  /** Before the first repetition of a request, unless the source says otherwise; twice as long before each next. */
+  retryDelay: 500,
   /** Between two progress events. */
   progress: 20,
   /** How long a chunk waits for those before it until it is stored out of order. In a fast download none is, and none is hashed twice. */

@@ -4,7 +4,21 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { WINDOW } from '../../js/shared/protocol.js';
-import { anew, holdRequests, newPage, oneHost, openDemo, ready, ROOT, sample, say, stat, texts, ui } from './site.mjs';
+import {
+  anew,
+  holdRequests,
+  newPage,
+  oneHost,
+  openDemo,
+  ready,
+  repeatAtOnce,
+  ROOT,
+  sample,
+  say,
+  stat,
+  texts,
+  ui,
+} from './site.mjs';
 
 const here = oneHost();
 /** Of one test. @type {Awaited<ReturnType<typeof newPage>> | undefined} */
@@ -577,6 +591,7 @@ test('a model is dropped on the page; a broken one is refused with its offset', 
 
 test('the engine or the model cannot be loaded: an error with code and hint, and a button that retries', async () => {
   page = await newPage(here.browser);
+  await repeatAtOnce(page);
   const { alert } = ui(page);
   await page.route('**/bq4-relaxed*.wasm', (route) => route.fulfill({ status: 404 }));
   await page.goto(here.site.url);
@@ -584,7 +599,6 @@ test('the engine or the model cannot be loaded: an error with code and hint, and
   assert.match((await alert.locator('code').textContent()) ?? '', /^NO_ENGINE/);
   assert.match((await alert.locator('.hint').textContent()) ?? '', /build\/wasm/);
   await page.unroute('**/bq4-relaxed*.wasm');
-  // What is not there is asked for once, what a server refuses for now several times, with pauses: once is enough here.
   let status = 404;
   await page.route('**/chat.bq4*', (route) => route.fulfill({ status }));
   await alert.getByRole('button', { name: 'Reload the page' }).click();

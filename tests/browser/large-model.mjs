@@ -8,7 +8,7 @@ import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { launch } from './launch.mjs';
-import { newPage, openDemo, ROOT } from './site.mjs';
+import { newPage, openDemo, repeatAtOnce, ROOT } from './site.mjs';
 
 /** The large model's shape, but for its context. */
 export const LARGE_SHAPE = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8 };
@@ -35,6 +35,7 @@ export function withLargeModel(name) {
     async demo() {
       const page = await newPage(here.browser);
       here.cleanup.push(() => page.context().close());
+      await repeatAtOnce(page);
       await openDemo(page, here.site.url);
       return page;
     },

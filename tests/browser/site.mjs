@@ -76,6 +76,12 @@ export async function holdRequests(page, pattern) {
   return release;
 }
 
+/** Requests that fail are repeated without a pause. @param {Page} page  before it is opened */
+export const repeatAtOnce = (page) =>
+  page.addInitScript(() => {
+    /** @type {any} */ (globalThis)[Symbol.for('bq4.timeouts')] = { retryDelay: 0 };
+  });
+
 /** Opens the demo and waits until its model is ready. @param {Page} page @param {string} url */
 export async function openDemo(page, url) {
   await page.goto(url);

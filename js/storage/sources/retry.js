@@ -3,7 +3,7 @@
  * good is asked of the next mirror. Bytes of two files are never mixed: a mirror must begin as the file did.
  */
 import { BqError, onDemand } from '../../shared/errors.js';
-import { LONGEST_MS } from '../../shared/timeouts.js';
+import { LONGEST_MS, timeout as timeoutOf } from '../../shared/timeouts.js';
 import { HttpSource } from './http.js';
 
 /** @import { ByteSource, Source } from './types.js' */
@@ -56,7 +56,15 @@ export class RemoteSource {
   onFailure = () => {};
 
   /** @param {Extract<Source, { kind: 'url' }>} source */
-  constructor({ url, mirrors = [], retries = 4, retryDelay = 500, timeout, single = false, hints = {} }) {
+  constructor({
+    url,
+    mirrors = [],
+    retries = 4,
+    retryDelay = timeoutOf('retryDelay'),
+    timeout,
+    single = false,
+    hints = {},
+  }) {
     this.#hints = hints;
     this.#urls = [url, ...mirrors];
     this.#retries = retries;
