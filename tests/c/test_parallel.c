@@ -116,9 +116,10 @@ static void follow(const tiny_model *t, bq_session_options o, uint32_t length, u
   bq_session_free(s);
 }
 
-static void check_threads(bq_config c) {
+static void check_threads(bq_config c, bool every_kv_type) {
   static float want[STEPS + 1][VOCAB], got[STEPS + 1][VOCAB];
   for (int kv = 0; kv < BQ_KV_COUNT; kv++) {
+    if (!every_kv_type && kv != BQ_KV_F16 && kv != BQ_KV_I8) continue;
     tiny_model t;
     tiny_create(&t, c, kv == 1 ? BQ_TYPE_F16 : BQ_TYPE_BQ4_32, bq_kernels_best(), true);
     follow(&t, (bq_session_options){.kv_type = (bq_kv_type)kv}, PROMPT, STEPS, want);
@@ -176,8 +177,7 @@ static void test_threads_share_the_attention_of_a_token(void) {
   many.kv_heads = 1;
   const bq_config all[] = {c, many, tiny_windowed(c, 520), tiny_layered(c, 5), tiny_sub_normed(c)};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    for (size_t threads = 4; threads <= MOST_THREADS; threads++)
-      check_far(all[i], (bq_session_options){.batch = 128}, threads, (threads + i) % 2);
+    check_far(all[i], (bq_session_options){.batch = 128}, 4 + i % 2, i / 2 % 2);
   const bq_session_options o = {.batch = 128};
   /* With three threads each has two of the six heads; with four the positions are shared, by two
    * more barriers in each of three layers, for the tokens from position 512 on. */
@@ -191,14 +191,14 @@ static void test_threads_share_the_attention_of_a_token(void) {
 }
 
 static void test_threads_give_the_same_bits(void) {
-  check_threads(config());
-  check_threads(tiny_convolving(config()));
-  check_threads(tiny_delta(config()));
-  check_threads(tiny_mamba(config(), false));
-  check_threads(tiny_mamba(config(), true));
-  check_threads(tiny_layered(config(), 5));
-  check_threads(tiny_layered_encoder(config(), 5));
-  check_threads(tiny_sub_normed(config()));
+  check_threads(config(), true);
+  check_threads(tiny_convolving(config()), false);
+  check_threads(tiny_delta(config()), false);
+  check_threads(tiny_mamba(config(), false), false);
+  check_threads(tiny_mamba(config(), true), false);
+  check_threads(tiny_layered(config(), 5), false);
+  check_threads(tiny_layered_encoder(config(), 5), false);
+  check_threads(tiny_sub_normed(config()), false);
 }
 
 int main(void) {
