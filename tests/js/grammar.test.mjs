@@ -4,8 +4,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { matches } from '../../js/text/grammar/dfa.js';
 import { compile } from '../../js/text/grammar/index.js';
+import { ofRegex } from '../../js/text/grammar/lookaheads.js';
+import { parseRegex } from '../../js/text/grammar/regex.js';
 import { numberAdmits, numberTexts } from '../../js/text/grammar/schema/numbers.js';
 import { complement, intersect, unite } from '../../js/text/regex/sets.js';
+import { random } from './fixture.mjs';
 import { grammarMachine, picker, textOf } from './random-texts.mjs';
 import { validator } from './validator.mjs';
 
@@ -33,17 +36,40 @@ const REGEXES = [
   '(?=.*\\d)(?=.*[A-Z])(?!.*zz$)[A-Za-z\\d]{4,8}',
 ];
 
+/** Brackets that nothing opens, and braces that are no quantifiers: only expressions without the flag u may have them. */
+const BRACKETS = ['\\{\\{[a-c]+}}', '\\[[a-c](-[0-9]*])?', '^{[a-c]{2}}|a{b}|{,$'];
+
+/** Lookaheads amid expressions, and the characters of texts that tell them apart. */
+const LOOKAHEADS = {
+  '^D(?:(\\d+W)|(?!.*W)(?=\\d|T\\d)(\\d+Y)?(\\d+M)?(T(?=\\d)(\\d+H)?(\\d+[.,]\\d+S)?)?)$': 'D1WYMTHS.',
+  '^((?!(c|C)(l|L)).)*$': 'acCLl',
+  '^([\\da-z](?:(?!.*--)[\\da-z-]*[\\da-z])?)$': 'a1-',
+  '((?:[^/]*/)*)(?=\\.(yaml|yml))': './yaml',
+  '(?=a)a|b(?!c)': 'abc',
+  'x(?=a)b|c': 'xabc',
+  '(?!a)b': 'ab',
+  '(a(?=b)|b(?!b))+$': 'ab',
+  'a(?=(?!c)b?$)': 'abc',
+  '^(?:(?=ab)a|(?!a)b)c?b?$': 'abc',
+};
+
 describe('regular expressions', () => {
-  for (const pattern of REGEXES)
-    test(pattern, async () => {
-      for (const text of await texts({ type: 'regex', pattern }))
-        assert.match(text, new RegExp(`^(?:${pattern})$`, 'u'));
-    });
+  for (const [patterns, flags] of /** @type {const} */ ([
+    [REGEXES, 'u'],
+    [BRACKETS, ''],
+  ]))
+    for (const pattern of patterns)
+      test(pattern, async () => {
+        for (const text of await texts({ type: 'regex', pattern }))
+          assert.match(text, new RegExp(`^(?:${pattern})$`, flags));
+      });
 
   for (const [pattern, what] of [
     ['(?=a)b', /nothing can satisfy/],
-    ['x(?=a)b', /lookahead/],
-    ['(?=a)a|b', /alternatives/],
+    ['x(?=a)b', /nothing can satisfy/],
+    ['x(?=^a)a', /a \^ in a lookahead/],
+    ['(?=a)*a', /quantifier after a lookahead/],
+    ['x(?<=a)b', /lookbehind/],
     ['(a)\\1', /\\1/],
     ['a{3,2}', /minimum is above its maximum/],
     ['(a', /unmatched/],
@@ -57,6 +83,20 @@ describe('regular expressions', () => {
         compile({ type: 'regex', pattern }),
         (/** @type {any} */ e) => e.code === 'GRAMMAR' && /** @type {RegExp} */ (what).test(e.message),
       ));
+
+  for (const [pattern, characters] of Object.entries(LOOKAHEADS))
+    test(`${pattern}, with random texts`, () => {
+      const next = random(5);
+      const draw = (/** @type {number} */ n) => Math.floor(((next() + 1) / 2) * n);
+      for (const search of [true, false]) {
+        const ours = ofRegex(parseRegex(pattern), { search });
+        const theirs = new RegExp(search ? pattern : `^(?:${pattern})$`, 'u');
+        for (let i = 0; i < 2000; i++) {
+          const text = Array.from({ length: draw(8) }, () => characters[draw(characters.length)]).join('');
+          assert.equal(matches(ours, text), theirs.test(text), JSON.stringify(text));
+        }
+      }
+    });
 
   test('nothing satisfies it', () =>
     assert.rejects(compile({ type: 'regex', pattern: '[^\\s\\S]' }), {
@@ -495,7 +535,6 @@ describe('schemas', () => {
     [{ type: 'array', uniqueItems: true, items: { type: 'integer' } }, /uniqueItems/],
     [{ type: 'array', uniqueItems: true, items: { type: 'object' } }, /uniqueItems/],
     [{ $ref: 'https://example.org/other.json' }, /references to other documents/],
-    [{ type: 'string', pattern: '(?!a)b' }, /\^ before it/],
     [{ $ref: '#/definitions/none' }, /has no "definitions" there/],
     [{ $ref: '#' }, /refers to itself/],
     [{ items: { $dynamicRef: '#a' }, $defs: { a: { $dynamicAnchor: 'a' } } }, /only if it refers to the whole schema/],
@@ -525,6 +564,48 @@ describe('schemas', () => {
 
 /** Values that a schema takes, and others that it doesn't; what is in { json } is a text. @type {[any, any[], any[]][]} */
 const HELD = [
+  // A length that a lookahead asks beside a format or a pattern.
+  [
+    {
+      type: 'string',
+      format: 'hostname',
+      pattern: '^(?=.{1,253}\\.?$)[a-z](?:[a-z-]{0,61}[a-z])?(?:\\.[a-z]{1,62})*$',
+    },
+    ['a', 'a.b', `${'a'.repeat(60)}.b`, Array(126).fill('a').join('.')],
+    ['', 'a.', 'a..b', Array(128).fill('a').join('.')],
+  ],
+  [
+    { type: 'string', pattern: '^(?=.{70,90}$)(?!.*aa)[ab]+$' },
+    ['ab'.repeat(35), 'ab'.repeat(45)],
+    ['ab', 'a'.repeat(80), 'ab'.repeat(46)],
+  ],
+  [{ type: 'string', not: { pattern: '^(?=.{0,99}$)a*$' } }, ['a'.repeat(100), 'b'], ['', 'a'.repeat(99)]],
+  // Numbers that are parsed as one that is left out, or as a whole one.
+  [
+    { type: 'number', minimum: 9007199254740980, maximum: 9007199254740991, not: { const: 9007199254740991 } },
+    [9007199254740990],
+    [9007199254740991, { json: '9007199254740990.8' }, { json: '9007199254740991.3' }],
+  ],
+  [
+    { type: 'number', minimum: 1e15, maximum: 4e15, not: { type: 'integer' } },
+    [1234567890123456.5],
+    [1e15, { json: '3940000000000000.1' }],
+  ],
+  [
+    { type: 'number', exclusiveMinimum: -1e15, not: { type: 'integer' } },
+    [0.5, -3.25, 123456.125],
+    [{ json: '6300513085353739.5' }, 3],
+  ],
+  [
+    { type: 'number', minimum: 1e21, not: { const: 2e21 } },
+    [{ json: '3000000000000000000000' }],
+    [{ json: '2000000000000000000001' }],
+  ],
+  // Limits that are nearly 0.
+  [{ type: 'number', maximum: 5e-324 }, [0, -1, -0.5], [{ json: '0.1' }, 1]],
+  [{ type: 'number', exclusiveMinimum: 5e-324 }, [1, 0.5], [0, -1]],
+  [{ type: 'number', minimum: -5e-324, maximum: 1 }, [0, 1, 0.5], [-1, 2]],
+  [{ type: 'number', exclusiveMaximum: -5e-324 }, [-1, -0.5], [0, 1]],
   // Properties that are counted.
   [{ type: 'object', maxProperties: 2 }, [{}, { a: 1, b: 2 }], [{ a: 1, b: 2, c: 3 }]],
   [

@@ -4,10 +4,10 @@
  */
 import { Nfa } from '../regex/nfa.js';
 import { TEXT } from '../regex/sets.js';
-import { refused, tooLarge } from './failure.js';
+import { tooLarge } from './failure.js';
 import { countSteps } from './work.js';
 
-/** @import { Lookahead, Tree } from './regex.js' */
+/** @import { Assertion, Tree } from './regex.js' */
 
 /** An edge: the first and the last character, and the target state. @typedef {[low: number, high: number, target: number]} Edge */
 /** Edges of a state are disjoint and sorted. @typedef {{ accepts: boolean, edges: Edge[] }} State */
@@ -20,7 +20,7 @@ const MAX_NFA_STATES = 4 * MAX_STATES;
 /** Maximum number of nodes for a list of texts. */
 const MAX_NODES = 400_000;
 /** Subject of error messages. */
-const REGEX = 'the regular expression';
+export const REGEX = 'the regular expression';
 
 /** @param {string} what @param {number} states */
 function checkSize(what, states) {
@@ -29,7 +29,7 @@ function checkSize(what, states) {
 
 /**
  * The states that can be reached without a character. An item is 2 × state, + 1 if the text must end there.
- * @param {Nfa<'^' | '$'>} nfa @param {Iterable<number>} from  items @param {boolean} atStart  of the text
+ * @param {Nfa<Assertion>} nfa @param {Iterable<number>} from  items @param {boolean} atStart  of the text
  */
 function closure({ states }, from, atStart) {
   const items = new Set(from);
@@ -117,19 +117,25 @@ export function minimal(dfa) {
   return trim(out);
 }
 
-/** The texts that an expression matches as a whole, or, with `search`, that contain a match. @param {Tree} tree @param {{ search?: boolean }} [options] @returns {Dfa} */
-export function ofTree(tree, { search = false } = {}) {
-  /** @type {Nfa<'^' | '$'>} */
+/** The nondeterministic automaton of an expression, and its first state. @param {Tree} tree @param {boolean} search  of texts that contain a match */
+export function nfaOf(tree, search) {
+  /** @type {Nfa<Assertion>} */
   const nfa = new Nfa((states) => {
     if (states > MAX_NFA_STATES) throw tooLarge(REGEX);
     countSteps(1, REGEX);
   });
   const anything = { repeat: { set: TEXT }, min: 0, max: Infinity };
-  const begin = nfa.add(search ? { all: [anything, tree, anything] } : tree, 0);
-  /** All characters at which a set begins, or has just ended. */
-  const cuts = [...new Set(nfa.states.flatMap(({ set = [] }) => set.flatMap(([low, high]) => [low, high + 1])))].sort(
-    (a, b) => a - b,
-  );
+  return { nfa, begin: nfa.add(search ? { all: [anything, tree, anything] } : tree, 0) };
+}
+
+/** All characters at which one of these ranges begins, or has just ended. @param {Iterable<readonly (readonly [number, number, number?])[]>} all */
+export const cutsOf = (all) =>
+  [...new Set([...all].flatMap((ranges) => ranges.flatMap(([low, high]) => [low, high + 1])))].sort((a, b) => a - b);
+
+/** The texts that an expression without lookaheads matches as a whole, or, with `search`, that contain a match. @param {Tree} tree @param {{ search?: boolean }} [options] @returns {Dfa} */
+export function ofTree(tree, { search = false } = {}) {
+  const { nfa, begin } = nfaOf(tree, search);
+  const cuts = cutsOf(nfa.states.map(({ set = [] }) => set));
   /** The ranges of each state's set, as indexes of cuts. */
   const spans = nfa.states.map(({ set = [] }) =>
     set.map(([low, high]) => [indexOf(cuts, low), indexOf(cuts, high + 1)]),
@@ -313,22 +319,4 @@ export function matches(dfa, text) {
     at = edge[2];
   }
   return dfa[at].accepts;
-}
-
-/**
- * Like `ofTree`, for an expression with the lookaheads at its beginning. They apply to the whole text, so in a search a ^ must precede
- * them.
- * @param {{ tree: Tree, lookaheads: Lookahead[] }} regex @param {{ search?: boolean }} [options] @returns {Dfa}
- */
-export function ofRegex({ tree, lookaheads }, { search = false } = {}) {
-  const first = 'all' in tree ? tree.all[0] : tree;
-  if (search && lookaheads.length && !(first && 'assert' in first && first.assert === '^'))
-    throw refused('a lookahead without a ^ before it is not supported');
-  return lookaheads.reduce(
-    (dfa, { tree: next, not }) => {
-      const beginning = ofTree({ all: [{ assert: '^' }, next] }, { search: true });
-      return not ? without(dfa, beginning) : both(dfa, beginning);
-    },
-    ofTree(tree, { search }),
-  );
 }

@@ -1,11 +1,12 @@
 /** Compiles a `responseFormat` (JSON Schema, regular expression, GBNF, choices) to rules over bytes. Loaded on demand. */
-import { ofRegex, ofTexts } from './dfa.js';
+import { ofTexts } from './dfa.js';
 import { checkCharacters, refused } from './failure.js';
 import { onDemand } from '../../shared/errors.js';
 import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 import { shown } from '../../shared/quote-value.js';
 import { Rules } from './ir.js';
 import { plainFormat } from './json-values.js';
+import { ofRegex } from './lookaheads.js';
 import { parseRegex } from './regex.js';
 import { Writer } from './text.js';
 import { withStepBound } from './work.js';

@@ -5,7 +5,13 @@ import { checkCharacters, refused } from './failure.js';
 
 /** @import { CharSet } from '../regex/sets.js' */
 
-/** A tree whose assertions are `^` and `$`: the beginning and the end of the text. @typedef {import('../regex/nfa.js').Tree<'^' | '$'>} Tree */
+/**
+ * A tree whose assertions are `^` and `$`, the beginning and the end of the text, and lookaheads.
+ * @typedef {import('../regex/nfa.js').Tree<Assertion>} Tree
+ */
+/** @typedef {'^' | '$' | Ahead} Assertion */
+/** A lookahead: what follows begins with a match of the expression, or, if `not`, doesn't. @typedef {{ ahead: Tree, not: boolean }} Ahead */
+/** An expression, and the lookaheads that stand before it. @typedef {{ tree: Tree, lookaheads: Ahead[] }} Regex */
 
 /** All characters of texts that are not in a set. @param {CharSet} set */
 const others = (set) => intersect(complement(set), TEXT);
@@ -64,14 +70,10 @@ function propertySet(name) {
   return set;
 }
 
-/** A lookahead at the beginning: an expression that the text must begin with, or, if `not`, must not. @typedef {{ tree: Tree, not: boolean }} Lookahead */
-
 class Parser {
   #text;
   #at = 0;
   #depth = 0;
-  /** @type {Lookahead[]} */
-  lookaheads = [];
 
   /** @param {string} source @param {boolean} dotAll */
   constructor(source, dotAll) {
@@ -96,21 +98,16 @@ class Parser {
   whole() {
     const tree = this.#either();
     if (this.#at < this.#text.length) throw this.#bad(`has an unmatched ${this.#text[this.#at]}`);
-    if (this.lookaheads.length && 'any' in tree)
-      throw this.#bad('has a lookahead in one of several alternatives, which is not supported');
     return tree;
   }
 
-  /**
-   * Reads lookaheads at the beginning of the text; others are not supported.
-   * @param {Tree[]} parts  the sequence so far
-   */
-  #readLookaheads(parts) {
-    if (this.#depth > 1 || parts.some((part) => !('assert' in part) || part.assert !== '^')) return;
-    for (let not = this.#eat('(?!'); not || this.#eat('(?='); not = this.#eat('(?!')) {
-      this.lookaheads.push({ tree: this.#either(), not });
-      if (!this.#eat(')')) throw this.#bad('has an unmatched (');
-    }
+  /** A lookahead, if one is next. @returns {Ahead | null} */
+  #lookahead() {
+    const not = this.#eat('(?!');
+    if (!not && !this.#eat('(?=')) return null;
+    const ahead = this.#either();
+    if (!this.#eat(')')) throw this.#bad('has an unmatched (');
+    return { ahead, not };
   }
 
   /** @returns {Tree} */
@@ -127,7 +124,6 @@ class Parser {
     /** @type {Tree[]} */
     const all = [];
     for (;;) {
-      this.#readLookaheads(all);
       if (this.#at === this.#text.length || '|)'.includes(this.#text[this.#at])) break;
       const part = this.#repeated();
       const last = all.at(-1);
@@ -142,11 +138,11 @@ class Parser {
   #repeated() {
     const part = this.#atom();
     const quantifier = quantifierOf(this.#text.slice(this.#at, this.#at + 40).join(''));
-    if (!quantifier && this.#text[this.#at] === '{') throw this.#bad('has a { that begins no quantifier');
     if (!quantifier) return part;
     const { min, max, length } = quantifier;
     this.#at += length;
-    if ('assert' in part) throw this.#bad(`has a quantifier after ${part.assert}`);
+    if ('assert' in part)
+      throw this.#bad(`has a quantifier after ${typeof part.assert === 'object' ? 'a lookahead' : part.assert}`);
     this.#eat('?'); // a lazy quantifier allows the same texts
     if (min > max) throw this.#bad('has a quantifier whose minimum is above its maximum');
     if (Math.max(min, max === Infinity ? 0 : max) > MAX_REPETITIONS)
@@ -156,13 +152,17 @@ class Parser {
 
   /** @returns {Tree} */
   #atom() {
+    const lookahead = this.#lookahead();
+    if (lookahead) return { assert: lookahead };
     const c = this.#text[this.#at++];
     if (c === '^' || c === '$') return { assert: c };
     if (c === '.') return { set: this.dot };
     if (c === '[') return { set: this.#class() };
     if (c === '\\') return { set: this.#escape(false) };
     if (c === '(') return this.#group();
-    if ('*+?{}]'.includes(c)) throw this.#bad(`has an unexpected ${c}`);
+    // As in expressions without the flag u, a bracket that nothing opens is a character, and a { that is like no quantifier.
+    const isQuantifier = c === '{' && /^\d*,?\d*\}/.test(this.#text.slice(this.#at, this.#at + 40).join(''));
+    if ('*+?'.includes(c) || isQuantifier) throw this.#bad(`has an unexpected ${c}`);
     return { set: charsOf(c) };
   }
 
@@ -170,8 +170,6 @@ class Parser {
   #group() {
     if (this.#eat('?')) {
       for (const [begins, name] of [
-        ['=', 'a lookahead (?='],
-        ['!', 'a lookahead (?!'],
         ['<=', 'a lookbehind (?<='],
         ['<!', 'a lookbehind (?<!'],
       ])
@@ -253,12 +251,26 @@ class Parser {
   }
 }
 
+/** An expression without the lookaheads that it begins with, perhaps behind a ^, and these. @param {Tree} tree @returns {Regex} */
+function leading(tree) {
+  const parts = 'all' in tree ? tree.all : [tree];
+  const isAssertion = (/** @type {Tree} */ part) => 'assert' in part && part.assert !== '$';
+  const end = parts.findIndex((part) => !isAssertion(part));
+  const [first, rest] = end < 0 ? [parts, []] : [parts.slice(0, end), parts.slice(end)];
+  const lookaheads = first.flatMap((part) =>
+    'assert' in part && typeof part.assert === 'object' ? [part.assert] : [],
+  );
+  if (!lookaheads.length) return { tree, lookaheads };
+  const begins = first.some((part) => 'assert' in part && part.assert === '^');
+  return { tree: { all: [...(begins ? [{ assert: /** @type {'^'} */ ('^') }] : []), ...rest] }, lookaheads };
+}
+
 /**
  * The tree of an expression, and the lookaheads at its beginning. GRAMMAR: its syntax is wrong, or a part of it is not supported.
- * @param {string} source @param {{ dotAll?: boolean }} [options] @returns {{ tree: Tree, lookaheads: Lookahead[] }}
+ * @param {string} source @param {{ dotAll?: boolean }} [options] @returns {Regex}
  */
 export function parseRegex(source, { dotAll = false } = {}) {
   checkCharacters('a regular expression', source);
   const parser = new Parser(source, dotAll);
-  return { tree: parser.whole(), lookaheads: parser.lookaheads };
+  return leading(parser.whole());
 }

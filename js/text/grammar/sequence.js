@@ -1,5 +1,6 @@
 /** Compiles texts of several parts: fixed texts, JSON of a schema, and others that calls of tools consist of. Loaded on demand. */
-import { ANY, ofLength, ofRegex, ofTexts, without } from './dfa.js';
+import { ANY, ofLength, ofTexts, without } from './dfa.js';
+import { ofRegex } from './lookaheads.js';
 import { Rules } from './ir.js';
 import { notationNamed } from './notations.js';
 import { parseRegex } from './regex.js';

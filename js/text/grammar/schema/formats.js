@@ -2,7 +2,8 @@
  * The formats of JSON Schema as regular expressions. Each text that matches is valid by the RFC of the format and for ajv-formats, and
  * nearly all valid texts match; docs/reference/generation.md names the exceptions.
  */
-import { minimal, ofRegex } from '../dfa.js';
+import { minimal } from '../dfa.js';
+import { ofRegex } from '../lookaheads.js';
 import { parseRegex } from '../regex.js';
 
 /** @import { Dfa } from '../dfa.js' */

@@ -2,13 +2,14 @@
  * Compiles a JSON Schema to rules. Each schema, and each combination of schemas that apply to the same value, becomes a rule: keywords.js
  * turns it into shapes (shapes.js), and scalars.js, arrays.js and objects.js write the values of these.
  */
-import { ofRegex, ofTexts } from '../dfa.js';
+import { ofTexts } from '../dfa.js';
 import { refused } from '../failure.js';
 import { Rules } from '../ir.js';
+import { ofRegex } from '../lookaheads.js';
 import { JSON_NOTATION, valueTexts, writeValue } from '../notations.js';
 import { parseRegex } from '../regex.js';
 import { characterRule, pythonCharacterRule, spelledRule, Writer } from '../text.js';
-import { ASSERTIONS, isSilent, KEYWORDS, patternDfa, UNEVALUATED, unevaluated } from './keywords.js';
+import { ASSERTIONS, isSilent, KEYWORDS, limitedPattern, patternDfa, UNEVALUATED, unevaluated } from './keywords.js';
 import { Registry } from './registry.js';
 import { Admission } from './admits.js';
 import { andSub, ANYTHING, cross, keyOfSub, merge, shape } from './shapes.js';
@@ -36,6 +37,8 @@ export class Compiler {
   #todo = [];
   /** @type {Map<string, Dfa>} */
   #patterns = new Map();
+  /** @type {Map<string, { dfa: Dfa, min: number, max: number }>} */
+  #limitedPatterns = new Map();
   /** Rules of one character, by the quote that is escaped. @type {Map<string, number>} */
   #characters = new Map();
   #spelled = -1;
@@ -63,6 +66,18 @@ export class Compiler {
     return dfa;
   }
 
+  /** The same, with the lengths that the texts have apart. @param {any} pattern */
+  limitedPattern(pattern) {
+    const texts = this.#limitedPatterns.get(pattern) ??
+      (typeof pattern === 'string' ? limitedPattern(pattern) : null) ?? {
+        dfa: this.pattern(pattern),
+        min: 0,
+        max: Infinity,
+      };
+    this.#limitedPatterns.set(pattern, texts);
+    return texts;
+  }
+
   /** Whether the schema has `unevaluated…`, so that the shapes of a schema may lack values that satisfy it. */
   get unevaluated() {
     return this.#context.unevaluated;
@@ -77,6 +92,7 @@ export class Compiler {
     target: (ref, from) => this.#registry.schemas[this.#registry.target(ref, from)],
     dynamicTarget: (ref, from) => this.#registry.schemas[this.#registry.dynamicTarget(ref, from)],
     pattern: (pattern) => this.pattern(pattern),
+    limitedPattern: (pattern) => this.limitedPattern(pattern),
     warn: (warning) => this.warnings.add(warning),
     unevaluated: false,
     containsEvaluates: true,

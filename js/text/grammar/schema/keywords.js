@@ -2,8 +2,9 @@
  * The keywords of JSON Schema: for each one the shapes of the values that satisfy it (`yes`) and of those that don't (`no`). A value
  * satisfies a schema if it satisfies all of its keywords.
  */
-import { ANY, ofRegex, without } from '../dfa.js';
+import { ANY, both, ofTree, without } from '../dfa.js';
 import { refused, tooLarge } from '../failure.js';
+import { ofRegex } from '../lookaheads.js';
 import { shown } from '../../../shared/quote-value.js';
 import { isInexact, isRounded } from '../../../shared/rounded-number.js';
 import { parseRegex } from '../regex.js';
@@ -11,7 +12,9 @@ import { formatTexts, isFormat, NUMBER_FORMATS, SHOWN_FORMATS } from './formats.
 import { isObject } from './registry.js';
 import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './shapes.js';
 
+/** @import { CharSet } from '../../regex/sets.js' */
 /** @import { Dfa } from '../dfa.js' */
+/** @import { Ahead } from '../regex.js' */
 /** @import { Known, Shape, Sub } from './shapes.js' */
 
 /**
@@ -24,6 +27,7 @@ import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './s
  * @property {(ref: string, from: any) => any} target  schema
  * @property {(ref: string, from: any) => any} dynamicTarget
  * @property {(pattern: any) => Dfa} pattern  texts that contain a match
+ * @property {(pattern: any) => { dfa: Dfa, min: number, max: number }} limitedPattern  such texts, with the lengths that they have apart
  * @property {(warning: string) => void} warn  reports an ignored part
  * @property {boolean} unevaluated  the schema has `unevaluated…` somewhere, so that `yes` may lack values that satisfy a schema
  * @property {boolean} containsEvaluates  whether `contains` counts as evaluating items: not in draft 2019-09
@@ -48,6 +52,8 @@ const isCount = (/** @type {any} */ v) => isNumber(v) && v >= 0 && v % 1 === 0;
 const isNames = (/** @type {any} */ v) => Array.isArray(v) && v.every((name) => typeof name === 'string');
 const isList = (/** @type {any} */ v) => Array.isArray(v) && v.length > 0;
 
+/** Lengths from which on a lookahead's limit is counted apart from its pattern. */
+const MANY = 64;
 /** A limit of this size or more has no effect: no text can reach it. */
 const BEYOND = 2 ** 32 - 1;
 /** A maximum; Infinity if it has no effect. @param {number} v */
@@ -168,6 +174,39 @@ function ofTypes(names, not) {
 export function patternDfa(pattern) {
   must('a pattern', pattern, (v) => typeof v === 'string', 'a string');
   return ofRegex(parseRegex(pattern), { search: true });
+}
+
+/**
+ * The length that a lookahead asks of the whole text, as in (?=.{1,253}$), and what its characters are; what may follow them is left out.
+ * Null: it asks something else.
+ * @param {Ahead} ahead @returns {{ min: number, max: number, set: CharSet } | null}
+ */
+function lengthOf({ ahead, not }) {
+  const [first, ...rest] = 'all' in ahead ? ahead.all : [ahead];
+  const end = rest.pop();
+  const isLimit = first && 'repeat' in first && 'set' in first.repeat && first.max >= MANY && end && 'assert' in end;
+  if (not || !isLimit || end.assert !== '$' || !rest.every((part) => 'repeat' in part && part.min === 0)) return null;
+  return { min: first.min, max: first.max, set: /** @type {{ set: CharSet }} */ (first.repeat).set };
+}
+
+/**
+ * Texts that contain a match of a pattern, the length apart where the pattern limits it to many characters: it is counted as the text is
+ * written, where an automaton of both would have too many states. @param {string} pattern @returns {{ dfa: Dfa, min: number, max: number } | null}  null: it limits no length
+ */
+export function limitedPattern(pattern) {
+  const { tree, lookaheads } = parseRegex(pattern);
+  const begins = 'all' in tree && tree.all[0] && 'assert' in tree.all[0] && tree.all[0].assert === '^';
+  const limits = begins ? lookaheads.flatMap((ahead) => lengthOf(ahead) ?? []) : [];
+  if (!limits.length) return null;
+  const others = lookaheads.filter((ahead) => !lengthOf(ahead));
+  return {
+    dfa: limits.reduce(
+      (dfa, { set }) => both(dfa, ofTree({ repeat: { set }, min: 0, max: Infinity })),
+      ofRegex({ tree, lookaheads: others }, { search: true }),
+    ),
+    min: Math.max(...limits.map(({ min }) => min)),
+    max: Math.min(...limits.map(({ max }) => max)),
+  };
 }
 
 /** @param {string} name @param {any} value @param {any} schema */
@@ -322,7 +361,7 @@ export const KEYWORDS = new Map([
   [
     'pattern',
     {
-      yes: (v, c) => one(undefined, (s) => (s.string.dfa = c.pattern(v))),
+      yes: (v, c) => one(undefined, (s) => (s.string = c.limitedPattern(v))),
       no: (v, c) => one(['string'], (s) => (s.string.dfa = without(ANY, c.pattern(v)))),
     },
   ],

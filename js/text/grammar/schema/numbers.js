@@ -24,10 +24,22 @@ const MAX_REMAINDERS = 4096;
 /** A limit this far from 0 is beyond all numbers that are written within one on the other side, which has fewer digits. */
 const FAR = 1e21;
 
+/** Limits nearer to 0 than this have more digits than an automaton has states; what is written is on their side of 0, or as far from it as this. */
+const TINY = 1e-40;
+/** From here on doubles are whole. */
+const WHOLE = 2 ** 52;
+
 /** @param {string} source */
 const dfa = (source) => ofTree(parseRegex(source).tree);
 const ANY_NUMBER = '-?(0|[1-9]\\d{0,14})(\\.\\d{1,15})?([eE][+-]?\\d{1,2})?';
 const NONE = dfa('[^\\s\\S]');
+
+/** @param {(whole: number) => string} part  what follows so many digits, behind which those of the part are told by doubles */
+const eachLength = (part) => Array.from({ length: EXACT - 1 }, (_, i) => `[1-9]\\d{${i}}${part(i + 1)}`).join('|');
+/** Texts that are parsed as different doubles where they are different decimals: of 15 digits, or whole and below 2^53 as those that are left out. */
+const DISTINCT = `-?(0(\\.0{0,${EXACT}}\\d{0,${EXACT}}0*)?|${eachLength((n) => `(\\.\\d{1,${EXACT - n}}0*)?`)}|[1-9]\\d{14,15}(\\.0+)?|[1-9]\\d{0,14}0{2,})`;
+/** Texts that are parsed as doubles below 2^52 that are not whole. */
+const FRACTIONS = `-?(0\\.0{0,${EXACT}}\\d{0,${EXACT - 1}}[1-9]0*|${eachLength((n) => `\\.\\d{0,${EXACT - 1 - n}}[1-9]0*`)}|[1-9]\\d{14}\\.[1-9]0*|[1-9]\\d{15}\\.50*)`;
 
 /** A decimal's digits around the point. @param {number} x  not negative @returns {{ whole: string, part: string }} */
 function digitsOf(x) {
@@ -264,6 +276,22 @@ export const numberAdmits = (n) => (v) =>
   n.multiples.every((m) => isMultiple(v, m)) &&
   n.notMultiples.every((m) => !isMultiple(v, m));
 
+/** The limits, those that are nearly 0 being moved to where numbers have few digits. @param {Shape['number']} n @returns {Shape['number']} */
+function moved(n) {
+  const isTiny = (/** @type {number} */ limit) => limit !== 0 && Math.abs(limit) < TINY;
+  if (![n.min, n.above, n.max, n.below].some(isTiny)) return n;
+  const least = (/** @type {number} */ limit) => (isTiny(limit) ? (limit > 0 ? TINY : 0) : limit);
+  const most = (/** @type {number} */ limit) => (isTiny(limit) ? (limit < 0 ? -TINY : 0) : limit);
+  const [low, high] = [n.above, n.below].map(isTiny);
+  return {
+    ...n,
+    min: Math.max(least(n.min), low ? least(n.above) : -Infinity),
+    above: low ? -Infinity : n.above,
+    max: Math.min(most(n.max), high ? most(n.below) : Infinity),
+    below: high ? Infinity : n.below,
+  };
+}
+
 /** The limits without those that no number reaches. @param {Shape['number']} n @returns {Shape['number']} */
 function reached(n) {
   const isLow = Math.max(n.min, n.above) < FAR;
@@ -278,7 +306,9 @@ function reached(n) {
  * @param {Shape['number']} given @param {number[]} excluded @returns {{ texts: Dfa, max: number }}
  */
 export function numberTexts(given, excluded) {
-  const n = reached(given);
+  const n = reached(moved(given));
+  if (n.fraction && [n.min, n.above, n.max, n.below].some((x) => Number.isFinite(x) && Math.abs(x) >= 1e15))
+    [n.above, n.below] = [Math.max(n.above, -WHOLE), Math.min(n.below, WHOLE)];
   const free =
     [given.min, given.above].every((x) => x === -Infinity) && [given.max, given.below].every((x) => x === Infinity);
   const plain = !n.multiples.length && !n.notMultiples.length && !n.integer && !n.fraction;
@@ -296,8 +326,6 @@ export function numberTexts(given, excluded) {
     digits.whole = Math.min(digits.whole, Math.max(1, DIGITS.whole - digits.part));
   }
   digits.whole = Math.max(longest, digits.whole);
-  // Next to a number that is left out only what is another double may come.
-  if (excluded.length || n.fraction) digits.part = Math.max(1, Math.min(digits.part, EXACT - digits.whole));
   const low = n.above >= n.min ? exclusive(n.above, true) : { limit: n.min, open: false };
   const high = n.below <= n.max ? exclusive(n.below, false) : { limit: n.max, open: false };
   const remainders = [...n.multiples, ...n.notMultiples].reduce((all, m) => all * Number(decimalOf(m).digits), 1);
@@ -321,7 +349,8 @@ export function numberTexts(given, excluded) {
     [size, minus] = [without(size, these), without(minus, these)];
   }
   let texts = isNone(minus) ? size : either(size, negative(minus));
-  if (n.fraction) texts = both(texts, dfa('-?\\d+\\.\\d*[1-9]\\d*'));
+  if (n.fraction) texts = both(texts, dfa(FRACTIONS));
+  if (excluded.length) texts = both(texts, dfa(DISTINCT));
   for (const value of excluded) {
     const { whole, part } = digitsOf(Math.abs(value));
     texts = without(texts, dfa(`${value < 0 ? '-' : value === 0 ? '-?' : ''}${whole}(\\.${part}0*)${part ? '' : '?'}`));

@@ -1,0 +1,162 @@
+/**
+ * Expressions with lookaheads that don't begin them. A way through the automaton takes along what the lookaheads that it has passed still
+ * ask of the text that follows: states of their own automata, all of which must accept in the end.
+ */
+import { ANY, both, cutsOf, explore, nfaOf, ofTree, REGEX, without } from './dfa.js';
+import { refused } from './failure.js';
+import { countSteps } from './work.js';
+
+/** @import { Dfa } from './dfa.js' */
+/** @import { Ahead, Regex, Tree } from './regex.js' */
+
+/** A place in the expression: twice the state's number, + 1 where the text must end; and what is asked, as numbers of `asked`. @typedef {{ item: number, asks: number[] }} Way */
+
+/** The states of lookaheads' automata, numbered as they are found. */
+class Asked {
+  /** @type {{ dfa: Dfa, state: number }[]} */
+  all = [];
+  /** @type {Map<Dfa, Map<number, number>>} */
+  #numbers = new Map();
+
+  /** The number of a state; null: whatever follows is accepted. @param {Dfa} dfa @param {number} state */
+  number(dfa, state) {
+    const { accepts, edges } = dfa[state];
+    if (accepts && edges.length === ANY[0].edges.length && edges.every(([, , to]) => to === state)) return null;
+    const numbers = this.#numbers.get(dfa) ?? new Map();
+    this.#numbers.set(dfa, numbers);
+    const number = numbers.get(state) ?? this.all.push({ dfa, state }) - 1;
+    numbers.set(state, number);
+    return number;
+  }
+
+  /** What is asked behind a character; null: it may not come. @param {number[]} asks @param {number} character */
+  behind(asks, character) {
+    const next = new Set();
+    for (const number of asks) {
+      const { dfa, state } = this.all[number];
+      const edge = dfa[state].edges.find(([low, high]) => character >= low && character <= high);
+      if (!edge) return null;
+      const asked = this.number(dfa, edge[2]);
+      if (asked !== null) next.add(asked);
+    }
+    return [...next].sort((a, b) => a - b);
+  }
+
+  /** Whether the text may end. @param {number[]} asks */
+  areMet = (asks) => asks.every((number) => this.all[number].dfa[this.all[number].state].accepts);
+}
+
+/** The texts that begin as a lookahead asks, or that don't. @param {Ahead} ahead @returns {Dfa} */
+function beginning({ ahead, not }) {
+  const tree = { all: [{ assert: /** @type {'^'} */ ('^') }, ahead] };
+  const dfa = hasLookahead(ahead) ? ofAheadTree(tree, true) : ofTree(tree, { search: true });
+  return not ? without(ANY, dfa) : dfa;
+}
+
+/** Whether there is a lookahead within. @param {Tree} tree @returns {boolean} */
+export function hasLookahead(tree) {
+  if ('assert' in tree) return typeof tree.assert === 'object';
+  if ('repeat' in tree) return hasLookahead(tree.repeat);
+  return 'all' in tree ? tree.all.some(hasLookahead) : 'any' in tree && tree.any.some(hasLookahead);
+}
+
+/** Whether there is a ^ within. @param {Tree} tree @returns {boolean} */
+function hasStart(tree) {
+  if ('assert' in tree) return typeof tree.assert === 'object' ? hasStart(tree.assert.ahead) : tree.assert === '^';
+  if ('repeat' in tree) return hasStart(tree.repeat);
+  return 'all' in tree ? tree.all.some(hasStart) : 'any' in tree && tree.any.some(hasStart);
+}
+
+/** Ways without those that ask more than another one to the same place. @param {Map<string, Way>} ways */
+function fewest(ways) {
+  const all = [...ways.values()].sort((a, b) => a.item - b.item || a.asks.length - b.asks.length);
+  /** @type {Way[]} */
+  const kept = [];
+  for (const way of all) {
+    countSteps(1 + kept.length, REGEX);
+    if (!kept.some(({ item, asks }) => item === way.item && asks.every((number) => way.asks.includes(number))))
+      kept.push(way);
+  }
+  return kept;
+}
+
+/** @param {Way} way */
+const keyOf = ({ item, asks }) => `${item}:${asks.join('.')}`;
+
+/**
+ * As `ofTree` of dfa.js.
+ * @param {Tree} tree @param {boolean} search @returns {Dfa}
+ */
+export function ofAheadTree(tree, search) {
+  const { nfa, begin } = nfaOf(tree, search);
+  const { states } = nfa;
+  const asked = new Asked();
+  /** The automata of lookaheads. @type {Map<Ahead, Dfa>} */
+  const dfas = new Map();
+  for (const { assert } of states)
+    if (typeof assert === 'object' && !dfas.has(assert)) {
+      if (hasStart(assert.ahead))
+        throw refused(`${REGEX} has a ^ in a lookahead behind its beginning, which is not supported`);
+      dfas.set(assert, beginning(assert));
+    }
+  const cuts = cutsOf([...states.map(({ set }) => set ?? []), ...[...dfas.values()].flat().map(({ edges }) => edges)]);
+
+  /** The ways on to a character, or to the end. @param {Way[]} from @param {boolean} atStart */
+  function closure(from, atStart) {
+    const ways = new Map(from.map((way) => [keyOf(way), way]));
+    for (const { item, asks } of ways.values()) {
+      const { next, set, assert } = states[item >> 1];
+      countSteps(1 + next.length + asks.length, REGEX);
+      if (set || (assert === '^' && !atStart)) continue;
+      let all = asks;
+      if (typeof assert === 'object') {
+        const dfa = /** @type {Dfa} */ (dfas.get(assert));
+        const number = asked.number(dfa, 0);
+        if (!dfa[0].accepts && !dfa[0].edges.length) continue;
+        if (number !== null) all = [...new Set([...asks, number])].sort((a, b) => a - b);
+      }
+      for (const state of next) {
+        const way = { item: state * 2 + (assert === '$' ? 1 : item & 1), asks: all };
+        if (!ways.has(keyOf(way))) ways.set(keyOf(way), way);
+      }
+    }
+    for (const [key, { item }] of ways) if (states[item >> 1].set ? item & 1 : item >> 1 !== 0) ways.delete(key);
+    return fewest(ways);
+  }
+
+  return explore(
+    REGEX,
+    closure([{ item: begin * 2, asks: [] }], true),
+    (ways) => ways.map(keyOf).join(),
+    (ways) => {
+      /** @type {[number, number, Way[]][]} */
+      const edges = [];
+      const going = ways.filter(({ item }) => states[item >> 1].set);
+      for (let i = 0; i + 1 < cuts.length; i++) {
+        countSteps(1 + going.length, REGEX);
+        const next = going.flatMap(({ item, asks }) => {
+          const { set, next } = states[item >> 1];
+          if (!set?.some(([low, high]) => low <= cuts[i] && cuts[i] <= high)) return [];
+          const behind = asked.behind(asks, cuts[i]);
+          return behind ? [{ item: next[0] * 2, asks: behind }] : [];
+        });
+        const on = next.length ? closure(next, false) : [];
+        if (on.length) edges.push([cuts[i], cuts[i + 1] - 1, on]);
+      }
+      return { accepts: ways.some(({ item, asks }) => item >> 1 === 0 && asked.areMet(asks)), edges };
+    },
+  );
+}
+
+/**
+ * The texts that an expression matches as a whole, or, with `search`, that contain a match.
+ * @param {Regex} regex @param {{ search?: boolean }} [options] @returns {Dfa}
+ */
+export function ofRegex({ tree, lookaheads }, { search = false } = {}) {
+  const first = 'all' in tree ? tree.all[0] : tree;
+  // A lookahead at the beginning is about the whole text if the match begins there.
+  const isWhole = !search || (first && 'assert' in first && first.assert === '^');
+  const rest = isWhole ? tree : { all: [...lookaheads.map((ahead) => ({ assert: ahead })), tree] };
+  const texts = hasLookahead(rest) ? ofAheadTree(rest, search) : ofTree(rest, { search });
+  return isWhole ? lookaheads.reduce((dfa, ahead) => both(dfa, beginning(ahead)), texts) : texts;
+}
