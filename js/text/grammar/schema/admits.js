@@ -24,8 +24,10 @@ export class Admission {
   satisfies({ pos, neg }, value) {
     const any = (/** @type {Shape[]} */ shapes) => shapes.some((s) => this.admits(s, value));
     const holds = (/** @type {number} */ n) => any(this.#compiler.shapesOfNumber(n));
-    const fails = (/** @type {number} */ n) =>
-      this.#compiler.unevaluated ? any(this.#compiler.shapesOf({ pos: [], neg: [n] })) : !holds(n);
+    const fails = (/** @type {number} */ n) => {
+      if (holds(n)) return false;
+      return !this.#compiler.lacksValues || any(this.#compiler.shapesOf({ pos: [], neg: [n] }));
+    };
     return pos.every(holds) && neg.every(fails);
   }
 

@@ -2,7 +2,7 @@
  * The formats of JSON Schema as regular expressions. Each text that matches is valid by the RFC of the format and for ajv-formats, and
  * nearly all valid texts match; docs/reference/generation.md names the exceptions.
  */
-import { minimal } from '../dfa.js';
+import { ANY, minimal, without } from '../dfa.js';
 import { ofRegex } from '../lookaheads.js';
 import { parseRegex } from '../regex.js';
 
@@ -112,6 +112,36 @@ const FORMATS = new Map(
 );
 // Of names in other letters the ASCII spellings.
 for (const name of ['email', 'hostname']) FORMATS.set(`idn-${name}`, /** @type {any} */ (FORMATS.get(name)));
+
+/**
+ * What texts of a format at least are, for all validators: other texts are not of it. Of formats that are not here no text is known to be
+ * none.
+ */
+const WIDE = new Map(
+  Object.entries({
+    date: '\\d{4}-\\d\\d-\\d\\d',
+    time: '\\d\\d:[^]*',
+    'date-time': '\\d{4}-\\d\\d-\\d\\d\\D[^]*',
+    duration: 'P[^]*',
+    email: '[^]*@[^]*',
+    'idn-email': '[^]*@[^]*',
+    hostname: '[A-Za-z0-9.-]*',
+    ipv4: '[\\d.]*',
+    ipv6: '[^]*:[^]*',
+    uri: '[A-Za-z][A-Za-z0-9+.-]*:[^]*',
+    iri: '[A-Za-z][A-Za-z0-9+.-]*:[^]*',
+    url: '[A-Za-z]+:[^]*',
+    uuid: `([Uu][Rr][Nn]:[Uu]{2}[Ii][Dd]:)?${HEX}{8}(-${HEX}{4}){3}-${HEX}{12}`,
+    'json-pointer': '(/[^]*)?',
+    'relative-json-pointer': '\\d[^]*',
+  }).map(([name, source]) => [name, source.replaceAll('[^]', '[\\s\\S]')]),
+);
+
+/** Texts that are not of a format; null: none is known. @param {string} name @returns {Dfa | null} */
+export function otherTexts(name) {
+  const source = WIDE.get(name);
+  return source ? without(ANY, ofRegex(parseRegex(source))) : null;
+}
 
 /**
  * Formats of numbers, as OpenAPI and Rust's tools write them: what their integers lie between, what doubles hold of them.

@@ -42,6 +42,7 @@ export class Compiler {
   /** Rules of one character, by the quote that is escaped. @type {Map<string, number>} */
   #characters = new Map();
   #spelled = -1;
+  #hasFormats;
   /** Texts that quotes allow, by their patterns. @type {Map<string, Dfa>} */
   #allowed = new Map();
 
@@ -54,6 +55,7 @@ export class Compiler {
     this.#registry = new Registry(schema, parts);
     const text = JSON.stringify([schema, parts]);
     this.#context.unevaluated = [...UNEVALUATED.keys()].some((name) => text.includes(`"${name}"`));
+    this.#hasFormats = text.includes('"format"');
     this.#context.containsEvaluates = !text.includes('2019-09');
     this.root = this.sub(schema);
     this.admission = new Admission(this);
@@ -78,9 +80,9 @@ export class Compiler {
     return texts;
   }
 
-  /** Whether the schema has `unevaluated…`, so that the shapes of a schema may lack values that satisfy it. */
-  get unevaluated() {
-    return this.#context.unevaluated;
+  /** Whether the shapes of a schema may lack values that satisfy it: beside `unevaluated…` and formats. */
+  get lacksValues() {
+    return this.#context.unevaluated || this.#hasFormats;
   }
 
   /** @type {Context} */
@@ -159,6 +161,12 @@ export class Compiler {
     const each = (/** @type {number[]} */ list, /** @type {boolean} */ holds) =>
       list.map((n) => this.#of(this.#registry.schemas[n], holds));
     return [...each(pos, true), ...each(neg, false)].reduce(cross, [ANYTHING]);
+  }
+
+  /** Whether every value satisfies a combination, as is seen at once. @param {Sub} sub */
+  isAnything({ pos, neg }) {
+    const { schemas } = this.#registry;
+    return pos.every((n) => schemas[n] === true) && neg.every((n) => schemas[n] === false);
   }
 
   /** Whether a value may satisfy a combination; contradictions deeper in it are not found. @param {Sub} sub */

@@ -8,7 +8,7 @@ import { ofRegex } from '../lookaheads.js';
 import { shown } from '../../../shared/quote-value.js';
 import { isInexact, isRounded } from '../../../shared/rounded-number.js';
 import { parseRegex } from '../regex.js';
-import { formatTexts, isFormat, NUMBER_FORMATS, SHOWN_FORMATS } from './formats.js';
+import { formatTexts, isFormat, otherTexts, NUMBER_FORMATS, SHOWN_FORMATS } from './formats.js';
 import { isObject } from './registry.js';
 import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './shapes.js';
 
@@ -379,6 +379,8 @@ export const KEYWORDS = new Map([
         }),
       no: (v, c) => {
         // An ignored format always holds.
+        const others = otherTexts(v);
+        if (others) return one(['string'], (s) => (s.string.dfa = others));
         if (isFormat(v) && !SHOWN_FORMATS.has(v)) throw refused(`"not" with the format "${v}" is not supported`);
         if (!isFormat(v)) c.warn(`"${v}" is not a format of JSON Schema: it was ignored`);
         return [];

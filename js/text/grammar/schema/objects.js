@@ -1,6 +1,6 @@
 /** Writes the rules of a shape's objects: properties in the order of the schema, then others, if the schema says something about them. */
 import { ANY, both, either, isNone, ofLength, ofTexts, textsOf, without } from '../dfa.js';
-import { refused } from '../failure.js';
+import { refused, tooLarge } from '../failure.js';
 import { MARK } from '../ir.js';
 import { nameTexts, ordered } from '../notations.js';
 import { SPELLINGS } from '../text.js';
@@ -14,7 +14,8 @@ import { andSub, TRUE } from './shapes.js';
 
 /** Properties that the schema doesn't name: their names (null: any), and what their values are. @typedef {{ names: Dfa | null, sub: Sub }} Others */
 
-const MAX_PATTERNS = 4;
+/** Maximum number of kinds of names that patterns tell apart. */
+const MAX_KINDS = 32;
 /** Maximum number of names that are enumerated if the schema of names allows no others. */
 const MAX_NAMES = 64;
 /** Maximum of minProperties for objects whose unnamed properties must have different names. */
@@ -47,17 +48,25 @@ function namesDfa(compiler, subs) {
 
 /** The properties that the schema doesn't name, by the patterns that their names match. @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @returns {Others[]} */
 function others(compiler, o, declared) {
-  const patterns = [...o.patterns.keys()];
-  if (patterns.length > MAX_PATTERNS) throw refused(`patternProperties has more than ${MAX_PATTERNS} patterns`);
-  const allowed = namesDfa(compiler, o.names);
   const taken = [...new Set([...declared, ...o.forbidden])];
+  const allowed = namesDfa(compiler, o.names);
+  /** Names by the patterns that they match, where there are any. @type {{ names: Dfa | null, matches: string[] }[]} */
+  let kinds = [{ names: taken.length ? without(allowed ?? ANY, ofTexts(taken)) : allowed, matches: [] }];
+  for (const pattern of o.patterns.keys()) {
+    const texts = compiler.admission.pattern(pattern);
+    kinds = kinds.flatMap(({ names, matches }) => [
+      { names: without(names ?? ANY, texts), matches },
+      { names: both(names ?? ANY, texts), matches: [...matches, pattern] },
+    ]);
+    kinds = kinds.filter(({ names }) => !names || !isNone(names));
+    if (kinds.length > MAX_KINDS)
+      throw refused(
+        `patternProperties has patterns that tell more than ${MAX_KINDS} kinds of names apart`,
+        'fewer patterns, or patterns of which a name matches one at most',
+      );
+  }
   const found = [];
-  for (let bits = 0; bits < 2 ** patterns.length; bits++) {
-    const matches = patterns.filter((_, i) => (bits >> i) & 1);
-    let names = allowed;
-    for (const pattern of patterns)
-      names = (matches.includes(pattern) ? both : without)(names ?? ANY, compiler.admission.pattern(pattern));
-    if (taken.length) names = without(names ?? ANY, ofTexts(taken));
+  for (const { names, matches } of kinds) {
     if (names && isNone(names)) continue;
     const additional = o.additional.filter((a) => !a.patterns.some((p) => matches.includes(p))).map(({ sub }) => sub);
     const sub = compiler.all(TRUE, ...matches.map((p) => o.patterns.get(p) ?? TRUE), ...additional);
@@ -83,10 +92,11 @@ function writeOther(compiler, { names, sub }, { members, distinct }, from, to) {
   }
 }
 
-/** The property of a certain kind that an object must have: one of the unnamed, or of the declared ones. @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free */
-function asked(compiler, { some: [one, ...more] }, declared, free) {
-  if (!one) return null;
-  if (more.length) throw refused('"not" with several schemas of unnamed properties is not supported');
+/**
+ * The property of a certain kind that an object must have: one of the unnamed, or of the declared ones.
+ * @param {Compiler} compiler @param {Shape['object']['some'][0]} one @param {string[]} declared @param {Others[]} free
+ */
+function asked(compiler, one, declared, free) {
   const ways = [];
   for (const { names, sub } of free) {
     let found = names ?? ANY;
@@ -192,6 +202,48 @@ function writeProperties(compiler, o, declared, free, requiredOthers, members, f
   row.forEach((at, n) => writeOthers(compiler, free, others, { n, min: o.min, max, style }, at, close));
 }
 
+/** Properties that are of two kinds; null: none is. @param {Compiler} compiler @param {Others} a @param {Others} b @returns {Others | null} */
+function commonOthers(compiler, a, b) {
+  const names = both(a.names ?? ANY, b.names ?? ANY);
+  const sub = andSub(a.sub, b.sub);
+  return isNone(names) || !compiler.hasShape(sub) ? null : { names, sub };
+}
+
+/** Maximum number of ways to have the properties that an object must have some of. */
+const MAX_WAYS = 64;
+
+/**
+ * The ways to have a property of each kind that an object must have some of, by one unnamed property or by named ones: its properties then, and
+ * what the unnamed one may be (null: there is none such). Kinds that a required property is of anyway take none.
+ * @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free
+ * @returns {{ object: Shape['object'], unnamed: Others[] | null }[]}
+ */
+function waysOf(compiler, o, declared, free) {
+  let ways = [{ object: o, unnamed: /** @type {Others[] | null} */ (null) }];
+  for (const some of o.some) {
+    const wish = asked(compiler, some, declared, free);
+    ways = ways.flatMap(({ object, unnamed }) => {
+      const named = wish.declared.map((name) => ({
+        object: {
+          ...object,
+          properties: new Map(object.properties).set(name, andSub(object.properties.get(name) ?? TRUE, wish.sub)),
+          required: new Set([...object.required, name]),
+        },
+        unnamed,
+      }));
+      const met = compiler.isAnything(wish.sub) && wish.declared.some((name) => object.required.has(name));
+      if (met) return [{ object, unnamed }];
+      // One unnamed property is of all the kinds.
+      const found = unnamed
+        ? wish.ways.flatMap((a) => unnamed.flatMap((b) => commonOthers(compiler, a, b) ?? []))
+        : wish.ways;
+      return found.length ? [{ object, unnamed: found }, ...named] : named;
+    });
+    if (ways.length > MAX_WAYS) throw tooLarge('"not" with several schemas of unnamed properties');
+  }
+  return ways;
+}
+
 /** @param {Compiler} compiler @param {Shape} s @param {Members} members @param {number} from @param {number} to */
 export function writeObject(compiler, s, members, from, to) {
   const o = s.object;
@@ -211,13 +263,7 @@ export function writeObject(compiler, s, members, from, to) {
     declared = [...declared, ...few.flatMap((names) => names ?? [])];
     free = [];
   }
-  const wish = asked(compiler, o, declared, free);
   const more = open ? free : [];
-  if (!wish) return writeProperties(compiler, o, declared, more, null, members, from, to);
-  if (wish.ways.length) writeProperties(compiler, o, declared, more, wish.ways, members, from, to);
-  for (const name of wish.declared) {
-    const properties = new Map(o.properties).set(name, andSub(o.properties.get(name) ?? TRUE, wish.sub));
-    const required = new Set([...o.required, name]);
-    writeProperties(compiler, { ...o, properties, required }, declared, more, null, members, from, to);
-  }
+  for (const { object, unnamed } of waysOf(compiler, o, declared, free))
+    writeProperties(compiler, object, declared, more, unnamed, members, from, to);
 }

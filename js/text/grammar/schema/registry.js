@@ -72,7 +72,8 @@ export class Registry {
     if (Array.isArray(value)) return value.forEach((item) => this.#visit(document, item, base, depth + 1, kind));
     if (!isObject(value) || this.#places.has(value)) return;
     let address = base;
-    const id = value.$id ?? (document.isOld ? value.id : undefined);
+    // Drafts 3 and 4 have no `$id` within schemas: references don't begin there.
+    const id = document.isOld ? (value.id ?? (value === document.root ? value.$id : undefined)) : value.$id;
     if (kind === 'schema' && typeof id === 'string') {
       address = resolve(id, base);
       document.byAddress.set(address.replace(/#$/, ''), value);
