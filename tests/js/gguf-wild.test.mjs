@@ -587,6 +587,44 @@ test('YaRN: a factor of rotations that the file says is all of it, and a multipl
   assert.deepEqual(await logits({ yarn_log_multiplier: 1 }), none);
 });
 
+test('flags and ids of tokens in another type of number are read; those that are none are refused by the key', async () => {
+  const family = FAMILIES['Qwen 2.5'];
+  const tensors = tensorsOf(family);
+  /** @param {Metadata} more @returns {Promise<any>} */
+  const tokenizerWith = async (more) => {
+    const file = gguf(metadataOf({ ...family, tokenizer: { ...QWEN, ...more } }), tensors);
+    return (await openGguf(openBytes(file), file)).tokenizer;
+  };
+  const { flags } = await tokenizerWith({ 'tokenizer.ggml.add_bos_token': ['bool', false] });
+  for (const type of ['u8', 'u32', 'i64']) {
+    const found = await tokenizerWith({
+      'tokenizer.ggml.add_bos_token': [type, 0],
+      'tokenizer.ggml.eos_token_id': [type, 3],
+    });
+    assert.deepEqual([found.flags, found.eos], [flags, 3], type);
+  }
+  for (const [key, value, says] of /** @type {[string, Value, RegExp][]} */ ([
+    ['add_bos_token', ['text', 'false'], /add_bos_token is "false": expected true or false/],
+    ['add_eos_token', ['u8', 2], /add_eos_token is 2: expected true or false/],
+    ['eos_token_id', ['array', ['u32', [1, 2]]], /eos_token_id is .*: expected an integer/],
+    ['bos_token_id', ['text', '1'], /bos_token_id is "1": expected an integer/],
+  ]))
+    await assert.rejects(
+      tokenizerWith({ [`tokenizer.ggml.${key}`]: value }),
+      (/** @type {any} */ e) => e.code === 'FORMAT' && says.test(e.message),
+      key,
+    );
+});
+
+test('a score that is no number is refused by its token', async () => {
+  const family = FAMILIES['Gemma 3'];
+  const scores = [...family.tokenizer['tokenizer.ggml.scores'][1][1]];
+  scores[270] = NaN;
+  const tokenizer = { ...family.tokenizer, 'tokenizer.ggml.scores': ['array', ['f32', scores]] };
+  const file = gguf(metadataOf({ ...family, tokenizer }), tensorsOf(family));
+  await assert.rejects(openGguf(openBytes(file), file), { code: 'FORMAT', message: /the score of token 270 is NaN/ });
+});
+
 test('a vocabulary with what others live with: ids beyond it, ends that are user tokens, letters of no alphabet, no split', async () => {
   const family = FAMILIES['Qwen 2.5'];
   const tensors = tensorsOf(family);

@@ -1,5 +1,6 @@
 /** Reads the tokenizer from the metadata of a GGUF file (keys tokenizer.ggml.*). */
 import { StringList } from './string-list.js';
+import { shown } from '../../shared/quote-value.js';
 import { byteOf } from '../../text/tokenizers/bytes.js';
 import { mergesOf, writeAsIs, writeLetters, writePiece } from './token-strings.js';
 import {
@@ -137,12 +138,29 @@ const gemma4 = () => ({
 /** @type {Record<string, (get: (key: string) => any, architecture: string) => Kind>} */
 const KINDS = { gpt2: byteLevel, llama: sentencePiece, t5: unigram, bert: wordpiece, gemma4 };
 
+/** Keys of tokenizers that switch something on or off. */
+const FLAGS = new Set([
+  ...['add_bos_token', 'add_eos_token', 'add_sep_token', 'add_space_prefix', 'remove_extra_whitespaces'],
+  ...['normalizer.lowercase', 'normalizer.strip_accents'],
+]);
+
+/** A value of a tokenizer's key. FORMAT: a flag is neither true nor false, or the id of a token is no number. @param {string} key @param {any} value */
+function checkedValue(key, value) {
+  if (value === undefined) return value;
+  const refuse = (/** @type {string} */ expected) =>
+    malformed(`tokenizer.ggml.${key} is ${shown(value)}: expected ${expected}`);
+  // Some writers have 0 and 1 for flags.
+  if (FLAGS.has(key) && ![true, false, 0, 1].includes(value)) throw refuse('true or false');
+  if (key.endsWith('_token_id') && typeof value !== 'number') throw refuse('an integer');
+  return value;
+}
+
 /**
  * @param {Record<string, any>} metadata  of js/format/gguf/header.js
  * @returns {Tokenizer}
  */
 export function tokenizerFromGguf(metadata) {
-  const get = (/** @type {string} */ key) => metadata[`tokenizer.ggml.${key}`];
+  const get = (/** @type {string} */ key) => checkedValue(key, metadata[`tokenizer.ggml.${key}`]);
   const texts = get('tokens');
   if (!(texts instanceof StringList)) throw malformed('the GGUF file has no list of strings tokenizer.ggml.tokens');
   const model = get('model');
@@ -270,6 +288,8 @@ function packedTokens(texts, types, scores, write) {
     else text[end++] = byte;
     [ends[i], kinds[i]] = [end, kind];
   }
+  const unscored = Array.prototype.findIndex.call(scores ?? [], Number.isNaN);
+  if (unscored >= 0) throw malformed(`the score of token ${unscored} is NaN`);
   return {
     text: text.subarray(0, ends[count - 1] ?? 0),
     ends,
