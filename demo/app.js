@@ -11,6 +11,7 @@ import {
   closeBeside,
   chips,
   details,
+  isComposing,
   keepFocus,
   message,
   newChat,
@@ -178,6 +179,7 @@ async function open(conversation) {
   panel.noReply();
   say('');
   stopReading();
+  globalThis.speechSynthesis?.cancel();
   current.open(conversation);
   showDraft();
 }
@@ -188,13 +190,22 @@ async function beginAnew() {
   message.focus();
 }
 
+/** Buttons that show that they have done their work. @type {Set<HTMLElement>} */
+const copied = new Set();
+
+/** @param {HTMLElement} button @param {string} name */
+function showName(button, name) {
+  copied.delete(button);
+  button.textContent = name;
+}
+
 /** @param {string} text @param {HTMLElement} from  the button that shows that it is done */
 async function copy(text, from) {
   try {
     await navigator.clipboard.writeText(text);
-    const before = from.textContent;
+    if (!copied.has(from)) setTimeout(showName, DONE, from, from.textContent);
+    copied.add(from);
     from.textContent = 'Copied ✓';
-    setTimeout(() => (from.textContent = before), DONE);
     say('Copied.');
   } catch (error) {
     showError(trouble('CLIPBOARD', "couldn't copy", 'select the text and press Ctrl+C', error));
@@ -207,9 +218,15 @@ async function attach(files) {
   await attachFiles(files);
 }
 
-/** A long text that is pasted is attached: as a part of the message it would hide all else. @param {ClipboardEvent} event */
+/** Files that are pasted are attached, and so is a long text: as a part of the message it would hide all else. @param {ClipboardEvent} event */
 function attachPasted(event) {
   const text = event.clipboardData?.getData('text/plain') ?? '';
+  const files = [...(event.clipboardData?.files ?? [])];
+  // Beside a text there may be a picture of it.
+  if (files.length && !text) {
+    event.preventDefault();
+    return void attach(files).catch(showError);
+  }
   if (text.length <= LONG_PASTE) return;
   event.preventDefault();
   void loadAttachments().then(({ attachText }) => attachText('Pasted text', text), showError);
@@ -310,7 +327,13 @@ function listen() {
   addEventListener('keydown', (event) => {
     const isTyping = event.target instanceof Element && event.target.closest('input, textarea, select');
     if (event.key === '?' && !isTyping && !document.querySelector('dialog:modal')) return showShortcuts();
-    if (event.key !== 'Escape' || event.defaultPrevented || document.querySelector('dialog:modal')) return;
+    if (
+      event.key !== 'Escape' ||
+      event.defaultPrevented ||
+      isComposing(event) ||
+      document.querySelector('dialog:modal')
+    )
+      return;
     if (phase === 'writing') stop.click();
     else if (details.open && !details.wide.matches) {
       details.open = false;

@@ -144,6 +144,7 @@ async function textOfFile(file, signal, onProgress) {
   }
   const content = size <= MAX_BYTES ? decodeText(new Uint8Array(await file.arrayBuffer())) : '';
   const text = (/\.x?html?$/i.test(name) ? textOfHtml(content) : content).trim();
+  if (!size) throw new Error('is empty.');
   if (!text || text.includes('\0')) throw new Error("isn't a text file or PDF that can be attached.");
   if (text.length <= MAX_CHARACTERS) return text;
   showNotice(`“${name}” is very long: the first ${Math.floor((100 * MAX_CHARACTERS) / text.length)} % are attached.`);

@@ -4,7 +4,7 @@ import { asJson, asMarkdown, fileName, fromFile } from './import-export.js';
 import { button, element } from '../page/element.js';
 import { closeBeside, rememberPanel, say } from '../page/page.js';
 import * as format from '../page/format.js';
-import { list, onOther, remove, save, titleOf } from '../storage/local-storage.js';
+import { draftOf, list, onOther, read, remove, save, saveDraft, titleOf } from '../storage/local-storage.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
 /**
@@ -164,7 +164,7 @@ export class Chats {
         download(`${fileName(title)}.md`, 'text/markdown', asMarkdown(one)),
       ),
       copyLink,
-      button('Delete', `Delete ${title}`, () => this.#delete(one)),
+      button('Delete', `Delete ${title}`, () => void this.#delete(one)),
     );
     row.append(name, tools);
     return row;
@@ -212,24 +212,28 @@ export class Chats {
     field.focus();
   }
 
-  /** @param {Conversation} one */
-  #delete(one) {
-    const isOpen = one.id === this.page.current.it.id;
-    remove(one.id);
-    if (isOpen) void this.page.open();
+  /** With what was typed in it. @param {Conversation} shown */
+  async #delete({ id }) {
+    const isOpen = id === this.page.current.it.id;
+    if (isOpen) await this.page.open(); // ends a reply, which is stored once more
+    const [one, draft] = [read(id), draftOf(id)];
+    if (!one) return;
+    remove(id);
+    saveDraft(id, '');
     const at = [...rows.querySelectorAll('.chat')].findIndex((row) => row.matches(':focus-within'));
     this.draw();
     const button = rows.querySelectorAll('.chat')[Math.max(0, at)]?.querySelector('button');
     (button ?? search).focus();
-    this.#offerUndo(one, isOpen);
+    this.#offerUndo(one, draft, isOpen);
   }
 
-  /** In the list, and under it once that is closed. @param {Conversation} one @param {boolean} wasOpen */
-  #offerUndo(one, wasOpen) {
+  /** In the list, and under it once that is closed. @param {Conversation} one @param {string} draft @param {boolean} wasOpen */
+  #offerUndo(one, draft, wasOpen) {
     const note = named('deleted');
     const text = `Deleted “${titleOf(one)}”.`;
     const undo = () => {
       save(one);
+      saveDraft(one.id, draft);
       deleted = null;
       note.replaceChildren();
       if (wasOpen && !this.page.current.path.length) void this.page.open(one);

@@ -2,8 +2,9 @@
  * Prompts to begin with, shown while the message is a slash and letters of their names: those of the page and those that the person
  * has kept. Loaded when the first slash is typed.
  */
+import { showNotice } from '../page/alerts.js';
 import { button, element } from '../page/element.js';
-import { grow, message, say } from '../page/page.js';
+import { grow, isComposing, message, say } from '../page/page.js';
 import { loadPrompts, savePrompts } from '../storage/local-storage.js';
 
 /** @typedef {{ name: string, text: string }} Prompt */
@@ -90,15 +91,19 @@ export function showPrompts() {
 /** Keeps a text as a prompt of the person. @param {string} text */
 export function keepPrompt(text) {
   const name = text.trim().split('\n', 1)[0].slice(0, MAX_NAME).trim();
-  savePrompts([{ name, text: text.trim() }, ...loadPrompts().filter((prompt) => prompt.name !== name)]);
-  say('Kept as a prompt.');
+  const isKept = savePrompts([{ name, text: text.trim() }, ...loadPrompts().filter((prompt) => prompt.name !== name)]);
+  showNotice(
+    isKept
+      ? 'Kept as a prompt: type / to insert it.'
+      : 'The prompt could not be kept: the storage of this browser is full or blocked.',
+  );
 }
 
 // In front of the listener that sends the message.
 message.addEventListener(
   'keydown',
   (event) => {
-    if (list.hidden || event.isComposing) return;
+    if (list.hidden || isComposing(event)) return;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) select(selected + step);
     else if (event.key === 'Enter' || event.key === 'Tab') insert(choices[selected]);

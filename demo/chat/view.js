@@ -5,6 +5,7 @@ import { Body } from './message-body.js';
 import { loadAttachments } from './composer.js';
 import { hasAttachments } from './tree.js';
 import { button, element } from '../page/element.js';
+import { isComposing } from '../page/page.js';
 import { SummaryNote } from './summary-note.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
@@ -152,6 +153,7 @@ export class Message {
     const before = content.slice(0, content.length - text.length);
     field.value = text; // the field normalizes ends of lines
     field.setAttribute('aria-label', 'Edit your message');
+    field.dir = 'auto';
     const end = () => {
       form.replaceWith(this.#body.root);
       this.root.classList.remove('editing');
@@ -162,8 +164,9 @@ export class Message {
       if (!edited.trim() || this.#actions.onEdit(this.entry, edited)) end();
     });
     field.addEventListener('keydown', (event) => {
+      if (isComposing(event)) return;
       if (event.key === 'Escape') end();
-      else if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) send.click();
+      else if (event.key === 'Enter' && !event.shiftKey) send.click();
       else return;
       event.preventDefault();
       event.stopPropagation();

@@ -38,6 +38,13 @@ export function grow() {
   message.style.height = `${message.scrollHeight}px`;
 }
 
+/**
+ * Whether a key is one of an input method that puts a character together. Safari tells of the Enter that accepts one after the
+ * composition has ended: only the old code of such keys marks it.
+ * @param {KeyboardEvent} event
+ */
+export const isComposing = (event) => event.isComposing || event.keyCode === 229;
+
 /** @param {(text: string) => void} submit  called for Enter and the button; Shift+Enter starts a line @param {() => boolean} editLast  for the arrow upwards in an empty field */
 export function onMessage(submit, editLast) {
   $('composer').addEventListener('submit', (event) => {
@@ -48,8 +55,7 @@ export function onMessage(submit, editLast) {
   message.addEventListener('input', grow);
   message.addEventListener('keydown', (event) => {
     if (event.key === 'ArrowUp' && !message.value && editLast()) event.preventDefault();
-    // Enter that ends the input of a character (IME) is not meant for us.
-    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+    if (event.key !== 'Enter' || event.shiftKey || isComposing(event)) return;
     event.preventDefault();
     submit(message.value);
   });

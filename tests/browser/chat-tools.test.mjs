@@ -102,6 +102,14 @@ test('what is read aloud: sentences without code and marks', async () => {
   );
   assert.ok(!pieces.join(' ').includes('let x'));
   assert.ok(pieces.at(-1).endsWith('The end'), pieces.at(-1));
+  // Another chat: nothing on the page could stop it any more.
+  await say(page, 'Hello');
+  await page.evaluate(() => {
+    Object.assign(globalThis, { canceled: 0 });
+    speechSynthesis.cancel = () => void (/** @type {any} */ (globalThis).canceled++);
+  });
+  await ui(page).newChat.click();
+  await page.waitForFunction(() => /** @type {any} */ (globalThis).canceled > 0);
 });
 
 test('a chat as a link: the page that opens it has the same messages, and no request holds them', async () => {
@@ -161,7 +169,7 @@ test('? lists the shortcuts; / inserts a prompt, of the page or of the person', 
   await page.keyboard.press('Enter');
   await ready(page);
   await press(0, 'Keep this message as a prompt, which / inserts');
-  await ui(page).status.filter({ hasText: 'Kept as a prompt.' }).waitFor();
+  await page.getByText('Kept as a prompt: type / to insert it.').waitFor();
   await message.fill('');
   await message.pressSequentially('/tell');
   assert.equal(
@@ -174,6 +182,13 @@ test('? lists the shortcuts; / inserts a prompt, of the page or of the person', 
   await message.fill('/tell');
   await prompts.getByRole('button', { name: /^Remove the prompt/ }).click();
   await prompts.waitFor({ state: 'hidden' });
+  await page.evaluate(() => {
+    Storage.prototype.setItem = () => {
+      throw new DOMException('full', 'QuotaExceededError');
+    };
+  });
+  await press(0, 'Keep this message as a prompt, which / inserts');
+  await page.getByText('The prompt could not be kept').waitFor();
   // A path is no prompt: Enter sends it.
   await message.fill('/usr/bin');
   await page.keyboard.press('Enter');

@@ -168,9 +168,29 @@ test('Enter sends, Shift+Enter starts a line, blank text is not sent', async () 
   await message.press('Shift+Enter');
   await page.keyboard.type('there');
   assert.equal(await message.inputValue(), 'Hello\nthere');
+  // Safari tells of the Enter that accepts what an input method offers after its composition has ended, as key 229.
+  const accept = (/** @type {string} */ name) =>
+    page
+      .getByRole('textbox', { name })
+      .evaluate((field) =>
+        field.dispatchEvent(
+          new KeyboardEvent('keydown', { key: 'Enter', keyCode: 229, bubbles: true, cancelable: true }),
+        ),
+      );
+  assert.equal(await accept('Message'), true, 'left to the input method');
+  assert.equal(await message.inputValue(), 'Hello\nthere');
   await message.press('Enter');
   await ready(page);
   assert.equal((await texts(page))[0], 'Hello\nthere');
+  await message.press('ArrowUp');
+  assert.equal(await accept('Edit your message'), true);
+  const editor = page.getByRole('textbox', { name: 'Edit your message' });
+  // Escape that ends a composition does not end the edit.
+  await editor.evaluate((field) =>
+    field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', isComposing: true, bubbles: true })),
+  );
+  assert.ok(await editor.isVisible());
+  await editor.press('Escape');
   assert.equal(await message.inputValue(), '');
 });
 
@@ -375,13 +395,25 @@ test('a text file becomes part of the message', async () => {
     sent,
     'notes.md:\n````\nMilk.\n```js\n1\n```\n````\n\npage.html:\n```\nSalt\nOil\n```\n\nWhat shall I buy?',
   );
+  // Without a word it is a message, too, and the button shows that it can be sent.
+  const colour = () => ui(page).send.evaluate((send) => getComputedStyle(send).backgroundColor);
+  const idle = await colour();
+  await page.locator('#attachment').setInputFiles([
+    { name: 'empty.txt', mimeType: 'text/plain', buffer: Buffer.from('') },
+    { name: 'alone.txt', mimeType: 'text/plain', buffer: Buffer.from('Salt.') },
+  ]);
+  await chips.first().waitFor();
+  assert.notEqual(await colour(), idle);
+  await page.getByText('“empty.txt” is empty.').waitFor();
+  await page.getByRole('button', { name: 'Remove alone.txt' }).click();
+  assert.equal(await colour(), idle);
   const shown = ui(page).messages.first();
   assert.deepEqual(await shown.locator('details.attachment b').allTextContents(), ['notes.md', 'page.html']);
   await shown.getByText('notes.md').click();
   assert.equal(await shown.locator('pre').first().textContent(), 'Milk.\n```js\n1\n```');
 });
 
-test('a long text that is pasted is attached, a short one is not', async () => {
+test('a long text and files that are pasted are attached, a short text is not', async () => {
   const page = await demo();
   const paste = (/** @type {string} */ text) =>
     page.evaluate((text) => {
@@ -400,6 +432,20 @@ test('a long text that is pasted is attached, a short one is not', async () => {
   await page.getByRole('button', { name: 'Remove Pasted text (2)' }).click();
   await page.getByRole('button', { name: 'Remove Pasted text', exact: true }).click();
   assert.equal(await chips.count(), 0);
+  const pasteFile = (/** @type {string} */ name, text = '') =>
+    page.evaluate(
+      ([name, text]) => {
+        const clipboardData = new DataTransfer();
+        clipboardData.items.add(new File(['x'], name));
+        if (text) clipboardData.setData('text/plain', text);
+        const event = new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true });
+        return document.querySelector('#message')?.dispatchEvent(event);
+      },
+      [name, text],
+    );
+  assert.equal(await pasteFile('cells.png', 'Office programs add a picture of it'), true);
+  assert.equal(await pasteFile('list.txt'), false);
+  await page.getByRole('button', { name: 'Remove list.txt' }).click();
 });
 
 test('the arrow upwards in an empty field edits the last message', async () => {
@@ -491,6 +537,41 @@ test('New chat clears, also in the middle of a reply, also for a reload', async 
   assert.equal((await texts(page)).length, 2);
 });
 
+test('a chat that is deleted amid a reply is gone with its draft; Undo brings both back, and what had been written', async () => {
+  const page = await demo();
+  await say(page, 'Hello!');
+  await ui(page).message.fill('a secret');
+  const deleteChat = () =>
+    page.evaluate(async () => {
+      const press = (/** @type {string} */ selector) =>
+        /** @type {HTMLElement} */ (document.querySelector(selector)).click();
+      press('[aria-label="Regenerate the reply"]');
+      const log = /** @type {HTMLElement} */ (document.querySelector('#log'));
+      await new Promise((resolve) => {
+        new MutationObserver((_, observer) => {
+          if (!document.querySelector('article.assistant .text')?.textContent) return;
+          observer.disconnect();
+          resolve(undefined);
+        }).observe(log, { childList: true, characterData: true, subtree: true });
+      });
+      press('[aria-label="Delete Hello!"]');
+    });
+  const kept = () => page.evaluate(() => Object.keys(localStorage).filter((key) => /^bq4\.(chat|draft)\./.test(key)));
+  if (!(await page.locator('#chats-dialog').isVisible())) await page.locator('#chats').click();
+  await page.locator('.chat').waitFor();
+  await deleteChat();
+  await page.locator('.chat').waitFor({ state: 'detached' });
+  await ready(page);
+  assert.deepEqual(await kept(), []);
+  assert.equal(await ui(page).message.inputValue(), '');
+  await page.getByRole('button', { name: 'Undo: Deleted “Hello!”.' }).click();
+  await page.locator('.chat').waitFor();
+  assert.equal((await kept()).length, 2);
+  assert.equal(await ui(page).message.inputValue(), 'a secret');
+  assert.equal((await texts(page)).length, 2);
+  await page.getByRole('log').getByText('2 of 2', { exact: true }).waitFor();
+});
+
 test('Regenerate gives another reply to the same message', async () => {
   const page = await demo();
   await sample(page, { temperature: '1.5', topK: '0', seed: '1' });
@@ -520,6 +601,11 @@ test('Copy', async () => {
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), reply);
   await page.getByRole('button', { name: 'Copy your message' }).click();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'Hello!');
+  // Pressed twice: its name comes back.
+  const copy = page.getByRole('button', { name: 'Copy the reply' });
+  await copy.dblclick();
+  await copy.and(page.getByText('Copied ✓')).waitFor();
+  await copy.and(page.getByText('Copy', { exact: true })).waitFor();
 });
 
 test('settings: temperature 0 repeats itself, a reload keeps them, Reset, bounds', async () => {

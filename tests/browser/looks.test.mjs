@@ -150,6 +150,14 @@ test('in a text from right to left code reads from left to right, and lines of a
   assert.ok(x < plus, `x at ${x}, + at ${plus}`);
   const [hebrew, latin] = await placesOf('.message.user .text', ['מה', 'bq4']);
   assert.ok(hebrew > latin, `Hebrew at ${hebrew}, after it Latin at ${latin}`);
+  // So do lines that are being written.
+  await ui(page).message.press('ArrowUp');
+  for (const name of ['Message', 'Edit your message'])
+    assert.equal(
+      await page.getByRole('textbox', { name, exact: true }).evaluate((field) => getComputedStyle(field).unicodeBidi),
+      'plaintext',
+      name,
+    );
 });
 
 test('heads of the table of requests are in one line, and so are the buttons of the list of models on a phone', async () => {
