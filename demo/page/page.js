@@ -23,7 +23,7 @@ export function showLoading(loading) {
   if (progress.hidden === !loading) return;
   progress.hidden = !loading;
   progress.removeAttribute('value');
-  $('amount').textContent = '';
+  $('amount').textContent = loading ? 'Loading…' : '';
 }
 
 /** @param {number} done @param {number} total  0: not known @param {string} words  the same for people */

@@ -340,6 +340,7 @@ test('Enter before the model is ready: the message is sent as soon as it is', as
   page = await newPage(here.browser);
   const release = await holdRequests(page, '**/chat.bq4*');
   await page.goto(here.site.url);
+  await page.locator('#amount', { hasText: 'Loading…' }).waitFor();
   await ui(page).message.fill('Hello!');
   await ui(page).message.press('Enter');
   await ui(page).status.filter({ hasText: 'as soon as the model is ready' }).waitFor();
@@ -347,6 +348,7 @@ test('Enter before the model is ready: the message is sent as soon as it is', as
   await page.waitForFunction(() => document.querySelectorAll('[role=log] article').length === 2);
   await ready(page);
   assert.equal((await texts(page))[0], 'Hello!');
+  assert.equal(await page.locator('#amount').textContent(), '');
 });
 
 test('a text file becomes part of the message', async () => {

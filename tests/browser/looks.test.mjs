@@ -307,6 +307,21 @@ test('the log follows what is written, unless it was scrolled away', async () =>
   });
   await say(page, 'Tell me a story');
   assert.ok((await away()) > 500, 'it stays where the person is reading');
+  // On paper all of it is seen, dark on white, and nothing else.
+  await page.locator('#details-toggle').click();
+  await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+  const paper = await page.evaluate(() => {
+    const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
+    const [{ bottom }] = [log.lastElementChild?.getBoundingClientRect() ?? { bottom: Infinity }];
+    const others = '.bar, .dock, .details, .tools, .chats, .latest';
+    return {
+      hidden: log.scrollHeight - log.clientHeight,
+      cut: bottom > document.documentElement.scrollHeight - scrollY,
+      others: [...document.querySelectorAll(others)].filter((one) => one.checkVisibility()).length,
+      ink: getComputedStyle(log).color,
+    };
+  });
+  assert.deepEqual(paper, { hidden: 0, cut: false, others: 0, ink: 'rgb(0, 0, 0)' });
   assert.deepEqual(page.trouble, []);
   await page.context().close();
 });
