@@ -36,6 +36,8 @@ import { Waiting } from './chat/reply-progress.js';
 const host = new Host();
 const panel = new Panel($('details'));
 const size = /** @type {HTMLSelectElement} */ ($('text-size'));
+/** What a button is called that has copied. */
+const COPIED = 'Copied ✓';
 /** Milliseconds for which a button shows that it has done its work. */
 const DONE = 2000;
 /** Characters of a pasted text that is attached. */
@@ -190,22 +192,13 @@ async function beginAnew() {
   message.focus();
 }
 
-/** Buttons that show that they have done their work. @type {Set<HTMLElement>} */
-const copied = new Set();
-
-/** @param {HTMLElement} button @param {string} name */
-function showName(button, name) {
-  copied.delete(button);
-  button.textContent = name;
-}
-
 /** @param {string} text @param {HTMLElement} from  the button that shows that it is done */
 async function copy(text, from) {
   try {
     await navigator.clipboard.writeText(text);
-    if (!copied.has(from)) setTimeout(showName, DONE, from, from.textContent);
-    copied.add(from);
-    from.textContent = 'Copied ✓';
+    const name = from.textContent;
+    if (name !== COPIED) setTimeout(() => (from.textContent = name), DONE);
+    from.textContent = COPIED;
     say('Copied.');
   } catch (error) {
     showError(trouble('CLIPBOARD', "couldn't copy", 'select the text and press Ctrl+C', error));
@@ -221,15 +214,12 @@ async function attach(files) {
 /** Files that are pasted are attached, and so is a long text: as a part of the message it would hide all else. @param {ClipboardEvent} event */
 function attachPasted(event) {
   const text = event.clipboardData?.getData('text/plain') ?? '';
-  const files = [...(event.clipboardData?.files ?? [])];
   // Beside a text there may be a picture of it.
-  if (files.length && !text) {
-    event.preventDefault();
-    return void attach(files).catch(showError);
-  }
-  if (text.length <= LONG_PASTE) return;
+  const files = text ? [] : [...(event.clipboardData?.files ?? [])];
+  if (text.length <= LONG_PASTE && !files.length) return;
   event.preventDefault();
-  void loadAttachments().then(({ attachText }) => attachText('Pasted text', text), showError);
+  if (files.length) void attach(files).catch(showError);
+  else void loadAttachments().then(({ attachText }) => attachText('Pasted text', text), showError);
 }
 
 /** Loads the list of prompts when a slash is typed into an empty field; the list listens to the field from then on. */

@@ -4,8 +4,8 @@
 import { Body } from './message-body.js';
 import { loadAttachments } from './composer.js';
 import { hasAttachments } from './tree.js';
+import { showError } from '../page/alerts.js';
 import { button, element } from '../page/element.js';
-import { isComposing } from '../page/page.js';
 import { SummaryNote } from './summary-note.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
@@ -145,38 +145,9 @@ export class Message {
 
   /** A field in the place of the message; sent, it is another version of it. */
   edit() {
-    const form = element('form', 'edit');
-    const field = element('textarea');
-    const { content } = this.entry;
-    // Attachments stay as they are.
-    const text = hasAttachments(content) ? (this.#body.root.lastChild?.textContent ?? '') : content;
-    const before = content.slice(0, content.length - text.length);
-    field.value = text; // the field normalizes ends of lines
-    field.setAttribute('aria-label', 'Edit your message');
-    field.dir = 'auto';
-    const end = () => {
-      form.replaceWith(this.#body.root);
-      this.root.classList.remove('editing');
-      /** @type {HTMLElement | null} */ (this.tools.querySelector('[aria-label^="Edit"]'))?.focus();
-    };
-    const send = button('Send', 'Send the edited message', () => {
-      const edited = before + field.value;
-      if (!edited.trim() || this.#actions.onEdit(this.entry, edited)) end();
-    });
-    field.addEventListener('keydown', (event) => {
-      if (isComposing(event)) return;
-      if (event.key === 'Escape') end();
-      else if (event.key === 'Enter' && !event.shiftKey) send.click();
-      else return;
-      event.preventDefault();
-      event.stopPropagation();
-    });
-    send.className = 'filled';
-    form.append(field, button('Cancel', 'Cancel', end), send);
-    this.#body.root.replaceWith(form);
-    this.root.classList.add('editing');
-    field.style.height = `${field.scrollHeight + 2}px`;
-    field.focus();
+    void import('./message-editor.js').then(({ editMessage }) => {
+      editMessage(this.root, this.#body.root, this.entry, this.#actions.onEdit);
+    }, showError);
   }
 }
 

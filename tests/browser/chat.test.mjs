@@ -559,8 +559,10 @@ test('a chat that is deleted amid a reply is gone with its draft; Undo brings bo
       press('[aria-label="Delete Hello!"]');
     });
   const kept = () => page.evaluate(() => Object.keys(localStorage).filter((key) => /^bq4\.(chat|draft)\./.test(key)));
-  if (!(await page.locator('#chats-dialog').isVisible())) await page.locator('#chats').click();
-  await page.locator('.chat').waitFor();
+  // The list, drawn anew.
+  if (await page.locator('#chats-dialog').isVisible()) await page.locator('#chats-dialog [name=close]').click();
+  await page.locator('#chats').click();
+  await page.waitForFunction(() => document.querySelectorAll('#chats-dialog[open] .chat').length === 1);
   await deleteChat();
   await page.locator('.chat').waitFor({ state: 'detached' });
   await ready(page);

@@ -383,9 +383,11 @@ test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message
   await ready(page);
   assert.equal(await atTheEnd(), 'message', 'who has gone elsewhere stays there');
   await page.getByRole('button', { name: 'Edit your message' }).press('Enter');
+  await page.locator('.edit textarea:focus').waitFor();
   await page.keyboard.press('Escape');
   assert.equal(await page.evaluate(() => document.activeElement?.getAttribute('aria-label')), 'Edit your message');
   await page.keyboard.press('Enter');
+  await page.locator('.edit textarea:focus').waitFor();
   await page.keyboard.type(' Who are you?');
   await page.keyboard.press('Enter');
   assert.ok(await focused(), 'while an edit is answered');

@@ -173,6 +173,7 @@ await everyBrowser((name) => {
     await page.evaluate(() =>
       /** @type {HTMLElement} */ (document.querySelector('[aria-label="Edit your message"]')).click(),
     );
+    await page.until(() => document.querySelector('.edit'));
     await page.evaluate(() => {
       const field = /** @type {HTMLTextAreaElement} */ (document.querySelector('.edit textarea'));
       field.value = 'Good night!';
@@ -204,11 +205,12 @@ await everyBrowser((name) => {
     await say(page, 'Hello!');
     const before = await texts(page);
     for (const mode of ['Send the edited message', 'Regenerate the reply']) {
+      if (mode === 'Send the edited message') {
+        await press(page, 'Edit your message');
+        await page.until(() => document.querySelector('.edit'));
+      }
       await page.evaluate((method) => {
-        const find = (/** @type {string} */ label) =>
-          /** @type {HTMLElement} */ (document.querySelector(`[aria-label="${label}"]`));
-        if (method === 'Send the edited message') find('Edit your message').click();
-        find(method).click();
+        /** @type {HTMLElement} */ (document.querySelector(`[aria-label="${method}"]`)).click();
         /** @type {HTMLElement} */ (document.querySelector('#stop')).click();
       }, mode);
       await ready(page);

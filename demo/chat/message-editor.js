@@ -1,0 +1,45 @@
+/** The field in which a message of the person is edited, in its place. Loaded on demand. */
+import { button, element } from '../page/element.js';
+import { isComposing } from '../page/page.js';
+import { hasAttachments } from './tree.js';
+
+/**
+ * Opens the field, unless it is open.
+ * @param {HTMLElement} root  of the message @param {HTMLElement} shown  what it says, in `root` @param {import('./tree.js').Entry} entry
+ * @param {import('./view.js').Actions['onEdit']} onEdit
+ */
+export function editMessage(root, shown, entry, onEdit) {
+  if (root.classList.contains('editing')) return;
+  const form = element('form', 'edit');
+  const field = element('textarea');
+  const { content } = entry;
+  // Attachments stay as they are.
+  const text = hasAttachments(content) ? (shown.lastChild?.textContent ?? '') : content;
+  const before = content.slice(0, content.length - text.length);
+  field.value = text; // the field normalizes ends of lines
+  field.setAttribute('aria-label', 'Edit your message');
+  field.dir = 'auto';
+  const end = () => {
+    form.replaceWith(shown);
+    root.classList.remove('editing');
+    /** @type {HTMLElement | null} */ (root.querySelector('.tools [aria-label^="Edit"]'))?.focus();
+  };
+  const send = button('Send', 'Send the edited message', () => {
+    const edited = before + field.value;
+    if (!edited.trim() || onEdit(entry, edited)) end();
+  });
+  field.addEventListener('keydown', (event) => {
+    if (isComposing(event)) return;
+    if (event.key === 'Escape') end();
+    else if (event.key === 'Enter' && !event.shiftKey) send.click();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  send.className = 'filled';
+  form.append(field, button('Cancel', 'Cancel', end), send);
+  shown.replaceWith(form);
+  root.classList.add('editing');
+  field.style.height = `${field.scrollHeight + 2}px`;
+  field.focus();
+}
