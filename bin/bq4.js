@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // The entry of the CLI: finds the command (bin/commands/), prints help, and turns errors into messages and exit codes.
 import { stderr, stdout } from 'node:process';
+import { nearest } from '../js/shared/options.js';
 import { helpOf, parse, summaryLine } from './command.js';
 import { COMMANDS } from './commands/index.js';
 import { explain } from './explain.js';
@@ -40,7 +41,10 @@ async function main([name, ...args]) {
     );
   }
   if (name === undefined) throw new Usage('expected a command');
-  if (!Object.hasOwn(COMMANDS, name)) throw new Usage(`unknown command "${name}"`);
+  if (!Object.hasOwn(COMMANDS, name)) {
+    const guess = nearest(name, Object.keys(COMMANDS));
+    throw new Usage(`unknown command "${name}"${guess ? `; did you mean ${guess}?` : ''}`);
+  }
   const command = await commandNamed(name);
   const { operands, options } = await parse(name, command, args);
   await command.run(operands, options);

@@ -69,20 +69,48 @@ async function isLastTwice(files) {
 }
 
 /**
+ * Throws Usage: an unknown option, one without its value or with one that it does not take, or a second value.
+ * @param {string} command @param {Record<string, Option>} options
+ * @param {{ name: string, rawName: string, value?: string, inlineValue?: boolean }} token  as util.parseArgs gives it
+ * @param {Map<string, string>} given  values of the options before it
+ */
+function checkOption(command, options, { name, rawName, value, inlineValue }, given) {
+  if (!Object.hasOwn(options, name)) {
+    const guess = nearest(name, Object.keys(options));
+    throw new Usage(`${command}: unknown option ${rawName}${guess ? `; did you mean --${guess}?` : ''}`);
+  }
+  const { type, multiple } = options[name];
+  if (type === 'boolean') {
+    if (value !== undefined) throw new Usage(`${command}: ${rawName} takes no value, found "${value}"`);
+    return;
+  }
+  if (value === undefined) throw new Usage(`${command}: expected a value after ${rawName}, found none`);
+  if (!inlineValue && /^-./.test(value))
+    throw new Usage(
+      `${command}: expected a value after ${rawName}, found ${value}; one that begins with a dash is written ${rawName}=${value}`,
+    );
+  if (!multiple && given.has(name))
+    throw new Usage(
+      `${command}: ${rawName} is given twice: expected one value, found "${given.get(name)}" and "${value}"`,
+    );
+  given.set(name, value);
+}
+
+/**
  * Parses and checks the arguments of a command. Throws Usage.
  * @param {string} name @param {Command} command @param {string[]} args
  */
 export async function parse(name, { operands, options, writesLast, loadsFile }, args) {
-  let parsed;
-  try {
-    parsed = parseArgs({ args, options, allowPositionals: true });
-  } catch (error) {
-    const unknown = /'--([\w-]+)/.exec(/** @type {Error} */ (error).message)?.[1];
-    if (!unknown || Object.hasOwn(options, unknown)) throw new Usage(/** @type {Error} */ (error).message);
-    const guess = nearest(unknown, Object.keys(options));
-    throw new Usage(`${name}: unknown option --${unknown}${guess ? `; did you mean --${guess}?` : ''}`);
-  }
-  const { positionals, values } = parsed;
+  const { positionals, values, tokens } = parseArgs({
+    args,
+    options,
+    allowPositionals: true,
+    strict: false,
+    tokens: true,
+  });
+  /** @type {Map<string, string>} */
+  const given = new Map();
+  for (const token of tokens) if (token.kind === 'option') checkOption(name, options, token, given);
   const [min, max] = countsOf(operands);
   if (positionals.length < min || positionals.length > max)
     throw new Usage(

@@ -15,7 +15,23 @@ export async function readText(path) {
   try {
     return await readFile(path, 'utf8');
   } catch (cause) {
-    throw new BqError('READ', `${path} can't be read: ${/** @type {Error} */ (cause).message}`, { cause });
+    throw new BqError('READ', `${path} can't be read: ${/** @type {Error} */ (cause).message}`, {
+      cause,
+      hint: 'check the path and its permissions',
+    });
+  }
+}
+
+/** Writes a file as UTF-8. Throws WRITE. @param {string} path @param {string} text */
+export async function writeText(path, text) {
+  const { writeFile } = await import('node:fs/promises');
+  try {
+    await writeFile(path, text);
+  } catch (cause) {
+    throw new BqError('WRITE', `${path} can't be written: ${/** @type {Error} */ (cause).message}`, {
+      cause,
+      hint: 'check the folder, its permissions and the free space',
+    });
   }
 }
 

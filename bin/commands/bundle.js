@@ -1,7 +1,8 @@
 /** `bq4 bundle`: writes one HTML page with engine, tokenizer, chat format and a small model, which works offline from the disk. */
 import { createHash } from 'node:crypto';
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { stdout } from 'node:process';
+import { fileSink } from '../../js/format/output.js';
 import { createEngine, fromFile } from '../../js/node.js';
 import { BqError } from '../../js/shared/errors.js';
 import { value } from '../options.js';
@@ -84,7 +85,13 @@ ${(await Promise.all(builds.map(wasm))).join('\n')}
 
 /** @param {string} file @param {string} to @param {{ title?: string }} options */
 async function bundle(file, to, options) {
-  const page = await pageOf(file, options);
-  await writeFile(to, page);
-  stdout.write(`${to}: ${(await stat(to)).size} bytes; it works without a server and offline\n`);
+  const page = Buffer.from(await pageOf(file, options));
+  const sink = await fileSink(to);
+  try {
+    await sink.write(0, page);
+    await sink.finish();
+  } finally {
+    await sink.abort(); // nothing is left of a page that does not fit
+  }
+  stdout.write(`${to}: ${page.length} bytes; it works without a server and offline\n`);
 }

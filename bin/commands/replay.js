@@ -1,7 +1,6 @@
 /** `bq4 replay`: repeats the computation of a receipt and compares the results. */
-import { readFile } from 'node:fs/promises';
 import { stdout } from 'node:process';
-import { flag, load, MODEL, value } from '../options.js';
+import { flag, load, MODEL, readText, value } from '../options.js';
 
 /** @type {import('../command.js').Command} */
 export const command = {
@@ -19,7 +18,7 @@ export const command = {
 /** @param {string[]} files @param {any} options */
 export async function replayReceipt([file, model], options) {
   const { loadOptions, readReceipt, replay } = await import('../../js/api/receipts/index.js');
-  const receipt = await readReceipt(await readFile(file, 'utf8'));
+  const receipt = await readReceipt(await readText(file));
   const { contextTokens: context, kv, activations, kvWindow, kvSinks, kvEvict, quality } = loadOptions(receipt);
   const sight = {
     ...(kvWindow && { 'kv-window': String(kvWindow), 'kv-sinks': String(kvSinks) }),

@@ -2,7 +2,7 @@
 import { stderr, stdin, stdout } from 'node:process';
 import { BqError } from '../../js/shared/errors.js';
 import { generateFlags, generateOptions } from '../generate-options.js';
-import { adapterOf, draftOf, flag, load, Usage, value } from '../options.js';
+import { adapterOf, draftOf, flag, load, Usage, value, writeText } from '../options.js';
 
 /** The command's own defaults of options of `generate`. */
 const PRESETS = { maxTokens: 256 };
@@ -53,21 +53,18 @@ async function runPrompt([file, positional], options) {
       });
   for await (const part of run) if (!options.json) stdout.write(part.text);
   const result = await run.result;
+  if (!options.json) stdout.write('\n'); // what goes wrong from here on has a line of its own
   const { tokens, text, finishReason, seed, usage, timings, warnings } = result;
   if (options.receipt) {
-    const [{ receiptOf, receiptOfReply }, { writeFile }] = await Promise.all([
-      import('../../js/api/receipts/index.js'),
-      import('node:fs/promises'),
-    ]);
+    const { receiptOf, receiptOfReply } = await import('../../js/api/receipts/index.js');
     const receipt = session ? receiptOf(model, session, result, chosen) : receiptOfReply(model, result, chosen);
-    await writeFile(options.receipt, `${JSON.stringify(await receipt)}\n`);
+    await writeText(options.receipt, `${JSON.stringify(await receipt)}\n`);
   }
   const { build, reason: buildReason } = engine.info;
   if (options.json)
     stdout.write(
       `${JSON.stringify({ tokens, text, finishReason, seed, usage, timings, warnings, build, buildReason })}\n`,
     );
-  else stdout.write('\n');
   for (const warning of warnings ?? []) stderr.write(`bq4: ${warning}\n`);
   await engine.close();
 }

@@ -33,8 +33,8 @@ const isLocal = (host) => host === 'localhost' || host === '::1' || /^127\./.tes
 
 /** @param {string[]} files @param {any} options */
 export async function serveFiles(files, options) {
-  const port = numberOf(options, 'port');
-  if (port !== undefined && (!Number.isInteger(port) || port > 65535))
+  const port = options.port === undefined ? undefined : Number(options.port);
+  if (port !== undefined && !(/^\d+$/.test(options.port) && port <= 65535))
     throw new Usage(`--port is "${options.port}"; expected an integer from 0 to 65535`);
   const { host, 'allow-origin': origins, 'allow-host': hosts, token = process.env.BQ4_TOKEN || undefined } = options;
   const ids = files.map(idOf);

@@ -1,9 +1,8 @@
 /** `bq4 train-head`: trains a classifier over the vectors of a model. */
-import { writeFile } from 'node:fs/promises';
 import { stderr, stdout } from 'node:process';
 import { trainClassifier } from '../../js/api/classifiers/index.js';
 import { BqError } from '../../js/shared/errors.js';
-import { flag, load, MODEL, numberOf, oneOf, readText, value } from '../options.js';
+import { flag, load, MODEL, numberOf, oneOf, readText, value, writeText } from '../options.js';
 
 /** @type {import('../command.js').Command} */
 export const command = {
@@ -48,6 +47,8 @@ const percent = (part, whole) => `${((100 * part) / whole).toFixed(1)} %`;
 
 /** @param {{ right: number, test: number, train: number, baseline: number, each: { label: string, test: number, right: number }[] }} report */
 function format({ right, test, train, baseline, each }) {
+  if (!test)
+    return `trained on ${train} texts; none was left to test on: give five examples of a label, or others with --test FILE`;
   const worst = [...each].sort((a, b) => a.right / a.test - b.right / b.test).slice(0, 10);
   return [
     `trained on ${train} texts; accuracy on ${test} held-out texts ${percent(right, test)}, of a bag-of-words baseline ${percent(baseline, test)}`,
@@ -72,6 +73,6 @@ async function train(model, data, out, { test, name, type, labels, penalty, json
     onProgress,
   });
   if (stderr.isTTY) stderr.write('\r');
-  await writeFile(out, `${JSON.stringify(file)}\n`);
+  await writeText(out, `${JSON.stringify(file)}\n`);
   stdout.write(json ? `${JSON.stringify(report)}\n` : `${format(report)}\n`);
 }

@@ -1,6 +1,6 @@
 // The command line, as people run it.
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -78,7 +78,17 @@ test('wrong usage: exit code 2 and what is wrong', () => {
   /** @type {[string[], RegExp][]} */
   const wrong = [
     [[], /expected a command/],
-    [['frob'], /unknown command "frob"/],
+    [['frob'], /unknown command "frob"\n/],
+    [['inspct', path], /unknown command "inspct"; did you mean inspect\?/],
+    [
+      ['run', path, '--prompt', 'a', '--prompt', 'b'],
+      /run: --prompt is given twice: expected one value, found "a" and "b"/,
+    ],
+    [['run', path, 'x', '--json', '--seed', '1', '--seed=2'], /run: --seed is given twice/],
+    [['run', path, 'x', '--max-tokens', '-1'], /run: expected a value after --max-tokens, found -1/],
+    [['run', path, 'x', '--max-tokens'], /run: expected a value after --max-tokens/],
+    [['run', path, 'x', '--json=yes'], /run: --json takes no value, found "yes"/],
+    [['serve', path, '--port', 'abc'], /--port is "abc"; expected an integer from 0 to 65535/],
     [['run', path], /--prompt/],
     [['run'], /run: expected FILE \[PROMPT\], found 0 arguments/],
     [['run', path, '--prompt', 'x', '--frob'], /--frob/],
@@ -126,6 +136,9 @@ test('a folder in place of a file: the command that converts it; a port in use i
   taken.close();
   assert.equal(status, 1);
   assert.match(stderr, /the port is in use\n +choose another with --port/);
+  const nowhere = bq4('serve', path, '--port', '0', '--host', '192.0.2.1');
+  assert.equal(nowhere.status, 1);
+  assert.match(nowhere.stderr, /192\.0\.2\.1.*\n +choose a name or an address of this machine with --host\n/);
 });
 
 test('bench: rates, memory and the plan that it ran with', () => {
@@ -171,7 +184,7 @@ test('run --schema, --grammar, --regex: the text is held to it', () => {
   writeFileSync(schema, '{"type": "integer", "minimun": 1}');
   assert.match(run('--schema', schema).stderr, /"minimun" is not a keyword of JSON Schema: it was ignored/);
   assert.match(run('--schema', grammar).stderr, /is not valid JSON/);
-  assert.match(run('--schema', join(folder, 'none.json')).stderr, /READ/);
+  assert.match(run('--schema', join(folder, 'none.json')).stderr, /READ: .*\n +check the path and its permissions\n/);
 });
 
 test('run --draft: the same text, guessed by another model', () => {
@@ -199,11 +212,38 @@ test('a model of the hub is converted first', () => {
   }
 });
 
+test('a pipe in place of a model is refused at once, as what it is', { skip: process.platform === 'win32' }, () => {
+  const pipe = join(folder, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  for (const args of [
+    ['run', pipe, 'x'],
+    ['inspect', pipe],
+    ['convert', pipe, join(folder, 'of-pipe.bq4')],
+  ]) {
+    const { status, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: 'utf8', timeout: 60_000 });
+    assert.equal(status, 1, args[0]);
+    assert.match(stderr, /^bq4: READ: .*pipe is not a regular file\n +copy it to a file/);
+  }
+});
+
 test('a failed write is reported without a stack; a closed pipe ends the program', async () => {
-  const { status, stderr } = bq4('run', path, 'Once', '--max-tokens', '2', '--receipt', join(folder, 'none', 'x.json'));
-  assert.equal(status, 1);
-  assert.match(stderr, /^bq4: .*none.x\.json.*\n +check the path/);
-  assert.doesNotMatch(stderr, /^\s+at /m);
+  const outputs = [
+    ['run', path, 'Once', '--max-tokens', '2', '--receipt', join(folder, 'none', 'x.json')],
+    ['bundle', path, join(folder, 'none', 'x.json')],
+  ];
+  for (const args of outputs) {
+    const { status, stderr } = bq4(...args);
+    assert.equal(status, 1, args[0]);
+    assert.match(
+      stderr,
+      /^bq4: WRITE: .*none.x\.json can't be written: .*\n +check the folder, its permissions/,
+      args[0],
+    );
+    assert.doesNotMatch(stderr, /^\s+at /m);
+  }
+  // What has been printed of a text ends with its line, before what went wrong.
+  assert.match(bq4(...outputs[0]).stdout, /\n$/);
+  assert.match(bq4('replay', join(folder, 'none.json'), path).stderr, /READ: .*none\.json can't be read/);
   const child = spawn(process.execPath, [program, 'run', path, 'Once', '--max-tokens', '60']);
   child.stdout.destroy();
   const parts = /** @type {Buffer[]} */ ([]);

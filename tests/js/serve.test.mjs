@@ -61,14 +61,15 @@ after(async () => {
   await engine.close();
 });
 
-/** A request with any headers, which fetch does not allow. @param {string} path @param {{ method?: string, headers?: object, body?: string | Buffer }} [options] */
-const ask = (path, { method, headers, body } = {}) =>
+/** A request with any headers, which fetch does not allow. @param {string} path @param {{ method?: string, headers?: object, body?: string | Buffer, target?: string }} [options]  `target`: sent in place of the path */
+const ask = (path, { method, headers, body, target } = {}) =>
   new Promise((resolve, reject) => {
     const at = new URL(path, server.url);
     const asked = request(
       at,
       {
         method: method ?? (body === undefined ? 'GET' : 'POST'),
+        ...(target && { path: target }),
         headers: {
           authorization: `Bearer ${TOKEN}`,
           ...(body !== undefined && { 'content-type': 'application/json' }),
@@ -572,6 +573,10 @@ test('HEAD, as probes of health send it: the headers of GET alone', async () => 
     assert.deepEqual([head.status, head.headers['content-type']], [get.status, get.headers['content-type']], path);
     assert.equal(head.body, '');
   }
+  // With the address of the server, as clients send it through a proxy (RFC 9112, 3.2.2).
+  for (const path of ['/health', '/v1/models', '/v1/nothing?x'])
+    assert.deepEqual((await ask(path, { target: new URL(path, server.url).href })).body, (await ask(path)).body, path);
+  assert.equal((await ask('/health', { target: 'http://elsewhere.example/health' })).status, 403, 'its host counts');
   const refused = await ask('/v1/embeddings', { method: 'HEAD' });
   assert.deepEqual([refused.status, refused.headers.allow], [405, 'POST']);
 });

@@ -98,11 +98,21 @@ async function answer(request, response, site) {
   });
   site.ending.addEventListener('abort', end);
   try {
+    takeTarget(request);
     for (const [name, value] of Object.entries(checkOrigin(request, site.rules))) response.setHeader(name, value);
     await route(request, response, site, disconnect.signal);
   } catch (error) {
     if (!response.destroyed) fail(response, error);
   }
+}
+
+/** Of a request for a whole address (RFC 9112, 3.2.2) the host counts as its Host, the rest as its path. @param {IncomingMessage} request */
+function takeTarget(request) {
+  const { url = '' } = request;
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) return;
+  const { host, pathname, search } = new URL(url);
+  request.headers.host = host;
+  request.url = pathname + search;
 }
 
 /** @param {IncomingMessage} request @param {ServerResponse} response @param {Site} site @param {AbortSignal} signal  aborted when the client has gone */

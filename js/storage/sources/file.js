@@ -11,7 +11,7 @@ import { streamOf } from './local.js';
  * @returns {Promise<ByteSource>}
  */
 export async function openFile(path) {
-  const { open } = await nodeModule('fs/promises');
+  const { open, stat: statOf } = await nodeModule('fs/promises');
   const changed = (/** @type {number} */ offset) =>
     new BqError('READ', `${path} can't be read any more: it was written while it was read`, { offset });
   const fail = (/** @type {unknown} */ cause, offset = -1) =>
@@ -23,12 +23,20 @@ export async function openFile(path) {
   let file;
   let version;
   try {
-    file = await open(path.startsWith('file:') ? new URL(path) : path);
-    version = await versionOf(file);
+    const place = path.startsWith('file:') ? new URL(path) : path;
+    const found = await statOf(place); // to open a pipe would wait for its writer
+    if (found.isFile() || found.isDirectory()) {
+      file = await open(place);
+      version = await versionOf(file);
+    }
   } catch (cause) {
     await file?.close();
     throw fail(cause);
   }
+  if (!file || !version)
+    throw new BqError('READ', `${path} is not a regular file`, {
+      hint: 'copy it to a file: a model is read from several places',
+    });
   const { stat, wasWritten } = version;
   const { size, mtimeMs } = stat;
   if (stat.isDirectory()) {
