@@ -58,6 +58,18 @@ const groupOf = (at) => {
 
 const wide = matchMedia('(min-width: 80rem)');
 
+/** The window has become too narrow for the sidebar, which was open. */
+let wasSidebar = false;
+wide.addEventListener('change', ({ matches }) => {
+  if (matches) {
+    if (wasSidebar) shown?.show(false);
+    wasSidebar = false;
+  } else if (dialog.open && !dialog.matches(':modal')) {
+    wasSidebar = true;
+    dialog.close();
+  }
+});
+
 /** In the sidebar a chat is opened beside it; a drawer is closed. */
 const closeDrawer = () => dialog.matches(':modal') && dialog.close();
 

@@ -286,6 +286,15 @@ test('where nothing has the keyboard, the list of chats beside the conversation 
   await ready(page);
   await page.locator('#chats-dialog[open]').waitFor();
   assert.equal(await page.evaluate(() => document.activeElement === document.body), true);
+  // Where the window becomes too narrow for both it goes, and it comes back.
+  const list = page.locator('#chats-dialog');
+  await page.setViewportSize({ width: 600, height: 800 });
+  await list.waitFor({ state: 'hidden' });
+  await page.setViewportSize({ width: 1400, height: 800 });
+  await list.waitFor();
+  // The search page has no such list, and no room for one.
+  await page.goto(`${here.site.url}demo/search.html`);
+  assert.equal(await page.evaluate(() => getComputedStyle(document.body).paddingInlineStart), '0px');
 });
 
 test('addresses of requests are seen whole beside their sizes and times; shortcuts take one line each', async () => {

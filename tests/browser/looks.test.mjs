@@ -253,6 +253,21 @@ test('by keyboard alone', async () => {
 test('on a phone the details take the place of the conversation, Escape closes them', async () => {
   const page = await demo({ viewport: { width: 390, height: 844 } });
   const { details, log } = ui(page);
+  // With letters of twice the size all buttons are in view.
+  for (const [width, size] of /** @type {const} */ ([
+    [390, '200%'],
+    [320, '200%'],
+    [390, ''],
+  ])) {
+    await page.setViewportSize({ width, height: 844 });
+    const outside = await page.evaluate((size) => {
+      document.documentElement.style.fontSize = size;
+      return [...document.querySelectorAll('.bar button')]
+        .filter((one) => one.getBoundingClientRect().right > innerWidth)
+        .map((one) => one.id);
+    }, size);
+    assert.deepEqual(outside, [], `${width} ${size}`);
+  }
   assert.equal(await details.getAttribute('aria-expanded'), 'false');
   await details.click();
   assert.equal(await details.getAttribute('aria-expanded'), 'true');
