@@ -154,6 +154,7 @@ export class Chats {
     const row = element('li', 'chat');
     const name = element('button', 'chat-name', title);
     name.type = 'button';
+    name.title = title;
     const found = sought && one.entries.find(({ content }) => content.toLocaleLowerCase().includes(sought))?.content;
     if (found) {
       const at = found.toLocaleLowerCase().indexOf(sought);

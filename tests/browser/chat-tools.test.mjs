@@ -288,6 +288,15 @@ test('where nothing has the keyboard, the list of chats beside the conversation 
   assert.equal(await page.evaluate(() => document.activeElement === document.body), true);
   // Where the window becomes too narrow for both it goes, and it comes back.
   const list = page.locator('#chats-dialog');
+  // All that can be done with a chat lies inside the list, and a title that is cut is told whole.
+  await list.locator('.chat summary').click();
+  const outside = await list.evaluate((list) =>
+    [...list.querySelectorAll('.chat .menu button')]
+      .filter((one) => one.getBoundingClientRect().right > list.getBoundingClientRect().right - 8)
+      .map((one) => one.textContent),
+  );
+  assert.deepEqual(outside, []);
+  assert.equal(await list.locator('.chat-name').getAttribute('title'), 'Hello');
   await page.setViewportSize({ width: 600, height: 800 });
   await list.waitFor({ state: 'hidden' });
   await page.setViewportSize({ width: 1400, height: 800 });
