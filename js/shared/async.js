@@ -90,3 +90,22 @@ export function deferred() {
 
 /** Symbol.asyncDispose, for `await using`, or a stand-in where the browser lacks it. @type {typeof Symbol.asyncDispose} */
 export const asyncDispose = Symbol.asyncDispose ?? /** @type {any} */ (Symbol.for('Symbol.asyncDispose'));
+
+/**
+ * An iterator that calls `leave` when its reader leaves it, also one that was not started: a generator skips its `finally` then.
+ * @template T @param {() => Promise<IteratorResult<T, void>>} next @param {() => unknown} leave @returns {AsyncGenerator<T, void>}
+ */
+export function iterate(next, leave) {
+  /** @type {any} */
+  const parts = {
+    next,
+    return: async (/** @type {any} */ value) => (await leave(), { done: true, value }),
+    async throw(/** @type {unknown} */ error) {
+      await leave();
+      throw error;
+    },
+    [Symbol.asyncIterator]: () => parts,
+    [asyncDispose]: leave,
+  };
+  return parts;
+}

@@ -2,7 +2,7 @@
  * A running generation: `for await (const part of generation)`, `generation.textStream`, or `await generation.result`. Tokens are computed
  * as they are read, or while the result is awaited. Leaving the loop ends the generation.
  */
-import { asyncDispose, follow } from './async.js';
+import { asyncDispose, follow, iterate } from './async.js';
 import { BqError } from './errors.js';
 import { report } from './events.js';
 import { GENERATE_OPTIONS } from './generate-options.js';
@@ -123,26 +123,16 @@ export class Generation {
     this.#isIterated = true;
     let next = 0;
     let hasThrown = false;
-    const leave = () => this.#leave();
-    /** @type {any} */
-    const parts = {
-      next: async () => {
-        const at = next++;
-        while (at >= this.#parts.length && (await this.#computeNext()));
-        if (at < this.#parts.length) return { done: false, value: this.#parts[at] };
-        if (!this.#failure || hasThrown) return { done: true, value: undefined };
-        hasThrown = true;
-        throw this.#failure.error;
-      },
-      return: async (/** @type {any} */ value) => (await leave(), { done: true, value }),
-      async throw(/** @type {unknown} */ error) {
-        await leave();
-        throw error;
-      },
-      [Symbol.asyncIterator]: () => parts,
-      [asyncDispose]: leave,
+    /** @returns {Promise<IteratorResult<Part, void>>} */
+    const readNext = async () => {
+      const at = next++;
+      while (at >= this.#parts.length && (await this.#computeNext()));
+      if (at < this.#parts.length) return { done: false, value: this.#parts[at] };
+      if (!this.#failure || hasThrown) return { done: true, value: undefined };
+      hasThrown = true;
+      throw this.#failure.error;
     };
-    return parts;
+    return iterate(readNext, () => this.#leave());
   }
 
   /** The texts of its parts. Nothing is computed before it is read; canceling ends the generation. @returns {ReadableStream<string>} */

@@ -9,7 +9,7 @@ import { convert } from '../../js/convert/index.js';
 import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
-import { tinyModel } from './fixture.mjs';
+import { tinyModel, tokenizer } from './fixture.mjs';
 
 /** @param {number} a @param {number} b */
 const near = (a, b) => assert.ok(Math.abs(a - b) < 1e-6, `${a}, not ${b}`);
@@ -122,6 +122,18 @@ for (const [name, create] of /** @type {const} */ ([
     });
   });
 }
+
+test('a prompt none of whose tokens stays with every option is refused as that', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await tinyModel({ tokens: { ...tokenizer(), flags: 0 } })));
+  assert.deepEqual([(await model.tokenize('th')).length, (await model.tokenize('tx')).length], [1, 2]);
+  await assert.rejects(model.choose('t', ['h', 'x']), {
+    code: 'ARGUMENT',
+    message: /^the prompt "t": expected at least one token that is the same with every option, found none/,
+  });
+  assert.equal((await model.choose('t', ['x', 'y'])).promptTokens, 1);
+  await engine.close();
+});
 
 const EXAMPLES = `Review: What a great story, I enjoyed it.
 Sentiment: positive

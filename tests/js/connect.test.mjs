@@ -252,6 +252,11 @@ test('a stream that ends before anything was read ends its request', async (t) =
   for (const end of [
     (/** @type {any} */ stream) => stream.toReadableStream().cancel(),
     (/** @type {any} */ stream) => stream[asyncDispose](),
+    (/** @type {any} */ stream) => stream[Symbol.asyncIterator]().return(),
+    (/** @type {any} */ stream) =>
+      stream[Symbol.asyncIterator]()
+        .throw(new Error('x'))
+        .catch(() => {}),
   ]) {
     const closed = new Promise((resolve) => (whenClosed = () => resolve(undefined)));
     await end(await far.chat.completions.create({ messages, stream: true }));

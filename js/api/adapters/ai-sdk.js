@@ -1,4 +1,5 @@
 /** `bq4/ai-sdk`: models for Vercel's AI SDK (specification v4: major 7). `streamText({ model: languageModel(model), prompt })`. */
+import { iterate } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { OPTION_ROWS } from '../../shared/generate-options.js';
 import { timeout } from '../../shared/timeouts.js';
@@ -150,24 +151,19 @@ async function* partsOf(pieceStream) {
 }
 
 /**
- * Waits for the first piece, so that an early failure rejects the call instead of breaking its stream. No generator of its own: one that
- * was not started skips its `finally` on `return`, which would leave the model's session taken.
+ * Waits for the first piece, so that an early failure rejects the call instead of breaking its stream. No generator of its own, which would
+ * leave the model's session taken where nothing was read of it.
  * @param {AsyncGenerator<Piece, void>} pieceStream
  */
 async function startEagerly(pieceStream) {
   /** @type {IteratorResult<Piece, void> | null} */
   let first = await pieceStream.next();
-  return {
-    async next() {
-      const step = first ?? (await pieceStream.next());
-      first = null;
-      return step;
-    },
-    return: () => pieceStream.return(),
-    [Symbol.asyncIterator]() {
-      return this;
-    },
+  const next = async () => {
+    const step = first ?? (await pieceStream.next());
+    first = null;
+    return step;
   };
+  return iterate(next, () => pieceStream.return());
 }
 
 /** A stream that occupies a session. `looks` counts checks since its reader last asked for a part. @typedef {{ looks: number, end: () => void }} Open */

@@ -1,5 +1,5 @@
 /** A stream of chunks with the interface of the stream that OpenAI's client returns. */
-import { asyncDispose } from '../../shared/async.js';
+import { asyncDispose, iterate } from '../../shared/async.js';
 
 const encoder = new TextEncoder();
 
@@ -15,8 +15,12 @@ export class ChunkStream {
     this.controller = controller;
   }
 
+  /** Leaving it aborts the request, also where nothing of it was read. */
   [Symbol.asyncIterator]() {
-    return this.#chunks;
+    return iterate(
+      () => this.#chunks.next(),
+      () => this[asyncDispose](),
+    );
   }
 
   /** A line of JSON for each chunk, as OpenAI's client has it. @returns {ReadableStream<Uint8Array>} */

@@ -1,6 +1,7 @@
 /** `choose`: probabilities of given answers to a prompt. */
 import { checkCall, TABLE } from '../../remote/port/methods.js';
 import { BqError } from '../../shared/errors.js';
+import { shown } from '../../shared/quote-value.js';
 import { logSum, roundLogprob } from './probabilities.js';
 
 /** @import { LocalModel } from './model.js' */
@@ -36,6 +37,12 @@ function splitOptions(model, prompt, options) {
     throw new BqError(
       'ARGUMENT',
       `the option "${options[emptyIndex]}" adds no token to the prompt; expected a text that does`,
+    );
+  if (!sharedLength && promptTokens.length)
+    throw new BqError(
+      'ARGUMENT',
+      `the prompt ${shown(prompt)}: expected at least one token that is the same with every option, found none`,
+      { hint: 'put a text before the prompt, or begin the options where a token of the prompt ends' },
     );
   return { base: promptTokens.slice(0, sharedLength), tails };
 }
