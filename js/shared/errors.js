@@ -73,6 +73,16 @@ export const onDemand = (module) =>
     });
   });
 
+/** What was thrown, as a text: anything can be, also an object that can't be converted to one. @param {any} thrown @returns {string} */
+export function messageOf(thrown) {
+  if (typeof thrown?.message === 'string' && thrown.message) return thrown.message;
+  try {
+    return Object.prototype.toString.call(thrown) === '[object Object]' ? JSON.stringify(thrown) : String(thrown);
+  } catch {
+    return 'an object';
+  }
+}
+
 /**
  * Errors as messages between threads: DOMExceptions and class identities don't survive everywhere.
  * @param {unknown} error
@@ -81,7 +91,7 @@ export const onDemand = (module) =>
  */
 export function packError(error, depth = 3) {
   const isError = error instanceof Error || error instanceof DOMException;
-  const e = /** @type {any} */ (isError ? error : new Error(String(error)));
+  const e = /** @type {any} */ (isError ? error : new Error(messageOf(error)));
   const { name, message, code, offset, hint, details } = e;
   const cause = e.cause === undefined || !depth ? undefined : packError(e.cause, depth - 1);
   return { name, message, cause, ...(e instanceof BqError && { code, offset, hint, details }) };

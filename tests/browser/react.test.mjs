@@ -106,6 +106,42 @@ await chromiumFirst((name) => {
     assert.equal(result.closed, 'CLOSED');
   });
 
+  test('options of another kind, and unknown ones, are the error of the conversation', async () => {
+    const page = await here.open();
+    const messages = await page.evaluate(async (/** @type {string} */ script) => {
+      const tag = document.createElement('script');
+      tag.textContent = `${script};globalThis.lib = lib;`;
+      document.head.append(tag);
+      const { React, dom, useChat } = /** @type {any} */ (globalThis).lib;
+      const { createWorkerEngine } = await import(new URL('/js/index.js', location.href).href);
+      const engine = await createWorkerEngine({ threads: 1 });
+      const model = await engine.load('/models/chat.bq4', { contextTokens: 256 });
+      const waiting = '/tests/waiting.mjs';
+      const { until } = await import(waiting);
+      const told = [];
+      for (const options of [{ generate: 5 }, { generate: [] }, { sytem: 'x' }]) {
+        /** @type {any} */
+        let now;
+        function Talk() {
+          now = useChat(model, options);
+          return null;
+        }
+        const root = dom.createRoot(document.body.appendChild(document.createElement('div')));
+        root.render(React.createElement(Talk));
+        await until('an error', () => now?.error);
+        told.push(`${now.error.code}: ${now.error.message}`);
+        root.unmount();
+      }
+      await engine.close();
+      return told;
+    }, code);
+    assert.deepEqual(messages, [
+      'ARGUMENT: generate: expected an object of options, found 5',
+      'ARGUMENT: generate: expected an object of options, found []',
+      'ARGUMENT: createChat: unknown option "sytem"; did you mean "system"?',
+    ]);
+  });
+
   test('a failed load is reported, and one whose component is gone is ended', async () => {
     const page = await here.open();
     const reports = await page.evaluate(async (/** @type {string} */ script) => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createProviderRegistry, embed, embedMany, generateText, jsonSchema, Output, streamText, tool } from 'ai';
-import { createProvider, embeddingModel, languageModel } from '../../js/api/adapters/ai-sdk.js';
+import { createProvider, embeddingModel, languageModel, rerankingModel } from '../../js/api/adapters/ai-sdk.js';
 import { pieces, collectReply } from '../../js/api/adapters/translate.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { inTime } from '../waiting.mjs';
@@ -310,4 +310,26 @@ test('usage distinguishes cached tokens of the prompt from new ones', async () =
   const { inputTokens, inputTokenDetails, outputTokens } = (await generateText({ model, prompt, maxRetries: 0 })).usage;
   assert.deepEqual([inputTokens, outputTokens], [10, 2]);
   assert.deepEqual([inputTokenDetails.noCacheTokens, inputTokenDetails.cacheReadTokens], [6, 4]);
+});
+
+test('options and models of the wrong kind are refused by name; fields for bq4 are fields of the request', async () => {
+  /** @type {any} */
+  const far = { chat: { completions: { create: () => {} } } };
+  for (const make of [languageModel, embeddingModel, rerankingModel]) {
+    for (const wrong of /** @type {any[]} */ ([null, undefined, {}, Promise.resolve(far), 'x']))
+      assert.throws(() => make(wrong), { code: 'ARGUMENT', message: /^the model: expected a model of load\(\)/ });
+    assert.throws(() => make(far, /** @type {any} */ ({ modelID: 'x' })), {
+      code: 'ARGUMENT',
+      message: `${make.name}: unknown option "modelID"; did you mean "modelId"?`,
+    });
+    assert.throws(() => make(far, /** @type {any} */ ({ modelId: 5 })), { message: /^modelId: expected a text/ });
+    assert.throws(() => make(far, /** @type {any} */ (null)), { message: /^the last argument of/ });
+  }
+  for (const wrong of /** @type {any[]} */ ([null, [], 'x', { a: null }]))
+    assert.throws(() => createProvider(wrong), { code: 'ARGUMENT' });
+  const call = (/** @type {any} */ bq4) =>
+    generateText({ model, prompt, ...fixed, maxRetries: 0, providerOptions: { bq4, other: { x: 1 } } });
+  assert.equal((await call({ logit_bias: {} })).text, message.choices[0].message.content);
+  assert.equal((await call({ max_tokens: 1, max_completion_tokens: 1 })).usage.outputTokens, 1);
+  await assert.rejects(call({ minp: 0.1 }), { message: /unknown option "minp"; did you mean "min_p"/ });
 });

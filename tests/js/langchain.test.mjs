@@ -203,3 +203,40 @@ test('structured output of a reply that was cut: null with includeRaw, else FORM
     message: /finish reason "length"/,
   });
 });
+
+test('unknown options are refused: of models and of structured output any, of calls misspelt ones', async () => {
+  const { model, asked } = answering('{}');
+  /** @type {[() => unknown, RegExp][]} */
+  const wrong = [
+    [() => new ChatBq4(/** @type {any} */ ({ model, temprature: 1 })), /did you mean "temperature"/],
+    [() => new ChatBq4(/** @type {any} */ ({ model, maxTokns: 1 })), /did you mean "max_tokens"/],
+    [() => new ChatBq4(/** @type {any} */ ({ model, frob: 1 })), /^ChatBq4: unknown option "frob"$/],
+    [() => new ChatBq4(/** @type {any} */ ({ model: Promise.resolve(model) })), /^the model: expected .* is awaited/],
+    [() => new ChatBq4(/** @type {any} */ ({})), /^the model: expected/],
+    [() => new Bq4Embeddings(/** @type {any} */ ({ model, truncate: true })), /unknown option "truncate"/],
+    [() => new Bq4Embeddings(/** @type {any} */ ({})), /^the model: expected/],
+    [() => new ChatBq4({ model }).withStructuredOutput({}, { includeraw: true }), /did you mean "includeRaw"/],
+    [() => new ChatBq4({ model }).withStructuredOutput({}, { method: 'magic' }), /^method: expected one of jsonSchema/],
+  ];
+  for (const [call, message] of wrong) assert.throws(call, { code: 'ARGUMENT', message });
+  const chat = new ChatBq4({ model, maxRetries: 0, tags: ['a'], verbose: false, outputVersion: 'v0' });
+  for (const options of /** @type {any[]} */ ([{ temprature: 1 }, { maxTokns: 1 }, { stops: ['x'] }])) {
+    await assert.rejects(chat.invoke('x', options), { code: 'ARGUMENT', message: /did you mean/ });
+    await assert.rejects(chat.stream('x', options), { code: 'ARGUMENT', message: /did you mean/ });
+  }
+  // What LangGraph's configuration of a node has.
+  const names = ['store', 'context', 'writer', 'streamMode', 'interrupt', 'executionInfo', 'control', 'serverInfo'];
+  const given = Object.fromEntries([...names, 'strict', 'headers'].map((name) => [name, {}]));
+  assert.equal((await chat.invoke('x', /** @type {any} */ (given))).content, '{}');
+  const more = { max_completion_tokens: 5, parallelToolCalls: false, chat_template_kwargs: { enable_thinking: false } };
+  await chat
+    .withStructuredOutput({ type: 'object' }, { method: 'functionCalling', strict: true })
+    .invoke('x', /** @type {any} */ (more));
+  const { max_completion_tokens, parallel_tool_calls, chat_template_kwargs, response_format } = asked[1];
+  assert.deepEqual(
+    [max_completion_tokens, parallel_tool_calls, chat_template_kwargs],
+    [5, false, { enable_thinking: false }],
+  );
+  assert.equal(response_format.type, 'json_schema');
+  assert.deepEqual(Object.keys(asked[0]).sort(), ['messages', 'model', 'stream', 'stream_options']);
+});

@@ -524,3 +524,24 @@ test("polyfill: beside a browser's own class that has no model, ours by an optio
     else delete page.LanguageModel;
   }
 });
+
+test('what a page says of its model is checked by name', () => {
+  for (const make of [promptApi, polyfill]) {
+    for (const wrong of /** @type {any[]} */ ([null, undefined, {}, 'x', Promise.resolve(model)]))
+      assert.throws(() => make(wrong, make === polyfill ? { replace: true } : {}), {
+        name: 'TypeError',
+        message: /^the model must be one of load\(\), which is awaited/,
+      });
+    for (const [about, message] of /** @type {[any, RegExp][]} */ ([
+      [{ language: ['en'] }, /^unknown option "language", expected one of cached, languages/],
+      [{ languages: 'en' }, /^the option "languages" is of another kind/],
+      [{ cached: true }, /^the option "cached" is of another kind/],
+      [null, /^the options must be an object/],
+    ]))
+      assert.throws(() => make(model, about), { name: 'TypeError', message });
+  }
+  assert.throws(() => promptApi(model, /** @type {any} */ ({ replace: true })), {
+    message: /unknown option "replace"/,
+  });
+  assert.equal(/** @type {any} */ (globalThis).LanguageModel, undefined);
+});

@@ -182,6 +182,66 @@ for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
     await other.close();
   });
 
+test('arguments that are none, and unknown options, are refused by name', async () => {
+  const { engine, model, session, result, receipt } = await output();
+  /** @type {any[]} */
+  const none = [null, undefined, 5, 'x', {}, []];
+  for (const value of none) {
+    const at = JSON.stringify(value);
+    const format = { code: 'FORMAT', message: /^expected a receipt of version 1/ };
+    assert.throws(() => loadOptions(value), format, at);
+    await assert.rejects(replay(model, value), format, at);
+    await assert.rejects(
+      replay(value, receipt),
+      { code: 'ARGUMENT', message: /^the model: expected a model, found/ },
+      at,
+    );
+    for (const call of [
+      () => receiptOf(value, session, result),
+      () => receiptOf(model, value, result),
+      () => receiptOf(model, session, value),
+      () => receiptOfReply(value, result),
+      () => receiptOfReply(model, value),
+    ])
+      await assert.rejects(
+        call,
+        { code: 'ARGUMENT', message: /^the (model|session|result): expected a \1, found/ },
+        at,
+      );
+    if (value === undefined || at === '{}') continue;
+    for (const [call, name] of /** @type {const} */ ([
+      [() => receiptOf(model, session, result, value), 'receiptOf'],
+      [() => receiptOfReply(model, result, value), 'receiptOfReply'],
+      [() => replay(model, receipt, value), 'replay'],
+    ]))
+      await assert.rejects(call, { code: 'ARGUMENT', message: new RegExp(`^the last argument of ${name}: `) }, at);
+  }
+  assert.throws(() => loadOptions(/** @type {any} */ ({ receipt: 1, model: {} })), { code: 'FORMAT' });
+  for (const [call, message] of /** @type {[() => Promise<unknown>, RegExp][]} */ ([
+    [() => receiptOf(model, session, result, /** @type {any} */ ({ temprature: 1 })), /did you mean "temperature"/],
+    [() => receiptOf(model, session, result, /** @type {any} */ ({ tools: [] })), /unknown option "tools"/],
+    [() => receiptOfReply(model, result, /** @type {any} */ ({ temprature: 1 })), /did you mean "temperature"/],
+    [() => replay(model, receipt, /** @type {any} */ ({ singal: null })), /did you mean "signal"/],
+  ]))
+    await assert.rejects(call, { code: 'ARGUMENT', message });
+  await engine.close();
+});
+
+test('a reply that may call tools has no receipt: its sections are constrained by themselves', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await tinyModel({ config: { context: 1024 } })));
+  const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'now', parameters: {} } }];
+  const messages = [{ role: 'user', content: 'Hi' }];
+  for (const toolChoice of /** @type {const} */ (['required', 'auto', 'none'])) {
+    const options = { tools, toolChoice, receipt: true, maxTokens: 40, temperature: 0, seed: 1 };
+    const { result } = model.generate(messages, options);
+    if (toolChoice === 'none')
+      assert.ok((await replay(model, await receiptOfReply(model, await result, options))).equal);
+    else await assert.rejects(result, { code: 'UNSUPPORTED', message: 'receipts do not support calls of tools' });
+  }
+  await engine.close();
+});
+
 test('what a deadline ended is compared as far as it came', async () => {
   const { engine, model, session, receipt } = await output({ ...LONG, deadline: 0 });
   await session.close();

@@ -165,6 +165,100 @@ test('a call of an unknown tool: the model gets the list of known ones', async (
   assert.equal(run.content, 'Well.');
 });
 
+/** The messages of a run whose only call returns a value. @param {(args: any) => unknown} run @param {object} [bq4] */
+async function runOnce(run, bq4) {
+  const call = { id: '1', type: 'function', function: { name: 'weather', arguments: '{}' } };
+  const create = async () => /** @type {any} */ ({ choices: [{ message: { role: 'assistant', tool_calls: [call] } }] });
+  const { messages } = await runTools(create, { messages: asked, tools: weather(run), bq4: { maxSteps: 1, ...bq4 } });
+  return /** @type {any} */ (messages[2]).content;
+}
+
+test('results that JSON would empty: what they hold, or an error that names their class', async () => {
+  class Celsius {
+    #degrees = 7;
+    get degrees() {
+      return this.#degrees;
+    }
+  }
+  class Fahrenheit {
+    degrees = 45;
+    print = () => `${this.degrees}`;
+  }
+  /** @type {[unknown, string][]} */
+  const results = [
+    [new Map([['Oslo', new Set([7, 8])]]), '{"Oslo":[7,8]}'],
+    [new Map([[5, 'five']]), '[[5,"five"]]'],
+    [new Set(['a', 'b']), '["a","b"]'],
+    [Uint8Array.of(1, 2), '[1,2]'],
+    [{ n: 12345678901234567890n, low: -Infinity }, '{"n":"12345678901234567890","low":"-Infinity"}'],
+    [2n ** 64n, '18446744073709551616'],
+    [NaN, 'NaN'],
+    [
+      { error: Object.assign(new Error('no city'), { code: 5 }) },
+      '{"error":{"name":"Error","message":"no city","code":5}}',
+    ],
+    [new Fahrenheit(), '{"degrees":45}'],
+    [Object.assign(Object.create(null), { a: 1 }), '{"a":1}'],
+    [new Date(0), '"1970-01-01T00:00:00.000Z"'],
+    [{}, '{}'],
+    [[], '[]'],
+    [undefined, ''],
+    [null, 'null'],
+    [false, 'false'],
+    [7, '7'],
+    [new Number(7), '7'],
+  ];
+  for (const [result, content] of results) assert.equal(await runOnce(() => result), content);
+  for (const [result, found] of /** @type {[unknown, string][]} */ ([
+    [new Response('x'), 'an object of the class Response'],
+    [[{ deep: new Headers() }], 'an object of the class Headers'],
+    [new Celsius(), 'an object of the class Celsius'],
+    [new ArrayBuffer(4), 'an object of the class ArrayBuffer'],
+    [[Promise.resolve(1)], 'an object of the class Promise'],
+    [/x/, 'an object of the class RegExp'],
+    [() => 7, 'a function'],
+    [Symbol('x'), 'a symbol'],
+  ])) {
+    const message = `expected a result that JSON can hold, found ${found}: return `;
+    assert.ok((await runOnce(() => result)).startsWith(`Error: ${message}`), found);
+    await assert.rejects(
+      runOnce(() => result, { toolErrors: 'throw' }),
+      (/** @type {any} */ error) => {
+        return error.code === 'TOOL' && error.message.startsWith(`the tool "weather" failed: ${message}`);
+      },
+    );
+  }
+});
+
+test('an error that a tool returns is one that it throws, and anything can be thrown', async () => {
+  for (const act of [(/** @type {any} */ value) => value, (/** @type {any} */ value) => Promise.reject(value)]) {
+    assert.equal(await runOnce(() => act(new RangeError('no such city'))), 'Error: no such city');
+    assert.equal(await runOnce(() => act(new RangeError())), 'Error: RangeError');
+    await assert.rejects(
+      runOnce(() => act(new RangeError('no such city')), { toolErrors: 'throw' }),
+      (/** @type {any} */ error) => error.code === 'TOOL' && error.cause.name === 'RangeError',
+    );
+  }
+  for (const [thrown, message] of /** @type {[unknown, string][]} */ ([
+    [Object.create(null), '{}'],
+    [{ code: 5 }, '{"code":5}'],
+    [{ message: 'down' }, 'down'],
+    [Symbol('x'), 'Symbol(x)'],
+    ['down', 'down'],
+    [undefined, 'undefined'],
+    [null, 'null'],
+  ])) {
+    const throwIt = () => {
+      throw thrown;
+    };
+    assert.equal(await runOnce(throwIt), `Error: ${message}`);
+    await assert.rejects(runOnce(throwIt, { toolErrors: 'throw' }), {
+      code: 'TOOL',
+      message: `the tool "weather" failed: ${message}`,
+    });
+  }
+});
+
 const real = realModel('smollm2');
 test('SmolLM2: asks for the weather and answers', { skip: real ? false : NO_REAL_MODEL }, async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });

@@ -1,9 +1,11 @@
 /** `bq4/ai-sdk`: models for Vercel's AI SDK (specification v4: major 7). `streamText({ model: languageModel(model), prompt })`. */
 import { iterate } from '../../shared/async.js';
+import { wrong } from '../../shared/check-options.js';
+import { object } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
 import { OPTION_ROWS } from '../../shared/generate-options.js';
 import { timeout } from '../../shared/timeouts.js';
-import { callOf, formatOf, nameOf, pieces, textOf, toolOf, vectorsOf, collectReply } from './translate.js';
+import { callOf, checkModel, formatOf, idOf, pieces, textOf, toolOf, vectorsOf, collectReply } from './translate.js';
 
 /** Types of the `ai` package that the caller has installed. @typedef {ReturnType<typeof import('ai').wrapLanguageModel>} LanguageModelV4 */
 /** @typedef {ReturnType<typeof import('ai').wrapEmbeddingModel>} EmbeddingModelV4 */
@@ -57,7 +59,7 @@ function messagesOf({ role, content }) {
 
 /** The body of a request, and warnings about settings that bq4 ignores. @param {any} options */
 function requestOf(options) {
-  const { prompt, responseFormat: format, tools = [], toolChoice: choice, reasoning } = options;
+  const { prompt, responseFormat: format, tools = [], toolChoice: choice, reasoning, providerOptions } = options;
   /** @type {({ type: 'unsupported', feature: string, details?: string })[]} */
   const warnings = [];
   if (reasoning && reasoning !== 'provider-default') warnings.push({ type: 'unsupported', feature: 'reasoning' });
@@ -90,6 +92,7 @@ function requestOf(options) {
         : choice.type === 'tool'
           ? { type: 'function', function: { name: choice.toolName } }
           : choice.type,
+    ...providerOptions?.bq4,
   };
   return { body, warnings };
 }
@@ -238,7 +241,8 @@ function streamOf(model, pieceStream, head) {
  * @param {{ modelId?: string }} [options]
  * @returns {LanguageModelV4}
  */
-export function languageModel(model, { modelId = nameOf(model) } = {}) {
+export function languageModel(model, options) {
+  const modelId = idOf('languageModel', model, options);
   return {
     specificationVersion: 'v4',
     provider: 'bq4',
@@ -273,14 +277,16 @@ export function languageModel(model, { modelId = nameOf(model) } = {}) {
  * @param {AnyModel} model @param {{ modelId?: string }} [options]
  * @returns {EmbeddingModelV4}
  */
-export const embeddingModel = (model, { modelId = nameOf(model) } = {}) => ({
+export const embeddingModel = (model, options) => ({
   specificationVersion: 'v4',
   provider: 'bq4',
-  modelId,
+  modelId: idOf('embeddingModel', model, options),
   maxEmbeddingsPerCall: BATCH,
   supportsParallelCalls: false,
-  async doEmbed(/** @type {any} */ { values, abortSignal }) {
-    const { vectors, tokens } = await inTurn(model, () => vectorsOf(model, values, abortSignal));
+  async doEmbed(/** @type {any} */ { values, abortSignal, providerOptions }) {
+    const { vectors, tokens } = await inTurn(model, () =>
+      vectorsOf(model, values, { ...providerOptions?.bq4 }, abortSignal),
+    );
     return { embeddings: vectors, usage: { tokens }, warnings: [] };
   },
 });
@@ -290,23 +296,25 @@ export const embeddingModel = (model, { modelId = nameOf(model) } = {}) => ({
  * @param {AnyModel} model @param {{ modelId?: string }} [options]
  * @returns {RerankingModelV4}
  */
-export const rerankingModel = (model, { modelId = nameOf(model) } = {}) => ({
+export const rerankingModel = (model, options) => ({
   specificationVersion: 'v4',
   provider: 'bq4',
-  modelId,
-  async doRerank(/** @type {any} */ { documents: { type, values }, query, topN, abortSignal }) {
+  modelId: idOf('rerankingModel', model, options),
+  async doRerank(/** @type {any} */ { documents: { type, values }, query, topN, abortSignal, providerOptions }) {
     const localModel = /** @type {import('../../shared/types.js').Model} */ (model);
     if (!localModel.rerank)
       throw new BqError('UNSUPPORTED', 'a model of connect() ranks no documents', { hint: 'load a reranker here' });
     const texts = type === 'object' ? values.map((/** @type {object} */ document) => JSON.stringify(document)) : values;
-    const ranked = await inTurn(model, () => localModel.rerank(query, texts, { topN, signal: abortSignal }));
+    const ranked = await inTurn(model, () =>
+      localModel.rerank(query, texts, { topN, ...providerOptions?.bq4, signal: abortSignal }),
+    );
     return {
       ranking: ranked.map(({ index, score }) => ({ index, relevanceScore: score })),
       warnings:
         type === 'object'
           ? [{ type: 'compatibility', feature: 'object documents', details: 'they are read as JSON texts' }]
           : [],
-      response: { modelId },
+      response: { modelId: this.modelId },
     };
   },
 });
@@ -317,6 +325,8 @@ export const rerankingModel = (model, { modelId = nameOf(model) } = {}) => ({
  * @returns {ProviderV4}
  */
 export function createProvider(models) {
+  if (object(models)) throw wrong('the models', models, 'an object of models by name');
+  for (const model of Object.values(models)) checkModel(model);
   const find = (/** @type {string} */ id) => {
     if (Object.hasOwn(models, id)) return models[id];
     throw new BqError('ARGUMENT', `no model is called "${id}"`, {

@@ -6,10 +6,12 @@ import { ChatGenerationChunk } from '@langchain/core/outputs';
 import { RunnableLambda, RunnablePassthrough, RunnableSequence } from '@langchain/core/runnables';
 import { convertToOpenAITool } from '@langchain/core/utils/function_calling';
 import { toJsonSchema } from '@langchain/core/utils/json_schema';
+import { checkBy, nearest } from '../../shared/check-options.js';
+import { anyValue, flag, oneOf, text as textCheck } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
 import { roundedInteger } from '../../shared/exact-json.js';
 import { OPTION_ROWS } from '../../shared/generate-options.js';
-import { callOf, formatOf, nameOf, pieces, textOf, vectorsOf, collectReply } from './translate.js';
+import { callOf, checkModel, formatOf, nameOf, pieces, textOf, vectorsOf, collectReply } from './translate.js';
 
 /** @import { BaseMessage } from '@langchain/core/messages' */
 /** @import { BindToolsInput } from '@langchain/core/language_models/chat_models' */
@@ -18,10 +20,43 @@ import { callOf, formatOf, nameOf, pieces, textOf, vectorsOf, collectReply } fro
 
 const ROLES = { human: 'user', ai: 'assistant' };
 /** Fields of a request that are copied from the options of a call, or from the defaults of the model. */
-const REQUEST_FIELDS = [...new Set(OPTION_ROWS.flatMap(([, { openai }]) => openai ?? []))];
+const REQUEST_FIELDS = [
+  ...new Set(OPTION_ROWS.flatMap(([, { openai }]) => openai ?? [])),
+  ...['max_completion_tokens', 'parallel_tool_calls', 'chat_template_kwargs'],
+];
+/** Fields of LangChain's own classes. */
+const CALLER_FIELDS = ['maxConcurrency', 'maxRetries', 'onFailedAttempt'];
+const MODEL_FIELDS = [
+  ...CALLER_FIELDS,
+  ...['cache', 'callbacks', 'callbackManager', 'disableStreaming', 'metadata', 'outputVersion', 'tags', 'verbose'],
+];
+/** Options of a call that LangChain reads itself, besides those of a model. */
+const CALL_FIELDS = [
+  ...MODEL_FIELDS,
+  ...['configurable', 'ls_structured_output_format', 'promptIndex', 'recursionLimit', 'runId', 'runName', 'signal'],
+  ...['store', 'timeout', 'tools', 'tool_choice'],
+];
+/** How LangChain's models get structured output; the grammar is the same for all. */
+const METHODS = ['jsonSchema', 'functionCalling', 'jsonMode'];
 
 /** The name that LangChain's own models use, such as `maxTokens`. @param {string} name */
 const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+
+/** Refuses options whose names, in both wordings, are unknown. ARGUMENT. @param {string} call @param {string[]} names @param {Record<string, any>} options */
+function checkNames(call, names, options) {
+  const unknown = Object.entries(options).filter(([name]) => !names.some((one) => [one, camel(one)].includes(name)));
+  checkBy(Object.fromEntries(names.map((name) => [name, anyValue])), call, Object.fromEntries(unknown));
+}
+
+/**
+ * Refuses a misspelt option of a call. Other names are not ours: frameworks give calls their whole configuration. ARGUMENT.
+ * @param {Record<string, any>} options
+ */
+function checkCallNames(options) {
+  const names = [...REQUEST_FIELDS, ...CALL_FIELDS];
+  const near = Object.entries(options).filter(([name]) => REQUEST_FIELDS.includes(String(nearest(name, names))));
+  checkNames('a call of ChatBq4', names, Object.fromEntries(near));
+}
 
 /** @param {Record<string, any>} options @param {string} name */
 const optionOf = (options, name) => options[name] ?? options[camel(name)];
@@ -85,7 +120,7 @@ const usageFor = (usage) =>
 
 /** @import { BaseChatModelCallOptions, BaseChatModelParams } from '@langchain/core/language_models/chat_models' */
 /** @import { ChatCompletionRequest } from '../../shared/types.js' */
-/** Options that are copied into the request. @typedef {Pick<ChatCompletionRequest, 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'repeat_penalty' | 'max_tokens' | 'seed' | 'presence_penalty' | 'frequency_penalty' | 'logit_bias' | 'response_format' | 'bq4'>} Passed */
+/** Options that are copied into the request. @typedef {Pick<ChatCompletionRequest, 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'repeat_penalty' | 'max_tokens' | 'seed' | 'presence_penalty' | 'frequency_penalty' | 'logit_bias' | 'response_format' | 'bq4' | 'max_completion_tokens' | 'parallel_tool_calls' | 'chat_template_kwargs'>} Passed */
 /** @typedef {BaseChatModelCallOptions & Passed & { tools?: ChatCompletionRequest['tools'] }} ChatBq4CallOptions */
 /** `model`: a local model, or one from `connect()`. The other fields are defaults for every call. @typedef {{ model: AnyModel, stop?: string | string[] } & Passed & BaseChatModelParams} ChatBq4Fields */
 
@@ -98,7 +133,8 @@ export class ChatBq4 extends BaseChatModel {
   /** @param {ChatBq4Fields} fields */
   constructor({ model, ...fields }) {
     super(fields);
-    this.#model = model;
+    checkNames('ChatBq4', [...REQUEST_FIELDS, ...MODEL_FIELDS], fields);
+    this.#model = checkModel(model);
     this.#defaults = fields;
   }
 
@@ -133,6 +169,7 @@ export class ChatBq4 extends BaseChatModel {
 
   /** @param {BaseMessage[]} messages @param {ChatBq4CallOptions} options */
   #pieces(messages, options) {
+    checkCallNames(options);
     return pieces(
       this.#model,
       { messages: messages.map(messageOf), ...this.invocationParams(options) },
@@ -215,7 +252,9 @@ export class ChatBq4 extends BaseChatModel {
    * Replies that fit a schema. A grammar constrains them; no tool call is involved.
    * @override @param {any} schema  JSON Schema, zod or another standard schema @param {any} [options] @returns {any}
    */
-  withStructuredOutput(schema, { name, includeRaw = false } = {}) {
+  withStructuredOutput(schema, options) {
+    const checks = { name: textCheck, includeRaw: flag, method: oneOf(...METHODS), strict: flag };
+    const { name, includeRaw } = checkBy(checks, 'withStructuredOutput', options);
     const format = formatOf(toJsonSchema(schema), name);
     const constrained = this.withConfig({ response_format: format });
     const parse = RunnableLambda.from(jsonOf);
@@ -241,12 +280,13 @@ export class Bq4Embeddings extends Embeddings {
   /** @param {{ model: AnyModel } & import('@langchain/core/embeddings').EmbeddingsParams} fields */
   constructor({ model, ...fields }) {
     super(fields);
-    this.#model = model;
+    checkNames('Bq4Embeddings', CALLER_FIELDS, fields);
+    this.#model = checkModel(model);
   }
 
   /** @override @param {string[]} texts */
   async embedDocuments(texts) {
-    return (await vectorsOf(this.#model, texts)).vectors;
+    return (await vectorsOf(this.#model, texts, {})).vectors;
   }
 
   /** @override @param {string} text */

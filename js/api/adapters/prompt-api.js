@@ -21,6 +21,22 @@ import { active, handlers, make, Session, toDomException, rejectOnAbort } from '
 
 /** Milliseconds between two events of progress. */
 const EVERY_MS = 50;
+/** Checks of what a page says of its model. @type {Record<string, (value: any) => boolean>} */
+const ABOUT = {
+  cached: (value) => typeof value === 'function',
+  languages: (value) => Array.isArray(value) && value.every((tag) => typeof tag === 'string'),
+};
+
+/** TypeError: an unknown name, or a value of another kind. @param {any} about @param {typeof ABOUT} checks */
+function checkAbout(about, checks) {
+  if (Object(about) !== about) throw new TypeError('the options must be an object');
+  for (const [name, value] of Object.entries(about)) {
+    if (!Object.hasOwn(checks, name))
+      throw new TypeError(`unknown option "${name}", expected one of ${Object.keys(checks).join(', ')}`);
+    if (value !== undefined && !checks[name](value)) throw new TypeError(`the option "${name}" is of another kind`);
+  }
+}
+
 /** The argument of the `monitor` callback. */
 export class CreateMonitor extends EventTarget {}
 handlers(CreateMonitor.prototype, ['downloadprogress']);
@@ -39,7 +55,11 @@ function dispatchProgress(monitor, loaded) {
  *   languages that it speaks, default: any
  * @returns {LanguageModelClass}
  */
-export function promptApi(modelOrLoader, { cached = () => false, languages } = {}) {
+export function promptApi(modelOrLoader, about = {}) {
+  checkAbout(about, ABOUT);
+  const { cached = () => false, languages } = about;
+  if (typeof modelOrLoader !== 'function' && !modelOrLoader?.chat)
+    throw new TypeError('the model must be one of load(), which is awaited, or a function that loads one');
   /** The model, or its loading. @type {Promise<Model> | null} */
   let loading = typeof modelOrLoader === 'function' ? null : Promise.resolve(modelOrLoader);
   let ready = loading !== null;
@@ -124,7 +144,9 @@ export function promptApi(modelOrLoader, { cached = () => false, languages } = {
  * @param {Given} modelOrLoader @param {Parameters<typeof promptApi>[1] & { replace?: boolean }} [about]
  * @returns {LanguageModelClass}
  */
-export function polyfill(modelOrLoader, { replace = false, ...options } = {}) {
+export function polyfill(modelOrLoader, about = {}) {
+  checkAbout(about, { ...ABOUT, replace: (value) => typeof value === 'boolean' });
+  const { replace = false, ...options } = about;
   const page = /** @type {any} */ (globalThis);
   if (replace || !page.LanguageModel) {
     const value = promptApi(modelOrLoader, options);

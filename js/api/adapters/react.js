@@ -1,5 +1,7 @@
 /** `bq4/react`: hooks for React 18 and 19: a model that is loading or loaded, and a conversation with it. */
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { wrong } from '../../shared/check-options.js';
+import { object } from '../../shared/checks.js';
 
 /** @import { Chat, ChatOptions, GenerateOptions, Message, Model, Progress } from '../../shared/types.js' */
 /** @typedef {{ signal: AbortSignal, onProgress: (event: Progress) => void }} Loading */
@@ -51,6 +53,7 @@ export function useModel(load, deps = []) {
  * @returns {{ messages: readonly Readonly<Message>[], status: Status, error: Error | null, send: (text: string) => Promise<void>, regenerate: () => Promise<void>, stop: () => void }}
  */
 export function useChat(model, options = {}) {
+  if (object(options)) throw wrong('the last argument of useChat', options, 'an object of options');
   const latestOptions = useRef(options);
   latestOptions.current = options;
   const [messages, setMessages] = useState(/** @type {readonly Readonly<Message>[]} */ ([]));
@@ -62,7 +65,10 @@ export function useChat(model, options = {}) {
   useEffect(() => {
     if (!model) return undefined;
     const { generate, ...chatOptions } = latestOptions.current;
-    const begin = () => model.createChat(chatOptions);
+    const begin = async () => {
+      if (generate !== undefined && object(generate)) throw wrong('generate', generate, 'an object of options');
+      return model.createChat(chatOptions);
+    };
     const conversation = { begin, chat: begin(), lifetime: new AbortController(), reply: null };
     conversationRef.current = conversation;
     conversation.chat.then(

@@ -2,6 +2,8 @@
  * Code that adapters share. Each converts a call of its library to a request of `chat.completions.create`, which local models
  * and models of `connect()` both have, and converts the answer back.
  */
+import { checkBy, wrong } from '../../shared/check-options.js';
+import { text } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
 import { ChunkReader } from '../openai/chunks.js';
 
@@ -15,8 +17,20 @@ import { ChunkReader } from '../openai/chunks.js';
  * @typedef {{ text: string } | { reasoning: string } | { calls: string, name: string, input: string } | { call: ToolCall } | { reason: string, usage: Usage | undefined }} Piece
  */
 
+/** ARGUMENT: no model, as the promise of one. @param {any} model */
+export function checkModel(model) {
+  if (typeof model?.chat?.completions?.create === 'function') return model;
+  throw wrong('the model', model, `a model of load() or connect()${model?.then ? ', which is awaited' : ''}`);
+}
+
 /** The name of a model. @param {any} model @returns {string} */
 export const nameOf = (model) => model.info?.name || model.url || 'bq4';
+
+/** The name that a model is given, else its own. ARGUMENT. @param {string} call @param {AnyModel} model @param {{ modelId?: string }} [options] @returns {string} */
+export function idOf(call, model, options) {
+  checkModel(model);
+  return checkBy({ modelId: text }, call, options).modelId ?? nameOf(model);
+}
 
 /** Joins a list of text parts. ARGUMENT: a part of another type. @param {any} content @param {string} key  of a part's text @returns {string} */
 export function textOf(content, key = 'text') {
@@ -106,9 +120,12 @@ export async function collectReply(parts) {
   return reply;
 }
 
-/** @param {AnyModel} model @param {string[]} input @param {AbortSignal} [signal] @returns {Promise<{ vectors: number[][], tokens: number }>} */
-export async function vectorsOf(model, input, signal) {
+/**
+ * @param {AnyModel} model @param {string[]} input @param {object} fields  of the request, besides @param {AbortSignal} [signal]
+ * @returns {Promise<{ vectors: number[][], tokens: number }>}
+ */
+export async function vectorsOf(model, input, fields, signal) {
   if (!input.length) return { vectors: [], tokens: 0 };
-  const { data, usage } = await model.embeddings.create({ input, encoding_format: 'float' }, { signal });
+  const { data, usage } = await model.embeddings.create({ ...fields, input, encoding_format: 'float' }, { signal });
   return { vectors: data.map((/** @type {any} */ entry) => entry.embedding), tokens: usage.prompt_tokens };
 }

@@ -1,10 +1,11 @@
 /** `chat.completions.runTools`: requests a completion, runs the functions that the model calls, sends their results, and repeats. */
 import { unlessAborted } from '../../shared/async.js';
-import { BqError } from '../../shared/errors.js';
+import { BqError, messageOf } from '../../shared/errors.js';
 import { roundedInteger } from '../../shared/exact-json.js';
 import { kind, object, objects, oneOf, whole } from '../../shared/checks.js';
 import { checkBy, checkOptions } from '../../shared/options.js';
 import { membersOf, refuse } from './check-fields.js';
+import { contentOf } from './tool-result.js';
 
 /** @import { ChatCompletion, ChatMessage, RunToolsRequest, ToolCall, ToolRun } from '../../shared/types.js' */
 
@@ -43,9 +44,6 @@ const laterChoice = (choice) =>
     ? { tool_choice: { ...choice, allowed_tools: { ...choice.allowed_tools, mode: 'auto' } } }
     : {};
 
-/** The result of a function as the content of a message. @param {unknown} value */
-const contentOf = (value) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''));
-
 /**
  * Runs the function of a call. An abort throws the signal's reason, even while the function is still running.
  * @param {ReturnType<typeof functionsOf>['functions']} functions @param {ToolCall} call @param {boolean} reportsErrors  an error becomes the result, for the model to read @param {AbortSignal} [signal]
@@ -68,7 +66,7 @@ async function resultOf(functions, call, reportsErrors, signal) {
     );
   } catch (cause) {
     signal?.throwIfAborted();
-    const message = cause instanceof Error ? cause.message : String(cause);
+    const message = messageOf(cause);
     if (reportsErrors) return `Error: ${message}`;
     throw new BqError('TOOL', `the tool "${name}" failed: ${message}`, { cause, details: { call } });
   }

@@ -1,4 +1,6 @@
 /** `bq4/receipts`: reproducibility records of generations, from which anybody can compute the text again and compare. */
+import { checkBy, wrong } from '../../shared/check-options.js';
+import { anyValue, object, signal as signalCheck } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
 import { OPTION_ROWS } from '../../shared/generate-options.js';
 import { hex } from '../../shared/hex.js';
@@ -78,8 +80,15 @@ async function fileOf(session) {
   return hex(saved.subarray(...FILE_ID));
 }
 
-/** Options as JSON, which has neither Infinity nor RegExp. @param {any} options */
-function asJson(options) {
+/** What a reply may have besides the options of a generation. */
+const REPLY_OPTIONS = ['chatFormat', 'tools', 'templateVariables', 'prefix', 'toolChoice', 'parallelToolCalls'];
+
+/** The checks of names; values were checked when they were generated with. @param {string[]} names */
+const checksOf = (names) => Object.fromEntries(names.map((name) => [name, anyValue]));
+
+/** Options as JSON, which has neither Infinity nor RegExp. ARGUMENT. @param {any} given @param {string} call @param {string[]} [more]  names */
+function asJson(given, call, more = []) {
+  const options = /** @type {any} */ (checkBy(checksOf([...OPTION_ROWS.map(([name]) => name), ...more]), call, given));
   if (options.adapter) throw ofAdapter();
   const { logitBias, responseFormat: format } = options;
   return JSON.parse(
@@ -90,6 +99,12 @@ function asJson(options) {
       responseFormat: format?.pattern instanceof RegExp ? { ...format, pattern: format.pattern.source } : format,
     }),
   );
+}
+
+/** ARGUMENT: no model, session or result. @param {string} what @param {any} value @param {string} member @param {string} type  of the member */
+function checkGiven(what, value, member, type) {
+  const isGiven = Array.isArray(value?.[member]) ? type === 'list' : typeof value?.[member] === type;
+  if (!isGiven || (type === 'object' && !value[member])) throw wrong(`the ${what}`, value, `a ${what}`);
 }
 
 /** @param {Record<string, any>} options @returns {GenerateOptions} */
@@ -111,8 +126,11 @@ const fromJson = ({ logitBias, maxTokens, ...options }) => ({
  * @param {GenerateOptions} [options]  of the generation
  * @returns {Promise<Receipt>}
  */
-export async function receiptOf(model, session, result, options = {}) {
-  const chosen = asJson(options);
+export async function receiptOf(model, session, result, options) {
+  checkGiven('model', model, 'info', 'object');
+  checkGiven('session', session, 'save', 'function');
+  checkGiven('result', result, 'tokens', 'list');
+  const chosen = asJson(options, 'receiptOf');
   const file = await fileOf(session);
   const sequence = await session.tokens();
   const { tokens } = result;
@@ -132,7 +150,10 @@ export async function receiptOf(model, session, result, options = {}) {
  * @param {GenerateOptions} [options]  of the reply
  * @returns {Promise<Receipt>}
  */
-export async function receiptOfReply(model, result, options = {}) {
+export async function receiptOfReply(model, result, options) {
+  checkGiven('model', model, 'info', 'object');
+  checkGiven('result', result, 'tokens', 'list');
+  checkBy(checksOf([...OPTION_ROWS.map(([name]) => name), ...REPLY_OPTIONS]), 'receiptOfReply', options);
   const { origin, tokens } = result;
   const { contextTokens: context } = model.info;
   if (!origin)
@@ -144,7 +165,14 @@ export async function receiptOfReply(model, result, options = {}) {
     throw new BqError('UNSUPPORTED', 'receipts do not support replies that outgrew their context', {
       hint: 'give a smaller maxTokens, or load the model with a larger context',
     });
-  return createReceipt(model, context, file, prompt, result, asJson({ ...options, stop, stopTokens }));
+  return createReceipt(
+    model,
+    context,
+    file,
+    prompt,
+    result,
+    asJson({ ...options, stop, stopTokens }, 'receiptOfReply', REPLY_OPTIONS),
+  );
 }
 
 /**
@@ -178,25 +206,28 @@ export async function readReceipt(receipt) {
       throw new BqError('FORMAT', 'the receipt is not JSON', { cause });
     }
   }
-  const isTokens = (/** @type {unknown} */ list) =>
-    Array.isArray(list) && list.every((token) => Number.isInteger(token) && token >= 0);
-  const isObject = (/** @type {unknown} */ candidate) =>
-    candidate !== null && typeof candidate === 'object' && !Array.isArray(candidate);
-  if (!isObject(value) || value.receipt !== VERSION)
-    throw new BqError('FORMAT', `expected a receipt of version ${VERSION}, found something else`);
-  const { model, options, seed, prompt, tokens, hash } = value;
-  if (!isObject(model) || !isObject(options) || !Number.isInteger(seed) || !isTokens(prompt) || !isTokens(tokens))
-    throw new BqError('FORMAT', 'the receipt lacks its model, options, seed, prompt or tokens');
-  const unknownOption = Object.keys(options).find((key) => !OPTIONS.some((name) => name === key));
-  if (unknownOption) throw new BqError('FORMAT', `unknown option "${unknownOption}" in the receipt`);
+  checkShape(value);
   const computedHash = await hashOf(value).catch((cause) => {
     throw cause instanceof BqError ? cause : new BqError('FORMAT', 'the receipt is nested too deeply', { cause });
   });
-  if (computedHash !== hash)
+  if (computedHash !== value.hash)
     throw new BqError('MISMATCH', 'the receipt was changed: its hash does not match its content', {
       hint: 'get the original receipt from its author',
     });
   return value;
+}
+
+/** FORMAT: no receipt. @param {any} value */
+function checkShape(value) {
+  const isTokens = (/** @type {unknown} */ list) =>
+    Array.isArray(list) && list.every((token) => Number.isInteger(token) && token >= 0);
+  if (object(value) || value.receipt !== VERSION)
+    throw new BqError('FORMAT', `expected a receipt of version ${VERSION}, found something else`);
+  const { model, options, seed, prompt, tokens } = value;
+  if (object(model) || object(options) || !Number.isInteger(seed) || !isTokens(prompt) || !isTokens(tokens))
+    throw new BqError('FORMAT', 'the receipt lacks its model, options, seed, prompt or tokens');
+  const unknownOption = Object.keys(options).find((key) => !OPTIONS.some((name) => name === key));
+  if (unknownOption) throw new BqError('FORMAT', `unknown option "${unknownOption}" in the receipt`);
 }
 
 /**
@@ -213,9 +244,10 @@ const deciding = ({ context, kv, activations, kvWindow, kvSinks, kvEvict, qualit
   ...(quality && { quality }),
 });
 
-/** Options with which a model must be loaded, or a session created, to compute a receipt again. @param {Receipt} receipt @returns {Pick<LoadOptions, 'contextTokens' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'>} */
-export function loadOptions({ model }) {
-  const { context, ...options } = deciding(model);
+/** Options with which a model must be loaded, or a session created, to compute a receipt again. FORMAT. @param {Receipt} receipt @returns {Pick<LoadOptions, 'contextTokens' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'>} */
+export function loadOptions(receipt) {
+  checkShape(receipt);
+  const { context, ...options } = deciding(receipt.model);
   return { contextTokens: context, ...options };
 }
 
@@ -226,7 +258,9 @@ export function loadOptions({ model }) {
  * @param {{ signal?: AbortSignal }} [more]
  * @returns {Promise<Replay>}
  */
-export async function replay(model, receipt, { signal } = {}) {
+export async function replay(model, receipt, more) {
+  const { signal } = checkBy({ signal: signalCheck }, 'replay', more);
+  checkGiven('model', model, 'createSession', 'function');
   const session = await model.createSession(loadOptions(receipt));
   try {
     const run = session.generate(receipt.prompt, { ...fromJson(receipt.options), seed: receipt.seed, signal });
