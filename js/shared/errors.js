@@ -73,9 +73,10 @@ export const onDemand = (module) =>
     });
   });
 
-/** What was thrown, as a text: anything can be, also an object that can't be converted to one. @param {any} thrown @returns {string} */
+/** What was thrown, as a text: anything can be, also an object that can't be converted to one. @param {unknown} thrown @returns {string} */
 export function messageOf(thrown) {
-  if (typeof thrown?.message === 'string' && thrown.message) return thrown.message;
+  const message = /** @type {any} */ (thrown)?.message;
+  if (typeof message === 'string' && message) return message;
   try {
     return Object.prototype.toString.call(thrown) === '[object Object]' ? JSON.stringify(thrown) : String(thrown);
   } catch {

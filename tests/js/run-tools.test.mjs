@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
+import { collectReply, pieces } from '../../js/api/adapters/translate.js';
 import { runTools } from '../../js/api/openai/run-tools.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { tinyModel } from './fixture.mjs';
@@ -256,6 +257,25 @@ test('an error that a tool returns is one that it throws, and anything can be th
       code: 'TOOL',
       message: `the tool "weather" failed: ${message}`,
     });
+  }
+});
+
+test('a call whose arguments are an empty text has none', async () => {
+  for (const text of ['', ' \n']) {
+    const call = { id: '1', type: 'function', function: { name: 'weather', arguments: text } };
+    const create = async () =>
+      /** @type {any} */ ({ choices: [{ message: { role: 'assistant', tool_calls: [call] } }] });
+    const run = await runTools(create, { messages: asked, tools: weather((args) => args), bq4: { maxSteps: 1 } });
+    assert.equal(/** @type {any} */ (run.messages[2]).content, '{}');
+    const chunk = { choices: [{ delta: { tool_calls: [{ index: 0, ...call }] }, finish_reason: 'tool_calls' }] };
+    const stream = async () =>
+      (async function* () {
+        yield chunk;
+      })();
+    const { calls } = await collectReply(
+      pieces(/** @type {any} */ ({ chat: { completions: { create: stream } } }), {}),
+    );
+    assert.deepEqual(calls, [{ id: '1', name: 'weather', input: '{}' }]);
   }
 });
 

@@ -63,7 +63,7 @@ for (const [name, what, skipLibCheck] of /** @type {const} */ ([
 
 /** Where a declaration may say `any`: what callers narrow themselves, and what is as it is in a library that is extended. */
 const ANY = {
-  'api/adapters/langchain': ['withStructuredOutput(schema: any, { name, includeRaw }?: any): any;'],
+  'api/adapters/langchain': ['withStructuredOutput(schema: any, options?: any): any;'],
   'shared/types': ['function: (args: any, more: {'],
   'shared/errors': [
     'details: Record<string, any>;',

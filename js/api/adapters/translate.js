@@ -100,7 +100,8 @@ export async function* pieces(model, body, signal) {
     }
     reason = choice.finish_reason ?? reason;
   }
-  for (const call of calls.values()) yield { call };
+  // Servers send a call without arguments as an empty text.
+  for (const call of calls.values()) yield { call: { ...call, input: call.input.trim() || '{}' } };
   // Some servers end tool calls with the reason "stop", or with none.
   yield { reason: calls.size && ['', 'stop'].includes(reason) ? 'tool_calls' : reason || 'stop', usage };
 }

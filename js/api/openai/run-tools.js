@@ -54,7 +54,7 @@ async function resultOf(functions, call, reportsErrors, signal) {
   try {
     const run = functions.get(name);
     if (!run) throw new Error(`unknown tool "${name}", expected one of ${[...functions.keys()].join(', ')}`);
-    const args = JSON.parse(argumentsText);
+    const args = JSON.parse(argumentsText.trim() || '{}'); // servers send a call without arguments as an empty text
     const rounded = roundedInteger(argumentsText);
     if (rounded)
       throw new Error(`the integer ${rounded} is beyond 2^53, where numbers are rounded: write it as a text`);
