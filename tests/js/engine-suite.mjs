@@ -781,6 +781,11 @@ export function engineSuite(name, create) {
 
     test('sessions: a fork goes on for itself, and outlives the one it comes from', async () => {
       const model = await load({ forks: 1, forkTokens: 40 }, await endless);
+      for (const [options, message] of /** @type {const} */ ([
+        [{ forks: 2 }, /^forks: expected at most 1 \(of the loaded model\), found 2$/],
+        [{ forkTokens: 41 }, /^forkTokens: expected at most 40 \(of the loaded model\), found 41$/],
+      ]))
+        await assert.rejects(model.createSession(options), { code: 'NOMEM', message });
       const session = await model.createSession();
       await session.append('Once upon a time there was');
       const { workUnits } = await session.stats();

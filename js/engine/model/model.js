@@ -435,14 +435,14 @@ export class LocalModel {
     const { contextTokens: maxContext } = this.info;
     const { adapter = null, ...sizes } = options;
     const settings = { ...this.#options, contextTokens: maxContext, ...sizes };
-    if (settings.contextTokens > maxContext)
-      throw new BqError(
-        'NOMEM',
-        `contextTokens: expected at most ${maxContext} (of the loaded model), found ${settings.contextTokens}`,
-        {
-          hint: 'load the model with a larger contextTokens',
-        },
-      );
+    const { forks = 0, forkTokens = maxContext } = this.#options;
+    for (const [name, limit] of Object.entries({ contextTokens: maxContext, forks, forkTokens })) {
+      const size = /** @type {any} */ (settings)[name];
+      if (size > limit)
+        throw new BqError('NOMEM', `${name}: expected at most ${limit} (of the loaded model), found ${size}`, {
+          hint: `load the model with a larger ${name}`,
+        });
+    }
     if (settings.quality?.lmHeadFraction && !this.info.quality?.lmHeadFraction)
       throw new BqError('NOMEM', 'the model was loaded without a clustered LM head', {
         hint: 'load the model with quality.lmHeadFraction',
