@@ -118,7 +118,7 @@ await chromiumFirst((name) => {
       const model = await engine.load('/models/chat.bq4', { contextTokens: 256 });
       const waiting = '/tests/waiting.mjs';
       const { until } = await import(waiting);
-      const told = [];
+      const reports = [];
       for (const options of [{ generate: 5 }, { generate: [] }, { sytem: 'x' }]) {
         /** @type {any} */
         let now;
@@ -129,11 +129,11 @@ await chromiumFirst((name) => {
         const root = dom.createRoot(document.body.appendChild(document.createElement('div')));
         root.render(React.createElement(Talk));
         await until('an error', () => now?.error);
-        told.push(`${now.error.code}: ${now.error.message}`);
+        reports.push(`${now.error.code}: ${now.error.message}`);
         root.unmount();
       }
       await engine.close();
-      return told;
+      return reports;
     }, code);
     assert.deepEqual(messages, [
       'ARGUMENT: generate: expected an object of options, found 5',

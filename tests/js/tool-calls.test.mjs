@@ -278,7 +278,7 @@ for (const name of /** @type {const} */ (['hermes', 'mistral', 'fields', 'texts'
     const answer = { role: 'tool', content: 'cold', ...(id && { tool_call_id: id }) };
     // Whether the next reply may call or not, the prompt has the call as the template writes it.
     const asked = [...messages, chat.messages.at(-1), answer];
-    const { usage } = await chat.send(answer, { ...request, maxTokens: 1, receipt: true }).result;
+    const { usage } = await chat.send(answer, { ...request, maxTokens: 1 }).result;
     const wanted = await model.generate(/** @type {any} */ (asked), { tools: TOOLS, ...request, maxTokens: 0 }).result;
     assert.equal(usage.promptTokens, wanted.usage.promptTokens);
     const free = await model.createChat({ messages: /** @type {any} */ (chat.messages) });

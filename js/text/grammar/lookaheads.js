@@ -1,5 +1,5 @@
 /**
- * Expressions with lookaheads that don't begin them. A way through the automaton takes along what the lookaheads that it has passed still
+ * Expressions with lookaheads that don't begin them. A path through the automaton takes along what the lookaheads that it has passed still
  * ask of the text that follows: states of their own automata, all of which must accept in the end.
  */
 import { ANY, both, cutsOf, explore, nfaOf, ofTree, REGEX, without } from './dfa.js';
@@ -9,7 +9,7 @@ import { countSteps } from './work.js';
 /** @import { Dfa } from './dfa.js' */
 /** @import { Ahead, Regex, Tree } from './regex.js' */
 
-/** A place in the expression: twice the state's number, + 1 where the text must end; and what is asked, as numbers of `asked`. @typedef {{ item: number, asks: number[] }} Way */
+/** A place in the expression: twice the state's number, + 1 where the text must end; and what is asked, as numbers of `asked`. @typedef {{ item: number, asks: number[] }} Path */
 
 /** The states of lookaheads' automata, numbered as they are found. */
 class Asked {
@@ -67,20 +67,20 @@ function hasStart(tree) {
   return 'all' in tree ? tree.all.some(hasStart) : 'any' in tree && tree.any.some(hasStart);
 }
 
-/** Ways without those that ask more than another one to the same place. @param {Map<string, Way>} ways */
-function fewest(ways) {
-  const all = [...ways.values()].sort((a, b) => a.item - b.item || a.asks.length - b.asks.length);
-  /** @type {Way[]} */
+/** Paths without those that ask more than another one to the same place. @param {Map<string, Path>} paths */
+function fewest(paths) {
+  const all = [...paths.values()].sort((a, b) => a.item - b.item || a.asks.length - b.asks.length);
+  /** @type {Path[]} */
   const kept = [];
-  for (const way of all) {
+  for (const path of all) {
     countSteps(1 + kept.length, REGEX);
-    if (!kept.some(({ item, asks }) => item === way.item && asks.every((number) => way.asks.includes(number))))
-      kept.push(way);
+    if (!kept.some(({ item, asks }) => item === path.item && asks.every((number) => path.asks.includes(number))))
+      kept.push(path);
   }
   return kept;
 }
 
-/** @param {Way} way */
+/** @param {Path} path */
 const keyOf = ({ item, asks }) => `${item}:${asks.join('.')}`;
 
 /**
@@ -101,10 +101,10 @@ export function ofAheadTree(tree, search) {
     }
   const cuts = cutsOf([...states.map(({ set }) => set ?? []), ...[...dfas.values()].flat().map(({ edges }) => edges)]);
 
-  /** The ways on to a character, or to the end. @param {Way[]} from @param {boolean} atStart */
+  /** The paths on to a character, or to the end. @param {Path[]} from @param {boolean} atStart */
   function closure(from, atStart) {
-    const ways = new Map(from.map((way) => [keyOf(way), way]));
-    for (const { item, asks } of ways.values()) {
+    const paths = new Map(from.map((path) => [keyOf(path), path]));
+    for (const { item, asks } of paths.values()) {
       const { next, set, assert } = states[item >> 1];
       countSteps(1 + next.length + asks.length, REGEX);
       if (set || (assert === '^' && !atStart)) continue;
@@ -116,22 +116,22 @@ export function ofAheadTree(tree, search) {
         if (number !== null) all = [...new Set([...asks, number])].sort((a, b) => a - b);
       }
       for (const state of next) {
-        const way = { item: state * 2 + (assert === '$' ? 1 : item & 1), asks: all };
-        if (!ways.has(keyOf(way))) ways.set(keyOf(way), way);
+        const path = { item: state * 2 + (assert === '$' ? 1 : item & 1), asks: all };
+        if (!paths.has(keyOf(path))) paths.set(keyOf(path), path);
       }
     }
-    for (const [key, { item }] of ways) if (states[item >> 1].set ? item & 1 : item >> 1 !== 0) ways.delete(key);
-    return fewest(ways);
+    for (const [key, { item }] of paths) if (states[item >> 1].set ? item & 1 : item >> 1 !== 0) paths.delete(key);
+    return fewest(paths);
   }
 
   return explore(
     REGEX,
     closure([{ item: begin * 2, asks: [] }], true),
-    (ways) => ways.map(keyOf).join(),
-    (ways) => {
-      /** @type {[number, number, Way[]][]} */
+    (paths) => paths.map(keyOf).join(),
+    (paths) => {
+      /** @type {[number, number, Path[]][]} */
       const edges = [];
-      const going = ways.filter(({ item }) => states[item >> 1].set);
+      const going = paths.filter(({ item }) => states[item >> 1].set);
       for (let i = 0; i + 1 < cuts.length; i++) {
         countSteps(1 + going.length, REGEX);
         const next = going.flatMap(({ item, asks }) => {
@@ -143,7 +143,7 @@ export function ofAheadTree(tree, search) {
         const on = next.length ? closure(next, false) : [];
         if (on.length) edges.push([cuts[i], cuts[i + 1] - 1, on]);
       }
-      return { accepts: ways.some(({ item, asks }) => item >> 1 === 0 && asked.areMet(asks)), edges };
+      return { accepts: paths.some(({ item, asks }) => item >> 1 === 0 && asked.areMet(asks)), edges };
     },
   );
 }

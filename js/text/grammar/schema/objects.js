@@ -231,8 +231,8 @@ function waysOf(compiler, o, declared, free) {
         },
         unnamed,
       }));
-      const met = compiler.isAnything(wish.sub) && wish.declared.some((name) => object.required.has(name));
-      if (met) return [{ object, unnamed }];
+      const isMet = compiler.isAnything(wish.sub) && wish.declared.some((name) => object.required.has(name));
+      if (isMet) return [{ object, unnamed }];
       // One unnamed property is of all the kinds.
       const found = unnamed
         ? wish.ways.flatMap((a) => unnamed.flatMap((b) => commonOthers(compiler, a, b) ?? []))
