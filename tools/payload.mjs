@@ -12,14 +12,14 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
  * hub and the conversion of Standard JSON Schemas. The thread's include the page itself in tests/browser/readme.test.mjs.
  */
 export const SCRIPT_LIMIT = 64_400;
-export const THREAD_LIMIT = 12_900;
+export const THREAD_LIMIT = 12_930;
 
 /** Gzipped bytes of an adapter. */
 export const ADAPTER_LIMIT = 6_260;
 export const ADAPTERS = ['ai-sdk.js', 'langchain.js', 'prompt-api.js', 'react.js'];
 
 /** Of the entries that are none: what a page takes instead of `bq4` (`connect`, `shared`) or beside it. @type {Record<string, number>} */
-export const ENTRY_LIMITS = { 'connect.js': 9_550, 'classifiers.js': 5_230, 'receipts.js': 4_700, 'shared.js': 19_210 };
+export const ENTRY_LIMITS = { 'connect.js': 9_550, 'classifiers.js': 5_230, 'receipts.js': 4_760, 'shared.js': 19_210 };
 
 /** What a page with threads, a cache and a model from an address loads: its own thread, the engine's worker, the other threads. */
 export const PAGE = ['index.js', 'worker.js', 'part-core.js', 'thread.js'];

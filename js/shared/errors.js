@@ -73,12 +73,10 @@ export const onDemand = (module) =>
     });
   });
 
-/** What was thrown, as a text: anything can be, also an object that can't be converted to one. @param {unknown} thrown @returns {string} */
-export function messageOf(thrown) {
-  const message = /** @type {any} */ (thrown)?.message;
-  if (typeof message === 'string' && message) return message;
+/** What was thrown, as a text: anything can be, also an object that has none. @param {any} thrown @returns {string} */
+export function thrownText(thrown) {
   try {
-    return Object.prototype.toString.call(thrown) === '[object Object]' ? JSON.stringify(thrown) : String(thrown);
+    return String(thrown?.message || thrown);
   } catch {
     return 'an object';
   }
@@ -92,7 +90,7 @@ export function messageOf(thrown) {
  */
 export function packError(error, depth = 3) {
   const isError = error instanceof Error || error instanceof DOMException;
-  const e = /** @type {any} */ (isError ? error : new Error(messageOf(error)));
+  const e = /** @type {any} */ (isError ? error : new Error(thrownText(error)));
   const { name, message, code, offset, hint, details } = e;
   const cause = e.cause === undefined || !depth ? undefined : packError(e.cause, depth - 1);
   return { name, message, cause, ...(e instanceof BqError && { code, offset, hint, details }) };

@@ -502,8 +502,9 @@
  *   `length`: maxTokens; `context`: the context is full; `deadline`: it has come; `abort`: the signal, or the loop was left
  * @property {{ messages: number, tokens: number, summary?: string }} [shifted]  what was left out, with `contextPolicy: 'shift'` or
  *   'summarize'; `summary`: what the model read in its place
- * @property {{ file: string | null, prompt: number[], stop: string[], stopTokens: number[] }} [origin]  with `receipt: true`: the id of the model's
- *   file, the tokens that the reply follows, and what ended it besides the model's own tokens
+ * @property {{ file: string | null, prompt: number[], stop: string[], stopTokens: number[], sections: boolean }} [origin]  with `receipt: true`: the
+ *   id of the model's file, the tokens that the reply follows, what ended it besides the model's own tokens, and whether parts of it are
+ *   constrained by themselves: calls of tools, a format behind reasoning
  * @property {string | number | null} stop  the stop string or end token that was met
  * @property {(Logprob & { top: Logprob[] })[]} [promptLogprobs]  with `promptLogprobs`: of each token of the prompt but the first
  * @property {number} seed

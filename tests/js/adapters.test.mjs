@@ -228,7 +228,7 @@ for (const far of [false, true])
     const result = await plain.generate([1, 2, 3], changed).result;
     await assert.rejects(receiptOf(model, plain, result, changed), refused);
     await assert.rejects(receiptOf(model, plain, result, options), refused, 'nor where its options are left out');
-    const origin = { file: null, prompt: [1, 2, 3], stop: [], stopTokens: [] };
+    const origin = { file: null, prompt: [1, 2, 3], stop: [], stopTokens: [], sections: false };
     await assert.rejects(receiptOfReply(model, { ...result, origin }, changed), refused);
     const session = await model.createSession({ adapter });
     const output = await session.generate([1, 2, 3], options).result;

@@ -534,8 +534,8 @@ test('what a page says of its model is checked by name', () => {
       });
     for (const [about, message] of /** @type {[any, RegExp][]} */ ([
       [{ language: ['en'] }, /^unknown option "language", expected one of cached, languages/],
-      [{ languages: 'en' }, /^the option "languages" is of another kind/],
-      [{ cached: true }, /^the option "cached" is of another kind/],
+      [{ languages: 'en' }, /^expected a list of texts as the option "languages"/],
+      [{ cached: true }, /^expected a function as the option "cached"/],
       [null, /^the options must be an object/],
     ]))
       assert.throws(() => make(model, about), { name: 'TypeError', message });

@@ -21,10 +21,10 @@ import { active, handlers, make, Session, toDomException, rejectOnAbort } from '
 
 /** Milliseconds between two events of progress. */
 const EVERY_MS = 50;
-/** Checks of what a page says of its model. @type {Record<string, (value: any) => boolean>} */
+/** What options are, with their checks. @type {Record<string, [string, (value: any) => boolean]>} */
 const ABOUT = {
-  cached: (value) => typeof value === 'function',
-  languages: (value) => Array.isArray(value) && value.every((tag) => typeof tag === 'string'),
+  cached: ['a function', (value) => typeof value === 'function'],
+  languages: ['a list of texts', (value) => Array.isArray(value) && value.every((tag) => typeof tag === 'string')],
 };
 
 /** TypeError: an unknown name, or a value of another kind. @param {any} about @param {typeof ABOUT} checks */
@@ -33,7 +33,8 @@ function checkAbout(about, checks) {
   for (const [name, value] of Object.entries(about)) {
     if (!Object.hasOwn(checks, name))
       throw new TypeError(`unknown option "${name}", expected one of ${Object.keys(checks).join(', ')}`);
-    if (value !== undefined && !checks[name](value)) throw new TypeError(`the option "${name}" is of another kind`);
+    const [kind, check] = checks[name];
+    if (value !== undefined && !check(value)) throw new TypeError(`expected ${kind} as the option "${name}"`);
   }
 }
 
@@ -145,7 +146,7 @@ export function promptApi(modelOrLoader, about = {}) {
  * @returns {LanguageModelClass}
  */
 export function polyfill(modelOrLoader, about = {}) {
-  checkAbout(about, { ...ABOUT, replace: (value) => typeof value === 'boolean' });
+  checkAbout(about, { ...ABOUT, replace: ['true or false', (value) => typeof value === 'boolean'] });
   const { replace = false, ...options } = about;
   const page = /** @type {any} */ (globalThis);
   if (replace || !page.LanguageModel) {

@@ -5,7 +5,7 @@ import { runTools } from '../openai/run-tools.js';
 import { ChunkStream } from '../openai/stream.js';
 import { follow, unlessAborted } from '../../shared/async.js';
 import { anyValue, callback, object, text } from '../../shared/checks.js';
-import { BqError, messageOf } from '../../shared/errors.js';
+import { BqError, thrownText } from '../../shared/errors.js';
 import { checkBy, checkOptions, wrong } from '../../shared/options.js';
 import { ChunkReader, chunkOfAnswer } from '../openai/chunks.js';
 import { fromOpenAIError } from '../openai/errors.js';
@@ -43,7 +43,7 @@ async function ask(url, { headers, fetch: send }, init) {
   } catch (/** @type {any} */ cause) {
     if (init.signal?.aborted) throw init.signal.reason;
     // In Node the message is only "fetch failed"; the reason, such as a refused connection, is its cause.
-    throw new BqError('NETWORK', `${url} can't be reached: ${cause?.cause?.message || messageOf(cause)}`, {
+    throw new BqError('NETWORK', `${url} can't be reached: ${cause?.cause?.message || thrownText(cause)}`, {
       cause,
       details: { url },
       hint: 'check that the server runs, that it allows this page (CORS), and that the Content-Security-Policy has it in connect-src',

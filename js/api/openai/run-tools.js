@@ -1,11 +1,11 @@
 /** `chat.completions.runTools`: requests a completion, runs the functions that the model calls, sends their results, and repeats. */
 import { unlessAborted } from '../../shared/async.js';
-import { BqError, messageOf } from '../../shared/errors.js';
+import { BqError } from '../../shared/errors.js';
 import { roundedInteger } from '../../shared/exact-json.js';
 import { kind, object, objects, oneOf, whole } from '../../shared/checks.js';
 import { checkBy, checkOptions } from '../../shared/options.js';
 import { membersOf, refuse } from './check-fields.js';
-import { contentOf } from './tool-result.js';
+import { contentOf, failureOf } from './tool-result.js';
 
 /** @import { ChatCompletion, ChatMessage, RunToolsRequest, ToolCall, ToolRun } from '../../shared/types.js' */
 
@@ -66,7 +66,7 @@ async function resultOf(functions, call, reportsErrors, signal) {
     );
   } catch (cause) {
     signal?.throwIfAborted();
-    const message = messageOf(cause);
+    const message = failureOf(cause);
     if (reportsErrors) return `Error: ${message}`;
     throw new BqError('TOOL', `the tool "${name}" failed: ${message}`, { cause, details: { call } });
   }

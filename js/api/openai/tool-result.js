@@ -1,4 +1,5 @@
-/** What a tool's function returned, as the content of a message. What JSON would pass over becomes what it can hold, or is refused. */
+/** What a tool's function returned or threw, as the content of a message. What JSON would pass over becomes what it can hold, or is refused. */
+import { thrownText } from '../../shared/errors.js';
 
 /** @param {string} found @param {string} hint */
 const refuse = (found, hint) => new TypeError(`expected a result that JSON can hold, found ${found}: ${hint}`);
@@ -42,4 +43,14 @@ export function contentOf(value) {
   const json = JSON.stringify(value, toPlain);
   // A number that is a text in JSON needs no quotes by itself.
   return typeof value === 'bigint' || typeof value === 'number' ? String(value) : (json ?? '');
+}
+
+/** What was thrown, as a text: of an object of data its JSON. @param {any} thrown @returns {string} */
+export function failureOf(thrown) {
+  const isData = typeof thrown === 'object' && thrown !== null && !isError(thrown) && !thrown.message;
+  try {
+    return isData ? JSON.stringify(thrown) : thrownText(thrown);
+  } catch {
+    return thrownText(thrown);
+  }
 }

@@ -160,7 +160,11 @@ export async function receiptOfReply(model, result, options) {
     throw new BqError('STATE', 'expected a result with `origin`, found none', {
       hint: 'reply with { receipt: true }',
     });
-  const { file, prompt, stop, stopTokens } = origin;
+  const { file, prompt, stop, stopTokens, sections } = origin;
+  if (sections)
+    throw new BqError('UNSUPPORTED', 'receipts do not support calls of tools, nor a format behind reasoning', {
+      hint: 'reply without tools, or without reasoning',
+    });
   if (prompt.length + tokens.length > context + 1)
     throw new BqError('UNSUPPORTED', 'receipts do not support replies that outgrew their context', {
       hint: 'give a smaller maxTokens, or load the model with a larger context',

@@ -8,10 +8,10 @@ const [HEADER_BYTES, ID_START, ID_END] = [128, 8, 24];
 
 /**
  * @param {LocalSession} session  that computed it
- * @param {ArrayLike<number>} prompt @param {{ stop: string[], stopTokens: number[] }} ends
+ * @param {ArrayLike<number>} prompt @param {{ stop: string[], stopTokens: number[], sections: boolean }} ends
  * @returns {Promise<NonNullable<import('../../shared/types.js').Result['origin']>>}
  */
-export const originOf = (session, prompt, { stop, stopTokens }) =>
+export const originOf = (session, prompt, ends) =>
   session.runAlone(({ wasm, sequence }) => ({
     file: wasm.scope((take) => {
       const at = take(HEADER_BYTES);
@@ -20,6 +20,5 @@ export const originOf = (session, prompt, { stop, stopTokens }) =>
       return status === 0 ? hex(wasm.bytes(at, HEADER_BYTES).slice(ID_START, ID_END)) : null;
     }),
     prompt: Array.from(prompt),
-    stop,
-    stopTokens,
+    ...ends,
   }));

@@ -208,7 +208,7 @@ export class Replies {
     } finally {
       run.close();
       const result = await run.parts.result.catch(() => null);
-      if (result) await fitResult?.report(result, run.session, tokens, ends);
+      if (result) await fitResult?.report(result, run.session, tokens, { ...ends, sections: Boolean(replyParts) });
       if (result) end(partFilter ? partFilter.result(result, reader?.readCount ?? Infinity) : result);
     }
   }

@@ -70,7 +70,7 @@ const resultReporter =
     /** @type {Result} */ result,
     /** @type {LocalSession} */ session,
     /** @type {number[]} */ prompt,
-    /** @type {{ stop: string[], stopTokens: number[] }} */ ends,
+    /** @type {{ stop: string[], stopTokens: number[], sections: boolean }} */ ends,
   ) => {
     const { tokens: earlierTokens = 0 } = result.shifted ?? {};
     if (shifted?.messages) result.shifted = { ...shifted, tokens: shifted.tokens + earlierTokens };

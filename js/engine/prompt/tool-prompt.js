@@ -212,20 +212,12 @@ export async function prepareCalls(model, messages, { chatFormat: format, tools 
 }
 
 /**
- * Creates the constrained sections of a reply. UNSUPPORTED: a receipt has the format of a whole text, not of sections.
+ * Creates the constrained sections of a reply.
  * @param {LocalModel} model
  * @param {{ thinking: import('../../api/chat/reasoning.js').ReasoningParser | null, marks: [string, string] | null, options: CompleteOptions, form: CallForm | null, callable: ChatCompletionTool[] }} parts
  */
 export async function replyPartsFor(model, { thinking, marks, options, form, callable }) {
-  const { responseFormat, stopTokens = [], toolChoice, parallelToolCalls = true, receipt } = options;
-  if (receipt)
-    throw new BqError(
-      'UNSUPPORTED',
-      `receipts do not support ${callable.length ? 'calls of tools' : 'a format behind reasoning'}`,
-      {
-        hint: 'reply without `receipt`',
-      },
-    );
+  const { responseFormat, stopTokens = [], toolChoice, parallelToolCalls = true } = options;
   const guides = await model.grammars();
   // `continues`, because SentencePiece puts a space in front of a text that begins.
   const ids = (/** @type {string} */ text) =>

@@ -1,6 +1,6 @@
 /** Reads of any part of a file, at any time, for as long as a model is open. In the engine's thread or in io-worker.js. */
 import { unlessAborted } from '../../shared/async.js';
-import { BqError, messageOf } from '../../shared/errors.js';
+import { BqError, thrownText } from '../../shared/errors.js';
 import { readBlob } from '../../shared/blob-bytes.js';
 import { nodeModule } from '../../shared/node.js';
 import { versionOf } from './file-version.js';
@@ -26,7 +26,7 @@ export async function readInto(reader, wasm, offset, at, bytes) {
 
 /** @param {string} name @param {number} offset @param {unknown} cause */
 const failure = (name, offset, cause) =>
-  new BqError('READ', `${name} can't be read any more: ${messageOf(cause)}`, {
+  new BqError('READ', `${name} can't be read any more: ${thrownText(cause)}`, {
     offset,
     cause,
   });
