@@ -1,6 +1,6 @@
 /**
- * Expressions with lookaheads that don't begin them. A path through the automaton takes along what the lookaheads that it has passed still
- * ask of the text that follows: states of their own automata, all of which must accept in the end.
+ * Expressions with lookaheads that don't begin them. A path through the automaton carries the conditions of the
+ * lookaheads that it has passed: states of their own automata, all of which must accept at the end of the text.
  */
 import { ANY, both, cutsOf, explore, nfaOf, ofTree, REGEX, without } from './dfa.js';
 import { refused } from './failure.js';
@@ -9,10 +9,10 @@ import { countSteps } from './work.js';
 /** @import { Dfa } from './dfa.js' */
 /** @import { Ahead, Regex, Tree } from './regex.js' */
 
-/** A place in the expression: twice the state's number, + 1 where the text must end; and what is asked, as numbers of `asked`. @typedef {{ item: number, asks: number[] }} Path */
+/** A place in the expression: twice the state's number, + 1 where the text must end; and the numbers of its conditions. @typedef {{ item: number, conditions: number[] }} Path */
 
-/** The states of lookaheads' automata, numbered as they are found. */
-class Asked {
+/** Conditions: states of lookaheads' automata, numbered as they are found. */
+class Conditions {
   /** @type {{ dfa: Dfa, state: number }[]} */
   all = [];
   /** @type {Map<Dfa, Map<number, number>>} */
@@ -29,24 +29,24 @@ class Asked {
     return number;
   }
 
-  /** What is asked behind a character; null: it may not come. @param {number[]} asks @param {number} character */
-  behind(asks, character) {
+  /** The conditions behind a character; null: it may not come. @param {number[]} conditions @param {number} character */
+  behind(conditions, character) {
     const next = new Set();
-    for (const number of asks) {
+    for (const number of conditions) {
       const { dfa, state } = this.all[number];
       const edge = dfa[state].edges.find(([low, high]) => character >= low && character <= high);
       if (!edge) return null;
-      const asked = this.number(dfa, edge[2]);
-      if (asked !== null) next.add(asked);
+      const condition = this.number(dfa, edge[2]);
+      if (condition !== null) next.add(condition);
     }
     return [...next].sort((a, b) => a - b);
   }
 
-  /** Whether the text may end. @param {number[]} asks */
-  areMet = (asks) => asks.every((number) => this.all[number].dfa[this.all[number].state].accepts);
+  /** Whether the text may end. @param {number[]} conditions */
+  areMet = (conditions) => conditions.every((number) => this.all[number].dfa[this.all[number].state].accepts);
 }
 
-/** The texts that begin as a lookahead asks, or that don't. @param {Ahead} ahead @returns {Dfa} */
+/** The texts that begin as a lookahead requires, or that don't. @param {Ahead} ahead @returns {Dfa} */
 function beginning({ ahead, not }) {
   const tree = { all: [{ assert: /** @type {'^'} */ ('^') }, ahead] };
   const dfa = hasLookahead(ahead) ? ofAheadTree(tree, true) : ofTree(tree, { search: true });
@@ -67,21 +67,25 @@ function hasStart(tree) {
   return 'all' in tree ? tree.all.some(hasStart) : 'any' in tree && tree.any.some(hasStart);
 }
 
-/** Paths without those that ask more than another one to the same place. @param {Map<string, Path>} paths */
+/** Paths without those that have more conditions than another one to the same place. @param {Map<string, Path>} paths */
 function fewest(paths) {
-  const all = [...paths.values()].sort((a, b) => a.item - b.item || a.asks.length - b.asks.length);
+  const all = [...paths.values()].sort((a, b) => a.item - b.item || a.conditions.length - b.conditions.length);
   /** @type {Path[]} */
   const kept = [];
   for (const path of all) {
     countSteps(1 + kept.length, REGEX);
-    if (!kept.some(({ item, asks }) => item === path.item && asks.every((number) => path.asks.includes(number))))
+    if (
+      !kept.some(
+        ({ item, conditions }) => item === path.item && conditions.every((number) => path.conditions.includes(number)),
+      )
+    )
       kept.push(path);
   }
   return kept;
 }
 
 /** @param {Path} path */
-const keyOf = ({ item, asks }) => `${item}:${asks.join('.')}`;
+const keyOf = ({ item, conditions }) => `${item}:${conditions.join('.')}`;
 
 /**
  * As `ofTree` of dfa.js.
@@ -90,7 +94,7 @@ const keyOf = ({ item, asks }) => `${item}:${asks.join('.')}`;
 export function ofAheadTree(tree, search) {
   const { nfa, begin } = nfaOf(tree, search);
   const { states } = nfa;
-  const asked = new Asked();
+  const conditionTable = new Conditions();
   /** The automata of lookaheads. @type {Map<Ahead, Dfa>} */
   const dfas = new Map();
   for (const { assert } of states)
@@ -104,19 +108,19 @@ export function ofAheadTree(tree, search) {
   /** The paths on to a character, or to the end. @param {Path[]} from @param {boolean} atStart */
   function closure(from, atStart) {
     const paths = new Map(from.map((path) => [keyOf(path), path]));
-    for (const { item, asks } of paths.values()) {
+    for (const { item, conditions } of paths.values()) {
       const { next, set, assert } = states[item >> 1];
-      countSteps(1 + next.length + asks.length, REGEX);
+      countSteps(1 + next.length + conditions.length, REGEX);
       if (set || (assert === '^' && !atStart)) continue;
-      let all = asks;
+      let all = conditions;
       if (typeof assert === 'object') {
         const dfa = /** @type {Dfa} */ (dfas.get(assert));
-        const number = asked.number(dfa, 0);
+        const number = conditionTable.number(dfa, 0);
         if (!dfa[0].accepts && !dfa[0].edges.length) continue;
-        if (number !== null) all = [...new Set([...asks, number])].sort((a, b) => a - b);
+        if (number !== null) all = [...new Set([...conditions, number])].sort((a, b) => a - b);
       }
       for (const state of next) {
-        const path = { item: state * 2 + (assert === '$' ? 1 : item & 1), asks: all };
+        const path = { item: state * 2 + (assert === '$' ? 1 : item & 1), conditions: all };
         if (!paths.has(keyOf(path))) paths.set(keyOf(path), path);
       }
     }
@@ -126,7 +130,7 @@ export function ofAheadTree(tree, search) {
 
   return explore(
     REGEX,
-    closure([{ item: begin * 2, asks: [] }], true),
+    closure([{ item: begin * 2, conditions: [] }], true),
     (paths) => paths.map(keyOf).join(),
     (paths) => {
       /** @type {[number, number, Path[]][]} */
@@ -134,16 +138,19 @@ export function ofAheadTree(tree, search) {
       const going = paths.filter(({ item }) => states[item >> 1].set);
       for (let i = 0; i + 1 < cuts.length; i++) {
         countSteps(1 + going.length, REGEX);
-        const next = going.flatMap(({ item, asks }) => {
+        const next = going.flatMap(({ item, conditions }) => {
           const { set, next } = states[item >> 1];
           if (!set?.some(([low, high]) => low <= cuts[i] && cuts[i] <= high)) return [];
-          const behind = asked.behind(asks, cuts[i]);
-          return behind ? [{ item: next[0] * 2, asks: behind }] : [];
+          const behind = conditionTable.behind(conditions, cuts[i]);
+          return behind ? [{ item: next[0] * 2, conditions: behind }] : [];
         });
         const on = next.length ? closure(next, false) : [];
         if (on.length) edges.push([cuts[i], cuts[i + 1] - 1, on]);
       }
-      return { accepts: paths.some(({ item, asks }) => item >> 1 === 0 && asked.areMet(asks)), edges };
+      return {
+        accepts: paths.some(({ item, conditions }) => item >> 1 === 0 && conditionTable.areMet(conditions)),
+        edges,
+      };
     },
   );
 }

@@ -177,8 +177,8 @@ export function patternDfa(pattern) {
 }
 
 /**
- * The length that a lookahead asks of the whole text, as in (?=.{1,253}$), and what its characters are; what may follow them is left out.
- * Null: it asks something else.
+ * The length that a lookahead requires of the whole text, as in (?=.{1,253}$), and what its characters are; what may follow them is left out.
+ * Null: it requires something else.
  * @param {Ahead} ahead @returns {{ min: number, max: number, set: CharSet } | null}
  */
 function lengthOf({ ahead, not }) {

@@ -221,22 +221,22 @@ const MAX_WAYS = 64;
 function waysOf(compiler, o, declared, free) {
   let ways = [{ object: o, unnamed: /** @type {Others[] | null} */ (null) }];
   for (const some of o.some) {
-    const wish = asked(compiler, some, declared, free);
+    const need = asked(compiler, some, declared, free);
     ways = ways.flatMap(({ object, unnamed }) => {
-      const named = wish.declared.map((name) => ({
+      const named = need.declared.map((name) => ({
         object: {
           ...object,
-          properties: new Map(object.properties).set(name, andSub(object.properties.get(name) ?? TRUE, wish.sub)),
+          properties: new Map(object.properties).set(name, andSub(object.properties.get(name) ?? TRUE, need.sub)),
           required: new Set([...object.required, name]),
         },
         unnamed,
       }));
-      const isMet = compiler.isAnything(wish.sub) && wish.declared.some((name) => object.required.has(name));
+      const isMet = compiler.isAnything(need.sub) && need.declared.some((name) => object.required.has(name));
       if (isMet) return [{ object, unnamed }];
       // One unnamed property is of all the kinds.
       const found = unnamed
-        ? wish.ways.flatMap((a) => unnamed.flatMap((b) => commonOthers(compiler, a, b) ?? []))
-        : wish.ways;
+        ? need.ways.flatMap((a) => unnamed.flatMap((b) => commonOthers(compiler, a, b) ?? []))
+        : need.ways;
       return found.length ? [{ object, unnamed: found }, ...named] : named;
     });
     if (ways.length > MAX_WAYS) throw tooLarge('"not" with several schemas of unnamed properties');
