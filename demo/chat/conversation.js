@@ -1,7 +1,7 @@
 /** The conversation that this tab shows: its branch, its changes, and its way into storage. */
 import { draftOf, empty, isEmpty, onOther, opened, read, remember, save, saveDraft } from '../storage/local-storage.js';
 import { withSummary } from './summary-prompt.js';
-import { newestFrom, newId, pathTo, united, versions, withoutDeleted, withoutMessage } from './tree.js';
+import { newestFrom, newId, pathTo, united, versions, withoutDeleted } from './tree.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
 /** @typedef {import('./tree.js').Entry} Entry */
@@ -14,6 +14,8 @@ export class Current {
   #it = opened();
   /** Messages that were taken back here, whatever another tab has. @type {Set<string>} */
   #gone = new Set();
+  /** Messages that were deleted in this tab (true) or restored: a tab that has not read of it may overwrite it. @type {Map<string, boolean>} */
+  #deletions = new Map();
   /** Another tab has written. */
   #behind = false;
   #log;
@@ -75,6 +77,7 @@ export class Current {
   open(conversation = empty()) {
     this.#it = conversation;
     this.#gone.clear();
+    this.#deletions.clear();
     remember(conversation.id);
     this.show();
     this.#onChange();
@@ -124,23 +127,14 @@ export class Current {
   }
 
   /**
-   * Deletes a message (tree.js says what goes with it).
-   * @param {Entry} entry @param {(entries: Entry[], removed: Entry[]) => Entry[]} forget  what others have of those that are removed
-   * @returns {() => void}  undoes it, while this conversation is shown
+   * Deletes messages, or restores them.
+   * @param {string[]} ids @param {boolean} isDeleted @param {Pick<Conversation, 'entries' | 'leaf'>} change
    */
-  remove(entry, forget) {
-    const it = this.#it;
-    const { entries, leaf } = it;
-    const left = withoutMessage(entries, entry);
-    const removed = entries.filter(({ id }) => !left.entries.some((other) => other.id === id));
-    const ids = removed.map(({ id }) => id);
-    this.change({ ...left, entries: forget(left.entries, removed), deleted: [...it.deleted, ...ids] });
+  setDeleted(ids, isDeleted, change) {
+    for (const id of ids) this.#deletions.set(id, isDeleted);
+    const others = this.#it.deleted.filter((id) => !ids.includes(id));
+    this.change({ ...change, deleted: isDeleted ? [...others, ...ids] : others });
     this.#onChange();
-    return () => {
-      if (this.#it !== it) return;
-      this.change({ entries, leaf, deleted: it.deleted.filter((id) => !ids.includes(id)) }, ids);
-      this.#onChange();
-    };
   }
 
   /** Another version of a message, and what followed it. @param {Entry} entry @param {number} step */
@@ -170,19 +164,22 @@ export class Current {
     this.show();
   }
 
-  /** @param {Partial<Conversation>} change @param {string[]} [restored]  ids of messages that were deleted */
-  change(change, restored) {
+  /** @param {Partial<Conversation>} change */
+  change(change) {
     Object.assign(this.#it, change);
     this.show();
-    this.save(restored);
+    this.save();
   }
 
-  /** @param {string[]} [restored] @returns {boolean}  whether it was kept; an empty one needn't be */
-  save(restored) {
+  /** Of some messages those that were deleted or restored here. @param {string[]} ids @param {boolean} isDeleted */
+  #decided = (ids, isDeleted) => ids.filter((id) => this.#deletions.get(id) === isDeleted);
+
+  /** @returns {boolean}  whether it was kept; an empty one needn't be */
+  save() {
     const it = this.#it;
     if (isEmpty(it) && !it.deleted.length) return true;
     it.at = Date.now();
-    return save(it, this.#gone, restored);
+    return save(it, this.#gone, this.#decided([...this.#deletions.keys()], false));
   }
 
   /** Tokens of another model mean nothing to this one. */
@@ -196,6 +193,10 @@ export class Current {
     this.#behind = false;
     if (!other) return;
     const local = this.#it;
+    const restored = this.#decided(other.deleted, false);
+    const lost = this.#decided(local.deleted, true).filter((id) => !other.deleted.includes(id));
+    if (lost.length) other.entries = withoutDeleted(other.entries, local.entries, lost);
+    other.deleted = [...other.deleted.filter((id) => !restored.includes(id)), ...lost];
     const hasChanged = String(local.deleted) !== String(other.deleted);
     if (hasChanged) {
       // What was deleted or restored there decides what stands behind what.
@@ -210,7 +211,7 @@ export class Current {
     const further = !ends || pathTo(entries, other.leaf).some(({ id }) => id === local.leaf);
     this.#it = { ...other, entries, leaf: further ? other.leaf : local.leaf };
     const stored = new Map(other.entries.map(({ id, content }) => [id, content]));
-    if (entries.some(({ id, content }) => stored.get(id) !== content)) this.save();
+    if (restored.length || lost.length || entries.some(({ id, content }) => stored.get(id) !== content)) this.save();
     this.show();
     this.#onChange();
   }

@@ -2,7 +2,7 @@
 import { showError, showNotice } from '../page/alerts.js';
 import { button } from '../page/element.js';
 import { say } from '../page/page.js';
-import { withoutPassages } from './composed.js';
+import { deleteMessage } from './message-deletion.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
 
@@ -29,7 +29,7 @@ export function fillMenu(entry, menu, { current, idle, focusAt }) {
     button('Delete', isReply ? 'Delete this reply' : 'Delete this message and its reply', () => {
       if (!idle()) return;
       const at = current.path.indexOf(entry);
-      const restore = current.remove(entry, withoutPassages);
+      const restore = deleteMessage(entry, current);
       focusAt(Math.min(at, current.path.length - 1));
       say('Deleted.');
       showNotice('Message deleted.', [{ text: 'Undo', run: restore }]);

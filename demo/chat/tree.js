@@ -60,35 +60,6 @@ export function newestFrom(entries, id) {
   }
 }
 
-/**
- * What is left when a message is deleted: a message of the person goes with its replies, a reply that has no other version with the
- * message that it answers; what followed stays, behind the message before. Of several versions of a reply one goes, with what
- * followed it.
- * @param {Entry[]} entries @param {Entry} entry @returns {{ entries: Entry[], leaf: string | null }}
- */
-export function withoutMessage(entries, entry) {
-  const following = (/** @type {string} */ id) => entries.filter(({ parent }) => parent === id);
-  if (entry.role === 'assistant' && versions(entries, entry).length > 1) {
-    const removed = new Set([entry.id]);
-    for (const id of removed) for (const next of following(id)) removed.add(next.id);
-    const remaining = entries.filter(({ id }) => !removed.has(id));
-    return { entries: remaining, leaf: entry.parent === null ? null : newestFrom(remaining, entry.parent) };
-  }
-  const question = entry.role === 'user' ? entry : entries.find(({ id }) => id === entry.parent);
-  const first = question ?? entry;
-  const removed = new Set([
-    first.id,
-    ...following(first.id)
-      .filter(({ role }) => role !== first.role)
-      .map(({ id }) => id),
-  ]);
-  const remaining = entries
-    .filter(({ id }) => !removed.has(id))
-    .map((other) => (other.parent !== null && removed.has(other.parent) ? { ...other, parent: first.parent } : other));
-  const next = remaining.findLast(({ parent }) => parent === first.parent);
-  return { entries: remaining, leaf: next ? newestFrom(remaining, next.id) : first.parent };
-}
-
 /** Two copies as one. A message only grows, while it is written: of one that both have, the longer is the later, and of two of the same length the one that is not being written. @param {Entry[]} local @param {Entry[]} theirs */
 export function united(local, theirs) {
   const others = new Map(theirs.map((entry) => [entry.id, entry]));

@@ -73,10 +73,10 @@ export const onDemand = (module) =>
     });
   });
 
-/** What was thrown, as a text: anything can be, also an object that has none. @param {any} thrown @returns {string} */
+/** What was thrown, as a text: anything can be, also an object that has none. @param {unknown} thrown @returns {string} */
 export function thrownText(thrown) {
   try {
-    return String(thrown?.message || thrown);
+    return String(/** @type {any} */ (thrown)?.message || thrown);
   } catch {
     return 'an object';
   }

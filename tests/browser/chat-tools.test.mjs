@@ -378,6 +378,25 @@ test('two tabs: what one deletes is gone in the other, too, and for good, though
   await shows(tab, both.slice(2));
   await page.getByRole('button', { name: 'Undo' }).click();
   await shows(tab, both);
+  // A tab that has not read of a deletion may write what it has: localStorage reaches other tabs later.
+  const stored = () =>
+    page.evaluate(
+      () => /** @type {[string, string]} */ (Object.entries(localStorage).find(([, value]) => value.includes('Hello'))),
+    );
+  const overwrite = (/** @type {[string, string]} */ entry) =>
+    tab.evaluate(([key, value]) => localStorage.setItem(key, value), entry);
+  const before = await stored();
+  await press(2, 'Delete this message and its reply');
+  await shows(tab, ['Hello', first]);
+  const after = await stored();
+  await overwrite(before);
+  await shows(page, ['Hello', first]);
+  await shows(tab, ['Hello', first]);
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await shows(tab, both);
+  await overwrite(after);
+  await shows(page, both);
+  await shows(tab, both);
   await press(2, 'Delete this message and its reply');
   await shows(tab, ['Hello', first]);
   const joke = await say(tab, 'Tell me a joke');

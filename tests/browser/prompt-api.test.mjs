@@ -73,7 +73,8 @@ await chromiumFirst((name) => {
       const script = frame.contentDocument?.createElement('script');
       Object.assign(/** @type {any} */ (script), {
         type: 'module',
-        textContent: "import { promptApi } from '/js/api/adapters/prompt-api.js'; globalThis.made = promptApi({ chat: {} });",
+        textContent:
+          "import { promptApi } from '/js/api/adapters/prompt-api.js'; globalThis.made = promptApi({ chat: {} });",
       });
       frame.contentDocument?.body.append(/** @type {any} */ (script));
       const waiting = '/tests/waiting.mjs';
