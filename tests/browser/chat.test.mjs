@@ -528,6 +528,7 @@ test('New chat clears, also in the middle of a reply, also for a reload', async 
   await page.evaluate(() => {
     for (const id of ['#send', '#new-chat']) /** @type {HTMLElement} */ (document.querySelector(id)).click();
   });
+  await page.locator('[role=log] article').first().waitFor({ state: 'detached' });
   await ready(page);
   assert.deepEqual(await texts(page), []);
   assert.equal(await ui(page).alert.count(), 0);
