@@ -40,17 +40,17 @@ function withoutMessage(entries, entry) {
  */
 export function deleteMessage(entry, current) {
   const { id: conversation, entries, leaf } = current.it;
-  const left = withoutMessage(entries, entry);
-  const removed = entries.filter(({ id }) => !left.entries.some((other) => other.id === id));
+  const remaining = withoutMessage(entries, entry);
+  const removed = entries.filter(({ id }) => !remaining.entries.some((other) => other.id === id));
   const ids = removed.map(({ id }) => id);
-  current.setDeleted(ids, true, { ...left, entries: withoutPassages(left.entries, removed) });
+  current.setDeleted(ids, true, { ...remaining, entries: withoutPassages(remaining.entries, removed) });
   return () => {
     const { it } = current;
     if (it.id !== conversation) return;
     const added = it.entries.filter(({ id }) => !entries.some((other) => other.id === id));
     current.setDeleted(ids, false, {
       entries: [...entries, ...added],
-      leaf: it.leaf === left.leaf ? leaf : it.leaf,
+      leaf: it.leaf === remaining.leaf ? leaf : it.leaf,
     });
   };
 }

@@ -83,12 +83,14 @@ async function fileOf(session) {
 /** What a reply may have besides the options of a generation. */
 const REPLY_OPTIONS = ['chatFormat', 'tools', 'templateVariables', 'prefix', 'toolChoice', 'parallelToolCalls'];
 
-/** The checks of names; values were checked when they were generated with. @param {string[]} names */
-const checksOf = (names) => Object.fromEntries(names.map((name) => [name, anyValue]));
+/** Options whose names are known; their values were checked when they were generated with. ARGUMENT. @param {string} call @param {any} options @param {string[]} [more]  names */
+function checkNames(call, options, more = []) {
+  const names = [...OPTION_ROWS.map(([name]) => name), ...more];
+  return checkBy(Object.fromEntries(names.map((name) => [name, anyValue])), call, options);
+}
 
-/** Options as JSON, which has neither Infinity nor RegExp. ARGUMENT. @param {any} given @param {string} call @param {string[]} [more]  names */
-function asJson(given, call, more = []) {
-  const options = /** @type {any} */ (checkBy(checksOf([...OPTION_ROWS.map(([name]) => name), ...more]), call, given));
+/** Options as JSON, which has neither Infinity nor RegExp. @param {any} options */
+function asJson(options) {
   if (options.adapter) throw ofAdapter();
   const { logitBias, responseFormat: format } = options;
   return JSON.parse(
@@ -130,7 +132,7 @@ export async function receiptOf(model, session, result, options) {
   checkGiven('model', model, 'info', 'object');
   checkGiven('session', session, 'save', 'function');
   checkGiven('result', result, 'tokens', 'list');
-  const chosen = asJson(options, 'receiptOf');
+  const chosen = asJson(checkNames('receiptOf', options));
   const file = await fileOf(session);
   const sequence = await session.tokens();
   const { tokens } = result;
@@ -153,7 +155,7 @@ export async function receiptOf(model, session, result, options) {
 export async function receiptOfReply(model, result, options) {
   checkGiven('model', model, 'info', 'object');
   checkGiven('result', result, 'tokens', 'list');
-  checkBy(checksOf([...OPTION_ROWS.map(([name]) => name), ...REPLY_OPTIONS]), 'receiptOfReply', options);
+  const chosen = checkNames('receiptOfReply', options, REPLY_OPTIONS);
   const { origin, tokens } = result;
   const { contextTokens: context } = model.info;
   if (!origin)
@@ -169,14 +171,7 @@ export async function receiptOfReply(model, result, options) {
     throw new BqError('UNSUPPORTED', 'receipts do not support replies that outgrew their context', {
       hint: 'give a smaller maxTokens, or load the model with a larger context',
     });
-  return createReceipt(
-    model,
-    context,
-    file,
-    prompt,
-    result,
-    asJson({ ...options, stop, stopTokens }, 'receiptOfReply', REPLY_OPTIONS),
-  );
+  return createReceipt(model, context, file, prompt, result, asJson({ ...chosen, stop, stopTokens }));
 }
 
 /**

@@ -163,7 +163,7 @@ export function ofRegex({ tree, lookaheads }, { search = false } = {}) {
   const first = 'all' in tree ? tree.all[0] : tree;
   // A lookahead at the beginning is about the whole text if the match begins there.
   const isWhole = !search || (first && 'assert' in first && first.assert === '^');
-  const rest = isWhole ? tree : { all: [...lookaheads.map((ahead) => ({ assert: ahead })), tree] };
-  const texts = hasLookahead(rest) ? ofAheadTree(rest, search) : ofTree(rest, { search });
+  const expression = isWhole ? tree : { all: [...lookaheads.map((ahead) => ({ assert: ahead })), tree] };
+  const texts = hasLookahead(expression) ? ofAheadTree(expression, search) : ofTree(expression, { search });
   return isWhole ? lookaheads.reduce((dfa, ahead) => both(dfa, beginning(ahead)), texts) : texts;
 }

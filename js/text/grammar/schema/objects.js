@@ -214,7 +214,7 @@ const MAX_WAYS = 64;
 
 /**
  * The ways to have a property of each kind that an object must have some of, by one unnamed property or by named ones: its properties then, and
- * what the unnamed one may be (null: there is none such). Kinds that a required property is of anyway take none.
+ * what the unnamed one may be (null: no unnamed property is needed). A kind that a required property has anyway needs no other one.
  * @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free
  * @returns {{ object: Shape['object'], unnamed: Others[] | null }[]}
  */
