@@ -1,34 +1,42 @@
 /**
- * Deterministic automata over code points, and operations on the sets of texts that they accept: union, intersection, difference, lengths.
- * They are made of regular expressions and of lists of texts.
+ * Deterministic automata over code points, built from regular expressions and from lists of texts. Operations on the
+ * sets of texts that they accept: union, intersection, difference, lengths. In this folder, a text is a sequence of
+ * code points, and an automaton stands for the set of texts that it accepts.
  */
 import { Nfa } from '../regex/nfa.js';
 import { TEXT } from '../regex/sets.js';
-import { tooLarge } from './failure.js';
+import { tooLargeError } from './failure.js';
 import { countSteps } from './work.js';
 
 /** @import { Assertion, Tree } from './regex.js' */
 
-/** An edge: the first and the last character, and the target state. @typedef {[low: number, high: number, target: number]} Edge */
+/**
+ * An edge: the first and the last character, and the target state.
+ * @typedef {[low: number, high: number, target: number]} Edge
+ */
 /** Edges of a state are disjoint and sorted. @typedef {{ accepts: boolean, edges: Edge[] }} State */
-/** State 0 is the first. Every state leads to an accepting one, except perhaps state 0. @typedef {State[]} Dfa */
+/**
+ * State 0 is the initial one. An accepting state can be reached from every state, except perhaps from state 0.
+ * @typedef {State[]} Dfa
+ */
 
 /** Maximum number of states. */
 const MAX_STATES = 20000;
 /** Maximum number of states of a nondeterministic automaton. */
 const MAX_NFA_STATES = 4 * MAX_STATES;
-/** Maximum number of nodes for a list of texts. */
+/** Maximum number of trie nodes for a list of texts. */
 const MAX_NODES = 400_000;
 /** Subject of error messages. */
 export const REGEX = 'the regular expression';
 
-/** @param {string} what @param {number} states */
+/** Throws GRAMMAR if there are too many states. @param {string} what  subject of the message @param {number} states */
 function checkSize(what, states) {
-  if (states > MAX_STATES) throw tooLarge(what);
+  if (states > MAX_STATES) throw tooLargeError(what);
 }
 
 /**
- * The states that can be reached without a character. An item is 2 × state, + 1 if the text must end there.
+ * Returns the items that can be reached without a character, only those at a set or at the accepting state. An item is
+ * 2 × state, + 1 if the text must end there.
  * @param {Nfa<Assertion>} nfa @param {Iterable<number>} from  items @param {boolean} atStart  of the text
  */
 function closure({ states }, from, atStart) {
@@ -42,7 +50,11 @@ function closure({ states }, from, atStart) {
   return [...items].filter((item) => (states[item >> 1].set ? !(item & 1) : item >> 1 === 0)).sort((a, b) => a - b);
 }
 
-/** An automaton whose states are found from the first one on. `keyOf` identifies a state, `expand` gives its edges. @template T @param {string} what @param {T} first @param {(value: T) => string | number} keyOf @param {(value: T) => { accepts: boolean, edges: [number, number, T][] }} expand @returns {Dfa} */
+/**
+ * Builds an automaton by exploring it from its first state. `keyOf` identifies a state, `expand` returns its edges.
+ * @template T @param {string} what @param {T} first @param {(value: T) => string | number} keyOf
+ * @param {(value: T) => { accepts: boolean, edges: [number, number, T][] }} expand @returns {Dfa}
+ */
 export function explore(what, first, keyOf, expand) {
   const numbers = new Map([[keyOf(first), 0]]);
   const todo = [first];
@@ -68,7 +80,10 @@ export function explore(what, first, keyOf, expand) {
   return trim(dfa);
 }
 
-/** Removes states that lead to no accepting one, and joins adjacent edges. @param {Dfa} dfa @returns {Dfa} */
+/**
+ * Removes states from which no accepting state can be reached, and joins adjacent edges.
+ * @param {Dfa} dfa @returns {Dfa}
+ */
 function trim(dfa) {
   /** @type {number[][]} */
   const from = dfa.map(() => []);
@@ -91,7 +106,11 @@ function trim(dfa) {
   });
 }
 
-/** The automaton with the fewest states for the same texts: states are divided into classes by their edges until the classes stay the same. @param {Dfa} dfa @returns {Dfa} */
+/**
+ * Returns the automaton with the fewest states for the same texts. It divides states into classes by their edges until
+ * the classes no longer change.
+ * @param {Dfa} dfa @returns {Dfa}
+ */
 export function minimal(dfa) {
   let classes = dfa.map(({ accepts }) => Number(accepts));
   for (let count = 0; ;) {
@@ -110,37 +129,47 @@ export function minimal(dfa) {
   }
   /** @type {Dfa} */
   const out = [];
-  // Classes are numbered in the order of their first states, so that of state 0 is 0.
+  // Classes are numbered in the order of their first states, so the class of state 0 has the number 0.
   dfa.forEach(({ accepts, edges }, i) => {
     out[classes[i]] ??= { accepts, edges: edges.map(([low, high, to]) => [low, high, classes[to]]) };
   });
   return trim(out);
 }
 
-/** The nondeterministic automaton of an expression, and its first state. @param {Tree} tree @param {boolean} search  of texts that contain a match */
+/**
+ * Returns the nondeterministic automaton of an expression, and its initial state.
+ * @param {Tree} tree @param {boolean} search  whether it accepts all texts that contain a match
+ */
 export function nfaOf(tree, search) {
   /** @type {Nfa<Assertion>} */
   const nfa = new Nfa((states) => {
-    if (states > MAX_NFA_STATES) throw tooLarge(REGEX);
+    if (states > MAX_NFA_STATES) throw tooLargeError(REGEX);
     countSteps(1, REGEX);
   });
   const anything = { repeat: { set: TEXT }, min: 0, max: Infinity };
   return { nfa, begin: nfa.add(search ? { all: [anything, tree, anything] } : tree, 0) };
 }
 
-/** All characters at which one of these ranges begins, or has just ended. @param {Iterable<readonly (readonly [number, number, number?])[]>} all */
+/**
+ * Returns the characters at which one of the ranges begins, and those directly after a range, sorted.
+ * @param {Iterable<readonly (readonly [number, number, number?])[]>} all
+ */
 export const cutsOf = (all) =>
   [...new Set([...all].flatMap((ranges) => ranges.flatMap(([low, high]) => [low, high + 1])))].sort((a, b) => a - b);
 
-/** The texts that an expression without lookaheads matches as a whole, or, with `search`, that contain a match. @param {Tree} tree @param {{ search?: boolean }} [options] @returns {Dfa} */
+/**
+ * Returns the texts that an expression without lookaheads matches completely. With `search`, the texts that contain a
+ * match.
+ * @param {Tree} tree @param {{ search?: boolean }} [options] @returns {Dfa}
+ */
 export function ofTree(tree, { search = false } = {}) {
   const { nfa, begin } = nfaOf(tree, search);
   const cuts = cutsOf(nfa.states.map(({ set = [] }) => set));
-  /** The ranges of each state's set, as indexes of cuts. */
+  /** Ranges of each state's set, as indexes into `cuts`. */
   const spans = nfa.states.map(({ set = [] }) =>
     set.map(([low, high]) => [indexOf(cuts, low), indexOf(cuts, high + 1)]),
   );
-  /** Closures after a character, by the items that it leads to. @type {Map<string, number[]>} */
+  /** Cache of closures, by the items directly after a character. @type {Map<string, number[]>} */
   const closures = new Map();
   const first = closure(nfa, [begin * 2], true);
   return explore(
@@ -148,7 +177,7 @@ export function ofTree(tree, { search = false } = {}) {
     first,
     (items) => items.join(),
     (items) => {
-      /** Targets by the index of the cut where a range begins. @type {Map<number, Set<number>>} */
+      /** Target items by the index of the cut at which a range begins. @type {Map<number, Set<number>>} */
       const targets = new Map();
       for (const item of items)
         for (const [from, end] of spans[item >> 1]) {
@@ -172,7 +201,7 @@ export function ofTree(tree, { search = false } = {}) {
   );
 }
 
-/** Index of a value in a sorted list that contains it. @param {number[]} sorted @param {number} value */
+/** Returns the index of a value in a sorted list that contains it. @param {number[]} sorted @param {number} value */
 function indexOf(sorted, value) {
   let low = 0;
   for (let high = sorted.length; low < high;) {
@@ -183,7 +212,7 @@ function indexOf(sorted, value) {
   return low;
 }
 
-/** The texts of a list. @param {Iterable<string>} texts @returns {Dfa} */
+/** Returns the automaton of a list of texts. @param {Iterable<string>} texts @returns {Dfa} */
 export function ofTexts(texts) {
   /** @type {{ accepts: boolean, next: Map<number, number> }[]} */
   const nodes = [{ accepts: false, next: new Map() }];
@@ -194,7 +223,7 @@ export function ofTexts(texts) {
       let next = nodes[at].next.get(code);
       if (next === undefined) nodes[at].next.set(code, (next = nodes.push({ accepts: false, next: new Map() }) - 1));
       at = next;
-      if (at > MAX_NODES) throw tooLarge('a list of texts');
+      if (at > MAX_NODES) throw tooLargeError('a list of texts');
     }
     nodes[at].accepts = true;
   }
@@ -206,14 +235,18 @@ export function ofTexts(texts) {
   );
 }
 
-/** The lengths of the shortest and the longest text, in characters; Infinity: there is no longest. @param {Dfa} dfa */
+/**
+ * Returns the lengths of the shortest and the longest text, in characters. Without texts, `shortest` is Infinity.
+ * Without a longest text, `longest` is Infinity.
+ * @param {Dfa} dfa
+ */
 export function lengthsOf(dfa) {
   let shortest = 0;
   for (let states = new Set([0]); ![...states].some((i) => dfa[i].accepts); shortest++) {
     if (shortest > dfa.length) return { shortest: Infinity, longest: 0 };
     states = new Set([...states].flatMap((i) => dfa[i].edges.map(([, , to]) => to)));
   }
-  // A topological order of the states, as far as there is one: a state follows once all that lead to it have come.
+  // A topological order of the states, up to the first loop: a state is added after all states with an edge to it.
   const before = new Uint32Array(dfa.length);
   for (const { edges } of dfa) for (const [, , to] of edges) before[to]++;
   const longest = new Uint32Array(dfa.length);
@@ -227,7 +260,10 @@ export function lengthsOf(dfa) {
   return { shortest, longest: order.length < dfa.length ? Infinity : most };
 }
 
-/** All texts, the shortest first; null: there are more than `max`. @param {Dfa} dfa @param {number} max @returns {string[] | null} */
+/**
+ * Returns all texts, the shortest first, or null if there are more than `max`.
+ * @param {Dfa} dfa @param {number} max @returns {string[] | null}
+ */
 export function textsOf(dfa, max) {
   /** @type {string[]} */
   const found = [];
@@ -248,7 +284,7 @@ export function textsOf(dfa, max) {
   return found;
 }
 
-/** All texts with `min` to `max` characters. @param {number} min @param {number} max @returns {Dfa} */
+/** Returns the texts with `min` to `max` characters. @param {number} min @param {number} max @returns {Dfa} */
 export function ofLength(min, max) {
   const last = max === Infinity ? min : max;
   checkSize('a limit of length together with a pattern', last);
@@ -263,13 +299,16 @@ export function ofLength(min, max) {
   }));
 }
 
-/** The edges of two states that read a text in parallel; the target -1 stands for "no edge". @param {Edge[]} a @param {Edge[]} b @returns {[number, number, [number, number]][]} */
+/**
+ * Returns the edges of the pair of two states, with both targets. A target is -1 if its state has no such edge.
+ * @param {Edge[]} a @param {Edge[]} b @returns {[number, number, [number, number]][]}
+ */
 function parallel(a, b) {
   /** @type {[number, number, [number, number]][]} */
   const out = [];
   for (let i = 0, j = 0, low = 0; i < a.length || j < b.length;) {
     const [x, y] = [a[i] ?? NO_EDGE, b[j] ?? NO_EDGE];
-    // The range ends where an edge of either ends, or the next one begins.
+    // The range ends where an edge of either state ends or begins.
     const high = Math.min(x[0] > low ? x[0] - 1 : x[1], y[0] > low ? y[0] - 1 : y[1]);
     if (x[0] <= low || y[0] <= low) out.push([low, high, [x[0] <= low ? x[2] : -1, y[0] <= low ? y[2] : -1]]);
     if (x[1] === high) i++;
@@ -279,10 +318,13 @@ function parallel(a, b) {
   return out;
 }
 
-/** Comes after all edges. @type {Edge} */
+/** Sentinel after all edges. @type {Edge} */
 const NO_EDGE = [Infinity, Infinity, -1];
 
-/** A function that combines two automata: the result accepts a text if `accepts` says so. @param {(a: boolean, b: boolean) => boolean} accepts @returns {(a: Dfa, b: Dfa) => Dfa} */
+/**
+ * Creates a function that combines two automata. `accepts` decides from both results whether a text is accepted.
+ * @param {(a: boolean, b: boolean) => boolean} accepts @returns {(a: Dfa, b: Dfa) => Dfa}
+ */
 const combine = (accepts) => (a, b) =>
   explore(
     'a combination of patterns',
@@ -290,7 +332,7 @@ const combine = (accepts) => (a, b) =>
     ([i, j]) => (i + 1) * (b.length + 1) + j + 1,
     ([i, j]) => ({
       accepts: accepts(i >= 0 && a[i].accepts, j >= 0 && b[j].accepts),
-      // An edge is kept if texts may be accepted after it, even where only one of the two has it.
+      // An edge is kept if a text may be accepted after it, even if only one of the two states has the edge.
       edges: parallel(i >= 0 ? a[i].edges : [], j >= 0 ? b[j].edges : []).filter(
         ([, , [x, y]]) =>
           accepts(x >= 0, y >= 0) || (x >= 0 && accepts(true, false)) || (x >= 0 && y >= 0 && accepts(true, true)),
@@ -298,18 +340,20 @@ const combine = (accepts) => (a, b) =>
     }),
   );
 
-/** The intersection, union and difference of the texts of two automata. */
+/** Returns the texts that both automata accept. */
 export const both = combine((a, b) => a && b);
+/** Returns the texts that at least one of the automata accepts. */
 export const either = combine((a, b) => a || b);
+/** Returns the texts that only the first automaton accepts. */
 export const without = combine((a, b) => a && !b);
 
-/** Whether it accepts no text. @param {Dfa} dfa */
+/** Whether an automaton accepts no text. @param {Dfa} dfa */
 export const isNone = (dfa) => dfa.length === 1 && !dfa[0].accepts;
 
-/** Accepts all texts. @type {Dfa} */
+/** The automaton of all texts. @type {Dfa} */
 export const ANY = [{ accepts: true, edges: TEXT.map(([low, high]) => [low, high, 0]) }];
 
-/** Whether it accepts a text. @param {Dfa} dfa @param {string} text */
+/** Whether an automaton accepts a text. @param {Dfa} dfa @param {string} text */
 export function matches(dfa, text) {
   let at = 0;
   for (const c of text) {

@@ -1,19 +1,20 @@
 /** Compiles grammars in GBNF, the format of llama.cpp, to rules over bytes. */
 import { charsOf, complement, intersect, TEXT, unite } from '../regex/sets.js';
-import { checkCharacters, refused } from './failure.js';
+import { checkCharacters, grammarError } from './failure.js';
 import { Rules } from './ir.js';
 import { Writer } from './text.js';
 
 /** @import { CharSet } from '../regex/sets.js' */
 
-/** Maximum number of repetitions in a quantifier, and depth of groups. */
+/** Maximum number of repetitions in a quantifier. */
 const MAX_REPETITIONS = 10000;
+/** Maximum depth of nested groups. */
 const MAX_DEPTH = 200;
 /** @type {Record<string, string>} */
 const ESCAPES = { n: '\n', r: '\r', t: '\t', '\\': '\\', '"': '"', '[': '[', ']': ']', '-': '-', '^': '^' };
 
-/** A character of #readChar without the backslash that marks escaped ones. @param {string} c */
-const plain = (c) => (c.length > 1 && c[0] === '\\' ? c.slice(1) : c);
+/** Returns a result of #readChar without the backslash that marks escaped characters. @param {string} c */
+const unmarked = (c) => (c.length > 1 && c[0] === '\\' ? c.slice(1) : c);
 
 class Reader {
   rules = new Rules();
@@ -21,7 +22,10 @@ class Reader {
   #text;
   #at = 0;
   #depth = 0;
-  /** Rules by name, and the offset where each is first used or defined. @type {Map<string, { rule: number, at: number, defined: boolean }>} */
+  /**
+   * Rules by name, and the offset where each is first used or defined.
+   * @type {Map<string, { rule: number, at: number, defined: boolean }>}
+   */
   #names = new Map();
 
   /** @param {string} text */
@@ -35,17 +39,20 @@ class Reader {
 
   /** @param {string} what */
   #errorAtLine(what) {
-    return refused(`line ${this.#lineAt()} of the grammar ${what}`);
+    return grammarError(`line ${this.#lineAt()} of the grammar ${what}`);
   }
 
-  /** Skips blanks and comments. @param {boolean} lines  and line breaks */
+  /** Skips blanks and comments. @param {boolean} lines  whether to skip line breaks, too */
   #skipSpace(lines) {
     const found = lines ? /(?:\s|#.*)*/y : /(?:[ \t]|#.*)*/y;
     found.lastIndex = this.#at;
     this.#at += found.exec(this.#text)?.[0].length ?? 0;
   }
 
-  /** @param {RegExp} pattern  sticky */
+  /**
+   * Skips a match of a pattern at the current offset, and returns it, or null.
+   * @param {RegExp} pattern  with the flag y
+   */
   #take(pattern) {
     pattern.lastIndex = this.#at;
     const found = pattern.exec(this.#text);
@@ -75,27 +82,27 @@ class Reader {
         throw this.#errorAtLine(`has an unexpected "${this.#text.slice(this.#at, this.#at + 20)}"`);
     }
     for (const [name, { defined, at }] of this.#names)
-      if (!defined) throw refused(`line ${this.#lineAt(at)} of the grammar uses the undefined rule "${name}"`);
+      if (!defined) throw grammarError(`line ${this.#lineAt(at)} of the grammar uses the undefined rule "${name}"`);
     const root = this.#names.get('root');
-    if (!root) throw refused('the grammar has no rule "root"');
+    if (!root) throw grammarError('the grammar has no rule "root"');
     return this.rules.encode(root.rule);
   }
 
-  /** @param {number} from @param {number} to @param {boolean} inside  whether it is in parentheses */
-  #readAlternatives(from, to, inside) {
+  /** @param {number} from @param {number} to @param {boolean} isGroup  whether they are in parentheses */
+  #readAlternatives(from, to, isGroup) {
     if (++this.#depth > MAX_DEPTH) throw this.#errorAtLine(`has groups more than ${MAX_DEPTH} levels deep`);
     do {
       this.#skipSpace(true);
-      this.#readSequence(from, to, inside);
+      this.#readSequence(from, to, isGroup);
     } while (this.#take(/\|/y));
     this.#depth--;
   }
 
-  /** @param {number} from @param {number} to @param {boolean} inside */
-  #readSequence(from, to, inside) {
+  /** @param {number} from @param {number} to @param {boolean} isGroup */
+  #readSequence(from, to, isGroup) {
     let at = from;
     for (;;) {
-      this.#skipSpace(inside);
+      this.#skipSpace(isGroup);
       const next = this.rules.state();
       if (!this.#readRepeatedItem(at, next)) break;
       at = next;
@@ -103,7 +110,10 @@ class Reader {
     this.rules.skip(at, to);
   }
 
-  /** One item with its quantifier. @param {number} from @param {number} to @returns {boolean}  whether there is one */
+  /**
+   * Reads one item with its quantifier.
+   * @param {number} from @param {number} to @returns {boolean}  whether there is one
+   */
   #readRepeatedItem(from, to) {
     const begin = this.rules.state();
     const end = this.rules.state(true);
@@ -159,11 +169,11 @@ class Reader {
   /** @param {number} from @param {number} to */
   #readLiteral(from, to) {
     let text = '';
-    for (let c = this.#readChar(); c !== '"'; c = this.#readChar()) text += plain(c);
+    for (let c = this.#readChar(); c !== '"'; c = this.#readChar()) text += unmarked(c);
     this.rules.literal(from, text, to);
   }
 
-  /** The next character; an escaped one has a mark before it. */
+  /** Reads the next character. An escaped character is returned with a backslash before it. */
   #readChar() {
     const found = this.#take(/\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([nrt\\"[\]^-]))|[^\\\n]/uy);
     if (!found) throw this.#errorAtLine('ends inside quotes or brackets, or has an unknown escape');
@@ -182,12 +192,12 @@ class Reader {
     /** @type {CharSet} */
     const ranges = [];
     for (let c = this.#readChar(); c !== ']'; c = this.#readChar()) {
-      const low = plain(c);
+      const low = unmarked(c);
       if (!this.#take(/-(?!\])/y)) {
         ranges.push(...charsOf(low));
         continue;
       }
-      const high = plain(this.#readChar());
+      const high = unmarked(this.#readChar());
       const range = /** @type {[number, number]} */ ([low.codePointAt(0), high.codePointAt(0)]);
       if (range[0] > range[1]) throw this.#errorAtLine('has a character range out of order');
       ranges.push(range);
@@ -197,9 +207,13 @@ class Reader {
   }
 }
 
-/** The rules of a grammar, as C reads them. GRAMMAR: its syntax is wrong, a rule is missing or begins with itself. @param {unknown} text @returns {Uint8Array<ArrayBuffer>} */
+/**
+ * Compiles a grammar to the rules that C reads. Throws GRAMMAR if its syntax is invalid, or if a rule is missing or
+ * begins with itself.
+ * @param {unknown} text @returns {Uint8Array<ArrayBuffer>}
+ */
 export function compileGbnf(text) {
-  if (typeof text !== 'string') throw refused('a grammar must be a text, in GBNF');
+  if (typeof text !== 'string') throw grammarError('a grammar must be a text, in GBNF');
   checkCharacters('the grammar', text);
   return new Reader(text).read();
 }

@@ -1,6 +1,8 @@
-/** Compiles a `responseFormat` (JSON Schema, regular expression, GBNF, choices) to rules over bytes. Loaded on demand. */
+/**
+ * Compiles a `responseFormat` (JSON Schema, regular expression, GBNF, choices) to rules over bytes. Loaded on demand.
+ */
 import { ofTexts } from './dfa.js';
-import { checkCharacters, refused } from './failure.js';
+import { checkCharacters, grammarError } from './failure.js';
 import { onDemand } from '../../shared/errors.js';
 import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 import { shown } from '../../shared/quote-value.js';
@@ -17,8 +19,8 @@ export { Machine } from './machine.js';
 /** @import { ResponseFormat } from '../../shared/types.js' */
 /** @import { Dfa } from './dfa.js' */
 
-/** The rules of an automaton. @param {Dfa} dfa */
-function whole(dfa) {
+/** Encodes the rules of an automaton. @param {Dfa} dfa */
+function encodeDfa(dfa) {
   const rules = new Rules();
   const root = rules.rule('text');
   new Writer(rules).dfa(rules.start(root), dfa, rules.state(true), null);
@@ -26,26 +28,26 @@ function whole(dfa) {
 }
 
 /** @param {string | RegExp} pattern */
-function regex(pattern) {
+function compileRegex(pattern) {
   const { source, flags } = pattern instanceof RegExp ? pattern : { source: pattern, flags: '' };
   const unknown = [...flags].find((flag) => !'su'.includes(flag));
-  if (unknown) throw refused(`the flag ${unknown} of the regular expression is not supported: only s and u are`);
+  if (unknown) throw grammarError(`the flag ${unknown} of the regular expression is not supported: only s and u are`);
   if (typeof source !== 'string')
-    throw refused(`the pattern of a regex must be a string or a RegExp, found ${shown(pattern)}`);
-  return whole(ofRegex(parseRegex(source, { dotAll: flags.includes('s') })));
+    throw grammarError(`the pattern of a regex must be a string or a RegExp, found ${shown(pattern)}`);
+  return encodeDfa(ofRegex(parseRegex(source, { dotAll: flags.includes('s') })));
 }
 
 /** @param {unknown} choices */
-function choice(choices) {
+function compileChoices(choices) {
   if (!Array.isArray(choices) || !choices.length || !choices.every((choice) => typeof choice === 'string' && choice))
-    throw refused('choices must be a list of strings that are not empty');
+    throw grammarError('choices must be a list of strings that are not empty');
   for (const text of choices) checkCharacters('a choice', text);
-  return whole(ofTexts(choices));
+  return encodeDfa(ofTexts(choices));
 }
 
-const schemas = () => onDemand(import('./schema/index.js'));
+const importSchemaCompiler = () => onDemand(import('./schema/index.js'));
 
-/** The members of each type of format. @type {Map<unknown, string[]>} */
+/** Names of the members that each type of format may have. @type {Map<unknown, string[]>} */
 const MEMBERS = new Map([
   ['text', []],
   ['json_object', ['schema']],
@@ -54,25 +56,30 @@ const MEMBERS = new Map([
   ['grammar', ['grammar']],
   ['choice', ['choices']],
 ]);
-/** The members of OpenAI's `json_schema`. */
-const NAMED = ['name', 'description', 'strict', 'schema'];
+/** Names of the members of OpenAI's `json_schema`. */
+const JSON_SCHEMA_MEMBERS = ['name', 'description', 'strict', 'schema'];
 
-/** GRAMMAR: there is an unknown member. @param {string} what @param {any} value @param {string[]} members */
+/**
+ * Throws GRAMMAR if an object has an unknown member.
+ * @param {string} what  subject of the message
+ * @param {any} value @param {string[]} members
+ */
 function checkMembers(what, value, members) {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refused(`${what} must be an object`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw grammarError(`${what} must be an object`);
   const unknown = Object.keys(value).find((name) => value[name] !== undefined && !members.includes(name));
   if (unknown !== undefined)
-    throw refused(`${what} has an unknown member "${unknown}"`, `it may have ${members.join(', ')}`);
+    throw grammarError(`${what} has an unknown member "${unknown}"`, `it may have ${members.join(', ')}`);
 }
 
-/** The schema of a format. GRAMMAR: it has two. @param {any} format */
+/** Returns the schema of a format. Throws GRAMMAR if the format has two. @param {any} format */
 function schemaOf(format) {
-  const named = format.json_schema;
-  if (named === undefined) return format.schema;
-  checkMembers('responseFormat.json_schema', named, NAMED);
+  const wrapper = format.json_schema;
+  if (wrapper === undefined) return format.schema;
+  checkMembers('responseFormat.json_schema', wrapper, JSON_SCHEMA_MEMBERS);
   if (format.schema !== undefined)
-    throw refused('responseFormat has a schema in "schema" and one in "json_schema"', 'leave one of them out');
-  return named.schema;
+    throw grammarError('responseFormat has a schema in "schema" and one in "json_schema"', 'leave one of them out');
+  return wrapper.schema;
 }
 
 /**
@@ -81,34 +88,34 @@ function schemaOf(format) {
  */
 
 /**
- * GRAMMAR: it is wrong, not supported, too large, or nothing satisfies it.
- * @param {any} given  a ResponseFormat; with `parts`, a list of schemas, each with references of its own: in `schema`,
- *   `{ $ref: 'part:0' }` is the first of them
+ * Compiles a format. Throws GRAMMAR if the format is invalid, not supported or too large, or if no text satisfies it.
+ * @param {any} given  a ResponseFormat. It may have a list of schemas, `parts`, each of which resolves its own
+ *   references. In `schema`, `{ $ref: 'part:0' }` refers to the first of them.
  * @returns {Promise<Compiled>}
  */
 export async function compile(given) {
-  if (isNestedTooDeeply(given)) throw refused(`responseFormat is nested deeper than ${MAX_NESTING} levels`);
+  if (isNestedTooDeeply(given)) throw grammarError(`responseFormat is nested deeper than ${MAX_NESTING} levels`);
   const format = plainFormat(given);
   const members = MEMBERS.get(format.type);
   if (!members)
-    throw refused(
+    throw grammarError(
       `unknown type of responseFormat: ${shown(format.type)}`,
       'expected text, json_object, json_schema, regex, grammar or choice',
     );
   checkMembers('responseFormat', format, ['type', ...members]);
   /** @param {() => Uint8Array<ArrayBuffer>} rules @returns {Compiled} */
-  const alone = (rules) => ({ bytes: withStepBound(rules), warnings: [] });
+  const withoutWarnings = (rules) => ({ bytes: withStepBound(rules), warnings: [] });
   switch (format.type) {
     case 'regex':
-      return alone(() => regex(format.pattern));
+      return withoutWarnings(() => compileRegex(format.pattern));
     case 'choice':
-      return alone(() => choice(format.choices));
+      return withoutWarnings(() => compileChoices(format.choices));
     case 'grammar': {
       const { compileGbnf } = await onDemand(import('./gbnf.js'));
-      return alone(() => compileGbnf(format.grammar));
+      return withoutWarnings(() => compileGbnf(format.grammar));
     }
     case 'json_object': {
-      const { compileSchema } = await schemas();
+      const { compileSchema } = await importSchemaCompiler();
       const { schema = true } = format;
       const object = { allOf: [{ type: 'object' }, { $ref: 'part:0' }] };
       return withStepBound(() =>
@@ -116,15 +123,18 @@ export async function compile(given) {
       );
     }
     case 'json_schema': {
-      const { compileSchema } = await schemas();
+      const { compileSchema } = await importSchemaCompiler();
       return withStepBound(() => compileSchema(schemaOf(format), format.parts));
     }
     default:
-      throw refused('responseFormat of the type "text" has no effect', 'leave it out');
+      throw grammarError('responseFormat of the type "text" has no effect', 'leave it out');
   }
 }
 
-/** Compiles a text of several parts (sequence.js), such as the calls of tools. GRAMMAR. @param {import('./sequence.js').Node} node @returns {Promise<Compiled>} */
+/**
+ * Compiles a text of several parts (sequence.js), such as tool calls. Throws GRAMMAR.
+ * @param {import('./sequence.js').Node} node @returns {Promise<Compiled>}
+ */
 export async function compileParts(node) {
   const plain = plainFormat(node);
   const { compileSequence } = await onDemand(import('./sequence.js'));

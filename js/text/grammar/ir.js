@@ -1,33 +1,46 @@
 /**
- * Grammars as rules over bytes: states with edges (a byte) and calls (another rule), see c/grammar/grammar.h. Parts from which no text can
- * be completed are left out of the encoded form, so that a generation never gets stuck.
+ * Grammars as rules over bytes (c/grammar/grammar.h). A rule has states, with edges that consume a byte and calls of
+ * other rules. Parts from which no text can be completed are omitted from the encoded form, so that a generation never
+ * gets stuck.
  */
-import { refused, tooLarge } from './failure.js';
+import { grammarError, tooLargeError } from './failure.js';
 import { countSteps } from './work.js';
 
 const MAGIC = 0x52475142;
 const VERSION = 3;
-/** Marks of states whose only byte begins or ends a list or an item that C compares: c/grammar/grammar.h. */
+/**
+ * Marks of states whose only byte begins or ends a list, or an item that C compares with the others
+ * (c/grammar/grammar.h).
+ */
 export const MARK = Object.freeze({ list: 2, open: 4, close: 8, shut: 16 });
+/** Stands for "no rule" and for "no limit of repetitions". */
 const NONE = 0xffffffff;
 const ACCEPTS = 1;
-/** Flag of an edge: its byte begins a character. */
+/** Flag of an edge: its byte begins a character that is counted. */
 const BEGINS = 1 << 16;
-/** Flags of a rule: it is one plain character of a string; its characters are counted. */
+/** Flag of a rule that is one character of a JSON string. */
 const PLAIN = 1;
+/** Flag of a rule whose characters are counted. */
 const LENGTH = 2;
 const MAX_STATES = 400_000;
-/** Maximum distance to the end of a rule that is stored, in bytes. */
+/** Largest stored distance from a state to the end of its rule, in bytes; larger ones are clamped. */
 const MAX_DISTANCE = 1 << 22;
 
-/** Rows of numbers, of which the first is a state, sorted by it: those of state s begin at row begin[s]. @typedef {{ begin: Uint32Array, rows: Uint32Array }} Table */
+/**
+ * Rows of numbers, sorted by their first number, which is a state. The rows of state s begin at row begin[s].
+ * @typedef {{ begin: Uint32Array, rows: Uint32Array }} Table
+ */
 
-/** The message where no text can be completed. */
+/** Message of the error for grammars that no text satisfies. */
 export const UNSATISFIABLE = 'nothing can satisfy this';
 
 const encoder = new TextEncoder();
 
-/** Sorts rows by their states; rows of the same state stay in order. @param {number[]} list @param {number} width  numbers in a row @param {number} states @returns {Table} */
+/**
+ * Sorts rows by their states; rows of the same state stay in order.
+ * @param {number[]} list @param {number} width  numbers in a row
+ * @param {number} states @returns {Table}
+ */
 function byState(list, width, states) {
   const begin = new Uint32Array(states + 1);
   for (let i = 0; i < list.length; i += width) begin[list[i] + 1]++;
@@ -42,43 +55,56 @@ function byState(list, width, states) {
 }
 
 export class Rules {
-  /** For each state: ACCEPTS, its mark, and above 8 bits the number of characters that it lacks (see `lacks`). @type {number[]} */
+  /**
+   * For each state: ACCEPTS, its mark and, shifted by 8 bits, the number of missing characters (see `lacks`).
+   * @type {number[]}
+   */
   #flags = [];
   /** Rows of three: from, low byte | high byte << 8 | BEGINS, to. @type {number[]} */
   #edges = [];
-  /** Rows of five: from, rule (NONE: none, the state follows at once), minimum and maximum of repetitions, to. @type {number[]} */
+  /**
+   * Rows of five: from, rule (NONE: `to` follows directly), minimum and maximum of repetitions, to.
+   * @type {number[]}
+   */
   #calls = [];
   /** @type {{ start: number, plain: boolean, name: string, limited?: boolean }[]} */
   rules = [];
-  /** Bytes that lists of different items may take beyond their minimum. */
+  /** Upper bound for the bytes beyond the minimum that are needed to make the items of lists different. */
   slack = 0;
-  /** States that begin alternatives none of which may be left out, though the others can be completed. @type {number[]} */
+  /**
+   * Initial states of alternatives that must each be satisfiable: an unsatisfiable one is an error.
+   * @type {number[]}
+   */
   alternatives = [];
 
-  /** @returns {number} */
+  /** Adds a state. Throws GRAMMAR if there are too many. @returns {number} */
   state(accepts = false) {
-    if (this.#flags.length === MAX_STATES) throw tooLarge('the grammar');
+    if (this.#flags.length === MAX_STATES) throw tooLargeError('the grammar');
     return this.#flags.push(accepts ? ACCEPTS : 0) - 1;
   }
 
-  /** A new rule with its first state. @param {string} name  for messages @param {boolean} [plain] @returns {number} */
+  /** Adds a rule with its first state. @param {string} name  for messages @param {boolean} [plain] @returns {number} */
   rule(name, plain = false) {
     return this.rules.push({ start: this.state(), plain, name }) - 1;
   }
 
-  /** @param {number} rule */
+  /** Returns the first state of a rule. @param {number} rule */
   start(rule) {
     return this.rules[rule].start;
   }
 
-  /** @param {number} from @param {number} low @param {number} high @param {number} to @param {boolean} [begins]  a character that is counted */
+  /**
+   * Adds an edge for the bytes from `low` to `high`.
+   * @param {number} from @param {number} low @param {number} high @param {number} to
+   * @param {boolean} [begins]  whether the byte begins a character that is counted
+   */
   edge(from, low, high, to, begins = false) {
     this.#edges.push(from, low | (high << 8) | (begins ? BEGINS : 0), to);
   }
 
   /**
-   * A rule whose characters are counted: its calls state their number by `min` and `max`, and every state that an edge leads to states how
-   * many characters it lacks.
+   * Adds a rule whose characters are counted. `min` and `max` of its calls limit the number of characters instead of
+   * repetitions. `lacks` must be called for each state to which an edge leads.
    * @param {string} name
    */
   limitedRule(name) {
@@ -87,24 +113,33 @@ export class Rules {
     return rule;
   }
 
-  /** Sets the smallest number of characters from a state to the end of the rule, after the current one. @param {number} state @param {number} characters */
+  /**
+   * Sets the smallest number of characters from a state to the end of the rule, after the current one.
+   * @param {number} state @param {number} characters
+   */
   lacks(state, characters) {
     this.#flags[state] = (this.#flags[state] & 255) | (characters << 8);
   }
 
-  /** Calls a rule `min` to `max` times in a row. @param {number} from @param {number} rule @param {number} to @param {number} [min] @param {number} [max] */
+  /**
+   * Calls a rule `min` to `max` times in a row.
+   * @param {number} from @param {number} rule @param {number} to @param {number} [min] @param {number} [max]
+   */
   call(from, rule, to, min = 1, max = 1) {
-    // NONE stands for no limit: no text is so long.
+    // NONE means no limit: no text is so long.
     if (max > 0) this.#calls.push(from, rule, min, Math.min(max, NONE), to);
     else this.skip(from, to);
   }
 
-  /** Makes the state `to` follow at once. @param {number} from @param {number} to */
+  /** Makes the state `to` follow without a byte. @param {number} from @param {number} to */
   skip(from, to) {
     this.#calls.push(from, NONE, 1, 1, to);
   }
 
-  /** A byte with a mark, from a state of its own. Returns the state after it. @param {number} from @param {string} byte @param {number} mark @param {number} [to] @returns {number} */
+  /**
+   * Adds a byte whose state has a mark. Returns the state after the byte.
+   * @param {number} from @param {string} byte @param {number} mark @param {number} [to] @returns {number}
+   */
   marked(from, byte, mark, to) {
     const state = this.state();
     this.skip(from, state);
@@ -117,7 +152,10 @@ export class Rules {
     this.#flags[state] = (this.#flags[state] & ~ACCEPTS) | (accepts ? ACCEPTS : 0);
   }
 
-  /** A fixed text. Returns the state after it. @param {number} from @param {string | Uint8Array} text @param {number} [to] */
+  /**
+   * Adds a fixed text. Returns the state after it.
+   * @param {number} from @param {string | Uint8Array} text @param {number} [to]
+   */
   literal(from, text, to) {
     const bytes = typeof text === 'string' ? encoder.encode(text) : text;
     let at = from;
@@ -130,26 +168,36 @@ export class Rules {
     return bytes.length ? at : (to ?? from);
   }
 
-  /** The smallest number of bytes of a rule that is called `min` times, or has `min` characters. @param {number} rule @param {number} min @param {Float64Array} least */
+  /**
+   * Returns the smallest number of bytes of `min` repetitions of a rule, or of `min` characters of a limited rule.
+   * @param {number} rule @param {number} min @param {Float64Array} least
+   */
   #bytesOf(rule, min, least) {
     const start = this.start(rule);
     if (this.rules[rule].limited) return least[start] + Math.max(0, min - (this.#flags[start] >>> 8));
     return min ? min * least[start] : 0;
   }
 
-  /** The smallest number of bytes from each state to the end of its rule; Infinity: it can't be reached. @param {Table} edges @param {Table} calls */
+  /**
+   * Returns the smallest number of bytes from each state to the end of its rule; Infinity if it cannot be reached.
+   * @param {Table} edges @param {Table} calls
+   */
   #least(edges, calls) {
     const states = this.#flags.length;
     const least = Float64Array.from(this.#flags, (flags) => (flags & ACCEPTS ? 0 : Infinity));
-    /** Rows of three: a state, a state before it whose distance depends on it, and the call by which (its index + 1; 0: an edge). @type {number[]} */
-    const ways = [];
-    for (let i = 0; i < edges.rows.length; i += 3) ways.push(edges.rows[i + 2], edges.rows[i], 0);
+    /**
+     * Dependencies between distances, in rows of three: a state, a state whose distance depends on it, and the
+     * connection: 0 for an edge, or the index of a call + 1.
+     * @type {number[]}
+     */
+    const dependencies = [];
+    for (let i = 0; i < edges.rows.length; i += 3) dependencies.push(edges.rows[i + 2], edges.rows[i], 0);
     for (let i = 0; i < calls.rows.length; i += 5) {
       const [from, rule, min, to] = [calls.rows[i], calls.rows[i + 1], calls.rows[i + 2], calls.rows[i + 4]];
-      ways.push(to, from, i + 1);
-      if (rule !== NONE && (min || this.rules[rule].limited)) ways.push(this.start(rule), from, i + 1);
+      dependencies.push(to, from, i + 1);
+      if (rule !== NONE && (min || this.rules[rule].limited)) dependencies.push(this.start(rule), from, i + 1);
     }
-    const before = byState(ways, 3, states);
+    const before = byState(dependencies, 3, states);
     const queue = [];
     for (let s = 0; s < states; s++) if (!least[s]) queue.push(s);
     const queued = new Uint8Array(states);
@@ -175,9 +223,12 @@ export class Rules {
     return least;
   }
 
-  /** GRAMMAR: a rule that begins with itself would be called without end. @param {Table} calls @param {Float64Array} least @param {number} root */
+  /**
+   * Throws GRAMMAR if a rule begins with itself, because it would be called endlessly.
+   * @param {Table} calls @param {Float64Array} least @param {number} root
+   */
   #checkRecursion({ begin, rows }, least, root) {
-    /** Rules that begin where a rule begins. @param {number} rule */
+    /** Returns the rules that a rule can call before its first byte. @param {number} rule */
     const firsts = (rule) => {
       const states = new Set([this.start(rule)]);
       const found = new Set();
@@ -201,7 +252,7 @@ export class Rules {
         if (top) done.set(top.rule, true);
         path.pop();
       } else if (done.get(rule) === false)
-        throw refused(
+        throw grammarError(
           `the rule "${this.rules[rule].name}" begins with itself`,
           'write the repetition with * or +, or begin the rule with a text',
         );
@@ -212,8 +263,11 @@ export class Rules {
     }
   }
 
-  /** States that are reachable from the root and from which the end is reachable, rising. @param {Table} edges @param {Table} calls @param {Float64Array} least @param {number} root */
-  #kept(edges, calls, least, root) {
+  /**
+   * Returns the states that are reachable from the root and from which the end is reachable, in ascending order.
+   * @param {Table} edges @param {Table} calls @param {Float64Array} least @param {number} root
+   */
+  #usefulStates(edges, calls, least, root) {
     const known = new Uint8Array(this.#flags.length);
     /** @type {number[]} */
     const found = [];
@@ -239,15 +293,22 @@ export class Rules {
     return Uint32Array.from(found).sort();
   }
 
-  /** The grammar in the form that C reads. GRAMMAR: no text satisfies it or one of its `alternatives`, or a rule begins with itself. @param {number} root @returns {Uint8Array<ArrayBuffer>} */
+  /**
+   * Encodes the grammar for C. Throws GRAMMAR if no text satisfies it or one of its `alternatives`, or if a rule begins
+   * with itself.
+   * @param {number} root @returns {Uint8Array<ArrayBuffer>}
+   */
   encode(root) {
     const n = this.#flags.length;
     const [allEdges, allCalls] = [byState(this.#edges, 3, n), byState(this.#calls, 5, n)];
     const least = this.#least(allEdges, allCalls);
     if ([this.start(root), ...this.alternatives].some((state) => least[state] === Infinity))
-      throw refused(UNSATISFIABLE, 'no text satisfies all of its parts: look for parts that contradict each other');
+      throw grammarError(
+        UNSATISFIABLE,
+        'no text satisfies all of its parts: look for parts that contradict each other',
+      );
     this.#checkRecursion(allCalls, least, root);
-    const kept = this.#kept(allEdges, allCalls, least, root);
+    const kept = this.#usefulStates(allEdges, allCalls, least, root);
     const number = new Int32Array(n).fill(-1);
     kept.forEach((old, i) => (number[old] = i));
     const used = this.rules.flatMap(({ start }, i) => (number[start] >= 0 && least[start] < Infinity ? [i] : []));

@@ -1,24 +1,31 @@
 /**
- * Expressions with lookaheads that don't begin them. A path through the automaton carries the conditions of the
- * lookaheads that it has passed: states of their own automata, all of which must accept at the end of the text.
+ * Automata of expressions with lookaheads that are not at the beginning. A path through the automaton carries the
+ * conditions of the lookaheads that it has passed. A condition is a state of a lookahead's own automaton. At the end of
+ * the text, all these automata must accept.
  */
 import { ANY, both, cutsOf, explore, nfaOf, ofTree, REGEX, without } from './dfa.js';
-import { refused } from './failure.js';
+import { grammarError } from './failure.js';
 import { countSteps } from './work.js';
 
 /** @import { Dfa } from './dfa.js' */
 /** @import { Ahead, Regex, Tree } from './regex.js' */
 
-/** A place in the expression: twice the state's number, + 1 where the text must end; and the numbers of its conditions. @typedef {{ item: number, conditions: number[] }} Path */
+/**
+ * `item`: 2 × the number of the state, + 1 if the text must end there. `conditions`: numbers of the path's conditions.
+ * @typedef {{ item: number, conditions: number[] }} Path
+ */
 
-/** Conditions: states of lookaheads' automata, numbered as they are found. */
+/** Table of conditions (states of lookaheads' automata), numbered in the order in which they are found. */
 class Conditions {
   /** @type {{ dfa: Dfa, state: number }[]} */
   all = [];
   /** @type {Map<Dfa, Map<number, number>>} */
   #numbers = new Map();
 
-  /** The number of a state; null: whatever follows is accepted. @param {Dfa} dfa @param {number} state */
+  /**
+   * Returns the number of a condition, or null if the state accepts every continuation.
+   * @param {Dfa} dfa @param {number} state
+   */
   number(dfa, state) {
     const { accepts, edges } = dfa[state];
     if (accepts && edges.length === ANY[0].edges.length && edges.every(([, , to]) => to === state)) return null;
@@ -29,8 +36,11 @@ class Conditions {
     return number;
   }
 
-  /** The conditions behind a character; null: it may not come. @param {number[]} conditions @param {number} character */
-  behind(conditions, character) {
+  /**
+   * Returns the conditions after a character, or null if they don't allow it.
+   * @param {number[]} conditions @param {number} character
+   */
+  after(conditions, character) {
     const next = new Set();
     for (const number of conditions) {
       const { dfa, state } = this.all[number];
@@ -42,33 +52,39 @@ class Conditions {
     return [...next].sort((a, b) => a - b);
   }
 
-  /** Whether the text may end. @param {number[]} conditions */
+  /** Whether the text may end with these conditions. @param {number[]} conditions */
   areMet = (conditions) => conditions.every((number) => this.all[number].dfa[this.all[number].state].accepts);
 }
 
-/** The texts that begin as a lookahead requires, or that don't. @param {Ahead} ahead @returns {Dfa} */
+/**
+ * Returns the automaton of the texts that satisfy a lookahead at their beginning.
+ * @param {Ahead} ahead @returns {Dfa}
+ */
 function beginning({ ahead, not }) {
   const tree = { all: [{ assert: /** @type {'^'} */ ('^') }, ahead] };
   const dfa = hasLookahead(ahead) ? ofAheadTree(tree, true) : ofTree(tree, { search: true });
   return not ? without(ANY, dfa) : dfa;
 }
 
-/** Whether there is a lookahead within. @param {Tree} tree @returns {boolean} */
+/** Whether an expression contains a lookahead. @param {Tree} tree @returns {boolean} */
 export function hasLookahead(tree) {
   if ('assert' in tree) return typeof tree.assert === 'object';
   if ('repeat' in tree) return hasLookahead(tree.repeat);
   return 'all' in tree ? tree.all.some(hasLookahead) : 'any' in tree && tree.any.some(hasLookahead);
 }
 
-/** Whether there is a ^ within. @param {Tree} tree @returns {boolean} */
+/** Whether an expression contains a ^. @param {Tree} tree @returns {boolean} */
 function hasStart(tree) {
   if ('assert' in tree) return typeof tree.assert === 'object' ? hasStart(tree.assert.ahead) : tree.assert === '^';
   if ('repeat' in tree) return hasStart(tree.repeat);
   return 'all' in tree ? tree.all.some(hasStart) : 'any' in tree && tree.any.some(hasStart);
 }
 
-/** Paths without those that have more conditions than another one to the same place. @param {Map<string, Path>} paths */
-function fewest(paths) {
+/**
+ * Removes paths whose conditions include all conditions of another path to the same item.
+ * @param {Map<string, Path>} paths
+ */
+function removeRedundant(paths) {
   const all = [...paths.values()].sort((a, b) => a.item - b.item || a.conditions.length - b.conditions.length);
   /** @type {Path[]} */
   const kept = [];
@@ -88,24 +104,27 @@ function fewest(paths) {
 const keyOf = ({ item, conditions }) => `${item}:${conditions.join('.')}`;
 
 /**
- * As `ofTree` of dfa.js.
+ * Like `ofTree` of dfa.js, for expressions with lookaheads.
  * @param {Tree} tree @param {boolean} search @returns {Dfa}
  */
 export function ofAheadTree(tree, search) {
   const { nfa, begin } = nfaOf(tree, search);
   const { states } = nfa;
   const conditionTable = new Conditions();
-  /** The automata of lookaheads. @type {Map<Ahead, Dfa>} */
+  /** Automata of the lookaheads. @type {Map<Ahead, Dfa>} */
   const dfas = new Map();
   for (const { assert } of states)
     if (typeof assert === 'object' && !dfas.has(assert)) {
       if (hasStart(assert.ahead))
-        throw refused(`${REGEX} has a ^ in a lookahead behind its beginning, which is not supported`);
+        throw grammarError(`${REGEX} has a ^ in a lookahead behind its beginning, which is not supported`);
       dfas.set(assert, beginning(assert));
     }
   const cuts = cutsOf([...states.map(({ set }) => set ?? []), ...[...dfas.values()].flat().map(({ edges }) => edges)]);
 
-  /** The paths on to a character, or to the end. @param {Path[]} from @param {boolean} atStart */
+  /**
+   * Returns the paths that can be reached without a character, only those before a character or at the end.
+   * @param {Path[]} from @param {boolean} atStart
+   */
   function closure(from, atStart) {
     const paths = new Map(from.map((path) => [keyOf(path), path]));
     for (const { item, conditions } of paths.values()) {
@@ -125,7 +144,7 @@ export function ofAheadTree(tree, search) {
       }
     }
     for (const [key, { item }] of paths) if (states[item >> 1].set ? item & 1 : item >> 1 !== 0) paths.delete(key);
-    return fewest(paths);
+    return removeRedundant(paths);
   }
 
   return explore(
@@ -135,17 +154,17 @@ export function ofAheadTree(tree, search) {
     (paths) => {
       /** @type {[number, number, Path[]][]} */
       const edges = [];
-      const going = paths.filter(({ item }) => states[item >> 1].set);
+      const unfinished = paths.filter(({ item }) => states[item >> 1].set);
       for (let i = 0; i + 1 < cuts.length; i++) {
-        countSteps(1 + going.length, REGEX);
-        const next = going.flatMap(({ item, conditions }) => {
+        countSteps(1 + unfinished.length, REGEX);
+        const next = unfinished.flatMap(({ item, conditions }) => {
           const { set, next } = states[item >> 1];
           if (!set?.some(([low, high]) => low <= cuts[i] && cuts[i] <= high)) return [];
-          const behind = conditionTable.behind(conditions, cuts[i]);
-          return behind ? [{ item: next[0] * 2, conditions: behind }] : [];
+          const after = conditionTable.after(conditions, cuts[i]);
+          return after ? [{ item: next[0] * 2, conditions: after }] : [];
         });
-        const on = next.length ? closure(next, false) : [];
-        if (on.length) edges.push([cuts[i], cuts[i + 1] - 1, on]);
+        const target = next.length ? closure(next, false) : [];
+        if (target.length) edges.push([cuts[i], cuts[i + 1] - 1, target]);
       }
       return {
         accepts: paths.some(({ item, conditions }) => item >> 1 === 0 && conditionTable.areMet(conditions)),
@@ -156,12 +175,12 @@ export function ofAheadTree(tree, search) {
 }
 
 /**
- * The texts that an expression matches as a whole, or, with `search`, that contain a match.
+ * Returns the texts that an expression matches completely. With `search`, the texts that contain a match.
  * @param {Regex} regex @param {{ search?: boolean }} [options] @returns {Dfa}
  */
 export function ofRegex({ tree, lookaheads }, { search = false } = {}) {
   const first = 'all' in tree ? tree.all[0] : tree;
-  // A lookahead at the beginning is about the whole text if the match begins there.
+  // If the match begins at the beginning of the text, the lookaheads there apply to the complete text.
   const isWhole = !search || (first && 'assert' in first && first.assert === '^');
   const expression = isWhole ? tree : { all: [...lookaheads.map((ahead) => ({ assert: ahead })), tree] };
   const texts = hasLookahead(expression) ? ofAheadTree(expression, search) : ofTree(expression, { search });

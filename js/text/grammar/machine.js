@@ -1,21 +1,21 @@
 /**
- * The wasm module that constrains texts to grammars (web/grammar/grammar_api.c). An instance (Machine) has the vocabulary of a model and
- * a Matcher for each grammar in use.
+ * Access to the wasm module that constrains generated text to grammars (web/grammar/grammar_api.c). An instance
+ * (Machine) holds the vocabulary of a model, and a Matcher for each text that is being generated.
  */
 import { BqError } from '../../shared/errors.js';
 import { fetchModule } from '../../wasm/wasm.js';
 
 /** @import { Compiled } from './index.js' */
 
-/** Maximum number of idle matchers, which are kept with their caches for the next text of the same grammar. */
+/** Maximum number of idle matchers. Each is kept, with its cache, for the next text of its grammar. */
 const MAX_IDLE = 4;
 /** Size of the buffer for texts that are passed to the module and back, in bytes. */
 const BUFFER_BYTES = 1024;
 
-/** Modules by address. @type {Map<string, Promise<WebAssembly.Module>>} */
+/** Compiled modules by URL. @type {Map<string, Promise<WebAssembly.Module>>} */
 const modules = new Map();
 
-/** NO_ENGINE. @param {string | undefined} url */
+/** Loads the module. Throws NO_ENGINE. @param {string | undefined} url */
 async function moduleAt(url) {
   if (!url)
     throw new BqError('NO_ENGINE', "structured output needs the module for grammars, and wasmUrl has no 'grammar'", {
@@ -37,18 +37,18 @@ async function moduleAt(url) {
 
 const decoder = new TextDecoder();
 
-/** Kind of a token whose text may be written as any other's: docs/FORMAT.md, TOKN. */
+/** Kind of a token whose text may be part of the generated text (docs/FORMAT.md, TOKN). */
 const USER_DEFINED = 3;
 
 export class Machine {
   /** @type {any} */
   #exports;
   #vocabulary = 0;
-  /** Address of the buffer for texts. */
+  /** Address of the buffer for texts that are passed to the module and back. */
   #buffer = 0;
   /** Idle matchers by the key of their grammar, the least recently used first. @type {Map<string, Matcher>} */
   #idle = new Map();
-  /** Free blocks of the heap: address and size in bytes. @type {[number, number][]} */
+  /** Blocks of the heap that can be reused: address and size in bytes. @type {[number, number][]} */
   #free = [];
 
   /** @param {any} exports */
@@ -57,11 +57,11 @@ export class Machine {
   }
 
   /**
-   * NO_ENGINE, NOMEM, FORMAT.
+   * Creates an instance with the vocabulary of a model. Throws NO_ENGINE, NOMEM or FORMAT.
    * @param {string | undefined} url
-   * @param {Uint8Array} section  the section TOKN of the model's file
+   * @param {Uint8Array} section  section TOKN of the model file
    * @param {number} vocab  number of the model's logits
-   * @param {number[]} [quotes]  special tokens that are a part of texts here
+   * @param {number[]} [quotes]  special tokens that may be part of the generated text
    */
   static async create(url, section, vocab, quotes = []) {
     const { exports } = await WebAssembly.instantiate(await moduleAt(url), {});
@@ -69,7 +69,7 @@ export class Machine {
     const at = machine.#take(section.length);
     machine.#bytes(at, section.length).set(section);
     const view = new DataView(section.buffer, section.byteOffset, section.length);
-    // The numbers of tokens, of merges and of bytes of text: docs/FORMAT.md, TOKN.
+    // Fields of the section's header (docs/FORMAT.md, TOKN).
     const [tokens, merges, textBytes] = [32, 36, 40].map((offset) => view.getUint32(offset, true));
     const kinds = at + section.length - textBytes - 12 * merges - 4 * Math.ceil(tokens / 4);
     for (const id of quotes) machine.#bytes(kinds + id, 1)[0] = USER_DEFINED;
@@ -78,12 +78,12 @@ export class Machine {
     return machine;
   }
 
-  /** @param {string} name @param {...number} args @returns {number} */
+  /** Calls a function of the module. @param {string} name @param {...number} args @returns {number} */
   call(name, ...args) {
     return this.#exports[name](...args);
   }
 
-  /** The error of the last call. */
+  /** Returns the error of the last call. */
   error() {
     const heap = new Uint8Array(this.#exports.memory.buffer);
     const text = (/** @type {number} */ at) => decoder.decode(heap.subarray(at, heap.indexOf(0, at)));
@@ -95,14 +95,17 @@ export class Machine {
     });
   }
 
-  /** Calls a function whose result 0 is a failure. @param {string} name @param {...number} args @returns {number} */
+  /**
+   * Calls a function that returns an address, or 0 if it fails. Throws its error.
+   * @param {string} name @param {...number} args @returns {number}
+   */
   #address(name, ...args) {
     const at = this.call(name, ...args) >>> 0;
     if (!at) throw this.error();
     return at;
   }
 
-  /** @param {number} bytes */
+  /** Allocates memory that is never freed. @param {number} bytes */
   #take(bytes) {
     return this.#address('bqg_take', bytes);
   }
@@ -112,14 +115,17 @@ export class Machine {
     return new Uint8Array(this.#exports.memory.buffer, at, length);
   }
 
-  /** A block of the heap: a free one that is large enough, or a new one. @param {number} bytes @returns {[number, number]} */
+  /**
+   * Returns a free block of the heap that is large enough, or allocates one.
+   * @param {number} bytes @returns {[number, number]}
+   */
   #block(bytes) {
     const i = this.#free.findIndex(([, size]) => size >= bytes);
     return i < 0 ? [this.#take(bytes), bytes] : this.#free.splice(i, 1)[0];
   }
 
   /**
-   * A matcher at the beginning of a text; the caller returns it by `give`. GRAMMAR.
+   * Returns a matcher at the beginning of a text. The caller must return it with `give`. Throws GRAMMAR.
    * @param {string} key  identifies the grammar
    * @param {() => Promise<Compiled>} compile
    */
@@ -139,7 +145,7 @@ export class Machine {
     return matcher;
   }
 
-  /** Returns a matcher, for the next text of its grammar. @param {Matcher} matcher */
+  /** Takes back a matcher and keeps it for the next text of its grammar. @param {Matcher} matcher */
   give(matcher) {
     const other = this.#idle.get(matcher.key);
     if (other) this.#free.push(...other.blocks);
@@ -152,30 +158,40 @@ export class Machine {
     }
   }
 
-  /** The bytes that a call writes to the buffer, as a copy; null: they don't fit. @param {string} name @param {number} matcher @returns {Uint8Array | null} */
+  /**
+   * Returns a copy of the bytes that a function writes to the buffer, or null if they don't fit.
+   * @param {string} name @param {number} matcher @returns {Uint8Array | null}
+   */
   read(name, matcher) {
     const n = this.call(name, matcher, this.#buffer, BUFFER_BYTES);
     return n < 0 ? null : this.#bytes(this.#buffer, n).slice();
   }
 
-  /** @param {Uint8Array} bytes  at most BUFFER_BYTES @returns {number}  their address, valid until the next call */
+  /**
+   * Copies bytes to the buffer.
+   * @param {Uint8Array} bytes  at most BUFFER_BYTES
+   * @returns {number}  their address, valid until the next call
+   */
   put(bytes) {
     this.#bytes(this.#buffer, bytes.length).set(bytes);
     return this.#buffer;
   }
 
-  /** Bytes of a token. @param {number} id */
+  /** Returns the bytes of a token. @param {number} id */
   token(id) {
     const at = this.call('bqg_token', this.#vocabulary, id, this.#buffer + BUFFER_BYTES);
     return this.#bytes(at, this.u32(this.#buffer + BUFFER_BYTES, 1)[0]).slice();
   }
 
-  /** The longest token that some bytes begin with; 0xffffffff: no token does. @param {Uint8Array} bytes */
+  /**
+   * Returns the longest token that is a prefix of some bytes, or 0xffffffff if there is none.
+   * @param {Uint8Array} bytes
+   */
   longest(bytes) {
     return this.call('bqg_longest', this.#vocabulary, this.put(bytes), bytes.length) >>> 0;
   }
 
-  /** @param {number} at @param {number} length */
+  /** Returns a view of 32-bit integers in memory. @param {number} at  address @param {number} length */
   u32(at, length) {
     return new Uint32Array(this.#exports.memory.buffer, at, length);
   }
@@ -188,7 +204,10 @@ export class Machine {
 export class Matcher {
   #machine;
 
-  /** @param {Machine} machine @param {number} at @param {string} key @param {[number, number][]} blocks @param {string[]} warnings  of its format */
+  /**
+   * @param {Machine} machine @param {number} at @param {string} key @param {[number, number][]} blocks
+   * @param {string[]} warnings  warnings about ignored parts of the format
+   */
   constructor(machine, at, key, blocks, warnings) {
     this.#machine = machine;
     this.at = at;
@@ -207,7 +226,10 @@ export class Matcher {
     return Boolean(this.#machine.call('bqg_state', this.at) & 2);
   }
 
-  /** Tokens that may come next, one bit each; valid until the next call. GRAMMAR. @param {number} words */
+  /**
+   * Returns the allowed next tokens, one bit each. The view is valid until the next call. Throws GRAMMAR.
+   * @param {number} words  number of 32-bit words
+   */
   mask(words) {
     const at = this.#machine.call('bqg_mask', this.at) >>> 0;
     if (!at) throw this.#machine.error();
@@ -219,34 +241,34 @@ export class Matcher {
     return Boolean(this.#machine.call('bqg_accept', this.at, id));
   }
 
-  /** Marks this place in the text for `return`. */
+  /** Saves the current position in the text for `return`. */
   mark() {
     this.#machine.call('bqg_mark', this.at);
   }
 
-  /** Goes back to the mark. */
+  /** Returns to the saved position. */
   return() {
     this.#machine.call('bqg_return', this.at);
   }
 
-  /** The bytes that every allowed continuation begins with. GRAMMAR. */
+  /** Returns the bytes with which every allowed continuation begins. Throws GRAMMAR. */
   forced() {
     const bytes = this.#machine.read('bqg_forced', this.at);
     if (!bytes) throw this.#machine.error();
     return bytes;
   }
 
-  /** Whether an allowed token begins with the last forced bytes and is longer. @param {Uint8Array} tail */
+  /** Whether an allowed token is longer than the last forced bytes and begins with them. @param {Uint8Array} tail */
   extends(tail) {
     return this.#machine.call('bqg_extends', this.at, this.#machine.put(tail), tail.length) !== 0;
   }
 
-  /** The smallest number of bytes that complete the text. */
+  /** Smallest number of bytes that complete the text. */
   get least() {
     return this.#machine.call('bqg_least', this.at) >>> 0;
   }
 
-  /** The shortest bytes that complete the text; null: they don't fit into the buffer. */
+  /** Returns the shortest bytes that complete the text, or null if they don't fit into the buffer. */
   shortest() {
     return this.#machine.read('bqg_shortest', this.at);
   }

@@ -1,28 +1,32 @@
 /**
- * Notations of values: JSON, and those in which models write the arguments of calls. Each is a row of a table, from which grammars are
- * written (schema/) and by which texts are read (templates/noted-values.js).
+ * Notations of values: JSON, and the notations in which models write the arguments of tool calls. Grammars are
+ * generated from these descriptions (schema/), and replies are parsed by them (templates/noted-values.js).
  */
 import { shown } from '../../shared/quote-value.js';
-import { refused } from './failure.js';
+import { grammarError } from './failure.js';
 
 /**
- * What stands around a text, and which texts can be written so.
+ * Marks around a string, and the strings that can be written between them.
  * @typedef {object} Quote
  * @property {string} open
  * @property {string} close
- * @property {'"' | "'" | null} escaped  the character that a backslash precedes, as it does itself and controls; null: nothing is escaped
- * @property {string | null} pattern  a regular expression for the whole text; null: any text
+ * @property {'"' | "'" | null} escaped  quote that is escaped with a backslash; the backslash itself and control
+ *   characters are escaped, too. null: nothing is escaped
+ * @property {string | null} pattern  regular expression that the complete string must match; null: any string
  */
-/** How members of an object are written. @typedef {{ open: string, close: string, names: Quote[], colon: string }} Members */
+/**
+ * How members of an object are written.
+ * @typedef {{ open: string, close: string, names: Quote[], colon: string }} Members
+ */
 /**
  * @typedef {object} Notation
  * @property {string} name
- * @property {Quote[]} quotes  of strings; the first is written where there is a choice
- * @property {Map<boolean | null, string[]>} words
+ * @property {Quote[]} quotes  of strings; `writeValue` uses the first that can hold the string
+ * @property {Map<boolean | null, string[]>} words  spellings of null, true and false; `writeValue` uses the first
  * @property {string} comma  between items and members
  * @property {Members} object
- * @property {Members} root  of arguments
- * @property {boolean} isSorted  whether members come in the order of their names instead of the schema's
+ * @property {Members} root  of the arguments of a call
+ * @property {boolean} isSorted  whether members are sorted by name instead of following the order of the schema
  */
 
 /** @type {Quote} */
@@ -55,7 +59,11 @@ export const JSON_NOTATION = {
   isSorted: false,
 };
 
-/** Python's literals, and arguments by keyword (LFM2). Its words may have JSON's spelling, which templates give them in a dict. @type {Notation} */
+/**
+ * Python's literals, and arguments by keyword (LFM2). Words may also have JSON's spelling, because templates write them
+ * so inside a dict.
+ * @type {Notation}
+ */
 const PYTHON = {
   name: 'python',
   quotes: [DOUBLE, SINGLE],
@@ -68,7 +76,11 @@ const PYTHON = {
 
 const GEMMA_NAMES = [bareName('[^\\u0000-\\u001f:,<>"{}[\\]]+')];
 
-/** Strings between marks of their own, where nothing is escaped, and bare names (Gemma 4). Its template writes null as Python does. @type {Notation} */
+/**
+ * Strings between special marks, without escapes, and names without quotes (Gemma 4). Its template writes null as
+ * `None`.
+ * @type {Notation}
+ */
 const GEMMA = {
   name: 'gemma',
   quotes: [{ open: '<|"|>', close: '<|"|>', escaped: null, pattern: '(?![\\s\\S]*<\\|"\\|>)[\\s\\S]*' }],
@@ -79,20 +91,26 @@ const GEMMA = {
   isSorted: true,
 };
 
-/** Notations of arguments besides JSON. */
+/** Notations of arguments other than JSON. */
 export const CALL_NOTATIONS = [PYTHON, GEMMA];
 
 /** @param {string} name */
 export const notationNamed = (name) =>
   /** @type {Notation} */ ([JSON_NOTATION, ...CALL_NOTATIONS].find((one) => one.name === name));
 
-/** Marks of quotes that are a token of their own in a vocabulary, where they may be the only spelling that a model knows. */
+/**
+ * Quotes of several characters. In a vocabulary each may be a single token, and a model may have learned only that
+ * token.
+ */
 export const QUOTE_MARKS = CALL_NOTATIONS.flatMap(({ quotes }) => quotes.map(({ open }) => open)).filter(
   (mark) => mark.length > 1,
 );
 
-/** A text with its marks; null: it can't be written so. @param {string} text @param {Quote} quote */
-export function quoted(text, { open, close, escaped, pattern }) {
+/**
+ * Returns a string in quotes, or null if this kind of quote cannot hold it.
+ * @param {string} text @param {Quote} quote
+ */
+export function quoteText(text, { open, close, escaped, pattern }) {
   if (pattern !== null && !new RegExp(`^(?:${pattern})$`, 'u').test(text)) return null;
   let inside = text;
   if (escaped) {
@@ -102,45 +120,63 @@ export function quoted(text, { open, close, escaped, pattern }) {
   return open + inside + close;
 }
 
-/** A name as it is written; GRAMMAR: it can't be. @param {string} text @param {Quote[]} quotes @param {string} what */
+/**
+ * Returns all spellings of a string in quotes. Throws GRAMMAR if there is none.
+ * @param {string} text @param {Quote[]} quotes @param {string} what
+ */
 function requireQuoted(text, quotes, what) {
-  const found = quotes.flatMap((quote) => quoted(text, quote) ?? []);
+  const found = quotes.flatMap((quote) => quoteText(text, quote) ?? []);
   if (!found.length)
-    throw refused(`${what} ${shown(text)} can't be written in the calls of this model`, 'use other characters in it');
+    throw grammarError(
+      `${what} ${shown(text)} can't be written in the calls of this model`,
+      'use other characters in it',
+    );
   return found;
 }
 
-/** The ways to write a name. GRAMMAR. @param {string} text @param {Members} members */
-export const nameTexts = (text, { names }) => requireQuoted(text, names, 'the name');
+/** Returns all spellings of a name. Throws GRAMMAR if there is none. @param {string} text @param {Members} members */
+export const nameSpellings = (text, { names }) => requireQuoted(text, names, 'the name');
 
 /** @param {string} a @param {string} b */
-const order = (a, b) => (a < b ? -1 : Number(a > b));
+const compareStrings = (a, b) => (a < b ? -1 : Number(a > b));
 
-/** Names in the order of a notation. Templates sort regardless of case, as Jinja's `dictsort`. @param {string[]} names @param {Notation} notation */
-export const ordered = (names, { isSorted }) =>
-  isSorted ? [...names].sort((a, b) => order(a.toLowerCase(), b.toLowerCase())) : names;
+/**
+ * Returns names in the order of a notation. Sorting ignores case, as Jinja's `dictsort` does in templates.
+ * @param {string[]} names @param {Notation} notation
+ */
+export const sortNames = (names, { isSorted }) =>
+  isSorted ? [...names].sort((a, b) => compareStrings(a.toLowerCase(), b.toLowerCase())) : names;
 
-/** A value on one line. GRAMMAR: a text in it can't be written. @param {any} value @param {Notation} notation @param {Members} [members] @returns {string} */
+/**
+ * Writes a value on one line. Throws GRAMMAR if the notation cannot express a string in it.
+ * @param {any} value @param {Notation} notation @param {Members} [members] @returns {string}
+ */
 export function writeValue(value, notation, members = notation.object) {
   const { comma } = notation;
   if (Array.isArray(value)) return `[${value.map((item) => writeValue(item, notation)).join(comma)}]`;
   if (typeof value === 'object' && value)
     return (
       members.open +
-      ordered(Object.keys(value), notation)
-        .map((name) => nameTexts(name, members)[0] + members.colon + writeValue(value[name], notation))
+      sortNames(Object.keys(value), notation)
+        .map((name) => nameSpellings(name, members)[0] + members.colon + writeValue(value[name], notation))
         .join(comma) +
       members.close
     );
-  return scalarTexts(value, notation)[0];
+  return scalarSpellings(value, notation)[0];
 }
 
-/** The ways to write a value that isn't a list or an object. GRAMMAR. @param {any} value @param {Notation} notation */
-function scalarTexts(value, { quotes, words: spellings }) {
+/**
+ * Returns all spellings of a value that is not a list or an object. Throws GRAMMAR.
+ * @param {any} value @param {Notation} notation
+ */
+function scalarSpellings(value, { quotes, words: spellings }) {
   if (typeof value === 'string') return requireQuoted(value, quotes, 'the text');
   return spellings.get(value) ?? [typeof value === 'bigint' ? String(value) : JSON.stringify(value)];
 }
 
-/** The ways to write a listed value: one for lists and objects. GRAMMAR. @param {any} value @param {Notation} notation */
-export const valueTexts = (value, notation) =>
-  typeof value === 'object' && value ? [writeValue(value, notation)] : scalarTexts(value, notation);
+/**
+ * Returns the accepted spellings of a value of `enum` or `const`. Lists and objects have only one. Throws GRAMMAR.
+ * @param {any} value @param {Notation} notation
+ */
+export const valueSpellings = (value, notation) =>
+  typeof value === 'object' && value ? [writeValue(value, notation)] : scalarSpellings(value, notation);

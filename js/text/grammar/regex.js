@@ -1,7 +1,9 @@
-/** Parses regular expressions in the syntax of ECMAScript with the flag u, which JSON Schema's `pattern` has, too. */
+/**
+ * Parses regular expressions in the syntax of ECMAScript with the flag u. JSON Schema's `pattern` has the same syntax.
+ */
 import { charsOf, complement, intersect, TEXT, unite } from '../regex/sets.js';
 import { CONTROLS, quantifierOf } from '../regex/syntax.js';
-import { checkCharacters, refused } from './failure.js';
+import { checkCharacters, grammarError } from './failure.js';
 
 /** @import { CharSet } from '../regex/sets.js' */
 
@@ -10,10 +12,16 @@ import { checkCharacters, refused } from './failure.js';
  * @typedef {import('../regex/nfa.js').Tree<Assertion>} Tree
  */
 /** @typedef {'^' | '$' | Ahead} Assertion */
-/** A lookahead: what follows begins with a match of the expression, or, if `not`, doesn't. @typedef {{ ahead: Tree, not: boolean }} Ahead */
-/** An expression, and the lookaheads that stand before it. @typedef {{ tree: Tree, lookaheads: Ahead[] }} Regex */
+/**
+ * A lookahead: the rest of the text begins with a match of the expression or, if `not`, does not.
+ * @typedef {{ ahead: Tree, not: boolean }} Ahead
+ */
+/**
+ * An expression without the lookaheads at its beginning, and these lookaheads.
+ * @typedef {{ tree: Tree, lookaheads: Ahead[] }} Regex
+ */
 
-/** All characters of texts that are not in a set. @param {CharSet} set */
+/** Returns the characters that are not in a set, without surrogates. @param {CharSet} set */
 const others = (set) => intersect(complement(set), TEXT);
 
 /** @type {CharSet} */
@@ -36,16 +44,17 @@ const NEWLINE = charsOf('\n\r\u2028\u2029');
 /** Character classes by their escapes. @type {Record<string, CharSet>} */
 const CLASSES = { d: DIGIT, w: WORD, s: SPACE, D: others(DIGIT), W: others(WORD), S: others(SPACE) };
 
-/** Maximum depth of groups, and number of repetitions in a quantifier. */
+/** Maximum depth of nested groups. */
 const MAX_DEPTH = 200;
+/** Maximum number of repetitions in a quantifier. */
 const MAX_REPETITIONS = 10000;
 
-/** Sets of `\p{…}` that have been computed, by name. @type {Map<string, CharSet>} */
+/** Cache of the sets of `\p{…}`, by name. @type {Map<string, CharSet>} */
 const properties = new Map();
 
 /**
- * The set of `\p{name}`. The runtime's own RegExp decides which characters it has, so that it is the same set as that of a validator in
- * this runtime, and pages need no tables of Unicode.
+ * Returns the set of `\p{name}`, computed with the runtime's own RegExp. So it agrees with validators in the same
+ * runtime, and pages need no Unicode tables.
  * @param {string} name @returns {CharSet}
  */
 function propertySet(name) {
@@ -55,7 +64,7 @@ function propertySet(name) {
   try {
     pattern = new RegExp(`^\\p{${name}}$`, 'u');
   } catch {
-    throw refused(`the regular expression has \\p{${name}}, which is not a Unicode property`);
+    throw grammarError(`the regular expression has \\p{${name}}, which is not a Unicode property`);
   }
   /** @type {CharSet} */
   const set = [];
@@ -84,24 +93,24 @@ class Parser {
 
   /** @param {string} what */
   #bad(what) {
-    return refused(`the regular expression /${this.source.slice(0, 80)}/ ${what}`);
+    return grammarError(`the regular expression /${this.source.slice(0, 80)}/ ${what}`);
   }
 
-  /** Skips a text, if it is next. @param {string} text @returns {boolean} */
+  /** Skips a text if it is next. @param {string} text @returns {boolean}  whether it was next */
   #eat(text) {
     if (this.#text.slice(this.#at, this.#at + text.length).join('') !== text) return false;
     this.#at += text.length;
     return true;
   }
 
-  /** @returns {Tree} */
-  whole() {
+  /** Parses the complete expression. @returns {Tree} */
+  parse() {
     const tree = this.#either();
     if (this.#at < this.#text.length) throw this.#bad(`has an unmatched ${this.#text[this.#at]}`);
     return tree;
   }
 
-  /** A lookahead, if one is next. @returns {Ahead | null} */
+  /** Parses a lookahead if one is next. @returns {Ahead | null} */
   #lookahead() {
     const not = this.#eat('(?!');
     if (!not && !this.#eat('(?=')) return null;
@@ -127,7 +136,7 @@ class Parser {
       if (this.#at === this.#text.length || '|)'.includes(this.#text[this.#at])) break;
       const part = this.#repeated();
       const last = all.at(-1);
-      // An assertion that is repeated at once says no more than one: the list stays short.
+      // Repeated assertions are redundant. Omitting them keeps the list short.
       if ('assert' in part && last && 'assert' in last && last.assert === part.assert) continue;
       all.push(part);
     }
@@ -160,7 +169,7 @@ class Parser {
     if (c === '[') return { set: this.#class() };
     if (c === '\\') return { set: this.#escape(false) };
     if (c === '(') return this.#group();
-    // As in expressions without the flag u, a bracket that nothing opens is a character, and a { that is like no quantifier.
+    // As without the flag u, an unmatched closing bracket is a character, and so is a { that begins no quantifier.
     const isQuantifier = c === '{' && /^\d*,?\d*\}/.test(this.#text.slice(this.#at, this.#at + 40).join(''));
     if ('*+?'.includes(c) || isQuantifier) throw this.#bad(`has an unexpected ${c}`);
     return { set: charsOf(c) };
@@ -182,7 +191,7 @@ class Parser {
     return tree;
   }
 
-  /** The characters of an escape, after its backslash. @param {boolean} inClass @returns {CharSet} */
+  /** Parses an escape after its backslash. @param {boolean} inClass @returns {CharSet} */
   #escape(inClass) {
     const c = this.#text[this.#at++];
     if (c === undefined) throw this.#bad('ends with a backslash');
@@ -204,7 +213,7 @@ class Parser {
     return charsOf(c);
   }
 
-  /** The code point of \x… or \u…. @param {string} c @returns {number} */
+  /** Parses \x… or \u… after its letter, and returns the code point. @param {string} c @returns {number} */
   #hex(c) {
     const text = this.#text.slice(this.#at, this.#at + 16).join('');
     const found = (c === 'x' ? /^([\da-f]{2})/i : /^(?:([\da-f]{4})|\{([\da-f]{1,6})\})/i).exec(text);
@@ -221,7 +230,7 @@ class Parser {
     return code;
   }
 
-  /** A class in brackets, after the opening one. @returns {CharSet} */
+  /** Parses a class in brackets, after the opening bracket. @returns {CharSet} */
   #class() {
     const isNegated = this.#eat('^');
     /** @type {CharSet} */
@@ -251,8 +260,11 @@ class Parser {
   }
 }
 
-/** An expression without the lookaheads that it begins with, perhaps behind a ^, and these. @param {Tree} tree @returns {Regex} */
-function leading(tree) {
+/**
+ * Separates the lookaheads at the beginning of an expression (a ^ may precede them) from its rest.
+ * @param {Tree} tree @returns {Regex}
+ */
+function splitLookaheads(tree) {
   const parts = 'all' in tree ? tree.all : [tree];
   const isAssertion = (/** @type {Tree} */ part) => 'assert' in part && part.assert !== '$';
   const end = parts.findIndex((part) => !isAssertion(part));
@@ -266,11 +278,11 @@ function leading(tree) {
 }
 
 /**
- * The tree of an expression, and the lookaheads at its beginning. GRAMMAR: its syntax is wrong, or a part of it is not supported.
+ * Parses an expression. Throws GRAMMAR if its syntax is invalid or a part of it is not supported.
  * @param {string} source @param {{ dotAll?: boolean }} [options] @returns {Regex}
  */
 export function parseRegex(source, { dotAll = false } = {}) {
   checkCharacters('a regular expression', source);
   const parser = new Parser(source, dotAll);
-  return leading(parser.whole());
+  return splitLookaheads(parser.parse());
 }

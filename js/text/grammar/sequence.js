@@ -1,4 +1,4 @@
-/** Compiles texts of several parts: fixed texts, JSON of a schema, and others that calls of tools consist of. Loaded on demand. */
+/** Compiles texts of several parts, such as tool calls: fixed texts, JSON of a schema and others. Loaded on demand. */
 import { ANY, ofLength, ofTexts, without } from './dfa.js';
 import { ofRegex } from './lookaheads.js';
 import { Rules } from './ir.js';
@@ -13,13 +13,24 @@ import { Writer } from './text.js';
 /** @import { Shape } from './schema/shapes.js' */
 
 /**
- * A part: a fixed text; parts one after the other; one of several parts, each of which must have a text; an optional part; a text that a regular expression matches; JSON
- * of a schema; `arguments` of a call for a schema, in a notation of notations.js; or `value`, a value of a part of the schema `root`, whose strings are written without quotes and don't contain `end`, and
- * whose words (true, false, null) are written by `words`.
- * @typedef {string | Node[] | { any: Node[] } | { maybe: Node } | { pattern: string } | { schema: any } | { arguments: any, notation: string } | { value: any, root: any, end: string, words: Record<string, string> }} Node
+ * A part of a text:
+ * - a string: a fixed text
+ * - a list: parts in this order
+ * - `any`: one of several parts, each of which must be satisfiable
+ * - `maybe`: an optional part
+ * - `pattern`: a text that a regular expression matches
+ * - `schema`: JSON of a schema
+ * - `arguments`: the arguments of a call for a schema, in a notation of notations.js
+ * - `value`: a value of a schema that is a part of the schema `root`. Strings are written without quotes and do not
+ *   contain `end`; `words` has the spellings of true, false and null
+ * @typedef {string | Node[] | { any: Node[] } | { maybe: Node } | { pattern: string } | { schema: any } | { arguments:
+ *   any, notation: string } | { value: any, root: any, end: string, words: Record<string, string> }} Node
  */
 
-/** The strings of a shape; null: it has none. @param {Compiler} compiler @param {Shape} shape @returns {Dfa | null} */
+/**
+ * Returns the strings that have a shape, or null if there are none.
+ * @param {Compiler} compiler @param {Shape} shape @returns {Dfa | null}
+ */
 function stringsOf(compiler, shape) {
   if (shape.values) {
     const values = [...shape.values.values()].filter((value) => compiler.admission.admits(shape, value));
@@ -31,16 +42,19 @@ function stringsOf(compiler, shape) {
   return stringDfa(shape) ?? (min > 0 || max < Infinity ? ofLength(min, max) : ANY);
 }
 
-/** Whether a shape has true, false or null. @param {Compiler} compiler @param {Shape} shape @param {boolean | null} word */
+/** Whether a shape admits `word`. @param {Compiler} compiler @param {Shape} shape @param {boolean | null} word */
 const hasWord = (compiler, shape, word) =>
   shape.values
     ? [...shape.values.values()].includes(word) && compiler.admission.admits(shape, word)
     : shape.types.has(typeOf(word)) && ![...shape.excluded.values()].includes(word);
 
-/** All texts that contain a text. @param {string} text */
+/** Returns the automaton of all strings that contain `text`. @param {string} text */
 const containing = (text) => ofRegex(parseRegex(text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')), { search: true });
 
-/** The members of a schema that references in its parts need. @param {any} schema @returns {object} */
+/**
+ * Returns the members of a root schema that references in its parts depend on.
+ * @param {any} schema @returns {object}
+ */
 const rootOf = ({ $schema, $id, $defs, definitions } = {}) => ({ $schema, $id, $defs, definitions });
 
 class Sequence {
@@ -49,7 +63,10 @@ class Sequence {
   /** Warnings about parts of the schemas that are ignored. @type {Set<string>} */
   #warnings = new Set();
 
-  /** @param {any} schema @param {boolean} [readOnly]  whether it writes no rules @param {string} [notation] */
+  /**
+   * @param {any} schema @param {boolean} [readOnly]  whether the compiler adds no rules to this sequence
+   * @param {string} [notation]
+   */
   #compiler(schema, readOnly = false, notation = 'json') {
     const compiler = new Compiler(schema, [], notationNamed(notation));
     compiler.warnings = this.#warnings;
@@ -74,7 +91,10 @@ class Sequence {
     else this.#value(node, from, to);
   }
 
-  /** @param {{ value: any, root: any, end: string, words: Record<string, string> }} node @param {number} from @param {number} to */
+  /**
+   * @param {{ value: any, root: any, end: string, words: Record<string, string> }} node @param {number} from
+   * @param {number} to
+   */
   #value({ value: part, root, end, words }, from, to) {
     const value = typeof part === 'object' && part ? { ...rootOf(root), ...part } : part;
     const compiler = this.#compiler(value, true);
@@ -91,7 +111,7 @@ class Sequence {
   #any(nodes, from, to) {
     for (const node of nodes) {
       const state = this.#state(from);
-      // A tool that nothing can call must not be left out in silence.
+      // An unsatisfiable alternative, such as a tool without valid arguments, must be an error. It is not dropped.
       this.rules.alternatives.push(state);
       this.write(node, state, to);
     }
@@ -108,7 +128,7 @@ class Sequence {
     if (!nodes.length) this.rules.skip(from, to);
   }
 
-  /** A new state after another one, so that a loop in the new one doesn't lead back to the other. @param {number} from */
+  /** Adds a state after `from`, so that a loop in the new state doesn't lead back to `from`. @param {number} from */
   #state(from) {
     const state = this.rules.state();
     this.rules.skip(from, state);
@@ -123,5 +143,8 @@ class Sequence {
   }
 }
 
-/** GRAMMAR: a schema is wrong or not supported; nothing satisfies it; it is too large. @param {Node} node */
+/**
+ * Compiles a part. Throws GRAMMAR if a schema is invalid, not supported, unsatisfiable or too large.
+ * @param {Node} node
+ */
 export const compileSequence = (node) => new Sequence().compile(node);

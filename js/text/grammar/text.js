@@ -1,4 +1,4 @@
-/** Turns automata over code points into rules over the bytes of UTF-8, either of the text itself or of a string with escapes. */
+/** Converts automata over code points to rules over UTF-8 bytes: of the text itself, or of a string with escapes. */
 import { countSteps } from './work.js';
 
 /** @import { Dfa } from './dfa.js' */
@@ -13,12 +13,16 @@ const LENGTHS = [
 ];
 
 /**
- * How characters are written in a string, each in one way: ranges of those without an escape, those with one in order, and the letters of
- * short escapes.
+ * The canonical spelling of the characters of a string. `key`: identifies the spelling; `plain`: ranges of characters
+ * without an escape; `escaped`: characters with an escape, in ascending order; `short`: characters with a short escape,
+ * and its letter.
  * @typedef {{ key: string, plain: [number, number][], escaped: number[], short: Map<number, string> }} Spelling
  */
 
-/** The spelling of strings between quotes: that of JSON, with this character in place of its quote. @param {'"' | "'"} quote @returns {Spelling} */
+/**
+ * Returns the spelling of strings between quotes: that of JSON, with `quote` in place of its quote.
+ * @param {'"' | "'"} quote @returns {Spelling}
+ */
 function spelling(quote) {
   const c = quote.charCodeAt(0);
   return {
@@ -42,10 +46,10 @@ function spelling(quote) {
   };
 }
 
-/** Spellings by the quote that is escaped. */
+/** Spellings by the escaped quote. */
 export const SPELLINGS = { '"': spelling('"'), "'": spelling("'") };
 
-/** UTF-8 of a code point. @param {number} c @param {number} n  bytes */
+/** Returns the UTF-8 bytes of a code point. @param {number} c @param {number} n  number of bytes */
 function utf8(c, n) {
   if (n === 1) return [c];
   const bytes = Array.from({ length: n }, (_, i) => 0x80 | ((c >> (6 * (n - 1 - i))) & 63));
@@ -53,15 +57,19 @@ function utf8(c, n) {
   return bytes;
 }
 
-/** Writes ranges of characters as edges. States with the same continuation are shared. */
+/** Writes characters and automata as edges of rules. States with the same continuation are shared. */
 export class Writer {
-  /** States from which some continuation bytes lead to another state, by number of bytes and target. @type {Map<string, number>} */
+  /** States before continuation bytes, by the number of these bytes and the target. @type {Map<string, number>} */
   #continued = new Map();
 
   /** Rules of one character of a large set, by its ranges. @type {Map<string, number>} */
   #sets = new Map();
+  /** Whether large sets of characters become rules of their own. */
   #shares = true;
-  /** The smallest number of characters from each state to the end; null: characters aren't counted. @type {Map<number, number> | null} */
+  /**
+   * Smallest number of missing characters from each state to the end; null if characters are not counted.
+   * @type {Map<number, number> | null}
+   */
   #lacks = null;
 
   /** @param {Rules} rules */
@@ -69,7 +77,10 @@ export class Writer {
     this.rules = rules;
   }
 
-  /** A state within a character whose last byte leads to another state: it lacks as many characters. @param {number} to */
+  /**
+   * Adds a state inside a character that leads to `to`, with the same number of missing characters.
+   * @param {number} to
+   */
   #before(to) {
     const state = this.rules.state();
     const lacks = this.#lacks?.get(to);
@@ -77,13 +88,16 @@ export class Writer {
     return state;
   }
 
-  /** @param {number} state @param {number} characters */
+  /** Sets the number of missing characters of a state. @param {number} state @param {number} characters */
   #lack(state, characters) {
     this.#lacks?.set(state, characters);
     this.rules.lacks(state, characters);
   }
 
-  /** A state from which `n` continuation bytes lead to another. @param {number} n @param {number} to @returns {number} */
+  /**
+   * Returns a state from which `n` continuation bytes lead to another.
+   * @param {number} n @param {number} to @returns {number}
+   */
   #continuation(n, to) {
     if (!n) return to;
     const key = `${n} ${to}`;
@@ -96,7 +110,11 @@ export class Writer {
     return state;
   }
 
-  /** Bytes from `low` to `high`, of equal length, as a tree of edges. @param {number} from @param {number[]} low @param {number[]} high @param {number} to @param {boolean} begins  a character @returns {void} */
+  /**
+   * Writes the byte sequences from `low` to `high`, which have equal length, as a tree of edges.
+   * @param {number} from @param {number[]} low @param {number[]} high @param {number} to
+   * @param {boolean} begins  whether the first byte begins a character @returns {void}
+   */
   #bytes(from, low, high, to, begins) {
     const rest = low.length - 1;
     const [a, b] = [low[0], high[0]];
@@ -116,7 +134,10 @@ export class Writer {
     if (!most) this.#bytes(from, [b, ...Array(rest).fill(0x80)], high, to, begins);
   }
 
-  /** @param {number} from @param {number} low @param {number} high @param {number} to */
+  /**
+   * Writes one character from `low` to `high`.
+   * @param {number} from @param {number} low @param {number} high @param {number} to
+   */
   range(from, low, high, to) {
     if (high < 0x80) return this.rules.edge(from, low, high, to, this.#lacks !== null);
     LENGTHS.forEach(([first, last], i) => {
@@ -125,7 +146,12 @@ export class Writer {
     });
   }
 
-  /** An automaton from a state on; its ends lead to `to`. @param {number} from @param {Dfa} dfa @param {number} to @param {Spelling | null} spelled  inside a string; null: not @param {number[]} [lacks]  by its states */
+  /**
+   * Writes an automaton between two states.
+   * @param {number} from @param {Dfa} dfa @param {number} to
+   * @param {Spelling | null} spelled  spelling inside a string; null: the characters themselves
+   * @param {number[]} [lacks]  number of missing characters of each state of the automaton
+   */
   dfa(from, dfa, to, spelled, lacks) {
     const states = dfa.map((_, i) => (i ? this.rules.state() : from));
     // If a loop leads back to the first state, it needs a state of its own: `from` may have other edges.
@@ -159,7 +185,11 @@ export class Writer {
     });
   }
 
-  /** The rule of one character of a set. @param {[number, number, number][]} edges  to one state @param {Spelling | null} spelled */
+  /**
+   * Returns the rule of one character of a set.
+   * @param {[number, number, number][]} edges  edges to one state, whose ranges are the set
+   * @param {Spelling | null} spelled
+   */
   #setRule(edges, spelled) {
     const key = `${spelled?.key} ${edges.map(([low, high]) => `${low}-${high}`).join()}`;
     let rule = this.#sets.get(key);
@@ -181,11 +211,11 @@ export class Writer {
     return rule;
   }
 
-  /** The rest of an escape, after its backslash. @param {number} escape @param {string} text  ASCII @param {number} to */
+  /** Writes an escape after its backslash. @param {number} escape @param {string} text  ASCII @param {number} to */
   #escaped(escape, text, to) {
     const lacks = this.#lacks?.get(to);
     if (lacks === undefined) return void this.rules.literal(escape, text, to);
-    // A backslash lacks as many characters as the nearest of those that it may begin.
+    // The state after a backslash has the smallest number of missing characters of all escapes that continue from it.
     if (lacks < (this.#lacks?.get(escape) ?? 0)) this.#lack(escape, lacks);
     [...text].reduce((at, c, i) => {
       const next = i + 1 < text.length ? this.#before(to) : to;
@@ -195,9 +225,11 @@ export class Writer {
   }
 
   /**
-   * The texts of an automaton that have `min` to `max` characters. C counts the characters as the text is written.
-   * @param {number} from @param {Dfa} dfa @param {number[]} lacks  `missingOf` of its states @param {{ min: number, max: number }} length @param {number} to
-   * @param {Spelling | null} spelled
+   * Writes the texts of an automaton that have `min` to `max` characters. C counts the characters while the text is
+   * generated.
+   * @param {number} from @param {Dfa} dfa
+   * @param {number[]} lacks  result of `missingOf`
+   * @param {{ min: number, max: number }} length @param {number} to @param {Spelling | null} spelled
    */
   limited(from, dfa, lacks, { min, max }, to, spelled) {
     if (lacks[0] > max) return;
@@ -209,16 +241,19 @@ export class Writer {
   }
 }
 
-/** The escape of a character, after its backslash. @param {number} c @param {Spelling} spelling */
+/** Returns the escape of a character without its backslash. @param {number} c @param {Spelling} spelling */
 const escapeOf = (c, { short }) => short.get(c) ?? `u${c.toString(16).padStart(4, '0')}`;
 
-/** If the edges to one state take this many states or more, they become a rule of their own, which is written once. */
-const MANY_STATES = 24;
+/** Number of states from which on the edges to one state become a rule of their own, which is shared. */
+const MIN_SHARED_STATES = 24;
 
-/** The approximate number of states that a range takes. @param {number} low @param {number} high */
+/** Returns the approximate number of states that a range needs. @param {number} low @param {number} high */
 const statesOf = (low, high) => (low < 32 ? 4 * (Math.min(high, 31) - low + 1) : 1) + (high > 127 ? 3 : 0);
 
-/** Divides edges into those that become rules, by target, and the others. @param {[number, number, number][]} edges */
+/**
+ * Divides edges into those that become rules (`sets`, by target) and the others.
+ * @param {[number, number, number][]} edges
+ */
 function sharedEdges(edges) {
   /** @type {Map<number, { set: [number, number, number][], states: number }>} */
   const found = new Map();
@@ -228,11 +263,14 @@ function sharedEdges(edges) {
     entry.set.push(edge);
     entry.states += statesOf(edge[0], edge[1]);
   }
-  for (const [to, { states }] of found) if (states < MANY_STATES) found.delete(to);
+  for (const [to, { states }] of found) if (states < MIN_SHARED_STATES) found.delete(to);
   return { sets: found, others: edges.filter(([, , to]) => !found.has(to)) };
 }
 
-/** The smallest number of bytes of a character of a range. @param {number} low @param {number} high @param {Spelling | null} spelled */
+/**
+ * Returns the smallest number of bytes of a character of a range.
+ * @param {number} low @param {number} high @param {Spelling | null} spelled
+ */
 function leastBytes(low, high, spelled) {
   if (!spelled) return LENGTHS.findIndex(([, last]) => low <= last) + 1;
   if (spelled.plain.some(([a, b]) => a <= high && b >= low && Math.max(a, low) < 0x80)) return 1;
@@ -241,9 +279,11 @@ function leastBytes(low, high, spelled) {
 }
 
 /**
- * The smallest number of characters from each state to the end, if C can count them as the text is written (grammar.h): the paths with the
- * fewest bytes must have the fewest characters. Null: they don't.
- * @param {Dfa} dfa @param {boolean} longer  whether each such path must have a state with a loop of one byte, so that texts can be made longer
+ * Returns the smallest number of characters from each state to the end, or null if C cannot count characters for this
+ * automaton (c/grammar/grammar.h). C can if the paths with the fewest bytes also have the fewest characters.
+ * @param {Dfa} dfa
+ * @param {boolean} longer  whether each of these paths must also have a loop of one byte, so that texts can be made
+ *   longer
  * @param {Spelling | null} spelled @returns {number[] | null}
  */
 export function missingOf(dfa, longer, spelled) {
@@ -267,9 +307,9 @@ export function missingOf(dfa, longer, spelled) {
     edges.every(([low, high, to]) => bytesOf(low, high) + bytes[to] > bytes[i] || 1 + characters[to] === characters[i]),
   );
   if (!agree || !longer) return agree ? characters : null;
-  /** States with a shortest path that has such a loop. @type {Set<number>} */
+  /** States with a shortest path that has a loop of one byte. @type {Set<number>} */
   const loops = new Set();
-  // States that are nearer to an end come first.
+  // In the order of their distance to an end.
   const order = [...dfa.keys()].sort((a, b) => characters[a] - characters[b]);
   for (const i of order)
     if (
@@ -282,9 +322,13 @@ export function missingOf(dfa, longer, spelled) {
   return loops.size === dfa.length ? characters : null;
 }
 
-/** The rule of one character without an escape, and the state after a backslash, whose escapes the caller adds. @param {Rules} rules @param {'"' | "'"} quote */
+/**
+ * Adds a rule of one character, with the characters that need no escape. The caller adds the escapes after the state
+ * `escape`, which follows a backslash.
+ * @param {Rules} rules @param {'"' | "'"} quote
+ */
 function oneCharacter(rules, quote) {
-  // C takes characters for plain that JSON doesn't escape.
+  // The flag `plain` is for JSON only: in C it means any character that JSON does not escape.
   const rule = rules.rule('character', quote === '"');
   const from = rules.start(rule);
   const end = rules.state(true);
@@ -295,14 +339,20 @@ function oneCharacter(rules, quote) {
   return { rule, escape, end };
 }
 
-/** The rule of one character of a JSON string, in its only spelling without needless escapes. @param {Rules} rules */
+/**
+ * Adds the rule of one character of a JSON string in its canonical spelling, without needless escapes.
+ * @param {Rules} rules
+ */
 export function spelledRule(rules) {
   const { rule, escape, end } = oneCharacter(rules, '"');
   for (const c of SPELLINGS['"'].escaped) rules.literal(escape, escapeOf(c, SPELLINGS['"']), end);
   return rule;
 }
 
-/** Hexadecimal digits in either case. @param {Rules} rules @param {number} at @param {string} digits @param {number} [to] */
+/**
+ * Writes one of some hexadecimal digits, in either case. Returns the state after it.
+ * @param {Rules} rules @param {number} at @param {string} digits @param {number} [to]
+ */
 function hexDigit(rules, at, digits, to = rules.state()) {
   for (const c of digits) {
     rules.literal(at, c, to);
@@ -313,7 +363,11 @@ function hexDigit(rules, at, digits, to = rules.state()) {
 
 const HEX = '0123456789abcdef';
 
-/** The rule of one character of a string of Python: as it is, or escaped in a way that has the same meaning in templates/noted-values.js. @param {Rules} rules @param {'"' | "'"} quote */
+/**
+ * Adds the rule of one character of a Python string: unescaped, or with an escape that templates/noted-values.js
+ * supports.
+ * @param {Rules} rules @param {'"' | "'"} quote
+ */
 export function pythonCharacterRule(rules, quote) {
   const { rule, escape, end } = oneCharacter(rules, quote);
   for (const c of '\\\'"abfnrtv') rules.literal(escape, c, end);
@@ -324,26 +378,25 @@ export function pythonCharacterRule(rules, quote) {
   const three = rules.state();
   hexDigit(rules, three, HEX, last);
   hexDigit(rules, hexDigit(rules, u, HEX.replace('d', '')), HEX, three);
-  // No half of a surrogate pair.
+  // Surrogates (d8 to df) are excluded.
   hexDigit(rules, hexDigit(rules, u, 'd'), '01234567', three);
   return rule;
 }
 
-/** The rule of one character of a JSON string, in any of JSON's spellings. @param {Rules} rules */
+/** Adds the rule of one character of a JSON string, with all spellings of JSON. @param {Rules} rules */
 export function characterRule(rules) {
   const { rule, escape, end } = oneCharacter(rules, '"');
   for (const c of '"\\/bfnrt') rules.literal(escape, c, end);
   const hex = (/** @type {number} */ at, /** @type {string} */ digits, /** @type {number} */ to = rules.state()) =>
     hexDigit(rules, at, digits, to);
-  const all = HEX;
   const u = rules.literal(escape, 'u');
   const three = hex(u, '0123456789abcef');
-  const two = hex(three, all);
-  hex(hex(two, all), all, end);
-  // A surrogate alone is not allowed, only a pair that stands for one character.
+  const two = hex(three, HEX);
+  hex(hex(two, HEX), HEX, end);
+  // Surrogates are allowed only as a pair.
   const d = hex(u, 'd');
   hex(d, '01234567', two);
-  const low = rules.literal(hex(hex(hex(d, '89ab'), all), all), '\\u');
-  hex(hex(hex(hex(low, 'd'), 'cdef'), all), all, end);
+  const low = rules.literal(hex(hex(hex(d, '89ab'), HEX), HEX), '\\u');
+  hex(hex(hex(hex(low, 'd'), 'cdef'), HEX), HEX, end);
   return rule;
 }

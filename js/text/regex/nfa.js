@@ -1,25 +1,28 @@
 /**
- * Trees of regular expressions, and the nondeterministic automata that they become.
+ * Trees of regular expressions, and the nondeterministic automata that are built from them.
  *
- * Two parsers make trees: js/text/grammar/regex.js reads ECMAScript's syntax, js/text/tokenizers/regex.js Oniguruma's and Rust's. Two
- * compilers make the automata deterministic, because they need different results: grammars combine sets of texts (js/text/grammar/dfa.js),
- * tokenizers find the match that a backtracking matcher would find first (js/text/tokenizers/automaton.js).
+ * Two parsers create trees: js/text/grammar/regex.js for ECMAScript's syntax, js/text/tokenizers/regex.js for the
+ * syntaxes of Oniguruma and Rust. Two compilers make the automata deterministic. js/text/grammar/dfa.js combines sets
+ * of texts; js/text/tokenizers/automaton.js finds the match that a backtracking matcher would find first.
  */
 
 /** @import { CharSet } from './sets.js' */
 
 /**
- * A tree. `set`: one character of a set; `assert`: no character, where an assertion holds (the compilers give A its meaning); `all`:
- * parts one after the other; `any`: one of several parts, the first that matches being preferred; `repeat`: a part so many times, as
- * often as possible, or as seldom as possible if `lazy`.
+ * A node of a tree:
+ * - `set`: one character of a set
+ * - `assert`: an assertion, which consumes no character (the compilers define A)
+ * - `all`: parts in this order
+ * - `any`: one of several parts; the first that matches is preferred
+ * - `repeat`: a part, `min` to `max` times: as often as possible, or as seldom as possible if `lazy`
  * @template A
  * @typedef {{ set: CharSet } | { assert: A } | { all: Tree<A>[] } | { any: Tree<A>[] }
  *   | { repeat: Tree<A>, min: number, max: number, lazy?: boolean }} Tree
  */
 
 /**
- * A state. It goes on to the states `next` after a character of `set`, where the assertion `assert` holds, or (with neither) at once; the
- * first of them is preferred. The accepting state has no `next`.
+ * A state. It continues with the states `next`: after a character of `set`, if the assertion `assert` holds, or, with
+ * neither, unconditionally. The first of them is preferred. The accepting state has an empty `next`.
  * @template A
  * @typedef {{ next: number[], set?: CharSet, assert?: A }} State
  */
@@ -30,7 +33,10 @@ export class Nfa {
   states = [];
   #onState;
 
-  /** @param {(count: number) => void} onState  is called before each state with the number of states, to limit it */
+  /**
+   * @param {(count: number) => void} onState  called before a state is added, with the number of states; may throw to
+   *   limit it
+   */
   constructor(onState) {
     this.#onState = onState;
     this.state({ next: [] });
@@ -42,7 +48,10 @@ export class Nfa {
     return this.states.push(state) - 1;
   }
 
-  /** Adds the states of a tree that lead to the state `next`, and returns the first of them. @param {Tree<A>} tree @param {number} next @returns {number} */
+  /**
+   * Adds the states of a tree that lead to the state `next`, and returns the first of them.
+   * @param {Tree<A>} tree @param {number} next @returns {number}
+   */
   add(tree, next) {
     if ('set' in tree) return this.state({ next: [next], set: tree.set });
     if ('assert' in tree) return this.state({ next: [next], assert: tree.assert });

@@ -1,16 +1,19 @@
-/** Sets of characters (code points), as lists of ranges. Both kinds of regular expressions are built on them: those of grammars and those of tokenizers. */
+/** Sets of characters (code points), as lists of ranges, for the regular expressions of grammars and of tokenizers. */
 
-/** The first and last code points of ranges, rising; no range touches the next one. @typedef {[number, number][]} CharSet */
+/**
+ * First and last code points of ranges, in ascending order; no range touches the next one.
+ * @typedef {[number, number][]} CharSet
+ */
 
-/** The last code point of Unicode. */
+/** Last code point of Unicode. */
 export const LAST = 0x10ffff;
-/** All code points that a text can have: all but surrogates. @type {CharSet} */
+/** All code points of a text: all except surrogates. @type {CharSet} */
 export const TEXT = [
   [0, 0xd7ff],
   [0xe000, LAST],
 ];
 
-/** The set of some ranges, which may be in any order and overlap. @param {CharSet} ranges @returns {CharSet} */
+/** Returns the set of ranges that may overlap and be in any order. @param {CharSet} ranges @returns {CharSet} */
 export function unite(ranges) {
   /** @type {CharSet} */
   const out = [];
@@ -36,7 +39,7 @@ export function intersect(a, b) {
   return out;
 }
 
-/** All code points that are not in a set. @param {CharSet} set @returns {CharSet} */
+/** Returns all code points that are not in a set. @param {CharSet} set @returns {CharSet} */
 export function complement(set) {
   /** @type {CharSet} */
   const out = [];
@@ -49,7 +52,7 @@ export function complement(set) {
   return out;
 }
 
-/** The characters of a text. @param {string} text @returns {CharSet} */
+/** Returns the set of the characters of a string. @param {string} text @returns {CharSet} */
 export const charsOf = (text) =>
   unite(
     Array.from(text, (c) => {

@@ -1,9 +1,13 @@
-/** Parts of the syntax of regular expressions that their dialects share. */
+/** Syntax that all supported dialects of regular expressions share. */
 
 /** Control characters by the letters of their escapes. @type {Record<string, string>} */
 export const CONTROLS = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v', 0: '\0' };
 
-/** The quantifier that a text begins with: `*`, `+`, `?`, `{n}`, `{n,}` or `{n,m}`. Null: the text begins with something else. @param {string} text */
+/**
+ * Parses a quantifier at the beginning of a string: `*`, `+`, `?`, `{n}`, `{n,}` or `{n,m}`. Returns null if there is
+ * none.
+ * @param {string} text
+ */
 export function quantifierOf(text) {
   const found = /^(?:([*+?])|\{(\d+)(?:(,)(\d*))?\})/.exec(text);
   if (!found) return null;

@@ -1,11 +1,13 @@
-/** Checks whether a value has a shape: values of `enum` and `const` are written only if they satisfy the other keywords, too. */
+/**
+ * Checks whether a value has a shape. Values of `enum` and `const` are written only if they satisfy all other keywords.
+ */
 import { matches } from '../dfa.js';
 import { numberAdmits } from './numbers.js';
 import { canonical, TRUE, typeOf } from './shapes.js';
 
 /** @import { Dfa } from '../dfa.js' */
 /** @import { Compiler } from './index.js' */
-/** @import { Shape, Sub } from './shapes.js' */
+/** @import { ArrayShape, ObjectShape, Shape, Sub, Witness } from './shapes.js' */
 
 export class Admission {
   #compiler;
@@ -44,7 +46,7 @@ export class Admission {
     return type === 'array' ? this.#array(s.array, value) : type !== 'object' || this.#object(s.object, value);
   }
 
-  /** @param {Shape['array']} a @param {any[]} value */
+  /** @param {ArrayShape} a @param {any[]} value */
   #array(a, value) {
     const repeats = new Set(value.map(canonical)).size < value.length;
     return (
@@ -60,7 +62,10 @@ export class Admission {
     );
   }
 
-  /** What must hold of a property. @param {Shape['object']} o @param {string} name @returns {Sub} */
+  /**
+   * Returns the condition for the value of a property.
+   * @param {ObjectShape} o @param {string} name @returns {Sub}
+   */
   property(o, name) {
     const matchingSchemas = [...o.patterns]
       .filter(([pattern]) => matches(this.pattern(pattern), name))
@@ -71,12 +76,12 @@ export class Admission {
     return this.#compiler.all(o.properties.get(name) ?? TRUE, ...matchingSchemas, ...rest);
   }
 
-  /** Whether there may be such a property. @param {Shape['object']} o @param {string} name */
+  /** Whether an object may have a property of this name. @param {ObjectShape} o @param {string} name */
   mayHave(o, name) {
     return !o.forbidden.has(name) && o.names.every((sub) => this.satisfies(sub, name));
   }
 
-  /** @param {Shape['object']} o @param {Record<string, any>} value */
+  /** @param {ObjectShape} o @param {Record<string, any>} value */
   #object(o, value) {
     const names = Object.keys(value);
     return (
@@ -84,16 +89,18 @@ export class Admission {
       names.length <= o.max &&
       [...o.required].every((name) => Object.hasOwn(value, name)) &&
       names.every((name) => this.mayHave(o, name) && this.satisfies(this.property(o, name), value[name])) &&
-      o.some.every((some) => names.some((name) => this.isOther(some, name) && this.satisfies(some.sub, value[name])))
+      o.witnesses.every((witness) =>
+        names.some((name) => this.canBeWitness(witness, name) && this.satisfies(witness.sub, value[name])),
+      )
     );
   }
 
-  /** Whether a property is of those that one is asked of. @param {Shape['object']['some'][0]} some @param {string} name */
-  isOther({ names, patterns, inside }, name) {
+  /** Whether a property of this name can be the witness. @param {Witness} witness @param {string} name */
+  canBeWitness({ names, patterns, pattern }, name) {
     return (
       !names.includes(name) &&
       !patterns.some((p) => matches(this.pattern(p), name)) &&
-      (inside === null || matches(this.pattern(inside), name))
+      (pattern === null || matches(this.pattern(pattern), name))
     );
   }
 }

@@ -1,31 +1,34 @@
-/** Writes the rules of a shape's arrays: items in a tuple, different items (uniqueItems), and items that are counted (contains). */
+/** Writes the rules of a shape's arrays: tuples, different items (uniqueItems) and counted items (contains). */
 import { textsOf } from '../dfa.js';
-import { refused, tooLarge } from '../failure.js';
+import { grammarError, tooLargeError } from '../failure.js';
 import { MARK } from '../ir.js';
-import { valueTexts } from '../notations.js';
+import { valueSpellings } from '../notations.js';
 import { numberTexts } from './numbers.js';
 import { stringDfa, writeText } from './scalars.js';
 import { andSub, canonical, TRUE } from './shapes.js';
 
 /** @import { Compiler } from './index.js' */
-/** @import { Shape, Sub } from './shapes.js' */
+/** @import { ArrayShape, Contained, Shape, Sub } from './shapes.js' */
 
 /** Maximum number of values that are enumerated for an item, and of tuples of such values. */
 const MAX_LISTED = 64;
 const MAX_TUPLES = 4096;
-/** With this maximum length or a longer one, strings can differ in as many ways as are needed. */
+/** Maximum length of strings from which on a list cannot run out of different ones. */
 const LONG_STRING = 64;
-/** Maximum number of items in a list of different strings, and maximum of its required items. */
+/** Maximum number of items in a list of different strings, and of required items in it. */
 const MAX_DIFFERENT = 1000;
 const MAX_REQUIRED = 16;
 /** Maximum number of states of a list whose items are counted. */
 const MAX_COUNTED = 40_000;
 
-/** The shape without a maximum length that leaves strings enough ways to differ. @param {Shape} s @returns {Shape} */
+/** Returns the shape without a maximum length of LONG_STRING or more. @param {Shape} s @returns {Shape} */
 const withoutLongLimit = (s) =>
   s.string.dfa && s.string.max >= LONG_STRING ? { ...s, string: { ...s.string, max: Infinity } } : s;
 
-/** All values of a shape; null: there are too many, or they can't be enumerated. @param {Shape} s @returns {any[] | null} */
+/**
+ * Returns all values of a shape, or null if there are too many or they cannot be enumerated.
+ * @param {Shape} s @returns {any[] | null}
+ */
 function valuesOf(s) {
   if (s.values) return [...s.values.values()];
   if (s.types.has('array') || s.types.has('object')) return null;
@@ -36,8 +39,11 @@ function valuesOf(s) {
   return found[0] && found[1] && [null, true, false, ...found[0].map(Number), ...found[1]];
 }
 
-/** All values of a schema; null: there are too many. @param {Compiler} compiler @param {Sub} sub @returns {any[] | null} */
-function allOf(compiler, sub) {
+/**
+ * Returns all values of a schema, or null if there are too many.
+ * @param {Compiler} compiler @param {Sub} sub @returns {any[] | null}
+ */
+function valuesOfSub(compiler, sub) {
   /** @type {Map<string, any>} */
   const found = new Map();
   for (const s of compiler.shapesOf(sub)) {
@@ -49,11 +55,11 @@ function allOf(compiler, sub) {
 }
 
 /**
- * The array with the conditions of `contains` that need counting: schemas, and how many items must satisfy each. A schema that all items
- * satisfy becomes a limit of length. Null: no array satisfies it.
- * @param {Shape['array']} array @returns {Shape['array'] | null}
+ * Returns the array with only those conditions of `contains` that need counting. A condition that all items satisfy
+ * becomes a limit of length. Returns null if no array satisfies the conditions.
+ * @param {ArrayShape} array @returns {ArrayShape | null}
  */
-function contained({ contains, ...array }) {
+function simplifyContains({ contains, ...array }) {
   let { min, max } = array;
   const counted = [];
   for (const condition of contains) {
@@ -65,24 +71,27 @@ function contained({ contains, ...array }) {
       max = Math.min(max, condition.from + condition.max);
     }
   }
-  // An array that must contain items has at least as many.
+  // An array that must contain n items has at least n.
   for (const condition of counted) if (condition.min) min = Math.max(min, condition.from + condition.min);
   return min > max ? null : { ...array, min, max, contains: counted };
 }
 
-/** Counts how many items satisfy each condition of `contains`, as part of the states of a list. */
+/** The numbers of items that satisfy each condition of `contains`, as part of the states of a list. */
 class ContainsCounts {
   #contains;
-  /** How far each count is exact: up to the maximum, or else up to the minimum. @type {number[]} */
+  /**
+   * Largest value of each count: the maximum of its condition, or the minimum if there is no maximum.
+   * @type {number[]}
+   */
   limits;
 
-  /** @param {Shape['array']['contains']} contains */
+  /** @param {Contained[]} contains */
   constructor(contains) {
     this.#contains = contains;
     this.limits = contains.map(({ min, max }) => (max < Infinity ? max : min));
   }
 
-  /** The counts of an empty list. @returns {number[]} */
+  /** Returns the counts of an empty list. @returns {number[]} */
   start() {
     return this.limits.map(() => 0);
   }
@@ -92,7 +101,12 @@ class ContainsCounts {
     return this.#contains.every(({ min }, k) => counts[k] >= min);
   }
 
-  /** The counts after item n, which satisfies some conditions; null: too many items satisfy one. @param {number[]} counts @param {number} n @param {boolean[]} satisfied @returns {number[] | null} */
+  /**
+   * Returns the counts after item `n`, or null if too many items satisfy a condition.
+   * @param {number[]} counts @param {number} n
+   * @param {boolean[]} satisfied  for each condition, whether the item satisfies it
+   * @returns {number[] | null}
+   */
   after(counts, n, satisfied) {
     const next = counts.map((count, k) => count + (satisfied[k] && n >= this.#contains[k].from ? 1 : 0));
     if (this.#contains.some(({ max }, k) => next[k] > max)) return null;
@@ -101,7 +115,8 @@ class ContainsCounts {
 }
 
 /**
- * States of a list by numbers that identify them. Each state is given to `write` once, which may ask for further ones.
+ * Creates states of a list, each identified by numbers. `write` is called once for each state and may create further
+ * states by calling `stateOf`.
  * @template {(number | number[])[]} T
  * @param {Compiler['rules']} rules @param {(begin: (...key: T) => number) => void} start
  * @param {(state: number, stateOf: (...key: T) => number, ...key: T) => void} write
@@ -125,11 +140,15 @@ function writeStates(rules, start, write) {
   for (const { key, state } of todo) write(state, stateOf, ...key);
 }
 
-/** Lists of some of the values, each at most once, in the order in which the schema lists them. @param {Compiler} compiler @param {any[]} values @param {Shape['array']} array @param {number} from @param {number} to */
+/**
+ * Writes lists of different values, in the order in which the schema lists the values.
+ * @param {Compiler} compiler @param {any[]} values @param {ArrayShape} array @param {number} from
+ * @param {number} to
+ */
 function writeInOrder({ rules, admission, notation }, values, { min, max, contains }, from, to) {
   const length = Math.min(max, values.length);
   const counter = new ContainsCounts(contains);
-  /** Which conditions of `contains` each value satisfies. */
+  /** For each value and each condition of `contains`, whether the value satisfies it. */
   const satisfied = values.map((value) => contains.map(({ sub }) => admission.satisfies(sub, value)));
   // A state: the next value to decide on, the number of items so far, and their counts.
   writeStates(
@@ -142,13 +161,17 @@ function writeInOrder({ rules, admission, notation }, values, { min, max, contai
       rules.skip(at, stateOf(i + 1, n, counts));
       const next = n < length ? counter.after(counts, n, satisfied[i]) : null;
       if (!next) return;
-      for (const text of valueTexts(values[i], notation))
+      for (const text of valueSpellings(values[i], notation))
         rules.literal(at, (n ? notation.comma : '') + text, stateOf(i + 1, n + 1, next));
     },
   );
 }
 
-/** The only shape of items, if that is strings of unlimited length, or of any characters; else null. @param {Compiler} compiler @param {Sub} sub @returns {Shape | null} */
+/**
+ * Returns the shape of items if they are strings and each string can be made longer, or can have any characters.
+ * Returns null otherwise.
+ * @param {Compiler} compiler @param {Sub} sub @returns {Shape | null}
+ */
 function unlimitedString(compiler, sub) {
   const [s, ...others] = compiler.shapesOf(sub);
   if (!s || others.length || s.values || [...s.types].join() !== 'string') return null;
@@ -157,7 +180,10 @@ function unlimitedString(compiler, sub) {
   return isUnlimited ? s : null;
 }
 
-/** Lists of different strings; marks tell C where to compare them. @param {Compiler} compiler @param {Shape} s @param {Shape['array']} array @param {number} from @param {number} to */
+/**
+ * Writes lists of different strings, with marks where C compares them.
+ * @param {Compiler} compiler @param {Shape} s @param {ArrayShape} array @param {number} from @param {number} to
+ */
 function writeDifferent(compiler, s, { min, max }, from, to) {
   const { rules } = compiler;
   compiler.requireJson('uniqueItems for strings that are not listed');
@@ -179,24 +205,27 @@ function writeDifferent(compiler, s, { min, max }, from, to) {
   rules.slack += 1 + min * min;
 }
 
-/** Arrays with uniqueItems. @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to */
+/**
+ * Writes arrays with uniqueItems.
+ * @param {Compiler} compiler @param {ArrayShape} array @param {number} from @param {number} to
+ */
 function writeUnique(compiler, array, from, to) {
   const { prefix, rest, min, max } = array;
-  const values = prefix.length ? null : allOf(compiler, rest);
+  const values = prefix.length ? null : valuesOfSub(compiler, rest);
   if (values) return writeInOrder(compiler, values, array, from, to);
   if (max <= 1) return writeAny(compiler, array, from, to);
   if (array.contains.length)
-    throw refused(
+    throw grammarError(
       'contains together with uniqueItems is supported only for items of an enum, or for at most one item',
       'give the items an enum, or leave one of the two out',
     );
   const strings = prefix.length || min > MAX_REQUIRED ? null : unlimitedString(compiler, rest);
   if (strings) return writeDifferent(compiler, strings, array, from, to);
-  const each = prefix.map((sub) => allOf(compiler, sub));
+  const each = prefix.map((sub) => valuesOfSub(compiler, sub));
   const lists = /** @type {any[][]} */ (each.filter(Boolean));
   const tuples = lists.reduce((product, list) => product * list.length, 1);
   if (!prefix.length || lists.length < prefix.length || tuples > MAX_TUPLES || min > prefix.length)
-    throw refused(
+    throw grammarError(
       'uniqueItems is supported only for items with few values, for strings of any length, or for at most one item',
       'give the items an enum, or leave uniqueItems out and remove repetitions afterwards',
     );
@@ -212,7 +241,10 @@ function writeUnique(compiler, array, from, to) {
   compiler.writeListed(found, from, to);
 }
 
-/** Arrays without `contains`. @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to */
+/**
+ * Writes arrays without `contains`.
+ * @param {Compiler} compiler @param {ArrayShape} array @param {number} from @param {number} to
+ */
 function writeItems(compiler, { prefix, rest, min, max }, from, to) {
   const { rules, notation } = compiler;
   let at = rules.literal(from, '[');
@@ -240,19 +272,23 @@ function writeItems(compiler, { prefix, rest, min, max }, from, to) {
 }
 
 /**
- * Arrays with `contains`, whose items may come in any order. Each item is written as one that satisfies certain conditions. A condition
- * that it doesn't count for is left open, or excluded where the number of items that satisfy it has a maximum.
- * @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to
+ * Writes arrays with `contains`; their items may be in any order. Each item is written with the conditions that it
+ * counts for. Any other condition is left open if it has no maximum, and negated if it has one.
+ * @param {Compiler} compiler @param {ArrayShape} array @param {number} from @param {number} to
  */
 function writeCounted(compiler, { prefix, rest, min, max, contains }, from, to) {
   const { rules, notation } = compiler;
   const counter = new ContainsCounts(contains);
   const { limits } = counter;
-  /** After this many items, the states no longer depend on their number. */
+  /** Number of items from which on the states no longer depend on it. */
   const last = max < Infinity ? max : Math.max(min, prefix.length, ...contains.map(({ from }) => from), 1);
   const size = (last + 1) * limits.reduce((product, limit) => product * (limit + 1), 1) * 2 ** contains.length;
-  if (size > MAX_COUNTED) throw tooLarge('contains together with limits of the number of items');
-  /** Item n, if it counts for some conditions and not for others; null: there is no such value. @param {number} n @param {boolean[]} counted @returns {Sub | null} */
+  if (size > MAX_COUNTED) throw tooLargeError('contains together with limits of the number of items');
+  /**
+   * Returns the schemas of item `n`, or null if no value satisfies them.
+   * @param {number} n @param {boolean[]} counted  for each condition, whether the item counts for it
+   * @returns {Sub | null}
+   */
   const itemOf = (n, counted) => {
     const sub = contains.reduce((all, condition, k) => {
       if (counted[k]) return andSub(all, condition.sub);
@@ -261,7 +297,7 @@ function writeCounted(compiler, { prefix, rest, min, max, contains }, from, to) 
     }, prefix[n] ?? rest);
     return compiler.hasShape(sub) ? sub : null;
   };
-  /** For which conditions an item counts, in all combinations. */
+  /** All values of `counted`: the combinations of conditions for which an item can count. */
   const combinations = Array.from({ length: 2 ** contains.length }, (_, bits) =>
     contains.map((_condition, k) => ((bits >> k) & 1) === 1),
   );
@@ -277,7 +313,7 @@ function writeCounted(compiler, { prefix, rest, min, max, contains }, from, to) 
       if (n === max) return;
       const before = n ? rules.literal(at, notation.comma) : at;
       for (const counted of combinations) {
-        // An item counts only where the count matters: from the condition's first item on, and up to its limit.
+        // An item counts for a condition only from the condition's first item on, and only below the count's limit.
         if (counted.some((isCounted, k) => isCounted && (n < contains[k].from || counts[k] === limits[k]))) continue;
         const next = counter.after(counts, n, counted);
         const sub = next && itemOf(n, counted);
@@ -287,28 +323,31 @@ function writeCounted(compiler, { prefix, rest, min, max, contains }, from, to) 
   );
 }
 
-/** Arrays whose items may be equal. @param {Compiler} compiler @param {Shape['array']} array @param {number} from @param {number} to */
+/**
+ * Writes arrays whose items may be equal.
+ * @param {Compiler} compiler @param {ArrayShape} array @param {number} from @param {number} to
+ */
 function writeAny(compiler, array, from, to) {
   if (array.contains.length) writeCounted(compiler, array, from, to);
   else writeItems(compiler, array, from, to);
 }
 
-/** The arrays of a shape. @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
+/** Writes the arrays of a shape. @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
 export function writeArray(compiler, s, from, to) {
-  // If an array is excluded, none is written: the shape has other types.
+  // If an array is excluded, no array is written, because the shape has other types.
   if ([...s.excluded.values()].some(Array.isArray)) {
-    if (s.types.size === 1) throw refused('"not" with an array in "const" or "enum" is not supported');
+    if (s.types.size === 1) throw grammarError('"not" with an array in "const" or "enum" is not supported');
     return;
   }
   if (s.array.repeats) {
     if (s.array.unique) return;
-    // "not" with uniqueItems: arrays with two equal items, which is enough to satisfy it.
+    // For "not" with uniqueItems, arrays of two equal items are written: a part of the arrays that satisfy it.
     const sub = s.array.prefix[0] ?? s.array.rest;
     const values =
       s.array.prefix.length || s.array.contains.length || s.array.min > 2 || s.array.max < 2
         ? null
-        : allOf(compiler, sub);
-    if (!values && sub !== TRUE) throw refused('"not" with "uniqueItems" is not supported');
+        : valuesOfSub(compiler, sub);
+    if (!values && sub !== TRUE) throw grammarError('"not" with "uniqueItems" is not supported');
     compiler.writeListed(
       (values ?? [0, null, true]).map((v) => [v, v]),
       from,
@@ -316,7 +355,7 @@ export function writeArray(compiler, s, from, to) {
     );
     return;
   }
-  const array = s.array.min <= s.array.max ? contained(s.array) : null;
+  const array = s.array.min <= s.array.max ? simplifyContains(s.array) : null;
   if (array?.unique) writeUnique(compiler, array, from, to);
   else if (array) writeAny(compiler, array, from, to);
 }

@@ -1,6 +1,6 @@
 /**
- * The formats of JSON Schema as regular expressions. Each text that matches is valid by the RFC of the format and for ajv-formats, and
- * nearly all valid texts match; docs/reference/generation.md names the exceptions.
+ * The formats of JSON Schema as regular expressions. Each text that matches is valid by the RFC of the format and for
+ * ajv-formats, and nearly all valid texts match; docs/reference/generation.md names the exceptions.
  */
 import { ANY, minimal, without } from '../dfa.js';
 import { ofRegex } from '../lookaheads.js';
@@ -11,7 +11,7 @@ import { parseRegex } from '../regex.js';
 const HEX = '[\\dA-Fa-f]';
 const PERCENT = `%${HEX}{2}`;
 
-// RFC 3339. A leap second is the last one of a day of UTC: at an offset of whole hours it is that of another hour.
+// RFC 3339. A leap second is the last second of a day in UTC. At an offset of n hours it ends another hour.
 const HOUR = '([01]\\d|2[0-3])';
 const LEAP_YEAR = '(\\d\\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)';
 const MONTH_DAY = '((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|02-(0[1-9]|1\\d|2[0-8]))';
@@ -25,7 +25,8 @@ const LEAP_SECONDS = Array.from(
 const TIME = `(${HOUR}:[0-5]\\d:[0-5]\\d${FRACTION}([Zz]|[+-]${HOUR}:[0-5]\\d)|23:59:60${FRACTION}[Zz]|${LEAP_SECONDS})`;
 const PERIOD = 'T(\\d+H(\\d+M(\\d+S)?)?|\\d+M(\\d+S)?|\\d+S)';
 
-// RFC 1123. Labels with hyphens in the third and fourth place are of RFC 5890, which no automaton can check.
+// RFC 1123. Labels with hyphens at the third and fourth positions are excluded: RFC 5890 defines them, and no automaton
+// can check it.
 const L = '[A-Za-z0-9]';
 const LH = '[A-Za-z0-9-]';
 const LABEL = `${L}(${L}|${LH}${L}|${LH}{2}${L}|${LH}(${L}${LH}|-${L})${LH}{0,58}${L})?`;
@@ -34,7 +35,7 @@ const MAIL_LABEL = `${L}(${LH}{0,61}${L})?`;
 const ATEXT = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]";
 const DOTTED = `${ATEXT}+(\\.${ATEXT}+)*`;
 
-// RFC 4291, as RFC 3986 writes it.
+// RFC 4291, in the notation of RFC 3986.
 const BYTE = '(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
 const IPV4 = `${BYTE}(\\.${BYTE}){3}`;
 const H16 = `${HEX}{1,4}`;
@@ -47,7 +48,11 @@ const IPV6 = [
   `((${H16}:){0,6}${H16})?::`,
 ].join('|');
 
-/** RFC 3986; with other letters, and others that only a query may have, RFC 3987. @param {string} letters @param {string} queried */
+/**
+ * Returns the expressions of URIs (RFC 3986), or of IRIs (RFC 3987) if further characters are given.
+ * @param {string} letters  further characters that are allowed everywhere
+ * @param {string} queried  further characters that are allowed in a query
+ */
 function references(letters, queried) {
   const unreserved = `A-Za-z0-9\\-._~${letters}`;
   const sub = "!$&'()*+,;=";
@@ -76,7 +81,7 @@ const TEMPLATE = `([!#$&()-;=?-[\\]_a-z~${LETTERS}${PRIVATE}]|${PERCENT}|\\{[+#.
 
 const POINTER = '(/([^/~]|~[01])*)*';
 
-// Expressions without lookarounds and back references, whose groups lie two deep.
+// Expressions without lookarounds and back references, with groups nested at most two levels deep.
 const ONE =
   '([^^$\\\\.*+?()[\\]{}|/]|\\.|\\\\[dDwWsS^$\\\\.*+?()[\\]{}|/]|\\[\\^?(a-z|A-Z|0-9|\\\\[dDwWsS]|[A-Za-z0-9_ .,:;@#%&])+\\])';
 const TIMES = '([*+?]\\??|\\{(0|[1-9]\\d{0,2}),?\\})?';
@@ -84,7 +89,10 @@ const alternatives = (/** @type {string} */ part) => `((${part})${TIMES})*(\\|((
 const group = (/** @type {string} */ part) => `\\((\\?:)?${alternatives(part)}\\)`;
 const REGEX = `\\^?${alternatives(`${ONE}|${group(`${ONE}|${group(ONE)}`)}`)}\\$?`;
 
-/** Expressions by the format's name, and how long its texts are at most. @type {Map<unknown, { source: string, max?: number }>} */
+/**
+ * Regular expression and maximum length of the strings of each format.
+ * @type {Map<unknown, { source: string, max?: number }>}
+ */
 const FORMATS = new Map(
   Object.entries({
     date: { source: DATE },
@@ -110,12 +118,12 @@ const FORMATS = new Map(
     },
   }),
 );
-// Of names in other letters the ASCII spellings.
+// Of internationalized names, only the ASCII spellings are written.
 for (const name of ['email', 'hostname']) FORMATS.set(`idn-${name}`, /** @type {any} */ (FORMATS.get(name)));
 
 /**
- * What texts of a format at least are, for all validators: other texts are not of it. Of formats that are not here no text is known to be
- * none.
+ * Supersets of formats: all validators reject strings outside of them. They are the basis of "not" with a format. For
+ * formats that are not listed, no string is known to be invalid.
  */
 const WIDE = new Map(
   Object.entries({
@@ -137,14 +145,15 @@ const WIDE = new Map(
   }).map(([name, source]) => [name, source.replaceAll('[^]', '[\\s\\S]')]),
 );
 
-/** Texts that are not of a format; null: none is known. @param {string} name @returns {Dfa | null} */
+/** Returns strings that do not have a format, or null if none are known. @param {string} name @returns {Dfa | null} */
 export function otherTexts(name) {
   const source = WIDE.get(name);
   return source ? without(ANY, ofRegex(parseRegex(source))) : null;
 }
 
 /**
- * Formats of numbers, as OpenAPI and Rust's tools write them: what their integers lie between, what doubles hold of them.
+ * Formats of numbers in schemas of OpenAPI and of Rust's tools: the range of integers, as far as doubles represent it
+ * exactly. null: no range.
  * @type {Map<unknown, readonly [number, number] | null>}
  */
 export const NUMBER_FORMATS = new Map([
@@ -158,13 +167,16 @@ export const NUMBER_FORMATS = new Map([
   ['float', null],
   ['double', null],
 ]);
-/** Formats that say nothing of a value. @type {Set<unknown>} */
+/** Formats that do not constrain values, only how they are shown. @type {Set<unknown>} */
 export const SHOWN_FORMATS = new Set(['password', 'binary']);
 
-/** Texts of formats that were asked for. @type {Map<string, Dfa>} */
+/** Automata of formats, computed on demand, by regular expression. @type {Map<string, Dfa>} */
 const dfas = new Map();
 
-/** Texts of a format, and their greatest length; null: the format is not supported. @param {unknown} name @returns {{ dfa: Dfa, max: number } | null} */
+/**
+ * Returns the strings of a format and their maximum length, or null if the format is not supported.
+ * @param {unknown} name @returns {{ dfa: Dfa, max: number } | null}
+ */
 export function formatTexts(name) {
   const format = FORMATS.get(name);
   if (!format) return null;
@@ -173,5 +185,5 @@ export function formatTexts(name) {
   return { dfa, max: format.max ?? Infinity };
 }
 
-/** Whether it is one that is held, or that says nothing of a value. @param {unknown} name */
+/** Whether a format is supported or does not constrain values. @param {unknown} name */
 export const isFormat = (name) => FORMATS.has(name) || NUMBER_FORMATS.has(name) || SHOWN_FORMATS.has(name);

@@ -1,12 +1,12 @@
 /**
- * Compiles a JSON Schema to rules. Each schema, and each combination of schemas that apply to the same value, becomes a rule: keywords.js
- * turns it into shapes (shapes.js), and scalars.js, arrays.js and objects.js write the values of these.
+ * Compiles a JSON Schema to rules. Each schema, and each combination of schemas that apply to the same value, becomes a
+ * rule. keywords.js turns it into shapes (shapes.js); scalars.js, arrays.js and objects.js write the values of shapes.
  */
 import { ofTexts } from '../dfa.js';
-import { refused } from '../failure.js';
+import { grammarError } from '../failure.js';
 import { Rules } from '../ir.js';
 import { ofRegex } from '../lookaheads.js';
-import { JSON_NOTATION, valueTexts, writeValue } from '../notations.js';
+import { JSON_NOTATION, valueSpellings, writeValue } from '../notations.js';
 import { parseRegex } from '../regex.js';
 import { characterRule, pythonCharacterRule, spelledRule, Writer } from '../text.js';
 import { ASSERTIONS, isSilent, KEYWORDS, limitedPattern, patternDfa, UNEVALUATED, unevaluated } from './keywords.js';
@@ -29,9 +29,12 @@ export class Compiler {
   rules = new Rules();
   writer = new Writer(this.rules);
   #registry;
-  /** Shapes by the schema's number and whether it holds; null: they are being computed. @type {Map<string, Shape[] | null>} */
+  /**
+   * Shapes by `#of`'s arguments: `holds` and the number of the schema. null while they are being computed.
+   * @type {Map<string, Shape[] | null>}
+   */
   #shapes = new Map();
-  /** Rules by the key of their combination of schemas. @type {Map<string, number>} */
+  /** Rules by the key of their combination of schemas (`keyOfSub`). @type {Map<string, number>} */
   #rulesByKey = new Map();
   /** Rules that are not written yet. @type {[number, Sub][]} */
   #todo = [];
@@ -39,11 +42,11 @@ export class Compiler {
   #patterns = new Map();
   /** @type {Map<string, { dfa: Dfa, min: number, max: number }>} */
   #limitedPatterns = new Map();
-  /** Rules of one character, by the quote that is escaped. @type {Map<string, number>} */
+  /** Rules of one character of a string, by the quote that is escaped in it. @type {Map<string, number>} */
   #characters = new Map();
   #spelled = -1;
   #hasFormats;
-  /** Texts that quotes allow, by their patterns. @type {Map<string, Dfa>} */
+  /** Automata of the strings that a kind of quote allows, by its pattern. @type {Map<string, Dfa>} */
   #allowed = new Map();
 
   /** Warnings about parts of the schema that are ignored. @type {Set<string>} */
@@ -61,14 +64,14 @@ export class Compiler {
     this.admission = new Admission(this);
   }
 
-  /** The texts that contain a match of a pattern. @param {any} pattern @returns {Dfa} */
+  /** Returns the strings that contain a match of a pattern. @param {any} pattern @returns {Dfa} */
   pattern(pattern) {
     const dfa = this.#patterns.get(pattern) ?? patternDfa(pattern);
     this.#patterns.set(pattern, dfa);
     return dfa;
   }
 
-  /** The same, with the lengths that the texts have apart. @param {any} pattern */
+  /** Like `pattern`, with limits of length as numbers where the pattern requires them. @param {any} pattern */
   limitedPattern(pattern) {
     const texts = this.#limitedPatterns.get(pattern) ??
       (typeof pattern === 'string' ? limitedPattern(pattern) : null) ?? {
@@ -80,7 +83,7 @@ export class Compiler {
     return texts;
   }
 
-  /** Whether the shapes of a schema may lack values that satisfy it: beside `unevaluated…` and formats. */
+  /** Whether shapes may exclude values that satisfy their schema, because of `unevaluated…` keywords or formats. */
   get lacksValues() {
     return this.#context.unevaluated || this.#hasFormats;
   }
@@ -100,19 +103,22 @@ export class Compiler {
     containsEvaluates: true,
   };
 
-  /** @param {any} schema @returns {Sub} */
+  /** Returns a schema as a combination of one. @param {any} schema @returns {Sub} */
   sub(schema) {
     const number = this.#registry.number(schema);
     return schema === true ? { pos: [], neg: [] } : { pos: [number], neg: [] };
   }
 
-  /** Shapes of the values that satisfy a schema, or that don't. @param {any} schema @param {boolean} holds @returns {Shape[]} */
+  /**
+   * Returns the shapes of the values that satisfy a schema, or of those that do not.
+   * @param {any} schema @param {boolean} holds  whether the values satisfy it @returns {Shape[]}
+   */
   #of(schema, holds) {
     if (typeof schema === 'boolean') return schema === holds ? [shape()] : [];
     const key = `${holds}${this.#registry.number(schema)}`;
     const computed = this.#shapes.get(key);
     if (computed === null)
-      throw refused(
+      throw grammarError(
         'a $ref refers to itself without a property or item in between',
         'a schema may contain itself only inside properties or items',
       );
@@ -123,12 +129,15 @@ export class Compiler {
     return all;
   }
 
-  /** The keywords of a schema that constrain values. GRAMMAR: one is not supported. @param {any} schema */
+  /**
+   * Returns the keywords of a schema that constrain values. Throws GRAMMAR for unsupported ones.
+   * @param {any} schema
+   */
   #keywordsOf(schema) {
     const found = [];
     for (const [name, value] of Object.entries(schema)) {
       const keyword = KEYWORDS.get(name);
-      if (ASSERTIONS.has(name)) throw refused(`the keyword "${name}" is not supported`);
+      if (ASSERTIONS.has(name)) throw grammarError(`the keyword "${name}" is not supported`);
       if (!keyword && !isSilent(name) && !UNEVALUATED.has(name))
         this.warnings.add(`"${name}" is not a keyword of JSON Schema: it was ignored`);
       if (keyword && value !== undefined) found.push({ keyword, value });
@@ -151,41 +160,50 @@ export class Compiler {
   #failing(schema) {
     const all = this.#keywordsOf(schema).flatMap(({ keyword, value }) => keyword.no(value, this.#context, schema));
     const name = [...UNEVALUATED.keys()].find((key) => schema[key] !== undefined && schema[key] !== true);
-    // Values that fail by these keywords alone are left out.
-    if (name && !all.length) throw refused(`"not" with "${name}" alone is not supported`);
+    // Values that fail only because of these keywords are omitted.
+    if (name && !all.length) throw grammarError(`"not" with "${name}" alone is not supported`);
     return unevaluated(all);
   }
 
-  /** Shapes of the values that satisfy a combination of schemas. @param {Sub} sub @returns {Shape[]} */
+  /** Returns the shapes of the values that satisfy a combination of schemas. @param {Sub} sub @returns {Shape[]} */
   shapesOf({ pos, neg }) {
     const each = (/** @type {number[]} */ list, /** @type {boolean} */ holds) =>
       list.map((n) => this.#of(this.#registry.schemas[n], holds));
     return [...each(pos, true), ...each(neg, false)].reduce(cross, [ANYTHING]);
   }
 
-  /** Whether every value satisfies a combination, as is seen at once. @param {Sub} sub */
+  /**
+   * Whether a combination consists only of `true` and negated `false` schemas, so that every value satisfies it.
+   * @param {Sub} sub
+   */
   isAnything({ pos, neg }) {
     const { schemas } = this.#registry;
     return pos.every((n) => schemas[n] === true) && neg.every((n) => schemas[n] === false);
   }
 
-  /** Whether a value may satisfy a combination; contradictions deeper in it are not found. @param {Sub} sub */
+  /**
+   * Whether a value may satisfy a combination. Contradictions inside properties and items are not detected.
+   * @param {Sub} sub
+   */
   hasShape(sub) {
     return this.shapesOf(sub).length > 0;
   }
 
-  /** Shapes of one schema by its number. @param {number} number */
+  /** Returns the shapes of a schema by its number. @param {number} number */
   shapesOfNumber(number) {
     return this.#of(this.#registry.schemas[number], true);
   }
 
-  /** The rule of a value. GRAMMAR: there are too many combinations. @param {Sub} sub @returns {number} */
+  /**
+   * Returns the rule for a combination. Throws GRAMMAR if there are too many combinations.
+   * @param {Sub} sub @returns {number}
+   */
   rule(sub) {
     const key = keyOfSub(sub);
     let rule = this.#rulesByKey.get(key);
     if (rule === undefined) {
       if (this.#rulesByKey.size === MAX_RULES)
-        throw refused(`the schema has more than ${MAX_RULES} combinations of schemas`);
+        throw grammarError(`the schema has more than ${MAX_RULES} combinations of schemas`);
       rule = this.rules.rule('a value');
       this.#rulesByKey.set(key, rule);
       this.#todo.push([rule, sub]);
@@ -193,7 +211,7 @@ export class Compiler {
     return rule;
   }
 
-  /** The rule of one character of a string. @param {Quote} quote  with escapes */
+  /** Returns the rule of one character of a string. @param {Quote} quote  of a kind with escapes */
   character({ escaped }) {
     const quote = escaped ?? '"';
     const rule =
@@ -203,7 +221,7 @@ export class Compiler {
     return rule;
   }
 
-  /** The texts that a quote allows; null: all. @param {Quote} quote */
+  /** Returns the strings that a kind of quote allows, or null if it allows all. @param {Quote} quote */
   allowedIn({ pattern }) {
     if (pattern === null) return null;
     const dfa = this.#allowed.get(pattern) ?? ofRegex(parseRegex(pattern));
@@ -211,35 +229,41 @@ export class Compiler {
     return dfa;
   }
 
-  /** GRAMMAR: texts are not JSON, for which C knows what can't be written as an automaton. @param {string} what */
+  /**
+   * Throws GRAMMAR if the notation is not JSON. C checks some conditions itself, and only for JSON.
+   * @param {string} what  subject of the message
+   */
   requireJson(what) {
     if (this.notation !== JSON_NOTATION)
-      throw refused(
+      throw grammarError(
         `${what} is not supported in the calls of this model`,
         'leave it out, and check the arguments of calls afterwards',
       );
   }
 
-  /** One of some values. GRAMMAR. @param {any[]} values @param {number} from @param {number} to */
+  /**
+   * Writes a choice of values. Throws GRAMMAR if the notation cannot express one.
+   * @param {any[]} values @param {number} from @param {number} to
+   */
   writeListed(values, from, to) {
-    const texts = values.flatMap((value) => valueTexts(value, this.notation));
+    const texts = values.flatMap((value) => valueSpellings(value, this.notation));
     this.writer.dfa(from, ofTexts(texts), to, null);
   }
 
-  /** The rule of one character of a string, in its shortest spelling only. */
+  /** Returns the rule of one character of a JSON string in its canonical spelling (`spelledRule`). */
   spelled() {
     if (this.#spelled < 0) this.#spelled = spelledRule(this.rules);
     return this.#spelled;
   }
 
-  /** Writes the rule of the whole value, and all rules that it needs, and returns its number. */
+  /** Writes the rule of the root schema and all rules that it calls, and returns its number. */
   writeValue() {
     const root = this.rule(this.root);
     this.#writeRules();
     return root;
   }
 
-  /** Like `writeValue`, for an object that is the arguments of a call. */
+  /** Like `writeValue`, for an object with the arguments of a call. */
   writeArguments() {
     const root = this.rules.rule('arguments');
     const to = this.rules.state(true);
@@ -250,7 +274,11 @@ export class Compiler {
     return root;
   }
 
-  /** @param {Shape} s  with values @param {number} from @param {number} to */
+  /**
+   * Writes those listed values (`enum`, `const`) of a shape that are objects.
+   * @param {Shape} s  with `values`
+   * @param {number} from @param {number} to
+   */
   #writeListedArguments(s, from, to) {
     const values = [...(s.values?.values() ?? [])].filter(
       (value) => typeof value === 'object' && value && !Array.isArray(value) && this.admission.admits(s, value),
@@ -259,7 +287,7 @@ export class Compiler {
     if (texts.length) this.writer.dfa(from, ofTexts(texts), to, null);
   }
 
-  /** Writes the rules that are not written yet, and those that they need. */
+  /** Writes the rules that are not written yet, and the rules that they call. */
   #writeRules() {
     for (let next = this.#todo.pop(); next; next = this.#todo.pop()) {
       const [rule, sub] = next;
@@ -277,16 +305,19 @@ export class Compiler {
     return this.rules.encode(this.writeValue());
   }
 
-  /** The combination of all of these. @param {Sub[]} subs */
+  /** Returns the combination of several combinations. @param {Sub[]} subs */
   all = (...subs) => subs.reduce(andSub);
 }
 
 /**
- * GRAMMAR: a keyword isn't supported, or wrong; no value satisfies the schema; it is too large.
- * @param {any} schema @param {any[]} [parts]  schemas with references of their own @returns {{ bytes: Uint8Array<ArrayBuffer>, warnings: string[] }}
+ * Compiles a schema. Throws GRAMMAR if a keyword is invalid or not supported, or if the schema is unsatisfiable or too
+ * large.
+ * @param {any} schema
+ * @param {any[]} [parts]  schemas that resolve their own references
+ * @returns {{ bytes: Uint8Array<ArrayBuffer>, warnings: string[] }}
  */
 export function compileSchema(schema, parts = []) {
-  if (!Array.isArray(parts)) throw refused('parts must be a list of schemas');
+  if (!Array.isArray(parts)) throw grammarError('parts must be a list of schemas');
   const compiler = new Compiler(schema, parts);
   const bytes = compiler.write();
   return { bytes, warnings: [...compiler.warnings] };

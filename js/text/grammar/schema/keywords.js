@@ -1,9 +1,9 @@
 /**
- * The keywords of JSON Schema: for each one the shapes of the values that satisfy it (`yes`) and of those that don't (`no`). A value
- * satisfies a schema if it satisfies all of its keywords.
+ * The keywords of JSON Schema. Each has two functions: `yes` returns the shapes of the values that satisfy it, `no` the
+ * shapes of the values that do not. A value satisfies a schema if it satisfies all of its keywords.
  */
 import { ANY, both, ofTree, without } from '../dfa.js';
-import { refused, tooLarge } from '../failure.js';
+import { grammarError, tooLargeError } from '../failure.js';
 import { ofRegex } from '../lookaheads.js';
 import { shown } from '../../../shared/quote-value.js';
 import { isInexact, isRounded } from '../../../shared/rounded-number.js';
@@ -18,33 +18,38 @@ import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './s
 /** @import { Known, Shape, Sub } from './shapes.js' */
 
 /**
- * What the compiler provides to keywords: shapes and numbers of other schemas.
+ * Services of the compiler for keywords.
  * @typedef {object} Context
- * @property {(schema: any) => Shape[]} yes
- * @property {(schema: any) => Shape[]} no
- * @property {(schema: any) => Sub} sub
- * @property {(schema: any) => Sub} notSub
- * @property {(ref: string, from: any) => any} target  schema
- * @property {(ref: string, from: any) => any} dynamicTarget
- * @property {(pattern: any) => Dfa} pattern  texts that contain a match
- * @property {(pattern: any) => { dfa: Dfa, min: number, max: number }} limitedPattern  such texts, with the lengths that they have apart
- * @property {(warning: string) => void} warn  reports an ignored part
- * @property {boolean} unevaluated  the schema has `unevaluated…` somewhere, so that `yes` may lack values that satisfy a schema
- * @property {boolean} containsEvaluates  whether `contains` counts as evaluating items: not in draft 2019-09
+ * @property {(schema: any) => Shape[]} yes  returns the shapes of the values that satisfy a schema
+ * @property {(schema: any) => Shape[]} no  returns the shapes of the values that do not satisfy a schema
+ * @property {(schema: any) => Sub} sub  returns a schema as a combination
+ * @property {(schema: any) => Sub} notSub  returns the negation of a schema as a combination
+ * @property {(ref: string, from: any) => any} target  returns the schema that a `$ref` of the schema `from` refers to
+ * @property {(ref: string, from: any) => any} dynamicTarget  the same for `$dynamicRef`
+ * @property {(pattern: any) => Dfa} pattern  returns the strings that contain a match
+ * @property {(pattern: any) => { dfa: Dfa, min: number, max: number }} limitedPattern  returns such strings, with
+ *   limits of length as numbers
+ * @property {(warning: string) => void} warn  reports an ignored part of the schema
+ * @property {boolean} unevaluated  whether the schema has an `unevaluated…` keyword somewhere. If so, the result of
+ *   `yes` may exclude values that satisfy a schema
+ * @property {boolean} containsEvaluates  whether `contains` evaluates items: false in draft 2019-09
  */
 
 /** @typedef {(value: any, context: Context, schema: any) => Shape[]} Side */
 
-/** A single shape whose members `set` changes. @param {string[] | undefined} types @param {(s: Shape) => void} set @returns {Shape[]} */
+/**
+ * Returns a list of one new shape, changed by `set`.
+ * @param {string[] | undefined} types @param {(s: Shape) => void} set @returns {Shape[]}
+ */
 function one(types, set) {
   const s = shape(types);
   set(s);
   return [s];
 }
 
-/** @param {string} name @param {any} value @param {(value: any) => boolean} is @param {string} what */
-function must(name, value, is, what) {
-  if (!is(value)) throw refused(`${name} must be ${what}`);
+/** @param {string} name @param {any} value @param {(value: any) => boolean} isValid @param {string} expected */
+function must(name, value, isValid, expected) {
+  if (!isValid(value)) throw grammarError(`${name} must be ${expected}`);
 }
 
 const isNumber = (/** @type {any} */ v) => typeof v === 'number' && Number.isFinite(v);
@@ -52,33 +57,43 @@ const isCount = (/** @type {any} */ v) => isNumber(v) && v >= 0 && v % 1 === 0;
 const isNames = (/** @type {any} */ v) => Array.isArray(v) && v.every((name) => typeof name === 'string');
 const isList = (/** @type {any} */ v) => Array.isArray(v) && v.length > 0;
 
-/** Lengths from which on a lookahead's limit is counted apart from its pattern. */
-const MANY = 64;
-/** A limit of this size or more has no effect: no text can reach it. */
-const BEYOND = 2 ** 32 - 1;
-/** A maximum; Infinity if it has no effect. @param {number} v */
-const most = (v) => (v < BEYOND ? v : Infinity);
-/** A minimum. GRAMMAR: no text is so long. @param {string} name @param {number} v */
-function least(name, v) {
-  if (v >= BEYOND) throw tooLarge(`${name} ${v}`);
+/** Smallest maximum of a lookahead such as (?=.{1,253}$) that is enforced by counting instead of by states. */
+const MIN_COUNTED = 64;
+/** Limits from here on have no effect: no text can reach them. */
+const UNREACHABLE = 2 ** 32 - 1;
+/** Returns a maximum, or Infinity if it has no effect. @param {number} v */
+const upperLimit = (v) => (v < UNREACHABLE ? v : Infinity);
+/** Returns a minimum. Throws GRAMMAR if no text can be so long. @param {string} name @param {number} v */
+function lowerLimit(name, v) {
+  if (v >= UNREACHABLE) throw tooLargeError(`${name} ${v}`);
   return v;
 }
 
-/** A keyword that limits the length of values of one type: a minimum or a maximum. @param {string} name @param {'string' | 'array' | 'object'} type @returns {[string, { yes: Side, no: Side }]} */
-const count = (name, type) =>
-  limit(
+/**
+ * Creates a keyword for the minimum or maximum length of values of one type.
+ * @param {string} name @param {'string' | 'array' | 'object'} type @returns {[string, { yes: Side, no: Side }]}
+ */
+const lengthKeyword = (name, type) =>
+  limitKeyword(
     name,
     type,
-    name.startsWith('max') ? (s, v) => (s[type].max = most(v)) : (s, v) => (s[type].min = least(name, v)),
-    name.startsWith('max') ? (s, v) => (s[type].min = least(name, v) + 1) : (s, v) => (s[type].max = most(v) - 1),
+    name.startsWith('max') ? (s, v) => (s[type].max = upperLimit(v)) : (s, v) => (s[type].min = lowerLimit(name, v)),
+    name.startsWith('max')
+      ? (s, v) => (s[type].min = lowerLimit(name, v) + 1)
+      : (s, v) => (s[type].max = upperLimit(v) - 1),
   );
 
-/** A keyword that limits values of one type by a number. @param {string} name @param {string} type @param {(s: Shape, v: number) => void} yes @param {(s: Shape, v: number) => void} no @param {(v: any) => boolean} [is] @returns {[string, { yes: Side, no: Side }]} */
-const limit = (name, type, yes, no, is = isCount) => [
+/**
+ * Creates a keyword that limits values of one type by a number.
+ * @param {string} name @param {string} type @param {(s: Shape, v: number) => void} yes
+ * @param {(s: Shape, v: number) => void} no @param {(v: any) => boolean} [isValid]
+ * @returns {[string, { yes: Side, no: Side }]}
+ */
+const limitKeyword = (name, type, yes, no, isValid = isCount) => [
   name,
   {
     yes: (v) => (
-      must(name, v, is, is === isCount ? 'an integer, at least 0' : 'a number'),
+      must(name, v, isValid, isValid === isCount ? 'an integer, at least 0' : 'a number'),
       one(undefined, (s) => yes(s, v))
     ),
     no: (v) => one([type], (s) => no(s, v)),
@@ -86,8 +101,10 @@ const limit = (name, type, yes, no, is = isCount) => [
 ];
 
 /**
- * A limit of integers that may have been rounded, by as much nearer to those that are allowed, so that what is written keeps the limit
- * that was meant. @param {string} name @param {any} v @param {boolean} isLarger  larger values are allowed @param {Context} context @param {any} schema
+ * Returns a limit of numbers. A limit of integers beyond 2^53 may have been rounded when the schema was parsed. It is
+ * then made stricter by the rounding error, so that written values keep the intended limit.
+ * @param {string} name @param {any} v @param {boolean} isLarger  whether larger values are allowed
+ * @param {Context} context @param {any} schema
  */
 function limitOf(name, v, isLarger, context, schema) {
   if (!isRounded(v) || ![schema.type].flat().includes('integer')) return v;
@@ -96,11 +113,14 @@ function limitOf(name, v, isLarger, context, schema) {
   return nearest;
 }
 
-/** Values that are listed. GRAMMAR: an integer that may have been rounded. @param {string} name @param {any} values */
+/**
+ * Throws GRAMMAR if the values of `enum` or `const` contain an integer that may have been rounded.
+ * @param {string} name @param {any} values
+ */
 function mustBeExact(name, values) {
   JSON.stringify(values, (_, v) => {
     if (!isInexact(v)) return v;
-    throw refused(
+    throw grammarError(
       `${name} has the integer ${v}: beyond 2^53, where numbers of JavaScript are rounded, none is supported`,
       'use a text, or a pattern of digits',
     );
@@ -108,12 +128,15 @@ function mustBeExact(name, values) {
 }
 
 /**
- * A limit of numbers, and the exclusive one. In draft 4 the second is a boolean that makes the first one exclusive.
+ * Creates the keywords of an inclusive and an exclusive limit of numbers. In draft 4 the exclusive keyword is a boolean
+ * that makes the other one exclusive.
  * @param {string} name @param {string} exclusive
- * @param {{ in: 'min' | 'max', out: 'above' | 'below' }} inside @param {{ in: 'min' | 'max', out: 'above' | 'below' }} beyond  what isn't within it
+ * @param {{ in: 'min' | 'max', out: 'above' | 'below' }} inside  fields of the shape for the limit: inclusive (`in`),
+ *   exclusive (`out`)
+ * @param {{ in: 'min' | 'max', out: 'above' | 'below' }} beyond  the same fields for the negated limit
  * @returns {[string, { yes: Side, no: Side }][]}
  */
-function bound(name, exclusive, inside, beyond) {
+function boundKeywords(name, exclusive, inside, beyond) {
   const flag = (/** @type {any} */ schema) => schema[exclusive] === true;
   const isLarger = inside.in === 'min';
   const boolean = (/** @type {any} */ v) => typeof v === 'boolean';
@@ -153,14 +176,20 @@ function bound(name, exclusive, inside, beyond) {
 /** @param {any[]} values */
 const byText = (values) => new Map(values.map((value) => [canonical(value), value]));
 
-/** The types, with null for OpenAPI's `nullable`. @param {any} type @param {any} schema */
+/**
+ * Returns the types of a schema, and null in addition if OpenAPI's `nullable` is set.
+ * @param {any} type @param {any} schema
+ */
 const typesOf = (type, schema) => (schema.nullable === true ? [type, 'null'].flat() : type);
 
-/** Shapes of named types. @param {any} names @param {boolean} not */
+/**
+ * Returns the shapes of some types, or of all other types.
+ * @param {any} names @param {boolean} not  whether of the others
+ */
 function ofTypes(names, not) {
   const all = [names].flat();
   for (const name of all)
-    if (![...TYPES, 'integer'].includes(name)) throw refused(`expected the name of a type, found ${shown(name)}`);
+    if (![...TYPES, 'integer'].includes(name)) throw grammarError(`expected the name of a type, found ${shown(name)}`);
   const plain = TYPES.filter(
     (type) => all.includes(type) !== not && !(not && type === 'number' && all.includes('integer')),
   );
@@ -170,28 +199,31 @@ function ofTypes(names, not) {
   return shapes;
 }
 
-/** The texts that contain a match of a pattern. @param {any} pattern */
+/** Returns the strings that contain a match of a pattern. @param {any} pattern */
 export function patternDfa(pattern) {
   must('a pattern', pattern, (v) => typeof v === 'string', 'a string');
   return ofRegex(parseRegex(pattern), { search: true });
 }
 
 /**
- * The length that a lookahead requires of the whole text, as in (?=.{1,253}$), and what its characters are; what may follow them is left out.
- * Null: it requires something else.
+ * Returns the length that a lookahead such as (?=.{1,253}$) requires of the complete string, and the set of its
+ * characters. Optional parts after the counted characters are ignored. Returns null for other lookaheads.
  * @param {Ahead} ahead @returns {{ min: number, max: number, set: CharSet } | null}
  */
 function lengthOf({ ahead, not }) {
   const [first, ...rest] = 'all' in ahead ? ahead.all : [ahead];
   const end = rest.pop();
-  const isLimit = first && 'repeat' in first && 'set' in first.repeat && first.max >= MANY && end && 'assert' in end;
+  const isLimit =
+    first && 'repeat' in first && 'set' in first.repeat && first.max >= MIN_COUNTED && end && 'assert' in end;
   if (not || !isLimit || end.assert !== '$' || !rest.every((part) => 'repeat' in part && part.min === 0)) return null;
   return { min: first.min, max: first.max, set: /** @type {{ set: CharSet }} */ (first.repeat).set };
 }
 
 /**
- * Texts that contain a match of a pattern, the length apart where the pattern limits it to many characters: it is counted as the text is
- * written, where an automaton of both would have too many states. @param {string} pattern @returns {{ dfa: Dfa, min: number, max: number } | null}  null: it limits no length
+ * Returns the strings that contain a match of a pattern, and limits of length that its lookaheads require. The
+ * automaton does not contain these limits, because it would have too many states: C counts the characters instead.
+ * @param {string} pattern
+ * @returns {{ dfa: Dfa, min: number, max: number } | null}  null if no lookahead limits the length
  */
 export function limitedPattern(pattern) {
   const { tree, lookaheads } = parseRegex(pattern);
@@ -209,7 +241,11 @@ export function limitedPattern(pattern) {
   };
 }
 
-/** @param {string} name @param {any} value @param {any} schema */
+/**
+ * Returns a new shape, and the schemas of the first items.
+ * @param {string} name  keyword, for messages
+ * @param {any} value @param {any} schema
+ */
 function arrayOf(name, value, schema) {
   const s = shape();
   const tuple = schema.prefixItems ?? (Array.isArray(schema.items) ? schema.items : []);
@@ -217,7 +253,11 @@ function arrayOf(name, value, schema) {
   return { s, tuple };
 }
 
-/** Shapes of arrays whose first items (prefix), or whose other items (rest), satisfy their schemas. @param {string} name @param {any} value @param {Context} context @param {any} schema @param {'prefix' | 'rest'} part @returns {Shape[]} */
+/**
+ * Returns the shape of arrays whose first items (prefix), or whose other items (rest), satisfy their schemas.
+ * @param {string} name @param {any} value @param {Context} context @param {any} schema @param {'prefix' | 'rest'} part
+ * @returns {Shape[]}
+ */
 function items(name, value, context, schema, part) {
   const { s, tuple } = arrayOf(name, value, schema);
   if (part === 'prefix') [s.array.prefix, s.array.evaluated.count] = [tuple.map(context.sub), tuple.length];
@@ -225,7 +265,10 @@ function items(name, value, context, schema, part) {
   return [s];
 }
 
-/** Shapes of arrays with an item that doesn't satisfy its schema. @param {any} value @param {Context} context @param {any} schema @param {'prefix' | 'rest'} part @returns {Shape[]} */
+/**
+ * Returns the shapes of arrays with an item that does not satisfy its schema.
+ * @param {any} value @param {Context} context @param {any} schema @param {'prefix' | 'rest'} part @returns {Shape[]}
+ */
 function notItems(value, context, schema, part) {
   const { tuple } = arrayOf('items', value, schema);
   if (part === 'prefix')
@@ -236,26 +279,29 @@ function notItems(value, context, schema, part) {
   return one(['array'], (s) => (s.array.contains = [wrong]));
 }
 
-/** How many items must satisfy the schema of `contains`. @param {any} schema */
-function timesOf({ minContains = 1, maxContains = BEYOND }) {
+/** Returns the number of items that must satisfy the schema of `contains`. @param {any} schema */
+function timesOf({ minContains = 1, maxContains = UNREACHABLE }) {
   must('minContains', minContains, isCount, 'an integer, at least 0');
   must('maxContains', maxContains, isCount, 'an integer, at least 0');
-  return { min: least('minContains', minContains), max: most(maxContains) };
+  return { min: lowerLimit('minContains', minContains), max: upperLimit(maxContains) };
 }
 
-/** @param {any} schema */
-const known = (schema) => ({
+/** Returns the names and patterns whose properties `additionalProperties` does not concern. @param {any} schema */
+const declaredNames = (schema) => ({
   names: Object.keys(schema.properties ?? {}),
   patterns: Object.keys(schema.patternProperties ?? {}),
 });
 
-/** @param {any} schema @returns {any[] | null} */
-const listed = (schema) => (Array.isArray(schema.enum) ? schema.enum : 'const' in schema ? [schema.const] : null);
+/** Returns the values of `enum` or `const`, or null. @param {any} schema @returns {any[] | null} */
+const listedValues = (schema) => (Array.isArray(schema.enum) ? schema.enum : 'const' in schema ? [schema.const] : null);
 
-/** The values that a property's schema lists itself, or by a reference. @param {any} schema @param {Context} context @returns {Known | null} */
-function seen(schema, context) {
+/**
+ * Returns the values that the schema of a property lists itself or through a chain of references.
+ * @param {any} schema @param {Context} context @returns {Known | null}
+ */
+function knownValues(schema, context) {
   for (let hops = 0; hops < 8 && isObject(schema); hops++) {
-    const values = listed(schema);
+    const values = listedValues(schema);
     if (values) return { only: new Set(values.map(canonical)), not: new Set() };
     if (typeof schema.$ref !== 'string') return null;
     schema = context.target(schema.$ref, schema);
@@ -263,38 +309,50 @@ function seen(schema, context) {
   return null;
 }
 
-/** The values that a property must not have so as to fail its schema, if it only lists values. @param {any} schema @returns {Known | null} */
-function unseen(schema) {
-  const values = isObject(schema) && Object.keys(schema).length === 1 ? listed(schema) : null;
+/**
+ * Returns the values that a property must not have, so that it does not satisfy a schema with `enum` or `const` alone.
+ * @param {any} schema @returns {Known | null}
+ */
+function knownExclusions(schema) {
+  const values = isObject(schema) && Object.keys(schema).length === 1 ? listedValues(schema) : null;
   return values && { only: null, not: new Set(values.map(canonical)) };
 }
 
-/** Objects with a property must satisfy a schema, or have further properties. @param {string} name @param {any} asked @param {Context} context @param {boolean} not */
-function dependency(name, asked, context, not) {
+/**
+ * Returns the shapes for a dependency: objects with the property `name` must satisfy a schema or have certain
+ * properties.
+ * @param {string} name @param {any} requirement  a schema or a list of names
+ * @param {Context} context @param {boolean} not  whether the dependency is negated
+ */
+function dependency(name, requirement, context, not) {
   const with_ = one(['object'], (s) => s.object.required.add(name));
-  const needs = Array.isArray(asked) ? { required: asked } : asked;
-  if (not) return cross(with_, context.no(needs));
+  const schema = Array.isArray(requirement) ? { required: requirement } : requirement;
+  if (not) return cross(with_, context.no(schema));
   const without_ = one(undefined, (s) => s.object.forbidden.add(name));
-  return [...without_, ...cross(with_, context.yes(needs))];
+  return [...without_, ...cross(with_, context.yes(schema))];
 }
 
 /** @param {string} name @returns {[string, { yes: Side, no: Side }]} */
-const dependencies = (name) => [
+const dependencyKeyword = (name) => [
   name,
   {
     yes: (v, context) =>
       Object.entries(v).reduce(
-        (/** @type {Shape[]} */ all, [p, asked]) => cross(all, dependency(p, asked, context, false)),
+        (/** @type {Shape[]} */ all, [p, requirement]) => cross(all, dependency(p, requirement, context, false)),
         [shape()],
       ),
-    no: (v, context) => Object.entries(v).flatMap(([p, asked]) => dependency(p, asked, context, true)),
+    no: (v, context) => Object.entries(v).flatMap(([p, requirement]) => dependency(p, requirement, context, true)),
   },
 ];
 
-/** All of some alternatives at once. @param {Shape[][]} each */
-const all = (each) => each.reduce(cross, [shape()]);
+/** Returns the shapes of the values that have a shape of each list. @param {Shape[][]} lists */
+const crossAll = (lists) => lists.reduce(cross, [shape()]);
 
-/** The shapes as if nothing had been evaluated: schemas that fail evaluate nothing, and some validators don't count those of `if`. @param {Shape[]} shapes @returns {Shape[]} */
+/**
+ * Returns the shapes without evaluated properties and items. A schema that fails evaluates nothing, and some validators
+ * ignore what the schema of `if` evaluates.
+ * @param {Shape[]} shapes @returns {Shape[]}
+ */
 export function unevaluated(shapes) {
   const { array, object } = shape();
   return shapes.map((s) => ({
@@ -304,14 +362,17 @@ export function unevaluated(shapes) {
   }));
 }
 
-/** Exactly one of some schemas. @param {any[]} list @param {Context} context */
+/**
+ * Returns the shapes of the values that satisfy exactly one of the schemas.
+ * @param {any[]} list @param {Context} context
+ */
 function exactlyOne(list, context) {
   const each = list.map(context.yes);
-  // A schema that excludes the chosen one by its type or a property fails anyway.
+  // A schema that contradicts the chosen one, by its type or a property, fails in any case and needs no negation.
   const meets = (/** @type {Shape[]} */ a, /** @type {Shape[]} */ b) =>
     context.unevaluated || a.some((x) => b.some((y) => merge(x, y)));
   return each.flatMap((chosen, i) =>
-    all([chosen, ...list.filter((_, j) => i !== j && meets(chosen, each[j])).map(context.no)]),
+    crossAll([chosen, ...list.filter((_, j) => i !== j && meets(chosen, each[j])).map(context.no)]),
   );
 }
 
@@ -347,17 +408,17 @@ export const KEYWORDS = new Map([
       no: (v) => one(undefined, (s) => (s.excluded = byText([v]))),
     },
   ],
-  limit(
+  limitKeyword(
     'multipleOf',
     'number',
     (s, v) => (s.number.multiples = [v]),
     (s, v) => (s.number.notMultiples = [v]),
     (v) => isNumber(v) && v > 0,
   ),
-  ...bound('maximum', 'exclusiveMaximum', { in: 'max', out: 'below' }, { in: 'min', out: 'above' }),
-  ...bound('minimum', 'exclusiveMinimum', { in: 'min', out: 'above' }, { in: 'max', out: 'below' }),
-  count('maxLength', 'string'),
-  count('minLength', 'string'),
+  ...boundKeywords('maximum', 'exclusiveMaximum', { in: 'max', out: 'below' }, { in: 'min', out: 'above' }),
+  ...boundKeywords('minimum', 'exclusiveMinimum', { in: 'min', out: 'above' }, { in: 'max', out: 'below' }),
+  lengthKeyword('maxLength', 'string'),
+  lengthKeyword('minLength', 'string'),
   [
     'pattern',
     {
@@ -378,10 +439,10 @@ export const KEYWORDS = new Map([
           else if (!isFormat(v)) c.warn(`"${v}" is not a format of JSON Schema: it was ignored`);
         }),
       no: (v, c) => {
-        // An ignored format always holds.
+        // Every value satisfies an ignored format, so none fails.
         const others = otherTexts(v);
         if (others) return one(['string'], (s) => (s.string.dfa = others));
-        if (isFormat(v) && !SHOWN_FORMATS.has(v)) throw refused(`"not" with the format "${v}" is not supported`);
+        if (isFormat(v) && !SHOWN_FORMATS.has(v)) throw grammarError(`"not" with the format "${v}" is not supported`);
         if (!isFormat(v)) c.warn(`"${v}" is not a format of JSON Schema: it was ignored`);
         return [];
       },
@@ -408,8 +469,8 @@ export const KEYWORDS = new Map([
       no: (v, c, schema) => (Array.isArray(schema.items) ? notItems(v, c, schema, 'rest') : []),
     },
   ],
-  count('maxItems', 'array'),
-  count('minItems', 'array'),
+  lengthKeyword('maxItems', 'array'),
+  lengthKeyword('minItems', 'array'),
   [
     'uniqueItems',
     {
@@ -424,7 +485,7 @@ export const KEYWORDS = new Map([
         one(undefined, (s) => {
           const { min, max } = timesOf(schema);
           s.array.contains = [{ sub: c.sub(v), from: 0, min, max }];
-          // (With a minimum of 0 for some validators it has evaluated nothing.)
+          // With a minimum of 0, `contains` evaluates nothing in some validators.
           if (c.containsEvaluates && min > 0) s.array.evaluated.contains = [v];
         }),
       no: (v, c, schema) => {
@@ -435,8 +496,8 @@ export const KEYWORDS = new Map([
       },
     },
   ],
-  count('maxProperties', 'object'),
-  count('minProperties', 'object'),
+  lengthKeyword('maxProperties', 'object'),
+  lengthKeyword('minProperties', 'object'),
   [
     'required',
     {
@@ -456,7 +517,7 @@ export const KEYWORDS = new Map([
           for (const [name, schema] of Object.entries(v)) {
             s.object.properties.set(name, c.sub(schema));
             s.object.evaluated.names.add(name);
-            const known = seen(schema, c);
+            const known = knownValues(schema, c);
             if (known) s.object.known.set(name, known);
           }
         })
@@ -466,7 +527,7 @@ export const KEYWORDS = new Map([
           one(['object'], (s) => {
             s.object.properties.set(name, c.notSub(schema));
             s.object.required.add(name);
-            const known = unseen(schema);
+            const known = knownExclusions(schema);
             if (known) s.object.known.set(name, known);
           }),
         ),
@@ -485,9 +546,7 @@ export const KEYWORDS = new Map([
       ),
       no: (v, c) =>
         Object.entries(v).flatMap(([pattern, schema]) =>
-          one(['object'], (s) =>
-            s.object.some.push({ sub: c.notSub(schema), names: [], patterns: [], inside: pattern }),
-          ),
+          one(['object'], (s) => s.object.witnesses.push({ sub: c.notSub(schema), names: [], patterns: [], pattern })),
         ),
     },
   ],
@@ -496,12 +555,12 @@ export const KEYWORDS = new Map([
     {
       yes: (v, c, schema) =>
         one(undefined, (s) => {
-          s.object.additional = [{ sub: c.sub(v), none: v === false, ...known(schema) }];
+          s.object.additional = [{ sub: c.sub(v), none: v === false, ...declaredNames(schema) }];
           s.object.evaluated.all = true;
           s.object.open = v !== false;
         }),
       no: (v, c, schema) =>
-        one(['object'], (s) => s.object.some.push({ sub: c.notSub(v), ...known(schema), inside: null })),
+        one(['object'], (s) => s.object.witnesses.push({ sub: c.notSub(v), ...declaredNames(schema), pattern: null })),
     },
   ],
   [
@@ -509,21 +568,27 @@ export const KEYWORDS = new Map([
     {
       yes: (v, c) => one(undefined, (s) => s.object.names.push(c.sub(v))),
       no: () => {
-        throw refused('"not" with "propertyNames" is not supported');
+        throw grammarError('"not" with "propertyNames" is not supported');
       },
     },
   ],
-  dependencies('dependencies'),
-  dependencies('dependentRequired'),
-  dependencies('dependentSchemas'),
-  ['allOf', { yes: (v, c) => (must('allOf', v, isList, 'a list'), all(v.map(c.yes))), no: (v, c) => v.flatMap(c.no) }],
-  ['anyOf', { yes: (v, c) => (must('anyOf', v, isList, 'a list'), v.flatMap(c.yes)), no: (v, c) => all(v.map(c.no)) }],
+  dependencyKeyword('dependencies'),
+  dependencyKeyword('dependentRequired'),
+  dependencyKeyword('dependentSchemas'),
+  [
+    'allOf',
+    { yes: (v, c) => (must('allOf', v, isList, 'a list'), crossAll(v.map(c.yes))), no: (v, c) => v.flatMap(c.no) },
+  ],
+  [
+    'anyOf',
+    { yes: (v, c) => (must('anyOf', v, isList, 'a list'), v.flatMap(c.yes)), no: (v, c) => crossAll(v.map(c.no)) },
+  ],
   [
     'oneOf',
     {
       yes: (v, c) => (must('oneOf', v, isList, 'a list'), exactlyOne(v, c)),
       no: (v, c) => [
-        ...all(v.map(c.no)),
+        ...crossAll(v.map(c.no)),
         ...v.flatMap((/** @type {any} */ a, /** @type {number} */ i) =>
           v.slice(i + 1).flatMap((/** @type {any} */ b) => cross(c.yes(a), c.yes(b))),
         ),
@@ -558,7 +623,8 @@ export const KEYWORDS = new Map([
 ]);
 
 /**
- * The keywords about properties and items that no other keyword of the schema has evaluated: each changes a shape of the other keywords.
+ * Keywords about the properties and items that no other keyword of the schema has evaluated. Each function returns a
+ * shape of the other keywords with this condition added.
  * @type {Map<string, (s: Shape, value: any, context: Context) => Shape>}
  */
 export const UNEVALUATED = new Map([
@@ -603,7 +669,7 @@ export const UNEVALUATED = new Map([
 /** Keywords of other drafts that constrain values and are not supported. */
 export const ASSERTIONS = new Set(['disallow', 'divisibleBy', 'extends', 'propertyDependencies']);
 
-/** Keywords that don't constrain values, or are read together with another keyword. */
+/** Keywords that don't constrain values, or that are read together with another keyword. */
 const SILENT = new Set([
   ...['$schema', '$id', 'id', '$anchor', '$dynamicAnchor', '$recursiveAnchor', '$comment', '$vocabulary'],
   ...['$defs', 'definitions'],
@@ -627,5 +693,8 @@ const SILENT = new Set([
   ...['allowComments', 'allowTrailingCommas', 'fileMatch', 'tsType', 'tsEnumNames', 'javaType', 'meta:enum', 'version'],
 ]);
 
-/** Whether a keyword doesn't constrain values. Those that begin with x- are extensions. @param {string} name */
+/**
+ * Whether a keyword has no effect of its own on values. Keywords that begin with x- are extensions.
+ * @param {string} name
+ */
 export const isSilent = (name) => SILENT.has(name) || name.startsWith('x-');

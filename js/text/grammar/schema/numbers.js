@@ -1,47 +1,68 @@
 /**
- * Numbers within limits, as automata over their decimal digits. Limits are doubles: a text that is at most the shortest decimal of a limit
- * is parsed as at most the limit, as parsing rounds and keeps the order. For exclusive limits the number of digits is so small that
- * different texts are different doubles; where the limit itself has too many digits for that, the next double is an inclusive limit.
+ * Numbers within limits, as automata over their decimal digits. Limits are doubles. The automata compare decimals with
+ * the shortest decimal of a limit. Parsing a decimal rounds, but keeps the order, so the parsed number keeps an
+ * inclusive limit. For exclusive limits, numbers have so few digits that different decimals are different doubles. If
+ * the limit itself has too many digits for that, it is replaced by an inclusive limit, the next double.
  */
 import { both, either, explore, isNone, ofTree, without } from '../dfa.js';
-import { refused } from '../failure.js';
+import { grammarError } from '../failure.js';
 import { parseRegex } from '../regex.js';
 
 /** @import { Dfa } from '../dfa.js' */
-/** @import { Shape } from './shapes.js' */
+/** @import { NumberShape } from './shapes.js' */
 
-/** Decimals of so many digits are different doubles. */
-const EXACT = 15;
-/** Maximum number of digits before and after the decimal point; fewer for exclusive limits. */
+/** Number of significant digits up to which different decimals are different doubles. */
+const EXACT_DIGITS = 15;
+/** Maximum numbers of digits before (`whole`) and after (`part`) the decimal point. */
 const DIGITS = { whole: 15, part: 15 };
-const FEW = { whole: 9, part: 5 };
-/** Remainders from which on digits aren't counted by the automaton, and how many characters its numbers have then at most. */
+/** The same for numbers with exclusive limits. */
+const FEW_DIGITS = { whole: 9, part: 5 };
+/** Number of remainders from which on the automaton does not limit the digits; C then counts the characters. */
 const MANY_REMAINDERS = 32;
+/** Maximum number of characters of such numbers. */
 const MAX_CHARACTERS = 14;
-/** Remainders that multiples are told by, times the digits behind the point. */
+/** Maximum product of the divisor's digits, read as an integer, and of the number of its digits after the point. */
 const MAX_REMAINDERS = 4096;
 
-/** A limit this far from 0 is beyond all numbers that are written within one on the other side, which has fewer digits. */
+/**
+ * Limits this far from 0 are ignored if the opposite limit is not as far: the numbers that are written then have too
+ * few digits to reach them.
+ */
 const FAR = 1e21;
 
-/** Limits nearer to 0 than this have more digits than an automaton has states; what is written is on their side of 0, or as far from it as this. */
+/**
+ * Limits closer to 0 than this would need too many states. They are replaced by 0 or by this distance from 0, whichever
+ * is stricter.
+ */
 const TINY = 1e-40;
-/** From here on doubles are whole. */
-const WHOLE = 2 ** 52;
+/** Doubles from here on are integers. */
+const MIN_ONLY_INTEGERS = 2 ** 52;
 
 /** @param {string} source */
-const dfa = (source) => ofTree(parseRegex(source).tree);
+const dfaOf = (source) => ofTree(parseRegex(source).tree);
 const ANY_NUMBER = '-?(0|[1-9]\\d{0,14})(\\.\\d{1,15})?([eE][+-]?\\d{1,2})?';
-const NONE = dfa('[^\\s\\S]');
+const NONE = dfaOf('[^\\s\\S]');
 
-/** @param {(whole: number) => string} part  what follows so many digits, behind which those of the part are told by doubles */
-const eachLength = (part) => Array.from({ length: EXACT - 1 }, (_, i) => `[1-9]\\d{${i}}${part(i + 1)}`).join('|');
-/** Texts that are parsed as different doubles where they are different decimals: of 15 digits, or whole and below 2^53 as those that are left out. */
-const DISTINCT = `-?(0(\\.0{0,${EXACT}}\\d{0,${EXACT}}0*)?|${eachLength((n) => `(\\.\\d{1,${EXACT - n}}0*)?`)}|[1-9]\\d{14,15}(\\.0+)?|[1-9]\\d{0,14}0{2,})`;
-/** Texts that are parsed as doubles below 2^52 that are not whole. */
-const FRACTIONS = `-?(0\\.0{0,${EXACT}}\\d{0,${EXACT - 1}}[1-9]0*|${eachLength((n) => `\\.\\d{0,${EXACT - 1 - n}}[1-9]0*`)}|[1-9]\\d{14}\\.[1-9]0*|[1-9]\\d{15}\\.50*)`;
+/**
+ * Returns an expression of integers of 1 to 14 digits, each followed by the result of `part`.
+ * @param {(whole: number) => string} part  returns the expression of the fraction for a number of digits before the
+ *   point
+ */
+const eachLength = (part) =>
+  Array.from({ length: EXACT_DIGITS - 1 }, (_, i) => `[1-9]\\d{${i}}${part(i + 1)}`).join('|');
+/**
+ * Decimals that are different doubles if their values differ, so that excluding the decimal of a number excludes the
+ * number: numbers of 15 digits, and longer integers, because excluded integers are below 2^53.
+ */
+const DISTINCT = `-?(0(\\.0{0,${EXACT_DIGITS}}\\d{0,${EXACT_DIGITS}}0*)?|${eachLength((n) => `(\\.\\d{1,${EXACT_DIGITS - n}}0*)?`)}|[1-9]\\d{14,15}(\\.0+)?|[1-9]\\d{0,14}0{2,})`;
+/** Decimals whose doubles are below 2^52 and not integers. */
+const FRACTIONS = `-?(0\\.0{0,${EXACT_DIGITS}}\\d{0,${EXACT_DIGITS - 1}}[1-9]0*|${eachLength((n) => `\\.\\d{0,${EXACT_DIGITS - 1 - n}}[1-9]0*`)}|[1-9]\\d{14}\\.[1-9]0*|[1-9]\\d{15}\\.50*)`;
 
-/** A decimal's digits around the point. @param {number} x  not negative @returns {{ whole: string, part: string }} */
+/**
+ * Returns the digits before (`whole`) and after (`part`) the decimal point.
+ * @param {number} x  not negative
+ * @returns {{ whole: string, part: string }}
+ */
 function digitsOf(x) {
   const [mantissa, exponent = '0'] = String(x).split('e');
   const [a, b = ''] = mantissa.split('.');
@@ -53,7 +74,7 @@ function digitsOf(x) {
   return { whole: whole.replace(/^0+(?=\d)/, ''), part: part.replace(/0+$/, '') };
 }
 
-/** The next larger double, or the next smaller one. @param {number} x  not 0 @param {boolean} larger */
+/** Returns the next larger or the next smaller double. @param {number} x  not 0 @param {boolean} larger */
 function nextDouble(x, larger) {
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, x);
@@ -61,28 +82,39 @@ function nextDouble(x, larger) {
   return view.getFloat64(0);
 }
 
-/** An exclusive limit, as `half` takes it. @param {number} limit @param {boolean} larger  what it allows */
+/**
+ * Returns an exclusive limit in the form that `magnitudes` expects: exclusive (`open`), or the next double as an
+ * inclusive limit.
+ * @param {number} limit @param {boolean} larger  whether larger numbers are allowed
+ */
 function exclusive(limit, larger) {
   if (Number.isFinite(limit)) {
     const { whole, part } = digitsOf(Math.abs(limit));
     const significant = `${whole}${part}`.replace(/^0+/, '').length;
-    if (significant >= EXACT || whole.length + FEW.part > EXACT)
+    if (significant >= EXACT_DIGITS || whole.length + FEW_DIGITS.part > EXACT_DIGITS)
       return { limit: nextDouble(limit, larger), open: false };
   }
   return { limit, open: true };
 }
 
-/** So many digits. @param {number} least @param {number} most  Infinity: no limit */
+/** Returns an expression of `least` to `most` digits. @param {number} least @param {number} most  may be Infinity */
 const digitsBetween = (least, most) => `\\d{${least},${most === Infinity ? '' : most}}`;
 
-/** At most so many digits, of which one isn't 0. @param {number} most */
+/** Returns an expression of at most `most` digits that are not all 0. @param {number} most */
 const notZero = (most) => `(${Array.from({ length: most }, (_, i) => `0{${i}}[1-9]\\d{0,${most - 1 - i}}`).join('|')})`;
 
-/** One digit of some, or nothing. @param {number} low @param {number} high */
+/**
+ * Returns an expression of one digit from `low` to `high`; if low > high, nothing matches it.
+ * @param {number} low @param {number} high
+ */
 const digit = (low, high) => (low <= high ? `[${low}-${high}]` : '[^\\s\\S]');
 
-/** Texts of as many digits that are larger, or smaller. @param {string} digits @param {boolean} larger @param {boolean} first  none begins with 0 */
-function beside(digits, larger, first) {
+/**
+ * Returns expressions of the larger or the smaller numbers with the same number of digits.
+ * @param {string} digits @param {boolean} larger
+ * @param {boolean} first  whether numbers of several digits must not begin with 0
+ */
+function besideDigits(digits, larger, first) {
   return [...digits].map((c, i) => {
     const low = first && i === 0 && digits.length > 1 ? 1 : 0;
     return (
@@ -93,8 +125,11 @@ function beside(digits, larger, first) {
   });
 }
 
-/** Whole numbers larger or smaller. @param {string} whole @param {boolean} larger @param {number} most  digits */
-function wholeBeside(whole, larger, most) {
+/**
+ * Returns an expression of the integers larger or smaller than one.
+ * @param {string} whole @param {boolean} larger @param {number} most  maximum number of digits
+ */
+function besideInteger(whole, larger, most) {
   const n = whole.length;
   const others = larger
     ? n < most
@@ -105,19 +140,23 @@ function wholeBeside(whole, larger, most) {
       : n === 2
         ? ['\\d']
         : [];
-  return `(${[...beside(whole, larger, true), ...others].join('|')})`;
+  return `(${[...besideDigits(whole, larger, true), ...others].join('|')})`;
 }
 
-/** Numbers, not negative, on one side of a limit. @param {number} limit @param {boolean} larger @param {boolean} open  the limit itself isn't one @param {{ whole: number, part: number }} digits @returns {Dfa} */
-function half(limit, larger, open, { whole: most, part: parts }) {
-  if (limit === Infinity) return larger ? NONE : dfa(`(0|[1-9]${digitsBetween(0, most - 1)})(\\.\\d{1,${parts}})?`);
+/**
+ * Returns the non-negative numbers on one side of a limit.
+ * @param {number} limit @param {boolean} larger @param {boolean} open  whether the limit itself is excluded
+ * @param {{ whole: number, part: number }} digits  maximum numbers of digits @returns {Dfa}
+ */
+function oneSide(limit, larger, open, { whole: most, part: parts }) {
+  if (limit === Infinity) return larger ? NONE : dfaOf(`(0|[1-9]${digitsBetween(0, most - 1)})(\\.\\d{1,${parts}})?`);
   const { whole, part } = digitsOf(limit);
   const width = Math.max(most, whole.length);
   const rest = `(\\.\\d{1,${Math.max(parts, part.length + 1)}})?`;
-  const sides = [`${wholeBeside(whole, larger, width)}${rest}`];
+  const sides = [`${besideInteger(whole, larger, width)}${rest}`];
   const spare = Math.max(1, parts - part.length);
   if (larger) {
-    // Equal before the point: what follows is larger, or as large with more behind it.
+    // Equal before the point: the fraction is larger, or begins with the limit's digits and continues.
     if (!part && !open) sides.push(`${whole}${rest}`);
     if (!part && open) sides.push(`${whole}\\.${notZero(parts)}`);
     if (part)
@@ -134,21 +173,31 @@ function half(limit, larger, open, { whole: most, part: parts }) {
       if (!open) sides.push(`${whole}\\.${part}0{0,${spare}}`);
     }
   }
-  return dfa(sides.join('|'));
+  return dfaOf(sides.join('|'));
 }
 
-/** How a text's first digits compare with a limit's, where one more comes. @param {number} before @param {string} limit @param {number} n  digits so far @param {number} digit */
-const compared = (before, limit, n, digit) => (n < limit.length ? before || Math.sign(digit - Number(limit[n])) : 1);
+/**
+ * Returns how the digits read so far compare with the first digits of a limit, after a further digit: a sign.
+ * @param {number} before  result for the digits before it
+ * @param {string} limit @param {number} n  number of digits before it
+ * @param {number} digit
+ */
+const compareDigits = (before, limit, n, digit) =>
+  n < limit.length ? before || Math.sign(digit - Number(limit[n])) : 1;
 
-/** Whole numbers from low to high, of at most so many digits. @param {{ limit: number, open: boolean }} low @param {{ limit: number, open: boolean }} high @param {number} most @returns {Dfa} */
-function wholes(low, high, most) {
+/**
+ * Returns the integers from low to high, of at most `most` digits.
+ * @param {{ limit: number, open: boolean }} low @param {{ limit: number, open: boolean }} high @param {number} most
+ * @returns {Dfa}
+ */
+function integersBetween(low, high, most) {
   const least = digitsOf(Math.max(low.limit, 0));
   const endless = high.limit === Infinity && most === Infinity;
-  // Behind so many digits all are alike.
+  // Number of digits from which on the state no longer depends on it.
   const last = endless ? least.whole.length + 1 : Infinity;
   const { whole, part } =
     high.limit < Infinity ? digitsOf(high.limit) : { whole: '9'.repeat(endless ? last + 1 : most), part: '' };
-  // A limit that isn't whole is more than its digits before the point.
+  // A limit with a fraction is larger than the integer before its point.
   const above = low.limit >= 0 && (low.open || least.part) ? 1 : 0;
   const below = high.open && !part ? -1 : 0;
   return explore(
@@ -165,8 +214,8 @@ function wholes(low, high, most) {
         48 + digit,
         {
           n: Math.min(at.n + 1, last),
-          low: compared(at.low, least.whole, at.n, digit),
-          high: compared(at.high, whole, at.n, digit),
+          low: compareDigits(at.low, least.whole, at.n, digit),
+          high: compareDigits(at.high, whole, at.n, digit),
           zero: at.n === 0 && digit === 0,
         },
       ]),
@@ -174,8 +223,12 @@ function wholes(low, high, most) {
   );
 }
 
-/** Sizes from low to high. @param {{ limit: number, open: boolean }} low @param {{ limit: number, open: boolean }} high @param {{ whole: number, part: number }} digits @param {boolean} integer */
-function sizes(low, high, digits, integer) {
+/**
+ * Returns the non-negative numbers from low to high.
+ * @param {{ limit: number, open: boolean }} low @param {{ limit: number, open: boolean }} high
+ * @param {{ whole: number, part: number }} digits @param {boolean} integer
+ */
+function magnitudes(low, high, digits, integer) {
   if (
     high.limit < 0 ||
     (high.limit === 0 && high.open) ||
@@ -183,30 +236,35 @@ function sizes(low, high, digits, integer) {
     (low.limit === high.limit && (low.open || high.open))
   )
     return NONE;
-  if (integer) return wholes(low, high, digits.whole);
-  const down = half(high.limit, false, high.open, digits);
-  return low.limit < 0 || (low.limit === 0 && !low.open) ? down : both(half(low.limit, true, low.open, digits), down);
+  if (integer) return integersBetween(low, high, digits.whole);
+  const below = oneSide(high.limit, false, high.open, digits);
+  return low.limit < 0 || (low.limit === 0 && !low.open)
+    ? below
+    : both(oneSide(low.limit, true, low.open, digits), below);
 }
 
-/** With a sign in front. @param {Dfa} of @returns {Dfa} */
-const negative = (of) => [
+/** Returns an automaton with a minus sign before its texts. @param {Dfa} dfa @returns {Dfa} */
+const negative = (dfa) => [
   { accepts: false, edges: [[45, 45, 1]] },
-  ...of.map(({ accepts, edges }) => ({
+  ...dfa.map(({ accepts, edges }) => ({
     accepts,
     edges: edges.map(([a, b, to]) => /** @type {[number, number, number]} */ ([a, b, to + 1])),
   })),
 ];
 
-/** A positive decimal as digits × 10^-scale. @param {number} m */
+/** Returns a positive number as digits × 10^-scale. @param {number} m */
 function decimalOf(m) {
   const { whole, part } = digitsOf(m);
   return { digits: BigInt(whole + part), scale: part.length };
 }
 
 /**
- * Decimals, not negative, that are multiples of one: by the remainder of what was read. A divisor that ends in zeros asks for as many at
- * the end, which are counted instead.
- * @param {number} m @param {number} parts  digits behind the point at most; more may be zeros where it is Infinity @returns {Dfa}
+ * Returns the non-negative decimals that are multiples of `m`. States hold the remainder of the digits read so far.
+ * Zeros at the end of the divisor are required at the end of the decimal and counted, so that they add no remainders.
+ * @param {number} m
+ * @param {number} parts  maximum number of digits after the point. Infinity: after the divisor's digits, any number of
+ *   zeros
+ * @returns {Dfa}
  */
 function multiples(m, parts) {
   let { digits, scale } = decimalOf(m);
@@ -214,22 +272,23 @@ function multiples(m, parts) {
   for (; digits % 10n === 0n; zeros++) digits /= 10n;
   const divisor = Number(digits);
   if (digits * BigInt(scale + zeros + 1) > MAX_REMAINDERS)
-    throw refused(
+    throw grammarError(
       `multipleOf ${m} takes too many states`,
       `its digits are a number up to ${MAX_REMAINDERS}, less with more of them behind the point`,
     );
   const most = Math.min(scale, parts);
-  /** 10 to some power, of which only the remainder counts. @param {number} n */
+  /** Returns 10^n modulo the divisor. @param {number} n */
   const power = (n) => Number(10n ** BigInt(n) % digits);
   /**
-   * `rest`: remainder of the digits but for `ended` zeros at the end; `part`: digits behind the point, -1: it has not come.
+   * `rest`: remainder of the digits except for `ended` zeros at the end. `part`: number of digits after the point, or
+   * -1 if there is no point yet. `read`: whether there is a digit.
    * @typedef {{ rest: number, ended: number, part: number, read: boolean }} Read
    */
   /** @param {Read} at @param {number} digit @returns {Read} */
-  const behind = ({ rest, ended, part }, digit) => {
+  const afterDigit = ({ rest, ended, part }, digit) => {
     const next = part < 0 ? part : part + 1;
     if (digit === 0 && ended < zeros) return { rest, ended: ended + 1, part: next, read: true };
-    // Zeros that were enough are digits like others.
+    // Further zeros count as ordinary digits.
     const tens = digit === 0 ? 1 : ended + 1;
     return {
       rest: (rest * power(tens) + digit) % divisor,
@@ -240,7 +299,7 @@ function multiples(m, parts) {
   };
   return explore(
     `multipleOf ${m}`,
-    // Nothing but zeros is a multiple: as if enough had come.
+    // 0 is a multiple: the zeros at the end count as read.
     /** @type {Read} */ ({ rest: 0, ended: zeros, part: -1, read: false }),
     ({ rest, ended, part, read }) => `${rest} ${ended} ${part} ${read}`,
     (at) => {
@@ -250,14 +309,18 @@ function multiples(m, parts) {
       /** @type {[number, number, Read][]} */
       const edges = [];
       if (read && part < 0 && (most > 0 || parts === Infinity)) edges.push([46, 46, { ...at, part: 0 }]);
-      if (part < most) for (let digit = 0; digit < 10; digit++) edges.push([48 + digit, 48 + digit, behind(at, digit)]);
+      if (part < most)
+        for (let digit = 0; digit < 10; digit++) edges.push([48 + digit, 48 + digit, afterDigit(at, digit)]);
       else if (parts === Infinity) edges.push([48, 48, { ...at, part: Math.max(part, 1) }]);
       return { accepts, edges };
     },
   );
 }
 
-/** Whether a decimal is a multiple of another, as they are written. @param {number} value @param {number} m */
+/**
+ * Whether a number is a multiple of another, computed exactly with their shortest decimals.
+ * @param {number} value @param {number} m
+ */
 export function isMultiple(value, m) {
   const [a, b] = [decimalOf(Math.abs(value)), decimalOf(m)];
   const scale = Math.max(a.scale, b.scale);
@@ -265,7 +328,7 @@ export function isMultiple(value, m) {
   return scaled(a) % scaled(b) === 0n;
 }
 
-/** @param {Shape['number']} n @returns {(value: number) => boolean} */
+/** Returns a predicate for the numbers of a shape. @param {NumberShape} n @returns {(value: number) => boolean} */
 export const numberAdmits = (n) => (v) =>
   v >= n.min &&
   v <= n.max &&
@@ -276,8 +339,11 @@ export const numberAdmits = (n) => (v) =>
   n.multiples.every((m) => isMultiple(v, m)) &&
   n.notMultiples.every((m) => !isMultiple(v, m));
 
-/** The limits, those that are nearly 0 being moved to where numbers have few digits. @param {Shape['number']} n @returns {Shape['number']} */
-function moved(n) {
+/**
+ * Returns the limits, with stricter ones in place of limits closer to 0 than TINY.
+ * @param {NumberShape} n @returns {NumberShape}
+ */
+function withoutTinyLimits(n) {
   const isTiny = (/** @type {number} */ limit) => limit !== 0 && Math.abs(limit) < TINY;
   if (![n.min, n.above, n.max, n.below].some(isTiny)) return n;
   const least = (/** @type {number} */ limit) => (isTiny(limit) ? (limit > 0 ? TINY : 0) : limit);
@@ -292,8 +358,11 @@ function moved(n) {
   };
 }
 
-/** The limits without those that no number reaches. @param {Shape['number']} n @returns {Shape['number']} */
-function reached(n) {
+/**
+ * Returns the limits without those that no written number reaches (FAR).
+ * @param {NumberShape} n @returns {NumberShape}
+ */
+function withoutFarLimits(n) {
   const isLow = Math.max(n.min, n.above) < FAR;
   const isHigh = Math.min(n.max, n.below) > -FAR;
   const most = (/** @type {number} */ limit) => (isLow && limit >= FAR ? Infinity : limit);
@@ -302,25 +371,26 @@ function reached(n) {
 }
 
 /**
- * Texts of a shape's numbers, and how many characters they may have: Infinity where the automaton says so itself.
- * @param {Shape['number']} given @param {number[]} excluded @returns {{ texts: Dfa, max: number }}
+ * Returns the texts of a shape's numbers, and the maximum number of characters that C must enforce. Infinity: none,
+ * because the automaton limits the length itself.
+ * @param {NumberShape} given @param {number[]} excluded @returns {{ texts: Dfa, max: number }}
  */
 export function numberTexts(given, excluded) {
-  const n = reached(moved(given));
+  const n = withoutFarLimits(withoutTinyLimits(given));
   if (n.fraction && [n.min, n.above, n.max, n.below].some((x) => Number.isFinite(x) && Math.abs(x) >= 1e15))
-    [n.above, n.below] = [Math.max(n.above, -WHOLE), Math.min(n.below, WHOLE)];
-  const free =
+    [n.above, n.below] = [Math.max(n.above, -MIN_ONLY_INTEGERS), Math.min(n.below, MIN_ONLY_INTEGERS)];
+  const isUnlimited =
     [given.min, given.above].every((x) => x === -Infinity) && [given.max, given.below].every((x) => x === Infinity);
   const plain = !n.multiples.length && !n.notMultiples.length && !n.integer && !n.fraction;
-  if (free && plain && !excluded.length) return { texts: dfa(ANY_NUMBER), max: Infinity };
+  if (isUnlimited && plain && !excluded.length) return { texts: dfaOf(ANY_NUMBER), max: Infinity };
   const scale = Math.min(...n.multiples.map((m) => decimalOf(m).scale));
   const integer = n.integer || scale === 0;
   if (integer && n.fraction) return { texts: NONE, max: Infinity };
   const few = n.above > -Infinity || n.below < Infinity || excluded.length || n.fraction;
   const limits = [n.min, n.max, n.above, n.below].filter(Number.isFinite).map((x) => digitsOf(Math.abs(x)));
   const longest = Math.max(0, ...limits.map(({ whole }) => whole.length));
-  const digits = { ...(few ? FEW : DIGITS) };
-  // A multiple has as many digits behind the point as its divisor, and in all as many as doubles tell apart.
+  const digits = { ...(few ? FEW_DIGITS : DIGITS) };
+  // A multiple needs no more digits after the point than its divisor, and has at most 15 digits in total.
   if (scale < Infinity) {
     digits.part = Math.min(scale, DIGITS.part);
     digits.whole = Math.min(digits.whole, Math.max(1, DIGITS.whole - digits.part));
@@ -333,27 +403,30 @@ export function numberTexts(given, excluded) {
   const max = counted ? Math.max(MAX_CHARACTERS, longest + digits.part + 2) : Infinity;
   if (counted) digits.whole = Infinity;
   const mirrored = { limit: -high.limit, open: high.open };
-  let size = sizes(low, high, digits, integer);
-  let minus = sizes(
+  let plus = magnitudes(low, high, digits, integer);
+  let minus = magnitudes(
     mirrored.limit >= 0 && !(mirrored.limit === 0 && !mirrored.open) ? mirrored : { limit: 0, open: true },
     { limit: -low.limit, open: low.open },
     digits,
     integer,
   );
   for (const m of n.multiples) {
-    const these = multiples(m, integer ? 0 : digits.part);
-    [size, minus] = [both(size, these), both(minus, these)];
+    const dfa = multiples(m, integer ? 0 : digits.part);
+    [plus, minus] = [both(plus, dfa), both(minus, dfa)];
   }
   for (const m of n.notMultiples) {
-    const these = multiples(m, Infinity);
-    [size, minus] = [without(size, these), without(minus, these)];
+    const dfa = multiples(m, Infinity);
+    [plus, minus] = [without(plus, dfa), without(minus, dfa)];
   }
-  let texts = isNone(minus) ? size : either(size, negative(minus));
-  if (n.fraction) texts = both(texts, dfa(FRACTIONS));
-  if (excluded.length) texts = both(texts, dfa(DISTINCT));
+  let texts = isNone(minus) ? plus : either(plus, negative(minus));
+  if (n.fraction) texts = both(texts, dfaOf(FRACTIONS));
+  if (excluded.length) texts = both(texts, dfaOf(DISTINCT));
   for (const value of excluded) {
     const { whole, part } = digitsOf(Math.abs(value));
-    texts = without(texts, dfa(`${value < 0 ? '-' : value === 0 ? '-?' : ''}${whole}(\\.${part}0*)${part ? '' : '?'}`));
+    texts = without(
+      texts,
+      dfaOf(`${value < 0 ? '-' : value === 0 ? '-?' : ''}${whole}(\\.${part}0*)${part ? '' : '?'}`),
+    );
   }
   return { texts, max };
 }

@@ -1,8 +1,11 @@
-/** Writes the rules of a shape's objects: properties in the order of the schema, then others, if the schema says something about them. */
+/**
+ * Writes the rules of a shape's objects: first the properties that the schema names, in its order, then unnamed
+ * properties, if the schema describes any.
+ */
 import { ANY, both, either, isNone, ofLength, ofTexts, textsOf, without } from '../dfa.js';
-import { refused, tooLarge } from '../failure.js';
+import { grammarError, tooLargeError } from '../failure.js';
 import { MARK } from '../ir.js';
-import { nameTexts, ordered } from '../notations.js';
+import { nameSpellings, sortNames } from '../notations.js';
 import { SPELLINGS } from '../text.js';
 import { stringDfa } from './scalars.js';
 import { andSub, TRUE } from './shapes.js';
@@ -10,20 +13,26 @@ import { andSub, TRUE } from './shapes.js';
 /** @import { Dfa } from '../dfa.js' */
 /** @import { Members } from '../notations.js' */
 /** @import { Compiler } from './index.js' */
-/** @import { Shape, Sub } from './shapes.js' */
+/** @import { ObjectShape, Shape, Sub, Witness } from './shapes.js' */
 
-/** Properties that the schema doesn't name: their names (null: any), and what their values are. @typedef {{ names: Dfa | null, sub: Sub }} Others */
+/**
+ * Properties that the schema doesn't name: their names (null: any), and the schemas of their values.
+ * @typedef {{ names: Dfa | null, sub: Sub }} Others
+ */
 
-/** Maximum number of kinds of names that patterns tell apart. */
+/** Maximum number of sets of names that match the same patterns. */
 const MAX_KINDS = 32;
-/** Maximum number of names that are enumerated if the schema of names allows no others. */
+/** Maximum number of allowed names up to which each becomes a named property. */
 const MAX_NAMES = 64;
-/** Maximum of minProperties for objects whose unnamed properties must have different names. */
+/** Largest supported minProperties of objects whose unnamed properties must have different names. */
 const MAX_REQUIRED = 16;
-/** Maximum number of different names. */
+/** Maximum number of properties whose names C compares. */
 const MAX_DIFFERENT = 1000;
 
-/** Names that a schema of names allows. @param {Compiler} compiler @param {Sub[]} subs @returns {Dfa | null}  null: all */
+/**
+ * Returns the names that the schemas of `propertyNames` allow.
+ * @param {Compiler} compiler @param {Sub[]} subs @returns {Dfa | null}  null: all names
+ */
 function namesDfa(compiler, subs) {
   /** @type {Dfa | null} */
   let all = null;
@@ -46,11 +55,18 @@ function namesDfa(compiler, subs) {
   return all;
 }
 
-/** The properties that the schema doesn't name, by the patterns that their names match. @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @returns {Others[]} */
-function others(compiler, o, declared) {
+/**
+ * Returns the properties that the schema doesn't name, in groups whose names match the same patterns.
+ * @param {Compiler} compiler @param {ObjectShape} o
+ * @param {string[]} declared  names of the other properties @returns {Others[]}
+ */
+function unnamedProperties(compiler, o, declared) {
   const taken = [...new Set([...declared, ...o.forbidden])];
   const allowed = namesDfa(compiler, o.names);
-  /** Names by the patterns that they match, where there are any. @type {{ names: Dfa | null, matches: string[] }[]} */
+  /**
+   * Groups of names with the patterns that they match; no group is empty.
+   * @type {{ names: Dfa | null, matches: string[] }[]}
+   */
   let kinds = [{ names: taken.length ? without(allowed ?? ANY, ofTexts(taken)) : allowed, matches: [] }];
   for (const pattern of o.patterns.keys()) {
     const texts = compiler.admission.pattern(pattern);
@@ -60,9 +76,9 @@ function others(compiler, o, declared) {
     ]);
     kinds = kinds.filter(({ names }) => !names || !isNone(names));
     if (kinds.length > MAX_KINDS)
-      throw refused(
+      throw grammarError(
         `patternProperties has patterns that tell more than ${MAX_KINDS} kinds of names apart`,
-        'fewer patterns, or patterns of which a name matches one at most',
+        'use fewer patterns, or patterns such that a name matches at most one',
       );
   }
   const found = [];
@@ -75,9 +91,16 @@ function others(compiler, o, declared) {
   return found;
 }
 
-/** How the members of an object are written. `distinct`: C must keep their names different, which are JSON's then. @typedef {{ members: Members, distinct: boolean }} Style */
+/**
+ * How the members of an object are written. `distinct`: whether C must keep the names different; the notation is JSON
+ * then.
+ * @typedef {{ members: Members, distinct: boolean }} Style
+ */
 
-/** A name and its value. @param {Compiler} compiler @param {Others} other @param {Style} style @param {number} from @param {number} to */
+/**
+ * Writes one unnamed property: its name and its value.
+ * @param {Compiler} compiler @param {Others} other @param {Style} style @param {number} from @param {number} to
+ */
 function writeOther(compiler, { names, sub }, { members, distinct }, from, to) {
   const { rules, writer } = compiler;
   for (const quote of members.names) {
@@ -93,22 +116,25 @@ function writeOther(compiler, { names, sub }, { members, distinct }, from, to) {
 }
 
 /**
- * The property of a certain kind that an object must have: one of the unnamed, or of the declared ones.
- * @param {Compiler} compiler @param {Shape['object']['some'][0]} one @param {string[]} declared @param {Others[]} free
+ * Returns the properties that can be a witness: unnamed and declared ones.
+ * @param {Compiler} compiler @param {Witness} witness @param {string[]} declared  names @param {Others[]} free
  */
-function asked(compiler, one, declared, free) {
-  const ways = [];
+function candidatesFor(compiler, witness, declared, free) {
+  const unnamed = [];
   for (const { names, sub } of free) {
     let found = names ?? ANY;
-    if (one.names.length) found = without(found, ofTexts(one.names));
-    for (const pattern of one.patterns) found = without(found, compiler.admission.pattern(pattern));
-    if (one.inside !== null) found = both(found, compiler.admission.pattern(one.inside));
-    if (!isNone(found)) ways.push({ names: found, sub: andSub(sub, one.sub) });
+    if (witness.names.length) found = without(found, ofTexts(witness.names));
+    for (const pattern of witness.patterns) found = without(found, compiler.admission.pattern(pattern));
+    if (witness.pattern !== null) found = both(found, compiler.admission.pattern(witness.pattern));
+    if (!isNone(found)) unnamed.push({ names: found, sub: andSub(sub, witness.sub) });
   }
-  return { ways, declared: declared.filter((name) => compiler.admission.isOther(one, name)), sub: one.sub };
+  return { unnamed, declared: declared.filter((name) => compiler.admission.canBeWitness(witness, name)) };
 }
 
-/** Other properties, none or more, each with a comma before it. @param {Compiler} compiler @param {Others[]} free @param {Style} style */
+/**
+ * Returns the rule of one unnamed property after a comma.
+ * @param {Compiler} compiler @param {Others[]} free @param {Style} style
+ */
 function othersRule(compiler, free, style) {
   const { rules } = compiler;
   const rule = rules.rule('a property');
@@ -118,9 +144,9 @@ function othersRule(compiler, free, style) {
 }
 
 /**
- * Behind `n` properties that the schema names: as many others as there must and may be.
- * @param {Compiler} compiler @param {Others[]} free @param {number} others  their rule @param {{ n: number, min: number, max: number, style: Style }} counts
- * @param {number} from @param {number} close
+ * Writes the unnamed properties after `n` named ones: as many as the limits require and allow.
+ * @param {Compiler} compiler @param {Others[]} free @param {number} others  rule of one after a comma
+ * @param {{ n: number, min: number, max: number, style: Style }} counts @param {number} from @param {number} close
  */
 function writeOthers(compiler, free, others, { n, min, max, style }, from, close) {
   const { rules } = compiler;
@@ -133,7 +159,11 @@ function writeOthers(compiler, free, others, { n, min, max, style }, from, close
   rules.call(first, others, close, Math.max(0, least - had), max - n - had);
 }
 
-/** Whether a name that is taken can always be made different: by more characters, or by another last character. @param {Dfa} names */
+/**
+ * Whether each prefix of a used name can be completed to an unused one: by more characters, or by another last
+ * character.
+ * @param {Dfa} names
+ */
 const canDiffer = (names) =>
   names.every(({ edges }) =>
     edges.every(([, , to]) => {
@@ -143,22 +173,27 @@ const canDiffer = (names) =>
   );
 
 /**
- * Whether unnamed properties must have different names: two with the same name count as one, and the object must have several. GRAMMAR:
- * that is not supported for these names, as some text could not be completed.
- * @param {Shape['object']} o @param {Others[]} free @param {Others[] | null} requiredOthers
+ * Whether unnamed properties must have different names: two properties with the same name count as one towards
+ * minProperties. Throws GRAMMAR if that is not supported for these names, because some text could not be completed.
+ * @param {ObjectShape} o @param {Others[]} free @param {Others[] | null} requiredOthers
  */
 function mustDiffer({ min, required }, free, requiredOthers) {
   const names = [...free, ...(requiredOthers ?? [])];
   if (!names.length || min - required.size <= 1) return false;
   if (!names.every((one) => one.names === null || canDiffer(one.names)) || min > MAX_REQUIRED)
-    throw refused(
+    throw grammarError(
       `minProperties ${min} together with unnamed properties is not supported`,
       `it is supported for names of any length, up to ${MAX_REQUIRED}; name the properties, or list their names in propertyNames`,
     );
   return true;
 }
 
-/** @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free @param {Others[] | null} requiredOthers  one of these comes in any case @param {Members} members @param {number} from @param {number} to */
+/**
+ * Writes an object.
+ * @param {Compiler} compiler @param {ObjectShape} o @param {string[]} declared @param {Others[]} free
+ * @param {Others[] | null} requiredOthers  one of these is required
+ * @param {Members} members @param {number} from @param {number} to
+ */
 function writeProperties(compiler, o, declared, free, requiredOthers, members, from, to) {
   const { rules, admission, notation } = compiler;
   const most = declared.length + (requiredOthers ? 1 : 0);
@@ -166,7 +201,7 @@ function writeProperties(compiler, o, declared, free, requiredOthers, members, f
   if (distinct) compiler.requireJson('minProperties together with unnamed properties');
   const style = { members, distinct };
   const max = distinct ? Math.min(o.max, MAX_DIFFERENT) : free.length || o.max < most ? o.max : Infinity;
-  // Properties are counted as far as the limits need it, and as far as to know whether a comma precedes the next one.
+  // States count properties only up to the limits, and at least up to 1: a comma precedes each property but the first.
   const last = Math.max(1, Math.min(most, max < Infinity ? Infinity : o.min));
   let row = Array.from({ length: last + 1 }, () => rules.state());
   if (distinct) rules.marked(from, members.open, MARK.list, row[0]);
@@ -174,12 +209,12 @@ function writeProperties(compiler, o, declared, free, requiredOthers, members, f
   if (distinct) rules.slack += 1 + o.min * o.min;
   const after = (/** @type {number} */ n) => Math.min(n + 1, last);
   const comma = (/** @type {number} */ at, /** @type {number} */ n) => (n ? rules.literal(at, notation.comma) : at);
-  for (const name of ordered(declared, notation)) {
+  for (const name of sortNames(declared, notation)) {
     const next = row.map(() => rules.state());
     row.forEach((at, n) => {
       if (!o.required.has(name)) rules.skip(at, next[n]);
       if (n >= max || !admission.mayHave(o, name)) return;
-      for (const text of nameTexts(name, members))
+      for (const text of nameSpellings(name, members))
         rules.call(
           rules.literal(comma(at, n), text + members.colon),
           compiler.rule(admission.property(o, name)),
@@ -202,68 +237,76 @@ function writeProperties(compiler, o, declared, free, requiredOthers, members, f
   row.forEach((at, n) => writeOthers(compiler, free, others, { n, min: o.min, max, style }, at, close));
 }
 
-/** Properties that are of two kinds; null: none is. @param {Compiler} compiler @param {Others} a @param {Others} b @returns {Others | null} */
+/**
+ * Returns the properties that belong to both sets, or null if there are none.
+ * @param {Compiler} compiler @param {Others} a @param {Others} b @returns {Others | null}
+ */
 function commonOthers(compiler, a, b) {
   const names = both(a.names ?? ANY, b.names ?? ANY);
   const sub = andSub(a.sub, b.sub);
   return isNone(names) || !compiler.hasShape(sub) ? null : { names, sub };
 }
 
-/** Maximum number of ways to have the properties that an object must have some of. */
+/** Maximum number of ways to provide an object's witnesses. */
 const MAX_WAYS = 64;
 
 /**
- * The ways to have a property of each kind that an object must have some of, by one unnamed property or by named ones: its properties then, and
- * what the unnamed one may be (null: no unnamed property is needed). A kind that a required property has anyway needs no other one.
- * @param {Compiler} compiler @param {Shape['object']} o @param {string[]} declared @param {Others[]} free
- * @returns {{ object: Shape['object'], unnamed: Others[] | null }[]}
+ * Returns the ways in which an object can have all its witnesses: named properties, or one unnamed property for several
+ * witnesses. Each way has the resulting object, and the sets from which the unnamed property comes (null: none is
+ * needed). A witness with any value needs nothing if a required property can be it.
+ * @param {Compiler} compiler @param {ObjectShape} o @param {string[]} declared @param {Others[]} free
+ * @returns {{ object: ObjectShape, unnamed: Others[] | null }[]}
  */
 function waysOf(compiler, o, declared, free) {
   let ways = [{ object: o, unnamed: /** @type {Others[] | null} */ (null) }];
-  for (const some of o.some) {
-    const need = asked(compiler, some, declared, free);
+  for (const witness of o.witnesses) {
+    const candidates = candidatesFor(compiler, witness, declared, free);
     ways = ways.flatMap(({ object, unnamed }) => {
-      const named = need.declared.map((name) => ({
+      const named = candidates.declared.map((name) => ({
         object: {
           ...object,
-          properties: new Map(object.properties).set(name, andSub(object.properties.get(name) ?? TRUE, need.sub)),
+          properties: new Map(object.properties).set(name, andSub(object.properties.get(name) ?? TRUE, witness.sub)),
           required: new Set([...object.required, name]),
         },
         unnamed,
       }));
-      const isMet = compiler.isAnything(need.sub) && need.declared.some((name) => object.required.has(name));
+      const isMet = compiler.isAnything(witness.sub) && candidates.declared.some((name) => object.required.has(name));
       if (isMet) return [{ object, unnamed }];
-      // One unnamed property is of all the kinds.
+      // The unnamed property must be the witness of all conditions at once.
       const found = unnamed
-        ? need.ways.flatMap((a) => unnamed.flatMap((b) => commonOthers(compiler, a, b) ?? []))
-        : need.ways;
+        ? candidates.unnamed.flatMap((a) => unnamed.flatMap((b) => commonOthers(compiler, a, b) ?? []))
+        : candidates.unnamed;
       return found.length ? [{ object, unnamed: found }, ...named] : named;
     });
-    if (ways.length > MAX_WAYS) throw tooLarge('"not" with several schemas of unnamed properties');
+    if (ways.length > MAX_WAYS) throw tooLargeError('"not" with several schemas of unnamed properties');
   }
   return ways;
 }
 
-/** @param {Compiler} compiler @param {Shape} s @param {Members} members @param {number} from @param {number} to */
+/**
+ * Writes the objects of a shape.
+ * @param {Compiler} compiler @param {Shape} s @param {Members} members @param {number} from @param {number} to
+ */
 export function writeObject(compiler, s, members, from, to) {
   const o = s.object;
   const { admission } = compiler;
   if ([...s.excluded.values()].some((v) => typeof v === 'object' && v && !Array.isArray(v))) {
-    if (s.types.size === 1) throw refused('"not" with an object in "const" or "enum" is not supported');
+    if (s.types.size === 1) throw grammarError('"not" with an object in "const" or "enum" is not supported');
     return;
   }
   if (o.min > o.max || [...o.required].some((name) => !admission.mayHave(o, name))) return;
   let declared = [...new Set([...o.properties.keys(), ...o.required])].filter((name) => admission.mayHave(o, name));
-  // Of others nothing was said, so any are allowed; they are written where there is nothing else, or must be some.
+  // A schema that does not describe unnamed properties allows any. They are written only if there are no named ones, or
+  // if minProperties requires more than the named ones.
   const open = o.open || !o.properties.size || o.min > declared.length;
-  let free = open || o.some.length ? others(compiler, o, declared) : [];
-  // Names that are few are named, so that each comes once at most.
+  let free = open || o.witnesses.length ? unnamedProperties(compiler, o, declared) : [];
+  // If only a few names are allowed, they become named properties, so that each is written at most once.
   const few = free.map(({ names }) => names && textsOf(names, MAX_NAMES));
   if (free.length && few.every(Boolean)) {
     declared = [...declared, ...few.flatMap((names) => names ?? [])];
     free = [];
   }
-  const more = open ? free : [];
+  const optional = open ? free : [];
   for (const { object, unnamed } of waysOf(compiler, o, declared, free))
-    writeProperties(compiler, object, declared, more, unnamed, members, from, to);
+    writeProperties(compiler, object, declared, optional, unnamed, members, from, to);
 }

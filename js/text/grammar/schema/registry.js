@@ -1,16 +1,17 @@
 /** Numbers the schemas inside a JSON Schema, and resolves references (`$ref`). */
-import { refused } from '../failure.js';
+import { grammarError } from '../failure.js';
 
-/** Base address of a schema without `$id`. */
+/** Base URI of a schema without `$id`. */
 const HERE = 'schema://here/';
-/** Keywords whose values are schemas or lists of them, and those whose members are schemas. `$id` and `$anchor` count only in schemas. */
+/** Keywords whose values are schemas or lists of schemas. `$id` and `$anchor` have a meaning only in schemas. */
 const SCHEMAS = new Set([
   ...['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', 'items', 'prefixItems', 'additionalItems', 'contains'],
   ...['additionalProperties', 'propertyNames', 'unevaluatedItems', 'unevaluatedProperties'],
 ]);
+/** Keywords whose values are objects with schemas as members. */
 const MAPS = new Set(['properties', 'patternProperties', 'definitions', '$defs', 'dependencies', 'dependentSchemas']);
 const MAX_DEPTH = 500;
-/** A reference to one of the parts that were passed with the schema. */
+/** Reference to one of the parts that were passed with the schema. */
 const PART = /^part:(\d+)$/;
 
 /** @param {unknown} value @returns {value is Record<string, any>} */
@@ -21,7 +22,10 @@ const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples']);
 const isWord = (/** @type {unknown} */ value) =>
   value === null || ['string', 'number', 'boolean'].includes(typeof value);
 
-/** A text that identifies what a schema says, if it contains no other schema and has no references; else null. @param {any} schema */
+/**
+ * Returns a key for the content of a schema, or null if the schema contains another one or has references.
+ * @param {any} schema
+ */
 function contentKey(schema) {
   if (!isObject(schema)) return null;
   const entries = Object.entries(schema).filter(([name, value]) => value !== undefined && !ANNOTATIONS.has(name));
@@ -29,7 +33,7 @@ function contentKey(schema) {
   return isAlone ? JSON.stringify(entries) : null;
 }
 
-/** A complete schema, whose references lead to schemas inside it. */
+/** A complete schema. Its references resolve to schemas inside it. */
 class Document {
   /** Schemas by their addresses. @type {Map<string, any>} */
   byAddress = new Map();
@@ -39,40 +43,47 @@ class Document {
   /** @param {any} root */
   constructor(root) {
     this.root = root;
-    /** Whether it is of draft 4 or 3, where `$id` is called `id`. */
+    /** Whether the schema is of draft 3 or 4, in which `$id` is called `id`. */
     this.isOld = isObject(root) && /draft-0[34]/.test(String(root.$schema));
     this.byAddress.set(HERE, root);
   }
 }
 
 export class Registry {
-  /** Schemas by number. @type {any[]} */
+  /** Schemas by their numbers. @type {any[]} */
   schemas = [];
   /** @type {Map<any, number>} */
   #numbers = new Map();
-  /** Numbers of schemas by their content: those with equal content have the same number. @type {Map<string, number>} */
+  /** Numbers by `contentKey`: schemas with equal content have the same number. @type {Map<string, number>} */
   #byContent = new Map();
-  /** The document of each schema, and the base address of its references. @type {Map<any, { document: Document, base: string }>} */
+  /**
+   * The document of each schema, and the base address of its references.
+   * @type {Map<any, { document: Document, base: string }>}
+   */
   #places = new Map();
-  /** The schemas that the whole one refers to as parts. @type {Document[]} */
+  /** Schemas to which the root schema refers as `part:0`, `part:1`, … @type {Document[]} */
   #parts;
-  #whole;
+  #root;
 
   /** @param {any} root @param {any[]} parts */
   constructor(root, parts) {
-    this.#whole = new Document(root);
-    // They are cloned, since an object that two of them share has a place in each.
+    this.#root = new Document(root);
+    // Parts are cloned, because an object that two of them share belongs to a different document in each.
     this.#parts = parts.map((part) => new Document(structuredClone(part)));
-    for (const document of [this.#whole, ...this.#parts]) this.#visit(document, document.root, HERE, 0, 'schema');
+    for (const document of [this.#root, ...this.#parts]) this.#visit(document, document.root, HERE, 0, 'schema');
   }
 
-  /** @param {Document} document @param {any} value @param {string} base @param {number} depth @param {'schema' | 'map' | 'data'} kind  map: schemas by name; data: of an unknown keyword */
+  /**
+   * Records the places, addresses and anchors of a value and of all schemas in it.
+   * @param {Document} document @param {any} value @param {string} base @param {number} depth
+   * @param {'schema' | 'map' | 'data'} kind  map: schemas by name; data: the value of an unknown keyword
+   */
   #visit(document, value, base, depth, kind) {
-    if (depth > MAX_DEPTH) throw refused(`the schema is nested too deep: more than ${MAX_DEPTH} levels`);
+    if (depth > MAX_DEPTH) throw grammarError(`the schema is nested too deep: more than ${MAX_DEPTH} levels`);
     if (Array.isArray(value)) return value.forEach((item) => this.#visit(document, item, base, depth + 1, kind));
     if (!isObject(value) || this.#places.has(value)) return;
     let address = base;
-    // Drafts 3 and 4 have no `$id` within schemas: references don't begin there.
+    // In drafts 3 and 4, `$id` has no effect except in the root schema.
     const id = document.isOld ? (value.id ?? (value === document.root ? value.$id : undefined)) : value.$id;
     if (kind === 'schema' && typeof id === 'string') {
       address = resolve(id, base);
@@ -94,12 +105,15 @@ export class Registry {
 
   /** @param {any} schema */
   #placeOf(schema) {
-    return this.#places.get(schema) ?? { document: this.#whole, base: HERE };
+    return this.#places.get(schema) ?? { document: this.#root, base: HERE };
   }
 
-  /** GRAMMAR: it is neither an object nor a boolean. @param {any} schema @param {string} [where] @returns {number} */
+  /**
+   * Returns the number of a schema. Throws GRAMMAR if it is neither an object nor a boolean.
+   * @param {any} schema @param {string} [where]  subject of the message @returns {number}
+   */
   number(schema, where = 'a schema') {
-    if (!isObject(schema) && typeof schema !== 'boolean') throw refused(`${where} must be an object or a boolean`);
+    if (!isObject(schema) && typeof schema !== 'boolean') throw grammarError(`${where} must be an object or a boolean`);
     let number = this.#numbers.get(schema);
     if (number === undefined) {
       const content = contentKey(schema);
@@ -110,24 +124,30 @@ export class Registry {
     return number;
   }
 
-  /** The number of the schema that a reference leads to. GRAMMAR: the schema does not exist, or is in another document. @param {string} ref @param {any} from  the schema that contains the reference @param {string} [keyword] @returns {number} */
+  /**
+   * Returns the number of the schema that a reference refers to. Throws GRAMMAR if it does not exist or is in another
+   * document.
+   * @param {string} ref @param {any} from  the schema that contains the reference
+   * @param {string} [keyword] @returns {number}
+   */
   target(ref, from, keyword = '$ref') {
-    if (typeof ref !== 'string') throw refused(`${keyword} must be a string`);
+    if (typeof ref !== 'string') throw grammarError(`${keyword} must be a string`);
     const { document, base } = this.#placeOf(from);
     const { byAddress } = document;
-    const part = document === this.#whole ? PART.exec(ref) : null;
+    const part = document === this.#root ? PART.exec(ref) : null;
     if (part && Number(part[1]) < this.#parts.length) return this.number(this.#parts[Number(part[1])].root);
     const address = resolve(ref, base);
     const [file, fragment = ''] = address.split('#');
     let found = byAddress.get(address.replace(/#$/, ''));
     if (found === undefined) {
       found = byAddress.get(file) ?? byAddress.get(`${file}#`);
-      if (found === undefined) throw refused(`${keyword} "${ref}": references to other documents are not supported`);
-      if (fragment && !fragment.startsWith('/')) throw refused(`${keyword} "${ref}": the anchor does not exist`);
+      if (found === undefined)
+        throw grammarError(`${keyword} "${ref}": references to other documents are not supported`);
+      if (fragment && !fragment.startsWith('/')) throw grammarError(`${keyword} "${ref}": the anchor does not exist`);
       for (const step of decode(fragment, ref).split('/').slice(1)) {
         const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
         if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name))
-          throw refused(`${keyword} "${ref}": the schema has no "${name}" there`);
+          throw grammarError(`${keyword} "${ref}": the schema has no "${name}" there`);
         found = found[name];
       }
     }
@@ -135,8 +155,8 @@ export class Registry {
   }
 
   /**
-   * The target of a `$dynamicRef` or `$recursiveRef`, which must be the whole schema, as in schemas of trees. Other targets depend on the
-   * path of evaluation, and validators differ. GRAMMAR: it is another one.
+   * Returns the target of a `$dynamicRef` or `$recursiveRef`. It must be the root schema, as in schemas of trees.
+   * Throws GRAMMAR otherwise. Other targets depend on the path of evaluation, and validators differ.
    * @param {string} ref @param {any} from @returns {number}
    */
   dynamicTarget(ref, from) {
@@ -144,7 +164,7 @@ export class Registry {
     const { document } = this.#placeOf(from);
     const name = ref.slice(1);
     if (this.schemas[number] !== document.root || (name && document.dynamic.get(name) !== 1))
-      throw refused(`$dynamicRef "${ref}" is supported only if it refers to the whole schema`, 'use $ref');
+      throw grammarError(`$dynamicRef "${ref}" is supported only if it refers to the whole schema`, 'use $ref');
     return number;
   }
 }
@@ -164,6 +184,6 @@ function decode(fragment, ref) {
   try {
     return decodeURIComponent(fragment);
   } catch {
-    throw refused(`$ref "${ref}" is not a valid URI reference`);
+    throw grammarError(`$ref "${ref}" is not a valid URI reference`);
   }
 }

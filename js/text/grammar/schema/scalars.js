@@ -7,19 +7,22 @@ import { typeOf } from './shapes.js';
 /** @import { Dfa } from '../dfa.js' */
 /** @import { Quote } from '../notations.js' */
 /** @import { Compiler } from './index.js' */
-/** @import { Shape } from './shapes.js' */
+/** @import { Shape, StringShape } from './shapes.js' */
 
-/** Edges of a pattern times characters, up to which both together are one automaton. */
+/** Largest product of a pattern's edges and a limit of length that still becomes one automaton. */
 const MAX_PRODUCT = 2000;
 
-/** A shape's strings without limits of length that their pattern has by itself. @param {Shape['string']} string */
+/**
+ * Returns the strings of a shape without limits of length that the pattern already implies.
+ * @param {StringShape} string
+ */
 function limited({ min, max, dfa }) {
   if (!dfa) return { min, max, dfa };
   const { shortest, longest } = lengthsOf(dfa);
   return { min: min <= shortest ? 0 : min, max: max >= longest ? Infinity : max, dfa };
 }
 
-/** Texts of a shape's strings; null: any of those lengths. @param {Shape} s */
+/** Returns the strings of a shape, or null if only their length is limited. @param {Shape} s */
 export function stringDfa({ string, excluded }) {
   const { min, max, dfa } = limited(string);
   const texts = [...excluded.values()].filter((v) => typeof v === 'string');
@@ -29,7 +32,11 @@ export function stringDfa({ string, excluded }) {
   return all;
 }
 
-/** Texts of a shape's strings of any length, where that is better counted as they are written. @param {Shape} s @param {Quote} quote */
+/**
+ * Returns the strings of a shape without the limits of length that C counts, and these limits. Returns null if one
+ * automaton can contain the limits, or if C cannot count them.
+ * @param {Shape} s @param {Quote} quote
+ */
 function countedDfa({ string, ...s }, { escaped }) {
   const { min, max, dfa } = limited(string);
   if (!dfa || (max === Infinity && !min)) return null;
@@ -41,13 +48,16 @@ function countedDfa({ string, ...s }, { escaped }) {
   const all = texts(0);
   const lacks = missingOf(all, true, spelled);
   if (lacks) return { all, lacks, min, max };
-  // Else the least number is the automaton's part.
+  // Otherwise the automaton contains the minimum, and C counts up to the maximum only.
   const long = texts(min);
   const longLacks = max < Infinity ? missingOf(long, false, spelled) : null;
   return longLacks && { all: long, lacks: longLacks, min: 0, max };
 }
 
-/** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
+/**
+ * Writes the strings of a shape in each kind of quotes.
+ * @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to
+ */
 function writeString(compiler, s, from, to) {
   const { rules } = compiler;
   for (const quote of compiler.notation.quotes) {
@@ -57,7 +67,10 @@ function writeString(compiler, s, from, to) {
   }
 }
 
-/** The shape with the strings that can be written in a quote. @param {Compiler} compiler @param {Shape} s @param {Quote} quote @returns {Shape} */
+/**
+ * Returns the shape with only the strings that can be written in a kind of quotes.
+ * @param {Compiler} compiler @param {Shape} s @param {Quote} quote @returns {Shape}
+ */
 function within(compiler, s, quote) {
   const allowed = compiler.allowedIn(quote);
   if (!allowed) return s;
@@ -65,9 +78,9 @@ function within(compiler, s, quote) {
 }
 
 /**
- * What a string of a shape has in its quotes.
+ * Writes the text between the quotes of a shape's strings.
  * @param {Compiler} compiler @param {Shape} shape @param {Quote} quote @param {number} inside @param {number} end
- * @param {number} [character]  the rule of one, if any may come; default: in any of its spellings
+ * @param {number} [character]  rule of one character, for strings without a pattern; default: a rule with all spellings
  */
 export function writeText(compiler, shape, quote, inside, end, character) {
   if (shape.string.min > shape.string.max) return;
@@ -81,7 +94,10 @@ export function writeText(compiler, shape, quote, inside, end, character) {
   else rules.call(inside, character ?? compiler.character(quote), end, s.string.min, s.string.max);
 }
 
-/** @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to */
+/**
+ * Writes the listed values of a shape, or else its null, booleans, numbers and strings.
+ * @param {Compiler} compiler @param {Shape} s @param {number} from @param {number} to
+ */
 export function writeScalars(compiler, s, from, to) {
   const { rules, writer, admission } = compiler;
   const excluded = [...s.excluded.values()];

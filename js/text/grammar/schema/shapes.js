@@ -1,35 +1,101 @@
 /**
- * Shapes: the normal form of a schema. A value satisfies the schema if it has one of its shapes; a shape states the conditions for values
- * of each type. A value has two shapes if it has their merger.
+ * Shapes: the normal form of a schema. A schema becomes a list of shapes, and a value satisfies it if it has one of
+ * them. A shape has conditions for values of each type. A value has two shapes exactly if it has their merger
+ * (`merge`).
  */
 import { both } from '../dfa.js';
-import { tooLarge } from '../failure.js';
+import { tooLargeError } from '../failure.js';
 
 /** @import { Dfa } from '../dfa.js' */
 
-/** A combination of schemas by their numbers: a value satisfies all of `pos` and none of `neg`. @typedef {{ pos: number[], neg: number[] }} Sub */
 /**
- * What is seen of a property's value without asking what its schemas hold of: it is one of `only` (null: any), none of
- * `not`, as canonical texts. What tells alternatives apart (a kind, a type) is mostly written so.
+ * A combination of schemas, by their numbers: values must satisfy all of `pos` and none of `neg`.
+ * @typedef {{ pos: number[], neg: number[] }} Sub
+ */
+/**
+ * Values that a property may have, as far as its schema lists values itself: one of `only` (null: any) and none of
+ * `not`, as canonical texts. Properties that distinguish alternatives (a kind, a type) are mostly written so.
+ * Contradicting alternatives are detected by it without computing the shapes of the property.
  * @typedef {{ only: Set<string> | null, not: Set<string> }} Known
  */
 
-/** A condition of `contains`: of the items from index `from` on, `min` to `max` satisfy a combination. @typedef {{ sub: Sub, from: number, min: number, max: number }} Contained */
+/**
+ * A condition of `contains`: from index `from` on, `min` to `max` items satisfy a combination.
+ * @typedef {{ sub: Sub, from: number, min: number, max: number }} Contained
+ */
 
 /**
+ * A property that an object must have, not further determined: its name is none of `names`, matches none of `patterns`
+ * and matches `pattern` (null: any name), and its value satisfies a combination.
+ * @typedef {{ sub: Sub, names: string[], patterns: string[], pattern: string | null }} Witness
+ */
+
+/**
+ * Conditions for numbers. `min` and `max` are inclusive limits, `above` and `below` exclusive ones.
+ * @typedef {object} NumberShape
+ * @property {boolean} integer   whether the number must be an integer
+ * @property {boolean} fraction  whether the number must not be an integer
+ * @property {number} min
+ * @property {number} max
+ * @property {number} above
+ * @property {number} below
+ * @property {number[]} multiples     numbers of which it must be a multiple
+ * @property {number[]} notMultiples  numbers of which it must not be a multiple
+ */
+
+/**
+ * Conditions for strings: limits of length, in characters, and an automaton (null: any string).
+ * @typedef {{ min: number, max: number, dfa: Dfa | null }} StringShape
+ */
+
+/**
+ * Conditions for arrays.
+ * @typedef {object} ArrayShape
+ * @property {Sub[]} prefix  conditions for the first items
+ * @property {Sub} rest      condition for the other items
+ * @property {number} min    number of items
+ * @property {number} max
+ * @property {Contained[]} contains
+ * @property {boolean} unique   whether all items must be different
+ * @property {boolean} repeats  whether two items must be equal
+ * @property {{ count: number, all: boolean, contains: any[] }} evaluated  items that keywords have evaluated: the first
+ *   `count` ones, or all, and those that satisfy a schema in `contains`. `unevaluatedItems` concerns the others
+ */
+
+/**
+ * A condition for the properties whose names are none of `names` and match none of `patterns`. `none`: there must be no
+ * such property.
+ * @typedef {{ sub: Sub, none: boolean, names: string[], patterns: string[] }} Additional
+ */
+
+/**
+ * Conditions for objects.
+ * @typedef {object} ObjectShape
+ * @property {Map<string, Sub>} properties  by name
+ * @property {Map<string, Known>} known     by name
+ * @property {Map<string, Sub>} patterns    by a pattern of names
+ * @property {Additional[]} additional
+ * @property {Sub[]} names  conditions for all names
+ * @property {Set<string>} required
+ * @property {Set<string>} forbidden
+ * @property {number} min   number of properties
+ * @property {number} max
+ * @property {Witness[]} witnesses
+ * @property {boolean} open  whether the schema describes unnamed properties, so that they are written
+ * @property {{ names: Set<string>, patterns: Set<string>, all: boolean }} evaluated  properties that keywords have
+ *   evaluated: by name, by pattern, or all. `unevaluatedProperties` concerns the others
+ */
+
+/**
+ * Conditions for a value. `number`, `string`, `array` and `object` apply to values of that type only.
  * @typedef {object} Shape
  * @property {Set<string>} types
- * @property {Map<string, any> | null} values     it is one of these
- * @property {Map<string, any>} excluded          and none of these
- * @property {{ integer: boolean, fraction: boolean, min: number, max: number, above: number, below: number, multiples: number[], notMultiples: number[] }} number
- * @property {{ min: number, max: number, dfa: Dfa | null }} string
- * @property {{ prefix: Sub[], rest: Sub, min: number, max: number, contains: Contained[], unique: boolean, repeats: boolean,
- *   evaluated: { count: number, all: boolean, contains: any[] } }} array  evaluated: the first so many items, or all, and those that one of these schemas holds of
- * @property {{ properties: Map<string, Sub>, known: Map<string, Known>, patterns: Map<string, Sub>, additional: { sub: Sub, none: boolean, names: string[], patterns: string[] }[],
- *   names: Sub[], required: Set<string>, forbidden: Set<string>, min: number, max: number, some: { sub: Sub, names: string[], patterns: string[], inside: string | null }[],
- *   open: boolean, evaluated: { names: Set<string>, patterns: Set<string>, all: boolean } }} object
- *
- * `evaluated` is what keywords that hold have spoken of: the `unevaluated…` ones are about the rest.
+ * @property {Map<string, any> | null} values  allowed values, by canonical text; null: all
+ * @property {Map<string, any>} excluded       excluded values, by canonical text
+ * @property {NumberShape} number
+ * @property {StringShape} string
+ * @property {ArrayShape} array
+ * @property {ObjectShape} object
  */
 
 export const TYPES = ['null', 'boolean', 'number', 'string', 'array', 'object'];
@@ -39,13 +105,14 @@ export const TRUE = { pos: [], neg: [] };
 const MAX_ALTERNATIVES = 512;
 
 /** @param {number[]} a @param {number[]} b */
-const merged = (a, b) => (a.length && b.length ? [...new Set([...a, ...b])].sort((x, y) => x - y) : a.length ? a : b);
+const mergeNumbers = (a, b) =>
+  a.length && b.length ? [...new Set([...a, ...b])].sort((x, y) => x - y) : a.length ? a : b;
 /** @param {Sub} a @param {Sub} b @returns {Sub} */
-export const andSub = (a, b) => ({ pos: merged(a.pos, b.pos), neg: merged(a.neg, b.neg) });
+export const andSub = (a, b) => ({ pos: mergeNumbers(a.pos, b.pos), neg: mergeNumbers(a.neg, b.neg) });
 /** @param {Sub} sub */
 export const keyOfSub = ({ pos, neg }) => `${pos.join()}!${neg.join()}`;
 
-/** Anything, of some types. @param {string[]} [types] @returns {Shape} */
+/** Returns the shape of all values of some types. @param {string[]} [types] @returns {Shape} */
 export const shape = (types = TYPES) => ({
   types: new Set(types),
   values: null,
@@ -81,13 +148,13 @@ export const shape = (types = TYPES) => ({
     forbidden: new Set(),
     min: 0,
     max: Infinity,
-    some: [],
+    witnesses: [],
     open: false,
     evaluated: { names: new Set(), patterns: new Set(), all: false },
   },
 });
 
-/** What is merged with others first. */
+/** Shape of all values; the neutral element of `merge`. */
 export const ANYTHING = shape();
 
 /** @param {Map<string, Sub>} a @param {Map<string, Sub>} b */
@@ -111,8 +178,8 @@ function mergeKnown(a, b) {
   return all;
 }
 
-/** Whether nothing can be an object of this kind, as far as is seen at once. @param {Shape['object']} o */
-const noObject = ({ required, forbidden, known, additional, min, max }) =>
+/** Whether no object can have a shape, as far as this is visible without its subschemas. @param {ObjectShape} o */
+const isImpossibleObject = ({ required, forbidden, known, additional, min, max }) =>
   min > max ||
   [...required].some((name) => {
     const { only, not } = known.get(name) ?? { only: null, not: new Set() };
@@ -123,7 +190,7 @@ const noObject = ({ required, forbidden, known, additional, min, max }) =>
     );
   });
 
-/** @param {Shape['array']} a @param {Shape['array']} b @returns {Shape['array']} */
+/** @param {ArrayShape} a @param {ArrayShape} b @returns {ArrayShape} */
 const mergeArrays = (a, b) => ({
   prefix: Array.from({ length: Math.max(a.prefix.length, b.prefix.length) }, (_, i) =>
     andSub(a.prefix[i] ?? a.rest, b.prefix[i] ?? b.rest),
@@ -141,7 +208,7 @@ const mergeArrays = (a, b) => ({
   },
 });
 
-/** @param {Shape['object']} a @param {Shape['object']} b @returns {Shape['object']} */
+/** @param {ObjectShape} a @param {ObjectShape} b @returns {ObjectShape} */
 const mergeObjects = (a, b) => ({
   properties: mergeSubs(a.properties, b.properties),
   known: mergeKnown(a.known, b.known),
@@ -152,7 +219,7 @@ const mergeObjects = (a, b) => ({
   forbidden: new Set([...a.forbidden, ...b.forbidden]),
   min: Math.max(a.min, b.min),
   max: Math.min(a.max, b.max),
-  some: [...a.some, ...b.some],
+  witnesses: [...a.witnesses, ...b.witnesses],
   open: a.open || b.open,
   evaluated: {
     names: new Set([...a.evaluated.names, ...b.evaluated.names]),
@@ -161,16 +228,19 @@ const mergeObjects = (a, b) => ({
   },
 });
 
-/** Both at once; null: no value has both. @param {Shape} a @param {Shape} b @returns {Shape | null} */
+/**
+ * Returns the shape of the values that have both shapes, or null if there are none.
+ * @param {Shape} a @param {Shape} b @returns {Shape | null}
+ */
 export function merge(a, b) {
-  if (a === ANYTHING && !noObject(b.object)) return b;
+  if (a === ANYTHING && !isImpossibleObject(b.object)) return b;
   const types = new Set([...a.types].filter((type) => b.types.has(type)));
   if (!types.size) return null;
   const values =
     a.values && b.values ? new Map([...a.values].filter(([key]) => b.values?.has(key))) : (a.values ?? b.values);
   if (values && !values.size) return null;
   const object = mergeObjects(a.object, b.object);
-  if (types.has('object') && noObject(object)) types.delete('object');
+  if (types.has('object') && isImpossibleObject(object)) types.delete('object');
   if (!types.size) return null;
   const [n, m] = [a.number, b.number];
   return {
@@ -197,16 +267,19 @@ export function merge(a, b) {
   };
 }
 
-/** All pairs that can be. GRAMMAR: there are too many. @param {Shape[]} a @param {Shape[]} b */
+/**
+ * Returns the mergers of all pairs that do not contradict. Throws GRAMMAR if there are too many pairs.
+ * @param {Shape[]} a @param {Shape[]} b
+ */
 export function cross(a, b) {
-  if (a.length * b.length > MAX_ALTERNATIVES) throw tooLarge('the combination of alternatives in the schema');
+  if (a.length * b.length > MAX_ALTERNATIVES) throw tooLargeError('the combination of alternatives in the schema');
   return a.flatMap((x) => b.flatMap((y) => merge(x, y) ?? []));
 }
 
 /** @param {any} value */
 export const typeOf = (value) => (value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value);
 
-/** One text for equal values. @param {any} value @returns {string} */
+/** Returns a text that is the same for equal values. @param {any} value @returns {string} */
 export function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
   if (typeof value === 'object' && value)
