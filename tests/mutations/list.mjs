@@ -620,7 +620,7 @@ export const MUTATIONS = [
   {
     id: 'template-outer-name',
     file: 'templates/scopes',
-    from: "knows(scopeOf(frame).outer, name) ? 'other' : 'missing'",
+    from: "contains(scopeOf(frame).outer, name) ? 'other' : 'missing'",
     to: "'missing'",
     breaks: 'a name that a scope inside gives a value begins as what it is outside',
     tests: ['js:templates', 'js:templates-python'],

@@ -1,35 +1,43 @@
 /**
- * Finds out how a chat template writes calls of tools: it renders conversations with calls of known names, arguments and ids, and looks
- * where these occur in the text. The template's source is not read.
+ * Determines how a chat template writes tool calls. Conversations with calls of known names, arguments and ids are
+ * rendered, and these are searched for in the text. The source of the template is not parsed for this.
  */
 import { CALL_NOTATIONS, writeValue } from '../grammar/notations.js';
 
 /** @import { Notation } from '../grammar/notations.js' */
 
-/** Placeholders in a form for a call's name, its arguments, its id, and the number of calls before it. Private characters of Unicode. */
+/**
+ * Placeholders in a form for a call's name, its arguments, its id, and the number of calls before it: private-use
+ * characters of Unicode.
+ */
 export const [NAME, ARGUMENTS, ID, COUNT] = ['\u{f0005}', '\u{f0006}', '\u{f0007}', '\u{f0008}'];
-/** Splits a form at its placeholders, which it keeps. */
+/** Pattern that splits a form at its placeholders; the placeholders are kept. */
 export const PLACEHOLDERS = new RegExp(`([${NAME}${ARGUMENTS}${ID}${COUNT}])`, 'u');
 
-/** Arguments in a list of names and values: the texts around each name and value, and the notation of three words. @typedef {{ open: string, between: string, close: string, words: Record<'true' | 'false' | 'null', string> }} Fields */
+/**
+ * Arguments written as a list of names and values: texts around each name and value, and spellings of three words.
+ * @typedef {{ open: string, between: string, close: string, words: Record<'true' | 'false' | 'null', string> }} Fields
+ */
 
 /**
  * @typedef {object} CallForm
  * @property {string} first   the first call of a reply, with the text before it
- * @property {string | null} next  a further call; null: a reply has only one
- * @property {string} after   the text after the last call
- * @property {Fields | null} fields  null: arguments are in a notation
- * @property {string | null} notation  of arguments, by its name in grammar/notations.js; null: JSON, or `fields`
- * @property {boolean} texts  whether the template expects arguments as JSON texts, not as objects
+ * @property {string | null} next  a further call; null: a reply has only one call
+ * @property {string} after   text after the last call
+ * @property {Fields | null} fields  list of names and values; null: arguments are in a notation
+ * @property {string | null} notation  name of the arguments' notation in grammar/notations.js; null: JSON, or `fields`
+ * @property {boolean} texts  whether the template expects arguments as JSON texts instead of objects
  * @property {boolean} none   whether the template expects null as the content of a message with calls
- * @property {boolean} inContent  whether calls are a part of the content, as the template writes none
- * @property {string | null} contentRole  role of a message of its own for what is said before calls, as the template writes the content of
- *   their message behind the results; null: it doesn't
- * @property {boolean} joinsResults  whether the template reads results from the message with the calls, as `tool_responses`
+ * @property {boolean} inContent  whether calls are passed as a part of the content, because the template writes no
+ *   calls
+ * @property {string | null} contentRole  role of a separate message for the text before calls, needed if the template
+ *   writes the content of a message with calls after the results; null: not needed
+ * @property {boolean} joinsResults  whether the template expects results in the message with the calls, as
+ *   `tool_responses`
  */
 
-/** What most templates have. */
-const USUAL = {
+/** Properties of the form of most templates. */
+const DEFAULTS = {
   fields: null,
   notation: null,
   texts: false,
@@ -39,21 +47,24 @@ const USUAL = {
   joinsResults: false,
 };
 
-/** The form of calls where the system message describes the tools, because the template can't. @type {CallForm} */
+/** Form of calls if the template does not support tools, so that the system message describes them. @type {CallForm} */
 export const DEFAULT_CALL_FORM = {
-  ...USUAL,
+  ...DEFAULTS,
   first: `<tool_call>\n{"name": "${NAME}", "arguments": ${ARGUMENTS}}\n</tool_call>`,
   next: `\n<tool_call>\n{"name": "${NAME}", "arguments": ${ARGUMENTS}}\n</tool_call>`,
   after: '',
 };
 
-/** Forms of models whose templates write tools and no calls, by a token that begins a call. @type {Map<string, CallForm>} */
+/**
+ * Forms of models whose templates write tools but no calls, by a token that begins a call.
+ * @type {Map<string, CallForm>}
+ */
 export const FORMS_BY_TOKEN = new Map([
   // LFM2 and LFM2.5.
   [
     '<|tool_call_start|>',
     {
-      ...USUAL,
+      ...DEFAULTS,
       first: `<|tool_call_start|>[${NAME}(${ARGUMENTS})`,
       next: `, ${NAME}(${ARGUMENTS})`,
       after: ']<|tool_call_end|>',
@@ -69,10 +80,10 @@ const NAMES = ['qzprobe', 'qzother', 'qzthird'];
 const IDS = ['qzcallone', 'qzcalltwo', 'qzcallsix'];
 const [KEY, VALUE, SECOND, NUMBER] = ['qzkey', 'qzvalue', 'qzcount', 70917];
 const USER = { role: 'user', content: 'qzquestion' };
-const [SAID, RESULT] = ['qzanswer', 'qzresult'];
+const [ANSWER, RESULT] = ['qzanswer', 'qzresult'];
 
-/** The reasoning before a call, which is not a part of it, by its closing mark. */
-const REASONED = /^[^]*(?:<\/think>|\[\/THINK\]|<\|END_THINKING\|>|<\/seed:think>|<\/thinking>|<channel\|>)\s*/;
+/** Reasoning before a call, up to its closing mark. It is not a part of the call. */
+const REASONING = /^[^]*(?:<\/think>|\[\/THINK\]|<\|END_THINKING\|>|<\/seed:think>|<\/thinking>|<channel\|>)\s*/;
 
 const TOOLS = NAMES.map((name) => ({
   type: 'function',
@@ -87,37 +98,52 @@ const TOOLS = NAMES.map((name) => ({
   },
 }));
 
-/** The length of the common beginning of two texts. @param {string} a @param {string} b */
-function alike(a, b) {
+/** Returns the length of the common prefix of two strings. @param {string} a @param {string} b */
+function commonLength(a, b) {
   let n = 0;
   while (n < a.length && a[n] === b[n]) n++;
   return n;
 }
 
-/** A text without an incomplete tag at its end: `<|call` of `<|call_begin|>` and `<|calls_end|>`. @param {string} text */
-const whole = (text) => text.replace(/(<[^>\s]*|\[[A-Za-z_/]*)$/, '');
+/**
+ * Removes an incomplete tag at the end: `<|call`, the common prefix of `<|call_begin|>` and `<|calls_end|>`.
+ * @param {string} text
+ */
+const withoutOpenTag = (text) => text.replace(/(<[^>\s]*|\[[A-Za-z_/]*)$/, '');
 
-/** The common beginning of two texts, without an incomplete tag. @param {string} a @param {string} b */
-const common = (a, b) => whole(a.slice(0, alike(a, b)));
+/** Returns the common prefix of two strings, without an incomplete tag. @param {string} a @param {string} b */
+const common = (a, b) => withoutOpenTag(a.slice(0, commonLength(a, b)));
 
+/** Renders conversations with calls in one way of passing them to the template. */
 class Probe {
   #render;
   #ends;
-  #how;
+  #options;
 
-  /** @param {Render} render @param {string[]} ends @param {{ tools: boolean, texts: boolean, none: boolean }} how  `tools`: whether they are passed to the template */
-  constructor(render, ends, how) {
+  /**
+   * @param {Render} render @param {string[]} ends  texts that end a turn
+   * @param {{ tools: boolean, texts: boolean, none: boolean }} options  `tools`: whether tools are passed to the
+   *   template; `texts`, `none`: see CallForm
+   */
+  constructor(render, ends, options) {
     this.#render = render;
     this.#ends = ends;
-    this.#how = how;
+    this.#options = options;
   }
 
-  /** Renders a conversation. @param {any[]} messages @param {boolean} [prompt]  with the prompt for a reply */
+  /**
+   * Renders a conversation.
+   * @param {any[]} messages @param {boolean} [prompt]  whether to add the prompt for a reply
+   */
   #text(messages, prompt = false) {
-    return this.#render({ messages, tools: this.#how.tools ? TOOLS : null, add_generation_prompt: prompt });
+    return this.#render({ messages, tools: this.#options.tools ? TOOLS : null, add_generation_prompt: prompt });
   }
 
-  /** The template's text of a reply; null: it refuses the reply, or the text before it depends on the reply. @param {any} message */
+  /**
+   * Returns the text that the template writes for a reply. Returns null if the template rejects the reply, or if the
+   * text before the reply depends on it.
+   * @param {any} message
+   */
   #reply(message) {
     try {
       const text = this.#text([USER, { role: 'assistant', ...message }]);
@@ -132,38 +158,46 @@ class Probe {
     }
   }
 
-  /** A text without the end of the turn. @param {string} text */
-  #turn(text) {
-    const message = this.#reply({ content: SAID }) ?? '';
-    const end = message.slice(message.indexOf(SAID) + SAID.length);
-    if (message.includes(SAID) && end && text.endsWith(end)) return text.slice(0, -end.length);
+  /** Removes the end of the turn from a text. @param {string} text */
+  #withoutTurnEnd(text) {
+    const message = this.#reply({ content: ANSWER }) ?? '';
+    const end = message.slice(message.indexOf(ANSWER) + ANSWER.length);
+    if (message.includes(ANSWER) && end && text.endsWith(end)) return text.slice(0, -end.length);
     const at = this.#ends.map((one) => text.indexOf(one)).filter((i) => i >= 0);
     return at.length ? text.slice(0, Math.min(...at)) : text;
   }
 
-  /** The text of calls, with placeholders for names and ids; null: the template doesn't write them. @param {object[]} list  the arguments of each call */
+  /**
+   * Returns the text of calls, with placeholders for names and ids, or null if the template does not write calls.
+   * @param {object[]} list  the arguments of each call
+   */
   calls(list) {
     const tool_calls = list.map((args, i) => ({
       id: IDS[i],
       type: 'function',
-      function: { name: NAMES[i], arguments: this.#how.texts ? JSON.stringify(args) : args },
+      function: { name: NAMES[i], arguments: this.#options.texts ? JSON.stringify(args) : args },
     }));
-    const text = this.#reply({ content: this.#how.none ? null : '', tool_calls });
+    const text = this.#reply({ content: this.#options.none ? null : '', tool_calls });
     if (text === null || list.some((_, i) => !text.includes(NAMES[i]))) return null;
     const begin = Math.min(
       ...NAMES.concat(IDS)
         .map((one) => text.indexOf(one))
         .filter((at) => at >= 0),
     );
-    const bare = text.slice(0, begin).replace(REASONED, '') + text.slice(begin);
-    return this.#turn(list.reduce((all, _, i) => all.replaceAll(NAMES[i], NAME).replaceAll(IDS[i], ID), bare));
+    const withoutReasoning = text.slice(0, begin).replace(REASONING, '') + text.slice(begin);
+    return this.#withoutTurnEnd(
+      list.reduce((all, _, i) => all.replaceAll(NAMES[i], NAME).replaceAll(IDS[i], ID), withoutReasoning),
+    );
   }
 
-  /** How the template reads results, and what is said before calls. @returns {Pick<CallForm, 'joinsResults' | 'contentRole'>} */
+  /**
+   * Determines how results, and content before calls, must be passed to the template.
+   * @returns {Pick<CallForm, 'joinsResults' | 'contentRole'>}
+   */
   conversation() {
     const [name, id] = [NAMES[0], IDS[0]];
-    const tool_calls = [{ id, type: 'function', function: { name, arguments: this.#how.texts ? '{}' : {} } }];
-    const message = { role: 'assistant', content: this.#how.none ? null : '', tool_calls };
+    const tool_calls = [{ id, type: 'function', function: { name, arguments: this.#options.texts ? '{}' : {} } }];
+    const message = { role: 'assistant', content: this.#options.none ? null : '', tool_calls };
     const result = { role: 'tool', tool_call_id: id, content: RESULT };
     const tool_responses = [{ name, response: RESULT }];
     const text = (/** @type {any[]} */ ...messages) => {
@@ -174,20 +208,22 @@ class Probe {
       }
     };
     const namesIn = (/** @type {string} */ found) => found.split(name).length;
-    // A template that reads messages with results finds the function's name by the id.
+    // A template that supports messages with results writes the function's name there, which it finds by the id.
     const joinsResults =
       text({ ...message, tool_responses }).includes(RESULT) && namesIn(text(message, result)) <= namesIn(text(message));
-    const whole = joinsResults
-      ? text({ ...message, content: SAID, tool_responses })
-      : text({ ...message, content: SAID }, result);
-    if (!whole.includes(RESULT) || whole.indexOf(SAID) < whole.indexOf(RESULT))
-      return { joinsResults, contentRole: null };
-    const textAs = (/** @type {string} */ role) => text({ role, content: SAID });
+    const all = joinsResults
+      ? text({ ...message, content: ANSWER, tool_responses })
+      : text({ ...message, content: ANSWER }, result);
+    if (!all.includes(RESULT) || all.indexOf(ANSWER) < all.indexOf(RESULT)) return { joinsResults, contentRole: null };
+    const textAs = (/** @type {string} */ role) => text({ role, content: ANSWER });
     return { joinsResults, contentRole: textAs('model') === textAs('assistant') ? 'model' : 'assistant' };
   }
 
-  /** A call's text with a placeholder for its arguments; null: they are not JSON. @param {string} text @param {object} args */
-  static json(text, args) {
+  /**
+   * Replaces the arguments in a call by a placeholder. Returns null if they are not JSON.
+   * @param {string} text @param {object} args
+   */
+  static markJson(text, args) {
     const wanted = JSON.stringify(args);
     for (let at = text.indexOf('{'); at >= 0; at = text.indexOf('{', at + 1))
       for (let end = text.indexOf('}', at); end >= 0; end = text.indexOf('}', end + 1)) {
@@ -202,8 +238,11 @@ class Probe {
   }
 }
 
-/** A call's text with a placeholder for its arguments; null: they are not in this notation. @param {string} text @param {object} args @param {Notation} notation */
-function noted(text, args, notation) {
+/**
+ * Replaces the arguments in a call by a placeholder. Returns null if they are not in this notation.
+ * @param {string} text @param {object} args @param {Notation} notation
+ */
+function markNotation(text, args, notation) {
   for (const quote of notation.quotes) {
     const written = writeValue(args, { ...notation, quotes: [quote] }, notation.root);
     const at = text.indexOf(written);
@@ -212,20 +251,29 @@ function noted(text, args, notation) {
   return null;
 }
 
-/** Replaces the arguments in the texts of one, two and three calls; null where one isn't found. @param {(string | null)[]} texts @param {(text: string) => string | null} replace */
+/**
+ * Replaces the arguments in the texts of one, two and three calls. A result is null if arguments are not found.
+ * @param {(string | null)[]} texts @param {(text: string) => string | null} replace
+ */
 const markAll = (texts, replace) =>
   texts.map((text, i) => {
     for (let n = 0; n <= i && text !== null; n++) text = replace(text);
     return text;
   });
 
-/** Splits the texts of one, two and three calls into the first call, a further one, and the text after the last. @param {string} one @param {string | null} two @param {string | null} three */
+/**
+ * Splits the texts of one, two and three calls into the first call, a further one, and the text after the last.
+ * @param {string} one @param {string | null} two @param {string | null} three
+ */
 function split(one, two, three) {
   const rest = two !== null && three !== null ? splitNext(one, two, three) : null;
-  return { ...USUAL, ...(rest ?? { first: one, next: null, after: '' }) };
+  return { ...DEFAULTS, ...(rest ?? { first: one, next: null, after: '' }) };
 }
 
-/** @param {string} one @param {string} two @param {string} three */
+/**
+ * Like `split`; returns null if the texts of further calls are not regular.
+ * @param {string} one @param {string} two @param {string} three
+ */
 function splitNext(one, two, three) {
   const first = common(one, two);
   const after = one.slice(first.length);
@@ -233,7 +281,7 @@ function splitNext(one, two, three) {
   const second = two.slice(first.length, two.length - after.length);
   const both = three.slice(first.length, three.length - after.length);
   if (both === second + second) return { first, next: second, after };
-  // The calls are numbered.
+  // Perhaps the calls are numbered.
   for (const found of second.match(/\d+/g) ?? []) {
     const next = second.replace(found, COUNT);
     const all = next.replace(COUNT, found) + next.replace(COUNT, String(Number(found) + 1));
@@ -243,9 +291,12 @@ function splitNext(one, two, three) {
   return null;
 }
 
-/** The notation of arguments that are not JSON; null: it isn't a list of names and values. @param {(args: object) => string | null} written */
-function fieldsOf(written) {
-  const [none, one, two] = [{}, { [KEY]: VALUE }, { [KEY]: VALUE, [SECOND]: NUMBER }].map(written);
+/**
+ * Returns the form of arguments that are a list of names and values, or null if they are not.
+ * @param {(args: object) => string | null} write  returns the text of a call
+ */
+function fieldsOf(write) {
+  const [none, one, two] = [{}, { [KEY]: VALUE }, { [KEY]: VALUE, [SECOND]: NUMBER }].map(write);
   if (none === null || one === null || two === null || !one.includes(VALUE) || !one.includes(KEY)) return null;
   const name = one.indexOf(KEY);
   const value = one.indexOf(VALUE, name);
@@ -260,33 +311,40 @@ function fieldsOf(written) {
   const close = tail.slice(0, tail.length - rest.length);
   const field = (/** @type {string} */ key, /** @type {string} */ text) => open + key + between + text + close;
   if (!open || !close || two !== before + field(KEY, VALUE) + field(SECOND, String(NUMBER)) + rest) return null;
-  // Text values must be written as they are, not as JSON.
-  if (written({ [KEY]: 'qz"\\' }) !== before + field(KEY, 'qz"\\') + rest) return null;
+  // Strings must be written unchanged, not as JSON.
+  if (write({ [KEY]: 'qz"\\' }) !== before + field(KEY, 'qz"\\') + rest) return null;
   const word = (/** @type {any} */ one) =>
-    written({ [KEY]: one })?.slice((before + open + KEY + between).length, -(close + rest).length) ?? '';
+    write({ [KEY]: one })?.slice((before + open + KEY + between).length, -(close + rest).length) ?? '';
   const words = { true: word(true), false: word(false), null: word(null) };
   return { call: before + ARGUMENTS + rest, fields: { open, between, close, words } };
 }
 
-/** The form of calls whose arguments are in a notation besides JSON; null: they are not. @param {Probe} probe @param {(string | null)[]} written  one, two and three calls with these arguments @param {object} args @returns {CallForm | null} */
+/**
+ * Returns the form of calls whose arguments are in a notation other than JSON, or null.
+ * @param {Probe} probe @param {(string | null)[]} written  texts of one, two and three calls with these arguments
+ * @param {object} args @returns {CallForm | null}
+ */
 function notedFormOf(probe, written, args) {
   for (const notation of CALL_NOTATIONS) {
-    const [one, two, three] = markAll(written, (text) => noted(text, args, notation));
+    const [one, two, three] = markAll(written, (text) => markNotation(text, args, notation));
     const isSame = [{ [KEY]: VALUE }, { [SECOND]: NUMBER }].every(
-      (given) => noted(probe.calls([given]) ?? '', given, notation) === one,
+      (given) => markNotation(probe.calls([given]) ?? '', given, notation) === one,
     );
     if (one !== null && isSame) return { ...split(one, two, three), notation: notation.name };
   }
   return null;
 }
 
-/** @param {Probe} probe @param {{ texts: boolean, none: boolean }} how @returns {CallForm | null} */
+/**
+ * Returns the form of the calls that a probe renders, or null.
+ * @param {Probe} probe @param {{ texts: boolean, none: boolean }} options @returns {CallForm | null}
+ */
 function formOf(probe, { texts, none }) {
   const args = { [KEY]: VALUE, [SECOND]: NUMBER };
   const written = [1, 2, 3].map((n) => probe.calls(Array(n).fill(args)));
   const [one] = written;
   if (one === null) return null;
-  const marked = markAll(written, (text) => Probe.json(text, args));
+  const marked = markAll(written, (text) => Probe.markJson(text, args));
   if (marked[0] !== null) return { ...split(marked[0], marked[1], marked[2]), texts, none };
   if (texts) return null;
   const notedForm = notedFormOf(probe, written, args);
@@ -302,28 +360,28 @@ function formOf(probe, { texts, none }) {
 }
 
 /**
- * The form of a template's calls; null: it writes none, or in an unknown form.
+ * Returns the form of a template's calls, or null if it writes none or writes them in an unknown form.
  * @param {Render} render @param {string[]} ends  texts that end a turn
  * @returns {CallForm | null}
  */
 export function callForm(render, ends) {
-  const ways = [true, false].flatMap((tools) =>
+  const allOptions = [true, false].flatMap((tools) =>
     [false, true].flatMap((none) => [false, true].map((texts) => ({ tools, none, texts }))),
   );
   let isOwnNotation = false;
-  for (const how of ways) {
-    const probe = new Probe(render, ends, how);
-    // Arguments that are written in a notation of the template's own come as JSON only where they were given as a text: no
-    // model was trained with that.
-    if (how.texts && isOwnNotation) continue;
-    const form = formOf(probe, how);
+  for (const options of allOptions) {
+    const probe = new Probe(render, ends, options);
+    // If a template has its own notation for arguments, it writes JSON only when arguments are passed as a JSON text.
+    // No model was trained with that.
+    if (options.texts && isOwnNotation) continue;
+    const form = formOf(probe, options);
     if (form && isUsable(form)) return { ...form, ...probe.conversation() };
-    isOwnNotation ||= !how.texts && (probe.calls([{ [KEY]: VALUE }])?.includes(VALUE) ?? false);
+    isOwnNotation ||= !options.texts && (probe.calls([{ [KEY]: VALUE }])?.includes(VALUE) ?? false);
   }
   return null;
 }
 
-/** Whether each call has a name and arguments once, and an id once at most. @param {CallForm} form */
+/** Whether each call contains the name and the arguments once, and the id at most once. @param {CallForm} form */
 function isUsable({ first, next }) {
   const times = (/** @type {string} */ text, /** @type {string} */ mark) => text.split(mark).length - 1;
   return [first, ...(next === null ? [] : [next])].every(
@@ -331,7 +389,7 @@ function isUsable({ first, next }) {
   );
 }
 
-/** Whether a template's text depends on the tools that it gets. @param {Render} render */
+/** Whether the text of a template depends on the tools that are passed to it. @param {Render} render */
 export function knowsTools(render) {
   try {
     const context = { messages: [USER], add_generation_prompt: true };

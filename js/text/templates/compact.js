@@ -1,13 +1,16 @@
 /**
- * Writes a conversation in a compact chat format, which has a text before and after the messages of each role (the section CHAT in
- * docs/FORMAT.md).
+ * Writes a conversation in a compact chat format, which has a fixed text before and after the messages of each role
+ * (section CHAT in docs/FORMAT.md).
  */
 
 /** @import { ChatFormat, Message } from '../../shared/types.js' */
-/** A part of a prompt. `special`: it belongs to the format, so special tokens are read from it. @typedef {{ text: string, special: boolean, tokens?: number[] }} Piece */
+/**
+ * A part of a prompt. `special`: whether it belongs to the format, so that special tokens are recognized in it.
+ * @typedef {{ text: string, special: boolean, tokens?: number[] }} Piece
+ */
 
 /**
- * The prompt for a reply, in pieces; null: the format doesn't allow such a conversation.
+ * Returns the prompt for a reply in pieces, or null if the format does not allow such a conversation.
  * @param {ChatFormat} format
  * @param {Pick<Message, 'role' | 'content' | 'tokens'>[]} messages
  * @returns {Piece[] | null}
@@ -20,7 +23,7 @@ export function compact({ roles, start = '', prompt = roles.assistant.before, tr
   let opened = false;
   for (const [i, { role, content, tokens }] of messages.entries()) {
     const turn = Object.hasOwn(roles, role) ? roles[role] : null;
-    // A system message that opens the user's turn must be the first, and the user's must follow.
+    // A system message that opens the user's turn must be the first message, and a user's message must follow.
     if (!turn || (turn.opens && i > 0) || (opened && role !== 'user')) return null;
     if (!opened) add(turn.before);
     opened = turn.opens === true;

@@ -1,8 +1,11 @@
-/** Evaluates the tree of a template: statements give text, expressions give values, with Jinja's scopes and Python's operators. */
+/**
+ * Evaluates the tree of a template: statements write text, expressions have values. Scopes are Jinja's, operators
+ * Python's.
+ */
 import { applyFilter, contains, escapeHtml, test } from './filters.js';
 import { characterOf, lengthOf, method, formatPercent, characterOffset, textLength } from './methods.js';
 import { arithmetic } from './numbers.js';
-import { concat, cut, hasCallerText, isSafe, isText, marked, plain } from './template-texts.js';
+import { concat, cut, hasCallerText, isSafe, isText, withSafeMark, plain } from './template-texts.js';
 import {
   Callable,
   charactersOf,
@@ -34,12 +37,15 @@ import {
 /** @typedef {import('./parse.js').Node} Node */
 /** @typedef {import('./methods.js').Args} Args */
 /** @typedef {string | import('./template-texts.js').Text} AnyText */
-/** How a statement ends its round of the loop around it. @typedef {'break' | 'continue' | undefined} Signal */
+/**
+ * Way in which a statement ends the current iteration of its loop; undefined: it does not.
+ * @typedef {'break' | 'continue' | undefined} Signal
+ */
 
-/** Maximum number of calls of macros and recursive loops inside each other, far below what the stack has room for. */
+/** Maximum depth of nested calls of macros and recursive loops, far below the limit of the stack. */
 const MAX_DEPTH = 100;
 
-/** Cost of one round of a loop, in steps (see Meter). */
+/** Cost of one iteration of a loop, in steps (see Meter). */
 const ROUND_STEPS = 10;
 
 /** A scope of names; unknown names are looked up in the scope around it. */
@@ -48,7 +54,10 @@ class Scope {
   #names = new Map();
   #outer;
 
-  /** @param {Scope | null} outer @param {string[]} [missing]  names that begin as undefined here (scopes.js) */
+  /**
+   * @param {Scope | null} outer
+   * @param {string[]} [missing]  names that are undefined at the beginning of this scope (scopes.js)
+   */
   constructor(outer, missing = []) {
     this.#outer = outer;
     for (const name of missing) this.#names.set(name, new Undefined(`'${name}'`));
@@ -80,14 +89,14 @@ export class Evaluator {
     this.#host = { meter, member: (value, name) => this.#item(value, name, false) };
   }
 
-  /** @param {Node} program @param {Map<string, any>} names @returns {AnyText} */
+  /** Renders a template. @param {Node} program @param {Map<string, any>} names  values by name @returns {AnyText} */
   run(program, names) {
     const scope = new Scope(null);
     for (const [name, value] of names) scope.set(name, value);
     return this.#block(program.body, new Scope(scope, program.missing));
   }
 
-  /** @param {Node[]} body @param {Scope} scope @returns {AnyText} */
+  /** Returns the text of some statements. @param {Node[]} body @param {Scope} scope @returns {AnyText} */
   #block(body, scope) {
     /** @type {AnyText[]} */
     const out = [];
@@ -135,11 +144,11 @@ export class Evaluator {
       case 'SetBlock':
         return this.#assign(
           node.target,
-          this.#filtered(this.#block(node.body, new Scope(scope, node.missing)), node.filters, scope),
+          this.#applyFilters(this.#block(node.body, new Scope(scope, node.missing)), node.filters, scope),
           scope,
         );
       case 'FilterBlock': {
-        const result = this.#filtered(this.#block(node.body, new Scope(scope, node.missing)), node.filters, scope);
+        const result = this.#applyFilters(this.#block(node.body, new Scope(scope, node.missing)), node.filters, scope);
         if (!isText(result))
           throw templateError(`expected a text from a filter block, found a value of type ${typeOf(result)}`);
         return this.#print(out, result);
@@ -165,7 +174,12 @@ export class Evaluator {
     }
   }
 
-  /** @param {Node} node @param {Scope} outer @param {AnyText[]} out @param {any} [iterable]  the argument, if the loop calls itself @param {number} [depth] @returns {Signal} */
+  /**
+   * Runs a loop.
+   * @param {Node} node @param {Scope} outer @param {AnyText[]} out
+   * @param {any} [iterable]  argument of `loop()` in a recursive loop
+   * @param {number} [depth] @returns {Signal}
+   */
   #for(node, outer, out, iterable = this.#value(node.iterable, outer), depth = 1) {
     const { target, test: condition, recursive, body, otherwise } = node;
     const meter = this.#meter;
@@ -229,12 +243,15 @@ export class Evaluator {
       completed ||= !signal;
       if (signal === 'break') break;
     }
-    // As in jinja2, `else` runs unless a round came to its end without break or continue.
+    // As in jinja2, `else` runs unless an iteration was completed without break or continue.
     if (!completed) return this.#statements(otherwise, new Scope(outer, node.otherwiseMissing), out);
     return undefined;
   }
 
-  /** Runs a macro or recursive loop one level deeper. @template T @param {string} name @param {() => T} run @returns {T} */
+  /**
+   * Runs a macro or recursive loop one level deeper.
+   * @template T @param {string} name @param {() => T} run @returns {T}
+   */
   #deeper(name, run) {
     if (++this.#depth > MAX_DEPTH)
       throw Object.assign(
@@ -263,12 +280,16 @@ export class Evaluator {
     return void namespace.entries.set(target.member, value);
   }
 
-  /** @param {string} name @param {Node} node  its parameters, body, and the names that it reads @param {Scope} outer */
+  /**
+   * Creates a macro.
+   * @param {string} name @param {Node} node  parameters, body, and the names that the macro reads
+   * @param {Scope} outer
+   */
   #macro(name, { parameters, body, reads, missing }, outer) {
     return new Callable(name, ({ at, named }) =>
       this.#deeper(name, () => {
         const scope = new Scope(outer, missing);
-        /** Named arguments that no parameter has taken yet. */
+        /** Named arguments that are not yet assigned to a parameter. */
         const kwargs = new Dict(named);
         parameters.forEach((/** @type {Node} */ parameter, /** @type {number} */ i) => {
           const argument = i < at.length ? at[i] : kwargs.get(parameter.name);
@@ -324,7 +345,7 @@ export class Evaluator {
   }
 
   /** @param {any} value @param {Node[]} filters @param {Scope} scope */
-  #filtered(value, filters, scope) {
+  #applyFilters(value, filters, scope) {
     return filters.reduce(
       (result, { name, args }) => applyFilter(name, result, this.#arguments(args, scope), this.#host),
       value,
@@ -368,7 +389,7 @@ export class Evaluator {
       case 'Item':
         return this.#subscript(node, scope);
       case 'Filter':
-        return this.#filtered(this.#value(node.value, scope), [node], scope);
+        return this.#applyFilters(this.#value(node.value, scope), [node], scope);
       case 'Test':
         return test(node.name, this.#value(node.value, scope), this.#arguments(node.args, scope), this.#meter);
       case 'Condition':
@@ -415,7 +436,10 @@ export class Evaluator {
     return this.#slice(value, start, stop, step ?? 1);
   }
 
-  /** `value.name` (prefers a method to an entry), or `value[name]` (prefers an entry). @param {any} value @param {any} name @param {boolean} dot */
+  /**
+   * Returns `value.name`, where methods take precedence over entries, or `value[name]`, where entries take precedence.
+   * @param {any} value @param {any} name @param {boolean} dot  whether it is `value.name`
+   */
   #item(value, name, dot) {
     requireDefined(value);
     const bindMethod = () => {
@@ -490,19 +514,19 @@ export class Evaluator {
     return value instanceof Float ? new Float(number) : number + 0;
   }
 
-  /** A chain of comparisons: `a < b < c` means `a < b and b < c`. @param {Node} node @param {Scope} scope */
+  /** Evaluates a chain of comparisons: `a < b < c` means `a < b and b < c`. @param {Node} node @param {Scope} scope */
   #comparison({ left, rest }, scope) {
     let a = this.#value(left, scope);
     for (const [operator, node] of rest) {
       const b = this.#value(node, scope);
-      if (!this.#compared(operator, a, b)) return false;
+      if (!this.#compare(operator, a, b)) return false;
       a = b;
     }
     return true;
   }
 
   /** @param {string} operator @param {any} a @param {any} b @returns {boolean} */
-  #compared(operator, a, b) {
+  #compare(operator, a, b) {
     const meter = this.#meter;
     switch (operator) {
       case '==':
@@ -524,14 +548,14 @@ export class Evaluator {
     }
   }
 
-  /** Joins two texts; if one of them is safe, the other one is escaped. @param {AnyText} a @param {AnyText} b */
+  /** Joins two texts. If one of them is safe, the other one is escaped. @param {AnyText} a @param {AnyText} b */
   #join(a, b) {
     const meter = this.#meter;
     const safe = isSafe(a) || isSafe(b);
     meter.countOutput(plain(a).length + plain(b).length);
     const part = (/** @type {AnyText} */ text) => (safe && !isSafe(text) ? escapeHtml(text, meter) : text);
     const text = meter.countText(concat([part(a), part(b)]));
-    return safe ? marked(text) : text;
+    return safe ? withSafeMark(text) : text;
   }
 
   /** @param {string} operator @param {any} a @param {any} b */

@@ -1,6 +1,6 @@
 /**
- * Jinja's filters (`value | name`) and tests (`value is name`), after its documentation. Each has a signature (see bindArguments) and a
- * function.
+ * Jinja's filters (`value | name`) and tests (`value is name`), by its documentation. Each has a signature (see
+ * bindArguments) and a function.
  */
 import {
   bindArguments,
@@ -20,7 +20,7 @@ import {
 } from './methods.js';
 import { floatOf, roundNumber } from './numbers.js';
 import { findFirst } from './search.js';
-import { concat, callerText, hasCallerText, isSafe, isText, marked, plain } from './template-texts.js';
+import { concat, callerText, hasCallerText, isSafe, isText, plain, withSafeMark } from './template-texts.js';
 import {
   Callable,
   compare,
@@ -51,10 +51,17 @@ import {
 
 /** @typedef {import('./values.js').Meter} Meter */
 /** @typedef {import('./methods.js').Args} Args */
-/** What the evaluator provides to filters. `member`: `value[name]`. @typedef {{ meter: Meter, member: (value: any, name: any) => any }} Host */
+/**
+ * Services of the evaluator for filters. `member` returns `value[name]`.
+ * @typedef {{ meter: Meter, member: (value: any, name: any) => any }} Host
+ */
 /** @typedef {(value: any, values: any[], host: Host) => any} Filter */
 
-/** A function that gets an attribute of an item. @param {any} value  its name, or a path of names with points between them @param {Host} host @returns {(item: any) => any} */
+/**
+ * Returns a function that returns an attribute of an item.
+ * @param {any} value  name, or a path of names with points between them
+ * @param {Host} host @returns {(item: any) => any}
+ */
 function attribute(value, { member }) {
   const parts =
     typeof value === 'number'
@@ -65,11 +72,18 @@ function attribute(value, { member }) {
   return (item) => parts.reduce(member, item);
 }
 
-/** A function that gets an attribute of an item, or the item itself if there is no name. @param {any} name @param {Host} host @returns {(item: any) => any} */
+/**
+ * Like `attribute`; without a name, the function returns the item itself.
+ * @param {any} name @param {Host} host @returns {(item: any) => any}
+ */
 const picker = (name, host) => (name == null ? (item) => item : attribute(name, host));
 
-/** The filters select, selectattr, reject and rejectattr. @param {boolean} keep  items that pass the test @param {boolean} byAttribute @returns {(value: any, args: Args, host: Host) => any} */
-const selecting =
+/**
+ * Creates the filters select, selectattr, reject and rejectattr.
+ * @param {boolean} keep  whether to keep or to remove the items that pass the test
+ * @param {boolean} byAttribute @returns {(value: any, args: Args, host: Host) => any}
+ */
+const selectFilter =
   (keep, byAttribute) =>
   (value, { at, named }, host) => {
     if (named.size) throw templateError('select and reject take no named arguments');
@@ -82,18 +96,25 @@ const selecting =
     return elements(value, host.meter).filter((item) => passes(get(item)) === keep);
   };
 
-/** A filter that calls a method of texts; a safe text stays safe. @param {string} name @returns {Filter} */
-const textMethod =
+/**
+ * Creates a filter that calls a method of texts. The result for a safe text is safe.
+ * @param {string} name @returns {Filter}
+ */
+const textFilter =
   (name) =>
   (value, _, { meter }) => {
     const text = toText(value, meter);
-    const call = /** @type {Function} */ (method(isSafe(text) ? marked(text, false) : text, name));
+    const call = /** @type {Function} */ (method(isSafe(text) ? withSafeMark(text, false) : text, name));
     const result = call({ at: [], named: new Map() }, meter);
-    return isSafe(text) ? marked(result) : result;
+    return isSafe(text) ? withSafeMark(result) : result;
   };
 
-/** The filters max and min. @param {(order: number) => boolean} wins  whether an item replaces the one so far @returns {Filter} */
-const extreme =
+/**
+ * Creates the filters max and min.
+ * @param {(order: number) => boolean} wins  whether an item that compares so with the best one so far replaces it
+ * @returns {Filter}
+ */
+const extremeFilter =
   (wins) =>
   (value, [sensitive = false, by], host) => {
     const get = picker(by, host);
@@ -123,7 +144,7 @@ function map(value, { at, named }, host) {
 function indent(value, [width = 4, first = false, blank = false], { meter }) {
   if (isSafe(value)) throw templateError('indent of safe texts is not supported');
   const space = isText(width) ? width : (meter.countOutput(requireInteger(width)), ' '.repeat(Math.max(width, 0)));
-  // A line break at the end of the text begins another line, which linesOf doesn't count.
+  // A line break at the end of the text begins another line, which linesOf does not return. So one is appended.
   const lines = linesOf(concat([requireText(value) && value, '\n']), false, meter);
   meter.countOutput(lines.length * plain(space).length);
   const parts = lines.flatMap((line, i) => {
@@ -189,7 +210,11 @@ const ENTITIES = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&#34;', "'": '&
 /** @param {string} text */
 const entities = (text) => text.replace(/[&<>"']/g, (c) => ENTITIES[/** @type {keyof typeof ENTITIES} */ (c)]);
 
-/** A text with entities for HTML's special characters. If a part of it is a caller's, all of it is marked so. @param {string | import('./template-texts.js').Text} text @param {Meter} meter */
+/**
+ * Replaces HTML's special characters by entities. If a caller wrote any part of the text, the complete result is
+ * marked.
+ * @param {string | import('./template-texts.js').Text} text @param {Meter} meter
+ */
 export function escapeHtml(text, meter) {
   meter.countItems(plain(text).length);
   const result = entities(plain(text));
@@ -197,7 +222,7 @@ export function escapeHtml(text, meter) {
 }
 
 /** @type {Filter} */
-const escape = (value, _, { meter }) => (isSafe(value) ? value : marked(escapeHtml(toText(value, meter), meter)));
+const escape = (value, _, { meter }) => (isSafe(value) ? value : withSafeMark(escapeHtml(toText(value, meter), meter)));
 /** @type {Filter} */
 const otherwise = (value, [other = '', boolean = false]) =>
   value instanceof Undefined || (isTrue(boolean) && !isTrue(value)) ? other : value;
@@ -210,17 +235,17 @@ const length = (value, _, { meter }) => {
   throw templateError(`a value of type ${typeOf(value)} has no length`);
 };
 
-/** Filters that take any arguments. @type {Record<string, (value: any, args: Args, host: Host) => any>} */
+/** Filters without a fixed signature. @type {Record<string, (value: any, args: Args, host: Host) => any>} */
 const VARIADIC_FILTERS = {
   format: (value, { at, named }, { meter }) => {
     if (at.length && named.size) throw templateError('format takes either positional or named arguments, not both');
     return formatPercent(toText(value, meter), named.size ? named : Tuple.from(at), meter);
   },
   map,
-  reject: selecting(false, false),
-  rejectattr: selecting(false, true),
-  select: selecting(true, false),
-  selectattr: selecting(true, true),
+  reject: selectFilter(false, false),
+  rejectattr: selectFilter(false, true),
+  select: selectFilter(true, false),
+  selectattr: selectFilter(true, true),
 };
 
 /** @type {Record<string, [signature: string, filter: Filter]>} */
@@ -248,7 +273,7 @@ const FILTERS = {
       return rows;
     },
   ],
-  capitalize: ['', textMethod('capitalize')],
+  capitalize: ['', textFilter('capitalize')],
   count: ['', length],
   d: ['/ default_value? boolean?', otherwise],
   default: ['/ default_value? boolean?', otherwise],
@@ -287,7 +312,10 @@ const FILTERS = {
       return parsed.isNumber ? new Float(parsed.value) : other;
     },
   ],
-  forceescape: ['', (value, _, { meter }) => marked(escapeHtml(marked(toText(value, meter), false), meter))],
+  forceescape: [
+    '',
+    (value, _, { meter }) => withSafeMark(escapeHtml(withSafeMark(toText(value, meter), false), meter)),
+  ],
   groupby: ['/ attribute default? case_sensitive?', groupby],
   indent: ['/ width? first? blank?', indent],
   int: [
@@ -309,7 +337,11 @@ const FILTERS = {
   join: [
     '/ d? attribute?',
     (value, [glue = '', by], host) =>
-      joinWith(elements(value, host.meter).map(picker(by, host)), marked(toText(glue, host.meter), false), host.meter),
+      joinWith(
+        elements(value, host.meter).map(picker(by, host)),
+        withSafeMark(toText(glue, host.meter), false),
+        host.meter,
+      ),
   ],
   last: [
     '',
@@ -323,16 +355,16 @@ const FILTERS = {
   ],
   length: ['', length],
   list: ['', (value, _, { meter }) => [...elements(value, meter)]],
-  lower: ['', textMethod('lower')],
-  max: ['/ case_sensitive? attribute?', extreme((order) => order > 0)],
-  min: ['/ case_sensitive? attribute?', extreme((order) => order < 0)],
+  lower: ['', textFilter('lower')],
+  max: ['/ case_sensitive? attribute?', extremeFilter((order) => order > 0)],
+  min: ['/ case_sensitive? attribute?', extremeFilter((order) => order < 0)],
   replace: [
     '/ old new count?',
     (value, [from, to, most], { meter }) =>
       replaceText(
         toText(value, meter),
         toText(from, meter),
-        marked(toText(to, meter), false),
+        withSafeMark(toText(to, meter), false),
         most ?? undefined,
         meter,
       ),
@@ -359,13 +391,13 @@ const FILTERS = {
         throw templateError(`round expects the method common, ceil or floor, found "${kind}"`);
       if (Math.abs(digits) > 22)
         throw templateError(`round with the precision ${digits} is not supported: at most 22 is`);
-      // Computed in floats, as in Python, where 10 ** -2 is a float, too.
+      // Computed in floats as in Python, where 10 ** -2 is also a float.
       const scale = digits < 0 ? 1 / 10 ** -digits : 10 ** digits;
       const result = Math[kind](x * scale);
       return new Float((result + 0) / scale);
     },
   ],
-  safe: ['', (value, _, { meter }) => marked(toText(value, meter))],
+  safe: ['', (value, _, { meter }) => withSafeMark(toText(value, meter))],
   sort: [
     '/ reverse? case_sensitive? attribute?',
     (value, [reverse = false, sensitive = false, by], host) => {
@@ -404,11 +436,11 @@ const FILTERS = {
     '/ chars?',
     (value, [chars], { meter }) => {
       const text = toText(value, meter);
-      return marked(strip(text, chars, meter), isSafe(text));
+      return withSafeMark(strip(text, chars, meter), isSafe(text));
     },
   ],
   unique: ['/ case_sensitive? attribute?', unique],
-  upper: ['', textMethod('upper')],
+  upper: ['', textFilter('upper')],
   urlencode: [
     '',
     (value, _, { meter }) => {
@@ -446,19 +478,19 @@ const FOR_SAFE_TEXTS = new Set(
   ),
 );
 
-/** Filters and tests of jinja2 that are not supported: using them is an error. */
+/** Filters and tests of jinja2 that are not supported. Using them is an error. */
 const [UNSUPPORTED_FILTERS, UNSUPPORTED_TESTS] = [
   'center filesizeformat pprint random slice striptags truncate urlize wordwrap xmlattr',
   'filter test',
 ].map((names) => names.split(' '));
-/** Whether jinja2 has such a filter. @param {string} name */
+/** Whether jinja2 has a filter of this name. @param {string} name */
 export const isFilter = (name) =>
   Object.hasOwn(FILTERS, name) || Object.hasOwn(VARIADIC_FILTERS, name) || UNSUPPORTED_FILTERS.includes(name);
-/** Whether jinja2 has such a test. @param {string} name */
+/** Whether jinja2 has a test of this name. @param {string} name */
 export const isTest = (name) =>
   Object.hasOwn(TESTS, name) || Object.hasOwn(TEST_ALIASES, name) || UNSUPPORTED_TESTS.includes(name);
 
-/** The result of a filter. @param {string} name @param {any} value @param {Args} args @param {Host} host @returns {any} */
+/** Applies a filter. @param {string} name @param {any} value @param {Args} args @param {Host} host @returns {any} */
 export function applyFilter(name, value, args, host) {
   const { meter } = host;
   meter.count();
@@ -563,7 +595,10 @@ const TEST_ALIASES = {
   '>=': 'ge',
 };
 
-/** Whether a value passes a test. @param {string} name @param {any} value @param {Args} args @param {Meter} meter @returns {boolean} */
+/**
+ * Whether a value passes a test.
+ * @param {string} name @param {any} value @param {Args} args @param {Meter} meter @returns {boolean}
+ */
 export function test(name, value, args, meter) {
   const key = Object.hasOwn(TEST_ALIASES, name) ? TEST_ALIASES[name] : name;
   if (!Object.hasOwn(TESTS, key))
@@ -573,7 +608,7 @@ export function test(name, value, args, meter) {
   return passes(value, bindArguments(`the test "${name}"`, args, signature), meter);
 }
 
-/** `value in all`. @param {any} all @param {any} value @param {Meter} meter @returns {boolean} */
+/** Evaluates `value in all`. @param {any} all @param {any} value @param {Meter} meter @returns {boolean} */
 export function contains(all, value, meter) {
   if (isText(all)) return findFirst(plain(all), requireText(value), meter) >= 0;
   meter.countInput(textLength(value));

@@ -1,6 +1,7 @@
 /**
- * Renders a model's chat template as Python's jinja2 does with the settings of transformers. The template is parsed (lexer.js, parse.js)
- * and its tree evaluated (evaluate.js) with values of Python's types (values.js), their methods (methods.js), and filters (filters.js).
+ * Renders a model's chat template with the same result as Python's jinja2 with the settings of transformers. The
+ * template is parsed (lexer.js, parse.js), and its tree is evaluated (evaluate.js) with values of Python's types
+ * (values.js), their methods (methods.js), and filters (filters.js).
  */
 import { BqError } from '../../shared/errors.js';
 import { Evaluator } from './evaluate.js';
@@ -8,9 +9,9 @@ import { parseTemplate } from './parse.js';
 import { plain } from './template-texts.js';
 import { Callable, Dict, elements, fromJson, Meter, Namespace, str, templateError, typeOf, View } from './values.js';
 
-/** Maximum length of a template, in characters; the longest in use have 30,000. */
+/** Maximum length of a template, in characters; the longest known ones have 30,000. */
 const MAX_TEMPLATE_LENGTH = 2 ** 18;
-/** Maximum length of a range, that of jinja2's sandbox. */
+/** Maximum length of a range, the same as in jinja2's sandbox. */
 const MAX_RANGE = 100_000;
 
 const MONTHS = [
@@ -29,7 +30,10 @@ const MONTHS = [
 ];
 const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
-/** Python's `strftime` in English, with the directives that templates use. @param {string} format @param {Date} date */
+/**
+ * Formats a date like Python's `strftime` in English, with the directives that templates use.
+ * @param {string} format @param {Date} date
+ */
 function strftime(format, date) {
   const two = (/** @type {number} */ n) => String(n).padStart(2, '0');
   const hour = date.getHours() % 12 || 12;
@@ -63,7 +67,7 @@ function strftime(format, date) {
 
 /** @typedef {import('./methods.js').Args} Args */
 
-/** The dict of `dict()` and `namespace()`. @param {Args} args @param {Meter} meter */
+/** Creates the dict for a call of `dict()` or `namespace()`. @param {Args} args @param {Meter} meter */
 function dictOf({ at, named }, meter) {
   if (at.length > 1) throw templateError(`dict() takes at most 1 argument, found ${at.length}`);
   const dict = new Dict();
@@ -76,7 +80,10 @@ function dictOf({ at, named }, meter) {
   return dict;
 }
 
-/** The functions that a template can call. @param {Meter} meter @param {Date} now @returns {Record<string, (args: Args) => any>} */
+/**
+ * Returns the functions that a template can call.
+ * @param {Meter} meter @param {Date} now @returns {Record<string, (args: Args) => any>}
+ */
 const functions = (meter, now) => ({
   raise_exception({ at: [message] }) {
     throw templateError(str(message, meter));
@@ -123,10 +130,14 @@ const functions = (meter, now) => ({
   },
 });
 
-/** Integers and, as in Python, booleans. @param {any} value */
+/** Whether a value is an integer or, as in Python, a boolean. @param {any} value */
 const isInteger = (value) => typeof value === 'number' || typeof value === 'boolean';
 
-/** Runs a function; all its errors become TEMPLATE. @param {string} what  begins their messages @param {() => any} work */
+/**
+ * Runs a function and converts all its errors to TEMPLATE errors.
+ * @param {string} what  beginning of their messages
+ * @param {() => any} work
+ */
 function withTemplateErrors(what, work) {
   try {
     return work();
@@ -140,11 +151,12 @@ function withTemplateErrors(what, work) {
 }
 
 /**
- * Parses a template and returns the function that renders it. TEMPLATE: it can't be parsed; when it is rendered: it refuses the messages,
- * needs a value that is missing, or doesn't end.
+ * Parses a template and returns the function that renders it. Throws TEMPLATE if parsing fails. The returned function
+ * throws TEMPLATE if the template rejects the messages, uses a missing value, or does not end.
  * @param {string} source
- * @returns {(trusted: Record<string, any>, fromCaller: Record<string, any>, now?: Date) => string | import('./template-texts.js').Text}
- *   both take JSON values by name; texts of `fromCaller` are marked in the result
+ * @returns {(trusted: Record<string, any>, fromCaller: Record<string, any>, now?: Date) => string |
+ *   import('./template-texts.js').Text} `trusted` and `fromCaller` are JSON values by name. In the result, texts of
+ *   `fromCaller` are marked.
  */
 export function prepare(source) {
   if (source.length > MAX_TEMPLATE_LENGTH)
@@ -164,7 +176,10 @@ export function prepare(source) {
     });
 }
 
-/** Like `prepare`, for rendering where no text needs to be marked. @param {string} source @returns {(context: Record<string, any>, now?: Date) => string} */
+/**
+ * Like `prepare`, for rendering without marked texts.
+ * @param {string} source @returns {(context: Record<string, any>, now?: Date) => string}
+ */
 export function compile(source) {
   const render = prepare(source);
   return (context, now) => plain(render(context, {}, now));

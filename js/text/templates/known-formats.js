@@ -1,6 +1,6 @@
 /**
- * The chat formats that many models share, in compact form: by name, and by a fingerprint of the chat template, so that a model with one
- * of these templates needs no template engine.
+ * Chat formats that many models share, in compact form. They are found by name or by a fingerprint of the chat
+ * template, so that a model with one of these templates needs no template engine.
  */
 
 /** @import { ChatFormat } from '../../shared/types.js' */
@@ -65,10 +65,10 @@ const FORMATS = {
 };
 
 /**
- * Names of formats by the fingerprint of their templates, as they were published with models on Hugging Face. Tests can't fetch four of
- * the templates: chatml from teknium/OpenHermes-2.5-Mistral-7B, llama-2 from meta-llama/Llama-2-7b-chat-hf, mistral from
- * mistralai/Mistral-7B-Instruct-v0.2, zephyr from HuggingFaceH4/zephyr-7b-beta and TinyLlama-1.1B-Chat. The others are checked by
- * tests/js/templates.long.mjs (smollm2, llama-3) and tests/js/templates.test.mjs.
+ * Names of formats by the fingerprint of their templates, as published with models on Hugging Face. Tests cannot fetch
+ * four of the templates: chatml from teknium/OpenHermes-2.5-Mistral-7B, llama-2 from meta-llama/Llama-2-7b-chat-hf,
+ * mistral from mistralai/Mistral-7B-Instruct-v0.2, zephyr from HuggingFaceH4/zephyr-7b-beta and TinyLlama-1.1B-Chat.
+ * The others are checked by tests/js/templates.long.mjs (smollm2, llama-3) and tests/js/templates.test.mjs.
  * @type {Record<string, keyof typeof FORMATS>}
  */
 const TEMPLATES = {
@@ -90,7 +90,7 @@ export const FORMAT_NAMES = Object.keys(FORMATS);
 /** @param {string} name @returns {ChatFormat | null} */
 export const formatNamed = (name) => (Object.hasOwn(FORMATS, name) ? FORMATS[name] : null);
 
-/** A short hash of a template, with its length. @param {string} template */
+/** Returns a short hash of a template, with its length. @param {string} template */
 export function fingerprint(template) {
   const text = template.trim();
   let [a, b] = [0xdeadbeef, 0x41c6ce57];
@@ -101,8 +101,11 @@ export function fingerprint(template) {
   return `${(a >>> 0).toString(36)}-${(b >>> 0).toString(36)}-${text.length}`;
 }
 
-/** The name of a template's format; '': an unknown format. @param {string} template */
+/** Returns the name of a template's format, or '' if it is unknown. @param {string} template */
 export const knownName = (template) => TEMPLATES[fingerprint(template)] ?? '';
 
-/** The compact form of a template; null: an unknown format. @param {string} template @returns {ChatFormat | null} */
+/**
+ * Returns the compact form of a template, or null if its format is unknown.
+ * @param {string} template @returns {ChatFormat | null}
+ */
 export const knownFormat = (template) => formatNamed(knownName(template));

@@ -1,11 +1,14 @@
 /**
- * Splits a template into tokens by the rules of jinja2's lexer with trim_blocks and lstrip_blocks, the settings of transformers. The
- * expressions match at one position only (flag y), so that the work is linear in the text.
+ * Splits a template into tokens by the rules of jinja2's lexer with trim_blocks and lstrip_blocks, the settings of
+ * transformers. The regular expressions match at one position only (flag y), so that the work is linear in the text.
  */
 import { templateError } from './values.js';
 
-/** @typedef {'data' | 'variable_begin' | 'variable_end' | 'block_begin' | 'block_end' | 'name' | 'string' | 'integer' | 'float' | 'operator' | 'eof'} TokenType */
-/** `line`: its line number, for messages. @typedef {{ type: TokenType, value: any, line: number }} Token */
+/**
+ * @typedef {'data' | 'variable_begin' | 'variable_end' | 'block_begin' | 'block_end' | 'name' | 'string' | 'integer' |
+ *   'float' | 'operator' | 'eof'} TokenType
+ */
+/** `line`: line number, for messages. @typedef {{ type: TokenType, value: any, line: number }} Token */
 
 /** Python's white space. */
 const SPACE = '[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]';
@@ -40,8 +43,8 @@ const ESCAPES = /** @type {Record<string, string>} */ ({
   v: '\v',
 });
 
-/** The text of a string literal, with the escapes of Python's `unicode-escape`. @param {string} body @param {number} line */
-function unescaped(body, line) {
+/** Decodes a string literal with the escapes of Python's `unicode-escape`. @param {string} body @param {number} line */
+function decodeString(body, line) {
   return body.replace(/\\(x.{0,2}|u.{0,4}|U.{0,8}|[0-7]{1,3}|[^])/gs, (whole, /** @type {string} */ escape) => {
     const kind = escape[0];
     if (/[0-7]/.test(kind)) return String.fromCharCode(parseInt(escape, 8));
@@ -57,11 +60,16 @@ function unescaped(body, line) {
   });
 }
 
-/** A syntax error. @param {string} message @param {number} line */
+/** Creates a syntax error. @param {string} message @param {number} line */
 export const syntax = (message, line) => templateError(`it can't be parsed: line ${line}: ${message}`);
 
-/** The text without white space at its end. @param {string} text @param {boolean} all  all of it; else only if it is the indentation of a line @param {boolean} lineBegins  whether the text is at the beginning of a line */
-function stripped(text, all, lineBegins) {
+/**
+ * Removes white space at the end of a text.
+ * @param {string} text
+ * @param {boolean} all  whether to remove all white space, or only the indentation of an otherwise empty last line
+ * @param {boolean} lineBegins  whether the text begins a line
+ */
+function trimEnd(text, all, lineBegins) {
   let end = text.length;
   if (all) {
     while (end && TRAILING.test(text[end - 1])) end--;
@@ -92,19 +100,22 @@ export function tokenize(template) {
     return pattern.exec(source);
   };
 
-  /** Adds the text before the tag at `open`. The tag's sign (`{%-`, `{%+`) says which white space is removed. @param {number} open @param {boolean} variable @param {string} [sign] */
+  /**
+   * Adds the text before the tag at `open`. The sign of the tag (`{%-`, `{%+`) determines which white space is removed.
+   * @param {number} open @param {boolean} variable @param {string} [sign]
+   */
   const putData = (open, variable, sign = source[open + 2]) => {
     const text = source.slice(at, open);
-    const kept =
+    const data =
       sign === '-'
-        ? stripped(text, true, lineBegins)
+        ? trimEnd(text, true, lineBegins)
         : sign === '+' || variable
           ? text
-          : stripped(text, false, lineBegins);
-    if (kept) put('data', kept);
+          : trimEnd(text, false, lineBegins);
+    if (data) put('data', data);
   };
 
-  /** Offset of the next tag; -1: no tag follows. */
+  /** Returns the offset of the next tag, or -1 if no tag follows. */
   const nextTag = () => {
     for (let i = source.indexOf('{', at); i >= 0; i = source.indexOf('{', i + 1))
       if ('%{#'.includes(source[i + 1] || ' ')) return i;
@@ -133,7 +144,7 @@ export function tokenize(template) {
       else if ((found = match(NAME))) {
         if (!/^[\p{L}_]/u.test(found[0])) throw syntax(`expected a name, found ${JSON.stringify(found[0])}`, line);
         put('name', found[0]);
-      } else if ((found = match(STRING))) put('string', unescaped(found[0].slice(1, -1), line));
+      } else if ((found = match(STRING))) put('string', decodeString(found[0].slice(1, -1), line));
       else if ((found = match(OPERATOR))) {
         const [operator] = found;
         if (CLOSING[operator]) open.push(CLOSING[operator]);

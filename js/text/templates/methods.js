@@ -1,6 +1,6 @@
 /**
- * The methods of texts, lists and dicts that a template can call (Python's, except those that change the value), and the formatting of
- * texts (`%` and `format`).
+ * Methods of texts, lists and dicts that a template can call (Python's, except those that change the value), and the
+ * formatting of texts (`%` and `format`).
  */
 import { floatOf, formatNumber } from './numbers.js';
 import { findAll, findFirst, findAllFromRight } from './search.js';
@@ -32,16 +32,20 @@ import {
 
 /** @typedef {import('./values.js').Meter} Meter */
 /** @typedef {string | import('./template-texts.js').Text} AnyText */
-/** The arguments of a call: positional ones in order, named ones by name. @typedef {{ at: any[], named: Map<string, any> }} Args */
+/**
+ * Arguments of a call: positional ones in order, named ones by name.
+ * @typedef {{ at: any[], named: Map<string, any> }} Args
+ */
 
 /**
- * The arguments of a call in the order of a signature; missing ones are JavaScript's undefined.
- * @param {string} what  begins error messages @param {Args} args
- * @param {string} signature  the names; those with ? are optional, those after a / can be passed by name
+ * Returns the arguments of a call in the order of a signature. Missing ones are JavaScript's undefined.
+ * @param {string} what  beginning of error messages
+ * @param {Args} args
+ * @param {string} signature  names of the parameters. Those with ? are optional; those after a / can be passed by name
  */
 export function bindArguments(what, { at, named }, signature) {
   const names = signature.split(' ').filter(Boolean);
-  /** Index of the first parameter that can be passed by name; -1: none can. */
+  /** Index of the first parameter that can be passed by name, or -1. */
   const firstNamed = names.indexOf('/');
   const all = names.filter((name) => name !== '/');
   if (at.length > all.length) throw templateError(`${what} takes at most ${all.length} arguments, found ${at.length}`);
@@ -59,7 +63,7 @@ export function bindArguments(what, { at, named }, signature) {
   return values;
 }
 
-/** The value as a string; an error if it isn't a text. @param {any} value @returns {string} */
+/** Returns a text as a string. Throws TEMPLATE if the value is not a text. @param {any} value @returns {string} */
 export function requireText(value) {
   if (isText(value)) return plain(value);
   throw templateError(`expected a text, found a value of type ${typeOf(requireDefined(value))}`);
@@ -71,25 +75,28 @@ const [WHITE, WORDS] = [new RegExp(`[${SPACE}]`), new RegExp(`[^${SPACE}]+`, 'g'
 const ENDS = '\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029';
 const LINES = new RegExp(`\\r\\n|[${ENDS}]`, 'g');
 const ASCII = /^\p{ASCII}*$/u;
-const WIDE = /[\ud800-\udfff]/;
+const SURROGATE = /[\ud800-\udfff]/;
 
-/** The length of a key that is a text, which is the cost of looking it up; 0 for others. @param {any} key */
+/** Returns the length of a key that is a text (the cost of looking it up), or 0 for other keys. @param {any} key */
 export const textLength = (key) => (isText(key) ? plain(key).length : 0);
 
-/** The length of a text in code points, Python's characters. @param {string} text @param {Meter} meter */
+/** Returns the length of a text in code points, Python's characters. @param {string} text @param {Meter} meter */
 export function lengthOf(text, meter) {
   meter.countInput(text.length);
-  if (!WIDE.test(text)) return text.length;
+  if (!SURROGATE.test(text)) return text.length;
   meter.countItems(text.length);
   let n = 0;
   for (const _ of text) n++;
   return n;
 }
 
-/** Offset of the n-th character (code point), at most the text's length. @param {string} text @param {number} n @param {Meter} meter */
+/**
+ * Returns the offset of the n-th character (code point), at most the length of the text.
+ * @param {string} text @param {number} n @param {Meter} meter
+ */
 export function characterOffset(text, n, meter) {
   meter.countInput(text.length);
-  if (!WIDE.test(text)) return Math.min(n, text.length);
+  if (!SURROGATE.test(text)) return Math.min(n, text.length);
   meter.countItems(text.length);
   let at = 0;
   for (const c of text) {
@@ -99,7 +106,10 @@ export function characterOffset(text, n, meter) {
   return at;
 }
 
-/** The character at an index, counted from the end if i < 0; undefined: outside the text. @param {AnyText} text @param {number} i @param {Meter} meter */
+/**
+ * Returns the character at an index, counted from the end if i < 0, or undefined if it is outside the text.
+ * @param {AnyText} text @param {number} i @param {Meter} meter
+ */
 export function characterOf(text, i, meter) {
   const value = plain(text);
   const at = i < 0 ? i + lengthOf(value, meter) : i;
@@ -109,7 +119,11 @@ export function characterOf(text, i, meter) {
   return cut(text, begin, begin + /** @type {number} */ (value.codePointAt(begin) > 0xffff ? 2 : 1));
 }
 
-/** A text without some characters at its ends. @param {AnyText} text @param {any} set  the characters; None: white space @param {Meter} meter @param {'both' | 'left' | 'right'} [side] */
+/**
+ * Removes characters at the ends of a text.
+ * @param {AnyText} text @param {any} set  the characters; None: white space
+ * @param {Meter} meter @param {'both' | 'left' | 'right'} [side]
+ */
 export function strip(text, set, meter, side = 'both') {
   const value = plain(text);
   const chars = set == null ? null : new Set(requireText(set));
@@ -128,7 +142,11 @@ export function strip(text, set, meter, side = 'both') {
   return cut(text, start, end);
 }
 
-/** Python's split and rsplit. @param {AnyText} text @param {any} separator @param {any} maxSplits @param {Meter} meter @param {boolean} [fromRight] @returns {AnyText[]} */
+/**
+ * Python's split and rsplit.
+ * @param {AnyText} text @param {any} separator @param {any} maxSplits @param {Meter} meter @param {boolean} [fromRight]
+ * @returns {AnyText[]}
+ */
 function split(text, separator, maxSplits, meter, fromRight = false) {
   const value = plain(text);
   const limit = maxSplits === undefined ? -1 : requireInteger(maxSplits);
@@ -156,7 +174,11 @@ function split(text, separator, maxSplits, meter, fromRight = false) {
   return parts.map(([begin, end]) => cut(text, begin, end));
 }
 
-/** The lines of a text. @param {AnyText} text @param {boolean} ends  whether they keep their line breaks @param {Meter} meter @returns {AnyText[]} */
+/**
+ * Returns the lines of a text.
+ * @param {AnyText} text @param {boolean} ends  whether lines keep their line breaks
+ * @param {Meter} meter @returns {AnyText[]}
+ */
 export function linesOf(text, ends, meter) {
   const value = plain(text);
   meter.countInput(value.length);
@@ -172,7 +194,11 @@ export function linesOf(text, ends, meter) {
   return lines;
 }
 
-/** Python's replace. @param {AnyText} text @param {AnyText} from @param {AnyText} to @param {any} max  number of replacements @param {Meter} meter */
+/**
+ * Python's replace.
+ * @param {AnyText} text @param {AnyText} from @param {AnyText} to @param {any} max  maximum number of replacements
+ * @param {Meter} meter
+ */
 export function replaceText(text, from, to, max, meter) {
   const [value, part] = [plain(text), plain(from)];
   const limit = max === undefined ? -1 : requireInteger(max);
@@ -204,8 +230,12 @@ export function replaceText(text, from, to, max, meter) {
   return concat(parts);
 }
 
-/** The part of a text between Python's arguments start and end, and its offset. @param {string} text @param {any} start @param {any} end @param {Meter} meter @returns {{ begin: number, part: string | null }} null: start is after end */
-function between(text, start, end, meter) {
+/**
+ * Returns the part of a text between Python's arguments start and end, and its offset.
+ * @param {string} text @param {any} start @param {any} end @param {Meter} meter
+ * @returns {{ begin: number, part: string | null }}  part: null if start is after end
+ */
+function partBetween(text, start, end, meter) {
   if (start == null && end == null) return { begin: 0, part: text };
   const length = lengthOf(text, meter);
   const place = (/** @type {any} */ n, /** @type {number} */ otherwise) => {
@@ -219,11 +249,14 @@ function between(text, start, end, meter) {
   return { begin, part: text.slice(begin, characterOffset(text, to, meter)) };
 }
 
-/** The methods startswith and endswith. @param {(text: string, part: string) => boolean} test @returns {TextMethod} */
-const beginsOrEnds = (test) => [
+/**
+ * Creates the methods startswith and endswith.
+ * @param {(text: string, part: string) => boolean} test @returns {TextMethod}
+ */
+const affixMethod = (test) => [
   'part start? end?',
   (text, [parts, start, end], meter) => {
-    const { part } = between(plain(text), start, end, meter);
+    const { part } = partBetween(plain(text), start, end, meter);
     const all = parts instanceof Tuple ? parts : [parts];
     return all.some((candidate) => {
       const wanted = requireText(candidate);
@@ -233,12 +266,16 @@ const beginsOrEnds = (test) => [
   },
 ];
 
-/** The methods find, rfind, index and rindex. @param {boolean} last  the last occurrence, not the first @param {boolean} required  whether its absence is an error @returns {TextMethod} */
-const finding = (last, required) => [
+/**
+ * Creates the methods find, rfind, index and rindex.
+ * @param {boolean} last  whether to find the last occurrence instead of the first
+ * @param {boolean} required  whether a missing part is an error @returns {TextMethod}
+ */
+const findMethod = (last, required) => [
   'part start? end?',
   (text, [what, start, end], meter) => {
     const value = plain(text);
-    const { begin, part } = between(value, start, end, meter);
+    const { begin, part } = partBetween(value, start, end, meter);
     const wanted = requireText(what);
     let at = -1;
     if (part !== null)
@@ -269,7 +306,7 @@ const TITLES = /** @type {Record<string, string>} */ ({
   ǳ: 'ǲ',
 });
 
-/** A character in title case. @param {string} c */
+/** Returns a character in title case. @param {string} c */
 function titleOf(c) {
   if (Object.hasOwn(TITLES, c)) return TITLES[c];
   const upper = c.toUpperCase();
@@ -283,7 +320,10 @@ const capitalize = (/** @type {string} */ text) =>
 const title = (/** @type {string} */ text) =>
   text.toLowerCase().replace(/\p{Cased}+/gu, (word) => word.replace(/^./u, titleOf));
 
-/** Changes each part of a text by itself, so that the marks stay right. @param {AnyText} text @param {(text: string) => string} change @returns {AnyText} */
+/**
+ * Changes the parts of a text that a caller wrote and the other parts separately, so that the marks stay correct.
+ * @param {AnyText} text @param {(text: string) => string} change @returns {AnyText}
+ */
 function byParts(text, change) {
   if (typeof text === 'string') return change(text);
   /** @type {AnyText[]} */
@@ -298,8 +338,11 @@ function byParts(text, change) {
   return concat(parts);
 }
 
-/** A method that changes each character by itself. @param {(text: string) => string} change @returns {TextMethod} */
-const changing = (change) => [
+/**
+ * Creates a method that changes each character independently.
+ * @param {(text: string) => string} change @returns {TextMethod}
+ */
+const changeMethod = (change) => [
   '',
   (text, _, meter) => {
     meter.countItems(plain(text).length);
@@ -307,8 +350,12 @@ const changing = (change) => [
   },
 ];
 
-/** The methods center, ljust and rjust. @param {(width: number, pad: number) => number} share  how much of the padding is on the left @returns {TextMethod} */
-const padding = (share) => [
+/**
+ * Creates the methods center, ljust and rjust.
+ * @param {(width: number, pad: number) => number} leftPad  returns the part of the padding that is on the left
+ * @returns {TextMethod}
+ */
+const padMethod = (leftPad) => [
   'width fill?',
   (text, [width, fill = ' '], meter) => {
     const length = lengthOf(plain(text), meter);
@@ -316,13 +363,17 @@ const padding = (share) => [
     if (Array.from(requireText(fill)).length !== 1)
       throw templateError(`the fill of a text must be one character, found "${plain(fill)}"`);
     meter.countOutput(pad * plain(fill).length);
-    const before = share(length + pad, pad);
+    const before = leftPad(length + pad, pad);
     return concat([plain(fill).repeat(before), text, plain(fill).repeat(pad - before)]);
   },
 ];
 
-/** A method that tests all characters. @param {RegExp} pattern @param {RegExp} [unsupported]  characters for which Python uses tables of its own @returns {TextMethod} */
-const all = (pattern, unsupported) => [
+/**
+ * Creates a method that tests all characters.
+ * @param {RegExp} pattern
+ * @param {RegExp} [unsupported]  characters for which Python uses its own tables @returns {TextMethod}
+ */
+const patternMethod = (pattern, unsupported) => [
   '',
   (text, _, meter) => {
     meter.countItems(plain(text).length);
@@ -332,8 +383,8 @@ const all = (pattern, unsupported) => [
   },
 ];
 
-/** The methods isupper and islower. @param {(text: string) => boolean} test @returns {TextMethod} */
-const cased = (test) => [
+/** Creates the methods isupper and islower. @param {(text: string) => boolean} test @returns {TextMethod} */
+const caseMethod = (test) => [
   '',
   (text, _, meter) => {
     meter.countItems(plain(text).length);
@@ -341,8 +392,12 @@ const cased = (test) => [
   },
 ];
 
-/** The methods partition and rpartition. @param {boolean} last  whether the last separator counts @returns {TextMethod} */
-const parting = (last) => [
+/**
+ * Creates the methods partition and rpartition.
+ * @param {boolean} last  whether to split at the last separator
+ * @returns {TextMethod}
+ */
+const partitionMethod = (last) => [
   'part',
   (text, [separator], meter) => {
     const [value, part] = [plain(text), requireText(separator)];
@@ -357,27 +412,30 @@ const parting = (last) => [
 
 /** @type {Record<string, TextMethod>} */
 const TEXT = {
-  upper: changing((text) => text.toUpperCase()),
-  lower: changing((text) => text.toLowerCase()),
-  title: ['', (text, _, meter) => (meter.countItems(plain(text).length), marking(text, title(plain(text))))],
-  capitalize: ['', (text, _, meter) => (meter.countItems(plain(text).length), marking(text, capitalize(plain(text))))],
-  casefold: changing((text) => {
+  upper: changeMethod((text) => text.toUpperCase()),
+  lower: changeMethod((text) => text.toLowerCase()),
+  title: ['', (text, _, meter) => (meter.countItems(plain(text).length), withCallerMark(text, title(plain(text))))],
+  capitalize: [
+    '',
+    (text, _, meter) => (meter.countItems(plain(text).length), withCallerMark(text, capitalize(plain(text)))),
+  ],
+  casefold: changeMethod((text) => {
     if (!ASCII.test(text)) throw templateError('casefold is supported for ASCII only');
     return text.toLowerCase();
   }),
-  swapcase: changing((text) =>
+  swapcase: changeMethod((text) =>
     Array.from(text, (c) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase())).join(''),
   ),
   strip: ['chars?', (text, [chars], meter) => strip(text, chars, meter)],
   lstrip: ['chars?', (text, [chars], meter) => strip(text, chars, meter, 'left')],
   rstrip: ['chars?', (text, [chars], meter) => strip(text, chars, meter, 'right')],
-  startswith: beginsOrEnds((text, part) => text.startsWith(part)),
-  endswith: beginsOrEnds((text, part) => text.endsWith(part)),
+  startswith: affixMethod((text, part) => text.startsWith(part)),
+  endswith: affixMethod((text, part) => text.endsWith(part)),
   split: ['/ sep? maxsplit?', (text, [sep, most], meter) => split(text, sep, most, meter)],
   rsplit: ['/ sep? maxsplit?', (text, [sep, most], meter) => split(text, sep, most, meter, true)],
   splitlines: ['/ keepends?', (text, [ends = false], meter) => linesOf(text, Boolean(requireInteger(ends)), meter)],
-  partition: parting(false),
-  rpartition: parting(true),
+  partition: partitionMethod(false),
+  rpartition: partitionMethod(true),
   replace: [
     'from to / count?',
     (text, [from, to, most], meter) => (requireText(from), requireText(to), replaceText(text, from, to, most, meter)),
@@ -405,22 +463,22 @@ const TEXT = {
         meter,
       ),
   ],
-  find: finding(false, false),
-  rfind: finding(true, false),
-  index: finding(false, true),
-  rindex: finding(true, true),
+  find: findMethod(false, false),
+  rfind: findMethod(true, false),
+  index: findMethod(false, true),
+  rindex: findMethod(true, true),
   count: [
     'part start? end?',
     (text, [what, start, end], meter) => {
-      const { part } = between(plain(text), start, end, meter);
+      const { part } = partBetween(plain(text), start, end, meter);
       const wanted = requireText(what);
       if (part === null) return 0;
       return wanted ? findAll(part, wanted, meter).length : lengthOf(part, meter) + 1;
     },
   ],
-  center: padding((width, pad) => Math.floor(pad / 2) + (pad & width & 1)),
-  ljust: padding(() => 0),
-  rjust: padding((_, pad) => pad),
+  center: padMethod((width, pad) => Math.floor(pad / 2) + (pad & width & 1)),
+  ljust: padMethod(() => 0),
+  rjust: padMethod((_, pad) => pad),
   zfill: [
     'width',
     (text, [width], meter) => {
@@ -430,19 +488,22 @@ const TEXT = {
       return concat([cut(text, 0, sign), '0'.repeat(pad), cut(text, sign)]);
     },
   ],
-  isascii: all(ASCII),
-  isdecimal: all(/^\p{Nd}+$/u),
-  isdigit: all(/^\p{Nd}+$/u, /\p{No}/u),
-  isnumeric: all(/^\p{N}+$/u, /\p{Lo}/u),
-  isalpha: all(/^\p{L}+$/u),
-  isalnum: all(/^[\p{L}\p{N}]+$/u),
-  isspace: all(new RegExp(`^[${SPACE}]+$`)),
-  isupper: cased((text) => text === text.toUpperCase()),
-  islower: cased((text) => text === text.toLowerCase()),
+  isascii: patternMethod(ASCII),
+  isdecimal: patternMethod(/^\p{Nd}+$/u),
+  isdigit: patternMethod(/^\p{Nd}+$/u, /\p{No}/u),
+  isnumeric: patternMethod(/^\p{N}+$/u, /\p{Lo}/u),
+  isalpha: patternMethod(/^\p{L}+$/u),
+  isalnum: patternMethod(/^[\p{L}\p{N}]+$/u),
+  isspace: patternMethod(new RegExp(`^[${SPACE}]+$`)),
+  isupper: caseMethod((text) => text === text.toUpperCase()),
+  islower: caseMethod((text) => text === text.toLowerCase()),
 };
 
-/** A value that was computed from a whole text: it is marked as a caller's if any part of that is. @param {AnyText} text @param {string} value */
-const marking = (text, value) => (hasCallerText(text) ? callerText(value) : value);
+/**
+ * Marks a string that was computed from a text as a caller's, if a caller wrote any part of the text.
+ * @param {AnyText} text @param {string} value
+ */
+const withCallerMark = (text, value) => (hasCallerText(text) ? callerText(value) : value);
 
 /** Joins values with a text between them. @param {any[]} items @param {AnyText} glue @param {Meter} meter */
 export function joinWith(items, glue, meter) {
@@ -453,7 +514,10 @@ export function joinWith(items, glue, meter) {
   );
 }
 
-/** `'{} and {name}'.format(…)`, with names and numbers in the braces only. @param {AnyText} text @param {Args} args @param {Meter} meter */
+/**
+ * Evaluates `'{} and {name}'.format(…)`. Only names and numbers are supported in braces.
+ * @param {AnyText} text @param {Args} args @param {Meter} meter
+ */
 function format(text, { at, named }, meter) {
   const value = plain(text);
   meter.countItems(value.length);
@@ -483,7 +547,11 @@ function format(text, { at, named }, meter) {
   return joinTexts(parts, meter);
 }
 
-/** One value in the format of a `%…`. @param {any} value @param {string} flags @param {number} width @param {number} precision  -1: none @param {string} kind @param {Meter} meter @returns {AnyText} */
+/**
+ * Formats one value for a conversion `%…`.
+ * @param {any} value @param {string} flags @param {number} width @param {number} precision  -1: none
+ * @param {string} kind @param {Meter} meter @returns {AnyText}
+ */
 function formatConversion(value, flags, width, precision, kind, meter) {
   meter.countItems(16 * Math.max(precision, 0));
   if (flags.includes('#') || kind === 'a') throw templateError(`"%${flags}${kind}" in a format is not supported`);
@@ -524,7 +592,7 @@ function formatConversion(value, flags, width, precision, kind, meter) {
   return zeros ? concat([sign, '0'.repeat(pad), body]) : concat([' '.repeat(pad), sign, body]);
 }
 
-/** `text % values`. @param {AnyText} text @param {any} values @param {Meter} meter */
+/** Evaluates `text % values`. @param {AnyText} text @param {any} values @param {Meter} meter */
 export function formatPercent(text, values, meter) {
   const value = plain(text);
   meter.countItems(value.length);
@@ -564,19 +632,19 @@ const DICT = {
   get: [
     'key otherwise?',
     (dict, [key, otherwise = null], meter) =>
-      (meter.countInput(textLength(key)), lookUp(dict, key)) ?? (has(dict, key) ? null : otherwise),
+      (meter.countInput(textLength(key)), lookUp(dict, key)) ?? (hasKey(dict, key) ? null : otherwise),
   ],
   items: ['', (dict, _, meter) => (meter.countItems(16 * dict.size), View.make(entriesOf(dict), 'dict_items'))],
   keys: ['', (dict) => View.make(keysOf(dict), 'dict_keys')],
   values: ['', (dict) => View.make([...dict.values()], 'dict_values')],
-  copy: ['', (dict, _, meter) => (meter.countItems(8 * dict.size), copied(dict))],
+  copy: ['', (dict, _, meter) => (meter.countItems(8 * dict.size), copyDict(dict))],
 };
 
 /** @param {Map<any, any>} dict @param {any} key */
-export const has = (dict, key) => dict.has(keyOf(key)) || lookUp(dict, key) !== undefined;
+const hasKey = (dict, key) => dict.has(keyOf(key)) || lookUp(dict, key) !== undefined;
 
 /** @param {Map<any, any>} dict */
-export function copied(dict) {
+function copyDict(dict) {
   const copy = new Dict(dict);
   copy.hasCallerKeys = dict instanceof Dict && dict.hasCallerKeys;
   return copy;
@@ -597,7 +665,10 @@ const LIST = {
 };
 
 const names = (/** @type {string} */ text) => text.split(' ');
-/** Members of Python's types that change the value or are not supported. @type {Record<string, string[]>} */
+/**
+ * Members of Python's types that are not supported, some of them because they change the value.
+ * @type {Record<string, string[]>}
+ */
 const UNSUPPORTED_MEMBERS = {
   str: names('encode expandtabs format_map isidentifier isprintable istitle maketrans translate'),
   dict: names('clear fromkeys pop popitem setdefault update'),
@@ -614,12 +685,15 @@ const UNSUPPORTED_MEMBERS = {
   dict_values: ['mapping'],
 };
 UNSUPPORTED_MEMBERS.bool = UNSUPPORTED_MEMBERS.int;
-/** Those of them that are not methods. */
+/** Unsupported members that are not methods. */
 const UNSUPPORTED_ATTRIBUTES = names(
   'denominator imag mapping numerator real start step stop gi_code gi_frame gi_running',
 );
 
-/** A method, bound to its value; undefined: unknown method. @param {any} value @param {any} key @returns {((args: Args, meter: Meter) => any) | undefined} */
+/**
+ * Returns a method of a value as a function, or undefined for an unknown name.
+ * @param {any} value @param {any} key @returns {((args: Args, meter: Meter) => any) | undefined}
+ */
 export function method(value, key) {
   const name = plain(key);
   if (typeof name !== 'string') return undefined;
@@ -654,12 +728,17 @@ export function method(value, key) {
   };
 }
 
-/** @param {any} value @param {string} what */
+/** Throws TEMPLATE for a safe text. @param {any} value @param {string} what  subject of the message */
 function refuseSafe(value, what) {
   if (isSafe(value)) throw templateError(`${what} is not supported for safe texts`);
 }
 
-/** @param {any[]} list @param {Meter} meter @param {{ by?: (item: any) => any, sensitive?: boolean, reverse?: boolean }} how */
+/**
+ * Returns a sorted copy of a list.
+ * @param {any[]} list @param {Meter} meter
+ * @param {{ by?: (item: any) => any, sensitive?: boolean, reverse?: boolean }} how  by: returns the sort key of an
+ *   item; sensitive: whether case matters
+ */
 export function sortItems(list, meter, { by = (item) => item, sensitive = false, reverse = false }) {
   meter.countItems(list.length);
   const lower = caseFolder(sensitive, meter);
@@ -674,14 +753,20 @@ export function sortItems(list, meter, { by = (item) => item, sensitive = false,
   return order.map(({ item }) => item);
 }
 
-/** A function that makes texts comparable without regard to case, unless `sensitive`. @param {boolean} sensitive @param {Meter} meter */
+/**
+ * Returns a function that converts texts to lower case for comparisons, unless `sensitive`.
+ * @param {boolean} sensitive @param {Meter} meter
+ */
 export const caseFolder = (sensitive, meter) => (/** @type {any} */ key) => {
   if (!isText(key) || sensitive) return key;
   meter.countItems(plain(key).length);
   return plain(key).toLowerCase();
 };
 
-/** The filter int: a value as an integer, or `otherwise` if it isn't a number. @param {any} value @param {any} otherwise @param {Meter} meter */
+/**
+ * The filter int: converts a value to an integer, or returns `otherwise` if it is not a number.
+ * @param {any} value @param {any} otherwise @param {Meter} meter
+ */
 export function toInteger(value, otherwise, meter) {
   if (typeof value === 'number') return value;
   if (typeof value === 'boolean') return Number(value);

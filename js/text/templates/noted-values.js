@@ -1,11 +1,11 @@
-/** Reads arguments of calls in a notation of grammar/notations.js: exactly the texts that its grammar allows. */
+/** Parses arguments of calls in a notation of grammar/notations.js: exactly the texts that its grammar allows. */
 
 import { exactNumber } from '../../shared/exact-json.js';
 
 /** @import { Members, Notation, Quote } from '../grammar/notations.js' */
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-/** A character between quotes with escapes, which are those of JSON that Python has, too, and some of Python's. */
+/** A character between quotes. Its escapes are those that JSON and Python have in common, and some others of Python. */
 const CHARACTER =
   /\\(?:x(?<byte>[\da-fA-F]{2})|u(?<unit>(?![dD][89a-fA-F])[\da-fA-F]{4})|(?<letter>[\\'"abfnrtv]))|[^\\\p{Cc}]|[\x7f-\x9f]/uy;
 const LETTERS = new Map(Object.entries({ a: '\x07', b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }));
@@ -21,8 +21,8 @@ class Reader {
     this.#notation = notation;
   }
 
-  /** @param {string} part */
-  #has(part) {
+  /** Skips a part if it is next. @param {string} part @returns {boolean}  whether it was next */
+  #skip(part) {
     const found = this.#text.startsWith(part, this.#at);
     if (found) this.#at += part.length;
     return found;
@@ -30,10 +30,10 @@ class Reader {
 
   /** @param {string} part */
   #expect(part) {
-    if (!this.#has(part)) throw new SyntaxError(`expected ${part} at ${this.#at}`);
+    if (!this.#skip(part)) throw new SyntaxError(`expected ${part} at ${this.#at}`);
   }
 
-  /** @param {RegExp} pattern  sticky @returns {RegExpExecArray | null} */
+  /** @param {RegExp} pattern  with the flag y @returns {RegExpExecArray | null} */
   #match(pattern) {
     pattern.lastIndex = this.#at;
     const found = pattern.exec(this.#text);
@@ -41,9 +41,12 @@ class Reader {
     return found;
   }
 
-  /** The text within a quote; null: none begins here. @param {Quote} quote @returns {string | null} */
+  /**
+   * Reads a string in a kind of quotes. Returns null if none begins here.
+   * @param {Quote} quote @returns {string | null}
+   */
   #quoted({ open, close, escaped, pattern }) {
-    if (!this.#has(open)) return null;
+    if (!this.#skip(open)) return null;
     if (escaped) return this.#escaped(escaped);
     if (!close) return this.#match(new RegExp(pattern ?? '', 'uy'))?.[0] ?? null;
     const end = this.#text.indexOf(close, this.#at);
@@ -53,10 +56,10 @@ class Reader {
     return text;
   }
 
-  /** @param {string} end  the quote */
+  /** Reads a string with escapes after its opening quote. @param {string} end  the closing quote */
   #escaped(end) {
     let text = '';
-    while (!this.#has(end)) {
+    while (!this.#skip(end)) {
       const found = this.#match(CHARACTER);
       if (!found) throw new SyntaxError(`a wrong character at ${this.#at}`);
       const { byte, unit, letter } = found.groups ?? {};
@@ -75,14 +78,14 @@ class Reader {
     return null;
   }
 
-  /** Items up to a closing mark. @param {string} close  '': the end of the text @param {() => void} item */
-  #items(close, item) {
-    const ends = () => (close ? this.#has(close) : this.#at === this.#text.length);
+  /** Reads items up to a closing mark. @param {string} close  '': the end of the text @param {() => void} readItem */
+  #items(close, readItem) {
+    const ends = () => (close ? this.#skip(close) : this.#at === this.#text.length);
     if (ends()) return;
-    for (item(); !ends(); item()) this.#expect(this.#notation.comma);
+    for (readItem(); !ends(); readItem()) this.#expect(this.#notation.comma);
   }
 
-  /** @param {Members} members  without the opening mark */
+  /** Reads the members of an object after its opening mark. @param {Members} members */
   #members({ close, names, colon }) {
     /** @type {[string, any][]} */
     const entries = [];
@@ -100,14 +103,14 @@ class Reader {
     const { quotes, object, words } = this.#notation;
     const text = this.#anyQuoted(quotes);
     if (text !== null) return text;
-    if (this.#has(object.open)) return this.#members(object);
-    if (this.#has('[')) {
+    if (this.#skip(object.open)) return this.#members(object);
+    if (this.#skip('[')) {
       /** @type {any[]} */
       const list = [];
       this.#items(']', () => void list.push(this.#value()));
       return list;
     }
-    for (const [word, spellings] of words) if (spellings.some((spelling) => this.#has(spelling))) return word;
+    for (const [word, spellings] of words) if (spellings.some((spelling) => this.#skip(spelling))) return word;
     const number = this.#match(NUMBER);
     if (!number) throw new SyntaxError(`expected a value at ${this.#at}`);
     return exactNumber(number[0]);
@@ -123,5 +126,8 @@ class Reader {
   }
 }
 
-/** The arguments of a call. Throws if the text is not in the notation. @param {string} text @param {Notation} notation @returns {Record<string, any>} */
+/**
+ * Parses the arguments of a call. Throws SyntaxError if the text is not in the notation.
+ * @param {string} text @param {Notation} notation @returns {Record<string, any>}
+ */
 export const readArguments = (text, notation) => new Reader(text, notation).arguments();

@@ -1,4 +1,6 @@
-/** Arithmetic, rounding and formatting of numbers as in Python: decimal results are exact, halves are rounded to even. */
+/**
+ * Arithmetic, rounding and formatting of numbers as in Python: decimal results are exact, halves are rounded to even.
+ */
 import { Float, templateError } from './values.js';
 
 /** Maximum number of digits after the decimal point. */
@@ -10,7 +12,11 @@ function checkDecimals(digits) {
     throw templateError(`${digits} digits after the decimal point are not supported; at most ${MAX_DECIMALS} are`);
 }
 
-/** x · 10^digits, rounded to an integer. @param {number} x  not negative @param {number} digits @returns {bigint} */
+/**
+ * Returns x · 10^digits, rounded to an integer.
+ * @param {number} x  not negative
+ * @param {number} digits @returns {bigint}
+ */
 function scaled(x, digits) {
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, x);
@@ -27,14 +33,23 @@ function scaled(x, digits) {
   return rest > below || (rest === below && whole % 2n) ? whole + 1n : whole;
 }
 
-/** @param {number} x  not negative @param {number} digits  after the decimal point */
+/**
+ * Formats a number with a fixed number of digits after the decimal point.
+ * @param {number} x  not negative
+ * @param {number} digits
+ */
 export function fixed(x, digits) {
   checkDecimals(digits);
   const text = String(scaled(x, digits)).padStart(digits + 1, '0');
   return digits ? `${text.slice(0, -digits)}.${text.slice(-digits)}` : text;
 }
 
-/** Digits and exponent of ten. @param {number} x  not negative @param {number} digits  after the first one @returns {[string, number]} */
+/**
+ * Returns the digits and the exponent of ten of a number.
+ * @param {number} x  not negative
+ * @param {number} digits  number of digits after the first one
+ * @returns {[string, number]}
+ */
 function decimal(x, digits) {
   checkDecimals(digits);
   if (x === 0) return ['0'.repeat(digits + 1), 0];
@@ -48,18 +63,22 @@ function decimal(x, digits) {
 const exponential = (digits, exponent) =>
   `${digits[0]}${digits.length > 1 ? `.${digits.slice(1)}` : ''}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
 
-/** The number without zeros at the end of its decimals. @param {string} text */
-const bare = (text) => (text.includes('.') ? text.replace(/\.?0+$/, '') : text);
+/** Removes zeros at the end of a number's decimals. @param {string} text */
+const withoutZeros = (text) => (text.includes('.') ? text.replace(/\.?0+$/, '') : text);
 
-/** Python's `%e`, `%f` and `%g`. @param {number} x  not negative, finite @param {string} kind @param {number} precision */
+/**
+ * Formats a number like Python's `%e`, `%f` and `%g`.
+ * @param {number} x  not negative, finite
+ * @param {string} kind @param {number} precision
+ */
 export function formatNumber(x, kind, precision) {
   if (kind === 'f') return fixed(x, precision);
   if (kind === 'e') return exponential(...decimal(x, precision));
   const most = precision || 1;
   const [digits, exponent] = decimal(x, most - 1);
   if (exponent < -4 || exponent >= most)
-    return exponential(bare(`${digits[0]}.${digits.slice(1)}`).replace('.', ''), exponent);
-  return bare(fixed(x, most - 1 - exponent));
+    return exponential(withoutZeros(`${digits[0]}.${digits.slice(1)}`).replace('.', ''), exponent);
+  return withoutZeros(fixed(x, most - 1 - exponent));
 }
 
 /** Python's `round`. @param {number} x @param {number} digits */
@@ -71,7 +90,10 @@ export function roundNumber(x, digits) {
   return Math.sign(x) < 0 || Object.is(x, -0) ? -result : result;
 }
 
-/** A text as a number, as Python's `float` reads it; `isNumber` is false if it isn't one. @param {string} text @returns {{ isNumber: boolean, value: number }} */
+/**
+ * Parses a number as Python's `float` does. `isNumber` is false if the text is not a number.
+ * @param {string} text @returns {{ isNumber: boolean, value: number }}
+ */
 export function floatOf(text) {
   const bare = text.trim().toLowerCase();
   if (/^[+-]?(?:(?:\d+_)*\d+\.?(?:(?:\d+_)*\d+)?|\.(?:\d+_)*\d+)(?:e[+-]?(?:\d+_)*\d+)?$/.test(bare))
@@ -127,7 +149,11 @@ function power(a, b, float) {
   return b < 0 ? 1 / result : result;
 }
 
-/** @param {string} operator @param {any} a  a number @param {any} b  a number @param {(value: number) => number} checkInteger  checks that an integer is exact */
+/**
+ * Evaluates an operation on two numbers.
+ * @param {string} operator @param {any} a  a number @param {any} b  a number
+ * @param {(value: number) => number} checkInteger  throws if an integer may be inexact
+ */
 export function arithmetic(operator, a, b, checkInteger) {
   const number = (/** @type {any} */ value) => (value instanceof Float ? value.value : Number(value));
   const [x, y] = [number(a), number(b)];
@@ -136,7 +162,7 @@ export function arithmetic(operator, a, b, checkInteger) {
   const floats = a instanceof Float || b instanceof Float;
   const result = OPERATORS[operator](x, y, floats);
   if (!floats && operator !== '/' && !(operator === '**' && y < 0)) return checkInteger(result);
-  // Python refuses a power that overflows, unless an operand is infinite.
+  // In Python, a power that overflows is an error, unless an operand is infinite.
   if (operator === '**' && !Number.isFinite(result) && Number.isFinite(x))
     throw templateError('the result of ** is too large');
   return new Float(result);

@@ -1,16 +1,16 @@
 /**
- * Parses a template into a tree, by the grammar of jinja2's parser. It has the statements of transformers (loop controls and
- * `generation` included), except those that refer to other files.
+ * Parses a template into a tree, by the grammar of jinja2's parser. All statements of transformers are supported
+ * (including loop controls and `generation`), except those that refer to other files.
  */
 import { isFilter, isTest } from './filters.js';
 import { syntax, tokenize } from './lexer.js';
-import { scope } from './scopes.js';
+import { markMissing } from './scopes.js';
 
 /** @import { BqError } from '../../shared/errors.js' */
 /** @typedef {import('./lexer.js').Token} Token */
-/** A node of the tree; its members depend on its `type`. @typedef {Record<string, any> & { type: string }} Node */
+/** A node of the tree. Its members depend on its `type`. @typedef {Record<string, any> & { type: string }} Node */
 
-/** Maximum depth of the tree, far below what the stack has room for. */
+/** Maximum depth of the tree, far below the limit of the stack. */
 const MAX_DEPTH = 400;
 const CONSTANTS = new Map(
   /** @type {[string, any][]} */ ([
@@ -23,21 +23,24 @@ const CONSTANTS = new Map(
   ]),
 );
 const COMPARISONS = ['==', '!=', '<', '<=', '>', '>='];
-/** Statements of jinja2 that chat templates don't use. */
+/** Statements of jinja2 that are not supported; chat templates don't use them. */
 const UNSUPPORTED_STATEMENTS = ['block', 'extends', 'include', 'from', 'import', 'autoescape'];
 
 class Parser {
   #tokens;
   #at = 0;
   #depth = 0;
-  /** Number of loops around this place, within the macro. */
+  /** Number of loops around the current statement, inside the innermost block or macro. */
   #loops = 0;
-  /** Whether unknown filters and tests are errors only where they are used, not here (see #conditionally). */
+  /** Whether unknown filters and tests are errors only during rendering (see #conditionally). */
   #isConditional = false;
   /** Errors of unknown filters and tests. @type {BqError[]} */
-  #unknown = [];
-  /** Names that are read in each macro around this place, the innermost last. @type {Set<string>[]} */
-  #read = [];
+  #unknownErrors = [];
+  /**
+   * Names that are read in each macro around the current statement; the innermost macro is last.
+   * @type {Set<string>[]}
+   */
+  #macroReads = [];
 
   /** @param {Token[]} tokens */
   constructor(tokens) {
@@ -48,7 +51,7 @@ class Parser {
     return this.#tokens[this.#at];
   }
 
-  /** Whether this is the end of the tag. */
+  /** Whether the tag ends at the current token. */
   get #ends() {
     return this.#token.type === 'block_end';
   }
@@ -58,14 +61,14 @@ class Parser {
     throw syntax(message, this.#token.line);
   }
 
-  /** The current token for a message. */
+  /** Describes the current token for a message. */
   #tokenText() {
     const { type, value } = this.#token;
     return type === 'eof' ? 'the end of the template' : type.endsWith('_end') ? 'the end of the tag' : `"${value}"`;
   }
 
   /** @param {string[]} operators */
-  #is(...operators) {
+  #isOperator(...operators) {
     return this.#token.type === 'operator' && operators.includes(this.#token.value);
   }
 
@@ -76,7 +79,7 @@ class Parser {
 
   /** @param {string} operator */
   #skip(operator) {
-    if (!this.#is(operator)) return false;
+    if (!this.#isOperator(operator)) return false;
     this.#at++;
     return true;
   }
@@ -107,8 +110,8 @@ class Parser {
   }
 
   /**
-   * Parses a part of an `if`, where unknown filters and tests are errors only when they are used. As in jinja2, that doesn't hold for
-   * scopes inside it (loops, macros, blocks), which #scope parses.
+   * Parses a part of an `if`, in which unknown filters and tests are errors only when they are used. As in jinja2, this
+   * does not apply to scopes inside it (loops, macros, blocks), which #scope parses.
    * @template T @param {() => T} parse @param {boolean} [isConditional] @returns {T}
    */
   #conditionally(parse, isConditional = true) {
@@ -119,23 +122,26 @@ class Parser {
     return result;
   }
 
-  /** Parses what has a scope of its own in jinja2. @template T @param {() => T} parse @returns {T} */
+  /** Parses a part that has its own scope in jinja2. @template T @param {() => T} parse @returns {T} */
   #scope(parse) {
     return this.#conditionally(parse, false);
   }
 
   /** @param {string} what */
   #reportUnknown(what) {
-    if (!this.#isConditional) this.#unknown.push(syntax(`unknown ${what}`, this.#token.line));
+    if (!this.#isConditional) this.#unknownErrors.push(syntax(`unknown ${what}`, this.#token.line));
   }
 
   template() {
     const body = this.#body([]);
-    if (this.#unknown.length) throw this.#unknown[0];
-    return { type: 'Template', body, missing: scope(body) };
+    if (this.#unknownErrors.length) throw this.#unknownErrors[0];
+    return { type: 'Template', body, missing: markMissing(body) };
   }
 
-  /** Statements up to the name of one of `ends`, which becomes the current token. @param {string[]} ends @returns {Node[]} */
+  /**
+   * Parses statements up to a tag that begins with one of `ends`, which becomes the current token.
+   * @param {string[]} ends @returns {Node[]}
+   */
   #body(ends) {
     /** @type {Node[]} */
     const body = [];
@@ -164,21 +170,24 @@ class Parser {
     this.#at++;
   }
 
-  /** The body of a statement, up to one of `ends`, which becomes the current token. @param {string[]} ends */
+  /** Parses the body of a statement up to one of `ends`, which becomes the current token. @param {string[]} ends */
   #statements(...ends) {
     this.#skip(':');
     this.#close('block_end');
     return this.#body(ends);
   }
 
-  /** The body of a statement, up to and including `end`. @param {string} end */
+  /** Parses the body of a statement up to and including `end`. @param {string} end */
   #until(end) {
     const body = this.#statements(end);
     this.#at++;
     return body;
   }
 
-  /** A block of its own scope, in which `break` and `continue` don't reach the loops around it. @param {string} end @returns {Node[]} */
+  /**
+   * Parses a block with its own scope. `break` and `continue` in it cannot refer to loops around it.
+   * @param {string} end @returns {Node[]}
+   */
   #block(end) {
     const loops = this.#loops;
     this.#loops = 0;
@@ -205,7 +214,7 @@ class Parser {
         return { type: 'Macro', name: macro, ...this.#macroBody(this.#signature(), 'endmacro') };
       }
       case 'call': {
-        const args = this.#is('(') ? this.#signature() : [];
+        const args = this.#isOperator('(') ? this.#signature() : [];
         const call = this.#expression();
         if (call.type !== 'Call') this.#fail('expected a call');
         return { type: 'CallBlock', call, macro: this.#macroBody(args, 'endcall') };
@@ -295,19 +304,19 @@ class Parser {
   #macroBody(parameters, end) {
     /** @type {Set<string>} */
     const reads = new Set();
-    this.#read.push(reads);
+    this.#macroReads.push(reads);
     const body = this.#block(end);
-    this.#read.pop();
-    for (const name of reads) this.#read.at(-1)?.add(name);
+    this.#macroReads.pop();
+    for (const name of reads) this.#macroReads.at(-1)?.add(name);
     return { parameters, body, reads };
   }
 
-  /** Parameters of a macro. @returns {Node[]} */
+  /** Parses the parameters of a macro. @returns {Node[]} */
   #signature() {
     /** @type {Node[]} */
     const parameters = [];
     this.#expect('(');
-    while (!this.#is(')')) {
+    while (!this.#isOperator(')')) {
       if (parameters.length) this.#expect(',');
       const name = this.#name();
       if (CONSTANTS.has(name)) this.#fail(`"${name}" can't be the name of a parameter`);
@@ -320,7 +329,12 @@ class Parser {
     return parameters;
   }
 
-  /** The target of an assignment. @param {string | null} [end]  a name after it @param {boolean} [namespace]  whether it may be a member of a namespace @returns {Node} */
+  /**
+   * Parses the target of an assignment.
+   * @param {string | null} [end]  name that may follow the target
+   * @param {boolean} [namespace]  whether the target may be a member of a namespace
+   * @returns {Node}
+   */
   #target(end = null, namespace = false) {
     const next = this.#tokens[this.#at + 1];
     if (namespace && this.#token.type === 'name' && next?.type === 'operator' && next.value === '.') {
@@ -338,9 +352,10 @@ class Parser {
   }
 
   /**
-   * An expression, or a tuple of several with commas.
-   * @param {{ simple?: boolean, conditional?: boolean, ends?: string[], brackets?: boolean }} [options]  simple: without operators;
-   *   conditional: it may contain `if`; ends: names after it; brackets: it is in parentheses, and may be empty
+   * Parses an expression, or a tuple of several expressions with commas between them.
+   * @param {{ simple?: boolean, conditional?: boolean, ends?: string[], brackets?: boolean }} [options] simple: without
+   *   operators; conditional: whether `if` is allowed; ends: names that may follow; brackets: whether it is in
+   *   parentheses, so that it may be empty
    * @returns {Node}
    */
   #tuple({ simple = false, conditional = true, ends = [], brackets = false } = {}) {
@@ -350,9 +365,9 @@ class Parser {
     for (;;) {
       if (items.length) this.#expect(',');
       const { type } = this.#token;
-      if (type === 'variable_end' || type === 'block_end' || this.#is(')') || this.#isName(...ends)) break;
+      if (type === 'variable_end' || type === 'block_end' || this.#isOperator(')') || this.#isName(...ends)) break;
       items.push(simple ? this.#primary() : this.#expression(conditional));
-      if (!this.#is(',')) break;
+      if (!this.#isOperator(',')) break;
       several = true;
     }
     if (!several && items.length) return items[0];
@@ -367,12 +382,12 @@ class Parser {
 
   /** @returns {Node} */
   #condition() {
-    const before = this.#unknown.length;
+    const before = this.#unknownErrors.length;
     let value = this.#or();
     while (this.#skipName('if')) {
       const test = this.#or();
       const otherwise = this.#skipName('else') ? this.#nested(() => this.#condition()) : null;
-      this.#unknown.length = before; // it is conditional, which is known only now
+      this.#unknownErrors.length = before; // `value` was conditional, which is only visible at `if`
       value = { type: 'Condition', test, value, otherwise };
     }
     return value;
@@ -403,7 +418,7 @@ class Parser {
     const rest = [];
     for (;;) {
       const next = this.#tokens[this.#at + 1];
-      if (this.#is(...COMPARISONS)) rest.push([this.#tokens[this.#at++].value, this.#sum()]);
+      if (this.#isOperator(...COMPARISONS)) rest.push([this.#tokens[this.#at++].value, this.#sum()]);
       else if (this.#skipName('in')) rest.push(['in', this.#sum()]);
       else if (this.#isName('not') && next.type === 'name' && next.value === 'in') {
         this.#at += 2;
@@ -415,7 +430,7 @@ class Parser {
   /** @param {() => Node} operand @param {string[]} operators @returns {Node} */
   #operators(operand, ...operators) {
     let left = operand();
-    while (this.#is(...operators)) {
+    while (this.#isOperator(...operators)) {
       const operator = this.#tokens[this.#at++].value;
       left = { type: 'Operation', operator, left, right: operand() };
     }
@@ -441,16 +456,16 @@ class Parser {
     return this.#operators(() => this.#unary(), '**');
   }
 
-  /** @param {boolean} [filtered] @returns {Node} */
-  #unary(filtered = true) {
+  /** @param {boolean} [hasFilters]  whether filters and tests may follow @returns {Node} */
+  #unary(hasFilters = true) {
     /** @type {Node} */
     let node;
-    if (this.#is('-', '+')) {
+    if (this.#isOperator('-', '+')) {
       const operator = this.#tokens[this.#at++].value;
       node = { type: 'Sign', operator, value: this.#nested(() => this.#unary(false)) };
     } else node = this.#primary();
     node = this.#postfix(node);
-    return filtered ? this.#filtered(node) : node;
+    return hasFilters ? this.#filtersAndTests(node) : node;
   }
 
   /** @returns {Node} */
@@ -459,7 +474,7 @@ class Parser {
     if (type === 'name') {
       this.#at++;
       if (CONSTANTS.has(value)) return { type: 'Constant', value: CONSTANTS.get(value) };
-      this.#read.at(-1)?.add(value);
+      this.#macroReads.at(-1)?.add(value);
       return { type: 'Name', name: value };
     }
     if (type === 'string') {
@@ -494,13 +509,16 @@ class Parser {
     return this.#fail(`expected an expression, found ${this.#tokenText()}`);
   }
 
-  /** Items with commas between them, up to and including the closing bracket. @template T @param {string} end @param {() => T} parse @returns {T[]} */
+  /**
+   * Parses items with commas between them, up to and including the closing bracket.
+   * @template T @param {string} end @param {() => T} parse @returns {T[]}
+   */
   #items(end, parse) {
     /** @type {T[]} */
     const items = [];
-    while (!this.#is(end)) {
+    while (!this.#isOperator(end)) {
       if (items.length) this.#expect(',');
-      if (this.#is(end)) break;
+      if (this.#isOperator(end)) break;
       items.push(this.#nested(parse));
     }
     this.#expect(end);
@@ -521,14 +539,14 @@ class Parser {
         const keys = this.#items(']', () => this.#subscript());
         if (keys.length !== 1) this.#fail('expected one index');
         node = { type: 'Item', object: node, key: keys[0] };
-      } else if (this.#is('(')) node = { type: 'Call', callee: node, args: this.#arguments() };
+      } else if (this.#isOperator('(')) node = { type: 'Call', callee: node, args: this.#arguments() };
       else return node;
     }
   }
 
   /** @returns {Node} */
   #subscript() {
-    const part = () => (this.#is(':', ']', ',') ? null : this.#expression());
+    const part = () => (this.#isOperator(':', ']', ',') ? null : this.#expression());
     const start = part();
     if (!this.#skip(':')) return /** @type {Node} */ (start ?? this.#fail('expected an index'));
     const stop = part();
@@ -559,12 +577,12 @@ class Parser {
     });
   }
 
-  /** An expression with the filters, tests and calls after it. @param {Node} node @returns {Node} */
-  #filtered(node) {
+  /** Parses the filters, tests and calls after an expression. @param {Node} node @returns {Node} */
+  #filtersAndTests(node) {
     for (;;) {
-      if (this.#is('|')) node = this.#filters(false).reduce((value, filter) => ({ ...filter, value }), node);
+      if (this.#isOperator('|')) node = this.#filters(false).reduce((value, filter) => ({ ...filter, value }), node);
       else if (this.#isName('is')) node = this.#test(node);
-      else if (this.#is('(')) node = { type: 'Call', callee: node, args: this.#arguments() };
+      else if (this.#isOperator('(')) node = { type: 'Call', callee: node, args: this.#arguments() };
       else return node;
     }
   }
@@ -575,16 +593,16 @@ class Parser {
     return name;
   }
 
-  /** @param {boolean} inline  whether the first has no | before it @returns {Node[]} */
+  /** Parses filters. @param {boolean} inline  whether the first one has no | before it @returns {Node[]} */
   #filters(inline) {
     /** @type {Node[]} */
     const filters = [];
-    while (inline || this.#is('|')) {
+    while (inline || this.#isOperator('|')) {
       if (!inline) this.#at++;
       inline = false;
       const name = this.#dotted();
       if (!isFilter(name)) this.#reportUnknown(`filter "${name}"`);
-      filters.push({ type: 'Filter', name, args: this.#is('(') ? this.#arguments() : [] });
+      filters.push({ type: 'Filter', name, args: this.#isOperator('(') ? this.#arguments() : [] });
     }
     return filters;
   }
@@ -598,10 +616,10 @@ class Parser {
     const { type } = this.#token;
     /** @type {Node[]} */
     let args = [];
-    if (this.#is('(')) args = this.#arguments();
+    if (this.#isOperator('(')) args = this.#arguments();
     else if (
       (['name', 'string', 'integer', 'float'].includes(type) && !this.#isName('else', 'or', 'and')) ||
-      this.#is('[', '{')
+      this.#isOperator('[', '{')
     ) {
       if (this.#isName('is')) this.#fail('a test must not follow another one: put parentheses around the first');
       args = [this.#postfix(this.#primary())];
@@ -611,5 +629,5 @@ class Parser {
   }
 }
 
-/** TEMPLATE. @param {string} source @returns {Node} */
+/** Parses a template. Throws TEMPLATE. @param {string} source @returns {Node} */
 export const parseTemplate = (source) => new Parser(tokenize(source)).template();

@@ -1,32 +1,40 @@
 /**
- * Finds the names that begin as undefined in each scope, by jinja2's rule: a name that the scope assigns before it reads it is local to
- * the scope, even while it has no value yet. An inner scope that reads such a name earlier doesn't see the value of an outer scope.
+ * Finds the names that are undefined at the beginning of each scope, by jinja2's rule: a name that a scope assigns
+ * before reading it is local to the scope, even while it has no value yet. So an inner scope that reads the name
+ * earlier does not get the value of an outer scope.
  */
 
 /** @typedef {import('./parse.js').Node} Node */
 /**
- * The state of the analysis of a scope, or of one branch of an `if` in it (`branch`). `names`: with which value a name begins, 'missing'
- * as undefined, 'other' with that of an outer scope. `stored`: names that are assigned.
- * @typedef {{ names: Map<string, 'missing' | 'other'>, stored: Set<string>, outer: Frame | null, branch?: boolean }} Frame
+ * State of the analysis of a scope, or of a branch of an `if` in it (`branch`). `names`: initial value of each name:
+ * 'missing' (undefined) or 'other' (a parameter, or the value of an outer scope). `stored`: names that are assigned.
+ * @typedef {{ names: Map<string, 'missing' | 'other'>, stored: Set<string>, outer: Frame | null, branch?: boolean }}
+ *   Frame
  */
 
-/** @param {Frame | null} frame @param {string} name @returns {boolean} */
-const knows = (frame, name) => frame !== null && (frame.names.has(name) || knows(frame.outer, name));
+/**
+ * Whether a frame or one around it contains a name.
+ * @param {Frame | null} frame @param {string} name @returns {boolean}
+ */
+const contains = (frame, name) => frame !== null && (frame.names.has(name) || contains(frame.outer, name));
 
-/** @param {Frame} frame @param {string} name */
-const load = (frame, name) => void (knows(frame, name) || frame.names.set(name, 'other'));
+/** Records that a name is read. @param {Frame} frame @param {string} name */
+const load = (frame, name) => void (contains(frame, name) || frame.names.set(name, 'other'));
 
-/** The scope that a branch belongs to. @param {Frame} frame @returns {Frame} */
+/** Returns the scope to which a branch belongs. @param {Frame} frame @returns {Frame} */
 const scopeOf = (frame) => (frame.branch ? scopeOf(/** @type {Frame} */ (frame.outer)) : frame);
 
-/** Whether the scope itself has the name in one of the two collections. @param {Frame} frame @param {'names' | 'stored'} what @param {string} name @returns {boolean} */
-const has = (frame, what, name) =>
-  frame[what].has(name) || (frame.branch === true && has(/** @type {Frame} */ (frame.outer), what, name));
+/**
+ * Whether the scope of a frame (without outer scopes) has a name in one of the two collections.
+ * @param {Frame} frame @param {'names' | 'stored'} collection @param {string} name @returns {boolean}
+ */
+const has = (frame, collection, name) =>
+  frame[collection].has(name) || (frame.branch === true && has(/** @type {Frame} */ (frame.outer), collection, name));
 
-/** @param {Frame} frame @param {string} name */
+/** Records that a name is assigned. @param {Frame} frame @param {string} name */
 function store(frame, name) {
   frame.stored.add(name);
-  if (!has(frame, 'names', name)) frame.names.set(name, knows(scopeOf(frame).outer, name) ? 'other' : 'missing');
+  if (!has(frame, 'names', name)) frame.names.set(name, contains(scopeOf(frame).outer, name) ? 'other' : 'missing');
 }
 
 /** Records the names that an expression reads. @param {any} value @param {Frame} frame */
@@ -38,14 +46,17 @@ function read(value, frame) {
   }
 }
 
-/** Records the names that an assignment stores. @param {Node} target @param {Frame} frame */
+/** Records the names that an assignment sets. @param {Node} target @param {Frame} frame */
 function assign(target, frame) {
   if (target.type === 'Member') load(frame, target.name);
   else if (target.type === 'Name') store(frame, target.name);
   else for (const item of target.items) assign(item, frame);
 }
 
-/** The branches of an `if`: a name that not all of them store begins with the value of an outer scope. @param {Node[][]} branches @param {Frame} frame */
+/**
+ * Analyses the branches of an `if`. A name that not all of them assign initially has the value of an outer scope.
+ * @param {Node[][]} branches @param {Frame} frame
+ */
 function visitBranches(branches, frame) {
   /** @type {Frame[]} */
   const frames = branches.map((body) => {
@@ -65,7 +76,7 @@ function visitBranches(branches, frame) {
   for (const [name, count] of counts) if (count < branches.length) frame.names.set(name, 'other');
 }
 
-/** The statements of a scope, without the scopes inside it. @param {Node[]} body @param {Frame} frame */
+/** Analyses the statements of a scope, without the scopes inside it. @param {Node[]} body @param {Frame} frame */
 function visit(body, frame) {
   for (const node of body) {
     if (node.type === 'If') {
@@ -98,37 +109,42 @@ function visitInnerScopes(body, outer) {
       for (const [, statements] of node.branches) visitInnerScopes(statements, outer);
       visitInnerScopes(node.otherwise, outer);
     } else if (node.type === 'For') {
-      node.missing = scope(node.body, outer, (frame) => declare(node.target, frame));
-      node.otherwiseMissing = scope(node.otherwise, outer);
+      node.missing = markMissing(node.body, outer, (frame) => declare(node.target, frame));
+      node.otherwiseMissing = markMissing(node.otherwise, outer);
     } else if (node.type === 'With')
-      node.missing = scope(node.body, outer, (frame) => {
+      node.missing = markMissing(node.body, outer, (frame) => {
         for (const target of node.targets) declare(target, frame);
         read(node.values, frame);
       });
     else if (node.type === 'Macro' || node.type === 'CallBlock') {
       const macro = node.macro ?? node;
-      macro.missing = scope(macro.body, outer, (frame) => {
+      macro.missing = markMissing(macro.body, outer, (frame) => {
         for (const { name, value } of macro.parameters) {
           frame.names.set(name, 'other');
           read(value, frame);
         }
       });
-    } else if (node.type === 'SetBlock' || node.type === 'FilterBlock') node.missing = scope(node.body, outer);
+    } else if (node.type === 'SetBlock' || node.type === 'FilterBlock') node.missing = markMissing(node.body, outer);
   }
 }
 
-/** Records the names that a scope begins with. @param {Node} target @param {Frame} frame */
+/**
+ * Records the names of an assignment's target as defined at the beginning of a scope.
+ * @param {Node} target @param {Frame} frame
+ */
 function declare(target, frame) {
   if (target.type === 'Name') frame.names.set(target.name, 'other');
   else for (const item of target.items) declare(item, frame);
 }
 
 /**
- * Marks each scope inside of a body with the names that begin as undefined in it (`missing`), and returns those of the body itself.
- * @param {Node[]} body @param {Frame | null} [outer] @param {(frame: Frame) => void} [begin]
+ * Sets `missing` of each scope inside a body to the names that are undefined at its beginning. Returns those of the
+ * body.
+ * @param {Node[]} body @param {Frame | null} [outer]
+ * @param {(frame: Frame) => void} [begin]  records names that are defined at the beginning of the body
  * @returns {string[]}
  */
-export function scope(body, outer = null, begin = () => {}) {
+export function markMissing(body, outer = null, begin = () => {}) {
   /** @type {Frame} */
   const frame = { names: new Map(), stored: new Set(), outer };
   begin(frame);

@@ -1,12 +1,16 @@
 /**
- * Searches for a text in another one in linear time. JavaScript's `indexOf` may take the product of both lengths: it is used for short
- * parts only, and the algorithm of Knuth, Morris and Pratt for longer ones.
+ * Searches for a string in another one in linear time. The time of JavaScript's `indexOf` may be proportional to the
+ * product of both lengths, so it is used for short parts only. Longer ones are found by the algorithm of Knuth, Morris
+ * and Pratt.
  */
 
-/** Maximum length of a part that `indexOf` searches for. */
+/** Maximum length of parts that are found by `indexOf`. */
 const MAX_SHORT = 32;
 
-/** The failure table: for each prefix of `part`, the length of the longest proper prefix that it ends with. @param {string} part */
+/**
+ * Returns, for each prefix of `part`, the length of the longest proper prefix with which it ends.
+ * @param {string} part
+ */
 function failureTable(part) {
   const table = new Int32Array(part.length);
   for (let i = 1, n = 0; i < part.length; i++) {
@@ -18,12 +22,12 @@ function failureTable(part) {
 }
 
 /** @param {string} text */
-const reversed = (text) => text.split('').reverse().join('');
+const reverse = (text) => text.split('').reverse().join('');
 
 /**
- * Offsets of a part that isn't empty, from left to right, without overlaps.
+ * Returns the offsets of a non-empty part, from left to right, without overlaps.
  * @param {string} text @param {string} part @param {import('./values.js').Meter} meter
- * @param {number} [max]  number of offsets; -1: all
+ * @param {number} [max]  maximum number of offsets; -1: all
  * @returns {number[]}
  */
 export function findAll(text, part, meter, max = -1) {
@@ -50,13 +54,19 @@ export function findAll(text, part, meter, max = -1) {
   return found;
 }
 
-/** The same from right to left; the offsets are still rising. @param {string} text @param {string} part @param {import('./values.js').Meter} meter @param {number} [max] */
+/**
+ * Like `findAll`, but searches from right to left. The offsets are still in ascending order.
+ * @param {string} text @param {string} part @param {import('./values.js').Meter} meter @param {number} [max]
+ */
 export function findAllFromRight(text, part, meter, max = -1) {
   meter.countItems(text.length + part.length);
-  return findAll(reversed(text), reversed(part), meter, max)
+  return findAll(reverse(text), reverse(part), meter, max)
     .map((at) => text.length - at - part.length)
     .reverse();
 }
 
-/** The first offset; -1: the text doesn't contain the part. @param {string} text @param {string} part @param {import('./values.js').Meter} meter @returns {number} */
+/**
+ * Returns the first offset of a part, or -1 if the text does not contain it.
+ * @param {string} text @param {string} part @param {import('./values.js').Meter} meter @returns {number}
+ */
 export const findFirst = (text, part, meter) => (part ? (findAll(text, part, meter, 1)[0] ?? -1) : 0);

@@ -1,9 +1,10 @@
 /**
- * Texts of a rendering that record which parts a caller wrote (a message, a tool's description), whatever the template does with them:
- * special tokens are never read from those parts. A text without such parts is a string.
+ * Texts of a rendering that record which parts a caller wrote (a message, a tool's description), independent of what
+ * the template does with them. The tokenizer does not recognize special tokens in those parts. A text without such
+ * parts is a string.
  */
 
-/** Stand-ins for BOS and EOS in templates that print them: private characters of Unicode. */
+/** Placeholders for BOS and EOS in templates that print them: private-use characters of Unicode. */
 export const [BOS, EOS] = ['\u{f0001}', '\u{f0002}'];
 
 /** @type {number[]} */
@@ -12,8 +13,9 @@ const NO_RANGES = [];
 export class Text {
   /**
    * @param {string} value
-   * @param {number[]} callerRanges  begins and ends, rising, of the parts that a caller wrote
-   * @param {boolean} safe  whether Jinja's filter `safe` marked it: texts that are added to it are escaped for HTML
+   * @param {number[]} callerRanges  begin and end offsets of the parts that a caller wrote, in ascending order
+   * @param {boolean} safe  whether Jinja's filter `safe` marked the text. Texts that are added to it are escaped for
+   *   HTML
    */
   constructor(value, callerRanges = NO_RANGES, safe = false) {
     this.value = value;
@@ -24,26 +26,32 @@ export class Text {
 
 /** @param {any} value */
 export const isText = (value) => typeof value === 'string' || value instanceof Text;
-/** A text as a string, without its marks; other values as they are. @param {any} value */
+/** Returns a text as a string without marks, and any other value unchanged. @param {any} value */
 export const plain = (value) => (value instanceof Text ? value.value : value);
 /** Whether a value is a text that is marked as safe. @param {any} value */
 export const isSafe = (value) => value instanceof Text && value.safe;
-/** Whether a caller wrote any part of it. @param {any} value */
+/** Whether a value is a text of which a caller wrote a part. @param {any} value */
 export const hasCallerText = (value) => value instanceof Text && value.callerRanges.length > 0;
 
 /** @param {string} value @param {number[]} callerRanges @param {boolean} [safe] @returns {string | Text} */
 const makeText = (value, callerRanges, safe = false) =>
   callerRanges.length || safe ? new Text(value, callerRanges, safe) : value;
 
-/** A text that a caller wrote. @param {string} value @returns {string | Text} */
+/** Marks a string as written by a caller. @param {string} value @returns {string | Text} */
 export const callerText = (value) => (value ? new Text(value, [0, value.length]) : value);
-/** The text with or without the mark of the filter `safe`. @param {string | Text} value @param {boolean} [safe] */
-export const marked = (value, safe = true) =>
+/**
+ * Returns a text with or without the mark of the filter `safe`.
+ * @param {string | Text} value @param {boolean} [safe]
+ */
+export const withSafeMark = (value, safe = true) =>
   makeText(plain(value), value instanceof Text ? value.callerRanges : NO_RANGES, safe);
 
-/** The parts as one text, which is not marked as safe. @param {readonly (string | Text)[]} parts @returns {string | Text} */
+/**
+ * Joins parts to one text, which is not marked as safe.
+ * @param {readonly (string | Text)[]} parts @returns {string | Text}
+ */
 export function concat(parts) {
-  if (parts.length === 1) return marked(parts[0], false);
+  if (parts.length === 1) return withSafeMark(parts[0], false);
   /** @type {number[]} */
   const ranges = [];
   let at = 0;
@@ -61,7 +69,10 @@ export function concat(parts) {
   return makeText(parts.map(plain).join(''), ranges);
 }
 
-/** A part of a text. @param {string | Text} text @param {number} begin @param {number} [end] @returns {string | Text} */
+/**
+ * Returns a part of a text, not marked as safe.
+ * @param {string | Text} text @param {number} begin @param {number} [end] @returns {string | Text}
+ */
 export function cut(text, begin, end = plain(text).length) {
   if (typeof text === 'string') return text.slice(begin, end);
   /** @type {number[]} */
@@ -73,5 +84,5 @@ export function cut(text, begin, end = plain(text).length) {
   return makeText(text.value.slice(begin, end), ranges);
 }
 
-/** The number of marks of a text, which cost work beside its length. @param {any} text */
+/** Returns the number of marks of a text, which cost work in addition to its length. @param {any} text */
 export const marksOf = (text) => (text instanceof Text ? text.callerRanges.length : 0);

@@ -1,12 +1,16 @@
 /**
- * The values of a template, which are Python's, and their basic operations. In JavaScript str, int, bool and None are string (or Text),
- * number (beyond 2^53 bigint), boolean and null; a list is an array, a dict a Map; all other types have the classes below. Values that callers passed are
- * marked as such (template-texts.js).
+ * The values of a template (values of Python's types) and their basic operations. Python's str, int, bool and None are
+ * string (or Text), number (beyond 2^53 bigint), boolean and null here; a list is an array, a dict is a Map. All other
+ * types have the classes below. "Text" stands for string or Text: Text marks the parts that a caller wrote
+ * (template-texts.js).
  */
 import { BqError } from '../../shared/errors.js';
 import { concat, callerText, hasCallerText, isText, marksOf, plain, Text } from './template-texts.js';
 
-/** An error in a template, or in a value that it uses. @param {string} message @param {unknown} [cause] */
+/**
+ * Creates the error for a failure in a template, or in a value that it uses.
+ * @param {string} message @param {unknown} [cause]
+ */
 export const templateError = (message, cause) =>
   new BqError('TEMPLATE', `the chat template failed: ${message}`, {
     cause,
@@ -27,12 +31,12 @@ export class Tuple extends Array {
   names;
 }
 
-/** Python's generator, the result of filters such as `map`: it can be iterated over once. */
+/** Python's generator, the result of filters such as `map`. It can be iterated over only once. */
 export class Lazy extends Array {}
 
 /** Python's range and the views of a dict (`keys`, `values`, `items`). */
 export class View extends Array {
-  /** How Python prints it: `range(0, 3)`; '': like `dict_keys([…])`. */
+  /** Text that Python prints, such as `range(0, 3)`; '': `kind([…])`, such as `dict_keys([…])`. */
   shown = '';
   kind = '';
 
@@ -45,12 +49,12 @@ export class View extends Array {
   }
 }
 
-/** Python's dict. `hasCallerKeys`: its keys are texts of a caller. */
+/** Python's dict. `hasCallerKeys`: whether a caller wrote its keys. */
 export class Dict extends Map {
   hasCallerKeys = false;
 }
 
-/** The result of `namespace()`: the only object whose members a template can set, from inner blocks too. */
+/** The result of `namespace()`: the only object whose members a template can set, also from inner blocks. */
 export class Namespace {
   /** @param {Map<string, any>} entries */
   constructor(entries) {
@@ -58,9 +62,11 @@ export class Namespace {
   }
 }
 
-/** The value of an unknown name or member. It prints as an empty text and is false; most other uses are an error that names it. */
+/**
+ * The value of an unknown name or member. It is printed as an empty text and is false. Most other uses are an error.
+ */
 export class Undefined {
-  /** @param {string} what  subject of the error's sentence */
+  /** @param {string} what  subject of the error message */
   constructor(what) {
     this.what = what;
   }
@@ -68,7 +74,9 @@ export class Undefined {
 
 /** A function, a macro, or the `loop` of a recursive loop. */
 export class Callable {
-  /** @param {string} name @param {(args: import('./methods.js').Args) => any} call @param {Map<string, any>} [members] */
+  /**
+   * @param {string} name @param {(args: import('./methods.js').Args) => any} call @param {Map<string, any>} [members]
+   */
   constructor(name, call, members = new Map()) {
     this.name = name;
     this.call = call;
@@ -76,33 +84,33 @@ export class Callable {
   }
 }
 
-/** Maximum number of steps of one rendering: many times as many as a long conversation needs. */
+/** Maximum number of steps of one rendering; a long conversation needs far fewer. */
 const MAX_STEPS = 2_000_000;
-/** Maximum length of a text, and number of elements of a list. */
+/** Maximum length of a text, and maximum number of elements of a list. */
 const MAX_LENGTH = 2 ** 23;
 
 /**
- * Counts the work of a rendering, so that an endless or excessive one stops after the same steps on every machine. A step is about the
- * time to read 64 characters, or to create 8 elements.
+ * Counts the work of a rendering, so that an endless or excessive one stops after the same number of steps on every
+ * machine. A step is about the time that is needed to read 64 characters or to create 8 elements.
  */
 export class Meter {
   #remaining = MAX_STEPS;
-  /** Whether a text of a caller went into the value that is being computed (see trackCallerText). */
+  /** Whether a caller's text was used to compute the current value (see trackCallerText). */
   usesCallerText = false;
 
-  /** @param {number} [steps] */
+  /** Counts steps. Throws TEMPLATE beyond the limit. @param {number} [steps] */
   count(steps = 1) {
     this.#remaining -= steps;
     if (!(this.#remaining >= 0))
       throw templateError(`it took more than ${MAX_STEPS.toLocaleString('en')} steps: it may loop without end`);
   }
 
-  /** Counts the reading of characters, before it is done. @param {number} characters */
+  /** Counts the reading of characters. Must be called before it. @param {number} characters */
   countInput(characters) {
     this.count(1 + characters / 64);
   }
 
-  /** Counts the creation of characters. @param {number} characters */
+  /** Counts the creation of a text. Throws TEMPLATE if the text is too long. @param {number} characters */
   countOutput(characters) {
     if (!(characters <= MAX_LENGTH))
       throw templateError(
@@ -111,7 +119,7 @@ export class Meter {
     this.countInput(characters);
   }
 
-  /** Counts the creation of elements, or work on single characters, before it is done. @param {number} count */
+  /** Counts the creation of elements, or work on single characters. Must be called before it. @param {number} count */
   countItems(count) {
     if (!(count <= MAX_LENGTH))
       throw templateError(
@@ -128,7 +136,7 @@ export class Meter {
   }
 }
 
-/** Python's name of a value's type. @param {any} value @returns {string} */
+/** Returns Python's name of a value's type. @param {any} value @returns {string} */
 export function typeOf(value) {
   if (value === null) return 'NoneType';
   if (isText(value)) return 'str';
@@ -143,13 +151,13 @@ export function typeOf(value) {
   return { number: 'int', bigint: 'int', boolean: 'bool' }[/** @type {string} */ (typeof value)] ?? 'object';
 }
 
-/** The value, unless it is undefined, for operations that undefined values don't have. @param {any} value @returns {any} */
+/** Returns a value. Throws TEMPLATE if it is undefined. @param {any} value @returns {any} */
 export function requireDefined(value) {
   if (value instanceof Undefined) throw templateError(`${value.what} is undefined`);
   return value;
 }
 
-/** @param {any} value @returns {boolean} */
+/** Whether a value is true in a condition, by Python's rules. @param {any} value @returns {boolean} */
 export function isTrue(value) {
   if (value instanceof Undefined) return false;
   if (value instanceof Float || value instanceof Text) return Boolean(value.value);
@@ -162,26 +170,26 @@ export const isNumber = (value) =>
   typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint' || value instanceof Float;
 /** @param {any} value @returns {number} */
 export const numberOf = (value) => (value instanceof Float ? value.value : Number(value));
-/** The value as a number; an error if it isn't one. @param {any} value @returns {number} */
+/** Returns a value as a number. Throws TEMPLATE if it is not a number. @param {any} value @returns {number} */
 export function requireNumber(value) {
   if (isNumber(value)) return numberOf(value);
   throw templateError(`expected a number, found a value of type ${typeOf(requireDefined(value))}`);
 }
-/** The value as an integer; an error if it isn't one. @param {any} value @returns {number} */
+/** Returns a value as an integer. Throws TEMPLATE if it is not an integer. @param {any} value @returns {number} */
 export function requireInteger(value) {
   if (typeof value === 'number' || typeof value === 'boolean') return Number(value);
   throw templateError(`expected an integer, found a value of type ${typeOf(requireDefined(value))}`);
 }
-/** Checks that the integer result of a calculation is exact. @param {number} value */
+/** Returns the integer result of a calculation. Throws TEMPLATE if it may be inexact. @param {number} value */
 export function checkInteger(value) {
   if (Number.isSafeInteger(value)) return value + 0;
   throw templateError('integers beyond 2^53 are not supported');
 }
 
-/** Whether a value is a list or a tuple: generators and views are arrays here, too. @param {any} value */
+/** Whether a value is a list or a tuple. Generators and views are also arrays in JavaScript. @param {any} value */
 const isList = (value) => Array.isArray(value) && !(value instanceof Lazy) && !(value instanceof View);
 
-/** @param {any} a @param {any} b @param {Meter} meter @returns {boolean} */
+/** Python's `a == b`. @param {any} a @param {any} b @param {Meter} meter @returns {boolean} */
 export function equal(a, b, meter) {
   meter.count();
   if (isNumber(a) && isNumber(b)) return numberOf(a) === numberOf(b);
@@ -211,19 +219,25 @@ export function equal(a, b, meter) {
   return a === b;
 }
 
-/** Order of two texts by their code points. @param {string} x @param {string} y */
-function orderOf(x, y) {
+/**
+ * Compares two strings by their code points.
+ * @param {string} x @param {string} y @returns {number}  negative, 0 or positive
+ */
+function compareStrings(x, y) {
   if (x === y) return 0;
   let i = 0;
   while (i < x.length && x[i] === y[i]) i++;
   if (i === x.length || i === y.length) return x.length - y.length;
   const [a, b] = [x.charCodeAt(i), y.charCodeAt(i)];
-  // Surrogates stand for the characters that come after all others.
+  // A surrogate belongs to a code point above all those of one code unit.
   const isSurrogate = (/** @type {number} */ c) => c >= 0xd800 && c < 0xe000;
   return isSurrogate(a) === isSurrogate(b) ? a - b : isSurrogate(a) ? 1 : -1;
 }
 
-/** Negative, 0 or positive if `a` is less than, equal to or greater than `b`; NaN: none of them. @param {any} a @param {any} b @param {Meter} meter @returns {number} */
+/**
+ * Compares two values. Returns a negative number, 0 or a positive number, or NaN if one of them is NaN.
+ * @param {any} a @param {any} b @param {Meter} meter @returns {number}
+ */
 export function compare(a, b, meter) {
   meter.count();
   if (isNumber(a) && isNumber(b)) {
@@ -233,7 +247,7 @@ export function compare(a, b, meter) {
   if (isText(a) && isText(b)) {
     const [x, y] = [plain(a), plain(b)];
     meter.countItems(Math.min(x.length, y.length));
-    return orderOf(x, y);
+    return compareStrings(x, y);
   }
   if (isList(a) && isList(b) && typeOf(a) === typeOf(b)) {
     for (let i = 0; i < a.length && i < b.length; i++) {
@@ -244,18 +258,18 @@ export function compare(a, b, meter) {
   throw templateError(`can't compare values of types ${typeOf(requireDefined(a))} and ${typeOf(requireDefined(b))}`);
 }
 
-/** A dict's keys, marked as a caller's if they are. @param {Map<any, any>} dict */
+/** Returns the keys of a dict; those that a caller wrote are marked. @param {Map<any, any>} dict */
 export const keysOf = (dict) =>
   Array.from(dict.keys(), (key) =>
     typeof key === 'string' && dict instanceof Dict && dict.hasCallerKeys ? callerText(key) : key,
   );
-/** @param {Map<any, any>} dict @returns {Tuple[]} */
+/** Returns the entries of a dict as tuples. @param {Map<any, any>} dict @returns {Tuple[]} */
 export const entriesOf = (dict) => {
   const values = [...dict.values()];
   return keysOf(dict).map((key, i) => /** @type {Tuple} */ (Tuple.from([key, values[i]])));
 };
 
-/** A value as a key of a Map. @param {any} value */
+/** Returns the key of a Map for a value. Throws TEMPLATE if the value cannot be a key. @param {any} value */
 export function keyOf(value) {
   const key = plain(value);
   if (key instanceof Float) {
@@ -267,7 +281,10 @@ export function keyOf(value) {
   return requireDefined(key);
 }
 
-/** A dict's value for a key, or undefined. True and 1 are the same key in Python. @param {Map<any, any>} dict @param {any} value @returns {any} */
+/**
+ * Returns the value of a dict for a key, or undefined. As in Python, True and 1 are the same key.
+ * @param {Map<any, any>} dict @param {any} value @returns {any}
+ */
 export function lookUp(dict, value) {
   const key = keyOf(value);
   if (dict.has(key)) return dict.get(key);
@@ -275,7 +292,10 @@ export function lookUp(dict, value) {
   return other === undefined ? undefined : dict.get(other);
 }
 
-/** Characters of a text. @param {any} text @param {Meter} meter @returns {(string | Text)[]} */
+/**
+ * Returns the characters (code points) of a text, with its marks.
+ * @param {any} text @param {Meter} meter @returns {(string | Text)[]}
+ */
 export function charactersOf(text, meter) {
   const value = plain(text);
   meter.countItems(value.length);
@@ -292,7 +312,10 @@ export function charactersOf(text, meter) {
   });
 }
 
-/** The elements of an iterable value. A generator is empty afterwards. @param {any} value @param {Meter} meter @returns {any[]} */
+/**
+ * Returns the elements of an iterable value. A generator is empty afterwards.
+ * @param {any} value @param {Meter} meter @returns {any[]}
+ */
 export function elements(value, meter) {
   if (value instanceof Lazy) return Array.from(value.splice(0));
   if (Array.isArray(value)) return value.constructor === Array ? value : Array.from(value);
@@ -316,11 +339,13 @@ export const floatText = (value) => {
 };
 
 const SHORT = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
-/** Characters that Python's `repr` escapes: all but letters, marks, numbers, punctuation, symbols and the space. */
+/**
+ * Characters that Python's `repr` may escape: all except letters, marks, numbers, punctuation, symbols and the space.
+ */
 const UNPRINTABLE = /[\\'"]|[\p{C}\p{Z}]/gu;
 
-/** @param {string} text */
-function quoted(text) {
+/** Python's `repr` of a string. @param {string} text */
+function quoteString(text) {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
   const body = text.replace(UNPRINTABLE, (c) => {
     if (c === '"' || c === "'") return c === quote ? `\\${c}` : c;
@@ -345,7 +370,7 @@ export function repr(value, meter) {
     meter.countItems(plain(value).length);
     if (value instanceof Text && value.safe)
       throw templateError('printing a list that contains a safe text is not supported');
-    return meter.countText(quoted(plain(value)));
+    return meter.countText(quoteString(plain(value)));
   }
   if (value instanceof View && value.shown) return value.shown;
   if (isList(value) || value instanceof View) {
@@ -361,7 +386,10 @@ export function repr(value, meter) {
   return value instanceof Undefined ? 'Undefined' : str(value, meter);
 }
 
-/** Python's `str`. It sets `meter.usesCallerText` if a text of a caller is in it. @param {any} value @param {Meter} meter @returns {string} */
+/**
+ * Python's `str`. Sets `meter.usesCallerText` if the result contains a caller's text.
+ * @param {any} value @param {Meter} meter @returns {string}
+ */
 export function str(value, meter) {
   if (isText(value)) {
     meter.usesCallerText ||= hasCallerText(value);
@@ -377,7 +405,10 @@ export function str(value, meter) {
   throw templateError(`can't print a value of type ${typeOf(value)}`);
 }
 
-/** The result of a function; a text is marked as a caller's if one of a caller went into it. @param {Meter} meter @param {() => any} compute */
+/**
+ * Returns the result of a function. A string is marked as a caller's if a caller's text was used to compute it.
+ * @param {Meter} meter @param {() => any} compute
+ */
 export function trackCallerText(meter, compute) {
   const before = meter.usesCallerText;
   meter.usesCallerText = false;
@@ -387,10 +418,13 @@ export function trackCallerText(meter, compute) {
   return isCallers && typeof result === 'string' ? callerText(result) : result;
 }
 
-/** A value as a text, in which the texts of callers are marked. @param {any} value @param {Meter} meter @returns {string | Text} */
+/**
+ * Converts a value to a text in which the parts that callers wrote are marked.
+ * @param {any} value @param {Meter} meter @returns {string | Text}
+ */
 export const toText = (value, meter) => (isText(value) ? value : trackCallerText(meter, () => str(value, meter)));
 
-/** @param {any[]} values @param {Meter} meter */
+/** Joins values as texts. @param {any[]} values @param {Meter} meter */
 export function joinTexts(values, meter) {
   let length = 0;
   const texts = values.map((value) => {
@@ -403,10 +437,14 @@ export function joinTexts(values, meter) {
   return meter.countText(concat(texts));
 }
 
-/** Members whose values are keywords, not texts of a person: they are not marked. */
+/** Members of messages whose values are keywords of the API instead of user text. They are not marked. */
 const KEYWORD_MEMBERS = new Set(['role', 'type']);
 
-/** JSON, in which texts may know who wrote them, as values of a template. Others are marked as a caller's unless they are `trusted`. @param {any} value @param {boolean} trusted @returns {any} */
+/**
+ * Converts JSON to values of a template. Strings are marked as a caller's unless they are `trusted`. Instances of Text
+ * keep their own marks.
+ * @param {any} value @param {boolean} trusted @returns {any}
+ */
 export function fromJson(value, trusted) {
   if (value === undefined) return new Undefined('a value');
   if (typeof value === 'number') return Number.isInteger(value) && Math.abs(value) < 2 ** 64 ? value : new Float(value);
@@ -431,8 +469,8 @@ export function fromJson(value, trusted) {
 
 /**
  * Python's `json.dumps(value, ensure_ascii=False, …)`.
- * @param {any} value @param {{ indent: string | null, item: string, key: string, sort: boolean, ascii: boolean }} how @param {Meter} meter
- * @param {string} [margin] @returns {string}
+ * @param {any} value @param {{ indent: string | null, item: string, key: string, sort: boolean, ascii: boolean }} how
+ * @param {Meter} meter @param {string} [margin] @returns {string}
  */
 export function json(value, how, meter, margin = '') {
   meter.count();
