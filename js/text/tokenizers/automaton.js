@@ -1,7 +1,7 @@
 /**
- * Compiles a regular expression to the deterministic automaton of a stage (docs/FORMAT.md, TOKN). It finds the match that a backtracking
- * matcher would find first, in one pass over the text: each of its states is a list of states of the nondeterministic automaton, the
- * preferred ones first.
+ * Compiles a regular expression to the deterministic automaton of a stage (docs/FORMAT.md, TOKN). In one pass over the
+ * text, it finds the match that a backtracking matcher would find first. Each of its states is a list of states of the
+ * nondeterministic automaton; the preferred ones are first.
  */
 import { Nfa } from '../regex/nfa.js';
 import { LAST } from '../regex/sets.js';
@@ -13,9 +13,14 @@ import { unsupported } from './section.js';
 
 /** Flags of a stage. */
 export const STAGE = Object.freeze({ dropMatches: 1, dropBetween: 2, bytes: 4 });
-/** Bit of a table's entry: a match ends before this character. The number of the first state. */
-const [MATCH, START] = [0x8000, 1];
-/** Limits: states of the nondeterministic automaton and of the deterministic one, classes of characters, and steps of the compiler. */
+/** Bit of an entry of the table: a match ends before this character. */
+const MATCH = 0x8000;
+/** Number of the first state. */
+const START = 1;
+/**
+ * Limits: states of the nondeterministic and of the deterministic automaton, classes of characters, and steps of the
+ * compiler.
+ */
 const MAX = { nfaStates: 20_000, states: 4096, classes: 250, steps: 4_000_000 };
 
 /** @param {string} source @param {string} what */
@@ -26,10 +31,9 @@ const tooLarge = (source, what) =>
   );
 
 /**
- * Divides characters into classes: those that no set tells apart are one class. Returns runs of characters of one class, and the classes
- * of each set.
- * @param {CharSet[]} sets
- * @param {string} source
+ * Divides characters into classes: characters that are in the same sets have the same class. Returns runs of characters
+ * of one class (first character, class), the classes of each set, and the number of classes.
+ * @param {CharSet[]} sets @param {string} source
  */
 function classify(sets, source) {
   /** Indexes of the sets that begin or end at a character. @type {Map<number, number[]>} */
@@ -58,8 +62,11 @@ function classify(sets, source) {
   return { runs, members, count: classes.size };
 }
 
-/** @param {string} source @param {{ rust?: boolean }} [options] */
-function automaton(source, options) {
+/**
+ * Compiles an expression to runs of characters of one class and a table of next states.
+ * @param {string} source @param {{ rust?: boolean }} [options]
+ */
+function compileTable(source, options) {
   /** @type {Nfa<Lookahead>} */
   const nfa = new Nfa((states) => {
     if (states >= MAX.nfaStates) throw tooLarge(source, 'states');
@@ -69,7 +76,7 @@ function automaton(source, options) {
   const setNumbers = new Map();
   /** @type {CharSet[]} */
   const sets = [];
-  /** The number of each state's set, which it reads or looks at; -1: it has none. */
+  /** Number of each state's set (consumed or looked at), or -1. */
   const setOf = nfa.states.map(({ set, assert }) => {
     const chars = set ?? assert?.look;
     if (!chars) return -1;
@@ -81,7 +88,10 @@ function automaton(source, options) {
   });
   const { runs, members, count } = classify(sets, source);
   let steps = 0;
-  /** Adds the states that are reached from one without reading or looking, in order. @type {(at: number, seen: Set<number>, out: number[]) => void} */
+  /**
+   * Adds the states that can be reached from one without consuming or looking at a character, in order of preference.
+   * @type {(at: number, seen: Set<number>, out: number[]) => void}
+   */
   const reach = (from, seen, out) => {
     const stack = [from];
     for (let at; (at = stack.pop()) !== undefined;) {
@@ -92,12 +102,15 @@ function automaton(source, options) {
       else out.push(at);
     }
   };
-  /** The list that follows a list of states by a class of characters, or by the end of the text (the class `count`). @param {number[]} list @param {number} byClass */
+  /**
+   * Returns the list of states after a character of a class, or at the end of the text (the class `count`).
+   * @param {number[]} list @param {number} byClass
+   */
   const follow = (list, byClass) => {
     const [seen, next, nextSeen] = [new Set(), /** @type {number[]} */ ([]), new Set()];
     const todo = [...list].reverse();
     for (let at; (at = todo.pop()) !== undefined;) {
-      if (seen.has(at)) continue; // a preferred path has led here before
+      if (seen.has(at)) continue; // a preferred path already leads here
       seen.add(at);
       if (!at) return { match: true, next };
       const { set, assert, next: targets } = nfa.states[at];
@@ -140,7 +153,10 @@ function automaton(source, options) {
   return { runs, table, count };
 }
 
-/** Runs of bytes of one class, from the runs of the letters that stand for bytes in byte-level vocabularies. @param {[number, number][]} runs */
+/**
+ * Converts runs of the letters of byte-level vocabularies to runs of the bytes that they represent.
+ * @param {[number, number][]} runs
+ */
 function byteRuns(runs) {
   /** @type {[number, number][]} */
   const out = [];
@@ -153,14 +169,14 @@ function byteRuns(runs) {
 }
 
 /**
- * The payload of a stage. UNSUPPORTED: a part of the expression is not supported, or it is too large.
+ * Returns the payload of a stage. Throws UNSUPPORTED if the expression is too large or a part of it is not supported.
  * @param {string} source
- * @param {{ rust?: boolean, flags?: number }} [options]  flags: those of STAGE. With `bytes` the expression is about the letters that
- *   stand for bytes in byte-level vocabularies
+ * @param {{ rust?: boolean, flags?: number }} [options]  rust: whether the syntax is Rust's; flags: bits of STAGE. With
+ *   STAGE.bytes, the expression matches the letters that represent bytes in byte-level vocabularies
  * @returns {Uint8Array<ArrayBuffer>}
  */
 export function compileStage(source, { rust, flags = 0 } = {}) {
-  const { runs: all, table, count } = automaton(source, { rust });
+  const { runs: all, table, count } = compileTable(source, { rust });
   const runs = flags & STAGE.bytes ? byteRuns(all) : all;
   const tableAt = 16 + 4 * runs.length;
   const out = new Uint8Array(tableAt + Math.ceil((2 * table.length * (count + 1)) / 4) * 4);

@@ -1,4 +1,4 @@
-/** Reads GPT-2's own files: encoder.json (ids by token) and vocab.bpe (merges). */
+/** Parses GPT-2's own files: encoder.json (ids by token) and vocab.bpe (merges). */
 import { shown } from '../../shared/quote-value.js';
 import { fromAlphabet, utf8 } from './bytes.js';
 import { mergesFromPairs, splitMerge } from './merges.js';
@@ -6,7 +6,7 @@ import { KIND, malformed, NONE, TOKEN } from './section.js';
 
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
 
-/** The token at an id that the vocabulary doesn't use. */
+/** Placeholder token for ids that the vocabulary doesn't use. */
 export const HOLE = Object.freeze({ bytes: new Uint8Array(), score: 0, kind: TOKEN.unused });
 /** Maximum number of unused ids, in addition to the number of tokens. */
 const MAX_HOLES = 1024;
@@ -14,10 +14,10 @@ const MAX_HOLES = 1024;
 const END_OF_TEXT = '<|endoftext|>';
 
 /**
- * Puts tokens at their ids.
+ * Returns a list of tokens, each at its id. Throws FORMAT for invalid or duplicate ids, and for too many unused ones.
  * @template T
  * @param {Iterable<readonly [id: number, token: T]>} entries
- * @param {T} [hole]  takes the place of missing tokens; without it, all ids must be used
+ * @param {T} [hole]  placeholder for missing tokens; without it, all ids must be used
  * @returns {T[]}
  */
 export function byId(entries, hole) {

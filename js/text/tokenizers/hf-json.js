@@ -1,4 +1,6 @@
-/** Reads tokenizer.json of Hugging Face: BPE, Unigram and WordPiece, with normalizers, pre-tokenizers and added tokens. */
+/**
+ * Parses tokenizer.json of Hugging Face: BPE, Unigram and WordPiece, with normalizers, pre-tokenizers and added tokens.
+ */
 import { BqError } from '../../shared/errors.js';
 import { byteOf, fromAlphabetOrText, fromPiece, fromUtf8, utf8 } from './bytes.js';
 import { byId, HOLE, parseJson } from './gpt2.js';
@@ -22,16 +24,23 @@ import { longestWord, WORDPIECE, wordpieceToken } from './wordpiece.js';
  * @property {string | number | null} [eos]
  * @property {string | number | null} [pad]
  * @property {(string | number)[]} [eog]  further tokens that end generation
- * @property {boolean} [addBos]  whether texts begin with BOS, if the tokenizer itself doesn't say so
+ * @property {boolean} [addBos]  whether texts begin with BOS, if the tokenizer itself doesn't specify it
  * @property {boolean} [addEos]
  */
 
-/** The properties of a tokenizer that depend on the type of its model. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'merges' | 'split' | 'parts'> & { token: (text: string, id: number) => Token, unk?: number }} Vocabulary */
+/**
+ * Properties of a tokenizer that depend on the type of its model.
+ * @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'merges' | 'split' | 'parts'> & { token: (text: string, id: number) =>
+ *   Token, unk?: number }} Vocabulary
+ */
 
 const HINT =
   'BPE, WordPiece and Unigram are read; normalizers NFC, NFD, Lowercase, StripAccents, Strip, Prepend, Replace, Precompiled, BertNormalizer; splits that automata can make';
 
-/** Steps and stages. @param {any} json @param {boolean} marks  spaces become ▁, and so ▁ in the text is one */
+/**
+ * Returns the steps and stages.
+ * @param {any} json @param {boolean} marks  whether spaces become ▁, so that ▁ in the text is a space
+ */
 function partsOf({ normalizer, pre_tokenizer: pre }, marks) {
   return [
     ...normalizerParts(normalizer, HINT),
@@ -98,7 +107,10 @@ function bpe(json, ids) {
   };
 }
 
-/** A piece of SentencePiece in the form of tokenizer.json. @param {string} text @param {number} score @param {boolean} fallback @returns {Token} */
+/**
+ * Returns the token for a SentencePiece piece in tokenizer.json.
+ * @param {string} text @param {number} score @param {boolean} fallback @returns {Token}
+ */
 function pieceToken(text, score, fallback) {
   const byte = fallback ? byteOf(text) : undefined;
   return byte === undefined
@@ -147,10 +159,10 @@ function wordpiece(json, ids) {
 /** @type {Record<string, (json: any, ids: ReadonlyMap<string, number>) => Vocabulary>} */
 const MODELS = { BPE: bpe, WordPiece: wordpiece, Unigram: unigram };
 
-/** The type of a model for which an old file names none. @param {any} model */
+/** Returns the type of a model. Old files do not specify it. @param {any} model */
 const typeOf = (model) => model.type ?? (Array.isArray(model.vocab) ? 'Unigram' : model.merges ? 'BPE' : 'WordPiece');
 
-/** Ids by text. @param {any} vocab  an object, or pieces with scores @returns {Map<string, number>} */
+/** Returns ids by text. @param {any} vocab  an object, or pieces with scores @returns {Map<string, number>} */
 function idsOf(vocab) {
   if (vocab === null || typeof vocab !== 'object') throw malformed('tokenizer.json has no vocabulary or no merges');
   if (!Array.isArray(vocab)) return new Map(Object.entries(vocab));
@@ -162,8 +174,9 @@ function idsOf(vocab) {
 }
 
 /**
- * @param {string} text  of tokenizer.json
- * @param {Hints} [hints]  from tokenizer_config.json, generation_config.json, config.json
+ * Parses tokenizer.json. Throws FORMAT or UNSUPPORTED.
+ * @param {string} text  content of tokenizer.json
+ * @param {Hints} [hints]  from tokenizer_config.json, generation_config.json and config.json
  * @returns {Tokenizer}
  */
 export function parseHfTokenizer(text, hints = {}) {
@@ -186,7 +199,8 @@ function tokenizerOf(json, hints) {
   const ids = idsOf(model.vocab);
   const { token, unk, parts, ...vocabulary } = MODELS[type](json, ids);
   const list = Array.isArray(json.added_tokens) ? json.added_tokens : [];
-  // Gemma adds pieces of ▁ alone, which are also the result of merging spaces: they stay pieces, but are also searched for in the text.
+  // Gemma's added tokens of several ▁ are also results of merges. They remain normal pieces, and are in addition
+  // searched for in the text.
   const marked = vocabulary.kind === KIND.unigram || (vocabulary.flags & FLAG.characters) !== 0;
   const isPiece = (/** @type {any} */ entry) =>
     marked && entry?.special === false && entry.content?.includes?.('▁') && ids.get(entry.content) === entry.id;
@@ -226,7 +240,7 @@ function tokenizerOf(json, hints) {
 }
 
 /**
- * Added tokens, which are searched for in the text before it is split, by id.
+ * Returns the added tokens by id. They are searched for in the text before it is split.
  * @param {any[]} list
  */
 function addedTokens(list) {
@@ -243,8 +257,10 @@ function addedTokens(list) {
 }
 
 /**
- * Rules of added tokens: which white space they absorb, whether they must be whole words, and in which text they are searched for.
- * @param {any} json @param {(entry: any) => boolean} isWritten  whether it is a piece of ▁ alone @returns {Part[]}
+ * Returns the rules of added tokens: the white space that they absorb, whether they must be complete words, and whether
+ * they are searched for in the original or in the normalized text.
+ * @param {any} json @param {(entry: any) => boolean} isWritten  whether an entry is a piece of ▁ only
+ * @returns {Part[]}
  */
 function rulesPart({ added_tokens: list = [], normalizer }, isWritten) {
   const changes = normalizer && !(normalizer.type === 'Replace' || stepOf(normalizer, 'Prepend'));
@@ -261,7 +277,10 @@ function rulesPart({ added_tokens: list = [], normalizer }, isWritten) {
   ];
 }
 
-/** Adds the rules to the parts. If a program splits the words (split.js), it is replaced by a stage, since both can't be combined. @param {Part[] | undefined} parts @param {string | undefined} split @param {Part[]} rules */
+/**
+ * Adds rules to the parts. A named split (split.js) cannot be combined with parts, so it is replaced by stages.
+ * @param {Part[] | undefined} parts @param {string | undefined} split @param {Part[]} rules
+ */
 function withRules(parts, split, rules) {
   if (!rules.length) return parts ? { parts } : {};
   return {
@@ -271,7 +290,7 @@ function withRules(parts, split, rules) {
 }
 
 /**
- * Ids that a text begins and ends with by default.
+ * Returns the ids with which a text begins and ends by default, and the format of pairs of texts.
  * @param {any} processor
  * @returns {{ bos?: number, eos?: number, pair?: import('./section.js').PairFormat }}
  */
@@ -291,16 +310,20 @@ function template(processor) {
     const name = parts[0]?.SpecialToken?.id;
     return name === undefined ? undefined : found.special_tokens[name]?.ids?.[0];
   };
-  const behind = found.single.slice(at + 1);
-  // Several tokens at the end (Command R: of a turn and of the text) end a whole conversation, and are not added to a text that continues.
+  const after = found.single.slice(at + 1);
+  // Several tokens at the end (Command R: end of turn and end of text) end a complete conversation. They are not added
+  // to a text that continues.
   return {
     bos: idAt(found.single.slice(0, at)),
-    eos: behind.length > 1 ? undefined : idAt(behind),
+    eos: after.length > 1 ? undefined : idAt(after),
     pair: pairOf(found),
   };
 }
 
-/** How a TemplateProcessing joins two texts; undefined if it doesn't say. @param {any} processor @returns {import('./section.js').PairFormat | undefined} */
+/**
+ * Returns how a TemplateProcessing joins two texts, or undefined if it does not specify it.
+ * @param {any} processor @returns {import('./section.js').PairFormat | undefined}
+ */
 function pairOf({ pair, special_tokens: specials }) {
   if (!Array.isArray(pair)) return undefined;
   const [first, second] = ['A', 'B'].map((name) => pair.findIndex((part) => part?.Sequence?.id === name));

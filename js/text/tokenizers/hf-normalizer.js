@@ -15,13 +15,16 @@ import { unsupported } from './section.js';
 
 /** @import { Part } from './section.js' */
 
-/** Whether it replaces spaces by ▁: nothing to do, since the section writes ▁ as a space. @param {any} json */
-const toMarks = ({ pattern, content }) => pattern?.String === ' ' && content === '▁';
+/**
+ * Whether a Replace step replaces spaces by ▁. It needs no step, because the section writes ▁ as a space.
+ * @param {any} json
+ */
+const isSpaceMarking = ({ pattern, content }) => pattern?.String === ' ' && content === '▁';
 
 /** @param {any} json @param {string} hint @returns {Part[]} */
 function replace(json, hint) {
   const { pattern, content } = json;
-  if (toMarks(json)) return [];
+  if (isSpaceMarking(json)) return [];
   if (typeof pattern?.String === 'string' && pattern.String && typeof content === 'string')
     return [replacePart(pattern.String, content)];
   if (pattern?.Regex === ' {2,}' && (content === '▁' || content === ' ')) return [spacesPart({ rows: true })];
@@ -50,14 +53,18 @@ const NORMALIZERS = {
   Replace: replace,
 };
 
-/** The steps of a normalizer. UNSUPPORTED: bq4 can't do the same. @param {any} json  a normalizer, or null @param {string} hint @returns {Part[]} */
+/**
+ * Returns the steps of a normalizer. Throws UNSUPPORTED if there is no equivalent step.
+ * @param {any} json  a normalizer, or null
+ * @param {string} hint @returns {Part[]}
+ */
 export function normalizerParts(json, hint) {
   if (json === null || json === undefined) return [];
   if (!Object.hasOwn(NORMALIZERS, json.type)) throw unsupported(`tokenizer.json normalizes text by ${json.type}`, hint);
   return NORMALIZERS[json.type](json, hint);
 }
 
-/** Whether spaces become ▁. @param {any} json @returns {boolean} */
+/** Whether a normalizer replaces spaces by ▁. @param {any} json @returns {boolean} */
 export const marksSpaces = (json) =>
   Boolean(json) &&
-  (json.type === 'Sequence' ? json.normalizers.some(marksSpaces) : json.type === 'Replace' && toMarks(json));
+  (json.type === 'Sequence' ? json.normalizers.some(marksSpaces) : json.type === 'Replace' && isSpaceMarking(json));

@@ -7,18 +7,21 @@ import { bertStages } from './wordpiece.js';
 
 /** @import { Part } from './section.js' */
 
-/** Properties of the whole tokenizer. `marks`: the text has ▁ for spaces; `flags`: those of all stages. @typedef {{ hint: string, marks: boolean, flags?: number }} Context */
+/**
+ * Properties of the tokenizer. `marks`: whether spaces have become ▁ before; `flags`: flags of all stages.
+ * @typedef {{ hint: string, marks: boolean, flags?: number }} Context
+ */
 
-/** @param {string} source @param {number} [flags] @returns {Part} */
+/** Compiles an expression to a stage. @param {string} source @param {number} [flags]  bits of STAGE @returns {Part} */
 export const stage = (source, flags = 0) => ({ type: PART.stage, bytes: compileStage(source, { flags }) });
 
-/** An expression that matches a text literally. @param {string} text */
+/** Returns an expression that matches a text literally. @param {string} text */
 const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|&-]/g, '\\$&');
 
 const PUNCTUATION = '[\\p{P}!-/:-@\\[-`{-~]';
 
 /**
- * The stage of a pattern, by what tokenizer.json does with its matches (`behavior`).
+ * Returns the stage of a pattern. `behavior` is tokenizer.json's name of what happens to matches.
  * @param {string} source
  * @param {string} behavior
  * @param {boolean} invert
@@ -45,7 +48,7 @@ function split({ pattern, behavior, invert = false }, context) {
   let source = pattern?.Regex ?? (typeof pattern?.String === 'string' ? literal(pattern.String) : undefined);
   if (typeof source !== 'string') throw unsupported('tokenizer.json splits text without a pattern', hint);
   if (marks) {
-    // Spaces have become ▁ before, so an expression about spaces matches nothing. The section writes ▁ as a space.
+    // Spaces have already become ▁, so an expression with spaces matches nothing. The section writes ▁ as a space.
     if (source === ' ') return [];
     if (/ |\\[sSWwpP]|\[\^|\./.test(source) && source !== '[^\\n]+|[\\n]+')
       throw unsupported(`tokenizer.json splits text that has ▁ for spaces by ${source}`, hint);
@@ -64,7 +67,7 @@ function metaspace(json) {
 /** @type {Record<string, (json: any, context: Context) => Part[]>} */
 const SPLITTERS = {
   Sequence: ({ pretokenizers }, context) => {
-    // After ByteLevel, texts are written in its alphabet.
+    // After ByteLevel, the text consists of letters that represent bytes.
     const bytes = pretokenizers.findIndex((/** @type {any} */ one) => one.type === 'ByteLevel');
     return pretokenizers.flatMap((/** @type {any} */ one, /** @type {number} */ i) =>
       stageParts(one, bytes >= 0 && i > bytes ? { ...context, flags: STAGE.bytes } : context),
@@ -84,7 +87,11 @@ const SPLITTERS = {
   Metaspace: metaspace,
 };
 
-/** The stages of a pre-tokenizer. UNSUPPORTED: bq4 would split differently. @param {any} json  a pre-tokenizer, or null @param {Context} context @returns {Part[]} */
+/**
+ * Returns the stages of a pre-tokenizer. Throws UNSUPPORTED if the result would differ.
+ * @param {any} json  a pre-tokenizer, or null
+ * @param {Context} context @returns {Part[]}
+ */
 export function stageParts(json, context) {
   if (json === null || json === undefined) return [];
   if (!Object.hasOwn(SPLITTERS, json.type))
@@ -92,7 +99,11 @@ export function stageParts(json, context) {
   return SPLITTERS[json.type](json, context);
 }
 
-/** The first step of a type in a normalizer, pre-tokenizer or decoder. @param {any} json  a normalizer, pre-tokenizer or decoder @param {string} type @returns {any} */
+/**
+ * Returns the first step of a type, or undefined.
+ * @param {any} json  a normalizer, pre-tokenizer, post-processor or decoder
+ * @param {string} type @returns {any}
+ */
 export function stepOf(json, type) {
   if (json === null || typeof json !== 'object') return undefined;
   if (json.type === type) return json;

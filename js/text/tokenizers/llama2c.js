@@ -1,4 +1,7 @@
-/** Reads tokenizer.bin of llama2.c: u32 length of the longest text, then for each token f32 score, u32 length, and the text. */
+/**
+ * Parses tokenizer.bin of llama2.c: u32 length of the longest text, then for each token f32 score, u32 length, and the
+ * text.
+ */
 import { byteOf, fromUtf8, utf8 } from './bytes.js';
 import { FLAG, KIND, malformed, NONE, TOKEN } from './section.js';
 
@@ -8,10 +11,10 @@ import { FLAG, KIND, malformed, NONE, TOKEN } from './section.js';
 const [UNK, BOS, EOS] = [0, 1, 2];
 
 /**
- * The file doesn't name its special tokens: they are SentencePiece's first three. Generation ends at EOS and at BOS, which begins the next
- * text of the training data.
+ * Parses the file. Throws FORMAT. The file does not specify special tokens; they are the first three, as in
+ * SentencePiece. Generation ends at EOS, and also at BOS, because BOS begins the next text in the training data.
  * @param {Uint8Array} bytes
- * @param {number} count  the model's vocabulary; the file doesn't say where it ends
+ * @param {number} count  vocabulary size of the model; the file does not contain the number of tokens
  * @returns {Tokenizer}
  */
 export function parseLlama2c(bytes, count) {
@@ -48,7 +51,7 @@ export function parseLlama2c(bytes, count) {
  * @returns {Token}
  */
 function token(id, bytes, score) {
-  // The exporter adds line breaks around BOS and EOS ("\n<s>\n"), to make them visible when printed.
+  // The exporter adds line breaks around BOS and EOS ("\n<s>\n") to make them visible in printed text.
   if (id === BOS || id === EOS) return { bytes: utf8(fromUtf8(bytes).trim()), score, kind: TOKEN.control };
   if (id === UNK) return { bytes, score, kind: TOKEN.unknown };
   const byte = bytes.length === 6 ? byteOf(fromUtf8(bytes)) : undefined;

@@ -1,15 +1,15 @@
-/** Merges of byte-level BPE as triples of ids: left, right, result. */
+/** Computes the merges of byte-level BPE as triples of ids: left, right, result. */
 import { keyOf } from './bytes.js';
 import { malformed } from './section.js';
 
 /** @typedef {import('./section.js').Tokenizer['merges']} Merges */
 
 /**
- * Merges from pairs of texts in the byte alphabet, in rank order.
- * @param {Iterable<readonly [string, string]>} pairs
- * @param {ReadonlyMap<string, number>} ids  id by text in the byte alphabet
- * @param {readonly string[]} [texts]  the texts by id, if no two are equal. Tokens are mostly in the order of their merges, and comparing
- *   with the next one costs less than joining two texts to look them up
+ * Returns the merges for pairs of texts in the byte alphabet. Throws FORMAT if a text is not a token.
+ * @param {Iterable<readonly [string, string]>} pairs  in rank order
+ * @param {ReadonlyMap<string, number>} ids  ids by text in the byte alphabet
+ * @param {readonly string[]} [texts]  texts by id, if all are different. Most tokens are in the order of their merges,
+ *   and comparing with the next text is faster than looking up the joined text
  * @returns {Merges}
  */
 export function mergesFromPairs(pairs, ids, texts = []) {
@@ -33,7 +33,7 @@ export function mergesFromPairs(pairs, ids, texts = []) {
 }
 
 /**
- * The parts of a merge "left right", the form of vocab.bpe, GGUF and older tokenizer.json.
+ * Splits a merge "left right", the form of vocab.bpe, GGUF and older tokenizer.json. Throws FORMAT.
  * @param {string} line
  * @returns {[string, string]}
  */
@@ -43,12 +43,12 @@ export function splitMerge(line) {
   return [line.slice(0, at), line.slice(at + 1)];
 }
 
-/** Maximum number of bytes of a token whose merges are derived; the longest in use have 128. */
+/** Maximum number of bytes of a token whose merges are derived; the longest known ones have 128. */
 const MAX_TOKEN_BYTES = 1024;
 
 /**
- * Derives merges from ranks (tiktoken): merging the bytes of a token by the tokens of lower rank leaves the two parts that its merge joins.
- * A token that is not left as two parts is never the result of a merge.
+ * Derives merges from ranks (tiktoken). Merging the bytes of a token with only the tokens of lower rank results in the
+ * two parts that the token's own merge joins. If the result is not two parts, the token is never the result of a merge.
  * @param {readonly Uint8Array[]} tokens  in rank order
  * @returns {Merges}
  */
@@ -74,12 +74,10 @@ export function mergesFromRanks(tokens) {
 }
 
 /**
- * The ids that are left when `text` is merged, the lowest rank first, by ranks under `limit`. Only new pairs are looked up, so a token
- * takes as many look-ups as it has bytes, and the square of that number in comparisons of numbers.
- * @param {string} text
- * @param {number} limit
- * @param {ReadonlyMap<string, number>} ranks
- * @returns {number[] | undefined} undefined: a single byte is not a token
+ * Merges `text` with the ranks below `limit`, the lowest rank first, and returns the ids of the remaining parts. Only
+ * new pairs are looked up: a token of n bytes needs O(n) look-ups and O(n²) comparisons of numbers.
+ * @param {string} text @param {number} limit @param {ReadonlyMap<string, number>} ranks
+ * @returns {number[] | undefined}  undefined if a remaining part (a single byte) is not a token
  */
 function partsBelow(text, limit, ranks) {
   const parts = [...text];

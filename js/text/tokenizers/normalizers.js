@@ -1,4 +1,4 @@
-/** Steps that change text before it is split into words, as parts of the section TOKN (docs/FORMAT.md). */
+/** Creates steps that change text before it is split into words: parts of the section TOKN (docs/FORMAT.md). */
 import { utf8 } from './bytes.js';
 import { malformed, PART } from './section.js';
 import { complement, intersect, unite } from '../regex/sets.js';
@@ -6,11 +6,14 @@ import { combining, decompositions, lowerCase, properties } from './unicode.js';
 
 /** @import { Part } from './section.js' @import { CharSet } from '../regex/sets.js' */
 
-/** What the characters of a record become: a text; the characters at a distance; their letters (Hangul); themselves with a text around. */
+/**
+ * Kinds of changes of characters. text: replaced by a text; other: replaced by the character at a fixed distance; jamo:
+ * decomposed to Hangul letters; around: kept, with a text before and after it.
+ */
 const TO = Object.freeze({ text: 0, other: 1, jamo: 2, around: 3 });
 /** @typedef {{ first: number, last: number, kind: number, text?: string, difference?: number }} Change */
 
-/** The characters that BERT treats as Chinese. @type {CharSet} */
+/** Characters that BERT treats as Chinese. @type {CharSet} */
 const CHINESE = [
   [0x3400, 0x4dbf],
   [0x4e00, 0x9fff],
@@ -23,15 +26,15 @@ const CHINESE = [
 ];
 const HANGUL = Object.freeze({ first: 0xac00, last: 0xd7a3, kind: TO.jamo });
 
-/** @param {number} c @param {string} text @returns {Change} */
+/** Returns the change of a character to a text. @param {number} c @param {string} text @returns {Change} */
 function change(c, text) {
   const [to, ...more] = Array.from(text, (char) => /** @type {number} */ (char.codePointAt(0)));
   if (to === undefined || more.length) return { first: c, last: c, kind: TO.text, text };
   return { first: c, last: c, kind: TO.other, difference: to - c };
 }
 
-/** Sorts changes, and joins neighbours of the same kind. @param {Change[]} changes */
-function joined(changes) {
+/** Sorts changes and joins adjacent equal ones. @param {Change[]} changes */
+function joinChanges(changes) {
   /** @type {Change[]} */
   const out = [];
   for (const one of changes.sort((a, b) => a.first - b.first)) {
@@ -48,9 +51,9 @@ function joined(changes) {
   return out;
 }
 
-/** A step that changes characters one by one. @param {Change[]} changes @returns {Part} */
+/** Creates a step that changes characters one by one. @param {Change[]} changes @returns {Part} */
 export function mapPart(changes) {
-  const records = joined(changes);
+  const records = joinChanges(changes);
   /** @type {Map<string, number>} */
   const places = new Map();
   /** @type {number[]} */
@@ -75,10 +78,9 @@ export function mapPart(changes) {
 const allBecome = (set, text) => set.map(([first, last]) => ({ first, last, kind: TO.text, text }));
 
 /**
- * BERT's normalizer: it removes control characters (`clean`, which makes white space spaces, too), puts spaces around Chinese characters,
- * removes accents, and lower-cases.
- * @param {{ clean: boolean, chinese: boolean, accents: boolean, lower: boolean }} what  accents: they are removed
- * @returns {Part[]}
+ * Creates BERT's normalizer. clean: it removes control characters and replaces white space by spaces; chinese: it puts
+ * spaces around Chinese characters; accents: it removes accents; lower: it converts to lower case.
+ * @param {{ clean: boolean, chinese: boolean, accents: boolean, lower: boolean }} options @returns {Part[]}
  */
 export function bertParts({ clean, chinese, accents, lower }) {
   const small = lowerCase();
@@ -134,7 +136,10 @@ export function bertParts({ clean, chinese, accents, lower }) {
   return changes.length ? [mapPart(changes)] : [];
 }
 
-/** @param {Uint8Array} bytes  behind the numbers, filled up with zeros @param {number[]} numbers */
+/**
+ * Encodes a payload: numbers, then bytes, padded with zeros to a multiple of 4.
+ * @param {Uint8Array} bytes @param {number[]} numbers
+ */
 function payload(bytes, ...numbers) {
   const out = new Uint8Array(4 * numbers.length + Math.ceil(bytes.length / 4) * 4);
   const view = new DataView(out.buffer);
@@ -144,9 +149,10 @@ function payload(bytes, ...numbers) {
 }
 
 /**
- * Puts a text before each text that is not empty.
- * @param {string} text
- * @param {{ atStart?: boolean, unlessThere?: boolean }} [when]  atStart: only at the beginning of the whole text; unlessThere: only if the text doesn't begin with it
+ * Creates a step that puts a prefix before each text that is not empty.
+ * @param {string} text  the prefix
+ * @param {{ atStart?: boolean, unlessThere?: boolean }} [when]  atStart: only at the beginning of the complete input;
+ *   unlessThere: only if the text does not begin with the prefix
  * @returns {Part}
  */
 export function prefixPart(text, { atStart = false, unlessThere = false } = {}) {
@@ -155,7 +161,8 @@ export function prefixPart(text, { atStart = false, unlessThere = false } = {}) 
 }
 
 /**
- * Removes spaces at the ends of a text, and all but one of several in a row. `parts`: at the ends of each part between special tokens.
+ * Creates a step that removes spaces. before, behind: at the beginning and the end of the text; rows: all except one of
+ * consecutive spaces; parts: before and behind apply to each part between special tokens.
  * @param {{ before?: boolean, behind?: boolean, rows?: boolean, parts?: boolean }} which
  * @returns {Part}
  */
@@ -164,23 +171,23 @@ export const spacesPart = ({ before, behind, rows, parts }) => ({
   bytes: payload(new Uint8Array(), (before ? 1 : 0) | (behind ? 2 : 0) | (rows ? 4 : 0) | (parts ? 8 : 0)),
 });
 
-/** @param {string} from @param {string} to @returns {Part} */
+/** Creates a step that replaces a text by another one. @param {string} from @param {string} to @returns {Part} */
 export function replacePart(from, to) {
   const [a, b] = [utf8(from), utf8(to)];
   return { type: PART.replace, bytes: payload(Uint8Array.of(...a, ...b), a.length, b.length) };
 }
 
-/** Lower-cases text. @returns {Part} */
+/** Creates a step that converts text to lower case. @returns {Part} */
 export const lowerPart = () =>
   mapPart([
     change(0x130, 'i\u0307'),
     ...[...lowerCase()].filter(([c]) => c !== 0x130).map(([c, to]) => change(c, String.fromCodePoint(to))),
   ]);
 
-/** Removes combining marks. @returns {Part} */
+/** Creates a step that removes combining marks. @returns {Part} */
 export const stripAccentsPart = () => mapPart(allBecome(properties('M'), ''));
 
-/** The changes of NFKD, except those of Hangul. @returns {Change[]} */
+/** Returns the changes of NFKD, except those of Hangul, by the runtime's version of Unicode. @returns {Change[]} */
 const compatible = () =>
   properties('L', 'M', 'N', 'P', 'S', 'Z').flatMap(([first, last]) => {
     const changes = [];
@@ -192,9 +199,9 @@ const compatible = () =>
     return changes;
   });
 
-/** Decomposes characters: NFD or NFKD. @param {boolean} [apart]  whether it is NFKD @returns {Part[]} */
-export function decomposed(apart = false) {
-  const changes = apart
+/** Creates the steps of NFD or NFKD. @param {boolean} [isCompatible]  whether it is NFKD @returns {Part[]} */
+export function decomposed(isCompatible = false) {
+  const changes = isCompatible
     ? compatible()
     : [...decompositions().of].map(([c, to]) => change(c, String.fromCodePoint(...to)));
   const runs = combining().flatMap(([first, n, rank]) => [first, n * 256 + rank]);
@@ -204,8 +211,8 @@ export function decomposed(apart = false) {
   ];
 }
 
-/** Composes characters: NFC or NFKC. @param {boolean} [apart]  whether it is NFKC @returns {Part[]} */
-export function composed(apart = false) {
+/** Creates the steps of NFC or NFKC. @param {boolean} [isCompatible]  whether it is NFKC @returns {Part[]} */
+export function composed(isCompatible = false) {
   const { of, excluded } = decompositions();
   const whole = new Map([...of].filter(([c]) => !excluded.has(c)).map(([c, to]) => [to.join(), c]));
   const pairs = [...whole.values()]
@@ -217,12 +224,15 @@ export function composed(apart = false) {
     .sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   const runs = combining().flatMap(([first, n, rank]) => [first, n * 256 + rank]);
   return [
-    ...decomposed(apart),
+    ...decomposed(isCompatible),
     { type: PART.compose, bytes: payload(new Uint8Array(), runs.length / 2, pairs.length, ...runs, ...pairs.flat()) },
   ];
 }
 
-/** SentencePiece's precompiled map from texts to texts. @param {Uint8Array} bytes @returns {Part[]} */
+/**
+ * Creates a step from SentencePiece's precompiled map of texts. Throws FORMAT if it is truncated.
+ * @param {Uint8Array} bytes @returns {Part[]}
+ */
 export function charsmapPart(bytes) {
   if (!bytes.length) return [];
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -232,15 +242,19 @@ export function charsmapPart(bytes) {
   return [{ type: PART.charsmap, bytes: payload(bytes, bytes.length) }];
 }
 
-/** Pieces that are also searched for as they are written, in the text before its spaces become ▁. @param {Iterable<number>} ids  rising @returns {Part[]} */
+/**
+ * Creates the rules of pieces that are also searched for literally, in the text before its spaces become ▁.
+ * @param {Iterable<number>} ids  in ascending order @returns {Part[]}
+ */
 export function writtenParts(ids) {
   const rows = Uint32Array.from(Array.from(ids, (id) => [id, 16]).flat());
   return rows.length ? [{ type: PART.rules, bytes: new Uint8Array(rows.buffer) }] : [];
 }
 
 /**
- * SentencePiece searches for tokens with spaces (Gemma's runs of them) in the normalized text, where a ▁ of the input counts as a space.
- * @param {Iterable<number>} ids  of these, rising
+ * Creates the rules of tokens with spaces (such as Gemma's runs of spaces). SentencePiece searches for them in the
+ * normalized text, in which a ▁ of the input counts as a space.
+ * @param {Iterable<number>} ids  of these tokens, in ascending order
  * @returns {Part[]}
  */
 export function spacedParts(ids) {

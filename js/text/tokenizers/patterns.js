@@ -1,6 +1,6 @@
 /**
- * How families of models split text into words: regular expressions that are applied one after the other, by their names in GGUF files
- * (tokenizer.ggml.pre). They become automata; the four of split.js are programs instead.
+ * How families of models split text into words, by their names in GGUF files (tokenizer.ggml.pre): regular expressions
+ * that are applied one after another. They are compiled to automata. Four of them are programs instead (split.js).
  */
 const R = String.raw;
 
@@ -9,7 +9,11 @@ const gpt2 = R`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(
 const spaces = R`\s*[\r\n]+|\s+(?!\S)|\s+`;
 const llama3 = (/** @type {string} */ digits) =>
   R`${contractions}|[^\r\n\p{L}\p{N}]?\p{L}+|${digits}| ?[^\s\p{L}\p{N}]+[\r\n]*|${spaces}`;
-/** Words in which a capital begins another. @param {string} end  what may follow a word @param {string} digits */
+/**
+ * Returns the expression of words in which a capital letter begins another word.
+ * @param {string} end  expression after a word
+ * @param {string} digits
+ */
 const cased = (end, digits) =>
   R`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+${end}|` +
   R`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*${end}|${digits}| ?[^\s\p{L}\p{N}]+[\r\n/]*|${spaces}`;
@@ -19,7 +23,10 @@ const deepseek3 = R`[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_${'`'}{|}~][A-Za-z]+|[^\r\n\
 const bloom = R` ?[^(\s|.,!?…。，、।۔،)]+`;
 const cased3 = cased(`${contractions}?`, threeDigits);
 
-/** Letters with case as deepseek-llm's own tokenizer lists them: of an older Unicode, without Armenian's and Georgian's small ones. */
+/**
+ * Letters with case, as listed in deepseek-llm's own tokenizer: those of an older version of Unicode, without the small
+ * letters of Armenian and Georgian.
+ */
 const LISTED =
   'A-Za-z\xb5\xc0-\xd6\xd8-\xf6\xf8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af\u0370-\u0373\u0376' +
   '\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5\u03f7-\u0481' +
@@ -34,9 +41,10 @@ const LISTED =
   '\u{10c80}-\u{10cb2}\u{10cc0}-\u{10cf2}\u{118a0}-\u{118df}\u{1e900}-\u{1e943}';
 
 /**
- * `split`: one of split.js instead; nfc: the model's own tokenizer composes characters first; whole: a word that is a token
- * stays one; bos: texts begin with BOS unless the file says otherwise.
- * @typedef {{ names: string[], split?: string, stages?: string[], nfc?: boolean, whole?: boolean, bos?: boolean }} Pattern
+ * `split`: name in split.js, replaces `stages`; `nfc`: whether the model's own tokenizer composes characters first
+ * (NFC); `whole`: whether a word that is a token is not split; `bos`: whether texts begin with BOS by default.
+ * @typedef {{ names: string[], split?: string, stages?: string[], nfc?: boolean, whole?: boolean, bos?: boolean }}
+ *   Pattern
  */
 
 /** @type {Pattern[]} */
@@ -134,7 +142,7 @@ export const PATTERNS = [
 ];
 
 export const GPT2 = gpt2;
-/** What the programs of split.js say, as expressions. @type {Record<string, string[]>} */
+/** The programs of split.js as expressions. @type {Record<string, string[]>} */
 export const EXPRESSIONS = {
   'gpt-2': [gpt2],
   digits: [R`\p{N}`, gpt2],
@@ -142,5 +150,5 @@ export const EXPRESSIONS = {
   'qwen-2': [llama3(R`\p{N}`)],
 };
 
-/** The way of cutting that GGUF files call so. @param {string} name @returns {Pattern | undefined} */
+/** Returns the pattern with a name of GGUF files. @param {string} name @returns {Pattern | undefined} */
 export const patternNamed = (name) => PATTERNS.find(({ names }) => names.includes(name));

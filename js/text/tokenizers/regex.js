@@ -1,6 +1,7 @@
 /**
- * Parses the regular expressions by which tokenizers split text: the part of Oniguruma's and Rust's syntax that they use. Parts that can't
- * become an automaton (back references, looking at more than the next character, lookbehind) are refused by name.
+ * Parses the regular expressions with which tokenizers split text: the parts of Oniguruma's and Rust's syntax that they
+ * use. Parts that cannot become an automaton (back references, lookaheads of more than one character, lookbehinds) are
+ * an error that names them.
  */
 import { charsOf, complement, intersect, LAST, unite } from '../regex/sets.js';
 import { CONTROLS, quantifierOf } from '../regex/syntax.js';
@@ -9,18 +10,21 @@ import { unsupported } from './section.js';
 
 /** @import { Tree } from '../regex/nfa.js' @import { CharSet } from '../regex/sets.js' */
 
-/** An assertion: the next character is one of `look`, or, if `end`, the text ends here. @typedef {{ look: CharSet, end: boolean }} Lookahead */
+/**
+ * An assertion: the next character is one of `look`, or, if `end`, the text ends here.
+ * @typedef {{ look: CharSet, end: boolean }} Lookahead
+ */
 /** @typedef {Tree<Lookahead>} Node */
 
 /** Maximum number of repetitions in a quantifier. */
 const MAX_REPETITIONS = 1000;
 /** Maximum length of an expression, in characters. */
 const MAX_LENGTH = 20_000;
-/** Escapes of control characters, with those of Oniguruma alone. @type {Record<string, string>} */
+/** Escapes of control characters, including those that only Oniguruma has. @type {Record<string, string>} */
 const ESCAPES = { ...CONTROLS, a: '\x07', e: '\x1b' };
 
 const words = () => properties('L', 'M', 'Nd', 'Pc');
-/** Character classes by their escapes; they are computed from Unicode's properties. @type {Record<string, () => CharSet>} */
+/** Character classes by their escapes, computed from Unicode's properties. @type {Record<string, () => CharSet>} */
 const CLASSES = {
   s: () => properties('White_Space'),
   S: () => complement(properties('White_Space')),
@@ -36,10 +40,10 @@ const CLASSES = {
     ]),
 };
 
-/** Larger sets are properties, which contain both cases already. */
+/** Largest set to which the other case is added. Larger sets are properties, which already contain both cases. */
 const MAX_FOLDED = 2000;
 
-/** The set with its characters in both cases. @param {CharSet} set @returns {CharSet} */
+/** Adds the other case of all characters to a set. @param {CharSet} set @returns {CharSet} */
 function anyCase(set) {
   if (set.reduce((n, [first, last]) => n + last - first + 1, 0) > MAX_FOLDED) return set;
   const lower = lowerCase();
@@ -52,7 +56,7 @@ function anyCase(set) {
 }
 
 class Reader {
-  /** @param {string} source @param {boolean} rust  Rust's syntax (tiktoken), else Oniguruma's */
+  /** @param {string} source @param {boolean} rust  whether the syntax is Rust's (tiktoken) instead of Oniguruma's */
   constructor(source, rust) {
     this.source = source;
     this.chars = Array.from(source);
@@ -61,7 +65,7 @@ class Reader {
     this.ignoreCase = false;
   }
 
-  /** @param {string} part @returns {Error} */
+  /** Creates the error for an unsupported part. @param {string} part @returns {Error} */
   refuse(part) {
     return unsupported(
       `the tokenizer splits text by the expression ${JSON.stringify(this.source)}, in which ${part} is not supported`,
@@ -69,7 +73,7 @@ class Reader {
     );
   }
 
-  /** Skips a text, if it is next. @param {string} text @returns {boolean} */
+  /** Skips a text if it is next. @param {string} text @returns {boolean}  whether it was next */
   take(text) {
     const isNext = this.chars.slice(this.at, this.at + text.length).join('') === text;
     if (isNext) this.at += text.length;
@@ -101,7 +105,7 @@ class Reader {
     return all.length === 1 ? all[0] : { all };
   }
 
-  /** A node with the quantifiers after it. @param {Node} node @returns {Node} */
+  /** Parses the quantifiers after a node. @param {Node} node @returns {Node} */
   repeated(node) {
     for (;;) {
       const found = quantifierOf(this.chars.slice(this.at, this.at + 20).join(''));
@@ -117,7 +121,10 @@ class Reader {
     }
   }
 
-  /** A possessive repetition of a set, which never gives characters back: the next character must not be one of the set. @param {Node} node @param {number} min @param {number} max @returns {Node} */
+  /**
+   * Returns a possessive repetition of a set, which does not backtrack: the next character must not be in the set.
+   * @param {Node} node @param {number} min @param {number} max @returns {Node}
+   */
   possessive(node, min, max) {
     if (!('set' in node)) throw this.refuse('a possessive quantifier of a group');
     const other = { assert: { look: complement(node.set), end: true } };
@@ -162,7 +169,7 @@ class Reader {
     if (!flags || /[mx]/.test(flags)) throw this.refuse(`"(?${this.chars[this.at] ?? ''}"`);
     this.at += flags.length;
     this.ignoreCase = flags.startsWith('-') ? before && !flags.includes('i') : before || flags.includes('i');
-    if (this.take(')')) return undefined; // the flags hold up to the end of the group around
+    if (this.take(')')) return undefined; // the flags apply up to the end of the enclosing group
     this.at++;
     const inner = this.close(this.alternatives());
     this.ignoreCase = before;
@@ -175,7 +182,7 @@ class Reader {
     return node;
   }
 
-  /** After a backslash. @returns {CharSet} */
+  /** Parses an escape after its backslash. @returns {CharSet} */
   escape() {
     const c = this.next();
     if (c === 'p' || c === 'P') return this.property(c === 'P');
@@ -210,7 +217,7 @@ class Reader {
     return [[code, code]];
   }
 
-  /** After a bracket. @returns {CharSet} */
+  /** Parses a set after its opening bracket. @returns {CharSet} */
   brackets() {
     const negative = this.take('^');
     /** @type {CharSet} */
@@ -228,7 +235,7 @@ class Reader {
     return negative ? complement(unite(set)) : unite(set);
   }
 
-  /** One character, range or class within brackets. @returns {CharSet} */
+  /** Parses one character, range or class in brackets. @returns {CharSet} */
   member() {
     const posix = /^\[:(\^?)(\w+):\]/.exec(this.chars.slice(this.at, this.at + 16).join(''));
     if (posix) throw this.refuse(posix[0]);
@@ -246,9 +253,9 @@ class Reader {
 }
 
 /**
- * The tree of an expression. UNSUPPORTED: a part of it is not supported.
+ * Parses an expression. Throws UNSUPPORTED if a part of it is not supported.
  * @param {string} source
- * @param {{ rust?: boolean }} [options]  rust: it has Rust's syntax, not Oniguruma's
+ * @param {{ rust?: boolean }} [options]  rust: whether the syntax is Rust's instead of Oniguruma's
  * @returns {Node}
  */
 export function parseRegex(source, { rust = false } = {}) {

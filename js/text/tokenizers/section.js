@@ -1,4 +1,6 @@
-/** Writes the section TOKN (docs/FORMAT.md), the form of all tokenizers in a bq4 file, from whichever file they were read. */
+/**
+ * Writes the section TOKN (docs/FORMAT.md): the form of tokenizers in bq4 files, independent of their original format.
+ */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { DEFAULT_SPLIT, encodeSplit, isSplit, SPLIT_ITEM_BYTES } from './split.js';
@@ -16,7 +18,7 @@ export const FLAG = Object.freeze({
   double: 256,
 });
 export const TOKEN = Object.freeze({ normal: 0, unknown: 1, control: 2, user: 3, unused: 4, byte: 5 });
-/** Types of parts: steps that change or split text. */
+/** Types of parts: steps that change or split text, and parameters of the tokenizer. */
 export const PART = Object.freeze({
   map: 1,
   prefix: 2,
@@ -36,7 +38,7 @@ export const NONE = 0xffffffff;
  * @typedef {object} Token
  * @property {Uint8Array} bytes  raw bytes: SPM's ▁ as a space, byte-level alphabets decoded
  * @property {number} score      0 unless SPM
- * @property {number} kind       of TOKEN
+ * @property {number} kind       value of TOKEN
  */
 
 /**
@@ -45,43 +47,47 @@ export const NONE = 0xffffffff;
  */
 
 /**
- * How two texts are joined for a classifier of pairs: token ids before, between and after them, and whether the second one's are of
- * the second type; or a text with {query} and {document}.
+ * How two texts are joined for a classifier of pairs: token ids before, between and after them, and whether the tokens
+ * of the second text have the second token type. Or a template: a text with {query} and {document}.
  * @typedef {{ before: number[], between: number[], after: number[], types: boolean } | { template: string }} PairFormat
  */
 
 /**
  * A tokenizer as the section stores it.
  * @typedef {object} Tokenizer
- * @property {number} kind   of KIND
+ * @property {number} kind   value of KIND
  * @property {number} flags  bits of FLAG
- * @property {string} [split]  byte-level BPE: how text is split into words, a name in split.js; default: GPT-2's way
- * @property {Part[]} [parts]  instead of `split`
- * @property {number} bos    id or NONE, as eos, unk and pad
+ * @property {string} [split]  for byte-level BPE: name in split.js of the way in which text is split into words.
+ *   Default: that of GPT-2
+ * @property {Part[]} [parts]  replaces `split`
+ * @property {number} bos    id or NONE; the same for eos, unk and pad
  * @property {number} eos
  * @property {number} unk
  * @property {number} pad
  * @property {number[]} eog  ids that end generation
- * @property {PairFormat} [pair]  how two texts are joined; not a part of the section
+ * @property {PairFormat} [pair]  how two texts are joined; not stored in the section
  * @property {Token[]} tokens
  * @property {[left: number, right: number, id: number][]} merges  in rank order; byte-level BPE only
- * @property {Packed} [packed]  tokens and merges in packed form, if the properties `tokens` and `merges` are computed from it on demand
+ * @property {Packed} [packed]  tokens and merges in packed form. If present, `tokens` and `merges` are computed from it
+ *   on demand
  */
 
 /**
- * Tokens and merges in the layout of the section: creating objects for a vocabulary of 262,144 takes longer than reading it.
+ * Tokens and merges in the layout of the section. For a vocabulary of 262,144 tokens, creating an object for each token
+ * would take longer than parsing the file.
  * @typedef {object} Packed
  * @property {Uint8Array} text    bytes of all tokens
- * @property {Uint32Array} ends   end of each token in them
+ * @property {Uint32Array} ends   end offset of each token in `text`
  * @property {Float32Array} scores
  * @property {Uint8Array} kinds
- * @property {Uint32Array} merges  three ids each
+ * @property {Uint32Array} merges  three ids for each merge
  */
 
+/** Size of the header, in bytes. */
 const HEADER = 44;
 
 /**
- * The section's payload. A tokenizer that C would refuse is refused here, with the name of the token.
+ * Encodes the payload of the section. Throws FORMAT, with the id of the token, for a tokenizer that C would reject.
  * @param {Tokenizer} tokenizer
  * @returns {Uint8Array<ArrayBuffer>}
  */
@@ -121,7 +127,10 @@ export function encodeTokenizer(tokenizer) {
   return out;
 }
 
-/** The packed form of tokens and merges. FORMAT: a kind or a merge is invalid. @param {Tokenizer} tokenizer @returns {Packed} */
+/**
+ * Packs tokens and merges. Throws FORMAT if a kind or a merge is invalid.
+ * @param {Tokenizer} tokenizer @returns {Packed}
+ */
 function pack({ tokens, merges }) {
   const text = new Uint8Array(tokens.reduce((sum, { bytes }) => sum + bytes.length, 0));
   const ends = new Uint32Array(tokens.length);
@@ -134,19 +143,19 @@ function pack({ tokens, merges }) {
   const flat = new Uint32Array(3 * merges.length);
   merges.forEach((merge, rank) => {
     if (!Array.isArray(merge) || merge.length !== 3 || !merge.every(Number.isInteger)) throw badMerge(rank);
-    flat.set(merge, 3 * rank); // a number that is not an id becomes a large one, which is refused later
+    flat.set(merge, 3 * rank); // a negative number becomes a large one, which `check` rejects
   });
   const [scores, kinds] = [tokens.map(({ score }) => score), tokens.map(({ kind }) => kind)];
   return { text, ends, scores: Float32Array.from(scores), kinds: Uint8Array.from(kinds), merges: flat };
 }
 
-/** @param {Tokenizer} tokenizer */
+/** Returns the numbers of tokens and merges. @param {Tokenizer} tokenizer */
 export const countsOf = (tokenizer) =>
   tokenizer.packed
     ? { tokens: tokenizer.packed.ends.length, merges: tokenizer.packed.merges.length / 3 }
     : { tokens: tokenizer.tokens.length, merges: tokenizer.merges.length };
 
-/** The tokens of a packed one. @param {Packed} packed @returns {Token[]} */
+/** Unpacks tokens. @param {Packed} packed @returns {Token[]} */
 export const tokensOf = ({ text, ends, scores, kinds }) =>
   Array.from(ends, (end, i) => ({
     bytes: text.subarray(i ? ends[i - 1] : 0, end),
@@ -154,7 +163,7 @@ export const tokensOf = ({ text, ends, scores, kinds }) =>
     kind: kinds[i],
   }));
 
-/** @param {Packed} packed @returns {Tokenizer['merges']} */
+/** Unpacks merges. @param {Packed} packed @returns {Tokenizer['merges']} */
 export const mergesOfPacked = ({ merges }) =>
   Array.from({ length: merges.length / 3 }, (_, i) => [merges[3 * i], merges[3 * i + 1], merges[3 * i + 2]]);
 
@@ -178,7 +187,7 @@ const badKind = (id, kind) => malformed(`token ${id} has the unknown kind ${kind
 /** @param {number} rank */
 const badMerge = (rank) => malformed(`merge ${rank} names a token that does not exist`);
 
-/** @param {Tokenizer} t @param {Packed} packed */
+/** Throws FORMAT if a tokenizer is invalid. @param {Tokenizer} t @param {Packed} packed */
 function check(t, { text, ends, scores, kinds, merges }) {
   const count = ends.length;
   const isId = (/** @type {number} */ id) => Number.isInteger(id) && id >= 0 && id < count;
@@ -205,7 +214,10 @@ function check(t, { text, ends, scores, kinds, merges }) {
   }
 }
 
-/** @param {Uint8Array} text @param {Uint32Array} ends @param {number} left @param {number} right @param {number} whole  ids */
+/**
+ * Whether the text of the token `whole` consists of the texts of `left` and `right`.
+ * @param {Uint8Array} text @param {Uint32Array} ends @param {number} left @param {number} right @param {number} whole
+ */
 function joins(text, ends, left, right, whole) {
   const from = (/** @type {number} */ id) => (id ? ends[id - 1] : 0);
   const [a, b, c] = [from(left), from(right), from(whole)];

@@ -1,4 +1,4 @@
-/** Reads SentencePiece's tokenizer.model: a ModelProto (protocol buffers), of which the fields that encoding needs are read. */
+/** Parses SentencePiece's tokenizer.model, a ModelProto (protocol buffers): only the fields that encoding needs. */
 import { byteOf, fromPiece, fromUtf8, utf8 } from './bytes.js';
 import { charsmapPart, spacedParts, spacesPart } from './normalizers.js';
 import { FLAG, KIND, malformed, NONE, TOKEN, unsupported } from './section.js';
@@ -9,7 +9,7 @@ const KINDS = [undefined, KIND.unigram, KIND.spm];
 const KIND_NAMES = ['', 'unigram', 'BPE', 'words', 'characters'];
 
 /**
- * Fields of a message, the last of each number: numbers, or bytes.
+ * Parses a message and calls `each` for each field, with its number and its value. Throws FORMAT.
  * @param {Uint8Array} bytes
  * @param {(number: number, value: number | Uint8Array) => void} each
  */
@@ -44,7 +44,10 @@ function readMessage(bytes, each) {
   }
 }
 
-/** @param {Uint8Array} bytes @returns {Map<number, number | Uint8Array>} */
+/**
+ * Returns the fields of a message by number; the last one of each number.
+ * @param {Uint8Array} bytes @returns {Map<number, number | Uint8Array>}
+ */
 function fieldsOf(bytes) {
   const fields = new Map();
   readMessage(bytes, (number, value) => fields.set(number, value));
@@ -64,13 +67,17 @@ function piece(bytes, id) {
   return { bytes: kind === TOKEN.control || kind === TOKEN.unknown ? utf8(text) : fromPiece(text), score, kind, text };
 }
 
-/** Whether it is looked for in texts, and has a space. @param {Uint8Array} bytes @param {number} kind */
+/**
+ * Whether a token is user-defined, so that it is searched for in texts, and contains a space.
+ * @param {Uint8Array} bytes @param {number} kind
+ */
 const isSpaced = (bytes, kind) => kind === TOKEN.user && bytes.includes(32);
 
 /**
- * FORMAT, UNSUPPORTED.
+ * Parses the file. Throws FORMAT or UNSUPPORTED.
  * @param {Uint8Array} bytes
- * @param {{ addBos?: boolean, addEos?: boolean, eog?: (string | number)[] }} [hints]  of the files beside it
+ * @param {{ addBos?: boolean, addEos?: boolean, eog?: (string | number)[] }} [hints]  from other files of the model's
+ *   folder
  * @returns {Tokenizer}
  */
 export function parseSentencePiece(bytes, hints = {}) {
@@ -99,7 +106,7 @@ export function parseSentencePiece(bytes, hints = {}) {
     );
   const on = (/** @type {number} */ key) => normalizer.get(key) !== 0;
   const [prefix, rows] = [on(3), on(4)];
-  // Numbers have 64 bits unsigned, so -1, which stands for "no token", is the largest one.
+  // Numbers are unsigned with 64 bits, so -1 ("no token") is the largest one.
   const idAt = (/** @type {number} */ key, /** @type {number} */ otherwise) => {
     const id = Number(trainer.get(key) ?? otherwise);
     return id >= 0 && id < pieces.length && pieces[id].kind !== TOKEN.normal ? id : NONE;

@@ -1,6 +1,6 @@
 /**
- * How text is split into words before byte-level BPE, as programs for C (c/text/split.h; docs/FORMAT.md, TOKN), by name and by the regular
- * expressions in tokenizer.json. To add one, add a row to SPLITS.
+ * How text is split into words before byte-level BPE: programs for C (c/text/split.h; docs/FORMAT.md, TOKN). They are
+ * found by name or by the regular expression in tokenizer.json. A new one needs a row in SPLITS.
  */
 const [OTHER, LETTER, NUMBER, SPACE] = [1, 2, 4, 8];
 const [LAST, CUT, SPARE] = [1, 2, 4];
@@ -8,26 +8,27 @@ export const SPLIT_ITEM_BYTES = 32;
 const NONE = 0xffffffff;
 
 /**
- * Characters of some classes; these code points are in where their class is not, and the other way round.
+ * A set of characters: those of some classes. For the code points of `points`, membership is the opposite of that of
+ * their class.
  * @typedef {{ classes?: number, points?: string }} Set
  * @typedef {Set & { min?: number, max?: number, flags?: number, end?: Set }} Item
  */
 
-/** One of these characters. @param {string} points @returns {Item} */
+/** Returns an item of one of these characters. @param {string} points @returns {Item} */
 const one = (points) => ({ points, min: 1, max: 1 });
-/** One of this set, if any. @param {Set} set @returns {Item} */
+/** Returns an item of an optional character of a set. @param {Set} set @returns {Item} */
 const maybe = (set) => ({ ...set, min: 0, max: 1 });
-/** As many as there are. @param {Set} set @returns {Item} */
+/** Returns an item of one or more characters of a set. @param {Set} set @returns {Item} */
 const many = (set) => ({ ...set, min: 1, max: 0 });
-/** `A*B+`, where B is among A. @param {Set} set @param {Set} end @returns {Item} */
+/** Returns the item `A*B+`, where B is a subset of A. @param {Set} set @param {Set} end @returns {Item} */
 const upTo = (set, end) => ({ ...many(set), end, flags: CUT });
-/** `A+(?![^end])`. @param {Set} set @param {Set} [end] @returns {Item} */
+/** Returns the item `A+(?![^end])`. @param {Set} set @param {Set} [end] @returns {Item} */
 const spare = (set, end) => ({ ...many(set), end, flags: SPARE });
 
 const BREAKS = { points: '\r\n' };
 const spaces = [[spare({ classes: SPACE })], [many({ classes: SPACE })]];
 const gpt2Contractions = [[one("'"), one('stmd')], ...['re', 've', 'll'].map(([a, b]) => [one("'"), one(a), one(b)])];
-/** `(?i:'s|'t|'re|'ve|'m|'ll|'d)`; ſ is another small s. */
+/** `(?i:'s|'t|'re|'ve|'m|'ll|'d)`. ſ is a lower case s, too. */
 const anyContractions = [
   [one("'"), one('sS\u017f')],
   ...['tT', 'mM', 'dD'].map((letter) => [one("'"), one(letter)]),
@@ -38,7 +39,12 @@ const anyContractions = [
   ].map(([a, b]) => [one("'"), one(a), one(b)]),
 ];
 
-/** GPT-2's, where numbers may be cut in another way. @param {Item[]} numbers @param {Set} [spaceEnd] what may follow spaces that keep the last */
+/**
+ * Returns the program of GPT-2, with a variable part for numbers.
+ * @param {Item[]} numbers
+ * @param {Set} [spaceEnd]  characters before which, as at the end of the text, a run of white space keeps its last
+ *   character
+ */
 const likeGpt2 = (numbers, spaceEnd) => [
   ...gpt2Contractions,
   [maybe({ points: ' ' }), many({ classes: LETTER })],
@@ -48,7 +54,7 @@ const likeGpt2 = (numbers, spaceEnd) => [
   [many({ classes: SPACE })],
 ];
 
-/** That of Llama 3 and its like: up to `digits` numbers make a word. @param {number} digits */
+/** Returns the program of Llama 3 and similar models: a word has up to `digits` numbers. @param {number} digits */
 const likeLlama3 = (digits) => [
   ...anyContractions,
   [maybe({ classes: OTHER | SPACE, points: '\r\n' }), many({ classes: LETTER })],
@@ -65,12 +71,12 @@ const llama3Regex = (digits) =>
   String.raw`| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
 
 /**
- * The ways to cut. The first is what a section without a program means.
+ * The programs by name. A section without a program has the first one.
  * @type {Record<string, { program: Item[][], regex?: string }>}
  */
 const SPLITS = {
   'gpt-2': { program: likeGpt2([maybe({ points: ' ' }), many({ classes: NUMBER })]) },
-  // Each digit by itself; then GPT-2's cuts what lies between digits.
+  // Each digit is a word. The text between digits is split as by GPT-2.
   digits: { program: likeGpt2([{ classes: NUMBER, min: 1, max: 1 }], { classes: NUMBER }) },
   'llama-3': { program: likeLlama3(3), regex: llama3Regex(String.raw`\p{N}{1,3}`) },
   'qwen-2': { program: likeLlama3(1), regex: llama3Regex(String.raw`\p{N}`) },
@@ -78,12 +84,12 @@ const SPLITS = {
 
 export const DEFAULT_SPLIT = 'gpt-2';
 
-/** Whether it is a name of a way to cut. @param {unknown} name @returns {name is string} */
+/** Whether a value is the name of a program. @param {unknown} name @returns {name is string} */
 export const isSplit = (name) => typeof name === 'string' && Object.hasOwn(SPLITS, name);
 
 /**
- * The way to cut that a tokenizer.json asks for; undefined: none of ours.
- * @param {any} pre  its pre_tokenizer
+ * Returns the name of the program for a pre-tokenizer of tokenizer.json, or undefined if there is none.
+ * @param {any} pre  pre_tokenizer of tokenizer.json
  * @returns {string | undefined}
  */
 export function namedSplit(pre) {
@@ -96,12 +102,12 @@ export function namedSplit(pre) {
   if (!first) return gpt2 ? 'gpt-2' : undefined;
   if (first.type === 'Digits' && first.individual_digits && gpt2) return 'digits';
   const regex = first.pattern?.Regex;
-  const cuts = first.type === 'Split' && first.behavior === 'Isolated' && !first.invert && !gpt2;
-  return cuts ? Object.keys(SPLITS).find((key) => regex && SPLITS[key].regex === regex) : undefined;
+  const isPlainSplit = first.type === 'Split' && first.behavior === 'Isolated' && !first.invert && !gpt2;
+  return isPlainSplit ? Object.keys(SPLITS).find((key) => regex && SPLITS[key].regex === regex) : undefined;
 }
 
 /**
- * Bytes of a program's items; undefined for the one that needs none.
+ * Returns the bytes of a program's items, or undefined for the default program, which is not stored.
  * @param {string} name
  */
 export function encodeSplit(name) {

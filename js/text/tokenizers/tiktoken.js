@@ -1,4 +1,4 @@
-/** Reads files of tiktoken: a line for each token with its bytes in base64 and its rank, which is its id. */
+/** Parses files of tiktoken: a line for each token with its bytes in base64 and its rank, which is its id. */
 import { shown } from '../../shared/quote-value.js';
 import { fromBase64, utf8 } from './bytes.js';
 import { byId, HOLE } from './gpt2.js';
@@ -11,15 +11,16 @@ import { FLAG, KIND, malformed, NONE, TOKEN, unsupported } from './section.js';
 
 /** @typedef {import('./section.js').Tokenizer} Tokenizer */
 
-/** Special tokens with consecutive ids. @param {number} first @param {string[]} names */
+/** Returns special tokens with consecutive ids. @param {number} first @param {string[]} names */
 const from = (first, names) => Object.fromEntries(names.map((name, i) => [`<|${name}|>`, first + i]));
 /** @param {number} first @param {number} count */
 const reserved = (first, count) => Array.from({ length: count }, (_, i) => `reserved_special_token_${first + i}`);
 
 /**
- * What a file of ranks doesn't say, by the number of its ranks: special tokens, which of them end and begin a text, and how text is split
- * into words (a name in patterns.js).
- * @typedef {{ ranks: number, names: string, pattern: string, special: Record<string, number>, end: string, begin?: string }} Family
+ * Properties that a file of ranks does not contain. They are found by the number of its ranks: special tokens, those
+ * that end and begin a text, and how text is split into words (a name in patterns.js).
+ * @typedef {{ ranks: number, names: string, pattern: string, special: Record<string, number>, end: string, begin?:
+ *   string }} Family
  */
 
 /** @type {Family[]} */
@@ -65,11 +66,14 @@ const FAMILIES = [
 /** Special tokens that end a turn. */
 const ENDS = ['<|im_end|>', '<|eot_id|>', '<|eom_id|>'];
 
-/** Whether a file is one of ranks: Llama 3 calls its own tokenizer.model. @param {Uint8Array} bytes */
+/**
+ * Whether a file has the format of tiktoken. Llama 3's file of this format is called tokenizer.model.
+ * @param {Uint8Array} bytes
+ */
 export const isRanks = (bytes) => /^[A-Za-z0-9+/]+={0,2} \d+\r?\n/.test(String.fromCharCode(...bytes.subarray(0, 64)));
 
 /**
- * FORMAT; UNSUPPORTED: the family is unknown.
+ * Parses a file. Throws FORMAT, or UNSUPPORTED if the family is unknown.
  * @param {string} text
  * @returns {Tokenizer}
  */
@@ -85,6 +89,7 @@ export function parseTiktoken(text) {
 }
 
 /**
+ * Returns the tokenizer for ranks and the properties of their family.
  * @param {(readonly [rank: number, bytes: Uint8Array])[]} lines
  * @param {Omit<Family, 'ranks' | 'names'>} family
  * @returns {Tokenizer}
@@ -100,7 +105,7 @@ export function ofRanks(lines, { special, begin, end, pattern }) {
   const { split, stages } = /** @type {Pattern} */ (patternNamed(pattern));
   return {
     kind: KIND.bpe,
-    // A whole word that is a token is not split.
+    // A word that is a token is not split.
     flags: FLAG.ignoreMerges | (begin ? FLAG.addBos : 0),
     ...(split ? { split } : { parts: stages?.map((source) => stage(source)) }),
     bos: special[begin ?? end] ?? NONE,

@@ -1,6 +1,7 @@
 /**
- * Reads the tables of unicode-data.js: sets of characters by their properties, lower case, decompositions, and combining marks. They are of
- * one version of Unicode, so that a converted tokenizer has the same bytes whatever runtime made it.
+ * Reads the tables of unicode-data.js: sets of characters by their properties, lower case, decompositions, and
+ * combining marks. They are of one version of Unicode, so that a converted tokenizer has the same bytes on every
+ * runtime.
  */
 import { LAST, unite } from '../regex/sets.js';
 import * as data from './unicode-data.js';
@@ -9,13 +10,13 @@ import * as data from './unicode-data.js';
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ*+-=';
 
-/** A number of the tables, in base 36. @param {string} digits */
+/** Parses a number of the tables, in base 36. @param {string} digits */
 const number = (digits) => parseInt(digits, 36);
 
 /** @type {Map<string, CharSet> | undefined} */
 let categorySets;
 
-/** The sets of general categories by name. */
+/** Returns the sets of general categories by name. */
 function categories() {
   if (categorySets) return categorySets;
   categorySets = new Map(data.CATEGORY_NAMES.split(' ').map((name) => [name, /** @type {CharSet} */ ([])]));
@@ -28,7 +29,10 @@ function categories() {
   return categorySets;
 }
 
-/** Ranges that are written as the distance from the one before, and the length. @param {string} text @returns {CharSet} */
+/**
+ * Reads ranges that are written as the distance from the previous one and the length.
+ * @param {string} text @returns {CharSet}
+ */
 function readRanges(text) {
   /** @type {CharSet} */
   const out = [];
@@ -46,9 +50,9 @@ function readRanges(text) {
 const LONG_NAMES = { Letter: 'L', Number: 'N', Punctuation: 'P', Symbol: 'S', Mark: 'M', Separator: 'Z', Other: 'C' };
 
 /**
- * The set of `\p{name}`: a category, a group of categories, a script, Any, or White_Space. Undefined: no set has this name.
- * @param {string} name
- * @returns {CharSet | undefined}
+ * Returns the set of `\p{name}`: a category, a group of categories, a script, Any, or White_Space. Returns undefined
+ * for other names.
+ * @param {string} name @returns {CharSet | undefined}
  */
 export function property(name) {
   if (name === 'Any') return [[0, LAST]];
@@ -62,10 +66,13 @@ export function property(name) {
   return parts.length ? unite(parts.flatMap(([, set]) => set)) : undefined;
 }
 
-/** The characters of any of some properties. @param {...string} names @returns {CharSet} */
+/** Returns the characters that have at least one of the properties. @param {...string} names @returns {CharSet} */
 export const properties = (...names) => unite(names.flatMap((name) => property(name) ?? []));
 
-/** Lower case by upper case, where it is a single character. @returns {Map<number, number>} */
+/**
+ * Returns lower case by upper case, for characters whose lower case is a single character.
+ * @returns {Map<number, number>}
+ */
 export function lowerCase() {
   /** @type {Map<number, number>} */
   const out = new Map();
@@ -79,7 +86,7 @@ export function lowerCase() {
 }
 
 /**
- * Full canonical decompositions, except those of Hangul; `excluded`: characters that composition never creates.
+ * Returns full canonical decompositions, except those of Hangul. `excluded`: characters that composition never creates.
  * @returns {{ of: Map<number, number[]>, excluded: Set<number> }}
  */
 export function decompositions() {
@@ -97,7 +104,10 @@ export function decompositions() {
   return { of, excluded };
 }
 
-/** Runs of combining marks, which normalization sorts: the first one, their number, and the rank of their class. @returns {[first: number, n: number, rank: number][]} */
+/**
+ * Returns runs of combining marks, which normalization sorts: first mark, number of marks, and rank of their class.
+ * @returns {[first: number, n: number, rank: number][]}
+ */
 export function combining() {
   let end = 0;
   return data.COMBINING.split(' ').map((run) => {

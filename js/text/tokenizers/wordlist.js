@@ -1,20 +1,23 @@
-/** Vocabularies that are a list of texts only: vocab.txt, with one in each line, and those of .bullet files. */
+/** Vocabularies that are only a list of texts: vocab.txt, with one text in each line, and those of .bullet files. */
 import { byteOf, fromUtf8, utf8 } from './bytes.js';
 import { KIND, NONE, TOKEN, unsupported } from './section.js';
 
 /** @import { Token, Tokenizer } from './section.js' */
 
-/** Usual texts of special tokens; the first one that the list contains counts. */
+/** Common texts of special tokens. The first one that the list contains is used. */
 const SPECIAL = {
   bos: ['<s>', '<bos>', '<|begin_of_text|>', '<|startoftext|>', '[BOS]'],
   eos: ['</s>', '<eos>', '<|endoftext|>', '<|end_of_text|>', '<|im_end|>', '[EOS]'],
   unk: ['<unk>', '[UNK]'],
   pad: ['<pad>', '[PAD]'],
 };
-/** The notation of bytes that are not UTF-8. */
+/** Notation of bytes that are not UTF-8. */
 const BYTES = /^(<0x[0-9A-Fa-f]{2}>)+$/;
 
-/** A token in such a list: its text, or its bytes if they are not UTF-8. @param {Token} token */
+/**
+ * Returns the text of a token for such a list, or its bytes in the notation of BYTES if they are not UTF-8.
+ * @param {Token} token
+ */
 export function listedText({ bytes, kind }) {
   const text = fromUtf8(bytes);
   const plain = kind !== TOKEN.byte && !text.includes('\ufffd');
@@ -29,7 +32,8 @@ function tokenOf(text, kind) {
 }
 
 /**
- * A tokenizer that repeatedly takes the longest token that the text begins with. Special tokens are recognized by their usual texts.
+ * Returns a tokenizer that repeatedly consumes the longest token at the beginning of the text. Special tokens are
+ * recognized by their common texts.
  * @param {readonly string[]} texts  by id
  * @returns {Tokenizer}
  */
@@ -45,7 +49,10 @@ export function wordList(texts) {
   return { kind: KIND.wordlist, flags: 0, bos, eos, unk, pad, eog: eos === NONE ? [] : [eos], tokens, merges: [] };
 }
 
-/** vocab.txt: a token per line. UNSUPPORTED: one of WordPiece. @param {string} text @returns {Tokenizer} */
+/**
+ * Parses vocab.txt, with a token per line. Throws UNSUPPORTED for a vocabulary of WordPiece.
+ * @param {string} text @returns {Tokenizer}
+ */
 export function parseVocabTxt(text) {
   const lines = text.split(/\r?\n/);
   if (lines.at(-1) === '') lines.pop();

@@ -5,7 +5,10 @@ import { FLAG, KIND, PART, TOKEN } from './section.js';
 
 /** @import { Part, Token } from './section.js' */
 
-/** The stages that split text: white space is dropped, and each punctuation character is a word. @returns {Part[]} */
+/**
+ * Returns the stages that split text: white space is dropped, and each punctuation character is a word.
+ * @returns {Part[]}
+ */
 export function bertStages() {
   return [
     { type: PART.stage, bytes: compileStage(String.raw`\s+`, { flags: STAGE.dropMatches }) },
@@ -13,14 +16,18 @@ export function bertStages() {
   ];
 }
 
-/** @param {number} n @returns {Part} */
+/**
+ * Returns the parameter for the maximum length of words; longer ones are unknown.
+ * @param {number} n  in characters
+ * @returns {Part}
+ */
 export const longestWord = (n) => ({ type: PART.words, bytes: new Uint8Array(Uint32Array.of(n).buffer) });
 
 /**
- * A token in the section's form: if it begins a word, it begins with a space.
+ * Returns a token in the form of the section: if it begins a word, its text begins with a space.
  * @param {string} text
  * @param {number} kind
- * @param {string} prefix  of tokens that continue a word
+ * @param {string} prefix  prefix of tokens that continue a word
  * @returns {Token}
  */
 export function wordpieceToken(text, kind, prefix) {
@@ -29,5 +36,5 @@ export function wordpieceToken(text, kind, prefix) {
   return { bytes: utf8(continues ? text.slice(prefix.length) : ` ${text}`), score: 0, kind };
 }
 
-/** Properties of all WordPiece tokenizers: the space at the beginning of a text is dropped in the output. */
+/** Properties of all WordPiece tokenizers. The space at the beginning of a text is dropped in the output. */
 export const WORDPIECE = Object.freeze({ kind: KIND.wordpiece, flags: FLAG.dropSpace, merges: [] });
