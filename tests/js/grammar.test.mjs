@@ -187,7 +187,7 @@ describe('GBNF', () => {
     ['root ::= "a"{3,2}', /minimum is above its maximum/],
     ['root ::= "a" root', /nothing can satisfy/],
     ['root = "a"', /name ::=/],
-    [3, /must be a text/],
+    [3, /must be a string/],
   ]))
     test(`refused: ${JSON.stringify(grammar)}`, () =>
       assert.rejects(

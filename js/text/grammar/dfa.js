@@ -29,9 +29,9 @@ const MAX_NODES = 400_000;
 /** Subject of error messages. */
 export const REGEX = 'the regular expression';
 
-/** Throws GRAMMAR if there are too many states. @param {string} what  subject of the message @param {number} states */
-function checkSize(what, states) {
-  if (states > MAX_STATES) throw tooLargeError(what);
+/** Throws GRAMMAR if there are too many states. @param {string} subject  of the message @param {number} states */
+function checkSize(subject, states) {
+  if (states > MAX_STATES) throw tooLargeError(subject);
 }
 
 /**
@@ -52,17 +52,17 @@ function closure({ states }, from, atStart) {
 
 /**
  * Builds an automaton by exploring it from its first state. `keyOf` identifies a state, `expand` returns its edges.
- * @template T @param {string} what @param {T} first @param {(value: T) => string | number} keyOf
+ * @template T @param {string} subject  of messages @param {T} first @param {(value: T) => string | number} keyOf
  * @param {(value: T) => { accepts: boolean, edges: [number, number, T][] }} expand @returns {Dfa}
  */
-export function explore(what, first, keyOf, expand) {
+export function explore(subject, first, keyOf, expand) {
   const numbers = new Map([[keyOf(first), 0]]);
   const todo = [first];
   /** @type {Dfa} */
   const dfa = [];
   for (const value of todo) {
     const { accepts, edges } = expand(value);
-    countSteps(4 * (1 + edges.length), what);
+    countSteps(4 * (1 + edges.length), subject);
     dfa.push({
       accepts,
       edges: edges.map(([low, high, target]) => {
@@ -71,7 +71,7 @@ export function explore(what, first, keyOf, expand) {
         if (id === undefined) {
           id = todo.push(target) - 1;
           numbers.set(key, id);
-          checkSize(what, id);
+          checkSize(subject, id);
         }
         return [low, high, id];
       }),

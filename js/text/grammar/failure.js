@@ -11,17 +11,20 @@ export const grammarError = (message, hint = 'see docs/reference/generation.md')
 
 /**
  * Throws GRAMMAR if a string contains half of a surrogate pair, which UTF-8 cannot encode.
- * @param {string} what  subject of the message
+ * @param {string} subject  of the message
  * @param {string} text
  */
-export function checkCharacters(what, text) {
+export function checkCharacters(subject, text) {
   if (/\p{Cs}/u.test(text))
-    throw grammarError(`${what} has half of a surrogate pair, which is no character: ${shown(text)}`);
+    throw grammarError(`${subject} has half of a surrogate pair, which is no character: ${shown(text)}`);
 }
 
 /**
  * Creates the error for a grammar that exceeds a limit of size or of work.
- * @param {string} what  subject of the message
+ * @param {string} subject  of the message
  */
-export const tooLargeError = (what) =>
-  grammarError(`${what} takes too many states`, 'make it smaller: fewer alternatives, or lower limits of repetition');
+export const tooLargeError = (subject) =>
+  grammarError(
+    `${subject} takes too many states`,
+    'make it smaller: fewer alternatives, or lower limits of repetition',
+  );

@@ -37,9 +37,9 @@ class Reader {
     return this.#text.slice(0, at).split('\n').length;
   }
 
-  /** @param {string} what */
-  #errorAtLine(what) {
-    return grammarError(`line ${this.#lineAt()} of the grammar ${what}`);
+  /** @param {string} problem */
+  #errorAtLine(problem) {
+    return grammarError(`line ${this.#lineAt()} of the grammar ${problem}`);
   }
 
   /** Skips blanks and comments. @param {boolean} lines  whether to skip line breaks, too */
@@ -213,7 +213,7 @@ class Reader {
  * @param {unknown} text @returns {Uint8Array<ArrayBuffer>}
  */
 export function compileGbnf(text) {
-  if (typeof text !== 'string') throw grammarError('a grammar must be a text, in GBNF');
+  if (typeof text !== 'string') throw grammarError('a grammar must be a string, in GBNF');
   checkCharacters('the grammar', text);
   return new Reader(text).read();
 }

@@ -61,15 +61,15 @@ const JSON_SCHEMA_MEMBERS = ['name', 'description', 'strict', 'schema'];
 
 /**
  * Throws GRAMMAR if an object has an unknown member.
- * @param {string} what  subject of the message
+ * @param {string} subject  of the message
  * @param {any} value @param {string[]} members
  */
-function checkMembers(what, value, members) {
+function checkMembers(subject, value, members) {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw grammarError(`${what} must be an object`);
+    throw grammarError(`${subject} must be an object`);
   const unknown = Object.keys(value).find((name) => value[name] !== undefined && !members.includes(name));
   if (unknown !== undefined)
-    throw grammarError(`${what} has an unknown member "${unknown}"`, `it may have ${members.join(', ')}`);
+    throw grammarError(`${subject} has an unknown member "${unknown}"`, `it may have ${members.join(', ')}`);
 }
 
 /** Returns the schema of a format. Throws GRAMMAR if the format has two. @param {any} format */

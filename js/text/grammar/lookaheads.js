@@ -116,7 +116,7 @@ export function ofAheadTree(tree, search) {
   for (const { assert } of states)
     if (typeof assert === 'object' && !dfas.has(assert)) {
       if (hasStart(assert.ahead))
-        throw grammarError(`${REGEX} has a ^ in a lookahead behind its beginning, which is not supported`);
+        throw grammarError(`${REGEX} has a ^ in a lookahead that is not at its beginning, which is not supported`);
       dfas.set(assert, beginning(assert));
     }
   const cuts = cutsOf([...states.map(({ set }) => set ?? []), ...[...dfas.values()].flat().map(({ edges }) => edges)]);

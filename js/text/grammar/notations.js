@@ -122,13 +122,13 @@ export function quoteText(text, { open, close, escaped, pattern }) {
 
 /**
  * Returns all spellings of a string in quotes. Throws GRAMMAR if there is none.
- * @param {string} text @param {Quote[]} quotes @param {string} what
+ * @param {string} text @param {Quote[]} quotes @param {string} subject  of the message
  */
-function requireQuoted(text, quotes, what) {
+function requireQuoted(text, quotes, subject) {
   const found = quotes.flatMap((quote) => quoteText(text, quote) ?? []);
   if (!found.length)
     throw grammarError(
-      `${what} ${shown(text)} can't be written in the calls of this model`,
+      `${subject} ${shown(text)} can't be written in the calls of this model`,
       'use other characters in it',
     );
   return found;

@@ -91,9 +91,9 @@ class Parser {
     this.dot = dotAll ? TEXT : others(NEWLINE);
   }
 
-  /** @param {string} what */
-  #bad(what) {
-    return grammarError(`the regular expression /${this.source.slice(0, 80)}/ ${what}`);
+  /** @param {string} problem */
+  #error(problem) {
+    return grammarError(`the regular expression /${this.source.slice(0, 80)}/ ${problem}`);
   }
 
   /** Skips a text if it is next. @param {string} text @returns {boolean}  whether it was next */
@@ -106,7 +106,7 @@ class Parser {
   /** Parses the complete expression. @returns {Tree} */
   parse() {
     const tree = this.#either();
-    if (this.#at < this.#text.length) throw this.#bad(`has an unmatched ${this.#text[this.#at]}`);
+    if (this.#at < this.#text.length) throw this.#error(`has an unmatched ${this.#text[this.#at]}`);
     return tree;
   }
 
@@ -115,13 +115,13 @@ class Parser {
     const not = this.#eat('(?!');
     if (!not && !this.#eat('(?=')) return null;
     const ahead = this.#either();
-    if (!this.#eat(')')) throw this.#bad('has an unmatched (');
+    if (!this.#eat(')')) throw this.#error('has an unmatched (');
     return { ahead, not };
   }
 
   /** @returns {Tree} */
   #either() {
-    if (++this.#depth > MAX_DEPTH) throw this.#bad(`has groups more than ${MAX_DEPTH} levels deep`);
+    if (++this.#depth > MAX_DEPTH) throw this.#error(`has groups more than ${MAX_DEPTH} levels deep`);
     const any = [this.#sequence()];
     while (this.#eat('|')) any.push(this.#sequence());
     this.#depth--;
@@ -151,11 +151,11 @@ class Parser {
     const { min, max, length } = quantifier;
     this.#at += length;
     if ('assert' in part)
-      throw this.#bad(`has a quantifier after ${typeof part.assert === 'object' ? 'a lookahead' : part.assert}`);
+      throw this.#error(`has a quantifier after ${typeof part.assert === 'object' ? 'a lookahead' : part.assert}`);
     this.#eat('?'); // a lazy quantifier allows the same texts
-    if (min > max) throw this.#bad('has a quantifier whose minimum is above its maximum');
+    if (min > max) throw this.#error('has a quantifier whose minimum is above its maximum');
     if (Math.max(min, max === Infinity ? 0 : max) > MAX_REPETITIONS)
-      throw this.#bad(`has a quantifier of more than ${MAX_REPETITIONS} repetitions, which is not supported`);
+      throw this.#error(`has a quantifier of more than ${MAX_REPETITIONS} repetitions, which is not supported`);
     return { repeat: part, min, max };
   }
 
@@ -171,7 +171,7 @@ class Parser {
     if (c === '(') return this.#group();
     // As without the flag u, an unmatched closing bracket is a character, and so is a { that begins no quantifier.
     const isQuantifier = c === '{' && /^\d*,?\d*\}/.test(this.#text.slice(this.#at, this.#at + 40).join(''));
-    if ('*+?'.includes(c) || isQuantifier) throw this.#bad(`has an unexpected ${c}`);
+    if ('*+?'.includes(c) || isQuantifier) throw this.#error(`has an unexpected ${c}`);
     return { set: charsOf(c) };
   }
 
@@ -182,24 +182,24 @@ class Parser {
         ['<=', 'a lookbehind (?<='],
         ['<!', 'a lookbehind (?<!'],
       ])
-        if (this.#eat(begins)) throw this.#bad(`has ${name}, which is not supported`);
+        if (this.#eat(begins)) throw this.#error(`has ${name}, which is not supported`);
       if (this.#eat('<')) while (this.#at < this.#text.length && this.#text[this.#at++] !== '>');
-      else if (!this.#eat(':')) throw this.#bad('has a group (? that is not supported');
+      else if (!this.#eat(':')) throw this.#error('has a group (? that is not supported');
     }
     const tree = this.#either();
-    if (!this.#eat(')')) throw this.#bad('has an unmatched (');
+    if (!this.#eat(')')) throw this.#error('has an unmatched (');
     return tree;
   }
 
   /** Parses an escape after its backslash. @param {boolean} inClass @returns {CharSet} */
   #escape(inClass) {
     const c = this.#text[this.#at++];
-    if (c === undefined) throw this.#bad('ends with a backslash');
+    if (c === undefined) throw this.#error('ends with a backslash');
     if (Object.hasOwn(CLASSES, c)) return CLASSES[c];
     if (Object.hasOwn(CONTROLS, c)) return charsOf(CONTROLS[c]);
     if (c === 'p' || c === 'P') {
       const found = /^\{([\w=]+)\}/.exec(this.#text.slice(this.#at, this.#at + 80).join(''));
-      if (!found) throw this.#bad(`has a \\${c} without {…}`);
+      if (!found) throw this.#error(`has a \\${c} without {…}`);
       this.#at += found[0].length;
       const set = propertySet(found[1]);
       return c === 'p' ? set : others(set);
@@ -209,7 +209,7 @@ class Parser {
     if (c === 'x' || c === 'u') return charsOf(String.fromCodePoint(this.#hex(c)));
     if (inClass && c === 'b') return charsOf('\b');
     if (inClass && c === '-') return charsOf('-');
-    if (/[A-Za-z0-9]/.test(c)) throw this.#bad(`has \\${c}, which is not supported`);
+    if (/[A-Za-z0-9]/.test(c)) throw this.#error(`has \\${c}, which is not supported`);
     return charsOf(c);
   }
 
@@ -217,7 +217,7 @@ class Parser {
   #hex(c) {
     const text = this.#text.slice(this.#at, this.#at + 16).join('');
     const found = (c === 'x' ? /^([\da-f]{2})/i : /^(?:([\da-f]{4})|\{([\da-f]{1,6})\})/i).exec(text);
-    if (!found) throw this.#bad(`has an incomplete \\${c}`);
+    if (!found) throw this.#error(`has an incomplete \\${c}`);
     this.#at += found[0].length;
     let code = parseInt(found[1] ?? found[2], 16);
     const low = /^\\u(d[c-f][\da-f]{2})/i.exec(this.#text.slice(this.#at, this.#at + 6).join(''));
@@ -226,7 +226,7 @@ class Parser {
       code = 0x10000 + ((code - 0xd800) << 10) + parseInt(low[1], 16) - 0xdc00;
     }
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-      throw this.#bad(`has an escape \\${c} that is not a character`);
+      throw this.#error(`has an escape \\${c} that is not a character`);
     return code;
   }
 
@@ -245,7 +245,7 @@ class Parser {
       const [first, last] = [set, this.#classChar()].map((chars) =>
         chars.length === 1 && chars[0][0] === chars[0][1] ? chars[0][0] : NaN,
       );
-      if (!(first <= last)) throw this.#bad('has a character range out of order, or one that ends with a class');
+      if (!(first <= last)) throw this.#error('has a character range out of order, or one that ends with a class');
       ranges.push([first, last]);
     }
     const set = unite(ranges);
@@ -255,7 +255,7 @@ class Parser {
   /** @returns {CharSet} */
   #classChar() {
     const c = this.#text[this.#at++];
-    if (c === undefined) throw this.#bad('has an unmatched [');
+    if (c === undefined) throw this.#error('has an unmatched [');
     return c === '\\' ? this.#escape(true) : charsOf(c);
   }
 }

@@ -8,11 +8,11 @@ let steps = 0;
 
 /**
  * Adds to the steps of the current compilation. Throws GRAMMAR beyond the limit.
- * @param {number} count @param {string} part  subject of the message
+ * @param {number} count @param {string} subject  of the message
  */
-export function countSteps(count, part) {
+export function countSteps(count, subject) {
   steps += count;
-  if (steps > MAX_STEPS) throw tooLargeError(part);
+  if (steps > MAX_STEPS) throw tooLargeError(subject);
 }
 
 /** Runs a compilation with its own count of steps. @template T @param {() => T} compile  synchronous @returns {T} */

@@ -5,13 +5,12 @@
  */
 import { compact } from './compact.js';
 import { compile } from './jinja.js';
+import { BOS, EOS } from './template-texts.js';
 
 /** @import { ChatFormat } from '../../shared/types.js' */
 
 // Contents of messages. They consist of letters only, so that no filter changes them.
 const [SYSTEM, USER, REPLY, NEXT] = ['Qsystemq', 'Quserq', 'Qreplyq', 'Qnextq'];
-/** Placeholders for BOS and EOS: single characters, which cannot be split. */
-const [BOS, EOS] = ['\u{f0001}', '\u{f0002}'];
 
 /**
  * Returns a conversation.

@@ -135,16 +135,16 @@ const isInteger = (value) => typeof value === 'number' || typeof value === 'bool
 
 /**
  * Runs a function and converts all its errors to TEMPLATE errors.
- * @param {string} what  beginning of their messages
+ * @param {string} problem  beginning of their messages
  * @param {() => any} work
  */
-function withTemplateErrors(what, work) {
+function withTemplateErrors(problem, work) {
   try {
     return work();
   } catch (error) {
     if (error instanceof BqError) throw error;
     throw templateError(
-      `${what}: ${error instanceof RangeError ? 'it is nested too deeply' : /** @type {any} */ (error)?.message}`,
+      `${problem}: ${error instanceof RangeError ? 'it is nested too deeply' : /** @type {any} */ (error)?.message}`,
       error,
     );
   }

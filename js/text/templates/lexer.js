@@ -2,7 +2,7 @@
  * Splits a template into tokens by the rules of jinja2's lexer with trim_blocks and lstrip_blocks, the settings of
  * transformers. The regular expressions match at one position only (flag y), so that the work is linear in the text.
  */
-import { templateError } from './values.js';
+import { SPACE as SPACE_SET, templateError } from './values.js';
 
 /**
  * @typedef {'data' | 'variable_begin' | 'variable_end' | 'block_begin' | 'block_end' | 'name' | 'string' | 'integer' |
@@ -10,8 +10,8 @@ import { templateError } from './values.js';
  */
 /** `line`: line number, for messages. @typedef {{ type: TokenType, value: any, line: number }} Token */
 
-/** Python's white space. */
-const SPACE = '[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]';
+/** A character of Python's white space. */
+const SPACE = `[${SPACE_SET}]`;
 const sticky = (/** @type {string} */ source, flags = '') => new RegExp(source, `y${flags}`);
 const [WHITE, TRAILING] = [sticky(`${SPACE}+`), new RegExp(SPACE)];
 const DIGITS = '(?:\\d+_)*\\d+';

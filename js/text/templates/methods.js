@@ -22,6 +22,7 @@ import {
   requireInteger,
   numberOf,
   repr,
+  SPACE,
   toText,
   templateError,
   Tuple,
@@ -39,26 +40,27 @@ import {
 
 /**
  * Returns the arguments of a call in the order of a signature. Missing ones are JavaScript's undefined.
- * @param {string} what  beginning of error messages
+ * @param {string} subject  of error messages
  * @param {Args} args
  * @param {string} signature  names of the parameters. Those with ? are optional; those after a / can be passed by name
  */
-export function bindArguments(what, { at, named }, signature) {
+export function bindArguments(subject, { at, named }, signature) {
   const names = signature.split(' ').filter(Boolean);
   /** Index of the first parameter that can be passed by name, or -1. */
   const firstNamed = names.indexOf('/');
   const all = names.filter((name) => name !== '/');
-  if (at.length > all.length) throw templateError(`${what} takes at most ${all.length} arguments, found ${at.length}`);
+  if (at.length > all.length)
+    throw templateError(`${subject} takes at most ${all.length} arguments, found ${at.length}`);
   /** @type {any[]} */
   const values = all.map((_, i) => at[i]);
   for (const [name, value] of named) {
     const i = all.findIndex((parameter) => parameter.replace('?', '') === name);
-    if (i < 0 || firstNamed < 0 || i < firstNamed) throw templateError(`${what} has no named argument "${name}"`);
-    if (i < at.length) throw templateError(`${what} got two values for its argument "${name}"`);
+    if (i < 0 || firstNamed < 0 || i < firstNamed) throw templateError(`${subject} has no named argument "${name}"`);
+    if (i < at.length) throw templateError(`${subject} got two values for its argument "${name}"`);
     values[i] = value;
   }
   all.forEach((name, i) => {
-    if (values[i] === undefined && !name.endsWith('?')) throw templateError(`${what} needs the argument "${name}"`);
+    if (values[i] === undefined && !name.endsWith('?')) throw templateError(`${subject} needs the argument "${name}"`);
   });
   return values;
 }
@@ -69,8 +71,6 @@ export function requireText(value) {
   throw templateError(`expected a text, found a value of type ${typeOf(requireDefined(value))}`);
 }
 
-// Python's white space, which differs from JavaScript's.
-const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
 const [WHITE, WORDS] = [new RegExp(`[${SPACE}]`), new RegExp(`[^${SPACE}]+`, 'g')];
 const ENDS = '\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029';
 const LINES = new RegExp(`\\r\\n|[${ENDS}]`, 'g');
@@ -273,19 +273,19 @@ const affixMethod = (test) => [
  */
 const findMethod = (last, required) => [
   'part start? end?',
-  (text, [what, start, end], meter) => {
+  (text, [search, start, end], meter) => {
     const value = plain(text);
     const { begin, part } = partBetween(value, start, end, meter);
-    const wanted = requireText(what);
+    const needle = requireText(search);
     let at = -1;
     if (part !== null)
-      at = !wanted
+      at = !needle
         ? last
           ? part.length
           : 0
         : last
-          ? (findAllFromRight(part, wanted, meter, 1)[0] ?? -1)
-          : findFirst(part, wanted, meter);
+          ? (findAllFromRight(part, needle, meter, 1)[0] ?? -1)
+          : findFirst(part, needle, meter);
     if (at < 0 && required) throw templateError('index(): the text does not contain the part');
     return at < 0 ? -1 : lengthOf(value.slice(0, begin + at), meter);
   },
@@ -469,11 +469,11 @@ const TEXT = {
   rindex: findMethod(true, true),
   count: [
     'part start? end?',
-    (text, [what, start, end], meter) => {
+    (text, [search, start, end], meter) => {
       const { part } = partBetween(plain(text), start, end, meter);
-      const wanted = requireText(what);
+      const needle = requireText(search);
       if (part === null) return 0;
-      return wanted ? findAll(part, wanted, meter).length : lengthOf(part, meter) + 1;
+      return needle ? findAll(part, needle, meter).length : lengthOf(part, meter) + 1;
     },
   ],
   center: padMethod((width, pad) => Math.floor(pad / 2) + (pad & width & 1)),
@@ -704,16 +704,16 @@ export function method(value, key) {
     };
     return UNSUPPORTED_ATTRIBUTES.includes(name) ? refuse() : refuse;
   }
-  const what = `${type}.${name}`;
+  const subject = `${type}.${name}`;
   if (type === 'str') {
     if (name === 'format')
-      return (args, meter) => (refuseSafe(value, what), meter.countText(format(value, args, meter)));
+      return (args, meter) => (refuseSafe(value, subject), meter.countText(format(value, args, meter)));
     if (!Object.hasOwn(TEXT, name)) return undefined;
     const [signature, call] = TEXT[name];
     return (args, meter) => {
-      refuseSafe(value, what);
+      refuseSafe(value, subject);
       meter.count();
-      const result = call(value, bindArguments(what, args, signature), meter);
+      const result = call(value, bindArguments(subject, args, signature), meter);
       return isText(result) ? meter.countText(result) : result;
     };
   }
@@ -724,13 +724,13 @@ export function method(value, key) {
   const [signature, call] = table[name];
   return (args, meter) => {
     meter.countItems(value.size ?? value.length);
-    return call(value, bindArguments(what, args, signature), meter);
+    return call(value, bindArguments(subject, args, signature), meter);
   };
 }
 
-/** Throws TEMPLATE for a safe text. @param {any} value @param {string} what  subject of the message */
-function refuseSafe(value, what) {
-  if (isSafe(value)) throw templateError(`${what} is not supported for safe texts`);
+/** Throws TEMPLATE for a safe text. @param {any} value @param {string} subject  of the message */
+function refuseSafe(value, subject) {
+  if (isSafe(value)) throw templateError(`${subject} is not supported for safe texts`);
 }
 
 /**

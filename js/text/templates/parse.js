@@ -127,9 +127,9 @@ class Parser {
     return this.#conditionally(parse, false);
   }
 
-  /** @param {string} what */
-  #reportUnknown(what) {
-    if (!this.#isConditional) this.#unknownErrors.push(syntax(`unknown ${what}`, this.#token.line));
+  /** @param {string} subject  of the message */
+  #reportUnknown(subject) {
+    if (!this.#isConditional) this.#unknownErrors.push(syntax(`unknown ${subject}`, this.#token.line));
   }
 
   template() {

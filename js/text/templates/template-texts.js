@@ -4,7 +4,7 @@
  * parts is a string.
  */
 
-/** Placeholders for BOS and EOS in templates that print them: private-use characters of Unicode. */
+/** Placeholders for BOS and EOS in templates that print them: private-use characters of Unicode, which cannot be split. */
 export const [BOS, EOS] = ['\u{f0001}', '\u{f0002}'];
 
 /** @type {number[]} */

@@ -7,6 +7,9 @@
 import { BqError } from '../../shared/errors.js';
 import { concat, callerText, hasCallerText, isText, marksOf, plain, Text } from './template-texts.js';
 
+/** Python's white space, as part of a set in a regular expression. It differs from JavaScript's. */
+export const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
+
 /**
  * Creates the error for a failure in a template, or in a value that it uses.
  * @param {string} message @param {unknown} [cause]
@@ -66,9 +69,9 @@ export class Namespace {
  * The value of an unknown name or member. It is printed as an empty text and is false. Most other uses are an error.
  */
 export class Undefined {
-  /** @param {string} what  subject of the error message */
-  constructor(what) {
-    this.what = what;
+  /** @param {string} subject  of the error message */
+  constructor(subject) {
+    this.subject = subject;
   }
 }
 
@@ -153,7 +156,7 @@ export function typeOf(value) {
 
 /** Returns a value. Throws TEMPLATE if it is undefined. @param {any} value @returns {any} */
 export function requireDefined(value) {
-  if (value instanceof Undefined) throw templateError(`${value.what} is undefined`);
+  if (value instanceof Undefined) throw templateError(`${value.subject} is undefined`);
   return value;
 }
 

@@ -23,10 +23,10 @@ const START = 1;
  */
 const MAX = { nfaStates: 20_000, states: 4096, classes: 250, steps: 4_000_000 };
 
-/** @param {string} source @param {string} what */
-const tooLarge = (source, what) =>
+/** @param {string} source @param {string} resource  whose limit is exceeded */
+const tooLarge = (source, resource) =>
   unsupported(
-    `the tokenizer splits text by the expression ${JSON.stringify(source.slice(0, 200))}, which takes too many ${what}`,
+    `the tokenizer splits text by the expression ${JSON.stringify(source.slice(0, 200))}, which takes too many ${resource}`,
     'simplify the expression',
   );
 

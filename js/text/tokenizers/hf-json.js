@@ -35,7 +35,7 @@ import { longestWord, WORDPIECE, wordpieceToken } from './wordpiece.js';
  */
 
 const HINT =
-  'BPE, WordPiece and Unigram are read; normalizers NFC, NFD, Lowercase, StripAccents, Strip, Prepend, Replace, Precompiled, BertNormalizer; splits that automata can make';
+  'supported are BPE, WordPiece and Unigram; normalizers NFC, NFD, Lowercase, StripAccents, Strip, Prepend, Replace, Precompiled, BertNormalizer; splits by expressions without back references and lookbehind';
 
 /**
  * Returns the steps and stages.

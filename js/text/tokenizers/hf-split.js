@@ -3,7 +3,7 @@ import { compileStage, STAGE } from './automaton.js';
 import { prefixPart } from './normalizers.js';
 import { GPT2 } from './patterns.js';
 import { PART, unsupported } from './section.js';
-import { bertStages } from './wordpiece.js';
+import { bertStages, PUNCTUATION } from './wordpiece.js';
 
 /** @import { Part } from './section.js' */
 
@@ -17,8 +17,6 @@ export const stage = (source, flags = 0) => ({ type: PART.stage, bytes: compileS
 
 /** Returns an expression that matches a text literally. @param {string} text */
 const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|&-]/g, '\\$&');
-
-const PUNCTUATION = '[\\p{P}!-/:-@\\[-`{-~]';
 
 /**
  * Returns the stage of a pattern. `behavior` is tokenizer.json's name of what happens to matches.
@@ -36,10 +34,7 @@ function cut(source, behavior, invert, { hint, flags = 0 }) {
     if (behavior === 'MergedWithNext') return stage(`${source}[^${source}]*|[^${source}]+`, flags);
     if (behavior === 'MergedWithPrevious') return stage(`[^${source}]*${source}|[^${source}]+`, flags);
   }
-  throw unsupported(
-    `tokenizer.json splits text with matches that are ${behavior}${invert ? ' and inverted' : ''}`,
-    hint,
-  );
+  throw unsupported(`tokenizer.json splits text with the behavior ${behavior}${invert ? ', inverted' : ''}`, hint);
 }
 
 /** @param {any} json @param {Context} context @returns {Part[]} */

@@ -69,7 +69,7 @@ class Reader {
   refuse(part) {
     return unsupported(
       `the tokenizer splits text by the expression ${JSON.stringify(this.source)}, in which ${part} is not supported`,
-      'supported are sets of characters, their repetition, alternatives, and looking at the next character',
+      'supported are sets of characters, repetitions, alternatives, and lookaheads of one character',
     );
   }
 
@@ -161,7 +161,7 @@ class Reader {
     const negative = this.take('!');
     if (negative || this.take('=')) {
       const inner = this.close(this.alternatives());
-      if (!('set' in inner)) throw this.refuse('looking at more than one character');
+      if (!('set' in inner)) throw this.refuse('a lookahead of more than one character');
       return { assert: { look: negative ? complement(inner.set) : inner.set, end: negative } };
     }
     const before = this.ignoreCase;

@@ -210,7 +210,7 @@ function check(t, { text, ends, scores, kinds, merges }) {
     const [left, right, whole] = [merges[3 * rank], merges[3 * rank + 1], merges[3 * rank + 2]];
     if (left >= count || right >= count || whole >= count) throw badMerge(rank);
     if (!joins(text, ends, left, right, whole))
-      throw malformed(`merge ${rank} doesn't give the text of its token ${whole}`);
+      throw malformed(`merge ${rank} does not result in the text of its token ${whole}`);
   }
 }
 
@@ -228,14 +228,14 @@ function joins(text, ends, left, right, whole) {
   return true;
 }
 
-/** @param {string} what */
-export function malformed(what) {
-  return new BqError('FORMAT', `invalid tokenizer: ${what}`, {
+/** Creates the error for an invalid tokenizer. @param {string} problem */
+export function malformed(problem) {
+  return new BqError('FORMAT', `invalid tokenizer: ${problem}`, {
     hint: 'download the tokenizer again, or use the one of the model it belongs to',
   });
 }
 
-/** @param {string} what @param {string} hint */
-export function unsupported(what, hint) {
-  return new BqError('UNSUPPORTED', what, { hint });
+/** Creates the error for a tokenizer that is not supported. @param {string} message @param {string} hint */
+export function unsupported(message, hint) {
+  return new BqError('UNSUPPORTED', message, { hint });
 }

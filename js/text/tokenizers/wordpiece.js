@@ -5,6 +5,9 @@ import { FLAG, KIND, PART, TOKEN } from './section.js';
 
 /** @import { Part, Token } from './section.js' */
 
+/** One punctuation character as BERT defines it, which includes the symbols of ASCII. */
+export const PUNCTUATION = '[\\p{P}!-/:-@\\[-`{-~]';
+
 /**
  * Returns the stages that split text: white space is dropped, and each punctuation character is a word.
  * @returns {Part[]}
@@ -12,7 +15,7 @@ import { FLAG, KIND, PART, TOKEN } from './section.js';
 export function bertStages() {
   return [
     { type: PART.stage, bytes: compileStage(String.raw`\s+`, { flags: STAGE.dropMatches }) },
-    { type: PART.stage, bytes: compileStage('[\\p{P}!-/:-@\\[-`{-~]') },
+    { type: PART.stage, bytes: compileStage(PUNCTUATION) },
   ];
 }
 

@@ -231,12 +231,12 @@ export class Compiler {
 
   /**
    * Throws GRAMMAR if the notation is not JSON. C checks some conditions itself, and only for JSON.
-   * @param {string} what  subject of the message
+   * @param {string} subject  of the message
    */
-  requireJson(what) {
+  requireJson(subject) {
     if (this.notation !== JSON_NOTATION)
       throw grammarError(
-        `${what} is not supported in the calls of this model`,
+        `${subject} is not supported in the calls of this model`,
         'leave it out, and check the arguments of calls afterwards',
       );
   }

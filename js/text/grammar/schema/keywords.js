@@ -122,7 +122,7 @@ function mustBeExact(name, values) {
     if (!isInexact(v)) return v;
     throw grammarError(
       `${name} has the integer ${v}: beyond 2^53, where numbers of JavaScript are rounded, none is supported`,
-      'use a text, or a pattern of digits',
+      'use a string, or a pattern of digits',
     );
   });
 }

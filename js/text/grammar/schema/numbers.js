@@ -274,7 +274,7 @@ function multiples(m, parts) {
   if (digits * BigInt(scale + zeros + 1) > MAX_REMAINDERS)
     throw grammarError(
       `multipleOf ${m} takes too many states`,
-      `its digits are a number up to ${MAX_REMAINDERS}, less with more of them behind the point`,
+      `use a number with fewer digits: without its point at most ${MAX_REMAINDERS}, and less with digits after the point`,
     );
   const most = Math.min(scale, parts);
   /** Returns 10^n modulo the divisor. @param {number} n */

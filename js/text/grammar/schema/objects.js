@@ -77,7 +77,7 @@ function unnamedProperties(compiler, o, declared) {
     kinds = kinds.filter(({ names }) => !names || !isNone(names));
     if (kinds.length > MAX_KINDS)
       throw grammarError(
-        `patternProperties has patterns that tell more than ${MAX_KINDS} kinds of names apart`,
+        `patternProperties has patterns that distinguish more than ${MAX_KINDS} kinds of names`,
         'use fewer patterns, or patterns such that a name matches at most one',
       );
   }
