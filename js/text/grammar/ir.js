@@ -56,7 +56,7 @@ function byState(list, width, states) {
 
 export class Rules {
   /**
-   * For each state: ACCEPTS, its mark and, shifted by 8 bits, the number of missing characters (see `lacks`).
+   * For each state: ACCEPTS, its mark and, shifted by 8 bits, the number of missing characters (see `setMissing`).
    * @type {number[]}
    */
   #flags = [];
@@ -104,7 +104,7 @@ export class Rules {
 
   /**
    * Adds a rule whose characters are counted. `min` and `max` of its calls limit the number of characters instead of
-   * repetitions. `lacks` must be called for each state to which an edge leads.
+   * repetitions. `setMissing` must be called for each state to which an edge leads.
    * @param {string} name
    */
   limitedRule(name) {
@@ -117,7 +117,7 @@ export class Rules {
    * Sets the smallest number of characters from a state to the end of the rule, after the current one.
    * @param {number} state @param {number} characters
    */
-  lacks(state, characters) {
+  setMissing(state, characters) {
     this.#flags[state] = (this.#flags[state] & 255) | (characters << 8);
   }
 

@@ -11,7 +11,8 @@ import { countSteps } from './work.js';
 /** @import { Ahead, Regex, Tree } from './regex.js' */
 
 /**
- * `item`: 2 × the number of the state, + 1 if the text must end there. `conditions`: numbers of the path's conditions.
+ * A path through the nondeterministic automaton. `item`: 2 × the number of its last state, + 1 if the text must end
+ * there. `conditions`: numbers of the path's conditions.
  * @typedef {{ item: number, conditions: number[] }} Path
  */
 

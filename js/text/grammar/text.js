@@ -70,7 +70,7 @@ export class Writer {
    * Smallest number of missing characters from each state to the end; null if characters are not counted.
    * @type {Map<number, number> | null}
    */
-  #lacks = null;
+  #missing = null;
 
   /** @param {Rules} rules */
   constructor(rules) {
@@ -83,15 +83,15 @@ export class Writer {
    */
   #before(to) {
     const state = this.rules.state();
-    const lacks = this.#lacks?.get(to);
-    if (lacks !== undefined) this.#lack(state, lacks);
+    const missing = this.#missing?.get(to);
+    if (missing !== undefined) this.#setMissing(state, missing);
     return state;
   }
 
   /** Sets the number of missing characters of a state. @param {number} state @param {number} characters */
-  #lack(state, characters) {
-    this.#lacks?.set(state, characters);
-    this.rules.lacks(state, characters);
+  #setMissing(state, characters) {
+    this.#missing?.set(state, characters);
+    this.rules.setMissing(state, characters);
   }
 
   /**
@@ -118,7 +118,7 @@ export class Writer {
   #bytes(from, low, high, to, begins) {
     const rest = low.length - 1;
     const [a, b] = [low[0], high[0]];
-    const counted = begins && this.#lacks !== null;
+    const counted = begins && this.#missing !== null;
     if (!rest) return this.rules.edge(from, a, b, to, counted);
     const least = low.slice(1).every((byte) => byte === 0x80);
     const most = high.slice(1).every((byte) => byte === 0xbf);
@@ -139,7 +139,7 @@ export class Writer {
    * @param {number} from @param {number} low @param {number} high @param {number} to
    */
   range(from, low, high, to) {
-    if (high < 0x80) return this.rules.edge(from, low, high, to, this.#lacks !== null);
+    if (high < 0x80) return this.rules.edge(from, low, high, to, this.#missing !== null);
     LENGTHS.forEach(([first, last], i) => {
       const [a, b] = [Math.max(low, first), Math.min(high, last)];
       if (a <= b) this.#bytes(from, utf8(a, i + 1), utf8(b, i + 1), to, true);
@@ -150,21 +150,21 @@ export class Writer {
    * Writes an automaton between two states.
    * @param {number} from @param {Dfa} dfa @param {number} to
    * @param {Spelling | null} spelled  spelling inside a string; null: the characters themselves
-   * @param {number[]} [lacks]  number of missing characters of each state of the automaton
+   * @param {number[]} [missing]  number of missing characters of each state of the automaton
    */
-  dfa(from, dfa, to, spelled, lacks) {
+  dfa(from, dfa, to, spelled, missing) {
     const states = dfa.map((_, i) => (i ? this.rules.state() : from));
     // If a loop leads back to the first state, it needs a state of its own: `from` may have other edges.
     if (dfa.some(({ edges }) => edges.some(([, , t]) => t === 0))) {
       states[0] = this.rules.state();
       this.rules.skip(from, states[0]);
     }
-    if (lacks) states.forEach((state, i) => this.#lack(state, lacks[i]));
+    if (missing) states.forEach((state, i) => this.#setMissing(state, missing[i]));
     dfa.forEach(({ accepts, edges }, i) => {
       if (accepts) this.rules.skip(states[i], to);
       /** @type {number | undefined} */
       let escape;
-      const shared = this.#shares && !this.#lacks ? sharedEdges(edges) : null;
+      const shared = this.#shares && !this.#missing ? sharedEdges(edges) : null;
       for (const [target, { set }] of shared?.sets ?? [])
         this.rules.call(states[i], this.#setRule(set, spelled), states[target]);
       for (const [low, high, target] of shared?.others ?? edges) {
@@ -178,7 +178,7 @@ export class Writer {
           if (c > high) break;
           if (c < low) continue;
           if (escape === undefined)
-            this.rules.edge(states[i], 92, 92, (escape = this.#before(states[target])), this.#lacks !== null);
+            this.rules.edge(states[i], 92, 92, (escape = this.#before(states[target])), this.#missing !== null);
           this.#escaped(escape, escapeOf(c, spelled), states[target]);
         }
       }
@@ -213,10 +213,10 @@ export class Writer {
 
   /** Writes an escape after its backslash. @param {number} escape @param {string} text  ASCII @param {number} to */
   #escaped(escape, text, to) {
-    const lacks = this.#lacks?.get(to);
-    if (lacks === undefined) return void this.rules.literal(escape, text, to);
+    const missing = this.#missing?.get(to);
+    if (missing === undefined) return void this.rules.literal(escape, text, to);
     // The state after a backslash has the smallest number of missing characters of all escapes that continue from it.
-    if (lacks < (this.#lacks?.get(escape) ?? 0)) this.#lack(escape, lacks);
+    if (missing < (this.#missing?.get(escape) ?? 0)) this.#setMissing(escape, missing);
     [...text].reduce((at, c, i) => {
       const next = i + 1 < text.length ? this.#before(to) : to;
       this.rules.edge(at, c.charCodeAt(0), c.charCodeAt(0), next);
@@ -228,15 +228,15 @@ export class Writer {
    * Writes the texts of an automaton that have `min` to `max` characters. C counts the characters while the text is
    * generated.
    * @param {number} from @param {Dfa} dfa
-   * @param {number[]} lacks  result of `missingOf`
+   * @param {number[]} missing  result of `missingOf`
    * @param {{ min: number, max: number }} length @param {number} to @param {Spelling | null} spelled
    */
-  limited(from, dfa, lacks, { min, max }, to, spelled) {
-    if (lacks[0] > max) return;
+  limited(from, dfa, missing, { min, max }, to, spelled) {
+    if (missing[0] > max) return;
     const rule = this.rules.limitedRule('a text of limited length');
     const own = new Writer(this.rules);
-    own.#lacks = new Map();
-    own.dfa(this.rules.start(rule), dfa, this.rules.state(true), spelled, lacks);
+    own.#missing = new Map();
+    own.dfa(this.rules.start(rule), dfa, this.rules.state(true), spelled, missing);
     this.rules.call(from, rule, to, min, max);
   }
 }

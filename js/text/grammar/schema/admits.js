@@ -28,7 +28,7 @@ export class Admission {
     const holds = (/** @type {number} */ n) => any(this.#compiler.shapesOfNumber(n));
     const fails = (/** @type {number} */ n) => {
       if (holds(n)) return false;
-      return !this.#compiler.lacksValues || any(this.#compiler.shapesOf({ pos: [], neg: [n] }));
+      return !this.#compiler.mayExcludeValues || any(this.#compiler.shapesOf({ pos: [], neg: [n] }));
     };
     return pos.every(holds) && neg.every(fails);
   }

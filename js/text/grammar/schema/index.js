@@ -84,7 +84,7 @@ export class Compiler {
   }
 
   /** Whether shapes may exclude values that satisfy their schema, because of `unevaluated…` keywords or formats. */
-  get lacksValues() {
+  get mayExcludeValues() {
     return this.#context.unevaluated || this.#hasFormats;
   }
 

@@ -190,7 +190,9 @@ function mustDiffer({ min, required }, free, requiredOthers) {
 
 /**
  * Writes an object.
- * @param {Compiler} compiler @param {ObjectShape} o @param {string[]} declared @param {Others[]} free
+ * @param {Compiler} compiler @param {ObjectShape} o
+ * @param {string[]} declared  names of the named properties
+ * @param {Others[]} free  optional unnamed properties
  * @param {Others[] | null} requiredOthers  one of these is required
  * @param {Members} members @param {number} from @param {number} to
  */

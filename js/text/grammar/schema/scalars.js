@@ -46,12 +46,12 @@ function countedDfa({ string, ...s }, { escaped }) {
     /** @type {Dfa} */ (stringDfa({ ...s, string: { min: least, max: Infinity, dfa } }));
   const spelled = escaped && SPELLINGS[escaped];
   const all = texts(0);
-  const lacks = missingOf(all, true, spelled);
-  if (lacks) return { all, lacks, min, max };
+  const missing = missingOf(all, true, spelled);
+  if (missing) return { all, missing, min, max };
   // Otherwise the automaton contains the minimum, and C counts up to the maximum only.
   const long = texts(min);
-  const longLacks = max < Infinity ? missingOf(long, false, spelled) : null;
-  return longLacks && { all: long, lacks: longLacks, min: 0, max };
+  const longMissing = max < Infinity ? missingOf(long, false, spelled) : null;
+  return longMissing && { all: long, missing: longMissing, min: 0, max };
 }
 
 /**
@@ -88,7 +88,7 @@ export function writeText(compiler, shape, quote, inside, end, character) {
   const s = within(compiler, shape, quote);
   const spelled = quote.escaped && SPELLINGS[quote.escaped];
   const counted = countedDfa(s, quote);
-  if (counted) return writer.limited(inside, counted.all, counted.lacks, counted, end, spelled);
+  if (counted) return writer.limited(inside, counted.all, counted.missing, counted, end, spelled);
   const dfa = stringDfa(s);
   if (dfa) writer.dfa(inside, dfa, end, spelled);
   else rules.call(inside, character ?? compiler.character(quote), end, s.string.min, s.string.max);
@@ -115,8 +115,8 @@ export function writeScalars(compiler, s, from, to) {
       s.number,
       excluded.filter((v) => typeof v === 'number'),
     );
-    const lacks = max < Infinity ? missingOf(texts, false, null) : null;
-    if (lacks) writer.limited(from, texts, lacks, { min: 0, max }, to, null);
+    const missing = max < Infinity ? missingOf(texts, false, null) : null;
+    if (missing) writer.limited(from, texts, missing, { min: 0, max }, to, null);
     else writer.dfa(from, texts, to, null);
   }
   if (s.types.has('string')) writeString(compiler, s, from, to);
