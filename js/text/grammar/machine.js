@@ -236,7 +236,7 @@ export class Matcher {
     return this.#machine.u32(at, words);
   }
 
-  /** Advances by a token. @param {number} id @returns {boolean}  whether the grammar allows it here */
+  /** Advances by a token if the grammar allows it. @param {number} id @returns {boolean}  whether it is allowed */
   accept(id) {
     return Boolean(this.#machine.call('bqg_accept', this.at, id));
   }

@@ -27,7 +27,7 @@
  * @typedef {{ next: number[], set?: CharSet, assert?: A }} State
  */
 
-/** State 0 is the accepting one. @template A */
+/** A nondeterministic automaton. State 0 is its accepting state. @template A */
 export class Nfa {
   /** @type {State<A>[]} */
   states = [];
@@ -42,7 +42,7 @@ export class Nfa {
     this.state({ next: [] });
   }
 
-  /** @param {State<A>} state @returns {number} */
+  /** Adds a state and returns its number. @param {State<A>} state @returns {number} */
   state(state) {
     this.#onState(this.states.length);
     return this.states.push(state) - 1;

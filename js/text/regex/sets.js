@@ -25,7 +25,7 @@ export function unite(ranges) {
   return out;
 }
 
-/** @param {CharSet} a @param {CharSet} b @returns {CharSet} */
+/** Returns the code points that are in both sets. @param {CharSet} a @param {CharSet} b @returns {CharSet} */
 export function intersect(a, b) {
   /** @type {CharSet} */
   const out = [];

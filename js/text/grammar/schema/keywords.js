@@ -35,7 +35,7 @@ import { andSub, canonical, cross, merge, shape, TRUE, TYPES, typeOf } from './s
  * @property {boolean} containsEvaluates  whether `contains` evaluates items: false in draft 2019-09
  */
 
-/** @typedef {(value: any, context: Context, schema: any) => Shape[]} Side */
+/** The function `yes` or `no` of a keyword. @typedef {(value: any, context: Context, schema: any) => Shape[]} Side */
 
 /**
  * Returns a list of one new shape, changed by `set`.
