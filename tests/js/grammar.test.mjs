@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { matches } from '../../js/text/grammar/dfa.js';
 import { compile } from '../../js/text/grammar/index.js';
-import { ofRegex } from '../../js/text/grammar/lookaheads.js';
+import { dfaOfRegex } from '../../js/text/grammar/lookaheads.js';
 import { parseRegex } from '../../js/text/grammar/regex.js';
 import { numberAdmits, numberTexts } from '../../js/text/grammar/schema/numbers.js';
 import { complement, intersect, unite } from '../../js/text/regex/sets.js';
@@ -89,7 +89,7 @@ describe('regular expressions', () => {
       const next = random(5);
       const draw = (/** @type {number} */ n) => Math.floor(((next() + 1) / 2) * n);
       for (const search of [true, false]) {
-        const ours = ofRegex(parseRegex(pattern), { search });
+        const ours = dfaOfRegex(parseRegex(pattern), { search });
         const theirs = new RegExp(search ? pattern : `^(?:${pattern})$`, 'u');
         for (let i = 0; i < 2000; i++) {
           const text = Array.from({ length: draw(8) }, () => characters[draw(characters.length)]).join('');

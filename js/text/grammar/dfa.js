@@ -162,7 +162,7 @@ export const cutsOf = (all) =>
  * match.
  * @param {Tree} tree @param {{ search?: boolean }} [options] @returns {Dfa}
  */
-export function ofTree(tree, { search = false } = {}) {
+export function dfaOfTree(tree, { search = false } = {}) {
   const { nfa, begin } = nfaOf(tree, search);
   const cuts = cutsOf(nfa.states.map(({ set = [] }) => set));
   /** Ranges of each state's set, as indexes into `cuts`. */
@@ -213,7 +213,7 @@ function indexOf(sorted, value) {
 }
 
 /** Returns the automaton of a list of texts. @param {Iterable<string>} texts @returns {Dfa} */
-export function ofTexts(texts) {
+export function dfaOfTexts(texts) {
   /** @type {{ accepts: boolean, next: Map<number, number> }[]} */
   const nodes = [{ accepts: false, next: new Map() }];
   for (const text of texts) {
@@ -285,7 +285,7 @@ export function textsOf(dfa, max) {
 }
 
 /** Returns the texts with `min` to `max` characters. @param {number} min @param {number} max @returns {Dfa} */
-export function ofLength(min, max) {
+export function dfaOfLength(min, max) {
   const last = max === Infinity ? min : max;
   checkSize('a limit of length together with a pattern', last);
   return Array.from({ length: last + 1 }, (_, i) => ({
@@ -341,14 +341,14 @@ const combine = (accepts) => (a, b) =>
   );
 
 /** Returns the texts that both automata accept. */
-export const both = combine((a, b) => a && b);
+export const intersection = combine((a, b) => a && b);
 /** Returns the texts that at least one of the automata accepts. */
-export const either = combine((a, b) => a || b);
+export const union = combine((a, b) => a || b);
 /** Returns the texts that only the first automaton accepts. */
-export const without = combine((a, b) => a && !b);
+export const difference = combine((a, b) => a && !b);
 
 /** Whether an automaton accepts no text. @param {Dfa} dfa */
-export const isNone = (dfa) => dfa.length === 1 && !dfa[0].accepts;
+export const isEmpty = (dfa) => dfa.length === 1 && !dfa[0].accepts;
 
 /** The automaton of all texts. @type {Dfa} */
 export const ANY = [{ accepts: true, edges: TEXT.map(([low, high]) => [low, high, 0]) }];

@@ -1,14 +1,14 @@
 /**
  * Compiles a `responseFormat` (JSON Schema, regular expression, GBNF, choices) to rules over bytes. Loaded on demand.
  */
-import { ofTexts } from './dfa.js';
+import { dfaOfTexts } from './dfa.js';
 import { checkCharacters, grammarError } from './failure.js';
 import { onDemand } from '../../shared/errors.js';
 import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 import { shown } from '../../shared/quote-value.js';
 import { Rules } from './ir.js';
 import { plainFormat } from './json-values.js';
-import { ofRegex } from './lookaheads.js';
+import { dfaOfRegex } from './lookaheads.js';
 import { parseRegex } from './regex.js';
 import { Writer } from './text.js';
 import { withStepBound } from './work.js';
@@ -34,7 +34,7 @@ function compileRegex(pattern) {
   if (unknown) throw grammarError(`the flag ${unknown} of the regular expression is not supported: only s and u are`);
   if (typeof source !== 'string')
     throw grammarError(`the pattern of a regex must be a string or a RegExp, found ${shown(pattern)}`);
-  return encodeDfa(ofRegex(parseRegex(source, { dotAll: flags.includes('s') })));
+  return encodeDfa(dfaOfRegex(parseRegex(source, { dotAll: flags.includes('s') })));
 }
 
 /** @param {unknown} choices */
@@ -42,7 +42,7 @@ function compileChoices(choices) {
   if (!Array.isArray(choices) || !choices.length || !choices.every((choice) => typeof choice === 'string' && choice))
     throw grammarError('choices must be a list of strings that are not empty');
   for (const text of choices) checkCharacters('a choice', text);
-  return encodeDfa(ofTexts(choices));
+  return encodeDfa(dfaOfTexts(choices));
 }
 
 const importSchemaCompiler = () => onDemand(import('./schema/index.js'));

@@ -3,7 +3,7 @@
  * conditions of the lookaheads that it has passed. A condition is a state of a lookahead's own automaton. At the end of
  * the text, all these automata must accept.
  */
-import { ANY, both, cutsOf, explore, nfaOf, ofTree, REGEX, without } from './dfa.js';
+import { ANY, intersection, cutsOf, explore, nfaOf, dfaOfTree, REGEX, difference } from './dfa.js';
 import { grammarError } from './failure.js';
 import { countSteps } from './work.js';
 
@@ -63,8 +63,8 @@ class Conditions {
  */
 function beginning({ ahead, not }) {
   const tree = { all: [{ assert: /** @type {'^'} */ ('^') }, ahead] };
-  const dfa = hasLookahead(ahead) ? ofAheadTree(tree, true) : ofTree(tree, { search: true });
-  return not ? without(ANY, dfa) : dfa;
+  const dfa = hasLookahead(ahead) ? dfaOfAheadTree(tree, true) : dfaOfTree(tree, { search: true });
+  return not ? difference(ANY, dfa) : dfa;
 }
 
 /** Whether an expression contains a lookahead. @param {Tree} tree @returns {boolean} */
@@ -105,10 +105,10 @@ function removeRedundant(paths) {
 const keyOf = ({ item, conditions }) => `${item}:${conditions.join('.')}`;
 
 /**
- * Like `ofTree` of dfa.js, for expressions with lookaheads.
+ * Like `dfaOfTree` of dfa.js, for expressions with lookaheads.
  * @param {Tree} tree @param {boolean} search @returns {Dfa}
  */
-export function ofAheadTree(tree, search) {
+export function dfaOfAheadTree(tree, search) {
   const { nfa, begin } = nfaOf(tree, search);
   const { states } = nfa;
   const conditionTable = new Conditions();
@@ -179,11 +179,11 @@ export function ofAheadTree(tree, search) {
  * Returns the texts that an expression matches completely. With `search`, the texts that contain a match.
  * @param {Regex} regex @param {{ search?: boolean }} [options] @returns {Dfa}
  */
-export function ofRegex({ tree, lookaheads }, { search = false } = {}) {
+export function dfaOfRegex({ tree, lookaheads }, { search = false } = {}) {
   const first = 'all' in tree ? tree.all[0] : tree;
   // If the match begins at the beginning of the text, the lookaheads there apply to the complete text.
   const isWhole = !search || (first && 'assert' in first && first.assert === '^');
   const expression = isWhole ? tree : { all: [...lookaheads.map((ahead) => ({ assert: ahead })), tree] };
-  const texts = hasLookahead(expression) ? ofAheadTree(expression, search) : ofTree(expression, { search });
-  return isWhole ? lookaheads.reduce((dfa, ahead) => both(dfa, beginning(ahead)), texts) : texts;
+  const texts = hasLookahead(expression) ? dfaOfAheadTree(expression, search) : dfaOfTree(expression, { search });
+  return isWhole ? lookaheads.reduce((dfa, ahead) => intersection(dfa, beginning(ahead)), texts) : texts;
 }

@@ -1,6 +1,6 @@
 /** Compiles texts of several parts, such as tool calls: fixed texts, JSON of a schema and others. Loaded on demand. */
-import { ANY, ofLength, ofTexts, without } from './dfa.js';
-import { ofRegex } from './lookaheads.js';
+import { ANY, dfaOfLength, dfaOfTexts, difference } from './dfa.js';
+import { dfaOfRegex } from './lookaheads.js';
 import { Rules } from './ir.js';
 import { notationNamed } from './notations.js';
 import { parseRegex } from './regex.js';
@@ -35,11 +35,11 @@ function stringsOf(compiler, shape) {
   if (shape.values) {
     const values = [...shape.values.values()].filter((value) => compiler.admission.admits(shape, value));
     const texts = values.filter((value) => typeof value === 'string');
-    return texts.length ? ofTexts(texts) : null;
+    return texts.length ? dfaOfTexts(texts) : null;
   }
   const { min, max } = shape.string;
   if (!shape.types.has('string') || min > max) return null;
-  return stringDfa(shape) ?? (min > 0 || max < Infinity ? ofLength(min, max) : ANY);
+  return stringDfa(shape) ?? (min > 0 || max < Infinity ? dfaOfLength(min, max) : ANY);
 }
 
 /** Whether a shape admits `word`. @param {Compiler} compiler @param {Shape} shape @param {boolean | null} word */
@@ -49,7 +49,7 @@ const hasWord = (compiler, shape, word) =>
     : shape.types.has(typeOf(word)) && ![...shape.excluded.values()].includes(word);
 
 /** Returns the automaton of all strings that contain `text`. @param {string} text */
-const containing = (text) => ofRegex(parseRegex(text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')), { search: true });
+const containing = (text) => dfaOfRegex(parseRegex(text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')), { search: true });
 
 /**
  * Returns the members of a root schema that references in its parts depend on.
@@ -84,7 +84,7 @@ class Sequence {
     else if ('maybe' in node) {
       this.rules.skip(from, to);
       this.write(node.maybe, this.#state(from), to);
-    } else if ('pattern' in node) this.#writer.dfa(from, ofRegex(parseRegex(node.pattern)), to, null);
+    } else if ('pattern' in node) this.#writer.dfa(from, dfaOfRegex(parseRegex(node.pattern)), to, null);
     else if ('schema' in node) this.rules.call(from, this.#compiler(node.schema).writeValue(), to);
     else if ('arguments' in node)
       this.rules.call(from, this.#compiler(node.arguments, false, node.notation).writeArguments(), to);
@@ -100,7 +100,7 @@ class Sequence {
     const compiler = this.#compiler(value, true);
     for (const shape of compiler.shapesOf(compiler.root)) {
       const texts = stringsOf(compiler, shape);
-      if (texts) this.#writer.dfa(this.#state(from), without(texts, containing(end)), to, null);
+      if (texts) this.#writer.dfa(this.#state(from), difference(texts, containing(end)), to, null);
       for (const word of [true, false, null])
         if (hasWord(compiler, shape, word)) this.write(words[String(word)], this.#state(from), to);
     }

@@ -2,8 +2,8 @@
  * The formats of JSON Schema as regular expressions. Each text that matches is valid by the RFC of the format and for
  * ajv-formats, and nearly all valid texts match; docs/reference/generation.md names the exceptions.
  */
-import { ANY, minimal, without } from '../dfa.js';
-import { ofRegex } from '../lookaheads.js';
+import { ANY, minimal, difference } from '../dfa.js';
+import { dfaOfRegex } from '../lookaheads.js';
 import { parseRegex } from '../regex.js';
 
 /** @import { Dfa } from '../dfa.js' */
@@ -148,7 +148,7 @@ const WIDE = new Map(
 /** Returns strings that do not have a format, or null if none are known. @param {string} name @returns {Dfa | null} */
 export function otherTexts(name) {
   const source = WIDE.get(name);
-  return source ? without(ANY, ofRegex(parseRegex(source))) : null;
+  return source ? difference(ANY, dfaOfRegex(parseRegex(source))) : null;
 }
 
 /**
@@ -180,7 +180,7 @@ const dfas = new Map();
 export function formatTexts(name) {
   const format = FORMATS.get(name);
   if (!format) return null;
-  const dfa = dfas.get(format.source) ?? minimal(ofRegex(parseRegex(format.source)));
+  const dfa = dfas.get(format.source) ?? minimal(dfaOfRegex(parseRegex(format.source)));
   dfas.set(format.source, dfa);
   return { dfa, max: format.max ?? Infinity };
 }

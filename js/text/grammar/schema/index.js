@@ -2,10 +2,10 @@
  * Compiles a JSON Schema to rules. Each schema, and each combination of schemas that apply to the same value, becomes a
  * rule. keywords.js turns it into shapes (shapes.js); scalars.js, arrays.js and objects.js write the values of shapes.
  */
-import { ofTexts } from '../dfa.js';
+import { dfaOfTexts } from '../dfa.js';
 import { grammarError } from '../failure.js';
 import { Rules } from '../ir.js';
-import { ofRegex } from '../lookaheads.js';
+import { dfaOfRegex } from '../lookaheads.js';
 import { JSON_NOTATION, valueSpellings, writeValue } from '../notations.js';
 import { parseRegex } from '../regex.js';
 import { characterRule, pythonCharacterRule, spelledRule, Writer } from '../text.js';
@@ -224,7 +224,7 @@ export class Compiler {
   /** Returns the strings that a kind of quote allows, or null if it allows all. @param {Quote} quote */
   allowedIn({ pattern }) {
     if (pattern === null) return null;
-    const dfa = this.#allowed.get(pattern) ?? ofRegex(parseRegex(pattern));
+    const dfa = this.#allowed.get(pattern) ?? dfaOfRegex(parseRegex(pattern));
     this.#allowed.set(pattern, dfa);
     return dfa;
   }
@@ -247,7 +247,7 @@ export class Compiler {
    */
   writeListed(values, from, to) {
     const texts = values.flatMap((value) => valueSpellings(value, this.notation));
-    this.writer.dfa(from, ofTexts(texts), to, null);
+    this.writer.dfa(from, dfaOfTexts(texts), to, null);
   }
 
   /** Returns the rule of one character of a JSON string in its canonical spelling (`spelledRule`). */
@@ -284,7 +284,7 @@ export class Compiler {
       (value) => typeof value === 'object' && value && !Array.isArray(value) && this.admission.admits(s, value),
     );
     const texts = values.map((value) => writeValue(value, this.notation, this.notation.root));
-    if (texts.length) this.writer.dfa(from, ofTexts(texts), to, null);
+    if (texts.length) this.writer.dfa(from, dfaOfTexts(texts), to, null);
   }
 
   /** Writes the rules that are not written yet, and the rules that they call. */

@@ -2,9 +2,9 @@
  * The keywords of JSON Schema. Each has two functions: `yes` returns the shapes of the values that satisfy it, `no` the
  * shapes of the values that do not. A value satisfies a schema if it satisfies all of its keywords.
  */
-import { ANY, both, ofTree, without } from '../dfa.js';
+import { ANY, intersection, dfaOfTree, difference } from '../dfa.js';
 import { grammarError, tooLargeError } from '../failure.js';
-import { ofRegex } from '../lookaheads.js';
+import { dfaOfRegex } from '../lookaheads.js';
 import { shown } from '../../../shared/quote-value.js';
 import { isInexact, isRounded } from '../../../shared/rounded-number.js';
 import { parseRegex } from '../regex.js';
@@ -202,7 +202,7 @@ function ofTypes(names, not) {
 /** Returns the strings that contain a match of a pattern. @param {any} pattern */
 export function patternDfa(pattern) {
   must('a pattern', pattern, (v) => typeof v === 'string', 'a string');
-  return ofRegex(parseRegex(pattern), { search: true });
+  return dfaOfRegex(parseRegex(pattern), { search: true });
 }
 
 /**
@@ -233,8 +233,8 @@ export function limitedPattern(pattern) {
   const others = lookaheads.filter((ahead) => !lengthOf(ahead));
   return {
     dfa: limits.reduce(
-      (dfa, { set }) => both(dfa, ofTree({ repeat: { set }, min: 0, max: Infinity })),
-      ofRegex({ tree, lookaheads: others }, { search: true }),
+      (dfa, { set }) => intersection(dfa, dfaOfTree({ repeat: { set }, min: 0, max: Infinity })),
+      dfaOfRegex({ tree, lookaheads: others }, { search: true }),
     ),
     min: Math.max(...limits.map(({ min }) => min)),
     max: Math.min(...limits.map(({ max }) => max)),
@@ -423,7 +423,7 @@ export const KEYWORDS = new Map([
     'pattern',
     {
       yes: (v, c) => one(undefined, (s) => (s.string = c.limitedPattern(v))),
-      no: (v, c) => one(['string'], (s) => (s.string.dfa = without(ANY, c.pattern(v)))),
+      no: (v, c) => one(['string'], (s) => (s.string.dfa = difference(ANY, c.pattern(v)))),
     },
   ],
   [

@@ -4,7 +4,7 @@
  * inclusive limit. For exclusive limits, numbers have so few digits that different decimals are different doubles. If
  * the limit itself has too many digits for that, it is replaced by an inclusive limit, the next double.
  */
-import { both, either, explore, isNone, ofTree, without } from '../dfa.js';
+import { intersection, union, explore, isEmpty, dfaOfTree, difference } from '../dfa.js';
 import { grammarError } from '../failure.js';
 import { parseRegex } from '../regex.js';
 
@@ -39,7 +39,7 @@ const TINY = 1e-40;
 const MIN_ONLY_INTEGERS = 2 ** 52;
 
 /** @param {string} source */
-const dfaOf = (source) => ofTree(parseRegex(source).tree);
+const dfaOf = (source) => dfaOfTree(parseRegex(source).tree);
 const ANY_NUMBER = '-?(0|[1-9]\\d{0,14})(\\.\\d{1,15})?([eE][+-]?\\d{1,2})?';
 const NONE = dfaOf('[^\\s\\S]');
 
@@ -240,7 +240,7 @@ function magnitudes(low, high, digits, integer) {
   const below = oneSide(high.limit, false, high.open, digits);
   return low.limit < 0 || (low.limit === 0 && !low.open)
     ? below
-    : both(oneSide(low.limit, true, low.open, digits), below);
+    : intersection(oneSide(low.limit, true, low.open, digits), below);
 }
 
 /** Returns an automaton with a minus sign before its texts. @param {Dfa} dfa @returns {Dfa} */
@@ -412,18 +412,18 @@ export function numberTexts(given, excluded) {
   );
   for (const m of n.multiples) {
     const dfa = multiples(m, integer ? 0 : digits.part);
-    [plus, minus] = [both(plus, dfa), both(minus, dfa)];
+    [plus, minus] = [intersection(plus, dfa), intersection(minus, dfa)];
   }
   for (const m of n.notMultiples) {
     const dfa = multiples(m, Infinity);
-    [plus, minus] = [without(plus, dfa), without(minus, dfa)];
+    [plus, minus] = [difference(plus, dfa), difference(minus, dfa)];
   }
-  let texts = isNone(minus) ? plus : either(plus, negative(minus));
-  if (n.fraction) texts = both(texts, dfaOf(FRACTIONS));
-  if (excluded.length) texts = both(texts, dfaOf(DISTINCT));
+  let texts = isEmpty(minus) ? plus : union(plus, negative(minus));
+  if (n.fraction) texts = intersection(texts, dfaOf(FRACTIONS));
+  if (excluded.length) texts = intersection(texts, dfaOf(DISTINCT));
   for (const value of excluded) {
     const { whole, part } = digitsOf(Math.abs(value));
-    texts = without(
+    texts = difference(
       texts,
       dfaOf(`${value < 0 ? '-' : value === 0 ? '-?' : ''}${whole}(\\.${part}0*)${part ? '' : '?'}`),
     );

@@ -2,7 +2,7 @@
  * Writes the rules of a shape's objects: first the properties that the schema names, in its order, then unnamed
  * properties, if the schema describes any.
  */
-import { ANY, both, either, isNone, ofLength, ofTexts, textsOf, without } from '../dfa.js';
+import { ANY, intersection, union, isEmpty, dfaOfLength, dfaOfTexts, textsOf, difference } from '../dfa.js';
 import { grammarError, tooLargeError } from '../failure.js';
 import { MARK } from '../ir.js';
 import { nameSpellings, sortNames } from '../notations.js';
@@ -38,19 +38,20 @@ function namesDfa(compiler, subs) {
   let all = null;
   for (const sub of subs) {
     /** @type {Dfa} */
-    let names = ofTexts([]);
+    let names = dfaOfTexts([]);
     for (const s of compiler.shapesOf(sub).filter(({ types }) => types.has('string'))) {
       const values =
         s.values && [...s.values.values()].filter((v) => typeof v === 'string' && compiler.admission.admits(s, v));
       if (s.string.min <= s.string.max)
-        names = either(
+        names = union(
           names,
           values
-            ? ofTexts(values)
-            : (stringDfa(s) ?? (s.string.max < Infinity || s.string.min ? ofLength(s.string.min, s.string.max) : ANY)),
+            ? dfaOfTexts(values)
+            : (stringDfa(s) ??
+                (s.string.max < Infinity || s.string.min ? dfaOfLength(s.string.min, s.string.max) : ANY)),
         );
     }
-    all = all ? both(all, names) : names;
+    all = all ? intersection(all, names) : names;
   }
   return all;
 }
@@ -67,14 +68,14 @@ function unnamedProperties(compiler, o, declared) {
    * Groups of names with the patterns that they match; no group is empty.
    * @type {{ names: Dfa | null, matches: string[] }[]}
    */
-  let kinds = [{ names: taken.length ? without(allowed ?? ANY, ofTexts(taken)) : allowed, matches: [] }];
+  let kinds = [{ names: taken.length ? difference(allowed ?? ANY, dfaOfTexts(taken)) : allowed, matches: [] }];
   for (const pattern of o.patterns.keys()) {
     const texts = compiler.admission.pattern(pattern);
     kinds = kinds.flatMap(({ names, matches }) => [
-      { names: without(names ?? ANY, texts), matches },
-      { names: both(names ?? ANY, texts), matches: [...matches, pattern] },
+      { names: difference(names ?? ANY, texts), matches },
+      { names: intersection(names ?? ANY, texts), matches: [...matches, pattern] },
     ]);
-    kinds = kinds.filter(({ names }) => !names || !isNone(names));
+    kinds = kinds.filter(({ names }) => !names || !isEmpty(names));
     if (kinds.length > MAX_KINDS)
       throw grammarError(
         `patternProperties has patterns that distinguish more than ${MAX_KINDS} kinds of names`,
@@ -83,7 +84,7 @@ function unnamedProperties(compiler, o, declared) {
   }
   const found = [];
   for (const { names, matches } of kinds) {
-    if (names && isNone(names)) continue;
+    if (names && isEmpty(names)) continue;
     const additional = o.additional.filter((a) => !a.patterns.some((p) => matches.includes(p))).map(({ sub }) => sub);
     const sub = compiler.all(TRUE, ...matches.map((p) => o.patterns.get(p) ?? TRUE), ...additional);
     if (compiler.hasShape(sub)) found.push({ names, sub });
@@ -107,7 +108,7 @@ function writeOther(compiler, { names, sub }, { members, distinct }, from, to) {
     const inside = distinct ? rules.marked(from, quote.open, MARK.open) : rules.literal(from, quote.open);
     const end = rules.state();
     const allowed = compiler.allowedIn(quote);
-    const texts = names && allowed ? both(names, allowed) : (names ?? allowed);
+    const texts = names && allowed ? intersection(names, allowed) : (names ?? allowed);
     if (texts) writer.dfa(inside, texts, end, quote.escaped && SPELLINGS[quote.escaped]);
     else rules.call(inside, distinct ? compiler.spelled() : compiler.character(quote), end, 0, Infinity);
     const behind = distinct ? rules.marked(end, quote.close, MARK.close) : rules.literal(end, quote.close);
@@ -123,10 +124,10 @@ function candidatesFor(compiler, witness, declared, free) {
   const unnamed = [];
   for (const { names, sub } of free) {
     let found = names ?? ANY;
-    if (witness.names.length) found = without(found, ofTexts(witness.names));
-    for (const pattern of witness.patterns) found = without(found, compiler.admission.pattern(pattern));
-    if (witness.pattern !== null) found = both(found, compiler.admission.pattern(witness.pattern));
-    if (!isNone(found)) unnamed.push({ names: found, sub: andSub(sub, witness.sub) });
+    if (witness.names.length) found = difference(found, dfaOfTexts(witness.names));
+    for (const pattern of witness.patterns) found = difference(found, compiler.admission.pattern(pattern));
+    if (witness.pattern !== null) found = intersection(found, compiler.admission.pattern(witness.pattern));
+    if (!isEmpty(found)) unnamed.push({ names: found, sub: andSub(sub, witness.sub) });
   }
   return { unnamed, declared: declared.filter((name) => compiler.admission.canBeWitness(witness, name)) };
 }
@@ -244,9 +245,9 @@ function writeProperties(compiler, o, declared, free, requiredOthers, members, f
  * @param {Compiler} compiler @param {Others} a @param {Others} b @returns {Others | null}
  */
 function commonOthers(compiler, a, b) {
-  const names = both(a.names ?? ANY, b.names ?? ANY);
+  const names = intersection(a.names ?? ANY, b.names ?? ANY);
   const sub = andSub(a.sub, b.sub);
-  return isNone(names) || !compiler.hasShape(sub) ? null : { names, sub };
+  return isEmpty(names) || !compiler.hasShape(sub) ? null : { names, sub };
 }
 
 /** Maximum number of ways to provide an object's witnesses. */

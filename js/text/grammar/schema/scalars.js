@@ -1,5 +1,5 @@
 /** Writes the rules of a shape's listed values (`enum`, `const`), null, booleans, numbers and strings. */
-import { ANY, both, lengthsOf, ofLength, ofTexts, without } from '../dfa.js';
+import { ANY, intersection, lengthsOf, dfaOfLength, dfaOfTexts, difference } from '../dfa.js';
 import { missingOf, SPELLINGS } from '../text.js';
 import { numberTexts } from './numbers.js';
 import { typeOf } from './shapes.js';
@@ -27,8 +27,9 @@ export function stringDfa({ string, excluded }) {
   const { min, max, dfa } = limited(string);
   const texts = [...excluded.values()].filter((v) => typeof v === 'string');
   let all = dfa;
-  if (all && (min > 0 || max < Infinity)) all = both(all, ofLength(min, max));
-  if (texts.length) all = without(all ?? (min > 0 || max < Infinity ? ofLength(min, max) : ANY), ofTexts(texts));
+  if (all && (min > 0 || max < Infinity)) all = intersection(all, dfaOfLength(min, max));
+  if (texts.length)
+    all = difference(all ?? (min > 0 || max < Infinity ? dfaOfLength(min, max) : ANY), dfaOfTexts(texts));
   return all;
 }
 
@@ -74,7 +75,7 @@ function writeString(compiler, s, from, to) {
 function within(compiler, s, quote) {
   const allowed = compiler.allowedIn(quote);
   if (!allowed) return s;
-  return { ...s, string: { ...s.string, dfa: s.string.dfa ? both(s.string.dfa, allowed) : allowed } };
+  return { ...s, string: { ...s.string, dfa: s.string.dfa ? intersection(s.string.dfa, allowed) : allowed } };
 }
 
 /**

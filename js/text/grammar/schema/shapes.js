@@ -3,7 +3,7 @@
  * them. A shape has conditions for values of each type. A value has two shapes exactly if it has their merger
  * (`merge`).
  */
-import { both } from '../dfa.js';
+import { intersection } from '../dfa.js';
 import { tooLargeError } from '../failure.js';
 
 /** @import { Dfa } from '../dfa.js' */
@@ -260,7 +260,7 @@ export function merge(a, b) {
     string: {
       min: Math.max(a.string.min, b.string.min),
       max: Math.min(a.string.max, b.string.max),
-      dfa: a.string.dfa && b.string.dfa ? both(a.string.dfa, b.string.dfa) : (a.string.dfa ?? b.string.dfa),
+      dfa: a.string.dfa && b.string.dfa ? intersection(a.string.dfa, b.string.dfa) : (a.string.dfa ?? b.string.dfa),
     },
     array: mergeArrays(a.array, b.array),
     object,
