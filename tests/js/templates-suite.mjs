@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { compile, prepare } from '../../js/text/templates/jinja.js';
-import { plain } from '../../js/text/templates/template-texts.js';
+import { stringOf } from '../../js/text/templates/template-texts.js';
 
 const SCRIPT = fileURLToPath(new URL('../templates/render.py', import.meta.url));
 const PYTHON = process.env.BQ4_PYTHON ?? 'python3';
@@ -477,7 +477,7 @@ export function compare(seed, count) {
     try {
       ours = compile(one.template)(one.context, NOW);
       // Who wrote what makes no difference.
-      const marked = plain(prepare(one.template)({}, one.context, NOW));
+      const marked = stringOf(prepare(one.template)({}, one.context, NOW));
       if (marked !== ours) result.wrong.push({ ...one, ours, marked });
     } catch (thrown) {
       why = thrown;

@@ -5,7 +5,7 @@
 import { applyFilter, contains, escapeHtml, test } from './filters.js';
 import { characterOf, lengthOf, method, formatPercent, characterOffset, textLength } from './methods.js';
 import { arithmetic } from './numbers.js';
-import { concat, cut, hasCallerText, isSafe, isText, withSafeMark, plain } from './template-texts.js';
+import { concat, cut, hasCallerText, isSafe, isText, withSafeMark, stringOf } from './template-texts.js';
 import {
   Callable,
   charactersOf,
@@ -444,7 +444,7 @@ export class Evaluator {
     requireDefined(value);
     const bindMethod = () => {
       const call = method(value, name);
-      return call && new Callable(plain(name), (args) => call(args, this.#meter));
+      return call && new Callable(stringOf(name), (args) => call(args, this.#meter));
     };
     if (dot) {
       const bound = bindMethod();
@@ -452,7 +452,7 @@ export class Evaluator {
     }
     const missing = () =>
       new Undefined(
-        `'${typeOf(value)}' object has no ${typeof name === 'number' ? 'element' : 'attribute'} ${isText(name) ? plain(name).slice(0, 100) : isNumber(name) ? numberOf(name) : typeOf(name)}: it`,
+        `'${typeOf(value)}' object has no ${typeof name === 'number' ? 'element' : 'attribute'} ${isText(name) ? stringOf(name).slice(0, 100) : isNumber(name) ? numberOf(name) : typeOf(name)}: it`,
       );
     if (value instanceof Map) {
       this.#meter.countInput(textLength(name));
@@ -462,12 +462,12 @@ export class Evaluator {
           : lookUp(value, name);
       if (entry !== undefined) return entry;
     } else if (value instanceof Namespace) {
-      if (value.entries.has(plain(name))) return value.entries.get(plain(name));
+      if (value.entries.has(stringOf(name))) return value.entries.get(stringOf(name));
     } else if (value instanceof Callable) {
-      const member = value.members.get(plain(name));
+      const member = value.members.get(stringOf(name));
       if (member !== undefined) return member;
-      if (!value.members.size) throw templateError(`members of functions are not supported: "${plain(name)}"`);
-    } else if (value instanceof Tuple && value.names?.has(plain(name))) return value.names.get(plain(name));
+      if (!value.members.size) throw templateError(`members of functions are not supported: "${stringOf(name)}"`);
+    } else if (value instanceof Tuple && value.names?.has(stringOf(name))) return value.names.get(stringOf(name));
     else if (typeof name === 'number' || typeof name === 'boolean') {
       const i = Number(name);
       if (isText(value)) return characterOf(value, i, this.#meter) ?? missing();
@@ -487,14 +487,14 @@ export class Evaluator {
     if (!list && !isText(value)) throw templateError(`can't slice a value of type ${typeOf(requireDefined(value))}`);
     if (isSafe(value)) throw templateError('slices of safe texts are not supported');
     if (!step) throw templateError('the step of a slice must not be 0');
-    const n = isText(value) ? lengthOf(plain(value), meter) : value.length;
+    const n = isText(value) ? lengthOf(stringOf(value), meter) : value.length;
     const [low, high] = step > 0 ? [0, n] : [-1, n - 1];
     const place = (/** @type {number | null} */ at, /** @type {number} */ otherwise) =>
       at === null ? otherwise : Math.min(Math.max(at < 0 ? at + n : at, low), high);
     const [begin, end] = [place(start, step > 0 ? 0 : n - 1), place(stop, step > 0 ? n : -1)];
     if (isText(value) && step === 1) {
       if (end <= begin) return '';
-      return cut(value, characterOffset(plain(value), begin, meter), characterOffset(plain(value), end, meter));
+      return cut(value, characterOffset(stringOf(value), begin, meter), characterOffset(stringOf(value), end, meter));
     }
     const all = isText(value) ? charactersOf(value, meter) : value;
     meter.countItems(Math.max(0, (end - begin) / step));
@@ -552,7 +552,7 @@ export class Evaluator {
   #join(a, b) {
     const meter = this.#meter;
     const safe = isSafe(a) || isSafe(b);
-    meter.countOutput(plain(a).length + plain(b).length);
+    meter.countOutput(stringOf(a).length + stringOf(b).length);
     const part = (/** @type {AnyText} */ text) => (safe && !isSafe(text) ? escapeHtml(text, meter) : text);
     const text = meter.countText(concat([part(a), part(b)]));
     return safe ? withSafeMark(text) : text;
@@ -574,8 +574,8 @@ export class Evaluator {
     const [many, times] = count(a) ? [b, Math.max(Number(a), 0)] : [a, count(b) ? Math.max(Number(b), 0) : NaN];
     if (operator === '*' && !Number.isNaN(times) && ((isText(many) && !isSafe(many)) || list(many))) {
       if (isText(many)) {
-        meter.countOutput(plain(many).length * times);
-        if (!hasCallerText(many)) return plain(many).repeat(times);
+        meter.countOutput(stringOf(many).length * times);
+        if (!hasCallerText(many)) return stringOf(many).repeat(times);
         meter.countItems(times);
         return concat(['', ...Array(times).fill(many)]);
       }

@@ -20,7 +20,7 @@ import {
 } from './methods.js';
 import { floatOf, roundNumber } from './numbers.js';
 import { findFirst } from './search.js';
-import { concat, callerText, hasCallerText, isSafe, isText, plain, withSafeMark } from './template-texts.js';
+import { concat, callerText, hasCallerText, isSafe, isText, stringOf, withSafeMark } from './template-texts.js';
 import {
   Callable,
   compare,
@@ -146,9 +146,9 @@ function indent(value, [width = 4, first = false, blank = false], { meter }) {
   const space = isText(width) ? width : (meter.countOutput(requireInteger(width)), ' '.repeat(Math.max(width, 0)));
   // A line break at the end of the text begins another line, which linesOf does not return. So one is appended.
   const lines = linesOf(concat([requireText(value) && value, '\n']), false, meter);
-  meter.countOutput(lines.length * plain(space).length);
+  meter.countOutput(lines.length * stringOf(space).length);
   const parts = lines.flatMap((line, i) => {
-    const indented = i > 0 && (isTrue(blank) || plain(line) !== '');
+    const indented = i > 0 && (isTrue(blank) || stringOf(line) !== '');
     return [...(i ? ['\n'] : []), ...(indented || (!i && isTrue(first)) ? [space] : []), line];
   });
   return concat(parts);
@@ -157,7 +157,7 @@ function indent(value, [width = 4, first = false, blank = false], { meter }) {
 /** @type {Filter} */
 function tojson(value, [ascii = false, wide = null, separators = null, sort = false], { meter }) {
   let space = null;
-  if (isText(wide)) space = plain(wide);
+  if (isText(wide)) space = stringOf(wide);
   else if (wide !== null) {
     meter.countOutput(requireInteger(wide));
     if (wide < 0) throw templateError(`the indent of tojson must not be negative, found ${wide}`);
@@ -199,7 +199,7 @@ function unique(value, [sensitive = false, by], host) {
   const fold = caseFolder(isTrue(sensitive), host.meter);
   const seen = new Set();
   return elements(value, host.meter).filter((item) => {
-    const picked = plain(fold(get(item)));
+    const picked = stringOf(fold(get(item)));
     host.meter.countInput(textLength(picked));
     const key = isNumber(picked) ? numberOf(picked) : keyOf(picked);
     return !seen.has(key) && seen.add(key);
@@ -216,8 +216,8 @@ const entities = (text) => text.replace(/[&<>"']/g, (c) => ENTITIES[/** @type {k
  * @param {string | import('./template-texts.js').Text} text @param {Meter} meter
  */
 export function escapeHtml(text, meter) {
-  meter.countItems(plain(text).length);
-  const result = entities(plain(text));
+  meter.countItems(stringOf(text).length);
+  const result = entities(stringOf(text));
   return meter.countText(hasCallerText(text) ? callerText(result) : result);
 }
 
@@ -229,7 +229,7 @@ const otherwise = (value, [other = '', boolean = false]) =>
 /** @type {Filter} */
 const length = (value, _, { meter }) => {
   if (value instanceof Undefined) return 0;
-  if (isText(value)) return lengthOf(plain(value), meter);
+  if (isText(value)) return lengthOf(stringOf(value), meter);
   if (value instanceof Map) return value.size;
   if (Array.isArray(value) && !(value instanceof Lazy)) return value.length;
   throw templateError(`a value of type ${typeOf(value)} has no length`);
@@ -307,8 +307,8 @@ const FILTERS = {
     (value, [other = new Float(0)], { meter }) => {
       if (isNumber(value)) return new Float(numberOf(value));
       if (!isText(requireDefined(value))) return other;
-      meter.countItems(plain(value).length);
-      const parsed = floatOf(plain(value));
+      meter.countItems(stringOf(value).length);
+      const parsed = floatOf(stringOf(value));
       return parsed.isNumber ? new Float(parsed.value) : other;
     },
   ],
@@ -401,7 +401,7 @@ const FILTERS = {
   sort: [
     '/ reverse? case_sensitive? attribute?',
     (value, [reverse = false, sensitive = false, by], host) => {
-      if (isText(by) && plain(by).includes(',')) throw templateError('sort by several attributes is not supported');
+      if (isText(by) && stringOf(by).includes(',')) throw templateError('sort by several attributes is not supported');
       return sortItems(elements(value, host.meter), host.meter, {
         by: picker(by, host),
         sensitive: isTrue(sensitive),
@@ -423,8 +423,8 @@ const FILTERS = {
     (value, _, { meter }) => {
       if (isSafe(value)) throw templateError('title of safe texts is not supported');
       const text = toText(value, meter);
-      meter.countItems(plain(text).length);
-      const result = plain(text).replace(/[^-\s({[<]+/g, (/** @type {string} */ word) => {
+      meter.countItems(stringOf(text).length);
+      const result = stringOf(text).replace(/[^-\s({[<]+/g, (/** @type {string} */ word) => {
         const first = String.fromCodePoint(/** @type {number} */ (word.codePointAt(0)));
         return first.toUpperCase() + word.slice(first.length).toLowerCase();
       });
@@ -610,7 +610,7 @@ export function test(name, value, args, meter) {
 
 /** Evaluates `value in all`. @param {any} all @param {any} value @param {Meter} meter @returns {boolean} */
 export function contains(all, value, meter) {
-  if (isText(all)) return findFirst(plain(all), requireText(value), meter) >= 0;
+  if (isText(all)) return findFirst(stringOf(all), requireText(value), meter) >= 0;
   meter.countInput(textLength(value));
   if (all instanceof Map) return all.has(keyOf(value)) || lookUp(all, value) !== undefined;
   if (all instanceof Lazy) {

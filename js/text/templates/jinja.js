@@ -6,7 +6,7 @@
 import { BqError } from '../../shared/errors.js';
 import { Evaluator } from './evaluate.js';
 import { parseTemplate } from './parse.js';
-import { plain } from './template-texts.js';
+import { stringOf } from './template-texts.js';
 import { Callable, Dict, elements, fromJson, Meter, Namespace, str, templateError, typeOf, View } from './values.js';
 
 /** Maximum length of a template, in characters; the longest known ones have 30,000. */
@@ -182,5 +182,5 @@ export function prepare(source) {
  */
 export function compile(source) {
   const render = prepare(source);
-  return (context, now) => plain(render(context, {}, now));
+  return (context, now) => stringOf(render(context, {}, now));
 }

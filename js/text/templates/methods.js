@@ -4,7 +4,7 @@
  */
 import { floatOf, formatNumber } from './numbers.js';
 import { findAll, findFirst, findAllFromRight } from './search.js';
-import { concat, cut, callerText, hasCallerText, isSafe, isText, plain } from './template-texts.js';
+import { concat, cut, callerText, hasCallerText, isSafe, isText, stringOf } from './template-texts.js';
 import {
   compare,
   Dict,
@@ -67,7 +67,7 @@ export function bindArguments(subject, { at, named }, signature) {
 
 /** Returns a text as a string. Throws TEMPLATE if the value is not a text. @param {any} value @returns {string} */
 export function requireText(value) {
-  if (isText(value)) return plain(value);
+  if (isText(value)) return stringOf(value);
   throw templateError(`expected a text, found a value of type ${typeOf(requireDefined(value))}`);
 }
 
@@ -78,7 +78,7 @@ const ASCII = /^\p{ASCII}*$/u;
 const SURROGATE = /[\ud800-\udfff]/;
 
 /** Returns the length of a key that is a text (the cost of looking it up), or 0 for other keys. @param {any} key */
-export const textLength = (key) => (isText(key) ? plain(key).length : 0);
+export const textLength = (key) => (isText(key) ? stringOf(key).length : 0);
 
 /** Returns the length of a text in code points, Python's characters. @param {string} text @param {Meter} meter */
 export function lengthOf(text, meter) {
@@ -111,7 +111,7 @@ export function characterOffset(text, n, meter) {
  * @param {AnyText} text @param {number} i @param {Meter} meter
  */
 export function characterOf(text, i, meter) {
-  const value = plain(text);
+  const value = stringOf(text);
   const at = i < 0 ? i + lengthOf(value, meter) : i;
   if (at < 0) return undefined;
   const begin = characterOffset(value, at, meter);
@@ -125,7 +125,7 @@ export function characterOf(text, i, meter) {
  * @param {Meter} meter @param {'both' | 'left' | 'right'} [side]
  */
 export function strip(text, set, meter, side = 'both') {
-  const value = plain(text);
+  const value = stringOf(text);
   const chars = set == null ? null : new Set(requireText(set));
   meter.countItems(chars?.size ?? 0);
   const isStripped = (/** @type {string} */ c) => (chars ? chars.has(c) : WHITE.test(c));
@@ -148,7 +148,7 @@ export function strip(text, set, meter, side = 'both') {
  * @returns {AnyText[]}
  */
 function split(text, separator, maxSplits, meter, fromRight = false) {
-  const value = plain(text);
+  const value = stringOf(text);
   const limit = maxSplits === undefined ? -1 : requireInteger(maxSplits);
   meter.countInput(value.length);
   /** @type {[number, number][]} */
@@ -180,7 +180,7 @@ function split(text, separator, maxSplits, meter, fromRight = false) {
  * @param {Meter} meter @returns {AnyText[]}
  */
 export function linesOf(text, ends, meter) {
-  const value = plain(text);
+  const value = stringOf(text);
   meter.countInput(value.length);
   /** @type {AnyText[]} */
   const lines = [];
@@ -200,7 +200,7 @@ export function linesOf(text, ends, meter) {
  * @param {Meter} meter
  */
 export function replaceText(text, from, to, max, meter) {
-  const [value, part] = [plain(text), plain(from)];
+  const [value, part] = [stringOf(text), stringOf(from)];
   const limit = max === undefined ? -1 : requireInteger(max);
   /** @type {AnyText[]} */
   const parts = [];
@@ -219,7 +219,7 @@ export function replaceText(text, from, to, max, meter) {
       all.push(i);
   }
   if (!all.length) return text;
-  meter.countOutput(value.length + all.length * plain(to).length);
+  meter.countOutput(value.length + all.length * stringOf(to).length);
   if (typeof text === 'string' && typeof to === 'string' && part && limit < 0) return text.replaceAll(part, () => to);
   meter.countItems(8 * all.length);
   for (const place of all) {
@@ -256,7 +256,7 @@ function partBetween(text, start, end, meter) {
 const affixMethod = (test) => [
   'part start? end?',
   (text, [parts, start, end], meter) => {
-    const { part } = partBetween(plain(text), start, end, meter);
+    const { part } = partBetween(stringOf(text), start, end, meter);
     const all = parts instanceof Tuple ? parts : [parts];
     return all.some((candidate) => {
       const wanted = requireText(candidate);
@@ -274,7 +274,7 @@ const affixMethod = (test) => [
 const findMethod = (last, required) => [
   'part start? end?',
   (text, [search, start, end], meter) => {
-    const value = plain(text);
+    const value = stringOf(text);
     const { begin, part } = partBetween(value, start, end, meter);
     const needle = requireText(search);
     let at = -1;
@@ -345,7 +345,7 @@ function byParts(text, change) {
 const changeMethod = (change) => [
   '',
   (text, _, meter) => {
-    meter.countItems(plain(text).length);
+    meter.countItems(stringOf(text).length);
     return byParts(text, change);
   },
 ];
@@ -358,13 +358,13 @@ const changeMethod = (change) => [
 const padMethod = (leftPad) => [
   'width fill?',
   (text, [width, fill = ' '], meter) => {
-    const length = lengthOf(plain(text), meter);
+    const length = lengthOf(stringOf(text), meter);
     const pad = Math.max(requireInteger(width) - length, 0);
     if (Array.from(requireText(fill)).length !== 1)
-      throw templateError(`the fill of a text must be one character, found "${plain(fill)}"`);
-    meter.countOutput(pad * plain(fill).length);
+      throw templateError(`the fill of a text must be one character, found "${stringOf(fill)}"`);
+    meter.countOutput(pad * stringOf(fill).length);
     const before = leftPad(length + pad, pad);
-    return concat([plain(fill).repeat(before), text, plain(fill).repeat(pad - before)]);
+    return concat([stringOf(fill).repeat(before), text, stringOf(fill).repeat(pad - before)]);
   },
 ];
 
@@ -376,10 +376,10 @@ const padMethod = (leftPad) => [
 const patternMethod = (pattern, unsupported) => [
   '',
   (text, _, meter) => {
-    meter.countItems(plain(text).length);
-    if (unsupported?.test(plain(text)))
+    meter.countItems(stringOf(text).length);
+    if (unsupported?.test(stringOf(text)))
       throw templateError('isdigit and isnumeric are not supported for these characters');
-    return pattern.test(plain(text));
+    return pattern.test(stringOf(text));
   },
 ];
 
@@ -387,8 +387,8 @@ const patternMethod = (pattern, unsupported) => [
 const caseMethod = (test) => [
   '',
   (text, _, meter) => {
-    meter.countItems(plain(text).length);
-    return /\p{Cased}/u.test(plain(text)) && test(plain(text));
+    meter.countItems(stringOf(text).length);
+    return /\p{Cased}/u.test(stringOf(text)) && test(stringOf(text));
   },
 ];
 
@@ -400,7 +400,7 @@ const caseMethod = (test) => [
 const partitionMethod = (last) => [
   'part',
   (text, [separator], meter) => {
-    const [value, part] = [plain(text), requireText(separator)];
+    const [value, part] = [stringOf(text), requireText(separator)];
     if (!part) throw templateError('the separator must not be empty');
     const [at] = (last ? findAllFromRight : findAll)(value, part, meter, 1);
     if (at === undefined) return Tuple.from(last ? ['', '', text] : [text, '', '']);
@@ -414,10 +414,13 @@ const partitionMethod = (last) => [
 const TEXT = {
   upper: changeMethod((text) => text.toUpperCase()),
   lower: changeMethod((text) => text.toLowerCase()),
-  title: ['', (text, _, meter) => (meter.countItems(plain(text).length), withCallerMark(text, title(plain(text))))],
+  title: [
+    '',
+    (text, _, meter) => (meter.countItems(stringOf(text).length), withCallerMark(text, title(stringOf(text)))),
+  ],
   capitalize: [
     '',
-    (text, _, meter) => (meter.countItems(plain(text).length), withCallerMark(text, capitalize(plain(text)))),
+    (text, _, meter) => (meter.countItems(stringOf(text).length), withCallerMark(text, capitalize(stringOf(text)))),
   ],
   casefold: changeMethod((text) => {
     if (!ASCII.test(text)) throw templateError('casefold is supported for ASCII only');
@@ -444,14 +447,16 @@ const TEXT = {
     'part',
     (text, [part], meter) => (
       meter.countInput(requireText(part).length),
-      plain(text).startsWith(plain(part)) ? cut(text, plain(part).length) : text
+      stringOf(text).startsWith(stringOf(part)) ? cut(text, stringOf(part).length) : text
     ),
   ],
   removesuffix: [
     'part',
     (text, [part], meter) => (
       meter.countInput(requireText(part).length),
-      plain(part) && plain(text).endsWith(plain(part)) ? cut(text, 0, plain(text).length - plain(part).length) : text
+      stringOf(part) && stringOf(text).endsWith(stringOf(part))
+        ? cut(text, 0, stringOf(text).length - stringOf(part).length)
+        : text
     ),
   ],
   join: [
@@ -470,7 +475,7 @@ const TEXT = {
   count: [
     'part start? end?',
     (text, [search, start, end], meter) => {
-      const { part } = partBetween(plain(text), start, end, meter);
+      const { part } = partBetween(stringOf(text), start, end, meter);
       const needle = requireText(search);
       if (part === null) return 0;
       return needle ? findAll(part, needle, meter).length : lengthOf(part, meter) + 1;
@@ -482,9 +487,9 @@ const TEXT = {
   zfill: [
     'width',
     (text, [width], meter) => {
-      const pad = Math.max(requireInteger(width) - lengthOf(plain(text), meter), 0);
+      const pad = Math.max(requireInteger(width) - lengthOf(stringOf(text), meter), 0);
       meter.countOutput(pad);
-      const sign = /^[+-]/.test(plain(text)) ? 1 : 0;
+      const sign = /^[+-]/.test(stringOf(text)) ? 1 : 0;
       return concat([cut(text, 0, sign), '0'.repeat(pad), cut(text, sign)]);
     },
   ],
@@ -519,7 +524,7 @@ export function joinWith(items, glue, meter) {
  * @param {AnyText} text @param {Args} args @param {Meter} meter
  */
 function format(text, { at, named }, meter) {
-  const value = plain(text);
+  const value = stringOf(text);
   meter.countItems(value.length);
   /** @type {AnyText[]} */
   const parts = [];
@@ -560,9 +565,9 @@ function formatConversion(value, flags, width, precision, kind, meter) {
   let sign = '';
   if (kind === 's' || kind === 'r') {
     body = kind === 's' ? toText(value, meter) : trackCallerText(meter, () => repr(value, meter));
-    if (precision >= 0) body = cut(body, 0, characterOffset(plain(body), precision, meter));
+    if (precision >= 0) body = cut(body, 0, characterOffset(stringOf(body), precision, meter));
   } else if (kind === 'c') {
-    if (isText(value) ? lengthOf(plain(value), meter) !== 1 : typeof value !== 'number')
+    if (isText(value) ? lengthOf(stringOf(value), meter) !== 1 : typeof value !== 'number')
       throw templateError('"%c" expects a character or its number');
     body = isText(value) ? value : String.fromCodePoint(value);
   } else {
@@ -583,9 +588,9 @@ function formatConversion(value, flags, width, precision, kind, meter) {
       body = BigInt(Math.trunc(size))
         .toString(kind === 'o' ? 8 : 'xX'.includes(kind) ? 16 : 10)
         .padStart(precision, '0');
-    if ('EFGX'.includes(kind)) body = plain(body).toUpperCase();
+    if ('EFGX'.includes(kind)) body = stringOf(body).toUpperCase();
   }
-  const pad = Math.max(width - sign.length - lengthOf(plain(body), meter), 0);
+  const pad = Math.max(width - sign.length - lengthOf(stringOf(body), meter), 0);
   meter.countOutput(pad);
   if (flags.includes('-')) return concat([sign, body, ' '.repeat(pad)]);
   const zeros = flags.includes('0') && !'src'.includes(kind);
@@ -594,7 +599,7 @@ function formatConversion(value, flags, width, precision, kind, meter) {
 
 /** Evaluates `text % values`. @param {AnyText} text @param {any} values @param {Meter} meter */
 export function formatPercent(text, values, meter) {
-  const value = plain(text);
+  const value = stringOf(text);
   meter.countItems(value.length);
   const all = values instanceof Tuple ? values : [values];
   /** @type {AnyText[]} */
@@ -695,7 +700,7 @@ const UNSUPPORTED_ATTRIBUTES = names(
  * @param {any} value @param {any} key @returns {((args: Args, meter: Meter) => any) | undefined}
  */
 export function method(value, key) {
-  const name = plain(key);
+  const name = stringOf(key);
   if (typeof name !== 'string') return undefined;
   const type = typeOf(value);
   if (Object.hasOwn(UNSUPPORTED_MEMBERS, type) && UNSUPPORTED_MEMBERS[type].includes(name)) {
@@ -759,8 +764,8 @@ export function sortItems(list, meter, { by = (item) => item, sensitive = false,
  */
 export const caseFolder = (sensitive, meter) => (/** @type {any} */ key) => {
   if (!isText(key) || sensitive) return key;
-  meter.countItems(plain(key).length);
-  return plain(key).toLowerCase();
+  meter.countItems(stringOf(key).length);
+  return stringOf(key).toLowerCase();
 };
 
 /**
@@ -776,7 +781,7 @@ export function toInteger(value, otherwise, meter) {
     number = Math.trunc(value.value);
     if (Math.abs(number) === Infinity) throw templateError("can't convert an infinite number to an integer");
   } else if (isText(value)) {
-    const text = plain(strip(value, null, meter));
+    const text = stringOf(strip(value, null, meter));
     if (/^[+-]?\d+(_\d+)*$/.test(text)) number = Number(text.replaceAll('_', ''));
     else number = Math.trunc(floatOf(text).value);
   }

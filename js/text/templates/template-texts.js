@@ -27,7 +27,7 @@ export class Text {
 /** @param {any} value */
 export const isText = (value) => typeof value === 'string' || value instanceof Text;
 /** Returns a text as a string without marks, and any other value unchanged. @param {any} value */
-export const plain = (value) => (value instanceof Text ? value.value : value);
+export const stringOf = (value) => (value instanceof Text ? value.value : value);
 /** Whether a value is a text that is marked as safe. @param {any} value */
 export const isSafe = (value) => value instanceof Text && value.safe;
 /** Whether a value is a text of which a caller wrote a part. @param {any} value */
@@ -44,7 +44,7 @@ export const callerText = (value) => (value ? new Text(value, [0, value.length])
  * @param {string | Text} value @param {boolean} [safe]
  */
 export const withSafeMark = (value, safe = true) =>
-  makeText(plain(value), value instanceof Text ? value.callerRanges : NO_RANGES, safe);
+  makeText(stringOf(value), value instanceof Text ? value.callerRanges : NO_RANGES, safe);
 
 /**
  * Joins parts to one text, which is not marked as safe.
@@ -64,16 +64,16 @@ export function concat(parts) {
         ranges.push(at + part.callerRanges[i + 1]);
       }
     }
-    at += plain(part).length;
+    at += stringOf(part).length;
   }
-  return makeText(parts.map(plain).join(''), ranges);
+  return makeText(parts.map(stringOf).join(''), ranges);
 }
 
 /**
  * Returns a part of a text, not marked as safe.
  * @param {string | Text} text @param {number} begin @param {number} [end] @returns {string | Text}
  */
-export function cut(text, begin, end = plain(text).length) {
+export function cut(text, begin, end = stringOf(text).length) {
   if (typeof text === 'string') return text.slice(begin, end);
   /** @type {number[]} */
   const ranges = [];

@@ -5,7 +5,7 @@
  * (template-texts.js).
  */
 import { BqError } from '../../shared/errors.js';
-import { concat, callerText, hasCallerText, isText, marksOf, plain, Text } from './template-texts.js';
+import { concat, callerText, hasCallerText, isText, marksOf, stringOf, Text } from './template-texts.js';
 
 /** Python's white space, as part of a set in a regular expression. It differs from JavaScript's. */
 export const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
@@ -133,7 +133,7 @@ export class Meter {
 
   /** Counts the creation of a text and returns it. @template {string | Text} T @param {T} text @returns {T} */
   countText(text) {
-    this.countOutput(plain(text).length);
+    this.countOutput(stringOf(text).length);
     this.count(marksOf(text) / 16);
     return text;
   }
@@ -197,7 +197,7 @@ export function equal(a, b, meter) {
   meter.count();
   if (isNumber(a) && isNumber(b)) return numberOf(a) === numberOf(b);
   if (isText(a) && isText(b)) {
-    const [x, y] = [plain(a), plain(b)];
+    const [x, y] = [stringOf(a), stringOf(b)];
     if (x.length !== y.length) return false;
     meter.countInput(x.length);
     return x === y;
@@ -248,7 +248,7 @@ export function compare(a, b, meter) {
     return x === y ? 0 : x < y ? -1 : x > y ? 1 : NaN;
   }
   if (isText(a) && isText(b)) {
-    const [x, y] = [plain(a), plain(b)];
+    const [x, y] = [stringOf(a), stringOf(b)];
     meter.countItems(Math.min(x.length, y.length));
     return compareStrings(x, y);
   }
@@ -274,7 +274,7 @@ export const entriesOf = (dict) => {
 
 /** Returns the key of a Map for a value. Throws TEMPLATE if the value cannot be a key. @param {any} value */
 export function keyOf(value) {
-  const key = plain(value);
+  const key = stringOf(value);
   if (key instanceof Float) {
     if (Number.isSafeInteger(key.value)) return key.value;
     throw templateError('floats as keys of a dict are not supported');
@@ -300,7 +300,7 @@ export function lookUp(dict, value) {
  * @param {any} text @param {Meter} meter @returns {(string | Text)[]}
  */
 export function charactersOf(text, meter) {
-  const value = plain(text);
+  const value = stringOf(text);
   meter.countItems(value.length);
   const all = Array.from(value);
   if (!hasCallerText(text)) return all;
@@ -370,10 +370,10 @@ export function repr(value, meter) {
   meter.count();
   if (isText(value)) {
     meter.usesCallerText ||= hasCallerText(value);
-    meter.countItems(plain(value).length);
+    meter.countItems(stringOf(value).length);
     if (value instanceof Text && value.safe)
       throw templateError('printing a list that contains a safe text is not supported');
-    return meter.countText(quoteString(plain(value)));
+    return meter.countText(quoteString(stringOf(value)));
   }
   if (value instanceof View && value.shown) return value.shown;
   if (isList(value) || value instanceof View) {
@@ -396,7 +396,7 @@ export function repr(value, meter) {
 export function str(value, meter) {
   if (isText(value)) {
     meter.usesCallerText ||= hasCallerText(value);
-    return plain(value);
+    return stringOf(value);
   }
   if (value === null) return 'None';
   if (value === true || value === false) return value ? 'True' : 'False';
@@ -432,7 +432,7 @@ export function joinTexts(values, meter) {
   let length = 0;
   const texts = values.map((value) => {
     const text = toText(value, meter);
-    length += plain(text).length;
+    length += stringOf(text).length;
     meter.countOutput(length / 64);
     return text;
   });
@@ -479,8 +479,8 @@ export function json(value, how, meter, margin = '') {
   meter.count();
   if (isText(value)) {
     meter.usesCallerText ||= hasCallerText(value);
-    meter.countItems(plain(value).length);
-    const text = JSON.stringify(plain(value)).replace(/\\u(d[89a-f]..)/g, (_, hex) =>
+    meter.countItems(stringOf(value).length);
+    const text = JSON.stringify(stringOf(value)).replace(/\\u(d[89a-f]..)/g, (_, hex) =>
       String.fromCharCode(parseInt(hex, 16)),
     );
     return meter.countText(
