@@ -1,4 +1,7 @@
-/** `bq4/connect`: models behind a server with OpenAI's interface, in pages and in Node; docs/reference/connect-and-serve.md explains it. */
+/**
+ * `bq4/connect`: models behind a server with OpenAI's interface, for pages and Node. Reference:
+ * docs/reference/connect-and-serve.md.
+ */
 export { localOrRemote } from './api/connect/prefer-local.js';
 export { connect } from './api/connect/index.js';
 export { BqError } from './shared/errors.js';

@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-/** bq4: language models in the browser, on the CPU. What a page's own thread loads; docs/reference explains it. */
+/** bq4: language models in the browser, on the CPU. Entry for the main thread of a page. Reference: docs/reference. */
 export { connectEngine, createWorkerEngine, load } from './remote/client/client.js';
 export { BqError } from './shared/errors.js';
 export { listSupported } from './list-supported.js';
@@ -68,6 +68,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').MessageLike} MessageLike */
 /** @typedef {import('./shared/types.js').ReadCall} ReadCall */
 /** @typedef {import('./shared/types.js').Model} Model */
+/** @typedef {import('./shared/types.js').ModelFields} ModelFields */
 /** @typedef {import('./shared/types.js').ModelInfo} ModelInfo */
 /** @typedef {import('./shared/types.js').ModelMethods} ModelMethods */
 /** @typedef {import('./shared/types.js').Pace} Pace */
@@ -78,6 +79,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').PrefillProgress} PrefillProgress */
 /** @typedef {import('./shared/types.js').Progress} Progress */
 /** @typedef {import('./shared/types.js').PromptOptions} PromptOptions */
+/** @typedef {import('./shared/types.js').ReplyOptions} ReplyOptions */
 /** @typedef {import('./shared/types.js').RequestExtensions} RequestExtensions */
 /** @typedef {import('./shared/types.js').ResponseFormat} ResponseFormat */
 /** @typedef {import('./shared/types.js').RunTools} RunTools */
@@ -95,6 +97,7 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').SharedEngine} SharedEngine */
 /** @typedef {import('./shared/types.js').SharedInfo} SharedInfo */
 /** @typedef {import('./shared/types.js').SharedOptions} SharedOptions */
+/** @typedef {import('./shared/types.js').SharingOptions} SharingOptions */
 /** @typedef {import('./shared/types.js').SourceLike} SourceLike */
 /** @typedef {import('./shared/types.js').SourceOptions} SourceOptions */
 /** @typedef {import('./shared/types.js').Stage} Stage */
@@ -116,5 +119,6 @@ export { fromBlob, fromBytes, fromFile, fromHandle, fromUrl } from './storage/so
 /** @typedef {import('./shared/types.js').Unit} Unit */
 /** @typedef {import('./storage/sources/types.js').UrlOptions} UrlOptions */
 /** @typedef {import('./storage/cache/types.js').Usage} Usage */
+/** @typedef {import('./shared/types.js').WasmUrls} WasmUrls */
 /** @template T @typedef {import('./shared/types.js').ChunkStream<T>} ChunkStream */
 /** @template {{ stream?: boolean | null }} B, W, C @typedef {import('./shared/types.js').Create<B, W, C>} Create */

@@ -1,33 +1,37 @@
 /**
- * Reads models' files for paging.js while the engine computes. The first message of each names the source and, where the
- * heap is shared, the heap; each further one asks for a range, which goes into the shared heap or back as a buffer.
+ * Worker that reads model files for paging.js while the engine computes. The first message for each source contains the
+ * source and, if the heap is shared, the heap. Each further message requests a range of bytes. They are written to the
+ * shared heap, or returned in a buffer.
  */
 import { packError } from './shared/errors.js';
 import { openReader } from './storage/sources/reader.js';
 
 /** @import { Reader } from './storage/sources/reader.js' */
 
-/** The worker's global scope, or a port that it was sent. */
+/** The worker's global scope, or a port that it has received. */
 let port = /** @type {any} */ (globalThis);
 /**
- * A source that is open.
- * @typedef {object} Open
+ * @typedef {object} OpenSource
  * @property {Promise<Reader>} reader
  * @property {SharedArrayBuffer | null} heap
  * @property {Set<Promise<void>>} reads  running reads
  */
-/** Open sources by number. @type {Map<number, Open>} */
+/** Open sources by id. @type {Map<number, OpenSource>} */
 const sources = new Map();
-/** Returned buffers for later reads. @type {ArrayBuffer[]} */
-const spare = [];
+/** Buffers that the engine has returned, for later reads. @type {ArrayBuffer[]} */
+const spareBuffers = [];
 
-/** A spare buffer of a fitting size, or a new one. @param {number} bytes */
+/** Returns a spare buffer of a suitable size, or a new one. @param {number} bytes */
 function bufferFor(bytes) {
-  const at = spare.findIndex((buffer) => buffer.byteLength >= bytes && buffer.byteLength < 2 * bytes + 4096);
-  return at < 0 ? new ArrayBuffer(bytes) : spare.splice(at, 1)[0];
+  const at = spareBuffers.findIndex((buffer) => buffer.byteLength >= bytes && buffer.byteLength < 2 * bytes + 4096);
+  return at < 0 ? new ArrayBuffer(bytes) : spareBuffers.splice(at, 1)[0];
 }
 
-/** @param {Open} source @param {{ id: number, offset: number, at: number, bytes: number }} request */
+/**
+ * Reads a range of a source and posts the result.
+ * @param {OpenSource} source
+ * @param {{ id: number, offset: number, at: number, bytes: number }} request  `offset`: in the file; `at`: in the heap
+ */
 async function answer({ reader, heap }, { id, offset, at, bytes }) {
   try {
     const { read, fills } = await reader;
@@ -41,14 +45,14 @@ async function answer({ reader, heap }, { id, offset, at, bytes }) {
   }
 }
 
-/** Ends the reads that can be ended. @param {Open} source */
+/** Ends the reads that can be ended early. @param {OpenSource} source */
 const endReads = ({ reader }) =>
   reader.then(
     (opened) => opened.endReads?.(),
     () => {}, // opening has failed
   );
 
-/** Closes a source after its reads have ended. @param {Open} source */
+/** Closes a source after its reads have ended. @param {OpenSource} source */
 async function close(source) {
   const { reader, reads } = source;
   await endReads(source);
@@ -62,7 +66,7 @@ async function close(source) {
 /** @param {MessageEvent} event */
 function receive({ data }) {
   const { sourceId } = data;
-  const source = /** @type {Open} */ (sources.get(sourceId));
+  const source = /** @type {OpenSource} */ (sources.get(sourceId));
   if (data.port) {
     listenTo(data.port);
   } else if (data.source) {
@@ -76,14 +80,14 @@ function receive({ data }) {
   } else if (data.endReads) {
     void endReads(source);
   } else if (data.spare) {
-    if (spare.length < 2) spare.push(data.spare);
+    if (spareBuffers.length < 2) spareBuffers.push(data.spare);
   } else {
     const read = answer(source, data).finally(() => source.reads.delete(read));
     source.reads.add(read);
   }
 }
 
-/** @param {any} newPort  receives requests from now on */
+/** Receives requests from a port from now on, instead of the previous one. @param {any} newPort */
 function listenTo(newPort) {
   port = newPort;
   port.onmessage = receive;

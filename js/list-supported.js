@@ -1,5 +1,8 @@
-/** The list of what can be loaded, as the entries export it. */
+/** `listSupported`, which the entries export. */
 import { onDemand } from './shared/errors.js';
 
-/** What this version can load: architectures, chat formats, weight types, containers. NETWORK. @returns {Promise<import('./shared/types.js').Supported>} */
+/**
+ * Lists the architectures, chat formats, weight types and containers that this version can load. Throws NETWORK.
+ * @returns {Promise<import('./shared/types.js').Supported>}
+ */
 export const listSupported = async () => (await onDemand(import('./supported.js'))).supported();

@@ -1,24 +1,25 @@
 /**
- * The script of a page that carries its model (`bq4 bundle`): engine, model and page are one file, which works from a disk, too, where no
- * worker can begin. So the engine runs in the page's own thread and lets the page draw between tokens.
+ * Script of a page with an embedded model (`bq4 bundle`). Engine, model and page are one file, which also works when it
+ * is opened from a disk. No worker can start there, so the engine runs in the page's main thread and yields for
+ * drawing between tokens.
  */
 import { createEngine } from './engine/create.js';
 import { BqError } from './shared/errors.js';
 import { fromBytes } from './storage/sources/index.js';
 
-/** For a model that knows no turns: it goes on with what is written. */
-const NO_TURNS = { roles: { user: { before: '', after: '' }, assistant: { before: '', after: '' } }, bos: true };
+/** Chat format for a model without one: the model continues the text. */
+const PLAIN_FORMAT = { roles: { user: { before: '', after: '' }, assistant: { before: '', after: '' } }, bos: true };
 const BUILDS = ['relaxed', 'simd128'];
-/** Kernels of rare types are there where the model needs them. */
-const RARE = BUILDS.map((name) => `${name}-rare`);
-/** Characters of base64 that are decoded at once, a multiple of four. */
-const PIECE = 1 << 20;
+/** Modules of optional kernels, which the page only contains if the model needs them. */
+const OPTIONAL_KERNELS = BUILDS.map((name) => `${name}-rare`);
+/** Number of base64 characters to decode in one step, a multiple of four. */
+const DECODED_CHARACTERS = 1 << 20;
 
 /** @param {string} id @returns {any} */
 const $ = (id) => document.getElementById(id);
 
-/** Text of an element, which is then emptied. @param {string} id */
-function taken(id) {
+/** Removes an element from the page and returns its text. Throws FORMAT if it is missing. @param {string} id */
+function removeText(id) {
   const element = $(id);
   if (!element)
     throw new BqError('FORMAT', `the page has lost its "${id}"`, { hint: 'make the page anew: npx bq4 bundle' });
@@ -27,29 +28,29 @@ function taken(id) {
   return text;
 }
 
-/** @param {string} text  base64 @returns {Uint8Array<ArrayBuffer>} */
-function bytesOf(text) {
+/** Decodes base64. @param {string} text @returns {Uint8Array<ArrayBuffer>} */
+function decodeBase64(text) {
   const { fromBase64 } = /** @type {any} */ (Uint8Array);
   if (fromBase64) return fromBase64.call(Uint8Array, text);
   const bytes = new Uint8Array((text.length / 4) * 3 - (/=*$/.exec(text)?.[0].length ?? 0));
-  for (let i = 0, at = 0; i < text.length; i += PIECE) {
-    const piece = atob(text.slice(i, i + PIECE));
+  for (let i = 0, at = 0; i < text.length; i += DECODED_CHARACTERS) {
+    const piece = atob(text.slice(i, i + DECODED_CHARACTERS));
     for (let k = 0; k < piece.length; k++) bytes[at++] = piece.charCodeAt(k);
   }
   return bytes;
 }
 
 /** @param {string} text */
-const say = (text) => ($('status').textContent = text);
+const showStatus = (text) => ($('status').textContent = text);
 
 /** @param {unknown} error */
-function fail(error) {
+function showError(error) {
   const { message, hint } = /** @type {any} */ (error);
-  say(`That failed: ${message}${hint ? ` (${hint})` : ''}`);
+  showStatus(`That failed: ${message}${hint ? ` (${hint})` : ''}`);
 }
 
-/** @param {string} role @param {string} text */
-function show(role, text) {
+/** Appends a message to the page. @param {string} role @param {string} text */
+function appendMessage(role, text) {
   const article = document.createElement('article');
   article.className = role;
   article.textContent = text;
@@ -58,25 +59,27 @@ function show(role, text) {
   return article;
 }
 
-/** Lets the page draw. */
-const drawn = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+/** Resolves after the page was drawn. */
+const nextFrame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 
-async function begin() {
-  say('Starting…');
+async function start() {
+  showStatus('Starting…');
   const wasmUrl = /** @type {any} */ (
     Object.fromEntries(
-      [...BUILDS, ...RARE.filter((name) => $(`bq4-${name}`))].map((name) => [
+      [...BUILDS, ...OPTIONAL_KERNELS.filter((name) => $(`bq4-${name}`))].map((name) => [
         name,
-        `data:application/wasm;base64,${taken(`bq4-${name}`)}`,
+        `data:application/wasm;base64,${removeText(`bq4-${name}`)}`,
       ]),
     )
   );
   const engine = await createEngine({ wasmUrl, threads: 1 });
-  const model = await engine.load(fromBytes(bytesOf(taken('bq4-model'))));
-  const chat = await model.createChat(model.info.chatFormat || model.info.chatTemplate ? {} : { chatFormat: NO_TURNS });
-  /** @type {AbortController | null} */
-  let writing = null;
-  $('stop').addEventListener('click', () => writing?.abort());
+  const model = await engine.load(fromBytes(decodeBase64(removeText('bq4-model'))));
+  const chat = await model.createChat(
+    model.info.chatFormat || model.info.chatTemplate ? {} : { chatFormat: PLAIN_FORMAT },
+  );
+  /** Aborts the running reply; null if there is none. @type {AbortController | null} */
+  let controller = null;
+  $('stop').addEventListener('click', () => controller?.abort());
   $('message').addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -85,40 +88,40 @@ async function begin() {
   $('form').addEventListener('submit', async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const text = $('message').value;
-    if (writing || !text.trim()) return;
-    writing = new AbortController();
+    if (controller || !text.trim()) return;
+    controller = new AbortController();
     $('message').value = '';
     [$('send').hidden, $('stop').hidden] = [true, false];
-    show('user', text);
-    const reply = show('assistant', '');
-    say('Writing…');
-    await drawn();
-    const run = chat.send(text, { signal: writing.signal });
+    appendMessage('user', text);
+    const reply = appendMessage('assistant', '');
+    showStatus('Writing…');
+    await nextFrame();
+    const generation = chat.send(text, { signal: controller.signal });
     let lastShown = performance.now();
     try {
-      for await (const part of run) {
+      for await (const part of generation) {
         reply.textContent += part.text;
         if (performance.now() - lastShown < 50) continue;
-        await drawn();
+        await nextFrame();
         lastShown = performance.now();
       }
     } catch (error) {
-      if (!writing.signal.aborted) fail(error);
+      if (!controller.signal.aborted) showError(error);
     }
     if (!reply.textContent) reply.remove();
-    const result = await run.result.catch(() => null);
+    const result = await generation.result.catch(() => null);
     if (result)
-      say(
+      showStatus(
         result.finishReason === 'context'
           ? 'The conversation is full: load the page again.'
           : `${result.tokens.length} tokens`,
       );
-    writing = null;
+    controller = null;
     [$('send').hidden, $('stop').hidden] = [false, true];
     $('message').focus();
   });
   $('send').disabled = false;
-  say('Ready. Nothing leaves this page.');
+  showStatus('Ready. Nothing leaves this page.');
 }
 
-begin().catch(fail);
+start().catch(showError);

@@ -1,4 +1,4 @@
-/** What this version can load. Loaded on demand: few pages ask for it. */
+/** List of the models and files that this version can load. This module is loaded on demand, since few pages use it. */
 import { FAMILIES as HUGGING_FACE, GGUF_ARCHITECTURES } from './format/families/index.js';
 import { readableTypes } from './format/gguf/types.js';
 import { WRITABLE } from './format/bq4/weight-types.js';
@@ -8,7 +8,7 @@ import { FORMAT_NAMES, formatNamed } from './text/templates/known-formats.js';
 
 /** @import { ChatFormat, Supported } from './shared/types.js' */
 
-/** A short conversation as a model reads it. @param {ChatFormat} format */
+/** Returns a short conversation in a chat format. @param {ChatFormat} format */
 const exampleOf = (format) =>
   (
     compact(format, [

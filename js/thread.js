@@ -1,22 +1,25 @@
 /**
- * A thread of an engine: an instance of its module over its memory. The rest of its life is in web/threads.c. Or, where memory can't
- * be shared, a worker that computes parts of products.
+ * Script of an engine's thread. The thread instantiates the engine's module with the shared memory and then runs the
+ * loop in web/threads.c. If memory can't be shared, it is a worker of tensor parallelism instead.
  */
 import { linkOptionalKernels } from './wasm/link-optional-kernels.js';
 import { releaseMemory } from './wasm/release-memory.js';
 import { isNode, nodeModule } from './shared/node.js';
 
-/** @param {any} port  towards js/wasm/threads.js, or whoever sends the port that it is reached by */
+/**
+ * Handles the messages of a port.
+ * @param {any} port  to js/wasm/threads.js. If the first message contains another port, that port is used instead
+ */
 function serve(port) {
-  /** @type {((ask: any) => void) | null} */
+  /** Computes parts of products, in a worker of tensor parallelism. @type {((request: any) => void) | null} */
   let compute = null;
-  const enter = (
+  const receive = (
     /** @type {{ port?: MessagePort, spread?: any, module: WebAssembly.Module, rare?: WebAssembly.Module, memory: WebAssembly.Memory, index: number, stack: number } | null} */ job,
   ) => {
     if (job?.port) return serve(job.port);
     if (!job) return end();
     if (compute) return compute(job);
-    if (job.spread) return void begin(/** @type {any} */ (job));
+    if (job.spread) return void startTensorParallel(/** @type {any} */ (job));
     const { module, rare, memory, index, stack } = job;
     const exports = /** @type {any} */ (
       new WebAssembly.Instance(module, { env: { memory, now: () => performance.now(), stop: Number } }).exports
@@ -33,7 +36,7 @@ function serve(port) {
       throw error;
     }
   };
-  const begin = async (/** @type {import('./wasm/tensor-parallel-worker.js').Begin} */ job) => {
+  const startTensorParallel = async (/** @type {import('./wasm/tensor-parallel-worker.js').Begin} */ job) => {
     try {
       compute = await (await import('./wasm/tensor-parallel-worker.js')).computeParts(port, job, linkOptionalKernels);
       port.postMessage('ready');
@@ -43,11 +46,11 @@ function serve(port) {
   };
   const end = () => {
     if (port.close) port.close();
-    else port.unref(); // Deno's has none
+    else port.unref(); // Deno's port has no close()
     if (!isNode) globalThis.close();
   };
-  if (port.on) port.on('message', enter);
-  else port.onmessage = (/** @type {MessageEvent} */ { data }) => enter(data);
+  if (port.on) port.on('message', receive);
+  else port.onmessage = (/** @type {MessageEvent} */ { data }) => receive(data);
   port.postMessage('here');
 }
 

@@ -1,4 +1,4 @@
-/** The engine's worker: an engine behind the port to whoever started it. */
+/** Script of the engine's worker. It serves an engine over the port to the thread that started the worker. */
 import { openEngine } from './engine/engine.js';
 import { serve } from './remote/port/dispatch.js';
 import { isNode, nodeModule } from './shared/node.js';

@@ -1,33 +1,37 @@
-/** Helpers for asynchronous work: yielding to the event loop in long work, waiting that a signal ends, and deferred promises. */
+/** Helpers for asynchronous work: yielding to the event loop, waits that a signal can end, and deferred promises. */
 
-/** Milliseconds of work between two turns of the event loop. A turn may cost 0.1 ms. */
+/** Milliseconds of work between two turns of the event loop. A turn can cost 0.1 ms. */
 const TURN_MS = 4;
 
-/** @type {(() => void)[]} */
-const waiting = [];
+/** Functions that resolve the promises of waiting callers, in order. @type {(() => void)[]} */
+const resolvers = [];
 /** @type {MessageChannel | undefined} */
 let channel;
 
-/** Settles after a turn of the event loop. (A nested setTimeout would add 4 ms.) @returns {Promise<void>} */
+/**
+ * Returns a promise that settles after a turn of the event loop. (A nested setTimeout would add 4 ms.)
+ * @returns {Promise<void>}
+ */
 function turn() {
   if (typeof setImmediate === 'function') return new Promise((resolve) => setImmediate(resolve));
   if (!channel) {
     channel = new MessageChannel();
-    channel.port1.onmessage = () => waiting.shift()?.();
+    channel.port1.onmessage = () => resolvers.shift()?.();
   }
   const { port2 } = channel;
   return new Promise((resolve) => {
-    waiting.push(resolve);
+    resolvers.push(resolve);
     port2.postMessage(0);
   });
 }
 
-/** Decides when long work yields to the event loop. */
+/** Limits the time that long work takes before it yields to the event loop. */
 export class Pace {
   #start = performance.now();
 
   /**
-   * Yields for one turn if the work since the last turn took `ms` or more; else returns undefined, so that no await is needed.
+   * Yields for one turn if the work since the last turn took `ms` or more. Otherwise returns undefined, so that no
+   * await is needed.
    * @param {number} [ms]
    * @returns {Promise<void> | undefined}
    */
@@ -38,11 +42,14 @@ export class Pace {
     });
   }
 
-  /** Like `pause`, but waits for as long as the work took: half of the processor's time. @returns {Promise<void> | undefined} */
+  /**
+   * Like `pause`, but waits for as long as the work took, which uses half of the processor's time.
+   * @returns {Promise<void> | undefined}
+   */
   rest() {
-    const worked = performance.now() - this.#start;
-    if (worked < TURN_MS) return undefined;
-    return new Promise((resolve) => setTimeout(resolve, worked)).then(() => {
+    const elapsedMs = performance.now() - this.#start;
+    if (elapsedMs < TURN_MS) return undefined;
+    return new Promise((resolve) => setTimeout(resolve, elapsedMs)).then(() => {
       this.#start = performance.now();
     });
   }
@@ -66,7 +73,8 @@ export function unlessAborted(promise, signal) {
 }
 
 /**
- * A controller that aborts when `signal` does, until it is released. (AbortSignal.any is missing in supported browsers.)
+ * Creates a controller that aborts when `signal` aborts, until it is released. (Some supported browsers lack
+ * AbortSignal.any.)
  * @param {AbortSignal} [signal]
  */
 export function follow(signal) {
@@ -77,9 +85,16 @@ export function follow(signal) {
   return { controller, signal: controller.signal, release: () => signal?.removeEventListener('abort', abort) };
 }
 
-/** @template T @typedef {{ promise: Promise<T>, resolve: (value: T) => void, reject: (error: unknown) => void }} Deferred */
+/**
+ * @template T
+ * @typedef {{ promise: Promise<T>, resolve: (value: T) => void, reject: (error: unknown) => void }} Deferred
+ */
 
-/** A promise with the functions that settle it. (Promise.withResolvers is missing in supported browsers.) An unhandled rejection is ignored. @returns {Deferred<any>} */
+/**
+ * Creates a promise with the functions that settle it. An unhandled rejection is ignored. (Some supported browsers lack
+ * Promise.withResolvers.)
+ * @returns {Deferred<any>}
+ */
 export function deferred() {
   /** @type {any} */
   const result = {};
@@ -88,12 +103,19 @@ export function deferred() {
   return result;
 }
 
-/** Symbol.asyncDispose, for `await using`, or a stand-in where the browser lacks it. @type {typeof Symbol.asyncDispose} */
+/**
+ * Symbol.asyncDispose, for `await using`, or a substitute if the browser lacks it.
+ * @type {typeof Symbol.asyncDispose}
+ */
 export const asyncDispose = Symbol.asyncDispose ?? /** @type {any} */ (Symbol.for('Symbol.asyncDispose'));
 
 /**
- * An iterator that calls `leave` when its reader leaves it, also one that was not started: a generator skips its `finally` then.
- * @template T @param {() => Promise<IteratorResult<T, void>>} next @param {() => unknown} leave @returns {AsyncGenerator<T, void>}
+ * Creates an iterator that calls `leave` when its reader stops early, even before the first part. (A generator that was
+ * not started would skip its `finally`.)
+ * @template T
+ * @param {() => Promise<IteratorResult<T, void>>} next
+ * @param {() => unknown} leave
+ * @returns {AsyncGenerator<T, void>}
  */
 export function iterate(next, leave) {
   /** @type {any} */

@@ -2,13 +2,16 @@
 import { LONGEST_MS, timeout } from './timeouts.js';
 
 /**
- * Bytes of a range, which ends with the Blob at the latest.
+ * Reads a range of a Blob. A range that extends beyond the Blob is cut at its end. Rejects like `blob.arrayBuffer()`.
  *
- * In a worker of Firefox (153) the first reads of a Blob that came through a MessagePort may stay without an answer for ever,
- * while later reads of the same bytes are answered. So a read without an answer is begun anew, each time after twice as
- * long, and the first that ends counts.
- * @param {Blob} blob @param {number} [from] @param {number} [to] @param {AbortSignal} [signal]  begins no read anew @returns {Promise<Uint8Array<ArrayBuffer>>}  rejects as
- *   `blob.arrayBuffer()` does
+ * In a worker of Firefox (153), the first reads of a Blob that arrived over a MessagePort may never settle, while later
+ * reads of the same bytes do. So a pending read is repeated, each time after twice the previous delay. The first read
+ * that settles counts.
+ * @param {Blob} blob
+ * @param {number} [from]
+ * @param {number} [to]
+ * @param {AbortSignal} [signal]  stops the repetitions
+ * @returns {Promise<Uint8Array<ArrayBuffer>>}
  */
 export function readBlob(blob, from = 0, to = blob.size, signal) {
   return new Promise((resolve, reject) => {

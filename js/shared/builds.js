@@ -1,19 +1,19 @@
 /**
- * Addresses of the wasm modules, from the option `wasmUrl` or of this package. They are made absolute in the page, since a worker would
- * resolve relative ones against its own script.
+ * Addresses of the wasm modules: from the option `wasmUrl`, or those of this package. The page makes them absolute,
+ * because a worker would resolve relative addresses against its own script.
  */
 
 import { BqError } from './errors.js';
 
 /** @import { EngineOptions } from './types.js' */
 
-/** @param {unknown} url */
+/** Creates the error ARGUMENT for a string that is no absolute address. @param {unknown} url */
 export const noAddress = (url) =>
   new BqError('ARGUMENT', `expected a full address, found "${url}"`, {
     hint: 'use fromFile() for a path in Node, or a file: address',
   });
 
-/** A page's relative address as an absolute one. ARGUMENT. @param {string | URL} url @returns {string} */
+/** Resolves an address against the page. Throws ARGUMENT. @param {string | URL} url @returns {string} */
 export function fullUrl(url) {
   try {
     return new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
@@ -22,12 +22,19 @@ export function fullUrl(url) {
   }
 }
 
-const TABLES = ['relaxed', 'relaxed16', 'simd128'];
-const BUILDS = [...TABLES, ...TABLES.map((name) => `${name}-threads`)];
-/** Modules in a folder of builds: the builds, their optional kernels, the probe, and the modules for grammars and for converters. */
+const KERNEL_TABLES = ['relaxed', 'relaxed16', 'simd128'];
+const BUILDS = [...KERNEL_TABLES, ...KERNEL_TABLES.map((name) => `${name}-threads`)];
+/**
+ * Modules in a folder of builds: the builds, their optional kernels, the probe, the grammar module and the converter.
+ */
 const MODULES = [...BUILDS, ...BUILDS.map((name) => `${name}-rare`), 'probe', 'grammar', 'convert'];
 
-/** Absolute addresses of the modules by name, as `wasmUrl` has them: a folder, one module, or an address for each. All but relaxed and simd128 may be missing. @param {EngineOptions['wasmUrl']} wasmUrl @returns {Record<string, string> | undefined} */
+/**
+ * Returns the absolute addresses of the modules by name for an option `wasmUrl`. The option is the address of a folder,
+ * of one module, or an object of addresses. All except relaxed and simd128 may be missing.
+ * @param {EngineOptions['wasmUrl']} wasmUrl
+ * @returns {Record<string, string> | undefined}  undefined if the option is not set
+ */
 export function namedBuilds(wasmUrl) {
   if (!wasmUrl) return undefined;
   if (typeof wasmUrl === 'string' || wasmUrl instanceof URL) {
@@ -39,7 +46,12 @@ export function namedBuilds(wasmUrl) {
   return Object.fromEntries(Object.entries(wasmUrl).map(([name, url]) => [name, fullUrl(url)]));
 }
 
-/** The same, or this package's modules if `wasmUrl` is not set (their optional kernels: js/wasm/optional-kernels.js). @param {EngineOptions['wasmUrl']} wasmUrl @returns {Record<string, string>} */
+/**
+ * Returns the same addresses, or those of this package if `wasmUrl` is not set. (js/wasm/optional-kernels.js has the
+ * addresses of the package's optional kernels.)
+ * @param {EngineOptions['wasmUrl']} wasmUrl
+ * @returns {Record<string, string>}
+ */
 export const resolveBuilds = (wasmUrl) =>
   namedBuilds(wasmUrl) ?? {
     relaxed: new URL('../../build/wasm/bq4-relaxed.wasm', import.meta.url).href,

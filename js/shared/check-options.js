@@ -1,13 +1,13 @@
-/** Checks the options of a call: unknown names are refused with the nearest known one, values by what was expected. */
+/** Checks the options of a call. An error for an unknown name suggests the most similar known name. */
 import { object } from './checks.js';
 import { BqError } from './errors.js';
 
 /** @import { Options } from './checks.js' */
 
-/** Characters of a name that a suggestion is looked for. */
+/** Largest number of characters of a name for which a suggestion is searched. */
 const LONGEST_NAME = 100;
 
-/** Letters that must change to make `b` of `a`. @param {string} a @param {string} b */
+/** Returns the edit distance (Levenshtein) of two strings. @param {string} a @param {string} b */
 function distance(a, b) {
   let row = [...b, ''].map((_, i) => i);
   [...a].forEach((x, i) => {
@@ -19,13 +19,19 @@ function distance(a, b) {
   return row[b.length];
 }
 
-/** @param {string} name @param {string[]} names @returns {string | undefined} the nearest, or the one that begins (else ends) most like it, if any is near; case and punctuation do not count */
+/**
+ * Returns the known name that is most similar to a misspelled one: by edit distance, or because it has a similar
+ * beginning (or else end). Case and punctuation are ignored.
+ * @param {string} name
+ * @param {string[]} names
+ * @returns {string | undefined}  undefined if no name is similar
+ */
 export function nearest(name, names) {
-  if (name.length > LONGEST_NAME) return undefined; // comparing takes as long as it is
+  if (name.length > LONGEST_NAME) return undefined; // the time of a comparison grows with the length
   const plain = (/** @type {string} */ text) => text.toLowerCase().replace(/[^a-z0-9]/g, '');
   const sorted = (/** @type {string} */ text) => [...text].sort().join('');
   const target = plain(name);
-  /** Infinity: not near. @param {string} candidate */
+  /** Returns Infinity if the candidate is not similar. @param {string} candidate */
   const distanceTo = (candidate) => {
     const candidateText = plain(candidate);
     const [shorter, longer] = [target, candidateText].sort((a, b) => a.length - b.length);
@@ -35,9 +41,10 @@ export function nearest(name, names) {
     );
     const beginning = Math.min(...beginnings);
     const letters = Math.min(beginning, end);
-    const all = sorted(target) === sorted(candidateText) ? 1 : distance(target, candidateText); // letters changed places
+    const isPermutation = sorted(target) === sorted(candidateText);
+    const whole = isPermutation ? 1 : distance(target, candidateText);
     return Math.min(
-      all < target.length / 2 ? all : Infinity,
+      whole < target.length / 2 ? whole : Infinity,
       length > 1 && letters <= length / 4
         ? letters + 0.4 * (longer.length - length) + 0.1 * Number(end < beginning)
         : Infinity,
@@ -47,29 +54,35 @@ export function nearest(name, names) {
   return near.sort((a, b) => distanceTo(a) - distanceTo(b))[0];
 }
 
-/** @param {unknown} value */
+/** Returns a value as text for an error message. @param {unknown} value */
 function shown(value) {
   if (value === undefined) return 'nothing';
   if (typeof value === 'number' || typeof value === 'bigint') return String(value); // NaN is null as JSON
   if (typeof value === 'function') return 'a function';
   try {
     const json = ArrayBuffer.isView(value) ? '{}' : (JSON.stringify(value) ?? String(value));
-    // Objects that JSON knows nothing of, as a Response.
+    // Objects without JSON content, such as a Response, are named by their class.
     return json === '{}' ? Object.prototype.toString.call(value).replace('[object Object]', json) : json.slice(0, 60);
   } catch {
     return typeof value;
   }
 }
 
-/** ARGUMENT: a value of the wrong kind. @param {string} name @param {unknown} value @param {string} expected */
+/**
+ * Creates the error ARGUMENT for a value of the wrong type.
+ * @param {string} name
+ * @param {unknown} value
+ * @param {string} expected
+ */
 export const wrong = (name, value, expected) =>
   new BqError('ARGUMENT', `${name}: expected ${expected}, found ${shown(value)}`, { details: { param: name } });
 
 /**
- * The options that were given, without those that are undefined. ARGUMENT, with the name as `details.param`.
+ * Checks the options of a call. Returns a copy without undefined values. Throws ARGUMENT, with the option's name in
+ * `details.param`.
  * @template {object} T
- * @param {Options} checks  what there is
- * @param {string} call  whose options they are
+ * @param {Options} checks  checks by the names of all known options
+ * @param {string} call  name of the call, for messages
  * @param {T | undefined} options
  * @returns {T}
  */

@@ -1,9 +1,9 @@
-/** Checks of values: each says what was expected, or '' where the value is fine. */
+/** Checks of option values. */
 
-/** Says what a value should have been; '' where it is fine. @typedef {(value: any) => string} Check */
+/** Returns a description of the expected value, or '' if the value is valid. @typedef {(value: any) => string} Check */
 /** @typedef {Record<string, Check>} Options */
 
-/** @param {string} expected @param {(value: any) => boolean} isValid @returns {Check} */
+/** Creates a check. @param {string} expected @param {(value: any) => boolean} isValid @returns {Check} */
 export const kind = (expected, isValid) => (value) => (isValid(value) ? '' : expected);
 
 /** @param {number} minimum @param {number} [maximum] */
@@ -25,7 +25,7 @@ export const signal = kind(
   'an AbortSignal',
   (v) => [v?.throwIfAborted, v?.addEventListener].every((method) => typeof method === 'function') && !flag(v.aborted),
 );
-/** A port, or a Worker. */
+/** Whether a value is a port or a Worker. */
 export const isPort = (/** @type {any} */ v) =>
   [v?.postMessage, v?.terminate ?? v?.close].every((method) => typeof method === 'function');
 export const worker = kind('a Worker, or a function that makes one', (v) => !v || typeof v === 'function' || isPort(v));
@@ -35,7 +35,7 @@ export const tokenCount = kind(
   'a whole number of at least 0, or Infinity',
   (v) => v === Infinity || !whole(0, Number.MAX_SAFE_INTEGER)(v),
 );
-/** Infinity: none. */
+/** Infinity means no limit. */
 export const milliseconds = kind('a number of milliseconds', (v) => typeof v === 'number' && v >= 0);
 export const address = kind('an address', (v) => !text(v) || v instanceof URL);
 export const addresses = kind('a list of addresses', (v) => Array.isArray(v) && v.every((item) => !address(item)));
@@ -47,7 +47,7 @@ export const deadline = kind('a number of milliseconds or a Date', (v) =>
   v instanceof Date ? !Number.isNaN(v.getTime()) : !milliseconds(v),
 );
 export const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || !whole(1, 32)(v));
-/** No list, Map or Promise: their own members are not what they hold, so that it would be passed over. */
+/** Lists, Maps and Promises are refused: their own properties are not their contents, which would be ignored. */
 export const object = kind('an object', (v) => typeof v === 'object' && v && !v[Symbol.iterator] && !v.then?.call);
 
 export const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((item) => !object(item)));
@@ -74,21 +74,28 @@ export const fileOrFlag = kind(
   (v) => typeof v === 'boolean' || (v && !address(v)) || v?.kind || v?.byteLength >= 0 || v instanceof Blob,
 );
 
-/** One that was loaded, or its id; null: none. */
+/** A loaded adapter, its id, or null for none. */
 export const adapter = kind('an adapter', (v) => v === null || !text(v?.info?.id ?? v));
 
-/** An object of nothing but these. @param {any} v @param {Options} checks */
+/**
+ * Whether a value is an object with valid values and without unknown properties.
+ * @param {any} v
+ * @param {Options} checks
+ */
 export const isObjectOf = (v, checks) =>
   !object(v) && Object.keys(v).every((name) => Object.hasOwn(checks, name) && checks[name](v[name]) === '');
 
-/** Whether what comes next is guessed, how much of it, and by which model, which is named as an adapter is. @type {Options} */
+/**
+ * Options of speculative decoding. `model` is checked like an adapter: a loaded model, its id, or null.
+ * @type {Options}
+ */
 export const SPECULATE = { tokens: whole(1, 31), model: adapter };
 export const speculation = kind(
   '"auto", true, false, or { tokens: 1 to 31, model }',
   (v) => v === 'auto' || !flag(v) || (isObjectOf(v, SPECULATE) && Object.keys(v).length > 0),
 );
 
-/** What a session gives up for its rate. @type {Options} */
+/** Parts of a model that a session skips for more speed. @type {Options} */
 export const QUALITY = { skipLayers: tokenList, exitLayer: whole(1), lmHeadFraction: rate };
 export const quality = kind('{ skipLayers, exitLayer, lmHeadFraction }', (v) => isObjectOf(v, QUALITY));
 

@@ -1,9 +1,12 @@
-/** The codes of errors, a row for each: to add one, add its row here and in docs/reference/errors.md. */
-
-/** What kind of thing went wrong. @typedef {'arguments' | 'network' | 'storage' | 'format' | 'memory' | 'generation' | 'environment'} ErrorGroup */
+/** Table of the error codes. A new code needs a row here and one in docs/reference/errors.md. */
 
 /**
- * `hint`: what to do, where an error brings none of its own; statuses of c/core/status.h do.
+ * Area of the cause of an error.
+ * @typedef {'arguments' | 'network' | 'storage' | 'format' | 'memory' | 'generation' | 'environment'} ErrorGroup
+ */
+
+/**
+ * `hint`: default hint, for errors that are created without one. Errors of the C code (c/core/status.h) have their own.
  * @typedef {{ group: ErrorGroup, hint?: string }} ErrorRow
  */
 

@@ -1,7 +1,8 @@
 /**
- * Errors that say what happened, where, and what to do.
+ * Errors of the package: the cause, the place in a file, and a hint for the user.
  *
- * Aborts are no BqError: they throw the signal's own reason, an AbortError unless the caller chose another.
+ * An abort does not throw a BqError. It throws the signal's reason, which is an AbortError unless the caller chose
+ * another.
  */
 
 import { ERRORS } from './error-codes.js';
@@ -9,16 +10,22 @@ import { ERRORS } from './error-codes.js';
 /** @import { ErrorRow } from './error-codes.js' */
 /** @import { ErrorCode } from './types.js' */
 
-/** Characters of a word (an address, a path, a name) and of a text that are quoted whole. */
+/** Largest number of characters of a word (an address, a path, a name) and of a text that are quoted unshortened. */
 const MAX_WORD = 400;
 const MAX_TEXT = 4000;
 
-/** @param {string} text @param {number} max @returns {string} the beginning and the end of a text that is longer */
+/**
+ * Replaces the middle of a text that is longer than `max` by an ellipsis.
+ * @param {string} text
+ * @param {number} max
+ * @returns {string}
+ */
 const middleCut = (text, max) => (text.length > max ? `${text.slice(0, max / 2)}…${text.slice(-max / 8)}` : text);
 
 /**
- * A text of an error. What it quotes may be long: a `data:` address can be a whole model, for which regular expressions of words run
- * out of stack. @param {unknown} text
+ * Shortens the words and the whole of a message. A quoted `data:` address can contain a whole model. (For such lengths,
+ * regular expressions that match words run out of stack.)
+ * @param {unknown} text
  */
 export const shortened = (text) =>
   middleCut(
@@ -29,9 +36,12 @@ export const shortened = (text) =>
     MAX_TEXT,
   );
 
-/** What went wrong, in a form that programs (`code`) and people (`message`, `hint`) can use. */
+/** An error with a `code` for programs, and with a `message` and a `hint` for people. */
 export class BqError extends Error {
-  /** By its name: parts of the package that are loaded on demand have a class of their own. @override @param {any} value */
+  /**
+   * Compares names, because parts of the package that are loaded on demand have their own copy of the class.
+   * @override @param {any} value
+   */
   static [Symbol.hasInstance](value) {
     return value instanceof Error && value.name === 'BqError';
   }
@@ -50,19 +60,20 @@ export class BqError extends Error {
     this.group = row.group;
     /** Byte offset in the file, or null. */
     this.offset = fields.offset ?? null;
-    /** What to do about it. */
+    /** Advice for the user. */
     this.hint = shortened(fields.hint ?? row.hint ?? '');
-    /** Numbers behind the message: `{ status }`, `{ tokens, context }`, `{ bytes }`, … @type {Record<string, any>} */
+    /** Facts for programs: `{ status }`, `{ tokens, context }`, `{ bytes }`, … @type {Record<string, any>} */
     this.details = { ...fields.details };
-    // `text` is that of a reply, which stands nowhere else.
+    // `text` is the text of a reply and is not shortened, because it is available nowhere else.
     for (const name in this.details)
       if (typeof this.details[name] === 'string' && name !== 'text') this.details[name] = shortened(this.details[name]);
   }
 }
 
 /**
- * A module that not every page needs: `await onDemand(import('./x.js'))`, whose address bundlers can read. NETWORK where the
- * browser says only TypeError. Firefox asks for such a module never again until the page is reloaded; others do.
+ * Waits for a module that is loaded on demand: `await onDemand(import('./x.js'))`. The literal address is visible to
+ * bundlers. Throws NETWORK in place of the browser's TypeError. After such a failure, Firefox does not request the
+ * module again until the page is reloaded; other browsers do.
  * @template T @param {Promise<T>} module @returns {Promise<T>}
  */
 export const onDemand = (module) =>
@@ -73,7 +84,11 @@ export const onDemand = (module) =>
     });
   });
 
-/** What was thrown, as a text: anything can be, also an object that has none. @param {unknown} thrown @returns {string} */
+/**
+ * Returns the text of a thrown value, which may be any value, including objects that can't be converted to a string.
+ * @param {unknown} thrown
+ * @returns {string}
+ */
 export function thrownText(thrown) {
   try {
     return String(/** @type {any} */ (thrown)?.message || thrown);
@@ -83,9 +98,10 @@ export function thrownText(thrown) {
 }
 
 /**
- * Errors as messages between threads: DOMExceptions and class identities don't survive everywhere.
+ * Converts an error to an object that can be posted to another thread. (Structured cloning loses DOMExceptions and
+ * class identities in some environments.)
  * @param {unknown} error
- * @param {number} [depth]  causes of causes that are told
+ * @param {number} [depth]  number of levels of causes to include
  * @returns {object}
  */
 export function packError(error, depth = 3) {
@@ -97,6 +113,7 @@ export function packError(error, depth = 3) {
 }
 
 /**
+ * Creates an error from the result of `packError`.
  * @param {any} packed
  * @returns {Error}
  */

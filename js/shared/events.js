@@ -1,15 +1,22 @@
 /** Events of an engine (`engine.events`), and callbacks whose errors are reported without an effect on the engine. */
 
-/** Types of events that a worker's port forwards; docs/reference/events.md lists the details of each. */
+/** Types of the events that a worker's port forwards. docs/reference/events.md lists the details of each. */
 export const FORWARDED_EVENTS = ['paused', 'resumed', 'pace', 'shift', 'memory', 'threads'];
 
-/** Reports an error in a callback or listener of the page. If it were thrown, Node would end the process. @param {unknown} error */
+/**
+ * Reports an error in a callback or listener of the page. If it were thrown, Node would end the process.
+ * @param {unknown} error
+ */
 export function report(error) {
   if (typeof reportError === 'function') reportError(error);
   else console.error(error);
 }
 
-/** A callback that never throws: its errors and rejections are reported. @template {any[]} T @param {(...args: T) => unknown} callback */
+/**
+ * Wraps a callback so that its errors and rejections are reported, not thrown.
+ * @template {any[]} T
+ * @param {(...args: T) => unknown} callback
+ */
 export const guarded =
   (callback) =>
   async (/** @type {T} */ ...args) => {
@@ -20,12 +27,17 @@ export const guarded =
     }
   };
 
-/** An EventTarget that reports the errors of its listeners, in Node too, where they would end the process. */
+/** An EventTarget that reports the errors of its listeners. In Node such an error would otherwise end the process. */
 export class Events extends EventTarget {
-  /** Guarded listeners by the listeners of the caller. @type {WeakMap<object, (event: Event) => void>} */
+  /** Wrapped listeners by the caller's listeners. @type {WeakMap<object, (event: Event) => void>} */
   #guarded = new WeakMap();
 
-  /** @override @param {string} type @param {((event: any) => void) | EventListenerObject | null} listener @param {any} [options] */
+  /**
+   * @override
+   * @param {string} type
+   * @param {((event: any) => void) | EventListenerObject | null} listener
+   * @param {any} [options]
+   */
   addEventListener(type, listener, options) {
     if (!listener) return;
     let wrapper = this.#guarded.get(listener);
@@ -44,5 +56,5 @@ export class Events extends EventTarget {
   }
 }
 
-/** @param {EventTarget} target @param {string} type @param {object} [detail] */
+/** Dispatches a CustomEvent. @param {EventTarget} target @param {string} type @param {object} [detail] */
 export const emit = (target, type, detail = {}) => void target.dispatchEvent(new CustomEvent(type, { detail }));

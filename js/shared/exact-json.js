@@ -1,27 +1,36 @@
-/** JSON whose integers are kept as they are written: beyond 2^53, where doubles skip some, as BigInts. */
+/**
+ * Parses and writes JSON without rounding integers: those beyond 2^53, which a double may not represent, are BigInts.
+ */
 
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
-/** Whether a number of JSON is an integer that a double would round. @param {string} text */
+/** Whether the text of a number in JSON is an integer that a double would round. @param {string} text */
 const isRounded = (text) => /^-?\d+$/.test(text) && !Number.isSafeInteger(Number(text));
 
-/** A number, or an integer that a double would round. @param {string} text  as JSON has it @returns {number | bigint} */
+/**
+ * Parses a number of JSON; an integer that a double would round becomes a BigInt.
+ * @param {string} text
+ * @returns {number | bigint}
+ */
 export const exactNumber = (text) => (isRounded(text) ? BigInt(text) : Number(text));
 
-/** The first integer of a text of JSON that a double would round; '': none. @param {string} text */
+/** Returns the first integer in JSON that a double would round, or ''. @param {string} text  JSON */
 export const roundedInteger = (text) => text.match(TOKENS)?.find(isRounded) ?? '';
 
-/** A character in front of integers that stand in strings for a while, as often as no string of the text has it. @param {string} text */
+/**
+ * Returns a prefix that no string of the text contains. It marks integers that are temporarily written as strings.
+ * @param {string} text
+ */
 function markFor(text) {
   let mark = '\u{f0009}';
   while (text.includes(mark)) mark += mark;
   return mark;
 }
 
-/** Throws as `JSON.parse` does. @param {string} text @returns {any} */
+/** Parses JSON with exact integers. Throws like `JSON.parse`. @param {string} text @returns {any} */
 export function parseExact(text) {
   if (!roundedInteger(text)) return JSON.parse(text);
-  JSON.parse(text); // what is no JSON is so as it is
+  JSON.parse(text); // invalid JSON throws before the text is changed
   const mark = markFor(text);
   const pattern = new RegExp(`^${mark}-?\\d+$`, 'u');
   return JSON.parse(
@@ -31,8 +40,10 @@ export function parseExact(text) {
 }
 
 /**
- * JSON of a value in which integers may be BigInts. Throws as `JSON.stringify` does.
- * @param {any} value @param {(key: string, value: any) => any} [check]  of each value within @returns {string}
+ * Converts a value that may contain BigInts to JSON. Throws like `JSON.stringify`.
+ * @param {any} value
+ * @param {(key: string, value: any) => any} [check]  called for each value inside; returns the value to write
+ * @returns {string}
  */
 export function exactJson(value, check = (_, item) => item) {
   let isExact = false;

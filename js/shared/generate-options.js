@@ -1,10 +1,11 @@
 /**
- * The options of `generate`, a row for each. From a row come its check (options.js), the flag and the help of the command line
- * (bin/generate-options.js), its field in OpenAI's requests (api/openai/request.js), the fields that adapters map (api/adapters/), what
- * receipts hold (api/receipts/) and the defaults of the sampler (engine/generation/output.js). Each bundle
- * gets only the columns that it reads (tools/dist.mjs).
+ * Table of the options of `generate`. A row defines the option's check (options.js), its flag and help on the command
+ * line (bin/generate-options.js), its field in OpenAI's requests (api/openai/request.js), the setting that adapters map
+ * to it (api/adapters/), whether receipts contain it (api/receipts/) and its default in the sampler
+ * (engine/generation/output.js). Each bundle contains only the columns that it reads (tools/dist.mjs).
  *
- * To add an option: a row here, its type in types.js, and the code where it acts. Without `openai` an option is for calls of bq4 only.
+ * A new option needs a row here, its type in types.js, and the code that uses it. An option without `openai` is not
+ * available in OpenAI's requests.
  */
 import {
   adapter,
@@ -26,22 +27,24 @@ import {
 
 /** @import { Check } from './checks.js' */
 
-/** The sampler divides by it as f32, where what is larger is infinite. */
+/** Largest finite f32. The sampler divides by the repeat penalty as f32, and larger numbers would be infinite. */
 const LARGEST_F32 = 3.4028234663852886e38;
 
 /**
  * @typedef {object} OptionRow
- * @property {Check} check       type and range
+ * @property {Check} check       check of type and range
  * @property {string} meaning    one phrase, for help texts
  * @property {number} [default]
- * @property {string} [flag]     placeholder of the value on the command line, whose flag is the name of the option (`top-k`); none: no flag
- * @property {string} [flagHelp]  help of the flag, where it differs from `meaning`
- * @property {string} [openai]   the field of OpenAI's requests; 'bq4': a member of the extension object `bq4`
- * @property {Check} [openaiCheck]  check of the field, where it differs
- * @property {boolean} [chatOnly]  the field belongs to chat completions only
- * @property {string} [aiSdk]    the setting of Vercel's AI SDK
- * @property {string} [sampler]  the field of the sampler's record (bqw_sample_options)
- * @property {boolean} [receipt]  it decides tokens, so a receipt holds it; the order of rows is that of the receipt's hash
+ * @property {string} [flag]  placeholder of the value on the command line. The flag is the option's name in kebab case
+ *   (`top-k`). Missing: no flag
+ * @property {string} [flagHelp]  help of the flag, if it differs from `meaning`
+ * @property {string} [openai]   field of OpenAI's requests; 'bq4': a member of the extension object `bq4`
+ * @property {Check} [openaiCheck]  check of that field, if it differs
+ * @property {boolean} [chatOnly]  whether the field belongs to chat completions only
+ * @property {string} [aiSdk]    setting of Vercel's AI SDK
+ * @property {string} [sampler]  field of the sampler's record (bqw_sample_options)
+ * @property {boolean} [receipt]  whether the option affects the tokens, so that a receipt contains it. The order of the
+ *   rows is the order in the receipt's hash
  */
 
 /** @satisfies {Record<string, OptionRow>} */
@@ -175,5 +178,5 @@ export const GENERATE_OPTIONS = {
   onProgress: { check: callback, meaning: 'called while the prompt is computed' },
 };
 
-/** The rows with their names. @type {[name: string, row: OptionRow][]} */
+/** @type {[name: string, row: OptionRow][]} */
 export const OPTION_ROWS = Object.entries(GENERATE_OPTIONS);

@@ -1,6 +1,6 @@
 /**
- * A running generation: `for await (const part of generation)`, `generation.textStream`, or `await generation.result`. Tokens are computed
- * as they are read, or while the result is awaited. Leaving the loop ends the generation.
+ * A running generation: `for await (const part of generation)`, `generation.textStream`, or `await generation.result`.
+ * Tokens are computed when they are read, or while the result is awaited. Leaving the loop ends the generation.
  */
 import { asyncDispose, follow, iterate } from './async.js';
 import { BqError } from './errors.js';
@@ -10,23 +10,30 @@ import { GENERATE_OPTIONS } from './generate-options.js';
 /** @import { Part, Result } from './types.js' */
 
 /**
- * Reads a generation in another thread, some parts later than they are computed.
+ * Reader of a generation in another thread. Some computed parts may not be read yet.
  * @typedef {object} Reader
- * @property {number | null} readCount  parts that it has read, once it has stopped reading; null: it goes on
- * @property {() => Promise<void>} caughtUp  settles when it has read all parts that were sent and asks for more, or has stopped reading
+ * @property {number | null} readCount  number of parts read, after it has stopped reading; null while it is reading
+ * @property {() => Promise<void>} caughtUp  settles when all sent parts are read and more are requested, or when it has
+ *   stopped reading
  */
 
 /**
- * How a generation is read, for the code that computes it.
+ * The reading side of a generation, for the code that computes it.
  * @typedef {object} Reading
  * @property {AbortSignal} signal  aborts with the caller's signal, and when `abort()` is called
- * @property {Reader | null} reader  null: in the same thread, where parts are read as they are computed
+ * @property {Reader | null} reader  null if the reader is in the same thread, where each part is read when it is
+ *   computed
  */
 
 /** Default of `maxTokens`. */
 export const DEFAULT_MAX_TOKENS = GENERATE_OPTIONS.maxTokens.default;
 
-/** The result of a generation that has computed nothing yet. @param {number} seed @param {number} promptTokens @returns {Result} */
+/**
+ * Returns the result of a generation that has computed nothing yet.
+ * @param {number} seed
+ * @param {number} promptTokens
+ * @returns {Result}
+ */
 export const emptyResult = (seed, promptTokens) => ({
   tokens: [],
   text: '',
@@ -44,39 +51,47 @@ export const emptyResult = (seed, promptTokens) => ({
   timings: { prefillMs: 0, firstTokenMs: 0, decodeMs: 0 },
 });
 
-/** Computes a generation; `end` is given its result. @typedef {(end: (result: Result) => void, reading: Reading) => AsyncGenerator<Part, void>} Start */
+/**
+ * Computes a generation and passes its result to `end`.
+ * @typedef {(end: (result: Result) => void, reading: Reading) => AsyncGenerator<Part, void>} Start
+ */
 
 /** @implements {AsyncIterable<Part>} */
 export class Generation {
   #start;
   #callerSignal;
-  /** Null until the first part is asked for. @type {{ parts: AsyncGenerator<Part, void>, lifetime: ReturnType<typeof follow> } | null} */
+  /**
+   * Null until the first part is requested.
+   * @type {{ parts: AsyncGenerator<Part, void>, lifetime: ReturnType<typeof follow> } | null}
+   */
   #source = null;
   /** @type {Reader | null} */
   #reader = null;
-  /** Set when it has ended, also by an abort; stays null when it failed. @type {Result | null} */
+  /** Set when the generation has ended, also by an abort; null if it failed. @type {Result | null} */
   #result = null;
-  /** Parts that have been computed: awaiting the result takes none from the loop. @type {Part[]} */
+  /** Computed parts. They are kept, so that awaiting the result doesn't consume parts of the loop. @type {Part[]} */
   #parts = [];
   /** The part that is being computed. @type {Promise<void> | null} */
   #pending = null;
   #isEnded = false;
   #isIterated = false;
-  /** Settles when the loop was left and the source has ended. @type {Promise<unknown> | undefined} */
+  /** Settles when the source has ended after the caller left the loop. @type {Promise<unknown> | undefined} */
   #returned;
-  /** Why it failed. @type {{ error: unknown } | null} */
+  /** Error of a failed generation. @type {{ error: unknown } | null} */
   #failure = null;
 
-  /** @param {Start} start @param {AbortSignal} [signal]  of the caller */
+  /** @param {Start} start @param {AbortSignal} [signal]  the caller's signal */
   constructor(start, signal) {
     this.#start = start;
     this.#callerSignal = signal;
   }
 
   /**
-   * A generation whose arguments are checked at once. An error of the check is thrown to the reader; without a reader it is reported.
+   * Creates a generation and checks its arguments immediately. An error of the check is thrown when the generation is
+   * read. If it is not read, the error is reported.
    * @template {{ signal?: AbortSignal }} T
-   * @param {() => T} check @param {(checked: T, end: (result: Result) => void, reading: Reading) => AsyncGenerator<Part, void>} start
+   * @param {() => T} check
+   * @param {(checked: T, end: (result: Result) => void, reading: Reading) => AsyncGenerator<Part, void>} start
    */
   static check(check, start) {
     try {
@@ -92,22 +107,26 @@ export class Generation {
     }
   }
 
-  /** Its parts are sent to a reader in another thread. @param {Reader | null} reader */
+  /** Sets the reader in another thread to which the parts are sent. @param {Reader | null} reader */
   readBy(reader) {
     this.#reader = reader;
     return this;
   }
 
   /**
-   * The result, when the generation has ended; until then computes the parts that are missing. Rejects with the error of a generation
-   * that failed. An abort rejects promises that were waiting; a promise that is asked for afterwards resolves to what was computed.
+   * Promise of the result. Missing parts are computed. If the generation fails, it rejects with the error. An abort
+   * rejects the promises that exist at that time. A promise requested after an abort resolves to the result computed so
+   * far.
    * @returns {Promise<Result>}
    */
   get result() {
     return this.#finish();
   }
 
-  /** Ends the generation: the loop, and a result that is being waited for, throw the reason. @param {unknown} [reason]  default: an AbortError */
+  /**
+   * Ends the generation. The loop and pending promises of the result throw the reason.
+   * @param {unknown} [reason]  default: an AbortError
+   */
   abort(reason) {
     if (this.#isEnded) return;
     this.#open().lifetime.controller.abort(reason);
@@ -135,7 +154,10 @@ export class Generation {
     return iterate(readNext, () => this.#leave());
   }
 
-  /** The texts of its parts. Nothing is computed before it is read; canceling ends the generation. @returns {ReadableStream<string>} */
+  /**
+   * Stream of the parts' texts. Nothing is computed before it is read. Canceling it ends the generation.
+   * @returns {ReadableStream<string>}
+   */
   get textStream() {
     const parts = this[Symbol.asyncIterator]();
     /** @type {UnderlyingDefaultSource<string>} */
@@ -159,7 +181,10 @@ export class Generation {
     return this.#source;
   }
 
-  /** Computes the next part; false: the generation has ended. Several callers wait for the same part. @returns {Promise<boolean>} */
+  /**
+   * Computes the next part. Returns false if the generation has ended. Several callers may wait for the same part.
+   * @returns {Promise<boolean>}
+   */
   async #computeNext() {
     if (this.#isEnded) return false;
     await (this.#pending ??= this.#compute());
@@ -201,7 +226,7 @@ export class Generation {
     return this.#returned;
   }
 
-  /** Ends it, as leaving the loop does. */
+  /** Ends the generation, like leaving the loop. */
   async [asyncDispose]() {
     await this.#leave();
   }

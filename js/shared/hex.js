@@ -1,2 +1,2 @@
-/** Bytes as text, two hexadecimal digits each. @param {Uint8Array} bytes */
+/** Returns bytes as a string with two hexadecimal digits for each. @param {Uint8Array} bytes */
 export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');

@@ -1,12 +1,13 @@
-/** `load` of the entries: an engine that is made for one model and closed with it. */
+/** `load` of the entries: creates an engine for one model and closes the engine with the model. */
 import { checkBy, OPTIONS } from './options.js';
 
 /** @import { Engine, EngineOptions, LoadOptions, Model, SourceLike } from './types.js' */
 
 /**
+ * Creates the function `load` of an entry.
  * @template {EngineOptions} O
  * @param {(options: any) => Promise<Engine>} createEngine
- * @param {'createEngine' | 'createWorkerEngine'} call  its name
+ * @param {'createEngine' | 'createWorkerEngine'} call  name of `createEngine`
  * @returns {(source: SourceLike, options?: O & LoadOptions) => Promise<Model>}
  */
 export const loaderOf = (createEngine, call) => async (source, loadOptions) => {

@@ -1,4 +1,4 @@
-/** Names of the numbers in a bq4 file (docs/FORMAT.md): each name's index is its number. */
+/** Names of enumerated values in a bq4 file (docs/FORMAT.md). The value in the file is the index of the name. */
 
 /** Values of `arch` in the section CONF. */
 export const ARCHITECTURES = [

@@ -1,9 +1,9 @@
-/** Whether this is Node, and access to its modules that bundlers for the web don't see. */
+/** Detection of Node, and access to its modules without imports that bundlers for the web would resolve. */
 
-/** Taken from globalThis, since for a plain `process` some bundlers add a polyfill. */
+/** Read from globalThis, because some bundlers add a polyfill for the bare identifier `process`. */
 const { process } = globalThis;
 
 export const isNode = typeof process?.versions?.node === 'string' && typeof document === 'undefined';
 
-/** A module of Node, without an `import` that bundlers for the web would try to resolve. @param {string} name  without `node:` @returns {any} */
+/** Returns a built-in module of Node. @param {string} name  without `node:` @returns {any} */
 export const nodeModule = (name) => /** @type {any} */ (process).getBuiltinModule(name);

@@ -1,6 +1,6 @@
 /**
- * The options of every public call, by name: unknown ones are refused with the nearest known one, others by kind and range.
- * Both sides of a port check with these, so that a call that can't succeed is never made.
+ * Checks for the options of every public call, by name. Unknown options are refused with a suggestion, invalid values
+ * by type and range. Both sides of a port use these checks, so an invalid call is not sent.
  */
 import {
   adapter,
@@ -53,11 +53,11 @@ const SESSION = {
 };
 /** @type {Options} */
 const GENERATE = Object.fromEntries(OPTION_ROWS.map(([name, { check }]) => [name, check]));
-/** How much of the machine an engine takes: the most first. 'pause' is for the options `background` and `pressure` alone. */
+/** Paces of an engine, fastest first. 'pause' is only valid for the options `background` and `pressure`. */
 export const PACES = ['full', 'slow', 'pause'];
 const pace = oneOf(...PACES);
 const PROMPTS = { chatFormat, tools: objects, templateVariables: object };
-/** Which tools a reply may call. */
+/** Selects the tools that a reply is allowed or required to call. */
 const toolChoice = kind(
   '"none", "auto", "required" or { name }',
   (v) => ['none', 'auto', 'required'].includes(v) || isObjectOf(v, { name: text }),
@@ -85,7 +85,7 @@ const LOAD = {
   streaming: flag,
 };
 
-/** By the call, or the thing, that they belong to. @satisfies {Record<string, Options>} */
+/** Checks by the name of the call, or of the object that has the properties. @satisfies {Record<string, Options>} */
 export const OPTIONS = {
   createEngine: ENGINE,
   createWorkerEngine: { ...ENGINE, worker, background: pace, pressure: pace },
@@ -140,5 +140,10 @@ export const OPTIONS = {
   },
 };
 
-/** As `checkBy`, of a call of ours. @template {object} T @param {keyof typeof OPTIONS} call @param {T | undefined} options */
+/**
+ * Checks the options of a call in the table OPTIONS; see `checkBy`.
+ * @template {object} T
+ * @param {keyof typeof OPTIONS} call
+ * @param {T | undefined} options
+ */
 export const checkOptions = (call, options) => checkBy(OPTIONS[call], call, options);

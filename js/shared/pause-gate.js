@@ -1,8 +1,8 @@
-/** A pause gate: code that computes in steps looks at `untilOpen` before each of them. */
+/** A pause gate: code that computes in steps waits for `untilOpen` before each step. */
 import { deferred } from './async.js';
 
 export class PauseGate {
-  /** Settles when the gate opens; null: it is open. @type {Promise<void> | null} */
+  /** Settles when the gate opens; null while it is open. @type {Promise<void> | null} */
   untilOpen = null;
   #release = () => {};
 

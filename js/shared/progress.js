@@ -1,10 +1,13 @@
-/** Progress events of everything but the download of a model, which measures its rate itself (js/storage/load/progress.js). */
+/**
+ * Progress events of all tasks except downloads of models, which measure their own rate (js/storage/load/progress.js).
+ */
 import { now } from './timeouts.js';
 
 /** @import { Unit } from './types.js' */
 
 /**
- * Makes the events of one task. Its remaining time is estimated from the time that has passed since this was called.
+ * Returns a function that creates the events of one task. The remaining time is estimated from the time since this
+ * call.
  * @template {string} P @template {Unit} U
  * @param {P} phase @param {U} unit
  * @returns {(loaded: number, total: number) => { phase: P, loaded: number, total: number, unit: U, bytesPerSecond: number | null, etaMs: number | null }}

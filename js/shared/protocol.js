@@ -1,28 +1,34 @@
 /**
  * The messages between page and worker.
  *
- * A call is `{ id, target, method, args, options, … }`; `target` is the number of an object, 0 the engine. The worker sends any number
- * of `{ id, part }` and `{ id, progress }`, then `{ id, handle }` if a model exists before all of it is loaded, and one end:
- * `{ id, value }` or `{ id, error }`. `{ id, abort }` ends a call.
- * Parts of a generation are limited by a window, which `{ id, grant }` extends, so that a page that reads slowly slows the worker
- * down. The worker runs ahead of the reader. Before a step that can't be undone, such as the end, it sends `{ id, sync }` with the number of
- * parts so far, and waits for `{ id, synced }`: all of them were read. An abort holds the number of parts read, `readCount`; the others are
- * removed from the session.
- * Events of the engine are `{ event, detail }`. `{ spawn, role, url }` asks the page for another worker; the answer is `{ spawned, port }` or
- * `{ spawned, error }`, and `{ spawn, end }` ends that worker (workers.js). `{ failure }` is the last message of a worker that fails.
- * `{ ping }` is answered with `{ pong }`; a worker that answers neither calls nor pings counts as ended.
+ * A call is `{ id, target, method, args, options, … }`. `target` is the number of an object; 0 is the engine. The
+ * worker sends any number of `{ id, part }` and `{ id, progress }`. If a model can be used before it is completely
+ * loaded, it sends
+ * `{ id, handle }`. The last message of a call is `{ id, value }` or `{ id, error }`. `{ id, abort }` ends a call.
+ *
+ * The number of unread parts of a generation is limited by a window, which `{ id, grant }` extends. So a page that
+ * reads slowly slows the worker down. Within the window the worker computes parts that are not read yet. Before a step
+ * that can't be undone, such as the end, it sends `{ id, sync }` with the number of parts so far. It then waits for
+ * `{ id, synced }`, which confirms that all of them were read. An abort contains the number of parts read, `readCount`;
+ * the others are removed from the session.
+ *
+ * Events of the engine are `{ event, detail }`. `{ spawn, role, url }` requests another worker from the page. The
+ * answer is
+ * `{ spawned, port }` or `{ spawned, error }`, and `{ spawn, end }` ends that worker (workers.js). `{ failure }` is the
+ * last message of a worker that fails. The answer to `{ ping }` is `{ pong }`. A worker that answers neither calls nor
+ * pings counts as ended.
  */
 
-/** Raised with every change of the messages: page and worker may come from different caches. */
+/** Version of the messages. It is raised with every change, because page and worker may be from different caches. */
 export const PROTOCOL = 9;
 
 /**
- * What an engine's worker does while it opens, as the progress of that call: `threads` when it begins to start or to use threads, where
- * workers may stop answering; `compile` when it waits for the module, which may take any time.
+ * Progress of the call that opens an engine in a worker. `threads`: it begins to start or to use threads, when some
+ * browsers' workers may stop answering. `compile`: it waits for the module, which may take any time.
  * @typedef {'threads' | 'compile'} OpenStep
  */
 
-/** Size of the flow-control window: parts that the worker may be ahead of the reader. */
+/** Size of the flow-control window: largest number of parts that are computed but not read. */
 export const WINDOW = 8;
 
 /**

@@ -1,6 +1,7 @@
 /**
- * Quotes a value of a file, a pickle or a caller in an error message, as shortened JSON. The work is bounded for any value: one that
- * contains itself, one that is nested 100,000 levels deep, one whose shared parts would make its text exponentially long.
+ * Quotes a value of a file, a pickle or a caller in an error message, as shortened JSON. The work is bounded for any
+ * value: one that contains itself, is nested 100,000 levels deep, or has shared parts that would make its text
+ * exponentially long.
  */
 
 /** Maximum number of levels of an object that are quoted, and of entries in each. */
@@ -9,7 +10,7 @@ const MAX_ENTRIES = 8;
 /** Maximum number of characters of a string that are quoted. */
 const MAX_STRING = 200;
 
-/** @param {any} value @param {number} levels @returns {string} */
+/** @param {any} value @param {number} levels  number of levels to quote @returns {string} */
 function quoted(value, levels) {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, MAX_STRING));
   if (value === undefined) return 'missing';
@@ -29,7 +30,7 @@ function quoted(value, levels) {
   return isArray ? `[${entries.join()}]` : `{${entries.join()}}`;
 }
 
-/** The value as text for a message. @param {unknown} value @param {number} [maxLength]  in characters */
+/** Returns a value as text for a message. @param {unknown} value @param {number} [maxLength]  in characters */
 export function shown(value, maxLength = 60) {
   const text = quoted(value, MAX_LEVELS);
   return text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;

@@ -1,10 +1,13 @@
-/** Integers beyond 2^53, which JavaScript rounds: what a number was before it came here is unknown. */
+/** Detects integers beyond 2^53. JavaScript may have rounded them, so the original number is unknown. */
 
-/** From here on JSON writes numbers with an exponent: not each of their digits is meant. */
-const EXPONENTS = 1e21;
+/** Smallest number that JSON writes with an exponent. Its digits are approximate by nature. */
+const SMALLEST_WITH_EXPONENT = 1e21;
 
-/** Whether an integer may be another one that was rounded: beyond 2^53 doubles skip some. @param {any} value */
+/**
+ * Whether an integer may be the result of rounding: beyond 2^53 doubles can't represent all integers.
+ * @param {any} value
+ */
 export const isRounded = (value) => Number.isInteger(value) && !Number.isSafeInteger(value);
 
-/** Whether its digits are written, though they may be those of another one. @param {any} value */
-export const isInexact = (value) => isRounded(value) && Math.abs(value) < EXPONENTS;
+/** Whether an integer may be rounded although JSON writes all of its digits. @param {any} value */
+export const isInexact = (value) => isRounded(value) && Math.abs(value) < SMALLEST_WITH_EXPONENT;

@@ -6,12 +6,12 @@ const view = (bytes, at) => new DataView(bytes.buffer, bytes.byteOffset + at);
 /** @param {Uint8Array} bytes @param {number} at */
 export const u32 = (bytes, at) => view(bytes, at).getUint32(0, true);
 
-/** A u64, exact up to 2^53. @param {Uint8Array} bytes @param {number} at */
+/** Reads a u64, exact up to 2^53. @param {Uint8Array} bytes @param {number} at */
 export const u64 = (bytes, at) => u32(bytes, at) + u32(bytes, at + 4) * 2 ** 32;
 
 /**
- * Payloads of sections by their tags. Sections that are not complete in `bytes` are left out.
- * @param {Uint8Array} bytes  the file from its first byte on
+ * Returns the payloads of sections by their tags. Sections that are not complete in `bytes` are omitted.
+ * @param {Uint8Array} bytes  the beginning of the file
  * @param {number} [from]
  * @param {number} [limit]  default: the end of the header's sections
  * @returns {Record<string, Uint8Array>}

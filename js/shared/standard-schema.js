@@ -1,7 +1,15 @@
-/** Schemas with the Standard JSON Schema interface (zod, ArkType, Valibot), converted to JSON Schema before they are posted. */
+/**
+ * Schemas with the Standard JSON Schema interface (zod, ArkType, Valibot), converted to JSON Schema before they are
+ * posted.
+ */
 import { BqError } from './errors.js';
 
-/** The JSON Schema of a schema; others are returned as they are. UNSUPPORTED: the library can't convert it. @param {any} schema @returns {any} */
+/**
+ * Converts a schema of such a library to JSON Schema. Other values are returned unchanged. Throws UNSUPPORTED if the
+ * library can't convert it.
+ * @param {any} schema
+ * @returns {any}
+ */
 export function jsonSchemaOf(schema) {
   const standard = schema?.['~standard'];
   if (!standard) return schema;
@@ -10,10 +18,19 @@ export function jsonSchemaOf(schema) {
   throw new BqError('UNSUPPORTED', `this schema of ${vendor} has no "~standard".jsonSchema`);
 }
 
-/** An object with the JSON Schema of one of its members. @param {any} object @param {string} name @returns {any} */
+/**
+ * Returns a copy of an object with one of its properties converted to JSON Schema.
+ * @param {any} object
+ * @param {string} name
+ * @returns {any}
+ */
 const withPlain = (object, name) => (object?.[name] ? { ...object, [name]: jsonSchemaOf(object[name]) } : object);
 
-/** A response format, ours or OpenAI's, or a schema in its place. @param {any} format @returns {any} */
+/**
+ * Converts the schemas of a response format in bq4's or OpenAI's form, or a schema in its place.
+ * @param {any} format
+ * @returns {any}
+ */
 export const plainFormat = (format) =>
   format['~standard']
     ? { type: 'json_schema', schema: jsonSchemaOf(format) }
@@ -27,7 +44,11 @@ export const plainTools = (tools) =>
     ? tools.map((tool) => (tool?.function ? { ...tool, function: withPlain(tool.function, 'parameters') } : tool))
     : tools;
 
-/** A request in OpenAI's shape whose schemas are JSON Schemas. @param {any} request @returns {any} */
+/**
+ * Returns a copy of a request in OpenAI's shape with its schemas converted to JSON Schema.
+ * @param {any} request
+ * @returns {any}
+ */
 export function withPlainSchemas(request) {
   const { response_format: format, tools } = request;
   return {

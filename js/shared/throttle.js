@@ -1,13 +1,17 @@
-/** Limits how often progress is reported: at most once in a few milliseconds, and the last report is never lost. */
+/** Limits progress reports to one in a few milliseconds. The last report is never lost. */
 import { after, now, timeout } from './timeouts.js';
 
 export class Throttle {
   #last = -Infinity;
-  /** The latest report that came too soon after another one. @type {(() => void) | null} */
+  /** Latest report that followed another one too soon. @type {(() => void) | null} */
   #pending = null;
   #timerRuns = false;
 
-  /** Runs a report now, or after the interval unless a later one replaces it by then. @param {() => void} report @param {boolean} [immediately] */
+  /**
+   * Runs a report now, or after the interval unless a later report replaces it.
+   * @param {() => void} report
+   * @param {boolean} [immediately]
+   */
   run(report, immediately = false) {
     const time = now();
     const isTooSoon = !immediately && time - this.#last < timeout('progress');
