@@ -6,8 +6,12 @@ import { checkOptions, wrong } from '../shared/options.js';
 /** @import { Model, Ranked, RerankOptions, Score, ScoreOptions } from '../shared/types.js' */
 
 /**
- * The log probability of each token of a text but the first, which has no tokens before it. ARGUMENT: fewer than two tokens.
- * @param {Model} model @param {string | ArrayLike<number>} text @param {ScoreOptions} [options] @returns {Promise<Score>}
+ * Returns the log probability of each token of a text except the first one, which has no tokens before it. Throws
+ * ARGUMENT if the text has fewer than two tokens.
+ * @param {Model} model
+ * @param {string | ArrayLike<number>} text
+ * @param {ScoreOptions} [options]
+ * @returns {Promise<Score>}
  */
 export async function score(model, text, options) {
   const { topLogprobs = 0, ...handlers } = checkOptions('score', options);
@@ -23,9 +27,13 @@ export async function score(model, text, options) {
 }
 
 /**
- * Sorts documents by relevance, the most relevant first: by the model's own classifier of pairs (a cross-encoder), else by the
- * cosine similarity of vectors. UNSUPPORTED: the model has neither.
- * @param {Model} model @param {string} query @param {string[]} documents @param {RerankOptions} [options] @returns {Promise<Ranked[]>}
+ * Sorts documents by relevance, most relevant first, and returns the first `topN`. The scores are from the model's own
+ * classifier of pairs (a cross-encoder), or else cosines of vectors. Throws UNSUPPORTED if the model has neither.
+ * @param {Model} model
+ * @param {string} query
+ * @param {string[]} documents
+ * @param {RerankOptions} [options]
+ * @returns {Promise<Ranked[]>}
  */
 export async function rerank(model, query, documents, options) {
   const { topN } = checkOptions('rerank', options);
@@ -33,8 +41,12 @@ export async function rerank(model, query, documents, options) {
 }
 
 /**
- * All documents, whatever `topN` says.
- * @param {Model} model @param {string} query @param {string[]} documents @param {RerankOptions} [options] @returns {Promise<Ranked[]>}
+ * Sorts documents by relevance and returns all of them: `topN` is ignored.
+ * @param {Model} model
+ * @param {string} query
+ * @param {string[]} documents
+ * @param {RerankOptions} [options]
+ * @returns {Promise<Ranked[]>}
  */
 export async function ranking(model, query, documents, options) {
   const { topN: _, ...handlers } = checkOptions('rerank', options);
@@ -58,11 +70,17 @@ export async function ranking(model, query, documents, options) {
 
 /** @typedef {Pick<Ranked, 'score' | 'tokens' | 'logit'>} Relevance */
 
-/** @param {Model} model @param {string} query @param {string[]} documents @param {object} handlers @returns {Promise<Relevance[]>} */
+/**
+ * @param {Model} model
+ * @param {string} query
+ * @param {string[]} documents
+ * @param {object} handlers
+ * @returns {Promise<Relevance[]>}
+ */
 async function byClassifier(model, query, documents, handlers) {
   const pairs = documents.map((textPair) => ({ text: query, textPair }));
   const results = await model.classify(pairs, handlers);
-  // Of "yes" and "no" the difference says what the logit of a single label does.
+  // With the two labels "yes" and "no", the difference corresponds to the logit of a single label.
   return results.map(({ scores: [score], logits: [yes, no = 0] = [], tokens = 0 }) => ({
     score,
     logit: yes - no,
@@ -70,7 +88,13 @@ async function byClassifier(model, query, documents, handlers) {
   }));
 }
 
-/** @param {Model} model @param {string} query @param {string[]} documents @param {object} handlers @returns {Promise<Relevance[]>} */
+/**
+ * @param {Model} model
+ * @param {string} query
+ * @param {string[]} documents
+ * @param {object} handlers
+ * @returns {Promise<Relevance[]>}
+ */
 async function byCosine(model, query, documents, handlers) {
   const { prompts } = model.info;
   const promptOf = (/** @type {string} */ name) => prompts[name] && { prompt: name };

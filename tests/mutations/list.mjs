@@ -587,7 +587,7 @@ export const MUTATIONS = [
   {
     id: 'thinking-mark-split',
     file: 'chat/thinking',
-    from: '(ends ? 0 : overlap(this.#pending, this.#close))',
+    from: '(isLast ? 0 : overlap(this.#pending, this.#close))',
     to: '0',
     breaks: 'a closing mark that comes in two parts ends the reasoning',
     tests: ['js:templates', 'js:chat'],
@@ -754,8 +754,8 @@ export const MUTATIONS = [
   {
     id: 'queue-slots',
     file: 'server/queue',
-    from: 'for (let i = 0; i <= extraSlots; i++) this.#end();',
-    to: 'for (let i = 0; i < extraSlots; i++) this.#end();',
+    from: 'for (let i = 0; i <= extraSlots; i++) this.#releaseSlot();',
+    to: 'for (let i = 0; i < extraSlots; i++) this.#releaseSlot();',
     breaks: 'a request gives back all the sessions that it had',
     tests: ['js:serve'],
   },

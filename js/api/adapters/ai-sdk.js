@@ -1,4 +1,7 @@
-/** `bq4/ai-sdk`: models for Vercel's AI SDK (specification v4: major 7). `streamText({ model: languageModel(model), prompt })`. */
+/**
+ * `bq4/ai-sdk`: models for Vercel's AI SDK (specification v4, major version 7), for instance
+ * `streamText({ model: languageModel(model), prompt })`.
+ */
 import { iterate } from '../../shared/async.js';
 import { wrong } from '../../shared/check-options.js';
 import { object } from '../../shared/checks.js';
@@ -7,7 +10,10 @@ import { OPTION_ROWS } from '../../shared/generate-options.js';
 import { timeout } from '../../shared/timeouts.js';
 import { callOf, checkModel, formatOf, idOf, pieces, textOf, toolOf, vectorsOf, collectReply } from './translate.js';
 
-/** Types of the `ai` package that the caller has installed. @typedef {ReturnType<typeof import('ai').wrapLanguageModel>} LanguageModelV4 */
+/**
+ * Type of the `ai` package that the caller has installed, as are the next ones.
+ * @typedef {ReturnType<typeof import('ai').wrapLanguageModel>} LanguageModelV4
+ */
 /** @typedef {ReturnType<typeof import('ai').wrapEmbeddingModel>} EmbeddingModelV4 */
 /** @typedef {ReturnType<typeof import('ai').wrapProvider>} ProviderV4 */
 /** @typedef {NonNullable<ReturnType<NonNullable<ProviderV4['rerankingModel']>>>} RerankingModelV4 */
@@ -16,9 +22,9 @@ import { callOf, checkModel, formatOf, idOf, pieces, textOf, toolOf, vectorsOf, 
 /** @typedef {Extract<Generated['content'][number], { type: 'tool-call' }>} Call */
 /** @import { AnyModel, Piece, Reply, Usage } from './translate.js' */
 
-/** Texts of one call to `doEmbed`. */
-const BATCH = 256;
-/** Finish reasons by the names of AI SDK. */
+/** Largest number of texts in one call of `doEmbed`. */
+const MAX_TEXTS = 256;
+/** Finish reasons of the AI SDK, by OpenAI's finish reasons. */
 const REASONS = /** @type {const} */ ({
   stop: 'stop',
   length: 'length',
@@ -26,17 +32,21 @@ const REASONS = /** @type {const} */ ({
   content_filter: 'content-filter',
 });
 
-/** Fields of a request, and the settings of AI SDK that they come from. */
+/** Fields of a request with the settings of the AI SDK that they are copied from. */
 const SETTINGS = OPTION_ROWS.flatMap(([, { openai, aiSdk }]) => (openai && aiSdk ? [[openai, aiSdk]] : []));
 
-/** The output of a tool, as text. @param {any} output @returns {string} */
+/** Returns the output of a tool as text. @param {any} output @returns {string} */
 function outputOf({ type, value, reason }) {
   if (type === 'text' || type === 'error-text') return value;
   if (type === 'execution-denied') return reason ?? 'denied';
   return type === 'content' ? textOf(value) : JSON.stringify(value);
 }
 
-/** Converts a message of AI SDK. A message with results of tools becomes one message for each result. @param {any} message @returns {object[]} */
+/**
+ * Converts a message of the AI SDK. A message with several tool results becomes one message for each result.
+ * @param {any} message
+ * @returns {object[]}
+ */
 function messagesOf({ role, content }) {
   if (role === 'tool')
     return content
@@ -57,7 +67,7 @@ function messagesOf({ role, content }) {
   return [{ role, content: text, ...(calls.length && { tool_calls: calls }) }];
 }
 
-/** The body of a request, and warnings about settings that bq4 ignores. @param {any} options */
+/** Returns the body of a request, and warnings about ignored settings. @param {any} options */
 function requestOf(options) {
   const { prompt, responseFormat: format, tools = [], toolChoice: choice, reasoning, providerOptions } = options;
   /** @type {({ type: 'unsupported', feature: string, details?: string })[]} */
@@ -125,16 +135,20 @@ const contentOf = ({ text, reasoning, calls }) => [
 /** @param {import('./translate.js').ToolCall} call @returns {Call} */
 const toolCall = ({ id, name, input }) => ({ type: 'tool-call', toolCallId: id, toolName: name, input });
 
-/** Converts pieces to stream parts of AI SDK, where each text, reasoning and tool input has a start and an end. @param {AsyncIterable<Piece>} pieceStream @returns {AsyncGenerator<object, void>} */
+/**
+ * Converts pieces to stream parts of the AI SDK, where each text, reasoning and tool input has a start and an end.
+ * @param {AsyncIterable<Piece>} pieceStream
+ * @returns {AsyncGenerator<object, void>}
+ */
 async function* partsOf(pieceStream) {
-  /** The text, reasoning or tool input that has started and not ended. @type {{ kind: string, id: string } | null} */
+  /** The text, reasoning or tool input that has started but not ended. @type {{ kind: string, id: string } | null} */
   let open = null;
   let count = 0;
-  /** @param {string} kind @param {string} delta @param {string} [givenId]  its id @param {object} [fields] */
-  function* emitDelta(kind, delta, givenId, fields) {
-    if (open?.kind !== kind || (givenId && open.id !== givenId)) {
+  /** @param {string} kind @param {string} delta @param {string} [callId]  id of a tool call @param {object} [fields] */
+  function* emitDelta(kind, delta, callId, fields) {
+    if (open?.kind !== kind || (callId && open.id !== callId)) {
       if (open) yield { type: `${open.kind}-end`, id: open.id };
-      open = { kind, id: givenId ?? String(count++) };
+      open = { kind, id: callId ?? String(count++) };
       yield { type: `${kind}-start`, id: open.id, ...fields };
     }
     if (delta) yield { type: `${kind}-delta`, id: open.id, delta };
@@ -154,8 +168,8 @@ async function* partsOf(pieceStream) {
 }
 
 /**
- * Waits for the first piece, so that an early failure rejects the call instead of breaking its stream. No generator of its own, which would
- * leave the model's session taken where nothing was read of it.
+ * Waits for the first piece, so that an early failure rejects the call instead of breaking its stream. (The result is
+ * not a new generator, because a generator that was never read would not free the model's session.)
  * @param {AsyncGenerator<Piece, void>} pieceStream
  */
 async function startEagerly(pieceStream) {
@@ -169,21 +183,24 @@ async function startEagerly(pieceStream) {
   return iterate(next, () => pieceStream.return());
 }
 
-/** A stream that occupies a session. `looks` counts checks since its reader last asked for a part. @typedef {{ looks: number, end: () => void }} Open */
-/** The open streams of each model. @type {WeakMap<object, Set<Open>>} */
-const streams = new WeakMap();
+/**
+ * A stream that uses a session. `idleChecks`: number of checks since a part was last requested.
+ * @typedef {{ idleChecks: number, end: () => void }} OpenStream
+ */
+/** The open streams of each model. @type {WeakMap<object, Set<OpenStream>>} */
+const streamsByModel = new WeakMap();
 
 /**
- * Runs a call. AI SDK does not report that the reader of a stream has left. Where streams occupy all sessions, streams that nobody reads
- * while this call waits are ended.
+ * Runs a call. The AI SDK does not report that the reader of a stream has stopped reading. So, if streams use all
+ * sessions, those that are not read while this call waits are ended.
  * @template T @param {AnyModel} model @param {() => Promise<T>} call @returns {Promise<T>}
  */
-async function inTurn(model, call) {
-  const open = streams.get(model);
-  if (!open?.size) return call();
+async function endIdleStreamsDuring(model, call) {
+  const streams = streamsByModel.get(model);
+  if (!streams?.size) return call();
   const { sessions = Infinity } = /** @type {any} */ (model).info ?? {};
   const timer = setInterval(() => {
-    for (const entry of [...open]) if (open.size >= sessions && ++entry.looks > 2) entry.end();
+    for (const entry of [...streams]) if (streams.size >= sessions && ++entry.idleChecks > 2) entry.end();
   }, timeout('streamLook'));
   try {
     return await call();
@@ -192,43 +209,48 @@ async function inTurn(model, call) {
   }
 }
 
-/** @param {AnyModel} model @param {Awaited<ReturnType<typeof startEagerly>>} pieceStream @param {object[]} head  parts that come first */
+/**
+ * Creates the stream of a reply.
+ * @param {AnyModel} model
+ * @param {Awaited<ReturnType<typeof startEagerly>>} pieceStream
+ * @param {object[]} head  first parts of the stream
+ */
 function streamOf(model, pieceStream, head) {
   const parts = partsOf(pieceStream);
-  const open = streams.get(model) ?? new Set();
-  streams.set(model, open);
+  const streams = streamsByModel.get(model) ?? new Set();
+  streamsByModel.set(model, streams);
   /** @type {ReadableStreamDefaultController<any>} */
   let sink;
   const leave = async () => {
-    open.delete(entry);
+    streams.delete(entry);
     await parts.return();
     await pieceStream.return();
   };
-  /** @type {Open} */
+  /** @type {OpenStream} */
   const entry = {
-    looks: 0,
+    idleChecks: 0,
     end() {
       sink.error(new BqError('STATE', 'the stream was not read for a while, and another call needed its session'));
       void leave();
     },
   };
-  open.add(entry);
+  streams.add(entry);
   return new ReadableStream({
     start: (controller) => void (sink = controller),
     async pull() {
       const next = head.shift();
       if (next) return sink.enqueue(next);
-      entry.looks = -Infinity;
+      entry.idleChecks = -Infinity;
       try {
         const { done, value } = await parts.next();
         if (done) sink.close();
         else sink.enqueue(value);
-        if (done) open.delete(entry);
+        if (done) streams.delete(entry);
       } catch (error) {
-        open.delete(entry);
+        streams.delete(entry);
         throw error;
       } finally {
-        entry.looks = 0;
+        entry.idleChecks = 0;
       }
     },
     cancel: leave,
@@ -236,8 +258,8 @@ function streamOf(model, pieceStream, head) {
 }
 
 /**
- * A LanguageModelV4.
- * @param {AnyModel} model  a local model, or one from `connect()`
+ * Creates a LanguageModelV4.
+ * @param {AnyModel} model  a local model, or a model of `connect()`
  * @param {{ modelId?: string }} [options]
  * @returns {LanguageModelV4}
  */
@@ -250,7 +272,7 @@ export function languageModel(model, options) {
     supportedUrls: {},
     async doGenerate(/** @type {CallOptions} */ options) {
       const { body, warnings } = requestOf(options);
-      const reply = await inTurn(model, () => collectReply(pieces(model, body, options.abortSignal)));
+      const reply = await endIdleStreamsDuring(model, () => collectReply(pieces(model, body, options.abortSignal)));
       return {
         content: contentOf(reply),
         finishReason: reasonOf(reply.reason),
@@ -262,7 +284,9 @@ export function languageModel(model, options) {
     },
     async doStream(/** @type {CallOptions} */ options) {
       const { body, warnings } = requestOf(options);
-      const pieceStream = await inTurn(model, () => startEagerly(pieces(model, body, options.abortSignal)));
+      const pieceStream = await endIdleStreamsDuring(model, () =>
+        startEagerly(pieces(model, body, options.abortSignal)),
+      );
       const head = [
         { type: 'stream-start', warnings },
         { type: 'response-metadata', modelId },
@@ -273,7 +297,7 @@ export function languageModel(model, options) {
 }
 
 /**
- * An EmbeddingModelV4.
+ * Creates an EmbeddingModelV4.
  * @param {AnyModel} model @param {{ modelId?: string }} [options]
  * @returns {EmbeddingModelV4}
  */
@@ -281,10 +305,10 @@ export const embeddingModel = (model, options) => ({
   specificationVersion: 'v4',
   provider: 'bq4',
   modelId: idOf('embeddingModel', model, options),
-  maxEmbeddingsPerCall: BATCH,
+  maxEmbeddingsPerCall: MAX_TEXTS,
   supportsParallelCalls: false,
   async doEmbed(/** @type {any} */ { values, abortSignal, providerOptions }) {
-    const { vectors, tokens } = await inTurn(model, () =>
+    const { vectors, tokens } = await endIdleStreamsDuring(model, () =>
       vectorsOf(model, values, { ...providerOptions?.bq4 }, abortSignal),
     );
     return { embeddings: vectors, usage: { tokens }, warnings: [] };
@@ -292,7 +316,7 @@ export const embeddingModel = (model, options) => ({
 });
 
 /**
- * A RerankingModelV4. UNSUPPORTED: the model is of `connect()`.
+ * Creates a RerankingModelV4. Its calls throw UNSUPPORTED for a model of `connect()`.
  * @param {AnyModel} model @param {{ modelId?: string }} [options]
  * @returns {RerankingModelV4}
  */
@@ -305,7 +329,7 @@ export const rerankingModel = (model, options) => ({
     if (!localModel.rerank)
       throw new BqError('UNSUPPORTED', 'a model of connect() ranks no documents', { hint: 'load a reranker here' });
     const texts = type === 'object' ? values.map((/** @type {object} */ document) => JSON.stringify(document)) : values;
-    const ranked = await inTurn(model, () =>
+    const ranked = await endIdleStreamsDuring(model, () =>
       localModel.rerank(query, texts, { topN, ...providerOptions?.bq4, signal: abortSignal }),
     );
     return {
@@ -320,14 +344,14 @@ export const rerankingModel = (model, options) => ({
 });
 
 /**
- * A ProviderV4 that gives models by name, for example to `createProviderRegistry`.
+ * Creates a ProviderV4 that returns models by name, for instance for `createProviderRegistry`.
  * @param {Record<string, AnyModel>} models
  * @returns {ProviderV4}
  */
 export function createProvider(models) {
   if (object(models)) throw wrong('the models', models, 'an object of models by name');
   for (const model of Object.values(models)) checkModel(model);
-  const find = (/** @type {string} */ id) => {
+  const modelNamed = (/** @type {string} */ id) => {
     if (Object.hasOwn(models, id)) return models[id];
     throw new BqError('ARGUMENT', `no model is called "${id}"`, {
       hint: `there are ${Object.keys(models).join(', ')}`,
@@ -335,9 +359,9 @@ export function createProvider(models) {
   };
   return {
     specificationVersion: 'v4',
-    languageModel: (/** @type {string} */ modelId) => languageModel(find(modelId), { modelId }),
-    embeddingModel: (/** @type {string} */ modelId) => embeddingModel(find(modelId), { modelId }),
-    rerankingModel: (/** @type {string} */ modelId) => rerankingModel(find(modelId), { modelId }),
+    languageModel: (/** @type {string} */ modelId) => languageModel(modelNamed(modelId), { modelId }),
+    embeddingModel: (/** @type {string} */ modelId) => embeddingModel(modelNamed(modelId), { modelId }),
+    rerankingModel: (/** @type {string} */ modelId) => rerankingModel(modelNamed(modelId), { modelId }),
     imageModel: () => {
       throw new BqError('UNSUPPORTED', 'bq4 makes no images');
     },

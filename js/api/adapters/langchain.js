@@ -1,4 +1,4 @@
-/** `bq4/langchain`: a chat model and embeddings for LangChain.js. Needs @langchain/core beside it. */
+/** `bq4/langchain`: a chat model and embeddings for LangChain.js. Requires the package @langchain/core. */
 import { Embeddings } from '@langchain/core/embeddings';
 import { BaseChatModel } from '@langchain/core/language_models/chat_models';
 import { AIMessage, AIMessageChunk } from '@langchain/core/messages';
@@ -24,44 +24,53 @@ const REQUEST_FIELDS = [
   ...new Set(OPTION_ROWS.flatMap(([, { openai }]) => openai ?? [])),
   ...['max_completion_tokens', 'parallel_tool_calls', 'chat_template_kwargs'],
 ];
-/** Fields of LangChain's own classes. */
+/** Fields of LangChain's base classes. */
 const CALLER_FIELDS = ['maxConcurrency', 'maxRetries', 'onFailedAttempt'];
 const MODEL_FIELDS = [
   ...CALLER_FIELDS,
   ...['cache', 'callbacks', 'callbackManager', 'disableStreaming', 'metadata', 'outputVersion', 'tags', 'verbose'],
 ];
-/** Options of a call that LangChain reads itself, besides those of a model. */
+/** Options of a call that LangChain itself reads, including the fields of a model. */
 const CALL_FIELDS = [
   ...MODEL_FIELDS,
   ...['configurable', 'ls_structured_output_format', 'promptIndex', 'recursionLimit', 'runId', 'runName', 'signal'],
   ...['store', 'timeout', 'tools', 'tool_choice'],
 ];
-/** How LangChain's models get structured output; the grammar is the same for all. */
+/** Values of the option `method` for structured output. All of them use the same grammar. */
 const METHODS = ['jsonSchema', 'functionCalling', 'jsonMode'];
 
-/** The name that LangChain's own models use, such as `maxTokens`. @param {string} name */
-const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+/** Returns the name that LangChain's own models use, such as `maxTokens`. @param {string} name  such as `max_tokens` */
+const camelCase = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 
-/** Refuses options whose names, in both wordings, are unknown. ARGUMENT. @param {string} call @param {string[]} names @param {Record<string, any>} options */
+/**
+ * Throws ARGUMENT for options with unknown names. Known names may be written in both cases.
+ * @param {string} call @param {string[]} names @param {Record<string, any>} options
+ */
 function checkNames(call, names, options) {
-  const unknown = Object.entries(options).filter(([name]) => !names.some((one) => [one, camel(one)].includes(name)));
+  const unknown = Object.entries(options).filter(
+    ([name]) => !names.some((known) => [known, camelCase(known)].includes(name)),
+  );
   checkBy(Object.fromEntries(names.map((name) => [name, anyValue])), call, Object.fromEntries(unknown));
 }
 
 /**
- * Refuses a misspelt option of a call. Other names are not ours: frameworks give calls their whole configuration. ARGUMENT.
+ * Throws ARGUMENT for a misspelled option of a call. Unrelated names are ignored, because frameworks pass their own
+ * configuration to calls.
  * @param {Record<string, any>} options
  */
 function checkCallNames(options) {
   const names = [...REQUEST_FIELDS, ...CALL_FIELDS];
-  const near = Object.entries(options).filter(([name]) => REQUEST_FIELDS.includes(String(nearest(name, names))));
-  checkNames('a call of ChatBq4', names, Object.fromEntries(near));
+  const similar = Object.entries(options).filter(([name]) => REQUEST_FIELDS.includes(String(nearest(name, names))));
+  checkNames('a call of ChatBq4', names, Object.fromEntries(similar));
 }
 
 /** @param {Record<string, any>} options @param {string} name */
-const optionOf = (options, name) => options[name] ?? options[camel(name)];
+const optionOf = (options, name) => options[name] ?? options[camelCase(name)];
 
-/** Parses a reply as JSON. FORMAT: it is not complete JSON. @param {any} message */
+/**
+ * Parses a reply as JSON. Throws FORMAT for incomplete JSON and for integers that JavaScript would round.
+ * @param {any} message
+ */
 function jsonOf(message) {
   const text = textOf(message.content);
   const rounded = roundedInteger(text);
@@ -80,11 +89,11 @@ function jsonOf(message) {
   }
 }
 
-/** @param {BaseMessage} message */
+/** Converts a message of LangChain. @param {BaseMessage} message */
 function messageOf(message) {
   const { content, ...fields } = /** @type {any} */ (message);
   const kind = message.getType();
-  // A ChatMessage has a role of its own, by a name of LangChain or of OpenAI.
+  // A ChatMessage ("generic") specifies its role by a name of LangChain or of OpenAI.
   const messageType = kind === 'generic' ? fields.role : kind;
   const role = ROLES[/** @type {keyof typeof ROLES} */ (messageType)] ?? messageType;
   const calls =
@@ -99,8 +108,12 @@ function messageOf(message) {
   };
 }
 
-/** @param {ToolCall} call */
-function callFor({ id, name, input }) {
+/**
+ * Converts a tool call for LangChain. Returns null if its arguments are not JSON, or have integers that would be
+ * rounded.
+ * @param {ToolCall} call
+ */
+function toolCallFor({ id, name, input }) {
   try {
     const args = JSON.parse(input || '{}');
     return roundedInteger(input) ? null : { id, name, args, type: /** @type {const} */ ('tool_call') };
@@ -120,9 +133,17 @@ const usageFor = (usage) =>
 
 /** @import { BaseChatModelCallOptions, BaseChatModelParams } from '@langchain/core/language_models/chat_models' */
 /** @import { ChatCompletionRequest } from '../../shared/types.js' */
-/** Options that are copied into the request. @typedef {Pick<ChatCompletionRequest, 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'repeat_penalty' | 'max_tokens' | 'seed' | 'presence_penalty' | 'frequency_penalty' | 'logit_bias' | 'response_format' | 'bq4' | 'max_completion_tokens' | 'parallel_tool_calls' | 'chat_template_kwargs'>} Passed */
-/** @typedef {BaseChatModelCallOptions & Passed & { tools?: ChatCompletionRequest['tools'] }} ChatBq4CallOptions */
-/** `model`: a local model, or one from `connect()`. The other fields are defaults for every call. @typedef {{ model: AnyModel, stop?: string | string[] } & Passed & BaseChatModelParams} ChatBq4Fields */
+/**
+ * Options that are copied to the request.
+ * @typedef {Pick<ChatCompletionRequest, 'temperature' | 'top_p' | 'top_k' | 'min_p' | 'repeat_penalty' | 'max_tokens' | 'seed' | 'presence_penalty' | 'frequency_penalty' | 'logit_bias' | 'response_format' | 'bq4' | 'max_completion_tokens' | 'parallel_tool_calls' | 'chat_template_kwargs'>} RequestOptions
+ */
+/**
+ * @typedef {BaseChatModelCallOptions & RequestOptions & { tools?: ChatCompletionRequest['tools'] }} ChatBq4CallOptions
+ */
+/**
+ * `model`: a local model, or a model of `connect()`. The other fields are defaults for every call.
+ * @typedef {{ model: AnyModel, stop?: string | string[] } & RequestOptions & BaseChatModelParams} ChatBq4Fields
+ */
 
 /** @extends {BaseChatModel<ChatBq4CallOptions>} */
 export class ChatBq4 extends BaseChatModel {
@@ -177,7 +198,12 @@ export class ChatBq4 extends BaseChatModel {
     );
   }
 
-  /** @override @param {BaseMessage[]} messages @param {this['ParsedCallOptions']} options @param {CallbackManagerForLLMRun} [manager] */
+  /**
+   * @override
+   * @param {BaseMessage[]} messages
+   * @param {this['ParsedCallOptions']} options
+   * @param {CallbackManagerForLLMRun} [manager]
+   */
   async _generate(messages, options, manager) {
     const parts = this.#pieces(messages, options);
     const reportedPieces = (async function* () {
@@ -187,7 +213,7 @@ export class ChatBq4 extends BaseChatModel {
       }
     })();
     const { text, reasoning, calls, reason, usage } = await collectReply(reportedPieces);
-    const parsedCalls = calls.map((call) => ({ call, toolCall: callFor(call) }));
+    const parsedCalls = calls.map((call) => ({ call, toolCall: toolCallFor(call) }));
     const message = new AIMessage({
       content: text,
       usage_metadata: usageFor(usage),
@@ -212,7 +238,13 @@ export class ChatBq4 extends BaseChatModel {
     };
   }
 
-  /** @override @param {BaseMessage[]} messages @param {this['ParsedCallOptions']} options @param {CallbackManagerForLLMRun} [manager] @returns {AsyncGenerator<ChatGenerationChunk>} */
+  /**
+   * @override
+   * @param {BaseMessage[]} messages
+   * @param {this['ParsedCallOptions']} options
+   * @param {CallbackManagerForLLMRun} [manager]
+   * @returns {AsyncGenerator<ChatGenerationChunk>}
+   */
   async *_streamResponseChunks(messages, options, manager) {
     /** @param {any} fields @param {any} [info] */
     const chunk = (fields, info) =>
@@ -221,7 +253,7 @@ export class ChatBq4 extends BaseChatModel {
         message: new AIMessageChunk({ content: '', ...fields }),
         generationInfo: info,
       });
-    /** Ids of calls that have begun. @type {string[]} */
+    /** Ids of the tool calls so far. @type {string[]} */
     const callIds = [];
     for await (const piece of this.#pieces(messages, options)) {
       if ('text' in piece) {
@@ -230,10 +262,12 @@ export class ChatBq4 extends BaseChatModel {
       } else if ('reasoning' in piece) yield chunk({ additional_kwargs: { reasoning_content: piece.reasoning } });
       else if ('calls' in piece) {
         const { calls: id, name, input: args } = piece;
-        const first = !callIds.includes(id);
-        if (first) callIds.push(id);
+        const isFirst = !callIds.includes(id);
+        if (isFirst) callIds.push(id);
         yield chunk({
-          tool_call_chunks: [{ type: 'tool_call_chunk', index: callIds.indexOf(id), args, ...(first && { id, name }) }],
+          tool_call_chunks: [
+            { type: 'tool_call_chunk', index: callIds.indexOf(id), args, ...(isFirst && { id, name }) },
+          ],
         });
       } else if ('reason' in piece)
         yield chunk(
@@ -249,7 +283,7 @@ export class ChatBq4 extends BaseChatModel {
   }
 
   /**
-   * Replies that fit a schema. A grammar constrains them; no tool call is involved.
+   * Returns a runnable whose replies are valid under a schema. A grammar constrains them, without a tool call.
    * @override @param {any} schema  JSON Schema, zod or another standard schema @param {any} [options] @returns {any}
    */
   withStructuredOutput(schema, options) {

@@ -1,28 +1,33 @@
-/** A session of the Prompt API: it answers one prompt after another, in one conversation that is kept within the context. */
+/**
+ * A session of the Prompt API. It answers prompts one after another, in a conversation that is kept within the context.
+ */
 import { constraintOf, failure, promptOf, quotaError, turnsOf } from './prompt-input.js';
 
 /** @import { Message, Model } from '../../shared/types.js' */
 /** @import { Core, PromptInput, PromptOptions } from './prompt-input.js' */
 
-/** Creates a session with these initial messages. QuotaExceededError, OperationError. @type {(Own: any, model: Model, core: Core, initial: Message[], signal?: AbortSignal) => Promise<Session>} */
-export let make;
+/**
+ * Creates a session with initial messages. Throws QuotaExceededError, OperationError.
+ * @type {(SessionClass: any, model: Model, core: Core, initial: Message[], signal?: AbortSignal) => Promise<Session>}
+ */
+export let createSession;
 
-/** The key that the constructor demands, so that pages can't call it. */
-const SECRET = {};
+/** Key that the constructor requires, so that pages can't call it. */
+const CONSTRUCTOR_KEY = {};
 
-/** Defines the event handler attributes `onNAME`. @param {any} target @param {string[]} names */
-export function handlers(target, names) {
+/** Defines the event handler attributes `onNAME` of a class. @param {any} target  prototype @param {string[]} names */
+export function defineEventHandlers(target, names) {
   for (const name of names) {
     /** @type {WeakMap<object, any>} */
-    const set = new WeakMap();
+    const handlersByObject = new WeakMap();
     Object.defineProperty(target, `on${name}`, {
       get() {
-        return set.get(this) ?? null;
+        return handlersByObject.get(this) ?? null;
       },
       set(handler) {
-        if (!set.has(this))
-          this.addEventListener(name, (/** @type {Event} */ event) => set.get(this)?.call(this, event));
-        set.set(this, typeof handler === 'function' ? handler : null);
+        if (!handlersByObject.has(this))
+          this.addEventListener(name, (/** @type {Event} */ event) => handlersByObject.get(this)?.call(this, event));
+        handlersByObject.set(this, typeof handler === 'function' ? handler : null);
       },
       enumerable: true,
       configurable: true,
@@ -30,7 +35,11 @@ export function handlers(target, names) {
   }
 }
 
-/** Converts a BqError to a DOMException; other errors, such as aborts, stay as they are. @param {any} error @param {string} fallbackName  name of the exception */
+/**
+ * Converts a BqError to a DOMException. Other errors, such as aborts, are returned unchanged.
+ * @param {any} error
+ * @param {string} fallbackName  name of the exception
+ */
 export function toDomException(error, fallbackName) {
   if (error?.name !== 'BqError') return error;
   const { code, details, message } = error;
@@ -38,8 +47,8 @@ export function toDomException(error, fallbackName) {
   return failure(code === 'GRAMMAR' ? 'SyntaxError' : fallbackName, message, error);
 }
 
-/** A controller that aborts when any of these signals does. @param {(AbortSignal | undefined)[]} signals */
-function anyOf(signals) {
+/** Creates a controller that aborts when one of the signals aborts. @param {(AbortSignal | undefined)[]} signals */
+function followAny(signals) {
   const controller = new AbortController();
   for (const signal of signals) {
     const abort = () => controller.abort(signal?.reason);
@@ -49,7 +58,13 @@ function anyOf(signals) {
   return controller;
 }
 
-/** Rejects as soon as the signal aborts. @template T @param {Promise<T>} work @param {AbortSignal | undefined} signal @returns {Promise<T>} */
+/**
+ * Rejects as soon as the signal aborts.
+ * @template T
+ * @param {Promise<T>} work
+ * @param {AbortSignal | undefined} signal
+ * @returns {Promise<T>}
+ */
 export const rejectOnAbort = (work, signal) =>
   new Promise((resolve, reject) => {
     const abort = () => reject(signal?.reason);
@@ -58,11 +73,11 @@ export const rejectOnAbort = (work, signal) =>
     work.then(resolve, reject).finally(() => signal?.removeEventListener('abort', abort));
   });
 
-/** The page; none in Node and in workers. */
+/** The document; undefined in Node and in workers. */
 const page = globalThis.document;
 
 /** Throws InvalidStateError if the page was closed. */
-export function active() {
+export function checkPageOpen() {
   if (page && !page.defaultView) throw failure('InvalidStateError', 'the page was closed');
 }
 
@@ -77,12 +92,12 @@ export class Session extends EventTarget {
   #exchanges = [];
   #usage = 0;
   #lifetime = new AbortController();
-  /** Settles when the last call has ended; calls run one after another. @type {Promise<unknown>} */
+  /** Settles when the last call has ended. Calls run one after another. @type {Promise<unknown>} */
   #queue = Promise.resolve();
 
   static {
-    make = async (Own, model, core, initial, signal) => {
-      const session = new Own(SECRET, model, core, initial);
+    createSession = async (SessionClass, model, core, initial, signal) => {
+      const session = new SessionClass(CONSTRUCTOR_KEY, model, core, initial);
       try {
         session.#usage = await session.#count(initial);
       } catch (error) {
@@ -98,7 +113,7 @@ export class Session extends EventTarget {
 
   /** @param {object} key @param {Model} model @param {Core} core @param {Message[]} initial */
   constructor(key, model, core, initial) {
-    if (key !== SECRET) throw new TypeError('Illegal constructor: use LanguageModel.create()');
+    if (key !== CONSTRUCTOR_KEY) throw new TypeError('Illegal constructor: use LanguageModel.create()');
     super();
     this.#model = model;
     this.#core = core;
@@ -125,14 +140,14 @@ export class Session extends EventTarget {
     return this.#core.samplingMode;
   }
 
-  /** Tokens of a conversation. @param {Message[]} messages */
+  /** Returns the number of tokens of a conversation. @param {Message[]} messages */
   async #count(messages) {
     const { requested: tools } = this.#core;
     if (!messages.length && !tools.length) return 0;
     try {
       return await this.#model.countTokens(turnsOf(messages), tools.length ? { tools } : {});
     } catch (/** @type {any} */ error) {
-      // A template may refuse a conversation without a user message, such as a system message alone.
+      // A template may refuse a conversation without a user message, such as a single system message.
       if (error.code !== 'TEMPLATE' && error.code !== 'ARGUMENT') throw error;
       return (await this.#model.tokenize(messages.map(({ content }) => content).join('\n'))).length;
     }
@@ -141,21 +156,22 @@ export class Session extends EventTarget {
   /** @param {Message[][]} exchanges */
   #conversation = (exchanges) => [...this.#initial, ...exchanges.flat()];
 
-  /** How many tokens these messages add to the conversation. @param {Message[]} messages */
-  #added = async (messages) =>
+  /** Returns the number of tokens that messages add to the conversation. @param {Message[]} messages */
+  #countAdded = async (messages) =>
     Math.max((await this.#count([...this.#conversation(this.#exchanges), ...messages])) - this.#usage, 0);
 
   /**
-   * Makes room for messages by removing the oldest exchanges, never the initial messages.
+   * Makes room for messages by removing the oldest exchanges. The initial messages always stay. Throws
+   * QuotaExceededError.
    * @param {Message[]} messages
    */
-  async #prefill(messages) {
+  async #makeRoom(messages) {
     const { contextWindow } = this;
     let remaining = this.#exchanges;
-    const first = await this.#count([...this.#conversation(remaining), ...messages]);
-    let tokens = first;
+    const requestedTokens = await this.#count([...this.#conversation(remaining), ...messages]);
+    let tokens = requestedTokens;
     while (tokens >= contextWindow) {
-      if (!remaining.length) throw quotaError(first, contextWindow);
+      if (!remaining.length) throw quotaError(requestedTokens, contextWindow);
       remaining = remaining.slice(1);
       tokens = await this.#count([...this.#conversation(remaining), ...messages]);
     }
@@ -166,7 +182,10 @@ export class Session extends EventTarget {
     }
   }
 
-  /** Settles a call: errors become DOMExceptions, and an abort rejects at once. @template T @param {AbortController} lifetime @param {Promise<T>} work @returns {Promise<T>} */
+  /**
+   * Settles a call. Errors become DOMExceptions, and an abort rejects immediately.
+   * @template T @param {AbortController} lifetime @param {Promise<T>} work @returns {Promise<T>}
+   */
   #settle(lifetime, work) {
     const { signal } = lifetime;
     return rejectOnAbort(work, signal)
@@ -176,7 +195,13 @@ export class Session extends EventTarget {
       .finally(() => lifetime.abort()); // removes the listeners on the caller's signals
   }
 
-  /** Runs a call after all earlier calls have ended. @template T @param {AbortController} lifetime @param {() => Promise<T>} work @returns {Promise<T>} */
+  /**
+   * Runs a call after all earlier calls have ended.
+   * @template T
+   * @param {AbortController} lifetime
+   * @param {() => Promise<T>} work
+   * @returns {Promise<T>}
+   */
   #enqueue(lifetime, work) {
     const result = this.#queue.then(() => {
       lifetime.signal.throwIfAborted();
@@ -186,7 +211,13 @@ export class Session extends EventTarget {
     return this.#settle(lifetime, result);
   }
 
-  /** Texts of a reply. @param {Message[]} messages @param {string} prefix @param {any} responseFormat @param {AbortSignal} signal */
+  /**
+   * Yields the texts of a reply.
+   * @param {Message[]} messages
+   * @param {string} prefix
+   * @param {any} responseFormat
+   * @param {AbortSignal} signal
+   */
   async *#reply(messages, prefix, responseFormat, signal) {
     const { temperature, topK, tools, requested } = this.#core;
     if (tools.length) {
@@ -209,14 +240,14 @@ export class Session extends EventTarget {
   }
 
   /**
-   * Answers for `prompt` and `promptStreaming`. An exchange that was aborted or failed leaves no trace in the conversation.
+   * Implements `prompt` and `promptStreaming`. An exchange that was aborted or failed does not change the conversation.
    * @param {any} input @param {any} options @param {AbortSignal} signal @param {(text: string) => void} onText
    */
   async #prompt(input, options, signal, onText) {
     const format = constraintOf(options);
     const { messages, prefix } = promptOf(input, this.#usage > 0);
     if (prefix && this.#core.tools.length) throw failure('NotSupportedError', 'a prefix and tools exclude each other');
-    await this.#prefill(messages);
+    await this.#makeRoom(messages);
     const history = this.#conversation(this.#exchanges);
     let text = '';
     for await (const part of this.#reply(turnsOf([...history, ...messages]), prefix, format, signal)) {
@@ -224,20 +255,23 @@ export class Session extends EventTarget {
       onText(part);
     }
     signal.throwIfAborted();
-    await this.#keep([...messages, { role: 'assistant', content: prefix + text }]);
+    await this.#addExchange([...messages, { role: 'assistant', content: prefix + text }]);
     return text;
   }
 
-  /** @param {Message[]} messages */
-  async #keep(messages) {
-    this.#usage += await this.#added(messages);
+  /** Adds messages to the conversation. @param {Message[]} messages */
+  async #addExchange(messages) {
+    this.#usage += await this.#countAdded(messages);
     this.#exchanges.push(messages);
   }
 
-  /** @param {any} options  with its signal */
+  /**
+   * Creates the controller of a call, which follows the session and the caller's signal.
+   * @param {any} options  options of the call
+   */
   #openLifetime({ signal } = /** @type {any} */ ({})) {
-    active();
-    const controller = anyOf([this.#lifetime.signal, signal]);
+    checkPageOpen();
+    const controller = followAny([this.#lifetime.signal, signal]);
     controller.signal.throwIfAborted();
     return controller;
   }
@@ -271,9 +305,9 @@ export class Session extends EventTarget {
     return this.#enqueue(lifetime, async () => {
       const { messages, prefix } = promptOf(input, this.#usage > 0);
       if (prefix) messages.push({ role: 'assistant', content: prefix });
-      await this.#prefill(messages);
+      await this.#makeRoom(messages);
       lifetime.signal.throwIfAborted();
-      await this.#keep(messages);
+      await this.#addExchange(messages);
     });
   }
 
@@ -284,17 +318,17 @@ export class Session extends EventTarget {
     const lifetime = this.#openLifetime(options);
     const [system, ...laterMessages] = messages;
     // Templates refuse a second system message, so it is counted as a user message.
-    const counted =
+    const countedMessages =
       system?.role === 'system' && this.#usage ? [{ ...system, role: 'user' }, ...laterMessages] : messages;
-    if (prefix) counted.push({ role: 'assistant', content: prefix });
-    return this.#settle(lifetime, this.#added(counted));
+    if (prefix) countedMessages.push({ role: 'assistant', content: prefix });
+    return this.#settle(lifetime, this.#countAdded(countedMessages));
   }
 
   /** @param {{ signal?: AbortSignal }} [options] @returns {Promise<Session>} */
   async clone(options) {
     return this.#enqueue(this.#openLifetime(options), async () => {
-      const Own = /** @type {any} */ (this.constructor);
-      const clone = new Own(SECRET, this.#model, this.#core, this.#initial);
+      const SessionClass = /** @type {any} */ (this.constructor);
+      const clone = new SessionClass(CONSTRUCTOR_KEY, this.#model, this.#core, this.#initial);
       clone.#exchanges = [...this.#exchanges];
       clone.#usage = this.#usage;
       return clone;
@@ -310,7 +344,7 @@ export class Session extends EventTarget {
     return 'LanguageModel';
   }
 }
-handlers(Session.prototype, ['contextoverflow', 'quotaoverflow']);
+defineEventHandlers(Session.prototype, ['contextoverflow', 'quotaoverflow']);
 // Earlier names of the specification, which extensions still use.
 for (const [alias, name] of [
   ['inputUsage', 'contextUsage'],

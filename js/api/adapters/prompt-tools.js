@@ -3,7 +3,11 @@ import { BqError } from '../../shared/errors.js';
 import { roundedInteger } from '../../shared/exact-json.js';
 import { callOf, pieces } from './translate.js';
 
-/** The arguments of a call. TOOL: a number of JavaScript would be another one. @param {string} name @param {string} input */
+/**
+ * Parses the arguments of a call. Throws TOOL for an integer that JavaScript would round.
+ * @param {string} name
+ * @param {string} input
+ */
 function argumentsOf(name, input) {
   const rounded = roundedInteger(input);
   if (!rounded) return JSON.parse(input || '{}');
@@ -14,11 +18,12 @@ function argumentsOf(name, input) {
 
 /** @import { AnyModel } from './translate.js' */
 
-/** Rounds of tool calls before the model must answer with text. */
-const ROUNDS = 8;
+/** Largest number of rounds of tool calls. After them the model must answer with text. */
+const MAX_ROUNDS = 8;
 
 /**
- * Yields the texts of a reply, and runs the tools that the model calls in between. The calls of one round run at once.
+ * Yields the texts of a reply, and runs the tools that the model calls between them. The calls of one round run
+ * concurrently.
  * @param {AnyModel} model @param {{ messages: object[], tools: object[] } & Record<string, any>} request
  * @param {{ name: string, execute: (input: any) => any }[]} tools @param {AbortSignal} signal
  * @returns {AsyncGenerator<string, void>}
@@ -26,7 +31,7 @@ const ROUNDS = 8;
 export async function* withTools(model, { messages, ...request }, tools, signal) {
   const conversation = [...messages];
   for (let round = 0; ; round++) {
-    const tool_choice = round < ROUNDS ? 'auto' : 'none';
+    const tool_choice = round < MAX_ROUNDS ? 'auto' : 'none';
     const calls = [];
     let content = '';
     for await (const piece of pieces(model, { ...request, messages: conversation, tool_choice }, signal)) {

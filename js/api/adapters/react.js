@@ -1,4 +1,4 @@
-/** `bq4/react`: hooks for React 18 and 19: a model that is loading or loaded, and a conversation with it. */
+/** `bq4/react`: hooks for React 18 and 19: `useModel` loads a model, `useChat` keeps a conversation with it. */
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { wrong } from '../../shared/check-options.js';
 import { object } from '../../shared/checks.js';
@@ -11,9 +11,10 @@ import { object } from '../../shared/checks.js';
 const INITIAL_STATE = { model: null, progress: null, error: null };
 
 /**
- * A model that is loaded when the component mounts and closed when it unmounts. A change of `deps` loads it anew.
- * @param {(loading: Loading) => Promise<Model>} load  for instance `(options) => engine.load(url, options)`
- * @param {readonly unknown[]} [deps]  what `load` depends on
+ * Loads a model when the component mounts and closes it when the component unmounts. A change of `deps` loads it again.
+ * @param {(loading: Loading) => Promise<Model>} load  loads the model, for instance
+ *   `(options) => engine.load(url, options)`
+ * @param {readonly unknown[]} [deps]  values that `load` depends on
  * @returns {ModelState}
  */
 export function useModel(load, deps = []) {
@@ -25,7 +26,7 @@ export function useModel(load, deps = []) {
       signal.aborted || setState((previous) => ({ ...previous, ...changes }));
     setState(INITIAL_STATE);
     const loading = Promise.resolve().then(() => {
-      signal.throwIfAborted(); // StrictMode mounts twice at once: nothing begins for the first
+      signal.throwIfAborted(); // StrictMode mounts twice in succession; the first mount loads nothing
       return load({ signal, onProgress: (progress) => update({ progress }) });
     });
     loading.then(
@@ -46,10 +47,11 @@ export function useModel(load, deps = []) {
 /** @typedef {'waiting' | 'ready' | 'replying'} Status */
 
 /**
- * A conversation with a model. Another model starts another conversation. A running reply ends when the component unmounts.
- * @param {Model | null} model  null: not loaded yet
- * @param {ChatOptions & { generate?: GenerateOptions }} [options]  those of `model.createChat`, as they are when the conversation begins;
- *   `generate`: of each reply
+ * Keeps a conversation with a model. Another model starts another conversation. When the component unmounts, a running
+ * reply is aborted.
+ * @param {Model | null} model  null if it is not loaded yet
+ * @param {ChatOptions & { generate?: GenerateOptions }} [options]  options of `model.createChat`, which are read when
+ *   the conversation begins; `generate`: options of each reply
  * @returns {{ messages: readonly Readonly<Message>[], status: Status, error: Error | null, send: (text: string) => Promise<void>, regenerate: () => Promise<void>, stop: () => void }}
  */
 export function useChat(model, options = {}) {
@@ -59,17 +61,20 @@ export function useChat(model, options = {}) {
   const [messages, setMessages] = useState(/** @type {readonly Readonly<Message>[]} */ ([]));
   const [status, setStatus] = useState(/** @type {Status} */ ('waiting'));
   const [error, setError] = useState(/** @type {Error | null} */ (null));
-  /** The conversation of the mounted component. @type {{ current: { begin: () => Promise<Chat>, chat: Promise<Chat>, lifetime: AbortController, reply: AbortController | null } | null }} */
+  /**
+   * The conversation of the mounted component.
+   * @type {{ current: { createChat: () => Promise<Chat>, chat: Promise<Chat>, lifetime: AbortController, reply: AbortController | null } | null }}
+   */
   const conversationRef = useRef(null);
 
   useEffect(() => {
     if (!model) return undefined;
     const { generate, ...chatOptions } = latestOptions.current;
-    const begin = async () => {
+    const createChat = async () => {
       if (generate !== undefined && object(generate)) throw wrong('generate', generate, 'an object of options');
       return model.createChat(chatOptions);
     };
-    const conversation = { begin, chat: begin(), lifetime: new AbortController(), reply: null };
+    const conversation = { createChat, chat: createChat(), lifetime: new AbortController(), reply: null };
     conversationRef.current = conversation;
     conversation.chat.then(
       (chat) => {
@@ -80,7 +85,7 @@ export function useChat(model, options = {}) {
       (failure) => {
         if (conversation.lifetime.signal.aborted) return;
         setError(failure);
-        setStatus('ready'); // sending tries again
+        setStatus('ready'); // `send` tries to create the chat again
       },
     );
     return () => {
@@ -102,7 +107,7 @@ export function useChat(model, options = {}) {
     const controller = (conversation.reply = new AbortController());
     const isUnmounted = () => conversation.lifetime.signal.aborted;
     try {
-      conversation.chat = conversation.chat.catch(conversation.begin);
+      conversation.chat = conversation.chat.catch(conversation.createChat);
       const chat = await conversation.chat;
       if (isUnmounted()) return;
       setError(null);

@@ -1,6 +1,6 @@
 /**
- * Code that adapters share. Each converts a call of its library to a request of `chat.completions.create`, which local models
- * and models of `connect()` both have, and converts the answer back.
+ * Code that all adapters use. An adapter converts a call of its library to a request for `chat.completions.create`,
+ * which both local models and models of `connect()` have, and converts the answer back.
  */
 import { checkBy, wrong } from '../../shared/check-options.js';
 import { text } from '../../shared/checks.js';
@@ -8,31 +8,42 @@ import { BqError } from '../../shared/errors.js';
 import { ChunkReader } from '../openai/chunks.js';
 
 /** @import { Model } from '../../shared/types.js' */
-/** A local model, or one from `connect()`. @typedef {Pick<Model, 'chat' | 'embeddings'>} AnyModel */
-/** @typedef {{ id: string, name: string, input: string }} ToolCall  `input`: JSON, as the model wrote it */
-/** @typedef {{ prompt_tokens: number, completion_tokens: number, total_tokens: number, prompt_tokens_details?: { cached_tokens: number } }} Usage */
+/** A local model, or a model of `connect()`. @typedef {Pick<Model, 'chat' | 'embeddings'>} AnyModel */
+/**
+ * A tool call. `input`: the arguments as JSON, unchanged.
+ * @typedef {{ id: string, name: string, input: string }} ToolCall
+ */
+/**
+ * @typedef {{ prompt_tokens: number, completion_tokens: number, total_tokens: number, prompt_tokens_details?: { cached_tokens: number } }} Usage
+ */
 
 /**
- * A piece of a reply: text, reasoning, a part of a tool call, a complete tool call, or the end.
+ * A piece of a reply: text, reasoning, a part of a tool call (`calls` is its id), a complete tool call, or the end.
  * @typedef {{ text: string } | { reasoning: string } | { calls: string, name: string, input: string } | { call: ToolCall } | { reason: string, usage: Usage | undefined }} Piece
  */
 
-/** ARGUMENT: no model, as the promise of one. @param {any} model */
+/** Throws ARGUMENT if a value is not a model, such as the promise of a model. @param {any} model */
 export function checkModel(model) {
   if (typeof model?.chat?.completions?.create === 'function') return model;
   throw wrong('the model', model, `a model of load() or connect()${model?.then ? ', which is awaited' : ''}`);
 }
 
-/** The name of a model. @param {any} model @returns {string} */
+/** Returns the name of a model. @param {any} model @returns {string} */
 export const nameOf = (model) => model.info?.name || model.url || 'bq4';
 
-/** The name that a model is given, else its own. ARGUMENT. @param {string} call @param {AnyModel} model @param {{ modelId?: string }} [options] @returns {string} */
+/**
+ * Returns the option `modelId`, or else the model's name. Throws ARGUMENT.
+ * @param {string} call @param {AnyModel} model @param {{ modelId?: string }} [options] @returns {string}
+ */
 export function idOf(call, model, options) {
   checkModel(model);
   return checkBy({ modelId: text }, call, options).modelId ?? nameOf(model);
 }
 
-/** Joins a list of text parts. ARGUMENT: a part of another type. @param {any} content @param {string} key  of a part's text @returns {string} */
+/**
+ * Joins a list of text parts. Throws ARGUMENT for a part of another type.
+ * @param {any} content @param {string} key  name of the member with a part's text @returns {string}
+ */
 export function textOf(content, key = 'text') {
   if (typeof content === 'string') return content;
   return (content ?? [])
@@ -44,27 +55,37 @@ export function textOf(content, key = 'text') {
     .join('');
 }
 
-/** @param {string} name @param {string | undefined} description @param {any} parameters  a JSON Schema */
+/**
+ * Creates a tool of a request.
+ * @param {string} name
+ * @param {string | undefined} description
+ * @param {any} parameters  a JSON Schema
+ */
 export const toolOf = (name, description, parameters) => ({
   type: 'function',
   function: { name, ...(description && { description }), parameters },
 });
 
-/** A tool call as an entry of `message.tool_calls`. @param {ToolCall} call */
+/** Converts a tool call to an entry of `message.tool_calls`. @param {ToolCall} call */
 export const callOf = ({ id, name, input }) => ({ id, type: 'function', function: { name, arguments: input } });
 
-/** @param {any} schema @param {string} [name] */
+/** Creates the response format for a JSON Schema. @param {any} schema @param {string} [name] */
 export const formatOf = (schema, name = 'reply') => ({
   type: /** @type {const} */ ('json_schema'),
   json_schema: { name, schema },
 });
 
-/** The object without members that are undefined, which JSON can't hold. @template {object} T @param {T} body @returns {T} */
+/**
+ * Returns a copy of an object without members that are undefined, which JSON can't represent.
+ * @template {object} T
+ * @param {T} body
+ * @returns {T}
+ */
 export const withoutUndefined = (body) =>
   /** @type {T} */ (Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)));
 
 /**
- * A reply, piece by piece.
+ * Yields the pieces of a reply.
  * @param {AnyModel} model @param {Record<string, any>} body @param {AbortSignal} [signal]
  * @returns {AsyncGenerator<Piece, void>}
  */
@@ -100,9 +121,9 @@ export async function* pieces(model, body, signal) {
     }
     reason = choice.finish_reason ?? reason;
   }
-  // Servers send a call without arguments as an empty text.
+  // Some servers send '' for a call without arguments.
   for (const call of calls.values()) yield { call: { ...call, input: call.input.trim() || '{}' } };
-  // Some servers end tool calls with the reason "stop", or with none.
+  // Some servers end tool calls with the reason "stop", or without a reason.
   yield { reason: calls.size && ['', 'stop'].includes(reason) ? 'tool_calls' : reason || 'stop', usage };
 }
 
@@ -122,7 +143,11 @@ export async function collectReply(parts) {
 }
 
 /**
- * @param {AnyModel} model @param {string[]} input @param {object} fields  of the request, besides @param {AbortSignal} [signal]
+ * Computes embeddings.
+ * @param {AnyModel} model
+ * @param {string[]} input
+ * @param {object} fields  other fields of the request
+ * @param {AbortSignal} [signal]
  * @returns {Promise<{ vectors: number[][], tokens: number }>}
  */
 export async function vectorsOf(model, input, fields, signal) {

@@ -1,6 +1,6 @@
 /**
- * A conversation: messages, and a reply to each message that is sent. It needs only `model.generate`, one call per
- * message, so it works with an engine in this thread or elsewhere; the engine does templates and tokens.
+ * A conversation: messages, and a reply to each message that is sent. It only uses `model.generate`, one call per
+ * message, so it works with an engine in this thread or in another one. The engine handles templates and tokens.
  */
 import { asyncDispose, follow } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
@@ -19,10 +19,14 @@ export class Chat {
   /** Aborts the running reply. @type {AbortController | null} */
   #lifetime = null;
   #isClosed = false;
-  /** Tokens of the conversation that have been computed. */
+  /** Number of tokens of the conversation that have been computed. */
   #tokens = 0;
 
-  /** @param {Model} model @param {Message[]} messages @param {PromptOptions & Pick<GenerateOptions, 'contextPolicy'>} prompts */
+  /**
+   * @param {Model} model
+   * @param {Message[]} messages
+   * @param {PromptOptions & Pick<GenerateOptions, 'contextPolicy'>} prompts
+   */
   constructor(model, messages, prompts) {
     this.#model = model;
     this.#messages = messages;
@@ -30,7 +34,7 @@ export class Chat {
   }
 
   /**
-   * `model.createChat`. NO_CHAT, FORMAT, ARGUMENT (a role that the format lacks), CONTEXT_FULL.
+   * Implements `model.createChat`. Throws NO_CHAT, FORMAT, ARGUMENT (a role that the format lacks), CONTEXT_FULL.
    * @param {Model} model
    * @param {ChatOptions} [options]
    */
@@ -42,7 +46,7 @@ export class Chat {
     return new Chat(model, initialMessages, { ...prompts, contextPolicy });
   }
 
-  /** A copy of the conversation so far; a running reply is its last message. @returns {readonly Readonly<Message>[]} */
+  /** Copy of the conversation so far. A running reply is its last message. @returns {readonly Readonly<Message>[]} */
   get messages() {
     const copies = this.#messages.map(({ tokens, ...message }) => Object.freeze(structuredClone(message)));
     if (this.#reply !== null) copies.push(Object.freeze({ role: 'assistant', content: this.#reply }));
@@ -50,9 +54,9 @@ export class Chat {
   }
 
   /**
-   * Sends a message and generates a reply. If it fails (CONTEXT_FULL, …), the conversation stays as
-   * before, and `error.details.unsent` holds the message. After an abort the text generated so far stays; without any
-   * text the conversation stays as before.
+   * Sends a message and generates a reply. If it fails (CONTEXT_FULL, …), the conversation is unchanged, and
+   * `error.details.unsent` contains the message. After an abort the text generated so far becomes part of the
+   * conversation. If there is no text, the conversation is unchanged.
    * @param {Content | Message | Message[]} content
    * @param {GenerateOptions} [options]
    */
@@ -60,13 +64,13 @@ export class Chat {
     return this.#startReply(content, false, options);
   }
 
-  /** Generates the last reply again and drops the old one. @param {GenerateOptions} [options] */
+  /** Replaces the last reply by a new one. @param {GenerateOptions} [options] */
   regenerate(options) {
     return this.#startReply(undefined, true, options);
   }
 
-  /** Adds the message that was not sent to an error. @param {unknown} error @param {any} content */
-  static #unsent(error, content) {
+  /** Adds the unsent message to an error. @param {unknown} error @param {any} content */
+  static #addUnsent(error, content) {
     if (error instanceof BqError) error.details.unsent = content;
     return error;
   }
@@ -77,7 +81,7 @@ export class Chat {
       try {
         return checkOptions('complete', options);
       } catch (error) {
-        throw isRegenerated ? error : Chat.#unsent(error, content);
+        throw isRegenerated ? error : Chat.#addUnsent(error, content);
       }
     };
     return Generation.check(check, (_, end, reading) => this.#answer(content, isRegenerated, options, end, reading));
@@ -88,7 +92,7 @@ export class Chat {
     return { tokens: this.#tokens, context: this.#model.info.contextTokens };
   }
 
-  /** `model.trace`. @param {TraceOptions} [options] */
+  /** Calls `model.trace`. @param {TraceOptions} [options] */
   trace(options) {
     return this.#model.trace(options);
   }
@@ -105,7 +109,7 @@ export class Chat {
 
   /**
    * @param {any} content
-   * @param {boolean} isRegenerated  answers the last message once more
+   * @param {boolean} isRegenerated  whether the last message is answered again
    * @param {GenerateOptions | undefined} options
    * @param {(result: Result) => void} end
    * @param {import('../../shared/generation.js').Reading} reading
@@ -125,21 +129,21 @@ export class Chat {
       if (!this.#messages.length)
         throw new BqError('STATE', 'the conversation has no message to answer', { hint: 'send a message first' });
       const replyOptions = { ...this.#prompts, ...options, signal: lifetime.signal };
-      const run = this.#model.generate(this.#messages, replyOptions).readBy(reader);
+      const generation = this.#model.generate(this.#messages, replyOptions).readBy(reader);
       try {
-        for await (const part of run) {
+        for await (const part of generation) {
           this.#reply = (this.#reply ?? '') + part.text;
           yield part;
         }
       } finally {
-        const result = await run.result.catch(() => null);
+        const result = await generation.result.catch(() => null);
         // Aborted before the first token: the message does not become part of the conversation.
         isKept = result !== null && (result.tokens.length > 0 || result.finishReason !== 'abort');
-        if (result && isKept) this.#keep(result);
+        if (result && isKept) this.#addReply(result);
         if (result) end(result);
       }
     } catch (error) {
-      throw isRegenerated ? error : Chat.#unsent(error, content);
+      throw isRegenerated ? error : Chat.#addUnsent(error, content);
     } finally {
       lifetime.release();
       if (!isKept) this.#messages = previous;
@@ -147,11 +151,12 @@ export class Chat {
     }
   }
 
-  /** Adds a reply to the conversation, unless it has no token at all. @param {Result} result */
-  #keep({ tokens, text, reasoning, toolCalls = [], stop, usage }) {
+  /** Adds a reply to the conversation, unless it has no tokens. @param {Result} result */
+  #addReply({ tokens, text, reasoning, toolCalls = [], stop, usage }) {
     this.#tokens = usage.promptTokens + Math.max(tokens.length - 1, 0);
     if (!tokens.length) return;
-    // The tokens are kept for the next prompt, without the stop token. After a stop string or reasoning they differ from the text.
+    // The tokens without the stop token are stored for the next prompt, unless they differ from the text because of a
+    // stop string or reasoning.
     const textTokens = stop === null ? tokens : tokens.slice(0, -1);
     const tool_calls = toolCalls.map(({ id, ...call }) => ({
       type: 'function',

@@ -1,10 +1,14 @@
-/** Converts the forms in which a caller may give messages, and refuses others by their names. */
+/** Converts messages from all forms that callers can use. Errors for other forms name the wrong part. */
 import { BqError } from '../../shared/errors.js';
 import { checkOptions, wrong } from '../../shared/options.js';
 
 /** @import { Message } from '../../shared/types.js' */
 
-/** The text of a message: a string, or joined text parts. ARGUMENT: a part of another type. @param {any} content @returns {string} */
+/**
+ * Returns the text of a message's content: a string, or joined text parts. Throws ARGUMENT for other parts.
+ * @param {any} content
+ * @returns {string}
+ */
 export function textOf(content) {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) throw wrong('content', content, 'a text or a list of text parts');
@@ -26,20 +30,24 @@ function messageOf(message) {
     });
   return {
     role,
-    // A message of the assistant may hold calls, or reasoning, alone.
+    // A message of the assistant may consist of calls or reasoning only.
     content: (content ?? '') === '' && (tokens || fields.tool_calls || fields.reasoning_content) ? '' : textOf(content),
     ...(tokens && { tokens: [...tokens] }),
     ...fields,
   };
 }
 
-/** A list of messages. ARGUMENT. @param {any} messages @returns {Message[]} */
+/** Converts a list of messages. Throws ARGUMENT. @param {any} messages @returns {Message[]} */
 export function messagesOf(messages) {
   if (Array.isArray(messages)) return messages.map(messageOf);
   throw wrong('messages', messages, 'a list of { role, content }');
 }
 
-/** Messages from a text, from text parts, from a message or from a list of messages. ARGUMENT. @param {any} content @returns {Message[]} */
+/**
+ * Converts a string, text parts, a message or a list of messages to messages. Throws ARGUMENT.
+ * @param {any} content
+ * @returns {Message[]}
+ */
 export function toMessages(content) {
   const items = [content].flat();
   if (items.length && items.every((item) => typeof item === 'object' && item && 'role' in item))

@@ -1,5 +1,5 @@
 /**
- * Separates reasoning from the answer: text between think marks is reported in `reasoning`, without the marks.
+ * Separates the reasoning of a reply from its answer. Text between think marks becomes `reasoning`, without the marks.
  */
 import { overlap } from './stop-strings.js';
 
@@ -12,7 +12,7 @@ const KNOWN_MARKS = [
   ['<|START_THINKING|>', '<|END_THINKING|>'],
   ['<seed:think>', '</seed:think>'],
   ['<thinking>', '</thinking>'],
-  // Gemma 4: a channel of this name, which an empty one before a reply turns off.
+  // Gemma 4: a channel of this name. Its template turns reasoning off with an empty channel before the reply.
   ['<|channel>thought', '<channel|>'],
 ];
 
@@ -21,19 +21,22 @@ export class ReasoningParser {
   #open;
   /** @type {string} */
   #close;
-  /** Before the opening mark, between the marks, after the closing one. @type {'before' | 'inside' | 'after'} */
+  /** Position in the reply, relative to the two marks. @type {'before' | 'inside' | 'after'} */
   #position;
-  /** Text held back because it may be the beginning of a mark. */
+  /** Text that is withheld because it may be the beginning of a mark. */
   #pending = '';
-  /** Whether white space at the start of the next text is dropped. */
+  /** Whether white space at the start of the next text is removed. */
   #trimsStart = false;
   /** Text and reasoning of each part, for the result. @type {{ text: string, reasoning: string }[]} */
   #parts = [];
 
-  /** Texts of special tokens, which a reply shows none of, that marks are or begin with, by their ids. @type {Map<number, string>} */
+  /**
+   * Texts of the special tokens in the marks, by token. (The text of a reply doesn't contain special tokens.)
+   * @type {Map<number, string>}
+   */
   #markTexts = new Map();
 
-  /** @param {[string, string]} marks @param {boolean} isOpened  the prompt ends inside the marks */
+  /** @param {[string, string]} marks @param {boolean} isOpened  whether the prompt ends inside the marks */
   constructor([open, close], isOpened) {
     this.#open = open;
     this.#close = close;
@@ -42,9 +45,10 @@ export class ReasoningParser {
   }
 
   /**
-   * A parser for a reply to this prompt; null: the model has no marks.
-   * @param {[string, string] | undefined} formatMarks  marks of the format
-   * @param {string} template @param {string} prompt  its last text
+   * Creates a parser for a reply to a prompt. Returns null if the model has no think marks.
+   * @param {[string, string] | undefined} formatMarks  marks of the chat format
+   * @param {string} template
+   * @param {string} prompt  last text of the prompt
    * @param {{ encode: (text: string, options: object) => number[], specialText: (id: number) => string | null }} model
    */
   static forPrompt(formatMarks, template, prompt, model) {
@@ -66,61 +70,79 @@ export class ReasoningParser {
     return this.#position;
   }
 
-  /** The text of a token: of a special one, if it may be a mark here. @param {number} token @param {string} text  that the reply shows */
+  /**
+   * Returns the text of a token. A special token has a text only if it can be a mark at this position.
+   * @param {number} token
+   * @param {string} text  text of the token in a reply, '' for a special token
+   */
   textOf(token, text) {
     return text || (this.#position === 'after' ? '' : (this.#markTexts.get(token) ?? ''));
   }
 
-  /** Separates the next text of a reply. @param {string} text @param {boolean} ends  this is the last text @returns {{ text: string, reasoning: string }} */
-  push(text, ends) {
+  /**
+   * Separates the next text of a reply.
+   * @param {string} text
+   * @param {boolean} isLast  whether this is the last text
+   * @returns {{ text: string, reasoning: string }}
+   */
+  push(text, isLast) {
     this.#pending += text;
-    const { text: answer, reasoning = '' } = this.#part(0, ends);
+    const { text: answer, reasoning = '' } = this.#nextPart(0, isLast);
     return { text: answer, reasoning };
   }
 
-  /** @param {AsyncIterable<Part>} generation @returns {AsyncGenerator<Part, void>} */
+  /**
+   * Separates the parts of a generation.
+   * @param {AsyncIterable<Part>} generation
+   * @returns {AsyncGenerator<Part, void>}
+   */
   async *parts(generation) {
     let last = 0;
     for await (const { token, text, ...fields } of generation) {
       last = token;
       this.#pending += this.textOf(token, text);
-      yield { ...fields, ...this.#part(token, false) };
+      yield { ...fields, ...this.#nextPart(token, false) };
     }
-    // At the end, held text turns out to be no mark.
-    if (this.#pending) yield this.#part(last, true);
+    // Text that is withheld at the end of the reply is not a mark.
+    if (this.#pending) yield this.#nextPart(last, true);
   }
 
-  /** @param {Result} result  of the whole reply @param {number} read  parts that were read @returns {Result} */
-  result(result, read) {
-    const readParts = this.#parts.slice(0, read);
+  /**
+   * Returns the result of a reply with its text and reasoning separated.
+   * @param {Result} result  result of the complete reply
+   * @param {number} readCount  number of parts that were read
+   * @returns {Result}
+   */
+  result(result, readCount) {
+    const readParts = this.#parts.slice(0, readCount);
     const joined = (/** @type {'text' | 'reasoning'} */ kind) => readParts.map((part) => part[kind]).join('');
     return { ...result, text: joined('text'), reasoning: joined('reasoning') };
   }
 
-  /** @param {number} token @param {boolean} ends @returns {Part} */
-  #part(token, ends) {
+  /** Separates the pending text. @param {number} token @param {boolean} isLast @returns {Part} */
+  #nextPart(token, isLast) {
     const texts = { text: '', reasoning: '' };
-    if (this.#position === 'before') this.#begin(ends);
-    if (this.#position === 'inside') texts.reasoning = this.#reason(ends);
+    if (this.#position === 'before') this.#findOpeningMark(isLast);
+    if (this.#position === 'inside') texts.reasoning = this.#takeReasoning(isLast);
     if (this.#position === 'after') texts.text = this.#take(this.#pending.length);
     this.#parts.push(texts);
     return { token, text: texts.text, ...(texts.reasoning && { reasoning: texts.reasoning }) };
   }
 
-  /** Looks for the opening mark, which only the start of a reply can be. @param {boolean} ends */
-  #begin(ends) {
+  /** Finds the opening mark, which can only be at the start of a reply. @param {boolean} isLast */
+  #findOpeningMark(isLast) {
     const first = this.#pending.trimStart();
     if (first.startsWith(this.#open)) {
       this.#position = 'inside';
       this.#trimsStart = true;
       this.#pending = first.slice(this.#open.length);
-    } else if (ends || !this.#open.startsWith(first)) this.#position = 'after';
+    } else if (isLast || !this.#open.startsWith(first)) this.#position = 'after';
   }
 
-  /** @param {boolean} ends */
-  #reason(ends) {
+  /** Removes the reasoning from the pending text, and the closing mark after it, if any. @param {boolean} isLast */
+  #takeReasoning(isLast) {
     const at = this.#pending.indexOf(this.#close);
-    if (at < 0) return this.#take(this.#pending.length - (ends ? 0 : overlap(this.#pending, this.#close)));
+    if (at < 0) return this.#take(this.#pending.length - (isLast ? 0 : overlap(this.#pending, this.#close)));
     const reasoning = this.#take(at);
     this.#pending = this.#pending.slice(this.#close.length);
     this.#position = 'after';
@@ -128,7 +150,7 @@ export class ReasoningParser {
     return reasoning;
   }
 
-  /** @param {number} length  of the pending text */
+  /** Removes the beginning of the pending text and returns it. @param {number} length */
   #take(length) {
     const taken = this.#pending.slice(0, length);
     this.#pending = this.#pending.slice(length);

@@ -1,13 +1,13 @@
-/** The request for a summary of a conversation, and the message that carries the summary. */
+/** The request for a summary of a conversation, and the message that contains the summary. */
 
 export const SUMMARY_REQUEST =
   'Summarize our conversation so far in a few sentences, from which it can be continued: what was asked, what was answered, which names and numbers matter.';
 
-/** Upper limits of a summary: as a share of the context, and in tokens. */
+/** Upper limits of a summary: a share of the context, and a number of tokens. */
 const [CONTEXT_SHARE, MAX_SUMMARY_TOKENS] = [1 / 8, 256];
 
-/** The largest number of tokens of a summary. @param {number} context */
+/** Returns the largest number of tokens of a summary. @param {number} context  in tokens */
 export const summaryTokens = (context) => Math.min(MAX_SUMMARY_TOKENS, Math.floor(context * CONTEXT_SHARE));
 
-/** Puts a summary in front of the first user message that stays. @param {string} summary @param {string} content */
+/** Prepends a summary to the first user message that stays. @param {string} summary @param {string} content */
 export const withSummary = (summary, content) => `[What was said before, in short: ${summary}]\n\n${content}`;

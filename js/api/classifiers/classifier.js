@@ -12,7 +12,7 @@ import { pack, packedBytes, unpack } from './block-weights.js';
 
 /** @import { Head, ClassifierFile } from '../../shared/types.js' */
 
-/** Largest numbers of labels, of numbers in a vector and of weights. */
+/** Largest number of labels, length of a vector, and number of weights. */
 const LIMITS = { labels: 4096, width: 65536, weights: 2 ** 24 };
 const HINT = 'pass the JSON that `bq4 train-head` writes';
 
@@ -21,14 +21,19 @@ function refuse(problem) {
   throw new BqError('FORMAT', `the classifier ${problem}`, { hint: HINT });
 }
 
-/** @param {unknown} value */
-const kindOf = (value) => (typeof value === 'string' || typeof value === 'number' ? value : 'none');
+/** Returns a value as text for a message. @param {unknown} value */
+const shown = (value) => (typeof value === 'string' || typeof value === 'number' ? value : 'none');
 
 /** @param {unknown} value @param {number} maximum */
 const isCount = (value, maximum) => Number.isInteger(value) && Number(value) > 0 && Number(value) <= maximum;
 
-/** @param {unknown} text @param {number} length  in bytes @returns {Uint8Array} */
-function bytesOf(text, length) {
+/**
+ * Decodes base64. Throws FORMAT.
+ * @param {unknown} text
+ * @param {number} length  expected number of bytes
+ * @returns {Uint8Array}
+ */
+function decodeBase64(text, length) {
   if (typeof text !== 'string' || text.length !== Math.ceil(length / 3) * 4)
     refuse(`does not have the ${length} bytes of weights that its labels and width need`);
   try {
@@ -38,10 +43,10 @@ function bytesOf(text, length) {
   }
 }
 
-/** Checks and decodes the file of a classifier. FORMAT. @param {any} file @returns {Head} */
+/** Checks and decodes the file of a classifier. Throws FORMAT. @param {any} file @returns {Head} */
 export function readClassifier(file) {
   if (!file || file.format !== 'bq4-head') refuse('has no "format": "bq4-head"');
-  if (file.version !== 1) refuse(`has the version ${kindOf(file.version)}: expected 1`);
+  if (file.version !== 1) refuse(`has the version ${shown(file.version)}: expected 1`);
   const { labels, width, type, pooling, normalize, name = '' } = file;
   if (typeof name !== 'string') refuse('has a name that is not a string');
   if (
@@ -53,13 +58,13 @@ export function readClassifier(file) {
     refuse(`has no list of 2 to ${LIMITS.labels} labels`);
   if (!isCount(width, LIMITS.width) || labels.length * width > LIMITS.weights)
     refuse(
-      `has the width ${kindOf(width)}: expected an integer from 1 to ${LIMITS.width}, at most ${LIMITS.weights} weights`,
+      `has the width ${shown(width)}: expected an integer from 1 to ${LIMITS.width}, at most ${LIMITS.weights} weights`,
     );
   if (!['mean', 'cls', 'last'].includes(pooling) || typeof normalize !== 'boolean')
     refuse('does not say how vectors are pooled and whether they are normalized');
-  if (type !== 'f32' && type !== 'bq4') refuse(`has weights of the type ${kindOf(type)}: expected f32 or bq4`);
+  if (type !== 'f32' && type !== 'bq4') refuse(`has weights of the type ${shown(type)}: expected f32 or bq4`);
   const rows = labels.length;
-  const bytes = bytesOf(file.weights, type === 'bq4' ? packedBytes(rows, width) : 4 * rows * width);
+  const bytes = decodeBase64(file.weights, type === 'bq4' ? packedBytes(rows, width) : 4 * rows * width);
   const weights = type === 'bq4' ? unpack(bytes, rows, width) : new Float32Array(bytes.buffer);
   if (!weights.every(Number.isFinite)) refuse('has a weight that is not finite');
   if (!Array.isArray(file.bias) || file.bias.length !== rows || !file.bias.every(Number.isFinite))
@@ -67,7 +72,12 @@ export function readClassifier(file) {
   return { name, labels, width, pooling, normalize, weights, bias: Float32Array.from(file.bias) };
 }
 
-/** @param {Head} head @param {{ type?: 'bq4' | 'f32', facts?: Record<string, unknown> }} [how] @returns {ClassifierFile} */
+/**
+ * Encodes a classifier as the contents of its file.
+ * @param {Head} head
+ * @param {{ type?: 'bq4' | 'f32', facts?: Record<string, unknown> }} [options]
+ * @returns {ClassifierFile}
+ */
 export function writeClassifier(
   { name, labels, width, pooling, normalize, weights, bias },
   { type = 'bq4', facts = {} } = {},
@@ -91,10 +101,10 @@ export function writeClassifier(
 }
 
 /**
- * The probability of each label.
+ * Returns the probability of each label.
  * @param {Head} head
  * @param {ArrayLike<number>} vector  `width` numbers
- * @returns {Float32Array}  that sum to 1
+ * @returns {Float32Array}  probabilities, which sum to 1
  */
 export function scores({ labels, width, weights, bias }, vector) {
   const logits = Float64Array.from(bias);

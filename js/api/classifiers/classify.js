@@ -1,11 +1,11 @@
-/** Labels texts: embeds them, then applies a classifier. */
+/** Labels texts: computes their embeddings, then applies a classifier. */
 import { BqError } from '../../shared/errors.js';
 import { readClassifier, scores } from './classifier.js';
 
 /** @import { ClassifyOptions, Classified, Model } from '../../shared/types.js' */
 
 /**
- * FORMAT: the file is not a classifier. SHAPE: it belongs to another model.
+ * Labels texts. Throws FORMAT if the file is not a classifier, SHAPE if it belongs to a model with other vectors.
  * @param {Pick<Model, 'embed'>} model
  * @param {(string | Uint32Array)[]} texts
  * @param {ClassifyOptions} options

@@ -14,12 +14,13 @@ export { readClassifier, scores, writeClassifier };
 /**
  * @typedef {object} TrainOptions
  * @property {string} [name]
- * @property {'bq4' | 'f32'} [type]   of the weights; default bq4
- * @property {readonly string[]} [labels]  in the order of the classifier; default: sorted
- * @property {Example[]} [test]       held out; default: each label's every fifth example
- * @property {Pooling} [pooling]      default: as the model's file says, else the mean
- * @property {number} [penalty]       on large weights; default 1
- * @property {number} [iterations]    at most; default 200
+ * @property {'bq4' | 'f32'} [type]   type of the weights. Default bq4
+ * @property {readonly string[]} [labels]  labels in the order of the classifier. Default: sorted
+ * @property {Example[]} [test]  examples that are used for the report, not for training. Default: every fifth example
+ *   of each label
+ * @property {Pooling} [pooling]      default: as specified by the model's file, else the mean
+ * @property {number} [penalty]       penalty on large weights. Default 1
+ * @property {number} [iterations]    largest number of iterations. Default 200
  * @property {AbortSignal} [signal]
  * @property {(progress: { phase: 'embed' | 'train', loaded: number, total: number }) => void} [onProgress]
  */
@@ -28,10 +29,14 @@ export { readClassifier, scores, writeClassifier };
  * @typedef {object} TrainingResult
  * @property {ClassifierFile} file
  * @property {{ train: number, test: number, right: number, baseline: number, each: { label: string, test: number, right: number }[] }} report
- *   counts of texts: for training, held out, and of the latter how many the classifier and a bag of words (`baseline`) label right
+ *   numbers of texts: those for training (`train`), those for testing (`test`), and the test texts that are labelled
+ *   correctly by the classifier (`right`) and by a bag of words (`baseline`); `each`: the same for each label
  */
 
-/** Options of training, and what they are where that is not told elsewhere. @type {Record<string, [expected: string, isValid: (value: any) => boolean] | null>} */
+/**
+ * Options of training with their checks. Null: the option is checked where it is used.
+ * @type {Record<string, [expected: string, isValid: (value: any) => boolean] | null>}
+ */
 const OPTIONS = {
   name: null,
   type: null,
@@ -44,11 +49,11 @@ const OPTIONS = {
   onProgress: null,
 };
 
-/** @param {string} param @param {string} expected @param {unknown} found */
+/** Creates the error ARGUMENT. @param {string} param @param {string} expected @param {unknown} found */
 const wrong = (param, expected, found) =>
   new BqError('ARGUMENT', `${param}: expected ${expected}, found ${shown(found)}`, { details: { param } });
 
-/** ARGUMENT. @param {string} param @param {unknown} examples */
+/** Checks a list of examples. Throws ARGUMENT. @param {string} param @param {unknown} examples */
 function checkExamples(param, examples) {
   if (!Array.isArray(examples)) throw wrong(param, 'a list of { text, label }', examples);
   const at = examples.findIndex(
@@ -57,8 +62,8 @@ function checkExamples(param, examples) {
   if (at >= 0) throw wrong(`${param}[${at}]`, '{ text, label }', examples[at]);
 }
 
-/** ARGUMENT: an option is unknown, or wrong. @param {unknown} options */
-function checkTraining(options) {
+/** Checks the options of training. Throws ARGUMENT. @param {unknown} options */
+function checkTrainOptions(options) {
   if (typeof options !== 'object' || options === null)
     throw wrong('the last argument', 'an object of options', options);
   for (const [name, value] of Object.entries(options)) {
@@ -72,7 +77,10 @@ function checkTraining(options) {
   }
 }
 
-/** Every fifth example of each label is held out. @param {Example[]} examples */
+/**
+ * Splits examples into parts for training and for testing. The latter is every fifth example of each label.
+ * @param {Example[]} examples
+ */
 export function split(examples) {
   checkExamples('examples', examples);
   /** @type {Map<string, number>} */
@@ -87,7 +95,12 @@ export function split(examples) {
   return parts;
 }
 
-/** @param {import('./train.js').Features[]} rows @param {{ weights: Float32Array, bias: Float32Array }} classifier @param {number} width @returns {number[]} */
+/**
+ * @param {import('./train.js').Features[]} rows
+ * @param {{ weights: Float32Array, bias: Float32Array }} classifier
+ * @param {number} width
+ * @returns {number[]}
+ */
 function predictLabels(rows, { weights, bias }, width) {
   return rows.map(({ index, value }) => {
     const logits = bias.map((b, c) => product(weights, c * width, index, value, b));
@@ -96,14 +109,15 @@ function predictLabels(rows, { weights, bias }, width) {
 }
 
 /**
- * Trains a classifier. ARGUMENT: an example or an option is wrong, there are fewer than two labels, or a label without an example.
+ * Trains a classifier. Throws ARGUMENT if an example or an option is invalid, if there are fewer than two labels, or if
+ * a label has no example.
  * @param {Pick<Model, 'embed' | 'info'>} model
  * @param {Example[]} examples
  * @param {TrainOptions} [options]
  * @returns {Promise<TrainingResult>}
  */
 export async function trainClassifier(model, examples, options = {}) {
-  checkTraining(options);
+  checkTrainOptions(options);
   const {
     name = '',
     type = 'bq4',
@@ -149,7 +163,7 @@ export async function trainClassifier(model, examples, options = {}) {
   /** @type {Head} */
   const head = { name, labels, width, ...embedOptions, ...trained };
   const file = writeClassifier(head, { type });
-  // The report is computed from the file, since packing changes the weights.
+  // The report is computed from the file, because packing changes the weights.
   const predicted = predictLabels(rows.slice(trainCount), readClassifier(file), width);
   const words = vocabulary(parts.train.map(({ text }) => text));
   const bags = texts.map((text) => bag(words, text));

@@ -1,20 +1,24 @@
 /**
- * Multinomial logistic regression with an L2 penalty, by L-BFGS (Nocedal and Wright, Numerical Optimization, algorithm 7.4).
- * It uses no random numbers: the same rows give the same weights.
+ * Multinomial logistic regression with an L2 penalty, by L-BFGS (Nocedal and Wright, Numerical Optimization, algorithm
+ * 7.4). It uses no random numbers: the same rows give the same weights.
  */
 
-/** Features of a text, dense (no `index`) or sparse. @typedef {{ index?: Uint32Array, value: ArrayLike<number> }} Features */
+/**
+ * Features of a text, dense (no `index`) or sparse.
+ * @typedef {{ index?: Uint32Array, value: ArrayLike<number> }} Features
+ */
 
 /**
  * @typedef {object} Training
- * @property {number} [penalty]     on squared weights, default 1: half of it, divided by the number of rows, times their sum is added to the mean loss
- * @property {number} [iterations]  at most; default 200
+ * @property {number} [penalty]  penalty on the sum of squared weights. Half of it, divided by the number of rows, is
+ *   the factor of that sum in the mean loss. Default 1
+ * @property {number} [iterations]  largest number of iterations. Default 200
  * @property {AbortSignal} [signal]
  * @property {(progress: { phase: 'train', loaded: number, total: number, loss: number }) => void} [onProgress]
  */
 
-/** Earlier steps from which L-BFGS estimates curvature. */
-const MEMORY = 8;
+/** Number of earlier steps from which L-BFGS estimates curvature. */
+const HISTORY_STEPS = 8;
 /** Training ends when a step reduces the loss by less than this share. */
 const MIN_IMPROVEMENT = 1e-6;
 
@@ -26,8 +30,12 @@ function dot(a, b) {
 }
 
 /**
- * `sum` plus the dot product of a row and the weights that start at `at`.
- * @param {ArrayLike<number>} weights @param {number} at @param {Uint32Array | undefined} index @param {ArrayLike<number>} value @param {number} [sum]
+ * Adds the dot product of a row and the weights that start at `at` to `sum`.
+ * @param {ArrayLike<number>} weights
+ * @param {number} at
+ * @param {Uint32Array | undefined} index  columns of the row's values; undefined: all columns
+ * @param {ArrayLike<number>} value
+ * @param {number} [sum]
  */
 export function product(weights, at, index, value, sum = 0) {
   if (index) for (let i = 0; i < index.length; i++) sum += weights[at + index[i]] * value[i];
@@ -35,15 +43,28 @@ export function product(weights, at, index, value, sum = 0) {
   return sum;
 }
 
-/** Adds `times` the row to the numbers of `target` that start at `at`. @param {Float64Array} target @param {number} at @param {Uint32Array | undefined} index @param {ArrayLike<number>} value @param {number} times */
-function addTimes(target, at, index, value, times) {
-  if (index) for (let i = 0; i < index.length; i++) target[at + index[i]] += times * value[i];
-  else for (let i = 0; i < value.length; i++) target[at + i] += times * value[i];
+/**
+ * Adds a row times `factor` to the numbers of `target` that start at `at`.
+ * @param {Float64Array} target
+ * @param {number} at
+ * @param {Uint32Array | undefined} index  columns of the row's values; undefined: all columns
+ * @param {ArrayLike<number>} value
+ * @param {number} factor
+ */
+function addScaled(target, at, index, value, factor) {
+  if (index) for (let i = 0; i < index.length; i++) target[at + index[i]] += factor * value[i];
+  else for (let i = 0; i < value.length; i++) target[at + i] += factor * value[i];
 }
 
-/** The mean loss of the weights (classes x (width + 1), the bias last), and its gradient. */
+/** The mean loss as a function of the weights (classes x (width + 1), the bias last), and its gradient. */
 class Loss {
-  /** @param {Features[]} rows @param {ArrayLike<number>} classes  of the rows @param {number} count  of classes @param {number} width @param {number} penalty */
+  /**
+   * @param {Features[]} rows
+   * @param {ArrayLike<number>} classes  class of each row
+   * @param {number} count  number of classes
+   * @param {number} width  length of a row
+   * @param {number} penalty
+   */
   constructor(rows, classes, count, width, penalty) {
     this.rows = rows;
     this.classes = classes;
@@ -53,23 +74,34 @@ class Loss {
     this.logits = new Float64Array(count);
   }
 
-  /** @param {Float64Array} weights @param {Float64Array} gradient  is written @returns {number} */
-  at(weights, gradient) {
+  /**
+   * Returns the loss and writes the gradient.
+   * @param {Float64Array} weights
+   * @param {Float64Array} gradient
+   * @returns {number}
+   */
+  compute(weights, gradient) {
     gradient.fill(0);
     let loss = 0;
     this.rows.forEach((row, i) => (loss += this.#add(row, this.classes[i], weights, gradient)));
     const stride = this.width + 1;
     for (let i = 0; i < weights.length; i++) {
       gradient[i] /= this.rows.length;
-      if (i % stride === this.width) continue; // a bias costs nothing
+      if (i % stride === this.width) continue; // a bias has no penalty
       gradient[i] += this.penalty * weights[i];
       loss += (this.penalty * this.rows.length * weights[i] ** 2) / 2;
     }
     return loss / this.rows.length;
   }
 
-  /** @param {Features} row @param {number} right @param {Float64Array} weights @param {Float64Array} gradient */
-  #add({ index, value }, right, weights, gradient) {
+  /**
+   * Returns the loss of a row and adds its gradient.
+   * @param {Features} row
+   * @param {number} correctClass
+   * @param {Float64Array} weights
+   * @param {Float64Array} gradient
+   */
+  #add({ index, value }, correctClass, weights, gradient) {
     const { logits, count, width } = this;
     const stride = width + 1;
     for (let c = 0; c < count; c++)
@@ -78,15 +110,19 @@ class Loss {
     let total = 0;
     for (const logit of logits) total += Math.exp(logit - maximum);
     for (let c = 0; c < count; c++) {
-      const excess = Math.exp(logits[c] - maximum) / total - Number(c === right);
-      addTimes(gradient, c * stride, index, value, excess);
+      const excess = Math.exp(logits[c] - maximum) / total - Number(c === correctClass);
+      addScaled(gradient, c * stride, index, value, excess);
       gradient[c * stride + width] += excess;
     }
-    return maximum + Math.log(total) - logits[right];
+    return maximum + Math.log(total) - logits[correctClass];
   }
 }
 
-/** The search direction of L-BFGS. @param {Float64Array} gradient @param {{ step: Float64Array, change: Float64Array }[]} past  newest last */
+/**
+ * Returns the search direction of L-BFGS.
+ * @param {Float64Array} gradient
+ * @param {{ step: Float64Array, change: Float64Array }[]} past  newest last
+ */
 function direction(gradient, past) {
   const result = gradient.map((value) => -value);
   const shares = past.map(() => 0);
@@ -106,11 +142,12 @@ function direction(gradient, past) {
 }
 
 /**
+ * Trains the weights of a classifier.
  * @param {Features[]} rows
- * @param {ArrayLike<number>} classes  of the rows, from 0 on
- * @param {number} count  of classes
- * @param {number} width  of a row
- * @param {Training} [how]
+ * @param {ArrayLike<number>} classes  class of each row, from 0
+ * @param {number} count  number of classes
+ * @param {number} width  length of a row
+ * @param {Training} [options]
  * @returns {Promise<{ weights: Float32Array, bias: Float32Array }>}  count x width, and count
  */
 export async function train(rows, classes, count, width, { penalty = 1, iterations = 200, signal, onProgress } = {}) {
@@ -118,11 +155,11 @@ export async function train(rows, classes, count, width, { penalty = 1, iteratio
   const size = count * (width + 1);
   let weights = new Float64Array(size);
   let gradient = new Float64Array(size);
-  let currentLoss = loss.at(weights, gradient);
+  let currentLoss = loss.compute(weights, gradient);
   /** @type {{ step: Float64Array, change: Float64Array }[]} */
   const past = [];
   for (let iteration = 0; iteration < iterations; iteration++) {
-    await new Promise((resolve) => setTimeout(resolve)); // a page goes on meanwhile, and may abort
+    await new Promise((resolve) => setTimeout(resolve)); // lets a page continue, and abort
     signal?.throwIfAborted();
     onProgress?.({ phase: 'train', loaded: iteration, total: iterations, loss: currentLoss });
     const searchDirection = direction(gradient, past);
@@ -130,14 +167,14 @@ export async function train(rows, classes, count, width, { penalty = 1, iteratio
     const [nextWeights, nextGradient] = [new Float64Array(size), new Float64Array(size)];
     let nextLoss = Infinity;
     for (let length = 1; length > 1e-10; length /= 2) {
-      // Halves the step until it meets Armijo's condition.
+      // Halves the step until Armijo's condition is met.
       for (let i = 0; i < size; i++) nextWeights[i] = weights[i] + length * searchDirection[i];
-      nextLoss = loss.at(nextWeights, nextGradient);
+      nextLoss = loss.compute(nextWeights, nextGradient);
       if (nextLoss <= currentLoss + 1e-4 * length * slope) break;
     }
     if (!(nextLoss < currentLoss)) break;
     past.push({ step: nextWeights.map((w, i) => w - weights[i]), change: nextGradient.map((g, i) => g - gradient[i]) });
-    if (past.length > MEMORY || dot(past[past.length - 1].step, past[past.length - 1].change) <= 0) past.shift();
+    if (past.length > HISTORY_STEPS || dot(past[past.length - 1].step, past[past.length - 1].change) <= 0) past.shift();
     const improvement = currentLoss - nextLoss;
     [weights, gradient, currentLoss] = [nextWeights, nextGradient, nextLoss];
     if (improvement < MIN_IMPROVEMENT * currentLoss) break;

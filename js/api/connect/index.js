@@ -1,5 +1,5 @@
 /**
- * A model behind any server with OpenAI's interface, with the methods of a local model. It needs only `fetch`.
+ * Client for servers with OpenAI's interface, with the methods of a local model. It only needs `fetch`.
  */
 import { runTools } from '../openai/run-tools.js';
 import { ChunkStream } from '../openai/stream.js';
@@ -18,7 +18,7 @@ import { events } from './server-sent-events.js';
 /**
  * @typedef {object} ConnectOptions
  * @property {string} [apiKey]  sent as `Authorization: Bearer`
- * @property {string} [model]  for requests that name none; default: the first that the server lists
+ * @property {string} [model]  model for requests without one. Default: the first one in the server's list
  * @property {HeadersInit} [headers]  sent with every request
  * @property {typeof fetch} [fetch]
  */
@@ -29,11 +29,17 @@ import { events } from './server-sent-events.js';
 
 const OPTIONS = { apiKey: text, model: text, headers: anyValue, fetch: callback };
 
-/** Characters of an unreadable answer that an error message quotes. */
+/** Largest number of characters of an unreadable answer that an error message quotes. */
 const MAX_QUOTED = 200;
 
-/** @param {string} url @param {Server} server @param {RequestInit} init @returns {Promise<Response>} */
-async function ask(url, { headers, fetch: send }, init) {
+/**
+ * Sends a request. Throws NETWORK, or the error of the server.
+ * @param {string} url
+ * @param {Server} server
+ * @param {RequestInit} init
+ * @returns {Promise<Response>}
+ */
+async function request(url, { headers, fetch: send }, init) {
   let response;
   try {
     response = await send(url, {
@@ -42,7 +48,7 @@ async function ask(url, { headers, fetch: send }, init) {
     });
   } catch (/** @type {any} */ cause) {
     if (init.signal?.aborted) throw init.signal.reason;
-    // In Node the message is only "fetch failed"; the reason, such as a refused connection, is its cause.
+    // In Node the message is only "fetch failed". The reason, such as a refused connection, is in its cause.
     throw new BqError('NETWORK', `${url} can't be reached: ${cause?.cause?.message || thrownText(cause)}`, {
       cause,
       details: { url },
@@ -54,7 +60,10 @@ async function ask(url, { headers, fetch: send }, init) {
   return response;
 }
 
-/** @param {Response} response @param {string} url @param {AbortSignal | null} [signal] @returns {Promise<any>} */
+/**
+ * Reads the JSON of an answer. Throws NETWORK, FORMAT. An answer with an error status may also be other text.
+ * @param {Response} response @param {string} url @param {AbortSignal | null} [signal] @returns {Promise<any>}
+ */
 async function answerOf(response, url, signal) {
   let text;
   try {
@@ -79,7 +88,7 @@ async function answerOf(response, url, signal) {
 const connectionLost = (url, cause) =>
   new BqError('NETWORK', `the connection to ${url} ended before the answer did`, { cause, details: { url } });
 
-/** Throws the error that some servers answer with a status of success. @param {any} answer @param {string} url */
+/** Throws an error that a server has sent with a status of success. @param {any} answer @param {string} url */
 function checkAnswer(answer, url) {
   if (answer?.error) throw fromOpenAIError(200, answer, url);
   if (answer?.object === 'error') throw fromOpenAIError(200, { error: answer }, url);
@@ -90,8 +99,12 @@ function checkAnswer(answer, url) {
   });
 }
 
-/** Checks that a complete answer has its list, since callers read its first entry. @param {any} answer @param {string} url */
-function checkWhole(answer, url) {
+/**
+ * Checks that a complete answer has its list, because callers read its first entry.
+ * @param {any} answer
+ * @param {string} url
+ */
+function checkCompleteAnswer(answer, url) {
   const list = url.endsWith('/embeddings') ? 'data' : 'choices';
   if (Array.isArray(checkAnswer(answer, url)[list]) && answer[list].length > 0) return answer;
   throw new BqError('FORMAT', `${url}: expected "${list}" with at least one entry, found ${shown(answer[list])}`, {
@@ -99,8 +112,12 @@ function checkWhole(answer, url) {
   });
 }
 
-/** @param {{ data: string, whole: boolean }} event @param {string} url */
-function chunkOf({ data, whole: isComplete }, url) {
+/**
+ * Parses the data of an event. Throws FORMAT, or NETWORK if the event was cut.
+ * @param {{ data: string, isComplete: boolean }} event
+ * @param {string} url
+ */
+function chunkOf({ data, isComplete }, url) {
   let chunk;
   try {
     chunk = JSON.parse(data);
@@ -115,8 +132,8 @@ function chunkOf({ data, whole: isComplete }, url) {
 }
 
 /**
- * The chunks of a reply. A connection that ends before the reply does is an error, never a short reply.
- * @param {Response} response @param {string} url @param {ReturnType<typeof follow>} life
+ * Yields the chunks of a reply. If the connection ends before the reply, NETWORK is thrown.
+ * @param {Response} response @param {string} url @param {ReturnType<typeof follow>} lifetime
  * @returns {AsyncGenerator<any, void>}
  */
 async function* chunks(response, url, { signal, release }) {
@@ -126,10 +143,11 @@ async function* chunks(response, url, { signal, release }) {
   try {
     let { body } = response;
     if (/\bjson\b/.test(response.headers.get('content-type') ?? '')) {
-      // A server without streaming: a complete answer or an error. Others send events with the wrong content type.
+      // A server without streaming sends a complete answer or an error. Other servers send events with the wrong
+      // content type.
       const text = await response.text();
       if (/^\s*\{/.test(text)) {
-        const answer = chunkOf({ data: text, whole: false }, url);
+        const answer = chunkOf({ data: text, isComplete: false }, url);
         yield isChat ? chunkOfAnswer(reader.read(answer, 'message')) : answer;
         return;
       }
@@ -155,9 +173,9 @@ async function* chunks(response, url, { signal, release }) {
 }
 
 /**
- * ARGUMENT: no address. Requests fail with NETWORK, HTTP_STATUS with `details.status`, CONTEXT_FULL, and the other
- * codes of a `bq4 serve`.
- * @param {string | URL} address  up to `/v1`
+ * Creates a client for a server. Throws ARGUMENT for an invalid address. Its requests throw NETWORK, HTTP_STATUS (with
+ * `details.status`), CONTEXT_FULL, and the other codes that `bq4 serve` sends.
+ * @param {string | URL} address  address of the server, ending in `/v1`
  * @param {ConnectOptions} [options]
  * @returns {RemoteModel}
  */
@@ -171,22 +189,25 @@ export function connect(address, options) {
   const url = addressOf(address);
   /** @type {Server} */
   const server = { url, fetch: send, headers: headersOf(headers, apiKey) };
-  /** @type {Promise<string> | null} */
-  let first = null;
+  /** Id of the server's first model; null before it is requested. @type {Promise<string> | null} */
+  let firstModel = null;
   /** @param {RequestOptions} [listOptions] @returns {Promise<ModelList>} */
   const list = async (listOptions) => {
     const { signal } = checkOptions('createOne', listOptions);
     const at = `${url}/models`;
-    return checkAnswer(await answerOf(await ask(at, server, { signal }), at, signal), at);
+    return checkAnswer(await answerOf(await request(at, server, { signal }), at, signal), at);
   };
-  /** The first model that the server lists, for requests that name none. @param {AbortSignal} [signal] */
+  /**
+   * Returns the id of the first model in the server's list, for requests without a model.
+   * @param {AbortSignal} [signal]
+   */
   const defaultModel = async (signal) => {
-    // Concurrent calls share one request, which goes on when one of the callers aborts.
-    if (!first) {
-      first = list().then(({ data }) => data?.[0]?.id ?? '');
-      first.catch(() => (first = null));
+    // Concurrent calls share one request, which continues if one of the callers aborts.
+    if (!firstModel) {
+      firstModel = list().then(({ data }) => data?.[0]?.id ?? '');
+      firstModel.catch(() => (firstModel = null));
     }
-    return unlessAborted(first, signal);
+    return unlessAborted(firstModel, signal);
   };
   /** @param {string} path @returns {{ create: (body: any, options?: RequestOptions) => Promise<any> }} */
   const method = (path) => ({
@@ -198,10 +219,10 @@ export function connect(address, options) {
       const { signal } = lifetime;
       const at = `${url}/${path}`;
       try {
-        const request = { ...withPlainSchemas(body), model: body.model ?? model ?? (await defaultModel(signal)) };
-        const response = await ask(at, server, { method: 'POST', body: JSON.stringify(request), signal });
+        const fields = { ...withPlainSchemas(body), model: body.model ?? model ?? (await defaultModel(signal)) };
+        const response = await request(at, server, { method: 'POST', body: JSON.stringify(fields), signal });
         if (body.stream) return new ChunkStream(chunks(response, at, lifetime), lifetime.controller);
-        const answer = checkWhole(await answerOf(response, at, signal), at);
+        const answer = checkCompleteAnswer(await answerOf(response, at, signal), at);
         return path === 'chat/completions' ? new ChunkReader().read(answer, 'message') : answer;
       } finally {
         if (!body.stream) lifetime.release();
@@ -210,11 +231,11 @@ export function connect(address, options) {
   });
   const completions = method('chat/completions');
   /** @type {Model['chat']['completions']['runTools']} */
-  const tools = (body, options) => runTools(completions.create, body, options);
+  const runToolCalls = (body, options) => runTools(completions.create, body, options);
   return {
     url,
     models: { list },
-    chat: { completions: { ...completions, runTools: tools } },
+    chat: { completions: { ...completions, runTools: runToolCalls } },
     completions: method('completions'),
     embeddings: method('embeddings'),
   };
@@ -224,25 +245,30 @@ export function connect(address, options) {
  * @typedef {Pick<Model, 'chat' | 'completions' | 'embeddings'> & { url: string, models: { list: (options?: RequestOptions) => Promise<ModelList> } }} RemoteModel
  */
 
-/** @typedef {{ object: 'list', data: { id: string, object: 'model', created: number, owned_by: string }[] }} ModelList */
+/**
+ * @typedef {{ object: 'list', data: { id: string, object: 'model', created: number, owned_by: string }[] }} ModelList
+ */
 
-/** The headers of every request. ARGUMENT: HTTP has no such header. @param {HeadersInit | undefined} given @param {string | undefined} apiKey */
-function headersOf(given, apiKey) {
+/**
+ * Returns the headers of every request. Throws ARGUMENT for headers that HTTP does not allow.
+ * @param {HeadersInit | undefined} callerHeaders @param {string | undefined} apiKey
+ */
+function headersOf(callerHeaders, apiKey) {
   let param = 'headers';
   try {
-    const headers = new Headers(given);
+    const headers = new Headers(callerHeaders);
     param = 'apiKey';
     if (apiKey) headers.set('Authorization', `Bearer ${apiKey}`);
     return Object.fromEntries(headers);
   } catch (cause) {
-    // The reason would quote a key.
+    // For `apiKey` the message of the cause is not used, because it quotes the key.
     const reason =
       param === 'headers' ? /** @type {Error} */ (cause).message : 'it has characters that no header can have';
     throw new BqError('ARGUMENT', `${param}: ${reason}`, { details: { param } });
   }
 }
 
-/** @param {string | URL} address */
+/** Normalizes the address of a server. Throws ARGUMENT. @param {string | URL} address */
 function addressOf(address) {
   try {
     const { href, host } = new URL(address, globalThis.location?.href);

@@ -1,13 +1,14 @@
-/** Server-sent events, as they arrive. */
+/** Parses server-sent events while they arrive. */
 import { BqError } from '../../shared/errors.js';
 
-/** Characters of one event: more than any chunk has. */
+/** Largest number of characters of an event, which is more than any chunk has. */
 const MAX_EVENT_LENGTH = 2 ** 20;
 
 /**
- * The data of each event. NETWORK: the connection broke, or an event has no end.
+ * Yields the data of each event. `isComplete` is false for an event without the empty line at its end. Throws the error
+ * of a broken connection, and NETWORK for an event that is too long.
  * @param {ReadableStream<Uint8Array>} body
- * @returns {AsyncGenerator<{ data: string, whole: boolean }, void>}  `whole`: it has an end
+ * @returns {AsyncGenerator<{ data: string, isComplete: boolean }, void>}
  */
 export async function* events(body) {
   const reader = body.getReader();
@@ -18,7 +19,7 @@ export async function* events(body) {
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      // A line ends with CR, LF or both; behind a CR at the end an LF may still come.
+      // A line ends with CR, LF or both. A CR at the end of the received text may be followed by an LF.
       const lines = (pendingText + (done ? decoder.decode() : decoder.decode(value, { stream: true }))).split(
         /\r\n|\n|\r(?!$)/,
       );
@@ -26,14 +27,14 @@ export async function* events(body) {
       for (const line of lines) {
         if (line.startsWith('data:')) data.push(line.slice(line[5] === ' ' ? 6 : 5));
         else if (!line && data.length) {
-          yield { data: data.join('\n').trim(), whole: true };
+          yield { data: data.join('\n').trim(), isComplete: true };
           data = [];
         }
       }
       if (done) {
-        // Some servers leave out the empty line behind the last event. What is cut in the middle looks the same.
+        // Some servers omit the empty line after the last event. An event that was cut looks the same.
         if (pendingText.startsWith('data:')) data.push(pendingText.slice(5));
-        if (data.length) yield { data: data.join('\n').trim(), whole: false };
+        if (data.length) yield { data: data.join('\n').trim(), isComplete: false };
         return;
       }
       if (pendingText.length + data.reduce((sum, line) => sum + line.length, 0) > MAX_EVENT_LENGTH)
@@ -42,7 +43,7 @@ export async function* events(body) {
         });
     }
   } finally {
-    // Whoever leaves early ends the request, too.
+    // If the caller leaves early, this ends the request.
     await reader.cancel().catch(() => {});
   }
 }

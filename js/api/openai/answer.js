@@ -1,36 +1,41 @@
-/** One choice of a chat completion as it is generated: text, and calls of tools. */
+/** Generates one choice of a chat completion: text and tool calls. */
 import { generateOptions } from './request.js';
 import { callOf, toolsOf } from './tools.js';
 import { finishReasonOf } from './usage.js';
 
 /** @import { FinishReason, Model, Part, Result, ToolCall } from '../../shared/types.js' */
 
-/** A piece of an answer. @typedef {{ part: Part, calls: ToolCall[] }} Piece */
-/** The end of an answer. @typedef {{ results: Result[], finish: FinishReason }} End */
+/** A part of a choice, with the tool calls that it completes. @typedef {{ part: Part, calls: ToolCall[] }} Piece */
+/** The end of a choice. @typedef {{ results: Result[], finish: FinishReason }} End */
 
 /**
- * @param {Model} model @param {Record<string, any>} fields @param {any[]} messages @param {number} index @param {AbortSignal} [signal]
+ * Yields the parts of a choice.
+ * @param {Model} model
+ * @param {Record<string, any>} fields  checked fields of the request
+ * @param {any[]} messages
+ * @param {number} index  index of the choice
+ * @param {AbortSignal} [signal]
  * @returns {AsyncGenerator<Piece, End>}
  */
 export async function* answer(model, fields, messages, index, signal) {
   const { logprobs, top_logprobs = 0, chat_template_kwargs: variables, tools } = fields;
-  // Most conversations use no tools, and then the modules for tools are not loaded.
-  const asks = tools?.length || messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
-  const run = model.generate(messages, {
+  // Without tools, as in most conversations, the modules for tools are not loaded.
+  const usesTools = tools?.length || messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
+  const generation = model.generate(messages, {
     ...generateOptions(fields, index),
-    ...(asks && { ...toolsOf(fields), parallelToolCalls: fields.parallel_tool_calls }),
+    ...(usesTools && { ...toolsOf(fields), parallelToolCalls: fields.parallel_tool_calls }),
     logprobs: logprobs ? top_logprobs : undefined,
     templateVariables: variables,
     signal,
   });
   let hasCalls = false;
-  for await (const part of run) {
+  for await (const part of generation) {
     const calls = (part.toolCalls ?? []).map(callOf);
     hasCalls ||= calls.length > 0;
     yield { part, calls };
   }
-  const result = await run.result;
+  const result = await generation.result;
   const finish = finishReasonOf(result);
-  // A reply that was cut may lack calls.
+  // A reply that ended at a limit may lack calls, so its reason stays 'length'.
   return { results: [result], finish: hasCalls && finish === 'stop' ? 'tool_calls' : finish };
 }

@@ -13,17 +13,28 @@ import { extensionsOf, headOf, logprobsOf, usageOf } from './usage.js';
 /** @import { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, CreateOptions, FinishReason, MessageLike, Model, Result, ToolCall } from '../../shared/types.js' */
 /** @import { Piece } from './answer.js' */
 
-/** A checked request; `parallel` of its choices run at a time. @typedef {{ model: Model, fields: Record<string, any>, messages: MessageLike[], head: ReturnType<typeof headOf>, usage: boolean, parallel: number }} CheckedRequest */
+/**
+ * A checked request. `parallel`: number of choices to generate at the same time; `usage`: whether the last chunk
+ * contains the usage.
+ * @typedef {{ model: Model, fields: Record<string, any>, messages: MessageLike[], head: ReturnType<typeof headOf>,
+ *   usage: boolean, parallel: number }} CheckedRequest
+ */
 
-/** Messages for the engine: without nulls, `developer` as `system`, text parts joined. ARGUMENT. @param {any[]} messages @returns {MessageLike[]} */
+/**
+ * Converts messages for the engine: nulls are removed, `developer` becomes `system`, text parts are joined. Throws
+ * ARGUMENT.
+ * @param {any[]} messages
+ * @returns {MessageLike[]}
+ */
 const toMessages = (messages) =>
   messages.map((message) => {
-    // `refusal`, `annotations` and `parsed` are members of answers that clients send back with the conversation.
+    // `refusal`, `annotations` and `parsed` are members of earlier answers, which clients send back with the
+    // conversation.
     const { role, content, refusal, annotations, parsed, tool_calls, ...fields } = withoutNulls(message);
     const calls = tool_calls && callsIn(tool_calls);
     return {
       role: role === 'developer' ? 'system' : role,
-      // Only an answer that clients send back may have none.
+      // Only an earlier answer may have no content.
       content: textOf(role === 'assistant' ? (content ?? '') : content),
       ...fields,
       ...(calls?.length && { tool_calls: calls }),
@@ -31,7 +42,7 @@ const toMessages = (messages) =>
   });
 
 /**
- * A completion, or with `stream` its chunks.
+ * Returns a completion, or with `stream` its chunks.
  * @param {Model} model @param {ChatCompletionRequest} body @param {CreateOptions} [options]
  * @returns {Promise<ChatCompletion | ChunkStream<ChatCompletionChunk>>}
  */
@@ -46,14 +57,14 @@ export async function chat(model, body, options) {
   const usage = wantsUsage(fields);
   const head = headOf('chatcmpl', model.info, fields.model);
   const request = { model, fields, messages: toMessages(fields.messages), head, usage, parallel };
-  generateOptions(fields); // throws now if an option is wrong
+  generateOptions(fields); // throws before the reply starts if an option is invalid
   toolsOf(fields);
   const lifetime = follow(signal);
   if (!fields.stream) return collectCompletion(request, lifetime);
   return new ChunkStream(chunks(request, lifetime), lifetime.controller);
 }
 
-/** @param {CheckedRequest} request @param {ReturnType<typeof follow>} life @returns {Promise<ChatCompletion>} */
+/** @param {CheckedRequest} request @param {ReturnType<typeof follow>} lifetime @returns {Promise<ChatCompletion>} */
 async function collectCompletion({ model, fields, messages, head, parallel }, { signal, controller, release }) {
   const { n = 1, logprobs } = fields;
   const collected = Array.from({ length: n }, () => ({
@@ -91,8 +102,9 @@ async function collectCompletion({ model, fields, messages, head, parallel }, { 
 
 /**
  * @param {number} index
- * @param {{ text: string, reasoning: string, calls: ToolCall[], content: ReturnType<typeof logprobsOf> }} told
- * @param {FinishReason} finish_reason @param {boolean} [logprobs]  whether the request asks for them
+ * @param {{ text: string, reasoning: string, calls: ToolCall[], content: ReturnType<typeof logprobsOf> }} collected
+ * @param {FinishReason} finish_reason
+ * @param {boolean} [logprobs]  whether the choice contains log probabilities
  * @returns {ChatCompletion['choices'][0]}
  */
 const choiceOf = (index, { text, reasoning, calls, content }, finish_reason, logprobs) => ({
@@ -108,7 +120,11 @@ const choiceOf = (index, { text, reasoning, calls, content }, finish_reason, log
   finish_reason,
 });
 
-/** @param {CheckedRequest} request @param {ReturnType<typeof follow>} lifetime @returns {AsyncGenerator<ChatCompletionChunk, void>} */
+/**
+ * @param {CheckedRequest} request
+ * @param {ReturnType<typeof follow>} lifetime
+ * @returns {AsyncGenerator<ChatCompletionChunk, void>}
+ */
 async function* chunks(request, lifetime) {
   const {
     fields: { n = 1 },
@@ -141,12 +157,15 @@ async function* chunks(request, lifetime) {
 }
 
 /**
- * Yields the chunks of one choice, returns the results of its generations.
- * @param {CheckedRequest} request @param {number} index @param {AbortSignal} signal @param {(choices: ChatCompletionChunk['choices']) => ChatCompletionChunk} chunk
+ * Yields the chunks of one choice and returns the results of its generations.
+ * @param {CheckedRequest} request
+ * @param {number} index
+ * @param {AbortSignal} signal
+ * @param {(choices: ChatCompletionChunk['choices']) => ChatCompletionChunk} chunk
  * @returns {AsyncGenerator<ChatCompletionChunk, Result[]>}
  */
 async function* chunksOf({ model, fields, messages }, index, signal, chunk) {
-  /** Log probabilities of parts that had no text to send. @type {ReturnType<typeof logprobsOf>} */
+  /** Log probabilities of parts whose text is not sent yet. @type {ReturnType<typeof logprobsOf>} */
   let content = [];
   const choice = (
     /** @type {ChatCompletionChunk['choices'][0]['delta']} */ delta,

@@ -1,17 +1,27 @@
-/** Generates several choices at the same time, as far as the model has sessions, in shared batches. */
-
-/** A choice that is being generated. @template T, R @typedef {{ index: number, pieces: AsyncGenerator<T, R> }} Choice */
-/** A choice with its latest step or error. @template T, R @typedef {Choice<T, R> & { step?: IteratorResult<T, R>, error?: any }} PendingChoice */
+/** Generates several choices at the same time, in shared batches, up to the model's number of sessions. */
 
 /**
- * Yields pieces of all choices as they come, and returns their results in order. The first choice starts alone, so that
- * the others can reuse its KV cache of the prompt.
+ * A choice that is being generated.
  * @template T, R
- * @param {number} n @param {number} parallel  at a time @param {(index: number) => AsyncGenerator<T, R>} begin
- * @param {() => void} leave  aborts running choices, when the reader leaves or one of them fails
+ * @typedef {{ index: number, pieces: AsyncGenerator<T, R> }} Choice
+ */
+/**
+ * A choice with its latest step or error.
+ * @template T, R
+ * @typedef {Choice<T, R> & { step?: IteratorResult<T, R>, error?: any }} PendingChoice
+ */
+
+/**
+ * Yields pieces of all choices when they are computed, and returns the results in order. The first choice starts alone,
+ * so that the others can reuse its KV cache of the prompt.
+ * @template T, R
+ * @param {number} n  number of choices
+ * @param {number} parallel  largest number of choices at the same time
+ * @param {(index: number) => AsyncGenerator<T, R>} start  starts a choice
+ * @param {() => void} abort  aborts running choices; called when the reader leaves or one of them fails
  * @returns {AsyncGenerator<[index: number, piece: T], R[]>}
  */
-export async function* generateChoices(n, parallel, begin, leave) {
+export async function* generateChoices(n, parallel, start, abort) {
   /** @type {R[]} */
   const results = [];
   const pending = Array.from({ length: n }, (_, index) => index);
@@ -33,7 +43,7 @@ export async function* generateChoices(n, parallel, begin, leave) {
     while (pending.length || active.size) {
       while (pending.length && active.size < (started.size ? parallel : 1)) {
         const [index] = pending.splice(0, 1);
-        const pieces = begin(index);
+        const pieces = start(index);
         open.add(pieces);
         advance({ index, pieces });
       }
@@ -42,7 +52,7 @@ export async function* generateChoices(n, parallel, begin, leave) {
       active.delete(index);
       if (error || step?.done) open.delete(pieces);
       if (error) {
-        // Other callers occupy the sessions: this choice waits for one of ours to end.
+        // Other callers use the sessions. This choice waits until another choice of this request ends.
         if (error.code !== 'NO_SESSION' || started.has(index) || !active.size) throw error;
         pending.unshift(index);
         parallel = active.size;
@@ -61,7 +71,7 @@ export async function* generateChoices(n, parallel, begin, leave) {
     }
     return results;
   } finally {
-    if (active.size) leave();
+    if (active.size) abort();
     await Promise.all([...open].map((pieces) => pieces.return(/** @type {any} */ (undefined))));
   }
 }

@@ -1,11 +1,18 @@
 /**
- * Normalizes answers of servers to OpenAI's form. Many compatible servers leave members out or write them otherwise: calls without an
- * `index`, or all with 0; an `id` on each piece; arguments as an object; contents as lists of parts; null in place of what is not there.
+ * Normalizes answers of servers to OpenAI's form. Many compatible servers omit members or use other forms: calls
+ * without an
+ * `index`, or all with 0; an `id` in each piece of a call; arguments as an object; contents as lists of parts; null for
+ * missing members.
  */
 
-/** @typedef {{ index: number, id: string, name: string, input: string }} Call  a tool call as received so far */
+/** The received part of a tool call. @typedef {{ index: number, id: string, name: string, input: string }} Call */
 
-/** The joined texts of a message's content. @param {any} content @param {string} type  of its parts @returns {string | null} */
+/**
+ * Joins the texts of a message's content.
+ * @param {any} content
+ * @param {string} type  type of the parts
+ * @returns {string | null}
+ */
 function textOf(content, type) {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return null;
@@ -13,7 +20,7 @@ function textOf(content, type) {
   return parts.map((part) => (typeof part === 'string' ? part : (textOf(part[type], 'text') ?? ''))).join('');
 }
 
-/** @param {any} input  the arguments of a call */
+/** Returns the arguments of a call as a string. @param {any} input */
 const inputOf = (input) => (typeof input === 'string' ? input : input ? JSON.stringify(input) : '');
 
 /** @param {string} text */
@@ -32,18 +39,23 @@ class Calls {
   /** Calls by the server's `index`. @type {Map<unknown, Call>} */
   #byIndex = new Map();
 
-  /** The call that a piece continues; undefined: it begins another call. @param {any} piece @returns {Call | undefined} */
+  /**
+   * Returns the call that a piece continues, or undefined if it begins another call.
+   * @param {any} piece
+   * @returns {Call | undefined}
+   */
   #findCall({ id, index, function: callFunction }) {
     const sameId = id && this.#calls.find((call) => call.id === id);
     if (sameId) return sameId;
     const last = typeof index === 'number' ? this.#byIndex.get(index) : this.#calls.at(-1);
     if (!last || !callFunction?.name) return last;
-    // A piece with a name begins another call, unless the server repeats the name, or sends it in pieces, before the arguments are complete.
+    // A piece with a name begins another call. Exceptions are servers that repeat the name, or send it in pieces,
+    // before the arguments are complete.
     const isRepeated = !last.input || (callFunction.name === last.name && !isJson(last.input));
     return (id && id !== last.id) || typeof index !== 'number' || !isRepeated ? undefined : last;
   }
 
-  /** @param {any} piece  of a delta, or a whole call @returns {object} */
+  /** Normalizes a piece of a call. @param {any} piece  a piece from a delta, or a complete call @returns {object} */
   read(piece) {
     const { id, index, function: callFunction } = piece;
     const existing = this.#findCall(piece);
@@ -66,14 +78,15 @@ class Calls {
 
 /** @param {any} message  a delta or a message @param {Calls} calls @param {boolean} isComplete */
 function normalizeMessage(message, calls, isComplete) {
-  const { content, reasoning, reasoning_content: thought = reasoning, tool_calls: list, ...fields } = message ?? {};
+  const { content, reasoning, reasoning_content = reasoning, tool_calls: list, ...fields } = message ?? {};
   const text = textOf(content, 'text');
-  const thinking = textOf(thought, 'text') ?? (Array.isArray(content) ? textOf(content, 'thinking') : null);
+  const reasoningText =
+    textOf(reasoning_content, 'text') ?? (Array.isArray(content) ? textOf(content, 'thinking') : null);
   const pieces = Array.isArray(list) ? list.filter((piece) => piece && typeof piece === 'object') : [];
   return {
     ...fields,
     ...((isComplete || text !== null) && { content: text }),
-    ...(thinking && { reasoning_content: thinking }),
+    ...(reasoningText && { reasoning_content: reasoningText }),
     ...(pieces.length && {
       tool_calls: pieces.map((piece) => {
         const { index, ...call } = /** @type {any} */ (calls.read(piece));
@@ -88,15 +101,15 @@ export class ChunkReader {
   /** @type {Map<number, Calls>} */
   #calls = new Map();
 
-  /** @param {any} choice @param {number} place @param {'delta' | 'message'} key */
-  #choice(choice, place, key) {
-    const index = choice.index ?? place;
+  /** @param {any} choice @param {number} position  position in the list of choices @param {'delta' | 'message'} key */
+  #choice(choice, position, key) {
+    const index = choice.index ?? position;
     const calls = this.#calls.get(index) ?? new Calls();
     this.#calls.set(index, calls);
     return { ...choice, index, [key]: normalizeMessage(choice[key], calls, key === 'message') };
   }
 
-  /** @param {any} chunk @param {'delta' | 'message'} [key]  'message': the chunk is a complete answer */
+  /** Normalizes a chunk. @param {any} chunk @param {'delta' | 'message'} [key]  'message' for a complete answer */
   read(chunk, key = 'delta') {
     const choices = (Array.isArray(chunk.choices) ? chunk.choices : []).filter(Boolean);
     return {
@@ -106,7 +119,10 @@ export class ChunkReader {
   }
 }
 
-/** A complete answer as one chunk, for servers without streaming. @param {any} answer  normalized by a ChunkReader */
+/**
+ * Converts a complete answer to one chunk, for servers without streaming.
+ * @param {any} answer  normalized by a ChunkReader
+ */
 export const chunkOfAnswer = ({ choices, ...answer }) => ({
   ...answer,
   object: 'chat.completion.chunk',

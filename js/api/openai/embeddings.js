@@ -6,14 +6,19 @@ import { fieldsOf } from './request.js';
 
 /** @import { EmbeddingList, EmbeddingRequest, Model } from '../../shared/types.js' */
 
-/** Little-endian floats. @param {Float32Array} vector */
+/** Encodes a vector as base64 of little-endian floats. @param {Float32Array} vector */
 function base64(vector) {
   const view = new DataView(new ArrayBuffer(4 * vector.length));
   vector.forEach((x, i) => view.setFloat32(4 * i, x, true));
   return btoa(Array.from(new Uint8Array(view.buffer), (byte) => String.fromCharCode(byte)).join(''));
 }
 
-/** @param {Model} model @param {EmbeddingRequest} body @param {{ signal?: AbortSignal }} [options] @returns {Promise<EmbeddingList>} */
+/**
+ * @param {Model} model
+ * @param {EmbeddingRequest} body
+ * @param {{ signal?: AbortSignal }} [options]
+ * @returns {Promise<EmbeddingList>}
+ */
 export async function embeddings(model, body, options) {
   const { signal } = checkOptions('createOne', options);
   const { input, dimensions, encoding_format, model: modelName } = fieldsOf('embeddings.create', body);

@@ -1,12 +1,15 @@
 /**
- * Converts errors to OpenAI's form, a status and `{ error: { message, type, param, code } }`, and back: a server answers with one
- * for a BqError, and a client makes a BqError of it. `hint` and `details` are additions of bq4.
+ * Converts errors to OpenAI's form, a status and `{ error: { message, type, param, code } }`, and back. A server sends
+ * this form for a BqError, and a client converts it to a BqError. `hint` and `details` are extensions of bq4.
  */
 import { BqError } from '../../shared/errors.js';
 
 /** @import { ErrorCode } from '../../shared/types.js' */
 
-/** Codes of requests that are at fault (400) or may be repeated (503). @type {[status: number, codes: ErrorCode[]][]} */
+/**
+ * Error codes by HTTP status: the request is invalid (400), or may succeed later (503).
+ * @type {[status: number, codes: ErrorCode[]][]}
+ */
 const STATUSES = [
   [
     400,
@@ -15,13 +18,13 @@ const STATUSES = [
   [503, ['NOMEM', 'CLOSED', 'NO_SESSION']],
 ];
 
-/** The HTTP status of an error code; undefined: 500. @param {any} code @returns {number | undefined} */
+/** Returns the HTTP status of an error code. Undefined means 500. @param {any} code @returns {number | undefined} */
 const statusOf = (code) => STATUSES.find(([, codes]) => codes.includes(code))?.[0];
 
-/** Codes that OpenAI has a name for. */
+/** OpenAI's names of error codes. */
 const NAMES = /** @type {const} */ ({ CONTEXT_FULL: 'context_length_exceeded', ARGUMENT: 'invalid_value' });
 
-/** OpenAI's error type for an HTTP status. @param {number} status */
+/** Returns OpenAI's error type for an HTTP status. @param {number} status */
 export const typeOf = (status) =>
   status === 401
     ? 'authentication_error'
@@ -45,7 +48,7 @@ export const typeOf = (status) =>
  * @property {Record<string, any>} [details]
  */
 
-/** @param {unknown} error @returns {{ status: number, error: OpenAIError }} */
+/** Converts an error to OpenAI's form. @param {unknown} error @returns {{ status: number, error: OpenAIError }} */
 export function toOpenAIError(error) {
   if (!(error instanceof BqError))
     return { status: 500, error: { message: 'the server failed', type: typeOf(500), param: null, code: null } };
@@ -64,7 +67,11 @@ export function toOpenAIError(error) {
   };
 }
 
-/** The code of bq4 for a code of a server. @param {unknown} code @returns {ErrorCode | null} */
+/**
+ * Returns the error code of bq4 for a server's code, or null if there is none.
+ * @param {unknown} code
+ * @returns {ErrorCode | null}
+ */
 function codeOf(code) {
   const ownCode =
     Object.entries(NAMES).find(([, name]) => name === code)?.[0] ?? (statusOf(code) || code === 'TRAP' ? code : null);
@@ -75,8 +82,9 @@ function codeOf(code) {
 const TOO_LONG = /context_length_exceeded|exceed_context_size/;
 
 /**
+ * Converts the answer of a server to a BqError.
  * @param {number} status
- * @param {any} body  the answer's body: OpenAI's error, or anything else
+ * @param {any} body  body of the answer: OpenAI's error, or any other value
  * @param {string} [url]
  */
 export function fromOpenAIError(status, body, url = '') {

@@ -1,4 +1,4 @@
-/** `score` and `rerank`, and calls in OpenAI's shapes, made of `model.generate` and `model.embed`. Loaded when first asked for. */
+/** `score`, `rerank` and OpenAI's calls, built on `model.generate` and `model.embed`. Loaded with the first call. */
 export { chat } from './chat-completions.js';
 export { completions } from './text-completions.js';
 export { embeddings } from './embeddings.js';

@@ -7,7 +7,11 @@ import { onDemand } from '../../shared/errors.js';
 /** Loaded on demand, since few pages use it. */
 const openai = () => onDemand(import('./index.js'));
 
-/** A model with `createChat`, `score`, `rerank`, `chat`, `completions` and `embeddings`. @param {any} model @returns {Model} */
+/**
+ * Adds `createChat`, `score`, `rerank`, `chat`, `completions` and `embeddings` to a model and returns it.
+ * @param {any} model
+ * @returns {Model}
+ */
 export function addModelMethods(model) {
   model.createChat = async (/** @type {ChatOptions} */ options) => Chat.create(model, options);
   for (const method of /** @type {const} */ (['score', 'rerank']))

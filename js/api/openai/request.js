@@ -1,6 +1,6 @@
 /**
- * Checks fields of OpenAI's requests and converts them to options of `generate`. Null counts as not given. A field that is
- * unknown, unsupported or has a wrong value is refused by its name, which is `details.param` too.
+ * Checks the fields of OpenAI's requests and converts them to options of `generate`. Null counts as missing. An error
+ * for an unknown, unsupported or invalid field contains its name, also in `details.param`.
  */
 import { BqError } from '../../shared/errors.js';
 import { membersOf, refuse, withoutNulls } from './check-fields.js';
@@ -15,13 +15,17 @@ import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 /** @import { Options } from '../../shared/checks.js' */
 /** @import { OptionRow } from '../../shared/generate-options.js' */
 
-/** Largest number of prompts or inputs of a request, and of choices of all its prompts together. */
-export const MOST_CHOICES = 2048;
-/** Largest number of stop strings, since each is searched for in the whole text. */
-const MOST_STOPS = 128;
+/** Largest number of prompts or inputs in a request, and of choices for all its prompts. */
+export const MAX_CHOICES = 2048;
+/** Largest number of stop strings. It is limited because each one is searched for in the text. */
+const MAX_STOPS = 128;
 
 const anyValue = () => '';
-/** Whether `engine.load` or `loadAdapter` created the object. JSON has no functions, so an object of an HTTP request never passes. @param {any} v */
+/**
+ * Whether `engine.load` or `loadAdapter` created an object. JSON has no functions, so an object in an HTTP request is
+ * never accepted.
+ * @param {any} v
+ */
 const isLoaded = (v) => !text(v?.info?.id) && typeof v.close === 'function';
 const loadedAdapter = kind('a loaded adapter', isLoaded);
 const biases = kind(
@@ -32,21 +36,21 @@ const biases = kind(
       ([id, bias]) => /^(0|[1-9]\d*)$/.test(id) && typeof bias === 'number' && Math.abs(bias) <= 100,
     ),
 );
-/** @param {unknown} value @param {string} label */
+/** Creates a check for one allowed value. @param {unknown} value @param {string} label */
 const exactly = (value, label) => kind(label, (v) => v === value);
-/** Whether the value is a non-empty list of such items. @param {any} v @param {(one: any) => boolean} isItem */
-const listOf = (v, isItem) => Array.isArray(v) && v.length > 0 && v.every(isItem);
+/** Whether a value is a non-empty list of valid items. @param {any} v @param {(item: any) => boolean} isItem */
+const isListOf = (v, isItem) => Array.isArray(v) && v.length > 0 && v.every(isItem);
 /** @param {any} v */
 const isText = (v) => typeof v === 'string';
 /** @param {any} v */
-const isTokens = (v) => listOf(v, (id) => Number.isInteger(id) && id >= 0);
+const isTokens = (v) => isListOf(v, (id) => Number.isInteger(id) && id >= 0);
 const prompt = kind(
-  `a text, a list of tokens, or a list of at most ${MOST_CHOICES} of one of these`,
-  (v) => isText(v) || isTokens(v) || (v?.length <= MOST_CHOICES && (listOf(v, isText) || listOf(v, isTokens))),
+  `a text, a list of tokens, or a list of at most ${MAX_CHOICES} of one of these`,
+  (v) => isText(v) || isTokens(v) || (v?.length <= MAX_CHOICES && (isListOf(v, isText) || isListOf(v, isTokens))),
 );
 const stops = kind(
-  `a text or a list of at most ${MOST_STOPS} texts`,
-  (v) => !texts(v) && [v].flat().length <= MOST_STOPS,
+  `a text or a list of at most ${MAX_STOPS} texts`,
+  (v) => !texts(v) && [v].flat().length <= MAX_STOPS,
 );
 
 /** Fields that describe the request and have no effect on the answer. */
@@ -59,14 +63,18 @@ const METADATA = {
   service_tier: oneOf('auto', 'default'),
   store: exactly(false, 'false: nothing is stored'),
 };
-/** Checks of fields that OpenAI writes otherwise than `generate`. @type {Options} */
+/** Checks of fields whose values differ from those of the option of `generate`. @type {Options} */
 const FIELD_CHECKS = {
   max_tokens: whole(0),
   stop: stops,
-  seed: whole(-(2 ** 31), 2 ** 53 - MOST_CHOICES),
+  seed: whole(-(2 ** 31), 2 ** 53 - MAX_CHOICES),
   logit_bias: biases,
 };
-/** The checks of options with a field in OpenAI's requests. @param {(row: OptionRow) => boolean} isIncluded @returns {Options} */
+/**
+ * Returns the checks of options with a field in OpenAI's requests, by the fields' names.
+ * @param {(row: OptionRow) => boolean} isIncluded
+ * @returns {Options}
+ */
 const fieldsOfOptions = (isIncluded) =>
   Object.fromEntries(
     OPTION_ROWS.filter(([, row]) => isIncluded(row)).map(([, row]) => {
@@ -74,7 +82,10 @@ const fieldsOfOptions = (isIncluded) =>
       return [field, FIELD_CHECKS[field] ?? row.openaiCheck ?? row.check];
     }),
   );
-/** Fields of options (generate-options.js), and fields of the request itself; extensions of bq4 are members of `bq4`. @type {Options} */
+/**
+ * Fields of both kinds of completions: those of options (generate-options.js), and those of the request itself.
+ * @type {Options}
+ */
 const SAMPLING = {
   stream: flag,
   stream_options: object,
@@ -83,12 +94,16 @@ const SAMPLING = {
   bq4: object,
 };
 
-/** Checks of extensions whose objects must not come from JSON: an engine finds its models by ids, which a request must not name. @type {Options} */
+/**
+ * Checks of extensions with objects that must not be from JSON. An engine finds its models by ids, and an HTTP request
+ * must not be able to specify such an id.
+ * @type {Options}
+ */
 const EXTENSION_CHECKS = {
   adapter: loadedAdapter,
   speculate: (v) => (v?.model === undefined || isLoaded(v.model) ? speculation(v) : 'an object with a loaded model'),
 };
-/** Members of `bq4`, our extensions of a request: options that OpenAI has no field for. @type {Options} */
+/** Members of `bq4`, the extensions of a request: options without a field in OpenAI's requests. @type {Options} */
 const EXTENSIONS = Object.fromEntries(
   OPTION_ROWS.filter(([, { openai }]) => openai === 'bq4').map(([name, row]) => [
     name,
@@ -147,24 +162,24 @@ const UNSUPPORTED = [
 ];
 
 /**
- * The checked fields of a request, without those that are null or undefined. ARGUMENT.
+ * Checks a request and returns its fields, without those that are null or undefined. Throws ARGUMENT.
  * @param {keyof typeof FIELDS} call @param {unknown} body
  * @returns {Record<string, any>}
  */
 export function fieldsOf(call, body) {
   if (object(body)) throw wrong(`the request of ${call}`, body, 'an object');
   body = withPlainSchemas(body);
-  const deep = Object.entries(/** @type {object} */ (body)).find(([, value]) => isNestedTooDeeply(value))?.[0];
-  if (deep) throw refuse(deep, `${deep}: expected at most ${MAX_NESTING} levels of nesting, found more`);
-  const fieldsGiven = withoutNulls(/** @type {object} */ (body));
-  const unsupported = UNSUPPORTED.find((name) => fieldsGiven[name] !== undefined && !Object.hasOwn(FIELDS[call], name));
+  const deepField = Object.entries(/** @type {object} */ (body)).find(([, value]) => isNestedTooDeeply(value))?.[0];
+  if (deepField) throw refuse(deepField, `${deepField}: expected at most ${MAX_NESTING} levels of nesting, found more`);
+  const bodyFields = withoutNulls(/** @type {object} */ (body));
+  const unsupported = UNSUPPORTED.find((name) => bodyFields[name] !== undefined && !Object.hasOwn(FIELDS[call], name));
   if (unsupported) throw refuse(unsupported, `${call} does not support "${unsupported}"`, 'leave it out');
-  const fields = checkBy(FIELDS[call], call, fieldsGiven);
+  const fields = checkBy(FIELDS[call], call, bodyFields);
   if (fields.bq4) fields.bq4 = membersOf('bq4', EXTENSIONS, fields.bq4);
   return fields;
 }
 
-/** UNSUPPORTED: the model is an encoder. @param {Model} model */
+/** Throws UNSUPPORTED if the model is an encoder. @param {Model} model */
 export function checkGenerates({ info }) {
   if (!info.generates)
     throw new BqError('UNSUPPORTED', 'this is an embedding model; it cannot generate text', {
@@ -172,15 +187,22 @@ export function checkGenerates({ info }) {
     });
 }
 
-/** ARGUMENT: the model has no such token. @param {Record<string, any>} fields @param {Model} model */
+/**
+ * Throws ARGUMENT if `logit_bias` has a token that the model lacks.
+ * @param {Record<string, any>} fields
+ * @param {Model} model
+ */
 export function checkBiases({ logit_bias: biases = {} }, { info: { vocabSize } }) {
   const unknown = Object.keys(biases).find((id) => Number(id) >= vocabSize);
   if (unknown !== undefined)
     throw refuse('logit_bias', `logit_bias: expected a token from 0 to ${vocabSize - 1}, found ${unknown}`);
 }
 
-/** The value of `maxTokens`. ARGUMENT: two different values. @param {Record<string, any>} fields */
-function limitOf({ max_tokens, max_completion_tokens }) {
+/**
+ * Returns the value of `maxTokens`. Throws ARGUMENT if the request has two different values.
+ * @param {Record<string, any>} fields
+ */
+function maxTokensOf({ max_tokens, max_completion_tokens }) {
   if (max_tokens !== undefined && max_completion_tokens !== undefined && max_tokens !== max_completion_tokens)
     throw refuse(
       'max_tokens',
@@ -191,7 +213,8 @@ function limitOf({ max_tokens, max_completion_tokens }) {
 }
 
 /**
- * The seed of a choice. As in llama.cpp, -1 asks for a random seed, and other negative numbers are read as 32-bit numbers.
+ * Returns the seed of a choice. As in llama.cpp, -1 means a random seed, and other negative numbers are read as
+ * unsigned 32-bit numbers.
  * @param {number | undefined} seed @param {number} index
  */
 function seedOf(seed, index) {
@@ -199,9 +222,12 @@ function seedOf(seed, index) {
   return (seed < 0 ? seed + 2 ** 32 : seed) + index;
 }
 
-/** Values of options that OpenAI writes otherwise, by their fields. @type {Record<string, (fields: Record<string, any>, index: number) => unknown>} */
+/**
+ * Conversions of fields to options, for fields whose values differ.
+ * @type {Record<string, (fields: Record<string, any>, index: number) => unknown>}
+ */
 const CONVERSIONS = {
-  max_tokens: limitOf,
+  max_tokens: maxTokensOf,
   seed: ({ seed }, index) => seedOf(seed, index),
   logit_bias: ({ logit_bias }) =>
     logit_bias && Object.entries(logit_bias).map(([id, bias]) => ({ token: Number(id), bias })),
@@ -209,7 +235,7 @@ const CONVERSIONS = {
 };
 
 /**
- * Options of `generate` for one choice of either kind of completion.
+ * Returns the options of `generate` for one choice, for both kinds of completions.
  * @param {Record<string, any>} fields @param {number} [index]
  * @returns {GenerateOptions}
  */
@@ -222,7 +248,11 @@ export function generateOptions(fields, index = 0) {
   return { ...options, ...fields.bq4, maxTokens: options.maxTokens };
 }
 
-/** Whether the last chunk holds the usage. ARGUMENT. @param {Record<string, any>} fields @returns {boolean} */
+/**
+ * Whether the last chunk contains the usage. Throws ARGUMENT.
+ * @param {Record<string, any>} fields
+ * @returns {boolean}
+ */
 export function wantsUsage({ stream, stream_options: options }) {
   if (!options) return false;
   if (!stream) throw refuse('stream_options', 'stream_options need stream: true');

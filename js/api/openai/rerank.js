@@ -1,4 +1,4 @@
-/** `POST /v1/rerank`, in the shape that Jina, Cohere and llama.cpp's server share. */
+/** `POST /v1/rerank`, in the form that the servers of Jina, Cohere and llama.cpp have in common. */
 import { checkOptions } from '../../shared/options.js';
 import { ranking } from '../score.js';
 import { refuse } from './check-fields.js';
@@ -6,7 +6,12 @@ import { fieldsOf } from './request.js';
 
 /** @import { Model, RerankAnswer } from '../../shared/types.js' */
 
-/** @param {Model} model @param {any} body @param {{ signal?: AbortSignal }} [options] @returns {Promise<RerankAnswer>} */
+/**
+ * @param {Model} model
+ * @param {any} body
+ * @param {{ signal?: AbortSignal }} [options]
+ * @returns {Promise<RerankAnswer>}
+ */
 export async function rerankRequest(model, body, options) {
   const { signal } = checkOptions('createOne', options);
   const {
@@ -20,7 +25,7 @@ export async function rerankRequest(model, body, options) {
   if (!documents?.length) throw refuse('documents', 'the request has no documents');
   const texts = documents.map((/** @type {any} */ document) => document.text ?? document);
   const ranked = await ranking(model, query, texts, { signal });
-  // By vectors the query is read once for all.
+  // With vectors, the query is computed once for all documents.
   const queryTokens = model.info.reranks === 'cosine' ? (await model.tokenize(query)).length : 0;
   const total = ranked.reduce((sum, { tokens }) => sum + tokens, queryTokens);
   return {

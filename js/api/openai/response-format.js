@@ -1,4 +1,4 @@
-/** Converts `response_format` of a request, in the forms of OpenAI, llama.cpp and bq4, to the option `responseFormat`. */
+/** Converts the field `response_format`, in the forms of OpenAI, llama.cpp and bq4, to the option `responseFormat`. */
 import { flag, kind, object, oneOf, text } from '../../shared/checks.js';
 import { wrong } from '../../shared/options.js';
 import { membersOf, refuse } from './check-fields.js';
@@ -10,7 +10,7 @@ const schema = kind('a JSON Schema: an object, true or false', (v) => !object(v)
 const pattern = kind('a text or a RegExp', (v) => !text(v) || v instanceof RegExp);
 const choices = kind('a list of texts', (v) => Array.isArray(v) && v.every((choice) => !text(choice)));
 
-/** Members of each type besides `type`. @type {Record<string, Options>} */
+/** Members of each type of format, in addition to `type`. @type {Record<string, Options>} */
 const MEMBERS = {
   text: {},
   json_object: { schema },
@@ -20,7 +20,7 @@ const MEMBERS = {
   choice: { choices },
 };
 
-/** ARGUMENT. @param {any} value @returns {ResponseFormat} */
+/** Converts a response format. Throws ARGUMENT. @param {any} value @returns {ResponseFormat} */
 export function formatOf(value) {
   const at = 'response_format';
   const type = oneOf(...Object.keys(MEMBERS));

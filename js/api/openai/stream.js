@@ -1,4 +1,4 @@
-/** A stream of chunks with the interface of the stream that OpenAI's client returns. */
+/** A stream of chunks with the interface of the streams of OpenAI's client. */
 import { asyncDispose, iterate } from '../../shared/async.js';
 
 const encoder = new TextEncoder();
@@ -15,7 +15,7 @@ export class ChunkStream {
     this.controller = controller;
   }
 
-  /** Leaving it aborts the request, also where nothing of it was read. */
+  /** Leaving the iteration aborts the request, even if nothing was read. */
   [Symbol.asyncIterator]() {
     return iterate(
       () => this.#chunks.next(),
@@ -23,7 +23,10 @@ export class ChunkStream {
     );
   }
 
-  /** A line of JSON for each chunk, as OpenAI's client has it. @returns {ReadableStream<Uint8Array>} */
+  /**
+   * Returns a stream with a line of JSON for each chunk, as in OpenAI's client.
+   * @returns {ReadableStream<Uint8Array>}
+   */
   toReadableStream() {
     const chunks = this.#chunks;
     return new ReadableStream({
@@ -36,7 +39,7 @@ export class ChunkStream {
     });
   }
 
-  /** Ends the stream and aborts the request, also where nothing of it was read. */
+  /** Ends the stream and aborts the request, even if nothing was read. */
   async [asyncDispose]() {
     await this.#chunks.return();
     this.controller.abort();

@@ -2,7 +2,7 @@
 import { follow } from '../../shared/async.js';
 import { checkOptions } from '../../shared/options.js';
 import { refuse } from './check-fields.js';
-import { checkBiases, checkGenerates, fieldsOf, generateOptions, MOST_CHOICES, wantsUsage } from './request.js';
+import { checkBiases, checkGenerates, fieldsOf, generateOptions, MAX_CHOICES, wantsUsage } from './request.js';
 import { generateChoices } from './choices.js';
 import { ChunkStream } from './stream.js';
 import { extensionsOf, finishReasonOf, headOf, namedOf, usageOf } from './usage.js';
@@ -12,13 +12,18 @@ import { extensionsOf, finishReasonOf, headOf, namedOf, usageOf } from './usage.
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** @typedef {{ model: Model, fields: Record<string, any>, prompts: (string | number[])[], echoed: string[], head: ReturnType<typeof headOf>, usage: boolean, parallel: number }} CheckedRequest */
+/**
+ * A checked request. `echoed`: the text of each prompt, or '' without `echo`; `parallel`: number of choices to generate
+ * at the same time.
+ * @typedef {{ model: Model, fields: Record<string, any>, prompts: (string | number[])[], echoed: string[],
+ *   head: ReturnType<typeof headOf>, usage: boolean, parallel: number }} CheckedRequest
+ */
 
-/** The prompts of a request, as a list. @param {any} prompt @returns {(string | number[])[]} */
+/** Returns the prompts of a request as a list. @param {any} prompt @returns {(string | number[])[]} */
 export const listOf = (prompt) => (Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt : [prompt]);
 
 /**
- * A completion, or with `stream` its chunks.
+ * Returns a completion, or with `stream` its chunks.
  * @param {Model} model @param {TextCompletionRequest} body @param {CreateOptions} [options]
  * @returns {Promise<TextCompletion | ChunkStream<TextCompletion>>}
  */
@@ -29,13 +34,13 @@ export async function completions(model, body, options) {
   checkBiases(fields, model);
   if (fields.prompt === undefined || !listOf(fields.prompt).length) throw refuse('prompt', 'the request has no prompt');
   const usage = wantsUsage(fields);
-  generateOptions(fields); // throws now if an option is wrong
+  generateOptions(fields); // throws before the completion starts if an option is invalid
   const prompts = listOf(fields.prompt);
   const { n = 1 } = fields;
-  if (prompts.length * n > MOST_CHOICES)
+  if (prompts.length * n > MAX_CHOICES)
     throw refuse(
       'n',
-      `${prompts.length} prompts with n ${n} are ${prompts.length * n} choices, at most ${MOST_CHOICES}`,
+      `${prompts.length} prompts with n ${n} are ${prompts.length * n} choices, at most ${MAX_CHOICES}`,
       'send several requests',
     );
   const echoed = await Promise.all(
@@ -55,19 +60,27 @@ export async function completions(model, body, options) {
   return fields.stream ? stream : collectCompletion(request, stream);
 }
 
-/** Log probabilities in the form of this older call. @param {NonNullable<Part['logprobs']>} logprobs @param {number} offset  of its text */
-function legacyOf(logprobs, offset) {
+/**
+ * Converts log probabilities to the form of this older call.
+ * @param {NonNullable<Part['logprobs']>} logprobs
+ * @param {number} offset  offset of the token's text, in characters
+ */
+function textLogprobsOf(logprobs, offset) {
   const { token, logprob } = namedOf(logprobs);
   const top = Object.fromEntries(logprobs.top.map(namedOf).map((entry) => [entry.token, entry.logprob]));
   return { tokens: [token], token_logprobs: [logprob], top_logprobs: [top], text_offset: [offset] };
 }
 
-/** Log probabilities of a part; null: it has no text. @param {Part} part @param {number} offset */
-const legacy = ({ logprobs }, offset) => (logprobs?.bytes.length ? legacyOf(logprobs, offset) : null);
+/** Returns the log probabilities of a part, or null if it has no text. @param {Part} part @param {number} offset */
+const partLogprobsOf = ({ logprobs }, offset) => (logprobs?.bytes.length ? textLogprobsOf(logprobs, offset) : null);
 
 /**
- * Log probabilities of the tokens of a prompt; the first token has none.
- * @param {Model} model @param {string | number[]} prompt @param {string} text  the echoed text @param {number} n  alternatives of each token @param {AbortSignal} signal
+ * Returns the log probabilities of the tokens of a prompt. Those of the first token are null.
+ * @param {Model} model
+ * @param {string | number[]} prompt
+ * @param {string} text  text of the prompt
+ * @param {number} n  number of alternatives to each token
+ * @param {AbortSignal} signal
  * @returns {Promise<TextLogprobs>}
  */
 async function echoOf(model, prompt, text, n, signal) {
@@ -80,14 +93,18 @@ async function echoOf(model, prompt, text, n, signal) {
   // A beginning token, and a space that the tokenizer adds, do not count in offsets of the text.
   let at = text.startsWith(first) ? encoder.encode(first).length : 0;
   for (const logprobs of promptLogprobs) {
-    const entry = legacyOf(logprobs, decoder.decode(bytes.subarray(0, at)).length);
+    const entry = textLogprobsOf(logprobs, decoder.decode(bytes.subarray(0, at)).length);
     for (const [name, list] of Object.entries(entry)) /** @type {any} */ (echo)[name].push(...list);
     at += logprobs.bytes.length - (at === 0 && logprobs.bytes[0] === 32 && bytes[0] !== 32 ? 1 : 0);
   }
   return echo;
 }
 
-/** @param {CheckedRequest} request @param {ReturnType<typeof follow>} lifetime @returns {AsyncGenerator<TextCompletion, void>} */
+/**
+ * @param {CheckedRequest} request
+ * @param {ReturnType<typeof follow>} lifetime
+ * @returns {AsyncGenerator<TextCompletion, void>}
+ */
 async function* chunks(request, lifetime) {
   const { fields, prompts, head, usage, parallel } = request;
   const { n = 1 } = fields;
@@ -119,7 +136,9 @@ async function* chunks(request, lifetime) {
 
 /**
  * Yields the choices of the chunks of one choice.
- * @param {CheckedRequest} request @param {number} index  of all choices of all prompts @param {AbortSignal} signal
+ * @param {CheckedRequest} request
+ * @param {number} index  index among the choices of all prompts
+ * @param {AbortSignal} signal
  * @returns {AsyncGenerator<TextCompletion['choices'][0], Result>}
  */
 async function* choice({ model, fields, prompts, echoed }, index, signal) {
@@ -130,19 +149,24 @@ async function* choice({ model, fields, prompts, echoed }, index, signal) {
     const logprobsOfEcho = logprobs === undefined ? null : await echoOf(model, prompts[at], text, logprobs, signal);
     if (text || logprobsOfEcho) yield { index, text, logprobs: logprobsOfEcho, finish_reason: null };
   }
-  const run = model.generate(prompts[at], { ...generateOptions(fields, index % n), logprobs, signal });
+  const generation = model.generate(prompts[at], { ...generateOptions(fields, index % n), logprobs, signal });
   let offset = text.length;
-  for await (const part of run) {
-    const entry = legacy(part, offset);
+  for await (const part of generation) {
+    const entry = partLogprobsOf(part, offset);
     if (part.text || entry) yield { index, text: part.text, logprobs: entry, finish_reason: null };
     offset += part.text.length;
   }
-  const result = await run.result;
+  const result = await generation.result;
   yield { index, text: '', logprobs: null, finish_reason: finishReasonOf(result) };
   return result;
 }
 
-/** Joins the chunks of a completion. @param {CheckedRequest} request @param {AsyncIterable<TextCompletion>} stream @returns {Promise<TextCompletion>} */
+/**
+ * Joins the chunks of a completion.
+ * @param {CheckedRequest} request
+ * @param {AsyncIterable<TextCompletion>} stream
+ * @returns {Promise<TextCompletion>}
+ */
 async function collectCompletion({ head }, stream) {
   /** @type {TextCompletion} */
   const completion = { ...head, object: 'text_completion', choices: [] };

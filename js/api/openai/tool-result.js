@@ -1,13 +1,16 @@
-/** What a tool's function returned or threw, as the content of a message. What JSON would pass over becomes what it can hold, or is refused. */
+/**
+ * Converts the return value or the error of a tool's function to the content of a message. Values that JSON would
+ * ignore are converted to values that it can represent, or refused.
+ */
 import { thrownText } from '../../shared/errors.js';
 
 /** @param {string} found @param {string} hint */
 const refuse = (found, hint) => new TypeError(`expected a result that JSON can hold, found ${found}: ${hint}`);
 
-/** Whether it is an error, also one of another realm. @param {any} value */
+/** Whether a value is an error, including errors from another realm. @param {any} value */
 const isError = (value) => value instanceof Error || Object.prototype.toString.call(value) === '[object Error]';
 
-/** Whether an object of a class has no members that JSON would write, as a Response. @param {any} value */
+/** Whether a value is a class instance without members that JSON would write, such as a Response. @param {any} value */
 function isOpaque(value) {
   if (Array.isArray(value) || typeof value.valueOf?.() !== 'object') return false; // JSON writes `new Number(5)` as 5
   const prototype = Object.getPrototypeOf(value);
@@ -15,7 +18,10 @@ function isOpaque(value) {
   return !isPlain && Object.keys(value).length === 0;
 }
 
-/** Replacer of JSON.stringify, which has called `toJSON`. Functions among the members of an object are left out as its methods. @param {string} _ @param {any} value */
+/**
+ * Replacer for JSON.stringify, which calls `toJSON` first. Functions in an object are ignored as its methods.
+ * @param {string} _ @param {any} value
+ */
 function toPlain(_, value) {
   if (typeof value === 'bigint' || (typeof value === 'number' && !Number.isFinite(value))) return String(value);
   if (typeof value !== 'object' || value === null) return value;
@@ -33,7 +39,12 @@ function toPlain(_, value) {
   return value;
 }
 
-/** The content of a message. Throws an error that was returned, and a TypeError for what JSON can't hold. @param {any} value @returns {string} */
+/**
+ * Converts a return value to the content of a message. An error that was returned is thrown. Throws a TypeError for
+ * values that JSON can't represent.
+ * @param {any} value
+ * @returns {string}
+ */
 export function contentOf(value) {
   if (typeof value === 'string') return value;
   if (value === undefined) return ''; // a function that returns nothing
@@ -41,11 +52,15 @@ export function contentOf(value) {
   if (typeof value === 'function' || typeof value === 'symbol')
     throw refuse(`a ${typeof value}`, 'return a text, or an object of data');
   const json = JSON.stringify(value, toPlain);
-  // A number that is a text in JSON needs no quotes by itself.
+  // `toPlain` writes some numbers as strings. On their own they need no quotes.
   return typeof value === 'bigint' || typeof value === 'number' ? String(value) : (json ?? '');
 }
 
-/** What was thrown, as a text: of an object of data its JSON. @param {any} thrown @returns {string} */
+/**
+ * Returns the message of a thrown value; for an object of plain data, its JSON.
+ * @param {any} thrown
+ * @returns {string}
+ */
 export function failureOf(thrown) {
   const isData = typeof thrown === 'object' && thrown !== null && !isError(thrown) && !thrown.message;
   try {

@@ -5,14 +5,19 @@ import { membersOf, refuse } from './check-fields.js';
 
 /** @import { ChatCompletionTool, CompleteOptions, Part, ToolCall } from '../../shared/types.js' */
 
-/** Largest number of tools of a request, the same as OpenAI's. */
+/** Largest number of tools in a request, as in OpenAI's API. */
 const MAX_TOOLS = 128;
 const TYPE = { type: oneOf('function') };
 const parameters = kind('a JSON Schema of an object', (v) => !object(v));
 const FUNCTION = { name: text, description: text, parameters, strict: flag };
 
-/** A checked tool, without members that are null. ARGUMENT. @param {any} tool @param {number} i @returns {ChatCompletionTool} */
-function toolOf(tool, i) {
+/**
+ * Checks a tool and removes members that are null. Throws ARGUMENT.
+ * @param {any} tool
+ * @param {number} i
+ * @returns {ChatCompletionTool}
+ */
+function checkTool(tool, i) {
   const at = `tools[${i}]`;
   const { type, function: definition } = membersOf(at, { ...TYPE, function: object }, tool);
   const checkedFunction = definition && membersOf(`${at}.function`, FUNCTION, definition);
@@ -22,13 +27,13 @@ function toolOf(tool, i) {
 }
 
 /**
- * The options `tools` and `toolChoice`. ARGUMENT.
+ * Converts the fields of tools to the options `tools` and `toolChoice`. Throws ARGUMENT.
  * @param {Record<string, any>} fields
  * @returns {Pick<CompleteOptions, 'tools' | 'toolChoice'>}
  */
 export function toolsOf({ tools: toolList = [], tool_choice: choice }) {
   if (toolList.length > MAX_TOOLS) throw refuse('tools', `there are ${toolList.length} tools, at most ${MAX_TOOLS}`);
-  const tools = toolList.map(toolOf);
+  const tools = toolList.map(checkTool);
   const names = tools.map((/** @type {ChatCompletionTool} */ tool) => tool.function.name);
   const duplicate = names.find((/** @type {string} */ name, /** @type {number} */ i) => names.indexOf(name) < i);
   if (duplicate !== undefined) throw refuse('tools', `two tools are called "${duplicate}"`);
@@ -38,15 +43,20 @@ export function toolsOf({ tools: toolList = [], tool_choice: choice }) {
   if (choice === 'required') return { tools, toolChoice: choice };
   const options = `"none", "auto", "required", or { type: "function", function: { name } } of ${names.join(', ')}`;
   if (object(choice)) throw wrong('tool_choice', choice, options);
-  if (choice.type === 'allowed_tools') return allowed(tools, choice);
+  if (choice.type === 'allowed_tools') return selectTools(tools, choice);
   const { function: functionNamed } = membersOf('tool_choice', { ...TYPE, function: object }, choice);
   const { name } = membersOf('tool_choice.function', { name: text }, functionNamed ?? {});
   if (!names.includes(name)) throw wrong('tool_choice', choice, options);
   return { tools, toolChoice: { name } };
 }
 
-/** The tools that OpenAI's `allowed_tools` selects. ARGUMENT. @param {ChatCompletionTool[]} tools @param {any} choice @returns {Pick<CompleteOptions, 'tools' | 'toolChoice'>} */
-function allowed(tools, choice) {
+/**
+ * Selects the tools of OpenAI's `allowed_tools`. Throws ARGUMENT.
+ * @param {ChatCompletionTool[]} tools
+ * @param {any} choice
+ * @returns {Pick<CompleteOptions, 'tools' | 'toolChoice'>}
+ */
+function selectTools(tools, choice) {
   const { allowed_tools: allowedField = {} } = membersOf('tool_choice', { type: text, allowed_tools: object }, choice);
   const allowedTools = kind(
     'a list of { type: "function", function: { name } }',
@@ -55,37 +65,47 @@ function allowed(tools, choice) {
   const checks = { mode: oneOf('auto', 'required'), tools: allowedTools };
   const { mode = 'auto', tools: allowedList = [] } = membersOf('tool_choice.allowed_tools', checks, allowedField);
   const names = allowedList.map((/** @type {any} */ tool) => tool?.function?.name);
-  const toolsAllowed = tools.filter(({ function: { name } }) => names.includes(name));
-  if (toolsAllowed.length !== names.length || !toolsAllowed.length)
+  const selectedTools = tools.filter(({ function: { name } }) => names.includes(name));
+  if (selectedTools.length !== names.length || !selectedTools.length)
     throw refuse('tool_choice', 'tool_choice.allowed_tools: expected names of `tools`, found another name or none');
-  return { tools: toolsAllowed, toolChoice: mode };
+  return { tools: selectedTools, toolChoice: mode };
 }
 
+/** Members of a call in a message, and of its `function`. */
 const CALL = { id: text, type: oneOf('function'), function: object, index: whole(0) };
-// `parsed_arguments` is added by OpenAI's client to messages that it has parsed.
-const CALLED = {
+// OpenAI's client adds `parsed_arguments` to messages that it has parsed.
+const CALL_FUNCTION = {
   name: text,
   arguments: kind('a text of JSON', (v) => !text(v) || !object(v)),
   parsed_arguments: () => '',
 };
 
-/** Checked tool calls of a message, in the form that templates read. ARGUMENT. @param {any} calls @returns {any[]} */
+/**
+ * Checks the tool calls of a message and converts them to the form that templates read. Throws ARGUMENT.
+ * @param {any} calls
+ * @returns {any[]}
+ */
 export function callsIn(calls) {
   if (!Array.isArray(calls)) throw wrong('tool_calls', calls, 'a list of calls');
   return calls.map((item, i) => {
     const at = `messages.tool_calls[${i}]`;
     const { index, function: callFunction, ...call } = membersOf(at, CALL, item);
-    const { parsed_arguments, ...functionFields } = membersOf(`${at}.function`, CALLED, callFunction ?? {});
+    const { parsed_arguments, ...functionFields } = membersOf(`${at}.function`, CALL_FUNCTION, callFunction ?? {});
     if (!functionFields.name) throw refuse('messages', `${at} has no function.name`);
     return { type: 'function', ...call, function: { arguments: '{}', ...functionFields } };
   });
 }
 
-/** An id of nine letters and digits, since Mistral's templates accept no other. */
-const idOf = () => Array.from(crypto.getRandomValues(new Uint8Array(9)), (byte) => (byte % 36).toString(36)).join('');
+/** Returns a random id of nine letters and digits, because Mistral's templates accept no other ids. */
+const randomId = () =>
+  Array.from(crypto.getRandomValues(new Uint8Array(9)), (byte) => (byte % 36).toString(36)).join('');
 
-/** A tool call in OpenAI's form, with an id. @param {NonNullable<Part['toolCalls']>[0]} call @returns {ToolCall} */
-export const callOf = ({ id = idOf(), name, arguments: callArguments }) => ({
+/**
+ * Converts a tool call to OpenAI's form, with an id.
+ * @param {NonNullable<Part['toolCalls']>[0]} call
+ * @returns {ToolCall}
+ */
+export const callOf = ({ id = randomId(), name, arguments: callArguments }) => ({
   id,
   type: 'function',
   function: { name, arguments: callArguments },

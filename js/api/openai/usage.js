@@ -1,10 +1,15 @@
-/** Members of an answer besides its text: name, usage, log probabilities. */
+/** Members of an answer in addition to its text: name, usage, log probabilities. */
 
 import { hex } from '../../shared/hex.js';
 
 /** @import { CompletionUsage, Logprob, ModelInfo, Part, Result } from '../../shared/types.js' */
 
-/** The first members of an answer. @param {string} prefix @param {ModelInfo} info @param {string} [modelName]  the model's name in the request */
+/**
+ * Returns the first members of an answer.
+ * @param {string} prefix  prefix of the id
+ * @param {ModelInfo} info
+ * @param {string} [modelName]  the model's name in the request
+ */
 export function headOf(prefix, info, modelName) {
   const id = `${prefix}-${hex(crypto.getRandomValues(new Uint8Array(12)))}`;
   return { id, created: Math.floor(Date.now() / 1000), model: modelName ?? info.name };
@@ -14,8 +19,8 @@ export function headOf(prefix, info, modelName) {
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 
 /**
- * Extensions of bq4, as the member `bq4` of an answer; an empty object: no extension applies.
- * @param {Result[]} results  of the answer or choice
+ * Returns the extensions of bq4 as the member `bq4` of an answer, or an empty object if there are none.
+ * @param {Result[]} results  results of the answer or choice
  */
 export function extensionsOf(results) {
   const warnings = [...new Set(results.flatMap((result) => result.warnings ?? []))];
@@ -24,7 +29,11 @@ export function extensionsOf(results) {
   return { bq4: { ...(warnings.length > 0 && { warnings }), ...(shiftedTokens > 0 && { shiftedTokens }) } };
 }
 
-/** The usage of a request. Each prompt counts once, and each choice counts all its generations. @param {Result[][][]} prompts @returns {CompletionUsage} */
+/**
+ * Returns the usage of a request. Each prompt counts once, and each choice counts all its generations.
+ * @param {Result[][][]} prompts
+ * @returns {CompletionUsage}
+ */
 export function usageOf(...prompts) {
   const firsts = prompts.map(([[{ usage }]]) => usage);
   const results = prompts.flat(2);
@@ -47,9 +56,15 @@ export function usageOf(...prompts) {
 export const finishReasonOf = ({ finishReason }) => (finishReason === 'stop' ? 'stop' : 'length');
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-/** Text, log probability and bytes of a token, whose bytes alone may not be a complete character. @param {Logprob} of */
+/**
+ * Returns text, log probability and bytes of a token. Its bytes may be only a part of a character.
+ * @param {Logprob} logprob
+ */
 export const namedOf = ({ bytes, logprob }) => ({ token: decoder.decode(Uint8Array.from(bytes)), logprob, bytes });
 
-/** Log probabilities of a part of a chat completion; a stop token has no text and none of these. @param {Part} part */
+/**
+ * Returns the log probabilities of a part of a chat completion. A stop token has no text and no log probabilities.
+ * @param {Part} part
+ */
 export const logprobsOf = ({ logprobs }) =>
   logprobs?.bytes.length ? [{ ...namedOf(logprobs), top_logprobs: logprobs.top.map(namedOf) }] : [];

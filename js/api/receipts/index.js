@@ -1,4 +1,4 @@
-/** `bq4/receipts`: reproducibility records of generations, from which anybody can compute the text again and compare. */
+/** `bq4/receipts`: reproducibility records of generations, with which a text can be computed again and compared. */
 import { checkBy, wrong } from '../../shared/check-options.js';
 import { anyValue, object, signal as signalCheck } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
@@ -7,40 +7,55 @@ import { hex } from '../../shared/hex.js';
 
 /** @import { GenerateOptions, LoadOptions, Model, Quality, Result, Session } from '../../shared/types.js' */
 
-/** Version of this package. Other versions may compute other bits. */
+/** Version of this package. Other versions may compute different bits. */
 export const ENGINE = '1.0.0-rc.1';
+/** Version of the format of receipts. */
 const VERSION = 1;
-/** Finish reasons that depend on time: a replay compares the tokens up to there. */
+/** Finish reasons that depend on time. A replay of such a generation only compares the tokens of the receipt. */
 const STOPPED_EARLY = ['abort', 'deadline'];
-/** Byte ranges in a saved session (c/session/save.c): 16 bytes identify the model's file, 8 an adapter. */
-const [FILE_ID, KEY] = [
+/**
+ * Byte ranges in a saved session (c/session/save.c): the 16-byte id of the model's file, and the 8-byte key of an
+ * adapter.
+ */
+const [FILE_ID, ADAPTER_KEY] = [
   [8, 24],
   [64, 72],
 ];
 
-/** Names of the options that decide tokens. */
+/** Names of the options that affect the tokens. */
 const OPTIONS = OPTION_ROWS.flatMap(([name, row]) => (row.receipt ? [name] : []));
 
 /**
- * @typedef {object} Receipt  as JSON
+ * A receipt, which can be stored as JSON.
+ * @typedef {object} Receipt
  * @property {1} receipt
  * @property {string} engine   version of bq4
  * @property {{ name: string, file: string | null, context: number, kv: 'f32' | 'f16' | 'i8' | 'i4' | 'i2', activations: 'i8' | 'i16', kvWindow?: number, kvSinks?: number,
  *   kvEvict?: 'attention', quality?: Quality }} model
- *   `file`: the id of its file, 32 hexadecimal digits; that of a GGUF file is a hash of its header and length; null for files of version 1
- * @property {Record<string, unknown>} options  of the generation
+ *   `file`: the id of the model's file, 32 hexadecimal digits. The id of a GGUF file is a hash of its header and
+ *   length. Null for files of version 1
+ * @property {Record<string, unknown>} options  options of the generation that affect the tokens
  * @property {number} seed
  * @property {number[]} prompt
- * @property {number[]} tokens      generated
+ * @property {number[]} tokens      generated tokens
  * @property {Result['finishReason']} finishReason
  * @property {string} hash     SHA-256 of the other properties as JSON, in this order; hexadecimal
  */
 
-/** @typedef {{ what: 'file' | 'tokens' | 'finishReason', expected: unknown, actual: unknown, at?: number }} Difference  `at`: index of the first token that differs */
+/**
+ * A difference between a receipt and its replay. `at`: index of the first token that differs.
+ * @typedef {{ what: 'file' | 'tokens' | 'finishReason', expected: unknown, actual: unknown, at?: number }} Difference
+ */
 
-/** @typedef {{ equal: boolean, engine: string, tokens: number[], differences: Difference[] }} Replay  `engine`: the version that computed it now */
+/**
+ * Result of a replay. `engine`: version of the package that computed it.
+ * @typedef {{ equal: boolean, engine: string, tokens: number[], differences: Difference[] }} Replay
+ */
 
-/** @param {Omit<Receipt, 'hash'>} receipt */
+/**
+ * Computes the hash of a receipt. Throws UNSUPPORTED on a page without SHA-256.
+ * @param {Omit<Receipt, 'hash'>} receipt
+ */
 async function hashOf({ receipt, engine, model, options, seed, prompt, tokens, finishReason }) {
   if (!globalThis.crypto?.subtle)
     throw new BqError('UNSUPPORTED', 'SHA-256 is not available on this page', {
@@ -66,32 +81,41 @@ async function hashOf({ receipt, engine, model, options, seed, prompt, tokens, f
   return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', json)));
 }
 
-const ofAdapter = () =>
+const adapterError = () =>
   new BqError('UNSUPPORTED', 'receipts do not support adapters', { hint: 'generate without one' });
 
-/** The id of the model's file; null: it has none. @param {Session} session */
+/**
+ * Returns the id of the model's file, or null if it has none. Throws UNSUPPORTED for an adapter.
+ * @param {Session} session
+ */
 async function fileOf(session) {
   const saved = await session.save().catch((error) => {
     if (error instanceof BqError && error.code === 'UNSUPPORTED') return null;
     throw error;
   });
   if (!saved) return null;
-  if (saved.subarray(...KEY).some(Boolean)) throw ofAdapter();
+  if (saved.subarray(...ADAPTER_KEY).some(Boolean)) throw adapterError();
   return hex(saved.subarray(...FILE_ID));
 }
 
-/** What a reply may have besides the options of a generation. */
+/** Names of the options that only replies have. */
 const REPLY_OPTIONS = ['chatFormat', 'tools', 'templateVariables', 'prefix', 'toolChoice', 'parallelToolCalls'];
 
-/** Options whose names are known; their values were checked when they were generated with. ARGUMENT. @param {string} call @param {any} options @param {string[]} [more]  names */
-function checkNames(call, options, more = []) {
-  const names = [...OPTION_ROWS.map(([name]) => name), ...more];
+/**
+ * Checks the names of options and returns the options. `generate` has checked the values. Throws ARGUMENT.
+ * @param {string} call @param {any} options @param {string[]} [otherNames]  names in addition to those of `generate`
+ */
+function checkNames(call, options, otherNames = []) {
+  const names = [...OPTION_ROWS.map(([name]) => name), ...otherNames];
   return checkBy(Object.fromEntries(names.map((name) => [name, anyValue])), call, options);
 }
 
-/** Options as JSON, which has neither Infinity nor RegExp. @param {any} options */
-function asJson(options) {
-  if (options.adapter) throw ofAdapter();
+/**
+ * Converts options to values of JSON, which has neither Infinity nor RegExp. Throws UNSUPPORTED.
+ * @param {any} options
+ */
+function toJson(options) {
+  if (options.adapter) throw adapterError();
   const { logitBias, responseFormat: format } = options;
   return JSON.parse(
     JSON.stringify({
@@ -103,13 +127,23 @@ function asJson(options) {
   );
 }
 
-/** ARGUMENT: no model, session or result. @param {string} what @param {any} value @param {string} member @param {string} type  of the member */
-function checkGiven(what, value, member, type) {
-  const isGiven = Array.isArray(value?.[member]) ? type === 'list' : typeof value?.[member] === type;
-  if (!isGiven || (type === 'object' && !value[member])) throw wrong(`the ${what}`, value, `a ${what}`);
+/**
+ * Throws ARGUMENT if a value is not a model, a session or a result.
+ * @param {string} name  name of the expected object, for the message
+ * @param {any} value
+ * @param {string} member  member that the object must have
+ * @param {string} type  type of the member
+ */
+function checkObject(name, value, member, type) {
+  const hasType = Array.isArray(value?.[member]) ? type === 'list' : typeof value?.[member] === type;
+  if (!hasType || (type === 'object' && !value[member])) throw wrong(`the ${name}`, value, `a ${name}`);
 }
 
-/** @param {Record<string, any>} options @returns {GenerateOptions} */
+/**
+ * Converts the options of a receipt to options of `generate`.
+ * @param {Record<string, any>} options
+ * @returns {GenerateOptions}
+ */
 const fromJson = ({ logitBias, maxTokens, ...options }) => ({
   ...options,
   ...(maxTokens !== undefined && { maxTokens: Number(maxTokens) }),
@@ -121,18 +155,19 @@ const fromJson = ({ logitBias, maxTokens, ...options }) => ({
 });
 
 /**
- * The receipt of the last generation of a session.
+ * Creates the receipt of the last generation of a session.
  * @param {Model} model
- * @param {Session} session  unchanged since then, with the model's `kv`, `kvWindow`, `kvSinks`, `kvEvict`, `quality` and `activations`
- * @param {Result} result    of the generation
- * @param {GenerateOptions} [options]  of the generation
+ * @param {Session} session  unchanged since the generation; with the `kv`, `kvWindow`, `kvSinks`, `kvEvict`, `quality`
+ *   and `activations` of the model
+ * @param {Result} result    result of the generation
+ * @param {GenerateOptions} [options]  options of the generation
  * @returns {Promise<Receipt>}
  */
 export async function receiptOf(model, session, result, options) {
-  checkGiven('model', model, 'info', 'object');
-  checkGiven('session', session, 'save', 'function');
-  checkGiven('result', result, 'tokens', 'list');
-  const chosen = asJson(checkNames('receiptOf', options));
+  checkObject('model', model, 'info', 'object');
+  checkObject('session', session, 'save', 'function');
+  checkObject('result', result, 'tokens', 'list');
+  const jsonOptions = toJson(checkNames('receiptOf', options));
   const file = await fileOf(session);
   const sequence = await session.tokens();
   const { tokens } = result;
@@ -142,20 +177,20 @@ export async function receiptOf(model, session, result, options) {
       hint: 'ask for the receipt before anything else is done with the session',
     });
   const { context } = await session.stats();
-  return createReceipt(model, context, file, sequence.slice(0, from), result, chosen);
+  return createReceipt(model, context, file, sequence.slice(0, from), result, jsonOptions);
 }
 
 /**
- * The receipt of a reply, also of one in a chat.
+ * Creates the receipt of a reply, including replies in a chat.
  * @param {Model} model
- * @param {Result} result    of a reply with the option `receipt: true`
- * @param {GenerateOptions} [options]  of the reply
+ * @param {Result} result    result of a reply with the option `receipt: true`
+ * @param {GenerateOptions} [options]  options of the reply
  * @returns {Promise<Receipt>}
  */
 export async function receiptOfReply(model, result, options) {
-  checkGiven('model', model, 'info', 'object');
-  checkGiven('result', result, 'tokens', 'list');
-  const chosen = checkNames('receiptOfReply', options, REPLY_OPTIONS);
+  checkObject('model', model, 'info', 'object');
+  checkObject('result', result, 'tokens', 'list');
+  const replyOptions = checkNames('receiptOfReply', options, REPLY_OPTIONS);
   const { origin, tokens } = result;
   const { contextTokens: context } = model.info;
   if (!origin)
@@ -171,16 +206,20 @@ export async function receiptOfReply(model, result, options) {
     throw new BqError('UNSUPPORTED', 'receipts do not support replies that outgrew their context', {
       hint: 'give a smaller maxTokens, or load the model with a larger context',
     });
-  return createReceipt(model, context, file, prompt, result, asJson({ ...chosen, stop, stopTokens }));
+  return createReceipt(model, context, file, prompt, result, toJson({ ...replyOptions, stop, stopTokens }));
 }
 
 /**
- * @param {Model} model @param {number} context @param {string | null} file @param {number[]} prompt
- * @param {Result} result @param {Record<string, unknown>} options  as JSON
+ * @param {Model} model
+ * @param {number} context
+ * @param {string | null} file
+ * @param {number[]} prompt
+ * @param {Result} result
+ * @param {Record<string, unknown>} options  result of `toJson`
  * @returns {Promise<Receipt>}
  */
 async function createReceipt({ info }, context, file, prompt, { tokens, seed, finishReason }, options) {
-  const model = { name: info.name, file, ...deciding({ ...info, context }) };
+  const model = { name: info.name, file, ...settingsOf({ ...info, context }) };
   const receipt = {
     receipt: /** @type {1} */ (VERSION),
     engine: ENGINE,
@@ -194,7 +233,11 @@ async function createReceipt({ info }, context, file, prompt, { tokens, seed, fi
   return { ...receipt, hash: await hashOf(receipt) };
 }
 
-/** Checks a receipt from elsewhere. FORMAT, MISMATCH. @param {unknown} receipt @returns {Promise<Receipt>} */
+/**
+ * Checks a received receipt, as JSON or an object. Throws FORMAT, MISMATCH.
+ * @param {unknown} receipt
+ * @returns {Promise<Receipt>}
+ */
 export async function readReceipt(receipt) {
   /** @type {any} */
   let value = receipt;
@@ -216,7 +259,7 @@ export async function readReceipt(receipt) {
   return value;
 }
 
-/** FORMAT: no receipt. @param {any} value */
+/** Throws FORMAT if a value is not a receipt. @param {any} value */
 function checkShape(value) {
   const isTokens = (/** @type {unknown} */ list) =>
     Array.isArray(list) && list.every((token) => Number.isInteger(token) && token >= 0);
@@ -230,11 +273,11 @@ function checkShape(value) {
 }
 
 /**
- * Settings of a model that decide tokens, besides its file.
+ * Returns the settings of a model that affect the tokens.
  * @param {Pick<Receipt['model'], 'context' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks'> &
  *   { kvEvict?: 'oldest' | 'attention', quality?: Quality | null }} model
  */
-const deciding = ({ context, kv, activations, kvWindow, kvSinks, kvEvict, quality }) => ({
+const settingsOf = ({ context, kv, activations, kvWindow, kvSinks, kvEvict, quality }) => ({
   context,
   kv,
   activations,
@@ -243,34 +286,38 @@ const deciding = ({ context, kv, activations, kvWindow, kvSinks, kvEvict, qualit
   ...(quality && { quality }),
 });
 
-/** Options with which a model must be loaded, or a session created, to compute a receipt again. FORMAT. @param {Receipt} receipt @returns {Pick<LoadOptions, 'contextTokens' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'>} */
+/**
+ * Returns the options to load a model, or to create a session, for computing a receipt again. Throws FORMAT.
+ * @param {Receipt} receipt
+ * @returns {Pick<LoadOptions, 'contextTokens' | 'kv' | 'activations' | 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'>}
+ */
 export function loadOptions(receipt) {
   checkShape(receipt);
-  const { context, ...options } = deciding(receipt.model);
+  const { context, ...options } = settingsOf(receipt.model);
   return { contextTokens: context, ...options };
 }
 
 /**
- * Computes a receipt's generation again and compares.
+ * Computes the generation of a receipt again and compares the results.
  * @param {Model} model  loaded with `loadOptions(receipt)`
- * @param {Receipt} receipt  read by `readReceipt`, if it came from elsewhere
- * @param {{ signal?: AbortSignal }} [more]
+ * @param {Receipt} receipt  a received receipt must be checked with `readReceipt` first
+ * @param {{ signal?: AbortSignal }} [options]
  * @returns {Promise<Replay>}
  */
-export async function replay(model, receipt, more) {
-  const { signal } = checkBy({ signal: signalCheck }, 'replay', more);
-  checkGiven('model', model, 'createSession', 'function');
+export async function replay(model, receipt, options) {
+  const { signal } = checkBy({ signal: signalCheck }, 'replay', options);
+  checkObject('model', model, 'createSession', 'function');
   const session = await model.createSession(loadOptions(receipt));
   try {
-    const run = session.generate(receipt.prompt, { ...fromJson(receipt.options), seed: receipt.seed, signal });
+    const generation = session.generate(receipt.prompt, { ...fromJson(receipt.options), seed: receipt.seed, signal });
     /** @type {number[]} */
     const tokens = [];
     const isEmpty = STOPPED_EARLY.includes(receipt.finishReason) && !receipt.tokens.length;
-    for await (const { token } of isEmpty ? [] : run) {
+    for await (const { token } of isEmpty ? [] : generation) {
       tokens.push(token);
       if (STOPPED_EARLY.includes(receipt.finishReason) && tokens.length === receipt.tokens.length) break;
     }
-    const finishReasonNow = isEmpty ? 'abort' : (await run.result).finishReason;
+    const finishReasonNow = isEmpty ? 'abort' : (await generation.result).finishReason;
     const finishReason =
       finishReasonNow === 'abort' && STOPPED_EARLY.includes(receipt.finishReason)
         ? receipt.finishReason
@@ -280,14 +327,14 @@ export async function replay(model, receipt, more) {
     const differences = [];
     if (file !== receipt.model.file) differences.push({ what: 'file', expected: receipt.model.file, actual: file });
     const at = tokens.findIndex((token, i) => token !== receipt.tokens[i]);
-    const first =
+    const firstDifference =
       at < 0 && tokens.length !== receipt.tokens.length ? Math.min(tokens.length, receipt.tokens.length) : at;
-    if (first >= 0)
+    if (firstDifference >= 0)
       differences.push({
         what: 'tokens',
-        at: first,
-        expected: receipt.tokens[first] ?? null,
-        actual: tokens[first] ?? null,
+        at: firstDifference,
+        expected: receipt.tokens[firstDifference] ?? null,
+        actual: tokens[firstDifference] ?? null,
       });
     else if (finishReason !== receipt.finishReason)
       differences.push({ what: 'finishReason', expected: receipt.finishReason, actual: finishReason });

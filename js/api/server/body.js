@@ -1,27 +1,32 @@
-/** The body of a request: JSON of a bounded size and depth. All requests together hold a bounded number of bytes. */
+/** Reads request bodies: JSON of limited size and depth. The total number of bytes of all requests is limited too. */
 import { Refusal } from './refusal.js';
 
 /** @param {number} limit */
 const tooLarge = (limit) => new Refusal(413, 'request_too_large', `the request has more than ${limit} bytes`);
 
-/** Up to this many times the limit is read and dropped, so that the client can finish sending and read the answer. Then the connection ends. */
+/**
+ * Largest size of a request whose body is read and discarded, as a multiple of the limit. This allows the client to
+ * finish sending and to read the answer. Beyond it the connection is closed.
+ */
 const MAX_DISCARDED_BODIES = 16;
-/** Bodies of the largest size that fit into memory at once: of requests that arrive, wait or are answered. */
+/**
+ * Memory for all bodies of requests that arrive, wait or are being answered, as a multiple of the limit of one body.
+ */
 const MAX_BODIES = 16;
-/** Largest nesting of arrays and objects. */
+/** Largest depth of nested arrays and objects. */
 const MAX_DEPTH = 512;
 
-/** The bytes that bodies of all requests may take together. */
+/** Memory budget for the bodies of all requests. */
 export class BodyBudget {
   #freeBytes;
 
-  /** @param {number} bodyLimit  bytes of one body */
+  /** @param {number} bodyLimit  largest number of bytes of one body */
   constructor(bodyLimit) {
     this.bodyLimit = bodyLimit;
     this.#freeBytes = MAX_BODIES * bodyLimit;
   }
 
-  /** Refusal: other requests use all of it. @param {number} bytes */
+  /** Reserves bytes. Throws a Refusal if other requests use the budget. @param {number} bytes */
   take(bytes) {
     if (bytes > this.#freeBytes)
       throw new Refusal(429, 'rate_limit_exceeded', 'other requests use all the memory for request bodies', {
@@ -36,10 +41,10 @@ export class BodyBudget {
   }
 }
 
-/** The bytes of one request, which count in the budget until they are released. */
+/** The bytes of one request. They count in the budget until they are released. */
 export class Body {
   #budget;
-  /** Received bytes, and capacity for more. */
+  /** Buffer with the received bytes and capacity for more. */
   #bytes = Buffer.alloc(0);
   #length = 0;
 
@@ -48,9 +53,13 @@ export class Body {
     this.#budget = budget;
   }
 
-  /** Reads a request. Refusal: not JSON, too large, or the budget is used up. @param {import('node:http').IncomingMessage} request */
+  /**
+   * Reads the body of a request. Throws a Refusal if its type is not JSON, if it is too large, or if the budget is used
+   * up.
+   * @param {import('node:http').IncomingMessage} request
+   */
   async read(request) {
-    // A page of any origin may send a form or plain text without a CORS preflight, but not JSON.
+    // Without a CORS preflight, a page of another origin can send a form or plain text, but not JSON.
     if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? ''))
       throw new Refusal(415, 'unsupported_media_type', 'expected a request of type application/json', {
         Connection: 'close',
@@ -63,7 +72,7 @@ export class Body {
       });
     const { bodyLimit } = this.#budget;
     let receivedBytes = 0;
-    /** The reason why the body is dropped. @type {Refusal | null} */
+    /** Why the body is discarded; null if it is not. @type {Refusal | null} */
     let refusal = null;
     await new Promise((resolve, reject) => {
       request.on('data', (/** @type {Buffer} */ piece) => {
@@ -87,7 +96,7 @@ export class Body {
   #add(piece) {
     this.#budget.take(piece.length);
     const length = this.#length + piece.length;
-    // Copied, because even a piece of one byte would keep the socket's whole buffer alive.
+    // The bytes are copied, because even a piece of one byte would keep the socket's entire buffer alive.
     if (length > this.#bytes.length) {
       const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#bytes.length));
       this.#bytes.copy(larger, 0, 0, this.#length);
@@ -98,8 +107,8 @@ export class Body {
   }
 
   /**
-   * Parses the body, anew at each call: objects take many times the bytes of their JSON, and a request that waits keeps
-   * only the bytes. Refusal: not JSON, not an object, or nested too deeply.
+   * Parses the body. Each call parses again, because objects take many times the memory of their JSON, and a waiting
+   * request should only hold the bytes. Throws a Refusal if it is not JSON, not an object, or nested too deeply.
    * @returns {Record<string, any>}
    */
   parse() {
@@ -125,20 +134,23 @@ export class Body {
   }
 }
 
-const [QUOTE, BACKSLASH, OPEN_LIST, OPEN_OBJECT, SHUT_LIST, SHUT_OBJECT] = Buffer.from('"\\[{]}');
+const [QUOTE, BACKSLASH, OPEN_LIST, OPEN_OBJECT, CLOSE_LIST, CLOSE_OBJECT] = Buffer.from('"\\[{]}');
 
-/** Refuses arrays and objects that are nested so deeply that a parser could run out of stack. @param {Buffer} json */
+/**
+ * Throws a Refusal if arrays and objects are nested so deeply that a parser could run out of stack.
+ * @param {Buffer} json
+ */
 function checkDepth(json) {
   let depth = 0;
-  let isText = false;
+  let isString = false;
   for (let i = 0; i < json.length; i++) {
     const byte = json[i];
-    if (isText) {
+    if (isString) {
       if (byte === BACKSLASH) i++;
-      else if (byte === QUOTE) isText = false;
-    } else if (byte === QUOTE) isText = true;
+      else if (byte === QUOTE) isString = false;
+    } else if (byte === QUOTE) isString = true;
     else if (byte === OPEN_LIST || byte === OPEN_OBJECT) depth++;
-    else if (byte === SHUT_LIST || byte === SHUT_OBJECT) depth--;
+    else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) depth--;
     if (depth > MAX_DEPTH)
       throw new Refusal(400, 'invalid_json', `expected at most ${MAX_DEPTH} nested arrays and objects, found more`);
   }

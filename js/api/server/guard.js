@@ -1,6 +1,7 @@
 /**
- * Access control: pages of other origins need permission, requests must use a name of this server (a page could make its name point
- * to this machine, "DNS rebinding"), and if the server has a token, clients must send it.
+ * Access control of the server. Pages of other origins need permission. Requests must use a name of this server,
+ * because a page could let its own name resolve to this machine ("DNS rebinding"). If the server has a token, clients
+ * must send it.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -10,33 +11,37 @@ import { Refusal } from './refusal.js';
 
 /**
  * @typedef {object} Rules
- * @property {string[]} origins  allowed origins of pages; '*': any
- * @property {string[]} hosts    names of the server, besides localhost and addresses
- * @property {string} token      '': no token is needed
+ * @property {string[]} origins  allowed origins of pages; '*' allows any
+ * @property {string[]} hosts    names of the server, in addition to localhost and IP addresses
+ * @property {string} token      '' if no token is needed
  */
 
-/** The name in a Host header, without its port. @param {string | undefined} host */
+/** Returns the name in a Host header, without the port. @param {string | undefined} host */
 export const hostName = (host = '') =>
   host
     .toLowerCase()
     .replace(/:\d*$/, '')
     .replace(/^\[(.*)\]$/, '$1');
 
-/** Whether a name is one of this server's. IP addresses can't be made to point elsewhere, and browsers keep localhost to this machine. @param {string} name @param {Pick<Rules, 'hosts'>} rules */
+/**
+ * Whether a name is one of this server's names. IP addresses are safe because they are not resolved, and browsers
+ * always resolve localhost to this machine.
+ * @param {string} name @param {Pick<Rules, 'hosts'>} rules
+ */
 export const isOurs = (name, { hosts }) =>
   name === 'localhost' ||
   name.endsWith('.localhost') ||
   isIP(name) > 0 ||
   hosts.some((host) => hostName(host) === name);
 
-/** @param {string} a @param {string} b */
+/** Compares tokens in a time that doesn't depend on their content. @param {string} a @param {string} b */
 function isSameToken(a, b) {
   const [x, y] = [a, b].map((text) => createHash('sha256').update(text).digest());
   return timingSafeEqual(x, y);
 }
 
 /**
- * CORS headers for a page of an allowed origin. Refusal.
+ * Checks the host and the origin of a request. Returns CORS headers for a page of an allowed origin. Throws a Refusal.
  * @param {IncomingMessage} request @param {Rules} rules
  * @returns {Record<string, string>}
  */
@@ -68,12 +73,16 @@ export function checkOrigin({ headers }, rules) {
   };
 }
 
-/** The answer to a CORS preflight. @param {IncomingMessage} request @returns {Record<string, string>} */
+/**
+ * Returns the headers of the answer to a CORS preflight.
+ * @param {IncomingMessage} request
+ * @returns {Record<string, string>}
+ */
 export function preflight({ headers }) {
   const requestHeaders = headers['access-control-request-headers'];
   return {
     'Access-Control-Allow-Methods': 'GET, POST',
-    // Clients send various headers; all are fine once the origin is allowed.
+    // Clients send various headers. All are allowed, because the origin is checked.
     'Access-Control-Allow-Headers':
       requestHeaders && /^[\w, -]{1,2000}$/.test(requestHeaders) ? requestHeaders : 'Authorization, Content-Type',
     'Access-Control-Max-Age': '600',
@@ -81,7 +90,7 @@ export function preflight({ headers }) {
   };
 }
 
-/** Refuses a request without the token. @param {IncomingMessage} request @param {Rules} rules */
+/** Throws a Refusal for a request without the token. @param {IncomingMessage} request @param {Rules} rules */
 export function checkToken({ headers }, { token }) {
   const sentToken = /^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1];
   if (!token || (sentToken !== undefined && isSameToken(sentToken, token))) return;

@@ -1,6 +1,6 @@
 /**
- * A server with OpenAI's interface for loaded models, for development on this machine. All input of a client is bounded and
- * checked; the generations of a client that disconnects are aborted.
+ * A server with OpenAI's interface for loaded models, for development on this machine. All input of clients is limited
+ * and checked. When a client disconnects, its generations are aborted.
  */
 import { setMaxListeners } from 'node:events';
 import { createServer } from 'node:http';
@@ -16,24 +16,25 @@ import { get, modelFor, POSTS } from './routes.js';
 
 /** Milliseconds for a client to send its request. */
 const RECEIVE_MS = 60_000;
-/** Bytes of a stream that a slow client may leave unread. */
-const UNREAD = 8 << 20;
+/** Largest number of bytes of a stream that a slow client has not read. */
+const MAX_UNREAD_BYTES = 8 << 20;
 
-/** A model that is served. @typedef {{ id: string, model: Model, created: number, queue: Queue }} Served */
+/** A model of the server. @typedef {{ id: string, model: Model, created: number, queue: Queue }} Served */
 
 /**
  * @typedef {object} ServeOptions
- * @property {string} [host]       to listen at; default 127.0.0.1, this machine alone
- * @property {number} [port]       0: any that is free; default 8080
- * @property {string} [token]      clients must send it; default: none is needed
- * @property {string[]} [origins]  allowed origins of pages; '*': all; default: none
- * @property {string[]} [hosts]    names of the server, besides localhost and IP addresses
- * @property {number} [maxBody]    bytes of a request; default 4 MiB
- * @property {number} [maxWaiting] requests that may wait for one model; default 32
+ * @property {string} [host]       address to listen at. Default 127.0.0.1, which is only reachable from this machine
+ * @property {number} [port]       0: any free port. Default 8080
+ * @property {string} [token]      token that clients must send. Default: none
+ * @property {string[]} [origins]  allowed origins of pages; '*': all. Default: none
+ * @property {string[]} [hosts]    names of the server, in addition to localhost and IP addresses
+ * @property {number} [maxBody]    largest number of bytes of a request. Default 4 MiB
+ * @property {number} [maxWaiting] largest number of requests that wait for one model. Default 32
  */
 
 /**
- * @param {{ id: string, model: Model }[]} models  `id`: the name in requests
+ * Starts a server for loaded models.
+ * @param {{ id: string, model: Model }[]} models  `id`: name of the model in requests
  * @param {ServeOptions} [options]
  * @returns {Promise<{ url: string, close: () => Promise<void> }>}
  */
@@ -49,15 +50,18 @@ export async function serveModels(
     queue: new Queue(model.info.sessions, maxWaiting),
   }));
   const rules = { token, origins, hosts: [host, ...hosts] };
-  const room = new BodyBudget(maxBody);
-  const ending = new AbortController();
-  setMaxListeners(0, ending.signal); // one for each request under way
+  const bodyBudget = new BodyBudget(maxBody);
+  const shutdown = new AbortController();
+  setMaxListeners(0, shutdown.signal); // each running request adds a listener
   /** @type {Set<Promise<void>>} */
   const running = new Set();
   const server = createServer({ requestTimeout: RECEIVE_MS }, (request, response) => {
-    const exchange = answer(request, response, { served: servedModels, rules, room, ending: ending.signal }).finally(
-      () => running.delete(exchange),
-    );
+    const exchange = answer(request, response, {
+      served: servedModels,
+      rules,
+      bodyBudget,
+      shutdown: shutdown.signal,
+    }).finally(() => running.delete(exchange));
     running.add(exchange);
   });
   await listen(server, host, port);
@@ -67,7 +71,7 @@ export async function serveModels(
     url: `http://${name}:${at.port}/v1`,
     async close() {
       const whenClosed = new Promise((resolve) => server.close(resolve));
-      ending.abort(new Refusal(503, 'shutting_down', 'the server is shutting down'));
+      shutdown.abort(new Refusal(503, 'shutting_down', 'the server is shutting down'));
       await Promise.all(running);
       server.closeAllConnections();
       await whenClosed;
@@ -86,28 +90,34 @@ function listen(server, host, port) {
   });
 }
 
-/** @typedef {{ served: Served[], rules: import('./guard.js').Rules, room: BodyBudget, ending: AbortSignal }} Site */
+/**
+ * @typedef {{ served: Served[], rules: import('./guard.js').Rules, bodyBudget: BodyBudget, shutdown: AbortSignal }} ServerState
+ */
 
-/** @param {IncomingMessage} request @param {ServerResponse} response @param {Site} site */
-async function answer(request, response, site) {
+/** Answers a request. @param {IncomingMessage} request @param {ServerResponse} response @param {ServerState} state */
+async function answer(request, response, state) {
   const disconnect = new AbortController();
-  const end = () => disconnect.abort(site.ending.reason);
+  const end = () => disconnect.abort(state.shutdown.reason);
   response.once('close', () => {
-    site.ending.removeEventListener('abort', end);
+    state.shutdown.removeEventListener('abort', end);
     disconnect.abort();
   });
-  site.ending.addEventListener('abort', end);
+  state.shutdown.addEventListener('abort', end);
   try {
-    takeTarget(request);
-    for (const [name, value] of Object.entries(checkOrigin(request, site.rules))) response.setHeader(name, value);
-    await route(request, response, site, disconnect.signal);
+    splitTarget(request);
+    for (const [name, value] of Object.entries(checkOrigin(request, state.rules))) response.setHeader(name, value);
+    await route(request, response, state, disconnect.signal);
   } catch (error) {
-    if (!response.destroyed) fail(response, error);
+    if (!response.destroyed) sendError(response, error);
   }
 }
 
-/** Of a request for a whole address (RFC 9112, 3.2.2) the host counts as its Host, the rest as its path. @param {IncomingMessage} request */
-function takeTarget(request) {
+/**
+ * If the target of a request is an absolute address (RFC 9112, 3.2.2), its host replaces the Host header, and its path
+ * and query become the target.
+ * @param {IncomingMessage} request
+ */
+function splitTarget(request) {
   const { url = '' } = request;
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) return;
   const { host, pathname, search } = new URL(url);
@@ -115,53 +125,64 @@ function takeTarget(request) {
   request.url = pathname + search;
 }
 
-/** @param {IncomingMessage} request @param {ServerResponse} response @param {Site} site @param {AbortSignal} signal  aborted when the client has gone */
-async function route(request, response, { served: servedModels, rules, room }, signal) {
+/**
+ * Answers a request of an allowed origin.
+ * @param {IncomingMessage} request
+ * @param {ServerResponse} response
+ * @param {ServerState} state
+ * @param {AbortSignal} signal  aborts when the client disconnects or the server shuts down
+ */
+async function route(request, response, { served: servedModels, rules, bodyBudget }, signal) {
   const path = (request.url ?? '/').split('?', 1)[0];
   if (request.method === 'OPTIONS') return void response.writeHead(204, preflight(request)).end();
   if (path !== '/health') checkToken(request, rules);
-  const posts = Object.hasOwn(POSTS, path);
-  // Node sends the headers alone where HEAD asks for them, as probes of health do.
-  const methods = posts ? ['POST'] : ['GET', 'HEAD'];
+  const isPost = Object.hasOwn(POSTS, path);
+  // Health probes use HEAD, for which Node only sends the headers.
+  const methods = isPost ? ['POST'] : ['GET', 'HEAD'];
   if (!methods.includes(String(request.method))) {
-    if (!posts) get(path, servedModels); // throws 404 for an unknown path
+    if (!isPost) get(path, servedModels); // throws 404 for an unknown path
     throw new Refusal(405, 'method_not_allowed', `${path} expects the method ${methods[0]}`, {
       Allow: methods.join(', '),
     });
   }
-  if (!posts) return json(response, 200, get(path, servedModels));
-  const body = new Body(room);
+  if (!isPost) return sendJson(response, 200, get(path, servedModels));
+  const body = new Body(bodyBudget);
   try {
     await body.read(request);
     const { model: name, n } = body.parse();
     const { id, model, queue } = modelFor(path, name, servedModels);
     const choices = path.endsWith('/completions') && Number.isInteger(n) ? n : 1;
-    const answer = async (/** @type {number} */ parallel) => {
+    const run = async (/** @type {number} */ parallel) => {
       const fields = body.parse();
       const options = choices > 1 ? { signal, parallel } : { signal };
       const completion = await POSTS[path](model).create({ ...fields, model: id }, options);
-      if (fields.stream) await stream(response, completion);
-      else json(response, 200, completion);
+      if (fields.stream) await sendChunks(response, completion);
+      else sendJson(response, 200, completion);
     };
-    await queue.run(signal, answer, choices);
+    await queue.run(signal, run, choices);
   } finally {
     body.release();
   }
 }
 
-/** @param {ServerResponse} response @param {number} status @param {unknown} value @param {Record<string, string>} [headers] */
-function json(response, status, value, headers) {
+/**
+ * @param {ServerResponse} response
+ * @param {number} status
+ * @param {unknown} value
+ * @param {Record<string, string>} [headers]
+ */
+function sendJson(response, status, value, headers) {
   response
     .writeHead(status, { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store', ...headers })
     .end(JSON.stringify(value));
 }
 
 /**
- * Sends chunks as server-sent events. Nothing is sent before the first chunk, so that an early failure has its own status. A slow
- * reader does not hold up others: a connection with too many unread bytes is closed.
+ * Sends chunks as server-sent events. Nothing is sent before the first chunk, so that an early failure has its own
+ * status. A connection with too many unread bytes is closed, so that a slow client does not block others.
  * @param {ServerResponse} response @param {AsyncIterable<unknown>} chunks
  */
-async function stream(response, chunks) {
+async function sendChunks(response, chunks) {
   for await (const chunk of chunks) {
     if (!response.headersSent)
       response.writeHead(200, {
@@ -170,14 +191,14 @@ async function stream(response, chunks) {
         'X-Accel-Buffering': 'no',
       });
     response.write(`data: ${JSON.stringify(chunk)}\n\n`);
-    if (response.writableLength > UNREAD) return void response.destroy();
+    if (response.writableLength > MAX_UNREAD_BYTES) return void response.destroy();
   }
   response.end('data: [DONE]\n\n');
 }
 
-/** @param {ServerResponse} response @param {unknown} error */
-function fail(response, error) {
+/** Sends an error. @param {ServerResponse} response @param {unknown} error */
+function sendError(response, error) {
   const { status, error: errorBody } = error instanceof Refusal ? error.answer : toOpenAIError(error);
   if (response.headersSent) return void response.end(`data: ${JSON.stringify({ error: errorBody })}\n\n`);
-  json(response, status, { error: errorBody }, error instanceof Refusal ? error.headers : undefined);
+  sendJson(response, status, { error: errorBody }, error instanceof Refusal ? error.headers : undefined);
 }

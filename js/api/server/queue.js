@@ -1,14 +1,20 @@
-/** The queue of requests for one model: as many run at once as it has sessions, the others wait in order of arrival. */
+/**
+ * Queue of the requests for one model. As many run at once as the model has sessions; the others wait in order of
+ * arrival.
+ */
 import { Refusal } from './refusal.js';
 
 export class Queue {
   #width;
   #limit;
   #running = 0;
-  /** @type {(() => void)[]} */
+  /** Functions that start the waiting requests, in order. @type {(() => void)[]} */
   #waiting = [];
 
-  /** @param {number} width  requests that run at once @param {number} limit  requests that may wait */
+  /**
+   * @param {number} width  largest number of running requests
+   * @param {number} limit  largest number of waiting requests
+   */
   constructor(width, limit) {
     this.#width = width;
     this.#limit = limit;
@@ -23,31 +29,35 @@ export class Queue {
   }
 
   /**
-   * Runs `work` when its turn comes, with sessions that no other request needs. Refusal: too many wait. An abort ends the waiting.
-   * @template T @param {AbortSignal} signal @param {(sessions: number) => Promise<T>} work
-   * @param {number} [parallel]  sessions that it can use @returns {Promise<T>}
+   * Runs `work` when a session is free. The number of its sessions, at most `parallel`, depends on the other requests.
+   * Throws a Refusal if too many requests are waiting, and the signal's reason if it aborts before the start.
+   * @template T
+   * @param {AbortSignal} signal
+   * @param {(sessions: number) => Promise<T>} work
+   * @param {number} [parallel]  largest number of sessions that it can use
+   * @returns {Promise<T>}
    */
   async run(signal, work, parallel = 1) {
-    await this.#turn(signal);
+    await this.#waitForSlot(signal);
     const extraSlots = Math.max(0, Math.min(parallel - 1, this.#width - this.#running));
     this.#running += extraSlots;
     try {
       signal.throwIfAborted();
       return await work(1 + extraSlots);
     } finally {
-      for (let i = 0; i <= extraSlots; i++) this.#end();
+      for (let i = 0; i <= extraSlots; i++) this.#releaseSlot();
     }
   }
 
-  /** Passes the slot to the next request in the queue, so that a new one can't overtake. */
-  #end() {
+  /** Passes the slot to the next request in the queue, so that a new one can't overtake it. */
+  #releaseSlot() {
     const next = this.#waiting.shift();
     if (next) next();
     else this.#running--;
   }
 
   /** @param {AbortSignal} signal @returns {Promise<void>} */
-  #turn(signal) {
+  #waitForSlot(signal) {
     signal.throwIfAborted();
     if (this.#running < this.#width) {
       this.#running++;
@@ -59,15 +69,15 @@ export class Queue {
       });
     return new Promise((resolve, reject) => {
       const leave = () => {
-        this.#waiting = this.#waiting.filter((waitingTurn) => waitingTurn !== turn);
+        this.#waiting = this.#waiting.filter((other) => other !== start);
         reject(signal.reason);
       };
-      const turn = () => {
+      const start = () => {
         signal.removeEventListener('abort', leave);
         resolve();
       };
       signal.addEventListener('abort', leave, { once: true });
-      this.#waiting.push(turn);
+      this.#waiting.push(start);
     });
   }
 }

@@ -1,11 +1,13 @@
-/** A refused request: the status and the error of its answer. */
+/** An error that refuses a request, with the status and the error object of the answer. */
 import { shortened } from '../../shared/errors.js';
 import { typeOf } from '../openai/errors.js';
 
 export class Refusal extends Error {
   /**
-   * @param {number} status @param {string} code  in OpenAI's style, for programs
-   * @param {string} message @param {Record<string, string>} [headers]
+   * @param {number} status  HTTP status
+   * @param {string} code  code for programs, in OpenAI's style
+   * @param {string} message
+   * @param {Record<string, string>} [headers]
    */
   constructor(status, code, message, headers = {}) {
     super(shortened(message));

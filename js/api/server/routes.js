@@ -1,10 +1,13 @@
-/** The paths of the interface and the model methods behind them. */
+/** The paths of the server's interface and the model methods that they call. */
 import { rerankRequest } from '../openai/rerank.js';
 import { Refusal } from './refusal.js';
 
 /** @import { Served } from './index.js' */
 
-/** Model methods by path, for POST. @type {Record<string, (model: any) => { create: (body: any, options: any) => Promise<any> }>} */
+/**
+ * Model methods by path, for POST.
+ * @type {Record<string, (model: any) => { create: (body: any, options: any) => Promise<any> }>}
+ */
 export const POSTS = {
   '/v1/chat/completions': (model) => model.chat.completions,
   '/v1/completions': (model) => model.completions,
@@ -24,7 +27,11 @@ const describe = ({ id, created, model: { info } }) => ({
   ...(info.license && { license: info.license }),
 });
 
-/** The answer to GET. Refusal: unknown path or model. @param {string} path @param {Served[]} models */
+/**
+ * Returns the answer to a GET request. Throws a Refusal for an unknown path or model.
+ * @param {string} path
+ * @param {Served[]} models
+ */
 export function get(path, models) {
   if (path === '/health')
     return {
@@ -39,7 +46,7 @@ export function get(path, models) {
       'unknown_url',
       `unknown path ${path}: expected /v1/models, /health, and by POST ${Object.keys(POSTS).join(', ')}`,
     );
-  return describe(find(decode(name), models));
+  return describe(modelNamed(decode(name), models));
 }
 
 /** @param {string} name */
@@ -51,8 +58,8 @@ function decode(name) {
   }
 }
 
-/** @param {string} name @param {Served[]} models */
-function find(name, models) {
+/** Returns the model with an id. Throws a Refusal. @param {string} name @param {Served[]} models */
+function modelNamed(name, models) {
   const served = models.find(({ id }) => id === name);
   if (!served)
     throw new Refusal(
@@ -64,17 +71,18 @@ function find(name, models) {
 }
 
 /**
- * The model of a request: by its name, or the first one that supports the call.
+ * Returns the model for a request: the model with the given id, or without an id the first model that supports the
+ * call.
  * @param {string} path @param {any} name @param {Served[]} models
  */
 export function modelFor(path, name, models) {
   if (name !== undefined && name !== null && typeof name !== 'string')
     throw new Refusal(400, 'invalid_value', 'model: expected a string');
-  if (name !== undefined && name !== null && name !== '') return find(name, models);
+  if (name !== undefined && name !== null && name !== '') return modelNamed(name, models);
   if (path === '/v1/rerank') {
     const findReranker = (/** @type {string} */ kind) => models.find(({ model: { info } }) => info.reranks === kind);
     return findReranker('classifier') ?? findReranker('cosine') ?? models[0];
   }
-  const encodes = path === '/v1/embeddings';
-  return models.find(({ model: { info } }) => info.generates !== encodes) ?? models[0];
+  const isEmbedding = path === '/v1/embeddings';
+  return models.find(({ model: { info } }) => info.generates !== isEmbedding) ?? models[0];
 }
