@@ -1,4 +1,4 @@
-/** The page's side of an engine in a worker: the same methods as the engine of this thread. */
+/** The page's side of an engine in a worker, with the same methods as an engine in this thread. */
 import { Connection, createProxy } from '../port/proxy.js';
 import { unlessAborted } from '../../shared/async.js';
 import { fullUrl, namedBuilds } from '../../shared/builds.js';
@@ -12,11 +12,17 @@ import { after, overriddenTimeouts } from '../../shared/timeouts.js';
 
 /** @import { Engine, EngineInfo, EngineOptions, EngineStore, LoadOptions, Model, Pace, SourceLike } from '../../shared/types.js' */
 
-/** The answer of an engine that was opened behind a port. @typedef {{ info: EngineInfo, store: Pick<EngineStore, 'backend' | 'reason'> | null }} Opened */
+/**
+ * Description of an engine that was opened over a port.
+ * @typedef {{ info: EngineInfo, store: Pick<EngineStore, 'backend' | 'reason'> | null }} Opened
+ */
 
 const LOAD_FAILURE = "its script can't be loaded";
 
-/** @param {any} [workerOrFactory]  a worker that runs worker.js, or a function that creates one */
+/**
+ * Starts the engine's worker. Throws NO_WORKER.
+ * @param {any} [workerOrFactory]  a worker that runs worker.js, or a function that creates one
+ */
 async function startWorker(workerOrFactory) {
   if (workerOrFactory) {
     const worker = typeof workerOrFactory === 'function' ? await workerOrFactory() : workerOrFactory;
@@ -36,7 +42,10 @@ async function startWorker(workerOrFactory) {
   }
 }
 
-/** The connection to an engine's worker. Workers that it requests (js/shared/workers.js) end with the connection. @param {any} port */
+/**
+ * Connects to an engine's worker. Further workers that it requests (js/shared/workers.js) end with the connection.
+ * @param {any} port
+ */
 function connectWorker(port) {
   /** @type {Map<number, Worker>} */
   const workers = new Map();
@@ -64,13 +73,13 @@ function connectWorker(port) {
       fail(error);
     }
   });
-  connection.watched = true;
+  connection.isWatched = true;
   connection.onEnd = () => workers.forEach((worker) => worker.terminate());
   return connection;
 }
 
 /**
- * Adds the reason to an error of a worker that did not start, if it can be found.
+ * Adds the reason, if it can be found, to the error of a worker that did not start.
  * @param {any} error @param {Function} createWorker  the function that created the worker
  */
 async function explainError(error, createWorker) {
@@ -85,9 +94,10 @@ async function explainError(error, createWorker) {
 }
 
 /**
+ * Creates the proxy of an engine.
  * @param {Connection} connection
  * @param {Opened} opened
- * @param {boolean} [ownsWorker]  closing the engine ends the worker
+ * @param {boolean} [ownsWorker]  whether closing the engine ends the worker
  * @returns {Engine}
  */
 function remoteEngine(connection, { info, store }, ownsWorker = true) {
@@ -100,7 +110,8 @@ function remoteEngine(connection, { info, store }, ownsWorker = true) {
   });
   const { close } = engine;
   engine.close = async () => {
-    // The engine closes its files before its worker ends: a file handle of an ended worker may stay locked for a while.
+    // The engine closes its files before its worker ends, because a file handle of an ended worker may stay locked for
+    // a while.
     if (!ownsWorker || store || info.threads > 1) {
       const stop = after('workerClose', () => connection.close());
       await close().catch(() => {});
@@ -113,11 +124,13 @@ function remoteEngine(connection, { info, store }, ownsWorker = true) {
 }
 
 /**
- * Opens the engine of a worker. Null: the worker stopped answering while it started threads, as workers that create workers can.
+ * Opens the engine of a worker. Returns null if the worker stopped answering while it started threads, which can happen
+ * in workers that create workers.
  * @param {Connection} connection
  * @param {object} options
  * @param {AbortSignal} [signal]
- * @param {boolean} [hostsWorkers]  this context creates the engine's other workers; false where only the worker's script knows their URLs
+ * @param {boolean} [hostsWorkers]  whether this context creates the engine's other workers. False if only the worker's
+ *   script has their URLs
  * @returns {Promise<Opened | null>}
  */
 async function open(connection, options, signal, hostsWorkers) {
@@ -136,13 +149,13 @@ async function open(connection, options, signal, hostsWorkers) {
     };
     connection.begin(request, { signal, onProgress }).end.then(resolve, reject);
   });
-  // An abort rejects at once, since the worker may never answer.
+  // An abort rejects immediately, because the worker may never answer.
   return unlessAborted(answer, signal).finally(() => stop());
 }
 
 /**
- * An engine that another context has opened, over a port of it (`engine.openPort`). Objects created over this port are closed
- * with the connection; the engine is not. NO_WORKER.
+ * Connects to an engine of another context over one of its ports (`engine.openPort`). Closing the returned engine
+ * closes the objects that were created over this port, but not the other context's engine. Throws NO_WORKER.
  * @param {MessagePort} port
  * @param {{ signal?: AbortSignal }} [options]
  * @returns {Promise<Engine>}
@@ -160,9 +173,11 @@ export async function connectEngine(port, options) {
 }
 
 /**
- * An engine in its own worker, so that the page stays responsive. NO_SIMD, NO_ENGINE, NO_WORKER, ARGUMENT.
- * @param {EngineOptions & { worker?: any, background?: Pace, pressure?: Pace }} [options]  `worker`: one that runs js/worker.js, or a function
- *   that creates one; `background`, `pressure`: the pace while the page is hidden, and while the machine is overloaded
+ * Creates an engine in a worker of its own, so that the page stays responsive. Throws NO_SIMD, NO_ENGINE, NO_WORKER,
+ * ARGUMENT.
+ * @param {EngineOptions & { worker?: any, background?: Pace, pressure?: Pace }} [options]  `worker`: a worker that runs
+ *   js/worker.js, or a function that creates one; `background`: pace while the page is hidden; `pressure`: pace while
+ *   the machine is overloaded
  * @returns {Promise<Engine>}
  */
 export async function createWorkerEngine(options) {
@@ -180,10 +195,13 @@ export async function createWorkerEngine(options) {
   return engine;
 }
 
-/** @param {EngineOptions & { worker?: any }} given @returns {Promise<Engine>} */
+/**
+ * Starts a worker and opens its engine; tries again with one thread.
+ * @param {EngineOptions & { worker?: any }} options
+ * @returns {Promise<Engine>}
+ */
 async function startEngine({ signal, worker, ...options }) {
   signal?.throwIfAborted();
-  // URLs are resolved here, relative to the page, not to the worker.
   if (options.cache && typeof options.cache === 'object' && 'open' in options.cache)
     throw new BqError('ARGUMENT', 'cache: expected options, found an open store', {
       hint: 'the worker opens the store itself',
@@ -191,11 +209,12 @@ async function startEngine({ signal, worker, ...options }) {
   const workerOptions = {
     ...options,
     cache: options.cache ?? (isNode ? false : 'auto'),
-    // Only builds that the caller names: the worker finds the others beside its own script, which may come from another place.
+    // Addresses are resolved here, against the page. Only addresses of the caller are passed: the worker finds the
+    // package's modules relative to its own script, which may be at another address.
     wasmUrl: namedBuilds(options.wasmUrl),
     threadUrl: options.threadUrl && fullUrl(options.threadUrl),
   };
-  // Only the script of the caller's worker knows the URLs of the other workers, unless `threadUrl` is passed too.
+  // With the caller's own worker, only its script has the URLs of the other workers, unless `threadUrl` is passed too.
   const hosts = !isNode && (!worker || Boolean(options.threadUrl));
   for (const threads of [options.threads, 1]) {
     const connection = connectWorker(await startWorker(worker));
@@ -204,7 +223,7 @@ async function startEngine({ signal, worker, ...options }) {
       if (opened)
         return remoteEngine(
           connection,
-          threads === options.threads ? opened : { ...opened, info: { ...opened.info, threadsReason: SILENT } },
+          threads === options.threads ? opened : { ...opened, info: { ...opened.info, threadsReason: SILENT_WORKER } },
         );
     } catch (error) {
       await connection.close();
@@ -213,15 +232,16 @@ async function startEngine({ signal, worker, ...options }) {
     void connection.close();
     if (worker && typeof worker !== 'function') break;
   }
-  throw new BqError('NO_WORKER', SILENT, {
+  throw new BqError('NO_WORKER', SILENT_WORKER, {
     hint: 'pass threads: 1, or pass a function that creates the worker, so that a second attempt can use one thread',
   });
 }
 
 /**
- * Creates an engine in a worker, loads a model and returns it; its `close` closes the engine too. Errors of createWorkerEngine and `engine.load`.
+ * Creates an engine in a worker, loads a model and returns it. `close` of the model also closes the engine. Throws the
+ * errors of createWorkerEngine and `engine.load`.
  * @type {(source: SourceLike, options?: EngineOptions & { worker?: any, background?: Pace, pressure?: Pace } & LoadOptions) => Promise<Model>}
  */
 export const load = loaderOf(createWorkerEngine, 'createWorkerEngine');
 
-const SILENT = 'the worker stopped answering while it started threads';
+const SILENT_WORKER = 'the worker stopped answering while it started threads';

@@ -1,6 +1,6 @@
 /**
- * Finds out why a worker could not be created or its script not loaded, since browsers report no reason, or no remedy. Loaded on such a failure; it imports nothing,
- * so that the page's entry stays one file.
+ * Diagnoses why a worker could not be created or its script could not be loaded, because browsers report no reason or
+ * no remedy. This module is loaded on such a failure. It imports nothing, so that the page's entry stays one file.
  */
 
 const NOT_COPIED =
@@ -16,11 +16,13 @@ const OUTSIDE_ROOT =
 const TRUSTED_TYPES = "allow bq4's folder by a policy of the page (docs/guides/hosting.md, Trusted Types)";
 
 /**
- * Requests a worker's script again and diagnoses the answer. The script's URL is visible only in the code that created the worker,
- * as the bundler left it, and in the stack of an error from the script with this code.
- * @param {string} code   of the function that creates the worker
+ * Requests a worker's script again and diagnoses the answer. The script's URL is read from the code that created the
+ * worker, which a bundler may have changed. A relative URL is resolved against the address of the script with this
+ * code, which is in the error's stack.
+ * @param {string} code   code of the function that creates the worker
  * @param {Error} error
  * @returns {Promise<{ message: string, hint: string, details?: { url: string, status: number } } | undefined>}
+ *   undefined if the reason is unknown
  */
 export async function whyNoWorker(code, { message: refusal, stack = '' }) {
   if (refusal.includes('TrustedScriptURL')) return { message: refusal, hint: TRUSTED_TYPES };

@@ -1,4 +1,7 @@
-/** The engine's side of a port: finds methods in the table of `methods.js`, and keeps the objects that they create until they are closed. */
+/**
+ * The engine's side of a port. It calls the methods in the table of `methods.js`, and stores the objects that they
+ * create until they are closed.
+ */
 import { BqError, packError, unpackError } from '../../shared/errors.js';
 import { FORWARDED_EVENTS } from '../../shared/events.js';
 import { WINDOW, listen, PROTOCOL } from '../../shared/protocol.js';
@@ -14,20 +17,25 @@ import { TABLE } from './methods.js';
  * Opens and closes the engine of a port.
  * @typedef {object} Root
  * @property {(options: any, onStep: (step: OpenStep) => void) => Promise<Engine>} open
- * @property {(engine: Engine) => Promise<void>} close  when the port is
+ * @property {(engine: Engine) => Promise<void>} close  called when the port closes
  */
 /**
- * A running call and its object. `window`: parts that may be sent before a grant; `synced`: parts after which its reader has asked for more;
- * `readCount`: parts that the reader had read when it left, null: it has not left.
+ * A running call and its object. `window`: number of parts that may be sent before a grant; `synced`: number of parts
+ * that the reader has confirmed as read; `readCount`: number of parts that the reader had read when it left, or null if
+ * it has not left; `wake`: continues a generation that waits for its reader.
  * @typedef {{ target: number | string, controller: AbortController, window: number, synced: number, readCount: number | null, wake: () => void }} Call
  */
-/** An object of a port, and the object that it belongs to. @typedef {{ kind: string, object: any, parent: number | string | null }} Node */
+/**
+ * An object of a port, with the number of its parent object.
+ * @typedef {{ kind: string, object: any, parent: number | string | null }} Node
+ */
 
 const CLOSED = 'the model or session was closed';
 
 /**
- * Another port to an engine of this thread. Closing the port closes objects that were created over it. The engine closes its `ports`.
- * In Node an open port does not keep the process alive.
+ * Opens another port to an engine of this thread. Closing the port closes the objects that were created over it. The
+ * engine closes its
+ * `ports` when it closes. In Node an open port does not keep the process alive.
  * @param {Engine} engine @param {Set<MessagePort>} ports  open ports of the engine
  */
 export function portOf(engine, ports) {
@@ -38,15 +46,19 @@ export function portOf(engine, ports) {
   return port2;
 }
 
-/** Buffers of a result that can be transferred instead of copied. @param {any} value @returns {Transferable[]} */
-function transferable(value) {
+/**
+ * Returns the buffers of a result that are transferred instead of copied.
+ * @param {any} value
+ * @returns {Transferable[]}
+ */
+function transferablesOf(value) {
   if (value instanceof MessagePort) return [value];
   const views = value instanceof Uint8Array ? [value] : (value?.vectors ?? []);
   return views.map((/** @type {Uint8Array | Float32Array} */ { buffer }) => buffer);
 }
 
 /**
- * Answers the calls of a port. Each port owns the objects that it has created, as a tree.
+ * Answers the calls of a port. Each port owns a tree of the objects that were created over it.
  * @param {any} port
  * @param {Root} root
  */
@@ -55,10 +67,10 @@ export function serve(port, root) {
   const nodes = new Map();
   /** @type {Map<number, Call>} */
   const calls = new Map();
-  let last = 0;
+  let lastId = 0;
   let isClosed = false;
 
-  /** @param {any} first @param {number} id */
+  /** Opens the engine. @param {any} request @param {number} id */
   async function open({ protocol, options, hosts, timeouts }, id) {
     if (protocol !== PROTOCOL)
       throw new BqError('NO_WORKER', `expected a worker of protocol version ${protocol}, found ${PROTOCOL}`, {
@@ -91,14 +103,14 @@ export function serve(port, root) {
     for (const [child, { parent }] of nodes) if (parent === target) dropObject(child);
   }
 
-  /** Closes an object, or with the engine the whole port. @param {number | string} target @param {Node} node */
+  /** Closes an object. Closing the engine closes the port. @param {number | string} target @param {Node} node */
   async function close(target, { object }) {
     if (target === 0) return end(object);
     dropObject(target);
     await object.close();
   }
 
-  /** @param {Engine} [engine] */
+  /** Ends the port: aborts its calls and closes its models. @param {Engine} [engine] */
   async function end(engine) {
     isClosed = true;
     for (const type of FORWARDED_EVENTS) nodes.get(0)?.object.events.removeEventListener(type, forwardEvent);
@@ -113,7 +125,7 @@ export function serve(port, root) {
     if (engine) await root.close(engine);
   }
 
-  /** @param {any} request @param {Call} call @returns {Promise<any>} */
+  /** Runs a call and returns its value. @param {any} request @param {Call} call @returns {Promise<any>} */
   async function answer({ id, target, method, args = [], options, flag, progress }, call) {
     if (method === 'open') return open(args[0], id);
     const node = nodes.get(target);
@@ -140,19 +152,26 @@ export function serve(port, root) {
       throw new BqError('CLOSED', CLOSED);
     }
     // A fork belongs to the model, so it stays open when the original session is closed.
-    nodes.set(++last, { kind: row.makes, object: result, parent: row.makes === node.kind ? node.parent : target });
-    call.target = last;
-    const handle = { target: last, info: result.info };
+    nodes.set(++lastId, { kind: row.makes, object: result, parent: row.makes === node.kind ? node.parent : target });
+    call.target = lastId;
+    const handle = { target: lastId, info: result.info };
     if (!result.loaded) return { handle };
     port.postMessage({ id, handle });
     await result.loaded;
     return undefined;
   }
 
-  /** @param {number} id @param {import('../../shared/generation.js').Generation} run @param {Call} call @param {Int32Array} [flag]  shared: whether its reader has left, and how many parts it had read */
-  async function stream(id, run, call, flag) {
+  /**
+   * Sends the parts of a generation and returns its result.
+   * @param {number} id
+   * @param {import('../../shared/generation.js').Generation} generation
+   * @param {Call} call
+   * @param {Int32Array} [flag]  shared memory: whether the reader has left (1), and the number of parts that it had
+   *   read
+   */
+  async function stream(id, generation, call, flag) {
     let sentCount = 0;
-    run.readBy({
+    generation.readBy({
       get readCount() {
         return call.readCount ?? (flag && Atomics.load(flag, 0) ? Atomics.load(flag, 1) : null);
       },
@@ -163,7 +182,7 @@ export function serve(port, root) {
       },
     });
     try {
-      for await (const part of run) {
+      for await (const part of generation) {
         sentCount++;
         port.postMessage({ id, part });
         if (--call.window === 0) await new Promise((resolve) => (call.wake = () => resolve(undefined)));
@@ -171,7 +190,7 @@ export function serve(port, root) {
     } catch (error) {
       if (isClosed) throw error;
     }
-    return await run.result;
+    return await generation.result;
   }
 
   listen(
@@ -206,7 +225,7 @@ export function serve(port, root) {
       calls.set(request.id, call);
       try {
         const value = await answer(request, call);
-        port.postMessage({ id: request.id, value }, transferable(value));
+        port.postMessage({ id: request.id, value }, transferablesOf(value));
       } catch (error) {
         port.postMessage({ id: request.id, error: packError(error) });
       }

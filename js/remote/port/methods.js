@@ -1,6 +1,7 @@
 /**
- * The methods that cross a port, as a table: the methods of each kind of object, their arguments, and the kind of object that they
- * create. The page's proxies (proxy.js) and the dispatch beside the engine (dispatch.js) are both made from it.
+ * Table of the methods that can be called over a port: the methods of each kind of object, their arguments, and the
+ * kind of object that they create. The page's proxies (proxy.js) and the dispatch on the engine's side (dispatch.js)
+ * both use it.
  */
 import { messagesOf } from '../../api/chat/messages.js';
 import { guarded } from '../../shared/events.js';
@@ -10,14 +11,23 @@ import { toSource } from '../../storage/sources/index.js';
 
 /**
  * @typedef {object} Row
- * @property {((value: any) => any)[]} [args]  each checks an argument and converts it to a value that can be posted
- * @property {keyof typeof import('../../shared/options.js').OPTIONS} [options]  checks of the last argument, by the name in OPTIONS
- * @property {keyof typeof import('../../shared/options.js').OPTIONS} [ofMessages]  options where the first argument is a list of messages
- * @property {boolean} [stream]   the call yields parts before its result
- * @property {string} [makes]     kind of the object that it creates, which belongs to the object of the call
+ * @property {((value: any) => any)[]} [args]  functions that check an argument and convert it to a value that can be
+ *   posted
+ * @property {keyof typeof import('../../shared/options.js').OPTIONS} [options]  name in OPTIONS of the checks of the
+ *   last argument
+ * @property {keyof typeof import('../../shared/options.js').OPTIONS} [ofMessages]  the same, if the first argument is a
+ *   list of messages
+ * @property {boolean} [stream]   whether the call yields parts before its result
+ * @property {string} [makes]     kind of the object that the call creates. Its parent is the object of the call
  */
 
-/** @param {string} name @param {(value: any) => boolean} isValid @param {string} expected @returns {(value: any) => any} */
+/**
+ * Creates a check of an argument.
+ * @param {string} name
+ * @param {(value: any) => boolean} isValid
+ * @param {string} expected
+ * @returns {(value: any) => any}
+ */
 const checkArgument = (name, isValid, expected) => (value) => {
   if (isValid(value)) return value;
   throw wrong(name, value, expected);
@@ -30,7 +40,7 @@ const count = checkArgument(
 );
 const bytes = checkArgument('the saved session', (v) => v instanceof Uint8Array, 'a Uint8Array');
 
-/** @param {any} value @param {string} [name] @param {string} [expected] */
+/** Checks a list of tokens. @param {any} value @param {string} [name] @param {string} [expected] */
 function tokens(value, name = 'the list of tokens', expected = 'a list of token ids') {
   if (value && typeof value === 'object' && 'length' in value)
     if (Array.from(value).every((id) => Number.isInteger(id) && id >= 0 && id < 2 ** 32))
@@ -38,14 +48,14 @@ function tokens(value, name = 'the list of tokens', expected = 'a list of token 
   throw wrong(name, value, expected);
 }
 
-/** @param {any} value */
+/** Checks a text or a list of texts or token lists. @param {any} value */
 function texts(value) {
   if (typeof value === 'string') return [value];
   if (Array.isArray(value)) return value.map((entry) => prompt(entry));
   throw wrong('the list of texts', value, 'a text or a list of texts');
 }
 
-/** The same, or pairs of texts. @param {any} value */
+/** Checks the same, or pairs of texts. @param {any} value */
 function textsOrPairs(value) {
   if (!Array.isArray(value)) return texts(value);
   return value.map((entry) =>
@@ -58,7 +68,7 @@ function textsOrPairs(value) {
 /** @param {any} value @param {string} [expected] */
 const prompt = (value, expected = 'a text or a list of token ids') =>
   typeof value === 'string' ? value : tokens(value, 'the prompt', expected);
-/** Whether a prompt is a list of messages, not a text or tokens. @param {any} value */
+/** Whether a prompt is a list of messages, instead of a text or tokens. @param {any} value */
 export const isMessages = (value) => Array.isArray(value) && typeof value[0] === 'object';
 /** @param {any} value */
 const promptOrMessages = (value) =>
@@ -129,7 +139,7 @@ export const TABLE = {
   adapter: { close: {} },
 };
 
-/** Replaces schemas of other libraries by plain JSON Schemas, which can be posted. @param {any} options */
+/** Converts schemas of other libraries to JSON Schemas, which can be posted. @param {any} options */
 function withPlainSchemas(options) {
   const { responseFormat, tools } = options ?? {};
   if (!responseFormat && !tools) return options;
@@ -141,7 +151,7 @@ function withPlainSchemas(options) {
 }
 
 /**
- * Checks the arguments of a call. ARGUMENT.
+ * Checks the arguments of a call. Throws ARGUMENT.
  * @param {Row} row
  * @param {any[]} callArgs
  * @returns {{ args: any[], options: Record<string, any>, signal?: AbortSignal, onProgress?: (event: any) => void }}
@@ -151,7 +161,8 @@ export function checkCall({ args = [], options: name, ofMessages }, callArgs) {
   const { signal, onProgress, ...plainOptions } = /** @type {any} */ (
     options ? checkOptions(options, withPlainSchemas(callArgs[args.length])) : {}
   );
-  // An address is relative to the page, not to its worker. Adapters and draft models are passed by their ids.
+  // An address is resolved here, against the page, not in its worker. Adapters and draft models are passed by their
+  // ids.
   const idOf = (/** @type {any} */ object) => object.info?.id ?? object;
   if (plainOptions.adapter) plainOptions.adapter = idOf(plainOptions.adapter);
   if (plainOptions.promptCache && plainOptions.promptCache !== true)

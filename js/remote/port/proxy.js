@@ -1,4 +1,7 @@
-/** The page's side of an engine behind a port: proxies of its objects, with the methods in the table of `methods.js`. */
+/**
+ * The caller's side of a port to an engine: proxies of the engine's objects, with the methods in the table of
+ * `methods.js`.
+ */
 import { addModelMethods } from '../../api/openai/model-mixin.js';
 import { asyncDispose, deferred } from '../../shared/async.js';
 import { BqError, packError, unpackError } from '../../shared/errors.js';
@@ -16,11 +19,12 @@ import { checkCall, TABLE } from './methods.js';
  * @typedef {object} CallHandlers
  * @property {AbortSignal} [signal]
  * @property {(event: any) => void} [onProgress]
- * @property {(part: Part | { sync: number }) => void} [onPart]  `sync`: the other side asks whether all parts so far were read
+ * @property {(part: Part | { sync: number }) => void} [onPart]  `sync`: request to confirm that all parts so far were
+ *   read
  * @property {(handle: { target: number, info: any }) => void} [onHandle]
  */
 
-/** Unanswered pings after which a worker counts as ended. */
+/** Number of unanswered pings after which a worker counts as ended. */
 const MAX_UNANSWERED_PINGS = 3;
 
 /** Calls over a port: a worker, or one end of a MessageChannel. */
@@ -31,17 +35,18 @@ export class Connection {
   #calls = new Map();
   /** The reason why the connection has ended. @type {Error | null} */
   #failure = null;
-  /** Whether a message was ever received; pings in a row without an answer. */
+  /** Whether a message was ever received. */
   #hasReceived = false;
+  /** Number of consecutive pings without an answer. */
   #unansweredPings = 0;
-  /** Cancels the next ping; null: none is scheduled. @type {(() => void) | null} */
+  /** Cancels the next ping; null if none is scheduled. @type {(() => void) | null} */
   #cancelPing = null;
   /** Events of the engine. */
   events = new Events();
   /** Called when the connection has ended. @type {() => void} */
   onEnd = () => {};
-  /** Whether the other side is a worker that this side has started, which may hang. */
-  watched = false;
+  /** Whether the other side is a worker that this side has started. It may hang, so it is pinged. */
+  isWatched = false;
 
   /** @param {any} port @param {(request: any) => void} [onSpawn]  handles requests for another worker */
   constructor(port, onSpawn) {
@@ -67,7 +72,7 @@ export class Connection {
     if (event) return emit(this.events, event, detail.error ? { ...detail, error: unpackError(detail.error) } : detail);
     const call = this.#calls.get(id);
     if (part) return call?.onPart?.(part);
-    // Without a reader of parts, all parts count as read.
+    // Without a handler of parts, all parts count as read.
     if (sync !== undefined) return call?.onPart ? call.onPart({ sync }) : this.send({ id, synced: sync });
     if (progress) return call?.onProgress?.(progress);
     if (handle) return call?.onHandle?.(handle);
@@ -77,7 +82,10 @@ export class Connection {
     else if (value?.handle) this.begin({ target: value.handle.target, method: 'close' }).end.catch(() => {}); // the call was aborted
   }
 
-  /** Ends the connection when the worker has calls to answer and reacts to no ping: it loops, or has closed itself. */
+  /**
+   * Pings a worker with pending calls, and ends the connection when it answers no more pings. Such a worker is in an
+   * endless loop, or has closed itself.
+   */
   watch() {
     this.#cancelPing ??= after('workerPing', () => {
       this.#cancelPing = null;
@@ -97,7 +105,7 @@ export class Connection {
   }
 
   /**
-   * Starts a call. `end` settles with its result; until then an abort of the signal is sent to the other side.
+   * Starts a call. `end` settles with its result. Before that, an abort of the signal is sent to the other side.
    * @param {{ target: number | string, method: string, args?: any[], options?: object, flag?: Int32Array | null }} request
    * @param {CallHandlers} [handlers]
    */
@@ -109,7 +117,7 @@ export class Connection {
     try {
       this.#port.postMessage({ id, ...request, progress: Boolean(handlers.onProgress) });
     } catch (cause) {
-      // The call is registered only after it was posted, since a message that can't be posted gets no answer.
+      // The call is registered after it was posted, because a message that can't be posted has no answer.
       throw new BqError(
         'ARGUMENT',
         `an argument of ${request.method} can't be sent to the worker: ${/** @type {Error} */ (cause).message}`,
@@ -118,7 +126,7 @@ export class Connection {
     }
     const pending = deferred();
     this.#calls.set(id, { ...handlers, ...pending });
-    if (this.watched) this.watch();
+    if (this.isWatched) this.watch();
     let stop = () => {};
     const abort = () => {
       this.send({ id, abort: packError(signal?.reason) });
@@ -144,7 +152,7 @@ export class Connection {
     return { id, end };
   }
 
-  /** Sends a message about a call. @param {object} message */
+  /** Sends a message about a call, unless the connection has ended. @param {object} message */
   send(message) {
     if (!this.#failure) this.#port.postMessage(message);
   }
@@ -167,7 +175,7 @@ export class Connection {
 }
 
 /**
- * A proxy of an object behind a port, with the methods of its kind.
+ * Creates the proxy of an object of the other side, with the methods of its kind.
  * @param {Connection} connection
  * @param {keyof typeof TABLE} kind
  * @param {number | string} target  number of the object
@@ -198,7 +206,12 @@ export function createProxy(connection, kind, target, members) {
 
 /** @typedef {{ connection: Connection, target: number | string, method: string, row: Row }} Call */
 
-/** @param {Call} call @param {any[]} callArgs @returns {Promise<any>} */
+/**
+ * Calls a method. If it creates an object, the result is a proxy.
+ * @param {Call} call
+ * @param {any[]} callArgs
+ * @returns {Promise<any>}
+ */
 function callMethod({ connection, target, method, row }, callArgs) {
   const { args, options, signal, onProgress } = checkCall(row, callArgs);
   const { makes } = row;
@@ -212,6 +225,7 @@ function callMethod({ connection, target, method, row }, callArgs) {
 }
 
 /**
+ * Yields the parts of a generation of the other side.
  * @param {Call} call
  * @param {ReturnType<typeof checkCall>} checked
  * @param {(result: Result) => void} end
@@ -220,9 +234,10 @@ function callMethod({ connection, target, method, row }, callArgs) {
  */
 async function* stream({ connection, target, method }, { args, options, onProgress }, end, { signal, reader }) {
   signal.throwIfAborted();
-  // With shared memory the worker sees an abort between two work units, without a message. Elements: aborted (0 or 1), parts read.
+  // With shared memory the worker detects an abort between two work units, without a message. Elements: whether it is
+  // aborted (0 or 1), and the number of parts read.
   const flag = typeof SharedArrayBuffer === 'function' ? new Int32Array(new SharedArrayBuffer(8)) : null;
-  /** Received parts, and questions whether all parts before them were read. @type {(Part | { sync: number })[]} */
+  /** Received parts, and requests to confirm that all earlier parts were read. @type {(Part | { sync: number })[]} */
   const queue = [];
   let readCount = 0;
   let wake = () => {};
@@ -275,7 +290,11 @@ async function* stream({ connection, target, method }, { args, options, onProgre
   await settled;
 }
 
-/** Waits until an aborted call has settled, or until the `abort` timeout. @param {Promise<unknown>} settled @returns {Promise<void>} */
+/**
+ * Waits until an aborted call has settled, at most for the `abort` timeout.
+ * @param {Promise<unknown>} settled
+ * @returns {Promise<void>}
+ */
 const waitBriefly = (settled) =>
   new Promise((resolve) => {
     const stop = after('abort', resolve);

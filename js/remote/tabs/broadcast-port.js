@@ -1,8 +1,11 @@
-/** A port between two tabs: one end of a BroadcastChannel whose name only they know, with the interface of a MessagePort. */
+/**
+ * A port between two tabs, with the interface of a MessagePort. It is one end of a BroadcastChannel that only these
+ * tabs use.
+ */
 
 export class BroadcastPort {
   #channel;
-  #open = true;
+  #isOpen = true;
   /** @type {((event: { data: any }) => void) | null} */
   onmessage = null;
   /** @type {((event: { message: string }) => void) | null} */
@@ -11,7 +14,7 @@ export class BroadcastPort {
   onclose = null;
   /** Called when the other end is ready. */
   onReady = () => {};
-  /** Called with every message, as a sign of life. */
+  /** Called for every message, which shows that the other end is alive. */
   onSign = () => {};
 
   /** @param {string} name  unique among the channels of the origin */
@@ -19,13 +22,13 @@ export class BroadcastPort {
     this.name = name;
     this.#channel = new BroadcastChannel(name);
     this.#channel.onmessage = (/** @type {any} */ { data }) => {
-      if (!this.#open) return;
+      if (!this.#isOpen) return;
       this.onSign();
       if (data.ready) this.onReady();
       else if (data.over) this.#fail('the leading tab could not read a message');
       else this.onmessage?.({ data });
     };
-    // A message that can't be read is never answered, so the other end must be informed.
+    // A message that can't be read has no answer, so the other end is informed.
     this.#channel.onmessageerror = () => {
       this.#channel.postMessage({ over: true });
       this.#fail('a message could not be read');
@@ -45,17 +48,17 @@ export class BroadcastPort {
   /** @param {any} message */
   postMessage({ flag: _shared, ...message }) {
     // Memory can't be shared with another tab, so aborts are sent as messages.
-    if (this.#open) this.#channel.postMessage(message);
+    if (this.#isOpen) this.#channel.postMessage(message);
   }
 
-  /** Closes the port because the other end is gone, and calls `onclose`. */
+  /** Closes the port because the other tab was closed, and calls `onclose`. */
   end() {
     this.close();
     this.onclose?.();
   }
 
   close() {
-    this.#open = false;
+    this.#isOpen = false;
     this.#channel.close();
   }
 }

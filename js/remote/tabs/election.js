@@ -1,10 +1,15 @@
 /**
- * Leader election among the tabs that share an engine. The leader of a term holds that term's Web Lock; the others wait for it, so the
- * browser chooses the next leader when the tab is gone. A leader that doesn't answer is replaced through the lock of the next term: the
- * highest term wins, and a leader of a lower term resigns when it receives the announcement. (Locks are never stolen: a steal across threads
- * corrupts the memory of Node 24.) Messages on the BroadcastChannel of all tabs: `{ hello }` asks for the leader, `{ leader, term }`
- * announces it, `{ join, leader, channel }` asks it for a private channel, `{ ping }` and `{ pong }` show that it isn't frozen,
- * `{ resigned }` says that a tab is no longer the leader.
+ * Leader election among the tabs that share an engine. The leader of an election term holds the Web Lock of that term.
+ * The other tabs wait for the lock, so the browser chooses the next leader when the leader's tab is closed.
+ *
+ * A leader that doesn't answer is replaced by the tab that gets the lock of the next term. The leader of the highest
+ * term counts, and a leader of a lower term resigns when it receives the announcement. (Locks are never stolen, because
+ * a steal across threads corrupts the memory of Node 24.)
+ *
+ * Messages on the BroadcastChannel of all tabs: `{ hello }` requests an announcement of the leader, which is
+ * `{ leader, term }`.
+ * `{ join, leader, channel }` requests a connection to the leader over a private channel. `{ ping }` and `{ pong }`
+ * show that the leader isn't frozen. `{ resigned }` announces that a tab is no longer the leader.
  */
 import { deferred } from '../../shared/async.js';
 import { Leader } from './leader.js';
@@ -13,7 +18,7 @@ import { BroadcastPort } from './broadcast-port.js';
 /** @import { Engine } from '../../shared/types.js' */
 /** @import { ReplayConnection } from './replay.js' */
 
-/** Checks of the leader within the timeout. */
+/** Number of checks of the leader within the timeout. */
 const CHECKS = 4;
 
 export class Tab {
@@ -26,29 +31,32 @@ export class Tab {
   #connection;
   /** @type {BroadcastChannel} */
   #broadcast;
-  /** Id of the leading tab; '': unknown. */
+  /** Id of the leader's tab; '' if unknown. */
   #leader = '';
-  /** The highest term in any message so far. */
+  /** Highest term in all messages so far. */
   #term = 0;
-  /** The leader's work, while this tab is the leader. @type {Leader | null} */
+  /** The leader's tasks; null if this tab is not the leader. @type {Leader | null} */
   #leadership = null;
   /** @type {BroadcastPort | null} */
   #port = null;
-  /** Name of the private channel to the leader, new for each attempt to join; the number of attempts. */
+  /** Name of the private channel to the leader. Each attempt to join has another name. */
   #channel = '';
+  /** Number of attempts to join. */
   #joinCount = 0;
   /** Aborts the request for the leader's lock. @type {AbortController | null} */
   #candidacy = null;
   #departure = deferred();
   /** @type {any} */
   #timer = null;
-  /** Checks in a row without an answer. */
+  /** Number of consecutive checks without an answer. */
   #missedChecks = 0;
   #isClosed = false;
 
   /**
-   * @param {string} groupName  common to all tabs that share the engine
-   * @param {() => Promise<Engine>} create @param {number} timeout  milliseconds @param {ReplayConnection} connection
+   * @param {string} groupName  equal in all tabs that share the engine
+   * @param {() => Promise<Engine>} create  creates the engine, if this tab becomes the leader
+   * @param {number} timeout  milliseconds without an answer after which a leader is replaced
+   * @param {ReplayConnection} connection
    */
   constructor(groupName, create, timeout, connection) {
     this.#groupName = groupName;
@@ -67,7 +75,8 @@ export class Tab {
 
   /** Joins the group. */
   async enter() {
-    // The lock comes first: the leader keeps the objects of a tab as long as the tab holds its lock.
+    // The tab's own lock is requested first, because the leader keeps the objects of a tab as long as the tab holds its
+    // lock.
     const lockHeld = deferred();
     this.#locks
       .request(this.#lockOf(this.#tabId), () => {
@@ -80,10 +89,10 @@ export class Tab {
     this.#startChecks();
   }
 
-  /** @param {string} tab */
+  /** Returns the name of a tab's lock. @param {string} tab */
   #lockOf = (tab) => `${this.#groupName} ${tab}`;
 
-  /** The highest term whose lock a tab holds; -1: there is no leader. */
+  /** Returns the highest term whose lock is held, or -1 if there is no leader. */
   async #heldTerm() {
     const { held = [] } = await this.#locks.query();
     const prefix = this.#lockOf('leader ');
@@ -91,7 +100,7 @@ export class Tab {
     return Math.max(-1, ...terms.filter((term) => /^\d+$/.test(term)).map(Number));
   }
 
-  /** Asks for the leader, and requests the leader's lock. */
+  /** Requests an announcement of the leader, and the leader's lock. */
   #findLeader() {
     if (!this.#candidacy && !this.#leadership) void this.#runForLeader(false);
     this.#send({ hello: this.#tabId });
@@ -117,7 +126,11 @@ export class Tab {
     if (pong === this.#leader) this.#missedChecks = 0;
   }
 
-  /** Handles the announcement of a leader: the highest term wins. @param {string} leader @param {number} term */
+  /**
+   * Handles the announcement of a leader. The leader of the highest term counts.
+   * @param {string} leader
+   * @param {number} term
+   */
   #receiveLeader(leader, term) {
     if (term < this.#term) return this.#leadership && this.#announce();
     this.#missedChecks = 0;
@@ -126,18 +139,22 @@ export class Tab {
     if (!this.#leadership) this.#joinLeader(leader);
   }
 
-  /** Requests the lock of the present term, or with `replace` of the next one, and leads while this tab holds it. @param {boolean} replace */
-  async #runForLeader(replace) {
+  /**
+   * Requests the lock of a term. This tab is the leader while it holds the lock.
+   * @param {boolean} replacesLeader  whether to request the lock of the next term, to replace the leader of the current
+   *   one
+   */
+  async #runForLeader(replacesLeader) {
     this.#candidacy?.abort();
     const candidacy = new AbortController();
     this.#candidacy = candidacy;
-    const term = Math.max(this.#term, await this.#heldTerm()) + (replace ? 1 : 0);
+    const term = Math.max(this.#term, await this.#heldTerm()) + (replacesLeader ? 1 : 0);
     /** @type {Leader | undefined} */
     let leadership;
     /** @type {unknown} */
     let failure;
     const holdLeadership = async () => {
-      // Another term may have begun while this tab waited for a lock that a frozen tab held.
+      // Another term may have started while this tab waited for the lock of a frozen tab.
       const isOutvoted = term < this.#term || term < (await this.#heldTerm());
       if (isOutvoted || this.#candidacy !== candidacy || this.#isClosed) return;
       leadership = new Leader(this.#create, this.#locks, this.#lockOf, this.#timeout);
@@ -159,12 +176,13 @@ export class Tab {
     this.#candidacy = null;
     if (this.#isClosed) return;
     if (!failure) return this.#findLeader();
-    // A tab that can't create an engine leaves the lead to the next tab. Without another tab, its own callers get the error.
+    // If this tab can't create an engine, the next tab becomes the leader. Without another tab, this tab's calls fail
+    // with the error.
     if ((await this.#heldTerm()) >= 0) this.#send({ hello: this.#tabId });
     else if (!this.#leader) this.#connection.fail(failure);
   }
 
-  /** @param {Leader} leadership */
+  /** Ends the leadership of this tab. @param {Leader} leadership */
   async #end(leadership) {
     if (this.#leadership === leadership) {
       this.#leadership = null;
@@ -175,7 +193,7 @@ export class Tab {
     await leadership.close();
   }
 
-  /** Drops the connection to the leader. */
+  /** Closes the connection to the leader. */
   #leaveLeader() {
     this.#leader = '';
     this.#port?.close();
@@ -183,7 +201,7 @@ export class Tab {
     this.#connection.detach();
   }
 
-  /** @param {string} leader */
+  /** Connects this tab to a leader. @param {string} leader  id of its tab */
   #joinLeader(leader) {
     if (leader !== this.#leader) {
       this.#leaveLeader();
@@ -205,7 +223,7 @@ export class Tab {
     this.#send({ join: this.#tabId, leader, channel: this.#channel });
   }
 
-  /** Starts checks of the leader, because calls wait for its answers. */
+  /** Starts the checks of the leader. They run while calls wait for its answers. */
   #startChecks() {
     if (this.#isClosed) return;
     if (!this.#leader) this.#findLeader();
@@ -214,7 +232,10 @@ export class Tab {
     this.#timer = setInterval(() => this.#checkLeader(), this.#timeout / CHECKS);
   }
 
-  /** Counts checks instead of time, because a tab that was suspended itself has not waited. */
+  /**
+   * Checks whether the leader answers. Checks are counted instead of time, because time also passes while this tab is
+   * suspended.
+   */
   #checkLeader() {
     if (!this.#connection.isWaiting) {
       clearInterval(this.#timer);
@@ -227,7 +248,7 @@ export class Tab {
     else this.#send({ hello: this.#tabId });
   }
 
-  /** Leaves the group; the browser grants the lock to the next tab. */
+  /** Leaves the group. If this tab was the leader, the browser grants the lock to the next tab. */
   async leave() {
     clearInterval(this.#timer);
     this.#isClosed = true;

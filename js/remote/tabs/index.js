@@ -1,4 +1,4 @@
-/** `bq4/shared`: one engine for all tabs of an origin; docs/reference/shared-tabs.md explains it. */
+/** `bq4/shared`: one engine for all tabs of an origin. Reference: docs/reference/shared-tabs.md. */
 import { createWorkerEngine } from '../client/client.js';
 import { createProxy } from '../port/proxy.js';
 import { portOf } from '../port/dispatch.js';
@@ -14,19 +14,19 @@ export { BqError } from '../../shared/errors.js';
 
 /** @import { SharedEngine, SharedOptions } from '../../shared/types.js' */
 
-/** Milliseconds after which a leader that doesn't answer is replaced. */
+/** Milliseconds without an answer after which a leader is replaced. */
 const DEFAULT_TIMEOUT_MS = 10_000;
 
 const OPTION_CHECKS = { ...OPTIONS.createEngine, worker: () => '', name: text, leaderTimeout: number(1) };
 
-/** The reason why no engine can be shared here; '': it can. */
+/** Returns the reason why no engine can be shared here, or ''. */
 function whyNotShared() {
   if (!globalThis.navigator?.locks)
     return 'Web Locks are not available (pages need a secure context, Node needs version 24)';
   return typeof BroadcastChannel === 'function' ? '' : 'BroadcastChannel is not available';
 }
 
-/** Refuses options that concern one tab only. ARGUMENT. @param {SharedOptions} options */
+/** Checks the options. Throws ARGUMENT, also for options that concern one tab only. @param {SharedOptions} options */
 function checkSharedOptions(options = {}) {
   const refuse = (/** @type {string} */ name, /** @type {string} */ reason) => {
     throw new BqError('ARGUMENT', `${name} can't be shared: ${reason}`, { details: { param: name } });
@@ -45,8 +45,8 @@ function checkSharedOptions(options = {}) {
 }
 
 /**
- * One engine for all tabs of an origin that use the same name. One tab runs it in a worker, and another one takes over
- * when that tab is gone. ARGUMENT, and the errors of createWorkerEngine.
+ * Creates an engine, or joins it, that all tabs of an origin with the same `name` share. One tab runs it in a worker.
+ * When that tab is closed, another one replaces it. Throws ARGUMENT, and the errors of createWorkerEngine.
  * @param {SharedOptions} [sharedOptions]
  * @returns {Promise<SharedEngine>}
  */

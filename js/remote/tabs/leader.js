@@ -1,4 +1,6 @@
-/** The leading tab's work: it runs the engine, gives each tab a port to it, and closes the objects of tabs that are gone. */
+/**
+ * The tasks of the leader: it runs the engine, opens a port to it for each tab, and closes the objects of closed tabs.
+ */
 import { serve } from '../port/dispatch.js';
 import { PACES } from '../../shared/options.js';
 import { deferred } from '../../shared/async.js';
@@ -7,20 +9,24 @@ import { BroadcastPort } from './broadcast-port.js';
 
 /** @import { Engine, Pace } from '../../shared/types.js' */
 
-/** State of a connected tab. @typedef {{ port: any, watch: AbortController, paused: boolean, pace: Pace }} Served */
+/**
+ * State of a connected tab. `watch`: ends the wait for its lock.
+ * @typedef {{ port: any, watch: AbortController, paused: boolean, pace: Pace }} TabState
+ */
 
 export class Leader {
   #locks;
   #lockOf;
   #engine;
   #models;
-  /** Connected tabs by their ids. @type {Map<string, Served>} */
+  /** Connected tabs by their ids. @type {Map<string, TabState>} */
   #tabs = new Map();
   #resignation = deferred();
 
   /**
-   * @param {() => Promise<Engine>} create @param {LockManager} locks
-   * @param {(tab: string) => string} lockOf  name of the lock that a tab holds while it is open
+   * @param {() => Promise<Engine>} create  creates the engine
+   * @param {LockManager} locks
+   * @param {(tab: string) => string} lockOf  returns the name of the lock that a tab holds while it is open
    * @param {number} timeout  milliseconds
    */
   constructor(create, locks, lockOf, timeout) {
@@ -35,7 +41,10 @@ export class Leader {
     this.#models.catch(() => {});
   }
 
-  /** Settles when this tab resigns, with the error if it can't create an engine. @returns {Promise<unknown>} */
+  /**
+   * Promise that settles when this tab resigns, with the error if it can't create an engine.
+   * @returns {Promise<unknown>}
+   */
   get resigned() {
     return this.#resignation.promise;
   }
@@ -49,33 +58,37 @@ export class Leader {
   admit(tab, channel) {
     const port = this.#tabs.get(tab)?.port;
     if (port?.name === channel) return port.ready();
-    // The tab has lost its earlier channel, and its objects with it.
+    // The tab no longer uses its earlier channel, so the objects of that channel are closed.
     this.#dismiss(tab);
     const channelPort = new BroadcastPort(channel);
     this.serveTab(tab, channelPort);
     channelPort.ready();
   }
 
-  /** @param {string} tab @param {any} port */
+  /** Answers the calls of a tab until the tab is closed. @param {string} tab @param {any} port */
   serveTab(tab, port) {
     const watch = new AbortController();
-    /** @type {Served} */
+    /** @type {TabState} */
     const tabState = { port, watch, paused: false, pace: 'full' };
     this.#tabs.set(tab, tabState);
     serve(port, { open: () => this.#engineFor(tabState), close: async () => {} });
     this.#locks.request(this.#lockOf(tab), { signal: watch.signal }, () => this.#dismiss(tab)).catch(() => {}); // aborted when this tab resigns
   }
 
-  /** The engine as one tab sees it. @param {Served} tabState @returns {Promise<Engine>} */
+  /**
+   * Returns the engine for one tab: its models, pauses and paces are shared.
+   * @param {TabState} tabState
+   * @returns {Promise<Engine>}
+   */
   async #engineFor(tabState) {
     const [engine, models] = await Promise.all([this.#engine, this.#models]).catch(
       // The next leader may be able to create an engine, so the call stays pending.
       () => new Promise(() => {}),
     );
     const { info, store, events, plan } = engine;
-    const setWish = (/** @type {Partial<Served>} */ change) => {
+    const changeState = (/** @type {Partial<TabState>} */ change) => {
       Object.assign(tabState, change);
-      return this.#applyWishes();
+      return this.#applyStates();
     };
     return /** @type {any} */ ({
       info,
@@ -83,14 +96,14 @@ export class Leader {
       events,
       plan,
       load: models.load.bind(models),
-      pause: () => setWish({ paused: true }),
-      resume: () => setWish({ paused: false }),
-      setPace: (/** @type {Pace} */ pace) => setWish({ pace }),
+      pause: () => changeState({ paused: true }),
+      resume: () => changeState({ paused: false }),
+      setPace: (/** @type {Pace} */ pace) => changeState({ pace }),
     });
   }
 
-  /** Applies the slowest pace that any tab has set, and pauses if any tab has paused. */
-  async #applyWishes() {
+  /** Sets the slowest of the tabs' paces, and pauses the engine if a tab has paused it. */
+  async #applyStates() {
     const engine = await this.#engine;
     const tabStates = [...this.#tabs.values()];
     await engine.setPace(/** @type {any} */ (PACES[Math.max(0, ...tabStates.map(({ pace }) => PACES.indexOf(pace)))]));
@@ -104,7 +117,7 @@ export class Leader {
     this.#tabs.delete(tab);
     tabState.watch.abort();
     if (tabState.port instanceof BroadcastPort) tabState.port.end();
-    if (tabState.paused || tabState.pace !== 'full') this.#applyWishes().catch(() => {});
+    if (tabState.paused || tabState.pace !== 'full') this.#applyStates().catch(() => {});
   }
 
   /** Closes the ports of all tabs, then the engine. */

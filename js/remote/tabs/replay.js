@@ -1,6 +1,6 @@
 /**
- * Records the calls of a tab, so that another leader can replay them. Objects keep their numbers, unfinished calls
- * are sent again, and the tokens of a session are recorded after each of its calls.
+ * Records the calls of a tab, so that they can be replayed at another leader. Objects keep their numbers, unfinished
+ * calls are sent again, and the tokens of a session are recorded after each of its calls.
  */
 import { Connection } from '../port/proxy.js';
 import { TABLE } from '../port/methods.js';
@@ -13,8 +13,13 @@ import { PROTOCOL } from '../../shared/protocol.js';
 /** @import { CallHandlers } from '../port/proxy.js' */
 /** @import { EngineInfo, EngineStore, Part, Result } from '../../shared/types.js' */
 
-/** @typedef {{ target: number | string, method: string, args?: any[], options?: any, flag?: Int32Array | null }} Request */
-/** Reference to an object at the leader: its number there. @typedef {{ target: number | string, info?: any }} Handle */
+/**
+ * @typedef {{ target: number | string, method: string, args?: any[], options?: any, flag?: Int32Array | null }} Request
+ */
+/**
+ * Reference to an object of the leader. `target`: its number there.
+ * @typedef {{ target: number | string, info?: any }} Handle
+ */
 
 /**
  * A call that has not ended.
@@ -24,11 +29,12 @@ import { PROTOCOL } from '../../shared/protocol.js';
  * @property {CallHandlers} handlers
  * @property {{ connection: Connection, id: number, target: number | string } | null} sentCall
  * @property {Part[]} parts   parts of a generation so far
- * @property {number} readCount    how many of them were read when it was aborted
- * @property {number} lostLeaders  leaders that were lost during the call
+ * @property {number} readCount    number of parts that were read when the generation was aborted; Infinity before that
+ * @property {number} lostLeaders  number of leaders that were lost during the call
  * @property {AbortController} lifetime  aborts when the caller aborts a generation
- * @property {TabObject | null} object     the object that it has created before its end
- * @property {import('../../shared/async.js').Deferred<Handle> | null} recreation
+ * @property {TabObject | null} object     object that the call has created before its end
+ * @property {import('../../shared/async.js').Deferred<Handle> | null} recreation  handle of that object at the next
+ *   leader, where the call is sent again
  */
 
 /**
@@ -36,35 +42,44 @@ import { PROTOCOL } from '../../shared/protocol.js';
  * @typedef {object} TabObject
  * @property {string} kind
  * @property {number | string} parent
- * @property {number | string | null} origin  the session that it was forked from
- * @property {Request} request  the request that creates it
- * @property {any} info         its info at the first leader
- * @property {Promise<Handle> | null} handle  at the present leader; null: not yet
- * @property {number} lostLeaders    leaders that were lost while it was created again
- * @property {number[]} tokens  of a session
- * @property {Promise<unknown> | null} sequenceReady  settles when the leader's session has these tokens; null: not yet requested
- * @property {any[][]} promptCaches   prompt caches that a model was given
+ * @property {number | string | null} origin  the session that it was forked from, or null
+ * @property {Request} request  request that creates the object
+ * @property {any} info         info of the object at the first leader
+ * @property {Promise<Handle> | null} handle  handle of the object at the current leader; null before it is created
+ *   there
+ * @property {number} lostLeaders    number of leaders that were lost while the object was created again
+ * @property {number[]} tokens  tokens of a session
+ * @property {Promise<unknown> | null} sequenceReady  settles when the leader's session has these tokens; null before
+ *   they are requested
+ * @property {any[][]} promptCaches   arguments of `loadPromptCache` of a model
  */
 
-/** Leaders that may be lost during one call, since a call that crashes its leader must not crash all tabs. */
+/**
+ * Number of lost leaders after which a call fails. It is limited because a call may itself crash each leader, one tab
+ * after another.
+ */
 const MAX_LOST_LEADERS = 3;
-/** Calls of a session that change its tokens. */
+/** Methods of a session that change its tokens. */
 const TOKEN_CALLS = ['generate', 'continue', 'choose', 'append', 'truncate', 'restore'];
-/** Calls whose effect lasts until another call of the same value; replayed at a new leader. @type {Record<string, string>} */
+/**
+ * Methods of the engine with a lasting effect, by the value that they set. The last call for each value is replayed at
+ * a new leader.
+ * @type {Record<string, string>}
+ */
 const STICKY_CALLS = { pause: 'pause', resume: 'pause', setPace: 'pace' };
 
-/** Whether the result depends on the tokens of the session. @param {Request} request */
+/** Whether the result of a call depends on the tokens of the session. @param {Request} request */
 const dependsOnTokens = ({ method, args = [] }) =>
   method === 'choose' ? args[0].length === 0 : !['generate', 'restore', 'trace'].includes(method);
 
-/** @param {string} message @param {Call} call */
+/** Creates the error RESTARTED of a generation. @param {string} message @param {Call} call */
 const restartedError = (message, { parts }) =>
   new BqError('RESTARTED', message, {
     hint: 'repeat the call; details.text holds the text so far',
     details: { text: parts.map(({ text }) => text).join(''), tokens: parts.map(({ token }) => token) },
   });
 
-/** The result of a generation that is aborted while there is no leader. @param {Call} call @returns {Result} */
+/** Returns the result of a generation that is aborted while there is no leader. @param {Call} call @returns {Result} */
 const abortedResult = ({ parts: allParts, readCount, request }) => {
   const parts = allParts.slice(0, readCount);
   const reasoning = parts.map((part) => part.reasoning ?? '').join('');
@@ -76,17 +91,24 @@ const abortedResult = ({ parts: allParts, readCount, request }) => {
   return result;
 };
 
-/** Closes an object at the leader. Errors are ignored, since a lost leader has nothing to close. @param {Connection} connection @param {Handle} handle */
+/**
+ * Closes an object of the leader. Errors are ignored, because the objects of a lost leader are closed anyway.
+ * @param {Connection} connection
+ * @param {Handle} handle
+ */
 async function closeObject(connection, { target }) {
   try {
     await connection.begin({ target, method: 'close', args: [] }).end;
   } catch {}
 }
 
-/** The calls of one tab, over connections to successive leaders. It has the interface of Connection in port/proxy.js. */
+/** Sends the calls of one tab to successive leaders. It has the interface of Connection in port/proxy.js. */
 export class ReplayConnection {
   events = new Events();
-  /** The latest info of the engine. @type {{ info: EngineInfo, store: Pick<EngineStore, 'backend' | 'reason'> | null } | null} */
+  /**
+   * Latest info of the engine; null before the first leader has answered.
+   * @type {{ info: EngineInfo, store: Pick<EngineStore, 'backend' | 'reason'> | null } | null}
+   */
   opened = null;
   /** Called when calls wait for a leader. */
   onLeaderNeeded = () => {};
@@ -104,7 +126,7 @@ export class ReplayConnection {
   #lastId = 0;
   /** @type {Error | null} */
   #closedError = null;
-  /** The latest of these requests, by the value that they set. @type {Map<string, Request>} */
+  /** Latest requests of STICKY_CALLS, by the value that they set. @type {Map<string, Request>} */
   #stickyCalls = new Map();
 
   get attached() {
@@ -116,7 +138,7 @@ export class ReplayConnection {
     return !this.#closedError && (this.#calls.size > 0 || this.#opening !== null || this.opened === null);
   }
 
-  /** Settles when there is a leader; rejects if there can't be one. @returns {Promise<void>} */
+  /** Waits for a connection to a leader. Rejects if no tab can create an engine. @returns {Promise<void>} */
   async connected() {
     if (this.#connection) return;
     const { promise } = this.#nextLeader;
@@ -124,7 +146,7 @@ export class ReplayConnection {
     await promise;
   }
 
-  /** Connects to the leader over this port. @param {any} port */
+  /** Connects to the leader over a port. @param {any} port */
   async attach(port) {
     const connection = new Connection(port);
     this.#opening = connection;
@@ -159,7 +181,7 @@ export class ReplayConnection {
     if (this.opened) emit(this.events, 'died', { error });
   }
 
-  /** Whether it is still the connection to the leader. @param {Connection} connection */
+  /** Whether a connection is still the connection to the leader. @param {Connection} connection */
   #isCurrent(connection) {
     return connection === this.#connection || connection === this.#opening;
   }
@@ -173,7 +195,7 @@ export class ReplayConnection {
     emit(this.events, 'restarted');
   }
 
-  /** Drops the connection, because there is no leader any more, or another one. */
+  /** Closes the connection, because the leader was lost or replaced. */
   detach() {
     const connection = this.#connection ?? this.#opening;
     if (!connection) return;
@@ -181,7 +203,7 @@ export class ReplayConnection {
     this.#connection = this.#opening = null;
     for (const tabObject of this.#objects.values()) tabObject.handle = tabObject.sequenceReady = null;
     for (const call of this.#calls.values()) {
-      // The call is sent again, which creates the object again.
+      // A call that has created an object before its end is sent again, which creates the object again.
       const { object } = call;
       if (!object) continue;
       const recreation = deferred();
@@ -202,7 +224,12 @@ export class ReplayConnection {
     this.detach();
   }
 
-  /** @param {Request} request @param {CallHandlers} [handlers] @returns {{ id: number, end: Promise<any> }} */
+  /**
+   * Starts a call, as in Connection.
+   * @param {Request} request
+   * @param {CallHandlers} [handlers]
+   * @returns {{ id: number, end: Promise<any> }}
+   */
   begin(request, handlers = {}) {
     const { method, target } = request;
     if (this.#closedError) throw this.#closedError;
@@ -212,7 +239,7 @@ export class ReplayConnection {
     if (target === 0 && STICKY_CALLS[method]) this.#stickyCalls.set(STICKY_CALLS[method], request);
     const kind = target === 0 ? 'engine' : target === 'store' ? 'store' : this.#objects.get(target)?.kind;
     const row = kind ? TABLE[kind][method] : undefined;
-    // With a fixed seed another leader computes the same tokens.
+    // With a fixed seed, another leader computes the same tokens.
     const seed = Math.floor(Math.random() * 2 ** 53);
     /** @type {Call} */
     const call = {
@@ -234,7 +261,7 @@ export class ReplayConnection {
     return { id, end };
   }
 
-  /** Sends the leader a message about a call. @param {any} message */
+  /** Sends a message about a call to the leader. @param {any} message */
   send({ id, ...message }) {
     const call = this.#calls.get(id);
     if (!call) return;
@@ -244,7 +271,7 @@ export class ReplayConnection {
     call.lifetime.abort(unpackError(message.abort));
   }
 
-  /** @param {number | string} target */
+  /** Closes an object. @param {number | string} target */
   async #close(target) {
     const pendingHandle = this.#objects.get(target)?.handle;
     this.#forget(target);
@@ -253,13 +280,13 @@ export class ReplayConnection {
     if (connection && handle) await closeObject(connection, handle);
   }
 
-  /** @param {number | string} target */
+  /** Removes an object and its children from the records. @param {number | string} target */
   #forget(target) {
     this.#objects.delete(target);
     for (const [child, { parent }] of this.#objects) if (parent === target) this.#forget(child);
   }
 
-  /** @param {Call} call @returns {Promise<any>} */
+  /** Sends a call to successive leaders until one of them has ended it. @param {Call} call @returns {Promise<any>} */
   async #run(call) {
     const { signal } = call.handlers;
     const lifetimeSignal = call.lifetime.signal;
@@ -287,7 +314,12 @@ export class ReplayConnection {
     }
   }
 
-  /** @param {Call} call @param {Connection} connection @returns {Promise<any>} */
+  /**
+   * Sends a call to the leader of a connection.
+   * @param {Call} call
+   * @param {Connection} connection
+   * @returns {Promise<any>}
+   */
   async #send(call, connection) {
     const { request, row, handlers } = call;
     const { target, method, args } = request;
@@ -323,7 +355,7 @@ export class ReplayConnection {
     );
     call.sentCall = { connection, id, target: handle.target };
     const changesTokens = session !== null && TOKEN_CALLS.includes(method);
-    // A session that was just created again and is still empty keeps its recorded tokens.
+    // If the session was just created again and has no tokens yet, the recorded tokens stay.
     const value = await end.catch(async (error) => {
       if (changesTokens && !isEmpty) await this.#updateTokens(session, connection, handle.target);
       throw error;
@@ -344,7 +376,12 @@ export class ReplayConnection {
     return row?.makes && value ? { handle: this.#register(call, value.handle) } : value;
   }
 
-  /** Records the tokens of a session. Errors of a lost connection are ignored. @param {TabObject} session @param {Connection} connection @param {number | string} target */
+  /**
+   * Records the tokens of a session. Errors of a lost connection are ignored.
+   * @param {TabObject} session
+   * @param {Connection} connection
+   * @param {number | string} target
+   */
   async #updateTokens(session, connection, target) {
     try {
       session.tokens = await connection.begin({ target, method: 'tokens', args: [] }).end;
@@ -353,7 +390,11 @@ export class ReplayConnection {
     }
   }
 
-  /** Records an object that a call has created, under a number that stays the same at later leaders. @param {Call} call @param {Handle} handle */
+  /**
+   * Records an object that a call has created. Its number stays the same at later leaders.
+   * @param {Call} call
+   * @param {Handle} handle
+   */
   #register(call, handle) {
     if (call.object) {
       call.object.handle = Promise.resolve(handle);
@@ -382,7 +423,11 @@ export class ReplayConnection {
     return { target, info: tabObject.info };
   }
 
-  /** The handle of an object at the present leader, where it is created again if necessary. @param {number | string} target @returns {Promise<Handle>} */
+  /**
+   * Returns the handle of an object at the current leader, where it is created again if necessary.
+   * @param {number | string} target
+   * @returns {Promise<Handle>}
+   */
   #resolveObject(target) {
     if (target === 0 || target === 'store') return Promise.resolve({ target });
     const tabObject = this.#objects.get(target);
@@ -397,7 +442,12 @@ export class ReplayConnection {
     return tabObject.handle;
   }
 
-  /** @param {number | string} target @param {TabObject} tabObject @returns {Promise<Handle>} */
+  /**
+   * Creates an object again at the current leader.
+   * @param {number | string} target
+   * @param {TabObject} tabObject
+   * @returns {Promise<Handle>}
+   */
   async #recreate(target, tabObject) {
     const connection = /** @type {Connection} */ (this.#connection);
     const origin = tabObject.origin === null ? undefined : this.#objects.get(tabObject.origin);
@@ -423,7 +473,12 @@ export class ReplayConnection {
     return handle;
   }
 
-  /** Computes the recorded tokens of a session that was created again. @param {TabObject} session @param {Connection} connection @param {Handle} handle */
+  /**
+   * Computes the recorded tokens of a session that was created again.
+   * @param {TabObject} session
+   * @param {Connection} connection
+   * @param {Handle} handle
+   */
   #restoreTokens(session, connection, { target }) {
     if (!session.sequenceReady) {
       const { tokens, parent, request } = session;
@@ -440,7 +495,7 @@ export class ReplayConnection {
     return session.sequenceReady;
   }
 
-  /** Options with the leader's ids of the adapter and the draft model. @param {any} options */
+  /** Replaces the ids of the adapter and the draft model in options by the leader's ids. @param {any} options */
   async #toLeaderIds(options) {
     const { adapter, speculate } = options ?? {};
     const leaderId = async (/** @type {string} */ id) => {

@@ -1,28 +1,43 @@
-/** Models that several tabs use. Tabs that load the same source with the same options share a model, which closes with its last user. */
+/**
+ * Models that several tabs use. Tabs that load the same source with the same options share a model. It is closed when
+ * the last of them closes it.
+ */
 import { TABLE } from '../port/methods.js';
 import { unlessAborted } from '../../shared/async.js';
 import { Generation } from '../../shared/generation.js';
 
 /** @import { Engine, LoadOptions, Model, Part, Progress, Source } from '../../shared/types.js' */
 
-/** Whether a value is plain data that can be compared as JSON: no Blob, handle or bytes. @param {unknown} value @returns {boolean} */
+/**
+ * Whether a value is plain data that can be compared as JSON, without Blobs, handles or bytes.
+ * @param {unknown} value
+ * @returns {boolean}
+ */
 const isPlainData = (value) =>
   typeof value !== 'object' ||
   value === null ||
   ((Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype) &&
     Object.values(value).every(isPlainData));
 
-/** A key that is equal for loads that can share a model; null: this load can't be shared. @param {Source} source @param {object} options */
+/**
+ * Returns a key that is equal for loads that can share a model, or null if this load can't be shared.
+ * @param {Source} source
+ * @param {object} options
+ */
 const shareKey = (source, options) =>
   isPlainData([source, options])
     ? JSON.stringify([source, Object.entries(options).sort(([a], [b]) => (a < b ? -1 : 1))])
     : null;
 
 /**
- * A call that may occupy a session. `unreadSince`: when its reader stopped reading; Infinity: it is being read.
- * @typedef {{ ended: Promise<void>, end: () => void, unreadSince: number }} Work
+ * A running call, which may use a session. `unreadSince`: time (performance.now()) since which its reader has not
+ * requested a part; Infinity while a part is requested.
+ * @typedef {{ ended: Promise<void>, end: () => void, unreadSince: number }} RunningCall
  */
-/** A tab that uses a model. @typedef {{ paused: boolean, onProgress?: (event: Progress) => void }} User */
+/**
+ * A user of a model: one call of `load`.
+ * @typedef {{ paused: boolean, onProgress?: (event: Progress) => void }} User
+ */
 
 /** A model that is loaded once for all its users. */
 class SharedModel {
@@ -31,14 +46,17 @@ class SharedModel {
   #lifetime = new AbortController();
   #forget;
   #timeout;
-  /** Calls that are running. @type {Set<Work>} */
+  /** @type {Set<RunningCall>} */
   #runningCalls = new Set();
   /** @type {Progress | null} */
   #lastProgress = null;
 
   /**
-   * @param {Engine} engine @param {number} timeout @param {Source} source @param {LoadOptions} options
-   * @param {() => void} forget  makes later loads start anew
+   * @param {Engine} engine
+   * @param {number} timeout  milliseconds without reading after which a call counts as abandoned
+   * @param {Source} source
+   * @param {LoadOptions} options
+   * @param {() => void} forget  removes this model, so that later loads create another one
    */
   constructor(engine, timeout, source, options, forget) {
     this.#timeout = timeout;
@@ -51,7 +69,11 @@ class SharedModel {
     this.model.then((model) => model.loaded).catch(forget);
   }
 
-  /** @param {AbortSignal} [signal] @param {(event: Progress) => void} [onProgress] */
+  /**
+   * Adds a user and returns the model for it.
+   * @param {AbortSignal} [signal]
+   * @param {(event: Progress) => void} [onProgress]
+   */
   async join(signal, onProgress) {
     const user = { paused: false, onProgress };
     this.#users.add(user);
@@ -64,7 +86,7 @@ class SharedModel {
     }
   }
 
-  /** @param {User} user */
+  /** Removes a user. After the last one the model is closed. @param {User} user */
   async #leave(user) {
     if (!this.#users.delete(user) || this.#users.size) return;
     this.#forget();
@@ -75,7 +97,12 @@ class SharedModel {
     );
   }
 
-  /** The model as one user sees it: `close` closes the objects that this user has created. @param {Model} model @param {User} user @param {AbortSignal} [signal] */
+  /**
+   * Creates the model object for one user. Its `close` closes the objects that this user has created.
+   * @param {Model} model
+   * @param {User} user
+   * @param {AbortSignal} [signal]
+   */
   #modelFor(model, user, signal) {
     /** @type {Set<any>} */
     const children = new Set();
@@ -86,7 +113,7 @@ class SharedModel {
       if (fork) child.fork = async () => track(await fork());
       return child;
     };
-    const calls = /** @type {Record<string, (...given: any[]) => any>} */ (/** @type {unknown} */ (model));
+    const calls = /** @type {Record<string, (...args: any[]) => any>} */ (/** @type {unknown} */ (model));
     /** @type {any} */
     const userModel = { info: model.info, loaded: unlessAborted(model.loaded, signal) };
     for (const [method, { stream, makes }] of Object.entries(TABLE.model)) {
@@ -95,7 +122,7 @@ class SharedModel {
         ? (/** @type {any} */ prompt, /** @type {any} */ options) =>
             this.#generation((signal) => invoke(prompt, { ...options, signal }), options?.signal)
         : async (/** @type {any[]} */ ...callArgs) => {
-            const result = await this.#callInTurn(() => invoke(...callArgs), callArgs.at(-1)?.signal);
+            const result = await this.#callWithRetry(() => invoke(...callArgs), callArgs.at(-1)?.signal);
             return makes ? track(result) : result;
           };
     }
@@ -118,10 +145,11 @@ class SharedModel {
   }
 
   /**
-   * Waits for another call to end if all sessions are in use. Calls whose readers have stopped reading don't count.
+   * Waits for the end of another call if a call failed because all sessions are in use. Throws the error for other
+   * failures, and if the readers of all other calls have stopped reading.
    * @param {any} error @param {AbortSignal} [signal]
    */
-  async #waitForTurn(error, signal) {
+  async #waitForSession(error, signal) {
     if (error.code === 'TRAP') this.#forget(); // a later load creates another instance
     for (;;) {
       const otherCalls = [...this.#runningCalls];
@@ -135,58 +163,69 @@ class SharedModel {
     }
   }
 
-  /** @template T @param {() => Promise<T>} call @param {AbortSignal} [signal] @returns {Promise<T>} */
-  async #callInTurn(call, signal) {
+  /**
+   * Runs a call, and repeats it when a session is free.
+   * @template T
+   * @param {() => Promise<T>} call
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<T>}
+   */
+  async #callWithRetry(call, signal) {
     for (;;) {
-      const work = this.#begin();
+      const runningCall = this.#register();
       try {
         return await call();
       } catch (error) {
-        work.end();
-        await this.#waitForTurn(error, signal);
+        runningCall.end();
+        await this.#waitForSession(error, signal);
       } finally {
-        work.end();
+        runningCall.end();
       }
     }
   }
 
-  /** Registers a running call, for whose end others may wait. */
-  #begin() {
-    /** @type {Work} */
-    const work = { ended: Promise.resolve(), end: () => {}, unreadSince: Infinity };
-    work.ended = new Promise((resolve) => {
-      work.end = () => {
-        this.#runningCalls.delete(work);
+  /** Registers a running call, so that other calls can wait for its end. */
+  #register() {
+    /** @type {RunningCall} */
+    const runningCall = { ended: Promise.resolve(), end: () => {}, unreadSince: Infinity };
+    runningCall.ended = new Promise((resolve) => {
+      runningCall.end = () => {
+        this.#runningCalls.delete(runningCall);
         resolve(undefined);
       };
     });
-    this.#runningCalls.add(work);
-    return work;
+    this.#runningCalls.add(runningCall);
+    return runningCall;
   }
 
-  /** @param {(signal: AbortSignal) => Generation} call @param {AbortSignal} [signal]  of the caller */
+  /** @param {(signal: AbortSignal) => Generation} call @param {AbortSignal} [signal]  the caller's signal */
   #generation(call, signal) {
     return new Generation((end, reading) => this.#parts(call, end, reading), signal);
   }
 
-  /** @param {(signal: AbortSignal) => Generation} call @param {(result: any) => void} end @param {import('../../shared/generation.js').Reading} reading @returns {AsyncGenerator<Part, void>} */
+  /**
+   * @param {(signal: AbortSignal) => Generation} call
+   * @param {(result: any) => void} end
+   * @param {import('../../shared/generation.js').Reading} reading
+   * @returns {AsyncGenerator<Part, void>}
+   */
   async *#parts(call, end, { signal, reader }) {
     for (;;) {
-      const run = call(signal).readBy(reader);
-      const work = this.#begin();
+      const generation = call(signal).readBy(reader);
+      const runningCall = this.#register();
       try {
-        for await (const part of run) {
-          work.unreadSince = performance.now();
+        for await (const part of generation) {
+          runningCall.unreadSince = performance.now();
           yield part;
-          work.unreadSince = Infinity;
+          runningCall.unreadSince = Infinity;
         }
         return;
       } catch (error) {
-        work.end();
-        await this.#waitForTurn(error, signal);
+        runningCall.end();
+        await this.#waitForSession(error, signal);
       } finally {
-        work.end();
-        const result = await run.result.catch(() => null);
+        runningCall.end();
+        const result = await generation.result.catch(() => null);
         if (result) end(result);
       }
     }
@@ -200,13 +239,13 @@ export class SharedModels {
   /** @type {Map<string, SharedModel>} */
   #sharedModels = new Map();
 
-  /** @param {Engine} engine @param {number} timeout  milliseconds without reading after which a call counts as abandoned */
+  /** @param {Engine} engine @param {number} timeout  see SharedModel */
   constructor(engine, timeout) {
     this.#engine = engine;
     this.#timeout = timeout;
   }
 
-  /** `engine.load`, shared. @param {Source} source @param {LoadOptions} [given] */
+  /** Implements `engine.load`. @param {Source} source @param {LoadOptions} [options] */
   load(source, { signal, onProgress, ...options } = {}) {
     const key = shareKey(source, options);
     let sharedModel = key === null ? undefined : this.#sharedModels.get(key);
