@@ -43,7 +43,7 @@ export class Pace {
   }
 
   /**
-   * Like `pause`, but waits for as long as the work took, which uses half of the processor's time.
+   * Waits for as long as the work since the last turn took, so that half of the processor's time is used.
    * @returns {Promise<void> | undefined}
    */
   rest() {

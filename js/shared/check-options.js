@@ -42,9 +42,9 @@ export function nearest(name, names) {
     const beginning = Math.min(...beginnings);
     const letters = Math.min(beginning, end);
     const isPermutation = sorted(target) === sorted(candidateText);
-    const whole = isPermutation ? 1 : distance(target, candidateText);
+    const editDistance = isPermutation ? 1 : distance(target, candidateText);
     return Math.min(
-      whole < target.length / 2 ? whole : Infinity,
+      editDistance < target.length / 2 ? editDistance : Infinity,
       length > 1 && letters <= length / 4
         ? letters + 0.4 * (longer.length - length) + 0.1 * Number(end < beginning)
         : Infinity,

@@ -13,7 +13,7 @@ export const number = (minimum, maximum = Infinity) =>
     (v) => Number.isFinite(v) && v >= minimum && v <= maximum,
   );
 /** @param {number} minimum @param {number} [maximum] */
-export const whole = (minimum, maximum = 2 ** 32 - 1) =>
+export const integer = (minimum, maximum = 2 ** 32 - 1) =>
   kind(`a whole number from ${minimum} to ${maximum}`, (v) => Number.isInteger(v) && v >= minimum && v <= maximum);
 /** @param {string[]} names */
 export const oneOf = (...names) => kind(`one of ${names.join(', ')}`, (v) => names.includes(v));
@@ -33,7 +33,7 @@ export const callback = kind('a function', (v) => typeof v === 'function');
 export const bytes = kind('a number of bytes', (v) => typeof v === 'number' && v > 0);
 export const tokenCount = kind(
   'a whole number of at least 0, or Infinity',
-  (v) => v === Infinity || !whole(0, Number.MAX_SAFE_INTEGER)(v),
+  (v) => v === Infinity || !integer(0, Number.MAX_SAFE_INTEGER)(v),
 );
 /** Infinity means no limit. */
 export const milliseconds = kind('a number of milliseconds', (v) => typeof v === 'number' && v >= 0);
@@ -41,12 +41,12 @@ export const address = kind('an address', (v) => !text(v) || v instanceof URL);
 export const addresses = kind('a list of addresses', (v) => Array.isArray(v) && v.every((item) => !address(item)));
 export const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => !text(t)));
 export const stopTexts = kind('a text or a list of texts, none empty', (v) => [v].flat().every((t) => t && !text(t)));
-export const tokenList = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => !whole(0)(id)));
+export const tokenList = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => !integer(0)(id)));
 export const rate = kind('a number above 0', (v) => typeof v === 'number' && v > 0);
 export const deadline = kind('a number of milliseconds or a Date', (v) =>
   v instanceof Date ? !Number.isNaN(v.getTime()) : !milliseconds(v),
 );
-export const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || !whole(1, 32)(v));
+export const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || !integer(1, 32)(v));
 /** Lists, Maps and Promises are refused: their own properties are not their contents, which would be ignored. */
 export const object = kind('an object', (v) => typeof v === 'object' && v && !v[Symbol.iterator] && !v.then?.call);
 
@@ -64,7 +64,7 @@ export const biases = kind(
     v.every((item) =>
       isObjectOf(
         { token: -1, bias: NaN, ...item },
-        { token: whole(0), bias: (n) => (typeof n === 'number' && n < Infinity ? '' : 'a number') },
+        { token: integer(0), bias: (n) => (typeof n === 'number' && n < Infinity ? '' : 'a number') },
       ),
     ),
 );
@@ -89,14 +89,14 @@ export const isObjectOf = (v, checks) =>
  * Options of speculative decoding. `model` is checked like an adapter: a loaded model, its id, or null.
  * @type {Options}
  */
-export const SPECULATE = { tokens: whole(1, 31), model: adapter };
+export const SPECULATE = { tokens: integer(1, 31), model: adapter };
 export const speculation = kind(
   '"auto", true, false, or { tokens: 1 to 31, model }',
   (v) => v === 'auto' || !flag(v) || (isObjectOf(v, SPECULATE) && Object.keys(v).length > 0),
 );
 
 /** Parts of a model that a session skips for more speed. @type {Options} */
-export const QUALITY = { skipLayers: tokenList, exitLayer: whole(1), lmHeadFraction: rate };
+export const QUALITY = { skipLayers: tokenList, exitLayer: integer(1), lmHeadFraction: rate };
 export const quality = kind('{ skipLayers, exitLayer, lmHeadFraction }', (v) => isObjectOf(v, QUALITY));
 
 export const contextPolicy = oneOf('error', 'shift', 'summarize');

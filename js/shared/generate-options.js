@@ -22,7 +22,7 @@ import {
   stopTexts,
   tokenCount,
   tokenList,
-  whole,
+  integer,
 } from './checks.js';
 
 /** @import { Check } from './checks.js' */
@@ -70,7 +70,7 @@ export const GENERATE_OPTIONS = {
     receipt: true,
   },
   topK: {
-    check: whole(0),
+    check: integer(0),
     default: 40,
     meaning: 'samples among the K likeliest tokens',
     flag: 'K',
@@ -108,14 +108,14 @@ export const GENERATE_OPTIONS = {
     receipt: true,
   },
   repeatLast: {
-    check: whole(0),
+    check: integer(0),
     default: 64,
     meaning: 'recent tokens that the repeat penalty counts',
     sampler: 'repeat_last',
     receipt: true,
   },
   seed: {
-    check: whole(0, 2 ** 53),
+    check: integer(0, 2 ** 53),
     meaning: 'seed of the random numbers: the same seed gives the same text',
     flag: 'N',
     openai: 'seed',
@@ -153,11 +153,11 @@ export const GENERATE_OPTIONS = {
     receipt: true,
   },
   logprobs: {
-    check: whole(0, 20),
+    check: integer(0, 20),
     meaning: 'alternatives with log probabilities in each part',
   },
   promptLogprobs: {
-    check: whole(0, 20),
+    check: integer(0, 20),
     meaning: 'alternatives with log probabilities of each token of the prompt',
   },
   responseFormat: {
@@ -171,7 +171,7 @@ export const GENERATE_OPTIONS = {
   adapter: { check: adapter, meaning: 'the LoRA adapter to compute with; null: none', openai: 'bq4' },
   contextPolicy: { check: contextPolicy, meaning: 'what happens when the context is full', openai: 'bq4' },
   receipt: { check: flag, meaning: 'adds `origin` to the result of a reply, for a receipt' },
-  sinks: { check: whole(0), meaning: 'first tokens that stay when a full context is shifted' },
+  sinks: { check: integer(0), meaning: 'first tokens that stay when a full context is shifted' },
   deadline: { check: deadline, meaning: 'milliseconds from the call, or a Date, after which the generation ends' },
   maxTokensPerSecond: { check: rate, meaning: 'limit of the speed' },
   signal: { check: signal, meaning: 'an AbortSignal that ends the generation' },

@@ -27,7 +27,7 @@ import {
   texts,
   threads,
   tokenList,
-  whole,
+  integer,
   worker,
 } from './checks.js';
 import { checkBy } from './check-options.js';
@@ -38,18 +38,18 @@ import { OPTION_ROWS } from './generate-options.js';
 export { checkBy, nearest, wrong } from './check-options.js';
 
 const SESSION = {
-  contextTokens: whole(1),
-  prefillWindow: whole(1),
-  prefillBatch: whole(1),
+  contextTokens: integer(1),
+  prefillWindow: integer(1),
+  prefillBatch: integer(1),
   kv: oneOf('f32', 'f16', 'i8', 'i4', 'i2'),
   kvEvict: oneOf('oldest', 'attention'),
   activations: oneOf('i8', 'i16'),
-  forks: whole(0),
-  forkTokens: whole(0),
-  kvWindow: whole(1),
-  kvSinks: whole(0, 32),
+  forks: integer(0),
+  forkTokens: integer(0),
+  kvWindow: integer(1),
+  kvSinks: integer(0, 32),
   quality,
-  draftTokens: whole(0, 31),
+  draftTokens: integer(0, 31),
 };
 /** @type {Options} */
 const GENERATE = Object.fromEntries(OPTION_ROWS.map(([name, { check }]) => [name, check]));
@@ -75,8 +75,8 @@ const ENGINE = {
 };
 const LOAD = {
   ...SESSION,
-  sessions: whole(1, 63),
-  adapterBytes: whole(0),
+  sessions: integer(1, 63),
+  adapterBytes: integer(0),
   signal,
   onProgress: callback,
   memoryBudget: bytes,
@@ -94,7 +94,7 @@ export const OPTIONS = {
     companion: anyValue,
     manifest: anyValue,
     mirrors: addresses,
-    retries: whole(0),
+    retries: integer(0),
     retryDelay: number(0),
     timeout: milliseconds,
     hubUrl: address,
@@ -121,10 +121,10 @@ export const OPTIONS = {
     signal,
     onProgress: callback,
   },
-  create: { signal, parallel: whole(1) },
+  create: { signal, parallel: integer(1) },
   createOne: { signal },
-  score: { topLogprobs: whole(0, 20), signal, onProgress: callback },
-  rerank: { topN: whole(1), truncate: flag, signal, onProgress: callback },
+  score: { topLogprobs: integer(0, 20), signal, onProgress: callback },
+  rerank: { topN: integer(1), truncate: flag, signal, onProgress: callback },
   classify: { classifier: object, truncate: flag, signal, onProgress: callback },
   trace: { on: flag, byLayer: flag },
   format: { roles: object, start: text, prompt: text, trim: flag, stop: texts, bos: flag, think: marks },

@@ -4,7 +4,7 @@ import { onDemand } from '../../shared/errors.js';
 
 /** @import { ChatOptions, Model } from '../../shared/types.js' */
 
-/** Loaded on demand, since few pages use it. */
+/** Loads the module of OpenAI's calls, which few pages use. */
 const openai = () => onDemand(import('./index.js'));
 
 /**

@@ -6,7 +6,7 @@ import { BqError } from '../../shared/errors.js';
 import { membersOf, refuse, withoutNulls } from './check-fields.js';
 import { formatOf } from './response-format.js';
 import { OPTION_ROWS } from '../../shared/generate-options.js';
-import { flag, kind, object, objects, oneOf, speculation, text, texts, whole } from '../../shared/checks.js';
+import { flag, kind, object, objects, oneOf, speculation, text, texts, integer } from '../../shared/checks.js';
 import { checkBy, wrong } from '../../shared/options.js';
 import { withPlainSchemas } from '../../shared/standard-schema.js';
 import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
@@ -65,9 +65,9 @@ const METADATA = {
 };
 /** Checks of fields whose values differ from those of the option of `generate`. @type {Options} */
 const FIELD_CHECKS = {
-  max_tokens: whole(0),
+  max_tokens: integer(0),
   stop: stops,
-  seed: whole(-(2 ** 31), 2 ** 53 - MAX_CHOICES),
+  seed: integer(-(2 ** 31), 2 ** 53 - MAX_CHOICES),
   logit_bias: biases,
 };
 /**
@@ -89,7 +89,7 @@ const fieldsOfOptions = (isIncluded) =>
 const SAMPLING = {
   stream: flag,
   stream_options: object,
-  n: whole(1, 128),
+  n: integer(1, 128),
   ...fieldsOfOptions(({ openai, chatOnly }) => openai !== undefined && openai !== 'bq4' && !chatOnly),
   bq4: object,
 };
@@ -117,9 +117,9 @@ const FIELDS = {
     messages: objects,
     ...METADATA,
     ...SAMPLING,
-    max_completion_tokens: whole(0),
+    max_completion_tokens: integer(0),
     logprobs: flag,
-    top_logprobs: whole(0, 20),
+    top_logprobs: integer(0, 20),
     ...fieldsOfOptions(({ chatOnly = false }) => chatOnly),
     modalities: kind('["text"]', (v) => Array.isArray(v) && v.length === 1 && v[0] === 'text'),
     tools: objects,
@@ -131,7 +131,7 @@ const FIELDS = {
     prompt,
     ...METADATA,
     ...SAMPLING,
-    logprobs: whole(0, 20),
+    logprobs: integer(0, 20),
     echo: flag,
     best_of: exactly(1, '1'),
   },
@@ -142,10 +142,15 @@ const FIELDS = {
       (v) => Array.isArray(v) && v.every((document) => isText(document?.text ?? document)),
     ),
     ...METADATA,
-    top_n: whole(1),
+    top_n: integer(1),
     return_documents: flag,
   },
-  'embeddings.create': { input: prompt, ...METADATA, dimensions: whole(1), encoding_format: oneOf('float', 'base64') },
+  'embeddings.create': {
+    input: prompt,
+    ...METADATA,
+    dimensions: integer(1),
+    encoding_format: oneOf('float', 'base64'),
+  },
 };
 
 /** Fields of OpenAI's requests that bq4 does not support. */

@@ -2,7 +2,7 @@
 import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { roundedInteger } from '../../shared/exact-json.js';
-import { kind, object, objects, oneOf, whole } from '../../shared/checks.js';
+import { kind, object, objects, oneOf, integer } from '../../shared/checks.js';
 import { checkBy, checkOptions } from '../../shared/options.js';
 import { membersOf, refuse } from './check-fields.js';
 import { contentOf, failureOf } from './tool-result.js';
@@ -18,7 +18,7 @@ const REQUEST = {
   bq4: object,
 };
 /** Members of `bq4` for this loop. Others are passed to the model. */
-const EXTENSIONS = { maxSteps: whole(1), toolErrors: oneOf('tell', 'throw') };
+const EXTENSIONS = { maxSteps: integer(1), toolErrors: oneOf('tell', 'throw') };
 
 /**
  * Returns the caller's functions by name, and the tools without their functions. Throws ARGUMENT.

@@ -1,5 +1,5 @@
 /** Converts tools of a request to options of a reply, and tool calls of messages and answers. */
-import { flag, kind, object, oneOf, text, whole } from '../../shared/checks.js';
+import { flag, kind, object, oneOf, text, integer } from '../../shared/checks.js';
 import { wrong } from '../../shared/options.js';
 import { membersOf, refuse } from './check-fields.js';
 
@@ -72,7 +72,7 @@ function selectTools(tools, choice) {
 }
 
 /** Members of a call in a message, and of its `function`. */
-const CALL = { id: text, type: oneOf('function'), function: object, index: whole(0) };
+const CALL = { id: text, type: oneOf('function'), function: object, index: integer(0) };
 // OpenAI's client adds `parsed_arguments` to messages that it has parsed.
 const CALL_FUNCTION = {
   name: text,

@@ -113,7 +113,7 @@ async function answer(request, response, state) {
 }
 
 /**
- * If the target of a request is an absolute address (RFC 9112, 3.2.2), its host replaces the Host header, and its path
+ * Splits the target of a request if it is an absolute address (RFC 9112, 3.2.2): its host replaces the Host header, its path
  * and query become the target.
  * @param {IncomingMessage} request
  */
