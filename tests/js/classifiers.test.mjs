@@ -148,6 +148,16 @@ test('examples and options of training are refused by name', async () => {
     });
 });
 
+test('a label without a training example is named, also the empty one', async () => {
+  const model = /** @type {any} */ ({ info: { embedding: { width: 4 } } });
+  const examples = [{ text: 'x', label: 'a' }];
+  for (const label of ['b', ''])
+    await assert.rejects(trainClassifier(model, examples, { labels: ['a', label] }), (/** @type {any} */ error) => {
+      assert.deepEqual([error.code, error.message], ['ARGUMENT', `the label "${label}" has no training example`]);
+      return true;
+    });
+});
+
 test('worker and this thread: the same labels, and a head of another model is refused', async () => {
   const found = [];
   for (const make of [createEngine, createWorkerEngine]) {

@@ -144,7 +144,7 @@ export async function trainClassifier(model, examples, options = {}) {
   if (labels.length < 2 || missingLabel !== undefined)
     throw new BqError(
       'ARGUMENT',
-      missingLabel
+      missingLabel !== undefined
         ? `the label "${missingLabel}" has no training example`
         : 'expected at least two labels, found fewer',
     );

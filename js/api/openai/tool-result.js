@@ -19,7 +19,8 @@ function isOpaque(value) {
 }
 
 /**
- * Converts a value for JSON.stringify, which calls `toJSON` before this replacer. Functions in an object are ignored as its methods.
+ * Converts a value for JSON.stringify, which calls `toJSON` before this replacer. Functions in an object are ignored as
+ * its methods.
  * @param {string} _ @param {any} value
  */
 function toPlain(_, value) {

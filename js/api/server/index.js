@@ -113,8 +113,8 @@ async function answer(request, response, state) {
 }
 
 /**
- * Splits the target of a request if it is an absolute address (RFC 9112, 3.2.2): its host replaces the Host header, its path
- * and query become the target.
+ * Splits the target of a request if it is an absolute address (RFC 9112, 3.2.2): its host replaces the Host header, its
+ * path and query become the target.
  * @param {IncomingMessage} request
  */
 function splitTarget(request) {
