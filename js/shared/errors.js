@@ -73,7 +73,7 @@ export class BqError extends Error {
 /**
  * Waits for a module that is loaded on demand: `await onDemand(import('./x.js'))`. The literal address is visible to
  * bundlers. Throws NETWORK in place of the browser's TypeError. After such a failure, Firefox does not request the
- * module again until the page is reloaded; other browsers do.
+ * module again until the page is reloaded. Other browsers request it again.
  * @template T @param {Promise<T>} module @returns {Promise<T>}
  */
 export const onDemand = (module) =>

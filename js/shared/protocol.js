@@ -3,8 +3,8 @@
  *
  * A call is `{ id, target, method, args, options, … }`. `target` is the number of an object; 0 is the engine. The
  * worker sends any number of `{ id, part }` and `{ id, progress }`. If a model can be used before it is completely
- * loaded, it sends
- * `{ id, handle }`. The last message of a call is `{ id, value }` or `{ id, error }`. `{ id, abort }` ends a call.
+ * loaded, it sends `{ id, handle }`. The last message of a call is `{ id, value }` or `{ id, error }`. `{ id, abort }`
+ * ends a call.
  *
  * The number of unread parts of a generation is limited by a window, which `{ id, grant }` extends. So a page that
  * reads slowly slows the worker down. Within the window the worker computes parts that are not read yet. Before a step
@@ -13,10 +13,9 @@
  * the others are removed from the session.
  *
  * Events of the engine are `{ event, detail }`. `{ spawn, role, url }` requests another worker from the page. The
- * answer is
- * `{ spawned, port }` or `{ spawned, error }`, and `{ spawn, end }` ends that worker (workers.js). `{ failure }` is the
- * last message of a worker that fails. The answer to `{ ping }` is `{ pong }`. A worker that answers neither calls nor
- * pings counts as ended.
+ * answer is `{ spawned, port }` or `{ spawned, error }`, and `{ spawn, end }` ends that worker (workers.js).
+ * `{ failure }` is the last message of a worker that fails. The answer to `{ ping }` is `{ pong }`. A worker that
+ * answers neither calls nor pings counts as ended.
  */
 
 /** Version of the messages. It is raised with every change, because page and worker may be from different caches. */

@@ -3,15 +3,15 @@
  * them.
  *
  * `globalThis[Symbol.for('bq4.timeouts')]` can contain other values by the same names, in milliseconds (Infinity:
- * never), and
- * `now`, a clock in milliseconds. It is read whenever a timeout starts. A page sends the values to its engine's worker.
+ * never), and `now`, a clock in milliseconds. It is read whenever a timeout starts. A page sends the values to its
+ * engine's worker.
  */
 
 /** @typedef {Partial<Record<keyof typeof TIMEOUTS, number>> & { now?: () => number }} Overrides */
 
 /**
  * Timeouts in milliseconds. If the engine continues without the missing part afterwards (with fewer threads or another
- * store), the timeout is far longer than a busy machine needs.
+ * store), the timeout is far longer than a busy machine needs. A part that is ready later is used the next time.
  */
 export const TIMEOUTS = {
   /** For each thread of an engine to start, counted from the start of the previous one. */

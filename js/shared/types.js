@@ -207,12 +207,13 @@
  * @property {number} kvHeads
  * @property {number} headDim
  * @property {number} ffn           width of the feed-forward layers
- * @property {number} stateWidth    numbers in the state of a recurrent layer for each token; 0 if no layer is recurrent
+ * @property {number} stateWidth    numbers that a recurrent layer computes from its state for each token; 0 if no layer
+ *   is recurrent
  * @property {number} vocabSize
  * @property {number} tokenizerSize        number of tokens of the tokenizer; 0 if the file has none
  * @property {number} trainedContext  number of positions that the model was trained for
  * @property {boolean} tied         whether the embedding is also the LM head
- * @property {boolean} generates    false for an encoder, which has no LM head and only supports `embed`
+ * @property {boolean} generates    false for an encoder, which has no LM head and generates no text
  * @property {{ pooling: Pooling | null, normalize: boolean, tokens: number, width: number }} embedding  how the file
  *   specifies its vectors; `width` is their length, `tokens` the largest number of tokens of a text under this plan
  * @property {number} labelCount    number of labels of the model's own classifier; 0 if it has none
@@ -227,7 +228,7 @@
  * @property {number} kvWindow      0 if a token attends to all previous tokens
  * @property {number} kvSinks
  * @property {'oldest' | 'attention'} kvEvict
- * @property {Quality | null} quality  the option `quality`
+ * @property {Quality | null} quality  value of the option `quality`
  * @property {'i8' | 'i16'} activations  type of the activations that quantized weights are multiplied with
  * @property {number} tokenWeights  number of weights that every token is multiplied with
  * @property {boolean} rareTypes    whether some weights have types whose kernels are in a module of their own
@@ -400,11 +401,13 @@
  * expression for the complete text, a GBNF grammar, or one of several texts. A JSON Schema is in `schema`, or in
  * `json_schema.schema` as in OpenAI's requests. `parts` are further schemas, each of which resolves its references
  * within itself; `{ $ref: 'part:0' }` in `schema` refers to the first one.
- * @typedef {{ type: 'text' } | { type: 'json_object', schema?: object | boolean } | { type: 'json_schema', schema: object | boolean, parts?: (object | boolean)[], name?: string, description?: string, strict?: boolean | null }
- *   |
- *   { type: 'json_schema', json_schema: { name?: string, description?: string, strict?: boolean | null, schema: object | boolean } }
- *   | { type: 'regex', pattern: string | RegExp } | { type: 'grammar', grammar: string } |
- *   { type: 'choice', choices: string[] }} ResponseFormat
+ * @typedef {{ type: 'text' } | { type: 'json_object', schema?: object | boolean }
+ *   | { type: 'json_schema', schema: object | boolean, parts?: (object | boolean)[], name?: string, description?: string,
+ *     strict?: boolean | null }
+ *   | { type: 'json_schema', json_schema: { name?: string, description?: string, strict?: boolean | null,
+ *     schema: object | boolean } }
+ *   | { type: 'regex', pattern: string | RegExp } | { type: 'grammar', grammar: string }
+ *   | { type: 'choice', choices: string[] }} ResponseFormat
  */
 
 /**
@@ -604,8 +607,8 @@
  * @property {(Logprob & { top: Logprob[] })[]} [promptLogprobs]  with `promptLogprobs`: one for each token of the
  *   prompt except the first
  * @property {number} seed
- * @property {string[]} [warnings]  ignored keywords and formats of the schemas in `responseFormat` and in the
- *   parameters of tools, because they are unknown. Missing if there are none
+ * @property {string[]} [warnings]  warnings about the schemas in `responseFormat` and in the parameters of tools:
+ *   unknown keywords and formats, which are ignored, and limits that were rounded. Missing if there are none
  * @property {TokenUsage} usage
  * @property {Timings} timings
  */
@@ -818,8 +821,7 @@
 /**
  * Extensions of an answer in OpenAI's shape.
  * @typedef {object} AnswerExtensions
- * @property {string[]} [warnings]  ignored keywords of the schemas in `response_format` and `tools`: `warnings` of a
- *   Result
+ * @property {string[]} [warnings]  warnings about the schemas in `response_format` and `tools`: `warnings` of a Result
  * @property {number} [shiftedTokens]  number of tokens that `contextPolicy` removed
  */
 
@@ -848,19 +850,21 @@
  */
 
 /**
- * @typedef {CompletionFields & { messages: readonly ChatMessage[], max_completion_tokens?: number | null, logprobs?: boolean | null, top_logprobs?: number | null,
- *   response_format?: ResponseFormat | JsonFormat | StandardSchema | null, tools?: readonly (ChatCompletionTool |
- *   { type: string })[] | null, tool_choice?: 'none' | 'auto' | 'required' |
- *   { type: 'function', function: { name: string } }
- *   | { type: 'allowed_tools', allowed_tools: { mode: 'auto' | 'required', tools: object[] } } |
- *   { type: 'custom', custom: object } | null, parallel_tool_calls?: boolean | null, chat_template_kwargs?:
- *   Record<string, unknown> | null }} ChatCompletionRequest
+ * @typedef {CompletionFields & { messages: readonly ChatMessage[], max_completion_tokens?: number | null,
+ *   logprobs?: boolean | null, top_logprobs?: number | null,
+ *   response_format?: ResponseFormat | JsonFormat | StandardSchema | null,
+ *   tools?: readonly (ChatCompletionTool | { type: string })[] | null,
+ *   tool_choice?: 'none' | 'auto' | 'required' | { type: 'function', function: { name: string } }
+ *     | { type: 'allowed_tools', allowed_tools: { mode: 'auto' | 'required', tools: object[] } }
+ *     | { type: 'custom', custom: object } | null,
+ *   parallel_tool_calls?: boolean | null, chat_template_kwargs?: Record<string, unknown> | null }} ChatCompletionRequest
  */
 
 /**
  * A JSON Schema in the forms of OpenAI and llama.cpp.
  * @typedef {{ type: 'json_object', schema?: object | boolean }
- *   | { type: 'json_schema', json_schema: { name?: string, description?: string, strict?: boolean | null, schema?: object | boolean } }} JsonFormat
+ *   | { type: 'json_schema', json_schema: { name?: string, description?: string, strict?: boolean | null,
+ *     schema?: object | boolean } }} JsonFormat
  */
 
 /**
@@ -906,7 +910,8 @@
  */
 
 /**
- * @typedef {CompletionFields & { prompt: string | string[] | number[] | number[][], logprobs?: number | null, echo?: boolean | null }} TextCompletionRequest
+ * @typedef {CompletionFields & { prompt: string | string[] | number[] | number[][], logprobs?: number | null,
+ *   echo?: boolean | null }} TextCompletionRequest
  */
 
 /**
@@ -927,7 +932,8 @@
 
 /**
  * A function that the model can call. `parameters` is a JSON Schema.
- * @typedef {{ type: 'function', function: { name: string, description?: string, parameters?: object, strict?: boolean | null } }} ChatCompletionTool
+ * @typedef {{ type: 'function', function: { name: string, description?: string, parameters?: object,
+ *   strict?: boolean | null } }} ChatCompletionTool
  */
 
 /**

@@ -11,7 +11,7 @@ import { timeout } from '../../shared/timeouts.js';
 import { callOf, checkModel, formatOf, idOf, pieces, textOf, toolOf, vectorsOf, collectReply } from './translate.js';
 
 /**
- * Type of the `ai` package that the caller has installed, as are the next ones.
+ * A type of the `ai` package, which the caller has installed. The next types are from this package, too.
  * @typedef {ReturnType<typeof import('ai').wrapLanguageModel>} LanguageModelV4
  */
 /** @typedef {ReturnType<typeof import('ai').wrapEmbeddingModel>} EmbeddingModelV4 */

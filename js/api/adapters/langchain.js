@@ -43,7 +43,7 @@ const METHODS = ['jsonSchema', 'functionCalling', 'jsonMode'];
 const camelCase = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 
 /**
- * Throws ARGUMENT for options with unknown names. Known names may be written in both cases.
+ * Throws ARGUMENT for options with unknown names. Known names may be in snake case or in camel case.
  * @param {string} call @param {string[]} names @param {Record<string, any>} options
  */
 function checkNames(call, names, options) {

@@ -7,9 +7,9 @@
  * a steal across threads corrupts the memory of Node 24.)
  *
  * Messages on the BroadcastChannel of all tabs: `{ hello }` requests an announcement of the leader, which is
- * `{ leader, term }`.
- * `{ join, leader, channel }` requests a connection to the leader over a private channel. `{ ping }` and `{ pong }`
- * show that the leader isn't frozen. `{ resigned }` announces that a tab is no longer the leader.
+ * `{ leader, term }`. `{ join, leader, channel }` requests a connection to the leader over a private channel.
+ * `{ ping }` and `{ pong }` show that the leader isn't frozen. `{ resigned }` announces that a tab is no longer the
+ * leader.
  */
 import { deferred } from '../../shared/async.js';
 import { Leader } from './leader.js';
