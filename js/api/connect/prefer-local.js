@@ -19,8 +19,7 @@ const LOCAL_FAILURES = new Set(['NOMEM', 'QUOTA', 'NO_SIMD', 'UNSUPPORTED']);
 
 /**
  * Loads a model if it fits this machine and is fast enough, or else returns the remote model. Throws the errors of
- * `plan` and
- * `load`, except those caused by the machine.
+ * `plan` and `load`, except those caused by the machine.
  * @param {Engine} engine
  * @param {SourceLike} source
  * @param {RemoteModel} remote

@@ -1,8 +1,7 @@
 /**
  * Normalizes answers of servers to OpenAI's form. Many compatible servers omit members or use other forms: calls
- * without an
- * `index`, or all with 0; an `id` in each piece of a call; arguments as an object; contents as lists of parts; null for
- * missing members.
+ * without an `index`, or all with 0; an `id` in each piece of a call; arguments as an object; contents as lists of
+ * parts; null for missing members.
  */
 
 /** The received part of a tool call. @typedef {{ index: number, id: string, name: string, input: string }} Call */

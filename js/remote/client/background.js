@@ -1,7 +1,6 @@
 /**
  * Throttles an engine while its page is hidden or the processor is under pressure. This module is only loaded if the
- * option
- * `background` or `pressure` is set.
+ * option `background` or `pressure` is set.
  */
 
 /** @import { Engine, Pace } from '../../shared/types.js' */

@@ -34,8 +34,7 @@ const CLOSED = 'the model or session was closed';
 
 /**
  * Opens another port to an engine of this thread. Closing the port closes the objects that were created over it. The
- * engine closes its
- * `ports` when it closes. In Node an open port does not keep the process alive.
+ * engine closes its `ports` when it closes. In Node an open port does not keep the process alive.
  * @param {Engine} engine @param {Set<MessagePort>} ports  open ports of the engine
  */
 export function portOf(engine, ports) {
