@@ -5,13 +5,19 @@
 
 /** Version of the ABI: BQ_ABI of c/bq.h. */
 export const ABI = 2;
-/** BQW_THREADS and BQW_THREAD_STACK of web/border.h: the maximum number of threads, and the stack of each in bytes. */
+/**
+ * BQW_THREADS and BQW_THREAD_STACK of web/border.h: the maximum number of threads, and the stack size of each in bytes.
+ */
 export const THREADS = 32;
 export const THREAD_STACK = 65536;
-/** Bits of bqw_token_flags: the token ends a text; the token is a special one, which stands for no text. */
+/** Bits of bqw_token_flags. ENDS: the token ends a text; SPECIAL: the token is special and represents no text. */
 export const [ENDS, SPECIAL] = [1, 2];
 
-/** Types of the result and then of each argument: `s` status, `u` u32 (numbers, pointers, handles), `f` f64, `v` void. @type {Record<string, string>} */
+/**
+ * Types of each function: first the result, then each argument. `s`: status; `u`: u32 (number, pointer or handle); `f`:
+ * f64; `v`: void.
+ * @type {Record<string, string>}
+ */
 export const functions = {
   bqw_abi: 'u',
   bqw_build: 'u',
@@ -91,14 +97,21 @@ export const functions = {
   bqw_sha256: 'vuuuu',
 };
 
-/** Statuses that are not errors: the work is done; there is more work to do; data of the file is needed first. */
+/**
+ * Statuses that are not errors. OK: the work is done; MORE: there is more work; WANT_DATA: C first needs data of the
+ * file.
+ */
 export const OK = 0;
 export const MORE = 1;
 export const WANT_DATA = 2;
-/** A u32 that stands for "no token", "no index" and the like. */
+/** The u32 value for "no token" or "no index". */
 export const NONE = 0xffffffff;
 
-/** A struct's layout from its fields in order, `name:kind` or, for arrays, `name:kind*count`, each at its natural alignment. @param {string} text */
+/**
+ * Computes the layout of a struct from its fields: `name:kind`, or `name:kind*count` for arrays. Each field has its
+ * natural alignment.
+ * @param {string} text  fields in order, separated by white space
+ */
 function struct(text) {
   let end = 0;
   let align = 1;

@@ -1,8 +1,9 @@
 /**
- * Chooses the build of the engine for this machine: first by which WebAssembly instructions the runtime accepts (never by the name of
- * the browser), then by a measurement of which build's kernels are the fastest.
+ * Chooses the build of the engine for this machine. The first criterion is the WebAssembly instructions that the
+ * runtime accepts, never the name of the browser. Then a measurement finds the build with the fastest kernels.
  *
- * A probe is a complete module with one function; `WebAssembly.validate` accepts it where the instruction in it exists.
+ * A probe is a complete module with one function. `WebAssembly.validate` accepts it if the runtime has its
+ * instructions.
  */
 import { BqError } from '../shared/errors.js';
 import { now as clock } from '../shared/timeouts.js';
@@ -12,7 +13,7 @@ const type = [1, 5, 1, 0x60, 0, 1, 0x7b]; //            section 1: one type, () 
 const func = [3, 2, 1, 0]; //                           section 3: one function of that type
 const splat = [0x41, 0, 0xfd, 0x0f]; //                 i32.const 0; i8x16.splat
 
-/** @param {number[]} instructions */
+/** Returns a module whose only function has these instructions. @param {number[]} instructions */
 function probe(instructions) {
   const body = [0, ...instructions, 0x0b]; // 0 locals, the instructions, end
   return new Uint8Array([...header, ...type, ...func, 10, body.length + 2, 1, body.length, ...body]);
@@ -24,13 +25,14 @@ export const SIMD128 = probe(splat);
 export const RELAXED = probe([...splat, ...splat, ...splat, 0xfd, 0x93, 0x02]);
 
 /**
- * Builds differ in the instructions of their kernels: `relaxed` is the fastest where the machine has a dot product of bytes that adds
- * up in 32 bits (VNNI, Arm), `relaxed16` where it has one that adds up in 16 bits (other x86); `simd128` runs everywhere.
+ * Builds differ in the instructions of their kernels. `relaxed` is the fastest on machines with a dot product of bytes
+ * that accumulates in 32 bits (VNNI, Arm), `relaxed16` on machines where it accumulates in 16 bits (other x86).
+ * `simd128` runs on all machines.
  * @typedef {'relaxed' | 'relaxed16' | 'simd128'} Build
  */
 
 /**
- * The build to run here and why, before any measurement. NO_SIMD: the runtime lacks the instructions.
+ * Returns the build to use without a measurement, and the reason. Throws NO_SIMD if the runtime lacks the instructions.
  * @param {Build} [requested]  the caller's choice
  * @param {(bytes: Uint8Array<ArrayBuffer>) => boolean} [validate]  for tests
  * @returns {{ build: Build, reason: string }}
@@ -49,7 +51,7 @@ export function pickBuild(
     : { build: 'simd128', reason: 'relaxed SIMD is not available here' };
 }
 
-/** Why this thread can't start further threads; '' if it can. */
+/** Returns the reason why this thread can't start threads that share memory; '' if it can. */
 export function threadsBlocked() {
   if (typeof SharedArrayBuffer !== 'function' || globalThis.crossOriginIsolated === false)
     return 'memory can be shared only in a cross-origin isolated page';
@@ -62,30 +64,33 @@ export function threadsBlocked() {
 }
 
 /*
- * The measurement. A relaxed dot product is one machine instruction on some machines and several on others, and WebAssembly has no
- * way to ask which. bq4-probe.wasm (web/probe.c) has the inner loop of each build's kernels.
+ * The measurement. A relaxed dot product is one machine instruction on some machines and several on others, and a
+ * WebAssembly program can't query which. bq4-probe.wasm (web/probe.c) contains the inner loop of each build's kernels.
  */
 
 /** The builds in the order of web/probe.c. @type {Build[]} */
 export const MEASURED_BUILDS = ['simd128', 'relaxed', 'relaxed16'];
-/** Limit of the whole measurement, in milliseconds. */
+/** Time limit of the measurement, in milliseconds. */
 const MEASURE_MS = 80;
-/** Minimum length of a sample, in milliseconds and in ticks of the clock, which is coarse in pages that aren't cross-origin isolated. */
+/**
+ * Minimum length of a sample, in milliseconds and in clock ticks. Clocks are coarse in pages that aren't cross-origin
+ * isolated.
+ */
 const SAMPLE_MS = 0.5;
 const SAMPLE_TICKS = 5;
 /**
- * JavaScript engines begin with code of a fast compiler, whose speed says nothing, and replace it by optimized code while it runs, for
- * all builds at once. The replacement is seen by SIMD128, which has the most instructions: it then takes less than this share of its
- * former time. WARM_ROUNDS rounds after that are enough. COLD_ROUNDS rounds must come before, since the first one is cold and another
- * may be interrupted.
+ * JavaScript engines first run code of a baseline compiler, whose speed is not representative. While it runs they
+ * replace it by optimized code, for all builds at once. The replacement is detected with simd128, which has the most
+ * instructions: its time falls below OPTIMIZED_SHARE of its former time. WARM_ROUNDS rounds after that are sufficient.
+ * At least COLD_ROUNDS rounds must precede it, since the first round is cold and another one may be interrupted.
  */
 const OPTIMIZED_SHARE = 0.65;
 const WARM_ROUNDS = 8;
 const COLD_ROUNDS = 4;
-/** Another build must be this many times as fast as `relaxed` to replace it. */
+/** Smallest speedup over `relaxed` for which another build is chosen. */
 const MIN_SPEEDUP = 1.05;
 
-/** The resolution of a clock, in milliseconds. @param {() => number} now */
+/** Measures the resolution of a clock, in milliseconds. @param {() => number} now */
 function clockTick(now) {
   const start = now();
   let end = start;
@@ -94,15 +99,15 @@ function clockTick(now) {
 }
 
 /**
- * The build whose dot product takes the least time for the same multiplications.
- * @param {(build: number) => unknown} multiply  by an index into MEASURED_BUILDS
+ * Measures which build has the fastest dot product.
+ * @param {(build: number) => unknown} multiply  runs the dot product of a build, given by its index in MEASURED_BUILDS
  * @param {() => number} [now]
  * @returns {Build}
  */
 export function fastestBuild(multiply, now = clock) {
   const start = now();
   const sampleMs = Math.max(SAMPLE_MS, SAMPLE_TICKS * Math.min(clockTick(now), clockTick(now)));
-  /** Milliseconds of one call. @param {number} build */
+  /** Measures the milliseconds of one call. @param {number} build */
   const timeCall = (build) => {
     const begin = now();
     let calls = 0;

@@ -1,6 +1,6 @@
 /**
- * What an engine has measured of its machine, kept for later visits: which build is the fastest, and how fast numbers of threads are.
- * Both take longer to measure than a small model takes to load. Loaded only where a cache keeps them.
+ * Measurements of the machine that are stored for later visits: the fastest build, and the times of numbers of threads.
+ * Both take longer to measure than a small model takes to load. Loaded only if the cache stores them.
  */
 import { ABI } from './abi.js';
 import { MEASURED_BUILDS } from './build-choice.js';
@@ -8,12 +8,18 @@ import { MEASURED_BUILDS } from './build-choice.js';
 /** @import { Cache, ThreadTiming } from '../shared/types.js' */
 /** @import { Build } from './build-choice.js' */
 
-/** `build`: the fastest; `timings`: of numbers of threads. @typedef {{ build?: Build, timings?: ThreadTiming[] }} Measurements */
+/**
+ * `build`: the fastest build; `timings`: times of numbers of threads.
+ * @typedef {{ build?: Build, timings?: ThreadTiming[] }} Measurements
+ */
 
-/** Age after which everything is measured again, since other work may have disturbed a measurement. */
+/** Age after which measurements are repeated, since other work may have disturbed them. */
 const MAX_AGE_MS = 30 * 24 * 3600 * 1000;
 
-/** Whether a value from a file is what `Threads.choose` measures: numbers of threads, rising from 1. @param {any} timings */
+/**
+ * Returns whether a value from a file is a valid list of timings: numbers of threads in ascending order from 1.
+ * @param {any} timings
+ */
 const areTimings = (timings) =>
   timings?.[0]?.threads === 1 &&
   timings.every(
@@ -22,8 +28,9 @@ const areTimings = (timings) =>
   );
 
 /**
- * The measurements of an earlier visit, without what is missing, damaged, old or of another machine, and a function that keeps new ones in
- * their place. Never rejects. Two tabs that write at once may damage the file: then the next visit measures again.
+ * Reads the measurements of an earlier visit. Returns them with a function that stores new ones. Measurements that are
+ * damaged, old or of another machine are omitted. Never rejects. Two tabs that write at once may damage the file; the
+ * next visit then measures again.
  * @param {Required<Cache>['measurements']} file
  */
 export async function readMeasurements({ read, write }) {
@@ -41,7 +48,10 @@ export async function readMeasurements({ read, write }) {
   } catch {} // missing or damaged
   return {
     ...earlier,
-    /** Keeps measurements if they are new; undefined: not measured. @param {Build} [build] @param {ThreadTiming[]} [timings] */
+    /**
+     * Stores measurements if they are new. Undefined: not measured.
+     * @param {Build} [build] @param {ThreadTiming[]} [timings]
+     */
     keep(build = earlier.build, timings = earlier.timings) {
       if (build === earlier.build && timings === earlier.timings) return;
       void write(new TextEncoder().encode(JSON.stringify({ machine, date: Date.now(), build, timings })));

@@ -1,6 +1,6 @@
 /**
- * The optional kernels (bq4-*-rare.wasm): a module that multiplies weights of types that few models have. It is fetched and tested when
- * a model first needs it, and kept for the models after that.
+ * The optional kernels (bq4-*-rare.wasm): a module that multiplies weights of uncommon types. It is fetched and tested
+ * when a model first needs it, and reused for later models.
  */
 import { BqError } from '../shared/errors.js';
 import { linkOptionalKernels } from './link-optional-kernels.js';
@@ -8,7 +8,7 @@ import { fetchModule, Wasm } from './wasm.js';
 
 /** @import { Compiled, OptionalKernels } from './wasm.js' */
 
-/** Addresses where `wasmUrl` is not set: those of this package's files, by build. @type {Record<string, string>} */
+/** Addresses of this package's files by build, used if `wasmUrl` is not set. @type {Record<string, string>} */
 const PACKAGE_URLS = {
   relaxed: new URL('../../build/wasm/bq4-relaxed-rare.wasm', import.meta.url).href,
   relaxed16: new URL('../../build/wasm/bq4-relaxed16-rare.wasm', import.meta.url).href,
@@ -17,13 +17,17 @@ const PACKAGE_URLS = {
   'relaxed16-threads': new URL('../../build/wasm/bq4-relaxed16-threads-rare.wasm', import.meta.url).href,
   'simd128-threads': new URL('../../build/wasm/bq4-simd128-threads-rare.wasm', import.meta.url).href,
 };
-/** Heap of the instance in which the kernels are tested, in bytes. */
+/** Heap bytes of the instance in which the kernels are tested. */
 const TEST_HEAP_BYTES = 65536;
 
 /** Fetched kernels by the module of their build. @type {WeakMap<WebAssembly.Module, Promise<OptionalKernels>>} */
 const fetched = new WeakMap();
 
-/** NO_ENGINE: they can't be fetched, or compute wrongly here. @param {Compiled} compiled @returns {Promise<OptionalKernels>} */
+/**
+ * Fetches and tests the optional kernels of a build, once. Throws NO_ENGINE if they can't be fetched or fail their
+ * test.
+ * @param {Compiled} compiled @returns {Promise<OptionalKernels>}
+ */
 export function loadOptionalKernels(compiled) {
   const { module } = compiled;
   let kernels = fetched.get(module);

@@ -1,4 +1,6 @@
-/** SHA-256 of data that comes in pieces, computed by the engine, and the notation of hashes in pages (`sha256-…`). */
+/**
+ * SHA-256 of data in several pieces, computed by the engine, and the notation of hashes in `integrity` (`sha256-…`).
+ */
 import { BqError } from '../shared/errors.js';
 
 /** @import { Wasm } from './wasm.js' */
@@ -10,7 +12,7 @@ export class Sha256 {
   #wasm;
   #state = new Uint8Array(STATE_BYTES);
 
-  /** @param {Wasm} wasm  whose heap has room for the largest piece */
+  /** @param {Wasm} wasm  instance whose heap has room for the largest piece */
   constructor(wasm) {
     this.#wasm = wasm;
   }
@@ -33,16 +35,16 @@ export class Sha256 {
     this.#run(bytes);
   }
 
-  /** The hash of all bytes that were added: 32 bytes. @returns {Uint8Array} */
+  /** Returns the hash of all added bytes: 32 bytes. @returns {Uint8Array} */
   end() {
     return this.#run(new Uint8Array(), true);
   }
 }
 
-/** A hash in the notation of a page's `integrity` attributes: `sha256-` and base64. @param {Uint8Array} hash */
+/** Returns a hash in the notation of HTML's `integrity` attribute: `sha256-` and base64. @param {Uint8Array} hash */
 export const integrityOf = (hash) => `sha256-${btoa(String.fromCharCode(...hash))}`;
 
-/** The hash that `integrity` states. ARGUMENT: it is not in that notation. @param {string} text */
+/** Returns the hash in an `integrity` value. Throws ARGUMENT if the notation is invalid. @param {string} text */
 export function integrityBytes(text) {
   if (!/^sha256-[A-Za-z0-9+/]{43}=$/.test(text))
     throw new BqError('ARGUMENT', `invalid integrity: expected "sha256-" and 44 characters of base64, found "${text}"`);

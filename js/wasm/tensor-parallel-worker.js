@@ -1,6 +1,7 @@
 /**
- * The worker side of tensor parallelism (js/engine/batching/tensor-parallel.js): a WebAssembly instance that holds some rows of each
- * weight matrix and multiplies them by the activations that it is sent. It is used where memory can't be shared between threads.
+ * The worker side of tensor parallelism (js/engine/batching/tensor-parallel.js). The worker's WebAssembly instance
+ * contains some rows of each weight matrix and multiplies them by the received activations. Used if threads can't share
+ * memory.
  */
 import { structs } from './abi.js';
 import { Wasm } from './wasm.js';
@@ -8,20 +9,26 @@ import { Wasm } from './wasm.js';
 /** @import { PartWork } from '../engine/batching/tensor-parallel.js' */
 /** @import { Compiled, OptionalKernels } from './wasm.js' */
 
-/** First message: the build, its optional kernels, and the size of the heap in bytes. @typedef {{ spread: Compiled, rare?: WebAssembly.Module, bytes: number }} Begin */
 /**
- * Later messages. `work`: rows to multiply; `timed`: a measurement with `products` matrix products, whose messages have the sizes of
- * real ones (`sent` here, `bytes` in the answer); neither: the measurements are over.
+ * The first message: the build, its optional kernels, and the size of the heap in bytes.
+ * @typedef {{ spread: Compiled, rare?: WebAssembly.Module, bytes: number }} Begin
+ */
+/**
+ * A later message. `work`: rows to multiply. `timed`: a measurement with `products` matrix products, with messages of
+ * realistic size (`sent` in the request, `bytes` in the answer). A message without `timed` ends the measurements.
  * @typedef {{ work?: PartWork, timed?: { products: number, sent: Uint8Array, bytes: number } }} Request
  */
 
-/** Returns the handler of all later messages. @param {any} port @param {Begin} begin @param {OptionalKernels['link']} link */
+/**
+ * Returns the handler of all later messages.
+ * @param {any} port @param {Begin} begin @param {OptionalKernels['link']} link
+ */
 export async function computeParts(port, { spread, rare: module, bytes }, link) {
   const wasm = await Wasm.create(spread, bytes, module && { module, link });
   /** Addresses of weights in this heap, by their addresses in the engine's heap. @type {Map<number, number>} */
   const weightAddresses = new Map();
   const at = wasm.alloc(structs.bqw_spread.size + 3 * structs.bqw_spread_rows.size);
-  /** Address of the data that is multiplied for measurements; 0: not allocated. */
+  /** Heap address of the data for measurements; 0: not allocated. */
   let benchmark = 0;
 
   const answer = (/** @type {Request} */ { work, timed }) => {
@@ -52,9 +59,10 @@ export async function computeParts(port, { spread, rare: module, bytes }, link) 
 }
 
 /**
- * Multiplies the rows of some matrices, of which weights come along when they are first used. Returns the products one after the
- * other, each of `tokens` × `rows`.
- * @param {Wasm} wasm @param {number} at  of the bqw_spread, followed by its bqw_spread_rows @param {Map<number, number>} weightAddresses @param {PartWork} work
+ * Multiplies rows of some matrices. The message contains the weights of a matrix only at its first use. Returns the
+ * products one after another, each of `tokens` × `rows`.
+ * @param {Wasm} wasm @param {number} at  heap address of a bqw_spread, followed by its bqw_spread_rows
+ * @param {Map<number, number>} weightAddresses @param {PartWork} work
  */
 function multiply(wasm, at, weightAddresses, { tokens, cols, activations, panel, list }) {
   const size = structs.bqw_spread_rows.size;

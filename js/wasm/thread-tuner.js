@@ -1,33 +1,41 @@
 /**
- * Finds out which of several numbers of threads computes the fastest, from the times of real work. It has no clock and starts no
- * threads: it is given times and says which number to use next.
+ * The thread tuner finds which of several numbers of threads is fastest, from the times of real work. It reads no clock
+ * and starts no threads: the caller records times, and the tuner returns the number to use next.
  *
- * Each number of threads has an estimate, the time per unit of work, so that a step in a long text doesn't look like a slow machine.
- * At first the best number and its neighbours are tried in turn. Then the best one is used, and the others are tried again, as often as
- * the time lost by that stays a small share of the whole. So the tuner notices when another program takes a core, or gives it back.
+ * Each number of threads has an estimate: the time per unit of work. So a step in a long text does not look like a slow
+ * machine. At first the best number and its neighbours are tried in turn. Then the best number is used. The others are
+ * tried again from time to time, so that the lost time is a small share of the total. So the tuner notices when another
+ * program starts or stops using a core.
  */
 
-/** Samples after which an estimate counts as known. */
+/** Number of samples after which an estimate is considered reliable. */
 const MIN_SAMPLES = 3;
-/** Share of the whole time that may be lost to trying numbers that are known to be slower. */
+/** Share of the total time that may be lost by trying numbers that are known to be slower. */
 const MAX_LOSS = 0.015;
-/** Samples between two such trials. */
+/** Smallest number of samples between two such trials. */
 const TRIAL_INTERVAL = 8;
-/** Minimum length of a sample in milliseconds, since clocks of pages are coarse. */
+/** Minimum length of a sample in milliseconds, since clocks in pages have a coarse resolution. */
 const MIN_SAMPLE_MS = 1;
 /** Number of recent samples whose median is the estimate. */
 const RECENT_SAMPLES = 5;
-/** After this many samples of other numbers, the recent ones of a number are out of date. */
+/** Number of later samples after which the recent samples of a number are out of date. */
 const MAX_AGE = 16;
-/** The loss of one trial is counted up to this many times the estimate: an interruption is not the fault of the number. */
+/**
+ * Limit of the counted time of a trial, as a multiple of the estimate: an interruption is not caused by the number of
+ * threads.
+ */
 const MAX_OUTLIER = 3;
-/** Another number must take less than this share of the best one's time to replace it. */
+/** A number replaces the best one if its time is less than this share of the best one's time. */
 const BETTER_SHARE = 0.98;
 
 /**
- * One number of threads: its time per unit of work in milliseconds, its recent samples (the latest first), how many there were, and
- * when the last one was, as the number of all samples by then.
- * @typedef {{ threads: number, time: number, recent: number[], samples: number, last: number }} Candidate
+ * A number of threads and its measurements.
+ * @typedef {object} Candidate
+ * @property {number} threads
+ * @property {number} time      estimate: milliseconds per unit of work
+ * @property {number[]} recent  recent samples, the latest first
+ * @property {number} samples   number of all its samples
+ * @property {number} last      value of the tuner's #samples at its last sample
  */
 
 /** @param {number[]} list */
@@ -39,7 +47,7 @@ function median(list) {
 export class ThreadTuner {
   /** @type {Candidate[]} */
   #candidates;
-  /** Indexes of the candidate in use and of the best one. */
+  /** Indices of the candidate in use and of the best candidate. */
   #current;
   #best;
   /** The sample in progress. */
@@ -51,28 +59,30 @@ export class ThreadTuner {
   /** Milliseconds that may be lost to trials. */
   #budget = 0;
 
-  /** @param {number[]} counts  numbers of threads, rising @param {number} initial  the one of them to begin with */
+  /**
+   * @param {number[]} counts  numbers of threads, in ascending order @param {number} initial  the first number to use
+   */
   constructor(counts, initial) {
     this.#candidates = counts.map((threads) => ({ threads, time: Infinity, recent: [], samples: 0, last: 0 }));
     this.#current = this.#best = Math.max(0, counts.indexOf(initial));
   }
 
-  /** The number of threads to use now. It changes only when `add` has completed a sample. */
+  /** Number of threads to use now. Changes only when `add` completes a sample. */
   get threads() {
     return this.#candidates[this.#current].threads;
   }
 
-  /** The number that is the fastest, as far as is known. */
+  /** Fastest number of threads, according to the samples so far. */
   get best() {
     return this.#candidates[this.#best].threads;
   }
 
   /** Whether the best number and its neighbours have been tried often enough. */
-  get isSure() {
-    return !this.#unsure().length;
+  get isSettled() {
+    return !this.#unsureCandidates().length;
   }
 
-  /** The numbers that have been tried, with their times for the same work as multiples of the best one's. */
+  /** Tried numbers of threads; `time` is a multiple of the best number's time. */
   get tried() {
     const { time: best } = this.#candidates[this.#best];
     return this.#candidates
@@ -81,10 +91,10 @@ export class ThreadTuner {
   }
 
   /**
-   * Adds a measurement of the number in `threads`.
-   * @param {number} ms  how long it took
-   * @param {number} work  how much was computed
-   * @param {boolean} mayEnd  whether a sample may end here
+   * Adds a measurement with the number of threads in `threads`.
+   * @param {number} ms  milliseconds
+   * @param {number} work  units of work that were computed
+   * @param {boolean} mayEnd  whether a sample may end with this measurement
    */
   add(ms, work, mayEnd) {
     this.#sample.ms += ms;
@@ -94,13 +104,17 @@ export class ThreadTuner {
     this.#sample = { ms: 0, work: 0 };
     const isTrial = this.#current !== this.#best;
     const beatBest = this.#update(this.#candidates[this.#current], sample.ms / sample.work, isTrial);
-    this.#rank();
-    this.#account(sample);
-    if (isTrial && beatBest && this.#current !== this.#best) return; // tried once more: it may have become the best
-    this.#current = this.#next(sample.work);
+    this.#updateBest();
+    this.#updateBudget(sample);
+    if (isTrial && beatBest && this.#current !== this.#best) return; // tried again, since it may be the best one
+    this.#current = this.#chooseNext(sample.work);
   }
 
-  /** Updates an estimate. @param {Candidate} candidate @param {number} time @param {boolean} isTrial @returns {boolean}  whether this sample beats the best candidate's estimate */
+  /**
+   * Updates an estimate.
+   * @param {Candidate} candidate @param {number} time  milliseconds per unit of work @param {boolean} isTrial
+   * @returns {boolean}  whether this sample is faster than the best candidate's estimate
+   */
   #update(candidate, time, isTrial) {
     const { recent, samples, last } = candidate;
     const beatBest = isTrial && samples >= MIN_SAMPLES && time < this.#candidates[this.#best].time * BETTER_SHARE;
@@ -112,23 +126,31 @@ export class ThreadTuner {
     return beatBest;
   }
 
-  #rank() {
+  /** Updates the best candidate. */
+  #updateBest() {
     for (const [i, { time }] of this.#candidates.entries()) {
       const best = this.#candidates[this.#best];
       if (time < best.time * (best.samples ? BETTER_SHARE : 1)) this.#best = i;
     }
   }
 
-  /** Adds to the budget of trials, and takes from it what this sample lost against the best candidate. @param {{ ms: number, work: number }} sample */
-  #account({ ms, work }) {
+  /**
+   * Adds a share of the sample's time to the budget for trials, and subtracts the time that the sample lost against the
+   * best candidate.
+   * @param {{ ms: number, work: number }} sample
+   */
+  #updateBudget({ ms, work }) {
     const [current, best] = [this.#candidates[this.#current], this.#candidates[this.#best]];
     this.#budget += MAX_LOSS * ms;
     if (current !== best && current.samples > MIN_SAMPLES)
       this.#budget -= Math.max(0, Math.min(ms, MAX_OUTLIER * current.time * work) - best.time * work);
   }
 
-  /** Candidates to try first: the best one and its neighbours, until each has enough samples; more where one was faster than the best. */
-  #unsure() {
+  /**
+   * Returns the candidates to try first: the best one and its neighbours, until each has enough samples. A neighbour
+   * with a sample that is faster than the best estimate needs more samples.
+   */
+  #unsureCandidates() {
     const { time: best } = this.#candidates[this.#best];
     const isUnsure = ({ samples = 0, recent = [best] } = {}) =>
       samples < MIN_SAMPLES || (samples < RECENT_SAMPLES && Math.min(...recent) < best);
@@ -137,16 +159,18 @@ export class ThreadTuner {
     );
   }
 
-  /** The candidate to use next. @param {number} work  of the last sample */
-  #next(work) {
-    const unsure = this.#unsure();
-    // They take turns, so that other load of the machine falls on all of them.
+  /** Returns the index of the candidate to use next. @param {number} work  units of work of the last sample */
+  #chooseNext(work) {
+    const unsure = this.#unsureCandidates();
+    // Candidates are tried in turn, so that other load on the machine affects all of them.
     const order = (/** @type {number} */ i) => this.#candidates[i].samples + (i === this.#current ? 0.5 : 0);
     if (unsure.length) return unsure.reduce((a, b) => (order(b) < order(a) ? b : a));
     const { time: best } = this.#candidates[this.#best];
-    // The expected loss of a trial. It counts as one sample of the best at most, as the estimate may be wrong; the real loss is accounted afterwards.
+    // The expected loss of a trial, at most the time of one sample of the best candidate, since the estimate may be
+    // wrong. The real loss is subtracted from the budget afterwards.
     const loss = (/** @type {Candidate} */ { time }) => Math.min(time - best, best) * work;
-    // The candidate that was not tried for the longest time, whatever its loss: otherwise cheap trials would use up the budget of all.
+    // The candidate whose last trial is the oldest, regardless of its loss. Otherwise cheap trials would use up the
+    // budget.
     const otherCandidates = [...this.#candidates.keys()].filter((i) => i !== this.#best);
     const next = otherCandidates.reduce((a, b) => (this.#candidates[b].last < this.#candidates[a].last ? b : a));
     this.#budget = Math.min(this.#budget, loss(this.#candidates[next]));

@@ -1,6 +1,7 @@
 /**
- * The threads of an engine beside the caller's: workers (js/thread.js) that stay inside the wasm module, where they help with one
- * parallel region after another and sleep between them. This module is loaded only where threads are used.
+ * The threads of an engine in addition to the caller's. They are workers (js/thread.js) that stay inside a function of
+ * the WebAssembly module. There they compute parts of each parallel region and sleep between regions. This module is
+ * loaded only if threads are used.
  */
 import { THREAD_STACK } from './abi.js';
 import { releaseMemory } from './release-memory.js';
@@ -15,26 +16,31 @@ import { startWorker } from '../shared/workers.js';
 /** @import { Compiled, Wasm } from './wasm.js' */
 
 /**
- * Times that an idle thread reads a word in memory before it sleeps. That takes some 100 µs, longer than the gap between two parallel
- * regions of a token and than most waits for a slower thread; waking a sleeping thread takes 40 µs (docs/SPEED.md).
+ * Number of times that an idle thread reads a word in memory before it sleeps. That takes some 100 µs. The gap between
+ * two parallel regions of a token is shorter, and so are most waits for a slower thread. Waking a sleeping thread takes
+ * 40 µs (docs/SPEED.md).
  */
 const SPINS = 100_000;
-/** Limit of the measurement that finds the number of threads to begin with, in milliseconds. */
+/** Time limit in milliseconds of the measurement that finds the initial number of threads. */
 const MEASURE_MS = 40;
-/** Numbers of threads that are measured. More seldom help, since memory bandwidth is the limit. */
+/** Numbers of threads that are measured. More threads rarely help, since memory bandwidth is the limit. */
 const THREAD_COUNTS = [1, 2, 3, 4, 6, 8];
-/** Number of matrix products in a measurement: their weights exceed the caches that belong to a core. */
+/** Number of matrix products in a measurement. Together their weights exceed the caches of a core. */
 const PRODUCTS = 8;
-/** More threads must be this many times as fast as one to justify their power consumption. */
+/** Smallest speedup over one thread that justifies the power consumption of more threads. */
 const MIN_SPEEDUP = 1.1;
 
 /**
- * A worker. `here` settles with its first message, `next` waits for the next one; `post` sends it a message, null to end it; `end`
- * terminates it; `rest` lets Node exit while it waits for work.
- * @typedef {{ here: Promise<string>, post: (message: object | null, transfer?: ArrayBuffer[]) => void, next: () => Promise<string>, end: () => void, allowExit: () => void }} Thread
+ * A worker.
+ * @typedef {object} Thread
+ * @property {Promise<string>} started  settles with the first message of the worker
+ * @property {(message: object | null, transfer?: ArrayBuffer[]) => void} post  sends a message; null ends the worker
+ * @property {() => Promise<string>} next  waits for the next message
+ * @property {() => void} end  terminates the worker
+ * @property {() => void} allowExit  lets Node exit while the worker is idle
  */
 
-/** @param {string} [url]  of a script that imports js/thread.js @returns {Promise<Thread>} */
+/** Starts a worker. @param {string} [url]  URL of a script that imports js/thread.js @returns {Promise<Thread>} */
 export async function startThread(url) {
   /** @type {any} */
   let worker;
@@ -47,23 +53,23 @@ export async function startThread(url) {
   /** @type {import('../shared/async.js').Deferred<string>[]} */
   const waiting = [];
   /** @type {Error | null} */
-  let dead = null;
+  let failure = null;
   listen(
     worker,
     (message) => waiting.shift()?.resolve(message),
-    (why) => {
-      dead ??= new Error(why);
-      for (const { reject } of waiting.splice(0)) reject(dead);
+    (reason) => {
+      failure ??= new Error(reason);
+      for (const { reject } of waiting.splice(0)) reject(failure);
     },
   );
   const next = () => {
     const answer = deferred();
-    if (dead) answer.reject(dead);
+    if (failure) answer.reject(failure);
     else waiting.push(answer);
     return answer.promise;
   };
   return {
-    here: next(),
+    started: next(),
     post: (message, transfer = []) => {
       worker.ref?.();
       worker.postMessage(message, transfer);
@@ -75,9 +81,9 @@ export async function startThread(url) {
 }
 
 export class Threads {
-  /** Workers that are in no instance. @type {Thread[]} */
+  /** Workers that no instance uses. @type {Thread[]} */
   #resting = [];
-  /** Settle when the threads that leave an instance are out of it. @type {Set<Promise<void>>} */
+  /** Promises that settle when a thread has left its instance. @type {Set<Promise<void>>} */
   #leaving = new Set();
   #closed = false;
   #url;
@@ -85,40 +91,47 @@ export class Threads {
   #starting = null;
   /** The thread that is starting. @type {Thread | null} */
   #startingThread = null;
-  /** Number of resting threads when an instance last got too few; Infinity: it got enough. With more threads another try makes sense. */
+  /**
+   * Number of resting threads when an instance last got too few threads; Infinity: it got enough. With more resting
+   * threads another try makes sense.
+   */
   #insufficient = Infinity;
-  /** Is called before a thread is started. */
+  /** Called before a thread is started. */
   onStart = () => {};
-  /** Number of threads of an instance, the caller's included. */
+  /** Number of threads of an instance, including the caller's. */
   count = 1;
-  /** Why it is this number, for `engine.info`. */
+  /** Reason for `count`, for `engine.info`. */
   reason = '';
-  /** Makes the object that chooses the number of threads for each run of an instance; null: all threads compute. @type {((wasm: Wasm) => import('./thread-choice.js').ThreadChoice) | null} */
+  /**
+   * Creates the object that chooses the number of threads for each run of an instance; null: all threads compute.
+   * @type {((wasm: Wasm) => import('./thread-choice.js').ThreadChoice) | null}
+   */
   #createChoice = null;
-  /** @type {ThreadTiming[]} */
+  /** Measured times by number of threads. @type {ThreadTiming[]} */
   timings = [];
 
-  /** @param {string} [url] of a script that imports js/thread.js */
+  /** @param {string} [url]  URL of a script that imports js/thread.js */
   constructor(url) {
     this.#url = url;
   }
 
   /**
-   * Gives an instance its threads, which leave it when it is released. Returns '' or the reason why it has only the caller's.
+   * Attaches threads to an instance. They leave it when it is released. Returns '', or the reason why the instance has
+   * only the caller's thread.
    * @param {Wasm} wasm
-   * @param {Compiled} compiled  whose memory is shared
+   * @param {Compiled} compiled  build with shared memory
    * @param {number} [count]
    */
   async attach(wasm, { module }, count = this.count) {
     if (count < 2) return '';
-    // The stacks are never freed: a worker that started after the time-out may still use its own.
+    // The stacks are never freed: a worker that starts after the timeout may still use its stack.
     const stacks = wasm.alloc((count - 1) * THREAD_STACK);
     const failed = (/** @type {unknown} */ error) =>
       `no threads could be started: ${/** @type {Error} */ (error).message}`;
     /** @type {Thread[]} */
     const team = [];
     try {
-      await this.#gather(team, count - 1);
+      await this.#addThreads(team, count - 1);
     } catch (error) {
       this.#resting.push(...team);
       this.#insufficient = this.#resting.length;
@@ -138,7 +151,7 @@ export class Threads {
       );
       for (const message of await within('threadsReady', ready))
         if (message !== 'ready') throw new Error('a thread failed to instantiate the module');
-      // The module's own remedy for busy cores is off where the number of threads is chosen for each run.
+      // The module's own adaptation to busy cores is off (0) if the number of threads is chosen for each run.
       wasm.check('bqw_threads', count, SPINS, this.#createChoice ? 0 : 1);
       this.#insufficient = Infinity;
     } catch (error) {
@@ -154,16 +167,19 @@ export class Threads {
     return '';
   }
 
-  /** Whether more threads are there than when an instance got too few: some started after the time-out. */
+  /** Whether threads have started after their timeout, since an instance got too few threads. */
   get late() {
     return this.#resting.length > this.#insufficient;
   }
 
-  /** Takes resting threads, and starts as many as are missing. @param {Thread[]} team  gets them @param {number} count */
-  async #gather(team, count) {
+  /**
+   * Adds resting threads to a team, and starts the missing ones.
+   * @param {Thread[]} team  output @param {number} count
+   */
+  async #addThreads(team, count) {
     await within('threadsReady', Promise.all(this.#leaving));
     while (team.length < count) {
-      // Each has started before the next begins: Firefox sometimes hangs in `new Worker` while other workers start.
+      // Threads start one after another: Firefox sometimes hangs in `new Worker` while other workers start.
       if (!this.#resting.length) await within('threadStart', (this.#starting ??= this.#start()));
       const thread = this.#resting.pop();
       if (thread) team.push(thread);
@@ -171,21 +187,21 @@ export class Threads {
   }
 
   /**
-   * Starts the first thread, before there is anything to compute. Settles when it has started, or after the time-out. Never rejects: a
-   * thread that is missing is started when it is needed, and a failure shows then.
+   * Starts the first thread in advance. Settles when it has started, or after the timeout. Never rejects: a missing
+   * thread is started again when an instance needs it, and that call reports a failure.
    */
   prepare() {
     return within('threadStart', (this.#starting ??= this.#start())).catch(() => {});
   }
 
-  /** Starts one more resting thread. If it starts only after the time-out, the next instance uses it. */
+  /** Starts another resting thread. If it starts after the timeout, the next instance uses it. */
   async #start() {
     try {
       this.onStart();
       const thread = await startThread(this.#url);
       this.#startingThread = thread;
       if (this.#closed) thread.end();
-      await thread.here;
+      await thread.started;
       thread.allowExit();
       this.#resting.push(thread);
     } finally {
@@ -199,7 +215,7 @@ export class Threads {
     if (!wasm.alive) return team.forEach((thread) => thread.end());
     wasm.call('bqw_threads_leave');
     releaseMemory(wasm.memory);
-    // The threads are kept for the next model: Firefox may hang in `new Worker` while other workers end.
+    // The threads are reused for the next model: Firefox may hang in `new Worker` while other workers end.
     team.forEach((thread) => {
       const leaving = thread.next().then(
         () => void (this.#closed ? thread.post(null) : this.#resting.push(thread)),
@@ -211,8 +227,9 @@ export class Threads {
   }
 
   /**
-   * Starts as many threads as may be used, and measures with how many to begin.
-   * @param {Wasm} wasm @param {Compiled} compiled @param {number} max @param {ThreadTiming[]} [timings]  of an earlier visit
+   * Starts the largest number of threads, and measures which number to use at first.
+   * @param {Wasm} wasm @param {Compiled} compiled @param {number} max  largest number of threads
+   * @param {ThreadTiming[]} [timings]  timings of an earlier visit
    */
   async choose(wasm, compiled, max, timings) {
     this.reason = await this.attach(wasm, compiled, max);
@@ -222,7 +239,7 @@ export class Threads {
     const [{ ms: single }] = this.timings;
     const best = this.timings.reduce((a, b) => (b.ms < a.ms ? b : a), { threads: 1, ms: single / MIN_SPEEDUP });
     const { ThreadChoice } = (await imported) ?? {};
-    // Where the module can't be loaded, the measured number stays.
+    // If the module can't be loaded, the measured number is used for all runs.
     this.count = ThreadChoice ? max : best.threads;
     this.reason = `${best.threads} of ${max} by a measurement at first`;
     if (!ThreadChoice) return;
@@ -239,8 +256,9 @@ export class Threads {
 }
 
 /**
- * Milliseconds of the same work with different numbers of threads, each the median of rounds in which the numbers take turns.
- * @param {Wasm} wasm  with `max` threads
+ * Measures the milliseconds of the same work with different numbers of threads. Each time is the median of several
+ * rounds; in a round, every number is measured once.
+ * @param {Wasm} wasm  instance with `max` threads
  * @param {number} max
  * @returns {ThreadTiming[]}
  */
@@ -250,15 +268,16 @@ function measure(wasm, max) {
   const begin = performance.now();
   const counts = [...new Set([...THREAD_COUNTS.filter((n) => n < max), max])];
   const timings = counts.map((threads) => ({ threads, samples: /** @type {number[]} */ ([]) }));
-  // The first rounds don't count: the JavaScript engine replaces the code by optimized code while it runs.
-  const warm = begin + MEASURE_MS / 4;
+  // The first rounds are discarded: the JavaScript engine replaces the code by optimized code while it runs.
+  const warmUpEnd = begin + MEASURE_MS / 4;
   for (let round = 0; round < 200 && (performance.now() - begin < MEASURE_MS || timings[0].samples.length < 3); round++)
     for (const { threads, samples } of timings) {
       wasm.check('bqw_threads', threads, SPINS, 0);
-      wasm.call('bqw_measure', block); // wakes threads that slept while fewer were measured: within a token none sleeps
+      // Wakes threads that slept while fewer threads were measured. While a token is computed, no thread sleeps.
+      wasm.call('bqw_measure', block);
       const start = performance.now();
       wasm.call('bqw_measure', block);
-      if (start > warm) samples.push(performance.now() - start);
+      if (start > warmUpEnd) samples.push(performance.now() - start);
     }
   wasm.free(block);
   return timings.map(({ threads, samples }) => ({
@@ -267,5 +286,5 @@ function measure(wasm, max) {
   }));
 }
 
-/** Heap that the measurement needs beside the stacks, in bytes. */
+/** Heap bytes that the measurement needs in addition to the stacks. */
 export const MEASURE_BYTES = 5 << 20;

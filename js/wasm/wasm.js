@@ -1,9 +1,9 @@
 /**
- * Compiles a build of the engine and makes instances of it. An instance (class Wasm) has a heap of its own and is called by the names
- * and signatures in abi.js.
+ * Compiles a build of the engine and creates instances of it. An instance (class Wasm) has its own heap. Its functions
+ * are called by the names and signatures in abi.js.
  *
- * Pointers are numbers in [0, 4 GiB). Views of the heap are made for each use and never kept. A trap leaves the heap in an unknown
- * state, so every later call fails.
+ * Pointers are numbers in [0, 4 GiB). Views of the heap are created for each use and never stored. A trap leaves the
+ * heap in an unknown state, so every later call fails.
  */
 import { ABI, functions, MORE, OK, structs, WANT_DATA } from './abi.js';
 import { BqError } from '../shared/errors.js';
@@ -19,37 +19,43 @@ const PAGE_BYTES = 65536;
 /** Minimum memory of an instance, for static data and the stack: LEAST_MEMORY of emscripten.mk. */
 const MIN_PAGES = 16;
 
-/** Names of DataView's methods after `get` and `set`. */
+/** Suffixes of DataView's `get…` and `set…` methods, by the kind of a field. */
 const KIND = /** @type {const} */ ({ u32: 'Uint32', f32: 'Float32', f64: 'Float64' });
 
 const encoder = new TextEncoder();
-/** Keeps U+FEFF, which is a character like others in the text of a model, not a byte order mark. */
+/** `ignoreBOM` keeps U+FEFF: in the text of a model it is an ordinary character, not a byte order mark. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
- * A compiled build and why it was chosen.
+ * A compiled build, and the reason why it was chosen.
  * @typedef {object} Compiled
  * @property {WebAssembly.Module} module
  * @property {Build} build
  * @property {string} reason
  * @property {number} heapBase  address of the heap, after static data and the stack
  * @property {boolean} shared   whether threads share its memory
- * @property {number} threads   number of threads that plans count with
- * @property {string} [rareUrl]     address of the optional kernels; '': `wasmUrl` has none; undefined: this package's own
+ * @property {number} threads   number of threads that load plans assume
+ * @property {string} [rareUrl]     address of the optional kernels; '': `wasmUrl` has none; undefined: this package's
+ *   file
  * @property {string} [grammarUrl]  address of the module for grammars
  * @property {string} [convertUrl]  address of the module for converters
  */
 
 /**
- * The optional kernels (optional-kernels.js) and the function that links them. The function comes along so that pages whose models
- * don't need them never load it.
- * @typedef {{ module: WebAssembly.Module, link: typeof import('./link-optional-kernels.js').linkOptionalKernels }} OptionalKernels
+ * The optional kernels (optional-kernels.js) and the function that links them. The function is passed as a value, so
+ * that pages whose models don't need optional kernels never load its module.
+ * @typedef {{ module: WebAssembly.Module, link: typeof import('./link-optional-kernels.js').linkOptionalKernels }}
+ *   OptionalKernels
  */
 
-/** Imports of a module: its memory, a clock for traces, and a function that says whether to stop a run between two slices. @param {WebAssembly.Memory} memory @param {() => any} [stop] */
+/**
+ * Returns the imports of a module: its memory, a clock for traces, and a function that returns whether to stop a run
+ * between two work units.
+ * @param {WebAssembly.Memory} memory @param {() => any} [stop]
+ */
 const imports = (memory, stop = Boolean) => ({ env: { memory, now: () => performance.now(), stop } });
 
-/** @param {string} url @param {AbortSignal} [signal] */
+/** Fetches and compiles a module. @param {string} url @param {AbortSignal} [signal] */
 export async function fetchModule(url, signal) {
   if (isNode && url.startsWith('file:')) {
     const { readFile } = await nodeModule('fs/promises');
@@ -62,7 +68,7 @@ export async function fetchModule(url, signal) {
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
-/** NOMEM. @param {number} pages @param {boolean} shared */
+/** Throws NOMEM. @param {number} pages @param {boolean} shared */
 function allocateMemory(pages, shared) {
   try {
     return new WebAssembly.Memory({ initial: pages, maximum: pages, shared });
@@ -76,7 +82,10 @@ function allocateMemory(pages, shared) {
 
 /** @typedef {Pick<EngineOptions, 'build' | 'wasmUrl' | 'signal'>} CompileOptions */
 
-/** Compiles and tests one build; `problem` is not '' if the self test failed. NO_ENGINE. @param {Build} build @param {string} url @param {boolean} shared @param {AbortSignal} [signal] */
+/**
+ * Compiles and tests one build. `problem` is not empty if the self test failed. Throws NO_ENGINE, NOMEM.
+ * @param {Build} build @param {string} url @param {boolean} shared @param {AbortSignal} [signal]
+ */
 async function compileBuild(build, url, shared, signal) {
   try {
     if (!url) throw new Error(`wasmUrl has no address for the build ${build}`);
@@ -105,8 +114,8 @@ async function compileBuild(build, url, shared, signal) {
 }
 
 /**
- * Picks, fetches, compiles and tests a build: the relaxed one where the machine has relaxed SIMD, or the one that is `fastest`. Where its
- * self test fails, the build simd128 takes its place. NO_SIMD, NO_ENGINE, NOMEM.
+ * Picks, fetches, compiles and tests a build: `fastest` if a measurement found one, otherwise `relaxed` if the runtime
+ * has relaxed SIMD. If the self test of the build fails, uses simd128 instead. Throws NO_SIMD, NO_ENGINE, NOMEM.
  * @param {CompileOptions} [options]
  * @param {boolean} [shared]  whether threads will share its memory
  * @param {Promise<Build | undefined>} [fastest]  the result of measureBuilds
@@ -125,10 +134,10 @@ export async function compile({ build: requested, wasmUrl, signal } = {}, shared
     grammarUrl: builds.grammar,
     convertUrl: builds.convert,
   });
-  const other = await fastest;
+  const fastestName = await fastest;
   const { build, reason } =
-    other && other !== picked.build && urlOf(other)
-      ? { build: other, reason: `the ${other} kernels are the fastest on this machine, by a measurement` }
+    fastestName && fastestName !== picked.build && urlOf(fastestName)
+      ? { build: fastestName, reason: `the ${fastestName} kernels are the fastest on this machine, by a measurement` }
       : picked;
   const first = await compileBuild(build, urlOf(build), shared, signal);
   if (!first.problem) return complete(first, reason);
@@ -140,10 +149,10 @@ export async function compile({ build: requested, wasmUrl, signal } = {}, shared
 }
 
 /**
- * The build that a measurement finds to be the fastest on this machine. Undefined: there is no choice, the caller requested a
- * build, or the measurement failed. Never rejects.
+ * Measures which build is the fastest on this machine. Returns undefined if there is only one possible build, if the
+ * caller requested a build, or if the measurement failed. Never rejects.
  * @param {CompileOptions} options
- * @param {Build} [measured]  by an earlier measurement on this machine
+ * @param {Build} [measured]  fastest build of an earlier measurement on this machine
  */
 export async function measureBuilds({ build, wasmUrl, signal }, measured) {
   try {
@@ -157,24 +166,28 @@ export async function measureBuilds({ build, wasmUrl, signal }, measured) {
   }
 }
 
+/** An instance of a build. */
 export class Wasm {
   #exports;
   #memory;
-  /** The error of every call once there was a trap or the instance was released; null: it works. @type {BqError | null} */
+  /** Error that every call throws after a trap or a release; null: the instance can be used. @type {BqError | null} */
   #failure = null;
-  /** Number of threads that it has, the caller's included. */
+  /** Number of threads of the instance, including the caller's. */
   threads = 1;
-  /** Is called before the memory is released, to take the other threads out of it. */
+  /** Called before the memory is released, so that the other threads leave it. */
   onRelease = () => {};
-  /** Sets how many of the threads compute. */
+  /** Sets the number of threads that compute. */
   useThreads = (/** @type {number} */ _count) => {};
-  /** Chooses the number of threads for each run; null: all of them compute. @type {import('./thread-choice.js').ThreadChoice | null} */
+  /**
+   * Chooses the number of threads for each run; null: all threads compute.
+   * @type {import('./thread-choice.js').ThreadChoice | null}
+   */
   choice = null;
   /** Address of the module for grammars. @type {string | undefined} */
   grammarUrl;
   /** The module of the optional kernels, if they are linked. @type {WebAssembly.Module | undefined} */
   rare;
-  /** Whether the current run is to end. @type {(() => boolean) | undefined} */
+  /** Returns whether the current run must stop. @type {(() => boolean) | undefined} */
   aborted;
 
   /** @param {any} exports @param {WebAssembly.Memory} memory */
@@ -197,8 +210,8 @@ export class Wasm {
   }
 
   /**
-   * An instance whose heap has `bytes` bytes and can't grow. NOMEM.
-   * @param {Compiled} compiled @param {number} bytes @param {OptionalKernels} [kernels]  to be linked to it
+   * Creates an instance whose heap has `bytes` bytes and can't grow. Throws NOMEM.
+   * @param {Compiled} compiled @param {number} bytes @param {OptionalKernels} [kernels]  optional kernels to link
    */
   static async create({ module, heapBase, shared, grammarUrl }, bytes, kernels) {
     const pages = Math.max(MIN_PAGES, Math.ceil((heapBase + bytes) / PAGE_BYTES));
@@ -216,7 +229,7 @@ export class Wasm {
     return wasm;
   }
 
-  /** @param {OptionalKernels} kernels */
+  /** Links optional kernels. @param {OptionalKernels} kernels */
   async #link({ module, link }) {
     const { table, at, imports: kernelImports } = link(this.#exports, this.#memory);
     table.set(at, (await WebAssembly.instantiate(module, kernelImports)).exports.bq_rare_matmul);
@@ -224,7 +237,7 @@ export class Wasm {
     this.rare = module;
   }
 
-  /** Is called by the module between two slices of a run: whether to stop there. */
+  /** Returns whether to stop a run. Called by the module between two work units. */
   stop() {
     return this.aborted?.();
   }
@@ -237,7 +250,10 @@ export class Wasm {
     return this.#memory;
   }
 
-  /** Calls a function of the ABI; u32 results come unsigned. TRAP, CLOSED. @param {string} name @param {...number} args @returns {number} */
+  /**
+   * Calls a function of the ABI. Results of type u32 are converted to unsigned numbers. Throws TRAP, CLOSED.
+   * @param {string} name @param {...number} args @returns {number}
+   */
   call(name, ...args) {
     if (this.#failure) throw this.#failure;
     try {
@@ -253,14 +269,20 @@ export class Wasm {
     }
   }
 
-  /** Calls a function that returns a status; throws the error that a status stands for. @param {string} name @param {...number} args */
+  /**
+   * Calls a function that returns a status. Throws the error of the status.
+   * @param {string} name @param {...number} args
+   */
   check(name, ...args) {
     const status = this.call(name, ...args);
     if (status !== OK && status !== MORE && status !== WANT_DATA) throw this.#error(name, status);
     return status;
   }
 
-  /** Calls a function that writes a u32 to the pointer in its last argument, and returns that u32. @param {string} name @param {...number} args */
+  /**
+   * Calls a function that writes a u32 to the pointer in its last argument, and returns that u32.
+   * @param {string} name @param {...number} args  all arguments except the last
+   */
   out(name, ...args) {
     return this.scope((take) => {
       const at = take(4);
@@ -269,7 +291,10 @@ export class Wasm {
     });
   }
 
-  /** Calls a function that writes a struct to the pointer in its last argument, and returns that struct. @param {keyof typeof structs} struct @param {string} name @param {...number} args */
+  /**
+   * Calls a function that writes a struct to the pointer in its last argument, and returns that struct.
+   * @param {keyof typeof structs} struct @param {string} name @param {...number} args  all arguments except the last
+   */
   outStruct(struct, name, ...args) {
     return this.scope((take) => {
       const at = take(structs[struct].size);
@@ -279,7 +304,10 @@ export class Wasm {
     });
   }
 
-  /** The error of a failed call, with the detail that C has recorded for it. @param {string} name @param {number} status */
+  /**
+   * Returns the error of a failed call, with the detail that C has recorded.
+   * @param {string} name @param {number} status
+   */
   #error(name, status) {
     const at = this.call('bqw_error');
     const { status: recorded, offset } = this.read('bqw_error_record', at);
@@ -287,7 +315,8 @@ export class Wasm {
     const code = /** @type {import('../shared/types.js').ErrorCode} */ (
       this.text(this.call('bqw_status_name', status))
     );
-    // The hint of ARGUMENT is for callers of the C interface. Here the caller is bq4, and the user chose the argument that `detail` names.
+    // The hint of ARGUMENT is for callers of the C interface. Here bq4 is that caller, and `detail` contains the
+    // argument of the user.
     const hint = code === 'ARGUMENT' ? undefined : this.text(this.call('bqw_status_hint', status));
     return new BqError(code, detail || `${name} failed`, {
       offset: recorded === status && offset >= 0 ? offset : null,
@@ -295,29 +324,38 @@ export class Wasm {
     });
   }
 
-  /** A view, valid until the next call. @param {number} at @param {number} length */
+  /** Returns a view of bytes, valid until the next call. @param {number} at @param {number} length */
   bytes(at, length) {
     return new Uint8Array(this.#memory.buffer, at, length);
   }
 
-  /** @param {number} at  a multiple of 4 @param {number} length  in elements */
+  /**
+   * Returns a view of u32 values, valid until the next call.
+   * @param {number} at  a multiple of 4 @param {number} length  in elements
+   */
   u32(at, length) {
     return new Uint32Array(this.#memory.buffer, at, length);
   }
 
-  /** @param {number} at  a multiple of 4 @param {number} length  in elements */
+  /**
+   * Returns a view of f32 values, valid until the next call.
+   * @param {number} at  a multiple of 4 @param {number} length  in elements
+   */
   f32(at, length) {
     return new Float32Array(this.#memory.buffer, at, length);
   }
 
-  /** UTF-8 at a pointer: `length` bytes, or up to the terminator. @param {number} at @param {number} [length] */
+  /**
+   * Decodes UTF-8 at a pointer: `length` bytes, or up to the terminating 0.
+   * @param {number} at @param {number} [length]
+   */
   text(at, length) {
     const heap = new Uint8Array(this.#memory.buffer);
     const end = length === undefined ? heap.indexOf(0, at) : at + length;
     return decoder.decode(heap.slice(at, end)); // a copy, since TextDecoder refuses shared memory
   }
 
-  /** Reads a struct's fields, without its arrays. @param {keyof typeof structs} name @param {number} at */
+  /** Reads the fields of a struct, except arrays. @param {keyof typeof structs} name @param {number} at */
   read(name, at) {
     const view = new DataView(this.#memory.buffer, at, structs[name].size);
     /** @type {Record<string, number>} */
@@ -327,14 +365,17 @@ export class Wasm {
     return out;
   }
 
-  /** Writes a struct; fields without a value become 0. @param {keyof typeof structs} name @param {number} at @param {Record<string, number | undefined>} values */
+  /**
+   * Writes the fields of a struct, except arrays. Fields without a value become 0.
+   * @param {keyof typeof structs} name @param {number} at @param {Record<string, number | undefined>} values
+   */
   write(name, at, values) {
     const view = new DataView(this.#memory.buffer, at, structs[name].size);
     for (const { name: field, kind, offset, count } of structs[name].fields)
       if (count === 1) view[`set${KIND[kind]}`](offset, values[field] ?? 0, true);
   }
 
-  /** Allocates a block of the heap, which the caller frees. NOMEM. @param {number} bytes */
+  /** Allocates a block of the heap, which the caller must free. Throws NOMEM. @param {number} bytes */
   alloc(bytes) {
     const at = bytes < 2 ** 32 ? this.call('bqw_alloc', bytes || 1) : 0;
     if (!at)
@@ -350,7 +391,7 @@ export class Wasm {
   }
 
   /**
-   * Runs `use` with an allocator whose blocks are freed when it returns or throws.
+   * Runs `use` with an allocator whose blocks are freed when `use` returns or throws.
    * @template T
    * @param {(take: (bytes: number) => number) => T} use
    * @returns {T}
@@ -369,7 +410,10 @@ export class Wasm {
     }
   }
 
-  /** Copies a text, as UTF-8, or bytes to the heap. @param {(bytes: number) => number} take @param {string | Uint8Array} data */
+  /**
+   * Copies bytes, or a string as UTF-8, to the heap.
+   * @param {(bytes: number) => number} take  heap allocator @param {string | Uint8Array} data
+   */
   put(take, data) {
     const bytes = typeof data === 'string' ? encoder.encode(data) : data;
     const at = take(bytes.length);

@@ -40,7 +40,7 @@ test('two numbers: three samples of each in turn, then the better one, whichever
       const tuner = new ThreadTuner([1, 2], first);
       const used = run(tuner, 6, (threads) => costs[threads]);
       assert.deepEqual([count(used, 1), count(used, 2), used[0]], [3, 3, first]);
-      assert.ok(tuner.isSure);
+      assert.ok(tuner.isSettled);
       assert.equal(tuner.best, costs[1] < costs[2] ? 1 : 2);
       assert.equal(tuner.threads, tuner.best);
     }

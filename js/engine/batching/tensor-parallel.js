@@ -1,7 +1,8 @@
 /**
- * Tensor parallelism without shared memory: each worker holds a part of each matrix, receives the activations and sends back
- * the rows of the product. C stops before such a product (bq_session_spread) and continues when the rows are there. The bits are the same
- * for any distribution. If a worker fails, this thread computes its part, since it has all weights.
+ * Tensor parallelism without shared memory: each worker holds a part of each matrix, receives the activations and
+ * returns the rows of the product. C stops before such a product (bq_session_spread) and continues when the rows have
+ * been written to the heap. The results are bit-identical for any distribution. If a worker fails, this thread computes
+ * its part, since it has all weights.
  *
  * Loaded for large models where memory can't be shared.
  */
@@ -24,19 +25,22 @@ import { Wasm } from '../../wasm/wasm.js';
 
 /** Spare bytes of each worker's heap, for rows that don't divide evenly and for measuring. */
 const SPARE_BYTES = 8 << 20;
-/** Exchanges that are timed together, since the clock may have a resolution of only a millisecond. */
+/**
+ * Number of exchanges with the workers that are timed together, since a clock may have a resolution of only a
+ * millisecond.
+ */
 const TIMED_ROUNDS = 24;
-/** Largest number of products in each exchange (web/measure.c), and bytes of a product. */
+/** Largest number of measured products in an exchange (web/measure.c), and the weight bytes of each. */
 const PRODUCTS = 8;
 const PRODUCT_BYTES = (896 * 1024 * 4.5) / 8;
-/** Least speedup that justifies the additional memory and power. */
+/** Smallest speedup that justifies the additional memory and power. */
 const MIN_SPEEDUP = 1.15;
-/** Default tokens of a batch, and the time of a token in a batch relative to a token alone. */
+/** Default number of tokens in a batch, and the time of a token in a batch relative to that of a single token. */
 const DEFAULT_BATCH = 32;
 const BATCH_TOKEN_COST = 0.4;
 /** Factor by which messages are delayed while all cores compute (docs/decisions/0016-rows-by-message.md). */
 const LOADED_DELAY = 2.5;
-/** Products of a layer that depend on an earlier product. */
+/** Number of exchanges per layer: its products that depend on an earlier product. */
 const EXCHANGES_PER_LAYER = 4;
 
 /** @param {number[]} numbers */
@@ -44,16 +48,19 @@ const median = (numbers) => numbers.sort((a, b) => a - b)[numbers.length >> 1];
 
 export class TensorParallel {
   #wasm;
-  /** Workers by the number of their part; null: this thread, or a worker that failed. @type {(Thread | null)[]} */
+  /**
+   * Workers by the index of their part; null: this thread (index 0), or a worker that failed.
+   * @type {(Thread | null)[]}
+   */
   #workers;
-  /** Addresses of the weights that each worker has. @type {Set<number>[]} */
+  /** Heap addresses of the weights that each worker has received. @type {Set<number>[]} */
   #sentWeights;
-  /** Address of a bqw_spread and its rows. */
+  /** Heap address of a bqw_spread, followed by its bqw_spread_rows. */
   #record;
   #isClosed = false;
   /** Resolve functions of pending answers. @type {Set<(rows: Float32Array | null) => void>} */
   #pendingAnswers = new Set();
-  /** Least number of tokens of a batch whose products are shared. */
+  /** Smallest batch, in tokens, whose products are distributed over the workers. */
   minTokens = 0;
 
   /** @param {Wasm} wasm @param {Thread[]} workers */
@@ -64,15 +71,15 @@ export class TensorParallel {
     this.#record = wasm.alloc(structs.bqw_spread.size + 3 * structs.bqw_spread_rows.size);
   }
 
-  /** Number of parts of a product: one for each worker and one for this thread. */
+  /** Number of parts of a product: one for this thread and one for each worker. */
   get parts() {
     return this.#workers.length;
   }
 
   /**
-   * Starts the workers. Null: they can't be started, or sharing would not be faster.
+   * Starts the workers. Returns null if they can't be started, exceed the memory budget, or would not be faster.
    * @param {Wasm} wasm @param {Compiled} compiled
-   * @param {{ workerCount: number, isForced: boolean, url?: string }} sharing  `isForced`: whether it pays or not
+   * @param {{ workerCount: number, isForced: boolean, url?: string }} settings  with `isForced`, no speedup is required
    * @param {Plan} plan @param {LoadOptions} options
    */
   static async open(
@@ -91,7 +98,7 @@ export class TensorParallel {
       while (workers.length < workerCount - 1) {
         const worker = await startThread(url);
         workers.push(worker);
-        await worker.here;
+        await worker.started;
       }
       const { module, heapBase } = compiled;
       const answers = await postToAll(workers, {
@@ -111,32 +118,33 @@ export class TensorParallel {
       for (const worker of workers) worker.allowExit();
       if (parallel.minTokens) return parallel;
     } catch {
-      // One thread computes, as without workers.
+      // This thread computes alone, as without workers.
     }
     if (parallel) wasm.free(parallel.#record);
     end();
-    started.catch(() => {}).finally(end); // ends workers that start later
+    started.catch(() => {}).finally(end); // ends workers that start after the timeout
     return null;
   }
 
-  /** From now on sessions stop before products, so the model must already use this object. */
+  /** Makes sessions stop before products from now on. The model must already use this object. */
   begin() {
     this.#wasm.call('bqw_spread_from', this.minTokens);
   }
 
   /**
-   * The least number of tokens for which sharing is faster; 0: never. Measures products of the model's size: one part here, one in each worker,
-   * and the messages. Runs in a separate instance, since the model's memory is planned exactly.
+   * Returns the smallest number of tokens for which tensor parallelism is faster; 0 if it never is. Measures products
+   * of the model's size: one part in this thread, one in each worker, and the messages. Uses a separate instance, since
+   * the model's instance has no spare memory.
    * @param {Compiled} compiled @param {Plan} plan @param {number} batch
    */
   async #measure(compiled, plan, batch) {
     const wasm = await Wasm.create({ ...compiled, shared: false }, SPARE_BYTES);
     const workers = /** @type {Thread[]} */ (this.#workers.slice(1));
-    const part = plan.weightBytes / (EXCHANGES_PER_LAYER * plan.layers + 1) / this.parts;
-    const products = Math.min(Math.max(Math.round(part / PRODUCT_BYTES), 1), PRODUCTS);
+    const partBytes = plan.weightBytes / (EXCHANGES_PER_LAYER * plan.layers + 1) / this.parts;
+    const products = Math.min(Math.max(Math.round(partBytes / PRODUCT_BYTES), 1), PRODUCTS);
     const block = wasm.alloc(wasm.call('bqw_measure_bytes', products, 1));
     wasm.call('bqw_measure_prepare', block, products, 1);
-    // Most products have the hidden state as input; `bytes` is the size of their rows for one token.
+    // Bytes of a part's result for one token, since most products have the hidden state as input.
     const bytes = Math.ceil(plan.tokenWeights / plan.hidden / (EXCHANGES_PER_LAYER * plan.layers + 1) / this.parts) * 4;
     const compute = () => wasm.call('bqw_measure', block);
     const exchange = (/** @type {number} */ tokens) => () => {
@@ -145,7 +153,7 @@ export class TensorParallel {
       compute();
       return answers;
     };
-    /** Milliseconds of one call. @param {() => unknown} work */
+    /** Measures the milliseconds of one call. @param {() => unknown} work */
     const time = async (work) => {
       const since = performance.now();
       for (let i = 0; i < TIMED_ROUNDS; i++) await work();
@@ -164,7 +172,10 @@ export class TensorParallel {
     return minTokensWorthwhile(plan, this.parts, (ms / products) * PRODUCTS, [singleMs - ms, batchMs - ms], batch);
   }
 
-  /** Computes the product before which a run stopped; false: the run has ended. @param {number} session  its handle @param {AbortSignal} [signal] */
+  /**
+   * Computes the product before which a run stopped. Returns false if the run did not stop before a product.
+   * @param {number} session  handle of the session @param {AbortSignal} [signal]
+   */
   async wait(session, signal) {
     if (!this.#describePart(session, 0)) return false;
     const answers = this.#workers.map((worker, part) => (worker ? this.#requestPart(session, part, worker) : null));
@@ -179,13 +190,17 @@ export class TensorParallel {
     return true;
   }
 
-  /** Writes the description of a part to the heap. @param {number} session @param {number} part @returns {number} number of products */
+  /**
+   * Writes the description of a part to the heap.
+   * @param {number} session @param {number} part
+   * @returns {number} number of products
+   */
   #describePart(session, part) {
     const rows = this.#record + structs.bqw_spread.size;
     return this.#wasm.call('bqw_session_spread', session, part, this.parts, this.#record, rows);
   }
 
-  /** The rows of product `i` of the described part. @param {number} i */
+  /** Reads the record of product `i` of the described part. @param {number} i */
   #readRows(i) {
     return this.#wasm.read(
       'bqw_spread_rows',
@@ -199,7 +214,11 @@ export class TensorParallel {
       this.#wasm.check('bqw_spread_multiply', this.#record, this.#record + structs.bqw_spread.size);
   }
 
-  /** @param {number} session @param {number} part @param {Thread} worker @returns {Promise<Float32Array | null>}  null: it failed */
+  /**
+   * Requests a part from its worker.
+   * @param {number} session @param {number} part @param {Thread} worker
+   * @returns {Promise<Float32Array | null>}  null: the worker failed
+   */
   #requestPart(session, part, worker) {
     const n = this.#describePart(session, part);
     const wasm = this.#wasm;
@@ -228,7 +247,11 @@ export class TensorParallel {
     return promise;
   }
 
-  /** @param {number} part @param {number} i @returns {PartRows} */
+  /**
+   * Describes product `i` for a worker, with its weights if the worker has not received them.
+   * @param {number} part @param {number} i
+   * @returns {PartRows}
+   */
   #rowsFor(part, i) {
     const { weights: key, bytes, type, rows } = this.#readRows(i);
     const sentKeys = this.#sentWeights[part];
@@ -244,7 +267,10 @@ export class TensorParallel {
     return null;
   }
 
-  /** Copies rows to the heap. The answer holds all tokens of one product, then of the next. @param {number} session @param {number} part @param {Float32Array} values */
+  /**
+   * Copies rows to the heap. `values` has all tokens of the first product, then those of the next.
+   * @param {number} session @param {number} part @param {Float32Array} values
+   */
   #storeRows(session, part, values) {
     const n = this.#describePart(session, part);
     const { tokens } = this.#wasm.read('bqw_spread', this.#record);
@@ -263,14 +289,16 @@ export class TensorParallel {
     if (this.#isClosed) return;
     this.#isClosed = true;
     for (const worker of this.#workers) worker?.end();
-    for (const resolve of this.#pendingAnswers) resolve(null); // browsers report no end of a worker
+    for (const resolve of this.#pendingAnswers) resolve(null); // browsers don't report that a worker has ended
   }
 }
 
 /**
- * Bytes of a worker's heap: its weights, and the activations and results of a batch. A layer's products together have about as many rows as
- * the layer has weights per hidden dimension, and no product has more columns than that. Activations of 16 bits take twice the bytes of 8 bits.
- * @param {Pick<Plan, 'layers' | 'hidden' | 'tokenWeights' | 'weightBytes'>} plan @param {number} parts @param {number} batch
+ * Returns the bytes of a worker's heap: its weights, and the activations and results of a batch. A layer's products
+ * together have about as many rows as the layer has weights per hidden dimension. No product has more columns than
+ * that. Activations of 16 bits take twice the bytes of 8 bits.
+ * @param {Pick<Plan, 'layers' | 'hidden' | 'tokenWeights' | 'weightBytes'>} plan @param {number} parts
+ * @param {number} batch
  */
 export function workerBytes({ layers, hidden, tokenWeights, weightBytes }, parts, batch) {
   const rows = tokenWeights / hidden / layers;
@@ -284,12 +312,12 @@ function postToAll(workers, message) {
 }
 
 /**
- * The least number of tokens of a batch for which sharing products is faster; 0: never.
+ * Returns the smallest batch, in tokens, for which distributing products over workers is faster; 0 if none is.
  * @param {Pick<Plan, 'layers' | 'tokenWeights' | 'weightBytes'> & { activations?: Plan['activations'] }} plan
  * @param {number} parts
- * @param {number} ms  time of the measured products in one thread
- * @param {number[]} waits  milliseconds by which an exchange exceeds the computation, with the rows of one token and of a batch
- * @param {number} [batch]  its tokens
+ * @param {number} ms  milliseconds of the measured products in one thread
+ * @param {number[]} waits  milliseconds that an exchange takes in addition to the computation: for one token, for a batch
+ * @param {number} [batch]  tokens of the batch
  */
 export function minTokensWorthwhile(plan, parts, ms, [singleWait, batchWait], batch = DEFAULT_BATCH) {
   const token = 1000 / (rateOf(ms, plan) ?? Infinity);
