@@ -795,8 +795,8 @@ export const MUTATIONS = [
   {
     id: 'plan-budget',
     file: 'plan/plan',
-    from: 'const region = heap - compiled.heapBase - adapterBytes;',
-    to: 'const region = heap - compiled.heapBase;',
+    from: 'const heapBytes = memoryBytes - compiled.heapBase - adapterBytes;',
+    to: 'const heapBytes = memoryBytes - compiled.heapBase;',
     breaks: 'adapters count in the budget of a paged model',
     tests: ['js:paging', 'js:plan'],
   },

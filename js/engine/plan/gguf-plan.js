@@ -1,6 +1,7 @@
 /**
- * Plans of GGUF files. js/format/gguf reads the header and makes a manifest of it for C: of the file as it is, or as the cache stores
- * it, repacked (gguf/layout.js) behind its manifest, so that a later visit needs no header.
+ * Plans of GGUF files. js/format/gguf reads the header and creates a manifest for C. The manifest describes the
+ * original file or the repacked file (gguf/layout.js). The cache stores the manifest and then the repacked data, so a
+ * later visit does not need the original header.
  */
 import { encodeDirectory, encodeSections, section } from '../../format/bq4/frame.js';
 import { endOfTensors, executionOrder, placeTensors } from '../../format/gguf/layout.js';
@@ -20,16 +21,22 @@ import { encodeManifest, manifestSections } from '../../format/bq4/manifest.js';
 /** @import { Compiled } from '../../wasm/wasm.js' */
 /** @import { StoredTensor } from '../../format/gguf/layout.js' */
 
-/** Tag of the section in front of a cached manifest that says where the tensors come from. */
+/** Tag of the first section of a cached manifest, which describes the tensors of the original file. */
 const SECTION_TAG = 'gguf';
-/** Bytes of the file's beginning that are stored to recognise it. */
+/** Number of first bytes of the file that are stored to recognise it. */
 const HEAD_BYTES = 4096;
 const SPARE_BYTES = 65536;
 
-/** The header that the last plan has read, for a load that may follow. @type {{ name: string, tag: string, size: number, read: Uint8Array } | null} */
+/**
+ * The header that the last plan has read, kept for a load that may follow.
+ * @type {{ name: string, tag: string, size: number, read: Uint8Array } | null}
+ */
 let lastPlan = null;
 
-/** The header that the last plan has read, if it was the same version of the file; otherwise the first bytes. @param {ByteSource} file @param {Uint8Array} firstBytes  its first bytes */
+/**
+ * Returns the header that the last plan has read, if the version of the file is the same; otherwise the first bytes.
+ * @param {ByteSource} file @param {Uint8Array} firstBytes
+ */
 function reuseHeader({ name, tag, size }, firstBytes) {
   const previous = lastPlan;
   lastPlan = null;
@@ -38,31 +45,35 @@ function reuseHeader({ name, tag, size }, firstBytes) {
 }
 
 /**
- * @typedef {object} Facts
- * @property {number} bytes    of the file
+ * Description of the original file that is stored in a cached manifest.
+ * @typedef {object} OriginalFile
+ * @property {number} bytes    length of the file
  * @property {string} tag      the server's validator of this version; '': unknown
  * @property {StoredTensor[]} tensors
- * @property {string} integrity  the expected hash of the whole file; '': none
+ * @property {string} integrity  expected hash of the file; '': none
  */
 
 /**
- * What is needed to repack a file for the cache.
+ * Data for repacking a file for the cache.
  * @typedef {object} RepackedOnly
- * @property {Uint8Array} head  of the file
- * @property {Uint8Array} [known]  the bytes of the file that were read so far
- * @property {number} total  bytes of the repacked file
+ * @property {Uint8Array} head  first bytes of the file (HEAD_BYTES)
+ * @property {Uint8Array} [known]  bytes of the file that were read so far
+ * @property {number} total  length of the repacked file
  */
-/** @typedef {Facts & RepackedOnly} Repacked */
+/** @typedef {OriginalFile & RepackedOnly} Repacked */
 
 /**
  * @typedef {object} Described
  * @property {Uint8Array} manifest
- * @property {Uint8Array} head      the file's first bytes
- * @property {Repacked} [repacked]  the manifest describes the repacked file
+ * @property {Uint8Array} head      first bytes of the file
+ * @property {Repacked} [repacked]  set if the manifest describes the repacked file
  */
 
-/** The file's id, and the compute type of each storage type, from C. @param {Compiled} compiled @param {Uint8Array} header @param {number} fileBytes */
-async function engineFacts(compiled, header, fileBytes) {
+/**
+ * Returns the id of the file, and a function that returns the compute type of a storage type. Both are computed by C.
+ * @param {Compiled} compiled @param {Uint8Array} header @param {number} fileBytes
+ */
+async function computeIdAndTypes(compiled, header, fileBytes) {
   const wasm = await Wasm.create(compiled, header.length + SPARE_BYTES);
   const id = new Uint8Array(16);
   wasm.scope((take) => {
@@ -76,12 +87,13 @@ async function engineFacts(compiled, header, fileBytes) {
 }
 
 /**
- * Describes a file as it is, or repacked. FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
+ * Describes the original or the repacked file. Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
  * @param {Compiled} compiled
  * @param {ByteSource} file
- * @param {Uint8Array} firstBytes  its first bytes
- * @param {{ repack: boolean, repackTable?: boolean, integrity?: string, plans: boolean }} how  `repackTable`: where it has a table of
- *   per-layer embeddings; with `integrity` the tensors keep their order; `plans`: a load may follow
+ * @param {Uint8Array} firstBytes
+ * @param {{ repack: boolean, repackTable?: boolean, integrity?: string, plans: boolean }} options  `repackTable`:
+ *   repacks if the file has a table of per-layer embeddings; with `integrity`, the tensors keep their order; `plans`: a
+ *   load may follow
  * @param {AbortSignal} [signal]
  * @returns {Promise<Described>}
  */
@@ -91,7 +103,7 @@ export async function describeGguf(compiled, file, firstBytes, { repack, repackT
   if (plans && file.tag) lastPlan = { name: file.name, tag: file.tag, size: file.size, read: head };
   // The length is computed if the server does not report it, since sessions and receipts identify the file by it.
   const length = file.size < 0 ? lengthOf(file, description.tensors) : file.size;
-  const { id, runType } = await engineFacts(compiled, head.subarray(0, header.end), length);
+  const { id, runType } = await computeIdAndTypes(compiled, head.subarray(0, header.end), length);
   if (file.parts && integrity)
     throw new BqError('ARGUMENT', 'integrity: expected a single file, found a model in several files', {
       hint: 'leave it out, or merge the parts',
@@ -102,22 +114,25 @@ export async function describeGguf(compiled, file, firstBytes, { repack, repackT
     return { manifest: encodeManifest({ ...description, id }), head };
   checkReadable(file, description.tensors, runType);
   const bytes = lengthOf(file, description.tensors);
-  const facts = {
+  const original = {
     bytes,
     tag: file.tag ?? '',
     tensors: executionOrder(description.tensors, runType, integrity !== '' || !!file.single),
     integrity,
   };
   const headBytes = head.slice(0, HEAD_BYTES);
-  const manifest = encodeCachedManifest({ ...description, id }, facts, headBytes);
+  const manifest = encodeCachedManifest({ ...description, id }, original, headBytes);
   return {
     manifest,
     head,
-    repacked: { ...facts, head: headBytes, known: head, total: repackedLength(facts, manifest) },
+    repacked: { ...original, head: headBytes, known: head, total: repackedLength(original, manifest) },
   };
 }
 
-/** Length of a file; if the server does not report it, the end of its tensors. TRUNCATED. @param {ByteSource} file @param {import('../../format/bq4/manifest.js').ListedTensor[]} tensors */
+/**
+ * Returns the length of a file. If the server does not report it, returns the end of its tensors. Throws TRUNCATED.
+ * @param {ByteSource} file @param {import('../../format/bq4/manifest.js').ListedTensor[]} tensors
+ */
 function lengthOf(file, tensors) {
   const parts = file.parts ?? [file];
   const lengths = parts.map(({ size, name }, i) => {
@@ -130,7 +145,11 @@ function lengthOf(file, tensors) {
   return lengths.reduce((a, b) => a + b, 0);
 }
 
-/** @param {ByteSource} file @param {{ name: string, type: { name: string, id: number } }[]} tensors @param {(stored: number) => number} runType */
+/**
+ * Checks that there are tensors and that all types are supported. Throws SHAPE, UNSUPPORTED.
+ * @param {ByteSource} file @param {{ name: string, type: { name: string, id: number } }[]} tensors
+ * @param {(stored: number) => number} runType  returns the compute type of a storage type
+ */
 function checkReadable(file, tensors, runType) {
   if (!tensors.length)
     throw new BqError('SHAPE', `${file.name} has no tensors`, {
@@ -143,48 +162,54 @@ function checkReadable(file, tensors, runType) {
     });
 }
 
-/** The manifest in front of the repacked file. @param {import('../../format/bq4/manifest.js').Description} description @param {Facts} facts @param {Uint8Array} head */
-function encodeCachedManifest(description, facts, head) {
-  const json = new TextEncoder().encode(JSON.stringify({ ...facts, head: btoa(String.fromCharCode(...head)) }));
+/**
+ * Encodes the manifest that the cache stores before the repacked data.
+ * @param {import('../../format/bq4/manifest.js').Description} description @param {OriginalFile} original
+ * @param {Uint8Array} head
+ */
+function encodeCachedManifest(description, original, head) {
+  const json = new TextEncoder().encode(JSON.stringify({ ...original, head: btoa(String.fromCharCode(...head)) }));
   const allSections = [
     ...section(SECTION_TAG, json),
-    ...manifestSections({ ...description, tensors: placeTensors(facts.tensors, 0) }),
+    ...manifestSections({ ...description, tensors: placeTensors(original.tensors, 0) }),
   ];
+  // Spaces after the JSON make the length of the manifest a multiple of 64.
   const bytes = Math.ceil(json.length / 8) * 8 + (-encodeSections(allSections).length & 63);
   allSections[0].payload = new Uint8Array(bytes).fill(0x20);
   allSections[0].payload.set(json);
   const dataStart = encodeSections(allSections).length;
   const directory = allSections.find(({ tag }) => tag === 'TENS');
-  if (directory) directory.payload = encodeDirectory(placeTensors(facts.tensors, dataStart));
+  if (directory) directory.payload = encodeDirectory(placeTensors(original.tensors, dataStart));
   return encodeSections(allSections);
 }
 
-/** @param {Facts} facts @param {Uint8Array} manifest */
+/** Returns the length of the repacked file. @param {OriginalFile} original @param {Uint8Array} manifest */
 const repackedLength = ({ tensors }, manifest) => endOfTensors(placeTensors(tensors, manifest.length));
 
 /** Decodes a cached manifest. @param {Uint8Array} prefix @returns {Described} */
 export function readCachedManifest(prefix) {
   const text = sections(prefix, 0, prefix.length)[SECTION_TAG];
-  const { head, ...facts } = JSON.parse(new TextDecoder().decode(text));
+  const { head, ...original } = JSON.parse(new TextDecoder().decode(text));
   return {
     manifest: prefix,
     head: prefix,
     repacked: {
-      ...facts,
+      ...original,
       head: Uint8Array.from(atob(head), (c) => c.charCodeAt(0)),
-      total: repackedLength(facts, prefix),
+      total: repackedLength(original, prefix),
     },
   };
 }
 
 /**
- * The repacked file as a source of bytes.
- * @param {Repacked} repacked @param {number} dataStart  offset of its data @param {ByteSource} file @param {Compiled} compiled
- * @param {Uint8Array | null} expectedHash  SHA-256 of the file
+ * Opens the repacked file as a source of bytes.
+ * @param {Repacked} repacked @param {number} dataStart  offset of the data in the repacked file
+ * @param {ByteSource} file  original file @param {Compiled} compiled
+ * @param {Uint8Array | null} expectedHash  SHA-256 of the original file; null: not checked
  */
 export function openRepacked(repacked, dataStart, file, compiled, expectedHash) {
   const { tensors, head, known: header, bytes, tag } = repacked;
-  repacked.known = undefined; // frees it with the source, not only with the model
+  repacked.known = undefined; // the header is freed when the source is closed, not only when the model is closed
   file.expect?.(head, bytes, tag);
   return RepackedSource.open(
     file,
@@ -196,8 +221,9 @@ export function openRepacked(repacked, dataStart, file, compiled, expectedHash) 
 }
 
 /**
- * Reads of the repacked file for as long as a model is open.
- * @param {Repacked} repacked @param {number} dataStart @param {import('../../shared/types.js').Source} source @param {Compiled} compiled
+ * Opens a reader of the repacked file that stays open as long as the model.
+ * @param {Repacked} repacked @param {number} dataStart @param {import('../../shared/types.js').Source} source
+ * @param {Compiled} compiled
  * @returns {Promise<import('../../storage/sources/reader.js').Reader>}
  */
 export async function openRows(repacked, dataStart, source, compiled) {

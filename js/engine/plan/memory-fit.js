@@ -1,9 +1,9 @@
-/** Decides whether a model fits in memory. What does not is for reduced-fit.js. */
+/** Determines whether a model fits in memory. If it does not, reduced-fit.js reduces the sizes. */
 import { BqError, onDemand } from '../../shared/errors.js';
 import { isNode, nodeModule } from '../../shared/node.js';
 import { LIMIT, megabytes } from './memory-limit.js';
 
-/** @import { GaveUp, LoadOptions } from '../../shared/types.js' */
+/** @import { LoadOptions, Plan } from '../../shared/types.js' */
 /** @import { Planner } from './plan.js' */
 
 /** Bytes that every browser can allocate. */
@@ -11,9 +11,10 @@ const ALWAYS_AVAILABLE = 256 * 2 ** 20;
 /** Default of `contextTokens`, if the model has a larger context. */
 const DEFAULT_CONTEXT = 4096;
 /**
- * The default type of the KV cache. The bias of keys (Qwen 2) may be so large that i8
- * costs more quality than everything else together (docs/QUALITY.md). Its size is unknown before the weights are loaded.
- * @param {Record<string, number>} numbers  of a plan
+ * Returns the default type of the KV cache. Models with a bias of keys (Qwen 2) get f16: the bias may be so large that
+ * i8 costs more quality than everything else together (docs/QUALITY.md), and it is unknown before the weights are
+ * loaded.
+ * @param {Record<string, number>} numbers  numbers of a plan
  * @returns {Kv}
  */
 const defaultKv = ({ no_head: encodes, key_bias: keyBias }) => (encodes ? 'f32' : keyBias ? 'f16' : 'i8');
@@ -21,27 +22,34 @@ const defaultKv = ({ no_head: encodes, key_bias: keyBias }) => (encodes ? 'f32' 
 /** @typedef {'f32' | 'f16' | 'i8' | 'i4' | 'i2'} Kv */
 /** @typedef {{ sessions: number, contextTokens: number, kv: Kv }} Sizes */
 /**
- * A plan with the sizes that it is for.
- * @typedef {Sizes & { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number, fits: 'yes' | 'no' | 'unknown', fitsReason: string,
- *   contextThatFits: number | null, gaveUp: GaveUp[] }} Fitted
+ * A plan for some sizes. `numbers`: a `bqw_plan` record; `paging`: a `bqw_paging` record, null if no weights are paged.
+ * @typedef {object} SizedPlan
+ * @property {Record<string, number>} numbers
+ * @property {Record<string, number> | null} paging
+ * @property {number} heapBytes
  */
+/** @typedef {Pick<Plan, 'fits' | 'fitsReason' | 'contextThatFits' | 'gaveUp'>} FitResult */
+/** A plan, the sizes that it is for, and whether they fit. @typedef {Sizes & SizedPlan & FitResult} Fitted */
 
 /**
- * The plan for the requested sizes, and whether it fits; with `apply`, for the largest sizes that fit. `exact`: nothing is reduced, but weights may
- * be paged. ARGUMENT; NOMEM: nothing fits.
- * @param {Planner} planner  has all bytes of the header
+ * Plans the requested sizes and determines whether they fit. With `apply`, plans the largest sizes that fit. With the
+ * option `exact`, no size is reduced, but weights may be paged. Throws ARGUMENT, and NOMEM if nothing fits.
+ * @param {Planner} planner  planner with all bytes of the header
  * @param {number} heapBase
  * @param {LoadOptions & { exact?: boolean }} options
  * @param {boolean} apply
- * @param {string} notPageable  a hint how to make paging possible; '': it is possible
- * @param {boolean} [pagesTable]  without a budget, rows of a table of per-layer embeddings may be read as tokens need them
+ * @param {string} pagingHint  hint how to make paging possible; '': paging is possible
+ * @param {boolean} [pagesTable]  whether, without a budget, a table of per-layer embeddings may stay in the file
  * @returns {Promise<Fitted>}
  */
-export async function fitPlan(planner, heapBase, options, apply, notPageable, pagesTable = false) {
+export async function fitPlan(planner, heapBase, options, apply, pagingHint, pagesTable = false) {
   const { memoryBudget: budget, sessions = 1, adapterBytes = 0, exact = false } = options;
   if (budget !== undefined && !(budget > 0))
     throw new BqError('ARGUMENT', `expected memoryBudget to be a number of bytes, found ${budget}`);
-  /** @param {Partial<LoadOptions>} sizes @param {number} [pagedBudget]  weights may be paged to keep to it */
+  /**
+   * @param {Partial<LoadOptions>} sizes
+   * @param {number} [pagedBudget]  budget that is met by paging weights if necessary
+   */
   const planFor = (sizes, pagedBudget) => {
     const { numbers, paging } =
       /** @type {{ numbers: Record<string, number>, paging: Record<string, number> | null }} */ (
@@ -55,20 +63,21 @@ export async function fitPlan(planner, heapBase, options, apply, notPageable, pa
     { contextTokens: 1, prefillWindow: 1, prefillBatch: 1, sessions: 1 },
     budget === undefined ? undefined : LIMIT,
   );
-  const { context: trained, text_tokens: text, no_head: encodes } = smallest.numbers;
+  const { context: trainedContext, text_tokens: textTokens, no_head: encodes } = smallest.numbers;
   /** @type {Sizes} */
   const requested = {
     sessions,
-    contextTokens: options.contextTokens ?? Math.min(encodes && text ? text : trained, DEFAULT_CONTEXT),
+    contextTokens:
+      options.contextTokens ?? Math.min(encodes && textTokens ? textTokens : trainedContext, DEFAULT_CONTEXT),
     kv: options.kv ?? defaultKv(smallest.numbers),
   };
   const limit = Math.min(budget ?? LIMIT, LIMIT);
   /** @type {(sizes: Partial<Sizes>, room?: number) => ReturnType<typeof planFor> & { note?: string }} */
   const planBest =
     pagesTable && budget === undefined && smallest.numbers.layer_embeds
-      ? (await onDemand(import('./table-fit.js'))).leaveTable(planFor)
+      ? (await onDemand(import('./table-fit.js'))).withPagedTable(planFor)
       : planFor;
-  /** @param {Sizes} sizes */
+  /** Returns the heap bytes for these sizes; Infinity if they exceed the planner's range. @param {Sizes} sizes */
   const bytesOf = (sizes) => {
     try {
       return planBest(sizes).heapBytes;
@@ -77,8 +86,7 @@ export async function fitPlan(planner, heapBase, options, apply, notPageable, pa
       throw error;
     }
   };
-  const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
-  if (ok(requested)) {
+  if (bytesOf(requested) <= limit) {
     const { note = '', ...plan } = planBest(requested);
     const machineFit = budget === undefined && !apply ? await guessFit(plan.heapBytes) : null;
     const [fits, reason] = machineFit ?? ['yes', `${megabytes(plan.heapBytes)}, as asked for`];
@@ -96,23 +104,27 @@ export async function fitPlan(planner, heapBase, options, apply, notPageable, pa
     requested,
     planFor: planBest,
     bytesOf,
-    least: smallest.numbers,
+    smallestNumbers: smallest.numbers,
     budget,
     limit,
     apply,
     exact,
-    notPageable,
+    pagingHint,
   });
 }
 
-/** Bytes of memory as far as this machine tells; 0: it doesn't. */
+/** Returns the memory of this machine in bytes, as reported by Node or the browser; 0 if it is not reported. */
 async function machineBytes() {
   if (isNode) return (await nodeModule('os')).totalmem();
   const { deviceMemory = 0 } = /** @type {any} */ (globalThis.navigator ?? {});
   return deviceMemory * 2 ** 30;
 }
 
-/** What may be said without a budget. @param {number} heap @returns {Promise<['yes' | 'no' | 'unknown', string]>} */
+/**
+ * Estimates from the machine's memory whether a heap fits, and returns the reason.
+ * @param {number} heap  bytes
+ * @returns {Promise<['yes' | 'no' | 'unknown', string]>}
+ */
 async function guessFit(heap) {
   if (heap <= ALWAYS_AVAILABLE) return ['yes', `${megabytes(heap)} are no more than any browser gives`];
   const machine = await machineBytes();
@@ -120,7 +132,7 @@ async function guessFit(heap) {
     return ['unknown', `the browser does not report the memory of this machine; ${megabytes(heap)} are needed`];
   if (heap <= machine / 4)
     return ['yes', `${megabytes(heap)} are at most a quarter of this machine's ${megabytes(machine)}`];
-  // Browsers report at most 8 GiB, newer ones 32.
+  // Browsers report at most 8 GiB, newer ones at most 32 GiB.
   if (heap > machine && machine < 8 * 2 ** 30)
     return ['no', `${megabytes(heap)} are needed, this machine has ${megabytes(machine)}`];
   return ['unknown', `${megabytes(heap)} are much for this machine's ${megabytes(machine)}`];

@@ -1,6 +1,9 @@
-/** The most memory of an instance, and how numbers of bytes are written in messages. */
+/** The memory limit of a WebAssembly instance, and the notation of byte counts in messages. */
 
-/** Largest memory of an instance: with the last page of 4 GiB the heap would end at address 2^32, which is not a pointer. */
+/**
+ * Largest memory of an instance, one page less than 4 GiB: the end address 2^32 of a full heap would not fit in a
+ * pointer.
+ */
 export const LIMIT = 65535 * 65536;
 
 /** @param {number} bytes */

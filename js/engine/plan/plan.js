@@ -1,4 +1,6 @@
-/** The load plan of a model: reads the file's header, lets C plan in a small instance, and describes the result. */
+/**
+ * The load plan of a model: reads the header of the file, plans with C in a small instance, and describes the result.
+ */
 import { notAModel } from '../../storage/load/refetch.js';
 import { structs, WANT_DATA } from '../../wasm/abi.js';
 import { BqError, onDemand } from '../../shared/errors.js';
@@ -16,20 +18,21 @@ import { hex } from '../../shared/hex.js';
 /** @import { Cache, LoadOptions, Plan, Source } from '../../shared/types.js' */
 /** @import { Compiled } from '../../wasm/wasm.js' */
 
-/** Bytes of the first read, which hold most headers. */
+/** Bytes of the first read. Most headers are shorter. */
 const FIRST_READ_BYTES = 65536;
-/** Spare heap bytes of the planner. */
+/** Spare heap bytes of the planner instance. */
 const SPARE_BYTES = 262144;
 
 /** Pooling by code (docs/FORMAT.md, "CONF keys"). @type {(import('../../shared/types.js').Pooling | null)[]} */
 const POOLING = [null, 'mean', 'cls', 'last'];
-/** Codes of KV cache types, the widest first. @type {Record<string, number>} */
+/** Codes of KV cache types, from the widest to the narrowest. @type {Record<string, number>} */
 export const KV_TYPES = { f32: 0, f16: 1, i8: 2, i4: 3, i2: 4 };
 /** Codes of activation types. @type {Record<string, number>} */
 const ACTIVATIONS = { i8: 0, i16: 1 };
 /**
- * Range of weight bytes in which a generating model uses i16 activations by default: so small that 8 bits cause errors (SmolLM2 doesn't
- * know the capital of France then), and still fast enough (docs/log/quality.md, "Twenty chats").
+ * Range of weight bytes in which a generating model uses i16 activations by default. Models of this size make errors
+ * with 8 bits (SmolLM2 gets the capital of France wrong), and are still fast enough with 16 bits (docs/log/quality.md,
+ * "Twenty chats").
  */
 const I16_WEIGHT_BYTES = [50e6, 300e6];
 
@@ -40,24 +43,27 @@ const I16_WEIGHT_BYTES = [50e6, 300e6];
  * @property {Uint8Array} manifest  the description of a file in another format; empty for v2
  * @property {Uint8Array | null} integrity  expected SHA-256 of the loaded bytes
  * @property {Uint8Array | null} expectedHash  expected SHA-256 of the original of a repacked file
- * @property {string | null} url    its address in the cache
- * @property {boolean} cached       the head came from the cache
- * @property {number} prefixBytes
+ * @property {string | null} url    address of the file in the cache; null: it is not cached
+ * @property {boolean} cached       whether the head was read from the cache
+ * @property {number} prefixBytes   bytes before the data of the file, or of the repacked file
  * @property {number} totalBytes    length of the file, or of the repacked file
- * @property {string | null} fileId  identifies the version in the cache; null: the id in the file's header
- * @property {import('./gguf-plan.js').Repacked | null} repacked  set if the file is loaded repacked
+ * @property {string | null} fileId  identifier of the version in the cache; null: the id in the file's header
+ * @property {import('./gguf-plan.js').Repacked | null} repacked  set if the file is repacked while it loads
  * @property {number} regionBytes  heap bytes of the instance
- * @property {Record<string, number> | null} paging  `bqw_paging`, when weights are paged
+ * @property {Record<string, number> | null} paging  a `bqw_paging` record if weights are paged
  */
 
 /** Default of `draftTokens`; more draft tokens gain little. */
 export const DEFAULT_DRAFT_TOKENS = 7;
 
-/** Default of `kvSinks`: the attention sinks that StreamingLLM found to be enough. */
+/** Default of `kvSinks`: the number of attention sinks that the StreamingLLM paper found to be enough. */
 export const DEFAULT_SINKS = 4;
 const EVICTION = { oldest: 0, attention: 1 };
 
-/** @param {import('../../shared/types.js').SessionOptions} options  checked by shared/options.js */
+/**
+ * Returns the fields of a bqw_session_options record. Throws ARGUMENT.
+ * @param {import('../../shared/types.js').SessionOptions} options  checked by shared/options.js
+ */
 export function sessionRecord({
   contextTokens: context,
   prefillWindow: window,
@@ -92,8 +98,9 @@ export function sessionRecord({
 }
 
 /**
- * Plans with C from the first bytes of a file. `need`: C needs this many bytes first.
- * With a budget weights are paged if necessary, so that they and `adapterBytes` keep to it; the numbers are without those.
+ * Plans with C from the first bytes of a file. If `need` is not 0, C first needs this many bytes of the file.
+ * With a budget, weights are paged if necessary, so that the heap with `adapterBytes` does not exceed the budget. The
+ * returned numbers do not include `adapterBytes`.
  * @typedef {(options: LoadOptions, budget?: number) => { need: number }
  *   | { need: 0, numbers: Record<string, number>, paging: Record<string, number> | null }} Planner
  */
@@ -103,10 +110,10 @@ export function sessionRecord({
  * @param {Uint8Array} head
  * @param {Uint8Array} manifest
  * @param {number} fileBytes  0: unknown
- * @param {number} besideCount  buffers outside the heap that paging takes
+ * @param {number} outsideBuffers  number of slot-sized buffers outside the heap that paging needs
  * @returns {Promise<Planner>}
  */
-async function createPlanner(compiled, head, manifest, fileBytes, besideCount) {
+async function createPlanner(compiled, head, manifest, fileBytes, outsideBuffers) {
   const wasm = await Wasm.create(compiled, head.length + manifest.length + SPARE_BYTES);
   const bytes = wasm.put((n) => wasm.alloc(n), head);
   const manifestBytes = wasm.put((n) => wasm.alloc(n), manifest);
@@ -130,11 +137,12 @@ async function createPlanner(compiled, head, manifest, fileBytes, besideCount) {
       if (budget === undefined) {
         status = wasm.check('bqw_plan_make', ...args, out);
       } else {
-        // The heap, with the adapters in it, is whole pages; what is beside it comes on top of the rounding.
+        // The memory has a whole number of pages. Buffers outside it are added after rounding, so up to a page is
+        // reserved.
         const { adapterBytes = 0 } = options;
-        const heap = Math.floor(Math.min(budget, LIMIT) / 65536) * 65536 - (besideCount ? 65535 : 0);
-        const region = heap - compiled.heapBase - adapterBytes;
-        status = wasm.check('bqw_plan_paging', ...args, Math.max(region, 0), besideCount, pagingRecord, out);
+        const memoryBytes = Math.floor(Math.min(budget, LIMIT) / 65536) * 65536 - (outsideBuffers ? 65535 : 0);
+        const heapBytes = memoryBytes - compiled.heapBase - adapterBytes;
+        status = wasm.check('bqw_plan_paging', ...args, Math.max(heapBytes, 0), outsideBuffers, pagingRecord, out);
       }
       const numbers = wasm.read('bqw_plan', out);
       if (status === WANT_DATA) return { need: numbers.need };
@@ -144,17 +152,17 @@ async function createPlanner(compiled, head, manifest, fileBytes, besideCount) {
 }
 
 /**
- * The first bytes of the file, from the cache or from the source.
+ * Reads the first bytes of the file, from the cache or from the source.
  * @param {ByteSource} file
  * @param {string | null} url
  * @param {Cache | null} cache
  * @param {LoadOptions} options
  */
 async function readFirstBytes(file, url, cache, { signal, integrity }) {
-  // What reads its header is fetched while the cache is searched.
+  // The module that reads a GGUF header is loaded while the cache is searched.
   if (cache && file.name.endsWith('.gguf')) void onDemand(import('./gguf-plan.js')).catch(() => {});
   const cached = url && (await cache?.find(url));
-  // A cached GGUF file has the expected hash only if it was checked against the same one.
+  // A cached GGUF file has the expected hash only if it was loaded with the same `integrity`.
   const isOtherVersion =
     integrity !== undefined &&
     cached &&
@@ -166,14 +174,15 @@ async function readFirstBytes(file, url, cache, { signal, integrity }) {
 }
 
 /**
- * Plans a model. NOT_A_MODEL, TRUNCATED, FORMAT, CHECKSUM, UNSUPPORTED, SHAPE, NOMEM, ARGUMENT (options), and errors of sources.
+ * Plans a model. Throws NOT_A_MODEL, TRUNCATED, FORMAT, CHECKSUM, UNSUPPORTED, SHAPE, NOMEM, ARGUMENT (for options),
+ * and errors of sources.
  * @param {Compiled} compiled
  * @param {Source} source
- * @param {ByteSource} file  opened from it
+ * @param {ByteSource} file  the opened source
  * @param {LoadOptions & { exact?: boolean }} options  `exact`: see memory-fit.js
  * @param {Cache | null} [cache]
- * @param {boolean} [apply]  reduces sizes that do not fit in the budget
- * @param {boolean} [ignoresCache]  the cached entry of this address is out of date
+ * @param {boolean} [apply]  whether to reduce sizes that do not fit in the budget
+ * @param {boolean} [ignoresCache]  true if the cached entry of this address is out of date
  * @returns {Promise<Planned>}
  */
 export async function planModel(compiled, source, file, options, cache = null, apply = false, ignoresCache = false) {
@@ -188,7 +197,7 @@ export async function planModel(compiled, source, file, options, cache = null, a
     try {
       const {
         planner,
-        least: smallestNumbers,
+        smallestNumbers,
         head,
         version,
         manifest,
@@ -200,14 +209,14 @@ export async function planModel(compiled, source, file, options, cache = null, a
         compiled.heapBase,
         { ...options, activations },
         apply,
-        notPageable(source, version, repacked, cache),
+        pagingHint(source, version, repacked, cache),
         readsRows(source) || (!!cache?.pages && (version === 2 || !!repacked)),
       );
       const plan = describe(
         fit,
         activations,
         windowOptions(options, fit.contextTokens),
-        besideCountFor(compiled, source),
+        outsideBuffersFor(compiled, source),
         version,
         version === 2 ? sections(head) : sections(manifest, 0, manifest.length),
       );
@@ -232,27 +241,30 @@ export async function planModel(compiled, source, file, options, cache = null, a
         ? planRepacked(result, repacked, file, options.memoryBudget === undefined && readsRows(source))
         : result;
     } catch (error) {
-      const damaged = error instanceof BqError && error.code === 'CHECKSUM' && file.nextMirror;
+      const canRetry = error instanceof BqError && error.code === 'CHECKSUM' && file.nextMirror;
       // Bytes were damaged in transit or in the cache: read them again, then from a mirror.
-      if (!damaged || (tries > 0 && !(await file.nextMirror?.(signal)))) throw error;
+      if (!canRetry || (tries > 0 && !(await file.nextMirror?.(signal)))) throw error;
     }
     start = { head: await readRange(file, 0, FIRST_READ_BYTES, signal), cached: null };
   }
 }
 
 /**
- * The plan of a file that is loaded repacked. The cached file begins with the manifest; files from a network are cached,
- * and files that must be paged. A single table of this machine's file is read and repacked row by row.
- * @param {Planned} result @param {import('./gguf-plan.js').Repacked} repacked @param {ByteSource} file @param {boolean} rowsOnly  paged is a table at most @returns {Planned}
+ * Returns the plan of a file that is repacked while it loads. Files from a network and files that must be paged are
+ * cached repacked; the cached file begins with the manifest. If only a table of a local file is paged, its rows are
+ * read from the file and repacked one by one.
+ * @param {Planned} result @param {import('./gguf-plan.js').Repacked} repacked @param {ByteSource} file
+ * @param {boolean} rowsOnly  whether at most a table is paged, from a local file
+ * @returns {Planned}
  */
 function planRepacked(result, repacked, file, rowsOnly) {
   const { plan, manifest, paging } = result;
   const id = hex(sections(manifest, 0, manifest.length).FILE);
-  const ownCopy = paging && !rowsOnly ? `gguf:${id}/${encodeURIComponent(file.name)}` : null;
-  const url = paging && rowsOnly ? null : (result.url ?? ownCopy);
-  // The id of the header alone is not enough: versions may differ in weights only.
+  const localCopyUrl = paging && !rowsOnly ? `gguf:${id}/${encodeURIComponent(file.name)}` : null;
+  const url = paging && rowsOnly ? null : (result.url ?? localCopyUrl);
+  // The id of the header is not sufficient: versions may differ only in their weights.
   const fileId = id + repacked.tag + repacked.integrity;
-  // The source checks the hash of the original file.
+  // The hash is that of the original file, so the source checks it (expectedHash).
   return {
     ...result,
     url,
@@ -266,8 +278,10 @@ function planRepacked(result, repacked, file, rowsOnly) {
 }
 
 /**
- * The version of the file (0: another format), the manifest for other formats, and the bytes read so far.
- * @param {Compiled} compiled @param {Source} source @param {ByteSource} file @param {Uint8Array} head @param {LoadOptions & { plans: boolean }} options
+ * Returns the version of the file (0: another format), the manifest for other formats, and the bytes read so far.
+ * Throws ARGUMENT, NOT_A_MODEL.
+ * @param {Compiled} compiled @param {Source} source @param {ByteSource} file @param {Uint8Array} head
+ * @param {LoadOptions & { plans: boolean }} options  `plans`: a load may follow this plan
  * @returns {Promise<import('./gguf-plan.js').Described & { version: number }>}
  */
 async function describeContainer(compiled, source, file, head, options) {
@@ -279,8 +293,8 @@ async function describeContainer(compiled, source, file, head, options) {
   }
   const magic = String.fromCharCode(...head.subarray(0, 4));
   if (magic === 'GGUF' || magic === 'gguf') {
-    const { describeGguf, readCachedManifest: keptGguf } = await onDemand(import('./gguf-plan.js'));
-    if (magic === 'gguf') return { version: 0, ...keptGguf(head) };
+    const { describeGguf, readCachedManifest } = await onDemand(import('./gguf-plan.js'));
+    if (magic === 'gguf') return { version: 0, ...readCachedManifest(head) };
     const { memoryBudget = Infinity } = options;
     const repack = file.remote || !!file.parts || memoryBudget < Infinity;
     const repackTable = options.memoryBudget === undefined && readsRows(source);
@@ -300,16 +314,17 @@ async function describeContainer(compiled, source, file, head, options) {
 
 /**
  * Reads as much of the file's beginning as a plan needs.
- * @param {Compiled} compiled @param {Source} source @param {ByteSource} file @param {Uint8Array} first @param {LoadOptions & { plans: boolean }} options
+ * @param {Compiled} compiled @param {Source} source @param {ByteSource} file @param {Uint8Array} firstBytes
+ * @param {LoadOptions & { plans: boolean }} options
  */
-async function readHeader(compiled, source, file, first, options) {
+async function readHeader(compiled, source, file, firstBytes, options) {
   const { signal } = options;
   const {
     version,
     manifest,
     head: knownHead,
     repacked,
-  } = await describeContainer(compiled, source, file, first, options);
+  } = await describeContainer(compiled, source, file, firstBytes, options);
   let head = knownHead;
   for (;;) {
     const planner = await createPlanner(
@@ -317,9 +332,10 @@ async function readHeader(compiled, source, file, first, options) {
       manifest.length ? new Uint8Array() : head,
       manifest,
       repacked ? repacked.total : Math.max(file.size, 0),
-      besideCountFor(compiled, source),
+      outsideBuffersFor(compiled, source),
     );
-    // The smallest sizes never exceed the memory, and the number of bytes does not depend on sizes.
+    // The smallest sizes, because the number of header bytes does not depend on sizes and these never exceed the
+    // memory.
     const result = planner(
       { ...options, contextTokens: 1, prefillWindow: 1, prefillBatch: 1, sessions: 1, adapterBytes: 0 },
       options.memoryBudget === undefined ? undefined : 2 ** 32,
@@ -327,17 +343,18 @@ async function readHeader(compiled, source, file, first, options) {
     signal?.throwIfAborted();
     if ('numbers' in result) {
       file.expect?.(repacked?.head ?? head, -1);
-      return { planner, least: result.numbers, head, version, manifest, repacked };
+      return { planner, smallestNumbers: result.numbers, head, version, manifest, repacked };
     }
     head = await readFirst(file, head, result.need, signal);
   }
 }
 
 /**
- * A hint how to make paging possible; '': it is possible, since any part can be read at any time, if necessary from a cache.
+ * Returns a hint how to make paging possible; '' if it is possible. Paging requires that any part of the file can be
+ * read at any time, from the source or from the cache.
  * @param {Source} source @param {number} version @param {unknown} repacked @param {Cache | null} cache
  */
-function notPageable(source, version, repacked, cache) {
+function pagingHint(source, version, repacked, cache) {
   if (repacked)
     return cache?.pages
       ? ''
@@ -346,17 +363,27 @@ function notPageable(source, version, repacked, cache) {
   return 'load the file from this machine (fromHandle, fromBlob, fromFile), where weights can be read for every token, or choose a smaller model';
 }
 
-/** Whether single rows of a table can be read at any time without a copy of the file. @param {Source} source */
+/** Returns whether single rows of a table can be read at any time without a copy of the file. @param {Source} source */
 const readsRows = (source) => isPageable(source) && !isInMemory(source);
 
-/** The default type of activations. @param {Record<string, number>} numbers @returns {'i8' | 'i16'} */
+/**
+ * Returns the default type of activations.
+ * @param {Record<string, number>} numbers  numbers of a plan
+ * @returns {'i8' | 'i16'}
+ */
 const defaultActivations = ({ weight_bytes: bytes, no_head: encodes, tokens }) =>
   tokens && !encodes && bytes >= I16_WEIGHT_BYTES[0] && bytes <= I16_WEIGHT_BYTES[1] ? 'i16' : 'i8';
 
-/** Number of slot-sized buffers outside the heap that paging from this source needs. @param {Compiled} compiled @param {Source} source */
-const besideCountFor = ({ shared }, source) => (shared || isNode || isInMemory(source) ? 0 : 2);
+/**
+ * Returns the number of slot-sized buffers outside the heap that paging from this source needs.
+ * @param {Compiled} compiled @param {Source} source
+ */
+const outsideBuffersFor = ({ shared }, source) => (shared || isNode || isInMemory(source) ? 0 : 2);
 
-/** The KV window of sessions of this context (zeros: none), and their quality options. @param {LoadOptions} options @param {number} context */
+/**
+ * Returns the KV window for a context size (0: none), and the quality options.
+ * @param {LoadOptions} options @param {number} context
+ */
 function windowOptions({ kvWindow = 0, kvSinks = DEFAULT_SINKS, kvEvict = 'oldest', quality }, context) {
   const window = kvWindow < context ? kvWindow : 0;
   return {
@@ -368,19 +395,20 @@ function windowOptions({ kvWindow = 0, kvSinks = DEFAULT_SINKS, kvEvict = 'oldes
 }
 
 /**
+ * Returns the public plan from the numbers of C.
  * @param {import('./memory-fit.js').Fitted} fitted
  * @param {'i8' | 'i16'} activations
  * @param {Pick<Plan, 'kvWindow' | 'kvSinks' | 'kvEvict' | 'quality'>} windowInfo
- * @param {number} besideCount
+ * @param {number} outsideBuffers
  * @param {number} version
- * @param {Record<string, Uint8Array>} sectionsByTag  sections by tag
+ * @param {Record<string, Uint8Array>} sectionsByTag
  * @returns {Plan}
  */
 function describe(
   { numbers: n, sessions, contextTokens, kv, heapBytes, paging, ...fit },
   activations,
   windowInfo,
-  besideCount,
+  outsideBuffers,
   version,
   sectionsByTag,
 ) {
@@ -428,7 +456,7 @@ function describe(
       head: paging.head !== 0,
       streamedBytes: paging.streamed_bytes,
       slotBytes: paging.slot_bytes,
-      besideBytes: besideCount * paging.slot_bytes,
+      besideBytes: outsideBuffers * paging.slot_bytes,
     },
     ...fit,
     cached: { bytes: 0, complete: false },

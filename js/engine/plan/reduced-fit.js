@@ -1,20 +1,29 @@
 /**
- * What to do where the requested sizes do not fit in memory: first sessions are reduced, then context, then KV precision, and at last
- * weights are paged. Loaded on demand, since most models fit.
+ * Reduces requested sizes that do not fit in memory: first the sessions, then the context, then the KV precision. As
+ * the last step, weights are paged. Loaded on demand, since most models fit.
  */
 import { BqError } from '../../shared/errors.js';
 import { LIMIT, megabytes } from './memory-limit.js';
 
 /** @import { GaveUp } from '../../shared/types.js' */
-/** @import { Fitted, Kv, Sizes } from './memory-fit.js' */
+/** @import { Fitted, Kv, SizedPlan, Sizes } from './memory-fit.js' */
 
-/** A smaller context is useless for a conversation, so KV precision is reduced first. */
+/**
+ * Plans sizes. With `room`, weights are paged if necessary so that the heap has at most `room` bytes. Throws NOMEM,
+ * UNSUPPORTED.
+ * @typedef {(sizes: Sizes, room?: number) => SizedPlan} PlanSizes
+ */
+
+/**
+ * Smallest reduced context, in tokens. A smaller one is useless for a conversation, so KV precision is reduced first.
+ */
 const MIN_CONTEXT = 512;
-/** KV types in the order in which a budget reduces them. i4 and i2 are opt-in, because they cost quality. @type {Kv[]} */
+/** KV types in the order of reduction. i4 and i2 must be requested, because they cost quality. @type {Kv[]} */
 const KV_STEPS = ['f32', 'f16', 'i8'];
 
 /**
- * The largest number from `low` to `high` for which `fits` holds, as it does for all smaller ones; 0: none.
+ * Returns the largest number from `low` to `high` for which `fits` returns true; 0 if there is none. `fits` must be
+ * true for all smaller numbers too.
  * @param {number} low @param {number} high @param {(n: number) => boolean} fits
  */
 function largest(low, high, fits) {
@@ -27,48 +36,35 @@ function largest(low, high, fits) {
   return low;
 }
 
-/** @param {Sizes} requested @param {Sizes} chosen @returns {GaveUp[]} */
+/** Lists the reduced sizes. @param {Sizes} requested @param {Sizes} chosen @returns {GaveUp[]} */
 const listChanges = (requested, chosen) =>
   /** @type {const} */ (['sessions', 'contextTokens', 'kv'])
-    .filter((what) => requested[what] !== chosen[what])
+    .filter((name) => requested[name] !== chosen[name])
     .map((name) => ({ what: name, from: requested[name], to: chosen[name] }));
 
 /**
- * What was asked for does not fit: its plan, or with `apply` that of the most that does. NOMEM: nothing does.
+ * Plans requested sizes that do not fit. With `apply`, plans the largest sizes that fit. Throws NOMEM if nothing fits.
  * @param {object} request
  * @param {Sizes} request.requested
- * @param {(sizes: Sizes, room?: number) => { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number }} request.planFor
- *   with `room`, weights may be paged to keep to it
- * @param {(sizes: Sizes) => number} request.bytesOf  Infinity: more than can be counted
- * @param {Record<string, number>} request.least  numbers of the smallest plan
+ * @param {PlanSizes} request.planFor
+ * @param {(sizes: Sizes) => number} request.bytesOf  returns the heap bytes; Infinity: beyond the planner's range
+ * @param {Record<string, number>} request.smallestNumbers  numbers of the smallest plan
  * @param {number} [request.budget]
  * @param {number} request.limit
  * @param {boolean} request.apply
  * @param {boolean} request.exact
- * @param {string} request.notPageable
+ * @param {string} request.pagingHint
  * @returns {Fitted}
  */
-export function fitToBudget({
-  requested,
-  planFor,
-  bytesOf,
-  least: smallestNumbers,
-  budget,
-  limit,
-  apply,
-  exact,
-  notPageable,
-}) {
-  const ok = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
+export function fitToBudget({ requested, planFor, bytesOf, smallestNumbers, budget, limit, apply, exact, pagingHint }) {
+  const fits = (/** @type {Sizes} */ sizes) => bytesOf(sizes) <= limit;
   const findLargest = exact ? fitExactly : fitLargest;
-  const chosen = findLargest(requested, ok);
+  const chosen = findLargest(requested, fits);
   const { paged, unpageable } =
-    !chosen && budget !== undefined && !notPageable
-      ? fitWithPaging(requested, findLargest, planFor, budget, limit)
-      : {};
+    !chosen && budget !== undefined && !pagingHint ? fitWithPaging(requested, findLargest, planFor, budget, limit) : {};
   if (paged) return paged;
   const single = { ...requested, sessions: 1 };
-  const contextThatFits = largest(1, requested.contextTokens, (contextTokens) => ok({ ...single, contextTokens }));
+  const contextThatFits = largest(1, requested.contextTokens, (contextTokens) => fits({ ...single, contextTokens }));
   const needed = bytesOf(requested);
   const neededText = Number.isFinite(needed) ? megabytes(needed) : `more than ${megabytes(LIMIT)}`;
   const fitsReason = `${neededText} are needed, ${budget === undefined || budget > LIMIT ? `WebAssembly can have ${megabytes(LIMIT)}` : `the budget is ${megabytes(budget)}`}`;
@@ -78,7 +74,7 @@ export function fitToBudget({
       'NOMEM',
       `${fitsReason}; the least that is of use, one session of ${Math.min(MIN_CONTEXT, requested.contextTokens)} tokens, takes ${Number.isFinite(smallest) ? megabytes(smallest) : 'more than that too'}`,
       {
-        ...(notPageable && { hint: notPageable }),
+        ...(pagingHint && { hint: pagingHint }),
         ...(unpageable && {
           cause: unpageable,
           hint: `fewer bytes would do if weights could be read from the file for every token, but ${unpageable.message}`,
@@ -91,7 +87,7 @@ export function fitToBudget({
   if (apply && chosen) return { ...chosen, ...planFor(chosen), fits: 'yes', fitsReason, contextThatFits, gaveUp };
   if (Number.isFinite(needed))
     return { ...requested, ...planFor(requested), fits: 'no', fitsReason, contextThatFits, gaveUp };
-  // Beyond what can be counted: from what does fit, token by token.
+  // The requested sizes exceed the planner's range, so their bytes are extrapolated from the plan that fits.
   const plan = planFor(/** @type {Sizes} */ (chosen));
   const perToken = plan.numbers.kv_bytes / /** @type {Sizes} */ (chosen).contextTokens;
   const kvBytes = perToken * requested.contextTokens;
@@ -113,11 +109,11 @@ export function fitToBudget({
 }
 
 /**
- * Where weights leave memory, what they leave behind is for what was asked. Nothing: not even so; `unpageable`: since they
- * can't leave it.
+ * Plans the largest sizes that fit if weights are paged. Returns no plan if nothing fits. `unpageable` is set to the
+ * error if these weights can't be paged.
  * @param {Sizes} requested
  * @param {typeof fitLargest} findLargest
- * @param {(sizes: Sizes, room?: number) => { numbers: Record<string, number>, paging: Record<string, number> | null, heapBytes: number }} planFor
+ * @param {PlanSizes} planFor
  * @param {number} budget
  * @param {number} limit
  * @returns {{ paged?: Fitted, unpageable?: BqError }}
@@ -151,10 +147,14 @@ function fitWithPaging(requested, findLargest, planFor, budget, limit) {
   return { paged: { ...largestSizes, ...plan, fits: 'yes', fitsReason, contextThatFits, gaveUp } };
 }
 
-/** @type {typeof fitLargest} */
+/** Returns the requested sizes if they fit, otherwise null. @type {typeof fitLargest} */
 const fitExactly = (requested, fits) => (fits(requested) ? requested : null);
 
-/** @param {Sizes} requested @param {(sizes: Sizes) => boolean} fits @returns {Sizes | null} */
+/**
+ * Returns the largest sizes that fit; null if none do.
+ * @param {Sizes} requested @param {(sizes: Sizes) => boolean} fits
+ * @returns {Sizes | null}
+ */
 function fitLargest(requested, fits) {
   const sessions = largest(1, requested.sessions, (n) => fits({ ...requested, sessions: n }));
   if (sessions) return { ...requested, sessions };
