@@ -1,4 +1,4 @@
-/** An engine in the calling thread. */
+/** Creates an engine in the calling thread. */
 import { addModelMethods } from '../api/openai/model-mixin.js';
 import { loaderOf } from '../shared/loader.js';
 import { isNode } from '../shared/node.js';
@@ -11,14 +11,14 @@ const BUNDLED_HINT =
 /** @import { Engine, EngineOptions, LoadOptions, Model, SourceLike } from '../shared/types.js' */
 
 /**
- * An engine that computes in this thread, and in further threads where memory can be shared. In a page use
- * createWorkerEngine instead. NO_SIMD, NO_ENGINE, ARGUMENT.
+ * Creates an engine that computes in this thread, and in further threads where memory can be shared. In a page use
+ * createWorkerEngine instead. Throws NO_SIMD, NO_ENGINE, ARGUMENT.
  * @param {EngineOptions} [options]
  * @returns {Promise<Engine>}
  */
 export async function createEngine(options) {
   const engine = await openEngine(checkOptions('createEngine', options), () => {}).catch((error) => {
-    // A URL for browsers in Node means that a bundler has moved the builds.
+    // In Node, a URL that begins with "/" means that a bundler has moved the builds.
     if (isNode && error.code === 'NO_ENGINE' && /^\/(?!\/)/.test(error.details.url)) error.hint = BUNDLED_HINT;
     throw error;
   });
@@ -28,7 +28,8 @@ export async function createEngine(options) {
 }
 
 /**
- * Creates an engine in this thread, loads a model and returns it; its `close` closes the engine too. Errors of createEngine and `engine.load`.
+ * Creates an engine in this thread, loads a model and returns it. The model's `close` closes the engine too.
+ * Throws the errors of `createEngine` and `engine.load`.
  * @type {(source: SourceLike, options?: EngineOptions & LoadOptions) => Promise<Model>}
  */
 export const load = loaderOf(createEngine, 'createEngine');

@@ -1,4 +1,7 @@
-/** The engine of this thread: compiles a build once, then plans and loads models. Each model has its own instance. */
+/**
+ * The engine of this thread. It compiles a build once, then plans and loads models. Each model has its own
+ * WebAssembly instance.
+ */
 import { portOf } from '../remote/port/dispatch.js';
 import { checkCall, TABLE } from '../remote/port/methods.js';
 import { asyncDispose, deferred } from '../shared/async.js';
@@ -21,17 +24,24 @@ import { compile, measureBuilds, Wasm } from '../wasm/wasm.js';
 /** @import { Threads } from '../wasm/threads.js' */
 /** @import { Compiled } from '../wasm/wasm.js' */
 
-/** Bytes of weights that warming up multiplies: enough for a browser to optimize the code. Larger models don't need it. */
+/**
+ * Bytes of weights that the warm-up multiplies, enough for a browser to optimize the code. A larger model computes
+ * fewer layers.
+ */
 const WARM_UP_BYTES = 2 ** 27;
-/** Spare heap bytes of an instance that measures. */
+/** Spare heap bytes of the instance in which numbers of threads are measured. */
 const SPARE_BYTES = 262144;
-/** The most threads that "auto" tries. */
-const AUTO_THREADS = 8;
+/** Largest number of threads that "auto" tries. */
+const MAX_AUTO_THREADS = 8;
 
-/** Least number of weights per token for tensor parallelism without shared memory. */
+/** Smallest number of weights per token for which tensor parallelism without shared memory is tried. */
 const MIN_PARALLEL_WEIGHTS = 50e6;
 
-/** Number of workers for tensor parallelism; `isForced`: the caller has set it. @typedef {{ workerCount: number, isForced: boolean, url?: string }} Sharing */
+/**
+ * Settings of tensor parallelism: the number of workers, whether the caller has set it (`isForced`), and the URL of the
+ * workers' script.
+ * @typedef {{ workerCount: number, isForced: boolean, url?: string }} ParallelismSettings
+ */
 
 /** @implements {Engine} */
 class LocalEngine {
@@ -48,12 +58,13 @@ class LocalEngine {
   #ports = new Set();
   events = new Events();
   /** @type {import('./pace.js').PaceState} */
-  #tempo = Object.assign(new PauseGate(), { slow: false, events: this.events });
+  #paceState = Object.assign(new PauseGate(), { slow: false, events: this.events });
 
   /**
    * @param {Compiled} compiled @param {EngineInfo} info @param {Threads | null} threads
-   * @param {Cache | null} cache @param {boolean} ownsCache  the engine closes the cache
-   * @param {Sharing} parallelism @param {() => Promise<void>} startThreads  starts threads again, if some started too late
+   * @param {Cache | null} cache @param {boolean} ownsCache  whether the engine closes the cache
+   * @param {ParallelismSettings} parallelism
+   * @param {() => Promise<void>} startThreads  starts threads again after some have started too late
    */
   constructor(compiled, info, threads, cache, ownsCache, parallelism, startThreads) {
     this.#startThreads = startThreads;
@@ -74,10 +85,10 @@ class LocalEngine {
       options: loadOptions,
       ...handlers
     } = checkCall(TABLE.engine.plan, [source, callOptions]);
-    this.#check();
+    this.#checkOpen();
     const options = { ...loadOptions, ...handlers };
-    const single = await this.#oneFile(requested, options);
-    return unlessRenamed(single, (opened) => this.#plan(opened, options));
+    const single = await this.#resolveToOneSource(requested, options);
+    return retryInOneAnswer(single, (source) => this.#plan(source, options));
   };
 
   /** @param {Source} single @param {import('../shared/types.js').LoadOptions} options */
@@ -104,8 +115,8 @@ class LocalEngine {
 
   /** @param {{ paused?: boolean, pace?: import('../shared/types.js').Pace }} change */
   async #applyPace(change) {
-    (await onDemand(import('./pace.js'))).applyPace(this.#tempo, change);
-    for (const model of this.#models) model.useOneThread(this.#tempo.slow);
+    (await onDemand(import('./pace.js'))).applyPace(this.#paceState, change);
+    for (const model of this.#models) model.useOneThread(this.#paceState.slow);
   }
 
   /** @type {Engine['load']} */
@@ -117,21 +128,24 @@ class LocalEngine {
     } = checkCall(TABLE.engine.load, [source, callOptions]);
     try {
       const allOptions = { ...options, ...handlers };
-      const single = await this.#oneFile(requested, allOptions);
-      const load = () => unlessRenamed(single, (opened) => this.#load(opened, allOptions, false));
+      const single = await this.#resolveToOneSource(requested, allOptions);
+      const load = () => retryInOneAnswer(single, (resolved) => this.#load(resolved, allOptions, false));
       const model = options.promptCache
         ? await (await onDemand(import('./prompt/prompt-cache-file.js'))).loadWithPromptCache(load, single, allOptions)
         : await load();
-      return /** @type {any} */ (model); // the mixin in js/api/openai adds the other methods
+      return /** @type {any} */ (model); // addModelMethods (js/api/openai) adds the methods that are missing here
     } catch (error) {
       if (error instanceof BqError && error.code === 'NOMEM') emit(this.events, 'memory', { error });
       throw error;
     }
   };
 
-  /** The file to open for a name on a hub or for the files of a folder. @param {Source} source @param {LoadOptions} options */
-  async #oneFile(source, options) {
-    this.#check();
+  /**
+   * Returns the single source to open. A name on a hub is resolved to its file, the files of a folder are converted.
+   * @param {Source} source @param {LoadOptions} options
+   */
+  async #resolveToOneSource(source, options) {
+    this.#checkOpen();
     const resolved = await resolveSource(source, { ...options, cache: this.#cache });
     if (!filesOf(resolved).length) return resolved;
     const { asOneFile } = await onDemand(import('./plan/multi-file.js'));
@@ -139,11 +153,12 @@ class LocalEngine {
   }
 
   /**
-   * @param {Source} requested @param {LoadOptions} options @param {boolean} ignoresCache  the cached entry is out of date
+   * @param {Source} requested @param {LoadOptions} options
+   * @param {boolean} ignoresCache  true if the cached entry is out of date
    * @returns {Promise<LocalModel>}
    */
   async #load(requested, options, ignoresCache) {
-    this.#check();
+    this.#checkOpen();
     const loading = await this.#startLoading(requested, options, ignoresCache);
     let pager = null;
     /** @type {LocalModel | undefined} */
@@ -167,10 +182,10 @@ class LocalEngine {
         { ...options, kv: loading.plan.kv, activations: loading.plan.activations },
         pager,
         this.#models,
-        this.#tempo,
+        this.#paceState,
       );
       this.#models.add(model);
-      model.useOneThread(this.#tempo.slow);
+      model.useOneThread(this.#paceState.slow);
       await model.findChatFormat();
       if (this.#isClosed) await model.close();
       const loadedModel = model;
@@ -186,14 +201,18 @@ class LocalEngine {
       loading.wasm.release();
       await loading.releaseCache();
       if (loading.outdated && !options.streaming) return this.#load(requested, options, true);
-      // A table that is read by rows where nothing else was asked for, of a file that the cache can't take.
+      // Without a memory budget, rows of a large table are read from a cached copy. If the cache can't store the file,
+      // load again with the table in memory.
       if (options.memoryBudget === undefined && error instanceof BqError && error.details.isUncached)
         return this.#load(requested, { ...options, memoryBudget: Infinity }, ignoresCache);
       throw error;
     }
   }
 
-  /** Starts tensor parallelism where memory can't be shared and sharing products is faster. @param {LocalModel} model @param {Loading} loading @param {LoadOptions} options */
+  /**
+   * Starts tensor parallelism if memory can't be shared and distributing matrix products over workers is faster.
+   * @param {LocalModel} model @param {Loading} loading @param {LoadOptions} options
+   */
   async #startTensorParallel(model, { wasm, plan }, options) {
     const { workerCount, isForced } = this.#parallelism;
     if (workerCount < 2 || plan.paging || !wasm.alive || (!isForced && plan.tokenWeights < MIN_PARALLEL_WEIGHTS))
@@ -210,10 +229,10 @@ class LocalEngine {
     let wasm;
     try {
       const planResult = await planModel(this.#compiled, source, file, options, this.#cache, true, ignoresCache);
-      const rare = planResult.plan.rareTypes
+      const optionalKernels = planResult.plan.rareTypes
         ? await (await onDemand(import('../wasm/optional-kernels.js'))).loadOptionalKernels(this.#compiled)
         : undefined;
-      wasm = await Wasm.create(this.#compiled, planResult.regionBytes, rare);
+      wasm = await Wasm.create(this.#compiled, planResult.regionBytes, optionalKernels);
       await this.#threads?.attach(wasm, this.#compiled);
       if (wasm.choice) wasm.choice.onLearned = this.#reportLearned;
       const { repacked, prefixBytes, expectedHash } = planResult;
@@ -235,13 +254,16 @@ class LocalEngine {
     }
   }
 
-  /** Reports the number of threads that a model has found to be the fastest. @param {EngineInfo['learned']} learned */
+  /**
+   * Reports the number of threads that the thread tuner of a model found to be the fastest.
+   * @param {EngineInfo['learned']} learned
+   */
   #reportLearned = (learned) => {
     this.info.learned = learned;
     emit(this.events, 'threads', { learned });
   };
 
-  /** Lets threads that started after their timeout compute for later models. @param {Threads} threads */
+  /** Makes threads that started after their timeout available to later models. @param {Threads} threads */
   async #useLateThreads(threads) {
     await this.#startThreads();
     const { count, reason, timings } = threads;
@@ -250,7 +272,8 @@ class LocalEngine {
     emit(this.events, 'threads', { threads: count, threadsReason: reason, timings });
   }
 
-  #check() {
+  /** Throws CLOSED. */
+  #checkOpen() {
     if (this.#isClosed) throw new BqError('CLOSED', 'the engine was closed');
   }
 
@@ -263,7 +286,7 @@ class LocalEngine {
   }
 
   async openPort() {
-    this.#check();
+    this.#checkOpen();
     return portOf(this, this.#ports);
   }
 
@@ -273,11 +296,12 @@ class LocalEngine {
 }
 
 /**
- * Some content delivery networks give the same bytes different validators (ETag, Last-Modified) on different nodes. Without hashes it is unknown
- * whether several answers belong to the same version, so the file is read again as a single answer.
+ * Runs `work` with a source. If validators (ETag, Last-Modified) changed between responses, runs it again with a source
+ * that reads the file in a single response. Some content delivery networks send different validators for the same bytes
+ * from different nodes. Without hashes it is unknown whether several responses belong to the same version.
  * @template T @param {Source} source @param {(source: Source) => Promise<T>} work @returns {Promise<T>}
  */
-async function unlessRenamed(source, work) {
+async function retryInOneAnswer(source, work) {
   try {
     return await work(source);
   } catch (error) {
@@ -287,32 +311,35 @@ async function unlessRenamed(source, work) {
 }
 
 /**
- * Waits for all weights. If that takes a while, computes a prompt with the layers that have arrived. Browsers
- * start with baseline code and optimize functions that run often: without it the first prompt would take a quarter longer
- * (docs/SPEED.md).
+ * Waits for all weights. If that takes a while, warms up: computes a prompt with the layers that have arrived. Browsers
+ * start with baseline code and optimize functions that run often. Without the warm-up the first prompt would take a
+ * quarter longer (docs/SPEED.md).
  * @param {LocalModel} model  not in use yet; closed if the weights don't arrive
  * @param {Loading} loading
  */
 async function waitForWeights(model, { done, plan }) {
   let remainingUnits = (WARM_UP_BYTES / plan.weightBytes) * model.info.layers;
-  let warm;
-  const stay =
+  let warmUpRun;
+  const cancelWarmUp =
     plan.paging || !plan.generates
       ? () => {}
-      : after('warmUp', () => (warm = warmUp(model, () => remainingUnits-- < 1)));
+      : after('warmUp', () => (warmUpRun = warmUp(model, () => remainingUnits-- < 1)));
   try {
     await done;
   } catch (error) {
     await model.close();
     throw error;
   } finally {
-    stay();
+    cancelWarmUp();
     remainingUnits = 0;
-    await warm;
+    await warmUpRun;
   }
 }
 
-/** Computes a short prompt. Errors are ignored, since the first use of the model reports them. @param {LocalModel} model @param {() => boolean} aborted */
+/**
+ * Computes a short prompt. Errors are ignored, since the first use of the model reports them.
+ * @param {LocalModel} model @param {() => boolean} aborted
+ */
 async function warmUp(model, aborted) {
   try {
     const session = /** @type {any} */ (await model.createSession());
@@ -320,8 +347,13 @@ async function warmUp(model, aborted) {
   } catch {}
 }
 
-/** How many threads to try, and the reason why not more. @param {EngineOptions['threads']} requested @returns {Promise<{ workerCount: number, reason: string, isBlocked?: boolean }>} */
-async function threadsToTry(requested = 'auto') {
+/**
+ * Returns the number of threads to try, and the reason why there are no more.
+ * `isBlocked`: whether this thread can't start threads that share memory.
+ * @param {EngineOptions['threads']} requested
+ * @returns {Promise<{ workerCount: number, reason: string, isBlocked?: boolean }>}
+ */
+async function planThreads(requested = 'auto') {
   if (requested === 1) return { workerCount: 1, reason: 'asked for' };
   const reason = threadsBlocked();
   const isBlocked = Boolean(reason);
@@ -329,12 +361,12 @@ async function threadsToTry(requested = 'auto') {
   const cores =
     globalThis.navigator?.hardwareConcurrency ?? (isNode ? (await nodeModule('os')).availableParallelism() : 1);
   // One core stays free for the page, unless the machine has only two.
-  const count = Math.min(cores > 2 ? cores - 1 : cores, AUTO_THREADS);
+  const count = Math.min(cores > 2 ? cores - 1 : cores, MAX_AUTO_THREADS);
   return { workerCount: count, reason: reason || 'this machine has one core', isBlocked };
 }
 
 /**
- * Compiles the build for these threads; without threads if only one is available.
+ * Compiles a build with threads, or without threads if only one is available or the threaded build can't be loaded.
  * @param {EngineOptions} options
  * @param {{ workerCount: number, reason: string, isBlocked?: boolean }} threadPlan
  * @param {Promise<import('../wasm/build-choice.js').Build | undefined>} fastest
@@ -352,14 +384,14 @@ async function compileFor(options, { workerCount, reason, isBlocked }, fastest) 
 }
 
 /**
- * An engine in this thread. NO_SIMD, NO_ENGINE.
+ * Opens an engine in this thread. Throws NO_SIMD, NO_ENGINE.
  * @param {EngineOptions} options
  * @param {(step: OpenStep) => void} onStep
  * @returns {Promise<Engine>}
  */
 export async function openEngine(options, onStep) {
-  const requested = await threadsToTry(options.threads);
-  const threads = requested.workerCount > 1 && !requested.isBlocked ? await threadsFor(options, onStep) : null;
+  const threadPlan = await planThreads(options.threads);
+  const threads = threadPlan.workerCount > 1 && !threadPlan.isBlocked ? await createThreads(options, onStep) : null;
   /** @type {import('../shared/async.js').Deferred<Compiled>} */
   const compiling = deferred();
   let isCompiled = false;
@@ -372,16 +404,16 @@ export async function openEngine(options, onStep) {
       const { openCache } = await onDemand(import('../storage/load/cached-load.js'));
       cache = await openCache(options.cache, compiling.promise);
     }
-    const measured = await measurementsOf(cache, options);
+    const measured = await readEarlierMeasurements(cache, options);
     const fastest = measureBuilds(options, measured?.build);
-    const { compiled, reason: threadsReason } = await compileFor(options, requested, fastest);
+    const { compiled, reason: threadsReason } = await compileFor(options, threadPlan, fastest);
     isCompiled = true;
     compiling.resolve(compiled);
     const usedThreads = compiled.shared ? threads : null;
     if (usedThreads) onStep('threads');
     else threads?.close();
     const start = async () =>
-      usedThreads ? startThreads(usedThreads, compiled, options, requested, measured?.timings) : undefined;
+      usedThreads ? startThreads(usedThreads, compiled, options, threadPlan, measured?.timings) : undefined;
     await start();
     const { count = 1, timings = [] } = usedThreads ?? {};
     measured?.keep(await fastest, timings.length ? timings : undefined);
@@ -395,8 +427,8 @@ export async function openEngine(options, onStep) {
       learned: {},
     };
     const { threads: threadOption = 'auto', threadUrl } = options;
-    const sharing = {
-      workerCount: requested.isBlocked ? requested.workerCount : 1,
+    const parallelism = {
+      workerCount: threadPlan.isBlocked ? threadPlan.workerCount : 1,
       isForced: threadOption !== 'auto',
       url: threadUrl && fullUrl(threadUrl),
     };
@@ -406,7 +438,7 @@ export async function openEngine(options, onStep) {
       usedThreads,
       cache,
       cache !== options.cache,
-      sharing,
+      parallelism,
       start,
     );
   } catch (error) {
@@ -419,24 +451,26 @@ export async function openEngine(options, onStep) {
 }
 
 /**
- * What earlier visits have measured; null: nothing is kept. A build that the caller requests is not measured, and has other timings.
+ * Reads the measurements of earlier visits; null if the cache stores none. If the caller requests a build, stored
+ * measurements don't apply to it.
  * @param {Cache | null} cache @param {EngineOptions} options
  */
-async function measurementsOf(cache, { build }) {
+async function readEarlierMeasurements(cache, { build }) {
   if (!cache?.measurements || build) return null;
   const { readMeasurements } = await onDemand(import('../wasm/measurements.js'));
   return readMeasurements(cache.measurements);
 }
 
 /** @param {EngineOptions} options @param {(step: OpenStep) => void} onStep */
-async function threadsFor({ threadUrl }, onStep) {
+async function createThreads({ threadUrl }, onStep) {
   const { Threads } = await onDemand(import('../wasm/threads.js'));
   return Object.assign(new Threads(threadUrl && fullUrl(threadUrl)), { onStart: () => onStep('threads') });
 }
 
 /**
- * Starts threads and, for "auto", measures how many are fastest, in a separate instance.
- * @param {Threads} threads @param {Compiled} compiled @param {EngineOptions} options @param {{ workerCount: number }} threadPlan
+ * Starts threads. For "auto", measures in a separate instance which number of threads is fastest.
+ * @param {Threads} threads @param {Compiled} compiled @param {EngineOptions} options
+ * @param {{ workerCount: number }} threadPlan
  * @param {import('../shared/types.js').ThreadTiming[]} [timings]  of an earlier visit
  */
 async function startThreads(

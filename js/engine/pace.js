@@ -7,21 +7,24 @@ import { emit } from '../shared/events.js';
 /**
  * State that running computations check between work units.
  * @typedef {object} PaceFacts
- * @property {boolean} slow     computes half of the time, with one thread
- * @property {EventTarget} events  of the engine
- * @property {boolean} [paused]  paused by the caller, at any pace
+ * @property {boolean} slow     whether to compute only half of the time, with one thread
+ * @property {EventTarget} events  event target of the engine
+ * @property {boolean} [paused]  whether the caller has paused the engine, at any pace
  * @property {Pace} [pace]
  */
 
 /** @typedef {PauseGate & PaceFacts} PaceState */
 
-/** @param {PaceState} tempo @param {{ paused?: boolean, pace?: Pace }} change */
-export function applyPace(tempo, change) {
-  const { paused = false, pace = 'full' } = tempo;
-  Object.assign(tempo, change);
-  tempo.slow = tempo.pace === 'slow';
-  if (change.pace && change.pace !== pace) emit(tempo.events, 'pace', { pace: change.pace });
-  if (change.paused !== undefined && change.paused !== paused) emit(tempo.events, paused ? 'resumed' : 'paused');
-  if (tempo.paused || tempo.pace === 'pause') tempo.close();
-  else tempo.open();
+/**
+ * Applies a change of the pace and emits its events.
+ * @param {PaceState} paceState @param {{ paused?: boolean, pace?: Pace }} change
+ */
+export function applyPace(paceState, change) {
+  const { paused = false, pace = 'full' } = paceState;
+  Object.assign(paceState, change);
+  paceState.slow = paceState.pace === 'slow';
+  if (change.pace && change.pace !== pace) emit(paceState.events, 'pace', { pace: change.pace });
+  if (change.paused !== undefined && change.paused !== paused) emit(paceState.events, paused ? 'resumed' : 'paused');
+  if (paceState.paused || paceState.pace === 'pause') paceState.close();
+  else paceState.open();
 }

@@ -4,18 +4,23 @@ import { Wasm } from '../wasm/wasm.js';
 /** @import { EngineInfo, Plan } from '../shared/types.js' */
 /** @import { Compiled } from '../wasm/wasm.js' */
 
-/** The measurement (web/measure.c, as in js/wasm/threads.js): products, weights, bits per weight, repetitions. */
+/**
+ * The measurement (web/measure.c, as in js/wasm/threads.js): matrix products, weights, bits per weight, repetitions.
+ */
 const PRODUCTS = 8;
 const WEIGHTS = PRODUCTS * 896 * 1024;
 const BITS = 4.5;
 const TIMED_RUNS = 9;
-/** Time of a token with i16 activations relative to i8 (docs/SPEED.md). */
+/** Time of a token with i16 activations, as a multiple of the time with i8 activations (docs/SPEED.md). */
 const I16_COST = 1.85;
 
-/** Milliseconds of one bqw_measure in this thread, once per build. @type {WeakMap<WebAssembly.Module, Promise<number>>} */
+/**
+ * Milliseconds of one `bqw_measure` call in this thread, by build.
+ * @type {WeakMap<WebAssembly.Module, Promise<number>>}
+ */
 const measurements = new WeakMap();
 
-/** @param {Compiled} compiled */
+/** Measures the milliseconds of one `bqw_measure` call. @param {Compiled} compiled */
 async function measure(compiled) {
   const bytes = (await Wasm.create(compiled, 2 ** 20)).call('bqw_measure_bytes', PRODUCTS, 1);
   const wasm = await Wasm.create(compiled, bytes + 2 ** 20);
@@ -27,7 +32,7 @@ async function measure(compiled) {
     return performance.now() - since;
   });
   wasm.release();
-  // Some clocks have a resolution of milliseconds, so this is the mean of the fastest runs.
+  // Some clocks have a resolution of only milliseconds, so the result is the mean of the six fastest runs.
   return (
     times
       .sort((a, b) => a - b)
@@ -36,14 +41,23 @@ async function measure(compiled) {
   );
 }
 
-/** Tokens per second after a short prompt; the time is proportional to the bits of a weight. @param {Compiled} compiled @param {EngineInfo} info @param {Plan} plan */
+/**
+ * Estimates the tokens per second after a short prompt, from the engine's thread timings or a measurement.
+ * @param {Compiled} compiled @param {EngineInfo} info @param {Plan} plan
+ */
 export async function tokensPerSecond(compiled, info, plan) {
-  const timed = info.timings.length && Math.min(...info.timings.map(({ ms }) => ms));
-  if (!timed && !measurements.has(compiled.module)) measurements.set(compiled.module, measure(compiled));
-  return rateOf(timed || Number(await measurements.get(compiled.module)), plan);
+  const fastestMs = info.timings.length && Math.min(...info.timings.map(({ ms }) => ms));
+  if (!fastestMs && !measurements.has(compiled.module)) measurements.set(compiled.module, measure(compiled));
+  return rateOf(fastestMs || Number(await measurements.get(compiled.module)), plan);
 }
 
-/** @param {number} ms  of one bqw_measure @param {Pick<Plan, 'tokenWeights' | 'weightBytes'> & { activations?: Plan['activations'] }} plan @returns {number | null} */
+/**
+ * Returns the tokens per second; null if `ms` or the number of weights is 0. The time of a token is assumed to be
+ * proportional to the bits of its weights.
+ * @param {number} ms  milliseconds of one `bqw_measure` call
+ * @param {Pick<Plan, 'tokenWeights' | 'weightBytes'> & { activations?: Plan['activations'] }} plan
+ * @returns {number | null}
+ */
 export function rateOf(ms, { tokenWeights, weightBytes, activations }) {
   const bits = Math.max((8 * weightBytes) / tokenWeights, BITS) * (activations === 'i16' ? I16_COST : 1);
   return ms > 0 && tokenWeights ? ((1000 / ms) * WEIGHTS * BITS) / (tokenWeights * bits) : null;

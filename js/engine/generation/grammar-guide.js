@@ -1,6 +1,6 @@
 /**
- * Constrains generated text to a grammar: which tokens may come next, which are forced, and when a text must
- * end to be complete within its limit.
+ * Constrains generated text to a grammar. A guide determines which tokens may come next, which tokens are forced, and
+ * when a text must end to be complete within its limit.
  */
 import { compile, compileParts, keyOf, Machine } from '../../text/grammar/index.js';
 import { QUOTE_MARKS } from '../../text/grammar/notations.js';
@@ -12,47 +12,58 @@ import { ENDS, NONE, SPECIAL } from '../../wasm/abi.js';
 
 /** Compiles grammars for the vocabulary of a model. */
 export class Grammars {
-  /** @param {Machine} machine @param {LocalModel} model @param {number[]} quotes  special tokens that are marks of quotes */
+  /**
+   * @param {Machine} machine @param {LocalModel} model
+   * @param {number[]} quotes  special tokens that are quotation marks
+   */
   constructor(machine, model, quotes) {
     this.machine = machine;
     this.model = model;
     this.quotes = quotes;
+    /** Length of a mask in 32-bit words. */
     this.words = Math.ceil(model.info.vocabSize / 32);
     /** Tokens that end a text. */
-    this.ends = Array.from({ length: model.info.vocabSize }, (_, id) => id).filter((id) => model.flags(id) & ENDS);
+    this.endTokens = Array.from({ length: model.info.vocabSize }, (_, id) => id).filter((id) => model.flags(id) & ENDS);
   }
 
-  /** NO_ENGINE, GRAMMAR. @param {LocalModel} model @param {Uint8Array} section  TOKN @param {string | undefined} url */
+  /**
+   * Throws NO_ENGINE, GRAMMAR.
+   * @param {LocalModel} model @param {Uint8Array} section  TOKN
+   * @param {string | undefined} url  URL of the WebAssembly module for grammars
+   */
   static async create(model, section, url) {
     const quotes = QUOTE_MARKS.flatMap((mark) => model.findToken(mark) ?? []).filter((id) => model.flags(id) & SPECIAL);
     return new Grammars(await Machine.create(url, section, model.info.vocabSize, quotes), model, quotes);
   }
 
-  /** GRAMMAR. @param {ResponseFormat} format @param {number[]} stopTokens */
+  /** Compiles a guide for a text. Throws GRAMMAR. @param {ResponseFormat} format @param {number[]} stopTokens */
   async guide(format, stopTokens) {
     const matcher = await this.machine.matcher(keyOf(format), () => compile(format));
-    return new Guide(this, matcher, [...this.ends, ...stopTokens]);
+    return new Guide(this, matcher, [...this.endTokens, ...stopTokens]);
   }
 
-  /** A guide for a part of a text. GRAMMAR. @param {import('../../text/grammar/sequence.js').Node} node @param {number[]} ends  tokens that may follow it */
-  async part(node, ends) {
+  /**
+   * Compiles a guide for a part of a text. Throws GRAMMAR.
+   * @param {import('../../text/grammar/sequence.js').Node} node @param {number[]} endTokens  tokens that may follow the part
+   */
+  async part(node, endTokens) {
     const matcher = await this.machine.matcher(`parts ${keyOf(node)}`, () => compileParts(node));
-    return new Guide(this, matcher, ends);
+    return new Guide(this, matcher, endTokens);
   }
 }
 
 export class Guide {
   #guides;
   #matcher;
-  #ends;
-  /** Whether the text could end within its limit when last checked. */
+  #endTokens;
+  /** Whether the text was able to end within its limit at the last check. */
   #fits = true;
 
-  /** @param {Grammars} guides @param {Matcher} matcher @param {number[]} ends */
-  constructor(guides, matcher, ends) {
+  /** @param {Grammars} guides @param {Matcher} matcher @param {number[]} endTokens */
+  constructor(guides, matcher, endTokens) {
     this.#guides = guides;
     this.#matcher = matcher;
-    this.#ends = ends;
+    this.#endTokens = endTokens;
     this.words = guides.words;
   }
 
@@ -61,14 +72,17 @@ export class Guide {
     return this.#matcher.warnings;
   }
 
-  /** Whether the text is complete and nothing can follow, or the limit is reached. @param {number} remaining  tokens until the limit */
+  /**
+   * Returns whether nothing can follow, or the text is complete and the limit reached.
+   * @param {number} remaining  tokens until the limit
+   */
   hasEnded(remaining) {
     return !this.#matcher.continues || (this.#matcher.complete && remaining <= 0);
   }
 
   /**
-   * The next tokens: forced ones, or a sampled one and the tokens that it forces, which are computed with it. Near the limit
-   * the shortest end of the text.
+   * Returns the next tokens: forced tokens, or a sampled token and the tokens that it forces, which are computed
+   * together. Near the limit, returns the shortest end of the text.
    * @param {number} remaining  tokens until the limit
    * @param {(mask: Uint32Array) => number} sample
    * @returns {number[]}
@@ -77,13 +91,16 @@ export class Guide {
     const forced = this.#acceptWithinLimit(remaining, this.#forcedTokens());
     if (forced.length) return forced;
     const id = this.#sampleMasked(sample);
-    if (this.#ends.includes(id)) return [id];
+    if (this.#endTokens.includes(id)) return [id];
     const ids = this.#acceptWithinLimit(remaining, [id]);
     const remainder = remaining - ids.length;
     return remainder > 0 ? [...ids, ...this.#acceptWithinLimit(remainder, this.#forcedTokens())] : ids;
   }
 
-  /** Accepts tokens, or the shortest end of the text if it could not end within the limit after them. @param {number} remaining @param {number[]} ids */
+  /**
+   * Accepts tokens. If the text could not end within the limit after them, accepts its shortest end instead.
+   * @param {number} remaining @param {number[]} ids @returns {number[]}  the accepted tokens
+   */
   #acceptWithinLimit(remaining, ids) {
     if (!ids.length) return ids;
     const matcher = this.#matcher;
@@ -97,10 +114,10 @@ export class Guide {
     return ending;
   }
 
-  /** A mask of tokens that may come next, end tokens included; a copy. */
+  /** Returns a new mask of the tokens that may come next, including end tokens. */
   mask() {
     const mask = this.#matcher.mask(this.words).slice();
-    if (this.#matcher.complete) for (const id of this.#ends) mask[id >>> 5] |= 1 << (id & 31);
+    if (this.#matcher.complete) for (const id of this.#endTokens) mask[id >>> 5] |= 1 << (id & 31);
     return mask;
   }
 
@@ -109,7 +126,7 @@ export class Guide {
     return sample(this.mask());
   }
 
-  /** Accepts a token that was picked elsewhere. @param {number} id @returns {boolean}  false: it is not allowed */
+  /** Accepts a token that the caller has picked. @param {number} id @returns {boolean}  false: it is not allowed */
   accept(id) {
     return this.#matcher.accept(id);
   }
@@ -142,7 +159,10 @@ export class Guide {
     return bytes === null ? Infinity : this.#encodeAfterText(bytes).length;
   }
 
-  /** Whether the text can end within this many tokens. A token has at least one byte. @param {number} remaining */
+  /**
+   * Returns whether the text can end within `remaining` tokens. A token has at least one byte.
+   * @param {number} remaining
+   */
   #endsWithin(remaining) {
     const { least: minBytes } = this.#matcher;
     if (minBytes <= remaining) return true;
@@ -150,7 +170,7 @@ export class Guide {
     return bytes !== null && this.#encodeAfterText(bytes).length <= remaining;
   }
 
-  /** Forced bytes as tokens, without tokens at the end that could continue as longer ones. */
+  /** Returns the tokens of the forced bytes, without trailing tokens that could be parts of longer tokens. */
   #forcedTokens() {
     const bytes = this.#matcher.forced();
     if (!bytes.length) return [];
@@ -164,7 +184,7 @@ export class Guide {
     return undecided < 0 ? ids : ids.slice(0, undecided);
   }
 
-  /** Tokens of bytes that follow other text. @param {Uint8Array} bytes @returns {number[]} */
+  /** Returns the tokens of bytes that follow other text. @param {Uint8Array} bytes @returns {number[]} */
   #encodeAfterText(bytes) {
     const { machine, quotes } = this.#guides;
     for (const id of quotes) {
@@ -181,7 +201,7 @@ export class Guide {
     return this.#encodeText(bytes);
   }
 
-  /** Tokens of bytes without special tokens. @param {Uint8Array} bytes @returns {number[]} */
+  /** Returns the tokens of bytes without special tokens. @param {Uint8Array} bytes @returns {number[]} */
   #encodeText(bytes) {
     const { model, machine } = this.#guides;
     for (const prefix of [[], [10]]) {
@@ -202,13 +222,13 @@ export class Guide {
     return ids;
   }
 
-  /** Whether the tokens spell these bytes. @param {number[]} ids @param {Uint8Array} bytes */
+  /** Returns whether the tokens spell these bytes. @param {number[]} ids @param {Uint8Array} bytes */
   #spells(ids, bytes) {
     let at = 0;
     return ids.every((id) => this.#guides.machine.token(id).every((byte) => byte === bytes[at++]));
   }
 
-  /** Returns the matcher to the machine when the text has ended. */
+  /** Returns the matcher to the machine, for later texts. */
   close() {
     this.#guides.machine.give(this.#matcher);
   }

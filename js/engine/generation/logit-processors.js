@@ -1,6 +1,6 @@
 /**
- * Logit processors: biases, penalties by the count of a token, and log
- * probabilities. Loaded when a generation asks for one of them.
+ * Logit processors: biases, penalties by the count of a token, and log probabilities. Loaded when an option of a
+ * generation requires one of them.
  */
 
 import { structs } from '../../wasm/abi.js';
@@ -9,21 +9,28 @@ import { logSum, roundLogprob } from '../model/probabilities.js';
 /** @import { GenerateOptions, Logprob } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
-/** The field of the sampler's options with the address of biases; their count follows it. */
+/** Offset in bqw_sample_options of the address of the biases; their number is in the next field. */
 const BIAS = structs.bqw_sample_options.at.bias;
-/** Offsets in a TOKN section of the numbers of tokens, of merges and of text bytes (docs/FORMAT.md). */
+/**
+ * Offsets in a TOKN section of the number of tokens, the number of merges and the number of text bytes
+ * (docs/FORMAT.md).
+ */
 const AT = { tokens: 32, merges: 36, text: 40 };
 
-/** A function that gives the bytes of a token. @param {Uint8Array} section  TOKN @returns {(id: number) => Uint8Array} */
+/**
+ * Returns a function that returns the bytes of a token.
+ * @param {Uint8Array} section  TOKN
+ * @returns {(id: number) => Uint8Array}
+ */
 export function vocabulary(section) {
   const view = new DataView(section.buffer, section.byteOffset, section.length);
   const [tokens, merges, bytes] = [AT.tokens, AT.merges, AT.text].map((at) =>
     section.length ? view.getUint32(at, true) : 0,
   );
-  // The section ends with the texts; before them lie merges, kinds, scores and the end offsets of texts.
+  // The section ends with the end offsets of the texts, scores, kinds, merges and the texts.
   const text = section.length - bytes;
-  const ends = text - 12 * merges - 4 * Math.ceil(tokens / 4) - 8 * tokens;
-  const end = (/** @type {number} */ id) => (id < 0 ? 0 : view.getUint32(ends + 4 * id, true));
+  const endOffsets = text - 12 * merges - 4 * Math.ceil(tokens / 4) - 8 * tokens;
+  const end = (/** @type {number} */ id) => (id < 0 ? 0 : view.getUint32(endOffsets + 4 * id, true));
   return (id) => (id < tokens ? section.subarray(text + end(id - 1), text + end(id)) : new Uint8Array());
 }
 
@@ -40,7 +47,10 @@ export class LogitProcessors {
   /** @type {((id: number) => Uint8Array) | null} */
   #bytesOf = null;
 
-  /** @param {Wasm} wasm @param {number} session  its handle @param {GenerateOptions} options @param {() => Uint8Array} section  TOKN @param {number} vocab */
+  /**
+   * @param {Wasm} wasm @param {number} session  handle of the session @param {GenerateOptions} options
+   * @param {() => Uint8Array} section  returns the TOKN section @param {number} vocab  vocabulary size
+   */
   constructor(wasm, session, options, section, vocab) {
     this.#wasm = wasm;
     this.#session = session;
@@ -51,7 +61,10 @@ export class LogitProcessors {
     for (const { token: id, bias } of options.logitBias ?? []) this.#biases.set(id, (this.#biases.get(id) ?? 0) + bias);
   }
 
-  /** Writes biases to the heap and to the sampler's options. @param {(bytes: number) => number} take @param {number} options  address of the options */
+  /**
+   * Writes the biases to the heap, and their address to the sampler's options.
+   * @param {(bytes: number) => number} take  heap allocator @param {number} options  address of the sampler's options
+   */
   writeBiases(take, options) {
     const biases = this.#allBiases();
     const at = take(8 * biases.length);
@@ -62,7 +75,7 @@ export class LogitProcessors {
     this.#wasm.u32(options + BIAS, 2).set([at, biases.length]);
   }
 
-  /** @returns {[id: number, bias: number][]} */
+  /** Returns the biases of the options plus the penalties. @returns {[id: number, bias: number][]} */
   #allBiases() {
     const { presencePenalty = 0, frequencyPenalty = 0 } = this.#options;
     const biases = new Map(this.#biases);
@@ -74,7 +87,7 @@ export class LogitProcessors {
 
   /**
    * Counts a token and returns its log probabilities, if they are requested. A forced token has no alternatives.
-   * @param {number} id @param {boolean} sampled  from the current logits
+   * @param {number} id @param {boolean} sampled  whether it was sampled from the current logits
    * @returns {{ logprobs: Logprob & { top: Logprob[] } } | {}}
    */
   accept(id, sampled) {
@@ -91,11 +104,13 @@ export class LogitProcessors {
   }
 
   /**
-   * Log probabilities of each token of a text, except the first. Since the next tokens are known, several are computed in a batch,
-   * as draft tokens that are all accepted.
-   * @param {import('../session/token-sequence.js').TokenSequence} sequence @param {import('../session/token-sequence.js').StopConditions} ends @param {Uint32Array} tokens @param {number} n  alternatives of each
+   * Returns the log probabilities of each token of a prompt, except the first. Since the next tokens are known, several
+   * are computed in a batch, as draft tokens that are all accepted.
+   * @param {import('../session/token-sequence.js').TokenSequence} sequence
+   * @param {import('../session/token-sequence.js').StopConditions} stopConditions
+   * @param {Uint32Array} tokens @param {number} n  number of alternatives for each token
    */
-  async logprobsOfPrompt(sequence, ends, tokens, n) {
+  async logprobsOfPrompt(sequence, stopConditions, tokens, n) {
     sequence.sync(tokens.slice(0, 1));
     const logprobs = [];
     for (let i = 1, draftedAhead = -1; i < tokens.length; i++) {
@@ -103,7 +118,7 @@ export class LogitProcessors {
         draftedAhead = sequence.maxDraftTokens
           ? sequence.addDraftTokens([...tokens.subarray(i, i + sequence.maxDraftTokens)])
           : 0;
-        await sequence.run(ends, 1);
+        await sequence.run(stopConditions, 1);
       }
       logprobs.push(this.logprobsOf(tokens[i], n));
       sequence.push(tokens[i]);
@@ -112,10 +127,14 @@ export class LogitProcessors {
     return logprobs;
   }
 
-  /** Log probabilities by the model's logits, before temperature, biases and other processors. @param {number} id @param {number} n  alternatives */
+  /**
+   * Returns the log probabilities of a token and of the `n` most likely tokens. They come from the model's logits,
+   * before temperature, biases and other processors.
+   * @param {number} id @param {number} n
+   */
   logprobsOf(id, n) {
     const logits = this.#wasm.f32(this.#wasm.out('bqw_session_logits', this.#session), this.#vocab);
-    /** The likeliest tokens; of equal ones the smaller id comes first. @type {number[]} */
+    /** The most likely tokens; among equals, the smaller token is first. @type {number[]} */
     const best = [];
     for (let i = 0; i < logits.length; i++) {
       if (best.length === n && !(n && logits[i] > logits[best[n - 1]])) continue;

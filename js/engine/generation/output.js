@@ -1,4 +1,4 @@
-/** Tokens of one generation, from the sampler to text. */
+/** The output of one generation: samples tokens and converts them to text. */
 import { OPTION_ROWS } from '../../shared/generate-options.js';
 import { ENDS, NONE, SPECIAL, structs } from '../../wasm/abi.js';
 import { StopFilter } from '../../api/chat/stop-strings.js';
@@ -7,13 +7,13 @@ import { StopFilter } from '../../api/chat/stop-strings.js';
 /** @import { GenerateOptions, Part, Result } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
-/** Offset in the sampler's record of the address of a mask. */
+/** Offset in bqw_sample_options of the address of the mask. */
 const MASK = structs.bqw_sample_options.at.mask;
 
-/** Where things lie in the block that a generation takes from the heap. */
+/** Offsets in the heap block of a generation. */
 const AT = { rng: 0, token: 8, detokenizer: 16, options: 24, text: 24 + structs.bqw_sample_options.size };
 
-/** The sampler's record (bqw_sample_options). @param {Record<string, any>} options */
+/** Returns the fields of the sampler's record (bqw_sample_options). @param {Record<string, any>} options */
 const sampleRecord = (options) =>
   Object.fromEntries(
     OPTION_ROWS.flatMap(([name, row]) => (row.sampler ? [[row.sampler, options[name] ?? row.default]] : [])),
@@ -29,7 +29,10 @@ export class Output {
   /** @type {import('./logit-processors.js').LogitProcessors | null} */
   logitProcessors = null;
 
-  /** @param {Wasm} wasm @param {LocalModel} model @param {number} session  its handle @param {GenerateOptions} options @param {number} seed */
+  /**
+   * @param {Wasm} wasm @param {LocalModel} model @param {number} session  handle of the session
+   * @param {GenerateOptions} options @param {number} seed
+   */
   constructor(wasm, model, session, options, seed) {
     this.#wasm = wasm;
     this.#model = model;
@@ -42,14 +45,17 @@ export class Output {
     wasm.call('bqw_rng_seed', seed, this.#block + AT.rng);
   }
 
-  /** @param {number | null} lastPromptToken  the last token of the prompt; null: all of the text is shown */
+  /**
+   * Resets the detokenizer for a new text.
+   * @param {number | null} lastPromptToken  last token of the prompt; null: the output is a text of its own
+   */
   begin(lastPromptToken) {
     const state = this.#wasm.bytes(this.#block + AT.detokenizer, 8).fill(0);
-    // The space that a first token brings is dropped only where no text precedes it.
+    // The space in front of a first token is dropped only if no text precedes it.
     state[6] = lastPromptToken !== null && this.#model.flags(lastPromptToken) & SPECIAL ? 0 : 1;
   }
 
-  /** @param {Uint32Array} [mask]  of the tokens that may come; default: all @returns {number} */
+  /** Samples a token. @param {Uint32Array} [mask]  allowed tokens, one bit each; default: all @returns {number} */
   sample(mask) {
     const wasm = this.#wasm;
     const block = this.#block;
@@ -63,7 +69,7 @@ export class Output {
     });
   }
 
-  /** @param {number} id  NONE: what is left */
+  /** Detokenizes a token. @param {number} id  NONE: returns the text that the detokenizer has held back */
   #text(id) {
     const at = this.#block + AT.text;
     return this.#wasm.text(
@@ -73,23 +79,23 @@ export class Output {
   }
 
   /**
-   * Takes a token into the result; sets its reason when it is the last.
+   * Adds a token to the result. Sets the finish reason if the token is the last one.
    * @param {number} id
    * @param {Result} result
-   * @param {Result['finishReason'] | null} full  why no more may come
-   * @param {boolean} [hidden]  its text is not shown, so no stop string is looked for in it
+   * @param {Result['finishReason'] | null} limitReason  reason why no token may follow; null: tokens may follow
+   * @param {boolean} [hidden]  whether its text is not shown; stop strings are not searched in hidden text
    * @returns {Part}
    */
-  part(id, result, full, hidden = false) {
-    const ends = Boolean(this.#model.flags(id) & ENDS) || Boolean(this.#options.stopTokens?.includes(id));
+  part(id, result, limitReason, hidden = false) {
+    const isEnd = Boolean(this.#model.flags(id) & ENDS) || Boolean(this.#options.stopTokens?.includes(id));
     result.tokens.push(id);
-    const decoded = ends ? this.#text(NONE) : this.#text(id);
+    const decoded = isEnd ? this.#text(NONE) : this.#text(id);
     const filtered = hidden ? { text: this.#filter.flush(), stop: null } : this.#filter.push(decoded);
     let { text } = filtered;
-    if (filtered.stop !== null || ends) [result.finishReason, result.stop] = ['stop', filtered.stop ?? id];
-    else if (full) result.finishReason = full;
+    if (filtered.stop !== null || isEnd) [result.finishReason, result.stop] = ['stop', filtered.stop ?? id];
+    else if (limitReason) result.finishReason = limitReason;
     if (result.finishReason !== 'abort' && filtered.stop === null) {
-      const tail = ends ? { text: '', stop: null } : this.#filter.push(this.#text(NONE));
+      const tail = isEnd ? { text: '', stop: null } : this.#filter.push(this.#text(NONE));
       text += tail.text;
       if (tail.stop !== null) [result.finishReason, result.stop] = ['stop', tail.stop];
       else text += this.#filter.flush();

@@ -1,14 +1,15 @@
-/** Progress of a prompt, in tokens. */
+/** Progress of computing a prompt, in tokens. */
 import { progressOf } from '../../shared/progress.js';
 import { Throttle } from '../../shared/throttle.js';
 
 /** @import { GenerateOptions } from '../../shared/types.js' */
 
 /**
+ * Reports progress from the number of computed work units. `end` reports that the prompt is complete.
  * @param {NonNullable<GenerateOptions['onProgress']>} onProgress
- * @param {number} total  tokens that are to be computed
+ * @param {number} total  number of tokens to compute
  * @param {{ window: number, batch: number, layers: number }} sizes
- * @param {() => number} workUnits  that the session has computed; one is a layer for a batch
+ * @param {() => number} workUnits  returns the number of work units that the session has computed
  */
 export function prefillProgress(onProgress, total, { window, batch, layers }, workUnits) {
   const throttle = new Throttle();

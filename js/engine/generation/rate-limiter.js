@@ -1,4 +1,4 @@
-/** The deadline and the token rate of a generation. Loaded when a generation has one of them. */
+/** The deadline and the maximum token rate of a generation. Loaded when a generation has one of them. */
 import { unlessAborted } from '../../shared/async.js';
 import { LONGEST_MS } from '../../shared/timeouts.js';
 
@@ -6,14 +6,16 @@ import { LONGEST_MS } from '../../shared/timeouts.js';
 /** @import { TokenSequence } from '../session/token-sequence.js' */
 
 /**
- * Waits until a time, or until a sequence is closed or a promise settles.
- * @param {number} time  of performance.now() @param {TokenSequence} sequence @param {AbortSignal} [signal] @param {Promise<unknown>} [promise]
+ * Waits until a time, or until a sequence is closed, the signal aborts or a promise settles.
+ * @param {number} time  on the clock of performance.now() @param {TokenSequence} sequence
+ * @param {AbortSignal} [signal] @param {Promise<unknown>} [promise]
  */
 export function waitUntil(time, { sleepers }, signal, promise) {
   /** @type {any} */
   let timer;
   let wake = () => {};
-  // No promise of the session's lifetime is awaited, since each wait would stay attached to it.
+  // A function in `sleepers` instead of a promise that lives as long as the session: handlers of each wait would stay
+  // attached to such a promise.
   const wait = new Promise((resolve) => {
     wake = () => resolve(undefined);
     sleepers.add(wake);
@@ -31,7 +33,7 @@ export class RateLimiter {
   deadline;
   /** Milliseconds between two tokens. */
   #interval;
-  /** When the next token may come. */
+  /** Earliest time of the next token, on the clock of performance.now(). */
   #next = 0;
 
   /** @param {GenerateOptions} options */
@@ -41,8 +43,8 @@ export class RateLimiter {
   }
 
   /**
-   * Waits until another token may be generated; false: the deadline has passed.
-   * @param {TokenSequence} sequence  closing it ends the wait @param {AbortSignal} [signal]
+   * Waits until another token may be generated. Returns false if the deadline has passed.
+   * @param {TokenSequence} sequence  sequence whose close ends the wait @param {AbortSignal} [signal]
    */
   async waitForToken(sequence, signal) {
     const next = Math.min(this.#next, this.deadline);

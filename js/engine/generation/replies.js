@@ -9,24 +9,28 @@ import { Prompts } from '../prompt/chat-prompt.js';
 
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { LocalSession } from '../session/session.js' */
+/** @import { PreparedCalls } from '../prompt/tool-prompt.js' */
 /** @import { Reading } from '../../shared/generation.js' */
 /** @import { CompleteOptions, GenerateOptions, MessageLike, Part, PromptOptions, Result, TraceOptions } from '../../shared/types.js' */
 
-/** Whether another thread has aborted the generation. @typedef {() => boolean} Aborted */
+/** Returns whether another thread has aborted the generation. @typedef {() => boolean} Aborted */
 
-/** Calls that may wait for a session. */
+/** Largest number of calls that may wait for a session. */
 const MAX_WAITING = 1000;
 
 export class Replies {
   #model;
   #prompts;
   #pool;
-  /** Sessions of the pool that are traced; null: tracing is off. @type {WeakSet<LocalSession> | null} */
+  /** Traced sessions of the pool; null: tracing is off. @type {WeakSet<LocalSession> | null} */
   #traced = null;
-  /** Calls that wait for a session, in order; the first is woken to try again. @type {{ wake: () => void }[]} */
+  /** Calls that wait for a session, in order. The first one is woken to try again. @type {{ wake: () => void }[]} */
   #queue = [];
 
-  /** @param {LocalModel} model @param {() => LocalSession | null} create  creates a session; null: there is no room for another */
+  /**
+   * @param {LocalModel} model
+   * @param {() => LocalSession | null} create  creates a session; returns null if there is no room for another one
+   */
   constructor(model, create) {
     this.#model = model;
     this.#prompts = new Prompts(model);
@@ -34,16 +38,20 @@ export class Replies {
   }
 
   /**
-   * Takes a session for a prompt, or waits for one if all are in use. Sessions whose readers have not read for a while are
-   * not waited for. NO_SESSION, CLOSED.
-   * @param {ArrayLike<number>} tokens @param {string | null} [adapter]  its id @param {AbortSignal} [signal]
+   * Takes a session for a prompt, or waits for one if all are in use. Throws NO_SESSION instead of waiting if no
+   * session in use has been read from for a while. Throws CLOSED.
+   * @param {ArrayLike<number>} tokens @param {string | null} [adapter]  id of the adapter @param {AbortSignal} [signal]
    */
   async take(tokens, adapter = null, signal) {
     const session = this.#queue.length ? null : this.#pool.take(tokens, adapter);
     return this.#setAdapter(session ?? (await this.#waitForSession(tokens, adapter, signal)), adapter);
   }
 
-  /** Takes a session at once, for a caller on whom others may be waiting. NO_SESSION. @param {ArrayLike<number>} tokens */
+  /**
+   * Takes a session without waiting, for a caller that must not wait because it holds a session itself.
+   * Throws NO_SESSION.
+   * @param {ArrayLike<number>} tokens
+   */
   takeNow(tokens) {
     const session = this.#pool.take(tokens, null);
     if (!session) throw this.#model.noSession();
@@ -77,7 +85,7 @@ export class Replies {
     }
   }
 
-  /** Wakes the first waiting call, because sessions have changed. */
+  /** Wakes the first waiting call after sessions have changed. */
   wake() {
     this.#queue[0]?.wake();
   }
@@ -93,8 +101,8 @@ export class Replies {
     return session;
   }
 
-  /** Removes an adapter from idle sessions. @param {string} adapter */
-  leave(adapter) {
+  /** Removes an adapter from idle sessions. @param {string} adapter  id of the adapter */
+  dropAdapter(adapter) {
     this.#pool.dropAdapter(adapter);
   }
 
@@ -104,26 +112,37 @@ export class Replies {
     this.wake();
   }
 
-  /** Closes an idle session. @returns {boolean}  false: there was none */
+  /** Closes an idle session. @returns {boolean}  false: no session was idle */
   evict() {
     return this.#pool.evict();
   }
 
-  /** The prompt for a reply. @param {MessageLike[]} messages @param {PromptOptions & { prefix?: string }} [options] */
+  /**
+   * Returns the tokens of the prompt for a reply.
+   * @param {MessageLike[]} messages @param {PromptOptions & { prefix?: string }} [options]
+   */
   async tokens(messages, options) {
     const asMessages = /** @type {any} */ (messages);
     const calls = await this.#prepareCalls(asMessages, { chatFormat: options?.chatFormat, tools: options?.tools });
     return (await this.#prompts.makePrompt(calls?.messages ?? asMessages, options)).tokens;
   }
 
-  /** Converts a conversation with tools; undefined: it has none. ARGUMENT. @param {import('../../shared/types.js').Message[]} messages @param {Pick<CompleteOptions, 'chatFormat' | 'tools' | 'toolChoice'>} options */
+  /**
+   * Converts a conversation with tools. Returns undefined for a conversation without tools. Throws ARGUMENT.
+   * @param {import('../../shared/types.js').Message[]} messages
+   * @param {Pick<CompleteOptions, 'chatFormat' | 'tools' | 'toolChoice'>} options
+   */
   async #prepareCalls(messages, options) {
     if (!options.toolChoice && !messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls))
       return undefined;
     return (await onDemand(import('../prompt/tool-prompt.js'))).prepareCalls(this.#model, messages, options);
   }
 
-  /** @param {string | ArrayLike<number> | MessageLike[]} prompt @param {CompleteOptions} [options] @param {Aborted} [aborted] */
+  /**
+   * Generates a reply to messages, or the continuation of a text.
+   * @param {string | ArrayLike<number> | MessageLike[]} prompt @param {CompleteOptions} [options]
+   * @param {Aborted} [aborted]
+   */
   generate = (prompt, options, aborted) =>
     Generation.check(
       () => checkCall(TABLE.model.generate, [prompt, options]),
@@ -138,12 +157,12 @@ export class Replies {
    */
   async *#text({ args: [checked], options, onProgress }, aborted, end, reading) {
     const tokens = typeof checked === 'string' ? this.#model.encode(checked) : checked;
-    const run = await this.#startGeneration(tokens, { ...options, onProgress }, aborted, reading);
+    const generation = await this.#startGeneration(tokens, { ...options, onProgress }, aborted, reading);
     try {
-      yield* run.parts;
+      yield* generation.parts;
     } finally {
-      run.close();
-      const result = await run.parts.result.catch(() => null);
+      generation.close();
+      const result = await generation.parts.result.catch(() => null);
       if (result) end(result);
     }
   }
@@ -188,33 +207,39 @@ export class Replies {
       tokens,
       stop,
       stopTokens,
-      end: last,
+      end: promptEnd,
     } = await this.#prompts.makePrompt(fitResult?.messages ?? conversation, promptOptions);
-    const reasoning = await this.#reasoningParser(chatFormat, last);
+    const reasoningParser = await this.#reasoningParserFor(chatFormat, promptEnd);
     const partOptions = { ...options, toolChoice, parallelToolCalls };
-    const replyParts = await this.#replyPartsFor(partOptions, reasoning, calls);
-    const partFilter = replyParts ?? reasoning;
-    const ends = {
+    const replyParts = await this.#replyPartsFor(partOptions, reasoningParser, calls);
+    const partFilter = replyParts ?? reasoningParser;
+    const stops = {
       stop: [...stop, ...[options.stop ?? []].flat()],
       stopTokens: [...stopTokens, ...(options.stopTokens ?? [])],
     };
-    const runOptions = { ...options, ...fitResult?.generateOptions, ...ends, onProgress };
-    const run = await this.#startGeneration(tokens, runOptions, aborted, reading, replyParts).catch((error) => {
+    const runOptions = { ...options, ...fitResult?.generateOptions, ...stops, onProgress };
+    const generation = await this.#startGeneration(tokens, runOptions, aborted, reading, replyParts).catch((error) => {
       replyParts?.close();
       throw error;
     });
     try {
-      yield* partFilter ? partFilter.parts(run.parts) : run.parts;
+      yield* partFilter ? partFilter.parts(generation.parts) : generation.parts;
     } finally {
-      run.close();
-      const result = await run.parts.result.catch(() => null);
-      if (result) await fitResult?.report(result, run.session, tokens, { ...ends, sections: Boolean(replyParts) });
+      generation.close();
+      const result = await generation.parts.result.catch(() => null);
+      if (result)
+        await fitResult?.report(result, generation.session, tokens, { ...stops, sections: Boolean(replyParts) });
       if (result) end(partFilter ? partFilter.result(result, reader?.readCount ?? Infinity) : result);
     }
   }
 
-  /** Starts a generation in a session of the pool; `close` returns the session. NO_SESSION. @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted @param {Reading} reading @param {import('./reply-parts.js').ReplyParts | null} [turn] */
-  async #startGeneration(tokens, options, aborted, { signal, reader }, turn) {
+  /**
+   * Starts a generation in a session of the pool. `close` of the result returns the session to the pool.
+   * Throws NO_SESSION.
+   * @param {ArrayLike<number>} tokens @param {GenerateOptions} options @param {Aborted | undefined} aborted
+   * @param {Reading} reading @param {import('./reply-parts.js').ReplyParts | null} [replyParts]
+   */
+  async #startGeneration(tokens, options, aborted, { signal, reader }, replyParts) {
     const adapter = /** @type {any} */ (options).adapter ?? null;
     const session = await this.take(tokens, adapter, signal);
     const close = () => this.give(session);
@@ -227,12 +252,15 @@ export class Replies {
       throw error;
     }
     this.#traced?.add(session);
-    const parts = session.generate(tokens, { ...options, signal }, aborted, turn).readBy(reader);
+    const parts = session.generate(tokens, { ...options, signal }, aborted, replyParts).readBy(reader);
     return { parts, close, session };
   }
 
-  /** A parser of reasoning, if the format or the template has marks for it. @param {any} format @param {string} prompt  its last text */
-  async #reasoningParser(format, prompt) {
+  /**
+   * Returns a parser of reasoning; null if neither the chat format nor the template has marks for reasoning.
+   * @param {any} format @param {string} prompt  last text of the prompt
+   */
+  async #reasoningParserFor(format, prompt) {
     const { chatFormat: chat, chatTemplate: template } = this.#model.info;
     const marks = (format ?? chat)?.think;
     if (!marks && (format || !template.toLowerCase().includes('think'))) return null;
@@ -241,19 +269,24 @@ export class Replies {
   }
 
   /**
-   * The parts of a reply that are constrained; null: it has only free text.
-   * @param {CompleteOptions} options @param {import('../../api/chat/reasoning.js').ReasoningParser | null} thinking
-   * @param {Pick<NonNullable<Awaited<ReturnType<typeof import('../prompt/tool-prompt.js').prepareCalls>>>, 'form' | 'callable'> | undefined} calls
+   * Returns the constrained sections of a reply; null if the reply is only free text.
+   * @param {CompleteOptions} options
+   * @param {import('../../api/chat/reasoning.js').ReasoningParser | null} reasoningParser
+   * @param {Pick<PreparedCalls, 'form' | 'callable'> | undefined} calls
    */
-  async #replyPartsFor(options, thinking, calls) {
+  async #replyPartsFor(options, reasoningParser, calls) {
     const { type = 'text' } = /** @type {any} */ (options.responseFormat ?? {});
-    if (!calls?.callable.length && (!thinking || type === 'text')) return null;
+    if (!calls?.callable.length && (!reasoningParser || type === 'text')) return null;
     const { replyPartsFor } = await onDemand(import('../prompt/tool-prompt.js'));
     const { form = null, callable = [] } = calls ?? {};
-    return replyPartsFor(this.#model, { thinking, marks: thinking?.marks ?? null, options, form, callable });
+    const marks = reasoningParser?.marks ?? null;
+    return replyPartsFor(this.#model, { reasoningParser, marks, options, form, callable });
   }
 
-  /** @param {TraceOptions} options */
+  /**
+   * Returns the merged trace of all sessions of the pool; `on` starts or stops tracing.
+   * @param {TraceOptions} options
+   */
   async trace(options) {
     const { mergeTraces } = await onDemand(import('../model/trace.js'));
     if (options.on !== undefined) this.#traced = options.on ? new WeakSet(this.#pool.sessions) : null;

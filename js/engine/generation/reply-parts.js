@@ -1,6 +1,6 @@
 /**
- * A reply of several sections, each with its own constraint: first the reasoning, then the answer, in a format if one is given,
- * or tool calls. Loaded for replies that may call tools, and for formats of models that reason.
+ * A reply of several sections, each with its own constraint: first the reasoning, then the answer or tool calls. The
+ * answer may be constrained to a format. Loaded for replies that may call tools, and for formats of models that reason.
  */
 import { overlap } from '../../api/chat/stop-strings.js';
 import { onDemand } from '../../shared/errors.js';
@@ -10,7 +10,7 @@ import { onDemand } from '../../shared/errors.js';
 /** @import { Branch, Call, CallWriter } from '../prompt/tool-calls.js' */
 /** @import { Part, Result } from '../../shared/types.js' */
 
-/** Tokens that are reserved for the answer after the reasoning: a share of the limit, and at most this many. */
+/** Tokens that are reserved for the answer after the reasoning: a share of the token limit, and the largest number. */
 const [RESERVED_SHARE, MAX_RESERVED] = [1 / 4, 256];
 
 const encoder = new TextEncoder();
@@ -25,15 +25,16 @@ const addToken = (mask, id) => void (mask[id >>> 5] |= 1 << (id & 31));
 class CallInProgress {
   #guides;
   #writer;
-  /** Tools whose calls begin with the text so far. @type {Branch[]} */
+  /** Calls of tools that begin with the text so far. @type {Branch[]} */
   #branches;
-  #at = 0;
-  /** Texts of complete pieces. @type {string[]} */
+  /** Index of the current piece. */
+  #pieceIndex = 0;
+  /** Texts of the complete pieces. @type {string[]} */
   #texts = [];
   /** Bytes of the current piece. @type {Uint8Array[]} */
   #bytes = [];
-  /** Guides of each branch's pieces; null: the piece is a special token. @type {Map<Branch, (Guide | null)[]>} */
-  #open = new Map();
+  /** Guides of the pieces of each branch; null: the piece is a special token. @type {Map<Branch, (Guide | null)[]>} */
+  #guidesByBranch = new Map();
 
   /** @param {Grammars} guides @param {CallWriter} writer @param {Branch[]} branches */
   constructor(guides, writer, branches) {
@@ -42,7 +43,7 @@ class CallInProgress {
     this.#branches = branches;
   }
 
-  /** Compiles the guides. Tools whose calls are the same up to a piece share its guide. GRAMMAR. */
+  /** Compiles the guides. Calls that are the same before a piece share its guide. Throws GRAMMAR. */
   async prepare() {
     /** @type {Map<string, Guide>} */
     const guidesByPrefix = new Map();
@@ -61,34 +62,34 @@ class CallInProgress {
         }
         guides.push(special === null ? /** @type {Guide} */ (guidesByPrefix.get(key)) : null);
       }
-      this.#open.set(branch, guides);
+      this.#guidesByBranch.set(branch, guides);
     }
     return this;
   }
 
   /** Keywords of the tools' parameters that have no effect. */
   get warnings() {
-    return [...this.#open.values()].flat().flatMap((guide) => guide?.warnings ?? []);
+    return [...this.#guidesByBranch.values()].flat().flatMap((guide) => guide?.warnings ?? []);
   }
 
   get #piece() {
-    return this.#branches[0].pieces[this.#at];
+    return this.#branches[0].pieces[this.#pieceIndex];
   }
 
   get #guide() {
-    return /** @type {Guide} */ (this.#open.get(this.#branches[0])?.[this.#at]);
+    return /** @type {Guide} */ (this.#guidesByBranch.get(this.#branches[0])?.[this.#pieceIndex]);
   }
 
-  /** Whether it is a plain JSON object instead of the template's form. */
+  /** Whether the call is a plain JSON object, not in the form of the template. */
   get isBare() {
     return Boolean(this.#branches[0].bare);
   }
 
   get isComplete() {
-    return this.#at === this.#branches[0].pieces.length;
+    return this.#pieceIndex === this.#branches[0].pieces.length;
   }
 
-  /** The complete call; null: it can't be parsed. @returns {Call | null} */
+  /** The complete call; null if it can't be parsed. @returns {Call | null} */
   get call() {
     for (const branch of this.#branches) {
       const call = this.#writer.read(branch, this.#texts);
@@ -97,7 +98,7 @@ class CallInProgress {
     return null;
   }
 
-  /** A mask of tokens that may come next. @returns {Uint32Array} */
+  /** Returns a mask of the tokens that may come next. @returns {Uint32Array} */
   mask() {
     const { special } = this.#piece;
     if (special === null) return this.#guide.mask();
@@ -106,48 +107,51 @@ class CallInProgress {
     return mask;
   }
 
-  /** Least number of tokens of the pieces from an index on. @param {number} index */
+  /** Returns the smallest number of tokens of the pieces from an index on. @param {number} index */
   #shortestFrom(index) {
-    const guides = /** @type {(Guide | null)[]} */ (this.#open.get(this.#branches[0])).slice(index);
+    const guides = /** @type {(Guide | null)[]} */ (this.#guidesByBranch.get(this.#branches[0])).slice(index);
     return guides.reduce((sum, guide) => sum + (guide ? guide.shortestEnd : 1), 0);
   }
 
-  /** Least number of tokens that complete the call. */
+  /** Smallest number of tokens that complete the call. */
   get shortestEnd() {
-    return this.#shortestFrom(this.#at);
+    return this.#shortestFrom(this.#pieceIndex);
   }
 
-  /** @param {number} remaining @param {(mask: Uint32Array) => number} sample @returns {number[]} */
+  /**
+   * Returns the next tokens of the call.
+   * @param {number} remaining  tokens until the limit @param {(mask: Uint32Array) => number} sample @returns {number[]}
+   */
   next(remaining, sample) {
     const { special } = this.#piece;
     if (special !== null) {
-      this.#at++;
+      this.#pieceIndex++;
       return [special];
     }
     const guide = this.#guide;
-    const end = this.#branches[0].pieces[this.#at + 1]?.special;
-    const ids = guide.next(remaining - this.#shortestFrom(this.#at + 1), sample);
+    const end = this.#branches[0].pieces[this.#pieceIndex + 1]?.special;
+    const ids = guide.next(remaining - this.#shortestFrom(this.#pieceIndex + 1), sample);
     for (const id of ids) {
       if (id === end && guide.complete) {
         this.#endPiece();
-        this.#at++;
+        this.#pieceIndex++;
       } else this.#bytes.push(this.#guides.machine.token(id));
     }
     if (!this.isComplete && this.#guide === guide) this.#endIfComplete();
     return ids;
   }
 
-  /** Accepts a token that was picked elsewhere. @param {number} id @returns {boolean}  false: it is not allowed */
+  /** Accepts a token that the caller has picked. @param {number} id @returns {boolean}  false: it is not allowed */
   accept(id) {
     const { special } = this.#piece;
     if (special !== null) {
       if (id !== special) return false;
-      this.#at++;
+      this.#pieceIndex++;
       return true;
     }
-    if (id === this.#branches[0].pieces[this.#at + 1]?.special && this.#guide.complete) {
+    if (id === this.#branches[0].pieces[this.#pieceIndex + 1]?.special && this.#guide.complete) {
       this.#endPiece();
-      this.#at++;
+      this.#pieceIndex++;
       return true;
     }
     const bytes = this.#guides.machine.token(id);
@@ -164,7 +168,7 @@ class CallInProgress {
       const fixed = this.#guides.model.tokenText(special);
       if (!unread.startsWith(fixed)) return false;
       unread = unread.slice(fixed.length);
-      this.#at++;
+      this.#pieceIndex++;
       if (this.isComplete) return !unread;
     }
     if (!unread) return true;
@@ -177,11 +181,11 @@ class CallInProgress {
 
   /** Ends the piece if nothing can follow in it, or if it is the last one and complete. */
   #endIfComplete() {
-    const isLast = this.#at === this.#branches[0].pieces.length - 1;
+    const isLast = this.#pieceIndex === this.#branches[0].pieces.length - 1;
     if (this.#guide.complete && (isLast || !this.#guide.continues)) this.#endPiece();
   }
 
-  /** Ends a piece and keeps the tools whose calls it fits. */
+  /** Ends the current piece and keeps the branches that match its text. */
   #endPiece() {
     const length = this.#bytes.reduce((sum, { length: bytes }) => sum + bytes, 0);
     const joined = new Uint8Array(length);
@@ -191,51 +195,58 @@ class CallInProgress {
       at += bytes.length;
     }
     const text = decoder.decode(joined);
-    this.#texts[this.#at] = text;
+    this.#texts[this.#pieceIndex] = text;
     this.#bytes = [];
-    const fits = this.#branches.filter(({ pieces }) => new RegExp(`^${pieces[this.#at].pattern}$`, 'u').test(text));
-    if (fits.length) this.#branches = fits;
-    this.#at++;
+    const matches = this.#branches.filter(({ pieces }) =>
+      new RegExp(`^${pieces[this.#pieceIndex].pattern}$`, 'u').test(text),
+    );
+    if (matches.length) this.#branches = matches;
+    this.#pieceIndex++;
   }
 
   close() {
-    for (const guide of new Set([...this.#open.values()].flat())) guide?.close();
-    this.#open.clear();
+    for (const guide of new Set([...this.#guidesByBranch.values()].flat())) guide?.close();
+    this.#guidesByBranch.clear();
   }
 }
 
-/** Section of a reply that is being generated. @typedef {'reasoning' | 'start' | 'text' | 'format' | 'call' | 'between' | 'over'} Place */
+/**
+ * Section of a reply that is being generated. `start`: the beginning of the reply or of the answer after the reasoning;
+ * `text`: free text; `between`: after a call that another one may follow; `over`: the reply is complete.
+ * @typedef {'reasoning' | 'start' | 'text' | 'format' | 'call' | 'between' | 'over'} Section
+ */
 
 export class ReplyParts {
   #guides;
-  #thinking;
+  #reasoningParser;
   #marks;
   #format;
   #writer;
   #mustCall;
   #allowsMany;
   #ids;
-  /** @type {Place} */
+  /** @type {Section} */
   #section = 'start';
   /** @type {CallInProgress | null} */
   #writing = null;
-  /** Calls that the model may start instead of the answer, or after another call. @type {CallInProgress[]} */
+  /** Calls that the model may start instead of the answer or after another call. @type {CallInProgress[]} */
   #offeredCalls = [];
-  /** Complete calls, and how many of them were passed to the reader. @type {Call[]} */
+  /** Complete calls, and the number of them that were passed to the reader. @type {Call[]} */
   #calls = [];
   #reportedCalls = 0;
-  /** Tokens of the current step that were not passed to the reader. */
+  /** Number of tokens of the current step that were not passed to the reader. */
   #unreadTokens = 0;
-  /** Text held back because it may belong to a call. */
+  /** Text that is held back because it may belong to a call. */
   #heldText = '';
-  /** Whether the answer has text that can't be a plain JSON call; until then all of it is held back. */
+  /** Whether the answer has text that can't be a plain JSON call. Until then all of its text is held back. */
   #hasAnswerText = false;
   /** Parts that were passed to the reader. @type {Omit<Part, 'token'>[]} */
   #parts = [];
+  /** Number of tokens that the reasoning must leave for the answer. */
   #reservedTokens = 0;
-  /** Tokens of white space that may still follow the reasoning. */
+  /** Number of white-space tokens that may still follow the reasoning. */
   #blanksAllowed = 0;
-  /** Tokens of white space. @type {number[]} */
+  /** White-space tokens that may follow the reasoning. @type {number[]} */
   #blankTokens = [];
   #isHidden = false;
   /** @type {Set<string>} */
@@ -244,29 +255,29 @@ export class ReplyParts {
   /**
    * @param {object} parts
    * @param {Grammars} parts.guides
-   * @param {(text: string) => number[]} parts.ids  tokens of a text, special ones included
-   * @param {ReasoningParser | null} parts.thinking
-   * @param {[string, string] | null} parts.marks  of the reasoning
-   * @param {Guide | null} parts.format  of the answer
+   * @param {(text: string) => number[]} parts.ids  returns the tokens of a text, in which special tokens are recognised
+   * @param {ReasoningParser | null} parts.reasoningParser
+   * @param {[string, string] | null} parts.marks  opening and closing mark of the reasoning
+   * @param {Guide | null} parts.format  guide for the format of the answer
    * @param {CallWriter | null} parts.writer  null: no tool may be called
-   * @param {boolean} parts.must  the reply is a call
-   * @param {boolean} parts.many  calls may follow each other
+   * @param {boolean} parts.mustCall  whether the reply must be a call
+   * @param {boolean} parts.allowsMany  whether several calls may follow each other
    */
-  constructor({ guides, ids, thinking, marks, format, writer, must: mustCall, many: allowsMany }) {
+  constructor({ guides, ids, reasoningParser, marks, format, writer, mustCall, allowsMany }) {
     this.#guides = guides;
     this.#ids = ids;
-    this.#thinking = thinking;
+    this.#reasoningParser = reasoningParser;
     this.#marks = marks;
     this.#format = format;
     this.#writer = writer;
     this.#mustCall = mustCall;
     this.#allowsMany = allowsMany;
     this.#warnings = new Set(format?.warnings);
-    if (thinking?.place === 'inside') this.#section = 'reasoning';
+    if (reasoningParser?.place === 'inside') this.#section = 'reasoning';
     if (marks) this.#blankTokens = ['\n', '\n\n'].flatMap((text) => (ids(text).length === 1 ? ids(text) : []));
   }
 
-  /** Keywords without effect of the format, and of the parameters that were compiled so far. @returns {string[]} */
+  /** Keywords without effect, of the format and of the tool parameters compiled so far. @returns {string[]} */
   get warnings() {
     return [...this.#warnings];
   }
@@ -281,25 +292,32 @@ export class ReplyParts {
     return this.#isHidden;
   }
 
-  /** Compiles calls with which the answer can begin, or that may come in it: a tool that can't be called is refused before there is a text. GRAMMAR. */
+  /**
+   * Compiles the calls that may begin the answer or occur in it, so that an unsupported tool is refused before any text
+   * is generated. Throws GRAMMAR.
+   */
   async prepare() {
     if (!this.#writer) return;
-    if (!this.isFreeText) this.#offeredCalls = [await this.#call(0, true)];
+    if (!this.isFreeText) this.#offeredCalls = [await this.#prepareCall(0, true)];
     else {
-      const found = [await this.#call(0, false), await this.#prepared(this.#writer, this.#writer.bare())];
-      for (const call of found) call.close();
+      const testCalls = [await this.#prepareCall(0, false), await this.#compileCall(this.#writer, this.#writer.bare())];
+      for (const call of testCalls) call.close();
       this.#warnings = new Set(this.#format?.warnings);
     }
   }
 
-  /** @param {number} count @param {boolean} strict */
-  #call(count, strict) {
+  /**
+   * Compiles a call in the form of the template.
+   * @param {number} count  number of calls before it
+   * @param {boolean} strict  whether only the exact white space of the template is allowed
+   */
+  #prepareCall(count, strict) {
     const writer = /** @type {CallWriter} */ (this.#writer);
-    return this.#prepared(writer, writer.branches(count, strict));
+    return this.#compileCall(writer, writer.branches(count, strict));
   }
 
   /** @param {CallWriter} writer @param {Branch[]} branches */
-  async #prepared(writer, branches) {
+  async #compileCall(writer, branches) {
     const call = await new CallInProgress(this.#guides, writer, branches).prepare().catch(async (error) => {
       const { explainRefusedTool } = await onDemand(import('../prompt/refused-tool.js'));
       throw await explainRefusedTool(error, branches);
@@ -308,12 +326,17 @@ export class ReplyParts {
     return call;
   }
 
-  /** Least number of tokens that complete the answer. */
+  /** Smallest number of tokens that complete the answer. */
   get #minTokens() {
     return this.#format?.shortestEnd ?? this.#offeredCalls[0]?.shortestEnd ?? 0;
   }
 
-  /** @param {number} remaining @param {(mask?: Uint32Array) => number} sample @returns {number[]} */
+  /**
+   * Returns the next tokens of the reply.
+   * @param {number} remaining  tokens until the limit
+   * @param {(mask?: Uint32Array) => number} sample  samples a token; without a mask, from all tokens
+   * @returns {number[]}
+   */
   next(remaining, sample) {
     const ids = this.#nextInSection(remaining, sample);
     this.#unreadTokens = ids.length;
@@ -351,10 +374,10 @@ export class ReplyParts {
     return [sample(this.#maskWithoutEnds())];
   }
 
-  /** All tokens but those that end a text. */
+  /** Returns a mask of all tokens except those that end a text. */
   #maskWithoutEnds() {
     const mask = new Uint32Array(this.#guides.words).fill(0xffffffff);
-    for (const id of this.#guides.ends) mask[id >>> 5] &= ~(1 << (id & 31));
+    for (const id of this.#guides.endTokens) mask[id >>> 5] &= ~(1 << (id & 31));
     return mask;
   }
 
@@ -364,14 +387,14 @@ export class ReplyParts {
       this.#section = 'text';
       return this.#nextInSection(remaining, sample);
     }
-    const opens =
-      this.#thinking?.place === 'before' && remaining > this.#reservedTokens
+    const openingMark =
+      this.#reasoningParser?.place === 'before' && remaining > this.#reservedTokens
         ? this.#ids(/** @type {[string, string]} */ (this.#marks)[0])
         : [];
     const [call] = this.#offeredCalls;
     // White space must not take tokens that the answer needs.
     if (this.#blanksAllowed && remaining <= this.#minTokens + 1) this.#blanksAllowed = 0;
-    if (!opens.length && !this.#blanksAllowed) {
+    if (!openingMark.length && !this.#blanksAllowed) {
       if (this.#mustCall) return this.#startCall(call, remaining, sample);
       if (!call || remaining <= this.#minTokens) return this.#startAnswer(remaining, sample);
     }
@@ -379,18 +402,18 @@ export class ReplyParts {
     const mask = new Uint32Array(this.#guides.words);
     for (const otherMask of [format?.mask(), call?.mask()]) otherMask?.forEach((word, i) => (mask[i] |= word));
     const answerMask = mask.slice();
-    if (opens.length) addToken(mask, opens[0]);
+    if (openingMark.length) addToken(mask, openingMark[0]);
     if (this.#blanksAllowed) for (const id of this.#blankTokens) addToken(mask, id);
     const id = sample(mask);
     if (!hasToken(answerMask, id)) {
-      if (id === opens[0]) return opens;
+      if (id === openingMark[0]) return openingMark;
       this.#blanksAllowed--;
       return [id];
     }
     this.#blanksAllowed = 0;
-    const isFormat = format !== null && (format.accept(id) || (format.complete && this.#guides.ends.includes(id)));
+    const isFormat = format !== null && (format.accept(id) || (format.complete && this.#guides.endTokens.includes(id)));
     const isCall = call?.accept(id) ?? false;
-    if (isFormat && isCall && !call.isComplete) return [id]; // not decided yet
+    if (isFormat && isCall && !call.isComplete) return [id]; // undecided between format and call
     if (!isCall) {
       this.#section = 'format';
       this.#dropOffered();
@@ -423,7 +446,7 @@ export class ReplyParts {
     this.#offeredCalls = [];
   }
 
-  /** Hides the text of this step and the held text, because they belong to a call. */
+  /** Hides the text of this step and the held-back text, because they belong to a call. */
   #hideStep() {
     this.#isHidden = true;
     this.#heldText = '';
@@ -433,7 +456,7 @@ export class ReplyParts {
   #nextInCall(remaining, sample) {
     const writing = /** @type {CallInProgress} */ (this.#writing);
     this.#hideStep();
-    // A call that the model has begun by itself is never brought to an end for the limit: it could become another tool's.
+    // If calls are optional, the token limit does not shorten a call: that could turn it into a call of another tool.
     const ids = writing.isComplete ? [] : writing.next(this.#mustCall ? remaining : Infinity, sample);
     if (writing.isComplete) this.#finishCall(writing);
     return ids;
@@ -450,13 +473,16 @@ export class ReplyParts {
     this.#section = call && this.#allowsMany && !writing.isBare && this.#writer?.repeats ? 'between' : 'over';
   }
 
-  /** Samples another call or the end. @param {number} remaining @param {(mask?: Uint32Array) => number} sample @returns {number[]} */
+  /**
+   * Samples the first token of another call, or the end of the reply.
+   * @param {number} remaining @param {(mask?: Uint32Array) => number} sample @returns {number[]}
+   */
   #nextBetweenCalls(remaining, sample) {
     this.#hideStep();
     const mask = new Uint32Array(this.#guides.words);
     for (const call of this.#offeredCalls) call.mask().forEach((word, i) => (mask[i] |= word));
     const endTokens = this.#ids(this.#writer?.after ?? '');
-    for (const id of endTokens.length ? endTokens.slice(0, 1) : this.#guides.ends) addToken(mask, id);
+    for (const id of endTokens.length ? endTokens.slice(0, 1) : this.#guides.endTokens) addToken(mask, id);
     const id = sample(mask);
     const accepted = this.#offeredCalls.filter((call) => call.accept(id));
     if (!accepted.length) {
@@ -470,17 +496,20 @@ export class ReplyParts {
     return [id];
   }
 
-  /** Whether the reply is complete. @param {number} remaining */
+  /** Returns whether the reply is complete. @param {number} remaining  tokens until the limit */
   hasEnded(remaining) {
     if (this.#section === 'over') return true;
     return this.#section === 'format' && /** @type {Guide} */ (this.#format).hasEnded(remaining);
   }
 
-  /** Parts of a reply without think marks, with tool calls as `toolCalls`. @param {AsyncIterable<Part>} run @returns {AsyncGenerator<Part, void>} */
-  async *parts(run) {
-    let last = 0;
-    for await (const { token, text, logprobs } of run) {
-      last = token;
+  /**
+   * Separates the text of a generation into text, reasoning and tool calls. Yields parts without think marks.
+   * @param {AsyncIterable<Part>} generation @returns {AsyncGenerator<Part, void>}
+   */
+  async *parts(generation) {
+    let lastToken = 0;
+    for await (const { token, text, logprobs } of generation) {
+      lastToken = token;
       const fields = await this.#separatePart(token, text);
       this.#parts.push(fields);
       yield { token, ...fields, ...(logprobs && !this.#isHidden && { logprobs }) };
@@ -488,46 +517,52 @@ export class ReplyParts {
     const lastText = this.#flushHeld();
     if (!lastText.text && !lastText.reasoning) return;
     this.#parts.push(lastText);
-    yield { token: last, ...lastText };
+    yield { token: lastToken, ...lastText };
   }
 
-  /** What is left when the text has ended. @returns {Omit<Part, 'token'>} */
+  /** Returns the held text at the end of the reply. @returns {Omit<Part, 'token'>} */
   #flushHeld() {
-    const { text, reasoning } = this.#thinking?.push('', true) ?? { text: '', reasoning: '' };
+    const { text, reasoning } = this.#reasoningParser?.push('', true) ?? { text: '', reasoning: '' };
     const available = this.#heldText + text;
     this.#heldText = '';
     return { text: available, ...(reasoning && { reasoning }) };
   }
 
-  /** @param {number} id @param {string} text @returns {Promise<Omit<Part, 'token'>>} */
+  /**
+   * Returns the visible text, the reasoning and the calls of a token.
+   * @param {number} id @param {string} text @returns {Promise<Omit<Part, 'token'>>}
+   */
   async #separatePart(id, text) {
     this.#unreadTokens--;
-    const raw = this.#thinking?.textOf(id, text) ?? text;
-    const sectionBefore = this.#thinking?.place;
-    const { text: answer, reasoning } = this.#thinking?.push(raw, false) ?? { text: raw, reasoning: '' };
-    if (this.#thinking && sectionBefore !== this.#thinking.place) this.#enterSection(answer);
+    const raw = this.#reasoningParser?.textOf(id, text) ?? text;
+    const placeBefore = this.#reasoningParser?.place;
+    const { text: answer, reasoning } = this.#reasoningParser?.push(raw, false) ?? { text: raw, reasoning: '' };
+    if (this.#reasoningParser && placeBefore !== this.#reasoningParser.place) this.#enterSection(answer);
     let visible = this.#isHidden ? '' : this.#visibleText(answer);
-    if (this.#section === 'text' && !this.#isHidden) visible = await this.#watch(id, visible);
-    if (this.#section === 'between' && !this.#offeredCalls.length && !this.#unreadTokens) await this.#offer();
+    if (this.#section === 'text' && !this.#isHidden) visible = await this.#detectCall(id, visible);
+    if (this.#section === 'between' && !this.#offeredCalls.length && !this.#unreadTokens) await this.#offerCalls();
     const calls = this.#unreadTokens ? [] : this.#calls.slice(this.#reportedCalls);
     this.#reportedCalls += calls.length;
     return { text: visible, ...(reasoning && { reasoning }), ...(calls.length && { toolCalls: calls }) };
   }
 
-  /** @param {string} text @param {number} id */
+  /** Returns whether a text is the text of this one token. @param {string} text @param {number} id */
   #isToken(text, id) {
     const ids = this.#ids(text);
     return ids.length === 1 && ids[0] === id;
   }
 
-  /** The reasoning began, or ended. @param {string} answerText  what already follows it */
+  /**
+   * Changes the section after the reasoning has begun or ended.
+   * @param {string} answerText  text that follows the closing mark
+   */
   #enterSection(answerText) {
-    const { place } = /** @type {ReasoningParser} */ (this.#thinking);
+    const { place } = /** @type {ReasoningParser} */ (this.#reasoningParser);
     if (place === 'inside') this.#section = 'reasoning';
     else if (this.#section === 'reasoning') {
       this.#section = this.isFreeText ? 'text' : 'start';
       this.#blanksAllowed = answerText ? 0 : 2;
-      // What the last token of the mark brought along belongs to the answer.
+      // Text after the mark in the last token of the mark belongs to the answer.
       const text = answerText.trimStart();
       if (!text || this.isFreeText) return;
       const bytes = encoder.encode(text);
@@ -535,7 +570,7 @@ export class ReplyParts {
     }
   }
 
-  /** What is shown of a text while it isn't decided what it belongs to. @param {string} text */
+  /** Returns the held text and `text`; holds both back while they may belong to a call. @param {string} text */
   #visibleText(text) {
     const available = this.#heldText + text;
     const undecided = this.#section === 'start' && !this.isFreeText && this.#offeredCalls.length > 0;
@@ -543,41 +578,49 @@ export class ReplyParts {
     return undecided ? '' : available;
   }
 
-  /** Free text, in which a call may begin: what may be one is held back. @param {number} id @param {string} text @returns {Promise<string>} */
-  async #watch(id, text) {
+  /**
+   * Looks for the beginning of a call in free text. Returns the text to show; text that may belong to a call is held
+   * back.
+   * @param {number} id @param {string} text @returns {Promise<string>}
+   */
+  async #detectCall(id, text) {
     const writer = this.#writer;
     if (!writer) return text;
     const { trigger } = writer;
     if (trigger && this.#isToken(trigger, id))
-      return this.#reportCall(await this.#call(0, false), trigger, text.replace(trigger, ''));
+      return this.#startDetectedCall(await this.#prepareCall(0, false), trigger, text.replace(trigger, ''));
     if (!this.#hasAnswerText) {
-      const bare = writer.isBare(text);
-      if (bare === true) return this.#bare(text);
-      if (bare === null) {
+      const isBare = writer.isBare(text);
+      if (isBare === true) return this.#startBareCall(text);
+      if (isBare === null) {
         this.#heldText = text;
         return '';
       }
       this.#hasAnswerText = true;
     }
     const at = trigger ? text.indexOf(trigger) : -1;
-    if (at >= 0) return this.#reportCall(await this.#call(0, false), text.slice(at), text.slice(0, at));
+    if (at >= 0) return this.#startDetectedCall(await this.#prepareCall(0, false), text.slice(at), text.slice(0, at));
     const heldLength = trigger ? overlap(text, trigger) : 0;
     this.#heldText = text.slice(text.length - heldLength);
     return text.slice(0, text.length - heldLength);
   }
 
-  /** A bare call goes on as one, if it can. @param {string} text */
-  async #bare(text) {
+  /** Starts a call that is written as a plain JSON object. @param {string} text  beginning of the call */
+  async #startBareCall(text) {
     const writer = /** @type {CallWriter} */ (this.#writer);
-    return this.#reportCall(await this.#prepared(writer, writer.bare()), text, '');
+    return this.#startDetectedCall(await this.#compileCall(writer, writer.bare()), text, '');
   }
 
-  /** A call has begun, if it can go on from its first words. @param {CallInProgress} call @param {string} hadText @param {string} textBefore  what was said before @returns {string}  what is shown */
-  #reportCall(call, hadText, textBefore) {
+  /**
+   * Starts a call whose beginning was found in free text. If the grammar does not allow the beginning, it remains text.
+   * @param {CallInProgress} call @param {string} beginning  text of the call so far
+   * @param {string} textBefore  text before the call @returns {string}  text to show
+   */
+  #startDetectedCall(call, beginning, textBefore) {
     this.#hasAnswerText = true;
-    if (!call.feed(hadText)) {
+    if (!call.feed(beginning)) {
       call.close();
-      return textBefore + hadText;
+      return textBefore + beginning;
     }
     this.#heldText = '';
     this.#writing = call;
@@ -586,15 +629,19 @@ export class ReplyParts {
     return textBefore.trim() || !this.#calls.length ? textBefore : '';
   }
 
-  /** Compiles what may follow a call. */
-  async #offer() {
-    const strict = await this.#call(this.#calls.length, true);
-    this.#offeredCalls = this.#writer?.after ? [strict] : [strict, await this.#call(0, true)];
+  /** Compiles the calls that may follow a call. */
+  async #offerCalls() {
+    const nextCall = await this.#prepareCall(this.#calls.length, true);
+    this.#offeredCalls = this.#writer?.after ? [nextCall] : [nextCall, await this.#prepareCall(0, true)];
   }
 
-  /** @param {Result} result  of the whole reply @param {number} count  parts that were read @returns {Result} */
-  result(result, count) {
-    const parts = this.#parts.slice(0, count);
+  /**
+   * Returns the result with the text, reasoning and tool calls of the parts that were read.
+   * @param {Result} result  result of the generation @param {number} readCount  number of parts that were read
+   * @returns {Result}
+   */
+  result(result, readCount) {
+    const parts = this.#parts.slice(0, readCount);
     const reasoning = parts.map((part) => part.reasoning ?? '').join('');
     return {
       ...result,

@@ -1,4 +1,4 @@
-/** A LoRA adapter in a model's heap. Loaded with the first adapter. */
+/** LoRA adapters in a model's heap. Loaded with the first adapter. */
 import { decodeConfig, readAdapter, SLOTS } from '../../format/lora/index.js';
 import { asyncDispose } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
@@ -12,17 +12,21 @@ import { structs } from '../../wasm/abi.js';
 /** @import { AdapterInfo, Source } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
-/** Largest size of adapter_config.json. */
+/** Largest accepted size of adapter_config.json. */
 const MAX_JSON_BYTES = 1 << 20;
 const ALIGN = 64;
 const PART = structs.bqw_adapter_part.size;
 
 /** @param {number} bytes */
 const alignUp = (bytes) => Math.ceil(bytes / ALIGN) * ALIGN;
-/** Heap bytes of a block. @param {number} bytes */
+/** Returns the heap bytes of a block, including the allocator's header. @param {number} bytes */
 const heapCost = (bytes) => alignUp(bytes) + ALIGN;
 
-/** Reads adapter_config.json: the companion of the source, or the file beside it. @param {Source} source @param {AbortSignal} [signal] */
+/**
+ * Reads adapter_config.json: the companion of the source, or the file of this name in the same folder. Throws ARGUMENT,
+ * FORMAT, and errors of sources.
+ * @param {Source} source @param {AbortSignal} [signal]
+ */
 async function readSettings(source, signal) {
   const name = 'adapter_config.json';
   const settingsSource = source.companion ?? withPath(source, (path) => path.replace(/[^/\\]*$/, name));
@@ -41,28 +45,38 @@ async function readSettings(source, signal) {
   }
 }
 
-/** Offsets in the block: the parts come first, then each matrix once. @param {Change[]} changes @param {number} layers */
+/**
+ * Returns the offset of each matrix in the block, and the size of the block. The block begins with the records of the
+ * parts (bqw_adapter_part); then follows each matrix once.
+ * @param {Change[]} changes @param {number} layers
+ */
 function layoutMatrices(changes, layers) {
   let bytes = alignUp(layers * SLOTS.length * PART);
   /** @type {Map<InTensor, number>} */
-  const places = new Map();
+  const offsets = new Map();
   for (const tensor of changes.flatMap(({ a, b }) => [a, b])) {
-    if (places.has(tensor)) continue;
-    places.set(tensor, bytes);
+    if (offsets.has(tensor)) continue;
+    offsets.set(tensor, bytes);
     bytes += alignUp(4 * tensor.dims[0] * tensor.dims[1]);
   }
-  return { places, bytes };
+  return { offsets, bytes };
 }
 
-/** Largest sum of ranks of one step: floats per row that a session needs for products with A. @param {Change[]} changes @param {number} layers */
-function ranksOf(changes, layers) {
+/**
+ * Returns the largest sum of ranks of one step: the number of floats per row that a session needs for products with A.
+ * @param {Change[]} changes @param {number} layers
+ */
+function largestRankSum(changes, layers) {
   const steps = [0, 0, 0, 1, 2, 2, 3]; // q, k and v are one step, gate and up another
   const sums = new Float64Array(4 * layers);
   for (const { layer, slot, rank } of changes) sums[4 * layer + steps[slot]] += rank;
   return sums.reduce((largest, sum) => Math.max(largest, sum), 0);
 }
 
-/** Copies a tensor to the heap. FORMAT: a value is not finite. @param {Wasm} wasm @param {number} at @param {InTensor} tensor @param {string} name */
+/**
+ * Copies a tensor to the heap. Throws FORMAT if a value is not finite; throws CLOSED.
+ * @param {Wasm} wasm @param {number} at @param {InTensor} tensor @param {string} name
+ */
 async function copyTensor(wasm, at, tensor, name) {
   const [rows, cols] = tensor.dims;
   const values = await tensor.read(0, rows);
@@ -73,21 +87,22 @@ async function copyTensor(wasm, at, tensor, name) {
 }
 
 /**
- * Fills a block with the adapter. Pointers in it are still offsets from its beginning.
- * @param {Wasm} wasm @param {Change[]} changes @param {ReturnType<typeof layoutMatrices>} layout @param {number} factor @param {string} name @param {AbortSignal} [signal]
+ * Allocates a block and fills it with the adapter. Pointers in the block are offsets from its beginning.
+ * @param {Wasm} wasm @param {Change[]} changes @param {ReturnType<typeof layoutMatrices>} layout
+ * @param {number} factor  additional scale @param {string} name  name of the file @param {AbortSignal} [signal]
  */
-async function fill(wasm, changes, { places, bytes }, factor, name, signal) {
+async function fillBlock(wasm, changes, { offsets, bytes }, factor, name, signal) {
   const at = wasm.alloc(bytes);
   try {
     wasm.bytes(at, bytes).fill(0);
-    for (const [tensor, place] of places) {
-      await copyTensor(wasm, at + place, tensor, name);
+    for (const [tensor, offset] of offsets) {
+      await copyTensor(wasm, at + offset, tensor, name);
       signal?.throwIfAborted();
     }
     for (const { layer, slot, rank, scale, a, b } of changes)
       wasm.write('bqw_adapter_part', at + (layer * SLOTS.length + slot) * PART, {
-        a: places.get(a),
-        b: places.get(b),
+        a: offsets.get(a),
+        b: offsets.get(b),
         rank,
         scale: scale * factor,
       });
@@ -98,8 +113,11 @@ async function fill(wasm, changes, { places, bytes }, factor, name, signal) {
   }
 }
 
-/** A hash of the block that identifies the adapter: below 2^53, and not 0. @param {Wasm} wasm @param {number} at @param {number} bytes */
-const keyOf = (wasm, at, bytes) =>
+/**
+ * Returns a hash of the block that identifies the adapter: an integer from 1 to 2^52.
+ * @param {Wasm} wasm @param {number} at @param {number} bytes
+ */
+const hashOf = (wasm, at, bytes) =>
   wasm.scope((take) => {
     const out = take(8);
     wasm.call('bqw_xxh64', at, bytes, out);
@@ -107,7 +125,10 @@ const keyOf = (wasm, at, bytes) =>
     return (high & 0xfffff) * 2 ** 32 + low || 1;
   });
 
-/** @param {Wasm} wasm @param {number} at @param {number} parts */
+/**
+ * Converts the offsets in the records of parts to pointers.
+ * @param {Wasm} wasm @param {number} at @param {number} parts
+ */
 function makeAbsolute(wasm, at, parts) {
   for (let i = 0; i < parts; i++) {
     const part = wasm.u32(at + i * PART, 3);
@@ -120,16 +141,19 @@ export class AdapterBudget {
   #usedBytes = 0;
   #limit;
   #adapters;
-  #leave;
+  #dropFromSessions;
 
-  /** @param {number} limit @param {Map<string, LocalAdapter>} adapters  of the model @param {(id: string) => void} leave  removes an adapter from idle sessions */
-  constructor(limit, adapters, leave) {
+  /**
+   * @param {number} limit @param {Map<string, LocalAdapter>} adapters  adapters of the model
+   * @param {(id: string) => void} dropFromSessions  removes an adapter from idle sessions
+   */
+  constructor(limit, adapters, dropFromSessions) {
     this.#limit = limit;
     this.#adapters = adapters;
-    this.#leave = leave;
+    this.#dropFromSessions = dropFromSessions;
   }
 
-  /** NOMEM. @param {number} bytes */
+  /** Takes bytes of the budget. Throws NOMEM. @param {number} bytes */
   take(bytes) {
     const needed = this.#usedBytes + bytes;
     if (needed > this.#limit)
@@ -152,77 +176,79 @@ export class AdapterBudget {
   /** @param {string} id */
   removeAdapter(id) {
     this.#adapters.delete(id);
-    this.#leave(id);
+    this.#dropFromSessions(id);
   }
 }
 
 export class LocalAdapter {
   #wasm;
+  /** Heap address of the adapter. */
   #block;
   #contentHash;
   #onClose;
   #isClosed = false;
   /** Number of sessions that use it. */
-  #users = 0;
+  #userCount = 0;
 
   /**
-   * @param {Wasm} wasm @param {number} block  its block @param {number} key @param {AdapterInfo} info
+   * @param {Wasm} wasm @param {number} block  heap address of the adapter @param {number} contentHash
+   * @param {AdapterInfo} info
    * @param {{ removeAdapter: () => void, release: () => void }} onClose
    */
-  constructor(wasm, block, key, info, onClose) {
+  constructor(wasm, block, contentHash, info, onClose) {
     this.#wasm = wasm;
     this.#block = block;
-    this.#contentHash = key;
+    this.#contentHash = contentHash;
     this.#onClose = onClose;
     this.info = info;
   }
 
   /**
-   * Loads an adapter. FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, NOMEM, and errors of sources.
+   * Loads an adapter. Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, NOMEM, and errors of sources.
    * @param {Wasm} wasm
-   * @param {Uint8Array} conf  of the model
+   * @param {Uint8Array} conf  CONF section of the model
    * @param {Source} source
    * @param {{ scale?: number, signal?: AbortSignal }} options
    * @param {{ sessions: number, rows: number }} sizes  the number of sessions, and the rows of a batch
-   * @param {{ take: (bytes: number) => void, release: (bytes: number) => void, removeAdapter: (id: string) => void }} budget  that is kept for adapters. NOMEM
+   * @param {Pick<AdapterBudget, 'take' | 'release' | 'removeAdapter'>} budget
    */
   static async load(wasm, conf, source, { scale = 1, signal }, { sessions, rows }, budget) {
-    const config = decodeConfig(conf); // C has checked it
+    const config = decodeConfig(conf); // C has checked the section
     const file = await openSource(source, signal);
     try {
       const { format, changes } = await readAdapter(file, () => readSettings(source, signal), config, signal);
       const layout = layoutMatrices(changes, config.layers);
-      const bytes = heapCost(layout.bytes) + sessions * heapCost(4 * rows * ranksOf(changes, config.layers));
+      const bytes = heapCost(layout.bytes) + sessions * heapCost(4 * rows * largestRankSum(changes, config.layers));
       const release = () => budget.release(bytes);
       budget.take(bytes);
-      const at = await fill(wasm, changes, layout, scale, file.name, signal).catch((error) => {
+      const at = await fillBlock(wasm, changes, layout, scale, file.name, signal).catch((error) => {
         release();
         throw error;
       });
-      const key = keyOf(wasm, at, layout.bytes);
+      const contentHash = hashOf(wasm, at, layout.bytes);
       makeAbsolute(wasm, at, config.layers * SLOTS.length);
       const id = crypto.getRandomValues(new Uint32Array(2)).join('-');
       const info = { id, name: file.name, format, bytes, changes: changes.length };
-      return new LocalAdapter(wasm, at, key, info, { release, removeAdapter: () => budget.removeAdapter(id) });
+      return new LocalAdapter(wasm, at, contentHash, info, { release, removeAdapter: () => budget.removeAdapter(id) });
     } finally {
       await file.close();
     }
   }
 
-  /** Applies the adapter to a session. NO_SESSION. @param {number} session  its handle */
+  /** Applies the adapter to a session. Throws NO_SESSION. @param {number} session  handle of the session */
   enter(session) {
     this.#wasm.check('bqw_session_adapter', session, this.#block, this.#contentHash);
-    this.#users++;
+    this.#userCount++;
   }
 
-  /** Counts a fork of a session that uses it. */
+  /** Counts a fork of a session that uses the adapter. */
   join() {
-    this.#users++;
+    this.#userCount++;
   }
 
-  /** A session stops using it. */
+  /** Counts a session that has stopped using the adapter. The last one frees it if it is closed. */
   leave() {
-    this.#users--;
+    this.#userCount--;
     this.#freeIfUnused();
   }
 
@@ -234,7 +260,7 @@ export class LocalAdapter {
   }
 
   #freeIfUnused() {
-    if (!this.#isClosed || this.#users) return;
+    if (!this.#isClosed || this.#userCount) return;
     this.#wasm.free(this.#block);
     this.#onClose.release();
   }

@@ -1,4 +1,7 @@
-/** Texts become vectors: several are computed at once, each as if it were alone, so it doesn't matter which others come with it. */
+/**
+ * Converts texts to vectors, or classifies them. Several texts are computed in one batch. The result of a text does not
+ * depend on the other texts in its batch.
+ */
 import { unlessAborted } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { progressOf } from '../../shared/progress.js';
@@ -9,19 +12,23 @@ import { pairCut } from './text-pairs.js';
 /** @import { LocalSession } from '../session/session.js' */
 /** @import { Classified, Embeddings, EmbedOptions } from '../../shared/types.js' */
 
-/** Texts that a session is given at once: more than it computes at once. */
+/** Largest number of texts passed to a session at once. The session computes those that fit into one batch. */
 const MAX_OFFERED = 32;
 
-/** As in docs/FORMAT.md, "CONF keys"; `labels`: BQ_POOL_LABELS of c/model/config.h. */
+/** Codes of poolings, as in docs/FORMAT.md, "CONF keys"; `labels`: BQ_POOL_LABELS of c/model/config.h. */
 const POOLING = { mean: 1, cls: 2, last: 3, labels: 4 };
 
-/** What counts of a text, or of two; `second`: where the second begins if its tokens are of the second type, else 0. @typedef {{ ids: ArrayLike<number>, isWhole: boolean, second?: number }} Cut */
+/**
+ * The tokens of a text or a pair of texts, cut to the model's maximum. `isComplete`: whether nothing was cut off;
+ * `second`: index of the first token of the second text if it has token type 1, else 0.
+ * @typedef {{ ids: ArrayLike<number>, isComplete: boolean, second?: number }} Cut
+ */
 /** @typedef {{ text: string, textPair: string }} TextPair */
 
 /**
- * The vectors of the first of these texts, as many as fit into one batch. Clears the session.
+ * Computes the vectors of the first texts, as many as fit into one batch. Clears the session.
  * @param {LocalSession} session @param {Cut[]} texts @param {number} pooling @param {boolean} normalize
- * @param {number} width  numbers of a vector @param {AbortSignal} [signal]
+ * @param {number} width  length of a vector @param {AbortSignal} [signal]
  */
 const vectorsOf = (session, texts, pooling, normalize, width, signal) =>
   session.runAlone(async ({ wasm, sequence }) => {
@@ -47,7 +54,8 @@ const vectorsOf = (session, texts, pooling, normalize, width, signal) =>
   });
 
 /**
- * The probability of a label: the logistic function of a single logit, the softmax of several, rounded to eight digits.
+ * Returns the most probable label and the probabilities of all: the logistic function of a single logit, the softmax of
+ * several logits, rounded to eight digits.
  * @param {Float32Array} logits @param {string[]} labels @returns {Classified}
  */
 function classified(logits, labels) {
@@ -65,16 +73,22 @@ function classified(logits, labels) {
 export class Embedder {
   #model;
   #replies;
-  /** The call before has ended. @type {Promise<unknown>} */
+  /** Settles when the previous call has ended. @type {Promise<unknown>} */
   #previous = Promise.resolve();
 
-  /** @param {LocalModel} model @param {import('../generation/replies.js').Replies} replies  which have the sessions */
+  /**
+   * @param {LocalModel} model @param {import('../generation/replies.js').Replies} replies  owner of the session pool
+   */
   constructor(model, replies) {
     this.#model = model;
     this.#replies = replies;
   }
 
-  /** One call after the other. @template T @param {() => Promise<T>} work @param {AbortSignal} [signal] */
+  /**
+   * Runs work after the previous work has ended.
+   * @template T
+   * @param {() => Promise<T>} work @param {AbortSignal} [signal]
+   */
   #runInTurn(work, signal) {
     const turn = this.#previous.then(work);
     this.#previous = turn.catch(() => {});
@@ -87,8 +101,9 @@ export class Embedder {
   }
 
   /**
-   * Labels by the model's own classifier. UNSUPPORTED: it has none; CONTEXT_FULL.
-   * @param {(string | Uint32Array | TextPair)[]} texts @param {Pick<EmbedOptions, 'truncate' | 'signal' | 'onProgress'>} options
+   * Classifies texts with the model's own classifier. Throws UNSUPPORTED if it has none; throws CONTEXT_FULL.
+   * @param {(string | Uint32Array | TextPair)[]} texts
+   * @param {Pick<EmbedOptions, 'truncate' | 'signal' | 'onProgress'>} options
    * @returns {Promise<Classified[]>}
    */
   async classify(texts, { truncate = true, signal, onProgress }) {
@@ -105,38 +120,47 @@ export class Embedder {
     return logits.map((row, i) => ({ ...classified(row, labels), tokens: cuts[i].ids.length }));
   }
 
-  /** Texts with a prompt before them. ARGUMENT: there is no such prompt, or a text is given as tokens. @param {(string | Uint32Array)[]} texts @param {string} [named] */
-  #prompted(texts, named) {
+  /**
+   * Returns the texts with an embedding prompt before each. Throws ARGUMENT if the model has no such prompt, or if a
+   * text is given as tokens.
+   * @param {(string | Uint32Array)[]} texts
+   * @param {string} [requestedName]  name of the prompt; default: the model's default
+   */
+  #addPrompt(texts, requestedName) {
     const { prompts, defaultPrompt } = this.#model.info;
-    const name = named ?? defaultPrompt;
+    const name = requestedName ?? defaultPrompt;
     if (!name) return texts;
     if (!Object.hasOwn(prompts, name))
       throw new BqError('ARGUMENT', `the model has no prompt "${name}"`, {
         hint: `it has ${Object.keys(prompts).join(', ') || 'none'}`,
       });
     const i = texts.findIndex((text) => typeof text !== 'string');
-    if (i >= 0 && named)
+    if (i >= 0 && requestedName)
       throw new BqError('ARGUMENT', `text ${i} is given as tokens, which no prompt can precede`, {
         hint: 'give it as a text, or leave `prompt` out',
       });
     return texts.map((text) => (typeof text === 'string' ? prompts[name] + text : text));
   }
 
-  /** @param {(string | Uint32Array)[]} given @param {EmbedOptions} options @returns {Promise<Embeddings>} */
-  async #embed(given, { pooling, normalize, prompt, truncate = true, signal, onProgress }) {
-    const texts = this.#prompted(given, prompt);
+  /** @param {(string | Uint32Array)[]} inputs @param {EmbedOptions} options @returns {Promise<Embeddings>} */
+  async #embed(inputs, { pooling, normalize, prompt, truncate = true, signal, onProgress }) {
+    const texts = this.#addPrompt(inputs, prompt);
     const defaults = this.#model.info.embedding;
     const poolingCode = POOLING[pooling ?? defaults.pooling ?? 'mean'];
-    const unit = normalize ?? (defaults.normalize || !defaults.pooling);
+    const normalizes = normalize ?? (defaults.normalize || !defaults.pooling);
     const cuts = texts.map((text, i) => this.#cut(text, i, truncate));
     return {
-      vectors: await this.#vectors(cuts, poolingCode, unit, defaults.width, signal, onProgress),
+      vectors: await this.#vectors(cuts, poolingCode, normalizes, defaults.width, signal, onProgress),
       tokens: cuts.map(({ ids }) => ids.length),
-      truncated: cuts.flatMap(({ isWhole }, i) => (isWhole ? [] : [i])),
+      truncated: cuts.flatMap(({ isComplete }, i) => (isComplete ? [] : [i])),
     };
   }
 
-  /** @param {Cut[]} cuts @param {number} pooling @param {boolean} normalize @param {number} width @param {AbortSignal} [signal] @param {EmbedOptions['onProgress']} [onProgress] */
+  /**
+   * Computes the vectors of all texts in a session of the pool.
+   * @param {Cut[]} cuts @param {number} pooling @param {boolean} normalize @param {number} width
+   * @param {AbortSignal} [signal] @param {EmbedOptions['onProgress']} [onProgress]
+   */
   async #vectors(cuts, pooling, normalize, width, signal, onProgress) {
     signal?.throwIfAborted();
     const session = await this.#replies.take([], null, signal);
@@ -157,7 +181,8 @@ export class Embedder {
   }
 
   /**
-   * The tokens of a text, cut to the model's maximum if `truncate` is set. ARGUMENT: no tokens; CONTEXT_FULL.
+   * Returns the tokens of a text, cut to the model's maximum if `truncate` is set. Throws ARGUMENT if there are no
+   * tokens; throws CONTEXT_FULL.
    * @param {string | Uint32Array | TextPair} text @param {number} index @param {boolean} truncate
    * @returns {Cut}
    */
@@ -167,28 +192,32 @@ export class Embedder {
       tokenizer,
     } = this.#model.info;
     if (typeof text === 'object' && 'textPair' in text) return pairCut(this.#model, text, index, truncate);
-    const { ids, isWhole } = typeof text === 'string' ? this.#encode(text, truncate) : { ids: text, isWhole: true };
+    const { ids, isComplete } =
+      typeof text === 'string' ? this.#encode(text, truncate) : { ids: text, isComplete: true };
     if (!ids.length)
       throw new BqError('ARGUMENT', `text ${index} has no tokens`, {
         hint: 'leave empty texts out',
         details: { index },
       });
-    if (ids.length <= maximum) return { ids, isWhole };
+    if (ids.length <= maximum) return { ids, isComplete };
     if (!truncate)
       throw new BqError('CONTEXT_FULL', `text ${index} has ${ids.length} tokens, there is room for ${maximum}`, {
         hint: 'cut it into parts, or leave `truncate` on',
         details: { index, tokens: ids.length, most: maximum },
       });
-    // The token that ends every text ends this one, too.
+    // A text that was cut also ends with the end token.
     const end = typeof text === 'string' && tokenizer?.addEos ? [ids[ids.length - 1]] : [];
-    return { ids: [...Array.from(ids).slice(0, maximum - end.length), ...end], isWhole: false };
+    return { ids: [...Array.from(ids).slice(0, maximum - end.length), ...end], isComplete: false };
   }
 
-  /** Of a text that is too long for a prompt only the beginning is looked at. @param {string} text @param {boolean} truncate */
+  /**
+   * Tokenizes a text. With `truncate`, tokenizes only the beginning of a text that is too long for the tokenizer.
+   * @param {string} text @param {boolean} truncate
+   */
   #encode(text, truncate) {
     for (let part = text; ; part = part.slice(0, part.length / 2)) {
       try {
-        return { ids: this.#model.encode(part), isWhole: part === text };
+        return { ids: this.#model.encode(part), isComplete: part === text };
       } catch (error) {
         if (!truncate || !(error instanceof BqError) || error.code !== 'CONTEXT_FULL') throw error;
       }

@@ -1,28 +1,31 @@
-/** Text to ids, by a model's tokenizer. */
+/** Converts a text to tokens with a model's tokenizer. */
 import { BqError } from '../../shared/errors.js';
 
 /** @import { Wasm } from '../../wasm/wasm.js' */
 /** @import { TokenizeOptions } from '../../shared/types.js' */
 
 /**
- * Options of texts inside the engine.
+ * Options for tokenizing inside the engine.
  * @typedef {TokenizeOptions & { continues?: boolean, plain?: number[] }} EncodeOptions
- *   `continues`: other text stands before it. `plain`: begins and ends, in bytes, of where no special token is looked for
+ *   `continues`: whether other text precedes the text. `plain`: ranges in which special tokens are not recognised, as
+ *   start and end offsets in bytes
  */
 
 /**
+ * Tokenizes a text in the heap.
  * @param {Wasm} wasm
- * @param {number} model  handle
- * @param {{ at: number, length: number }} text  in the heap
+ * @param {number} model  handle of the model
+ * @param {{ at: number, length: number }} text  address and length in bytes
  * @param {number} flags
- * @param {number[]} plain  begins and ends, in bytes
- * @param {(bytes: number) => number} take  of the heap
+ * @param {number[]} plain  start and end offsets, in bytes
+ * @param {(bytes: number) => number} take  heap allocator
  */
 function idsOf(wasm, model, { at, length }, flags, plain, take) {
   const ranges = take(4 * plain.length);
   wasm.u32(ranges, plain.length).set(plain);
   const count = take(4);
-  // A token stands for a byte or more, but for BOS, EOS and a space in front, and where normalizing lengthens the text.
+  // A token has at least one byte of the text, except BOS, EOS and an added space. Normalizing may also lengthen the
+  // text; then C returns the needed capacity.
   for (let capacity = length + 16; ; capacity = wasm.u32(count, 1)[0]) {
     const ids = take(capacity * 4);
     wasm.u32(count, 1)[0] = 0;
@@ -36,12 +39,13 @@ function idsOf(wasm, model, { at, length }, flags, plain, take) {
 }
 
 /**
- * CONTEXT_FULL: there is no room for a text that long; STATE: the model has no tokenizer.
+ * Returns the tokens of a text. Throws CONTEXT_FULL if the text exceeds the spare memory, and STATE if the model has no
+ * tokenizer.
  * @param {Wasm} wasm
- * @param {number} model  handle
+ * @param {number} model  handle of the model
  * @param {string | Uint8Array} text
  * @param {EncodeOptions} [options]
- * @param {number} [context]  of the model, for the message
+ * @param {number} [context]  context size of the model, for the message
  */
 export function encodeText(wasm, model, text, options = {}, context = 0) {
   const { addSpecial = true, parseSpecial = false, continues = false, plain = [] } = options;
@@ -50,7 +54,7 @@ export function encodeText(wasm, model, text, options = {}, context = 0) {
     return wasm.scope((take) => idsOf(wasm, model, wasm.put(take, text), flags, plain, take));
   } catch (cause) {
     if (!(cause instanceof BqError) || cause.code !== 'NOMEM') throw cause;
-    // There is room for far longer texts than the context holds.
+    // The spare memory has room for far longer texts than the context.
     throw new BqError(
       'CONTEXT_FULL',
       `a text of ${text.length} characters is far too long for a context of ${context}`,

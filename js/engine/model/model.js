@@ -20,7 +20,10 @@ import { asyncDispose, unlessAborted } from '../../shared/async.js';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/** Indices of skipped layers. An `exitLayer` beyond the last layer is listed too, so that C refuses it. @param {import('../../shared/types.js').Quality} quality @param {number} layers */
+/**
+ * Returns the indices of skipped layers. An `exitLayer` beyond the last layer is included, so that C refuses it.
+ * @param {import('../../shared/types.js').Quality} quality @param {number} layers
+ */
 function skippedLayers({ skipLayers: skip = [], exitLayer: exit }, layers) {
   const skipped = [...skip];
   for (let i = exit ?? layers; i === exit || i < layers; i++) skipped.push(i);
@@ -32,37 +35,46 @@ export class LocalModel {
   #wasm;
   #loading;
   #options;
-  /** The source of missing weights or products after a run that stopped: paging or tensor parallelism. @type {Pager | import('../batching/tensor-parallel.js').TensorParallel | null} */
+  /**
+   * Provides the missing weights or products after a run has stopped: paging or tensor parallelism.
+   * @type {Pager | import('../batching/tensor-parallel.js').TensorParallel | null}
+   */
   #waiter;
   /** @type {Set<LocalSession>} */
   #sessions = new Set();
-  /** Forked sessions, which share the memory of their origins. @type {Set<LocalSession>} */
+  /** Forked sessions, which share the memory of their original sessions. @type {Set<LocalSession>} */
   #forks = new Set();
-  /** Handle in the WebAssembly instance. */
+  /** Handle of the model in its WebAssembly instance. */
   handle;
   /** Sequences that are being decoded. @type {Set<import('../session/token-sequence.js').TokenSequence>} */
   decoding = new Set();
   #isClosed = false;
   /** @type {Promise<Embedder> | null} */
   #embedder = null;
-  /** How two texts are joined for its classifier. @type {import('../../text/tokenizers/section.js').PairFormat | null} */
+  /**
+   * Format in which two texts are joined for the model's classifier.
+   * @type {import('../../text/tokenizers/section.js').PairFormat | null}
+   */
   pair = null;
   /** Adapters by their ids. @type {Map<string, LocalAdapter>} */
   #adapters = new Map();
   /** Memory reserved for adapters. @type {import('./adapter.js').AdapterBudget | null} */
   #adapterBudget = null;
-  /** Grammars for the model's vocabulary, created for the first format. @type {Promise<import('../generation/grammar-guide.js').Grammars> | null} */
+  /**
+   * Grammars for the model's vocabulary, created with the first format.
+   * @type {Promise<import('../generation/grammar-guide.js').Grammars> | null}
+   */
   #grammars = null;
 
   /**
-   * @param {Wasm} wasm  its own instance
+   * @param {Wasm} wasm  instance that only this model uses
    * @param {Loading} loading
    * @param {number} handle
    * @param {Plan} plan
    * @param {LoadOptions} options
    * @param {Pager | null} pager  null: all weights stay in memory
-   * @param {Set<LocalModel>} siblings  all models of the engine, itself included
-   * @param {import('../pace.js').PaceState} pace  of the engine
+   * @param {Set<LocalModel>} siblings  all models of the engine, including this one
+   * @param {import('../pace.js').PaceState} pace  pace of the engine
    */
   constructor(wasm, loading, handle, plan, options, pager, siblings, pace) {
     this.#wasm = wasm;
@@ -70,7 +82,7 @@ export class LocalModel {
     this.#options = options;
     this.#waiter = pager;
     this.siblings = siblings;
-    this.tempo = pace;
+    this.paceState = pace;
     this.handle = handle;
     this.loaded = loading.done;
     /** @type {ModelInfo} */
@@ -87,10 +99,13 @@ export class LocalModel {
       card: this.#section('CARD'),
       ...this.#meta(plan),
     };
-    hide(this, 'handle', 'decoding', 'pair', 'replies', 'siblings', 'tempo');
+    hide(this, 'handle', 'decoding', 'pair', 'replies', 'siblings', 'paceState');
   }
 
-  /** From now on workers compute parts of its products; null: they don't. @param {import('../batching/tensor-parallel.js').TensorParallel | null} parallel */
+  /**
+   * Distributes the model's matrix products over workers from now on; with null, this thread computes them all.
+   * @param {import('../batching/tensor-parallel.js').TensorParallel | null} parallel
+   */
   useTensorParallel(parallel) {
     if (this.#isClosed) return void parallel?.close();
     this.#waiter = parallel;
@@ -109,9 +124,10 @@ export class LocalModel {
   resumeDownload = async () => this.#loading.resume();
 
   /**
-   * Computes work units of a session and returns a status of the ABI.
-   * @param {number} session  its handle
-   * @param {number} workUnits  at most; 0: all there are. One at a time where weights are read between them
+   * Computes work units of a session and returns a status of the ABI. Computes only one work unit if weights or
+   * products must be provided between work units.
+   * @param {number} session  handle of the session
+   * @param {number} workUnits  largest number of work units; 0: no limit
    */
   run(session, workUnits) {
     const status = this.runTuned(session, 0, () =>
@@ -124,23 +140,30 @@ export class LocalModel {
     return status;
   }
 
-  /** Runs with the number of threads that the tuner picks. @param {number} session  its handle, or that of the first session of a batch @param {number} otherCount  further sessions of the batch @param {() => number} run */
+  /**
+   * Runs with the number of threads that the thread tuner picks.
+   * @param {number} session  handle of the session, or of the first session of a batch
+   * @param {number} otherCount  number of further sessions in the batch @param {() => number} run
+   */
   runTuned(session, otherCount, run) {
     const { choice } = this.#wasm;
     return choice ? choice.run(session, otherCount, run) : run();
   }
 
-  /** After WANT_DATA: waits until the bytes for the next work unit may have arrived. @param {number} session  its handle @param {AbortSignal} [signal] */
+  /**
+   * Waits after WANT_DATA until the bytes for the next work unit may have arrived.
+   * @param {number} session  handle of the session @param {AbortSignal} [signal]
+   */
   async wait(session, signal) {
     if (!(await this.#waiter?.wait(session, signal))) await unlessAborted(this.#loading.arrival, signal);
   }
 
-  /** Releases pages that a session uses, when it stops. @param {number} session  its handle */
+  /** Releases the pages that a session uses, after it has stopped. @param {number} session  handle of the session */
   releaseUnit(session) {
     this.#waiter?.leave(session);
   }
 
-  /** A copy of a section. @param {string} tag */
+  /** Returns a copy of a section of the file; empty if the file does not have it. @param {string} tag */
   bytes(tag) {
     const wasm = this.#wasm;
     return wasm.scope((take) => {
@@ -157,38 +180,47 @@ export class LocalModel {
     return decoder.decode(this.bytes(tag));
   }
 
-  /** Flags of a token: 1 ends generation, 2 is special. @param {number} id */
+  /** Returns the flags of a token (ENDS, SPECIAL). @param {number} id */
   flags(id) {
     return this.#wasm.call('bqw_token_flags', this.handle, id);
   }
 
-  /** A guide for the format of a text; null: there is no format. GRAMMAR, NO_ENGINE, STATE. @param {Omit<GenerateOptions, 'responseFormat'> & { responseFormat?: any }} options */
+  /**
+   * Returns a guide for the format of a text; null if there is no format. Throws GRAMMAR, NO_ENGINE, STATE.
+   * @param {Omit<GenerateOptions, 'responseFormat'> & { responseFormat?: any }} options
+   */
   async guide({ responseFormat, stopTokens = [] }) {
     if (!responseFormat || (responseFormat.type === 'text' && Object.keys(responseFormat).length === 1)) return null;
     return (await this.grammars()).guide(responseFormat, stopTokens);
   }
 
-  /** NO_ENGINE, STATE. @returns {Promise<import('../generation/grammar-guide.js').Grammars>} */
+  /**
+   * Returns the grammars for the model's vocabulary. Throws NO_ENGINE, STATE.
+   * @returns {Promise<import('../generation/grammar-guide.js').Grammars>}
+   */
   async grammars() {
     if (!this.info.tokenizer)
       throw new BqError('STATE', 'the model has no tokenizer, so its text can not be constrained to a format');
     const { Grammars } = await onDemand(import('../generation/grammar-guide.js'));
-    const guides = (this.#grammars ??= Grammars.create(this, this.bytes('TOKN'), this.#wasm.grammarUrl));
-    guides.catch(() => (this.#grammars = null)); // the next one tries again
-    return guides;
+    const grammars = (this.#grammars ??= Grammars.create(this, this.bytes('TOKN'), this.#wasm.grammarUrl));
+    grammars.catch(() => (this.#grammars = null)); // the next call tries again
+    return grammars;
   }
 
-  /** Logit processors of a generation; null: none is requested. @param {GenerateOptions} options @param {number} session  its handle */
+  /**
+   * Returns the logit processors of a generation; null if no option requires them. Throws ARGUMENT.
+   * @param {GenerateOptions} options @param {number} session  handle of the session
+   */
   async logitProcessors(options, session) {
     const { logitBias, presencePenalty, frequencyPenalty, logprobs, promptLogprobs } = options;
     const logprobCount = logprobs ?? promptLogprobs;
     if (!logitBias?.length && !presencePenalty && !frequencyPenalty && logprobCount === undefined) return null;
-    const { Picking } = await onDemand(import('../session/lazy-methods.js'));
+    const { LogitProcessors } = await onDemand(import('../session/lazy-methods.js'));
     this.checkTokens(
       'logitBias',
       (logitBias ?? []).map(({ token }) => token),
     );
-    return new Picking(this.#wasm, session, options, () => this.bytes('TOKN'), this.info.vocabSize);
+    return new LogitProcessors(this.#wasm, session, options, () => this.bytes('TOKN'), this.info.vocabSize);
   }
 
   /** @returns {ChatFormat | null} */
@@ -206,7 +238,10 @@ export class LocalModel {
     }
   }
 
-  /** What the file says in META. @param {Plan} plan @returns {Pick<ModelInfo, 'labels' | 'reranks' | 'prompts' | 'defaultPrompt' | 'unused'>} */
+  /**
+   * Returns the fields of `info` that come from the META section.
+   * @param {Plan} plan @returns {Pick<ModelInfo, 'labels' | 'reranks' | 'prompts' | 'defaultPrompt' | 'unused'>}
+   */
   #meta({ labelCount: count, generates, embedding }) {
     const meta = this.#json('META') ?? {};
     const { labels: names = [], pair = null, prompts = {}, defaultPrompt = '', unused = [] } = meta;
@@ -242,7 +277,7 @@ export class LocalModel {
   }
 
   /**
-   * `tokenize` at once.
+   * Returns the tokens of a text; the synchronous form of `tokenize`. Throws CONTEXT_FULL, STATE.
    * @param {string | Uint8Array} text
    * @param {import('./encode-text.js').EncodeOptions} [options]
    */
@@ -259,7 +294,10 @@ export class LocalModel {
     return this.encode(text, options);
   };
 
-  /** ARGUMENT: one of these is outside the vocabulary. @param {string} name @param {ArrayLike<number>} tokens */
+  /**
+   * Throws ARGUMENT if a token is outside the vocabulary.
+   * @param {string} name  name of the option or argument, for the message @param {ArrayLike<number>} tokens
+   */
   checkTokens(name, tokens) {
     const { vocabSize } = this.info;
     for (const token of Array.from(tokens))
@@ -286,7 +324,11 @@ export class LocalModel {
   /** @type {Model['tokenId']} */
   tokenId = async (...args) => this.findToken(checkCall(TABLE.model.tokenId, args).args[0]);
 
-  /** `tokenId` at once. @param {string} text @returns {number | null} */
+  /**
+   * Returns the token with this text; the synchronous form of `tokenId`.
+   * @param {string} text
+   * @returns {number | null}  null: there is none
+   */
   findToken(text) {
     const wasm = this.#wasm;
     return wasm.scope((take) => {
@@ -296,12 +338,12 @@ export class LocalModel {
     });
   }
 
-  /** Name of a special token; null: it isn't one, or has no name. @param {number} id */
+  /** Returns the name of a special token; null if it is not special or has no name. @param {number} id */
   specialText(id) {
     return (this.flags(id) & SPECIAL && this.tokenText(id)) || null;
   }
 
-  /** Text of a token; of a special token its name. @param {number} id */
+  /** Returns the text of a token; for a special token, its name. @param {number} id */
   tokenText(id) {
     const wasm = this.#wasm;
     return wasm.scope((take) => {
@@ -317,7 +359,7 @@ export class LocalModel {
     let session = this.#openIfRoom(sessionOptions);
     while (!session && this.replies.evict()) session = this.#openIfRoom(sessionOptions);
     if (!session && this.#sessions.size >= this.info.sessions) throw this.noSession();
-    return session ?? this.#open(sessionOptions); // says how much room it needs
+    return session ?? this.#open(sessionOptions); // throws the error, which contains the numbers
   };
 
   /** @type {Model['loadAdapter']} */
@@ -332,7 +374,7 @@ export class LocalModel {
     const sizes = { sessions: sessions * (1 + forks), rows: Math.max(batch, this.#wasm.threads) };
     const { LocalAdapter, AdapterBudget } = await onDemand(import('./adapter.js'));
     this.#adapterBudget ??= new AdapterBudget(this.#options.adapterBytes ?? 0, this.#adapters, (id) =>
-      this.replies.leave(id),
+      this.replies.dropAdapter(id),
     );
     const readOptions = { ...options, signal };
     const adapter = await LocalAdapter.load(
@@ -347,14 +389,17 @@ export class LocalModel {
     return adapter;
   };
 
-  /** Switches the clustered LM head of a session on or off. @param {number} session  its handle @param {boolean} isOn @param {AbortSignal} [signal] */
+  /**
+   * Switches the clustered LM head of a session on or off.
+   * @param {number} session  handle of the session @param {boolean} isOn @param {AbortSignal} [signal]
+   */
   async useClusteredHead(session, isOn, signal) {
     if (isOn) await unlessAborted(this.loaded, signal);
     if (isOn) this.#wasm.check('bqw_model_cluster', this.handle);
     this.#wasm.check('bqw_session_clusters', session, Number(isOn));
   }
 
-  /** CLOSED. @param {string} id */
+  /** Returns an adapter. Throws CLOSED if the model has none with this id. @param {string} id */
   adapter(id) {
     const adapter = this.#adapters.get(id);
     if (adapter) return adapter;
@@ -382,7 +427,8 @@ export class LocalModel {
     (await onDemand(import('../session/lazy-methods.js'))).loadPromptCache(this.replies, args);
 
   /** @type {Model['choose']} */
-  choose = async (...args) => (await onDemand(import('../session/lazy-methods.js'))).chooseIn(this, this.replies, args);
+  choose = async (...args) =>
+    (await onDemand(import('../session/lazy-methods.js'))).chooseOption(this, this.replies, args);
 
   /** @type {Model['embed']} */
   embed = async (...args) => {
@@ -402,23 +448,27 @@ export class LocalModel {
     return embedder;
   }
 
-  /** UNSUPPORTED: it is an embedding model. */
+  /** Throws UNSUPPORTED if it is an embedding model. */
   checkGenerates() {
     if (!this.info.generates)
       throw new BqError('UNSUPPORTED', 'this is an embedding model; it cannot generate text', { hint: 'use embed()' });
   }
 
-  /** CLOSED. */
+  /** Throws CLOSED. */
   check() {
     if (this.#isClosed) throw new BqError('CLOSED', 'the model was closed');
   }
 
+  /** Returns the error for a call that gets no session. */
   noSession() {
     const { sessions } = this.info;
     return new BqError('NO_SESSION', `the model's sessions are all in use (${sessions})`, { details: { sessions } });
   }
 
-  /** Null: there is no room, as where a fork has outlived the session that it was made of. @param {SessionOptions} options */
+  /**
+   * Opens a session. Returns null if there is no room, for example because forks of closed sessions still use memory.
+   * @param {SessionOptions} options
+   */
   #openIfRoom(options) {
     if (this.#sessions.size >= this.info.sessions) return null;
     try {
@@ -429,7 +479,7 @@ export class LocalModel {
     }
   }
 
-  /** NO_SESSION, ARGUMENT, NOMEM. @param {SessionOptions & { adapter?: any }} options */
+  /** Opens a session. Throws NO_SESSION, ARGUMENT, NOMEM. @param {SessionOptions & { adapter?: any }} options */
   #open(options) {
     const wasm = this.#wasm;
     const { contextTokens: maxContext } = this.info;
@@ -469,7 +519,11 @@ export class LocalModel {
     return session;
   }
 
-  /** A fork of a session. NO_SESSION. @param {number} sourceHandle  its handle @param {{ contextTokens: number }} sizes @param {number[]} ids @param {LocalAdapter | null} adapter */
+  /**
+   * Creates a fork of a session. Throws NO_SESSION.
+   * @param {number} sourceHandle  handle of the session @param {{ contextTokens: number }} sizes
+   * @param {number[]} ids  tokens of the session @param {LocalAdapter | null} adapter  adapter of the session
+   */
   forked(sourceHandle, sizes, ids, adapter) {
     const maxForks = (this.#options.forks ?? 0) * this.info.sessions;
     if (this.#forks.size >= maxForks) throw new BqError('NO_SESSION', `all ${maxForks} planned forks are in use`);
@@ -489,10 +543,10 @@ export class LocalModel {
   };
 
   replies = new Replies(this, () => this.#openIfRoom({}));
-  /** `model.generate`; a third argument tells whether another thread has aborted. */
+  /** Public `model.generate`, with a third argument: a function that returns whether another thread has aborted. */
   generate = this.replies.generate;
 
-  /** Looks for a known chat format, if the file has only a template. */
+  /** Sets `info.chatFormat` to a known chat format that matches the template, if the file has only a template. */
   async findChatFormat() {
     const { chatFormat: chat, chatTemplate: template } = this.info;
     if (!chat && template)
@@ -507,7 +561,7 @@ export class LocalModel {
     return { used, peak, heap: size, total: this.#wasm.memoryBytes };
   }
 
-  /** Removes a session that was closed. @param {LocalSession} session */
+  /** Removes a closed session. @param {LocalSession} session */
   forget(session) {
     this.#sessions.delete(session);
     this.#forks.delete(session);

@@ -1,9 +1,12 @@
 /** Log probabilities from logits. */
 
-/** Rounds to eight digits, because logarithms differ between browsers beyond that. @param {number} x */
+/** Rounds to eight decimal places, because logarithms differ between browsers in later ones. @param {number} x */
 export const roundLogprob = (x) => Math.round(x * 1e8) / 1e8;
 
-/** The logarithm of the sum of exponentials of logits; a logit minus this is a log probability. @param {ArrayLike<number>} logits */
+/**
+ * Returns the logarithm of the sum of the exponentials of logits. A logit minus this value is a log probability.
+ * @param {ArrayLike<number>} logits
+ */
 export function logSum(logits) {
   let maximum = -Infinity;
   for (let i = 0; i < logits.length; i++) if (logits[i] > maximum) maximum = logits[i];
@@ -12,7 +15,7 @@ export function logSum(logits) {
   return maximum + Math.log(sum);
 }
 
-/** Index of the largest logit, the first one of equals. @param {Float32Array} logits */
+/** Returns the index of the largest logit, the first one among equals. @param {Float32Array} logits */
 export function argmax(logits) {
   let best = 0;
   for (let i = 1; i < logits.length; i++) if (logits[i] > logits[best]) best = i;

@@ -1,4 +1,4 @@
-/** `choose`: probabilities of given answers to a prompt. */
+/** The method `choose`: probabilities of given answers to a prompt. */
 import { checkCall, TABLE } from '../../remote/port/methods.js';
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
@@ -11,11 +11,15 @@ import { logSum, roundLogprob } from './probabilities.js';
 /** @import { Wasm } from '../../wasm/wasm.js' */
 /** @import { StopConditions, TokenSequence } from '../session/token-sequence.js' */
 
-/** Tokens of a prompt, and the tokens of each option after it. @typedef {{ base: number[], tails: number[][] }} Branches */
+/**
+ * Tokens of a prompt, and the tokens of each option after it.
+ * @typedef {{ base: number[], tails: number[][] }} Branches
+ */
 
 /**
- * Tokens of a text and of each of its continuations. The last tokens of a text may change with what follows: only tokens that are the
- * same for every option belong to the prompt, the others to each option.
+ * Splits a prompt with options into tokens of the prompt and tokens of each option. The last tokens of a text may
+ * change with the text that follows. So only the tokens that are the same for every option belong to the prompt; the
+ * others belong to the options.
  * @param {LocalModel} model @param {string | ArrayLike<number>} prompt @param {string[]} options @returns {Branches}
  */
 function splitOptions(model, prompt, options) {
@@ -48,20 +52,21 @@ function splitOptions(model, prompt, options) {
 }
 
 /**
- * The log probability of each continuation. A common beginning of several continuations is computed once.
- * @param {Wasm} wasm @param {number} vocab @param {TokenSequence} sequence @param {Branches} branches @param {StopConditions} ends @param {any} onProgress
+ * Returns the log probability of each option. A common beginning of several options is computed once.
+ * @param {Wasm} wasm @param {number} vocab  vocabulary size @param {TokenSequence} sequence @param {Branches} branches
+ * @param {StopConditions} stopConditions @param {any} onProgress
  */
-async function scoreTails(wasm, vocab, sequence, { base, tails }, ends, onProgress) {
+async function scoreTails(wasm, vocab, sequence, { base, tails }, stopConditions, onProgress) {
   const logprobs = tails.map(() => 0);
   wasm.check('bqw_session_clusters', sequence.handle, 0);
-  const reused = await sequence.prefill(ends, onProgress, Uint32Array.from(base));
-  let computed = base.length - reused;
+  const reusedCount = await sequence.prefill(stopConditions, onProgress, Uint32Array.from(base));
+  let computedCount = base.length - reusedCount;
   /** @type {{ path: number[], members: number[] }[]} */
   const pending = [{ path: [], members: tails.map((_, i) => i) }];
   for (let node = pending.pop(); node; node = pending.pop()) {
     const { path, members } = node;
     const prefix = Uint32Array.from([...base, ...path]);
-    if (path.length) computed += prefix.length - (await sequence.prefill(ends, undefined, prefix));
+    if (path.length) computedCount += prefix.length - (await sequence.prefill(stopConditions, undefined, prefix));
     const logits = wasm.f32(wasm.out('bqw_session_logits', sequence.handle), vocab);
     const sum = logSum(logits);
     /** @type {Map<number, number[]>} */
@@ -74,10 +79,14 @@ async function scoreTails(wasm, vocab, sequence, { base, tails }, ends, onProgre
     for (const [id, memberList] of next) pending.push({ path: [...path, id], members: memberList });
   }
   sequence.sync(Uint32Array.from(base));
-  return { logprobs, reused, computed };
+  return { logprobs, reusedCount, computedCount };
 }
 
-/** `session.choose`. @param {LocalSession} session @param {LocalModel} model @param {any[]} args @returns {Promise<Chosen>} */
+/**
+ * Implements `session.choose`.
+ * @param {LocalSession} session @param {LocalModel} model @param {any[]} args
+ * @returns {Promise<Chosen>}
+ */
 export function chooseNext(session, model, args) {
   const {
     args: [prompt, options],
@@ -89,7 +98,14 @@ export function chooseNext(session, model, args) {
     const split = splitOptions(model, prompt.length ? prompt : sequence.allTokens(), options);
     for (const tail of split.tails) fit([...split.base, ...tail.slice(0, -1)]);
     const { vocabSize: vocab } = model.info;
-    const { logprobs, reused, computed } = await scoreTails(wasm, vocab, sequence, split, { signal }, onProgress);
+    const { logprobs, reusedCount, computedCount } = await scoreTails(
+      wasm,
+      vocab,
+      sequence,
+      split,
+      { signal },
+      onProgress,
+    );
     const total = logSum(logprobs);
     const scored = options.map((/** @type {string} */ text, /** @type {number} */ i) => ({
       text,
@@ -98,12 +114,16 @@ export function chooseNext(session, model, args) {
       tokens: split.tails[i],
     }));
     const bestIndex = logprobs.indexOf(Math.max(...logprobs));
-    const counts = { promptTokens: split.base.length, cachedTokens: reused, computedTokens: computed };
+    const counts = { promptTokens: split.base.length, cachedTokens: reusedCount, computedTokens: computedCount };
     return { best: options[bestIndex], options: scored, ...counts };
   });
 }
 
-/** `model.choose`. @param {LocalModel} model @param {Replies} replies @param {any[]} args @returns {Promise<Chosen>} */
+/**
+ * Implements `model.choose`.
+ * @param {LocalModel} model @param {Replies} replies @param {any[]} args
+ * @returns {Promise<Chosen>}
+ */
 export async function chooseOption(model, replies, args) {
   const {
     args: [prompt, options],

@@ -1,24 +1,24 @@
-/** The session pool of a model: the next reply takes the idle session with the longest common prefix. */
+/** The session pool of a model. A reply takes the idle session with the longest common prefix. */
 
 /** @import { LocalSession } from '../session/session.js' */
 
 export class SessionPool {
-  /** Idle sessions, the least recently used first. @type {Set<LocalSession>} */
+  /** Idle sessions; the least recently used one is the first. @type {Set<LocalSession>} */
   #idle = new Set();
   /** All open sessions of the pool. @type {Set<LocalSession>} */
   sessions = new Set();
   #create;
 
-  /** @param {() => LocalSession | null} create  creates a session; null: there is no room for another */
+  /** @param {() => LocalSession | null} create  creates a session; returns null if there is no room for another one */
   constructor(create) {
     this.#create = create;
   }
 
   /**
-   * Takes a session for a prompt; null: all are in use. It is the one with the longest common prefix, if that is at least half of
-   * its tokens, since keeping a longer conversation is worth more than a short prefix. Otherwise a new session, or the least
-   * recently used.
-   * @param {ArrayLike<number>} tokens @param {string | null} adapter  of the prompt
+   * Takes a session for a prompt; returns null if all sessions are in use. Takes the idle session with the longest
+   * common prefix, if the prefix is at least half of the session's tokens: keeping a long conversation is worth more
+   * than reusing a short prefix. Otherwise takes a new session, or the least recently used one.
+   * @param {ArrayLike<number>} tokens @param {string | null} adapter  id of the prompt's adapter
    */
   take(tokens, adapter) {
     let best = null;
@@ -40,7 +40,7 @@ export class SessionPool {
     if (!session.isClosed) this.#idle.add(session);
   }
 
-  /** Whether the reader of a session in use has read since this time. @param {number} since */
+  /** Returns whether the reader of any session in use has read since a time. @param {number} since */
   hasActive(since) {
     return [...this.sessions].some(
       (session) => !this.#idle.has(session) && !session.isClosed && session.unreadSince > since,
@@ -52,7 +52,7 @@ export class SessionPool {
     for (const session of this.#idle) if (session.adapter === adapter) session.useAdapter(null);
   }
 
-  /** Closes the least recently used idle session. @returns {boolean}  false: there was none */
+  /** Closes the least recently used idle session. @returns {boolean}  false: no session was idle */
   evict() {
     const [oldest] = this.#idle;
     if (!oldest) return false;

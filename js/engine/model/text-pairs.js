@@ -1,14 +1,21 @@
-/** Two texts as the tokens of one, for a classifier of pairs: a query and a document, a premise and a hypothesis. */
+/**
+ * Joins two texts to one token list for a classifier of pairs: a query and a document, or a premise and a hypothesis.
+ */
 import { BqError } from '../../shared/errors.js';
 
 /** @import { LocalModel } from './model.js' */
 /** @import { Cut, TextPair } from './embedder.js' */
 
-/** Special tokens in the template of a prompt. */
+/** Matches special tokens in the template of a prompt. */
 const SPECIAL = /<\|[^|<>]*\|>/g;
 
-/** The parts of a template: what precedes the first text, stands between the two and follows them; of the outer ones, as many as hold special tokens apart. @param {string} template */
-function partsOf(template) {
+/**
+ * Splits a template into the text before, between and after the two texts. The outer parts are split again at their
+ * special tokens: `prompt` ends with the last special token before the texts, `end` starts with the first one after
+ * them. Throws FORMAT.
+ * @param {string} template
+ */
+function splitTemplate(template) {
   const [before, between, after] = template.split(/\{query\}|\{document\}/);
   if (after === undefined || template.indexOf('{query}') > template.indexOf('{document}'))
     throw new BqError('FORMAT', 'the template of the reranker lacks {query} or {document}', {
@@ -26,23 +33,29 @@ function partsOf(template) {
   };
 }
 
-/** How many tokens remain of each of two texts when both together have `room`: the longer one is cut first. @param {number} first @param {number} second @param {number} room */
-function shares(first, second, room) {
+/**
+ * Returns how many tokens to keep of each text so that both together fit into `room`. The longer text is cut first.
+ * @param {number} first @param {number} second @param {number} room
+ */
+function keptCounts(first, second, room) {
   if (first + second <= room) return [first, second];
   const half = Math.floor(room / 2);
   if (Math.min(first, second) <= half) return first < second ? [first, room - first] : [room - second, second];
   return first > second ? [room - half, half] : [half, room - half];
 }
 
-/** @param {LocalModel} model @param {TextPair} pair */
+/**
+ * Returns the tokens of both texts, and the tokens before, between and after them.
+ * @param {LocalModel} model @param {TextPair} pair
+ */
 function tokensOf(model, { text, textPair }) {
   const format = /** @type {import('../../text/tokenizers/section.js').PairFormat} */ (model.pair);
   const plain = (/** @type {string} */ part) => model.encode(part, { addSpecial: false });
-  if (!('template' in format)) return { ...format, first: plain(text), second: plain(textPair), joined: [] };
-  const { prompt, first, between, last, end } = partsOf(format.template);
+  if (!('template' in format)) return { ...format, first: plain(text), second: plain(textPair) };
+  const { prompt, first, between, last, end } = splitTemplate(format.template);
   const special = (/** @type {string} */ part) =>
     part ? model.encode(part, { addSpecial: false, parseSpecial: true }) : [];
-  // Tokens may cross from the prompt's words into those of the texts.
+  // The words of the template and the texts are tokenized together, since a token may contain characters of both.
   return {
     before: special(prompt),
     between: [],
@@ -54,8 +67,8 @@ function tokensOf(model, { text, textPair }) {
 }
 
 /**
- * The tokens of a pair, of which the longer text is cut if there are too many. CONTEXT_FULL: they may not be cut; UNSUPPORTED: the
- * model has no format of pairs.
+ * Returns the tokens of a pair. If there are too many, cuts the longer text. Throws CONTEXT_FULL if `truncate` is not
+ * set, and UNSUPPORTED if the model has no format for pairs.
  * @param {LocalModel} model @param {TextPair} pair @param {number} index @param {boolean} truncate
  * @returns {Cut}
  */
@@ -65,19 +78,19 @@ export function pairCut(model, pair, index, truncate) {
       hint: 'classify single texts, or convert the model with its tokenizer.json',
     });
   const { before, first, between, second, after, types } = tokensOf(model, pair);
-  const most = model.info.embedding.tokens;
+  const maxTokens = model.info.embedding.tokens;
   const tokens = before.length + first.length + between.length + second.length + after.length;
-  if (tokens > most && !truncate)
-    throw new BqError('CONTEXT_FULL', `pair ${index} has ${tokens} tokens, there is room for ${most}`, {
+  if (tokens > maxTokens && !truncate)
+    throw new BqError('CONTEXT_FULL', `pair ${index} has ${tokens} tokens, there is room for ${maxTokens}`, {
       hint: 'cut its texts, or leave `truncate` on',
-      details: { index, tokens, most },
+      details: { index, tokens, most: maxTokens },
     });
-  const room = Math.max(most - before.length - between.length - after.length, 0);
-  const [one, two] = shares(first.length, second.length, room);
-  const start = [...before, ...first.slice(0, one), ...between];
+  const room = Math.max(maxTokens - before.length - between.length - after.length, 0);
+  const [firstCount, secondCount] = keptCounts(first.length, second.length, room);
+  const start = [...before, ...first.slice(0, firstCount), ...between];
   return {
-    ids: [...start, ...second.slice(0, two), ...after],
-    isWhole: tokens <= most,
+    ids: [...start, ...second.slice(0, secondCount), ...after],
+    isComplete: tokens <= maxTokens,
     second: types ? start.length : 0,
   };
 }

@@ -1,10 +1,10 @@
-/** Reads the time that a session has spent per stage and layer. Loaded with the first trace. */
+/** Reads the time that a session has spent in each stage and layer. Loaded with the first trace. */
 import { structs } from '../../wasm/abi.js';
 
 /** @import { StageTrace, TraceOptions } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
-/** bq_stage of c/bq.h. */
+/** Names of the stages, in the order of bq_stage in c/bq.h. */
 const STAGES = /** @type {const} */ ([
   'host',
   'embed',
@@ -23,9 +23,12 @@ const STAGES = /** @type {const} */ ([
 const MODEL_STAGES = new Set(['host', 'embed', 'head', 'sample']);
 const [END, BEGIN, READ] = [0, 1, 2];
 
-/** Milliseconds of reading the clock, which are subtracted: 0.1 µs in Node, 1 µs in Chromium, and a token of 30 layers needs 330 readings. */
+/**
+ * Milliseconds of one reading of the clock, which are subtracted from times; 0: not measured. A reading takes 0.1 µs in
+ * Node and 1 µs in Chromium, and a token of 30 layers needs 330 readings.
+ */
 let clockMs = 0;
-function timeClock() {
+function measureClock() {
   if (clockMs) return;
   const READS = 512;
   const since = performance.now();
@@ -36,8 +39,11 @@ function timeClock() {
 /** @param {Omit<StageTrace, 'GBps'>} row @returns {StageTrace} */
 const withRate = (row) => ({ ...row, GBps: row.ms > 0 ? (row.weightBytes + row.kvBytes) / row.ms / 1e6 : 0 });
 
-/** @param {Wasm} wasm @param {number} at @param {number} layers @param {boolean} byLayer */
-function rows(wasm, at, layers, byLayer) {
+/**
+ * Reads the records of all stages and sums them up by stage, or by stage and layer.
+ * @param {Wasm} wasm @param {number} at @param {number} layers @param {boolean} byLayer
+ */
+function readRows(wasm, at, layers, byLayer) {
   /** @type {Map<string, Omit<StageTrace, 'GBps'>>} */
   const sums = new Map();
   for (let i = 0; i < layers * STAGES.length; i++) {
@@ -89,17 +95,17 @@ const addRows = (a, b) => ({
 });
 
 /**
- * Returns the trace so far; with `on` then starts a new trace or stops tracing.
+ * Returns the trace so far. Then, if `on` is given, starts a new trace or stops tracing.
  * @param {Wasm} wasm
- * @param {number} session  its handle
+ * @param {number} session  handle of the session
  * @param {number} layers
  * @param {TraceOptions} options
  * @returns {StageTrace[]}
  */
 export function readTrace(wasm, session, layers, { on: isOn, byLayer = false }) {
-  timeClock();
+  measureClock();
   const at = wasm.out('bqw_session_trace', session, READ);
-  const stages = at ? rows(wasm, at, layers, byLayer) : [];
+  const stages = at ? readRows(wasm, at, layers, byLayer) : [];
   if (isOn !== undefined) wasm.out('bqw_session_trace', session, isOn ? BEGIN : END);
   return stages;
 }

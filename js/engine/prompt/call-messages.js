@@ -1,4 +1,7 @@
-/** Gives calls and results to templates that don't read them as OpenAI's messages have them. Loaded for conversations with calls. */
+/**
+ * Converts calls and results for templates that expect another form than OpenAI's messages. Loaded for conversations
+ * with calls.
+ */
 import { BqError } from '../../shared/errors.js';
 import { exactJson } from '../../shared/exact-json.js';
 import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
@@ -12,8 +15,11 @@ import { callerText, concat } from '../../text/templates/template-texts.js';
 
 /** @typedef {{ id?: string, function: { name: string, arguments: any } }} Call */
 
-/** The arguments of a call in the form's notation. ARGUMENT: they can't be written so. @param {Call} call @param {CallForm} form */
-function writtenArguments({ function: called }, { notation }) {
+/**
+ * Returns the arguments of a call in the form's notation. Throws ARGUMENT if the notation can't represent them.
+ * @param {Call} call @param {CallForm} form
+ */
+function formatArguments({ function: called }, { notation }) {
   if (!notation) return exactJson(called.arguments);
   const row = notationNamed(notation);
   try {
@@ -24,13 +30,17 @@ function writtenArguments({ function: called }, { notation }) {
   }
 }
 
-/** Calls as the model writes them. Special tokens are read from the form's own text only. ARGUMENT. @param {Call[]} calls @param {CallForm} form */
-function writtenCalls(calls, form) {
+/**
+ * Returns calls in the form that the model writes, as parts of a text. Special tokens are recognised only in the form's
+ * own text, not in texts of the caller. Throws ARGUMENT.
+ * @param {Call[]} calls @param {CallForm} form
+ */
+function formatCalls(calls, form) {
   const parts = calls.flatMap((call, i) => {
     const text = (i && form.next) || form.first;
     return text.split(PLACEHOLDERS).map((part) => {
       if (part === NAME) return callerText(call.function.name);
-      if (part === ARGUMENTS) return callerText(writtenArguments(call, form));
+      if (part === ARGUMENTS) return callerText(formatArguments(call, form));
       if (part === ID) return callerText(call.id ?? '');
       return part === COUNT ? String(i) : part;
     });
@@ -38,18 +48,28 @@ function writtenCalls(calls, form) {
   return [...parts, form.after];
 }
 
-/** Maximum number of levels of a result that is an object: templates write each by macros that call themselves, which a limit bounds. */
+/**
+ * Largest nesting of a result that is passed as an object. Templates write each level with a recursive macro, whose
+ * depth is limited.
+ */
 const RESULT_LEVELS = 40;
 const STRINGS = /"(?:[^"\\]|\\.)*"/g;
 const NUMBERS = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
-/** Whether all numbers are as they were when the JSON is read and written again, but for fractions, of which doubles round the last digits. @param {string} json */
+/**
+ * Returns whether all integers of a JSON text are safe integers, and all other numbers finite. Such numbers survive
+ * parsing, except that the last digits of fractions may be rounded.
+ * @param {string} json
+ */
 const keepsNumbers = (json) =>
   (json.replace(STRINGS, '').match(NUMBERS) ?? []).every((number) =>
     /[.eE]/.test(number) ? Number.isFinite(Number(number)) : Number.isSafeInteger(Number(number)),
   );
 
-/** A result as the template prints it: an object, if it is one as JSON that can be read without loss, or a text. @param {any} content */
+/**
+ * Returns a result as an object if it is JSON of an object that can be parsed without loss, otherwise unchanged.
+ * @param {any} content
+ */
 function resultOf(content) {
   try {
     const value = JSON.parse(content);
@@ -62,9 +82,12 @@ function resultOf(content) {
   }
 }
 
-/** @param {any} message  a result @param {number} n  its index @param {Call[]} calls */
+/**
+ * Returns a result with the name of its function.
+ * @param {any} message  a result @param {number} n  index of the result @param {Call[]} calls
+ */
 function responseOf({ tool_call_id: id, name, content }, n, calls) {
-  const call = calls.find((one) => id !== undefined && one.id === id) ?? calls[n];
+  const call = calls.find((candidate) => id !== undefined && candidate.id === id) ?? calls[n];
   return { name: call?.function.name ?? name ?? 'unknown', response: resultOf(content) };
 }
 
@@ -72,42 +95,44 @@ function responseOf({ tool_call_id: id, name, content }, n, calls) {
 const hasCalls = ({ tool_calls }) => Boolean(tool_calls?.length);
 
 /**
- * Messages in which results name their calls, as some templates look for a function's name, in all messages that follow: so each call of a
- * conversation has an id of its own. Models that write no ids give calls none, and the results come in their order then.
- * @param {any[]} messages  whose results belong to calls (call-results.js)
+ * Gives each call of a conversation a unique id, and each result the id of its call. Some templates search all messages
+ * that follow for the id, to find the function's name. A result without a known id belongs to the call at its position.
+ * @param {any[]} messages  messages whose results belong to calls (checked by call-results.js)
  */
-function nameCalls(messages) {
-  const taken = new Set(messages.flatMap(({ tool_calls }) => tool_calls ?? []).map(({ id }) => id));
-  /** Ids that calls have in the result. @type {Set<string>} */
-  const used = new Set();
+function assignCallIds(messages) {
+  const originalIds = new Set(messages.flatMap(({ tool_calls }) => tool_calls ?? []).map(({ id }) => id));
+  /** Ids that are assigned to calls. @type {Set<string>} */
+  const assignedIds = new Set();
   let n = 0;
-  const idOf = (/** @type {string | undefined} */ given) => {
-    let id = given;
-    for (; id === undefined || used.has(id); n++) id = taken.has(`${n}`) ? undefined : `${n}`;
-    used.add(id);
+  const uniqueId = (/** @type {string | undefined} */ originalId) => {
+    let id = originalId;
+    for (; id === undefined || assignedIds.has(id); n++) id = originalIds.has(`${n}`) ? undefined : `${n}`;
+    assignedIds.add(id);
     return id;
   };
-  /** Ids of the calls whose results follow: as they were given, and as they are. @type {{ given: string | undefined, id: string }[]} */
-  let names = [];
-  let place = 0;
+  /** Ids of the calls whose results follow. @type {{ originalId: string | undefined, id: string }[]} */
+  let callIds = [];
+  let resultCount = 0;
   return messages.map((message) => {
     if (hasCalls(message)) {
-      names = message.tool_calls.map((/** @type {Call} */ { id }) => ({ given: id, id: idOf(id) }));
-      place = 0;
+      callIds = message.tool_calls.map((/** @type {Call} */ { id }) => ({ originalId: id, id: uniqueId(id) }));
+      resultCount = 0;
       const calls = message.tool_calls.map((/** @type {Call} */ call, /** @type {number} */ i) => ({
         ...call,
-        id: names[i].id,
+        id: callIds[i].id,
       }));
       return { ...message, tool_calls: calls };
     }
     if (message.role !== 'tool') return message;
-    const at = place++;
-    const called = names.find(({ given }) => given !== undefined && given === message.tool_call_id) ?? names[at];
-    return called ? { ...message, tool_call_id: called.id } : message;
+    const at = resultCount++;
+    const isCallOf = (/** @type {{ originalId: string | undefined }} */ { originalId }) =>
+      originalId !== undefined && originalId === message.tool_call_id;
+    const call = callIds.find(isCallOf) ?? callIds[at];
+    return call ? { ...message, tool_call_id: call.id } : message;
   });
 }
 
-/** Messages with what is said before calls in a message of its own. @param {any[]} messages @param {string} role */
+/** Moves the content of messages with calls to messages of their own. @param {any[]} messages @param {string} role */
 const splitContent = (messages, role) =>
   messages.flatMap((message) =>
     hasCalls(message) && message.content
@@ -118,7 +143,12 @@ const splitContent = (messages, role) =>
       : [message],
   );
 
-/** Messages with the results of calls on the message of the calls, and with the answer that follows, if content is written behind them: a turn of the model. @param {any[]} messages @param {boolean} joinsAnswer */
+/**
+ * Moves the results of calls to the message with the calls, as `tool_responses`.
+ * @param {any[]} messages
+ * @param {boolean} joinsAnswer  whether the answer that follows becomes the content of that message, which the template
+ *   writes after the results
+ */
 function joinResults(messages, joinsAnswer) {
   const joined = [];
   for (let i = 0; i < messages.length;) {
@@ -137,15 +167,19 @@ function joinResults(messages, joinsAnswer) {
   return joined;
 }
 
-/** Messages as the template reads them. ARGUMENT. @param {Message[]} messages  with arguments as objects @param {CallForm} form @returns {(Omit<Message, 'content'> & { content: string | Text | null })[]} */
+/**
+ * Converts messages to the form that the template expects. Throws ARGUMENT.
+ * @param {Message[]} messages  messages with arguments as objects @param {CallForm} form
+ * @returns {(Omit<Message, 'content'> & { content: string | Text | null })[]}
+ */
 export function messagesForTemplate(messages, form) {
-  const named = form.first.includes(ID) ? messages : nameCalls(messages);
-  const split = form.contentRole ? splitContent(named, form.contentRole) : named;
+  const withIds = form.first.includes(ID) ? messages : assignCallIds(messages);
+  const split = form.contentRole ? splitContent(withIds, form.contentRole) : withIds;
   const joined = form.joinsResults ? joinResults(split, form.contentRole !== null) : split;
   if (!form.inContent) return joined;
   return joined.map((message) =>
     hasCalls(message)
-      ? { ...message, content: concat([callerText(message.content ?? ''), ...writtenCalls(message.tool_calls, form)]) }
+      ? { ...message, content: concat([callerText(message.content ?? ''), ...formatCalls(message.tool_calls, form)]) }
       : message,
   );
 }

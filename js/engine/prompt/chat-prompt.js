@@ -1,6 +1,6 @@
 /**
- * Converts messages to the tokens of a prompt, with the model's chat format or its template. The text is tokenized as a
- * whole, since the tokens of pieces would differ.
+ * Converts messages to the tokens of a prompt, with the model's chat format or its template. The complete text is
+ * tokenized at once, since the tokens of separate pieces would differ.
  */
 import { BqError, onDemand } from '../../shared/errors.js';
 import { compact } from '../../text/templates/compact.js';
@@ -9,19 +9,19 @@ import { compact } from '../../text/templates/compact.js';
 /** @import { ChatFormat, Message, PromptOptions } from '../../shared/types.js' */
 /** @import { Piece } from '../../text/templates/compact.js' */
 
-/** Checks a chat format. FORMAT. @param {any} format @returns {ChatFormat} */
+/** Checks a chat format and returns it. Throws FORMAT. @param {any} format @returns {ChatFormat} */
 function checkFormat(format) {
-  const text = (/** @type {any} */ v) => typeof v === 'string';
-  const turn = (/** @type {any} */ r) => r && text(r.before) && text(r.after);
+  const isText = (/** @type {any} */ v) => typeof v === 'string';
+  const isRole = (/** @type {any} */ r) => r && isText(r.before) && isText(r.after);
   const { roles, stop = [], start = '', prompt = '' } = format;
   if (
     roles &&
-    turn(roles.user) &&
-    turn(roles.assistant) &&
-    Object.values(roles).every(turn) &&
-    [stop].flat().every(text) &&
-    text(start) &&
-    text(prompt)
+    isRole(roles.user) &&
+    isRole(roles.assistant) &&
+    Object.values(roles).every(isRole) &&
+    [stop].flat().every(isText) &&
+    isText(start) &&
+    isText(prompt)
   )
     return format;
   throw new BqError('FORMAT', 'the chat format needs "before" and "after" for the roles user and assistant', {
@@ -29,14 +29,17 @@ function checkFormat(format) {
   });
 }
 
-/** Whether a message is only a text; for others only the model's template knows the prompt. @param {Message} message */
+/**
+ * Returns whether a message has no fields except role, content and tokens. Other messages require the model's template.
+ * @param {Message} message
+ */
 const isPlain = ({ role, content, tokens, ...fields }) => !Object.keys(fields).length;
 
 const encoder = new TextEncoder();
 
 export class Prompts {
   #model;
-  /** The model's template, parsed. @type {import('./template-prompt.js').TemplatePrompt | null} */
+  /** The parsed template of the model. @type {import('./template-prompt.js').TemplatePrompt | null} */
   #template = null;
 
   /** @param {LocalModel} model */
@@ -45,7 +48,8 @@ export class Prompts {
   }
 
   /**
-   * The prompt for a reply to these messages, and what ends the reply. NO_CHAT, FORMAT, ARGUMENT, TEMPLATE, CONTEXT_FULL.
+   * Returns the prompt for a reply to messages, and the stop strings and stop tokens of the reply. Throws NO_CHAT,
+   * FORMAT, ARGUMENT, TEMPLATE, CONTEXT_FULL.
    * @param {Message[]} messages
    * @param {PromptOptions & { prefix?: string }} [options]
    * @returns {Promise<{ tokens: number[], stop: string[], stopTokens: number[], end: string }>}
@@ -58,7 +62,10 @@ export class Prompts {
     return { tokens, stop, stopTokens, end: end + prefix };
   }
 
-  /** @param {Message[]} messages @param {PromptOptions} options @returns {Promise<{ pieces: Piece[], stop: string[], end: string }>} */
+  /**
+   * @param {Message[]} messages @param {PromptOptions} options
+   * @returns {Promise<{ pieces: Piece[], stop: string[], end: string }>}
+   */
   async #piecesOf(messages, { chatFormat: formatGiven, tools, templateVariables: variables }) {
     const { chatFormat: chat, chatTemplate: template } = this.#model.info;
     const format = formatGiven
@@ -84,7 +91,10 @@ export class Prompts {
     };
   }
 
-  /** @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['templateVariables']} variables */
+  /**
+   * @param {Message[]} messages @param {PromptOptions['tools']} tools
+   * @param {PromptOptions['templateVariables']} variables
+   */
   async #renderTemplate(messages, tools, variables) {
     const { TemplatePrompt } = await onDemand(import('./template-prompt.js'));
     const { tokenizer } = this.#model.info;
@@ -92,7 +102,10 @@ export class Prompts {
     return this.#template.makePrompt(messages, tools, variables);
   }
 
-  /** A token as a piece of a prompt: as its text, or as a token if the text would not be tokenized to it. @param {number | null | undefined} id @returns {Piece} */
+  /**
+   * Returns a token as a piece of a prompt: its text, or the token itself if its text would be tokenized differently.
+   * @param {number | null | undefined} id @returns {Piece}
+   */
   #token(id) {
     if (id == null) return { text: '', special: true };
     const text = this.#model.tokenText(id);
@@ -101,8 +114,8 @@ export class Prompts {
   }
 
   /**
-   * Tokens of the whole text. Special tokens are recognised in the text of the format, but not in
-   * messages. Replies with known tokens keep them.
+   * Returns the tokens of all pieces. Special tokens are recognised in the text of the format, but not in messages.
+   * Pieces with `tokens` (earlier replies) are not tokenized again.
    * @param {Piece[]} pieces
    */
   #encodePieces(pieces) {
@@ -128,7 +141,10 @@ export class Prompts {
     return ids;
   }
 
-  /** @param {Piece[]} pieces  without tokens @param {boolean} continues  they follow other text */
+  /**
+   * Tokenizes pieces.
+   * @param {Piece[]} pieces  pieces without `tokens` @param {boolean} continues  whether other text precedes them
+   */
   #encode(pieces, continues) {
     const parts = pieces.map(({ text }) => encoder.encode(text));
     const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -145,7 +161,10 @@ export class Prompts {
   }
 }
 
-/** The error for a conversation that a format does not support. @param {ChatFormat} format @param {Message[]} messages */
+/**
+ * Returns the error for a conversation that a format does not support.
+ * @param {ChatFormat} format @param {Message[]} messages
+ */
 function unknownTurn({ roles }, messages) {
   const unknownRole = messages.find(({ role }) => !Object.hasOwn(roles, role));
   if (!unknownRole)

@@ -1,4 +1,4 @@
-/** Checks the option `chatFormat`. Loaded when a call has it. */
+/** Checks the option `chatFormat`. Loaded when a call has this option. */
 import { BqError } from '../../shared/errors.js';
 import { checkOptions } from '../../shared/options.js';
 import { FORMAT_NAMES, formatNamed } from '../../text/templates/known-formats.js';
@@ -6,7 +6,7 @@ import { FORMAT_NAMES, formatNamed } from '../../text/templates/known-formats.js
 /** @import { ChatFormat } from '../../shared/types.js' */
 
 /**
- * A known format by its name, or a checked object. ARGUMENT, FORMAT.
+ * Returns a known chat format by its name, or the given object after checking it. Throws ARGUMENT, FORMAT.
  * @param {ChatFormat | string} format @param {(format: any) => ChatFormat} checkFormat
  */
 export async function checkCustomFormat(format, checkFormat) {

@@ -1,4 +1,4 @@
-/** Conversations with tools for templates without support for tools. */
+/** Describes tools and calls in the text of messages, for templates without support for tools. */
 
 import { exactJson } from '../../shared/exact-json.js';
 
@@ -15,8 +15,8 @@ To call one, write a JSON object with its name and arguments within <tool_call><
 </tool_call>`;
 
 /**
- * Writes tools, calls and results into the texts of messages.
- * @param {any[]} messages  with arguments as objects @param {ChatCompletionTool[]} tools
+ * Writes tools, calls and results into the content of messages.
+ * @param {any[]} messages  messages with arguments as objects @param {ChatCompletionTool[]} tools
  * @returns {any[]}
  */
 export function describeToolsInText(messages, tools) {

@@ -1,6 +1,7 @@
 /**
- * A prompt cache as a file beside a model, FILE.prompt, which `bq4 prompt-state` writes. It only saves time, so nothing about it fails
- * a load: what can't be used is left out, and `model.info.promptCache` says why.
+ * Reads a prompt cache from a file next to the model file, FILE.prompt, which `bq4 prompt-state` writes. The cache only
+ * saves time, so a problem with it does not make a load fail: the file is ignored, and `model.info.promptCache`
+ * contains the reason.
  */
 import { follow } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
@@ -12,23 +13,32 @@ import { openSource } from '../../storage/sources/index.js';
 /** @import { LoadOptions, ModelInfo } from '../../shared/types.js' */
 
 const ENDING = '.prompt';
-/** How a saved session begins (c/session/save.c). */
+/** First bytes of a saved session (c/session/save.c). */
 const MAGIC = [0x42, 0x51, 0x34, 0x53];
-/** More than the cache of a prompt takes. */
+/** Largest accepted size of a prompt cache. */
 const MAX_BYTES = 2 ** 30;
-/** A server that fails, or sends nothing for so many milliseconds, is not asked again: the prompt is computed sooner. */
+/**
+ * Source options: no retries, and a timeout in milliseconds, since computing the prompt takes less time than retries.
+ */
 const ONE_TRY = { retries: 0, timeout: 5000 };
 
-/** The prompt cache beside a model; null: the model has no address or path. @param {Source} model @returns {Source | null} */
-function besideModel(model) {
-  const beside = withPath(filesOf(model)[0] ?? model, (path) => path + ENDING);
-  return beside && { ...beside, ...ONE_TRY };
+/**
+ * Returns the source of the prompt cache next to a model; null if the model has no address or path.
+ * @param {Source} model
+ * @returns {Source | null}
+ */
+function promptCacheSource(model) {
+  const source = withPath(filesOf(model)[0] ?? model, (path) => path + ENDING);
+  return source && { ...source, ...ONE_TRY };
 }
 
 /** @param {unknown} error */
 const problemOf = (error) => (error instanceof BqError ? `${error.code}: ${error.message}` : String(error));
 
-/** Bytes of a file, of which no more is read than its beginning if that is no prompt cache's. FORMAT. @param {import('../../storage/sources/types.js').ByteSource} file @param {AbortSignal} signal */
+/**
+ * Reads a file. Throws FORMAT, after the first bytes if they are not those of a prompt cache.
+ * @param {import('../../storage/sources/types.js').ByteSource} file @param {AbortSignal} signal
+ */
 async function readBytes(file, signal) {
   const pieces = [];
   let length = 0;
@@ -45,12 +55,12 @@ async function readBytes(file, signal) {
 
 /**
  * Reads the file while the model loads. Never rejects.
- * @param {Source} model @param {true | Source} requested  true: the file beside the model @param {AbortSignal} signal
+ * @param {Source} model @param {true | Source} requested  true: the file next to the model @param {AbortSignal} signal
  * @returns {Promise<{ bytes: Uint8Array | null, problem: string }>}
  */
 async function readPromptCache(model, requested, signal) {
   try {
-    const source = requested === true ? besideModel(model) : { ...ONE_TRY, ...requested };
+    const source = requested === true ? promptCacheSource(model) : { ...ONE_TRY, ...requested };
     if (!source) throw new BqError('ARGUMENT', 'the model has no address, so no file lies beside it');
     const file = await openSource(source, signal);
     try {
@@ -63,7 +73,11 @@ async function readPromptCache(model, requested, signal) {
   }
 }
 
-/** Takes the prompt cache up, where it is one of this model. @param {LocalModel} model @param {Awaited<ReturnType<typeof readPromptCache>>} file @returns {Promise<ModelInfo['promptCache']>} */
+/**
+ * Restores the prompt cache if it belongs to this model, and returns `info.promptCache`.
+ * @param {LocalModel} model @param {Awaited<ReturnType<typeof readPromptCache>>} file
+ * @returns {Promise<ModelInfo['promptCache']>}
+ */
 async function usePromptCache(model, { bytes, problem }) {
   if (!bytes) return { tokens: 0, problem };
   try {
@@ -75,7 +89,8 @@ async function usePromptCache(model, { bytes, problem }) {
 }
 
 /**
- * Loads a model whose prompt cache is taken up before it is used. What `load` throws; ARGUMENT, CLOSED, the signal's reason.
+ * Loads a model and restores its prompt cache before the model is used. Throws the errors of `load`, ARGUMENT, CLOSED,
+ * and the signal's reason.
  * @param {() => Promise<LocalModel>} load @param {Source} source @param {LoadOptions} options
  */
 export async function loadWithPromptCache(load, source, { promptCache, streaming, signal }) {

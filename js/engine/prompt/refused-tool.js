@@ -1,48 +1,62 @@
-/** Finds which tool, and which part of its parameters, a grammar of calls was refused for. Loaded after such a refusal. */
+/** Finds the tool, and the part of its parameters, that made a grammar of calls fail. Loaded after such an error. */
 import { compile, compileParts } from '../../text/grammar/index.js';
 import { UNSATISFIABLE } from '../../text/grammar/ir.js';
 import { BqError } from '../../shared/errors.js';
 
 /** @import { Branch } from './tool-calls.js' */
 
-/** Keywords whose value is a schema or a list of schemas, and those whose members are. */
+/** Keywords whose value is a schema or a list of schemas, and keywords whose value is an object of schemas. */
 const SCHEMAS = new Set(
   'items prefixItems additionalItems contains additionalProperties propertyNames unevaluatedItems unevaluatedProperties allOf anyOf oneOf not if then else'.split(
     ' ',
   ),
 );
 const NAMED_SCHEMAS = new Set(['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']);
-/** The most schemas that are compiled to find one. */
+/** Largest number of schemas that are compiled to find the failing one. */
 const MAX_TRIES = 200;
 
-/** What compiling is refused for; '': nothing. @param {() => Promise<unknown>} work @returns {Promise<string>} */
-const refusalOf = (work) =>
-  work().then(
+/**
+ * Returns the message of the error that compiling throws; '' if it succeeds.
+ * @param {() => Promise<unknown>} compileGrammar
+ * @returns {Promise<string>}
+ */
+const compileError = (compileGrammar) =>
+  compileGrammar().then(
     () => '',
     (error) => String(error.message),
   );
 
-/** The schemas right within one, with their place in it. @param {any} schema @returns {[path: string[], schema: any][]} */
+/**
+ * Returns the direct subschemas of a schema, with their paths.
+ * @param {any} schema
+ * @returns {[path: string[], schema: any][]}
+ */
 const schemasIn = (schema) =>
   Object.entries(schema).flatMap(([name, value]) => {
     if (typeof value !== 'object' || value === null) return [];
     if (NAMED_SCHEMAS.has(name) || (SCHEMAS.has(name) && Array.isArray(value)))
-      return Object.entries(value).map(([key, one]) => /** @type {[string[], any]} */ ([[name, key], one]));
+      return Object.entries(value).map(([key, inner]) => /** @type {[string[], any]} */ ([[name, key], inner]));
     return SCHEMAS.has(name) ? [[[name], value]] : [];
   });
 
-/** What a schema is refused for; '': nothing. @param {any} schema */
-const refusalOfSchema = (schema) => refusalOf(() => compile({ type: 'json_schema', schema }));
+/** Returns the message of the error for a schema; '' if it compiles. @param {any} schema */
+const schemaError = (schema) => compileError(() => compile({ type: 'json_schema', schema }));
 
-/** The schema with `true` at a place within. @param {any} schema @param {string[]} path */
+/**
+ * Returns a copy of a schema with `true` instead of the subschema at a path.
+ * @param {any} schema @param {string[]} path
+ */
 const withTrueAt = (schema, [name, key]) => {
   const value = key === undefined ? true : Object.assign(structuredClone(schema[name]), { [key]: true });
   return { ...schema, [name]: value };
 };
 
-/** The deepest schema that is refused for the same reason, as a JSON pointer. @param {any} root @param {string} reason @returns {Promise<string>} */
-async function placeOf(root, reason) {
-  // What references mostly lead to.
+/**
+ * Finds the deepest schema that fails with the same message, and returns it as a JSON pointer.
+ * @param {any} root @param {string} message @returns {Promise<string>}
+ */
+async function findFailingSchema(root, message) {
+  // References mostly point to these definitions, so each subschema is compiled with them.
   const { $defs, definitions } = root;
   let pointer = '';
   let tries = 0;
@@ -56,10 +70,9 @@ async function placeOf(root, reason) {
     for (const [path, inner] of schemasIn(schema)) {
       if (typeof inner !== 'object' || inner === null || ++tries > MAX_TRIES) continue;
       const at = `${pointer}/${path.map((key) => key.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')}`;
-      if ((await refusalOfSchema(standalone(inner))) !== reason) continue;
-      // What nothing satisfies is no fault by itself: a property may be left out.
-      if (reason === UNSATISFIABLE && (await refusalOfSchema(standalone(withTrueAt(schema, path)))) === reason)
-        continue;
+      if ((await schemaError(standalone(inner))) !== message) continue;
+      // An unsatisfiable subschema is not necessarily the cause: a property may be omitted.
+      if (message === UNSATISFIABLE && (await schemaError(standalone(withTrueAt(schema, path)))) === message) continue;
       found = { at, inner };
       break;
     }
@@ -69,14 +82,18 @@ async function placeOf(root, reason) {
   }
 }
 
-/** The error, with the tool and the place of what was refused. @param {any} error @param {Branch[]} branches @returns {Promise<any>} */
+/**
+ * Returns the error with the failing tool, and the JSON pointer of the failing schema.
+ * @param {any} error @param {Branch[]} branches
+ * @returns {Promise<any>}
+ */
 export async function explainRefusedTool(error, branches) {
   if (!(error instanceof BqError) || error.code !== 'GRAMMAR') return error;
   for (const { tool, pieces } of branches)
     for (const { special, node } of pieces) {
-      if (special !== null || (await refusalOf(() => compileParts(node))) !== error.message) continue;
+      if (special !== null || (await compileError(() => compileParts(node))) !== error.message) continue;
       const { name, parameters } = tool;
-      const place = parameters ? await placeOf({ type: 'object', ...parameters }, error.message) : '';
+      const place = parameters ? await findFailingSchema({ type: 'object', ...parameters }, error.message) : '';
       return new BqError(
         'GRAMMAR',
         `the parameters of the tool "${name}"${place && `, at ${place}`}: ${error.message}`,

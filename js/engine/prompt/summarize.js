@@ -1,23 +1,34 @@
-/** Summarizes dropped turns with the model itself. Loaded when a context policy needs it. */
+/** Summarizes dropped turns with the model itself. Loaded when a context policy requires it. */
 import { SUMMARY_REQUEST, summaryTokens, withSummary } from '../../api/chat/summary-prompt.js';
 
 /** @import { GenerateOptions, Message, PromptOptions } from '../../shared/types.js' */
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { Aborted, Replies } from '../generation/replies.js' */
 
-/** Number of cached summaries of a model, so that the next reply need not compute them again. */
+/** Largest number of cached summaries of a model. A cached summary is not computed again for the next reply. */
 const MAX_CACHED = 64;
-/** Cached summaries by the summarized messages, the last used at the end. @type {WeakMap<Replies, Map<string, string>>} */
+/**
+ * Cached summaries by the summarized messages; the most recently used one is the last.
+ * @type {WeakMap<Replies, Map<string, string>>}
+ */
 const caches = new WeakMap();
 
-/** Model and options for summaries. @typedef {{ replies: Replies, model: LocalModel, turns: PromptOptions, options: GenerateOptions & { signal?: AbortSignal }, aborted?: Aborted }} SummarySetting */
+/**
+ * Model and options for summaries.
+ * @typedef {object} SummarySetting
+ * @property {Replies} replies
+ * @property {LocalModel} model
+ * @property {PromptOptions} promptOptions
+ * @property {GenerateOptions & { signal?: AbortSignal }} options
+ * @property {Aborted} [aborted]
+ */
 
-/** Largest number of tokens of a summary in a prompt. @param {LocalModel} model */
+/** Returns the largest number of tokens of a summary in a prompt. @param {LocalModel} model */
 export const reservedTokens = (model) =>
   summaryTokens(model.info.contextTokens) + model.encode(withSummary('', '')).length;
 
 /**
- * Puts the summary into the first message, which is the user's.
+ * Adds the summary to the first message, which has the role user.
  * @param {string} summary @param {Message[]} messages
  * @returns {Message[]}
  */
@@ -27,10 +38,10 @@ export const prependSummary = (summary, [first, ...laterMessages]) =>
     : [first, ...laterMessages];
 
 /**
- * Generates or looks up a summary of messages. Empty: the model wrote nothing, or the deadline has passed.
- * @param {SummarySetting} place @param {Message[]} messages
+ * Returns a summary of messages, generated or from the cache; '' if the model wrote nothing or the deadline has passed.
+ * @param {SummarySetting} setting @param {Message[]} messages
  */
-async function writeSummary({ replies, model, turns, options, aborted }, messages) {
+async function writeSummary({ replies, model, promptOptions, options, aborted }, messages) {
   const key = JSON.stringify([messages, options.adapter ?? null]);
   const cache = caches.get(replies) ?? new Map();
   caches.set(replies, cache);
@@ -40,7 +51,7 @@ async function writeSummary({ replies, model, turns, options, aborted }, message
     const { adapter, deadline, maxTokensPerSecond, signal } = options;
     const inherited = { adapter, deadline, maxTokensPerSecond, signal };
     const sampling = { temperature: 0, maxTokens: summaryTokens(model.info.contextTokens) };
-    const result = await replies.generate(messages, { ...turns, ...sampling, ...inherited }, aborted).result;
+    const result = await replies.generate(messages, { ...promptOptions, ...sampling, ...inherited }, aborted).result;
     text = result.text.trim();
     if (result.finishReason === 'deadline') return '';
   }
@@ -50,18 +61,18 @@ async function writeSummary({ replies, model, turns, options, aborted }, message
 }
 
 /**
- * Summarizes as many turns at a time as fit into the context, each time together with the summary of the turns before. A turn that is
- * too long by itself is skipped. The result depends only on the messages.
+ * Summarizes turns. Each summary covers as many turns as fit into the context, and the summary of the turns before. A
+ * turn that is too long by itself is skipped. The result depends only on the messages.
  * @param {SummarySetting} setting
  * @param {Message[]} head  messages before the first turn
  * @param {Message[]} removed  complete turns
  */
 export async function summarizeTurns(setting, head, removed) {
-  const { model, replies, turns } = setting;
+  const { model, replies, promptOptions } = setting;
   const { contextTokens: context } = model.info;
   const fits = async (/** @type {Message[]} */ messages) => {
     try {
-      return (await replies.tokens(messages, turns)).length + summaryTokens(context) <= context;
+      return (await replies.tokens(messages, promptOptions)).length + summaryTokens(context) <= context;
     } catch (/** @type {any} */ error) {
       if (error.code === 'CONTEXT_FULL') return false;
       throw error;

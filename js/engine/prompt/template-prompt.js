@@ -7,19 +7,19 @@ import { BOS, EOS, Text } from '../../text/templates/template-texts.js';
 /** @import { Message, PromptOptions } from '../../shared/types.js' */
 /** @import { Piece } from '../../text/templates/compact.js' */
 
-/** Roles that every template is given; many templates write any role. */
+/** Roles that are passed to every template. Other roles are passed only if the template's source contains them. */
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'];
 
 export class TemplatePrompt {
   #model;
   #render;
   #source;
-  /** Variables that the engine provides. */
+  /** Template variables that the engine provides. */
   #engineValues;
-  /** @type {Map<string, Piece>} */
+  /** Tokens by the mark that replaces them in the rendered text. @type {Map<string, Piece>} */
   #marks = new Map();
 
-  /** TEMPLATE. @param {LocalModel} model @param {Piece} bos @param {Piece} eos */
+  /** Throws TEMPLATE. @param {LocalModel} model @param {Piece} bos @param {Piece} eos */
   constructor(model, bos, eos) {
     this.#model = model;
     this.#source = model.info.chatTemplate;
@@ -32,7 +32,11 @@ export class TemplatePrompt {
     this.#engineValues = { bos_token: text(BOS, bos), eos_token: text(EOS, eos) };
   }
 
-  /** TEMPLATE, ARGUMENT. @param {Message[]} messages @param {PromptOptions['tools']} tools @param {PromptOptions['templateVariables']} variables */
+  /**
+   * Renders messages. `end`: text that the template writes after the conversation. Throws TEMPLATE, ARGUMENT.
+   * @param {Message[]} messages @param {PromptOptions['tools']} tools
+   * @param {PromptOptions['templateVariables']} variables
+   */
   async makePrompt(messages, tools, variables) {
     for (const { role } of messages)
       if (!ROLES.includes(role) && !this.#source.includes(`'${role}'`) && !this.#source.includes(`"${role}"`))
@@ -41,7 +45,7 @@ export class TemplatePrompt {
         });
     const hasCalls = messages.some(({ tool_calls }) => tool_calls);
     const written = hasCalls
-      ? await (await onDemand(import('./tool-prompt.js'))).writtenMessages(this.#model, messages)
+      ? await (await onDemand(import('./tool-prompt.js'))).convertMessages(this.#model, messages)
       : messages;
     const templateInput = {
       documents: null,
@@ -60,43 +64,55 @@ export class TemplatePrompt {
     return { pieces: this.#pieces(text), stop: [], end: generationPrompt(text, () => render(false)) };
   }
 
-  /** @param {string | Text} text @returns {Piece[]} */
+  /**
+   * Splits a rendered text into pieces. Special tokens are not recognised in texts of the caller.
+   * @param {string | Text} text
+   * @returns {Piece[]}
+   */
   #pieces(text) {
     const { value, callerRanges } = text instanceof Text ? text : new Text(text);
     /** @type {Piece[]} */
     const pieces = [];
     let at = 0;
     for (let i = 0; i < callerRanges.length; i += 2) {
-      pieces.push(...this.#template(value.slice(at, callerRanges[i])), {
+      pieces.push(...this.#templatePieces(value.slice(at, callerRanges[i])), {
         text: value.slice(callerRanges[i], callerRanges[i + 1]),
         special: false,
       });
       at = callerRanges[i + 1];
     }
-    return [...pieces, ...this.#template(value.slice(at))];
+    return [...pieces, ...this.#templatePieces(value.slice(at))];
   }
 
-  /** Pieces of the template's text, with marks replaced by their tokens. @param {string} text @returns {Piece[]} */
-  #template(text) {
+  /**
+   * Splits a text of the template into pieces, and replaces marks by their tokens.
+   * @param {string} text
+   * @returns {Piece[]}
+   */
+  #templatePieces(text) {
     if (!this.#marks.size) return [{ text, special: true }];
     return text.split(/([\u{f0001}\u{f0002}])/u).map((part) => this.#marks.get(part) ?? { text: part, special: true });
   }
 }
 
-/** Levels of arguments that every template can write. */
-const ALWAYS_WRITTEN = 20;
+/** Nesting of arguments, in levels, that every template can write. */
+const SUPPORTED_LEVELS = 20;
 
-/** @param {any} value @returns {number} */
+/** Returns the number of nested levels of a value. @param {any} value @returns {number} */
 const levelsOf = (value) =>
   typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(levelsOf)) : 0;
 
-/** The error where a template writes arguments by macros that call themselves, and these are nested deeper than such calls may be; null: it is another one. @param {any} error @param {any[]} messages */
+/**
+ * Returns an error that names the call whose arguments are nested deeper than the template's recursive macros may be.
+ * Returns null if the error has another cause.
+ * @param {any} error @param {any[]} messages
+ */
 function tooDeepCall(error, messages) {
   if (!error.details?.depth) return null;
   for (const [i, { tool_calls: calls = [] }] of messages.entries())
     for (const { function: called } of calls ?? []) {
       const levels = levelsOf(called?.arguments);
-      if (levels <= ALWAYS_WRITTEN) continue;
+      if (levels <= SUPPORTED_LEVELS) continue;
       return new BqError(
         'ARGUMENT',
         `messages[${i}]: the arguments of a call of "${called.name}" are nested ${levels} levels deep, which the model's chat template can't write`,
@@ -111,7 +127,8 @@ function tooDeepCall(error, messages) {
 }
 
 /**
- * The text that a template writes after the conversation. It may open the reasoning, which a message can't.
+ * Returns the text that a template writes after the conversation. This text may open the reasoning; text of messages
+ * can't.
  * @param {string | Text} text @param {() => string | Text} renderWithout  renders without `add_generation_prompt`
  */
 function generationPrompt(text, renderWithout) {

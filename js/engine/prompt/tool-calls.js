@@ -1,4 +1,7 @@
-/** Tool calls in the form of a model's template: grammars for generating them, and parsing. Loaded when a reply may call tools. */
+/**
+ * Tool calls in the form of a model's template: creates the grammars that generate calls, and parses generated calls.
+ * Loaded when a reply may call tools.
+ */
 import { BqError } from '../../shared/errors.js';
 import { exactJson, parseExact } from '../../shared/exact-json.js';
 import { shown } from '../../shared/quote-value.js';
@@ -11,38 +14,53 @@ import { readArguments } from '../../text/templates/noted-values.js';
 
 /** A function that may be called. @typedef {{ name: string, parameters?: any }} Tool */
 /** A parsed call. @typedef {{ name: string, arguments: string, id?: string }} Call */
-/** A piece of a call: a special token, or a text with its grammar and the pattern that parses it. @typedef {{ special: number | null, node: Node, pattern: string }} Piece */
-/** How arguments are written; both null: JSON. @typedef {Pick<CallForm, 'fields' | 'notation'>} ArgumentStyle */
-/** A call of one tool; `bare`: a plain JSON object of its name and arguments, not in the template's form. @typedef {{ tool: Tool, pieces: Piece[], style: ArgumentStyle, bare?: boolean }} Branch */
+/**
+ * A piece of a call: a special token, or a text with its grammar and a pattern that parses it.
+ * @typedef {{ special: number | null, node: Node, pattern: string }} Piece
+ */
+/** The notation of arguments; both null: JSON. @typedef {Pick<CallForm, 'fields' | 'notation'>} ArgumentStyle */
+/**
+ * A call of one tool. `bare`: whether it is a plain JSON object of the name and the arguments, not in the template's
+ * form.
+ * @typedef {{ tool: Tool, pieces: Piece[], style: ArgumentStyle, bare?: boolean }} Branch
+ */
 
 /** @type {ArgumentStyle} */
 const JSON_STYLE = { fields: null, notation: null };
-/** A call in Python, and what models write in its place that were asked for JSON. */
+/** A call in Python syntax, and the JSON that models may write instead of it. */
 const [PYTHON_CALL, JSON_CALL] = [`${NAME}(${ARGUMENTS})`, `{"name": "${NAME}", "arguments": ${ARGUMENTS}}`];
 const SPACE = '[ \\t\\r\\n]{0,40}';
 const ID_PATTERN = '[A-Za-z0-9]{9}';
 
-/** Keywords of parameters that calls without JSON are checked against, and keywords that do not restrict values. */
+/** Supported schema keywords of parameters for calls without JSON, and keywords that do not restrict values. */
 const CHECKED_KEYWORDS = new Set(['type', 'properties', 'required', 'additionalProperties', '$defs', 'definitions']);
 const IGNORED_KEYWORDS = new Set(['$schema', '$id', '$comment', 'title', 'description', 'default', 'examples']);
 
-/** @param {string} text */
+/** Escapes a text for a regular expression. @param {string} text */
 const escapePattern = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
-/** A text with any white space in place of its own, and optional white space around JSON punctuation. @param {string} text @returns {{ node: Node, pattern: string }} */
+/**
+ * Returns the grammar and the pattern of a text in which any white space may replace its white space, and white space
+ * may surround JSON punctuation.
+ * @param {string} text @returns {{ node: Node, pattern: string }}
+ */
 function looseText(text) {
   const parts = text.split(/(\s+|(?<=[{[:,])|(?=[}\]]))/).filter((part, i) => i % 2 || part);
-  const spaces = (/** @type {string} */ part) => !part.trim();
+  const isSpace = (/** @type {string} */ part) => !part.trim();
   return {
-    node: parts.map((part) => (spaces(part) ? { pattern: SPACE } : part)),
-    pattern: parts.map((part) => (spaces(part) ? '\\s*' : escapePattern(part))).join(''),
+    node: parts.map((part) => (isSpace(part) ? { pattern: SPACE } : part)),
+    pattern: parts.map((part) => (isSpace(part) ? '\\s*' : escapePattern(part))).join(''),
   };
 }
 
-/** @param {string} text */
+/** Returns the grammar and the pattern of exactly this text. @param {string} text */
 const exactText = (text) => ({ node: text, pattern: escapePattern(text) });
 
-/** Parameters as a schema of objects alone: arguments are nothing else. GRAMMAR: they are of another type. @param {Tool} tool */
+/**
+ * Returns the parameters of a tool as a schema that only accepts objects, since arguments are always an object. Throws
+ * GRAMMAR if the parameters have another type.
+ * @param {Tool} tool
+ */
 function objectOf({ name: tool, parameters = {} }) {
   const { type = 'object' } = parameters;
   if (![type].flat().includes('object'))
@@ -51,11 +69,15 @@ function objectOf({ name: tool, parameters = {} }) {
       `the parameters of the tool "${tool}": expected the type "object", found ${shown(type)}`,
       { details: { param: 'tools', tool, place: '' } },
     );
-  // OpenAPI's nullable would add the type null.
+  // The keyword `nullable` of OpenAPI would also accept null, so it is removed.
   return { ...parameters, type: 'object', nullable: undefined };
 }
 
-/** Grammar of arguments as names and values, in the order of the schema. GRAMMAR: the schema has an unsupported keyword. @param {Tool} tool @param {Fields} fields @returns {Node} */
+/**
+ * Returns the grammar of arguments as names and values, in the order of the schema. Throws GRAMMAR if the schema has an
+ * unsupported keyword.
+ * @param {Tool} tool @param {Fields} fields @returns {Node}
+ */
 function fieldsNode({ name: tool, parameters = {} }, { open, between: separator, close, words }) {
   const unsupportedKeyword = Object.keys(parameters).find(
     (keyword) => !CHECKED_KEYWORDS.has(keyword) && !IGNORED_KEYWORDS.has(keyword) && !keyword.startsWith('x-'),
@@ -74,7 +96,7 @@ function fieldsNode({ name: tool, parameters = {} }, { open, between: separator,
   return Object.entries(properties)
     .concat(/** @type {any} */ (unnamed))
     .map(([name, schema]) => {
-      // The end of such a name would be parsed as a value.
+      // A part of such a name would be parsed as a value.
       if (name.includes(separator) || name.includes(close))
         throw new BqError(
           'GRAMMAR',
@@ -85,14 +107,18 @@ function fieldsNode({ name: tool, parameters = {} }, { open, between: separator,
     });
 }
 
-/** Grammar of arguments. GRAMMAR. @param {Tool} tool @param {ArgumentStyle} style @returns {Node} */
+/** Returns the grammar of arguments. Throws GRAMMAR. @param {Tool} tool @param {ArgumentStyle} style @returns {Node} */
 function argumentsNode(tool, { fields, notation }) {
   const schema = objectOf(tool);
   if (fields) return fieldsNode(tool, fields);
   return notation ? { arguments: schema, notation } : { schema };
 }
 
-/** Types that a schema names; null: any. @param {any} schema @param {any} root @param {number} [depth] @returns {Set<string> | null} */
+/**
+ * Returns the types that a schema accepts; null if they are unknown.
+ * @param {any} schema @param {any} root  schema with the definitions @param {number} [depth]
+ * @returns {Set<string> | null}
+ */
 function typesOf(schema, root, depth = 0) {
   if (typeof schema !== 'object' || schema === null || depth > 20) return null;
   if (schema.type !== undefined) return new Set([schema.type].flat());
@@ -108,21 +134,28 @@ function typesOf(schema, root, depth = 0) {
     : null;
 }
 
-/** The value of an argument: a string as it is, other values parsed as JSON. @param {string} text @param {any} schema @param {any} root @param {Fields['words']} words */
+/**
+ * Returns the value of an argument: the text itself if the schema only accepts strings, otherwise the parsed JSON.
+ * @param {string} text @param {any} schema @param {any} root  schema with the definitions
+ * @param {Fields['words']} words
+ */
 function valueOf(text, schema, root, words) {
   const types = typesOf(schema, root);
   if (types?.size === 1 && types.has('string')) return text;
   const word = Object.entries(words).find(([, spelling]) => spelling === text)?.[0];
   try {
     const value = parseExact(word ?? text);
-    // If the enum has "1" and not 1, the value is the string.
+    // If the enum contains the string "1" and not the number 1, the value is the string.
     return schema?.enum?.includes(text) && !schema.enum.includes(value) ? text : value;
   } catch {
     return text;
   }
 }
 
-/** Parses arguments in the form of names and values. @param {string} text @param {Tool} tool @param {Fields} fields */
+/**
+ * Parses arguments written as names and values, and returns them as JSON.
+ * @param {string} text @param {Tool} tool @param {Fields} fields
+ */
 function readFields(text, { parameters = {} }, { open, between: separator, close, words }) {
   /** @type {[string, any][]} */
   const values = [];
@@ -138,24 +171,31 @@ function readFields(text, { parameters = {} }, { open, between: separator, close
   return exactJson(Object.fromEntries(values));
 }
 
-/** Access to the tokenizer. @typedef {{ ids: (text: string) => number[], special: (id: number) => string | null }} Vocabulary */
+/**
+ * Access to the tokenizer. `ids`: returns the tokens of a text; `special`: returns the text of a special token, null
+ * for other tokens.
+ * @typedef {{ ids: (text: string) => number[], special: (id: number) => string | null }} Vocabulary
+ */
 
+/** Creates the grammars of calls in the form of a template, and parses calls. */
 export class CallWriter {
   #form;
   #tools;
   #vocabulary;
 
-  /** @param {CallForm} form @param {Tool[]} tools @param {Vocabulary} vocabulary  `special`: the text of a special token */
+  /** @param {CallForm} form @param {Tool[]} tools @param {Vocabulary} vocabulary */
   constructor(form, tools, vocabulary) {
     this.#form = form;
     this.#tools = tools;
     this.#vocabulary = vocabulary;
   }
 
+  /** Text after the last call. */
   get after() {
     return this.#form.after;
   }
 
+  /** Whether a reply may have several calls. */
   get repeats() {
     return this.#form.next !== null;
   }
@@ -165,13 +205,20 @@ export class CallWriter {
     return this.#form.first.split(PLACEHOLDERS)[0];
   }
 
-  /** Text that starts a call in the middle of other text: a tag, or everything before the name; '': only a brace, which is ambiguous. */
+  /**
+   * Text that marks the beginning of a call in other text: a tag, or all text before the name; '' if that is only a
+   * bracket, which is ambiguous.
+   */
   get trigger() {
     const opening = this.opening.trim();
     return /^(<[^>\s]+>|\[[A-Z_]+\])/.exec(opening)?.[0] ?? (/^[{[]/.test(opening) ? '' : opening);
   }
 
-  /** Calls of each tool, in pieces separated by special tokens. @param {number} count  number of calls before it @param {boolean} strict  with the exact white space of the template @returns {Branch[]} */
+  /**
+   * Returns the calls of each tool, in pieces separated by special tokens.
+   * @param {number} count  number of calls before this one
+   * @param {boolean} strict  whether only the exact white space of the template is allowed @returns {Branch[]}
+   */
   branches(count, strict) {
     const form = /** @type {string} */ (count ? this.#form.next : this.#form.first);
     const forms = [{ form, style: /** @type {ArgumentStyle} */ (this.#form) }];
@@ -182,16 +229,19 @@ export class CallWriter {
     );
   }
 
-  /** @param {string} form @param {Tool} tool @param {number} count @param {boolean} strict @param {ArgumentStyle} style @returns {Piece[]} */
+  /**
+   * @param {string} form @param {Tool} tool @param {number} count @param {boolean} strict @param {ArgumentStyle} style
+   * @returns {Piece[]}
+   */
   #pieces(form, tool, count, strict, style) {
     /** @type {Piece[]} */
     const pieces = [];
     /** @type {Node[]} */
     let nodes = [];
     let pattern = '';
-    const addNode = (/** @type {Node} */ node, /** @type {string} */ readPattern) => {
+    const addNode = (/** @type {Node} */ node, /** @type {string} */ nodePattern) => {
       nodes.push(node);
-      pattern += readPattern;
+      pattern += nodePattern;
     };
     const endPiece = () => {
       if (nodes.length) pieces.push({ special: null, node: nodes, pattern });
@@ -217,7 +267,11 @@ export class CallWriter {
     return pieces;
   }
 
-  /** A text in special tokens and what is between them. @param {string} text @returns {{ special: number | null, text: string }[]} */
+  /**
+   * Splits a text into special tokens and the texts between them.
+   * @param {string} text
+   * @returns {{ special: number | null, text: string }[]}
+   */
   #splitAtTokens(text) {
     const pieces = [];
     let at = 0;
@@ -233,7 +287,11 @@ export class CallWriter {
     return pieces;
   }
 
-  /** A call as a bare object, as small models write it whatever they are told. @returns {Branch[]} */
+  /**
+   * Returns the calls of each tool as plain JSON objects, which small models write even if the prompt describes another
+   * form.
+   * @returns {Branch[]}
+   */
   bare() {
     const space = { pattern: SPACE };
     return this.#tools.map((tool) => ({
@@ -257,7 +315,10 @@ export class CallWriter {
     }));
   }
 
-  /** Whether a reply's first words are such an object as far as its arguments; null: they may become one. @param {string} text @returns {boolean | null} */
+  /**
+   * Returns whether the beginning of a reply is a plain JSON call up to its arguments; null if it may become one.
+   * @param {string} text @returns {boolean | null}
+   */
   isBare(text) {
     const words = text.replace(/\s+/g, '');
     const beginWith = (/** @type {string} */ quote) =>
@@ -270,7 +331,11 @@ export class CallWriter {
     return candidates.includes(true) || (candidates.includes(null) ? null : false);
   }
 
-  /** What was written, read; null: it is no whole call. @param {Branch} branch @param {string[]} texts  of its pieces @returns {Call | null} */
+  /**
+   * Parses a generated call; returns null if it is not a complete call.
+   * @param {Branch} branch @param {string[]} texts  texts of the pieces
+   * @returns {Call | null}
+   */
   read({ tool, pieces, style: { fields, notation } }, texts) {
     /** @type {Record<string, string>} */
     const callParts = {};
@@ -281,10 +346,10 @@ export class CallWriter {
       Object.assign(callParts, match.groups);
     }
     try {
-      const given = callParts.arguments;
+      const argumentText = callParts.arguments;
       const args = fields
-        ? readFields(given, tool, fields)
-        : exactJson(notation ? readArguments(given, notationNamed(notation)) : parseExact(given));
+        ? readFields(argumentText, tool, fields)
+        : exactJson(notation ? readArguments(argumentText, notationNamed(notation)) : parseExact(argumentText));
       return { name: tool.name, arguments: args, ...(callParts.id && { id: callParts.id }) };
     } catch {
       return null;

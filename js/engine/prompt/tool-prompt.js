@@ -1,4 +1,6 @@
-/** Prepares messages for the model's template and finds the form of its tool calls. Loaded for conversations with tools. */
+/**
+ * Prepares messages for the model's template and finds the form of its tool calls. Loaded for conversations with tools.
+ */
 import { BqError, onDemand } from '../../shared/errors.js';
 import { exactJson, parseExact } from '../../shared/exact-json.js';
 import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
@@ -21,20 +23,38 @@ import { ReplyParts } from '../generation/reply-parts.js';
 
 const decoder = new TextDecoder();
 
-/** Support for tools in a template: whether it writes tools, and the form of its calls. @typedef {{ isToolAware: boolean, form: CallForm | null }} ToolSupport */
+/**
+ * Support for tools in a template: whether it describes tools, and the form of its calls (null: none or unknown).
+ * @typedef {{ isToolAware: boolean, form: CallForm | null }} ToolSupport
+ */
+/**
+ * A conversation with tools, converted for the prompt.
+ * @typedef {object} PreparedCalls
+ * @property {Message[]} messages
+ * @property {any[] | undefined} tools  tools that the template describes
+ * @property {CallForm | null} form     form of calls; null: no tool may be called
+ * @property {ChatCompletionTool[]} callable  tools that may be called
+ */
 /** @type {WeakMap<LocalModel, ToolSupport>} */
 const supportCache = new WeakMap();
 
 /** Matches a template that describes calls as JSON in `<tool_call>` without writing calls itself. */
-const TELLS_OF_CALLS = /<tool_call>(?:\\n|\s)*\{\\?["']name/;
+const JSON_CALL_DESCRIPTION = /<tool_call>(?:\\n|\s)*\{\\?["']name/;
 
-/** The form of calls that a template doesn't write, though it describes tools; null: it is unknown. @param {LocalModel} model */
-function untoldForm(model) {
+/**
+ * Returns the form of calls for a template that describes tools but does not write calls; null if it is unknown.
+ * @param {LocalModel} model
+ */
+function guessForm(model) {
   for (const [token, form] of FORMS_BY_TOKEN) if (model.findToken(token) !== null) return form;
-  return TELLS_OF_CALLS.test(model.info.chatTemplate) ? DEFAULT_CALL_FORM : null;
+  return JSON_CALL_DESCRIPTION.test(model.info.chatTemplate) ? DEFAULT_CALL_FORM : null;
 }
 
-/** @param {LocalModel} model @returns {Promise<ToolSupport>} */
+/**
+ * Determines the support for tools of the model's template.
+ * @param {LocalModel} model
+ * @returns {Promise<ToolSupport>}
+ */
 async function toolSupport(model) {
   const cached = supportCache.get(model);
   if (cached) return cached;
@@ -44,20 +64,26 @@ async function toolSupport(model) {
     render({ documents: null, bos_token: BOS, eos_token: EOS, ...context });
   const { vocabulary } = await onDemand(import('../session/lazy-methods.js'));
   const bytesOf = vocabulary(model.bytes('TOKN'));
-  const ends = Array.from({ length: vocab }, (_, id) => id).filter((id) => model.flags(id) & ENDS);
-  const texts = ends.map((id) => decoder.decode(bytesOf(id))).filter(Boolean);
+  const endTokens = Array.from({ length: vocab }, (_, id) => id).filter((id) => model.flags(id) & ENDS);
+  const texts = endTokens.map((id) => decoder.decode(bytesOf(id))).filter(Boolean);
   const isToolAware = knowsTools(renderWith);
-  const form = callForm(renderWith, [EOS, ...texts]) ?? (isToolAware ? untoldForm(model) : null);
+  const form = callForm(renderWith, [EOS, ...texts]) ?? (isToolAware ? guessForm(model) : null);
   const support = { isToolAware, form };
   supportCache.set(model, support);
   return support;
 }
 
-/** Support for tools of the model's template; none with a `chatFormat` or without a template. @param {LocalModel} model @param {CompleteOptions['chatFormat']} format @returns {Promise<ToolSupport>} */
+/**
+ * Returns the support for tools of the model's template; no support with a `chatFormat` or without a template.
+ * @param {LocalModel} model @param {CompleteOptions['chatFormat']} format @returns {Promise<ToolSupport>}
+ */
 const toolSupportFor = async (model, format) =>
   format || !model.info.chatTemplate ? { isToolAware: false, form: null } : toolSupport(model);
 
-/** Messages with the arguments of calls in the form that the template reads. @param {Message[]} messages @param {CallForm} form @returns {any[]} */
+/**
+ * Converts the arguments of calls to the form that the template expects. Throws ARGUMENT.
+ * @param {Message[]} messages @param {CallForm} form @returns {any[]}
+ */
 const convertCalls = (messages, { texts, none }) =>
   messages.map((message) => {
     if (!message.tool_calls) return message;
@@ -70,20 +96,24 @@ const convertCalls = (messages, { texts, none }) =>
     return { ...message, content: message.content || (none ? null : ''), tool_calls: calls };
   });
 
-/** The arguments of a call, as an object or as JSON. ARGUMENT. @param {any} callArguments  JSON or an object; nothing and null: none @param {boolean} texts */
-function argumentsOf(callArguments, texts) {
-  const given = typeof callArguments === 'string' ? parseArguments(callArguments || '{}') : callArguments;
-  if (isNestedTooDeeply(given)) throw wrongArguments(`are nested deeper than ${MAX_NESTING} levels`);
-  // Those of a text have no values but JSON's.
-  const text = textOfArguments(given ?? {}, given === callArguments);
+/**
+ * Returns the arguments of a call as an object, or as JSON. Throws ARGUMENT.
+ * @param {any} callArguments  JSON or an object; undefined, null or an empty string for no arguments
+ * @param {boolean} asText  whether to return JSON
+ */
+function argumentsOf(callArguments, asText) {
+  const parsed = typeof callArguments === 'string' ? parseArguments(callArguments || '{}') : callArguments;
+  if (isNestedTooDeeply(parsed)) throw wrongArguments(`are nested deeper than ${MAX_NESTING} levels`);
+  const isObject = parsed === callArguments; // an object of the caller may have values that JSON does not have
+  const text = textOfArguments(parsed ?? {}, isObject);
   const value = parseExact(text);
   if (typeof value !== 'object' || Array.isArray(value))
     throw wrongArguments(`are ${shown(value)}; expected an object`);
-  if (!texts) return value;
-  return callArguments === given || !callArguments || given === null ? text : callArguments;
+  if (!asText) return value;
+  return isObject || !callArguments || parsed === null ? text : callArguments;
 }
 
-/** ARGUMENT. @param {string} text */
+/** Parses arguments. Throws ARGUMENT. @param {string} text */
 function parseArguments(text) {
   try {
     return parseExact(text);
@@ -92,7 +122,11 @@ function parseArguments(text) {
   }
 }
 
-/** A value within arguments of a text, where integers beyond 2^53 are BigInts. Numbers larger than a double have become infinite. ARGUMENT. @param {string} _ @param {any} value */
+/**
+ * Checks a value within arguments that were parsed from JSON. Integers beyond 2^53 are BigInts there, and numbers
+ * larger than a double are infinite. Throws ARGUMENT.
+ * @param {string} _ @param {any} value
+ */
 function checkedNumber(_, value) {
   if (['function', 'symbol'].includes(typeof value) || (typeof value === 'number' && !Number.isFinite(value)))
     throw wrongArguments(
@@ -101,7 +135,10 @@ function checkedNumber(_, value) {
   return value;
 }
 
-/** A value within arguments that are an object. ARGUMENT. @param {string} key @param {any} value */
+/**
+ * Checks a value within arguments that the caller passed as an object. Throws ARGUMENT.
+ * @param {string} key @param {any} value
+ */
 function checkedValue(key, value) {
   if (typeof value === 'bigint' || isInexact(value))
     throw Object.assign(
@@ -113,10 +150,13 @@ function checkedValue(key, value) {
   return checkedNumber(key, value);
 }
 
-/** ARGUMENT. @param {any} value @param {boolean} isCallers  they were given as an object */
-function textOfArguments(value, isCallers) {
+/**
+ * Returns arguments as JSON. Throws ARGUMENT.
+ * @param {any} value @param {boolean} isObject  whether the caller passed an object
+ */
+function textOfArguments(value, isObject) {
   try {
-    return exactJson(value, isCallers ? checkedValue : checkedNumber);
+    return exactJson(value, isObject ? checkedValue : checkedNumber);
   } catch (error) {
     throw error instanceof BqError ? error : wrongArguments(`are not JSON: ${shown(value)}`);
   }
@@ -127,17 +167,26 @@ const wrongCall = (problem) => new BqError('ARGUMENT', problem, { details: { par
 /** @param {string} problem */
 const wrongArguments = (problem) => wrongCall(`the arguments of a call ${problem}`);
 
-/** Messages as the model's template reads their calls and results. ARGUMENT. @param {LocalModel} model @param {Message[]} messages */
-export async function writtenMessages(model, messages) {
+/**
+ * Converts messages with calls and results to the form that the model's template expects. Throws ARGUMENT.
+ * @param {LocalModel} model @param {Message[]} messages
+ */
+export async function convertMessages(model, messages) {
   const { form } = await toolSupport(model);
   return form ? messagesForTemplate(messages, form) : messages;
 }
 
-/** Whether a value is a schema for parameters; undefined accepts any object. @param {unknown} value */
+/**
+ * Returns whether a value is a schema for parameters. Undefined is one, which accepts any object.
+ * @param {unknown} value
+ */
 const isSchema = (value) =>
   value === undefined || (typeof value === 'object' && value !== null && !Array.isArray(value));
 
-/** @param {ChatCompletionTool[]} tools @param {CompleteOptions['toolChoice']} choice */
+/**
+ * Returns the tools that may be called. Throws ARGUMENT.
+ * @param {ChatCompletionTool[]} tools @param {CompleteOptions['toolChoice']} choice
+ */
 function chooseTools(tools, choice) {
   if (choice === 'none') return [];
   if (typeof choice !== 'object') return tools;
@@ -148,16 +197,16 @@ function chooseTools(tools, choice) {
 }
 
 /**
- * Messages and tools for the prompt, and the form of calls; null: no tool may be called. Without `toolChoice` the prompt describes the tools,
- * but none may be called. ARGUMENT, TEMPLATE, UNSUPPORTED: the template
- * writes calls in an unknown form.
+ * Converts a conversation with tools. Returns undefined if it needs no conversion. Without `toolChoice`, the prompt
+ * describes the tools, but no tool may be called. Throws ARGUMENT, TEMPLATE, and UNSUPPORTED if the template writes calls
+ * in an unknown form.
  * @param {LocalModel} model @param {Message[]} messages
  * @param {Pick<CompleteOptions, 'chatFormat' | 'toolChoice'> & { tools?: any[] }} options
- * @returns {Promise<{ messages: Message[], tools: any[] | undefined, form: CallForm | null, callable: ChatCompletionTool[] } | undefined>}  undefined: as without calls
+ * @returns {Promise<PreparedCalls | undefined>}
  */
 export async function prepareCalls(model, messages, { chatFormat: format, tools = [], toolChoice }) {
   const isPlain = !messages.some(({ tool_calls, tool_call_id }) => tool_calls || tool_call_id !== undefined);
-  // A format with a role for results writes them wherever they are.
+  // A chat format with a role for results accepts them at any position.
   if (isPlain && !toolChoice && (format || !model.info.chatTemplate)) return undefined;
   checkResults(messages);
   if (toolChoice === undefined) {
@@ -175,7 +224,7 @@ export async function prepareCalls(model, messages, { chatFormat: format, tools 
   const callable = chooseTools(tools, toolChoice);
   if (!callable.length && (toolChoice === 'required' || typeof toolChoice === 'object'))
     throw wrong('toolChoice', toolChoice, '"none" or "auto" where there are no tools');
-  // The name is written into calls unescaped, so it must be the same in JSON, in a tag and alone.
+  // The name is written into calls without escapes, so it must be valid in JSON, in a tag and in plain text.
   const badName = callable.find(({ function: { name } }) => /["\\<>\p{Cc}\p{Co}]/u.test(name));
   if (badName)
     throw wrong(
@@ -214,12 +263,17 @@ export async function prepareCalls(model, messages, { chatFormat: format, tools 
 /**
  * Creates the constrained sections of a reply.
  * @param {LocalModel} model
- * @param {{ thinking: import('../../api/chat/reasoning.js').ReasoningParser | null, marks: [string, string] | null, options: CompleteOptions, form: CallForm | null, callable: ChatCompletionTool[] }} parts
+ * @param {object} parts
+ * @param {import('../../api/chat/reasoning.js').ReasoningParser | null} parts.reasoningParser
+ * @param {[string, string] | null} parts.marks  opening and closing mark of the reasoning
+ * @param {CompleteOptions} parts.options
+ * @param {CallForm | null} parts.form  null: no tool may be called
+ * @param {ChatCompletionTool[]} parts.callable  tools that may be called
  */
-export async function replyPartsFor(model, { thinking, marks, options, form, callable }) {
+export async function replyPartsFor(model, { reasoningParser, marks, options, form, callable }) {
   const { responseFormat, stopTokens = [], toolChoice, parallelToolCalls = true } = options;
   const guides = await model.grammars();
-  // `continues`, because SentencePiece puts a space in front of a text that begins.
+  // `continues`, because SentencePiece puts a space in front of a text without earlier text.
   const ids = (/** @type {string} */ text) =>
     model.encode(text, { addSpecial: false, parseSpecial: true, continues: true });
   const special = (/** @type {number} */ id) => model.specialText(id);
@@ -230,12 +284,12 @@ export async function replyPartsFor(model, { thinking, marks, options, form, cal
   const replyParts = new ReplyParts({
     guides,
     ids,
-    thinking,
+    reasoningParser,
     marks,
     format: isConstrained ? await guides.guide(format, stopTokens) : null,
     writer: tools.length && form ? new CallWriter(form, tools, { ids, special }) : null,
-    must: mustCall,
-    many: !mustCall && parallelToolCalls,
+    mustCall,
+    allowsMany: !mustCall && parallelToolCalls,
   });
   await replyParts.prepare();
   return replyParts;

@@ -1,11 +1,11 @@
-/** Methods of sessions and models that few pages use, in one module that is loaded on demand. */
+/** Methods of sessions and models that few pages use. They are in one module, which is loaded on demand. */
 import { checkCall, TABLE } from '../../remote/port/methods.js';
 import { BqError } from '../../shared/errors.js';
 import * as state from './saved-state.js';
 
-export { chooseOption as chooseIn, chooseNext as choose } from '../model/score-options.js';
-export { DraftModel as Draft } from '../speculation/draft-model.js';
-export { LogitProcessors as Picking, vocabulary } from '../generation/logit-processors.js';
+export { chooseOption, chooseNext as choose } from '../model/score-options.js';
+export { DraftModel } from '../speculation/draft-model.js';
+export { LogitProcessors, vocabulary } from '../generation/logit-processors.js';
 
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { LocalSession } from './session.js' */
@@ -24,7 +24,10 @@ export async function stats({ parts: { wasm, sequence, context } }) {
   };
 }
 
-/** @param {LocalSession} session @param {LocalModel} model @param {any[]} args */
+/**
+ * Appends text or tokens to a session and computes them.
+ * @param {LocalSession} session @param {LocalModel} model @param {any[]} args
+ */
 export async function append(session, model, args) {
   const {
     args: [addition],
@@ -76,12 +79,13 @@ export async function restore(session, _model, args) {
   return session.stats();
 }
 
-/** Least number of tokens for which copying the KV cache is faster than computing. */
+/** Smallest number of additional shared tokens for which copying the KV cache is faster than computing them. */
 const MIN_SHARED = 32;
 
 /**
  * Copies the KV cache of another session, which may be generating, if it shares a longer prefix with the prompt.
- * @param {LocalSession} session @param {LocalModel} _model @param {any[]} given  the sessions, the prompt, the id of the adapter or null
+ * @param {LocalSession} session @param {LocalModel} _model
+ * @param {any[]} args  the other sessions, the prompt's tokens, the id of the adapter or null
  */
 export async function copyCacheFrom(session, _model, [otherSessions, tokens, adapter]) {
   let longest = session.sharedLength(tokens, adapter) + MIN_SHARED;
@@ -98,15 +102,20 @@ export async function copyCacheFrom(session, _model, [otherSessions, tokens, ada
     try {
       sequence.tokens = state.restore(wasm, sequence.handle, state.save(wasm, handle));
     } catch {
-      // The model's file has no id, or the heap is too small: the prompt is computed instead.
+      // The model's file has no id, or the heap is too small. The prompt is computed instead.
     }
   });
 }
 
-/** Sample user messages with different first tokens: the common prefix of their prompts is common to nearly all prompts. */
+/**
+ * Sample user messages with different first tokens. The common prefix of their prompts is common to nearly all prompts.
+ */
 const SAMPLE_MESSAGES = ['1', 'And', 'x', '?'];
 
-/** @param {LocalModel} model @param {Replies} replies @param {any[]} callArgs */
+/**
+ * Computes and saves the KV cache of the common prefix of all prompts that begin with some messages.
+ * @param {LocalModel} model @param {Replies} replies @param {any[]} callArgs
+ */
 export async function savePromptCache(model, replies, callArgs) {
   const { args, options, signal, onProgress } = checkCall(TABLE.model.savePromptCache, callArgs);
   model.checkGenerates();
@@ -135,9 +144,10 @@ export async function savePromptCache(model, replies, callArgs) {
 }
 
 /**
- * Computes the last restored token again, which replies need anyway, and compares the bytes of its KV cache. They depend
- * on all earlier tokens in all layers, so they detect other weights under the same id (that of GGUF is a hash of the header), and
- * versions whose sums differ. MISMATCH, ARGUMENT: the session is empty.
+ * Computes the last restored token again, which replies need anyway, and compares the bytes of its KV cache with the
+ * saved ones. These bytes depend on all earlier tokens in all layers. So the comparison detects other weights under the
+ * same file id (the id of a GGUF file is a hash of its header), and versions of the engine with different sums. Throws
+ * MISMATCH and ARGUMENT, and empties the session then.
  * @param {LocalSession} session @param {Uint8Array} saved
  */
 const compareLastToken = (session, saved) =>
@@ -167,7 +177,7 @@ const compareLastToken = (session, saved) =>
       });
   });
 
-/** @param {Replies} replies @param {any[]} args */
+/** Restores a prompt cache in a session of the pool, and checks it. @param {Replies} replies @param {any[]} args */
 export async function loadPromptCache(replies, args) {
   const {
     args: [saved],

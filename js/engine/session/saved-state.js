@@ -4,15 +4,18 @@ import { BqError } from '../../shared/errors.js';
 
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
-/** Bytes that are copied at once; the heap has spare room for this many. */
+/** Number of bytes that are copied at once. The heap has spare room for them. */
 const PIECE_BYTES = 4096;
-/** The header, and the offsets of its counts of tokens and of computed tokens. */
+/** Size of the header, and the offsets in it of the number of tokens and the number of computed tokens. */
 const HEADER_BYTES = 128;
 const [TOKENS, COMPUTED] = [56, 60];
-/** The hash of all other bytes, at the end. */
+/** Size of the hash of all other bytes, which is at the end. */
 const HASH_BYTES = 8;
 
-/** UNSUPPORTED: the model's file has no id. @param {Wasm} wasm @param {number} session  its handle */
+/**
+ * Saves a session as bytes. Throws UNSUPPORTED if the model's file has no id.
+ * @param {Wasm} wasm @param {number} session  handle of the session
+ */
 export function save(wasm, session) {
   const saved = new Uint8Array(wasm.call('bqw_session_state_bytes', session));
   wasm.scope((take) => {
@@ -26,12 +29,15 @@ export function save(wasm, session) {
   return saved;
 }
 
-/** @param {Wasm} wasm @param {number} session @param {number} at @param {number} length */
+/**
+ * Passes the next bytes of a saved session to C.
+ * @param {Wasm} wasm @param {number} session @param {number} at @param {number} length
+ */
 function restorePart(wasm, session, at, length) {
   try {
     return wasm.check('bqw_session_restore', session, at, length);
   } catch (error) {
-    // The hint of this status is about model files.
+    // The usual hint of this status is about model files, so it is replaced.
     if (!(error instanceof BqError) || error.code !== 'UNSUPPORTED') throw error;
     throw new BqError('UNSUPPORTED', error.message, {
       offset: error.offset,
@@ -41,16 +47,16 @@ function restorePart(wasm, session, at, length) {
 }
 
 /**
- * Restores a session and returns its tokens. FORMAT, UNSUPPORTED, MISMATCH, CONTEXT_FULL, TRUNCATED, NOMEM: the
+ * Restores a session and returns its tokens. Throws FORMAT, UNSUPPORTED, MISMATCH, CONTEXT_FULL, TRUNCATED, NOMEM; the
  * session is empty then.
- * @param {Wasm} wasm @param {number} session  its handle @param {Uint8Array} saved
+ * @param {Wasm} wasm @param {number} session  handle of the session @param {Uint8Array} saved
  * @returns {number[]}
  */
 export function restore(wasm, session, saved) {
   wasm.scope((take) => {
     const at = take(PIECE_BYTES);
     wasm.u32(at, 1).fill(0);
-    wasm.out('bqw_session_sync', session, at, 1); // drops an incomplete earlier attempt
+    wasm.out('bqw_session_sync', session, at, 1); // discards an incomplete earlier attempt
     let status = MORE;
     for (let offset = 0; offset < saved.length; offset += PIECE_BYTES) {
       const part = saved.subarray(offset, offset + PIECE_BYTES);
@@ -64,14 +70,20 @@ export function restore(wasm, session, saved) {
   return Array.from({ length: view.getUint32(TOKENS, true) }, (_, i) => view.getUint32(HEADER_BYTES + 4 * i, true));
 }
 
-/** @param {Uint8Array} saved  that was restored */
+/**
+ * Returns whether all tokens of a saved session are computed.
+ * @param {Uint8Array} saved  bytes that were restored without an error
+ */
 export function isComputed(saved) {
   const view = new DataView(saved.buffer, saved.byteOffset, saved.length);
   const tokens = view.getUint32(TOKENS, true);
   return tokens > 0 && tokens === view.getUint32(COMPUTED, true);
 }
 
-/** Whether the session would be saved as the same bytes. @param {Wasm} wasm @param {number} session  its handle @param {Uint8Array} saved */
+/**
+ * Returns whether the session would be saved as the same bytes.
+ * @param {Wasm} wasm @param {number} session  handle of the session @param {Uint8Array} saved
+ */
 export const isSame = (wasm, session, saved) =>
   wasm.scope((take) => {
     const at = take(HASH_BYTES);
@@ -80,10 +92,10 @@ export const isSame = (wasm, session, saved) =>
     return wasm.bytes(at, HASH_BYTES).every((byte, i) => byte === saved[saved.length - HASH_BYTES + i]);
   });
 
-/** Leaves nothing in the session, nor in its cache. @param {Wasm} wasm @param {number} session  its handle */
+/** Empties the session and its KV cache. @param {Wasm} wasm @param {number} session  handle of the session */
 export const empty = (wasm, session) =>
   wasm.scope((take) => {
     const at = take(HEADER_BYTES);
     wasm.bytes(at, HEADER_BYTES).fill(0);
-    wasm.call('bqw_session_restore', session, at, HEADER_BYTES); // what is no saved session
+    wasm.call('bqw_session_restore', session, at, HEADER_BYTES); // an invalid header, which empties the session
   });

@@ -14,6 +14,11 @@ import { dropUnread } from '../generation/unread-parts.js';
 /** @import { GenerateOptions, Part, Result, Session, SessionOptions } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
+/**
+ * Parts of a session. `fit` checks that a prompt fits in the context and returns its tokens.
+ * @typedef {{ wasm: Wasm, sequence: TokenSequence, fit: (prompt: ArrayLike<number>) => Uint32Array }} SessionParts
+ */
+
 /** @implements {Session} */
 export class LocalSession {
   #model;
@@ -23,16 +28,16 @@ export class LocalSession {
   #sequence;
   #isBusy = false;
   #adapter;
-  /** When the reader of a generation stopped reading; Infinity: it is reading. */
+  /** Time since which the reader of a generation has not read; Infinity: it is reading. */
   unreadSince = Infinity;
 
   /**
    * @param {LocalModel} model
    * @param {Wasm} wasm
    * @param {number} handle
-   * @param {{ contextTokens: number, prefillWindow?: number, prefillBatch?: number, quality?: SessionOptions['quality'] }} sizes
-   * @param {number[]} [ids]  tokens of the original session, if this is a fork
-   * @param {LocalAdapter | null} [adapter]  of the original session
+   * @param {Pick<SessionOptions, 'prefillWindow' | 'prefillBatch' | 'quality'> & { contextTokens: number }} sizes
+   * @param {number[]} [ids]  tokens of the original session, if this session is a fork
+   * @param {LocalAdapter | null} [adapter]  adapter of the original session
    */
   constructor(model, wasm, handle, sizes, ids = [], adapter = null) {
     adapter?.join();
@@ -48,17 +53,17 @@ export class LocalSession {
   /**
    * @param {string | ArrayLike<number>} prompt
    * @param {GenerateOptions} [options]
-   * @param {() => boolean} [aborted]  whether another thread has aborted; faster than the signal
-   * @param {import('../generation/reply-parts.js').ReplyParts | null} [turn]  what holds a reply's parts to what they are to be
+   * @param {() => boolean} [aborted]  returns whether another thread has aborted; noticed earlier than the signal
+   * @param {import('../generation/reply-parts.js').ReplyParts | null} [replyParts]  constrained sections of a reply
    */
-  generate(prompt, options, aborted, turn = null) {
+  generate(prompt, options, aborted, replyParts = null) {
     return Generation.check(
       () => checkCall(TABLE.session.generate, [prompt, options]),
-      (call, end, reading) => this.#generate(call, aborted, end, reading, turn),
+      (call, end, reading) => this.#generate(call, aborted, end, reading, replyParts),
     );
   }
 
-  /** @param {GenerateOptions} [options] @param {() => boolean} [aborted]  as of `generate` */
+  /** @param {GenerateOptions} [options] @param {() => boolean} [aborted]  as in `generate` */
   continue(options, aborted) {
     return Generation.check(
       () => checkCall(TABLE.session.continue, [options]),
@@ -67,20 +72,24 @@ export class LocalSession {
   }
 
   /**
-   * Runs work that needs exclusive use of the session's parts.
-   * @template T @param {(parts: { wasm: Wasm, sequence: TokenSequence, fit: (prompt: ArrayLike<number>) => Uint32Array }) => T | Promise<T>} work
+   * Runs work that needs exclusive use of the session's parts. Throws CLOSED, STATE.
+   * @template T
+   * @param {(parts: SessionParts) => T | Promise<T>} work
    */
   async runAlone(work) {
     this.#checkIdle();
     return this.#runBusy(async () => work({ ...this.parts, fit: (prompt) => this.#checkPrompt(prompt) }));
   }
 
-  /** Id of its adapter; null: none. */
+  /** Id of the session's adapter; null: none. */
   get adapter() {
     return this.#adapter?.info.id ?? null;
   }
 
-  /** Uses another adapter or none from now on; the sequence is computed again. CLOSED, NO_SESSION. @param {string | null} id */
+  /**
+   * Uses another adapter, or none, from now on. The sequence is computed again. Throws CLOSED, NO_SESSION.
+   * @param {string | null} id
+   */
   useAdapter(id) {
     if (id === this.adapter) return;
     const adapter = id === null ? null : this.#model.adapter(id);
@@ -90,7 +99,10 @@ export class LocalSession {
     this.#adapter = adapter;
   }
 
-  /** Length of the common prefix with a prompt, with this adapter. @param {ArrayLike<number>} tokens @param {string | null} adapter */
+  /**
+   * Returns the length of the common prefix with a prompt; 0 if the session has another adapter.
+   * @param {ArrayLike<number>} tokens @param {string | null} adapter  id of the prompt's adapter
+   */
   sharedLength(tokens, adapter) {
     const maxLength = adapter === this.adapter ? Math.min(tokens.length, this.#sequence.tokens.length) : 0;
     let n = 0;
@@ -98,12 +110,12 @@ export class LocalSession {
     return n;
   }
 
-  /** Number of tokens of its sequence. */
+  /** Number of tokens of the sequence. */
   get length() {
     return this.#sequence.tokens.length;
   }
 
-  /** Its instance and its sequence. */
+  /** The WebAssembly instance, the sequence and the context size. */
   get parts() {
     return { wasm: this.#wasm, sequence: this.#sequence, context: this.#context };
   }
@@ -112,7 +124,11 @@ export class LocalSession {
     return this.#sequence.isClosed;
   }
 
-  /** A method that is loaded with its first call. @param {'append' | 'copyCacheFrom' | 'choose' | 'restore' | 'save' | 'stats' | 'truncate'} name @returns {(...given: any[]) => Promise<any>} */
+  /**
+   * Returns a method whose code is loaded at the first call.
+   * @param {'append' | 'copyCacheFrom' | 'choose' | 'restore' | 'save' | 'stats' | 'truncate'} name
+   * @returns {(...args: any[]) => Promise<any>}
+   */
   #lazyMethod =
     (name) =>
     async (...args) =>
@@ -149,11 +165,12 @@ export class LocalSession {
     this.end();
   }
 
+  /** Closes the session at once. */
   end() {
     if (this.#sequence.isClosed) return;
     this.#sequence.close();
     this.#model.forget(this);
-    // A running generation frees the session when it notices the end.
+    // A running generation frees the session when it notices that the session is closed.
     if (!this.#isBusy) this.#free();
   }
 
@@ -167,7 +184,7 @@ export class LocalSession {
     this.#adapter?.leave();
   }
 
-  /** CLOSED, STATE: a generation is running. */
+  /** Throws CLOSED, and STATE if a generation is running. */
   #checkIdle() {
     this.#sequence.check();
     if (this.#isBusy)
@@ -176,7 +193,7 @@ export class LocalSession {
       });
   }
 
-  /** The sequence, after its pending token was appended. */
+  /** Appends the pending token, if any, and returns the sequence. Throws CLOSED, STATE. */
   #settledSequence() {
     this.#checkIdle();
     const { pendingToken } = this.#sequence;
@@ -200,10 +217,10 @@ export class LocalSession {
    * @param {ReturnType<typeof checkCall>} call
    * @param {(() => boolean) | undefined} aborted
    * @param {(result: Result) => void} end @param {import('../../shared/generation.js').Reading} reading
-   * @param {import('../generation/reply-parts.js').ReplyParts | null} turn
+   * @param {import('../generation/reply-parts.js').ReplyParts | null} replyParts
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#generate({ args, options, onProgress }, aborted, end, { signal, reader }, turn) {
+  async *#generate({ args, options, onProgress }, aborted, end, { signal, reader }, replyParts) {
     this.#checkIdle();
     this.#model.checkGenerates();
     signal.throwIfAborted();
@@ -221,9 +238,11 @@ export class LocalSession {
     const result = emptyResult(seed, tokens.length);
     const { timings, usage } = result;
     /** @type {import('../generation/unread-parts.js').PartState[]} */
-    const marks = [{ tokens: tokens.length, text: 0, decodeMs: 0 }];
-    /** @type {import('../generation/grammar-guide.js').Guide | import('../generation/reply-parts.js').ReplyParts | null} */
-    let guide = turn;
+    const partStates = [{ tokens: tokens.length, text: 0, decodeMs: 0 }];
+    /**
+     * @type {import('../generation/grammar-guide.js').Guide | import('../generation/reply-parts.js').ReplyParts | null}
+     */
+    let guide = replyParts;
     /** @type {import('../speculation/prompt-lookup.js').Speculator | null} */
     let speculator = null;
     /** @type {import('../speculation/draft-model.js').DraftModel | null} */
@@ -232,13 +251,13 @@ export class LocalSession {
     this.#isBusy = true;
     let hasFailed = false;
     try {
-      // Loaded while the prompt is computed. If loading fails, the generation decodes without draft tokens.
+      // The module loads while the prompt is computed. If loading fails, the generation decodes without draft tokens.
       const speculates = speculate && this.#sequence.maxDraftTokens && maxTokens > 2;
       const loadingSpeculator = speculates
         ? onDemand(import('../speculation/prompt-lookup.js')).catch(() => null)
         : null;
       if (speculate.model)
-        draftModel = (await onDemand(import('./lazy-methods.js'))).Draft.open(
+        draftModel = (await onDemand(import('./lazy-methods.js'))).DraftModel.open(
           this.#model,
           speculate.model,
           this.#sequence,
@@ -247,7 +266,7 @@ export class LocalSession {
       guide ??= await this.#model.guide(options);
       if (guide?.warnings.length) result.warnings = [...guide.warnings];
       output.logitProcessors = await this.#model.logitProcessors(options, this.#sequence.handle);
-      // Formats and biases may ask for any token, so they need all logits.
+      // Formats and biases may select any token, so they need all logits.
       if (this.#options.quality?.lmHeadFraction)
         await this.#model.useClusteredHead(
           this.#sequence.handle,
@@ -267,11 +286,11 @@ export class LocalSession {
       const speculation = await loadingSpeculator;
       if (speculation) speculator = new speculation.Speculator(this.#model, this.#sequence, speculate, draftModel);
       if (!speculator || speculate === 'auto') this.#model.decoding.add(this.#sequence);
-      output.begin(guide && !turn?.isFreeText ? null : tokens[tokens.length - 1]);
-      // The finish reason is 'abort' until another one is found, for readers that leave the loop (break, throw, abort).
+      output.begin(guide && !replyParts?.isFreeText ? null : tokens[tokens.length - 1]);
+      // The finish reason is 'abort' until another one is set, so it is right if a reader leaves its loop.
       if (maxTokens < 1) result.finishReason = 'length';
       while (result.finishReason === 'abort') {
-        // Pauses take effect between computing and sampling too.
+        // A pause also takes effect between computing and sampling.
         const pause = this.#sequence.waitWhilePaused(stopConditions);
         if (pause) await pause;
         if (rateLimiter && !(await rateLimiter.waitForToken(this.#sequence, signal))) {
@@ -288,12 +307,15 @@ export class LocalSession {
         for (const [i, id] of ids.entries()) {
           const isComplete = guide !== null && i === ids.length - 1 && guide.hasEnded(remaining - ids.length);
           const isFull = this.length >= this.#context;
-          const length = result.tokens.length + 1 >= maxTokens ? 'length' : isFull && !shiftsContext ? 'context' : null;
+          const limitReason =
+            result.tokens.length + 1 >= maxTokens ? 'length' : isFull && !shiftsContext ? 'context' : null;
           const logprobs = output.logitProcessors?.accept(id, !guide || (i === 0 && id === sampled));
-          const part = { ...output.part(id, result, isComplete ? 'stop' : length, turn?.hidesText), ...logprobs };
+          const lastReason = isComplete ? 'stop' : limitReason;
+          const part = { ...output.part(id, result, lastReason, replyParts?.hidesText), ...logprobs };
           timings[usage.completionTokens++ ? 'decodeMs' : 'firstTokenMs'] += performance.now() - stepStart;
           this.#sequence.pendingToken = id;
-          if (reader) marks.push({ tokens: this.length + 1, text: result.text.length, decodeMs: timings.decodeMs });
+          if (reader)
+            partStates.push({ tokens: this.length + 1, text: result.text.length, decodeMs: timings.decodeMs });
           this.unreadSince = now();
           yield part;
           this.unreadSince = Infinity;
@@ -301,7 +323,7 @@ export class LocalSession {
           stepStart = performance.now();
           if (!isFull) this.#sequence.push(id);
           else {
-            // Dropped tokens can't be restored, so the reader must have read all parts before.
+            // Dropped tokens can't be restored, so the reader must have read all earlier parts.
             if (reader) await this.#waitForReader(reader);
             signal.throwIfAborted();
             speculator?.finish(usage);
@@ -311,7 +333,7 @@ export class LocalSession {
           }
         }
         if (result.finishReason !== 'abort') break;
-        // Without a work unit limit if aborts are noticed through shared memory.
+        // No limit (0) if aborts are noticed through shared memory.
         const workUnits = aborted ? 0 : 1;
         if (speculator) await speculator.run(stopConditions, workUnits, maxTokens - result.tokens.length);
         else await this.#sequence.run(stopConditions, workUnits);
@@ -329,21 +351,28 @@ export class LocalSession {
       guide?.close();
       this.#model.releaseUnit(this.#sequence.handle);
       output.close();
-      if (reader && this.#wasm.alive) dropUnread(reader.readCount ?? Infinity, marks, result, this.#sequence);
+      if (reader && this.#wasm.alive) dropUnread(reader.readCount ?? Infinity, partStates, result, this.#sequence);
       usage.totalTokens = usage.promptTokens + usage.completionTokens;
       if (this.#sequence.isClosed) this.#free();
       if (!hasFailed) end(result);
     }
   }
 
-  /** Waits until a reader in another thread has read all parts. @param {import('../../shared/generation.js').Reader} reader */
+  /**
+   * Waits until a reader in another thread has read all parts.
+   * @param {import('../../shared/generation.js').Reader} reader
+   */
   async #waitForReader(reader) {
     this.unreadSince = now();
     await reader.caughtUp();
     this.unreadSince = Infinity;
   }
 
-  /** The tokens of a prompt. ARGUMENT, CONTEXT_FULL. @param {string | ArrayLike<number>} prompt @returns {Uint32Array} */
+  /**
+   * Returns the tokens of a prompt. Throws ARGUMENT, CONTEXT_FULL.
+   * @param {string | ArrayLike<number>} prompt
+   * @returns {Uint32Array}
+   */
   #checkPrompt(prompt) {
     const tokens = Uint32Array.from(typeof prompt === 'string' ? this.#model.encode(prompt) : prompt);
     if (!tokens.length) throw new BqError('ARGUMENT', 'expected a prompt with at least one token, found none');

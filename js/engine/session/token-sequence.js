@@ -4,38 +4,45 @@ import { Pace } from '../../shared/async.js';
 import { DEFAULT_DRAFT_TOKENS } from '../plan/plan.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 
-/** Conditions that stop a computation; `due`: its deadline on the clock of performance.now(). @typedef {{ signal?: AbortSignal, aborted?: () => boolean, due?: number }} StopConditions */
+/**
+ * Conditions that stop a computation. `aborted`: returns whether another thread has aborted it; `due`: its deadline on
+ * the clock of performance.now().
+ * @typedef {{ signal?: AbortSignal, aborted?: () => boolean, due?: number }} StopConditions
+ */
 
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { GenerateOptions } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
-/** Milliseconds of work between yields where aborts need none: during a yield the other threads fall asleep, and waking them
- * costs as much as a hundred barriers. Yields let other calls to the same worker run. */
-const ISOLATED_TURN_MS = 16;
+/**
+ * Milliseconds of work between yields if no yield is needed to notice aborts. Yields let other calls to the same worker
+ * run. But the other threads fall asleep during a yield, and waking them costs as much as a hundred barriers.
+ */
+const ISOLATED_YIELD_MS = 16;
 
 export class TokenSequence {
   #model;
   #wasm;
   sizes;
   #pace = new Pace();
-  /** Tokens that C has. @type {number[]} */
+  /** Tokens of the sequence in C, without `pendingToken`. @type {number[]} */
   tokens;
   /** A generated token that is appended when the generation continues. @type {number | null} */
   pendingToken = null;
   isClosed = false;
   /** Functions that wake waiting code when the session closes. @type {Set<() => void>} */
   sleepers = new Set();
-  /** Largest number of draft tokens at once; draft tokens computed and accepted so far. */
+  /** Largest number of draft tokens at once, and the numbers of draft tokens computed and accepted so far. */
   maxDraftTokens;
   draftedCount = 0;
   acceptedCount = 0;
-  /** Milliseconds of the last run, without yields; 0: it shared a batch. */
+  /** Milliseconds of the last run, without yields; 0 if it shared a batch with other sessions. */
   lastRunMs = 0;
 
   /**
-   * @param {LocalModel} model @param {Wasm} wasm @param {number} handle  of the session
-   * @param {{ contextTokens: number, prefillWindow?: number, prefillBatch?: number, draftTokens?: number }} sizes @param {number[]} ids
+   * @param {LocalModel} model @param {Wasm} wasm @param {number} handle  handle of the session
+   * @param {{ contextTokens: number, prefillWindow?: number, prefillBatch?: number, draftTokens?: number }} sizes
+   * @param {number[]} ids  tokens that the sequence begins with
    */
   constructor(
     model,
@@ -62,30 +69,34 @@ export class TokenSequence {
     for (const wake of this.sleepers) wake();
   }
 
-  /** CLOSED. */
+  /** Throws CLOSED. */
   check() {
     if (this.isClosed) throw new BqError('CLOSED', 'the session was closed');
   }
 
-  /** All tokens, with the pending one. */
+  /** Returns all tokens, including the pending one. */
   allTokens() {
     return this.pendingToken === null ? this.tokens : [...this.tokens, this.pendingToken];
   }
 
-  /** Empties the sequence, because another text follows. */
+  /** Forgets all tokens. Does not change the sequence in C, which the caller then replaces. */
   clear() {
     this.tokens = [];
     this.pendingToken = null;
   }
 
-  /** @param {number} id */
+  /** Appends a token. @param {number} id */
   push(id) {
     this.#wasm.check('bqw_session_append', this.handle, id);
     this.tokens.push(id);
     this.pendingToken = null;
   }
 
-  /** Adds draft tokens to the next run. @param {number[]} tokens @returns {number} how many of them it will compute */
+  /**
+   * Adds draft tokens to the next run.
+   * @param {number[]} tokens
+   * @returns {number}  number of them that the run will compute
+   */
   addDraftTokens(tokens) {
     return this.#wasm.scope((take) => {
       const at = take(tokens.length * 4);
@@ -94,7 +105,11 @@ export class TokenSequence {
     });
   }
 
-  /** @param {Uint32Array} tokens @returns {number} how many were in the KV cache */
+  /**
+   * Replaces the sequence.
+   * @param {Uint32Array} tokens
+   * @returns {number}  number of tokens that were in the KV cache
+   */
   sync(tokens) {
     return this.#wasm.scope((take) => {
       const at = take(tokens.length * 4);
@@ -108,31 +123,35 @@ export class TokenSequence {
 
   /**
    * Replaces the sequence by a prompt and computes it.
-   * @param {StopConditions} ends
-   * @param {any} onProgress  of GenerateOptions
+   * @param {StopConditions} stopConditions
+   * @param {any} onProgress  `onProgress` of GenerateOptions
    * @param {Uint32Array} tokens
-   * @returns {Promise<number>}  how many were in the KV cache
+   * @returns {Promise<number>}  number of tokens that were in the KV cache
    */
-  async prefill(ends, onProgress, tokens) {
+  async prefill(stopConditions, onProgress, tokens) {
     const progressModule = onProgress && (await onDemand(import('../generation/prefill-progress.js')));
     const cachedCount = this.sync(tokens);
     const workUnits = () => this.#wasm.call('bqw_session_slices', this.handle);
     const progress = progressModule?.prefillProgress(onProgress, tokens.length - cachedCount, this.sizes, workUnits);
-    await this.run(ends, 1, progress?.onWorkUnits);
+    await this.run(stopConditions, 1, progress?.onWorkUnits);
     progress?.end();
     return cachedCount;
   }
 
-  /** A promise that settles when the engine is resumed or the sequence ends; undefined: the engine is not paused. @param {StopConditions} ends */
-  waitWhilePaused(ends) {
-    return this.#model.tempo.untilOpen ? this.#waitForGate(ends) : undefined;
+  /**
+   * Returns a promise that settles when the engine is resumed, the deadline passes or the sequence is closed. Returns
+   * undefined if the engine is not paused.
+   * @param {StopConditions} stopConditions
+   */
+  waitWhilePaused(stopConditions) {
+    return this.#model.paceState.untilOpen ? this.#waitForGate(stopConditions) : undefined;
   }
 
-  /** @param {StopConditions} ends */
+  /** @param {StopConditions} stopConditions */
   async #waitForGate({ signal, due = Infinity }) {
     const { waitUntil } = await onDemand(import('../generation/rate-limiter.js'));
     for (;;) {
-      const untilOpen = this.#model.tempo.untilOpen;
+      const untilOpen = this.#model.paceState.untilOpen;
       if (!untilOpen || this.isClosed || performance.now() >= due) return;
       await waitUntil(due, this, signal, untilOpen);
     }
@@ -140,23 +159,23 @@ export class TokenSequence {
 
   /**
    * Computes until there is output, or until the deadline.
-   * @param {StopConditions} ends
+   * @param {StopConditions} stopConditions
    * @param {number} workUnits  work units at once; 0: all
    * @param {() => void} [onWorkUnits]
    */
-  async run(ends, workUnits, onWorkUnits) {
-    const { signal, aborted, due } = ends;
-    const { tempo, decoding } = this.#model;
+  async run(stopConditions, workUnits, onWorkUnits) {
+    const { signal, aborted, due } = stopConditions;
+    const { paceState, decoding } = this.#model;
     const checkContinues = () => {
       this.check();
       signal?.throwIfAborted();
       if (aborted?.()) throw new DOMException('This operation was aborted', 'AbortError');
     };
     let status = MORE;
-    // A session that already has output does not wait for a batch.
+    // A session without rows to compute already has output and does not wait for a batch.
     if (decoding.size > 1 && decoding.has(this) && this.#wasm.call('bqw_session_rows', this.handle)) {
       const batching = await onDemand(import('../batching/continuous-batching.js')).catch(() => null);
-      if (await batching?.stepTogether(this.#model, this.#wasm, this, ends)) status = OK;
+      if (await batching?.stepTogether(this.#model, this.#wasm, this, stopConditions)) status = OK;
     }
     const wasBatched = status === OK;
     this.lastRunMs = 0;
@@ -168,7 +187,7 @@ export class TokenSequence {
     };
     while (status !== OK) {
       checkContinues();
-      const gate = this.waitWhilePaused(ends);
+      const gate = this.waitWhilePaused(stopConditions);
       if (gate) {
         await waitFor(gate);
         checkContinues();
@@ -182,7 +201,7 @@ export class TokenSequence {
         continue;
       }
       // Awaits only if necessary, because threads wait during each await.
-      const pause = tempo.slow ? this.#pace.rest() : this.#pace.pause(aborted && ISOLATED_TURN_MS);
+      const pause = paceState.slow ? this.#pace.rest() : this.#pace.pause(aborted && ISOLATED_YIELD_MS);
       if (pause) await waitFor(pause);
     }
     if (!wasBatched) this.lastRunMs += performance.now() - runStart;

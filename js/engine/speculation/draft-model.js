@@ -1,6 +1,7 @@
 /**
- * Draft tokens of a smaller model with the same vocabulary: always its likeliest token. It follows the
- * text in one of its own sessions: refused tokens are removed, accepted ones computed. Part of lazy-methods.js.
+ * Draft tokens from a smaller model with the same vocabulary: its most likely token at each position. The draft model
+ * computes the text in one of its own sessions. Before each draft, rejected draft tokens are removed from that session
+ * and new tokens of the text are computed. Part of lazy-methods.js.
  */
 import { BqError } from '../../shared/errors.js';
 import { SPECIAL } from '../../wasm/abi.js';
@@ -12,11 +13,14 @@ import { argmax, logSum } from '../model/probabilities.js';
 /** @import { StopConditions, TokenSequence } from '../session/token-sequence.js' */
 
 /**
- * Least probability, by the draft model, of all draft tokens together. A further token in a batch costs the large model 0.4 to 0.8 steps
- * (docs/SPEED.md), so a token that is accepted less than every second time does not pay.
+ * Smallest joint probability of the draft tokens, according to the draft model. A further token in a batch costs the
+ * large model 0.4 to 0.8 steps (docs/SPEED.md), so a token that is accepted less than half of the time costs too much.
  */
 const MIN_PROBABILITY = 0.5;
-/** Tokens that are computed without interruption; more are a prompt, which yields between work units. */
+/**
+ * Largest number of tokens that are computed without interruption. More tokens are a prompt, which yields between work
+ * units.
+ */
 const MAX_UNINTERRUPTED = 32;
 
 /** Pairs of models whose vocabularies were compared. @type {WeakMap<LocalModel, WeakSet<LocalModel>>} */
@@ -28,7 +32,10 @@ const vocabularyError = (message) =>
     hint: 'choose a smaller model of the same family, with the same tokenizer',
   });
 
-/** Checks that both models have the same tokens. MISMATCH. @param {LocalModel} model @param {LocalModel} draft */
+/**
+ * Checks that both models have the same tokens. Throws MISMATCH.
+ * @param {LocalModel} model @param {LocalModel} draft
+ */
 function checkSameVocabulary(model, draft) {
   const checkedDrafts = checkedPairs.get(model) ?? new WeakSet();
   checkedPairs.set(model, checkedDrafts);
@@ -58,7 +65,10 @@ export class DraftModel {
   #session;
   #target;
 
-  /** @param {LocalModel} model  the draft model @param {LocalSession} session  of the draft model @param {TokenSequence} target  sequence of the large model */
+  /**
+   * @param {LocalModel} model  the draft model @param {LocalSession} session  session of the draft model
+   * @param {TokenSequence} target  sequence of the large model
+   */
   constructor(model, session, target) {
     this.#model = model;
     this.#session = session;
@@ -66,8 +76,9 @@ export class DraftModel {
   }
 
   /**
-   * Opens a draft model for a sequence that begins with `tokens`. CLOSED, UNSUPPORTED, MISMATCH, NO_SESSION.
-   * @param {LocalModel} model @param {string} id  of the draft model @param {TokenSequence} target @param {ArrayLike<number>} tokens
+   * Opens a draft model for a sequence that begins with `tokens`. Throws CLOSED, UNSUPPORTED, MISMATCH, NO_SESSION.
+   * @param {LocalModel} model  the large model @param {string} id  id of the draft model
+   * @param {TokenSequence} target @param {ArrayLike<number>} tokens
    */
   static open(model, id, target, tokens) {
     const draft = [...model.siblings].find(({ info }) => info.id === id);
@@ -93,11 +104,13 @@ export class DraftModel {
   }
 
   /**
-   * Draft tokens for the text so far; none if the text is longer than the draft model's context, or if the model was closed.
-   * @param {number[]} ids  the text so far @param {number} maxTokens  tokens @param {StopConditions} ends @param {number} workUnits  at once; 0: all
+   * Returns draft tokens for the text so far. Returns none if the text is longer than the draft model's context, or if
+   * the draft model was closed.
+   * @param {number[]} ids  tokens of the text so far @param {number} maxTokens  largest number of draft tokens
+   * @param {StopConditions} stopConditions @param {number} workUnits  work units at once; 0: all
    * @returns {Promise<number[]>}
    */
-  async proposeTokens(ids, maxTokens, ends, workUnits) {
+  async proposeTokens(ids, maxTokens, stopConditions, workUnits) {
     /** @type {number[]} */
     const tokens = [];
     const session = this.#session;
@@ -105,7 +118,9 @@ export class DraftModel {
     try {
       await session.runAlone(({ wasm, sequence }) => {
         const limit = Math.min(maxTokens, sequence.sizes.context - ids.length + 1);
-        return limit < 1 ? undefined : this.#generateDraft(wasm, sequence, ids, tokens, limit, ends, workUnits);
+        return limit < 1
+          ? undefined
+          : this.#generateDraft(wasm, sequence, ids, tokens, limit, stopConditions, workUnits);
       });
     } catch (error) {
       this.#target.check();
@@ -116,17 +131,18 @@ export class DraftModel {
 
   /**
    * Generates draft tokens until their joint probability is too low.
-   * @param {import('../../wasm/wasm.js').Wasm} wasm @param {TokenSequence} sequence @param {number[]} ids @param {number[]} tokens  what it writes @param {number} maxTokens
-   * @param {StopConditions} ends @param {number} workUnits
+   * @param {import('../../wasm/wasm.js').Wasm} wasm @param {TokenSequence} sequence @param {number[]} ids
+   * @param {number[]} tokens  output: the draft tokens @param {number} maxTokens
+   * @param {StopConditions} stopConditions @param {number} workUnits
    */
-  async #generateDraft(wasm, sequence, ids, tokens, maxTokens, ends, workUnits) {
+  async #generateDraft(wasm, sequence, ids, tokens, maxTokens, stopConditions, workUnits) {
     const cachedCount = sequence.sync(Uint32Array.from(ids));
     const unitsPerRun = ids.length - cachedCount > MAX_UNINTERRUPTED ? 1 : workUnits;
     let probability = 1;
     while (tokens.length < maxTokens) {
       if (tokens.length) sequence.push(tokens[tokens.length - 1]);
-      await sequence.run(ends, tokens.length ? workUnits : unitsPerRun, () => this.#target.check());
-      if (ends.due !== undefined && performance.now() >= ends.due) return;
+      await sequence.run(stopConditions, tokens.length ? workUnits : unitsPerRun, () => this.#target.check());
+      if (stopConditions.due !== undefined && performance.now() >= stopConditions.due) return;
       const logits = wasm.f32(wasm.out('bqw_session_logits', sequence.handle), this.#model.info.vocabSize);
       const id = argmax(logits);
       probability *= Math.exp(logits[id] - logSum(logits));

@@ -1,8 +1,10 @@
 /**
- * Speculative decoding. Prompt lookup: where the last tokens occurred earlier in the text, the tokens that followed there become draft tokens; or a
- * draft model proposes them (draft-model.js). The session computes draft tokens with the next token in one batch, and accepts them as
- * long as the sampler picks the same (bq_session_draft). So the output is the same as without speculation: counts and times here decide
- * only how tokens are computed. Loaded when a generation may speculate.
+ * Speculative decoding. Draft tokens come from prompt lookup or from a draft model (draft-model.js). Prompt lookup
+ * finds an earlier occurrence of the last tokens in the text, and proposes the tokens that followed it.
+ *
+ * The session computes draft tokens with the next token in one batch, and accepts them as long as the sampler picks the
+ * same tokens (bq_session_draft). So the output is the same as without speculation: counts and times in this module
+ * only decide how tokens are computed. Loaded when a generation may speculate.
  */
 import { StepCosts, SpeculationTuner, MAX_LENGTH } from './tuner.js';
 
@@ -11,20 +13,24 @@ import { StepCosts, SpeculationTuner, MAX_LENGTH } from './tuner.js';
 /** @import { LocalModel } from '../model/model.js' */
 /** @import { StopConditions, TokenSequence } from '../session/token-sequence.js' */
 
-/** Least number of equal tokens for a proposal. */
+/** Smallest number of equal tokens that a proposal needs. */
 const MIN_EQUAL = 2;
-/** Near the place where a repetition broke off, one equal token is enough: this many tokens before and after it. */
+/** Range around the end of a repetition, in tokens before and after it, in which one equal token is enough. */
 const [NEAR_BEFORE, NEAR_AFTER] = [4, 12];
-/** Milliseconds of a step below which lookup costs more than it gains. */
+/** Time of a step in milliseconds below which prompt lookup costs more time than it saves. */
 const MIN_STEP_MS = 1;
 /** Number of equal tokens that counts as a repetition. */
 const REPEAT_LENGTH = 3;
 
-/** Finds the latest earlier occurrence of the longest possible end of the text. @param {number[]} ids @returns {{ length: number, next: number }} */
+/**
+ * Finds the longest end of the text that also occurs earlier, and its latest earlier occurrence. `length`: number of
+ * equal tokens, 0 if none; `next`: index of the token after that occurrence, -1 if none.
+ * @param {number[]} ids @returns {{ length: number, next: number }}
+ */
 export function findRepetition(ids) {
   const last = ids.length - 1;
   let [length, next] = [MIN_EQUAL - 1, -1];
-  // lastIndexOf is as fast in the first steps as later on.
+  // lastIndexOf is fast from the first call on; a loop would be slow until the browser optimizes it.
   const previousIndex = (/** @type {number} */ i) => (i < MIN_EQUAL - 1 ? -1 : ids.lastIndexOf(ids[last], i));
   for (let i = previousIndex(last - 1); i >= MIN_EQUAL - 1 && length < MAX_LENGTH; i = previousIndex(i - 1)) {
     let n = 1;
@@ -34,7 +40,10 @@ export function findRepetition(ids) {
   return { length: next < 0 ? 0 : length, next };
 }
 
-/** Finds the last token near the place where a repetition broke off. @param {number[]} ids @param {number} expected  position after the repetition */
+/**
+ * Finds an occurrence of the last token near the position where a repetition ended.
+ * @param {number[]} ids @param {number} expected  position after the repetition
+ */
 export function findNearRepetition(ids, expected) {
   const last = ids.length - 1;
   for (let i = Math.max(expected - NEAR_BEFORE, 0); i < Math.min(expected + NEAR_AFTER, last); i++)
@@ -43,8 +52,10 @@ export function findNearRepetition(ids, expected) {
 }
 
 /**
- * Proposes draft tokens: `length` is the number of equal tokens before them.
- * @param {number[]} ids @param {number} repeatPosition  where it went on when it was last known to be repeated; -1: it wasn't @param {number} maxTokens  tokens
+ * Proposes draft tokens. `length`: the number of equal tokens before them; `repeatPosition`: the new position after the
+ * last repetition.
+ * @param {number[]} ids @param {number} repeatPosition  position after the last repetition; -1: none so far
+ * @param {number} maxTokens  largest number of draft tokens
  */
 export function proposeTokens(ids, repeatPosition, maxTokens) {
   let { length, next } = findRepetition(ids);
@@ -62,8 +73,9 @@ const costsByModel = new WeakMap();
 const tunersBySequence = new WeakMap();
 
 /**
- * The latest draft: tokens that may follow from `startIndex` on, after `length` equal tokens. `draftedCount` of them were computed,
- * besides `dueCount` tokens that were due.
+ * The latest draft: the tokens proposed for the positions from `startIndex` on, after `length` equal tokens.
+ * `draftedCount` of them were computed, in addition to `dueCount` due tokens (tokens of the text without output so
+ * far).
  * @typedef {{ tokens: number[], length: number, startIndex: number, draftedCount: number, dueCount: number }} DraftStep
  */
 
@@ -71,10 +83,10 @@ export class Speculator {
   #sequence;
   #model;
   #stepCosts;
-  /** Null with a draft model, which knows the probability of its tokens. */
+  /** Null with a draft model, which computes the probability of its draft tokens. */
   #tuner;
   #draftModel;
-  /** Fixed number of draft tokens; 0: as many as pay. */
+  /** Fixed number of draft tokens; 0: as many as save time. */
   #fixedTokens;
   #countsBefore;
   /** @type {DraftStep} */
@@ -82,7 +94,11 @@ export class Speculator {
   /** Position after the last repetition; -1: none. */
   #repeatPosition = -1;
 
-  /** @param {LocalModel} model @param {TokenSequence} sequence  whose prompt is computed @param {NonNullable<GenerateOptions['speculate']>} mode @param {DraftModel | null} draftModel  that guesses; null: the text so far is looked up */
+  /**
+   * @param {LocalModel} model @param {TokenSequence} sequence  sequence with a computed prompt
+   * @param {NonNullable<GenerateOptions['speculate']>} mode
+   * @param {DraftModel | null} draftModel  source of the draft tokens; null: prompt lookup
+   */
   constructor(model, sequence, mode, draftModel) {
     const { maxDraftTokens } = sequence;
     this.#sequence = sequence;
@@ -97,7 +113,7 @@ export class Speculator {
     this.start();
   }
 
-  /** Starts again, because the sequence was replaced. */
+  /** Forgets the latest draft. Called at the start, and after the sequence was replaced. */
   start() {
     this.#lastDraft = { tokens: [], length: 0, startIndex: this.#sequence.tokens.length, draftedCount: 0, dueCount: 0 };
     this.#repeatPosition = -1;
@@ -105,20 +121,21 @@ export class Speculator {
 
   /**
    * Computes the due tokens of the sequence together with draft tokens.
-   * @param {StopConditions} ends @param {number} workUnits  work units at once; 0: all @param {number} remaining  tokens until the limit
+   * @param {StopConditions} stopConditions @param {number} workUnits  work units at once; 0: all
+   * @param {number} remaining  tokens until the limit
    */
-  async run(ends, workUnits, remaining) {
+  async run(stopConditions, workUnits, remaining) {
     const sequence = this.#sequence;
     const acceptedCount = this.#countAccepted();
     const dueCount = sequence.tokens.length - this.#lastDraft.startIndex - acceptedCount;
-    // An accepted draft token has already computed the output.
-    if (!dueCount) return sequence.run(ends, workUnits);
+    // The output was already computed with an accepted draft token.
+    if (!dueCount) return sequence.run(stopConditions, workUnits);
     this.#recordOutcome(acceptedCount);
     const proposal = this.#draftModel
-      ? await this.#proposeWithModel(this.#draftModel, remaining - 1, dueCount, ends, workUnits)
+      ? await this.#proposeWithModel(this.#draftModel, remaining - 1, dueCount, stopConditions, workUnits)
       : this.#proposeFromText(remaining - 1, dueCount);
     const proposedCount = proposal.tokens.length;
-    // Sessions that share a batch gain nothing from more rows.
+    // Sessions that share a batch gain nothing from draft tokens.
     const isSingle = this.#model.decoding.size < 2;
     const draftCount =
       this.#fixedTokens || !this.#tuner
@@ -128,12 +145,12 @@ export class Speculator {
           : 0;
     proposal.draftedCount = draftCount && sequence.addDraftTokens(proposal.tokens.slice(0, draftCount));
     sequence.draftedCount += proposal.draftedCount;
-    await sequence.run(ends, workUnits);
-    const isComplete = ends.due === undefined || performance.now() < ends.due;
+    await sequence.run(stopConditions, workUnits);
+    const isComplete = stopConditions.due === undefined || performance.now() < stopConditions.due;
     if (isComplete && sequence.lastRunMs) this.#stepCosts.record(dueCount + proposal.draftedCount, sequence.lastRunMs);
   }
 
-  /** Number of computed draft tokens that were accepted. */
+  /** Returns the number of computed draft tokens that were accepted. */
   #countAccepted() {
     const { tokens: ids } = this.#sequence;
     const { tokens, startIndex, draftedCount } = this.#lastDraft;
@@ -142,7 +159,10 @@ export class Speculator {
     return n;
   }
 
-  /** Records the outcome of the last draft; of one that was not computed, whether its first token was right. @param {number} acceptedCount */
+  /**
+   * Records the outcome of the latest draft. If no draft token was computed, records whether the first one was right.
+   * @param {number} acceptedCount
+   */
   #recordOutcome(acceptedCount) {
     const { tokens, length, startIndex, draftedCount, dueCount } = this.#lastDraft;
     const next = this.#sequence.tokens[startIndex + acceptedCount];
@@ -154,20 +174,23 @@ export class Speculator {
     this.#lastDraft = { tokens: [], length: 0, startIndex, draftedCount: 0, dueCount: 0 };
   }
 
-  /** @param {DraftModel} draft @param {number} maxTokens  tokens that can be of use @param {number} dueCount @param {StopConditions} ends @param {number} workUnits  at once */
-  async #proposeWithModel(draft, maxTokens, dueCount, ends, workUnits) {
+  /**
+   * @param {DraftModel} draft @param {number} maxTokens  largest useful number of draft tokens @param {number} dueCount
+   * @param {StopConditions} stopConditions @param {number} workUnits  work units at once; 0: all
+   */
+  async #proposeWithModel(draft, maxTokens, dueCount, stopConditions, workUnits) {
     const { tokens: ids, maxDraftTokens } = this.#sequence;
     const tokens = await draft.proposeTokens(
       ids,
       Math.min(maxTokens, this.#fixedTokens, maxDraftTokens),
-      ends,
+      stopConditions,
       workUnits,
     );
     this.#sequence.check();
     return (this.#lastDraft = { tokens, length: 0, startIndex: ids.length, draftedCount: 0, dueCount });
   }
 
-  /** @param {number} maxTokens  tokens that can be of use @param {number} dueCount */
+  /** @param {number} maxTokens  largest useful number of draft tokens @param {number} dueCount */
   #proposeFromText(maxTokens, dueCount) {
     const { tokens: ids, maxDraftTokens } = this.#sequence;
     const startIndex = ids.length;
@@ -182,7 +205,10 @@ export class Speculator {
     return (this.#lastDraft = { tokens, length, startIndex, draftedCount: 0, dueCount });
   }
 
-  /** Records the outcome at the end of a generation, and before the sequence is replaced. @param {TokenUsage} usage */
+  /**
+   * Records the outcome at the end of a generation or before the sequence is replaced.
+   * @param {TokenUsage} usage  output: its counts are set
+   */
   finish(usage) {
     const { drafted, accepted } = this.#countsBefore;
     this.#recordOutcome(this.#countAccepted());
