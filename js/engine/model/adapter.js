@@ -114,7 +114,7 @@ async function fillBlock(wasm, changes, { offsets, bytes }, factor, name, signal
 }
 
 /**
- * Returns a hash of the block that identifies the adapter: an integer from 1 to 2^52.
+ * Returns a hash of the block that identifies the adapter: a positive integer below 2^52.
  * @param {Wasm} wasm @param {number} at @param {number} bytes
  */
 const hashOf = (wasm, at, bytes) =>
