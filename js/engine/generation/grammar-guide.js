@@ -177,9 +177,9 @@ export class Guide {
     const ids = this.#encodeAfterText(bytes);
     let at = 0;
     const undecided = ids.findIndex((id) => {
-      const open = this.#matcher.extends(bytes.subarray(at));
+      const mayBeLonger = this.#matcher.extends(bytes.subarray(at));
       at += this.#guides.machine.token(id).length;
-      return open;
+      return mayBeLonger;
     });
     return undecided < 0 ? ids : ids.slice(0, undecided);
   }

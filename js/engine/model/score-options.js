@@ -132,10 +132,11 @@ export async function chooseOption(model, replies, args) {
   } = checkCall(TABLE.model.choose, args);
   model.checkGenerates();
   const isConversation = Array.isArray(prompt) && typeof prompt[0] === 'object';
-  const text = isConversation ? await replies.tokens(prompt, promptOptions) : prompt;
-  const session = await replies.take(typeof text === 'string' ? model.encode(text) : text, null, handlers.signal);
+  const textOrTokens = isConversation ? await replies.tokens(prompt, promptOptions) : prompt;
+  const tokens = typeof textOrTokens === 'string' ? model.encode(textOrTokens) : textOrTokens;
+  const session = await replies.take(tokens, null, handlers.signal);
   try {
-    return await chooseNext(session, model, [text, options, handlers]);
+    return await chooseNext(session, model, [textOrTokens, options, handlers]);
   } finally {
     replies.give(session);
   }

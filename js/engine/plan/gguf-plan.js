@@ -137,10 +137,12 @@ function lengthOf(file, tensors) {
   const parts = file.parts ?? [file];
   const lengths = parts.map(({ size, name }, i) => {
     const partTensors = tensors.filter(({ offset }) => Math.floor(offset / STRIDE) === i);
-    const needed = partTensors.reduce((end, { offset, bytes }) => Math.max(end, offset + bytes - i * STRIDE), 0);
-    if (size >= 0 && needed > size)
-      throw new BqError('TRUNCATED', `${name}: expected at least ${needed} bytes, found ${size}`, { offset: size });
-    return size < 0 ? needed : size;
+    const neededBytes = partTensors.reduce((end, { offset, bytes }) => Math.max(end, offset + bytes - i * STRIDE), 0);
+    if (size >= 0 && neededBytes > size)
+      throw new BqError('TRUNCATED', `${name}: expected at least ${neededBytes} bytes, found ${size}`, {
+        offset: size,
+      });
+    return size < 0 ? neededBytes : size;
   });
   return lengths.reduce((a, b) => a + b, 0);
 }

@@ -24,12 +24,12 @@ export class TemplatePrompt {
     this.#model = model;
     this.#source = model.info.chatTemplate;
     this.#render = prepare(this.#source);
-    const text = (/** @type {string} */ mark, /** @type {Piece} */ token) => {
+    const textOrMark = (/** @type {string} */ mark, /** @type {Piece} */ token) => {
       if (!token.tokens) return token.text;
       this.#marks.set(mark, token);
       return mark;
     };
-    this.#engineValues = { bos_token: text(BOS, bos), eos_token: text(EOS, eos) };
+    this.#engineValues = { bos_token: textOrMark(BOS, bos), eos_token: textOrMark(EOS, eos) };
   }
 
   /**
@@ -44,14 +44,14 @@ export class TemplatePrompt {
           hint: `pass one of ${ROLES.join(', ')}, or a role that the template names`,
         });
     const hasCalls = messages.some(({ tool_calls }) => tool_calls);
-    const written = hasCalls
+    const converted = hasCalls
       ? await (await onDemand(import('./tool-prompt.js'))).convertMessages(this.#model, messages)
       : messages;
     const templateInput = {
       documents: null,
       ...variables,
       tools: tools ?? null,
-      messages: written.map(({ tokens, ...message }) => message),
+      messages: converted.map(({ tokens, ...message }) => message),
     };
     const render = (/** @type {boolean} */ withPrompt) =>
       this.#render({ ...this.#engineValues, add_generation_prompt: withPrompt }, templateInput);
