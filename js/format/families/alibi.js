@@ -1,12 +1,11 @@
 /** BLOOM, MPT and Falcon: attention with linear biases (ALiBi), in Falcon's case rotary positions as an alternative. */
 import { pick, range } from '../bq4/tensor-views.js';
 import { GGUF_MODULES, GGUF_OUTER, ggufLayerNorm, ggufRotaryLayerNorm } from './gguf.js';
-import { expect, gptOf, headRows, QKV } from './shared.js';
+import { expect, gptOf, headRows, QKV, splitByGroups } from './shared.js';
 import { ropeOf } from './rope.js';
 
 /** @import { GgufFacts } from './gguf.js' */
 /** @typedef {import('./shared.js').Family} Family */
-/** @typedef {import('./shared.js').Split} Split */
 
 /** @type {Family} */
 export const bloom = {
@@ -99,18 +98,6 @@ export const mpt = {
   },
 };
 
-/** Splits a fused tensor that has, for each KV head, the rows of its queries, then of its key, then of its value. @type {Split} */
-function falconRows(tensor, { heads, kv_heads: groups, head_dim: dim }) {
-  const queries = heads / groups;
-  const rows = (/** @type {number} */ first, /** @type {number} */ n) =>
-    Array.from({ length: groups }, (_, g) => range((g * (queries + 2) + first) * dim, n * dim)).flat();
-  return [
-    ['attn.q', pick(tensor, rows(0, queries))],
-    ['attn.k', pick(tensor, rows(queries, 1))],
-    ['attn.v', pick(tensor, rows(queries + 1, 1))],
-  ];
-}
-
 /** The input of the MLP: `block` of our configuration. @param {Record<string, any>} hf */
 function falconBlock(hf) {
   if (hf.new_decoder_architecture) return (hf.num_ln_in_parallel_attn ?? 2) === 2 ? 'parallel' : 'shared';
@@ -132,7 +119,7 @@ export const falcon = {
     post_attention_layernorm: 'ln2',
     ln_mlp: 'ln2',
     'self_attention.dense': 'attn.o',
-    'self_attention.query_key_value': falconRows,
+    'self_attention.query_key_value': splitByGroups,
     'mlp.dense_h_to_4h': 'mlp.up',
     'mlp.dense_4h_to_h': 'mlp.down',
   },

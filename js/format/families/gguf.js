@@ -4,9 +4,9 @@
  * fused matrices are expressed by the configuration or the name. Where the metadata lacks a value that llama.cpp derives from the
  * architecture (activations, which layers have a window), the rows have the value that the models were trained with.
  */
-import { BqError } from '../../shared/errors.js';
 import { eachLayer, someLayers } from './layers.js';
 import { scalingConfig, scalingTables } from './rope.js';
+import { expect } from './shared.js';
 
 /** @import { Scaling } from './rope.js' */
 
@@ -29,12 +29,6 @@ import { scalingConfig, scalingTables } from './rope.js';
  * @property {(facts: GgufFacts) => Record<string, string>} [modules]  modules of a layer, by the name after "blk.N."
  * @property {RegExp} [unread]  names of tensors that are not needed
  */
-
-/** @param {boolean} supported @param {string} what  the unsupported variant that was found */
-function expect(supported, what) {
-  if (!supported)
-    throw new BqError('UNSUPPORTED', what, { hint: 'this variant of the architecture is not supported yet' });
-}
 
 /** How positions are scaled. @param {GgufFacts} facts @returns {Scaling} */
 function scalingOf({ get, has }) {

@@ -1,5 +1,4 @@
 /** LLaMA, and the dense families that are LLaMA with a few changes. */
-import { pick, range } from '../bq4/tensor-views.js';
 import {
   GGUF_ATTENTION,
   GGUF_EXPERT_MODULES,
@@ -13,7 +12,7 @@ import {
 } from './gguf.js';
 import { eachLayer, someLayers } from './layers.js';
 import { GGUF_LABELS, ggufLastTokenLabels, lastTokenLabels } from './labels.js';
-import { LLAMA_MODULES, LLAMA_NAMES, QKV, activationOf, listedWindow, sizesOf, windowOf } from './shared.js';
+import { LLAMA_MODULES, LLAMA_NAMES, activationOf, listedWindow, sizesOf, splitByGroups, windowOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./gguf.js').GgufRow} GgufRow */
@@ -214,19 +213,6 @@ export const exaone = {
       hidden_act: hf.activation_function,
     }),
   gguf: { exaone: { arch: 'qwen2', config: ggufRms } },
-};
-
-/** Splits a fused tensor that has, for each KV head, the rows of its queries, then of its key, then of its value. @type {import('./shared.js').Split} */
-const splitByGroups = (tensor, { heads, kv_heads: groups, head_dim: dim }) => {
-  const group = heads / groups + 2;
-  /** @param {number} from @param {number} count  heads of each group */
-  const rows = (from, count) =>
-    pick(tensor, Array.from({ length: groups }, (_, g) => range((g * group + from) * dim, count * dim)).flat());
-  return [
-    [QKV[0], rows(0, group - 2)],
-    [QKV[1], rows(group - 2, 1)],
-    [QKV[2], rows(group - 1, 1)],
-  ];
 };
 
 /** @type {Family} */

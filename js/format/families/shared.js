@@ -119,6 +119,19 @@ export function headRows(which, { heads, head_dim: dim }) {
 
 export const QKV = ['attn.q', 'attn.k', 'attn.v'];
 
+/** Splits a fused tensor that has, for each KV head, the rows of its queries, then of its key, then of its value. @type {Split} */
+export const splitByGroups = (tensor, { heads, kv_heads: groups, head_dim: dim }) => {
+  const group = heads / groups + 2;
+  /** @param {number} from @param {number} count  heads of each group */
+  const rows = (from, count) =>
+    pick(tensor, Array.from({ length: groups }, (_, g) => range((g * group + from) * dim, count * dim)).flat());
+  return [
+    [QKV[0], rows(0, group - 2)],
+    [QKV[1], rows(group - 2, 1)],
+    [QKV[2], rows(group - 1, 1)],
+  ];
+};
+
 /** Splits a tensor into consecutive parts with these numbers of rows. @param {string[]} names @param {(config: Record<string, any>) => number[]} sizes @returns {Split} */
 export const parts = (names, sizes) => (tensor, config) => {
   let from = 0;
