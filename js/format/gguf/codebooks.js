@@ -1,6 +1,6 @@
 /**
- * The codebooks of the IQ types (ggml-common.h): rows of 8 or 4 places in a list of magnitudes (of -1, 0 and 1 for IQ1), packed from
- * the lowest bit on, in base64.
+ * The codebooks of the IQ types (ggml-common.h): rows of 8 or 4 indices into a list of magnitudes (for IQ1: of the
+ * values -1, 0 and 1). The indices are packed from the lowest bit on and encoded in base64.
  */
 import { fromBase64 } from '../../text/tokenizers/bytes.js';
 
@@ -125,7 +125,10 @@ const PACKED = {
 
 /** @typedef {keyof typeof PACKED} CodebookName */
 
-/** The places of a codebook, row after row, one per byte. @param {CodebookName} name @param {number} bits  of a place */
+/**
+ * Returns the indices of a codebook, row after row, one per byte.
+ * @param {CodebookName} name @param {number} bits  bits of an index
+ */
 export function unpackCodebook(name, bits) {
   const packed = fromBase64(PACKED[name]);
   const mask = (1 << bits) - 1;

@@ -1,6 +1,7 @@
 /**
- * Reads the header of a GGUF file (versions 2 and 3): metadata and the list of tensors. The file is read in growing pieces until the
- * header ends. Every length is compared with the bytes that remain in the file before anything is allocated for it.
+ * Reads the header of a GGUF file (versions 2 and 3): metadata and the list of tensors. The file is read in growing
+ * pieces until the header ends. Every length is compared with the remaining bytes of the file before memory is
+ * allocated for it.
  */
 import { BqError } from '../../shared/errors.js';
 import { readRange } from '../../storage/sources/read.js';
@@ -8,17 +9,20 @@ import { StringList } from './string-list.js';
 
 /** @import { ByteSource } from '../../storage/sources/types.js' */
 
-/** Limit of the header in bytes: 262,144 tokens and half a million merges take 20 MB. */
+/** Size limit of a header in bytes. For comparison: 262,144 tokens and half a million merges take 20 MB. */
 const MAX_HEADER_BYTES = 256 << 20;
-/** Numbers of value types. */
+/** Numbers of the value types of strings and arrays. */
 const [STRING, ARRAY] = [8, 9];
-/** Bytes of a value by the number of its type; 0: a string or an array. */
+/** Size of a value in bytes, by the number of its type; 0 for a string and an array. */
 const VALUE_BYTES = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
-/** Least bytes of a metadata pair (key, type, value), and of a tensor's entry (name, dimensions, type, offset). */
+/**
+ * Smallest size in bytes of a metadata pair (key, type, value) and of a tensor's entry (name, dimensions, type,
+ * offset).
+ */
 const [MIN_PAIR_BYTES, MIN_TENSOR_BYTES] = [13, 25];
 const MAX_DIMS = 4;
 const MAX_NAME_BYTES = 65535;
-/** Strings of a list for which memory is allocated at first, however many the file declares. */
+/** Number of strings for which memory is allocated at first if the file declares more. */
 const FIRST_STRINGS = 4096;
 
 /**
@@ -33,12 +37,13 @@ const FIRST_STRINGS = 4096;
 /**
  * @typedef {object} GgufHeader
  * @property {number} version
- * @property {Record<string, any>} metadata  numbers of up to 4 bytes come as typed arrays, 8-byte numbers as arrays, strings as a StringList
+ * @property {Record<string, any>} metadata  values by key. An array of numbers of up to 4 bytes is a typed array, one
+ *   of 8-byte numbers an array, one of strings a StringList
  * @property {GgufTensor[]} tensors  in the header's order
  * @property {number} alignment
- * @property {Uint8Array} read  the beginning of the file, as far as it was read
+ * @property {Uint8Array} read  the beginning of the file, up to the last byte that was read
  * @property {number} end  length of the header
- * @property {number} dataStart  first offset at which tensors may lie
+ * @property {number} dataStart  byte offset in the file from which the offsets of tensors count
  */
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -46,7 +51,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 /** @param {Uint8Array} bytes */
 const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 
-/** Reads values one after the other, and more of the file when they are not in memory yet. */
+/** Reads values one after the other, and reads more of the file for values that are not in memory yet. */
 class Cursor {
   at = 0;
 
@@ -58,63 +63,70 @@ class Cursor {
     this.view = viewOf(head);
   }
 
-  /** Largest offset that the header may reach. */
+  /** Largest possible offset of the header's end. */
   get #limit() {
     return this.file.size < 0 ? MAX_HEADER_BYTES : Math.min(this.file.size, MAX_HEADER_BYTES);
   }
 
-  /** @param {string} what @param {number} [at] */
-  malformed(what, at = this.at) {
-    return new BqError('FORMAT', `${this.file.name}: ${what}`, {
+  /** @param {string} message @param {number} [at] */
+  malformed(message, at = this.at) {
+    return new BqError('FORMAT', `${this.file.name}: ${message}`, {
       offset: at,
       hint: 'the GGUF file is malformed: fetch it again',
     });
   }
 
-  /** Bytes that may still be read. */
+  /** Largest number of bytes that the rest of the header can have. */
   get remaining() {
     return this.#limit - this.at;
   }
 
-  /** Throws FORMAT unless `count` items of at least `size` bytes fit in the rest of the file. @param {number} count @param {number} size @param {string} what */
-  checkCount(count, size, what) {
+  /**
+   * Throws FORMAT unless `count` items of at least `size` bytes fit in the rest of the file.
+   * @param {number} count @param {number} size @param {string} items  name of the items, for the message
+   */
+  checkCount(count, size, items) {
     if (count * size > this.remaining)
-      throw this.malformed(`header declares ${count} ${what} but only ${this.remaining} bytes remain`);
+      throw this.malformed(`header declares ${count} ${items} but only ${this.remaining} bytes remain`);
   }
 
-  /** Reads on until the next `n` bytes are in memory. Throws TRUNCATED. @param {number} n */
+  /** Reads until the next `n` bytes are in memory. Throws TRUNCATED. @param {number} n */
   async need(n) {
     const end = this.at + n;
     if (end <= this.bytes.length) return;
     const { length } = this.bytes;
     if (end > MAX_HEADER_BYTES) throw this.malformed(`header exceeds ${MAX_HEADER_BYTES} bytes`);
-    const more = await readRange(
+    const bytes = await readRange(
       this.file,
       length,
       Math.min(Math.max(end, 4 * length, 1 << 20), this.#limit),
       this.signal,
       [this.bytes],
     );
-    this.bytes = more;
-    this.view = viewOf(more);
-    if (more.length < end)
-      throw new BqError('TRUNCATED', `${this.file.name} ends after ${more.length} bytes, in the middle of its header`, {
-        offset: more.length,
-      });
+    this.bytes = bytes;
+    this.view = viewOf(bytes);
+    if (bytes.length < end)
+      throw new BqError(
+        'TRUNCATED',
+        `${this.file.name} ends after ${bytes.length} bytes, in the middle of its header`,
+        {
+          offset: bytes.length,
+        },
+      );
   }
 
-  /** @param {number} n */
+  /** Moves past the next `n` bytes, and returns their offset. @param {number} n */
   async take(n) {
     await this.need(n);
     this.at += n;
     return this.at - n;
   }
   async u32() {
-    const at = await this.take(4); // first, as it may replace `view`
+    const at = await this.take(4); // may replace `view`
     return this.view.getUint32(at, true);
   }
 
-  /** A length or an offset. Throws FORMAT beyond 2^53. */
+  /** Reads a length or an offset. Throws FORMAT beyond 2^53. */
   async u64() {
     const at = await this.take(8);
     const value = this.view.getBigUint64(at, true);
@@ -184,14 +196,17 @@ async function arrayAt(c) {
   return Array.from({ length: count }, (_, i) => scalarAt(c.view, from + i * size, type));
 }
 
-/** Memory grows with the strings that were read, not with the declared number. @param {Cursor} c @param {number} count */
+/**
+ * Reads a list of strings. Its memory grows with the strings that were read, not with the declared number.
+ * @param {Cursor} c @param {number} count
+ */
 async function stringsAt(c, count) {
   c.checkCount(count, 8, 'strings');
   let starts = new Uint32Array(Math.min(count, FIRST_STRINGS));
   let ends = new Uint32Array(starts.length);
   for (let i = 0; i < count;) {
     if (i === starts.length) [starts, ends] = [starts, ends].map((list) => grown(list, Math.min(2 * i, count)));
-    // Strings that are in memory are read without awaiting: they are most of a header.
+    // Strings that are in memory are read without `await`, since strings make up most of a header.
     const { bytes, view } = c;
     let at = c.at;
     for (; i < starts.length && at + 8 <= bytes.length; i++) {
@@ -239,7 +254,10 @@ async function readMetadata(c, count) {
   return metadata;
 }
 
-/** The tensors, with offsets relative to the data. @param {Cursor} c @param {number} count @returns {Promise<GgufTensor[]>} */
+/**
+ * Reads the list of tensors. Offsets are relative to the data.
+ * @param {Cursor} c @param {number} count @returns {Promise<GgufTensor[]>}
+ */
 async function readTensors(c, count) {
   c.checkCount(count, MIN_TENSOR_BYTES, 'tensors');
   const names = new Set();
@@ -274,7 +292,7 @@ async function readVersion(c) {
 }
 
 /**
- * Throws FORMAT, TRUNCATED, UNSUPPORTED, and errors of the source.
+ * Reads the header. Throws FORMAT, TRUNCATED, UNSUPPORTED, and errors of the source.
  * @param {ByteSource} file
  * @param {Uint8Array} head  the beginning of the file
  * @param {AbortSignal} [signal]

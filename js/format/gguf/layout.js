@@ -1,6 +1,7 @@
 /**
- * Lays out the tensors of a GGUF file as the engine computes with them: tiled, aligned, in the order of execution. The result is the
- * repacked file that the cache stores and from which weights can be paged (docs/FORMAT.md §4).
+ * Computes the layout in which the engine reads the tensors of a GGUF file: tiled, aligned, in the order of execution.
+ * A file with this layout is called the repacked file: the cache stores it, and weights can be paged from it
+ * (docs/FORMAT.md §4).
  */
 import { ROWS, runLayout, TILED, TYPES, weightBytes } from '../bq4/weight-types.js';
 import { matrixOf } from '../bq4/write-v2.js';
@@ -11,17 +12,26 @@ import { engineTypeId, typeWithId } from './types.js';
 const ALIGN = 64;
 
 /**
- * A tensor of the GGUF file as the cache records it, in JSON: ids of the stored type and of the type to compute with, byte offset in the GGUF file.
+ * A tensor of the GGUF file in the JSON of the cache. `storedId`: id of the storage type; `runId`: id of the compute
+ * type; `from`: byte offset in the GGUF file.
  * @typedef {[name: string, dims: readonly number[], storedId: number, runId: number, from: number]} StoredTensor
  */
 
 /**
- * @typedef {ListedTensor & { from: number, stored: import('../bq4/weight-types.js').WeightType, storedBytes: number, unit: number, storedUnit: number, rows: number, cols: number }} PlacedTensor
- *   A tensor of the repacked file. `from`, `stored`, `storedBytes`: offset, type and size in the GGUF file. Repacking makes `unit` bytes
- *   of `storedUnit` stored bytes: those of 8 rows, or 1 of 1 for tensors that are copied.
+ * A tensor of the repacked file. `from`, `stored`, `storedBytes`: offset, type and size in the GGUF file. Repacking
+ * converts `storedUnit` stored bytes to `unit` bytes. A unit is 8 rows of a tiled tensor; for tensors that are copied,
+ * both numbers are 1.
+ * @typedef {ListedTensor & {
+ *   from: number, stored: import('../bq4/weight-types.js').WeightType, storedBytes: number,
+ *   unit: number, storedUnit: number, rows: number, cols: number
+ * }} PlacedTensor
  */
 
-/** Sort key of execution: -1 before the layers, the number of the layer, Infinity after the layers. @param {string} name */
+/**
+ * Returns the sort key for the order of execution: -1 before the layers, the number of the layer, Infinity after the
+ * layers.
+ * @param {string} name
+ */
 function stageOf(name) {
   const layer = /^h\.(\d+)\./.exec(name)?.[1];
   if (layer !== undefined) return Number(layer);
@@ -29,9 +39,11 @@ function stageOf(name) {
 }
 
 /**
- * The tensors in the order of execution; within a layer in the order of the file, so that few requests fetch them.
+ * Returns the tensors in the order of execution. Within a layer they are in the order of the file, so that few requests
+ * fetch them.
  * @param {readonly ListedTensor[]} tensors
- * @param {(stored: number) => number} runType  the engine's id of the type to compute with, by the id of the stored type
+ * @param {(storedId: number) => number} runType  returns the id of the compute type for the engine's id of a storage
+ *   type
  * @param {boolean} asStored  whether to keep the order of the file
  * @returns {StoredTensor[]}
  */
@@ -48,7 +60,10 @@ export function executionOrder(tensors, runType, asStored) {
     ]);
 }
 
-/** Assigns offsets in the repacked file. @param {readonly StoredTensor[]} tensors @param {number} start  lowest offset @returns {PlacedTensor[]} */
+/**
+ * Assigns offsets in the repacked file.
+ * @param {readonly StoredTensor[]} tensors @param {number} start  lowest offset @returns {PlacedTensor[]}
+ */
 export function placeTensors(tensors, start) {
   let end = start;
   return tensors.map(([name, dims, storedId, runId, from]) => {
@@ -65,7 +80,7 @@ export function placeTensors(tensors, start) {
   });
 }
 
-/** Length of the repacked file. @param {readonly PlacedTensor[]} tensors */
+/** Returns the length of the repacked file. @param {readonly PlacedTensor[]} tensors */
 export function endOfTensors(tensors) {
   const last = tensors[tensors.length - 1];
   return last.offset + last.bytes;

@@ -1,7 +1,8 @@
 /**
- * Metadata of GGUF files that no row of a family reads although it would change results. A key whose value is that of the
- * configuration, or has no effect, is fine: converters write such keys into most files. Any other value is refused, since a model that
- * is computed without it gives other text than the file means.
+ * Checks metadata of GGUF files that would change results but that the row of an architecture (js/format/families) does
+ * not read. A key is accepted if its value equals the value of the configuration or has no effect: converters write
+ * such keys to most files. Any other value is an error, since a model that is computed without it would generate wrong
+ * text.
  */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
@@ -10,12 +11,13 @@ import { StringList } from './string-list.js';
 
 /** @typedef {Record<string, any>} Config */
 /**
- * A key that results depend on.
+ * A key that changes results.
  * @typedef {object} Check
- * @property {(config: Config, get: (key: string) => any) => any[]} accepted  values without effect or with that of the configuration,
- *   of which `get` gives other keys; []: any value is fine
- * @property {boolean} [always]  also where the row reads the key
- * @property {boolean} [compared]  the configuration's value comes from tensors, so that the file contradicts itself
+ * @property {(config: Config, get: (key: string) => any) => any[]} accepted  returns the values that have no effect or
+ *   the same effect as the configuration; [] if every value is accepted. `get` returns the value of another key
+ * @property {boolean} [always]  whether the key is also checked if the row reads it
+ * @property {boolean} [compared]  whether the configuration's value comes from the shapes of tensors: another value in
+ *   the metadata then means that the file contradicts itself
  */
 
 const OFF = [0];
@@ -23,21 +25,33 @@ const FACTOR_ONE = [0, 1];
 
 /** @param {any[]} values @returns {Check} */
 const only = (values) => ({ accepted: () => values });
-/** A size of tensors. @param {(config: Config) => number | undefined} size @returns {Check} */
+/**
+ * Check of a key whose value is a size of tensors.
+ * @param {(config: Config) => number | undefined} size @returns {Check}
+ */
 const sameAs = (size) => ({ accepted: (config) => [size(config) ?? []].flat(), compared: true, always: true });
-/** Where positions are rotated. @param {Check['accepted']} accepted @param {Partial<Check>} [more] @returns {Check} */
-const rotated = (accepted, more) => ({
+/**
+ * Check of a key that has an effect only in models with rotary positions.
+ * @param {Check['accepted']} accepted @param {Partial<Check>} [flags] @returns {Check}
+ */
+const ofRotary = (accepted, flags) => ({
   accepted: (config, get) => (config.rope_theta === undefined ? [] : accepted(config, get)),
-  ...more,
+  ...flags,
 });
-/** Where some layers have a window. @param {(config: Config) => any[]} accepted @returns {Check} */
-const windowed = (accepted) => ({ accepted: (config) => (config.window ? accepted(config) : []) });
-/** Where layers have experts. @param {(config: Config) => any[]} accepted @param {Partial<Check>} [more] @returns {Check} */
-const ofExperts = (accepted, more) => ({ accepted: (config) => (config.experts ? accepted(config) : []), ...more });
+/**
+ * Check of a key that has an effect only if some layers have a window.
+ * @param {(config: Config) => any[]} accepted @returns {Check}
+ */
+const ofWindows = (accepted) => ({ accepted: (config) => (config.window ? accepted(config) : []) });
+/**
+ * Check of a key that has an effect only in models with experts.
+ * @param {(config: Config) => any[]} accepted @param {Partial<Check>} [flags] @returns {Check}
+ */
+const ofExperts = (accepted, flags) => ({ accepted: (config) => (config.experts ? accepted(config) : []), ...flags });
 
 /** @param {Config} config */
 const globalHead = ({ global_head_dim: global, head_dim: head }) => global || head;
-/** Scores are scaled so if a configuration names no factor. @param {Config} config */
+/** Returns the factor of attention scores; the default is 1 / √(head size). @param {Config} config */
 const scoreScale = (config) => config.attn_scale || globalHead(config) ** -0.5;
 
 /** @type {Record<string, Check>} */
@@ -51,10 +65,10 @@ const CHECKS = {
   'attention.temperature_scale': only(OFF),
   'attention.clamp_kqv': only(OFF),
   'attention.max_alibi_bias': {
-    accepted: ({ position, alibi_max: most = 8 }) => (position === 'alibi' ? [most] : OFF),
+    accepted: ({ position, alibi_max: maxBias = 8 }) => (position === 'alibi' ? [maxBias] : OFF),
   },
   'attention.sliding_window': { accepted: ({ window }) => [0, ...(window ? [window] : [])] },
-  'attention.sliding_window_pattern': windowed(() => OFF),
+  'attention.sliding_window_pattern': ofWindows(() => OFF),
   'attention.shared_kv_layers': only(OFF),
   'attention.relative_buckets_count': { accepted: ({ bias_buckets: buckets = 0 }) => [buckets] },
   attn_logit_softcapping: only(OFF),
@@ -69,7 +83,8 @@ const CHECKS = {
     compared: true,
   },
   activation_sparsity_scale: only(OFF),
-  // Scores of a classifier are 4; what an encoder without one has instead is named in info.unused.
+  // 4 is the scores of a classifier. If an encoder has 4 but no supported classifier, info.unused lists the
+  // classifier's tensors.
   pooling_type: {
     always: true,
     accepted: ({ labels, bidirectional, pooling }) => [
@@ -102,17 +117,18 @@ const CHECKS = {
   moe_latent_size: ofExperts(() => OFF),
   swiglu_clamp_exp: only(OFF),
   swiglu_clamp_shexp: only(OFF),
-  'rope.dimension_count': rotated(({ global_head_dim: global, rope_dim: dim }) => [global || dim], { always: true }),
+  'rope.dimension_count': ofRotary(({ global_head_dim: global, rope_dim: dim }) => [global || dim], { always: true }),
   'rope.dimension_count_swa': {
     accepted: ({ window, global_head_dim: global, rope_dim: dim, head_dim: head }) =>
       window ? [global ? head : (dim ?? head)] : [],
     always: true,
   },
-  'rope.freq_base_swa': windowed(({ local_theta: local, rope_theta: theta }) => [local ?? theta]),
-  'rope.scaling.alpha': rotated(() => FACTOR_ONE),
-  'rope.scaling.yarn_ext_factor': rotated((_, get) => (get('rope.scaling.type') === 'yarn' ? [1, -1] : [0, 1, -1])),
+  'rope.freq_base_swa': ofWindows(({ local_theta: local, rope_theta: theta }) => [local ?? theta]),
+  'rope.scaling.alpha': ofRotary(() => FACTOR_ONE),
+  'rope.scaling.yarn_ext_factor': ofRotary((_, get) => (get('rope.scaling.type') === 'yarn' ? [1, -1] : [0, 1, -1])),
   full_attention_interval: only(FACTOR_ONE),
-  // Sizes of a state say nothing without its tensors, which are refused by name: Granite 4 without Mamba-2 has them.
+  // Other sizes of a recurrent state have no effect without its tensors (Granite 4 without Mamba-2 has such sizes).
+  // Unknown tensors are an error anyway.
   'ssm.dt_b_c_rms': only(OFF),
   'shortconv.l_cache': only(OFF),
   rescale_every_n_layers: only(OFF),
@@ -124,16 +140,16 @@ function itemsOf(value) {
   return ArrayBuffer.isView(value) ? Array.from(/** @type {any} */ (value)) : [value].flat();
 }
 
-/** Metadata has factors as f32. @param {unknown} item @param {number} expected */
+/** Compares with a tolerance, since metadata stores factors as f32. @param {unknown} item @param {number} expected */
 const equals = (item, expected) =>
   (typeof item === 'number' || typeof item === 'boolean') &&
   Math.abs(Number(item) - expected) <= 1e-6 * Math.abs(expected);
 
 /**
- * Throws UNSUPPORTED for a value that is not computed, SHAPE for one that the tensors contradict.
+ * Throws UNSUPPORTED for a value that the engine does not implement, SHAPE for a value that the tensors contradict.
  * @param {Record<string, any>} metadata
  * @param {string} arch  general.architecture
- * @param {Set<string>} read  keys that the row has read
+ * @param {Set<string>} read  keys that the row of the architecture has read
  * @param {Config} config
  */
 export function checkMetadata(metadata, arch, read, config) {

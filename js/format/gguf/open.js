@@ -1,4 +1,7 @@
-/** Opens a GGUF file as a Description (bq4/manifest.js): its configuration, and the names, types and offsets of its tensors. */
+/**
+ * Opens a GGUF file as a Description (bq4/manifest.js): its configuration, and the names, types and offsets of its
+ * tensors.
+ */
 import { StringList } from './string-list.js';
 import { tokenizerFromGguf } from './tokenizer.js';
 import { ROWS, weightBytes } from '../bq4/weight-types.js';
@@ -19,25 +22,28 @@ import { conversionOf, typeName, typeOf } from './types.js';
 /** @import { GgufArchitecture } from '../families/index.js' */
 /** @import { GgufHeader } from './header.js' */
 
-/** Limit of a message in characters: names from the file may be as long as the file. */
+/** Limit of an error message in characters: a name from the file may be very long. */
 const MAX_MESSAGE = 400;
-/** Bytes read first of each further part of a file. */
+/** Number of bytes to read first from the second and later parts of a split file. */
 const FIRST_READ = 65536;
 
-/** What files of some architectures are, that are not read. @type {Record<string, string>} */
-const OTHER_FILES = {
+/** Hints for files with an unsupported architecture. @type {Record<string, string>} */
+const ARCHITECTURE_HINTS = {
   clip: 'this is the vision encoder of a model (mmproj); load the file of its language model',
   'bitnet-b1.58':
     "this is a file of Microsoft's bitnet.cpp, with weights of its own type I2_S; convert the safetensors of the model",
 };
 
-/** Tensors of a classifier. */
+/** Names of a classifier's tensors. */
 const GGUF_LABEL_TENSOR = /^cls\./;
 
 /** @param {unknown} value */
 const textOf = (value) => (typeof value === 'string' ? value : '');
 
-/** The row of the file's architecture. Throws FORMAT, UNSUPPORTED. @param {Record<string, any>} metadata @returns {GgufArchitecture} */
+/**
+ * Returns the row of the file's architecture. Throws FORMAT, UNSUPPORTED.
+ * @param {Record<string, any>} metadata @returns {GgufArchitecture}
+ */
 function architectureOf(metadata) {
   const name = metadata['general.architecture'];
   if (typeof name !== 'string')
@@ -46,12 +52,16 @@ function architectureOf(metadata) {
     });
   if (!Object.hasOwn(GGUF_ARCHITECTURES, name))
     throw new BqError('UNSUPPORTED', `the GGUF file has the unsupported architecture "${name}"`, {
-      hint: `${Object.hasOwn(OTHER_FILES, name) ? `${OTHER_FILES[name]}; ` : ''}expected one of ${Object.keys(GGUF_ARCHITECTURES).join(', ')}`,
+      hint: `${Object.hasOwn(ARCHITECTURE_HINTS, name) ? `${ARCHITECTURE_HINTS[name]}; ` : ''}expected one of ${Object.keys(GGUF_ARCHITECTURES).join(', ')}`,
     });
   return GGUF_ARCHITECTURES[name];
 }
 
-/** The configuration of a row. @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header @param {GgufArchitecture} architecture @returns {Record<string, any>} */
+/**
+ * Returns the configuration of a model, as read by the row of its architecture.
+ * @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header @param {GgufArchitecture} architecture
+ * @returns {Record<string, any>}
+ */
 function configFrom(header, { arch, ropePairs, config }) {
   /** @type {Set<string>} */
   const read = new Set();
@@ -66,10 +76,10 @@ function factsOf({ metadata, tensors }) {
   const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
   return {
     get(key, otherwise) {
-      const full = `${metadata['general.architecture']}.${key}`;
-      const value = metadata[full] ?? otherwise;
+      const fullKey = `${metadata['general.architecture']}.${key}`;
+      const value = metadata[fullKey] ?? otherwise;
       if (value === undefined)
-        throw new BqError('FORMAT', `the GGUF file has no metadata value "${full}"`, {
+        throw new BqError('FORMAT', `the GGUF file has no metadata value "${fullKey}"`, {
           hint: 'the GGUF file is incomplete: fetch it again or convert it anew',
         });
       return value;
@@ -86,11 +96,15 @@ function factsOf({ metadata, tensors }) {
   };
 }
 
-/** Canonical name of a tensor; null if it is not needed. Throws UNSUPPORTED. @param {GgufArchitecture} architecture @param {Record<string, string>} modules @param {{ name: string, at: number }} tensor */
+/**
+ * Returns the canonical name of a tensor; null if the tensor is not needed. Throws UNSUPPORTED.
+ * @param {GgufArchitecture} architecture @param {Record<string, string>} modules
+ * @param {{ name: string, at: number }} tensor
+ */
 function canonicalName({ outer, unread }, modules, { name, at }) {
   if (Object.hasOwn(outer, name)) return outer[name];
   const bare = /^blk\.(0|[1-9]\d{0,4})\.(.+)$/.exec(name);
-  // Names without an ending, and vectors that are called a bias.
+  // Names of modules that include the ending (".bias") or have none.
   if (bare && Object.hasOwn(modules, bare[2])) return `h.${bare[1]}.${modules[bare[2]]}.weight`;
   const [, module, ending] = /^(.+)\.(weight|bias)$/.exec(name) ?? [];
   if (module && Object.hasOwn(outer, module)) return `${outer[module]}.${ending}`;
@@ -103,28 +117,40 @@ function canonicalName({ outer, unread }, modules, { name, at }) {
   });
 }
 
-/** Whether a tensor belongs to the layers after the model's own that draft tokens (multi-token prediction), which are not used. @param {string} name @param {GgufFacts} facts */
+/**
+ * Whether a tensor belongs to the layers for multi-token prediction, which follow the other layers and are not used.
+ * @param {string} name @param {GgufFacts} facts
+ */
 function draftsTokens(name, { get }) {
   const drafting = get('nextn_predict_layers', 0);
   const layer = drafting > 0 && /^blk\.(\d{1,5})\./.exec(name)?.[1];
   return Boolean(layer) && Number(layer) >= get('block_count') - drafting;
 }
 
-/** Canonical names of the tensors that are used, by their own. @param {Pick<GgufHeader, 'tensors'>} header @param {GgufArchitecture} architecture @param {GgufFacts} facts @param {Record<string, any>} config */
+/**
+ * Returns the canonical names of the tensors that the engine uses, by their names in the file.
+ * @param {Pick<GgufHeader, 'tensors'>} header @param {GgufArchitecture} architecture @param {GgufFacts} facts
+ * @param {Record<string, any>} config
+ */
 function namesOf({ tensors }, architecture, facts, config) {
   const modules = architecture.modules(facts);
   /** @type {Map<string, string>} */
   const names = new Map();
   for (const tensor of tensors) {
     const name = draftsTokens(tensor.name, facts) ? null : canonicalName(architecture, modules, tensor);
-    // A classifier may lack a part (ggufLabels).
+    // The tensors of a classifier are used only if it is complete (ggufLabels).
     if (name && !isOfSharedKeys(name, config) && (config.labels || !GGUF_LABEL_TENSOR.test(tensor.name)))
       names.set(tensor.name, name);
   }
   return names;
 }
 
-/** The META section. @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header @param {Map<string, string>} names @param {Record<string, any>} config @param {import('../../text/tokenizers/section.js').Tokenizer | null} tokenizer */
+/**
+ * Returns the content of the META section.
+ * @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header @param {Map<string, string>} names
+ * @param {Record<string, any>} config
+ * @param {import('../../text/tokenizers/section.js').Tokenizer | null} tokenizer
+ */
 function metaFrom({ metadata, tensors }, names, config, tokenizer) {
   const labels = metadata[`${metadata['general.architecture']}.classifier.output_labels`];
   const template = metadata['tokenizer.chat_template.rerank'];
@@ -152,9 +178,9 @@ function listedTensors({ tensors }, names) {
           offset: tensor.at,
         },
       );
-    // The switch of a shared expert is a vector in some files. Norms of each head, taps of
-    // convolutions and vectors of Mamba-2 have a row per head, channel or group; in .bq4 files they
-    // are one vector.
+    // The gate of a shared expert ("switch") is a vector in some files; here it is a matrix with one row. Norms of
+    // heads, taps of convolutions and vectors of Mamba-2 have a row per head, channel or group; in .bq4 files each is
+    // one vector.
     const shape = name.endsWith('.switch.weight') ? [1, cols] : tensor.dims;
     const dims = /(_norm|\.taps|mamba\.(norm|decay|skip))\.weight$/.test(name) ? [rows * cols] : shape;
     if (dims.length === 1 && conversionOf(type))
@@ -167,8 +193,8 @@ function listedTensors({ tensors }, names) {
 }
 
 /**
- * The header of a file. For a model that is split into several files: the header of the first with the tensors of all. Throws FORMAT
- * if parts are missing or in another order.
+ * Reads the header of a file. For a model that is split into several files, this is the header of the first file with
+ * the tensors of all files. Throws FORMAT if parts are missing or in the wrong order.
  * @param {ByteSource} file @param {Uint8Array} head @param {AbortSignal} [signal]
  */
 export async function readParts(file, head, signal) {
@@ -196,10 +222,17 @@ export async function readParts(file, head, signal) {
   return header;
 }
 
-/** The configuration alone. Throws FORMAT, UNSUPPORTED, SHAPE. @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header */
+/**
+ * Returns only the configuration. Throws FORMAT, UNSUPPORTED, SHAPE.
+ * @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header
+ */
 export const configOfGguf = (header) => configFrom(header, architectureOf(header.metadata));
 
-/** What the file says about itself, without how texts are joined. Throws FORMAT, UNSUPPORTED, SHAPE. @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header */
+/**
+ * Returns the content of the META section, without the tokenizer's rule for joining two texts. Throws FORMAT,
+ * UNSUPPORTED, SHAPE.
+ * @param {Pick<GgufHeader, 'metadata' | 'tensors'>} header
+ */
 export function metaOfGguf(header) {
   const [architecture, facts] = [architectureOf(header.metadata), factsOf(header)];
   const config = configFrom(header, architecture);
@@ -207,7 +240,7 @@ export function metaOfGguf(header) {
 }
 
 /**
- * Opens a file, of which only the header is read. Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
+ * Opens a file: reads only its header. Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
  * @param {ByteSource} file
  * @param {Uint8Array} head  the beginning of the file
  * @param {AbortSignal} [signal]

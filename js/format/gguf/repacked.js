@@ -1,6 +1,7 @@
 /**
- * Presents a GGUF file as the repacked file of layout.js: a byte source that makes any range of it from the stored bytes as they
- * arrive. So everything works as with a .bq4 file: chunks and their hashes, the cache, resuming, computing during the download, paging.
+ * Presents a GGUF file as the repacked file of layout.js: a byte source that converts the stored bytes of any range
+ * when they arrive. So the same features work as with a .bq4 file: chunks and their hashes, the cache, resuming,
+ * computing during the download, paging.
  */
 import { TILED } from '../bq4/weight-types.js';
 import { BqError } from '../../shared/errors.js';
@@ -13,18 +14,24 @@ import { conversionOf, loadConverter, storedOffset } from './types.js';
 /** @import { Compiled } from '../../wasm/wasm.js' */
 /** @import { PlacedTensor } from './layout.js' */
 
-/** Stored bytes repacked at once, approximately. */
+/** Approximate number of stored bytes that are repacked at once. */
 const PIECE_BYTES = 1 << 18;
-/** Longest gap between two tensors that is fetched along with them by one request. */
+/** Largest gap between two tensors that one request fetches together with them. */
 const MAX_GAP_BYTES = 1 << 14;
 /** Heap bytes of the allocator's own records. */
 const ALLOCATOR_BYTES = 1 << 16;
-/** Bytes hashed at once. */
+/** Number of bytes that are hashed at once. */
 const HASH_BYTES = 1 << 18;
 
-/** Units `first` to `end` of a tensor; `from` to `to`: their bytes in the GGUF file. @typedef {{ tensor: PlacedTensor, first: number, end: number, from: number, to: number }} Part */
+/**
+ * Units `first` to `end` of a tensor; `from` to `to`: their bytes in the GGUF file. Both ends are exclusive.
+ * @typedef {{ tensor: PlacedTensor, first: number, end: number, from: number, to: number }} Part
+ */
 
-/** The parts of tensors that a range of the repacked file is made of. @param {readonly PlacedTensor[]} tensors @param {number} offset @param {number} end @returns {Part[]} */
+/**
+ * Returns the parts of tensors in a range of the repacked file.
+ * @param {readonly PlacedTensor[]} tensors @param {number} offset @param {number} end @returns {Part[]}
+ */
 function partsOf(tensors, offset, end) {
   return tensors
     .filter((t) => t.offset < end && t.offset + t.bytes > offset)
@@ -36,17 +43,17 @@ function partsOf(tensors, offset, end) {
     });
 }
 
-/** Groups of parts that one request fetches. @param {Part[]} parts @returns {Part[][]} */
-function runsOf(parts) {
+/** Groups parts such that one request fetches each group. @param {Part[]} parts @returns {Part[][]} */
+function groupsOf(parts) {
   /** @type {Part[][]} */
-  const runs = [];
+  const groups = [];
   for (const part of parts) {
-    const last = runs.at(-1)?.at(-1);
+    const last = groups.at(-1)?.at(-1);
     const gap = last ? part.from - last.to : -1;
-    if (gap >= 0 && gap <= MAX_GAP_BYTES) runs.at(-1)?.push(part);
-    else runs.push([part]);
+    if (gap >= 0 && gap <= MAX_GAP_BYTES) groups.at(-1)?.push(part);
+    else groups.push([part]);
   }
-  return runs;
+  return groups;
 }
 
 /** @param {Iterable<Uint8Array>} first @param {AsyncIterable<Uint8Array>} then */
@@ -55,11 +62,15 @@ async function* chain(first, then) {
   yield* then;
 }
 
-/** @param {readonly PlacedTensor[]} tensors @returns {number} stored bytes of the largest piece, which has at least one unit */
+/**
+ * Returns the stored size of the largest piece, which has at least one unit.
+ * @param {readonly PlacedTensor[]} tensors @returns {number}
+ */
 const largestPiece = (tensors) => Math.max(PIECE_BYTES, ...tensors.map(({ storedUnit }) => storedUnit));
 
 /**
- * A check of the whole file's hash. With it the file is read strictly from its first byte to its last.
+ * State of the check of the whole file's hash. With this check the file is read strictly from its first byte to its
+ * last.
  * @typedef {object} IntegrityCheck
  * @property {Uint8Array} expected  SHA-256
  * @property {number} bytes         length of the file
@@ -72,7 +83,7 @@ export class RepackedSource {
   #file;
   #wasm;
   #tensors;
-  /** By the name of a stored type. @type {Map<string, (blocks: Uint8Array) => Uint8Array>} */
+  /** Converters by the name of the storage type. @type {Map<string, (blocks: Uint8Array) => Uint8Array>} */
   #converters;
   /** @type {IntegrityCheck | null} */
   #check;
@@ -81,7 +92,12 @@ export class RepackedSource {
   /** Length of the repacked file. */
   size;
 
-  /** @param {ByteSource} file  closed with it @param {Wasm} wasm @param {readonly PlacedTensor[]} tensors @param {Map<string, (blocks: Uint8Array) => Uint8Array>} converters @param {Uint8Array} head @param {IntegrityCheck | null} check */
+  /**
+   * @param {ByteSource} file  owned by the new source, which closes it
+   * @param {Wasm} wasm @param {readonly PlacedTensor[]} tensors
+   * @param {Map<string, (blocks: Uint8Array) => Uint8Array>} converters @param {Uint8Array} head
+   * @param {IntegrityCheck | null} check
+   */
   constructor(file, wasm, tensors, converters, head, check) {
     this.#check = check;
     this.#head = head;
@@ -93,17 +109,18 @@ export class RepackedSource {
     this.remote = file.remote;
     if (file.nextMirror)
       this.nextMirror = (/** @type {AbortSignal | undefined} */ signal) => /** @type {any} */ (file).nextMirror(signal);
-    // With an ETag every response was compared with it already.
+    // If the file has an ETag, every response has already been compared with it.
     if (file.changed)
       this.changed = async (/** @type {AbortSignal | undefined} */ signal) => {
-        this.#head = new Uint8Array(); // from now on everything is fetched from the server
+        this.#head = new Uint8Array(); // from now on all bytes are fetched from the server
         return !file.tag && /** @type {any} */ (file).changed(signal);
       };
   }
 
   /**
-   * @param {ByteSource} file @param {Compiled} compiled @param {readonly PlacedTensor[]} tensors  with `integrity`: in the order of the file
-   * @param {Uint8Array} [head]  the beginning of the file, as far as it was read
+   * @param {ByteSource} file @param {Compiled} compiled
+   * @param {readonly PlacedTensor[]} tensors  in the order of the file if `integrity` is given
+   * @param {Uint8Array} [head]  bytes that were already read from the beginning of the file
    * @param {{ expected: Uint8Array, bytes: number } | null} [integrity]
    */
   static async open(file, compiled, tensors, head = new Uint8Array(), integrity = null) {
@@ -112,7 +129,8 @@ export class RepackedSource {
       const converter = converters.has(stored.name) ? undefined : await loadConverter(stored);
       if (converter) converters.set(stored.name, converter);
     }
-    // A piece as stored, converted and tiled: neither of the last two is more than four times as large as the first.
+    // The memory holds a piece in three forms: stored, converted and tiled. A converted or tiled piece is at most four
+    // times as large as a stored one.
     const wasm = await Wasm.create(compiled, 9 * largestPiece(tensors) + ALLOCATOR_BYTES);
     return new RepackedSource(
       file,
@@ -159,8 +177,8 @@ export class RepackedSource {
   async *#pieces(offset, to, signal) {
     const parts = partsOf(this.#tensors, offset, to);
     let at = offset;
-    for (const run of this.#check ? [parts] : runsOf(parts)) {
-      for await (const { tensor, first, bytes } of this.#repackedUnits(run, to === this.size, signal)) {
+    for (const group of this.#check ? [parts] : groupsOf(parts)) {
+      for await (const { tensor, first, bytes } of this.#repackedUnits(group, to === this.size, signal)) {
         const begin = tensor.offset + first * tensor.unit;
         if (begin > at) {
           yield new Uint8Array(begin - at); // padding before the tensor
@@ -174,7 +192,10 @@ export class RepackedSource {
     if (at < to) yield new Uint8Array(to - at);
   }
 
-  /** Stored bytes. With an integrity check, bytes that belong to no tensor are read and hashed, too. @param {number} from @param {number} to @param {AbortSignal} [signal] */
+  /**
+   * Yields stored bytes. With an integrity check, bytes that belong to no tensor are also read and hashed.
+   * @param {number} from @param {number} to @param {AbortSignal} [signal]
+   */
   async *#stored(from, to, signal) {
     const check = this.#check;
     let at = check ? Math.min(from, check.at) : from;
@@ -215,15 +236,19 @@ export class RepackedSource {
       );
   }
 
-  /** Repacked pieces of a group of parts, whole units each. @param {Part[]} run @param {boolean} last  whether the group ends with the last tensor @param {AbortSignal} [signal] */
-  async *#repackedUnits(run, last, signal) {
-    if (!run.length) return;
-    const start = run[0].from;
-    const stored = this.#stored(start, this.#check && last ? this.#check.bytes : run[run.length - 1].to, signal);
+  /**
+   * Yields the repacked pieces of a group of parts. Each piece has whole units.
+   * @param {Part[]} group @param {boolean} last  whether the group ends with the last tensor
+   * @param {AbortSignal} [signal]
+   */
+  async *#repackedUnits(group, last, signal) {
+    if (!group.length) return;
+    const start = group[0].from;
+    const stored = this.#stored(start, this.#check && last ? this.#check.bytes : group[group.length - 1].to, signal);
     let at = start;
     /** @type {Uint8Array} */
     let unused = new Uint8Array();
-    for (const { tensor, first, end, from, to } of run) {
+    for (const { tensor, first, end, from, to } of group) {
       let unit = first;
       const pending = new Uint8Array(
         Math.min(Math.max(PIECE_BYTES - (PIECE_BYTES % tensor.storedUnit), tensor.storedUnit), to - from),
@@ -251,7 +276,11 @@ export class RepackedSource {
     await stored.return(undefined);
   }
 
-  /** @param {PlacedTensor} tensor @param {number} first  first unit @param {Uint8Array} bytes  stored bytes @returns {Uint8Array} */
+  /**
+   * @param {PlacedTensor} tensor @param {number} first  first unit
+   * @param {Uint8Array} bytes  stored bytes
+   * @returns {Uint8Array}
+   */
   #repack(tensor, first, bytes) {
     if (tensor.layout !== TILED) return bytes;
     const wasm = this.#wasm;
@@ -277,7 +306,12 @@ export class RepackedSource {
   }
 }
 
-/** An error with the byte offset in the GGUF file. @param {PlacedTensor} tensor @param {number} first @param {BqError} cause  with an offset within the converted blocks @param {import('./types.js').ConvertedType} [conversion] */
+/**
+ * Returns an error with the byte offset in the GGUF file.
+ * @param {PlacedTensor} tensor @param {number} first
+ * @param {BqError} cause  its offset is relative to the converted blocks
+ * @param {import('./types.js').ConvertedType} [conversion]
+ */
 const damaged = (tensor, first, cause, conversion) =>
   new BqError('FORMAT', `tensor "${tensor.name}" has ${cause.message}`, {
     offset:

@@ -1,4 +1,7 @@
-/** A list of strings that stay in the bytes of their file and are decoded on demand: a vocabulary has 150,000 of them, and as many merges. */
+/**
+ * A list of strings that stay in the bytes of their file and are decoded on demand, since a vocabulary may have 150,000
+ * tokens and as many merges.
+ */
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 

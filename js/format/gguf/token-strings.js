@@ -8,9 +8,16 @@ const SPACE = 0x20;
 /** Constants of the 32-bit FNV-1a hash. */
 const [FNV_OFFSET, FNV_PRIME] = [0x811c9dc5, 0x01000193];
 
-/** Writes the bytes that string `i` stands for to `out`, from `to` on; returns their end. @typedef {(texts: StringList, i: number, out: Uint8Array, to: number) => number} Writer */
+/**
+ * Decodes string `i` to bytes, writes them to `out` from offset `to` on, and returns the offset after them.
+ * @typedef {(texts: StringList, i: number, out: Uint8Array, to: number) => number} Writer
+ */
 
-/** A token of a byte-level vocabulary, whose letters stand for bytes and take one or two bytes of UTF-8. A token with other letters (an added token) is written as it is. @type {Writer} */
+/**
+ * Writes a token of a byte-level vocabulary: each letter represents a byte and takes one or two bytes of UTF-8. A token
+ * with other letters (an added token) is written unchanged.
+ * @type {Writer}
+ */
 export function writeLetters(texts, i, out, to) {
   const { bytes } = texts;
   const [begin, end] = [to, texts.ends[i]];
@@ -22,13 +29,13 @@ export function writeLetters(texts, i, out, to) {
       code = first < 0xc6 && (next & 0xc0) === 0x80 ? ((first & 31) << 6) | (next & 63) : 0;
     }
     const byte = BYTES[code];
-    if (byte > 255) return writeAsIs(texts, i, out, begin);
+    if (byte > 255) return writeUnchanged(texts, i, out, begin);
     out[to++] = byte;
   }
   return to;
 }
 
-/** A SentencePiece token: ▁ (E2 96 81) is a space. @type {Writer} */
+/** Writes a SentencePiece token: ▁ (E2 96 81) becomes a space. @type {Writer} */
 export function writePiece({ bytes, starts, ends }, i, out, to) {
   const end = ends[i];
   for (let at = starts[i]; at < end; at++) {
@@ -40,7 +47,7 @@ export function writePiece({ bytes, starts, ends }, i, out, to) {
 }
 
 /** @type {Writer} */
-export function writeAsIs({ bytes, starts, ends }, i, out, to) {
+export function writeUnchanged({ bytes, starts, ends }, i, out, to) {
   for (let at = starts[i]; at < ends[i]; at++) out[to++] = bytes[at];
   return to;
 }
@@ -57,7 +64,7 @@ function equalBytes(a, from, b, at, length) {
   return true;
 }
 
-/** A hash table from strings to ids; of equal strings the last counts. */
+/** A hash table from strings to ids. If several strings are equal, it returns the id of the last one. */
 class IdTable {
   /** @param {StringList} texts */
   constructor(texts) {
@@ -76,15 +83,24 @@ class IdTable {
     }
   }
 
-  /** Slot of the concatenation of two byte ranges, or the free slot where it would go. @param {number} hash @param {Uint8Array} bytes @param {number} a @param {number} aEnd @param {number} b @param {number} bEnd @returns {number} */
+  /**
+   * Returns the slot of the concatenation of two byte ranges, or the free slot for it.
+   * @param {number} hash @param {Uint8Array} bytes @param {number} a @param {number} aEnd @param {number} b
+   * @param {number} bEnd
+   * @returns {number}
+   */
   slot(hash, bytes, a, aEnd, b, bEnd) {
     const { slots, mask } = this;
     for (let at = (hash ^ (hash >>> 15)) & mask; ; at = (at + 1) & mask)
-      if (!slots[at] || this.spells(slots[at] - 1, bytes, a, aEnd, b, bEnd)) return at;
+      if (!slots[at] || this.isConcatenation(slots[at] - 1, bytes, a, aEnd, b, bEnd)) return at;
   }
 
-  /** Whether a token is the concatenation of two byte ranges. @param {number} id @param {Uint8Array} bytes @param {number} a @param {number} aEnd @param {number} b @param {number} bEnd */
-  spells(id, bytes, a, aEnd, b, bEnd) {
+  /**
+   * Whether a token is the concatenation of two byte ranges.
+   * @param {number} id @param {Uint8Array} bytes @param {number} a @param {number} aEnd @param {number} b
+   * @param {number} bEnd
+   */
+  isConcatenation(id, bytes, a, aEnd, b, bEnd) {
     const { texts } = this;
     const [from, first, second] = [texts.starts[id], aEnd - a, bEnd - b];
     return (
@@ -95,12 +111,19 @@ class IdTable {
   }
 }
 
-/** Ids of merges: left, right and merged token of each. Throws FORMAT. @param {StringList} lines  "left right", in order of rank @param {StringList} texts  of the tokens */
+/**
+ * Returns the ids of merges: left, right and merged token of each. Throws FORMAT.
+ * @param {StringList} lines  "left right", in order of rank
+ * @param {StringList} texts  the tokens
+ */
 export function mergesOf(lines, texts) {
   const ids = new IdTable(texts);
   const { bytes, starts, ends } = lines;
   const merges = new Uint32Array(3 * lines.length);
-  /** @param {number} rank @param {number} hash @param {number} a @param {number} aEnd @param {number} b @param {number} bEnd */
+  /**
+   * @param {number} rank @param {number} hash @param {number} a @param {number} aEnd @param {number} b
+   * @param {number} bEnd
+   */
   const idOf = (rank, hash, a, aEnd, b, bEnd) => {
     const id = ids.slots[ids.slot(hash, bytes, a, aEnd, b, bEnd)] - 1;
     if (id >= 0) return id;
@@ -118,8 +141,9 @@ export function mergesOf(lines, texts) {
     const hash = addToHash(FNV_OFFSET, bytes, from, gap);
     merges[3 * rank] = idOf(rank, hash, from, gap, gap, gap);
     merges[3 * rank + 1] = idOf(rank, addToHash(FNV_OFFSET, bytes, right, to), right, to, to, to);
-    // Vocabularies mostly list tokens in the order of the merges that produce them: the next token is tried before the table.
-    const isNext = ids.unique && next < texts.length && ids.spells(next, bytes, from, gap, right, to);
+    // Most vocabularies list tokens in the order of the merges that produce them: the next token is compared before the
+    // table is searched.
+    const isNext = ids.unique && next < texts.length && ids.isConcatenation(next, bytes, from, gap, right, to);
     if (!isNext) next = idOf(rank, addToHash(hash, bytes, right, to), from, gap, right, to);
     merges[3 * rank + 2] = next++;
   }

@@ -2,7 +2,7 @@
 import { StringList } from './string-list.js';
 import { shown } from '../../shared/quote-value.js';
 import { byteOf } from '../../text/tokenizers/bytes.js';
-import { mergesOf, writeAsIs, writeLetters, writePiece } from './token-strings.js';
+import { mergesOf, writeLetters, writePiece, writeUnchanged } from './token-strings.js';
 import {
   FLAG,
   KIND,
@@ -31,14 +31,14 @@ import { bertStages, longestWord } from '../../text/tokenizers/wordpiece.js';
 
 const SUPPORTED_MODELS =
   'expected "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "t5" (SentencePiece unigram), "bert" (WordPiece) or "gemma4"';
-/** StringList of tokens, not written as words, that end a turn or a file, where the metadata doesn't name them. */
+/** Control and added tokens that end a turn or a file even if the metadata does not declare them. */
 const END_TOKENS = new Set(
   (
     '<|endoftext|> <|end|> <|im_end|> <|eot_id|> <|eom_id|> <|end_of_text|> <|return|> <|call|> <end_of_turn> <end_of_utterance> ' +
     '<EOT> _<EOT> [EOT] [EOS] <turn|> <|tool_response> <｜end▁of▁sentence｜> <|fim_pad|> <|repo_name|> <|file_sep|>'
   ).split(' '),
 );
-/** Pre-tokenizers by architecture, for older files without tokenizer.ggml.pre. @type {Record<string, string>} */
+/** Pre-tokenizers of older files without tokenizer.ggml.pre, by architecture. @type {Record<string, string>} */
 const DEFAULT_PRE_TOKENIZERS = {
   qwen2: 'qwen2',
   qwen2moe: 'qwen2',
@@ -51,11 +51,20 @@ const DEFAULT_PRE_TOKENIZERS = {
   stablelm: 'stablelm2',
 };
 
-/** The properties of a kind of tokenizer, from its metadata. @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'split' | 'parts'> & { write: Writer, bos?: boolean, eos?: boolean, alwaysBos?: boolean }} Kind `alwaysBos`: whatever the metadata says, since older converters said no */
+/**
+ * Properties of a kind of tokenizer, read from its metadata.
+ * - `write`: decodes normal tokens.
+ * - `bos`, `eos`: whether the token is added to a text if the metadata does not specify it.
+ * - `alwaysBos`: whether BOS is added even if the metadata denies it, as the metadata of older converters does.
+ * @typedef {Pick<Tokenizer, 'kind' | 'flags' | 'split' | 'parts'> & {
+ *   write: Writer, bos?: boolean, eos?: boolean, alwaysBos?: boolean
+ * }} Kind
+ */
 
 /**
- * Ids of special tokens that the metadata omits or that don't exist, as in llama.cpp. Exception: the defaults of byte-level
- * vocabularies (both 11) count only if they are control tokens, as in most vocabularies they are ordinary words.
+ * Default ids of special tokens, as in llama.cpp, for ids that the metadata omits or that are not in the vocabulary.
+ * The defaults of byte-level vocabularies (both 11) are used only for control tokens, since 11 is an ordinary word in
+ * most vocabularies.
  * @type {Record<string, Record<string, number>>}
  */
 const DEFAULT_IDS = {
@@ -111,7 +120,10 @@ function unigram(get) {
   };
 }
 
-/** In GGUF files WordPiece tokens have ▁ at the beginning of a word. @param {(key: string) => any} get @returns {Kind} */
+/**
+ * In GGUF files a WordPiece token at the beginning of a word starts with ▁.
+ * @param {(key: string) => any} get @returns {Kind}
+ */
 function wordpiece(get) {
   const lower = get('normalizer.lowercase') ?? true;
   const accents = get('normalizer.strip_accents') ?? lower;
@@ -138,25 +150,30 @@ const gemma4 = () => ({
 /** @type {Record<string, (get: (key: string) => any, architecture: string) => Kind>} */
 const KINDS = { gpt2: byteLevel, llama: sentencePiece, t5: unigram, bert: wordpiece, gemma4 };
 
-/** Keys of tokenizers that switch something on or off. */
+/** Boolean keys of tokenizers. */
 const FLAGS = new Set([
   ...['add_bos_token', 'add_eos_token', 'add_sep_token', 'add_space_prefix', 'remove_extra_whitespaces'],
   ...['normalizer.lowercase', 'normalizer.strip_accents'],
 ]);
 
-/** A value of a tokenizer's key. FORMAT: a flag is neither true nor false, or the id of a token is no number. @param {string} key @param {any} value */
+/**
+ * Returns the value of a tokenizer's key. Throws FORMAT if a flag is neither true nor false, or if the id of a token is
+ * not a number.
+ * @param {string} key @param {any} value
+ */
 function checkedValue(key, value) {
   if (value === undefined) return value;
-  const refuse = (/** @type {string} */ expected) =>
+  const invalid = (/** @type {string} */ expected) =>
     malformed(`tokenizer.ggml.${key} is ${shown(value)}: expected ${expected}`);
-  // Some writers have 0 and 1 for flags.
-  if (FLAGS.has(key) && ![true, false, 0, 1].includes(value)) throw refuse('true or false');
-  if (key.endsWith('_token_id') && typeof value !== 'number') throw refuse('an integer');
+  // Some converters store flags as 0 and 1.
+  if (FLAGS.has(key) && ![true, false, 0, 1].includes(value)) throw invalid('true or false');
+  if (key.endsWith('_token_id') && typeof value !== 'number') throw invalid('an integer');
   return value;
 }
 
 /**
- * @param {Record<string, any>} metadata  of js/format/gguf/header.js
+ * Reads the tokenizer. Throws FORMAT, UNSUPPORTED.
+ * @param {Record<string, any>} metadata  metadata from header.js
  * @returns {Tokenizer}
  */
 export function tokenizerFromGguf(metadata) {
@@ -190,7 +207,7 @@ export function tokenizerFromGguf(metadata) {
     const value = DEFAULT_IDS[model]?.[name];
     return model === 'gpt2' && kinds[value] !== TOKEN.control ? undefined : value;
   };
-  // Some files name ids that don't exist.
+  // Some files have ids that are not in the vocabulary.
   const id = (/** @type {string[]} */ ...names) =>
     [...names.map((name) => get(`${name}_token_id`)), ...names.map(defaultId)].find(
       (value) => value >= 0 && value < texts.length,
@@ -244,20 +261,26 @@ export function tokenizerFromGguf(metadata) {
 }
 
 /**
- * How two texts are joined for a classifier. WordPiece's models know the second by its type, and it is separated by one token, as in
- * ModernBERT; of others by two, which files say by add_sep_token (older ones of RoBERTa, which is "bert" there, don't).
- * @param {string} architecture @param {string} model @param {number} bos @param {number} eos @param {boolean} [twice]
+ * Returns how two texts are joined for a classifier. Models with WordPiece mark the second text with token types and
+ * separate the texts with one token. ModernBERT also has one token. Other models have two tokens if the file has
+ * add_sep_token. Older files of RoBERTa, with the architecture "bert", have two without that key.
+ * @param {string} architecture @param {string} model @param {number} bos @param {number} eos
+ * @param {boolean} [addSeparator]
  */
-function pairOf(architecture, model, bos, eos, twice = architecture === 'bert') {
-  const one = model === 'bert' || architecture === 'modern-bert' || !twice;
-  return { before: [bos], between: one ? [eos] : [eos, eos], after: [eos], types: model === 'bert' };
+function pairOf(architecture, model, bos, eos, addSeparator = architecture === 'bert') {
+  const single = model === 'bert' || architecture === 'modern-bert' || !addSeparator;
+  return { before: [bos], between: single ? [eos] : [eos, eos], after: [eos], types: model === 'bert' };
 }
 
-/** Ids of added tokens that contain a space. @param {Omit<Packed, 'merges'>} vocabulary */
+/** Returns the ids of added tokens that contain a space. @param {Omit<Packed, 'merges'>} vocabulary */
 const spacedOf = ({ text, ends, kinds }) =>
   [...kinds.keys()].filter((i) => kinds[i] === TOKEN.user && text.subarray(ends[i - 1] ?? 0, ends[i]).includes(32));
 
-/** Ids of added tokens of ▁ alone, which merging spaces gives, too (Gemma): they are pieces that are also searched for. @param {Omit<Packed, 'merges'>} vocabulary */
+/**
+ * Returns the ids of added tokens that consist of ▁ only (Gemma). Merging spaces also produces them: they are normal
+ * tokens for which the text is also searched.
+ * @param {Omit<Packed, 'merges'>} vocabulary
+ */
 const marksOf = ({ text, ends, kinds }) =>
   [...kinds.keys()].filter((i) => {
     const tokenBytes = text.subarray(ends[i - 1] ?? 0, ends[i]);
@@ -276,7 +299,7 @@ const isSpecial = (kind) => kind === TOKEN.control || kind === TOKEN.user;
  */
 function packedTokens(texts, types, scores, write) {
   const count = texts.length;
-  // No token stands for more bytes than its string has.
+  // No token decodes to more bytes than its string has.
   const text = new Uint8Array(texts.ends.reduce((sum, end, i) => sum + end - texts.starts[i], 0));
   const [ends, kinds] = [new Uint32Array(count), new Uint8Array(count)];
   for (let i = 0, end = 0; i < count; i++) {
@@ -284,7 +307,7 @@ function packedTokens(texts, types, scores, write) {
     if (!(kind >= TOKEN.normal && kind <= TOKEN.byte)) throw malformed(`token ${i} has the unknown type ${types?.[i]}`);
     const byte = kind === TOKEN.byte ? byteOf(texts.at(i)) : undefined;
     const special = kind !== TOKEN.normal && write === writeLetters;
-    if (byte === undefined) end = (special ? writeAsIs : write)(texts, i, text, end);
+    if (byte === undefined) end = (special ? writeUnchanged : write)(texts, i, text, end);
     else text[end++] = byte;
     [ends[i], kinds[i]] = [end, kind];
   }

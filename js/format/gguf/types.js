@@ -1,16 +1,21 @@
 /**
- * The weight types of GGUF files, one row each. A type is readable if the engine has a type of the same name (bq4/weight-types.js), or
- * if its row has a conversion to one; tensors of all other types are refused by name. To support another type is to add it to the
- * engine, or a conversion to its row here and its function to block-conversions.js.
+ * The weight types of GGUF files, one row each. A type is readable if the engine has a type of the same name
+ * (bq4/weight-types.js), or if its row has a conversion to one. A tensor of any other type is an error that contains
+ * the name of the type. To support another type, add it to the engine, or add a conversion to its row here and a
+ * function to block-conversions.js.
  */
 import { BqError, onDemand } from '../../shared/errors.js';
 import { TYPES } from '../bq4/weight-types.js';
 
 /** @import { WeightType } from '../bq4/weight-types.js' */
 
-/** How blocks are converted as they are read: weights and bytes of a block, and the engine's type, of which a block becomes one or several blocks. @typedef {[block: number, blockBytes: number, to: string]} Conversion */
+/**
+ * Conversion of blocks while they are read: weights of a stored block, bytes of a stored block, and the engine's type.
+ * A stored block becomes one or several blocks of that type.
+ * @typedef {[block: number, blockBytes: number, to: string]} Conversion
+ */
 
-/** ggml's number and name of each type. @type {[number: number, name: string, conversion?: Conversion][]} */
+/** Each type with its number and name in ggml. @type {[number: number, name: string, conversion?: Conversion][]} */
 const TABLE = [
   [0, 'f32'],
   [1, 'f16'],
@@ -43,16 +48,21 @@ const TABLE = [
   [30, 'bf16'],
   [34, 'tq1_0', [256, 54, 'bqt_64']],
   [35, 'tq2_0', [256, 66, 'bqt_64']],
-  [36, 'i2_s'], // of Microsoft's bitnet.cpp alone
+  [36, 'i2_s'], // only in files of Microsoft's bitnet.cpp
   [39, 'mxfp4', [32, 17, 'bqf4_16']],
   [40, 'nvfp4', [64, 36, 'bqf4_16']],
   [41, 'q1_0', [128, 18, 'bq2_64']],
   [42, 'q2_0', [64, 18, 'bqt_64']],
 ];
 
-/** A type without an engine type of its own, whose blocks become blocks of `engineType`. @typedef {WeightType & { engineType: WeightType }} ConvertedType */
+/**
+ * A type that the engine does not have: its blocks become blocks of `engineType`.
+ * @typedef {WeightType & { engineType: WeightType }} ConvertedType
+ */
 
-/** Ids of converted types are their numbers in GGUF plus this: larger than those of all engine types. */
+/**
+ * Added to the GGUF number of a converted type to make its id, which is then larger than the ids of all engine types.
+ */
 const FIRST_CONVERTED_ID = 1000;
 
 /** @param {string} name */
@@ -70,24 +80,27 @@ for (const [number, name, conversion] of TABLE) {
 const NAMES = new Map(TABLE.map(([number, name]) => [number, name]));
 const CONVERTED = [...READABLE.values()].filter((type) => 'engineType' in type);
 
-/** The engine's types and those that are converted to one of them. */
+/** The types of the engine and the types that are converted to one of them. */
 export const ALL_TYPES = [...TYPES, ...CONVERTED];
 
-/** GGUF's name of a type. @param {number} number */
+/** Returns GGUF's name of a type. @param {number} number */
 export const typeName = (number) => (NAMES.get(number) ?? `type ${number}`).toUpperCase();
 
-/** The type with a number of GGUF; undefined if it can't be read. @param {number} number */
+/** Returns the type with a GGUF number; undefined if the type is not readable. @param {number} number */
 export const typeNumbered = (number) => READABLE.get(number);
 
-/** A readable type by its id. @param {number} id @returns {WeightType} */
+/** Returns the readable type with an id. @param {number} id @returns {WeightType} */
 export const typeWithId = (id) => /** @type {WeightType} */ (ALL_TYPES.find((type) => type.id === id));
 
-/** The conversion of a type; undefined if the engine reads the type itself. @param {{ id: number }} type @returns {ConvertedType | undefined} */
+/**
+ * Returns the conversion of a type; undefined if the engine has the type.
+ * @param {{ id: number }} type @returns {ConvertedType | undefined}
+ */
 export const conversionOf = ({ id }) => CONVERTED.find((type) => type.id === id);
 
 /**
- * The function that converts whole blocks of a type to blocks of the engine's type; undefined if the engine reads the type itself. An
- * error that it throws has an offset in the result.
+ * Returns the function that converts whole blocks of a type to blocks of the engine's type; undefined if the engine has
+ * the type. The offset of an error that the function throws is relative to its result.
  * @param {{ id: number, name: string }} type @returns {Promise<((blocks: Uint8Array) => Uint8Array) | undefined>}
  */
 export async function loadConverter(type) {
@@ -96,18 +109,21 @@ export async function loadConverter(type) {
   return CONVERTERS[type.name];
 }
 
-/** Offset of the stored block that became the engine's block with the byte at `offset`. @param {ConvertedType} type @param {number} offset */
+/**
+ * Returns the offset of a stored block, for the offset of a byte in the converted blocks.
+ * @param {ConvertedType} type @param {number} offset
+ */
 export const storedOffset = ({ block, blockBytes, engineType }, offset) =>
   Math.floor((offset * engineType.block) / (engineType.blockBytes * block)) * blockBytes;
 
-/** Id of the engine's type for a type. @param {number} id */
+/** Returns the id of the engine's type for the id of a readable type. @param {number} id */
 export const engineTypeId = (id) => conversionOf({ id })?.engineType.id ?? id;
 
-/** GGUF's names of the types that can be read. */
+/** Returns GGUF's names of the readable types. */
 export const readableTypes = () => [...READABLE.keys()].map(typeName);
 
 /**
- * The type of a tensor. Throws UNSUPPORTED.
+ * Returns the type of a tensor. Throws UNSUPPORTED.
  * @param {{ name: string, type: number, at: number }} tensor
  * @returns {WeightType}
  */
