@@ -1,4 +1,4 @@
-/** Reads LoRA adapters in GGUF files, as llama.cpp's convert_lora_to_gguf.py writes them. */
+/** Reads LoRA adapters in GGUF files that llama.cpp's convert_lora_to_gguf.py has written. */
 import { DTYPES, floatRows } from '../checkpoint-tensors.js';
 import { pick, range } from '../bq4/tensor-views.js';
 import { GGUF_ARCHITECTURES } from '../families/index.js';
@@ -13,7 +13,10 @@ import { readHeader } from '../gguf/header.js';
 
 const HALF = /^(.+)\.weight\.lora_([ab])$/;
 
-/** Fused modules: the canonical modules in them, and the number of rows of each. @type {Record<string, (config: Record<string, any>) => [string, number][]>} */
+/**
+ * Fused modules: for each, the canonical modules in it and their numbers of rows.
+ * @type {Record<string, (config: Record<string, any>) => [string, number][]>}
+ */
 const FUSED = {
   'attn.qkv': (c) => [
     ['attn.q', c.heads * c.head_dim],
@@ -26,7 +29,11 @@ const FUSED = {
   ],
 };
 
-/** Checks that the file is an adapter for this model and returns its row. Throws FORMAT, UNSUPPORTED, SHAPE. @param {Record<string, any>} metadata @param {Record<string, any>} config  of the model */
+/**
+ * Checks that the file is an adapter for this model; returns the row of its architecture. Throws FORMAT, UNSUPPORTED,
+ * SHAPE.
+ * @param {Record<string, any>} metadata @param {Record<string, any>} config  configuration of the model
+ */
 function checkKind(metadata, config) {
   const [kind, type, arch] = ['general.type', 'adapter.type', 'general.architecture'].map((key) => metadata[key]);
   if (kind !== 'adapter')
@@ -62,7 +69,10 @@ function floatsOf(file, { name, dims, type, offset, at }) {
   return floatRows(file, offset, dtype, dims);
 }
 
-/** The two factors of each module. @param {ByteSource} file @param {GgufTensor[]} tensors @returns {{ module: string, a: GgufTensor, b: GgufTensor }[]} */
+/**
+ * Returns the matrices A and B of each module. Throws UNSUPPORTED for other tensors, SHAPE for a missing matrix.
+ * @param {ByteSource} file @param {GgufTensor[]} tensors @returns {{ module: string, a: GgufTensor, b: GgufTensor }[]}
+ */
 function halvesOf(file, tensors) {
   /** @type {Map<string, { a?: GgufTensor, b?: GgufTensor }>} */
   const modules = new Map();
@@ -81,10 +91,10 @@ function halvesOf(file, tensors) {
 }
 
 /**
- * Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
+ * Reads an adapter. Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
  * @param {ByteSource} file
  * @param {Uint8Array} head  the beginning of the file
- * @param {Record<string, any>} config  of the model
+ * @param {Record<string, any>} config  configuration of the model
  * @param {AbortSignal} [signal]
  * @returns {Promise<Adapter>}
  */
@@ -100,10 +110,10 @@ export async function readGguf(file, head, config, signal) {
     dims: () => [],
   });
   const list = halvesOf(file, tensors).flatMap((halves) => {
-    const { module: theirs } = halves;
-    const [, layer, part] = /^blk\.(0|[1-9]\d{0,4})\.(.+)$/.exec(theirs) ?? [];
+    const { module: storedName } = halves;
+    const [, layer, part] = /^blk\.(0|[1-9]\d{0,4})\.(.+)$/.exec(storedName) ?? [];
     if (!part || !Object.hasOwn(modules, part))
-      throw new BqError('UNSUPPORTED', `the adapter changes "${theirs}", which is not supported`, {
+      throw new BqError('UNSUPPORTED', `the adapter changes "${storedName}", which is not supported`, {
         offset: halves.a.at,
       });
     const [a, b] = [floatsOf(file, halves.a), floatsOf(file, halves.b)];
@@ -114,18 +124,18 @@ export async function readGguf(file, head, config, signal) {
     if (fused && b.dims[0] !== fused.reduce((sum, [, rows]) => sum + rows, 0))
       throw new BqError(
         'SHAPE',
-        `the adapter's "${theirs}" has ${b.dims[0]} rows; the model has ${fused.reduce((sum, [, rows]) => sum + rows, 0)}`,
+        `the adapter's "${storedName}" has ${b.dims[0]} rows; the model has ${fused.reduce((sum, [, rows]) => sum + rows, 0)}`,
       );
     return (fused ?? [[modules[part], b.dims[0]]]).map(
       ([name, rows]) =>
         /** @type {Pair} */ ({
           name: `h.${layer}.${name}.weight`,
-          theirs,
+          storedName,
           a,
           b: fused ? pick(b, range((from += rows) - rows, rows)) : b,
           scale,
         }),
     );
   });
-  return { format: 'gguf', pairs: architecture.ropePairs, list };
+  return { format: 'gguf', ropePairs: architecture.ropePairs, pairs: list };
 }

@@ -1,6 +1,6 @@
 /**
- * Reads LoRA adapters (PEFT's safetensors, GGUF) as changes of a loaded model's matrix products. Everything is checked against the
- * model's configuration. Loaded on demand.
+ * Reads LoRA adapters (PEFT's safetensors, GGUF) as changes of a loaded model's matrix products. Names and shapes are
+ * checked against the model's configuration. Imported on demand.
  */
 import { BqError } from '../../shared/errors.js';
 import { openBytes } from '../../storage/sources/bytes.js';
@@ -20,11 +20,24 @@ export const SLOTS = ['attn.q', 'attn.k', 'attn.v', 'attn.o', 'mlp.gate', 'mlp.u
 /** Limit of the bytes read from a file of unknown size. */
 const MAX_UNSIZED_BYTES = 2 ** 30;
 
-/** The two factors of a change: B · A · scale is added to tensor `name`, which the file calls `theirs`. @typedef {{ name: string, theirs: string, a: InTensor, b: InTensor, scale: number }} Pair */
-/** A parsed adapter. `pairs`: order of rotary positions in rows of q and k, as "rope_pairs" of CONF. @typedef {{ format: 'peft' | 'gguf', pairs: string, list: Pair[] }} Adapter */
-/** A change of one product of a layer. @typedef {{ layer: number, slot: number, rank: number, scale: number, a: InTensor, b: InTensor }} Change */
+/**
+ * The two matrices of a change: B · A · scale is added to tensor `name`. `storedName`: name of the module in the file,
+ * for errors.
+ * @typedef {{ name: string, storedName: string, a: InTensor, b: InTensor, scale: number }} Pair
+ */
+/**
+ * A parsed adapter. `ropePairs`: order of rotary pairs in rows of q and k, with the values of "rope_pairs" of CONF.
+ * @typedef {{ format: 'peft' | 'gguf', ropePairs: string, pairs: Pair[] }} Adapter
+ */
+/**
+ * A change of one matrix product of a layer. `slot`: index of the module in SLOTS.
+ * @typedef {{ layer: number, slot: number, rank: number, scale: number, a: InTensor, b: InTensor }} Change
+ */
 
-/** Rows and columns of a module's matrix. @param {Record<string, any>} c @param {number} slot @returns {[number, number]} */
+/**
+ * Returns the numbers of rows and columns of a module's matrix.
+ * @param {Record<string, any>} c @param {number} slot @returns {[number, number]}
+ */
 function shapeOf(c, slot) {
   const [q, kv] = [c.heads * c.head_dim, c.kv_heads * c.head_dim];
   /** @type {[number, number][]} */
@@ -44,60 +57,60 @@ function shapeOf(c, slot) {
 const hasShape = ({ dims }, rows, cols) => dims.length === 2 && dims[0] === rows && dims[1] === cols;
 
 /**
- * Throws SHAPE, UNSUPPORTED, FORMAT.
- * @param {Record<string, any>} config  of the model
+ * Converts a pair of matrices to a change of the model. Throws SHAPE, UNSUPPORTED, FORMAT.
+ * @param {Record<string, any>} config  configuration of the model
  * @param {Pair} pair
- * @param {string} pairs  of the adapter
+ * @param {string} ropePairs  order of rotary pairs in the adapter
  * @returns {Change}
  */
-function changeOf(config, { name, theirs, a, b, scale }, pairs) {
+function changeOf(config, { name, storedName, a, b, scale }, ropePairs) {
   const [, layer, module = ''] = /^h\.(\d+)\.(.+)\.weight$/.exec(name) ?? [];
   const slot = SLOTS.indexOf(module);
   if (slot < 0 || (config.experts && slot > 3) || (!config.gated && module === 'mlp.gate'))
-    throw new BqError('UNSUPPORTED', `the adapter changes "${theirs}", which is not supported`, {
+    throw new BqError('UNSUPPORTED', `the adapter changes "${storedName}", which is not supported`, {
       hint: `expected one of ${SLOTS.join(', ')}`,
     });
   if (Number(layer) >= config.layers)
     throw new BqError(
       'SHAPE',
-      `the adapter changes "${theirs}", but the model has no more than ${config.layers} layers`,
+      `the adapter changes "${storedName}", but the model has no more than ${config.layers} layers`,
     );
   const [rows, cols] = shapeOf(config, slot);
   const rank = a.dims[0];
   if (!hasShape(a, rank, cols) || !hasShape(b, rows, rank) || !rank)
     throw new BqError(
       'SHAPE',
-      `the adapter's change of "${theirs}" is ${b.dims.join(' × ')} times ${a.dims.join(' × ')}; the model's matrix is ${rows} × ${cols}`,
+      `the adapter's change of "${storedName}" is ${b.dims.join(' × ')} times ${a.dims.join(' × ')}; the model's matrix is ${rows} × ${cols}`,
       { hint: 'use an adapter of this model' },
     );
   if (!Number.isFinite(scale))
-    throw new BqError('FORMAT', `the adapter's change of "${theirs}" has the invalid scale ${scale}`);
-  const isReordered = slot < 2 && config.position === 'rope' && config.rope_pairs !== pairs;
-  return { layer: Number(layer), slot, rank, scale, a, b: isReordered ? reorderRopePairs(b, config, pairs) : b };
+    throw new BqError('FORMAT', `the adapter's change of "${storedName}" has the invalid scale ${scale}`);
+  const isReordered = slot < 2 && config.position === 'rope' && config.rope_pairs !== ropePairs;
+  return { layer: Number(layer), slot, rank, scale, a, b: isReordered ? reorderRopePairs(b, config, ropePairs) : b };
 }
 
 /**
- * Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, and errors of the source.
+ * Reads an adapter. Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, and errors of the source.
  * @param {ByteSource} file
- * @param {() => Promise<Record<string, any>>} readSettings  reads adapter_config.json
- * @param {Record<string, any>} config  of the model, in its readable form
+ * @param {() => Promise<Record<string, any>>} readSettings  reads adapter_config.json; called only for a PEFT adapter
+ * @param {Record<string, any>} config  configuration of the model, in its readable form
  * @param {AbortSignal} [signal]
  * @returns {Promise<{ format: Adapter['format'], changes: Change[] }>}
  */
 export async function readAdapter(file, readSettings, config, signal) {
   const head = await readRange(file, 0, 4096, signal);
-  // A server without range requests may not report a size: then the whole file is read at once.
+  // A server without range requests may not report the size of a file. The whole file is then read at once.
   if (file.size < 0) file = { ...openBytes(await readRange(file, 0, MAX_UNSIZED_BYTES, signal)), name: file.name };
-  const { format, pairs, list } =
+  const { format, ropePairs, pairs } =
     String.fromCharCode(...head.subarray(0, 4)) === 'GGUF'
       ? await readGguf(file, head, config, signal)
       : await readPeft(file, await readSettings(), config);
-  if (!list.length) throw new BqError('FORMAT', `${file.name} is not an adapter: it has no LoRA matrices`);
-  const changes = list.map((pair) => changeOf(config, pair, pairs));
+  if (!pairs.length) throw new BqError('FORMAT', `${file.name} is not an adapter: it has no LoRA matrices`);
+  const changes = pairs.map((pair) => changeOf(config, pair, ropePairs));
   const seen = new Set();
   for (const [i, { layer, slot }] of changes.entries()) {
     if (seen.has(layer * SLOTS.length + slot))
-      throw new BqError('FORMAT', `the adapter changes "${list[i].name}" twice`);
+      throw new BqError('FORMAT', `the adapter changes "${pairs[i].name}" twice`);
     seen.add(layer * SLOTS.length + slot);
   }
   return { format, changes };

@@ -1,4 +1,4 @@
-/** Reads LoRA adapters of PEFT: adapter_model.safetensors, with adapter_config.json beside it. */
+/** Reads LoRA adapters of PEFT: adapter_model.safetensors, with adapter_config.json in the same folder. */
 import { modelTypeOf } from '../families/index.js';
 import { canonicalTensors } from '../families/names.js';
 import { readSafetensors } from '../safetensors.js';
@@ -10,7 +10,7 @@ import { transposed } from './rows.js';
 /** @import { InTensor } from '../checkpoint-tensors.js' */
 /** @import { Adapter, Pair } from './index.js' */
 
-/** Settings with which an adapter is more than a product of two matrices. */
+/** Settings of adapters that are more than products of two matrices. */
 const UNSUPPORTED_SETTINGS = [
   'lora_bias',
   'modules_to_save',
@@ -21,36 +21,37 @@ const UNSUPPORTED_SETTINGS = [
 ];
 /** Settings of LoRA variants (use_dora, …_config), including future ones. */
 const VARIANT_SETTING = /^use_(?!rslora$)|_config$/;
-/** Initializations that change the model's own weights, too. */
+/** Initializations that also change the model's own weights. */
 const CHANGES_MODEL = /^(pissa|olora|corda|loftq)/;
 const PREFIX = 'base_model.model.';
 const HALF = /^(.+)\.lora_([AB])\.weight$/;
 
-/** @param {unknown} value  of a setting */
+/** Whether a setting has a value that is neither empty nor false. @param {unknown} value */
 const isSet = (value) =>
   value !== null &&
   value !== undefined &&
   value !== false &&
   !(typeof value === 'object' && !Object.keys(value).length);
 
-/** Throws UNSUPPORTED. @param {Record<string, any>} settings  adapter_config.json */
+/** Throws UNSUPPORTED unless the adapter is plain LoRA. @param {Record<string, any>} settings  adapter_config.json */
 function checkSettings(settings) {
-  const refuse = (/** @type {string} */ what) =>
-    new BqError('UNSUPPORTED', `adapter_config.json has the unsupported setting ${what}`, {
+  const unsupported = (/** @type {string} */ setting) =>
+    new BqError('UNSUPPORTED', `adapter_config.json has the unsupported setting ${setting}`, {
       hint: 'only plain LoRA is supported: merge the adapter into its model and convert that',
     });
-  if (settings?.peft_type !== 'LORA') throw refuse(`peft_type ${shown(settings?.peft_type, 40)}`);
+  if (settings?.peft_type !== 'LORA') throw unsupported(`peft_type ${shown(settings?.peft_type, 40)}`);
   for (const [name, value] of Object.entries(settings))
-    if ((UNSUPPORTED_SETTINGS.includes(name) || VARIANT_SETTING.test(name)) && isSet(value)) throw refuse(`"${name}"`);
-  if (isSet(settings.bias) && settings.bias !== 'none') throw refuse(`bias ${shown(settings.bias, 40)}`);
-  const { init_lora_weights: start } = settings;
-  if (typeof start === 'string' && CHANGES_MODEL.test(start))
-    throw refuse(`init_lora_weights ${shown(start, 40)}, which changes the model's weights`);
+    if ((UNSUPPORTED_SETTINGS.includes(name) || VARIANT_SETTING.test(name)) && isSet(value))
+      throw unsupported(`"${name}"`);
+  if (isSet(settings.bias) && settings.bias !== 'none') throw unsupported(`bias ${shown(settings.bias, 40)}`);
+  const { init_lora_weights: initialization } = settings;
+  if (typeof initialization === 'string' && CHANGES_MODEL.test(initialization))
+    throw unsupported(`init_lora_weights ${shown(initialization, 40)}, which changes the model's weights`);
 }
 
 /**
- * A number from the settings for a module: that of a pattern which the module's name ends with, else that of `key`. Throws FORMAT,
- * UNSUPPORTED.
+ * Returns the number that the settings specify for a module: the value of the first pattern with which the module's
+ * name ends, otherwise the value of `key`. Throws FORMAT, UNSUPPORTED.
  * @param {Record<string, any>} settings @param {string} patterns @param {string} key @param {string} module
  */
 function numberFor(settings, patterns, key, module) {
@@ -76,7 +77,10 @@ function numberFor(settings, patterns, key, module) {
   );
 }
 
-/** The two factors of each module. Throws UNSUPPORTED for other tensors, SHAPE for a missing factor. @param {Map<string, InTensor | null>} tensors */
+/**
+ * Returns the matrices A and B of each module. Throws UNSUPPORTED for other tensors, SHAPE for a missing matrix.
+ * @param {Map<string, InTensor | null>} tensors
+ */
 function halvesOf(tensors) {
   /** @type {Map<string, { A?: InTensor, B?: InTensor }>} */
   const modules = new Map();
@@ -95,17 +99,17 @@ function halvesOf(tensors) {
 }
 
 /**
- * Throws FORMAT, UNSUPPORTED, SHAPE.
+ * Reads an adapter. Throws FORMAT, UNSUPPORTED, SHAPE.
  * @param {ByteSource} file
  * @param {Record<string, any>} settings  adapter_config.json
- * @param {Record<string, any>} config  of the model
+ * @param {Record<string, any>} config  configuration of the model
  * @returns {Promise<Adapter>}
  */
 export async function readPeft(file, settings, config) {
   const { tensors } = await readSafetensors(file);
   checkSettings(settings);
   const hf = { model_type: modelTypeOf(config.arch) };
-  const list = halvesOf(tensors).flatMap(({ module, a, b }) => {
+  const pairs = halvesOf(tensors).flatMap(({ module, a, b }) => {
     const rank = numberFor(settings, 'rank_pattern', 'r', module);
     const alpha = numberFor(settings, 'alpha_pattern', 'lora_alpha', module);
     if (a.dims[0] !== rank)
@@ -113,8 +117,8 @@ export async function readPeft(file, settings, config) {
     const scale = alpha / (settings.use_rslora ? Math.sqrt(rank) : rank);
     const rows = settings.fan_in_fan_out ? transposed(b) : b;
     return canonicalTensors(hf, config, `${module}.weight`, rows).map(
-      ([name, part]) => /** @type {Pair} */ ({ name, theirs: module, a, b: part, scale }),
+      ([name, part]) => /** @type {Pair} */ ({ name, storedName: module, a, b: part, scale }),
     );
   });
-  return { format: 'peft', pairs: 'half', list };
+  return { format: 'peft', ropePairs: 'half', pairs };
 }

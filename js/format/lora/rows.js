@@ -1,25 +1,27 @@
-/** Reorders rows of adapters to match those of the model. */
+/** Reorders the rows of an adapter's matrices to match the model. */
 import { pick } from '../bq4/tensor-views.js';
 
 /** @import { InTensor } from '../checkpoint-tensors.js' */
 
 /**
- * Converts rows of q or k between the two orders of rotary pairs: "half" (row i with row i + half) and "adjacent".
- * @param {InTensor} b @param {Record<string, any>} config  of the model @param {string} pairs  the order in `b`
+ * Converts rows of q or k from one of the two orders of rotary pairs to the other: "half" (row i with row i + half) and
+ * "adjacent" (row i with row i + 1).
+ * @param {InTensor} b @param {Record<string, any>} config  configuration of the model
+ * @param {string} ropePairs  order in `b`
  */
-export function reorderRopePairs(b, { head_dim: dim, rope_dim: rotated }, pairs) {
+export function reorderRopePairs(b, { head_dim: dim, rope_dim: rotated }, ropePairs) {
   const half = rotated / 2;
   return pick(
     b,
     Array.from({ length: b.dims[0] }, (_, row) => {
       const i = row % dim;
       if (i >= rotated) return row;
-      return row - i + (pairs === 'half' ? (i % 2) * half + (i >> 1) : 2 * (i % half) + Math.floor(i / half));
+      return row - i + (ropePairs === 'half' ? (i % 2) * half + (i >> 1) : 2 * (i % half) + Math.floor(i / half));
     }),
   );
 }
 
-/** The transposed matrix. @param {InTensor} b @returns {InTensor} */
+/** Returns the transposed matrix. @param {InTensor} b @returns {InTensor} */
 export const transposed = (b) => ({
   dims: [b.dims[1], b.dims[0]],
   async read(row, rows) {
