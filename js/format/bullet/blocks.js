@@ -1,21 +1,27 @@
-/** Shared by the reader and the writer of .bullet files (docs/FORMAT.md, ".bullet"): hashes of names, and the encoding of blocks. */
+/**
+ * Code that the reader and the writer of .bullet files share (docs/FORMAT.md, ".bullet"): hashes of names, encoding of
+ * blocks.
+ */
 import { BqError } from '../../shared/errors.js';
 import { f16FromNumber, f16ToNumber } from '../bq4/half.js';
 
-/** Weights of a block, and its size: f16 scale, i8 zero point, a byte of padding, 32 nibbles. */
+/** Number of weights in a block. */
 export const BLOCK = 32;
+/** Size of a block in bytes: f16 scale, i8 zero point, a byte of padding, 32 nibbles. */
 export const BLOCK_BYTES = 20;
-/** Alignment of the tokenizer, and of the tensors' data. */
+/** Alignment of the tokenizer in bytes. */
 export const PAGE = 4096;
+/** Alignment of the tensors' data in bytes. */
 export const ALIGN = 32;
-/** Limits of the JSON and of the tokenizer, in bytes. */
+/** Limit of the JSON header in bytes. */
 export const MAX_JSON = 1 << 20;
+/** Limit of the tokenizer in bytes. */
 export const MAX_TOKENIZER = 256 << 20;
 
-/** Size of a tensor's blocks. @param {readonly number[]} dims */
+/** Returns the size in bytes of a tensor's blocks. @param {readonly number[]} dims */
 export const blocksBytes = (dims) => Math.ceil(dims.reduce((a, b) => a * b, 1) / BLOCK) * BLOCK_BYTES;
 
-/** FNV-1a, 64 bits. @param {string} name */
+/** Returns the 64-bit FNV-1a hash of a name. @param {string} name */
 export function nameHash(name) {
   let hash = 0xcbf29ce484222325n;
   for (const byte of new TextEncoder().encode(name)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
@@ -24,15 +30,15 @@ export function nameHash(name) {
 
 const { fround, trunc, abs, sign, max, min } = Math;
 
-/** Rounds halves away from zero, like C's roundf. @param {number} x  an f32 */
+/** Rounds to the nearest integer, and halves away from zero, like C's roundf. @param {number} x  an f32 */
 function roundAway(x) {
-  const whole = trunc(x);
-  return abs(x - whole) >= 0.5 ? whole + sign(x) : whole;
+  const integer = trunc(x);
+  return abs(x - integer) >= 0.5 ? integer + sign(x) : integer;
 }
 
 /**
- * Encodes f32 weights; the last block is padded with zeros. Throws FORMAT for a weight that is not finite or too large for an f16
- * scale (details.index).
+ * Encodes f32 weights; the last block is padded with zeros. Throws FORMAT for a weight that is not finite or too large
+ * for an f16 scale (details.index: index of the weight).
  * @param {Float32Array} weights
  */
 export function encodeBlocks(weights) {
@@ -59,7 +65,10 @@ export function encodeBlocks(weights) {
   return bytes;
 }
 
-/** Decodes whole blocks. Throws FORMAT for a scale that is not finite (details.index: the block). @param {Uint8Array} bytes */
+/**
+ * Decodes complete blocks. Throws FORMAT for a scale that is not finite (details.index: index of the block).
+ * @param {Uint8Array} bytes
+ */
 export function decodeBlocks(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const weights = new Float32Array((bytes.length / BLOCK_BYTES) * BLOCK);

@@ -1,4 +1,7 @@
-/** Reads .bullet v1.0 files (docs/FORMAT.md, ".bullet"): a JSON header, a list of tokens, and tensors with hashes instead of names. */
+/**
+ * Reads .bullet v1.0 files (docs/FORMAT.md, ".bullet"): a JSON header, a list of tokens, and tensors with hashes
+ * instead of names.
+ */
 import { BqError } from '../../shared/errors.js';
 import { readRange } from '../../storage/sources/read.js';
 import {
@@ -20,14 +23,19 @@ import { matrixOf } from '../bq4/write-v2.js';
 /** @import { ByteSource } from '../../storage/sources/types.js' */
 /** @import { InTensor } from '../checkpoint-tensors.js' */
 
-/** @typedef {{ tokenizer: number, tensors: number, footer: number }} Offsets  byte offsets of the file's parts */
+/** Byte offsets of the file's parts. @typedef {{ tokenizer: number, tensors: number, footer: number }} Offsets */
 
 const MAX_RANK = 8;
-/** Bytes of a tensor's entry before its dims and after them, of the longest entry, and of the smallest tensor with its data. */
+/**
+ * Sizes in bytes: a tensor's entry before and after its dims, the longest entry, the smallest tensor (entry and data).
+ */
 const ENTRY = { beforeDims: 9, afterDims: 5, maxBytes: 9 + 2 * MAX_RANK + 5, minTensorBytes: 16 + BLOCK_BYTES };
 
-/** @param {ByteSource} file @param {string} why @param {number} offset @param {import('../../shared/types.js').ErrorCode} [code] */
-const bad = (file, why, offset, code = 'FORMAT') => new BqError(code, `${file.name}: ${why}`, { offset });
+/**
+ * @param {ByteSource} file @param {string} reason @param {number} offset
+ * @param {import('../../shared/types.js').ErrorCode} [code]
+ */
+const bad = (file, reason, offset, code = 'FORMAT') => new BqError(code, `${file.name}: ${reason}`, { offset });
 
 /** Reads a range completely. Throws TRUNCATED. @param {ByteSource} file @param {number} from @param {number} to */
 async function take(file, from, to) {
@@ -43,8 +51,11 @@ const tag = (bytes, at) => String.fromCharCode(...bytes.subarray(at, at + 4));
 /** @param {Uint8Array} bytes @returns {DataView} */
 const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 
-/** The JSON header, and the offset after its terminator. @param {ByteSource} file @returns {Promise<{ json: Record<string, any>, end: number }>} */
-async function readJsonPart(file) {
+/**
+ * Reads the JSON header; `end`: offset after its terminator. Throws FORMAT, TRUNCATED, NOT_A_MODEL.
+ * @param {ByteSource} file @returns {Promise<{ json: Record<string, any>, end: number }>}
+ */
+async function readJsonHeader(file) {
   const start = await readRange(file, 0, MAX_JSON + 4);
   const zero = start.indexOf(0);
   if (zero < 0) {
@@ -77,7 +88,13 @@ async function readJsonPart(file) {
   return { json, end: zero + 4 };
 }
 
-/** @param {ByteSource} file @param {Record<string, any>} json @param {number} end  after the terminator of the JSON @returns {Offsets} */
+/**
+ * Checks the header's version and its offsets, and returns the offsets. Throws FORMAT, TRUNCATED, NOT_A_MODEL,
+ * UNSUPPORTED.
+ * @param {ByteSource} file @param {Record<string, any>} json
+ * @param {number} end  offset after the terminator of the JSON
+ * @returns {Offsets}
+ */
 function offsetsOf(file, json, end) {
   const { bullet_version: version, dimensions, file_offsets: offsets } = json;
   if (version === undefined) throw bad(file, 'its JSON header has no bullet_version', 0, 'NOT_A_MODEL');
@@ -132,7 +149,7 @@ function blockRows(file, offset, dims) {
     at: offset,
     packed: { type: 'bullet', bytes: blocksBytes(dims) },
     async read(row, rows) {
-      // Blocks cross the ends of rows.
+      // A block may contain the end of a row and the beginning of the next one.
       const [first, last] = [Math.floor((row * cols) / BLOCK), Math.ceil(((row + rows) * cols) / BLOCK)];
       const from = offset + first * BLOCK_BYTES;
       const bytes = await take(file, from, offset + last * BLOCK_BYTES);
@@ -146,7 +163,10 @@ function blockRows(file, offset, dims) {
   };
 }
 
-/** The tensor's entry at `at`. @param {ByteSource} file @param {number} at @param {number} footer */
+/**
+ * Reads the tensor entry at offset `at`.
+ * @param {ByteSource} file @param {number} at @param {number} footer  offset of the footer
+ */
 async function readEntry(file, at, footer) {
   const bytes = await readRange(file, at, Math.min(at + ENTRY.maxBytes, footer));
   const view = viewOf(bytes);
@@ -170,7 +190,11 @@ async function readEntry(file, at, footer) {
   return { hash: view.getBigUint64(0, true), dims, data, end: data + size };
 }
 
-/** The tensors by canonical name, found by their hashes. A tensor with an unknown hash is named after the hash. @param {ByteSource} file @param {Offsets} offsets @param {Record<string, any>} config */
+/**
+ * Returns the tensors by canonical name, found by the hash of the name. The name of a tensor with an unknown hash is
+ * the hash.
+ * @param {ByteSource} file @param {Offsets} offsets @param {Record<string, any>} config
+ */
 async function readTensors(file, { tensors: from, footer }, config) {
   const names = new Map(tensorTable(config).map(({ name }) => [nameHash(name), name]));
   const head = await take(file, from, from + 8);
@@ -194,11 +218,11 @@ async function readTensors(file, { tensors: from, footer }, config) {
 }
 
 /**
- * Throws NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED.
+ * Reads a .bullet file. Throws NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED.
  * @param {ByteSource} file
  */
 export async function readBullet(file) {
-  const { json, end } = await readJsonPart(file);
+  const { json, end } = await readJsonHeader(file);
   const offsets = offsetsOf(file, json, end);
   const config = { ...json.dimensions, arch: json.architecture };
   const tensors = await readTensors(file, offsets, config);

@@ -1,4 +1,6 @@
-/** Writes .bullet v1.0 files (docs/FORMAT.md, ".bullet"): every tensor in 4-bit blocks, with a hash instead of its name. */
+/**
+ * Writes .bullet v1.0 files (docs/FORMAT.md, ".bullet"): every tensor in 4-bit blocks, with a hash instead of its name.
+ */
 import { BqError } from '../../shared/errors.js';
 import { ALIGN, blocksBytes, decodeBlocks, encodeBlocks, MAX_JSON, MAX_TOKENIZER, nameHash, PAGE } from './blocks.js';
 import { rowsPerPiece } from '../bq4/encode-tensor.js';
@@ -13,7 +15,7 @@ import { matrixOf } from '../bq4/write-v2.js';
 /** @import { Sink } from '../output.js' */
 
 const MAX_DIM = 65535;
-/** Options for which such files have no place. @type {(keyof ConvertOptions)[]} */
+/** Options that .bullet files cannot represent. @type {(keyof ConvertOptions)[]} */
 const UNSUPPORTED_OPTIONS = ['quant', 'embed', 'hash', 'v1', 'license', 'card', 'chat'];
 
 const encoder = new TextEncoder();
@@ -31,7 +33,10 @@ function checkSize({ slot: { name, dims } }) {
     });
 }
 
-/** The part of the file with the tokens. @param {import('../../text/tokenizers/section.js').Tokenizer | null} tokenizer */
+/**
+ * Encodes the list of tokens. Throws SHAPE.
+ * @param {import('../../text/tokenizers/section.js').Tokenizer | null} tokenizer
+ */
 function encodeTokens(tokenizer) {
   const texts = (tokenizer?.tokens ?? []).map((token) => encoder.encode(listedText(token)));
   const bytes = new Uint8Array(texts.reduce((sum, text) => sum + 2 + text.length, 8));
@@ -51,7 +56,7 @@ function encodeTokens(tokenizer) {
   return bytes;
 }
 
-/** A tensor's entry, without its padding. @param {Match} match */
+/** Encodes a tensor's entry, without its padding. @param {Match} match */
 function encodeEntry({ slot: { name, dims } }) {
   const bytes = new Uint8Array(14 + 2 * dims.length);
   const view = new DataView(bytes.buffer);
@@ -62,7 +67,10 @@ function encodeEntry({ slot: { name, dims } }) {
   return bytes;
 }
 
-/** Offsets of everything after the JSON. @param {number} json  bytes of the JSON @param {Uint8Array} tokens @param {Match[]} matches */
+/**
+ * Computes the offsets of all parts after the JSON.
+ * @param {number} json  size of the JSON in bytes @param {Uint8Array} tokens @param {Match[]} matches
+ */
 function place(json, tokens, matches) {
   const tokenizer = alignUp(json + 4, PAGE);
   const tensors = tokenizer + tokens.length;
@@ -76,7 +84,11 @@ function place(json, tokens, matches) {
   return { offsets: { tokenizer, tensors, footer: at }, data };
 }
 
-/** The JSON, which contains the offsets that its own length shifts. Offsets only grow from one round to the next, so the loop ends. @param {object} head @param {Uint8Array} tokens @param {Match[]} matches */
+/**
+ * Encodes the JSON. It contains offsets that depend on its own length. Offsets only grow from one round to the next, so
+ * the loop ends.
+ * @param {object} head @param {Uint8Array} tokens @param {Match[]} matches
+ */
 function layOut(head, tokens, matches) {
   let offsets = { tokenizer: 0, tensors: 0, footer: 0 };
   for (;;) {
@@ -95,7 +107,10 @@ function layOut(head, tokens, matches) {
   }
 }
 
-/** A tensor's blocks, piece by piece, and its rounding errors. @param {Match} match */
+/**
+ * Returns a generator of a tensor's blocks, and a function that reports their rounding errors afterwards.
+ * @param {Match} match
+ */
 function blocksOf({ slot, tensor }) {
   const { rows, cols } = matrixOf(slot.dims);
   const step = rowsPerPiece(slot.dims);
@@ -139,7 +154,9 @@ function encodePiece(name, weights, first) {
 
 /**
  * @param {Sink} sink @param {Match[]} matches @param {ConvertOptions} options
- * @param {{ config: Record<string, any>, name: string, tokenizer: import('../../text/tokenizers/section.js').Tokenizer | null }} facts
+ * @param {{
+ *   config: Record<string, any>, name: string, tokenizer: import('../../text/tokenizers/section.js').Tokenizer | null
+ * }} facts
  */
 async function write(sink, matches, { onProgress, signal }, { config: { arch, ...dimensions }, name, tokenizer }) {
   const tokens = encodeTokens(tokenizer);

@@ -1,6 +1,7 @@
 /**
- * Encodes and decodes weights of QSF files (docs/FORMAT.md §6): blocks of 64 weights, each row of a matrix padded to whole blocks.
- * Codes are computed in f32 from the stored scale and minimum; tests/py/qsf_reference.py is an independent implementation with the same bytes.
+ * Encodes and decodes weights of QSF files (docs/FORMAT.md §6): blocks of 64 weights, each row of a matrix padded to
+ * whole blocks. Codes are computed in f32 from the stored scale and minimum; tests/py/qsf_reference.py is an
+ * independent implementation with the same bytes.
  */
 import { BqError } from '../../shared/errors.js';
 import { f16FromNumber, f16ToNumber } from '../bq4/half.js';
@@ -11,7 +12,7 @@ import { typeNamed } from '../bq4/weight-types.js';
  * @property {number} id          number in files
  * @property {string} name
  * @property {number} blockBytes  bytes of a block; 0: f16 without blocks
- * @property {number} bits        per weight
+ * @property {number} bits        bits per weight
  */
 
 const BLOCK = 64;
@@ -33,7 +34,10 @@ export const f16 = KINDS[5];
 /** @param {number} id @returns {Kind | undefined} */
 export const kindOf = (id) => KINDS.find((kind) => kind.id === id);
 
-/** Throws ARGUMENT. @param {string} name  with or without the suffix _64 of the type's name in .bq4 files @returns {Kind} */
+/**
+ * Returns the kind with a name. Throws ARGUMENT.
+ * @param {string} name  with or without the suffix _64, which the names of .bq4 types have @returns {Kind}
+ */
 export function kindNamed(name) {
   const kind = KINDS.find((k) => k.name === name || (k !== f16 && `${k.name}_64` === name));
   if (!kind)
@@ -49,7 +53,11 @@ export const rowBytes = (kind, cols) => (kind === f16 ? 2 * cols : Math.ceil(col
 /** Rounds halves up. @param {number} x  not negative */
 const round = (x) => Math.floor(x + 0.5);
 
-/** The code of weight i; codes are packed from the lowest bit on. @param {Uint8Array} bytes @param {number} at @param {number} i @param {number} bits */
+/**
+ * Returns the code of weight i. Codes are packed from the lowest bit on.
+ * @param {Uint8Array} bytes @param {number} at  offset of the codes
+ * @param {number} i @param {number} bits  bits of a code
+ */
 function codeAt(bytes, at, i, bits) {
   const bit = i * bits;
   const low = at + (bit >> 3);
@@ -65,7 +73,11 @@ function setCode(bytes, at, i, bits, code) {
   if (wide > 255) bytes[low + 1] |= wide >> 8;
 }
 
-/** @param {Kind} kind @param {DataView} view @param {number} at @param {Float32Array} out @param {number} to @param {number} count */
+/**
+ * Decodes the first `count` weights of a block; returns whether its scale and minimum are finite.
+ * @param {Kind} kind @param {DataView} view @param {number} at @param {Float32Array} out @param {number} to
+ * @param {number} count
+ */
 function decodeBlock(kind, view, at, out, to, count) {
   const bytes = new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
   const scale = f16ToNumber(view.getUint16(at, true));
@@ -103,17 +115,20 @@ export function decodeRows(kind, bytes, rows, cols) {
 /** Types of .bq4 files that can represent the same values. @type {Record<string, string>} */
 const BQ4_TYPES = { q2s: 'bq2_64', q2a: 'bq2a_64', q3a: 'bq3a_64', tern: 'bqt_64' };
 
-/** The .bq4 type to which blocks can be converted without loss; undefined: no such type. @param {Kind} kind */
+/** Returns the .bq4 type to which blocks of a kind can be converted; undefined if there is none. @param {Kind} kind */
 export const bq4TypeOf = ({ name }) => (Object.hasOwn(BQ4_TYPES, name) ? typeNamed(BQ4_TYPES[name]) : undefined);
 
-/** The code of weight i in the .bq4 type. @param {Kind} kind @param {Uint8Array} bytes @param {number} at @param {number} i */
+/**
+ * Returns the code of weight i for the .bq4 type.
+ * @param {Kind} kind @param {Uint8Array} bytes @param {number} at @param {number} i
+ */
 function bq4CodeAt(kind, bytes, at, i) {
   if (kind !== TERNARY) return codeAt(bytes, at + 4, i, kind.bits);
   return codeAt(bytes, at + 10, i, 1) ? 1 : codeAt(bytes, at + 2, i, 1) ? 0 : 2;
 }
 
 /**
- * Converts blocks to the type of bq4TypeOf. For q2s the scale is halved, which may round it below 2^-13.
+ * Converts blocks to the type that bq4TypeOf returns. For q2s the scale is halved, which may round scales below 2^-13.
  * @param {Kind} kind @param {Uint8Array} bytes
  */
 export function toBq4Blocks(kind, bytes) {
@@ -122,7 +137,8 @@ export function toBq4Blocks(kind, bytes) {
   const out = new Uint8Array((bytes.length / kind.blockBytes) * blockBytes);
   for (let at = 0, to = 0; at < bytes.length; at += kind.blockBytes, to += blockBytes) {
     for (let k = 0; k < BLOCK; k++) {
-      // Order of small weights in docs/FORMAT.md: groups of 4 bytes, the upper 16 of 32 weights in the higher bits.
+      // The order of weights with 1 to 3 bits (docs/FORMAT.md): groups of 4 bytes; of 32 weights the last 16 are in the
+      // higher bits.
       const [run, j, high] = [to + (k >> 5) * (weights / 2) + (k & 3), (k & 15) >> 2, (k >> 4) & 1];
       const code = bq4CodeAt(kind, bytes, at, k);
       if (kind.bits !== 3) out[run + 4 * (j >> 1)] |= code << (4 * (j & 1) + 2 * high);
@@ -141,7 +157,10 @@ export function toBq4Blocks(kind, bytes) {
   return out;
 }
 
-/** The scale and, for kinds with one, the minimum, as f16 bits. @param {Kind} kind @param {Float32Array} w */
+/**
+ * Returns the scale and the minimum as f16 bits; the minimum is 0 for kinds without one.
+ * @param {Kind} kind @param {Float32Array} w
+ */
 function scaleOf(kind, w) {
   let [min, max, sum] = [Infinity, -Infinity, 0];
   for (const x of w) {
@@ -154,10 +173,19 @@ function scaleOf(kind, w) {
   return { scale: f16FromNumber(fround(max - min) / (2 ** kind.bits - 1)), min: f16FromNumber(min) };
 }
 
-/** Index of the nearest of the levels -1.5, -0.5, 0.5, 1.5. @param {number} x  the weight divided by the scale */
+/**
+ * Returns the index of the nearest of the levels -1.5, -0.5, 0.5, 1.5.
+ * @param {number} x  the weight divided by the scale
+ */
 const levelOf = (x) => (x < -1 ? 0 : x < 0 ? 1 : x < 1 ? 2 : 3);
 
-/** @param {Kind} kind @param {Float32Array} w  at most 64 @param {Uint8Array} bytes  zeros @param {number} at @returns {boolean} false: its scale or minimum exceeds f16 */
+/**
+ * Encodes a block.
+ * @param {Kind} kind @param {Float32Array} w  at most 64 weights
+ * @param {Uint8Array} bytes  output; the bytes of the block must be 0
+ * @param {number} at  offset of the block
+ * @returns {boolean} false if the scale or the minimum exceeds the range of f16
+ */
 function encodeBlock(kind, w, bytes, at) {
   const stored = scaleOf(kind, w);
   const [scale, min] = [f16ToNumber(stored.scale), f16ToNumber(stored.min)];
@@ -167,9 +195,9 @@ function encodeBlock(kind, w, bytes, at) {
   if (kind === TERNARY) {
     const threshold = fround(fround(0.3) * scale);
     for (let i = 0; i < BLOCK; i++) {
-      const zero = i >= w.length || Math.abs(w[i]) < threshold;
-      setCode(bytes, at + 10, i, 1, Number(zero));
-      setCode(bytes, at + 2, i, 1, Number(!zero && w[i] < 0));
+      const isZero = i >= w.length || Math.abs(w[i]) < threshold;
+      setCode(bytes, at + 10, i, 1, Number(isZero));
+      setCode(bytes, at + 2, i, 1, Number(!isZero && w[i] < 0));
     }
     return true;
   }
@@ -184,7 +212,11 @@ function encodeBlock(kind, w, bytes, at) {
   return true;
 }
 
-/** Throws FORMAT for a weight that the kind can't represent. @param {string} name @param {number} index @param {number} value @param {Kind} kind */
+/**
+ * Throws FORMAT for a weight that the kind cannot represent.
+ * @param {string} name  name of the tensor @param {number} index @param {number} value @param {Kind} kind
+ * @returns {never}
+ */
 function refuse(name, index, value, kind) {
   throw new BqError('FORMAT', `tensor "${name}", weight ${index} is ${value}: ${kind.name} can't hold it`, {
     hint: 'the checkpoint is damaged, or its weights are too large for f16',

@@ -3,12 +3,12 @@ import { BqError } from '../../shared/errors.js';
 import { nodeModule } from '../../shared/node.js';
 import { packLz4, unpackLz4 } from './lz4.js';
 
-/** Names by number in files. LZ4-HC is another encoder of the same format. */
+/** Names of compression methods by their number in files. LZ4-HC is another encoder of the LZ4 format. */
 const METHODS = ['none', 'lz4', 'lz4-hc', 'zstd'];
 /** Names that the option --compress accepts. */
 const WRITABLE = ['none', 'lz4', 'zstd'];
 
-/** Throws ARGUMENT. @param {string} name @returns {number} */
+/** Returns the number of a compression method. Throws ARGUMENT. @param {string} name @returns {number} */
 export function methodNamed(name) {
   if (!WRITABLE.includes(name))
     throw new BqError('ARGUMENT', `unknown compression "${name}" of .qsf files`, {
@@ -20,7 +20,7 @@ export function methodNamed(name) {
 /** @param {number} method */
 export const methodName = (method) => METHODS[method];
 
-/** Throws UNSUPPORTED. @returns {any} */
+/** Returns Node's zlib. Throws UNSUPPORTED if it has no ZSTD. @returns {any} */
 function zlibWithZstd() {
   const zlib = nodeModule('zlib');
   if (!zlib.zstdCompressSync)
@@ -37,7 +37,7 @@ export function pack(method, bytes) {
 }
 
 /**
- * Decompresses to exactly `size` bytes, and never allocates more. Throws FORMAT, UNSUPPORTED.
+ * Decompresses to exactly `size` bytes, and allocates no more than that. Throws FORMAT, UNSUPPORTED.
  * @param {number} method @param {Uint8Array} bytes @param {number} size
  * @returns {Uint8Array}
  */

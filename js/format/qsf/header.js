@@ -1,4 +1,6 @@
-/** The header and the layer index of QSF files (docs/FORMAT.md §6), and the configuration they imply. */
+/**
+ * The header and the layer index of QSF files (docs/FORMAT.md §6), and the model configuration that follows from them.
+ */
 import { BqError } from '../../shared/errors.js';
 import { nodeModule } from '../../shared/node.js';
 import { kindOf } from './blocks.js';
@@ -6,22 +8,27 @@ import { methodName } from './compression.js';
 
 export const HEADER_BYTES = 128;
 export const ENTRY_BYTES = 32;
-/** Value of a token id that is absent. */
+/** Value of an absent token id. */
 export const NONE = 0xffffffff;
 const CRC_AT = 96;
 const VERSION = 1;
 
-/** Names of the architectures by number in files, and our `arch` of each. Phi means Phi-3: the header can't express the partial rotation of older ones. */
+/**
+ * Names of the architectures by their number in files. Phi means Phi-3, since the header cannot describe the partial
+ * rotation of older models.
+ */
 const ARCHITECTURES = ['GPT-2', 'LLaMA', 'Mistral', 'Phi', 'custom'];
+/** `arch` of the architectures in configurations, by their number in files. */
 const ARCHS = ['gpt2', 'llama', 'mistral', 'phi3', 'other'];
 const ACTIVATIONS = ['gelu', 'silu', 'relu'];
 const NORMS = ['layer', 'rms'];
 const POSITIONS = ['learned', 'rope', 'alibi'];
-/** Default type of a file whose layers have different types. */
+/** Number for the default type of a file whose layers have different types. */
 const MIXED = 5;
 
 /**
- * @typedef {object} Header  numbers of the file, with the default 0 of kvHeads and headDim resolved
+ * The numbers of the header. If kvHeads or headDim is 0 in the file, the actual value replaces it.
+ * @typedef {object} Header
  * @property {number} arch
  * @property {number} layers
  * @property {number} hidden
@@ -75,21 +82,24 @@ const OFFSETS = [
   ['final', 72],
 ];
 
-/** @param {Uint8Array} bytes @param {number} [before]  CRC of the bytes before @returns {number} */
+/** @param {Uint8Array} bytes @param {number} [before]  CRC of the preceding bytes @returns {number} */
 export const crc32 = (bytes, before = 0) => nodeModule('zlib').crc32(bytes, before);
 
-/** @param {string} name @param {Header} h @param {number} size  of the file */
-function check(name, h, size) {
+/**
+ * Throws FORMAT, TRUNCATED, UNSUPPORTED.
+ * @param {string} name @param {Header} h @param {number} size  size of the file in bytes
+ */
+function checkHeader(name, h, size) {
   const checkChoice = (
     /** @type {string[]} */ list,
     /** @type {number} */ value,
-    /** @type {string} */ what,
+    /** @type {string} */ field,
     /** @type {number} */ offset,
   ) => {
     if (value >= list.length)
       throw new BqError(
         'UNSUPPORTED',
-        `${name}: unknown ${what} ${value}, expected one of ${list.map((text, i) => `${i} ${text}`).join(', ')}`,
+        `${name}: unknown ${field} ${value}, expected one of ${list.map((text, i) => `${i} ${text}`).join(', ')}`,
         { offset, hint: 'it may have been written by a newer version' },
       );
   };
@@ -129,8 +139,10 @@ function check(name, h, size) {
 }
 
 /**
- * Throws NOT_A_MODEL, TRUNCATED, FORMAT, UNSUPPORTED.
- * @param {string} name @param {Uint8Array} bytes  the first 128 bytes @param {number} size  of the file
+ * Reads the header. Throws NOT_A_MODEL, TRUNCATED, FORMAT, UNSUPPORTED.
+ * @param {string} name  name of the file
+ * @param {Uint8Array} bytes  its first 128 bytes
+ * @param {number} size  its size in bytes
  * @returns {Header}
  */
 export function readHeader(name, bytes, size) {
@@ -162,7 +174,7 @@ export function readHeader(name, bytes, size) {
   });
   h.kvHeads ||= h.heads;
   h.headDim ||= h.hidden / h.heads;
-  check(name, h, size);
+  checkHeader(name, h, size);
   return h;
 }
 
@@ -181,9 +193,19 @@ export function encodeHeader(h) {
   return bytes;
 }
 
-/** @typedef {{ offset: number, stored: number, size: number, quant: number, method: number, tensors: number, crc: number }} Layer  stored, size: bytes in the file and decompressed */
+/**
+ * An entry of the layer index. `stored`: size in the file; `size`: size after decompression; both in bytes.
+ * @typedef {{
+ *   offset: number, stored: number, size: number, quant: number, method: number, tensors: number, crc: number
+ * }} Layer
+ */
 
-/** Throws FORMAT, UNSUPPORTED. @param {string} name @param {Uint8Array} bytes @param {number} at  their offset in the file @param {number} size  of the file @returns {Layer[]} */
+/**
+ * Reads the layer index. Throws FORMAT, UNSUPPORTED.
+ * @param {string} name  name of the file @param {Uint8Array} bytes  bytes of the index
+ * @param {number} at  offset of the index in the file @param {number} size  size of the file in bytes
+ * @returns {Layer[]}
+ */
 export function readIndex(name, bytes, at, size) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   return Array.from({ length: bytes.length / ENTRY_BYTES }, (_, n) => {
@@ -231,7 +253,12 @@ export function encodeIndex(layers) {
   return bytes;
 }
 
-/** Our configuration. Throws UNSUPPORTED. @param {string} name @param {Header} h @param {{ gated: boolean, tied: boolean }} tensors  properties that follow from the tensors @returns {Record<string, any>} */
+/**
+ * Returns the model configuration. Throws UNSUPPORTED.
+ * @param {string} name  name of the file @param {Header} h
+ * @param {{ gated: boolean, tied: boolean }} tensors  properties that follow from the tensors
+ * @returns {Record<string, any>}
+ */
 export function configOf(name, h, { gated, tied }) {
   if (ARCHS[h.arch] === 'phi3' && !(gated && NORMS[h.norm] === 'rms'))
     throw new BqError('UNSUPPORTED', `${name} is a Phi model older than Phi-3`, {
@@ -258,10 +285,16 @@ export function configOf(name, h, { gated, tied }) {
   };
 }
 
-/** The number of an architecture in .qsf files: that of "custom" if they have none for it. @param {string} arch */
+/**
+ * Returns the number of an architecture in QSF files; the number of "custom" if the format has none for it.
+ * @param {string} arch
+ */
 export const archNumber = (arch) => (ARCHS.includes(arch) ? ARCHS.indexOf(arch) : ARCHS.indexOf('other'));
 
-/** The header's numbers of choices; -1: it has no number for this one. @param {{ norm: number, position: number, activation: number }} config  with defaults filled in */
+/**
+ * Returns the header's numbers for three choices of a configuration; -1 for a choice that the header cannot describe.
+ * @param {{ norm: number, position: number, activation: number }} config  configuration with defaults filled in
+ */
 export const choicesOf = ({ norm, position, activation }) => ({
   norm: NORMS.indexOf(['rms', 'layer'][norm]),
   position: POSITIONS.indexOf(['rope', 'learned', 'alibi'][position]),

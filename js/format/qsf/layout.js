@@ -1,12 +1,12 @@
-/** Constants of the layout of QSF files (docs/FORMAT.md §6), shared by reader and writer. */
+/** Constants of the layout of QSF files (docs/FORMAT.md §6), for the reader and the writer. */
 
-/** Bytes of a tensor's header. */
+/** Size of a tensor's header in bytes. */
 export const TENSOR_HEADER = 16;
 /** Type byte of a tensor that has its layer's default type. */
 export const AS_LAYER = 0xff;
 /** Flag that replaces the LM head of tied models. */
 export const TIED = 0xff;
-/** Vectors per chunk of a table; tables with at most so many are not divided. */
+/** Number of vectors in a chunk of a table. A table with at most this number of vectors is not divided into chunks. */
 export const CHUNK = 50000;
 
 /** Canonical names of matrices by the number of their type. @type {Record<number, string>} */
@@ -25,7 +25,10 @@ export const NORM_TYPES = { 7: 'ln1', 8: 'ln2' };
 export const BIASES = { 9: 'attn.q', 10: 'attn.k', 11: 'attn.v', 12: 'attn.o' };
 export const FFN_BIASES = 13;
 
-/** The biases in a tensor of type 13, in order, with the length of each. @param {boolean} gated @param {number} ffn @param {number} hidden @returns {[string, number][]} */
+/**
+ * Returns the modules whose biases a tensor of type 13 contains, in order, with the lengths of the biases.
+ * @param {boolean} gated @param {number} ffn @param {number} hidden @returns {[string, number][]}
+ */
 export const ffnParts = (gated, ffn, hidden) => [
   ...(gated ? [/** @type {[string, number]} */ (['mlp.gate', ffn])] : []),
   ['mlp.up', ffn],

@@ -2,7 +2,7 @@
 import { BqError } from '../../shared/errors.js';
 
 const MIN_MATCH = 4;
-/** Rules of the format: the last 5 bytes are literals, and the last match begins at least 12 bytes before the end. */
+/** Rules of the format: the last 5 bytes are literals. The last match begins at least 12 bytes before the end. */
 const LAST_LITERALS = 5;
 const LAST_MATCH = 12;
 const MAX_DISTANCE = 65535;
@@ -10,13 +10,13 @@ const HASH_BITS = 16;
 /** Largest possible compression ratio. */
 const MAX_RATIO = 255;
 
-/** @param {boolean} valid @param {string} what @param {number} at */
-function expect(valid, what, at) {
-  if (!valid) throw new BqError('FORMAT', `the LZ4 block is damaged at byte ${at}: ${what}`);
+/** Throws FORMAT unless `valid` is true. @param {boolean} valid @param {string} problem @param {number} at */
+function expect(valid, problem, at) {
+  if (!valid) throw new BqError('FORMAT', `the LZ4 block is damaged at byte ${at}: ${problem}`);
 }
 
 /**
- * Decompresses. Throws FORMAT for a malformed block or another number of bytes.
+ * Decompresses. Throws FORMAT for a malformed block, or if the result does not have exactly `size` bytes.
  * @param {Uint8Array} src @param {number} size
  * @returns {Uint8Array}
  */
@@ -25,10 +25,10 @@ export function unpackLz4(src, size) {
   const out = new Uint8Array(size);
   let [at, to] = [0, 0];
   const lengthOf = (/** @type {number} */ n) => {
-    for (let more = n === 15; more;) {
+    for (let isContinued = n === 15; isContinued;) {
       expect(at < src.length, 'a length is cut short', at);
       n += src[at];
-      more = src[at++] === 255;
+      isContinued = src[at++] === 255;
     }
     return n;
   };
@@ -46,14 +46,17 @@ export function unpackLz4(src, size) {
     at += 2;
     const length = MIN_MATCH + lengthOf(token & 15);
     expect(back > 0 && back <= to && length <= size - to, 'a match is out of range', at);
-    // Byte by byte: a match may overlap its own output.
+    // Byte by byte, since a match may overlap its own output.
     for (const end = to + length; to < end; to++) out[to] = out[to - back];
   }
   expect(to === size, `it decompresses to ${to} bytes; expected ${size}`, at);
   return out;
 }
 
-/** Compresses greedily, with one match candidate per hash of four bytes. @param {Uint8Array} src @returns {Uint8Array} */
+/**
+ * Compresses greedily, with one match candidate per hash of four bytes.
+ * @param {Uint8Array} src @returns {Uint8Array}
+ */
 export function packLz4(src) {
   const out = new Uint8Array(src.length + Math.ceil(src.length / 255) + 16);
   const view = new DataView(src.buffer, src.byteOffset, src.length);

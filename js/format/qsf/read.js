@@ -1,4 +1,7 @@
-/** Reads QSF1 files (docs/FORMAT.md §6). Every length, offset and CRC-32 is checked before use; layers are decompressed one at a time. */
+/**
+ * Reads QSF1 files (docs/FORMAT.md §6). Every length, offset and CRC-32 is checked before use; layers are decompressed
+ * one at a time.
+ */
 import { BqError } from '../../shared/errors.js';
 import { openBytes } from '../../storage/sources/bytes.js';
 import { readRange } from '../../storage/sources/read.js';
@@ -13,12 +16,18 @@ import { pick, range } from '../bq4/tensor-views.js';
 /** @import { Header, Layer } from './header.js' */
 /** @import { InTensor } from '../checkpoint-tensors.js' */
 
-/** Limit of a decompressed layer in bytes. */
+/** Limit of a decompressed layer's size in bytes. */
 const MAX_LAYER_BYTES = 2 ** 30;
 
-/** Reads bytes of the file, or of a decompressed layer. @typedef {(from: number, to: number) => Promise<Uint8Array>} Read */
+/**
+ * Reads a range of the file or of a decompressed layer.
+ * @typedef {(from: number, to: number) => Promise<Uint8Array>} Read
+ */
 
-/** Reads ranges of a source completely; throws TRUNCATED. @param {ByteSource} file @param {string} name @returns {Read} */
+/**
+ * Returns a function that reads ranges of a source completely, and throws TRUNCATED beyond its end.
+ * @param {ByteSource} file @param {string} name  name for errors @returns {Read}
+ */
 const readerOf = (file, name) => async (from, to) => {
   const bytes = await readRange(file, from, to);
   if (bytes.length !== to - from)
@@ -34,7 +43,11 @@ const wordsOf = (bytes) =>
     new DataView(bytes.buffer, bytes.byteOffset).getUint32(4 * i, true),
   );
 
-/** Reads rows of blocks that begin at offset `at`. @param {Read} read @param {string} name @param {Kind} kind @param {number} at @param {number} cols @returns {InTensor['read']} */
+/**
+ * Returns a function that reads rows of a matrix, whose blocks begin at offset `at`.
+ * @param {Read} read @param {string} name  name for errors
+ * @param {Kind} kind @param {number} at @param {number} cols @returns {InTensor['read']}
+ */
 const rowsAt = (read, name, kind, at, cols) => async (row, rows) => {
   const bytes = rowBytes(kind, cols);
   const stored = await read(at + row * bytes, at + (row + rows) * bytes);
@@ -48,7 +61,10 @@ const rowsAt = (read, name, kind, at, cols) => async (row, rows) => {
   }
 };
 
-/** The rows as blocks of a .bq4 type; undefined if there is no such type. @param {Read} read @param {Kind} kind @param {number} at @param {number} cols @returns {InTensor['stored']} */
+/**
+ * Returns access to the rows of a matrix as blocks of a .bq4 type; undefined if there is no equivalent type.
+ * @param {Read} read @param {Kind} kind @param {number} at @param {number} cols @returns {InTensor['stored']}
+ */
 function storedAt(read, kind, at, cols) {
   const [type, bytes] = [bq4TypeOf(kind), rowBytes(kind, cols)];
   return (
@@ -60,8 +76,11 @@ function storedAt(read, kind, at, cols) {
 }
 
 /**
- * A table of vectors: embedding, positions or LM head. More than 50,000 vectors are divided into chunks, vectorBytes preceded by its length.
- * @param {Read} read @param {string} name @param {number} at @param {number} vectors @param {number} dim  as the header says
+ * Reads a table of vectors: embedding, positions or LM head. A table with more than 50,000 vectors is divided into
+ * chunks, each preceded by its length.
+ * @param {Read} read @param {string} name  name for errors @param {number} at  offset of the table
+ * @param {number} vectors  number of vectors according to the header
+ * @param {number} dim  their size according to the header
  * @returns {Promise<{ tensor: InTensor, end: number }>}
  */
 async function section(read, name, at, vectors, dim) {
@@ -118,7 +137,7 @@ async function section(read, name, at, vectors, dim) {
   return { tensor: { type: kind.name, dims: [vectors, dim], read: parts }, end: offset };
 }
 
-/** Upper bound of a layer's size: all tensors as f16. @param {Header} h */
+/** Returns an upper bound of a layer's size, with all tensors as f16. @param {Header} h */
 function maxLayerBytes({ hidden, heads, kvHeads, headDim, ffn }) {
   const matrix = (/** @type {number} */ rows, /** @type {number} */ cols) => rows * (2 * cols + 36);
   const [q, kv] = [heads * headDim, kvHeads * headDim];
@@ -133,9 +152,9 @@ function maxLayerBytes({ hidden, heads, kvHeads, headDim, ffn }) {
   );
 }
 
-/** Access to the decompressed layers; the latest one is cached. */
+/** Reads layers and decompresses them; caches the last decompressed layer. */
 class Layers {
-  /** @type {{ n: number, read: Promise<Read> } | null} */
+  /** The last decompressed layer. @type {{ n: number, read: Promise<Read> } | null} */
   #latest = null;
 
   /** @param {ByteSource} file @param {Layer[]} index @param {number} maxBytes  upper bound of a layer's size */
@@ -145,7 +164,7 @@ class Layers {
     this.maxBytes = Math.min(maxBytes, MAX_LAYER_BYTES);
   }
 
-  /** Checks size and CRC-32. Throws FORMAT, TRUNCATED. @param {number} n */
+  /** Checks size and CRC-32 of layer n. Throws FORMAT, TRUNCATED. @param {number} n */
   async check(n) {
     const { offset, stored, size, crc } = this.index[n];
     const name = `${this.file.name}, layer ${n}`;
@@ -166,7 +185,7 @@ class Layers {
       throw new BqError('FORMAT', `${name} is damaged (CRC-32)`, { offset, hint: 'fetch the file again' });
   }
 
-  /** @param {number} n @returns {Read} */
+  /** Returns a function that reads ranges of the decompressed layer n. @param {number} n @returns {Read} */
   reader(n) {
     const { offset, stored, size, method } = this.index[n];
     const name = `${this.file.name}, layer ${n}`;
@@ -187,30 +206,33 @@ class Layers {
   }
 }
 
-/** The tensors of a layer by name. @param {Layers} layers @param {number} n @param {Header} h @returns {Promise<[string, InTensor][]>} */
+/**
+ * Returns the tensors of layer n with their canonical names. Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
+ * @param {Layers} layers @param {number} n @param {Header} h @returns {Promise<[string, InTensor][]>}
+ */
 async function layerTensors(layers, n, h) {
   const { size, tensors: count, quant } = layers.index[n];
   const name = `${layers.file.name}, layer ${n}`;
   await layers.check(n);
   const read = layers.reader(n);
   /** @type {Map<number, InTensor>} */
-  const found = new Map();
+  const tensorsByType = new Map();
   let at = 0;
   for (let i = 0; i < count; i++) {
     if (size - at < TENSOR_HEADER) throw new BqError('FORMAT', `${name} ends within the header of tensor ${i}`);
     const head = await read(at, at + TENSOR_HEADER);
     const [type, rows, cols] = wordsOf(head.slice(0, 12));
     const kind = kindOf(head[12] === 0xff ? quant : head[12]);
-    const bad = (/** @type {'FORMAT' | 'UNSUPPORTED'} */ code, /** @type {string} */ what) =>
-      new BqError(code, `${name}: tensor ${i} of type ${type} ${what}`);
+    const bad = (/** @type {'FORMAT' | 'UNSUPPORTED'} */ code, /** @type {string} */ problem) =>
+      new BqError(code, `${name}: tensor ${i} of type ${type} ${problem}`);
     if (type > FFN_BIASES) throw bad('UNSUPPORTED', 'has an unknown type');
     if (!kind) throw bad('UNSUPPORTED', `has blocks of the unknown kind ${head[12]}`);
     if (head[13] || head[14] || head[15]) throw bad('UNSUPPORTED', 'has reserved bytes that are not zero');
-    if (found.has(type)) throw bad('FORMAT', 'appears twice');
+    if (tensorsByType.has(type)) throw bad('FORMAT', 'appears twice');
     at += TENSOR_HEADER;
     const bytes = rows * rowBytes(kind, cols);
     if (!rows || !cols || !(bytes <= size - at)) throw bad('FORMAT', `is ${rows} × ${cols}, which exceeds its layer`);
-    found.set(type, {
+    tensorsByType.set(type, {
       type: kind.name,
       dims: [rows, cols],
       read: rowsAt(read, `${name}, tensor ${i}`, kind, at, cols),
@@ -222,14 +244,19 @@ async function layerTensors(layers, n, h) {
     throw new BqError('FORMAT', `${name} has ${size - at} bytes that belong to no tensor`, {
       hint: 'outlier weights are not supported',
     });
-  return [...found].flatMap(([type, tensor]) =>
-    canonicalTensors(type, tensor, found.has(4), h, name).map(
+  return [...tensorsByType].flatMap(([type, tensor]) =>
+    canonicalTensors(type, tensor, tensorsByType.has(4), h, name).map(
       ([part, t]) => /** @type {[string, InTensor]} */ ([`h.${n}.${part}`, t]),
     ),
   );
 }
 
-/** Canonical names of a tensor, or of the vectors in it. Throws SHAPE. @param {number} type @param {InTensor} tensor @param {boolean} gated @param {Header} h @param {string} layer @returns {[string, InTensor][]} */
+/**
+ * Returns a tensor, or the vectors in it, with canonical names. Throws SHAPE.
+ * @param {number} type @param {InTensor} tensor @param {boolean} gated @param {Header} h
+ * @param {string} layer  name of the layer, for errors
+ * @returns {[string, InTensor][]}
+ */
 function canonicalTensors(type, tensor, gated, h, layer) {
   if (MATRICES[type]) return [[`${MATRICES[type]}.weight`, tensor]];
   const [rows, cols] = tensor.dims;
@@ -250,9 +277,10 @@ function canonicalTensors(type, tensor, gated, h, layer) {
 }
 
 /**
- * Throws NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
+ * Reads a QSF1 file. Throws NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
  * @param {ByteSource} file
- * @returns {Promise<{ config: Record<string, any>, tensors: Map<string, InTensor>, ends: number[] }>}
+ * @returns {Promise<{ config: Record<string, any>, tensors: Map<string, InTensor>, ends: number[] }>}  ends: the EOS
+ *   token, if the file has one
  */
 export async function readQsf(file) {
   const h = readHeader(file.name, await readRange(file, 0, HEADER_BYTES), file.size);

@@ -1,4 +1,4 @@
-/** Writes QSF1 files (docs/FORMAT.md §6), one layer at a time. Models that the header can't describe are refused. */
+/** Writes QSF1 files (docs/FORMAT.md §6), one layer at a time. A model that the header cannot describe is an error. */
 import { BqError } from '../../shared/errors.js';
 import { completeConfig } from '../bq4/config.js';
 import { rowsPerPiece } from '../bq4/encode-tensor.js';
@@ -27,14 +27,22 @@ import { matrixOf } from '../bq4/write-v2.js';
 /** @import { TensorReport } from '../conversion-report.js' */
 /** @import { Sink } from '../output.js' */
 
-/** Options for which such files have no place. */
+/** Options that QSF files cannot represent. */
 const UNSUPPORTED_OPTIONS = ['hash', 'v1', 'license', 'card', 'chat'];
-/** Keys of the configuration that the header needs not express: they change nothing, or follow from the tensors. */
+/** Keys of the configuration that the header does not need: they have no effect, or follow from the tensors. */
 const IGNORED_KEYS = ['arch', 'rope_pairs', 'text_tokens', 'pooling', 'normalize'];
 
-/** @typedef {{ quant?: string, embed?: string, compress?: string, signal?: AbortSignal, onProgress?: (done: number, total: number) => void, [other: string]: any }} QsfOptions */
+/**
+ * @typedef {{
+ *   quant?: string, embed?: string, compress?: string, signal?: AbortSignal,
+ *   onProgress?: (done: number, total: number) => void, [other: string]: any
+ * }} QsfOptions
+ */
 
-/** The requested kinds of blocks and compression. Throws ARGUMENT. @param {QsfOptions} options */
+/**
+ * Returns the kinds of blocks and the compression that the options specify. Throws ARGUMENT.
+ * @param {QsfOptions} options
+ */
 export function qsfChoices({ quant = 'q4a', embed = 'q4a', compress = 'none', ...others }) {
   const unsupported = UNSUPPORTED_OPTIONS.find((key) => others[key]);
   if (unsupported)
@@ -43,7 +51,7 @@ export function qsfChoices({ quant = 'q4a', embed = 'q4a', compress = 'none', ..
 }
 
 /** Reorders rows of q or k from adjacent rotary pairs to halves. @param {InTensor} tensor @param {number} headDim */
-function withHalves(tensor, headDim) {
+function toHalves(tensor, headDim) {
   const half = headDim / 2;
   const sourceRow = (/** @type {number} */ row) => {
     const i = row % headDim;
@@ -55,7 +63,10 @@ function withHalves(tensor, headDim) {
   );
 }
 
-/** Throws UNSUPPORTED if the header does not reproduce the configuration. @param {Header} h @param {Record<string, any>} config  with defaults filled in */
+/**
+ * Throws UNSUPPORTED if the configuration that a reader derives from the header differs from the model's.
+ * @param {Header} h @param {Record<string, any>} config  configuration with defaults filled in
+ */
 function checkExpressible(h, config) {
   const missing = /** @type {const} */ (['norm', 'position', 'activation']).find((key) => h[key] < 0);
   if (missing)
@@ -75,9 +86,9 @@ function checkExpressible(h, config) {
     });
 }
 
-/** The state of writing one model. */
+/** Writes one model. */
 class Writer {
-  /** Tensors that are not written yet. @type {Map<string, InTensor>} */
+  /** Tensors that have not been written yet. @type {Map<string, InTensor>} */
   tensors;
   /** @type {TensorReport[]} */
   reports = [];
@@ -100,14 +111,20 @@ class Writer {
     this.position += bytes.length;
   }
 
-  /** Takes a tensor out of those to be written; null: no tensor has this name. @param {string} name */
+  /**
+   * Removes a tensor from the tensors to write, and returns it; null if no tensor has this name.
+   * @param {string} name
+   */
   take(name) {
     const tensor = this.tensors.get(name) ?? null;
     this.tensors.delete(name);
     return tensor;
   }
 
-  /** A tensor's bytes in pieces of whole rows; afterwards its report is added. @param {string} name @param {InTensor} tensor @param {Kind} kind */
+  /**
+   * Yields a tensor's bytes in pieces of complete rows, then adds its report.
+   * @param {string} name @param {InTensor} tensor @param {Kind} kind
+   */
   async *encoded(name, tensor, kind) {
     const { rows, cols } = matrixOf(tensor.dims);
     const step = rowsPerPiece(tensor.dims);
@@ -125,7 +142,10 @@ class Writer {
     this.reports.push({ name, type: kind.name, layout: 'rows', bytes: rows * rowBytes(kind, cols), ...errors.figures });
   }
 
-  /** @param {string} name @param {InTensor} tensor @param {Kind} kind */
+  /**
+   * Writes a table of vectors: embedding, positions or LM head.
+   * @param {string} name @param {InTensor} tensor @param {Kind} kind
+   */
   async section(name, tensor, kind) {
     const [vectors, dim] = tensor.dims;
     const vectorBytes = rowBytes(kind, dim);
@@ -147,7 +167,10 @@ class Writer {
     }
   }
 
-  /** The uncompressed bytes of layer n. @param {number} n @param {Header} h @param {boolean} gated @param {Kind} kind */
+  /**
+   * Returns the uncompressed bytes of layer n.
+   * @param {number} n @param {Header} h @param {boolean} gated @param {Kind} kind
+   */
   async layer(n, h, gated, kind) {
     /** @type {Uint8Array[]} */
     const parts = [];
@@ -203,14 +226,19 @@ class Writer {
   }
 }
 
-/** u32s, little-endian. @param {number[]} values */
+/** Encodes numbers as little-endian u32. @param {number[]} values */
 function words(...values) {
   const view = new DataView(new ArrayBuffer(4 * values.length));
   values.forEach((value, i) => view.setUint32(4 * i, value, true));
   return new Uint8Array(view.buffer);
 }
 
-/** @param {Record<string, number>} c  with defaults filled in @param {string} arch @param {import('../../text/tokenizers/section.js').Tokenizer | null} tokenizer @param {number} quant @returns {Header} */
+/**
+ * @param {Record<string, number>} c  configuration with defaults filled in
+ * @param {string} arch @param {import('../../text/tokenizers/section.js').Tokenizer | null} tokenizer
+ * @param {number} quant
+ * @returns {Header}
+ */
 const headerOf = (c, arch, tokenizer, quant) => ({
   arch: archNumber(arch),
   layers: c.layers,
@@ -234,11 +262,14 @@ const headerOf = (c, arch, tokenizer, quant) => ({
 });
 
 /**
- * Writes the file and finishes the sink; on failure the sink is aborted. Throws ARGUMENT, UNSUPPORTED, FORMAT, WRITE.
+ * Writes the file and finishes the sink; if this fails, it aborts the sink. Throws ARGUMENT, UNSUPPORTED, FORMAT,
+ * WRITE.
  * @param {Sink} sink
  * @param {Match[]} matches  in execution order
  * @param {QsfOptions} options
- * @param {{ config: Record<string, any>, tokenizer: import('../../text/tokenizers/section.js').Tokenizer | null }} facts
+ * @param {{
+ *   config: Record<string, any>, tokenizer: import('../../text/tokenizers/section.js').Tokenizer | null
+ * }} facts
  * @returns {Promise<{ bytes: number, dataBytes: number, reports: TensorReport[], largestPiece: number }>}
  */
 export async function writeQsf(sink, matches, options, { config, tokenizer }) {
@@ -250,7 +281,7 @@ export async function writeQsf(sink, matches, options, { config, tokenizer }) {
     const isReordered = c.rope_pairs === 1 && c.position === 0;
     const reordered = matches.map(({ slot, tensor }) => ({
       slot,
-      tensor: isReordered && /attn\.[qk]\.(weight|bias)$/.test(slot.name) ? withHalves(tensor, c.head_dim) : tensor,
+      tensor: isReordered && /attn\.[qk]\.(weight|bias)$/.test(slot.name) ? toHalves(tensor, c.head_dim) : tensor,
     }));
     const writer = new Writer(sink, reordered, options);
     const start = HEADER_BYTES + ENTRY_BYTES * c.layers;
@@ -299,7 +330,10 @@ export async function writeQsf(sink, matches, options, { config, tokenizer }) {
   }
 }
 
-/** The final norm, and the LM head or the flag of a tied one. @param {Writer} writer @param {Header} h @param {Kind} embed */
+/**
+ * Writes the final norm, then the LM head, or a flag if the LM head is tied.
+ * @param {Writer} writer @param {Header} h @param {Kind} embed
+ */
 async function writeEnd(writer, h, embed) {
   for (const part of h.norm === 0 ? ['weight', 'bias'] : ['weight']) {
     const vector = writer.take(`ln_f.${part}`);

@@ -1,10 +1,10 @@
-/** The opcodes of pickle protocols 0 to 5, as functions on the machine of pickle.js. */
+/** The opcodes of pickle protocols 0 to 5, as functions of the machine in pickle.js. */
 
 /** @import { Machine } from './pickle.js' */
 
-/** Python's tuple: a frozen array. @param {any[]} items */
+/** Returns the representation of a Python tuple: a frozen array. @param {any[]} items */
 const tuple = (items) => Object.freeze(items);
-/** Stands for a MARK on the stack. */
+/** Represents a MARK on the stack. */
 export const MARK = Symbol('mark');
 
 /** @param {Machine} m @param {any} value */
@@ -20,7 +20,7 @@ function pushDict(m, pairs) {
   m.setItems(map, pairs);
   push(m, map);
 }
-/** An integer or a boolean in text form. @param {Machine} m @param {string} line */
+/** Parses an integer or a boolean in text form. @param {Machine} m @param {string} line */
 function textInteger(m, line) {
   if (line === '00') return false;
   if (line === '01') return true;
@@ -29,7 +29,7 @@ function textInteger(m, line) {
     throw m.damaged(`expected an integer, found ${JSON.stringify(line.slice(0, 40))}`);
   return Number(digits);
 }
-/** A float in text form, as Python's repr() writes it. @param {Machine} m @param {string} line */
+/** Parses a float in text form, as written by Python's repr(). @param {Machine} m @param {string} line */
 function textFloat(m, line) {
   if (/^[+-]?inf$/.test(line)) return line[0] === '-' ? -Infinity : Infinity;
   if (/^[+-]?nan$/.test(line)) return NaN;
@@ -37,19 +37,22 @@ function textFloat(m, line) {
     throw m.damaged(`expected a float, found ${JSON.stringify(line.slice(0, 40))}`);
   return Number(line);
 }
-/** An index of the memo in text form. @param {Machine} m @param {string} line */
+/** Parses an index of the memo in text form. @param {Machine} m @param {string} line */
 function memoIndex(m, line) {
   if (!/^\d{1,15}$/.test(line)) throw m.damaged(`expected a memo index, found ${JSON.stringify(line.slice(0, 40))}`);
   return Number(line);
 }
-/** 'text' or "text" without escapes. @param {Machine} m @param {string} line */
+/** Parses 'text' or "text" without escapes. @param {Machine} m @param {string} line */
 function quoted(m, line) {
   if (!/^(['"])[^\\]*\1$/.test(line))
     throw m.damaged(`expected a quoted string without escapes, found ${JSON.stringify(line.slice(0, 40))}`);
   return line.slice(1, -1);
 }
 
-/** Implementations of opcodes by byte; other opcodes are refused. @type {((m: Machine) => void)[]} */
+/**
+ * Implementations of opcodes by their byte. An opcode without an implementation is an error.
+ * @type {((m: Machine) => void)[]}
+ */
 export const STEPS = [];
 /** @type {Record<string, (m: Machine) => void>} */
 const PROTOCOL_0_AND_1 = {

@@ -1,24 +1,28 @@
 /**
- * Reads Python pickles without executing code. A pickle is a program for a stack machine in which GLOBAL names any function of any
- * Python module and REDUCE calls it. Here names are looked up in a closed table of stand-ins given by the caller; all other names are
- * refused before anything is done with them. Work and memory are bounded by the pickle's length and by MAX_WORK.
+ * Reads Python pickles without executing their code. A pickle is a program for a stack machine: GLOBAL names any
+ * function of any Python module, and REDUCE calls it. Here the caller passes a table of replacements for the allowed
+ * names; any other name is an error. Work and memory are bounded by the pickle's length and by MAX_WORK.
  */
 import { BqError } from '../../shared/errors.js';
 import { MARK, STEPS } from './pickle-opcodes.js';
 
 /**
- * The replacement of a Python name. A call with more than a constant amount of work must call machine.spend() first.
- * @typedef {{ call?: (args: any[], machine: Machine) => any, state?: (object: any, state: any) => void, value?: any }} StandIn
+ * The replacement of a Python name: `call` if it is a function, `state` if BUILD may set the state of its objects,
+ * `value` for other code. A function with more than a constant amount of work must call machine.spend() first.
+ * @typedef {{
+ *   call?: (args: any[], machine: Machine) => any, state?: (object: any, state: any) => void, value?: any
+ * }} StandIn
  */
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Limit of the work for one pickle, in opcodes: torch.save writes about 35 for each tensor, and large checkpoints are split into files of
- * about a thousand tensors. Objects cost more than one opcode, so that the limit bounds memory, too.
+ * Limit of the work for one pickle, in opcodes. torch.save writes about 35 opcodes for each tensor, and large
+ * checkpoints are split into files of about a thousand tensors. Objects cost more than one opcode, so that the limit
+ * also bounds memory.
  */
 const MAX_WORK = 4_000_000;
-/** Cost of a dict or a bytes object, each of which takes about 150 bytes of memory. */
+/** Cost of a dict or a bytes object in opcodes: an object takes about 150 bytes of memory. */
 const OBJECT_WORK = 16;
 /** Limit of a string in bytes. */
 const MAX_STRING = 1 << 20;
@@ -38,7 +42,7 @@ class Name {
   }
 }
 
-/** One run of the machine. */
+/** The state of the stack machine for one pickle. */
 export class Machine {
   at;
   /** @type {any[]} */
@@ -57,34 +61,38 @@ export class Machine {
     this.persistent = persistent;
   }
 
-  /** @param {string} what */
-  damaged(what) {
-    return new BqError('FORMAT', `${this.file}: the pickle is damaged: ${what}`, {
+  /** @param {string} problem */
+  damaged(problem) {
+    return new BqError('FORMAT', `${this.file}: the pickle is damaged: ${problem}`, {
       offset: this.at,
       hint: 'save the checkpoint again, best as safetensors',
     });
   }
 
-  /** @param {string} what */
-  refused(what) {
-    return new BqError('UNSUPPORTED', `${this.file}: the pickle uses ${what}, which is not on the list of safe names`, {
-      offset: this.at,
-      hint: 'nothing was executed; do not trust this file. Expected a checkpoint of tensors alone (torch.save(model.state_dict(), path)) or safetensors',
-    });
+  /** @param {string} feature */
+  refused(feature) {
+    return new BqError(
+      'UNSUPPORTED',
+      `${this.file}: the pickle uses ${feature}, which is not on the list of safe names`,
+      {
+        offset: this.at,
+        hint: 'nothing was executed; do not trust this file. Expected a checkpoint of tensors alone (torch.save(model.state_dict(), path)) or safetensors',
+      },
+    );
   }
 
-  /** Throws FORMAT beyond MAX_WORK. @param {number} work */
+  /** Adds to the work done so far. Throws FORMAT beyond MAX_WORK. @param {number} work  in opcodes */
   spend(work) {
     if ((this.work += work) > MAX_WORK) throw this.damaged(`reading it takes more than ${MAX_WORK} steps`);
   }
 
-  /** An empty dict. @returns {Map<any, any>} */
+  /** Returns an empty dict. @returns {Map<any, any>} */
   dict() {
     this.spend(OBJECT_WORK);
     return new Map();
   }
 
-  /** A bytes object. @param {number} n */
+  /** Reads a bytes object. @param {number} n */
   bytesOf(n) {
     this.spend(OBJECT_WORK);
     return this.take(n);
@@ -97,7 +105,7 @@ export class Machine {
     return this.bytes.subarray(this.at, (this.at += n));
   }
 
-  /** Unsigned, little-endian. @param {1 | 2 | 4 | 8} n */
+  /** Reads an unsigned little-endian integer of n bytes. @param {1 | 2 | 4 | 8} n */
   size(n) {
     const bytes = this.take(n);
     return bytes.reduceRight((sum, byte) => sum * 256 + byte, 0);
@@ -159,7 +167,7 @@ export class Machine {
     this.stack.push(this.memo.get(index));
   }
 
-  /** @param {number} n  bytes */
+  /** Reads a signed little-endian integer of n bytes: a number if it is exact, otherwise a bigint. @param {number} n */
   integer(n) {
     if (n > MAX_INTEGER) throw this.damaged(`an integer has ${n} bytes; the limit is ${MAX_INTEGER}`);
     let value = 0n;
@@ -168,16 +176,19 @@ export class Machine {
     return value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
   }
 
-  /** @param {unknown} module @param {unknown} name */
+  /**
+   * Pushes the replacement of a Python name. Throws UNSUPPORTED if it has none.
+   * @param {unknown} module @param {unknown} name
+   */
   global(module, name) {
     if (typeof module !== 'string' || typeof name !== 'string') throw this.damaged('a global name is not a string');
-    const full = `${module}.${name}`;
-    const standIn = Object.hasOwn(this.names, full) ? this.names[full] : null;
-    if (!standIn) throw this.refused(full.slice(0, 200));
-    this.stack.push(new Name(full, standIn));
+    const fullName = `${module}.${name}`;
+    const standIn = Object.hasOwn(this.names, fullName) ? this.names[fullName] : null;
+    if (!standIn) throw this.refused(fullName.slice(0, 200));
+    this.stack.push(new Name(fullName, standIn));
   }
 
-  /** Calls a stand-in. @param {any} callee @param {any} args */
+  /** Calls the replacement of a function and pushes its result. @param {any} callee @param {any} args */
   call(callee, args) {
     if (!(callee instanceof Name) || !Array.isArray(args))
       throw this.damaged('it calls a value that is not a function');
@@ -198,16 +209,17 @@ export class Machine {
     for (const item of items) list.push(item);
   }
 
+  /** Pops the state of an object and sets it. Throws UNSUPPORTED for an object without a replacement. */
   build() {
     const state = this.pop();
     const object = this.top();
     const standIn = object?.standIn ?? null;
-    if (object instanceof Map) return void (state instanceof Map || state === null || Array.isArray(state)); // attributes of an OrderedDict, as _metadata
+    if (object instanceof Map) return; // attributes of an OrderedDict, such as _metadata, are ignored
     if (!standIn?.state) throw this.refused(`the state of ${object instanceof Name ? object.name : 'an object'}`);
     standIn.state(object, state);
   }
 
-  /** @returns {any} */
+  /** Executes opcodes until STOP; returns the value on top of the stack. @returns {any} */
   run() {
     for (;;) {
       this.spend(1);
@@ -222,14 +234,14 @@ export class Machine {
 
 /**
  * @typedef {object} Options
- * @property {string} file  for messages
- * @property {Record<string, StandIn>} names  by "module.name"
+ * @property {string} file  name of the file, for errors
+ * @property {Record<string, StandIn>} names  replacements of the allowed names, by "module.name"
  * @property {(id: any) => any} persistent  resolves a reference to an object outside of the pickle
  */
 
 /**
- * The value of one pickle, and its end. Dicts become Maps, tuples frozen arrays. Throws FORMAT; UNSUPPORTED for a name that is not in the
- * table.
+ * Reads one pickle; returns its value and the offset of its end. Dicts become Maps, tuples frozen arrays. Throws
+ * FORMAT; UNSUPPORTED for a name that is not in the table.
  * @param {Uint8Array} bytes @param {number} at @param {Options} options
  * @returns {{ value: any, end: number }}
  */
@@ -240,8 +252,8 @@ export function unpickle(bytes, at, options) {
 }
 
 /**
- * Visits the values in nested dicts with their keys joined by dots; lists are not entered. A dict may be contained in several others, so
- * the limits count visits. Throws FORMAT.
+ * Visits the values in nested dicts; a value's name is its keys joined by dots. Lists are not entered. A dict may be in
+ * several other dicts: the limits count each visit. Throws FORMAT.
  * @param {any} value @param {(name: string, value: any) => void} visit
  */
 export function walk(value, visit) {

@@ -1,6 +1,6 @@
 /**
- * Reads PyTorch checkpoints: zip archives (torch.save since 1.6) and streams of pickles (before 1.6). Tensors stay in the file; the pickle
- * only tells their offsets.
+ * Reads PyTorch checkpoints: zip archives (torch.save since 1.6) and streams of pickles (before 1.6). Only the pickle
+ * is read at first; it contains the tensors' shapes and offsets, while the tensors stay in the file.
  */
 import { BqError } from '../../shared/errors.js';
 import { readRange } from '../../storage/sources/read.js';
@@ -12,7 +12,10 @@ import { entryStart, readZip } from './zip.js';
 /** @import { InTensor } from '../checkpoint-tensors.js' */
 /** @import { Machine, StandIn } from './pickle.js' */
 
-/** Storage classes of torch: dtype (as in safetensors) and bytes of an element. @type {Record<string, [string, number]>} */
+/**
+ * Storage classes of torch: dtype (as in safetensors) and bytes of an element.
+ * @type {Record<string, [string, number]>}
+ */
 const STORAGES = {
   FloatStorage: ['F32', 4],
   DoubleStorage: ['F64', 8],
@@ -26,7 +29,7 @@ const STORAGES = {
   BoolStorage: ['BOOL', 1],
 };
 const MAX_DIMS = 8;
-/** Limit of a pickle without its tensors, in bytes. */
+/** Limit of a pickle's size in bytes, without the tensors. */
 const MAX_PICKLE_BYTES = 16 << 20;
 /** The first value in files of torch.save before 1.6. */
 const LEGACY_MAGIC = 0x1950a86a20f9469cfc6cn;
@@ -60,11 +63,11 @@ class Tensor {
   }
 }
 
-/** @param {string} file @param {string} what */
-const malformed = (file, what) =>
-  new BqError('FORMAT', `${file}: ${what}`, { hint: 'save the checkpoint again, best as safetensors' });
+/** @param {string} file @param {string} problem */
+const malformed = (file, problem) =>
+  new BqError('FORMAT', `${file}: ${problem}`, { hint: 'save the checkpoint again, best as safetensors' });
 
-/** Stand-in for torch._utils._rebuild_tensor_v2. @param {string} file @param {any[]} args */
+/** Replaces torch._utils._rebuild_tensor_v2. Throws FORMAT. @param {string} file @param {any[]} args */
 function rebuildTensor(file, [storage, start, dims, strides]) {
   if (!(storage instanceof Storage) || !isCount(start)) throw malformed(file, 'a tensor has no valid storage');
   const sizes = (/** @type {unknown} */ v) => Array.isArray(v) && v.length <= MAX_DIMS && v.every(isCount);
@@ -83,7 +86,7 @@ function rebuildTensor(file, [storage, start, dims, strides]) {
   return new Tensor(storage, start, [...dims], [...strides]);
 }
 
-/** Stand-in for OrderedDict() and OrderedDict(pairs). @param {unknown} pairs @param {Machine} machine */
+/** Replaces OrderedDict() and OrderedDict(pairs). Throws FORMAT. @param {unknown} pairs @param {Machine} machine */
 function orderedDict(pairs, machine) {
   const dict = machine.dict();
   if (!Array.isArray(pairs)) return dict;
@@ -94,7 +97,10 @@ function orderedDict(pairs, machine) {
   return dict;
 }
 
-/** All names that a pickle may use. @param {string} file @returns {Record<string, StandIn>} */
+/**
+ * Returns the replacements of all names that a pickle is allowed to use.
+ * @param {string} file @returns {Record<string, StandIn>}
+ */
 function namesFor(file) {
   const first = (/** @type {any[]} */ [value]) => value;
   return {
@@ -110,16 +116,23 @@ function namesFor(file) {
   };
 }
 
-/** A reference to a storage: its kind, key and number of elements. @param {string} file @param {any} id */
+/**
+ * Parses a reference to a storage: its kind, key and number of elements. Throws FORMAT.
+ * @param {string} file @param {any} id
+ */
 function storageId(file, id) {
-  const [what, kind, key, , count] = Array.isArray(id) ? id : [];
+  const [tag, kind, key, , count] = Array.isArray(id) ? id : [];
   const name = kind?.standIn?.value;
-  if (what !== 'storage' || !Object.hasOwn(STORAGES, name ?? '') || typeof key !== 'string' || !isCount(count))
+  if (tag !== 'storage' || !Object.hasOwn(STORAGES, name ?? '') || typeof key !== 'string' || !isCount(count))
     throw malformed(file, 'the pickle has a persistent reference that is not a storage');
   return { kind: /** @type {string} */ (name), key, count };
 }
 
-/** Resolves references to storages; references with the same key must agree. @param {string} file @param {Map<string, Storage>} storages */
+/**
+ * Returns a function that resolves references to storages and adds them to `storages`. References with the same key
+ * must agree.
+ * @param {string} file @param {Map<string, Storage>} storages
+ */
 const storageOf = (file, storages) => (/** @type {any} */ id) => {
   const { kind, key, count } = storageId(file, id);
   const storage = storages.get(key) ?? new Storage(kind, count);
@@ -163,7 +176,11 @@ async function readArchive(file) {
   return value;
 }
 
-/** Reads a stream of pickles: magic, protocol, system, object, keys; then for each key a count and the elements. @param {ByteSource} file */
+/**
+ * Reads a stream of pickles: magic, protocol, system, object, keys; then for each key a count and the elements. Returns
+ * the object.
+ * @param {ByteSource} file
+ */
 async function readStream(file) {
   const head = await readRange(file, 0, Math.min(file.size, MAX_PICKLE_BYTES));
   const plain = {
@@ -204,7 +221,10 @@ async function readStream(file) {
   return object.value;
 }
 
-/** The rows of a tensor; null for tensors of integers. @param {ByteSource} file @param {Tensor} tensor @returns {InTensor | null} */
+/**
+ * Returns access to the rows of a tensor; null for tensors of integers.
+ * @param {ByteSource} file @param {Tensor} tensor @returns {InTensor | null}
+ */
 function rowsOf(file, { storage, start, dims, strides }) {
   if (!/^B?F\d/.test(storage.dtype)) return null;
   const at = storage.offset + start * storage.itemBytes;
@@ -219,7 +239,12 @@ function rowsOf(file, { storage, start, dims, strides }) {
   return { ...strided(file, at, type, storage.itemBytes, dims, strides), type };
 }
 
-/** A tensor with other strides (transposed or sliced). The span of the storage that it covers is read as a whole for each piece. @param {ByteSource} file @param {number} at @param {string} dtype @param {number} itemBytes @param {number[]} dims @param {number[]} strides @returns {InTensor} */
+/**
+ * Returns access to a tensor that is not contiguous (transposed or sliced). Each read of rows reads the whole range of
+ * the storage that the tensor covers.
+ * @param {ByteSource} file @param {number} at @param {string} dtype @param {number} itemBytes
+ * @param {number[]} dims @param {number[]} strides @returns {InTensor}
+ */
 function strided(file, at, dtype, itemBytes, dims, strides) {
   const span = 1 + dims.reduce((sum, n, i) => sum + (n - 1) * strides[i], 0);
   const flat = floatRows(file, at, dtype, [span]);
@@ -243,10 +268,10 @@ function strided(file, at, dtype, itemBytes, dims, strides) {
   };
 }
 
-/** Keys under which training scripts store the state dict. */
+/** Keys with which training scripts store the state dict. */
 const WRAPPER_KEYS = ['state_dict', 'model_state_dict', 'model', 'module'];
 
-/** @param {any} value */
+/** Returns the state dict of a checkpoint: the object itself, or a dict nested in it. @param {any} value */
 function stateDict(value) {
   for (let i = 0; i < WRAPPER_KEYS.length && value instanceof Map; i++) {
     const wrapper = WRAPPER_KEYS.find((name) => value.get(name) instanceof Map);
@@ -257,8 +282,8 @@ function stateDict(value) {
 }
 
 /**
- * The tensors by name, null for those of integers. `value`: the whole object in the pickle. Throws FORMAT, TRUNCATED, NOT_A_MODEL;
- * UNSUPPORTED for a name that is not on the list of safe ones.
+ * Returns the tensors by name; a tensor of integers is null. `value`: the whole object in the pickle. Throws FORMAT,
+ * TRUNCATED, NOT_A_MODEL; UNSUPPORTED for a Python name that is not on the list of safe names.
  * @param {ByteSource} file
  * @returns {Promise<{ tensors: Map<string, InTensor | null>, value: any }>}
  */

@@ -1,4 +1,7 @@
-/** Reads PyTorch checkpoints of training scripts that contain their configuration (`model_args`): llama2.c and nanoGPT. */
+/**
+ * Reads PyTorch checkpoints of two training scripts, llama2.c and nanoGPT, whose checkpoints contain the configuration
+ * (`model_args`).
+ */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { pick, range } from '../bq4/tensor-views.js';
@@ -10,10 +13,12 @@ import { readTorch } from './read.js';
 /**
  * @typedef {object} Script
  * @property {string} sign      name of a tensor that identifies the script
- * @property {RegExp} layer     matches names of layers' tensors: number, module
- * @property {Record<string, string>} names  canonical names of modules
- * @property {RegExp} unread    names of computed tables
- * @property {(args: Map<string, any>, dims: (name: string) => number[]) => Record<string, any>} config
+ * @property {RegExp} layer     matches the names of layers' tensors; its groups are the number of the layer and the
+ *   module
+ * @property {Record<string, string>} names  canonical names by the script's names of modules
+ * @property {RegExp} unread    matches the names of computed tables, which are ignored
+ * @property {(args: Map<string, any>, dims: (name: string) => number[]) => Record<string, any>} config  returns the
+ *   model's configuration
  */
 
 /** @type {Script} */
@@ -82,7 +87,10 @@ const nanogpt = {
   }),
 };
 
-/** Canonical names of a tensor, or of the parts of a fused one. @param {Script} script @param {string} name @param {InTensor} tensor @returns {[string, InTensor][]} */
+/**
+ * Returns a tensor, or the parts of a fused one, with canonical names. Throws UNSUPPORTED.
+ * @param {Script} script @param {string} name @param {InTensor} tensor @returns {[string, InTensor][]}
+ */
 function renamed(script, name, tensor) {
   const [, stem, part] = /^(.+)\.(weight|bias)$/.exec(name) ?? [];
   const [, layer, module] = (stem && script.layer.exec(stem)) || [];
@@ -101,7 +109,7 @@ function renamed(script, name, tensor) {
 }
 
 /**
- * Throws FORMAT, UNSUPPORTED, NOT_A_MODEL, TRUNCATED, SHAPE.
+ * Reads a checkpoint that contains its configuration. Throws FORMAT, UNSUPPORTED, NOT_A_MODEL, TRUNCATED, SHAPE.
  * @param {ByteSource} file
  */
 export async function readTorchModel(file) {

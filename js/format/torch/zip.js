@@ -1,16 +1,24 @@
-/** Reads the central directory of zip archives with uncompressed entries, as torch.save writes them. All lengths are checked. */
+/**
+ * Reads the central directory of zip archives with uncompressed entries, as written by torch.save. All lengths are
+ * checked.
+ */
 import { BqError } from '../../shared/errors.js';
 import { readRange } from '../../storage/sources/read.js';
 
 /** @import { ByteSource } from '../../storage/sources/types.js' */
 
-/** An entry: `header` is the offset of its local header. @typedef {{ name: string, header: number, bytes: number }} Entry */
+/**
+ * An entry of the archive; `header`: offset of its local header.
+ * @typedef {{ name: string, header: number, bytes: number }} Entry
+ */
 
-/** Signatures of the end record, its 64-bit form and that one's locator, of a directory entry, and of a local header. */
+/**
+ * Signatures of the end record, of the 64-bit end record, of its locator, of a directory entry, and of a local header.
+ */
 const [END, END64, LOCATOR64, ENTRY, LOCAL] = [0x06054b50, 0x06064b50, 0x07064b50, 0x02014b50, 0x04034b50];
 const END_BYTES = 22;
 const ENTRY_BYTES = 46;
-/** Bytes of the end record with the longest comment. */
+/** Size in bytes of an end record with the longest possible comment. */
 const MAX_END_BYTES = END_BYTES + 65535;
 const MAX_DIRECTORY_BYTES = 64 << 20;
 const decoder = new TextDecoder();
@@ -18,11 +26,17 @@ const decoder = new TextDecoder();
 /** @param {Uint8Array} bytes */
 const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 
-/** @param {ByteSource} file @param {string} what @param {number} [offset] */
-const damaged = (file, what, offset) =>
-  new BqError('FORMAT', `${file.name}: the zip archive is damaged: ${what}`, { offset, hint: 'fetch the file again' });
+/** @param {ByteSource} file @param {string} problem @param {number} [offset] */
+const damaged = (file, problem, offset) =>
+  new BqError('FORMAT', `${file.name}: the zip archive is damaged: ${problem}`, {
+    offset,
+    hint: 'fetch the file again',
+  });
 
-/** Number of entries, size and offset of the central directory. @param {ByteSource} file */
+/**
+ * Finds the central directory; returns its number of entries, size and offset. Throws FORMAT.
+ * @param {ByteSource} file
+ */
 async function findDirectory(file) {
   const start = Math.max(0, file.size - MAX_END_BYTES);
   const tail = await readRange(file, start, file.size);
@@ -49,7 +63,10 @@ async function findDirectory(file) {
   };
 }
 
-/** Replaces values of 0xffffffff by the 64-bit values of the extra field. @param {DataView} view @param {number} at @param {number} end @param {number[]} values */
+/**
+ * Replaces values of 0xffffffff by the 64-bit values of the extra field.
+ * @param {DataView} view @param {number} at  offset of the extra field @param {number} end @param {number[]} values
+ */
 function widen(view, at, end, values) {
   while (at + 4 <= end) {
     const [id, length] = [view.getUint16(at, true), view.getUint16(at + 2, true)];
@@ -66,7 +83,7 @@ function widen(view, at, end, values) {
 }
 
 /**
- * The entries by name. Throws FORMAT; UNSUPPORTED for a compressed entry.
+ * Returns the entries by name. Throws FORMAT; UNSUPPORTED for a compressed or encrypted entry.
  * @param {ByteSource} file
  * @returns {Promise<Map<string, Entry>>}
  */
@@ -77,7 +94,7 @@ export async function readZip(file) {
   const directory = await readRange(file, offset, offset + bytes);
   const view = viewOf(directory);
   /** @type {Map<string, Entry>} */
-  const found = new Map();
+  const entriesByName = new Map();
   let at = 0;
   for (let i = 0; i < entries; i++) {
     if (at + ENTRY_BYTES > directory.length || view.getUint32(at, true) !== ENTRY)
@@ -99,14 +116,18 @@ export async function readZip(file) {
       });
     if (size !== packed || !(header + 30 + size <= offset))
       throw damaged(file, `entry "${name}" declares ${size} bytes, which exceed the archive`, offset + at);
-    if (found.has(name)) throw damaged(file, `entry "${name}" appears twice`, offset + at);
-    found.set(name, { name, header, bytes: size });
+    if (entriesByName.has(name)) throw damaged(file, `entry "${name}" appears twice`, offset + at);
+    entriesByName.set(name, { name, header, bytes: size });
     at = extra + extraBytes + commentBytes;
   }
-  return found;
+  return entriesByName;
 }
 
-/** Offset of an entry's bytes. Name and extra field of the local header may be longer than in the directory. @param {ByteSource} file @param {Entry} entry */
+/**
+ * Returns the offset of an entry's bytes. It is read from the local header, whose fields may be longer than those in
+ * the directory.
+ * @param {ByteSource} file @param {Entry} entry
+ */
 export async function entryStart(file, entry) {
   const head = viewOf(await readRange(file, entry.header, entry.header + 30));
   if (head.byteLength < 30 || head.getUint32(0, true) !== LOCAL)
