@@ -1,11 +1,14 @@
-/** The ACTQ section (docs/FORMAT.md): quantization steps of the activations that enter each matrix, for engines with static steps. */
+/**
+ * The ACTQ section (docs/FORMAT.md): quantization steps of the activations that enter each matrix, for engines with
+ * static steps.
+ */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 
 const encoder = new TextEncoder();
 
 /**
- * Throws FORMAT, unless `steps` maps names of matrices to positive numbers.
+ * Encodes an ACTQ payload. Throws FORMAT unless `steps` maps names of matrices to positive numbers.
  * @param {any} steps  { "h.0.attn.q": 0.0123, ... }
  * @param {ReadonlySet<string>} matrices  names of the model's matrices, "h.0.attn.q.weight"
  */

@@ -8,22 +8,26 @@ import { ROWS, TILED, TYPES, weightBytes } from './weight-types.js';
 /** @import { WeightType } from './weight-types.js' */
 
 /**
- * Weights in the type of their file.
+ * Weights in the storage type of their file.
  * @typedef {object} Stored
  * @property {WeightType} type
  * @property {Uint8Array} bytes  row-major
  */
 
-/** Rounding errors |weight - decoded| of an encoded piece: their sum, the sum of their squares, the largest (`most`, as in bqw_encode_errors). @typedef {{ sum: number, squares: number, most: number }} EncodeErrors */
+/**
+ * Rounding errors |weight - decoded| of an encoded piece: their sum, the sum of their squares, and the largest error
+ * (`most`). The fields are named as in the C struct bqw_encode_errors.
+ * @typedef {{ sum: number, squares: number, most: number }} EncodeErrors
+ */
 
-/** Heap bytes of the allocator's own records, beside the blocks of data. */
+/** Heap bytes of the allocator's own records, in addition to the blocks of data. */
 const ALLOCATOR_BYTES = 1 << 16;
 const f32 = TYPES[0];
 
 /** @param {Float32Array} floats */
 const bytesOf = (floats) => new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength);
 
-/** The engine's functions that converters call. */
+/** The functions of the engine that converters need. */
 export class Codec {
   /** @param {Wasm} wasm @param {string} name  name of the WebAssembly build */
   constructor(wasm, name) {
@@ -32,8 +36,9 @@ export class Codec {
   }
 
   /**
-   * Encodes row-major weights of any readable type in another type and layout. With FLAT the block size must divide rows · cols.
-   * Throws FORMAT for a weight that is not finite or that the type can't hold (details.index).
+   * Encodes row-major weights of any readable type in another type and layout. With FLAT the block size must divide
+   * rows · cols. Throws FORMAT for a weight that is not finite or that the type cannot represent (details.index: index
+   * of the weight).
    * @param {Stored} from
    * @param {WeightType} type
    * @param {number} layout
@@ -71,12 +76,18 @@ export class Codec {
     });
   }
 
-  /** Encodes f32 weights and returns the bytes alone. @param {WeightType} type @param {number} layout @param {Float32Array} src @param {number} rows @param {number} cols */
+  /**
+   * Encodes f32 weights; returns only the bytes.
+   * @param {WeightType} type @param {number} layout @param {Float32Array} src @param {number} rows @param {number} cols
+   */
   quantize(type, layout, src, rows, cols) {
     return this.encode({ type: f32, bytes: bytesOf(src) }, type, layout, rows, cols).bytes;
   }
 
-  /** Decodes to f32. Throws FORMAT for a scale that is not finite. @param {WeightType} type @param {number} layout @param {Uint8Array} bytes @param {number} rows @param {number} cols */
+  /**
+   * Decodes to f32. Throws FORMAT for a scale that is not finite.
+   * @param {WeightType} type @param {number} layout @param {Uint8Array} bytes @param {number} rows @param {number} cols
+   */
   dequantize(type, layout, bytes, rows, cols) {
     const { wasm } = this;
     return wasm.scope((take) => {
@@ -87,7 +98,7 @@ export class Codec {
     });
   }
 
-  /** XXH64. @param {Uint8Array} bytes @returns {bigint} */
+  /** Returns the XXH64 hash. @param {Uint8Array} bytes @returns {bigint} */
   hash(bytes) {
     const { wasm } = this;
     return wasm.scope((take) => {
@@ -107,13 +118,16 @@ export class Codec {
   }
 }
 
-/** A codec for hashing: its heap holds a chunk, or a file's prefix of this length. @param {number} prefixLength @param {import('../../shared/types.js').EngineOptions} [options] */
+/**
+ * Creates a codec for hashing. Its heap has room for a chunk, and for a prefix of the given length.
+ * @param {number} prefixLength @param {import('../../shared/types.js').EngineOptions} [options]
+ */
 export const createHasher = (prefixLength, options) =>
   createCodec(Math.max(1 << 20, Math.ceil(prefixLength / 2)), options);
 
 /**
- * Throws NO_ENGINE, NO_SIMD, NOMEM.
- * @param {number} maxBytes  largest block of floats or bytes that a call takes or returns
+ * Creates a codec. Throws NO_ENGINE, NO_SIMD, NOMEM.
+ * @param {number} maxBytes  size of the largest block of floats or bytes that is passed to a call or returned by it
  * @param {import('../../shared/types.js').EngineOptions} [options]
  */
 export async function createCodec(maxBytes, options) {

@@ -1,4 +1,4 @@
-/** Converts a tokenizer to and from the JSON of a sidecar config (the companion of a v1 file, docs/FORMAT.md §3). */
+/** Converts a tokenizer to and from the JSON of a v1 file's sidecar (docs/FORMAT.md §3). */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { fromBase64 } from '../../text/tokenizers/bytes.js';
@@ -46,35 +46,36 @@ export function tokenizerToJson(t) {
   };
 }
 
-/** @param {unknown} parts @param {(what: string) => BqError} bad */
-function partsFromJson(parts, bad) {
-  if (!Array.isArray(parts)) throw bad('has "parts" that are not a list');
+/** @param {unknown} parts @param {(problem: string) => BqError} invalid */
+function partsFromJson(parts, invalid) {
+  if (!Array.isArray(parts)) throw invalid('has "parts" that are not a list');
   return parts.map((part) => {
     const [type, bytes] = Array.isArray(part) ? part : [];
     if (typeof type !== 'number' || typeof bytes !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(bytes))
-      throw bad('has a malformed part');
+      throw invalid('has a malformed part');
     return { type, bytes: fromBase64(bytes) };
   });
 }
 
 /**
- * Missing keys get their defaults: EOS is token 0, the other special tokens are absent. Throws FORMAT.
+ * Converts JSON to a tokenizer. Missing keys get their defaults: EOS is token 0, the other special tokens are absent.
+ * Throws FORMAT.
  * @param {Record<string, any>} json
  * @returns {Tokenizer}
  */
 export function tokenizerFromJson(json) {
-  const bad = (/** @type {string} */ what) =>
-    new BqError('FORMAT', `the sidecar config's tokenizer ${what}`, { hint: 'see docs/FORMAT.md §3' });
-  if (!Object.hasOwn(KIND, json.kind)) throw bad(`has the unknown kind ${shown(json.kind)}`);
-  if (!Array.isArray(json.tokens)) throw bad('has no list "tokens"');
+  const invalid = (/** @type {string} */ problem) =>
+    new BqError('FORMAT', `the sidecar config's tokenizer ${problem}`, { hint: 'see docs/FORMAT.md §3' });
+  if (!Object.hasOwn(KIND, json.kind)) throw invalid(`has the unknown kind ${shown(json.kind)}`);
+  if (!Array.isArray(json.tokens)) throw invalid('has no list "tokens"');
   for (const name of ['eog', 'merges'])
-    if (json[name] !== undefined && !Array.isArray(json[name])) throw bad(`has "${name}" that are not a list`);
+    if (json[name] !== undefined && !Array.isArray(json[name])) throw invalid(`has "${name}" that are not a list`);
   const eos = json.eos ?? 0;
   return {
     kind: KIND[/** @type {keyof typeof KIND} */ (json.kind)],
     flags: Object.entries(FLAGS).reduce((bits, [name, bit]) => (json[name] ? bits | bit : bits), 0),
     ...(json.split === undefined ? {} : { split: json.split }),
-    ...(json.parts === undefined ? {} : { parts: partsFromJson(json.parts, bad) }),
+    ...(json.parts === undefined ? {} : { parts: partsFromJson(json.parts, invalid) }),
     bos: json.bos ?? NONE,
     eos,
     unk: json.unk ?? NONE,
@@ -83,7 +84,7 @@ export function tokenizerFromJson(json) {
     tokens: json.tokens.map((/** @type {unknown} */ token, /** @type {number} */ i) => {
       const [text, score = 0, kind = 0] = Array.isArray(token) ? token : [token];
       if (typeof text !== 'string' || typeof score !== 'number' || typeof kind !== 'number')
-        throw bad(`has a malformed token ${i}: expected [base64, score, kind]`);
+        throw invalid(`has a malformed token ${i}: expected [base64, score, kind]`);
       try {
         return { bytes: fromBase64(text), score, kind };
       } catch (cause) {

@@ -1,6 +1,6 @@
 /**
- * The sidecar config of a v1 file (its companion, docs/FORMAT.md §3): a JSON file with the configuration, tokenizer and chat
- * format, which v1 files have no room for. Loaded only for v1 files.
+ * The sidecar of a v1 file (option `companion`, docs/FORMAT.md §3): a JSON file with the configuration, tokenizer and
+ * chat format, which v1 files cannot contain. Imported only for v1 files.
  */
 import { tokenizerFromJson } from './companion-json.js';
 import { fromBase64 } from '../../text/tokenizers/bytes.js';
@@ -14,14 +14,17 @@ import { readRange } from '../../storage/sources/read.js';
 /** @import { Source } from '../../shared/types.js' */
 /** @import { Description } from './manifest.js' */
 
-/** @param {string} what */
-const malformed = (what) =>
-  new BqError('FORMAT', `the sidecar config of the v1 file is invalid: ${what}`, {
+/** @param {string} reason */
+const malformed = (reason) =>
+  new BqError('FORMAT', `the sidecar config of the v1 file is invalid: ${reason}`, {
     hint: 'see docs/FORMAT.md §3, or convert the model anew',
   });
 
-/** @param {Record<string, { dims: number[], f32: string }>} tensors */
-const looseTensors = (tensors) =>
+/**
+ * Decodes the tensors that a sidecar contains. Throws FORMAT.
+ * @param {Record<string, { dims: number[], f32: string }>} tensors
+ */
+const decodeTensors = (tensors) =>
   Object.entries(tensors).map(([name, { dims, f32 }]) => {
     const values = fromBase64(f32);
     if (
@@ -29,14 +32,14 @@ const looseTensors = (tensors) =>
       !dims.every((dim) => Number.isInteger(dim) && dim > 0) ||
       values.length !== 4 * dims.reduce((product, dim) => product * dim, 1)
     )
-      throw malformed(`tensor "${name}" has ${values.length} bytes, which its dims ${shown(dims)} don't give`);
+      throw malformed(`tensor "${name}" has ${values.length} bytes, which do not match its dims ${shown(dims)}`);
     return { name, dims, values };
   });
 
 /**
- * Parses the JSON of a sidecar config. Throws FORMAT.
+ * Parses the JSON of a sidecar. Throws FORMAT.
  * @param {Uint8Array} json
- * @param {string} name  of the file, for messages
+ * @param {string} name  name of the file, for messages
  * @returns {Omit<Description, 'tensors'>}
  */
 export function parseCompanion(json, name) {
@@ -63,7 +66,7 @@ export function parseCompanion(json, name) {
       template,
       card,
       tokenizer,
-      extra: c.tensors && looseTensors(c.tensors),
+      extra: c.tensors && decodeTensors(c.tensors),
     };
   } catch (cause) {
     throw cause instanceof BqError ? cause : malformed(/** @type {Error} */ (cause).message);
@@ -71,7 +74,8 @@ export function parseCompanion(json, name) {
 }
 
 /**
- * The sidecar config of a v1 file: the one that the caller named, else NAME.json beside NAME.bq4. Null for sources without a name.
+ * Returns the sidecar of a v1 file: the caller's `companion`, otherwise NAME.json in the folder of NAME.bq4. Null for a
+ * source without a name.
  * @param {Source} source
  * @returns {Source | null}
  */
@@ -81,7 +85,7 @@ export function companionOf(source) {
 }
 
 /**
- * Fetches the sidecar config. Throws UNSUPPORTED if there is no such file.
+ * Reads the sidecar of a v1 file. Throws UNSUPPORTED if there is none.
  * @param {Source} source
  * @param {AbortSignal} [signal]
  */

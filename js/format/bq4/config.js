@@ -1,13 +1,14 @@
 /**
- * The configuration of a model in its two forms: an object with readable names (as in sidecar configs and in config.json with
- * model_type "bq4"), and the binary payload of a CONF section (docs/FORMAT.md, "CONF keys").
+ * The configuration of a model in its two forms: an object with readable names (as in sidecar configs and in
+ * config.json with model_type "bq4"), and the binary payload of a CONF section (docs/FORMAT.md, "CONF keys").
  */
 import { BqError } from '../../shared/errors.js';
 import { ARCHITECTURES } from '../../shared/names.js';
 import { shown } from '../../shared/quote-value.js';
 
 /**
- * Names as in docs/FORMAT.md, "CONF keys". A choice is given by its name or its number.
+ * Configuration of a model. The names are explained in docs/FORMAT.md, "CONF keys". A choice is given by its name or
+ * its number.
  * @typedef {object} ModelConfig
  * @property {string | number} arch  one of ARCHITECTURES, or "other"
  * @property {number} layers
@@ -15,7 +16,7 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number} heads
  * @property {number} [kv_heads]  default heads
  * @property {number} [head_dim]  default hidden / heads
- * @property {number} ffn  0: layers have no MLP
+ * @property {number} ffn  width of the MLP; 0 if layers have no MLP
  * @property {number} vocab
  * @property {number} context
  * @property {string | number} [norm]      "rms" or "layer"
@@ -36,16 +37,18 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number[]} [global_layers]     numbers of layers, from 0
  * @property {number[]} [unrotated_layers]
  * @property {number[]} [dense_layers]
- * @property {number} [conv_size]  taps of the convolutions of recurrent layers
- * @property {number[]} [conv_layers]  recurrent layers, without attention unless attn_beside
- * @property {boolean | number} [attn_beside]  recurrent layers have attention, too (Falcon-H1)
- * @property {string | number} [mamba]  recurrent layers are Mamba-2 layers, whose result is gated and normed: "no", "gate", "gate_norm" or "norm_gate"
- * @property {number} [state_key_heads]  of gated delta nets (Qwen3.5) and Mamba-2 (its groups); else recurrent layers are short convolutions (LFM2)
+ * @property {number} [conv_size]  number of taps of the convolutions of recurrent layers
+ * @property {number[]} [conv_layers]  recurrent layers, which have no attention unless attn_beside is set
+ * @property {boolean | number} [attn_beside]  whether recurrent layers also have attention (Falcon-H1)
+ * @property {string | number} [mamba]  whether recurrent layers are Mamba-2 layers, and the operations on their result:
+ *   "no", "gate", "gate_norm" or "norm_gate"
+ * @property {number} [state_key_heads]  key heads of gated delta nets (Qwen3.5), groups of Mamba-2. Without it
+ *   recurrent layers are short convolutions (LFM2)
  * @property {number} [state_value_heads]
  * @property {number} [state_key_dim]
  * @property {number} [state_value_dim]
- * @property {boolean | number} [state_strided]  value head h belongs to key head h mod state_key_heads
- * @property {boolean | number} [attn_gate]  q has gates of attention's result
+ * @property {boolean | number} [state_strided]  whether value head h belongs to key head h mod state_key_heads
+ * @property {boolean | number} [attn_gate]  whether q also contains gates of attention's result
  * @property {number} [local_theta]
  * @property {number} [attn_scale]
  * @property {number} [attn_softcap]
@@ -64,37 +67,45 @@ import { shown } from '../../shared/quote-value.js';
  * @property {number} [experts_used]
  * @property {number} [expert_ffn]
  * @property {number} [shared_ffn]
- * @property {boolean | number} [shared_always]  the shared expert has no switch
+ * @property {boolean | number} [shared_always]  whether the shared expert has no switch (gate)
  * @property {boolean | number} [experts_sum]
- * @property {boolean | number} [experts_sigmoid]  weights are sigmoids of scores; the router's bias counts only for which are chosen
+ * @property {boolean | number} [experts_sigmoid]  whether the experts' weights are sigmoids of their scores; the
+ *   router's bias then affects only the choice of experts
  * @property {number} [rope_scale]
  * @property {number} [rope_original]
  * @property {number} [alibi_max]
  * @property {number} [alibi_scale]
  * @property {number} [qkv_clip]
- * @property {number} [global_head_dim]  of layers without a window; default: as of the others
- * @property {number} [global_kv_heads]
- * @property {number} [shared_kv]  number of last layers that attend to keys and values of the last layer of their kind before them
- * @property {number} [shared_kv_ffn]  width of their MLP; default: as of the others
- * @property {boolean | number} [value_norm]  heads of v are normed, without weights
- * @property {boolean | number} [keys_as_values]  v of layers without a window is their k, before its norm
- * @property {boolean | number} [layer_scale]  a layer's result has a factor
+ * @property {number} [global_head_dim]  head size of layers without a window; default: head_dim
+ * @property {number} [global_kv_heads]  KV heads of layers without a window; default: kv_heads
+ * @property {number} [shared_kv]  number of last layers without own keys and values: each attends to those of the last
+ *   layer of its kind before them
+ * @property {number} [shared_kv_ffn]  width of these layers' MLP; default: ffn
+ * @property {boolean | number} [value_norm]  whether heads of v are normalized, without weights
+ * @property {boolean | number} [keys_as_values]  whether v of layers without a window is their k before its norm
+ * @property {boolean | number} [layer_scale]  whether the result of a layer is multiplied by a factor
  * @property {number} [layer_embed]  dimensions of per-layer embeddings
- * @property {boolean | number} [layer_embed_projected]  they are a projection of the embedding alone, without a table
- * @property {boolean | number} [sub_norms]  inputs of attn.o and mlp.down are normed (BitNet)
- * @property {number} [dense1]  rows of the first dense layer behind the pooling
- * @property {number} [dense2]
- * @property {string | number} [dense_activation]  between them: "linear", "tanh", "gelu_erf" or "relu"
- * @property {boolean | number} [first_unnormed]  attention of layer 0 reads the residual without a norm
- * @property {number} [bias_buckets]  of distances, which have a learned bias of attention scores
- * @property {boolean | number} [labels]  of them come logits of a classifier's labels
+ * @property {boolean | number} [layer_embed_projected]  whether per-layer embeddings are only a projection of the
+ *   embedding, without a table
+ * @property {boolean | number} [sub_norms]  whether inputs of attn.o and mlp.down are normalized (BitNet)
+ * @property {number} [dense1]  rows of the first dense layer after the pooling
+ * @property {number} [dense2]  rows of the second dense layer
+ * @property {string | number} [dense_activation]  activation between the dense layers: "linear", "tanh", "gelu_erf" or
+ *   "relu"
+ * @property {boolean | number} [first_unnormed]  whether attention of layer 0 reads the residual without a norm
+ * @property {number} [bias_buckets]  number of classes of distances, each with a learned bias of attention scores
+ * @property {boolean | number} [labels]  whether the dense layers compute the logits of a classifier's labels
  */
 
-/** Kinds of a record: the type of its 4-byte value. */
+/** Types of a record's 4-byte value. */
 const U32 = 0;
 const F32 = 1;
 
-/** By name: [key in the file, kind, whether a reader that doesn't know the key must refuse the file, names of the choices, number of the first choice]. @type {Record<string, [number, number, boolean, string[]?, number?]>} */
+/**
+ * Keys by name: [key in the file, type of the value, whether a reader must reject a file with the key if it does not
+ * support it, names of the choices, number of the first choice].
+ * @type {Record<string, [number, number, boolean, string[]?, number?]>}
+ */
 const KEYS = {
   arch: [1, U32, true, ARCHITECTURES.slice(1), 1],
   layers: [2, U32, true],
@@ -174,13 +185,19 @@ const KEYS = {
   tokens: [32, U32, false],
   merges: [33, U32, false],
 };
-/** Bit sets of layers by name: the key of their first 32-bit word. Bit i of word w stands for layer 32 w + i. @type {Record<string, number>} */
+/**
+ * Bit sets of layers: the key of the first 32-bit word, by name. Bit i of word w represents layer 32 w + i.
+ * @type {Record<string, number>}
+ */
 const LAYER_SETS = { global_layers: 64, unrotated_layers: 96, dense_layers: 128, conv_layers: 160 };
 const MAX_LAYERS = 1024;
 const WORDS_PER_SET = MAX_LAYERS / 32;
 /** Names by key in the file. */
 const NAMES = new Map(Object.entries(KEYS).map(([name, [key]]) => [key, name]));
-/** Keys added after the first release of the format. They are omitted when 0, their default, so that older readers can still read the file. */
+/**
+ * Keys that were added after the first release of the format. They are omitted if they are 0, their default, so that
+ * older readers can still read the file.
+ */
 const OPTIONAL_KEYS = Object.keys(KEYS).filter(
   (name) => KEYS[name][0] >= 19 && KEYS[name][0] !== 32 && KEYS[name][0] !== 33,
 );
@@ -230,7 +247,10 @@ function numberOf(name, value) {
   return value;
 }
 
-/** Validated numbers of layers, unique and ascending. @param {string} name @param {unknown} list @param {number} layers @returns {number[]} */
+/**
+ * Checks a list of layer numbers; returns them without duplicates, in ascending order. Throws FORMAT.
+ * @param {string} name @param {unknown} list @param {number} layers @returns {number[]}
+ */
 function layerSetOf(name, list, layers) {
   if (!Array.isArray(list) || !list.every((n) => Number.isInteger(n) && n >= 0 && n < layers))
     return refuse(name, list);
@@ -238,8 +258,8 @@ function layerSetOf(name, list, layers) {
 }
 
 /**
- * The configuration with defaults filled in and choices as numbers. Sets of layers become sorted lists; empty ones are omitted.
- * Throws FORMAT.
+ * Returns the configuration with defaults filled in and choices as numbers. Sets of layers become sorted lists; empty
+ * sets are omitted. Throws FORMAT.
  * @param {Record<string, any>} config
  * @returns {Record<string, any>}
  */
@@ -248,7 +268,7 @@ export function completeConfig(config) {
   /** @type {Record<string, any>} */
   const merged = { norm_eps: 1e-5, ...(isBullet && BULLET_DEFAULTS), ...config };
   for (const name of REQUIRED_KEYS) if (merged[name] === undefined) refuse(name, undefined);
-  // Checked first: the lists below have as many entries as there are layers.
+  // Checked first, since the lists below have an entry for each layer.
   const layers = numberOf('layers', merged.layers);
   if (layers > MAX_LAYERS) refuse('layers', merged.layers);
   const heads = numberOf('heads', merged.heads);
@@ -278,7 +298,10 @@ export function completeConfig(config) {
   ]);
 }
 
-/** The non-zero words of a bit set of layers, by key. @param {number} first @param {number[]} list @returns {Map<number, number>} */
+/**
+ * Returns the non-zero words of a bit set of layers, by key.
+ * @param {number} first @param {number[]} list @returns {Map<number, number>}
+ */
 function wordsOf(first, list) {
   /** @type {Map<number, number>} */
   const words = new Map();
@@ -314,17 +337,23 @@ export function encodeConfig(config) {
   return bytes;
 }
 
-/** The layers whose bits are set in a word. @param {number} word @param {number} from  layer of bit 0 */
+/** Returns the layers whose bits are set in a word. @param {number} word @param {number} from  layer of bit 0 */
 const layersOf = (word, from) =>
   Array.from({ length: 32 }, (_, i) => from + i).filter((layer) => (word >>> (layer - from)) & 1);
 
-/** The layer set that a key belongs to, and the layer of bit 0 of that word. @param {number} key @returns {[string, number] | null} */
+/**
+ * Returns the name of the layer set with a key, and the layer of bit 0 of the key's word.
+ * @param {number} key @returns {[string, number] | null}
+ */
 function layerSetAt(key) {
   const name = Object.keys(LAYER_SETS).find((set) => key >= LAYER_SETS[set] && key < LAYER_SETS[set] + WORDS_PER_SET);
   return name ? [name, 32 * (key - LAYER_SETS[name])] : null;
 }
 
-/** A record of a CONF payload in readable form: its name, and its value or the name of the choice. @param {number} key @param {number} value @returns {[string, number | string]} */
+/**
+ * Converts a record of a CONF payload to its readable form: its name, and its value or the name of the choice.
+ * @param {number} key @param {number} value @returns {[string, number | string]}
+ */
 function namedRecord(key, value) {
   const name = NAMES.get(key);
   if (!name) return [`key ${key}`, value];
@@ -332,7 +361,12 @@ function namedRecord(key, value) {
   return [name, choices?.[value - first] ?? value];
 }
 
-/** Decodes a CONF payload to the readable form. @param {Uint8Array} payload @param {(value: number) => number} [f32]  applied to f32 values, as to round them for display @returns {Record<string, any>} */
+/**
+ * Decodes a CONF payload to the readable form.
+ * @param {Uint8Array} payload
+ * @param {(value: number) => number} [f32]  applied to each f32 value, for example to round it for display
+ * @returns {Record<string, any>}
+ */
 export function decodeConfig(payload, f32 = (value) => value) {
   const view = new DataView(payload.buffer, payload.byteOffset, payload.length);
   /** @type {Record<string, any>} */

@@ -1,4 +1,4 @@
-/** Encodes tensors of a checkpoint in the types and layouts of a .bq4 file, a few rows at a time. */
+/** Encodes tensors of a checkpoint with the types and layouts of a .bq4 file, a few rows at a time. */
 import { BqError } from '../../shared/errors.js';
 import { ErrorSum } from '../conversion-report.js';
 import { ROWS, TYPES, weightBytes } from './weight-types.js';
@@ -9,7 +9,7 @@ import { matrixOf } from './write-v2.js';
 /** @import { InTensor } from '../checkpoint-tensors.js' */
 /** @import { WeightType } from './weight-types.js' */
 
-/** Weights encoded at once, approximately; a piece has at least 32 rows. */
+/** Approximate number of weights that are encoded at once; a piece has at least 32 rows. */
 const PIECE_WEIGHTS = 1 << 20;
 const LAYOUTS = ['rows', 'tiled', 'flat'];
 const f32 = TYPES[0];
@@ -22,15 +22,26 @@ const f32 = TYPES[0];
  * @property {(...args: Parameters<Codec['encode']>) => Piece | Promise<Piece>} encode
  * @property {(...args: Parameters<Codec['dequantize']>) => Float32Array | Promise<Float32Array>} dequantize
  */
-/** @typedef {import('./write-v2.js').OutTensor & { report: () => import('../conversion-report.js').TensorReport }} Encoded */
+/**
+ * @typedef {import('./write-v2.js').OutTensor & {
+ *   report: () => import('../conversion-report.js').TensorReport
+ * }} Encoded
+ */
 
-/** Rows per piece: a multiple of 32, so that a piece consists of whole tiles, and of whole blocks of v1. @param {readonly number[]} dims */
+/**
+ * Returns the number of rows per piece: a multiple of 32, so that a piece consists of complete tiles and of complete
+ * blocks of v1 files.
+ * @param {readonly number[]} dims
+ */
 export function rowsPerPiece(dims) {
   const { rows, cols } = matrixOf(dims);
   return Math.min(rows, Math.max(32, Math.floor(PIECE_WEIGHTS / cols / 32) * 32));
 }
 
-/** Rows of a tensor in their stored type if the engine reads that, else as f32. @param {InTensor} tensor @param {number} row @param {number} rows @returns {Promise<Stored>} */
+/**
+ * Reads rows of a tensor, in their storage type if the engine can read it, otherwise as f32.
+ * @param {InTensor} tensor @param {number} row @param {number} rows @returns {Promise<Stored>}
+ */
 export async function readPiece(tensor, row, rows) {
   if (tensor.stored) return { type: tensor.stored.type, bytes: await tensor.stored.read(row, rows) };
   const values = await tensor.read(row, rows);
@@ -38,7 +49,8 @@ export async function readPiece(tensor, row, rows) {
 }
 
 /**
- * A tensor for a file writer: `pieces` yields its encoded bytes, and `report` gives its rounding errors afterwards.
+ * Returns a tensor for a file writer. `pieces` yields its encoded bytes; afterwards `report` returns its rounding
+ * errors.
  * @param {Codec} codec
  * @param {Match} match
  * @param {WeightType} type
@@ -68,7 +80,10 @@ export function encoded(codec, { slot, tensor }, type, layout) {
   return { name: slot.name, type, layout, dims: slot.dims, pieces, report };
 }
 
-/** An error with the byte offset of a damaged block in the checkpoint. @param {Match} match @param {Stored} from @param {number} row  first row of the piece @param {BqError} cause */
+/**
+ * Returns an error with the byte offset of a damaged block in the checkpoint.
+ * @param {Match} match @param {Stored} from @param {number} row  first row of the piece @param {BqError} cause
+ */
 function damaged({ slot, tensor }, from, row, cause) {
   const { cols } = matrixOf(slot.dims);
   const name = tensor.name ?? slot.name;
@@ -81,7 +96,7 @@ function damaged({ slot, tensor }, from, row, cause) {
 }
 
 /**
- * Encodes a few rows. Throws FORMAT for a weight that the type can't hold, and for damaged blocks.
+ * Encodes a few rows. Throws FORMAT for a weight that the type cannot represent, and for damaged blocks.
  * @param {Encoder} codec @param {Match} match @param {Stored} from @param {WeightType} type @param {number} layout
  * @param {number} rows @param {number} row  first row
  */

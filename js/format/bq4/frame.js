@@ -1,7 +1,9 @@
-/** Encodes everything of a v2 file that comes before its data (docs/FORMAT.md §2): header, sections, tensor directory, chunk hashes. */
+/**
+ * Encodes the parts of a v2 file before its data (docs/FORMAT.md §2): header, sections, tensor directory, chunk hashes.
+ */
 import { BqError } from '../../shared/errors.js';
 
-/** Bytes of data covered by one hash. */
+/** Number of bytes of data that one hash covers. */
 export const CHUNK = 1 << 20;
 /** Alignment of tensors, in bytes. */
 export const ALIGN = 64;
@@ -9,12 +11,12 @@ export const ALIGN = 64;
 const HEADER_BYTES = 64;
 const MAX_PLAN_BYTES = 16 << 20;
 const MAX_PREFIX_BYTES = 256 << 20;
-/** Size of the SUM8 section that ends a run of sections with their checksum. */
+/** Size in bytes of the SUM8 section: the checksum of the sections before it. */
 const SUM_BYTES = 24;
 
 const encoder = new TextEncoder();
 
-/** @param {number} n @param {number} unit */
+/** Rounds up to a multiple of `unit`. @param {number} n @param {number} unit */
 export const alignUp = (n, unit) => Math.ceil(n / unit) * unit;
 
 /**
@@ -24,7 +26,10 @@ export const alignUp = (n, unit) => Math.ceil(n / unit) * unit;
  * @property {boolean} [required]
  */
 
-/** JSON text of a section. Throws FORMAT for an object that is nested too deeply. @param {string} tag @param {object} value */
+/**
+ * Returns the JSON text of a section. Throws FORMAT for an object that is nested too deeply.
+ * @param {string} tag @param {object} value
+ */
 function jsonOf(tag, value) {
   try {
     return JSON.stringify(value);
@@ -36,10 +41,11 @@ function jsonOf(tag, value) {
 }
 
 /**
+ * Returns a list with one section.
  * @param {string} tag
- * @param {string | object | Uint8Array | null | undefined} payload  text and JSON become UTF-8
+ * @param {string | object | Uint8Array | null | undefined} payload  a string is encoded as UTF-8, an object as JSON
  * @param {boolean} [required]
- * @returns {Section[]}  one section, or none for an empty payload
+ * @returns {Section[]}  an empty list for an empty payload
  */
 export function section(tag, payload, required = false) {
   if (payload === null || payload === undefined || payload === '') return [];
@@ -53,7 +59,10 @@ export function section(tag, payload, required = false) {
 /** @param {readonly Section[]} sections */
 const sizeOf = (sections) => sections.reduce((sum, { payload }) => sum + 16 + alignUp(payload.length, 8), 0);
 
-/** @param {Uint8Array} bytes @param {number} at @param {readonly Section[]} sections @returns {number} end of the last one */
+/**
+ * Writes sections; returns the offset after them.
+ * @param {Uint8Array} bytes @param {number} at @param {readonly Section[]} sections @returns {number}
+ */
 function putSections(bytes, at, sections) {
   const view = new DataView(bytes.buffer);
   for (const { tag, payload, required } of sections) {
@@ -66,7 +75,7 @@ function putSections(bytes, at, sections) {
   return at;
 }
 
-/** A run of sections without a checksum. @param {readonly Section[]} sections */
+/** Encodes consecutive sections without a checksum. @param {readonly Section[]} sections */
 export function encodeSections(sections) {
   const bytes = new Uint8Array(sizeOf(sections));
   putSections(bytes, 0, sections);
@@ -74,7 +83,8 @@ export function encodeSections(sections) {
 }
 
 /**
- * @typedef {object} Entry  of the tensor directory
+ * An entry of the tensor directory.
+ * @typedef {object} Entry
  * @property {string} name
  * @property {import('./weight-types.js').WeightType} type
  * @property {number} layout
@@ -83,7 +93,7 @@ export function encodeSections(sections) {
  * @property {number} bytes
  */
 
-/** Encodes a TENS payload. Its size doesn't depend on the tensors' offsets. @param {readonly Entry[]} entries */
+/** Encodes a TENS payload. Its size does not depend on the tensors' offsets. @param {readonly Entry[]} entries */
 export function encodeDirectory(entries) {
   const types = [...new Set(entries.map((e) => e.type))].sort((a, b) => a.id - b.id);
   const names = entries.map((e) => encoder.encode(e.name));
@@ -122,8 +132,9 @@ export function encodeDirectory(entries) {
 }
 
 /**
- * Sizes of the plan and of the prefix, after which the data begins. Throws FORMAT if they exceed the format's limits.
- * @param {readonly Section[]} plan  without its SUM8
+ * Computes the sizes of the plan and of the prefix, after which the data begins. Throws FORMAT if they exceed the
+ * format's limits.
+ * @param {readonly Section[]} plan  the plan's sections, without SUM8
  * @param {readonly Section[]} others  the sections after the plan, without HASH and SUM8
  * @param {number} dataBytes
  * @param {number} [hashBytes]  size of a chunk's hash: 8 for XXH64, 32 for SHA-256
@@ -143,8 +154,12 @@ export function prefixSizes(plan, others, dataBytes, hashBytes = 8) {
 const sumSection = (value) => ({ tag: 'SUM8', payload: new Uint8Array(new BigUint64Array([value]).buffer) });
 
 /**
- * Encodes the whole prefix: header, plan, other sections, chunk hashes.
- * @param {{ plan: Section[], others: Section[], dataBytes: number, hashes: Uint8Array[], hashBytes?: number, fileId: Uint8Array, hash: (bytes: Uint8Array) => bigint }} parts
+ * Encodes the whole prefix: header, plan, other sections, chunk hashes. `hashes`: hashes of the chunks, of `hashBytes`
+ * bytes each; `hash`: XXH64, for the checksums.
+ * @param {{
+ *   plan: Section[], others: Section[], dataBytes: number, hashes: Uint8Array[], hashBytes?: number,
+ *   fileId: Uint8Array, hash: (bytes: Uint8Array) => bigint
+ * }} parts
  * @returns {Uint8Array}
  */
 export function encodePrefix({ plan, others, dataBytes, hashes, hashBytes = 8, fileId, hash }) {

@@ -1,4 +1,7 @@
-/** Converts f16 and bf16, given as 16 bits, from and to numbers. Narrowing rounds to nearest, ties to even; subnormals and infinities are kept. */
+/**
+ * Converts f16 and bf16, given as 16 bits, from and to numbers. Narrowing rounds to nearest, ties to even; subnormals
+ * and infinities are kept.
+ */
 
 const f32 = new Float32Array(1);
 const u32 = new Uint32Array(f32.buffer);
@@ -28,7 +31,7 @@ export function f16FromNumber(value) {
 
 /**
  * @param {number} size
- * @param {number} exponent  floor(log2(size)), maybe one off next to a power of two
+ * @param {number} exponent  floor(log2(size)); may be wrong by one near a power of two
  * @returns {[number, number]} exponent bits and rounded mantissa, which may be 1024 or more
  */
 function scaled(size, exponent) {
@@ -38,7 +41,7 @@ function scaled(size, exponent) {
   return steps < 1024 ? [0, steps] : [exponent + 15, steps - 1024];
 }
 
-/** @param {number} x  ≥ 0, below 2^52 */
+/** Rounds halves to the even integer. @param {number} x  ≥ 0, below 2^52 */
 function roundEven(x) {
   const low = Math.floor(x);
   const fraction = x - low;

@@ -1,6 +1,7 @@
 /**
- * The manifest of a file in another format (docs/FORMAT.md §4): the sections that a v2 file of the same model would have, made
- * by the host. The engine reads the model's description from it, and only the tensors' data from the file itself.
+ * Encodes the manifest of a file in another format (docs/FORMAT.md §4): the sections that a v2 file of the same model
+ * would have. The C engine reads the model's description from the manifest, and only the tensors' data from the file
+ * itself.
  */
 import { encodeConfig } from './config.js';
 import { encodeDirectory, encodeSections, section } from './frame.js';
@@ -9,7 +10,7 @@ import { countsOf, encodeTokenizer } from '../../text/tokenizers/section.js';
 /**
  * A tensor stored in the file.
  * @typedef {object} ListedTensor
- * @property {string} name    of the name table (docs/FORMAT.md, TENS)
+ * @property {string} name    canonical name (docs/FORMAT.md, TENS)
  * @property {import('./weight-types.js').WeightType} type
  * @property {number} layout  ROWS, TILED or FLAT of weight-types.js
  * @property {readonly number[]} dims
@@ -19,10 +20,10 @@ import { countsOf, encodeTokenizer } from '../../text/tokenizers/section.js';
 
 /**
  * @typedef {object} Description
- * @property {Record<string, any>} config  in its readable form (config.js)
+ * @property {Record<string, any>} config  configuration in its readable form (config.js)
  * @property {readonly ListedTensor[]} tensors  in any order
- * @property {{ name: string, dims: readonly number[], values: Uint8Array }[]} [extra]  tensors that are not in the file,
- *   with their values as little-endian f32
+ * @property {{ name: string, dims: readonly number[], values: Uint8Array }[]} [extra]  tensors that are not in the
+ *   file, with their values as little-endian f32
  * @property {import('../../text/tokenizers/section.js').Tokenizer | null} [tokenizer]
  * @property {string} [name]
  * @property {string} [license]
@@ -30,7 +31,7 @@ import { countsOf, encodeTokenizer } from '../../text/tokenizers/section.js';
  * @property {string} [template]
  * @property {string} [card]
  * @property {object | null} [meta]  a ModelMeta
- * @property {Uint8Array} [id]  16 bytes that identify the file; without them saved sessions are not bound to a file
+ * @property {Uint8Array} [id]  16 bytes that identify the file; without them saved sessions are not tied to this file
  */
 
 const encoder = new TextEncoder();
@@ -55,13 +56,13 @@ function encodeExtra(tensors) {
 }
 
 /**
- * Encodes the manifest. Throws FORMAT for an invalid configuration or name; the engine checks everything else.
+ * Encodes the manifest. Throws FORMAT for an invalid configuration or name; the C engine checks the rest.
  * @param {Description} description
  * @returns {Uint8Array}
  */
 export const encodeManifest = (description) => encodeSections(manifestSections(description));
 
-/** The manifest's sections. @param {Description} description */
+/** Returns the manifest's sections. @param {Description} description */
 export function manifestSections({ config, tensors, extra, tokenizer, ...texts }) {
   const counts = tokenizer ? countsOf(tokenizer) : {};
   return [

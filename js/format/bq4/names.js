@@ -7,18 +7,25 @@ import { completeConfig } from './config.js';
  * @property {string} name
  * @property {number[]} dims
  * @property {boolean} required
- * @property {boolean} embedding  is part of the embedding or the LM head
- * @property {boolean} exact      small and sensitive to rounding (router, switch, classifier): kept as f32
+ * @property {boolean} embedding  whether it belongs to the embedding or the LM head
+ * @property {boolean} exact      whether it is kept as f32, since it is small and sensitive to rounding (router,
+ *   switch, classifier)
  */
 
-/** Numbers of choices (docs/FORMAT.md, "CONF keys"): position, norm_place, block, qk_norm, mamba. */
+// Numbers of values in docs/FORMAT.md, "CONF keys".
+/** Values of `position`. */
 const [ROPE, LEARNED] = [0, 1];
+/** Values of `norm_place`. */
 const [BEFORE, AROUND, AFTER_SUM] = [0, 2, 3];
+/** Value of `block`: attention and MLP read the same normalized input. */
 const SHARED = 2;
+/** Value of `qk_norm`: each head is normalized by itself. */
 const HEADS = 1;
+/** Value of `mamba`: the result is gated but not normalized. */
 const GATE = 1;
 
 /**
+ * Returns all tensors that a model with this configuration can have, in execution order. Throws FORMAT.
  * @param {Record<string, any>} config
  * @returns {Slot[]}
  */
@@ -150,7 +157,8 @@ export function tensorTable(config) {
 }
 
 /**
- * Pairs a checkpoint's tensors with those of the configuration. Throws SHAPE for a missing or unknown tensor or another shape.
+ * Pairs a checkpoint's tensors with those of the configuration. Throws SHAPE for a missing tensor, an unknown tensor or
+ * a wrong shape.
  * @template {{ dims: number[], name?: string }} T
  * @param {Record<string, any>} config
  * @param {Map<string, T>} tensors  by canonical name

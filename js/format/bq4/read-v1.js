@@ -1,4 +1,7 @@
-/** Reads the tensor directory of v1.0 files (docs/FORMAT.md §3) and makes the manifest by which the engine reads their data. */
+/**
+ * Reads the tensor directory of v1.0 files (docs/FORMAT.md §3) and encodes the manifest with which the engine reads
+ * their data.
+ */
 import { completeConfig } from './config.js';
 import { TYPES, FLAT } from './weight-types.js';
 import { BqError } from '../../shared/errors.js';
@@ -11,13 +14,14 @@ import { encodeManifest } from './manifest.js';
 /** @import { ListedTensor } from './manifest.js' */
 
 const HEADER_BYTES = 12;
-/** Bytes of the smallest possible directory entry, and of an entry without its name and dims. */
+/** Size in bytes of the smallest possible directory entry. */
 const MIN_ENTRY_BYTES = 29;
+/** Size in bytes of a directory entry without its name and dims. */
 const FIXED_ENTRY_BYTES = 24;
-/** Limits of the number of tensors: outside of the layers, and in each layer. */
+/** Limits of the number of tensors outside the layers and in each layer. */
 const [MAX_OUTER_TENSORS, MAX_LAYER_TENSORS] = [16, 32];
 
-/** The beginning of a file, which grows as more of it is needed. */
+/** The beginning of a file, of which more is read on demand. */
 class Head {
   /** @param {ByteSource} file @param {Uint8Array} bytes @param {AbortSignal} [signal] */
   constructor(file, bytes, signal) {
@@ -31,7 +35,7 @@ class Head {
     if (end > this.bytes.length)
       this.bytes = await readFirst(this.file, this.bytes, Math.max(end, 2 * this.bytes.length), this.signal).catch(
         async (error) => {
-          // Reading ahead may reach the end of the file; only `end` bytes are required.
+          // More bytes are read than required, which may fail at the end of the file.
           if (error instanceof BqError && error.code === 'TRUNCATED' && error.details.offset >= end)
             return readFirst(this.file, this.bytes, end, this.signal);
           throw error;
@@ -41,12 +45,13 @@ class Head {
 }
 
 /**
+ * Reads an entry of the directory. Throws FORMAT, TRUNCATED.
  * @param {Head} head
  * @param {number} at  byte offset of the entry
  * @returns {Promise<{ tensor: ListedTensor, end: number }>}
  */
 async function readEntry(head, at) {
-  const bad = (/** @type {string} */ why) => new BqError('FORMAT', `${head.file.name}: ${why}`, { offset: at });
+  const bad = (/** @type {string} */ reason) => new BqError('FORMAT', `${head.file.name}: ${reason}`, { offset: at });
   await head.need(at + MIN_ENTRY_BYTES);
   const length = u32(head.bytes, at);
   if (length < 1 || length > 255) throw bad(`a tensor's name has ${length} bytes; expected 1 to 255`);
@@ -70,7 +75,7 @@ async function readEntry(head, at) {
 }
 
 /**
- * The tensors that the directory lists. Throws FORMAT, TRUNCATED.
+ * Reads the tensors that the directory lists. Throws FORMAT, TRUNCATED.
  * @param {ByteSource} file
  * @param {Uint8Array} first  the beginning of the file
  * @param {number} layers  number of layers, which bounds the directory's length
@@ -92,18 +97,18 @@ export async function readDirectory(file, first, layers, signal) {
     tensors.push(tensor);
     at = end;
   }
-  const inside = tensors.find((tensor) => tensor.offset < at);
-  if (inside)
+  const overlapping = tensors.find((tensor) => tensor.offset < at);
+  if (overlapping)
     throw new BqError(
       'FORMAT',
-      `${file.name}: tensor "${inside.name}" at ${inside.offset} overlaps the directory, which ends at ${at}`,
-      { offset: inside.offset },
+      `${file.name}: tensor "${overlapping.name}" at ${overlapping.offset} overlaps the directory, which ends at ${at}`,
+      { offset: overlapping.offset },
     );
   return tensors;
 }
 
 /**
- * The manifest of a v1 file, from its sidecar config and its own directory.
+ * Encodes the manifest of a v1 file, from its sidecar and its directory.
  * @param {Source} source
  * @param {ByteSource} file
  * @param {Uint8Array} head  the beginning of the file

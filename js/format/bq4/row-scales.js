@@ -1,13 +1,20 @@
-/** Splits each matrix of a layer into rows of similar magnitude and a scale for each row (docs/FORMAT.md, "TENS", NAME.scale). */
+/**
+ * Splits each matrix of a layer into rows of similar magnitude and a scale for each row (docs/FORMAT.md, "TENS",
+ * NAME.scale).
+ */
 
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
 
-/** Rows read at once. */
+/** Number of rows that are read at once. */
 const ROWS_AT_ONCE = 256;
 /** Exponents of normal f32 numbers. */
 const [MIN_EXPONENT, MAX_EXPONENT] = [-126, 127];
 
-/** The largest power of two that is at max the row's largest |weight|. Dividing by it is exact. @param {Float32Array} row */
+/**
+ * Returns the largest power of two that is at most the row's largest |weight|; 1 if there is none. Division by it is
+ * exact.
+ * @param {Float32Array} row
+ */
 function scaleOf(row) {
   let max = 0;
   for (const w of row) max = Math.max(max, Math.abs(w));
@@ -16,7 +23,7 @@ function scaleOf(row) {
     : 1;
 }
 
-/** The matrix with each row divided by its scale. @param {InTensor} tensor @returns {InTensor} */
+/** Returns the matrix with each row divided by its scale. @param {InTensor} tensor @returns {InTensor} */
 function dividedByScales({ name, dims, read }) {
   const cols = dims[1];
   return {
@@ -36,7 +43,10 @@ function dividedByScales({ name, dims, read }) {
   };
 }
 
-/** The scales of a matrix's rows, for which the matrix is read once more. @param {InTensor} tensor @returns {InTensor} */
+/**
+ * Returns the scales of a matrix's rows. Reading them reads the matrix a second time.
+ * @param {InTensor} tensor @returns {InTensor}
+ */
 function scalesOf({ dims: [height, cols], read }) {
   return {
     dims: [height],
@@ -52,7 +62,11 @@ function scalesOf({ dims: [height, cols], read }) {
   };
 }
 
-/** @param {Map<string, InTensor>} tensors  by canonical name @returns {Map<string, InTensor>} */
+/**
+ * Replaces each matrix of a layer, except routers and matrices that already have scales, by scaled rows and their
+ * scales.
+ * @param {Map<string, InTensor>} tensors  by canonical name @returns {Map<string, InTensor>}
+ */
 export function withRowScales(tensors) {
   return new Map(
     [...tensors].flatMap(([name, tensor]) => {

@@ -1,10 +1,13 @@
-/** Views of tensors: selections, transpositions and concatenations, read a few rows at a time like the tensors they are made of. */
+/**
+ * Views of tensors: selections, transpositions and concatenations. Like other tensors they are read a few rows at a
+ * time.
+ */
 import { BqError } from '../../shared/errors.js';
 
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
 
 /**
- * Selected rows of a matrix, or elements of a vector, in any order.
+ * Selects rows of a matrix, or elements of a vector, in any order.
  * @param {InTensor} tensor
  * @param {ArrayLike<number>} indices
  * @returns {InTensor}
@@ -36,8 +39,8 @@ export function pick(tensor, indices) {
 }
 
 /**
- * `count` columns from `from` on as rows: the transposition of a matrix stored as (in, out). The whole tensor is held in memory
- * as f32 from the first piece to the last.
+ * Returns `count` columns from `from` on as rows: the transpose of a matrix that is stored as (in, out). The whole
+ * tensor is in memory as f32 from the first piece to the last.
  * @param {InTensor} tensor
  * @param {number} from
  * @param {number} count
@@ -45,14 +48,14 @@ export function pick(tensor, indices) {
  */
 export function columns(tensor, from, count) {
   const [height, width] = tensor.dims;
-  /** @type {Promise<Float32Array> | undefined} */
-  let whole;
+  /** All weights. @type {Promise<Float32Array> | undefined} */
+  let weights;
   return {
     dims: [count, height],
     async read(row, rows) {
-      whole ??= tensor.read(0, height);
-      const values = await whole;
-      if (row + rows === count) whole = undefined;
+      weights ??= tensor.read(0, height);
+      const values = await weights;
+      if (row + rows === count) weights = undefined;
       const out = new Float32Array(rows * height);
       for (let r = 0; r < rows; r++)
         for (let k = 0; k < height; k++) out[r * height + k] = values[k * width + from + row + r];
@@ -62,10 +65,10 @@ export function columns(tensor, from, count) {
 }
 
 /**
- * `count` rows from `from` on of each matrix of a three-dimensional tensor.
+ * Returns `count` rows from `from` on of each matrix of a three-dimensional tensor.
  * @param {InTensor} tensor @param {number} from @param {number} count @returns {InTensor}
  */
-export function within({ dims: [matrices, height, cols], read }, from, count) {
+export function rowsOfEach({ dims: [matrices, height, cols], read }, from, count) {
   return {
     dims: [matrices, count, cols],
     async read(row, rows) {
@@ -81,7 +84,7 @@ export function within({ dims: [matrices, height, cols], read }, from, count) {
   };
 }
 
-/** The concatenation of vectors. @param {InTensor[]} vectors @returns {InTensor} */
+/** Concatenates vectors. @param {InTensor[]} vectors @returns {InTensor} */
 export function joined(vectors) {
   const size = vectors.reduce((sum, { dims }) => sum + dims[0], 0);
   return {
@@ -99,17 +102,18 @@ export function joined(vectors) {
 }
 
 /**
- * Matrices of one shape as a three-dimensional tensor. Throws SHAPE if they differ.
- * @param {string} name @param {InTensor[]} matrices
+ * Stacks matrices of the same shape to a three-dimensional tensor. Throws SHAPE if their shapes differ.
+ * @param {string} name  name of the tensor, for errors
+ * @param {InTensor[]} matrices
  * @returns {InTensor}
  */
 export function stacked(name, matrices) {
   const [height, cols] = matrices[0].dims;
-  const other = matrices.findIndex(({ dims }) => dims.length !== 2 || dims[0] !== height || dims[1] !== cols);
-  if (other >= 0)
+  const mismatch = matrices.findIndex(({ dims }) => dims.length !== 2 || dims[0] !== height || dims[1] !== cols);
+  if (mismatch >= 0)
     throw new BqError(
       'SHAPE',
-      `part ${other} of "${name}" is ${matrices[other].dims.join(' × ')}; expected ${height} × ${cols} like part 0`,
+      `part ${mismatch} of "${name}" is ${matrices[mismatch].dims.join(' × ')}; expected ${height} × ${cols} like part 0`,
     );
   return {
     dims: [matrices.length, height, cols],
@@ -126,23 +130,29 @@ export function stacked(name, matrices) {
   };
 }
 
-/** All weights as one vector, in row-major order. @param {InTensor} tensor @returns {InTensor} */
-export function flat({ dims, read }) {
+/** Returns all weights as one vector, in row-major order. @param {InTensor} tensor @returns {InTensor} */
+export function flattened({ dims, read }) {
   const size = dims.reduce((product, dim) => product * dim, 1);
   return { dims: [size], read: () => read(0, size / dims[dims.length - 1]) };
 }
 
-/** The tensor with 1 added to each weight. @param {InTensor} tensor @returns {InTensor} */
+/** Returns the tensor with 1 added to each weight. @param {InTensor} tensor @returns {InTensor} */
 export function plusOne(tensor) {
   return { dims: tensor.dims, read: async (row, rows) => (await tensor.read(row, rows)).map((x) => x + 1) };
 }
 
-/** -exp of each weight: the decay of a state from the logarithm that checkpoints have. @param {InTensor} tensor @returns {InTensor} */
+/**
+ * Returns -exp of each weight: checkpoints store the logarithm of a state's decay.
+ * @param {InTensor} tensor @returns {InTensor}
+ */
 export function minusExp(tensor) {
   return { dims: tensor.dims, read: async (row, rows) => (await tensor.read(row, rows)).map((x) => -Math.exp(x)) };
 }
 
-/** The tensor with each row, or each weight of a vector, multiplied by a factor of its own. @param {InTensor} tensor @param {(row: number) => number} factorOf @returns {InTensor} */
+/**
+ * Multiplies each row of a tensor, or each weight of a vector, by its factor.
+ * @param {InTensor} tensor @param {(row: number) => number} factorOf  returns the factor of a row @returns {InTensor}
+ */
 export function scaledRows(tensor, factorOf) {
   const cols = tensor.dims.length > 1 ? tensor.dims[tensor.dims.length - 1] : 1;
   return {
@@ -151,5 +161,5 @@ export function scaledRows(tensor, factorOf) {
   };
 }
 
-/** from, from + 1, … @param {number} from @param {number} count */
+/** Returns the list from, from + 1, … with `count` numbers. @param {number} from @param {number} count */
 export const range = (from, count) => Array.from({ length: count }, (_, i) => from + i);

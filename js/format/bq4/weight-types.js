@@ -1,4 +1,7 @@
-/** The weight types of .bq4 files (docs/FORMAT.md §1), the same table as c/core/type.h; tests/js/convert-encode.test.mjs compares both. */
+/**
+ * The weight types of .bq4 files (docs/FORMAT.md §1). The table equals that of c/core/type.h:
+ * tests/js/convert-encode.test.mjs compares them.
+ */
 import { BqError } from '../../shared/errors.js';
 
 /**
@@ -9,12 +12,14 @@ import { BqError } from '../../shared/errors.js';
  * @property {number} blockBytes  bytes of a row-major block
  * @property {number} step        columns of a tile; 0: the type has no tiled layout
  * @property {number} tileBytes   bytes of a tile of 8 rows
- * @property {number} bits        per weight; 1: ternary, stored in 2 bits; 5: codes of a table, stored in 4; 0: no encoder, decoded by the C code alone
- * @property {number} scaleBytes  size of a block's scale: 4 (f32), 2 (f16), 0 (no scale)
- * @property {number} minBytes    size of a block's minimum, likewise; types with a minimum have unsigned weights
+ * @property {number} bits        bits per weight. Special values: 1 is ternary, stored in 2 bits; 5 is codes of a
+ *   table, stored in 4 bits; 0 means that there is no encoder and only the C code can decode the type
+ * @property {number} scaleBytes  size of a block's scale: 4 (f32), 2 (f16), 1 (sub-block scale), 0 (no scale)
+ * @property {number} minBytes    size of a block's minimum, with the same values; types with a minimum have unsigned
+ *   weights
  */
 
-/** Floats: one weight per block. @param {string} name @param {number} bytes */
+/** Row of a float type, with one weight per block. @param {string} name @param {number} bytes */
 const float = (name, bytes) => ({
   name,
   block: 1,
@@ -27,8 +32,10 @@ const float = (name, bytes) => ({
 });
 
 /**
- * Types with a tiled layout, which the engine's kernels compute with. A scale of 1 byte is a factor of an f16 scale of 256 weights.
- * @param {string} name @param {number} shared weights that share a scale @param {number} bits @param {number} scaleBytes @param {number} minBytes
+ * Row of a compute type, which has a tiled layout. A scale of 1 byte is a sub-block scale: it multiplies the f16
+ * super-block scale of 256 weights.
+ * @param {string} name @param {number} shared  number of weights that share a scale
+ * @param {number} bits @param {number} scaleBytes @param {number} minBytes
  */
 function tiled(name, shared, bits, scaleBytes, minBytes) {
   const hasSuperblocks = scaleBytes === 1;
@@ -48,13 +55,17 @@ function tiled(name, shared, bits, scaleBytes, minBytes) {
   };
 }
 
-/** Tiled types without an encoder, to which the types of GGUF files are repacked. @type {typeof tiled} */
+/** Row of a compute type without an encoder, to which types of GGUF files are repacked. @type {typeof tiled} */
 const imported = (name, shared, bits, scaleBytes, minBytes) => ({
   ...tiled(name, shared, bits, scaleBytes, minBytes),
   bits: 0,
 });
 
-/** Types that are only stored: some are repacked as they are loaded, some only have a reserved id. @param {string} name @param {number} block @param {number} blockBytes */
+/**
+ * Row of a type that is only a storage type. Some are repacked to another type while they are loaded, others only have
+ * a reserved id.
+ * @param {string} name @param {number} block @param {number} blockBytes
+ */
 const storedOnly = (name, block, blockBytes) => ({
   name,
   block,
@@ -113,9 +124,9 @@ const TABLE = [
 /** Indexed by id. @type {readonly WeightType[]} */
 export const TYPES = TABLE.map((row, id) => ({ id, ...row }));
 
-/** Layout: rows one after the other, each padded to whole blocks. */
+/** Layout of consecutive rows, each padded to whole blocks. */
 export const ROWS = 0;
-/** Layout: groups of 8 rows, each a sequence of tiles along the columns. */
+/** Layout of row tiles (8 rows each), stored as sequences of tiles along the columns. */
 export const TILED = 1;
 /** Layout of v1 files: one sequence of blocks over the flattened tensor. */
 export const FLAT = 2;
@@ -135,7 +146,7 @@ const ALIASES = {
 export const WRITABLE = TYPES.filter((type) => type.bits).map((type) => type.name);
 
 /**
- * A writable type by its name or alias. Throws ARGUMENT.
+ * Returns the writable type with a name or an alias. Throws ARGUMENT.
  * @param {string} name
  * @returns {WeightType}
  */
@@ -149,14 +160,17 @@ export function typeNamed(name) {
   return type;
 }
 
-/** Whether c/quant/round.c can search the blocks of a type by the inputs of a matrix (GPTQ). @param {WeightType} type */
+/**
+ * Whether c/quant/round.c can optimize the blocks of a type for the inputs of a matrix (GPTQ).
+ * @param {WeightType} type
+ */
 export const isSearched = ({ name, block, bits }) => block > 1 && bits > 0 && bits <= 4 && name !== 'bq2_64';
 
-/** The layout in which the engine computes with a type. @param {WeightType} type */
+/** Returns the layout in which the engine computes with a type. @param {WeightType} type */
 export const runLayout = (type) => (type.step ? TILED : ROWS);
 
 /**
- * Size of a rows × cols matrix in bytes.
+ * Returns the size of a rows × cols matrix in bytes.
  * @param {WeightType} type
  * @param {number} layout
  * @param {number} rows

@@ -5,7 +5,8 @@ import { FLAT, typeNamed, weightBytes } from './weight-types.js';
 const encoder = new TextEncoder();
 
 /**
- * The block type of a v1 tensor: blocks of 32 if that divides the number of weights, else of 16, else null.
+ * Returns the block type of a v1 tensor: blocks of 32 weights if 32 divides the number of weights, otherwise of 16 if
+ * 16 does, otherwise null.
  * @param {readonly number[]} dims
  * @returns {import('./weight-types.js').WeightType | null}
  */
@@ -18,11 +19,12 @@ export function v1Type(dims) {
  * @typedef {object} V1Tensor
  * @property {string} name
  * @property {readonly number[]} dims
- * @property {import('./weight-types.js').WeightType} [type]  bq4_16, bq4_32 or bq4_64; default: that of v1Type
- * @property {() => AsyncIterable<Uint8Array>} pieces  its blocks in layout FLAT, in pieces of any size
+ * @property {import('./weight-types.js').WeightType} [type]  bq4_16, bq4_32 or bq4_64; default: the type that v1Type
+ *   returns
+ * @property {() => AsyncIterable<Uint8Array>} pieces  yields its blocks in layout FLAT, in pieces of any size
  */
 
-/** @param {V1Tensor} tensor */
+/** Returns the block type of a tensor. Throws SHAPE. @param {V1Tensor} tensor */
 function typeOf({ name, dims, type = v1Type(dims) ?? undefined }) {
   const weights = dims.reduce((a, b) => a * b, 1);
   if (!type)
@@ -35,7 +37,8 @@ function typeOf({ name, dims, type = v1Type(dims) ?? undefined }) {
 }
 
 /**
- * Writes the file and finishes the sink; on failure the sink is aborted. Throws SHAPE for a length that 16 does not divide.
+ * Writes the file and finishes the sink; if this fails, it aborts the sink. Throws SHAPE for a number of weights that
+ * the block size does not divide.
  * @param {import('../output.js').Sink} sink
  * @param {readonly V1Tensor[]} tensors
  * @param {{ onBytes?: (done: number, total: number) => void, signal?: AbortSignal }} [options]
@@ -51,7 +54,10 @@ export async function writeV1(sink, tensors, options = {}) {
   }
 }
 
-/** @param {import('../output.js').Sink} sink @param {readonly V1Tensor[]} tensors @param {{ onBytes?: (done: number, total: number) => void, signal?: AbortSignal }} options */
+/**
+ * @param {import('../output.js').Sink} sink @param {readonly V1Tensor[]} tensors
+ * @param {{ onBytes?: (done: number, total: number) => void, signal?: AbortSignal }} options
+ */
 async function write(sink, tensors, { onBytes, signal }) {
   const entries = tensors.map((tensor) => {
     const type = typeOf(tensor);

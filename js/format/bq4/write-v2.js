@@ -1,6 +1,6 @@
 /**
- * Writes v2 files (docs/FORMAT.md §2) in bounded memory. Sizes follow from the directory, so the data is written and hashed
- * first, at its final offset; the prefix, which contains the hashes, is written last.
+ * Writes v2 files (docs/FORMAT.md §2) in bounded memory. All sizes are known before the data is encoded. So the data is
+ * written and hashed first, at its final offset. The prefix, which contains the hashes, is written last.
  */
 import { BqError } from '../../shared/errors.js';
 import { encodeConfig } from './config.js';
@@ -13,7 +13,7 @@ import { weightBytes } from './weight-types.js';
  * @property {import('./weight-types.js').WeightType} type
  * @property {number} layout
  * @property {readonly number[]} dims
- * @property {() => AsyncIterable<Uint8Array>} pieces  its encoded bytes, in pieces of any size
+ * @property {() => AsyncIterable<Uint8Array>} pieces  yields its encoded bytes, in pieces of any size
  */
 
 /**
@@ -34,19 +34,28 @@ import { weightBytes } from './weight-types.js';
  * @typedef {object} WriteOptions
  * @property {(bytes: Uint8Array) => bigint} hash  XXH64
  * @property {(bytes: Uint8Array) => Uint8Array} [sha256]  if given, chunks are hashed with it instead of XXH64
- * @property {Uint8Array | ((prefix: Uint8Array) => Uint8Array)} [fileId]  16 bytes, or a function of the prefix with zeros in their place; default: random
- * @property {(done: number, total: number) => void} [onBytes]  data written so far
+ * @property {Uint8Array | ((prefix: Uint8Array) => Uint8Array)} [fileId]  16 bytes that identify the file, or a
+ *   function that computes them from the prefix with a file id of zeros; default: random
+ * @property {(done: number, total: number) => void} [onBytes]  called with the written and the total number of data
+ *   bytes
  * @property {AbortSignal} [signal]
- * @property {import('../../convert/journal.js').Journal} [journal]  makes the writer resumable: tensors that it records are not written again
- * @property {number} [noteEvery]  least number of bytes between two records of the journal; default 8 MiB
- * @property {(tensors: number) => any[]} [reports]  reports of the complete tensors from this one on
- * @property {(tensors: number, read: ReadKept) => Promise<void>} [onKept]  called first with the number of tensors that the file already has
- * @property {(error: unknown) => boolean} [keeps]  whether complete tensors are kept for the next attempt after this error; default: never
+ * @property {import('../../convert/journal.js').Journal} [journal]  makes the writer resumable: tensors that the
+ *   journal records are not written again
+ * @property {number} [noteEvery]  smallest number of bytes between two records of the journal; default 8 MiB
+ * @property {(tensors: number) => any[]} [reports]  returns the reports of the complete tensors, without the first
+ *   `tensors` ones
+ * @property {(tensors: number, read: ReadKept) => Promise<void>} [onKept]  called first if the file already has
+ *   complete tensors: `tensors` is their number
+ * @property {(error: unknown) => boolean} [keeps]  whether complete tensors are kept for the next attempt after this
+ *   error; default: never
  */
 
-/** Reads bytes of a complete tensor back. @typedef {(tensor: number, from: number, length: number) => Promise<Uint8Array>} ReadKept */
+/**
+ * Reads bytes of a complete tensor from the unfinished file.
+ * @typedef {(tensor: number, from: number, length: number) => Promise<Uint8Array>} ReadKept
+ */
 
-/** Rows and columns of a shape; a vector has one row. @param {readonly number[]} dims */
+/** Returns the numbers of rows and columns of a shape; a vector has one row. @param {readonly number[]} dims */
 export function matrixOf(dims) {
   const cols = dims[dims.length - 1];
   return { rows: dims.slice(0, -1).reduce((a, b) => a * b, 1), cols };
@@ -56,26 +65,35 @@ export function matrixOf(dims) {
 class ChunkWriter {
   #buffer = new Uint8Array(CHUNK);
   #filled = 0;
-  /** Bytes taken so far. */
+  /** Number of bytes received so far. */
   position = 0;
   /** @type {Uint8Array[]} */
   hashes = [];
 
-  /** @param {import('../output.js').Sink} sink @param {number} start  file offset of the data @param {(bytes: Uint8Array) => Uint8Array} hash */
+  /**
+   * @param {import('../output.js').Sink} sink @param {number} start  file offset of the data
+   * @param {(bytes: Uint8Array) => Uint8Array} hash
+   */
   constructor(sink, start, hash) {
     this.sink = sink;
     this.start = start;
     this.hash = hash;
   }
 
-  /** Hashes of all bytes so far; the last is that of the incomplete chunk. That is written, too, so that all bytes can be read back. */
+  /**
+   * Writes the incomplete chunk, so that all bytes can be read back, and returns the hashes of all chunks including
+   * that one.
+   */
   async mark() {
     const chunk = this.#buffer.subarray(0, this.#filled);
     await this.sink.write(this.start + this.position - this.#filled, chunk);
     return [...this.hashes, this.hash(chunk)];
   }
 
-  /** Continues after `position` bytes of the sink if these have the given hashes; else returns false. @param {number} position @param {Uint8Array[]} hashes */
+  /**
+   * Continues after `position` bytes of the sink if these have the given hashes; otherwise returns false.
+   * @param {number} position @param {Uint8Array[]} hashes
+   */
   async restore(position, hashes) {
     const chunks = Math.floor(position / CHUNK);
     for (let i = 0; i <= chunks; i++) {
@@ -112,7 +130,7 @@ class ChunkWriter {
   }
 }
 
-/** Offsets within the data. @param {readonly OutTensor[]} tensors */
+/** Computes the offsets of tensors, relative to the data. @param {readonly OutTensor[]} tensors */
 function layOut(tensors) {
   let end = 0;
   const entries = tensors.map(({ name, type, layout, dims }) => {
@@ -126,7 +144,7 @@ function layOut(tensors) {
 }
 
 /**
- * Writes the model and finishes the sink; on failure the sink is aborted.
+ * Writes the model and finishes the sink; if this fails, it aborts the sink.
  * @param {import('../output.js').Sink} sink
  * @param {OutModel} model
  * @param {WriteOptions} options
@@ -146,18 +164,25 @@ export async function writeV2(sink, model, options) {
   }
 }
 
-/** @param {Uint8Array | null | undefined} tokenizer  a TOKN payload, with the counts at bytes 32 and 36 */
+/**
+ * Returns the numbers of tokens and merges.
+ * @param {Uint8Array | null | undefined} tokenizer  a TOKN payload, with the counts at bytes 32 and 36
+ */
 function tokenCounts(tokenizer) {
   if (!tokenizer) return {};
   const view = new DataView(tokenizer.buffer, tokenizer.byteOffset, tokenizer.length);
   return { tokens: view.getUint32(32, true), merges: view.getUint32(36, true) };
 }
 
-/** Restores the state of the journal's last mark. @param {ChunkWriter} data @param {import('../../convert/journal.js').Journal} journal @returns {Promise<number>} number of complete tensors */
+/**
+ * Restores the state of the journal's last mark. Restarts the journal if the file does not match it.
+ * @param {ChunkWriter} data @param {import('../../convert/journal.js').Journal} journal
+ * @returns {Promise<number>} number of complete tensors
+ */
 async function resume(data, { marks, restart }) {
   const last = marks.at(-1);
   if (!last) return 0;
-  // The last hash of each mark is that of an incomplete chunk; only the final mark's counts.
+  // The last hash of each mark belongs to an incomplete chunk. Only the last mark's is used.
   const hashes = [...marks.flatMap((mark, i) => mark.hashes.slice(0, i + 1 < marks.length ? -1 : undefined))].map(
     (hex) => new Uint8Array(globalThis.Buffer.from(hex, 'hex')),
   );
@@ -168,7 +193,10 @@ async function resume(data, { marks, restart }) {
   return last.tensors;
 }
 
-/** Everything of the file but its weights. @param {OutModel} model @param {number} hashBytes  size of a chunk's hash */
+/**
+ * Computes all parts of the file except the weights.
+ * @param {OutModel} model @param {number} hashBytes  size of a chunk's hash
+ */
 function partsOf(model, hashBytes) {
   const { entries, dataBytes } = layOut(model.tensors);
   const planAt = (/** @type {number} */ start) => [
@@ -189,7 +217,10 @@ function partsOf(model, hashBytes) {
   return { entries, dataBytes, planAt, others, prefixLength };
 }
 
-/** Length of the prefix, the largest block of bytes that `hash` is called with. @param {OutModel} model @param {boolean} sha256  whether chunks are hashed with SHA-256 */
+/**
+ * Returns the length of the prefix. The writer calls `hash` with the whole prefix, so a hasher needs memory for it.
+ * @param {OutModel} model @param {boolean} sha256  whether chunks are hashed with SHA-256
+ */
 export const prefixLengthOf = (model, sha256) => partsOf(model, sha256 ? 32 : 8).prefixLength;
 
 /** @param {import('../output.js').Sink} sink @param {OutModel} model @param {WriteOptions} options */
@@ -214,17 +245,17 @@ async function write(
     prefixLength,
     sha256 ?? ((bytes) => new Uint8Array(new BigUint64Array([hash(bytes)]).buffer)),
   );
-  const kept = journal ? await resume(data, journal) : 0;
-  if (kept)
-    await onKept?.(kept, async (tensor, from, length) => {
+  const completeTensors = journal ? await resume(data, journal) : 0;
+  if (completeTensors)
+    await onKept?.(completeTensors, async (tensor, from, length) => {
       const bytes = await sink.read?.(prefixLength + entries[tensor].offset + from, length);
       if (bytes?.length !== length)
         throw new BqError('READ', `tensor "${entries[tensor].name}" can't be read back from the unfinished file`);
       return bytes;
     });
-  let noted = { tensors: kept, position: data.position, hashes: data.hashes.length };
+  let lastMark = { tensors: completeTensors, position: data.position, hashes: data.hashes.length };
   for (const [i, { offset, bytes, name }] of entries.entries()) {
-    if (i < kept) continue;
+    if (i < completeTensors) continue;
     await data.put(new Uint8Array(offset - data.position));
     for await (const piece of model.tensors[i].pieces()) {
       signal?.throwIfAborted();
@@ -233,15 +264,15 @@ async function write(
     }
     if (data.position !== offset + bytes)
       throw new BqError('SHAPE', `tensor "${name}" yielded ${data.position - offset} bytes; expected ${bytes}`);
-    if (!journal || data.position - noted.position < noteEvery) continue;
-    const hashes = (await data.mark()).slice(noted.hashes).map((h) => globalThis.Buffer.from(h).toString('hex'));
+    if (!journal || data.position - lastMark.position < noteEvery) continue;
+    const hashes = (await data.mark()).slice(lastMark.hashes).map((h) => globalThis.Buffer.from(h).toString('hex'));
     await journal.note({
       tensors: i + 1,
       position: data.position,
       hashes,
-      reports: reports?.(noted.tensors).slice(0, i + 1 - noted.tensors) ?? [],
+      reports: reports?.(lastMark.tensors).slice(0, i + 1 - lastMark.tensors) ?? [],
     });
-    noted = { tensors: i + 1, position: data.position, hashes: data.hashes.length };
+    lastMark = { tensors: i + 1, position: data.position, hashes: data.hashes.length };
   }
   await data.flush();
   const prefixOf = (/** @type {Uint8Array} */ id) =>

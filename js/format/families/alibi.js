@@ -1,4 +1,4 @@
-/** BLOOM, MPT and Falcon: attention with linear biases (ALiBi), in Falcon's case rotary positions as an alternative. */
+/** BLOOM, MPT and Falcon: attention with linear biases (ALiBi); Falcon has either these or rotary positions. */
 import { pick, range } from '../bq4/tensor-views.js';
 import { GGUF_MODULES, GGUF_OUTER, ggufLayerNorm, ggufRotaryLayerNorm } from './gguf.js';
 import { expect, gptOf, headRows, QKV, splitByGroups } from './shared.js';
@@ -98,16 +98,23 @@ export const mpt = {
   },
 };
 
-/** The input of the MLP: `block` of our configuration. @param {Record<string, any>} hf */
+/** Returns `block` of the configuration: the input of the MLP. @param {Record<string, any>} hf */
 function falconBlock(hf) {
   if (hf.new_decoder_architecture) return (hf.num_ln_in_parallel_attn ?? 2) === 2 ? 'parallel' : 'shared';
   return (hf.parallel_attn ?? true) ? 'shared' : 'sequential';
 }
 
-/** Whether attention and MLP have a norm each (40B, 180B): then `attn_norm` is the MLP's. @param {GgufFacts} facts */
+/**
+ * Whether attention and MLP have separate norms (40B, 180B): `attn_norm` is then the norm of the MLP.
+ * @param {GgufFacts} facts
+ */
 const hasTwoNorms = ({ has }) => has('blk.0.attn_norm_2.weight');
 
-/** Models of the first generation (7B, RW) have one norm for attention and MLP or are sequential; the second (40B, 180B) has two. @type {Family} */
+/**
+ * Models of the first generation (7B, RW) have one norm for attention and MLP, or are sequential. Those of the second
+ * (40B, 180B) have two norms.
+ * @type {Family}
+ */
 export const falcon = {
   arch: 'falcon',
   prefix: 'transformer.',
@@ -138,7 +145,7 @@ export const falcon = {
       vocab: hf.vocab_size,
       context: hf.max_position_embeddings ?? 2048,
       ...ropeOf(hf, headDim),
-      // Falcon adds the biases before it scales the scores.
+      // In Falcon the biases are added before the scores are scaled.
       ...(hf.alibi && { position: 'alibi', alibi_scale: headDim ** -0.5 }),
       ...gptOf(hf, hf.activation ?? 'gelu'),
       block: falconBlock(hf),

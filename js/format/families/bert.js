@@ -1,14 +1,16 @@
-/** BERT and the encoders after it: bidirectional attention, norms after the residual sum, hidden states in place of logits. */
+/**
+ * BERT and similar encoders: bidirectional attention, norms after the residual sum, hidden states in place of logits.
+ */
 import { pick, range } from '../bq4/tensor-views.js';
 import { GGUF_ATTENTION, ggufLayerNorm, ggufRotaryLayerNorm } from './gguf.js';
 import { denseLabels, GGUF_LABELS, ggufLabels } from './labels.js';
-import { activationOf, expect, parts, QKV } from './shared.js';
+import { activationOf, expect, QKV, splitInto } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./gguf.js').GgufRow} GgufRow */
 /** @typedef {import('./gguf.js').GgufFacts} GgufFacts */
 
-/** What all of them have in common. */
+/** Keys of the configuration that all these encoders share. */
 export const ENCODER = {
   norm: 'layer',
   norm_place: 'after_sum',
@@ -47,7 +49,10 @@ export const ggufEncoder = (facts) => ({
   token_types: facts.has('token_types.weight') ? facts.dims('token_types.weight')[0] : 0,
 });
 
-/** RoBERTa, XLM-RoBERTa, CamemBERT and DistilBERT are "bert" there, too. @type {GgufRow} */
+/**
+ * Row of "bert", which is also the architecture of RoBERTa, XLM-RoBERTa, CamemBERT and DistilBERT in GGUF files.
+ * @type {GgufRow}
+ */
 const bertGguf = {
   arch: 'other',
   outer: { token_embd: 'wte', token_embd_norm: 'ln_0', position_embd: 'wpe', token_types: 'wtt', ...GGUF_LABELS },
@@ -90,12 +95,12 @@ export const bert = {
 };
 
 /**
- * Rows of RoBERTa's position table before that of position 0: positions are counted from pad_token_id + 1
- * (`create_position_ids_from_input_ids` of transformers), and pad_token_id is 1 in every published model.
+ * Number of rows in RoBERTa's position table before the row of position 0. Positions are counted from pad_token_id + 1
+ * (`create_position_ids_from_input_ids` of transformers), and pad_token_id is 1 in all published models.
  */
 export const PADDING_ROWS = 2;
 
-/** RoBERTa, XLM-RoBERTa and CamemBERT: BERT whose positions begin after those of the padding. @type {Family} */
+/** RoBERTa, XLM-RoBERTa and CamemBERT: BERT whose position table begins with rows for padding. @type {Family} */
 export const roberta = {
   ...bert,
   prefix: 'roberta.',
@@ -109,7 +114,7 @@ export const roberta = {
     name === 'wpe.weight' ? pick(tensor, range(PADDING_ROWS, tensor.dims[0] - PADDING_ROWS)) : tensor,
 };
 
-/** DistilBERT: BERT without token types, with other names. @type {Family} */
+/** DistilBERT: BERT without token types, with other names of tensors. @type {Family} */
 export const distilbert = {
   ...bert,
   prefix: 'distilbert.',
@@ -145,7 +150,7 @@ export const distilbert = {
   }),
 };
 
-/** Keys of nomic-embed-text's config.json that change what is computed, with the supported values. */
+/** Keys of nomic-embed-text's config.json that change results, with the supported values. */
 const NOMIC_SUPPORTED = {
   activation_function: 'swiglu',
   rotary_emb_fraction: 1,
@@ -156,7 +161,10 @@ const NOMIC_SUPPORTED = {
   causal: false,
 };
 
-/** nomic-embed-text 1 and 1.5: BERT with rotary positions and a gated MLP, under the names of the published files. @type {Family} */
+/**
+ * nomic-embed-text 1 and 1.5: BERT with rotary positions and a gated MLP, with the tensor names of the published files.
+ * @type {Family}
+ */
 export const nomicBert = {
   arch: 'bert',
   prefix: 'bert.',
@@ -167,7 +175,7 @@ export const nomicBert = {
     emb_ln: 'ln_0',
   },
   modules: {
-    'attn.Wqkv': parts(QKV, ({ hidden }) => [hidden, hidden, hidden]),
+    'attn.Wqkv': splitInto(QKV, ({ hidden }) => [hidden, hidden, hidden]),
     'attn.out_proj': 'attn.o',
     norm1: 'ln1_post',
     norm2: 'ln2_post',
@@ -189,7 +197,7 @@ export const nomicBert = {
       heads: hf.n_head ?? hf.num_attention_heads,
       ffn: hf.n_inner ?? hf.intermediate_size,
       vocab: hf.vocab_size,
-      // Longer texts would need the scaled positions of rotary_scaling_factor.
+      // Longer texts would need scaled positions (rotary_scaling_factor), which are not supported here.
       context: Math.min(positions, hf.max_trained_positions ?? positions),
       norm_eps: hf.layer_norm_epsilon ?? hf.layer_norm_eps ?? 1e-12,
       activation: 'silu',

@@ -1,4 +1,7 @@
-/** BitNet b1.58: LLaMA with norms before the last products of attention and of the MLP; matrices of layers are ternary. */
+/**
+ * BitNet b1.58: LLaMA with norms before the last product of attention and of the MLP. The matrices of layers are
+ * ternary.
+ */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { GGUF_MODULES, ggufRms } from './gguf.js';
@@ -7,10 +10,13 @@ import { LLAMA_MODULES, expect, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
-/** Our activations by those of GGUF files; those without a name are of the time before squared ReLUs. @type {Record<string, string>} */
+/** The configuration's activations by GGUF's names. @type {Record<string, string>} */
 const GGUF_ACTIVATIONS = { silu: 'silu', relu2: 'relu2' };
 
-/** @param {unknown} name */
+/**
+ * Returns the configuration's name of an activation. Throws UNSUPPORTED.
+ * @param {unknown} name  name in the GGUF file
+ */
 function ggufActivation(name) {
   if (typeof name === 'string' && Object.hasOwn(GGUF_ACTIVATIONS, name)) return GGUF_ACTIVATIONS[name];
   throw new BqError('UNSUPPORTED', `bitnet.hidden_activation is ${shown(name)}, which is not computed`, {
@@ -28,7 +34,7 @@ export const bitnet = {
     'self_attn.attn_sub_norm': 'attn.sub_norm',
     'mlp.ffn_sub_norm': 'mlp.sub_norm',
   },
-  // config.json omits what is as in the published model.
+  // config.json omits values that are the same as in the published model.
   defaults: {
     vocab_size: 128256,
     hidden_size: 2560,
@@ -45,6 +51,7 @@ export const bitnet = {
     bitnet: {
       modules: () => ({ ...GGUF_MODULES, attn_sub_norm: 'attn.sub_norm', ffn_sub_norm: 'mlp.sub_norm' }),
       config: (facts) => ({
+        // Files without the key are older than BitNet's models with squared ReLU.
         ...ggufRms(facts, ggufActivation(facts.get('hidden_activation', 'silu'))),
         sub_norms: true,
       }),
@@ -53,19 +60,23 @@ export const bitnet = {
 };
 
 /**
- * How a checkpoint of transformers has ternary matrices (quantization_config of its config.json).
+ * Storage of ternary matrices in a checkpoint of transformers (quantization_config of its config.json).
  * @typedef {object} TernaryWeights
- * @property {boolean} packed   four weights in a byte; else floats that are made ternary as they are read
- * @property {boolean} divides  results are divided by weight_scale; else multiplied with it
+ * @property {boolean} packed   whether a byte has four weights; otherwise the weights are floats, which are made
+ *   ternary when they are read
+ * @property {boolean} divides  whether results are divided by weight_scale; otherwise they are multiplied by it
  */
 
-/** null: matrices are read as they are. Throws UNSUPPORTED. @param {Record<string, any>} hf  config.json @returns {TernaryWeights | null} */
-export function ternaryWeights({ model_type: type, quantization_config: how }) {
-  if (how?.quant_method !== 'bitnet') return null;
-  const { linear_class: linear = 'bitlinear', quantization_mode: mode = 'offline' } = how;
-  const others = [how.modules_to_not_convert ?? []].flat().find((name) => name !== 'lm_head');
+/**
+ * Returns the storage of ternary matrices; null if the checkpoint has none. Throws UNSUPPORTED.
+ * @param {Record<string, any>} hf  config.json @returns {TernaryWeights | null}
+ */
+export function ternaryWeights({ model_type: type, quantization_config: quantization }) {
+  if (quantization?.quant_method !== 'bitnet') return null;
+  const { linear_class: linear = 'bitlinear', quantization_mode: mode = 'offline' } = quantization;
+  const others = [quantization.modules_to_not_convert ?? []].flat().find((name) => name !== 'lm_head');
   expect(type === 'bitnet', `quantization_config "bitnet" in a model of type ${shown(type)}`);
-  expect(!how.use_rms_norm, 'BitNet with norms of all products (use_rms_norm)');
+  expect(!quantization.use_rms_norm, 'BitNet with norms of all products (use_rms_norm)');
   expect(others === undefined, `BitNet with ${shown(others)} in modules_to_not_convert`);
   expect(['bitlinear', 'autobitlinear'].includes(linear), `BitNet with linear_class ${shown(linear)}`);
   expect(['online', 'offline'].includes(mode), `BitNet with quantization_mode ${shown(mode)}`);

@@ -1,6 +1,7 @@
 /**
- * EmbeddingGemma 2, its part for texts: an encoder of Gemma 4's layers. Per-layer embeddings are projections of the embedding, without
- * a table; a dense layer is a part of the model itself (it projects every token, which for a mean is the same behind the pooling).
+ * EmbeddingGemma 2, the part for texts: an encoder with Gemma 4's layers. Per-layer embeddings are projections of the
+ * embedding, without a table. The model itself has a dense layer that projects every token; with mean pooling this is
+ * the same as projecting the pooled vector.
  */
 import { ENCODER } from './gemma.js';
 import {
@@ -19,47 +20,58 @@ import { activationOf, expect, listedWindow, sizesOf } from './shared.js';
 /** @typedef {import('./shared.js').Family} Family */
 
 const NAME = 'EmbeddingGemma 2';
-/** Heads of layers without a window where config.json lists no layers of their own. */
+/** Heads of layers without a window if config.json has no per_layer_config. */
 const GLOBAL = { head_dim: 512, num_key_value_heads: 1 };
 
-/** The base of a kind's angles. @param {Record<string, any>} hf @param {string} kind @param {number} otherwise */
+/**
+ * Returns the base of the rotary positions of one kind of layers. Throws UNSUPPORTED, FORMAT.
+ * @param {Record<string, any>} hf @param {string} kind  a key of rope_parameters @param {number} otherwise  default
+ */
 function thetaOf({ rope_parameters: rope }, kind, otherwise) {
   const { rope_type: type = 'default', rope_theta: theta = otherwise } = objectOf(rope?.[kind] ?? {}, kind);
   expect(type === 'default', `${NAME} with positions of type "${type}"`);
   return theta;
 }
 
-/** Which layers have a window, that has as many positions on each side. @param {Record<string, any>} hf */
+/**
+ * Returns the keys for layers with a window. sliding_window is the number of positions on each side. Throws
+ * UNSUPPORTED.
+ * @param {Record<string, any>} hf
+ */
 function windowOf(hf) {
   const { num_hidden_layers: layers, sliding_window: radius, sliding_window_pattern: every = 6 } = hf;
-  // transformers lets the last layer see everything, whatever config.json says.
-  const listed = eachLayer(hf.layer_types, layers, 'layer_types');
-  const types = listed && [...listed.slice(0, -1), 'full_attention'];
+  // In transformers the last layer always has global attention, even if config.json lists it as local.
+  const layerTypes = eachLayer(hf.layer_types, layers, 'layer_types');
+  const types = layerTypes && [...layerTypes.slice(0, -1), 'full_attention'];
   const isLocal = (/** @type {number} */ layer) => (layer + 1) % every !== 0 && layer + 1 < layers;
-  const found = listedWindow({ ...hf, layer_types: types, sliding_window: radius + 1 }, isLocal);
-  expect('window' in found, `${NAME} with layers of one kind`);
-  return found;
+  const keys = listedWindow({ ...hf, layer_types: types, sliding_window: radius + 1 }, isLocal);
+  expect('window' in keys, `${NAME} with layers of one kind`);
+  return keys;
 }
 
-/** Heads of layers without a window. @param {Record<string, any>} hf @param {{ global_every?: number, global_layers?: number[] }} window */
+/**
+ * Returns the keys for heads of layers without a window. Throws UNSUPPORTED.
+ * @param {Record<string, any>} hf @param {{ global_every?: number, global_layers?: number[] }} window
+ */
 function globalHeads(hf, { global_every: every = 0, global_layers: listed = [] }) {
-  const { per_layer_config: apart } = hf;
+  const { per_layer_config: perLayer } = hf;
   checkLayerKeys(hf, NAME);
   const global = numbersOf(hf.num_hidden_layers).filter(
     (i) => listed.includes(i) || (every > 0 && (i + 1) % every === 0),
   );
-  const same =
-    !apart ||
+  const isConsistent =
+    !perLayer ||
     String(
-      Object.keys(apart)
+      Object.keys(perLayer)
         .map(Number)
         .sort((a, b) => a - b),
     ) === String(global);
-  expect(same, `${NAME} whose per_layer_config lists other layers than those without a window`);
-  const usual = apart ? hf : GLOBAL;
+  expect(isConsistent, `${NAME} whose per_layer_config lists other layers than those without a window`);
+  const defaults = perLayer ? hf : GLOBAL;
   return {
-    global_head_dim: globalValue(hf, 'global_head_dim', 'head_dim') ?? usual.head_dim,
-    global_kv_heads: globalValue(hf, 'num_global_key_value_heads', 'num_key_value_heads') ?? usual.num_key_value_heads,
+    global_head_dim: globalValue(hf, 'global_head_dim', 'head_dim') ?? defaults.head_dim,
+    global_kv_heads:
+      globalValue(hf, 'num_global_key_value_heads', 'num_key_value_heads') ?? defaults.num_key_value_heads,
   };
 }
 
@@ -80,7 +92,7 @@ export const embeddingGemma2 = {
     'ple_block.per_layer_projection': 'embed.out',
     'ple_block.post_per_layer_input_norm': 'embed.post',
   },
-  // config.json omits what is as in the published model.
+  // config.json omits values that are the same as in the published model.
   defaults: {
     vocab_size: 262144,
     hidden_size: 512,
@@ -97,7 +109,7 @@ export const embeddingGemma2 = {
   config: (hf) => {
     const [theta, localTheta] = [thetaOf(hf, 'full_attention', 1e6), thetaOf(hf, 'sliding_attention', 10000)];
     const window = windowOf(hf);
-    // Heads are rotated as a whole, without scaling.
+    // All dimensions of a head are rotated, without scaling.
     const { rope_parameters: _, rope_scaling: __, partial_rotary_factor: ___, ...sizes } = hf;
     return {
       ...sizesOf({ ...sizes, rope_theta: theta }),

@@ -1,19 +1,24 @@
-/** Encoders after BERT with layers of another kind: ModernBERT, MPNet, Jina's embeddings of version 2. */
-import { flat, pick, range } from '../bq4/tensor-views.js';
+/** Encoders whose layers differ from BERT's: ModernBERT, MPNet, version 2 of Jina's embedding models. */
+import { flattened, pick, range } from '../bq4/tensor-views.js';
 import { bert, ENCODER, ggufEncoder, PADDING_ROWS, roberta } from './bert.js';
 import { GGUF_ATTENTION, ggufLayerNorm, ggufRotaryLayerNorm } from './gguf.js';
 import { GGUF_LABELS, denseLabels, ggufLabels } from './labels.js';
 import { bothSides, eachLayer, numbersOf, someLayers } from './layers.js';
-import { activationOf, expect, parts, QKV } from './shared.js';
+import { activationOf, expect, QKV, splitInto } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./gguf.js').GgufFacts} GgufFacts */
 
-/** Layers with a window are those that are not global, of which the first of every few is one. @param {number} layers @param {boolean[] | null} global  for each layer; null: by the period @param {number} every */
-const alternating = (layers, global, every) =>
+/**
+ * Returns the key for layers with global attention; all other layers have a window.
+ * @param {number} layers
+ * @param {boolean[] | null} global  for each layer whether its attention is global; null if the period determines it
+ * @param {number} every  period: layers whose number (from 0) is a multiple of it have global attention
+ */
+const globalLayersOf = (layers, global, every) =>
   someLayers(global ?? numbersOf(layers).map((i) => i % every === 0), 'global_every', 'global_layers');
 
-/** What is the same from both sources. */
+/** Keys of ModernBERT's configuration that do not depend on the file. */
 const MODERN = {
   ...ENCODER,
   norm_place: 'before',
@@ -22,7 +27,11 @@ const MODERN = {
   first_unnormed: true,
 };
 
-/** ModernBERT: norms before each branch but the first, a gated MLP, windows in two of three layers, whose rotations have a base of their own. @type {Family} */
+/**
+ * ModernBERT: a norm before each branch except the first, a gated MLP, windows in two of three layers. Layers with a
+ * window have their own base of rotary positions.
+ * @type {Family}
+ */
 export const modernbert = {
   arch: 'bert',
   prefix: 'model.',
@@ -30,10 +39,10 @@ export const modernbert = {
   outer: { 'embeddings.tok_embeddings': 'wte', 'embeddings.norm': 'ln_0', final_norm: 'ln_f' },
   modules: {
     attn_norm: 'ln1',
-    'attn.Wqkv': parts(QKV, ({ hidden }) => [hidden, hidden, hidden]),
+    'attn.Wqkv': splitInto(QKV, ({ hidden }) => [hidden, hidden, hidden]),
     'attn.Wo': 'attn.o',
     mlp_norm: 'ln2',
-    'mlp.Wi': parts(['mlp.gate', 'mlp.up'], ({ ffn }) => [ffn, ffn]),
+    'mlp.Wi': splitInto(['mlp.gate', 'mlp.up'], ({ ffn }) => [ffn, ffn]),
     'mlp.Wo': 'mlp.down',
   },
   unread: /^(head|decoder|classifier)\.|\.inv_freq$/,
@@ -63,7 +72,7 @@ export const modernbert = {
       rope_theta: full.rope_theta ?? hf.global_rope_theta ?? 160000,
       local_theta: sliding.rope_theta ?? hf.local_rope_theta ?? 10000,
       window: bothSides(hf.local_attention ?? 128),
-      ...alternating(
+      ...globalLayersOf(
         layers,
         kinds && kinds.map((kind) => kind === 'full_attention'),
         hf.global_attn_every_n_layers ?? 3,
@@ -91,7 +100,7 @@ export const modernbert = {
           tied: false,
           local_theta: facts.get('rope.freq_base_swa', 10000),
           window: bothSides(facts.get('attention.sliding_window')),
-          ...alternating(config.layers, listed && listed.map((isLocal) => !isLocal), pattern),
+          ...globalLayersOf(config.layers, listed && listed.map((isLocal) => !isLocal), pattern),
           ...ggufLabels(facts, 'gelu_erf', 1),
         };
       },
@@ -99,10 +108,13 @@ export const modernbert = {
   },
 };
 
-/** Distances beyond this one have its bias (transformers has the number in code), of which MPNet has 32 kinds. */
+/** Number of classes of distances in MPNet. The engine supports only this number. */
 const BIAS_BUCKETS = 32;
 
-/** MPNet: BERT without token types, whose attention scores have a bias for each distance. @type {Family} */
+/**
+ * MPNet: BERT without token types, with a learned bias of attention scores for each class of distances.
+ * @type {Family}
+ */
 export const mpnet = {
   ...bert,
   prefix: 'mpnet.',
@@ -131,14 +143,18 @@ export const mpnet = {
   },
   change: (name, tensor) =>
     name === 'attn.biases.weight'
-      ? flat(tensor)
+      ? flattened(tensor)
       : name === 'wpe.weight'
         ? pick(tensor, range(PADDING_ROWS, tensor.dims[0] - PADDING_ROWS))
         : tensor,
   gguf: {},
 };
 
-/** Jina's embeddings of version 2: BERT with ALiBi in place of positions, and a gated MLP. Their config.json says "bert". @type {Family} */
+/**
+ * Version 2 of Jina's embedding models: BERT with ALiBi in place of learned positions, and a gated MLP. model_type in
+ * their config.json is "bert".
+ * @type {Family}
+ */
 export const jinaBert = {
   ...bert,
   outer: {
@@ -148,11 +164,11 @@ export const jinaBert = {
   },
   modules: {
     ...bert.modules,
-    'mlp.gated_layers': parts(['mlp.gate', 'mlp.up'], ({ ffn }) => [ffn, ffn]),
+    'mlp.gated_layers': splitInto(['mlp.gate', 'mlp.up'], ({ ffn }) => [ffn, ffn]),
     'mlp.wo': 'mlp.down',
     'mlp.layernorm': 'ln2_post',
   },
-  labels: undefined, // not compared with anything yet: info.unused names the classifier
+  labels: undefined, // not supported, since it has not been compared with a reference: info.unused lists the classifier
   config: (hf) => {
     const kind = hf.feed_forward_type ?? 'geglu';
     expect(kind === 'geglu', `JinaBERT with an MLP of type "${kind}"`);
@@ -166,7 +182,7 @@ export const jinaBert = {
       modules: ({ has }) => ({
         ...GGUF_ATTENTION,
         attn_output_norm: 'ln1_post',
-        // Older files have the two halves apart.
+        // In older files the two halves are separate tensors.
         ...(has('blk.0.ffn_gate.weight') ? { ffn_gate: 'mlp.gate', ffn_up: 'mlp.up' } : { ffn_up: 'mlp.gate_up' }),
         ffn_down: 'mlp.down',
         layer_output_norm: 'ln2_post',

@@ -1,13 +1,16 @@
-/** Mixture-of-experts families. Most checkpoints have a tensor for each expert; a .bq4 file has one tensor with all of them. */
-import { within } from '../bq4/tensor-views.js';
+/**
+ * Mixture-of-experts families. Most checkpoints have a tensor for each expert; a .bq4 file has one tensor with all
+ * experts.
+ */
+import { rowsOfEach } from '../bq4/tensor-views.js';
 import { GGUF_EXPERT_MODULES, GGUF_HEAD_NORMS, ggufExperts, ggufRms } from './gguf.js';
 import { numbersOf } from './layers.js';
 import { granite, graniteGguf, llama, mistral, qwen2, qwen3 } from './llama.js';
-import { LLAMA_MODULES, listedWindow, parts } from './shared.js';
+import { LLAMA_MODULES, listedWindow, splitInto } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
-/** Modules by their names; "#" stands for the number of an expert. */
+/** Canonical names of modules by their names in the checkpoint; "#" is the number of an expert. */
 const EXPERT_MODULES = {
   'mlp.gate': 'mlp.router',
   'mlp.experts.#.gate_proj': 'mlp.experts.gate',
@@ -15,14 +18,21 @@ const EXPERT_MODULES = {
   'mlp.experts.#.down_proj': 'mlp.experts.down',
 };
 
-/** Layers with a dense MLP instead of experts: those listed, and those whose number (from 1) the step does not divide. @param {Record<string, any>} hf */
+/**
+ * Returns the layers with a dense MLP instead of experts: the listed layers, and layers whose number (from 1) is not a
+ * multiple of the step.
+ * @param {Record<string, any>} hf
+ */
 function denseOf(hf) {
   const listed = new Set(hf.mlp_only_layers);
   const step = hf.decoder_sparse_step ?? 1;
   return numbersOf(hf.num_hidden_layers).filter((i) => listed.has(i) || (i + 1) % step !== 0);
 }
 
-/** @param {Record<string, any>} hf @param {Record<string, any>} [extra]  keys that are added if any layer has experts */
+/**
+ * Returns the keys of the experts; {} if no layer has experts.
+ * @param {Record<string, any>} hf @param {Record<string, any>} [extra]  further keys, added if a layer has experts
+ */
 export function expertsOf(hf, extra) {
   const dense = denseOf(hf);
   if (dense.length === hf.num_hidden_layers) return {};
@@ -35,7 +45,7 @@ export function expertsOf(hf, extra) {
   };
 }
 
-/** In GGUF files an architecture "llama" with experts (llama.js). @type {Family} */
+/** In GGUF files the architecture is "llama", with experts (llama.js). @type {Family} */
 export const mixtral = {
   ...mistral,
   arch: 'mixtral',
@@ -49,7 +59,7 @@ export const mixtral = {
   config: (hf) => ({ ...mistral.config(hf), ...expertsOf(hf, { experts_sum: true }) }),
 };
 
-/** A shared expert sees all tokens; a switch scales its output for each token. @type {Family} */
+/** All tokens go through a shared expert; a gate ("switch") scales its output for each token. @type {Family} */
 export const qwen2moe = {
   ...qwen2,
   arch: 'qwen2moe',
@@ -63,7 +73,7 @@ export const qwen2moe = {
   },
   config: (hf) => ({
     ...llama.config(hf),
-    // Every other one of the first layers has a window.
+    // Every second one of the first layers has a window.
     ...(hf.use_sliding_window && listedWindow(hf, (i) => i % 2 === 0 && i < (hf.max_window_layers ?? 28))),
     ...expertsOf(hf, {
       shared_ffn: hf.shared_expert_intermediate_size,
@@ -112,12 +122,16 @@ export function ggufGraniteExperts(facts) {
   return { ...ggufExperts(facts, true), ...(shared && { shared_ffn: shared, shared_always: true }) };
 }
 
-/** The MLP that all tokens go through: beside experts, or alone (Granite 4 without experts). @param {Record<string, any>} config */
+/**
+ * Returns the canonical name of the MLP that all tokens go through: a shared expert, or the only MLP (Granite 4 without
+ * experts).
+ * @param {Record<string, any>} config
+ */
 const sharedName = ({ experts }) => (experts ? 'mlp.shared' : 'mlp');
 
 /**
- * The checkpoint has all experts in one tensor, with gate and up of each one after the other. A shared expert, if there is one, is
- * added without a switch.
+ * The checkpoint has all experts in one tensor: for each expert the rows of gate, then of up. The output of a shared
+ * expert, if there is one, is added without a switch.
  * @type {Family}
  */
 export const granitemoe = {
@@ -127,13 +141,13 @@ export const granitemoe = {
     ...LLAMA_MODULES,
     'block_sparse_moe.router.layer': 'mlp.router',
     'block_sparse_moe.input_linear': (tensor, { expert_ffn: ffn }) => [
-      ['mlp.experts.gate', within(tensor, 0, ffn)],
-      ['mlp.experts.up', within(tensor, ffn, ffn)],
+      ['mlp.experts.gate', rowsOfEach(tensor, 0, ffn)],
+      ['mlp.experts.up', rowsOfEach(tensor, ffn, ffn)],
     ],
     'block_sparse_moe.output_linear': 'mlp.experts.down',
     'shared_mlp.input_linear': (tensor, config) => {
       const [name, ffn] = [sharedName(config), config.shared_ffn || config.ffn];
-      return parts([`${name}.gate`, `${name}.up`], () => [ffn, ffn])(tensor, config);
+      return splitInto([`${name}.gate`, `${name}.up`], () => [ffn, ffn])(tensor, config);
     },
     'shared_mlp.output_linear': (tensor, config) => [[`${sharedName(config)}.down`, tensor]],
   },

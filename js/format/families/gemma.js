@@ -1,4 +1,7 @@
-/** Gemma 1 (norms of 1 + w, a scaled embedding), Gemma 2 (also norms after attention and MLP, softcaps) and Gemma 3 (norms of heads). */
+/**
+ * Gemma 1 (norms of 1 + w, a scaled embedding), Gemma 2 (also norms after attention and MLP, softcaps) and Gemma 3
+ * (norms of heads).
+ */
 import { plusOne } from '../bq4/tensor-views.js';
 import { GGUF_HEAD_NORMS, GGUF_MODULES, GGUF_OUTER, ggufRms, ggufWindow } from './gguf.js';
 import { bothSides } from './layers.js';
@@ -7,26 +10,34 @@ import { LLAMA_MODULES, LLAMA_NAMES, activationOf, expect, sizesOf, windowOf } f
 /** @import { GgufFacts } from './gguf.js' */
 /** @typedef {import('./shared.js').Family} Family */
 
-/** The first config.json files say "gelu" but mean its tanh form. @param {Record<string, any>} hf */
+/**
+ * Returns the activation. In the first config.json files "gelu" is the tanh approximation.
+ * @param {Record<string, any>} hf
+ */
 const activation = (hf) =>
   activationOf(
     hf.hidden_activation ?? (hf.hidden_act === 'gelu' ? 'gelu_pytorch_tanh' : hf.hidden_act) ?? 'gelu_pytorch_tanh',
   );
 
-/** Norms in GGUF files are 1 + w already. @param {GgufFacts} facts */
+/** Returns the configuration. Norm weights in GGUF files already are 1 + w. @param {GgufFacts} facts */
 function ggufGemma(facts) {
   const config = ggufRms(facts, 'gelu');
   return { ...config, embed_scale: config.hidden ** 0.5 };
 }
 
-/** The largest model of a generation, recognized by its number of layers, scales scores by hidden / heads instead of the head's size. @param {Record<string, any>} config @param {number} layers */
+/**
+ * Returns the scale of attention scores. In the largest model of a generation it depends on hidden / heads instead of
+ * the head size.
+ * @param {Record<string, any>} config
+ * @param {number} layers  number of layers of the largest model, by which it is recognized
+ */
 const ggufScale = (config, layers) =>
   (config.layers === layers ? config.hidden / config.heads : config.head_dim) ** -0.5;
 
-/** What makes an encoder of a decoder. */
+/** Keys that turn the configuration of a decoder into that of an encoder. */
 export const ENCODER = { bidirectional: true, no_head: true, tied: false };
 
-/** Dense layers behind the pooling. @param {GgufFacts} facts */
+/** Returns the keys of the dense layers after the pooling. @param {GgufFacts} facts */
 const ggufDense = ({ has, dims }) => ({
   ...(has('dense_2.weight') && { dense1: dims('dense_2.weight')[0] }),
   ...(has('dense_3.weight') && { dense2: dims('dense_3.weight')[0] }),
@@ -100,12 +111,12 @@ export const gemma2 = {
   },
 };
 
-/** Layers with a window have a rotary base of their own, which is never scaled. @type {Family} */
+/** Layers with a window have their own rotary base, and their positions are not scaled. @type {Family} */
 export const gemma3 = {
   ...gemma2,
   arch: 'gemma3',
   modules: { ...gemma2.modules, 'self_attn.q_norm': 'attn.q_norm', 'self_attn.k_norm': 'attn.k_norm' },
-  // The published config.json files omit everything that is the same for most sizes.
+  // The published config.json files omit values that are the same for most sizes.
   defaults: {
     vocab_size: 262208,
     hidden_size: 2304,
@@ -124,7 +135,7 @@ export const gemma3 = {
       ['default', undefined].includes(local.rope_type ?? local.type),
       'Gemma 3 with scaled positions of local layers',
     );
-    // EmbeddingGemma: config.json has both sides of the window.
+    // In EmbeddingGemma's config.json the window counts both sides.
     const embeds = Boolean(hf.use_bidirectional_attention);
     const window = embeds ? bothSides(hf.sliding_window) : hf.sliding_window;
     return {

@@ -1,10 +1,10 @@
 /**
- * Gemma 4: as Gemma 3, but layers without a window have heads of their own size, the last layers attend to keys and values of
- * earlier ones, and each layer has an embedding of every token (per-layer embeddings).
+ * Gemma 4: like Gemma 3, with three differences. Layers without a window have another head size. The last layers attend
+ * to keys and values of earlier layers. Each layer has its own embedding of every token (per-layer embeddings).
  */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
-import { flat } from '../bq4/tensor-views.js';
+import { flattened } from '../bq4/tensor-views.js';
 import { gemma2 } from './gemma.js';
 import { GGUF_HEAD_NORMS, GGUF_MODULES, GGUF_OUTER, ggufRms, ggufWindow } from './gguf.js';
 import { eachLayer, numbersOf } from './layers.js';
@@ -14,15 +14,20 @@ import { activationOf, expect, listedWindow, sizesOf } from './shared.js';
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./gguf.js').GgufFacts} GgufFacts */
 
-/** Positions of layers without a window where config.json has no others. */
-const FULL = { rope_type: 'proportional', partial_rotary_factor: 0.25, rope_theta: 1e6 };
-/** Divides an angle so that it becomes 0. */
+/** Default rope_parameters of layers without a window. */
+const FULL_ATTENTION_ROPE = { rope_type: 'proportional', partial_rotary_factor: 0.25, rope_theta: 1e6 };
+/** Divisor that makes an angle 0. */
 const UNROTATED = 1e30;
 
-/** The one value of a key of the layers without a window, which config.json has for all of them or for each. @param {Record<string, any>} hf @param {string} global  key for all @param {string} each  key for each, in per_layer_config */
+/**
+ * Returns the value of a key for layers without a window. config.json has it once for all these layers, or for each of
+ * them. Throws UNSUPPORTED if they have different values.
+ * @param {Record<string, any>} hf @param {string} global  key for all layers
+ * @param {string} each  key of a layer, in per_layer_config
+ */
 export function globalValue(hf, global, each) {
-  const listed = Object.values(hf.per_layer_config ?? {}).flatMap((layer) => layer?.[each] ?? []);
-  const values = [...new Set(hf[global] === undefined || hf[global] === null ? listed : [hf[global]])];
+  const layerValues = Object.values(hf.per_layer_config ?? {}).flatMap((layer) => layer?.[each] ?? []);
+  const values = [...new Set(hf[global] === undefined || hf[global] === null ? layerValues : [hf[global]])];
   expect(values.length < 2, `layers with ${values.join(' and ')} for ${each}`);
   return values[0];
 }
@@ -30,7 +35,10 @@ export function globalValue(hf, global, each) {
 /** @param {Record<string, any>} hf */
 const isLocal = (hf) => (/** @type {number} */ layer) => (layer + 1) % 6 !== 0 && layer + 1 < hf.num_hidden_layers;
 
-/** How a config.json says that per-layer embeddings are there, or not. @param {Record<string, any>} hf */
+/**
+ * Returns the dimensions of per-layer embeddings; 0 if there are none. Throws UNSUPPORTED.
+ * @param {Record<string, any>} hf
+ */
 function layerEmbed(hf) {
   const dims = hf.hidden_size_per_layer_input ?? 256;
   const rows = hf.vocab_size_per_layer_input ?? 262144;
@@ -38,41 +46,55 @@ function layerEmbed(hf) {
   return dims;
 }
 
-/** Keys of a layer in per_layer_config that are read; those that only state what the layer has anyway change nothing. */
+/** Supported keys of a layer in per_layer_config. */
 const LAYER_KEYS = ['head_dim', 'num_key_value_heads'];
 
-/** Refuses other keys of a layer. @param {Record<string, any>} hf @param {string} model */
+/**
+ * Throws UNSUPPORTED for other keys of a layer.
+ * @param {Record<string, any>} hf @param {string} model  name of the model, for errors
+ */
 export function checkLayerKeys({ per_layer_config: layers }, model) {
-  const others = Object.values(layers ?? {})
+  const unsupportedKeys = Object.values(layers ?? {})
     .flatMap((layer) => Object.keys(layer ?? {}))
     .filter((key) => !LAYER_KEYS.includes(key));
-  expect(!others.length, `${model} with ${shown(others[0])} in per_layer_config`);
+  expect(!unsupportedKeys.length, `${model} with ${shown(unsupportedKeys[0])} in per_layer_config`);
 }
 
-/** Positions of both kinds of layers. transformers' defaults hold where config.json says nothing of a kind; what it says is complete. @param {Record<string, any>} hf */
+/**
+ * Returns the rope_parameters of both kinds of layers, `full` and `local`. A kind that config.json omits has the
+ * defaults of transformers; for a kind that it contains, these defaults do not apply. Throws FORMAT.
+ * @param {Record<string, any>} hf
+ */
 function positionsOf({ rope_parameters }) {
   const rope = objectOf(rope_parameters ?? {}, 'its value');
   /** @type {Record<string, any>} */
-  const full = { partial_rotary_factor: 1, factor: 1, ...objectOf(rope.full_attention ?? FULL, 'full_attention') };
+  const full = {
+    partial_rotary_factor: 1,
+    factor: 1,
+    ...objectOf(rope.full_attention ?? FULL_ATTENTION_ROPE, 'full_attention'),
+  };
   const local = objectOf(rope.sliding_attention ?? {}, 'sliding_attention');
-  for (const [key, most] of /** @type {const} */ ([
+  for (const [key, max] of /** @type {const} */ ([
     ['partial_rotary_factor', 1],
     ['factor', Infinity],
   ]))
-    if (!(typeof full[key] === 'number' && full[key] > 0 && full[key] <= most))
+    if (!(typeof full[key] === 'number' && full[key] > 0 && full[key] <= max))
       throw new BqError('FORMAT', `rope_parameters: ${key} of full_attention is ${shown(full[key])}`, {
-        hint: `expected a number above 0${most === 1 ? ', at most 1' : ''}`,
+        hint: `expected a number above 0${max === 1 ? ', at most 1' : ''}`,
       });
   return { full, local };
 }
 
-/** @param {any} value @param {string} name @returns {Record<string, any>} */
+/**
+ * Returns a value of rope_parameters. Throws FORMAT unless it is an object.
+ * @param {any} value @param {string} name @returns {Record<string, any>}
+ */
 export function objectOf(value, name) {
   if (typeof value === 'object' && !Array.isArray(value)) return value;
   throw new BqError('FORMAT', `rope_parameters: ${name} is ${shown(value)}`, { hint: 'expected an object' });
 }
 
-/** What the layers are made of, wherever that is read from. */
+/** Keys of the configuration of the layers that do not depend on the file. */
 export const LAYERS = {
   norm_place: 'around',
   qk_norm: 'heads',
@@ -81,7 +103,7 @@ export const LAYERS = {
   layer_scale: true,
 };
 
-/** Modules of a layer without those of per-layer embeddings. */
+/** Canonical names of a layer's modules, except those of per-layer embeddings. */
 export const LAYER_MODULES = {
   ...gemma2.modules,
   'self_attn.q_norm': 'attn.q_norm',
@@ -101,18 +123,22 @@ const GGUF_LAYER_MODULES = {
 };
 export const ggufLayerModules = () => GGUF_LAYER_MODULES;
 
-/** The layers of a GGUF file, of which those with a window and those without have heads of their own. @param {GgufFacts} facts @param {string} model */
+/**
+ * Returns the configuration of a GGUF file's layers. Layers with a window and layers without have different heads.
+ * `global`: number of the first layer without a window. Throws UNSUPPORTED.
+ * @param {GgufFacts} facts @param {string} model  name of the model, for errors
+ */
 export function ggufLayers(facts, model) {
   const { get } = facts;
   const window = ggufWindow(facts, 6);
   const layers = numbersOf(get('block_count'));
   const local = eachLayer(get('attention.sliding_window_pattern'), layers.length, 'sliding_window_pattern') ?? [];
-  const first = local.findIndex(Boolean);
+  const firstLocal = local.findIndex(Boolean);
   const global = local.findIndex((isWindowed) => !isWindowed);
-  expect(first >= 0 && global >= 0, `${model} with layers of one kind`);
+  expect(firstLocal >= 0 && global >= 0, `${model} with layers of one kind`);
   const heads = get('attention.head_count_kv');
   const kvHeads = (/** @type {number} */ n) => (typeof heads === 'number' ? heads : Array.from(heads)[n]);
-  const config = ggufRms(facts, 'gelu', kvHeads(first));
+  const config = ggufRms(facts, 'gelu', kvHeads(firstLocal));
   return {
     ...config,
     ...window,
@@ -122,7 +148,7 @@ export function ggufLayers(facts, model) {
     rope_dim: get('rope.dimension_count_swa'),
     local_theta: get('rope.freq_base_swa', 10000),
     global_head_dim: get('attention.key_length'),
-    ...(kvHeads(global) !== kvHeads(first) && { global_kv_heads: kvHeads(global) }),
+    ...(kvHeads(global) !== kvHeads(firstLocal) && { global_kv_heads: kvHeads(global) }),
     global,
   };
 }
@@ -144,7 +170,7 @@ export const gemma4 = {
     post_per_layer_input_norm: 'embed.post',
   },
   defaults: { head_dim: 256, max_position_embeddings: 131072, sliding_window: 512, num_kv_shared_layers: 0 },
-  change: (name, tensor) => (name.endsWith('.layer_scale.weight') ? flat(tensor) : tensor),
+  change: (name, tensor) => (name.endsWith('.layer_scale.weight') ? flattened(tensor) : tensor),
   config: (hf) => {
     const { full, local } = positionsOf(hf);
     checkLayerKeys(hf, 'Gemma 4');
@@ -160,7 +186,7 @@ export const gemma4 = {
     );
     const shared = hf.num_kv_shared_layers;
     const kvHeads = hf.attention_k_eq_v && globalValue(hf, 'num_global_key_value_heads', 'num_key_value_heads');
-    // Heads of layers with a window are rotated as a whole, without scaling.
+    // In layers with a window all dimensions of a head are rotated, without scaling.
     const { rope_parameters: _, rope_scaling: __, partial_rotary_factor: ___, ...sizes } = hf;
     return {
       ...sizesOf({ ...sizes, rope_theta: full.rope_theta }, 1e6),
@@ -182,7 +208,7 @@ export const gemma4 = {
       layer_embed: layerEmbed(hf),
     };
   },
-  // Of a head of global layers a part is rotated, spread over the whole.
+  // In global layers only the first angles of a head are rotated; the frequencies are those of the whole head.
   tables: (hf, { global_head_dim: dim }) => {
     checkRotated(dim);
     const { partial_rotary_factor: part, factor } = positionsOf(hf).full;
@@ -201,7 +227,7 @@ export const gemma4 = {
       config: (facts) => {
         const { get, has, dims } = facts;
         expect(!get('expert_count', 0), 'Gemma 4 with experts');
-        // Which part of a head of global layers is rotated is nowhere else.
+        // Only this tensor specifies which part of a head is rotated in global layers.
         expect(has('rope_freqs.weight'), 'Gemma 4 without the tensor "rope_freqs.weight"');
         const { global, ...config } = ggufLayers(facts, 'Gemma 4');
         const shared = get('attention.shared_kv_layers', 0);

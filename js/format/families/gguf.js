@@ -1,8 +1,9 @@
 /**
- * What the families' rows for GGUF files are made of (`gguf` of a Family, shared.js): how metadata becomes a configuration
- * (docs/FORMAT.md, "CONF keys"), and canonical names of GGUF's tensors ("TENS"). No tensor is changed: a different order of rows or
- * fused matrices are expressed by the configuration or the name. Where the metadata lacks a value that llama.cpp derives from the
- * architecture (activations, which layers have a window), the rows have the value that the models were trained with.
+ * Functions for the families' rows for GGUF files (`gguf` of a Family, shared.js). They convert metadata to a model
+ * configuration (docs/FORMAT.md, "CONF keys") and GGUF's tensor names to canonical names ("TENS"). No tensor is
+ * changed: the configuration or the name describes a different order of rows and fused matrices. The metadata may lack
+ * a value that llama.cpp derives from the architecture (activations, layers with a window). For such a value the rows
+ * have the one that the models were trained with.
  */
 import { eachLayer, someLayers } from './layers.js';
 import { scalingConfig, scalingTables } from './rope.js';
@@ -13,24 +14,27 @@ import { expect } from './shared.js';
 /**
  * Access of a row to the header of a file.
  * @typedef {object} GgufFacts
- * @property {(key: string, otherwise?: any) => any} get  metadata of the architecture: "block_count" is "llama.block_count"; throws
- *   FORMAT if it is missing and there is no `otherwise`
+ * @property {(key: string, otherwise?: any) => any} get  returns metadata of the architecture: "block_count" is the key
+ *   "llama.block_count". Returns `otherwise` for a missing key; throws FORMAT if `otherwise` is not given
  * @property {(name: string) => boolean} has  whether the file has a tensor of this name
- * @property {(name: string) => number[]} dims  shape of a tensor, rows first; throws SHAPE if it is missing
+ * @property {(name: string) => number[]} dims  returns the shape of a tensor, rows first; throws SHAPE if it is missing
  */
 
 /**
- * How files with one value of general.architecture are read. Everything but `config` has a default (index.js).
+ * How files with one value of general.architecture are read. All properties except `config` have a default (index.js).
  * @typedef {object} GgufRow
- * @property {(facts: GgufFacts) => Record<string, any>} config  our configuration, without arch and rope_pairs
- * @property {string} [arch]  of the configuration; default: that of the family
- * @property {'half' | 'adjacent'} [ropePairs]  how pairs of rotary positions lie in rows of q and k; default "half"
- * @property {Record<string, string>} [outer]  modules outside of the layers: canonical name by GGUF's; a key with a dot names a whole tensor
- * @property {(facts: GgufFacts) => Record<string, string>} [modules]  modules of a layer, by the name after "blk.N."
+ * @property {(facts: GgufFacts) => Record<string, any>} config  returns the model configuration, without arch and
+ *   rope_pairs
+ * @property {string} [arch]  the configuration's `arch`; default: `arch` of the family
+ * @property {'half' | 'adjacent'} [ropePairs]  order of rotary pairs in rows of q and k; default "half"
+ * @property {Record<string, string>} [outer]  canonical names of modules outside the layers, by GGUF's names; a key
+ *   with a dot is the full name of a tensor
+ * @property {(facts: GgufFacts) => Record<string, string>} [modules]  returns the canonical names of a layer's modules,
+ *   by the name after "blk.N."
  * @property {RegExp} [unread]  names of tensors that are not needed
  */
 
-/** How positions are scaled. @param {GgufFacts} facts @returns {Scaling} */
+/** Returns the scaling of positions. @param {GgufFacts} facts @returns {Scaling} */
 function scalingOf({ get, has }) {
   const context = get('context_length');
   const factor = get('rope.scaling.factor', get('rope.scale_linear', 1));
@@ -39,9 +43,9 @@ function scalingOf({ get, has }) {
     : get('rope.scaling.type', factor === 1 ? 'none' : 'linear');
   const attention = get('rope.scaling.attn_factor', 1);
   const logMultiplier = get('rope.scaling.yarn_log_multiplier', 0);
-  /** YaRN's attention factor with a share of the logarithm. @param {number} share */
-  const yarnFactor = (share) => (factor > 1 ? 0.1 * share * Math.log(factor) + 1 : 1);
-  // yarn_attn_factor is the whole factor: converters write config.json's attention_factor there.
+  /** Returns YaRN's attention factor. @param {number} multiplier  multiplier of the logarithm */
+  const yarnFactor = (multiplier) => (factor > 1 ? 0.1 * multiplier * Math.log(factor) + 1 : 1);
+  // yarn_attn_factor already is the complete factor: converters store config.json's attention_factor in it.
   const yarn = get('rope.scaling.yarn_attn_factor', (attention * yarnFactor(1)) / yarnFactor(logMultiplier));
   return {
     kind,
@@ -53,7 +57,7 @@ function scalingOf({ get, has }) {
   };
 }
 
-/** Rotary positions. @param {GgufFacts} facts @param {number} headDim */
+/** Returns the keys of rotary positions. @param {GgufFacts} facts @param {number} headDim */
 const ropeOf = (facts, headDim) => ({
   rope_theta: facts.get('rope.freq_base', 10000),
   rope_dim: facts.get('rope.dimension_count', headDim),
@@ -61,7 +65,7 @@ const ropeOf = (facts, headDim) => ({
 });
 
 /**
- * Tables of angles that the metadata implies, by canonical name; none if the file has them as tensors.
+ * Returns the tables of angles that follow from the metadata, by canonical name; none if the file has them as tensors.
  * @param {GgufFacts} facts
  * @param {Record<string, any>} config
  * @returns {Record<string, Float32Array>}
@@ -78,13 +82,18 @@ export function ggufTables(facts, config) {
     : scalingTables(scalingOf(facts), config.rope_theta, config.rope_dim);
 }
 
-/** Names of bert.pooling_type: how the vectors of tokens become one vector of a text. */
+/**
+ * The configuration's names of pooling by their number in the metadata (pooling_type); "unsaid" means not specified.
+ */
 export const POOLING = ['unsaid', 'mean', 'cls', 'last'];
 
-/** Pooled vectors are normalized, as llama.cpp does by default. @param {any} type */
+/** Returns the keys of pooling. Pooled vectors are normalized, as in llama.cpp by default. @param {any} type */
 const poolingOf = (type) => ([1, 2, 3].includes(type) ? { pooling: POOLING[type], normalize: true } : {});
 
-/** A number of heads, which files may list for each layer. @param {any} count @returns {number} */
+/**
+ * Returns a number of heads, of which files may have a list with an entry for each layer. Throws UNSUPPORTED.
+ * @param {any} count @returns {number}
+ */
 function headsOf(count) {
   const [first, ...others] = typeof count === 'number' ? [count] : Array.from(count ?? []);
   expect(
@@ -94,7 +103,7 @@ function headsOf(count) {
   return first;
 }
 
-/** The sizes that most architectures name alike. @param {GgufFacts} facts @param {any} [kvHeads]  default: of the metadata */
+/** Returns the sizes of a model. @param {GgufFacts} facts @param {any} [kvHeads]  default: number in the metadata */
 function sizesOf({ get, has, dims }, kvHeads = get('attention.head_count_kv', get('attention.head_count'))) {
   const [hidden, heads] = [get('embedding_length'), headsOf(get('attention.head_count'))];
   const [blocks, drafting] = [get('block_count'), get('nextn_predict_layers', 0)];
@@ -104,7 +113,7 @@ function sizesOf({ get, has, dims }, kvHeads = get('attention.head_count_kv', ge
     heads,
     kv_heads: headsOf(kvHeads),
     head_dim: get('attention.key_length', hidden / heads),
-    // feed_forward_length differs from the tensors in some files.
+    // In some files feed_forward_length differs from the tensors.
     ffn: has('blk.0.ffn_down.weight') ? dims('blk.0.ffn_down.weight')[1] : get('feed_forward_length'),
     vocab: dims('token_embd.weight')[0],
     context: get('context_length'),
@@ -113,7 +122,10 @@ function sizesOf({ get, has, dims }, kvHeads = get('attention.head_count_kv', ge
   };
 }
 
-/** RMS norms, rotary positions, a gated MLP. @param {GgufFacts} facts @param {string} [activation] @param {any} [kvHeads]  default: of the metadata */
+/**
+ * Returns the configuration of a model with RMS norms, rotary positions and a gated MLP.
+ * @param {GgufFacts} facts @param {string} [activation] @param {any} [kvHeads]  default: number in the metadata
+ */
 export function ggufRms(facts, activation = 'silu', kvHeads) {
   const sizes = sizesOf(facts, kvHeads);
   return {
@@ -126,7 +138,10 @@ export function ggufRms(facts, activation = 'silu', kvHeads) {
   };
 }
 
-/** Layer norms, an MLP without gates. @param {GgufFacts} facts @param {string} activation */
+/**
+ * Returns the configuration of a model with layer norms and an MLP without gates.
+ * @param {GgufFacts} facts @param {string} activation
+ */
 export const ggufLayerNorm = (facts, activation) => ({
   ...sizesOf(facts),
   norm: 'layer',
@@ -135,13 +150,21 @@ export const ggufLayerNorm = (facts, activation) => ({
   gated: false,
 });
 
-/** Layer norms, rotary positions, an MLP without gates. @param {GgufFacts} facts @param {string} activation */
+/**
+ * Returns the configuration of a model with layer norms, rotary positions and an MLP without gates.
+ * @param {GgufFacts} facts @param {string} activation
+ */
 export function ggufRotaryLayerNorm(facts, activation) {
   const config = ggufLayerNorm(facts, activation);
   return { ...config, ...ropeOf(facts, config.head_dim) };
 }
 
-/** Mixture of experts: one tensor has a module of all experts. @param {GgufFacts} facts @param {boolean} normalizesWeights  whether the weights of the chosen experts are made to have the sum 1 @param {string} [first]  the first layer with experts */
+/**
+ * Returns the keys of a mixture of experts, where one tensor has a module of all experts.
+ * @param {GgufFacts} facts
+ * @param {boolean} normalizesWeights  whether the weights of the chosen experts are scaled to the sum 1
+ * @param {string} [first]  prefix of the tensors of the first layer with experts
+ */
 export const ggufExperts = ({ get, dims }, normalizesWeights, first = 'blk.0.') => ({
   experts: dims(`${first}ffn_gate_inp.weight`)[0],
   experts_used: get('expert_used_count'),
@@ -149,7 +172,10 @@ export const ggufExperts = ({ get, dims }, normalizesWeights, first = 'blk.0.') 
   experts_sum: normalizesWeights,
 });
 
-/** Heads of the state of a gated delta net or of Mamba-2, whose groups are key heads. @param {GgufFacts} facts */
+/**
+ * Returns the keys of the state of gated delta nets and Mamba-2; a group of Mamba-2 is a key head.
+ * @param {GgufFacts} facts
+ */
 export function ggufState({ get }) {
   const heads = get('ssm.time_step_rank');
   return {
@@ -164,7 +190,12 @@ export function ggufState({ get }) {
 /** Whether layers have experts. @param {GgufFacts} facts */
 export const hasExperts = ({ get }) => get('expert_count', 0) > 0;
 
-/** Layers with sliding-window attention. @param {GgufFacts} facts @param {number} [period]  default: every layer whose number (from 1) it divides has global attention; 0: none has */
+/**
+ * Returns the keys for layers with sliding-window attention.
+ * @param {GgufFacts} facts
+ * @param {number} [period]  used if the metadata has no pattern: layers whose number (from 1) is a multiple of it have
+ *   global attention; 0 if no layer has
+ */
 export function ggufWindow({ get }, period = 0) {
   const window = get('attention.sliding_window', 0);
   const pattern = get('attention.sliding_window_pattern', period);

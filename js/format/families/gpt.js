@@ -1,17 +1,23 @@
-/** GPT-2, StarCoder and GPT-NeoX. Most have q, k and v in one tensor, in an order of rows that differs between families. */
+/**
+ * GPT-2, StarCoder and GPT-NeoX. Most have q, k and v in one tensor; the order of its rows differs between families.
+ */
 import { columns, pick, range } from '../bq4/tensor-views.js';
 import { GGUF_OUTER, ggufLayerNorm, ggufRotaryLayerNorm, ggufWindow } from './gguf.js';
-import { expect, gptOf, headRows, parts, QKV, sizesOf, windowOf } from './shared.js';
+import { expect, gptOf, headRows, QKV, sizesOf, splitInto, windowOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./shared.js').Split} Split */
 
-/** A matrix that is stored as (in, out). @param {string} name @returns {Split} */
+/**
+ * Returns a function that transposes a matrix stored as (in, out).
+ * @param {string} name  canonical name
+ * @returns {Split}
+ */
 const transposed = (name) => (tensor) => [
   [name, tensor.dims.length === 1 ? tensor : columns(tensor, 0, tensor.dims[1])],
 ];
 
-/** GPT-2's layout in GGUF files; StarCoder's is the same. @type {import('./gguf.js').GgufRow} */
+/** Row of GPT-2 and of StarCoder, whose GGUF files have the same layout. @type {import('./gguf.js').GgufRow} */
 const gpt2Gguf = {
   outer: { ...GGUF_OUTER, position_embd: 'wpe' },
   config: (facts) => ({ ...ggufLayerNorm(facts, 'gelu'), position: 'learned' }),
@@ -56,7 +62,7 @@ export const gpt2 = {
   gguf: { gpt2: gpt2Gguf },
 };
 
-/** StarCoder, SantaCoder: GPT-2 with multi-query attention; matrices are stored as (out, in). @type {Family} */
+/** StarCoder and SantaCoder: GPT-2 with multi-query attention and matrices stored as (out, in). @type {Family} */
 export const bigcode = {
   ...gpt2,
   arch: 'starcoder',
@@ -66,7 +72,7 @@ export const bigcode = {
     'attn.c_proj': 'attn.o',
     'mlp.c_fc': 'mlp.up',
     'mlp.c_proj': 'mlp.down',
-    'attn.c_attn': parts(QKV, (c) => [c.heads, c.kv_heads, c.kv_heads].map((n) => (n * c.hidden) / c.heads)),
+    'attn.c_attn': splitInto(QKV, (c) => [c.heads, c.kv_heads, c.kv_heads].map((n) => (n * c.hidden) / c.heads)),
   },
   config: (hf) => {
     expect(hf.multi_query ?? true, 'GPT-BigCode without multi-query attention');

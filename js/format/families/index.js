@@ -1,8 +1,8 @@
 /**
- * The supported families of models. A family is one row (a Family, shared.js), in one file of this folder: how a config.json of Hugging
- * Face maps to our configuration (docs/FORMAT.md, "CONF keys"), how its tensors map to canonical names ("TENS"), and the same for
- * GGUF files. The engine computes what the configuration says, so a new family of known parts needs only its row, its model_type in
- * FAMILIES and a fixture.
+ * The supported families of models. A family is one row (a Family, shared.js) in a file of this folder. The row
+ * converts a config.json of Hugging Face to a model configuration (docs/FORMAT.md, "CONF keys") and maps its tensors to
+ * canonical names ("TENS"). It does the same for GGUF files. The engine depends only on the configuration. So a new
+ * family of known parts needs only its row, its model_type in FAMILIES and a fixture.
  */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
@@ -61,7 +61,7 @@ export const FAMILIES = {
   mamba2,
   minicpm,
   ministral3,
-  // Vision models without pictures are Qwen 2 and 3; older files have no text_config.
+  // Without images these vision models are Qwen 2 and 3. Their older config.json files have no text_config.
   qwen2_vl: qwen2,
   qwen2_vl_text: qwen2,
   qwen2_5_vl: qwen2,
@@ -100,12 +100,18 @@ export const FAMILIES = {
 };
 
 /**
- * A row for GGUF files with all defaults filled in. `archs`: values of our `arch` that models of such files may have, by which
- * adapters are matched with models.
- * @typedef {Required<Omit<import('./gguf.js').GgufRow, 'unread'>> & { unread?: RegExp, archs: Set<string> }} GgufArchitecture
+ * A row for GGUF files with all defaults filled in. `archs`: values of the configuration's `arch` that models of this
+ * architecture can have; an adapter is accepted only for such a model.
+ * @typedef {Required<Omit<import('./gguf.js').GgufRow, 'unread'>> & {
+ *   unread?: RegExp, archs: Set<string>
+ * }} GgufArchitecture
  */
 
-/** Rows for GGUF files by general.architecture; rows of families that share a name (a family spread into another) are the same. @type {Record<string, GgufArchitecture>} */
+/**
+ * Rows for GGUF files by general.architecture. If several families have a row with the same name (because one family is
+ * spread into another), these rows are equal.
+ * @type {Record<string, GgufArchitecture>}
+ */
 export const GGUF_ARCHITECTURES = {};
 for (const { arch, gguf = {} } of Object.values(FAMILIES))
   for (const [name, row] of Object.entries(gguf)) {
@@ -120,26 +126,26 @@ for (const { arch, gguf = {} } of Object.values(FAMILIES))
     GGUF_ARCHITECTURES[name].archs.add(arch);
   }
 
-/** The model_type of a family by our `arch`. @param {string} arch */
+/** Returns the model_type of a family by the configuration's `arch`. @param {string} arch */
 export const modelTypeOf = (arch) => Object.keys(FAMILIES).find((type) => FAMILIES[type].arch === arch) ?? arch;
 
 /**
- * The family of a config.json, and the config.json with the family's defaults. For multimodal models these are those of the language
- * model. Throws UNSUPPORTED.
+ * Returns the family of a config.json, and the config.json with the family's defaults. For a multimodal model both are
+ * those of its language model. Throws UNSUPPORTED.
  * @param {Record<string, any>} hf
  * @returns {{ family: Family, hf: Record<string, any> }}
  */
 export function familyOf(hf) {
   const inner = hf.text_config;
-  const text =
+  const languageModel =
     typeof inner?.model_type === 'string' && Object.hasOwn(FAMILIES, inner.model_type)
       ? { tie_word_embeddings: hf.tie_word_embeddings, ...inner }
       : hf;
-  const alibi = text.model_type === 'bert' && text.position_embedding_type === 'alibi';
-  const type = alibi ? 'jina_bert' : text.model_type;
+  const isJinaBert = languageModel.model_type === 'bert' && languageModel.position_embedding_type === 'alibi';
+  const type = isJinaBert ? 'jina_bert' : languageModel.model_type;
   if (typeof type !== 'string' || !Object.hasOwn(FAMILIES, type))
     throw new BqError('UNSUPPORTED', `config.json has the unsupported model_type ${shown(type)}`, {
       hint: `expected one of ${Object.keys(FAMILIES).join(', ')}, or "bq4"`,
     });
-  return { family: FAMILIES[type], hf: { ...FAMILIES[type].defaults, ...text } };
+  return { family: FAMILIES[type], hf: { ...FAMILIES[type].defaults, ...languageModel } };
 }

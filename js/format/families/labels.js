@@ -1,6 +1,6 @@
 /**
- * Classifiers of checkpoints: layers behind the pooling whose results are a logit for each label (`labels` of the configuration).
- * A reranker is one with a single label, or with "yes" and "no".
+ * Classifiers of checkpoints: dense layers after the pooling that compute a logit for each label (`labels` of the
+ * configuration). A reranker is a classifier with a single label, or with the labels "yes" and "no".
  */
 
 /** @typedef {import('./gguf.js').GgufFacts} GgufFacts */
@@ -8,31 +8,41 @@
 /**
  * The classifier of a checkpoint.
  * @typedef {object} LabelLayers
- * @property {Record<string, any>} config  what it adds to our configuration
- * @property {Record<string, string>} outer  canonical names of its modules, by theirs without the family's prefix
+ * @property {Record<string, any>} config  keys that it adds to the configuration of the model
+ * @property {Record<string, string>} outer  canonical names of its modules, by their names in the checkpoint without
+ *   the family's prefix
  */
 
-/** Names of the labels in config.json, in their order; [] if it has none. @param {Record<string, any>} hf @returns {string[]} */
+/**
+ * Returns the names of the labels in config.json, in the order of their ids; [] if it has none.
+ * @param {Record<string, any>} hf @returns {string[]}
+ */
 export const labelNames = ({ id2label }) =>
   Object.entries(id2label ?? {})
     .sort(([a], [b]) => Number(a) - Number(b))
     .map(([, name]) => String(name));
 
-/** Whether the checkpoint is of a class ...ForSequenceClassification. @param {Record<string, any>} hf */
-const classifies = ({ architectures }) => /ForSequenceClassification$/.test(String(architectures?.[0] ?? ''));
+/**
+ * Whether the checkpoint is a classifier: its class in transformers is …ForSequenceClassification.
+ * @param {Record<string, any>} hf
+ */
+const isClassifier = ({ architectures }) => /ForSequenceClassification$/.test(String(architectures?.[0] ?? ''));
 
-/** Number of labels; transformers' default is 2. @param {Record<string, any>} hf */
+/** Returns the number of labels; the default is 2, as in transformers. @param {Record<string, any>} hf */
 const labelCount = (hf) => labelNames(hf).length || hf.num_labels || 2;
 
 /**
- * A dense layer with an activation, then the labels.
- * @param {string} dense @param {string} out  modules @param {string} activation  CONF's dense_activation @param {Record<string, any>} [more]
+ * Returns a function that reads a classifier with two layers: a dense layer with an activation, then the layer of the
+ * labels.
+ * @param {string} dense  name of the dense layer in the checkpoint @param {string} out  name of the labels' layer
+ * @param {string} activation  dense_activation of the configuration
+ * @param {Record<string, any>} [modules]  canonical names of further modules
  * @returns {(hf: Record<string, any>, config: Record<string, any>) => LabelLayers | null}
  */
 export const denseLabels =
-  (dense, out, activation, more = {}) =>
+  (dense, out, activation, modules = {}) =>
   (hf, config) =>
-    classifies(hf)
+    isClassifier(hf)
       ? {
           config: {
             dense1: config.hidden,
@@ -41,26 +51,31 @@ export const denseLabels =
             labels: true,
             pooling: 'cls',
           },
-          outer: { [dense]: 'pooled.dense1', [out]: 'pooled.dense2', ...more },
+          outer: { [dense]: 'pooled.dense1', [out]: 'pooled.dense2', ...modules },
         }
       : null;
 
-/** Of a decoder: the labels of the last token, by a matrix alone. @param {Record<string, any>} hf @returns {LabelLayers | null} */
+/**
+ * Returns the classifier of a decoder: one matrix that is applied to the last token.
+ * @param {Record<string, any>} hf @returns {LabelLayers | null}
+ */
 export const lastTokenLabels = (hf) =>
-  classifies(hf)
+  isClassifier(hf)
     ? {
         config: { dense2: labelCount(hf), labels: true, pooling: 'last', no_head: true, tied: false },
         outer: { score: 'pooled.dense2' },
       }
     : null;
 
-/** Modules of a classifier in GGUF files. */
+/** Canonical names of a classifier's modules in GGUF files. */
 export const GGUF_LABELS = { cls: 'pooled.dense1', 'cls.output': 'pooled.dense2', 'cls.norm': 'pooled.norm' };
 
 /**
- * Configuration of the classifier in a GGUF file; {}: the file has no classifier. Its converter leaves out the pooler that BERT's own classifier
- * (two token types) is trained behind: without it, and without the labels' matrix, the rest makes no sense and isn't used.
- * @param {GgufFacts} facts @param {string} [activation] @param {number} [pooling]  where the file doesn't say: 1 the mean, 2 the first token
+ * Returns the keys of the classifier in a GGUF file; {} if the file has no usable classifier. A classifier needs the
+ * matrix of its labels. BERT's own classifier (recognized by two token types) also needs the pooler before it, which
+ * the converter to GGUF omits.
+ * @param {GgufFacts} facts @param {string} [activation]
+ * @param {number} [pooling]  used if the file does not specify the pooling: 1 is the mean, 2 the first token
  */
 export function ggufLabels({ has, dims, get }, activation = 'tanh', pooling = 2) {
   const [dense, out] = [has('cls.weight'), has('cls.output.weight')];
@@ -74,7 +89,10 @@ export function ggufLabels({ has, dims, get }, activation = 'tanh', pooling = 2)
   };
 }
 
-/** The same of a decoder (Qwen3-Reranker): labels of the last token, in place of the LM head. @param {GgufFacts} facts */
+/**
+ * Returns the keys of the classifier of a decoder (Qwen3-Reranker): one matrix in place of the LM head.
+ * @param {GgufFacts} facts
+ */
 export const ggufLastTokenLabels = ({ has, dims }) =>
   has('cls.output.weight')
     ? {

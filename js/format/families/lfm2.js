@@ -1,5 +1,5 @@
 /** LFM2 and 2.5: most layers have a short convolution over positions in place of attention. */
-import { flat } from '../bq4/tensor-views.js';
+import { flattened } from '../bq4/tensor-views.js';
 import { expertsOf } from './experts.js';
 import { GGUF_EXPERT_MODULES, GGUF_HEAD_NORMS, GGUF_MODULES, GGUF_OUTER, ggufExperts, ggufRms } from './gguf.js';
 import { eachLayer, numbersOf } from './layers.js';
@@ -7,7 +7,10 @@ import { expect, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
-/** Width of the MLP: config.json has the width before an adjustment that the model makes (Lfm2MLP of transformers). @param {Record<string, any>} hf */
+/**
+ * Returns the width of the MLP. config.json has the width before an adjustment (Lfm2MLP of transformers).
+ * @param {Record<string, any>} hf
+ */
 function mlpWidth(hf) {
   const width = hf.block_ff_dim ?? hf.intermediate_size;
   if (!(hf.block_auto_adjust_ff_dim ?? true)) return width;
@@ -17,13 +20,13 @@ function mlpWidth(hf) {
   return multiple * Math.ceil(Math.trunc((hf.block_ffn_dim_multiplier ?? 1) * twoThirds) / multiple);
 }
 
-/** Numbers of the layers with a convolution. @param {Record<string, any>} hf @returns {number[]} */
-function convolutions(hf) {
+/** Returns the numbers of the layers with a convolution. @param {Record<string, any>} hf @returns {number[]} */
+function convolutionLayers(hf) {
   const layers = numbersOf(hf.num_hidden_layers);
-  const attending = hf.full_attn_idxs ?? layers;
+  const attentionLayers = hf.full_attn_idxs ?? layers;
   const types =
     eachLayer(hf.layer_types, layers.length, 'layer_types') ??
-    layers.map((i) => (attending.includes(i) ? 'full_attention' : 'conv'));
+    layers.map((i) => (attentionLayers.includes(i) ? 'full_attention' : 'conv'));
   const unsupported = types.find((type) => type !== 'conv' && type !== 'full_attention');
   expect(unsupported === undefined, `layers of type "${unsupported}"`);
   return layers.filter((i) => types[i] === 'conv');
@@ -31,7 +34,7 @@ function convolutions(hf) {
 
 /** @param {import('./gguf.js').GgufFacts} facts */
 function ggufLfm2(facts) {
-  // Layers with a convolution have no heads of keys.
+  // Layers with a convolution have 0 KV heads.
   const heads = eachLayer(facts.get('attention.head_count_kv'), facts.get('block_count'), 'head_count_kv') ?? [];
   return {
     ...ggufRms(
@@ -68,7 +71,7 @@ export const lfm2 = {
     'feed_forward.w2': 'mlp.down',
   },
   defaults: { rope_theta: 1e6 },
-  change: (name, tensor) => (name.endsWith('conv.taps.weight') ? flat(tensor) : tensor),
+  change: (name, tensor) => (name.endsWith('conv.taps.weight') ? flattened(tensor) : tensor),
   config: (hf) => ({
     ...sizesOf(hf),
     ffn: mlpWidth(hf),
@@ -79,11 +82,11 @@ export const lfm2 = {
     tied: hf.tie_embedding ?? hf.tie_word_embeddings ?? true,
     qk_norm: 'heads',
     conv_size: hf.conv_L_cache ?? 3,
-    conv_layers: convolutions(hf),
+    conv_layers: convolutionLayers(hf),
   }),
   gguf: {
     lfm2: {
-      // The converter calls the last norm that of the embedding.
+      // The converter stores the last norm with the name of the embedding's norm.
       outer: { ...GGUF_OUTER, token_embd_norm: 'ln_f' },
       modules: () => ({
         ...GGUF_MODULES,
@@ -97,20 +100,20 @@ export const lfm2 = {
   },
 };
 
-/** The router, whose biases decide which experts are chosen, and the experts, in the first layers' place of the MLP. */
-const ROUTED = {
+/** Canonical names of the router and the experts, which all layers except the first ones have in place of the MLP. */
+const EXPERT_MODULES = {
   'feed_forward.gate': 'mlp.router',
   'feed_forward.experts.#.w1': 'mlp.experts.gate',
   'feed_forward.experts.#.w3': 'mlp.experts.up',
   'feed_forward.experts.#.w2': 'mlp.experts.down',
 };
-/** Layers with one MLP before those with experts, where config.json doesn't say. */
+/** Default number of layers with one MLP before the layers with experts. */
 const FIRST_DENSE = 2;
-/** expert_gating_func of GGUF files. */
+/** Value of expert_gating_func in GGUF files. */
 const SIGMOID = 2;
 
-/** @param {Record<string, any>} hf */
-function routedOf(hf) {
+/** Returns the keys of the experts. Throws UNSUPPORTED. @param {Record<string, any>} hf */
+function expertKeys(hf) {
   const factor = hf.routed_scaling_factor ?? 1;
   expect(factor === 1, `LFM2 with the factor ${factor} of experts' results (routed_scaling_factor)`);
   return {
@@ -119,13 +122,16 @@ function routedOf(hf) {
   };
 }
 
-/** LFM2 with experts: their weights are sigmoids, and biases decide which are chosen. @type {Family} */
+/**
+ * LFM2 with experts: the experts' weights are sigmoids of scores; biases affect only the choice of experts.
+ * @type {Family}
+ */
 export const lfm2moe = {
   ...lfm2,
   arch: 'other',
-  modules: { ...lfm2.modules, ...ROUTED, 'feed_forward.expert_bias': 'mlp.router' },
+  modules: { ...lfm2.modules, ...EXPERT_MODULES, 'feed_forward.expert_bias': 'mlp.router' },
   ending: (name) => (name.endsWith('.expert_bias') ? 'bias' : 'weight'),
-  config: (hf) => ({ ...lfm2.config(hf), ffn: hf.intermediate_size, ...routedOf(hf) }),
+  config: (hf) => ({ ...lfm2.config(hf), ffn: hf.intermediate_size, ...expertKeys(hf) }),
   gguf: {
     lfm2moe: {
       outer: lfm2.gguf?.lfm2.outer,

@@ -18,7 +18,7 @@ import { LLAMA_MODULES, LLAMA_NAMES, activationOf, listedWindow, sizesOf, splitB
 /** @typedef {import('./gguf.js').GgufRow} GgufRow */
 
 /**
- * The row of "llama". llama.cpp's converter reorders rows of q and k so that pairs of rotary positions are adjacent; files with
+ * The row of "llama". llama.cpp's converter reorders rows of q and k so that rotary pairs are adjacent. Files with
  * experts are Mixtral.
  * @type {GgufRow}
  */
@@ -47,14 +47,14 @@ export const llama = {
   gguf: { llama: llamaGguf },
 };
 
-/** The first versions have a sliding window in all layers. GGUF files call it "llama". @type {Family} */
+/** The first versions have a sliding window in all layers. In GGUF files the architecture is "llama". @type {Family} */
 export const mistral = {
   ...llama,
   arch: 'mistral',
   config: (hf) => ({ ...llama.config(hf), ...windowOf(hf, 0) }),
 };
 
-/** Some layers have no positions. @type {Family} */
+/** Some layers have no rotary positions (NoPE). @type {Family} */
 export const smollm3 = {
   ...llama,
   arch: 'smollm3',
@@ -66,7 +66,7 @@ export const smollm3 = {
       ...llama.config(hf),
       ...(rotated
         ? someLayers(
-            rotated.map((on) => !on),
+            rotated.map((isRotated) => !isRotated),
             'unrotated_every',
             'unrotated_layers',
           )
@@ -80,7 +80,10 @@ export const smollm3 = {
 /** With use_sliding_window, layers from max_window_layers on have a window. @param {Record<string, any>} hf */
 const qwenWindow = (hf) => (hf.use_sliding_window ? listedWindow(hf, (i) => i >= (hf.max_window_layers ?? 28)) : {});
 
-/** q, k and v have biases, which the tensors' names tell. Vision models without pictures are the same. @type {Family} */
+/**
+ * q, k and v have biases, which need no key in the configuration. Without images the vision models are the same.
+ * @type {Family}
+ */
 export const qwen2 = {
   ...llama,
   arch: 'qwen2',
@@ -109,7 +112,7 @@ export const qwen3 = {
 /** @satisfies {GgufRow} */
 export const graniteGguf = {
   ...llamaGguf,
-  /** @param {import('./gguf.js').GgufFacts} facts @param {any} [kvHeads]  default: of the metadata */
+  /** @param {import('./gguf.js').GgufFacts} facts @param {any} [kvHeads]  default: number in the metadata */
   config: (facts, kvHeads) => ({
     ...ggufRms(facts, 'silu', kvHeads),
     embed_scale: facts.get('embedding_scale', 1),
@@ -119,7 +122,7 @@ export const graniteGguf = {
   }),
 };
 
-/** Scales of the embedding, the attention scores, the residual branches and the logits. @type {Family} */
+/** The embedding, the attention scores, the residual branches and the logits have scales. @type {Family} */
 export const granite = {
   ...llama,
   arch: 'granite',
@@ -133,7 +136,10 @@ export const granite = {
   gguf: { granite: graniteGguf },
 };
 
-/** Norms after attention and MLP, and of all of q and of k. OLMo 3 in GGUF files is "olmo2" with windows. @type {Family} */
+/**
+ * Norms after attention and MLP; q and k have one norm over all heads. In GGUF files OLMo 3 is "olmo2" with windows.
+ * @type {Family}
+ */
 export const olmo2 = {
   ...LLAMA_NAMES,
   arch: 'olmo2',
@@ -167,7 +173,10 @@ export const olmo2 = {
   },
 };
 
-/** OLMo 2 with windows in three of four layers; only layers with global attention have scaled positions. @type {Family} */
+/**
+ * OLMo 2 with windows in three of four layers; only layers with global attention have scaled positions.
+ * @type {Family}
+ */
 export const olmo3 = {
   ...olmo2,
   config: (hf) => {
@@ -178,7 +187,7 @@ export const olmo3 = {
   },
 };
 
-/** Pairs of rotary positions are adjacent in Hugging Face's files, too. @type {Family} */
+/** Rotary pairs are adjacent also in Hugging Face's files. @type {Family} */
 export const ernie = {
   ...llama,
   arch: 'other',
@@ -187,7 +196,7 @@ export const ernie = {
   gguf: { ernie4_5: { ...llamaGguf, arch: 'llama' } },
 };
 
-/** LLaMA with other names of tensors; GGUF files have it as Qwen 2 without biases. @type {Family} */
+/** LLaMA with other names of tensors. In GGUF files it is computed as Qwen 2 without biases. @type {Family} */
 export const exaone = {
   arch: 'llama',
   prefix: 'transformer.',
@@ -231,7 +240,7 @@ export const internlm2 = {
   gguf: { internlm2: llamaGguf },
 };
 
-/** Scales like Granite's, which follow from sizes. @type {Family} */
+/** Has the same scales as Granite; they follow from the sizes. @type {Family} */
 export const minicpm = {
   ...llama,
   arch: 'other',
@@ -245,7 +254,7 @@ export const minicpm = {
   gguf: {
     minicpm: {
       ...llamaGguf,
-      // Older files lack the scales: these are the values of the published models.
+      // Older files lack the scales; the defaults are the values of the published models.
       config: (facts) => {
         const config = ggufRms(facts);
         return {
@@ -259,7 +268,11 @@ export const minicpm = {
   },
 };
 
-/** Attention scores are scaled by position beyond the context of pretraining, which the engine does not compute: the context ends there. @type {Family} */
+/**
+ * Beyond the context of pretraining, attention scores are scaled by position. The engine does not support that, so the
+ * context is limited to that of pretraining.
+ * @type {Family}
+ */
 export const ministral3 = {
   ...llama,
   config: (hf) => {

@@ -1,5 +1,8 @@
-/** Mamba-2: alone, in most layers in place of attention (Granite 4 hybrid), or in all layers beside it (Falcon-H1). */
-import { flat, minusExp, scaledRows } from '../bq4/tensor-views.js';
+/**
+ * Mamba-2: in all layers without any attention (Mamba-2), in most layers in place of attention (Granite 4 hybrid), or
+ * in all layers together with attention (Falcon-H1).
+ */
+import { flattened, minusExp, scaledRows } from '../bq4/tensor-views.js';
 import { ggufGraniteExperts, granitemoe } from './experts.js';
 import { GGUF_EXPERT_MODULES, GGUF_MODULES, ggufRms, ggufState, hasExperts } from './gguf.js';
 import { eachLayer, numbersOf } from './layers.js';
@@ -9,8 +12,8 @@ import { LLAMA_NAMES, expect } from './shared.js';
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
 
-/** A layer's modules by the names of a checkpoint. @param {string} prefix */
-const mixer = (prefix) => ({
+/** Returns the canonical names of a Mamba-2 layer's modules, by their names in a checkpoint. @param {string} prefix */
+const mixerModules = (prefix) => ({
   [`${prefix}.in_proj`]: 'mamba.in',
   [`${prefix}.conv1d`]: 'mamba.taps',
   [`${prefix}.conv1d.bias`]: 'mamba.bias',
@@ -33,20 +36,26 @@ const GGUF_MIXER = {
 
 /** @type {NonNullable<Family['change']>} */
 function change(name, tensor) {
-  if (name.endsWith('mamba.taps.weight')) return flat(tensor);
+  if (name.endsWith('mamba.taps.weight')) return flattened(tensor);
   return name.endsWith('mamba.decay.weight') ? minusExp(tensor) : tensor;
 }
 
-/** Throws UNSUPPORTED where a limit of the step would change it: infinite ones are written in two ways. @param {any} limit  [least, most] */
+/**
+ * Throws UNSUPPORTED for limits that could change a time step. Infinity has two notations in config.json.
+ * @param {any} limit  [minimum, maximum]
+ */
 function checkLimit(limit) {
-  const [least, most] = limit ?? [0, Infinity];
+  const [min, max] = limit ?? [0, Infinity];
   expect(
-    least === 0 && (most === Infinity || most?.__float__ === 'Infinity'),
+    min === 0 && (max === Infinity || max?.__float__ === 'Infinity'),
     `Mamba-2 with time_step_limit ${JSON.stringify(limit)}`,
   );
 }
 
-/** Heads of the state, by the names that hybrid models have. @param {Record<string, any>} hf */
+/**
+ * Returns the keys of the state, for the config.json of a hybrid model. Throws UNSUPPORTED.
+ * @param {Record<string, any>} hf
+ */
 function stateOf(hf) {
   const inner = hf.mamba_d_ssm ?? (hf.mamba_expand ?? 2) * hf.hidden_size;
   const heads = hf.mamba_n_heads ?? 128;
@@ -61,13 +70,16 @@ function stateOf(hf) {
   };
 }
 
-/** Without rotary positions. @param {Record<string, any>} config @returns {Record<string, any>} */
-function unrotated(config) {
+/**
+ * Returns the configuration without rotary positions.
+ * @param {Record<string, any>} config @returns {Record<string, any>}
+ */
+function withoutRotary(config) {
   const { rope_theta: _theta, rope_dim: _dim, rope_scale: _scale, rope_original: _original, ...others } = config;
   return { ...others, position: 'none' };
 }
 
-/** Keys of attention in a model that has none. */
+/** Keys of attention for a model without attention. */
 const NO_ATTENTION = { heads: 1, kv_heads: 1, head_dim: 8 };
 
 /** @type {Family} */
@@ -76,7 +88,7 @@ export const mamba2 = {
   prefix: 'backbone.',
   layers: 'layers.',
   outer: { embeddings: 'wte', embedding: 'wte', norm_f: 'ln_f', lm_head: 'lm_head' },
-  modules: { norm: 'ln1', ...mixer('mixer') },
+  modules: { norm: 'ln1', ...mixerModules('mixer') },
   change,
   config: (hf) => {
     checkLimit(hf.time_step_limit);
@@ -88,7 +100,7 @@ export const mamba2 = {
       hidden: hf.hidden_size,
       ffn: 0,
       vocab: hf.vocab_size,
-      // Nothing limits it; converters to GGUF write the same number.
+      // The context has no limit; converters to GGUF write the same number.
       context: 2 ** 20,
       norm: 'rms',
       norm_eps: hf.layer_norm_epsilon ?? 1e-5,
@@ -109,7 +121,7 @@ export const mamba2 = {
     mamba2: {
       modules: () => ({ attn_norm: 'ln1', ...GGUF_MIXER }),
       config: (facts) => ({
-        ...unrotated(ggufRms(facts)),
+        ...withoutRotary(ggufRms(facts)),
         ...NO_ATTENTION,
         ffn: 0,
         mamba: 'gate_norm',
@@ -120,13 +132,13 @@ export const mamba2 = {
   },
 };
 
-/** Names of layer_types: those of published files, and those that transformers writes. */
+/** Names in layer_types: the name in published files, then the name that transformers writes. */
 const [MAMBA, ATTENTION] = [
   ['mamba', 'linear_attention'],
   ['attention', 'full_attention'],
 ];
 
-/** Numbers of the layers with Mamba-2. @param {Record<string, any>} hf @returns {number[]} */
+/** Returns the numbers of the layers with Mamba-2. @param {Record<string, any>} hf @returns {number[]} */
 function mambaLayers(hf) {
   const layers = numbersOf(hf.num_hidden_layers);
   const types =
@@ -136,18 +148,21 @@ function mambaLayers(hf) {
   return layers.filter((i) => MAMBA.includes(types[i]));
 }
 
-/** Granite's scales, with or without experts; attention has rotary positions only if the file says so. @type {Family} */
+/**
+ * Has Granite's scales, with or without experts. Attention has rotary positions only if the file specifies them.
+ * @type {Family}
+ */
 export const graniteHybrid = {
   ...granitemoe,
   arch: 'granitehybrid',
-  modules: { ...granitemoe.modules, ...mixer('mamba') },
+  modules: { ...granitemoe.modules, ...mixerModules('mamba') },
   change,
   config: (hf) => {
     const [config, layers] = [granitemoe.config(hf), mambaLayers(hf)];
     const position = hf.position_embedding_type ?? 'nope';
     expect(['rope', 'nope'].includes(position), `positions of type "${position}"`);
     return {
-      ...(position === 'rope' ? config : unrotated(config)),
+      ...(position === 'rope' ? config : withoutRotary(config)),
       ...(layers.length && { mamba: 'gate_norm', ...stateOf(hf), conv_layers: layers }),
     };
   },
@@ -156,7 +171,7 @@ export const graniteHybrid = {
       ...graniteGguf,
       modules: (facts) => ({ ...(hasExperts(facts) ? GGUF_EXPERT_MODULES : GGUF_MODULES), ...GGUF_MIXER }),
       config: (facts) => {
-        // Layers with Mamba-2 have no heads of keys.
+        // Layers with Mamba-2 have 0 KV heads.
         const heads = eachLayer(facts.get('attention.head_count_kv'), facts.get('block_count'), 'head_count_kv') ?? [];
         const config = {
           ...graniteGguf.config(
@@ -168,15 +183,17 @@ export const graniteHybrid = {
           ...ggufState(facts),
           conv_layers: heads.flatMap((count, layer) => (count > 0 ? [] : [layer])),
         };
-        return facts.get('rope.scaling.finetuned', true) ? config : unrotated(config);
+        return facts.get('rope.scaling.finetuned', true) ? config : withoutRotary(config);
       },
     },
   },
 };
 
 /**
- * Factors of published files, which are part of our weights: of the rows of a tensor, and of its inputs, which a bias does not have.
- * @param {string} module @param {Record<string, any>} hf @returns {{ rows: number | ((row: number) => number), inputs: number }}
+ * Returns the factors of a module, which the conversion multiplies into its weights. `rows`: factor of the rows of
+ * weights and biases; `inputs`: factor of the inputs, which applies only to weights.
+ * @param {string} module @param {Record<string, any>} hf
+ * @returns {{ rows: number | ((row: number) => number), inputs: number }}
  */
 function factorsOf(module, hf) {
   const [gate = 1, down = 1] = hf.mlp_multipliers ?? [];
@@ -202,7 +219,11 @@ function factorsOf(module, hf) {
   }
 }
 
-/** ssm_multipliers: of z, x, B, C and dt, by the row of the product that makes them. @param {Record<string, any>} hf @returns {(row: number) => number} */
+/**
+ * Returns a function that returns the factor of a row of `mamba.in`: ssm_multipliers has a factor for the rows of z, x,
+ * B, C and dt each.
+ * @param {Record<string, any>} hf @returns {(row: number) => number}
+ */
 function mixerFactors(hf) {
   const state = stateOf(hf);
   const values = state.state_value_heads * state.state_value_dim;
@@ -212,7 +233,7 @@ function mixerFactors(hf) {
   return (row) => factors[ends.findIndex((end) => row < end)];
 }
 
-/** Mamba-2 and attention read the same input in every layer. @type {Family} */
+/** In every layer Mamba-2 and attention read the same input. @type {Family} */
 export const falconH1 = {
   ...LLAMA_NAMES,
   arch: 'falcon-h1',
@@ -223,7 +244,7 @@ export const falconH1 = {
     'self_attn.k_proj': 'attn.k',
     'self_attn.v_proj': 'attn.v',
     'self_attn.o_proj': 'attn.o',
-    ...mixer('mamba'),
+    ...mixerModules('mamba'),
     pre_ff_layernorm: 'ln2',
     'feed_forward.gate_proj': 'mlp.gate',
     'feed_forward.up_proj': 'mlp.up',
@@ -248,7 +269,7 @@ export const falconH1 = {
   }),
   gguf: {
     'falcon-h1': {
-      // All factors are part of the weights here.
+      // In GGUF files all factors are part of the weights.
       modules: () => ({ ...GGUF_MODULES, ...GGUF_MIXER }),
       config: (facts) => ({
         ...ggufRms(facts),

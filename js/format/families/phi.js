@@ -1,6 +1,6 @@
-/** Phi-2 and StableLM, whose MLP may share the norm of attention, and Phi-3, which is LLaMA with fused tensors. */
+/** Phi-2 and StableLM, where attention and MLP may share a norm, and Phi-3, which is LLaMA with fused tensors. */
 import { GGUF_HEAD_NORMS, GGUF_MODULES, ggufRms, ggufRotaryLayerNorm, ggufWindow } from './gguf.js';
-import { LLAMA_MODULES, LLAMA_NAMES, activationOf, gptOf, parts, QKV, sizesOf, windowOf } from './shared.js';
+import { LLAMA_MODULES, LLAMA_NAMES, activationOf, gptOf, QKV, sizesOf, splitInto, windowOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
@@ -41,8 +41,8 @@ export const phi3 = {
     post_attention_layernorm: 'ln2',
     'self_attn.o_proj': 'attn.o',
     'mlp.down_proj': 'mlp.down',
-    'self_attn.qkv_proj': parts(QKV, (c) => [c.heads, c.kv_heads, c.kv_heads].map((n) => n * c.head_dim)),
-    'mlp.gate_up_proj': parts(['mlp.gate', 'mlp.up'], ({ ffn }) => [ffn, ffn]),
+    'self_attn.qkv_proj': splitInto(QKV, (c) => [c.heads, c.kv_heads, c.kv_heads].map((n) => n * c.head_dim)),
+    'mlp.gate_up_proj': splitInto(['mlp.gate', 'mlp.up'], ({ ffn }) => [ffn, ffn]),
   },
   config: (hf) => ({
     ...sizesOf(hf),
@@ -62,7 +62,7 @@ export const phi3 = {
   },
 };
 
-/** Each head has norm weights of its own, a tensor for each. @type {Family} */
+/** Each head has its own norm weights, in a separate tensor. @type {Family} */
 export const stablelm = {
   ...LLAMA_NAMES,
   arch: 'stablelm',

@@ -1,15 +1,15 @@
-/** Qwen3.5: three of four layers are gated delta nets, the others have attention whose result is gated. */
-import { flat, minusExp, plusOne } from '../bq4/tensor-views.js';
+/** Qwen3.5: three of four layers are gated delta nets; the others have attention with a gated result. */
+import { flattened, minusExp, plusOne } from '../bq4/tensor-views.js';
 import { GGUF_HEAD_NORMS, GGUF_MODULES, ggufRms, ggufState } from './gguf.js';
 import { eachLayer, numbersOf } from './layers.js';
 import { LLAMA_MODULES, LLAMA_NAMES, activationOf, expect, sizesOf } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 
-/** Norms of weights 1 + w. */
+/** Norms whose weights are 1 + w for the stored w. */
 const NORMS = /(ln1|ln2|ln_f|[qk]_norm)\.weight$/;
 
-/** Numbers of the layers with a delta net. @param {Record<string, any>} hf @returns {number[]} */
+/** Returns the numbers of the layers with a delta net. @param {Record<string, any>} hf @returns {number[]} */
 function deltaLayers(hf) {
   const layers = numbersOf(hf.num_hidden_layers);
   const every = hf.full_attention_interval ?? 4;
@@ -21,7 +21,10 @@ function deltaLayers(hf) {
   return layers.filter((i) => types[i] === 'linear_attention');
 }
 
-/** Published files say how much of a head is rotated in either of two places. @param {Record<string, any>} hf */
+/**
+ * Returns the rotated share of a head, which published files have in one of two places.
+ * @param {Record<string, any>} hf
+ */
 const rotatedShare = (hf) => hf.rope_parameters?.partial_rotary_factor ?? hf.partial_rotary_factor ?? 0.25;
 
 /** @type {Family} */
@@ -42,16 +45,16 @@ export const qwen35 = {
     'linear_attn.norm': 'delta.norm',
     'linear_attn.out_proj': 'delta.out',
   },
-  // Layers that draft tokens are not used.
+  // Layers for multi-token prediction (mtp) are not used.
   unread: /\.rotary_emb\.inv_freq$|^mtp\./,
   defaults: { head_dim: 256, rope_theta: 1e7 },
   change: (name, tensor) => {
-    if (name.endsWith('delta.taps.weight')) return flat(tensor);
+    if (name.endsWith('delta.taps.weight')) return flattened(tensor);
     if (name.endsWith('delta.decay.weight')) return minusExp(tensor);
     return NORMS.test(name) ? plusOne(tensor) : tensor;
   },
   config: (hf) => {
-    // Sections of the angles for images' positions are the same position in a text.
+    // The angles are divided into sections for the positions of images. In a text all sections have the same position.
     const { mrope_section: _, mrope_interleaved: __, ...rope } = hf.rope_parameters ?? {};
     const sizes = sizesOf({ ...hf, ...(hf.rope_parameters && { rope_parameters: rope }) });
     return {
@@ -77,7 +80,7 @@ export const qwen35 = {
       modules: () => ({
         ...GGUF_MODULES,
         ...GGUF_HEAD_NORMS,
-        // What other files call a fused tensor is a delta net's own here.
+        // In other architectures attn_qkv is a fused tensor of attention.
         attn_qkv: 'delta.in',
         attn_gate: 'delta.z',
         post_attention_norm: 'ln2',
@@ -98,7 +101,7 @@ export const qwen35 = {
           attn_gate: true,
           ...state,
           conv_layers: numbersOf(config.layers).filter((i) => (i + 1) % every),
-          // The converter puts the first value heads of all key heads before the second.
+          // The converter stores the first value heads of all key heads, then the second value heads, and so on.
           state_strided: state.state_value_heads !== state.state_key_heads,
         };
       },

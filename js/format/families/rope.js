@@ -1,7 +1,7 @@
 /**
- * Scaled rotary positions (RoPE scaling: linear, llama3, YaRN, LongRoPE). Every method is expressed as divisors of the angles (the
- * tensors rope.factors and rope.long_factors) and one factor of cosine and sine (rope_scale). Configurations of Hugging Face and
- * metadata of GGUF files are both converted to a Scaling first.
+ * Scaled rotary positions (RoPE scaling: linear, llama3, YaRN, LongRoPE). Each method is converted to divisors of the
+ * angles (the tensors rope.factors and rope.long_factors) and one factor of cosine and sine (rope_scale).
+ * Configurations of Hugging Face and metadata of GGUF files are first converted to a Scaling.
  */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
@@ -11,22 +11,27 @@ import { shown } from '../../shared/quote-value.js';
  * @property {string} kind            one of KINDS
  * @property {number} factor          ratio of the scaled to the original context
  * @property {number} original        context before scaling, in tokens
- * @property {number} [attention]     factor of cosine and sine; default: that of the method
- * @property {number} [low]           llama3: wavelengths longer than original / low are divided
- * @property {number} [high]          llama3: those shorter than original / high stay
- * @property {number} [betaFast]      yarn: angles with at least so many rotations within `original` are not divided
- * @property {number} [betaSlow]      yarn: angles with at most so many are divided by `factor`
- * @property {number} [mscale]        yarn
+ * @property {number} [attention]     factor of cosine and sine; default: computed by the method
+ * @property {number} [low]           llama3: angles with wavelengths longer than original / low are divided by `factor`
+ * @property {number} [high]          llama3: angles with wavelengths shorter than original / high are not divided
+ * @property {number} [betaFast]      yarn: angles with at least this number of rotations within `original` are not
+ *   divided
+ * @property {number} [betaSlow]      yarn: angles with at most this number of rotations within `original` are divided
+ *   by `factor`
+ * @property {number} [mscale]        yarn: determines the factor of cosine and sine, together with mscaleAllDim
  * @property {number} [mscaleAllDim]  yarn
- * @property {boolean} [truncate]     yarn: rounds the two limits to whole dimensions; default true
+ * @property {boolean} [truncate]     yarn: whether the two limits are rounded to integer dimensions; default true
  * @property {number[]} [short]       longrope: divisors for up to `original` positions
- * @property {number[]} [long]        longrope: for more
+ * @property {number[]} [long]        longrope: divisors for more than `original` positions
  */
 
 /** @param {number} dim @param {(i: number) => number} divisor @returns {Float32Array} */
 const table = (dim, divisor) => Float32Array.from({ length: dim / 2 }, (_, i) => divisor(i));
 
-/** Interpolates between an unchanged angle (share 1) and a divided one (share 0). @param {number} share @param {number} factor */
+/**
+ * Interpolates between an unchanged angle (share 1) and a divided one (share 0).
+ * @param {number} share @param {number} factor
+ */
 const blend = (share, factor) => 1 / ((1 - share) / factor + share);
 
 /** @param {Scaling} s @param {number} theta @param {number} dim */
@@ -55,7 +60,7 @@ function yarn(s, theta, dim) {
 /** @param {number} factor @param {number} [m] */
 const yarnScale = (factor, m = 1) => (factor <= 1 ? 1 : 0.1 * m * Math.log(factor) + 1);
 
-/** The factor of cosine and sine. @param {Scaling} s */
+/** Returns the factor of cosine and sine. @param {Scaling} s */
 function attentionOf({ kind, factor, original, attention, mscale, mscaleAllDim }) {
   if (attention !== undefined) return attention;
   if (kind === 'yarn')
@@ -64,10 +69,13 @@ function attentionOf({ kind, factor, original, attention, mscale, mscaleAllDim }
   return 1;
 }
 
-/** The divisors that a configuration lists. Throws FORMAT. @param {number[] | undefined} list @param {number} dim @param {string} what */
-function listedFactors(list, dim, what) {
+/**
+ * Returns the divisors that a configuration lists. Throws FORMAT.
+ * @param {number[] | undefined} list @param {number} dim @param {string} name  name of the list, for errors
+ */
+function listedFactors(list, dim, name) {
   if (!Array.isArray(list) || list.length !== dim / 2)
-    throw new BqError('FORMAT', `${what} has ${list?.length ?? 'no'} numbers; expected ${dim / 2}`, {
+    throw new BqError('FORMAT', `${name} has ${list?.length ?? 'no'} numbers; expected ${dim / 2}`, {
       hint: 'one for each rotated pair',
     });
   return Float32Array.from(list);
@@ -75,12 +83,14 @@ function listedFactors(list, dim, what) {
 
 /** Limit of the rotated dimensions of a head; a table has half as many entries. */
 const MAX_ROTATED = 65536;
-/** Methods without effect within the original context, to which the engine is limited, or on text without pictures. */
+/**
+ * Methods that have no effect within the original context, to which the engine is limited, or on text without images.
+ */
 const UNSCALED = ['default', 'none', 'dynamic', 'mrope'];
 const KINDS = [...UNSCALED, 'linear', 'llama3', 'yarn', 'longrope'];
 
 /**
- * Keys that scaling adds to our configuration. Throws UNSUPPORTED.
+ * Returns the keys that scaling adds to the model configuration. Throws UNSUPPORTED.
  * @param {Scaling} s
  * @returns {Record<string, number>}
  */
@@ -96,14 +106,17 @@ export function scalingConfig(s) {
   };
 }
 
-/** Refuses a head before a table of its angles is made. Throws FORMAT. @param {number} dim  rotated dimensions */
+/**
+ * Throws FORMAT for too many rotated dimensions, before a table of their angles is allocated.
+ * @param {number} dim  rotated dimensions of a head
+ */
 export function checkRotated(dim) {
   if (dim > MAX_ROTATED)
     throw new BqError('FORMAT', `${dim} dimensions of a head are rotated; the limit is ${MAX_ROTATED}`);
 }
 
 /**
- * Tensors that scaling adds, by canonical name. Throws FORMAT.
+ * Returns the tensors that scaling adds, by canonical name. Throws FORMAT.
  * @param {Scaling} s
  * @param {number} theta
  * @param {number} dim  rotated dimensions of a head
@@ -116,11 +129,14 @@ export function scalingTables(s, theta, dim) {
   return tables;
 }
 
-/** Angles that are divided by 0, by less or by no number are positions that no model was trained with. Throws FORMAT. @param {Float32Array} divisors @param {string} what */
-export function checkDivisors(divisors, what) {
-  const wrong = divisors.find((divisor) => !(divisor > 0 && divisor < Infinity));
-  if (wrong !== undefined)
-    throw new BqError('FORMAT', `${what}: an angle is divided by ${wrong}`, {
+/**
+ * Throws FORMAT for a divisor that is not a positive number.
+ * @param {Float32Array} divisors @param {string} name  name of the table, for errors
+ */
+export function checkDivisors(divisors, name) {
+  const invalid = divisors.find((divisor) => !(divisor > 0 && divisor < Infinity));
+  if (invalid !== undefined)
+    throw new BqError('FORMAT', `${name}: an angle is divided by ${invalid}`, {
       hint: 'expected positive numbers: check the factors of the RoPE scaling',
     });
 }
@@ -144,7 +160,10 @@ function tablesOf(s, theta, dim) {
   }
 }
 
-/** The RoPE parameters of a config.json in all versions of transformers. @param {Record<string, any>} hf */
+/**
+ * Returns the RoPE parameters of a config.json that any version of transformers has written. Throws FORMAT.
+ * @param {Record<string, any>} hf
+ */
 function positionsOf(hf) {
   for (const name of ['rope_parameters', 'rope_scaling']) {
     const value = hf[name] ?? {};
@@ -178,7 +197,10 @@ function scalingOf(hf) {
   };
 }
 
-/** Rotary positions of a config.json as keys of our configuration. @param {Record<string, any>} hf @param {number} headDim @param {number} [theta]  default base */
+/**
+ * Returns the keys of the model configuration for the rotary positions of a config.json. Throws FORMAT, UNSUPPORTED.
+ * @param {Record<string, any>} hf @param {number} headDim @param {number} [theta]  default base
+ */
 export function ropeOf(hf, headDim, theta = 10000) {
   const p = positionsOf(hf);
   const part = p.partial_rotary_factor ?? hf.partial_rotary_factor ?? hf.rotary_pct ?? 1;
@@ -190,8 +212,12 @@ export function ropeOf(hf, headDim, theta = 10000) {
   };
 }
 
-/** Tensors that a model needs beside those of its checkpoint. Throws FORMAT. @param {Record<string, any>} hf @param {Record<string, any>} config  ours */
+/**
+ * Returns the tables of rotary positions, which a model needs in addition to the tensors of its checkpoint. Throws
+ * FORMAT.
+ * @param {Record<string, any>} hf  config.json @param {Record<string, any>} config  configuration of the model
+ */
 export function ropeTables(hf, config) {
-  const rotated = config.rope_dim !== undefined && [undefined, 'rope', 0].includes(config.position);
-  return rotated ? scalingTables(scalingOf(hf), config.rope_theta, config.rope_dim) : {};
+  const isRotary = config.rope_dim !== undefined && [undefined, 'rope', 0].includes(config.position);
+  return isRotary ? scalingTables(scalingOf(hf), config.rope_theta, config.rope_dim) : {};
 }

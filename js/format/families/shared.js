@@ -1,34 +1,42 @@
-/** The type of a family's row, and what rows share: sizes, activations, windows, split tensors, and LLaMA's names of tensors. */
+/**
+ * The type of a family's row, and functions for rows: sizes, activations, windows, splitting tensors, LLaMA's names of
+ * tensors.
+ */
 import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { pick, range } from '../bq4/tensor-views.js';
 import { eachLayer, numbersOf, someLayers } from './layers.js';
 import { ropeOf } from './rope.js';
 
+/** @import { LabelLayers } from './labels.js' */
 /** @typedef {import('../checkpoint-tensors.js').InTensor} InTensor */
 
 /**
- * Splits a fused tensor into our modules.
+ * Splits a fused tensor into tensors of canonical modules.
  * @typedef {(tensor: InTensor, config: Record<string, any>) => [string, InTensor][]} Split
  */
 
 /**
  * @typedef {object} Family
- * @property {string} arch  CONF's `arch`: a name of shared/names.js, or "other"
- * @property {(hf: Record<string, any>) => Record<string, any>} config  our configuration of a config.json, without arch
+ * @property {string} arch  the configuration's `arch`: a name of shared/names.js, or "other"
+ * @property {(hf: Record<string, any>) => Record<string, any>} config  converts a config.json to a model configuration,
+ *   without `arch`
  * @property {Record<string, any>} [defaults]  values of keys that config.json files of this family omit
- * @property {string} prefix   optional prefix of tensors' names
- * @property {string} layers   what precedes the number of a layer in names
- * @property {Record<string, string>} outer  canonical names of the modules outside of the layers
+ * @property {string} prefix   prefix that tensors' names may have
+ * @property {string} layers   text before the number of a layer in tensors' names
+ * @property {Record<string, string>} outer  canonical names of the modules outside the layers
  * @property {Record<string, string | Split>} modules  canonical names of a layer's modules
  * @property {RegExp} [unread]  names of tensors that are not needed, such as computed tables
- * @property {(name: string) => 'weight' | 'bias'} [ending]  what a tensor without an ending is of its module; default: the weight
- * @property {(hf: Record<string, any>, config: Record<string, any>) => import('./labels.js').LabelLayers | null} [labels]  the
- *   classifier of a checkpoint; null: it has none
- * @property {(name: string, tensor: InTensor, hf: Record<string, any>) => InTensor} [change]  applied to each tensor, by canonical name; hf: config.json with the defaults
- * @property {(hf: Record<string, any>, config: Record<string, any>) => Record<string, Float32Array>} [tables]  tensors that a model needs
- *   beside those of its checkpoint, in place of those of scaled positions (rope.js)
- * @property {Record<string, import('./gguf.js').GgufRow>} [gguf]  rows for GGUF files of this family by general.architecture
+ * @property {(name: string) => 'weight' | 'bias'} [ending]  returns the canonical ending of a tensor whose name has
+ *   none; default: "weight"
+ * @property {(hf: Record<string, any>, config: Record<string, any>) => LabelLayers | null} [labels]  returns the
+ *   classifier of a checkpoint; null if it has none
+ * @property {(name: string, tensor: InTensor, hf: Record<string, any>) => InTensor} [change]  converts each tensor;
+ *   `name`: its canonical name; `hf`: config.json with the defaults
+ * @property {(hf: Record<string, any>, config: Record<string, any>) => Record<string, Float32Array>} [tables]  returns
+ *   the tensors that a model needs in addition to those of its checkpoint; default: ropeTables (rope.js)
+ * @property {Record<string, import('./gguf.js').GgufRow>} [gguf]  rows for GGUF files of this family by
+ *   general.architecture
  */
 
 /** @type {Record<string, string>} */
@@ -43,7 +51,7 @@ const ACTIVATIONS = {
   relu2: 'relu2',
 };
 
-/** @param {string} name */
+/** Returns the configuration's name of an activation. Throws UNSUPPORTED. @param {string} name  name in config.json */
 export function activationOf(name) {
   const activation = Object.hasOwn(ACTIVATIONS, name) && ACTIVATIONS[name];
   if (!activation)
@@ -53,16 +61,22 @@ export function activationOf(name) {
   return activation;
 }
 
-/** @param {boolean} supported @param {string} what  the unsupported variant that was found */
-export function expect(supported, what) {
-  if (!supported)
-    throw new BqError('UNSUPPORTED', what, { hint: 'this variant of the architecture is not supported yet' });
+/**
+ * Throws UNSUPPORTED unless a condition is true.
+ * @param {boolean} isSupported @param {string} variant  the unsupported variant: message of the error
+ */
+export function expect(isSupported, variant) {
+  if (!isSupported)
+    throw new BqError('UNSUPPORTED', variant, { hint: 'this variant of the architecture is not supported yet' });
 }
 
 /** Values of layer_types: global attention, sliding window. */
 const ATTENTION_TYPES = ['full_attention', 'sliding_attention'];
 
-/** For each layer whether it has global attention, if config.json lists that; else null. @param {Record<string, any>} hf */
+/**
+ * Returns for each layer whether it has global attention; null if config.json has no such list.
+ * @param {Record<string, any>} hf
+ */
 function globalOf(hf) {
   const kinds = eachLayer(hf.layer_types, hf.num_hidden_layers, 'layer_types');
   const unsupported = kinds?.find((kind) => !ATTENTION_TYPES.includes(kind));
@@ -70,7 +84,12 @@ function globalOf(hf) {
   return kinds && kinds.map((kind) => kind === 'full_attention');
 }
 
-/** Layers with sliding-window attention. @param {Record<string, any>} hf @param {number} every  default: every layer whose number (from 1) it divides has global attention; 0: none has */
+/**
+ * Returns the keys of the configuration for layers with sliding-window attention.
+ * @param {Record<string, any>} hf
+ * @param {number} every  used if config.json has no list of layers: layers whose number (from 1) is a multiple of it
+ *   have global attention; 0 if no layer has
+ */
 export function windowOf(hf, every) {
   const window = hf.sliding_window ?? 0;
   const global = globalOf(hf);
@@ -78,13 +97,21 @@ export function windowOf(hf, every) {
   return { window, ...(global ? someLayers(global, 'global_every', 'global_layers') : { global_every: every }) };
 }
 
-/** The same with another default: `isLocal` tells which layers have a window if config.json doesn't list them. @param {Record<string, any>} hf @param {(layer: number) => boolean} isLocal */
+/**
+ * Like windowOf, with another default.
+ * @param {Record<string, any>} hf
+ * @param {(layer: number) => boolean} isLocal  used if config.json has no list of layers: returns whether a layer has a
+ *   window
+ */
 export function listedWindow(hf, isLocal) {
   const kinds = numbersOf(hf.num_hidden_layers).map((i) => ATTENTION_TYPES[Number(isLocal(i))]);
   return windowOf({ ...hf, layer_types: hf.layer_types?.length ? hf.layer_types : kinds }, 0);
 }
 
-/** The sizes that most families name alike. @param {Record<string, any>} hf @param {number} [theta]  default base of rotary positions */
+/**
+ * Returns the sizes and the rotary positions, for config.json files with the most common keys.
+ * @param {Record<string, any>} hf @param {number} [theta]  default base of rotary positions
+ */
 export function sizesOf(hf, theta) {
   const headDim = hf.head_dim ?? hf.hidden_size / hf.num_attention_heads;
   return {
@@ -101,8 +128,9 @@ export function sizesOf(hf, theta) {
 }
 
 /**
- * What GPT-like families share: layer norms, an MLP without gates, usually a tied LM head.
- * @param {Record<string, any>} hf @param {string} activation @param {boolean} [tied]  default
+ * Returns the keys that GPT-like families share: layer norms, an MLP without gates, usually a tied LM head.
+ * @param {Record<string, any>} hf @param {string} activation
+ * @param {boolean} [tied]  used if config.json has no tie_word_embeddings
  */
 export const gptOf = (hf, activation, tied = true) => ({
   norm: 'layer',
@@ -112,28 +140,39 @@ export const gptOf = (hf, activation, tied = true) => ({
   tied: hf.tie_word_embeddings ?? tied,
 });
 
-/** Rows of q (0), k (1) or v (2) in a fused tensor that has these three for each head. @param {number} which @param {Record<string, any>} config */
-export function headRows(which, { heads, head_dim: dim }) {
-  return Array.from({ length: heads }, (_, h) => range((3 * h + which) * dim, dim)).flat();
+/**
+ * Returns the rows of q, k or v in a fused tensor that has, for each head, the rows of q, then of k, then of v.
+ * @param {number} index  0: q, 1: k, 2: v @param {Record<string, any>} config
+ */
+export function headRows(index, { heads, head_dim: dim }) {
+  return Array.from({ length: heads }, (_, h) => range((3 * h + index) * dim, dim)).flat();
 }
 
 export const QKV = ['attn.q', 'attn.k', 'attn.v'];
 
-/** Splits a fused tensor that has, for each KV head, the rows of its queries, then of its key, then of its value. @type {Split} */
+/**
+ * Splits a fused tensor that has, for each KV head, the rows of its queries, then of its key, then of its value.
+ * @type {Split}
+ */
 export const splitByGroups = (tensor, { heads, kv_heads: groups, head_dim: dim }) => {
-  const group = heads / groups + 2;
-  /** @param {number} from @param {number} count  heads of each group */
+  const groupHeads = heads / groups + 2;
+  /** @param {number} from @param {number} count  number of heads in each group */
   const rows = (from, count) =>
-    pick(tensor, Array.from({ length: groups }, (_, g) => range((g * group + from) * dim, count * dim)).flat());
+    pick(tensor, Array.from({ length: groups }, (_, g) => range((g * groupHeads + from) * dim, count * dim)).flat());
   return [
-    [QKV[0], rows(0, group - 2)],
-    [QKV[1], rows(group - 2, 1)],
-    [QKV[2], rows(group - 1, 1)],
+    [QKV[0], rows(0, groupHeads - 2)],
+    [QKV[1], rows(groupHeads - 2, 1)],
+    [QKV[2], rows(groupHeads - 1, 1)],
   ];
 };
 
-/** Splits a tensor into consecutive parts with these numbers of rows. @param {string[]} names @param {(config: Record<string, any>) => number[]} sizes @returns {Split} */
-export const parts = (names, sizes) => (tensor, config) => {
+/**
+ * Returns a function that splits a tensor into consecutive parts.
+ * @param {string[]} names  canonical names of the parts
+ * @param {(config: Record<string, any>) => number[]} sizes  returns the numbers of rows of the parts
+ * @returns {Split}
+ */
+export const splitInto = (names, sizes) => (tensor, config) => {
   let from = 0;
   return sizes(config).map((size, i) => [names[i], pick(tensor, range((from += size) - size, size))]);
 };
