@@ -1,4 +1,7 @@
-/** Tensors of a checkpoint (a file in another format than .bq4), read a few rows at a time as f32, so that none has to fit in memory. */
+/**
+ * Tensors of a checkpoint (a file in another format than .bq4). They are read a few rows at a time as f32, so that no
+ * tensor has to fit in memory.
+ */
 import { BqError } from '../shared/errors.js';
 import { readRange } from '../storage/sources/read.js';
 import { bf16ToNumber, f16ToNumber } from './bq4/half.js';
@@ -8,23 +11,31 @@ import { matrixOf } from './bq4/write-v2.js';
 /**
  * @typedef {object} InTensor
  * @property {number[]} dims
- * @property {(row: number, rows: number) => Promise<Float32Array>} read  `rows` rows from `row` on; a vector has one row
- * @property {string} [name]  what its file calls it, for errors
+ * @property {(row: number, rows: number) => Promise<Float32Array>} read  reads `rows` rows from `row` on; a vector has
+ *   one row
+ * @property {string} [name]  name of the tensor in its file, for errors
  * @property {number} [at]  byte offset in its file; two names with the same offset share their weights
- * @property {{ type: string, bytes: number }} [packed]  stored type and size, if it is a type that the engine does not compute with
- * @property {string} [type]  stored type, for reports
- * @property {boolean} [ternary]  all weights are -1, 0 or 1, and rows have scales of their own
- * @property {StoredRows} [stored]  the stored bytes, if their type is one that the engine reads; encoding them avoids a copy as f32
+ * @property {{ type: string, bytes: number }} [packed]  storage type and size, if the engine does not compute with that
+ *   type
+ * @property {string} [type]  storage type, for reports
+ * @property {boolean} [ternary]  whether all weights are -1, 0 or 1; the scales of the rows are then a tensor of their
+ *   own
+ * @property {StoredRows} [stored]  access to the stored bytes, if the engine can read their type; encoding these avoids
+ *   a copy as f32
  */
 
-/** @typedef {{ type: import('./bq4/weight-types.js').WeightType, read: (row: number, rows: number) => Promise<Uint8Array> }} StoredRows */
+/**
+ * @typedef {{
+ *   type: import('./bq4/weight-types.js').WeightType, read: (row: number, rows: number) => Promise<Uint8Array>
+ * }} StoredRows
+ */
 
-/** Bytes per element of the dtypes that can be read, named as in safetensors. @type {Record<string, number>} */
+/** Readable dtypes, named as in safetensors, with the size of an element in bytes. @type {Record<string, number>} */
 export const DTYPES = { F32: 4, F16: 2, BF16: 2, F64: 8 };
 /** Ids in TYPES of the dtypes that the engine stores unchanged. @type {Record<string, number>} */
 const TYPE_IDS = { F32: 0, F16: 1, BF16: 2 };
 
-/** f32 values of little-endian bytes. @param {Uint8Array} bytes @param {string} dtype */
+/** Converts little-endian bytes to f32 values. @param {Uint8Array} bytes @param {string} dtype */
 function toFloats(bytes, dtype) {
   const out = new Float32Array(bytes.length / DTYPES[dtype]);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -45,9 +56,9 @@ function toFloats(bytes, dtype) {
 }
 
 /**
- * A row-major tensor somewhere in a file.
+ * Returns a row-major tensor of a file. Reading it throws TRUNCATED if the file is too short.
  * @param {import('../storage/sources/types.js').ByteSource} file
- * @param {number} offset
+ * @param {number} offset  byte offset of the tensor in the file
  * @param {string} dtype  a key of DTYPES
  * @param {number[]} dims
  * @returns {InTensor}

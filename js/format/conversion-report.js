@@ -1,4 +1,4 @@
-/** The report of a conversion: size and rounding error of each tensor, as an object and as a table of text. */
+/** The report of a conversion: size and rounding error of each tensor, as an object and as a table in plain text. */
 
 /**
  * @typedef {object} TensorReport
@@ -9,20 +9,21 @@
  * @property {number} bytes
  * @property {number} meanAbs  mean |error|
  * @property {number} maxAbs   largest |error|
- * @property {number} rms      root of the mean squared error
- * @property {number} [product]  with a calibration text: relative error (root mean square) of the products with the text's inputs
+ * @property {number} rms      root mean square of the error
+ * @property {number} [product]  relative error (root mean square) of the matrix's products with the inputs that a
+ *   calibration text causes; only with a calibration text
  */
 
 /**
  * @typedef {object} ConvertReport
- * @property {string} output
+ * @property {string} output       path of the written file
  * @property {number} bytes        size of the file
  * @property {number} dataBytes    size of its tensors
- * @property {number} weights
- * @property {number} ratio        bytes as f32 / dataBytes
+ * @property {number} weights      number of weights
+ * @property {number} ratio        size of the weights as f32, divided by dataBytes
  * @property {number} bitsPerWeight
- * @property {string} encoder      the encoder's build: "simd128" (WebAssembly), or "js"
- * @property {number} largestPiece  bytes of the largest piece of weights that was in memory at once, as f32
+ * @property {string} encoder      build of the encoder: "simd128" (WebAssembly), or "js"
+ * @property {number} largestPiece  size in bytes, as f32, of the largest piece of weights that was in memory
  * @property {TensorReport[]} tensors
  */
 
@@ -37,7 +38,11 @@ export function conversionReport(output, { bytes, dataBytes }, tensors, encoder,
   return { output, bytes, dataBytes, weights, ratio, bitsPerWeight, encoder, largestPiece, tensors };
 }
 
-/** Errors |weight - decoded|, for encoders that don't report them. @param {Float32Array} weights @param {Float32Array} decoded  after rounding @returns {import('./bq4/codec.js').EncodeErrors} */
+/**
+ * Computes the errors |weight - decoded| for an encoder that does not report them.
+ * @param {Float32Array} weights @param {Float32Array} decoded  the weights after rounding
+ * @returns {import('./bq4/codec.js').EncodeErrors}
+ */
 export function errorsOf(weights, decoded) {
   const errors = { sum: 0, squares: 0, most: 0 };
   weights.forEach((w, i) => {
@@ -70,11 +75,14 @@ export class ErrorSum {
   }
 }
 
-/** @param {ConvertReport} report @returns {string} a table with one line per tensor, then the totals */
+/**
+ * Formats a report as a table with one line per tensor, followed by the totals.
+ * @param {ConvertReport} report @returns {string}
+ */
 export function formatReport(report) {
   const width = Math.max(6, ...report.tensors.map((t) => t.name.length));
   const error = (/** @type {number} */ e) => (e === 0 ? '0' : e.toExponential(2)).padStart(10);
-  const products = report.tensors.some((t) => t.product !== undefined);
+  const hasProducts = report.tensors.some((t) => t.product !== undefined);
   const line = (/** @type {string[]} */ [name, type, bytes, ...errors]) =>
     `${name.padEnd(width)}  ${type.padEnd(8)}${bytes.padStart(12)}${errors.join('')}`;
   return [
@@ -82,7 +90,7 @@ export function formatReport(report) {
       'tensor',
       'type',
       'bytes',
-      ...['mean |e|', 'max |e|', 'rms e', ...(products ? ['products'] : [])].map((h) => h.padStart(10)),
+      ...['mean |e|', 'max |e|', 'rms e', ...(hasProducts ? ['products'] : [])].map((h) => h.padStart(10)),
     ]),
     ...report.tensors.map((t) =>
       line([

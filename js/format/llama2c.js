@@ -8,9 +8,18 @@ const V1_HEADER = 256;
 const LEGACY_HEADER = 28;
 
 /** @typedef {import('../storage/sources/types.js').ByteSource} ByteSource */
-/** @typedef {{ dim: number, hidden: number, layers: number, heads: number, kvHeads: number, vocab: number, context: number, tied: boolean }} Header */
+/**
+ * @typedef {{
+ *   dim: number, hidden: number, layers: number, heads: number, kvHeads: number, vocab: number, context: number,
+ *   tied: boolean
+ * }} Header
+ */
 
-/** Canonical name and shape of each tensor of both variants. Tensors with `layered` are stored for all layers in a row. @param {Header} h */
+/**
+ * Returns the canonical name and the shape of each tensor of both variants. Tensors with `layered` are stored for all
+ * layers, one layer after another.
+ * @param {Header} h
+ */
 function shapes({ dim, hidden, heads, kvHeads, vocab }) {
   const kv = (dim / heads) * kvHeads;
   return /** @type {Record<string, { name: string, dims: number[], layered: boolean }>} */ ({
@@ -109,7 +118,7 @@ async function readStart(file) {
       offset: bytes.length,
     });
   const header = readHeader(view, 0);
-  // A negative vocabulary size marks an output head with weights of its own.
+  // A negative vocabulary size means that the LM head has its own weights.
   return {
     header: { ...header, vocab: Math.abs(header.vocab), tied: header.vocab > 0 },
     start: LEGACY_HEADER,
@@ -118,9 +127,11 @@ async function readStart(file) {
 }
 
 /**
- * Throws NOT_A_MODEL, UNSUPPORTED, TRUNCATED, FORMAT.
+ * Reads a llama2.c checkpoint. Throws NOT_A_MODEL, UNSUPPORTED, TRUNCATED, FORMAT.
  * @param {ByteSource} file
- * @returns {Promise<{ config: import('./bq4/config.js').ModelConfig, tensors: Map<string, import('./checkpoint-tensors.js').InTensor> }>}
+ * @returns {Promise<{
+ *   config: import('./bq4/config.js').ModelConfig, tensors: Map<string, import('./checkpoint-tensors.js').InTensor>
+ * }>}
  */
 export async function readLlama2c(file) {
   const { header, start, order } = await readStart(file);
@@ -132,7 +143,7 @@ export async function readLlama2c(file) {
   for (const key of order) {
     if (key === 'head' && header.tied) continue;
     if (key === 'ropeTables') {
-      // Two tables that the engine computes itself: cos and sin, [context][head size / 2] each.
+      // Two tables, which the engine computes itself: cos and sin, each of shape [context][head size / 2].
       at += 4 * header.context * (header.dim / header.heads);
       continue;
     }

@@ -1,25 +1,27 @@
-/** The META section (docs/FORMAT.md): what a model says about itself beside its weights, which the engine in C does not need. */
+/** The META section (docs/FORMAT.md): metadata of a model that JavaScript uses and the C engine does not need. */
 
 /** @import { PairFormat } from '../text/tokenizers/section.js' */
 
 /**
- * What a model says about itself beside its weights: the META section of docs/FORMAT.md.
+ * Metadata of a model: the content of the META section of docs/FORMAT.md.
  * @typedef {object} ModelMeta
- * @property {string[]} [labels]  of its classifier
- * @property {PairFormat | null} [pair]
- * @property {Record<string, string>} [prompts]  what precedes texts for a purpose ("query", "document"), by its name
- * @property {string} [defaultPrompt]  its name, where the caller names none
- * @property {string[]} [unused]  parts of the file that are not used
+ * @property {string[]} [labels]  labels of the model's classifier
+ * @property {PairFormat | null} [pair]  how a query and a document are joined to one text
+ * @property {Record<string, string>} [prompts]  embedding prompts by purpose ("query", "document"): text that precedes
+ *   the input
+ * @property {string} [defaultPrompt]  purpose to use if the caller specifies none
+ * @property {string[]} [unused]  names of parts of the file that are not used
  */
 
-/** Tensors that follow from the configuration: nothing is lost without them. */
+/** Names of tensors that follow from the configuration and are therefore not reported as unused. */
 const COMPUTED = /(\.|^)(position_ids|token_type_ids|inv_freq|masked_bias|attn\.bias)$/;
-/** What precedes the name of a part. */
+/** Prefix that may precede the name of a part in the name of a tensor. */
 const PREFIX = /^(model|bert|roberta|distilbert|transformer|encoder)\./;
 
 /**
- * Names of parts of a model, of the names of their tensors: `cls.predictions` and `pooler` of BERT, `visual` of a model that sees.
- * @param {readonly string[]} tensors  that are not used
+ * Returns the names of a model's unused parts, from the names of their tensors: for example `cls.predictions` and
+ * `pooler` of BERT, `visual` of a vision model.
+ * @param {readonly string[]} tensors  names of the unused tensors
  * @returns {string[]}
  */
 export function unusedParts(tensors) {
@@ -32,10 +34,13 @@ export function unusedParts(tensors) {
   return [...new Set(parts)].sort();
 }
 
-/** Without what is empty; null if all is. @param {ModelMeta} meta @returns {ModelMeta | null} */
+/**
+ * Returns the metadata without empty fields; null if all fields are empty.
+ * @param {ModelMeta} meta @returns {ModelMeta | null}
+ */
 export function metaOf(meta) {
-  const full = Object.entries(meta).filter(
+  const fields = Object.entries(meta).filter(
     ([, value]) => value && (Array.isArray(value) ? value.length : Object.keys(value).length),
   );
-  return full.length ? Object.fromEntries(full) : null;
+  return fields.length ? Object.fromEntries(fields) : null;
 }

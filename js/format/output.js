@@ -1,25 +1,33 @@
-/** Sinks of the file writers: bytes go to any position, and the file gets its name only after all of it was written. */
+/**
+ * Sinks of the file writers: bytes are written at any position, and the file gets its final name only when it is
+ * complete.
+ */
 import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 
 /**
  * @typedef {object} Sink
- * @property {(position: number, bytes: Uint8Array) => Promise<void>} write  `bytes` may be reused once it resolves
- * @property {(bytes?: number) => Promise<void>} finish  gives the file its final name; `bytes`: its length, as a resumed file may be longer
- * @property {(keep?: boolean) => Promise<void>} abort   removes NAME.part unless `keep` is set; does nothing after finish
- * @property {(position: number, length: number) => Promise<Uint8Array>} [read]  reads written bytes back; fewer at the end of the file
+ * @property {(position: number, bytes: Uint8Array) => Promise<void>} write  writes bytes; the caller may reuse `bytes`
+ *   when the promise has resolved
+ * @property {(bytes?: number) => Promise<void>} finish  gives the file its final name; `bytes`: its final length, since
+ *   a resumed file may be longer
+ * @property {(keep?: boolean) => Promise<void>} abort   removes NAME.part unless `keep` is set; does nothing after
+ *   finish
+ * @property {(position: number, length: number) => Promise<Uint8Array>} [read]  reads written bytes back; at the end of
+ *   the file the result is shorter than `length`
  */
 
 /**
- * A file on disk (Node only): NAME.part until it is finished, then NAME. Throws WRITE.
+ * Opens a sink for a file on disk (Node only). The file is called NAME.part until it is finished, then NAME. Throws
+ * WRITE.
  * @param {string} path
- * @param {{ keep?: boolean }} [options]  keep: continues the existing NAME.part
+ * @param {{ keep?: boolean }} [options]  `keep`: whether to continue the existing NAME.part
  * @returns {Promise<Sink>}
  */
 export async function fileSink(path, { keep = false } = {}) {
   const { open, rename, rm, stat } = await nodeModule('fs/promises');
   const part = `${path}.part`;
-  const fail = (/** @type {unknown} */ cause) =>
+  const writeError = (/** @type {unknown} */ cause) =>
     new BqError('WRITE', `${path} can't be written: ${/** @type {Error} */ (cause).message}`, {
       cause,
       hint: 'check the folder, its permissions and the free space',
@@ -28,11 +36,12 @@ export async function fileSink(path, { keep = false } = {}) {
     try {
       return await action();
     } catch (cause) {
-      throw fail(cause);
+      throw writeError(cause);
     }
   };
   const existing = await stat(path).catch(() => null);
-  if (existing && !existing.isFile()) throw fail(new Error('it exists and is not a regular file')); // a folder, or /dev/null
+  // A folder, or a device such as /dev/null.
+  if (existing && !existing.isFile()) throw writeError(new Error('it exists and is not a regular file'));
   /** @type {import('node:fs/promises').FileHandle | null} */
   let file = await attempt(() => open(part, keep ? 'r+' : 'w+'));
   return {
@@ -65,7 +74,7 @@ export async function fileSink(path, { keep = false } = {}) {
 }
 
 /**
- * Bytes in memory, for small models and tests.
+ * Returns a sink that keeps the bytes in memory, for small models and tests.
  * @returns {Sink & { bytes: Uint8Array }}
  */
 export function memorySink() {

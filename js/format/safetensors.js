@@ -3,29 +3,30 @@ import { BqError } from '../shared/errors.js';
 import { readRange } from '../storage/sources/read.js';
 import { DTYPES, floatRows } from './checkpoint-tensors.js';
 
-/** Limit of the header's length in bytes, the same as that of the safetensors library. */
+/** Limit of the header's length in bytes, as in the safetensors library. */
 const MAX_HEADER = 100_000_000;
 
 /** @typedef {import('../storage/sources/types.js').ByteSource} ByteSource */
+/** @typedef {import('./checkpoint-tensors.js').InTensor} InTensor */
 
 /** @param {ByteSource} file @returns {Promise<{ header: Record<string, any>, start: number }>} */
 async function readHeader(file) {
   const first = await readRange(file, 0, 8);
-  const bad = (/** @type {string} */ why, offset = 0) =>
-    new BqError('FORMAT', `${file.name} is not a valid safetensors file: ${why}`, { offset });
-  if (first.length < 8) throw bad(`it has ${first.length} bytes; expected at least 8`);
+  const invalid = (/** @type {string} */ reason, offset = 0) =>
+    new BqError('FORMAT', `${file.name} is not a valid safetensors file: ${reason}`, { offset });
+  if (first.length < 8) throw invalid(`it has ${first.length} bytes; expected at least 8`);
   const length = Number(new DataView(first.buffer).getBigUint64(0, true));
   if (length < 2 || length > MAX_HEADER || 8 + length > file.size)
-    throw bad(`its header declares ${length} bytes of a file of ${file.size}`);
+    throw invalid(`its header declares ${length} bytes of a file of ${file.size}`);
   const text = new TextDecoder().decode(await readRange(file, 8, 8 + length));
   let header;
   try {
     header = JSON.parse(text);
   } catch (cause) {
-    throw bad(`its header is not valid JSON (${/** @type {Error} */ (cause).message})`, 8);
+    throw invalid(`its header is not valid JSON (${/** @type {Error} */ (cause).message})`, 8);
   }
   if (header === null || typeof header !== 'object' || Array.isArray(header))
-    throw bad('its header is not a JSON object', 8);
+    throw invalid('its header is not a JSON object', 8);
   return { header, start: 8 + length };
 }
 
@@ -33,11 +34,12 @@ async function readHeader(file) {
 const isSize = (v) => Number.isSafeInteger(v) && /** @type {number} */ (v) >= 0;
 
 /**
- * Checks that each byte after the header belongs to exactly one tensor, as the safetensors library does: gaps could hide another
- * file, and overlapping tensors could make a small file expand to a large model. Throws FORMAT.
- * @param {ByteSource} file @param {{ name: string, from: number, to: number }[]} entries @param {number} start  first byte after the header
+ * Checks that each byte after the header belongs to exactly one tensor, as the safetensors library does. Gaps could
+ * hide another file, and overlapping tensors could make a small file expand to a large model. Throws FORMAT.
+ * @param {ByteSource} file @param {{ name: string, from: number, to: number }[]} entries
+ * @param {number} start  offset of the first byte after the header
  */
-function checkPlaces(file, entries, start) {
+function checkOffsets(file, entries, start) {
   let end = start;
   for (const { name, from, to } of entries.toSorted((a, b) => a.from - b.from || a.to - b.to)) {
     if (from !== end)
@@ -58,17 +60,20 @@ function checkPlaces(file, entries, start) {
 }
 
 /**
- * The tensors that the header lists. Throws FORMAT.
+ * Reads the list of tensors in the header. Throws FORMAT.
  * @param {ByteSource} file
- * @returns {Promise<{ entries: { name: string, dtype: string, shape: number[], from: number, to: number }[], metadata: Record<string, string> }>}  from, to: byte offsets in the file
+ * @returns {Promise<{
+ *   entries: { name: string, dtype: string, shape: number[], from: number, to: number }[],
+ *   metadata: Record<string, string>
+ * }>}  from, to: byte offsets in the file
  */
 export async function listSafetensors(file) {
   const { header, start } = await readHeader(file);
   const entries = Object.entries(header)
     .filter(([name]) => name !== '__metadata__')
     .map(([name, entry]) => {
-      const fail = (/** @type {string} */ why) =>
-        new BqError('FORMAT', `tensor "${name}" of ${file.name} ${why}`, { offset: 8 });
+      const invalid = (/** @type {string} */ reason) =>
+        new BqError('FORMAT', `tensor "${name}" of ${file.name} ${reason}`, { offset: 8 });
       const { dtype, shape, data_offsets: offsets } = entry ?? {};
       if (
         typeof dtype !== 'string' ||
@@ -78,18 +83,22 @@ export async function listSafetensors(file) {
         offsets.length !== 2 ||
         !offsets.every(isSize)
       )
-        throw fail('has no valid dtype, shape and data_offsets');
+        throw invalid('has no valid dtype, shape and data_offsets');
       const [from, to] = offsets;
-      if (from > to || start + to > file.size) throw fail(`has data_offsets ${from}…${to}, outside the file`);
+      if (from > to || start + to > file.size) throw invalid(`has data_offsets ${from}…${to}, outside the file`);
       return { name, dtype, shape, from: start + from, to: start + to };
     });
-  checkPlaces(file, entries, start);
+  checkOffsets(file, entries, start);
   return { entries, metadata: header.__metadata__ ?? {} };
 }
 
-/** @param {ByteSource} file @param {{ name: string, shape: number[], from: number, to: number }} entry @param {number} each  bytes of an element */
-function checkBytes(file, { name, shape, from, to }, each) {
-  const needed = shape.reduce((a, b) => a * b, 1) * each;
+/**
+ * Checks that a tensor's size in the file agrees with its shape. Throws FORMAT.
+ * @param {ByteSource} file @param {{ name: string, shape: number[], from: number, to: number }} entry
+ * @param {number} itemBytes  bytes of an element
+ */
+function checkBytes(file, { name, shape, from, to }, itemBytes) {
+  const needed = shape.reduce((a, b) => a * b, 1) * itemBytes;
   if (needed !== to - from)
     throw new BqError('FORMAT', `tensor "${name}" of ${file.name} has ${to - from} bytes; its shape needs ${needed}`, {
       offset: 8,
@@ -97,15 +106,16 @@ function checkBytes(file, { name, shape, from, to }, each) {
 }
 
 /**
- * The tensors by name. Integer tensors are null, as they hold no weights, but for matrices of bytes that `unpack` makes weights of.
- * Throws FORMAT, UNSUPPORTED.
+ * Reads a file; returns its tensors by name. An integer tensor has no weights and is null, except a matrix of bytes
+ * (U8) if `unpack` is given. Throws FORMAT, UNSUPPORTED.
  * @param {ByteSource} file
- * @param {(file: ByteSource, at: number, shape: number[], name: string) => import('./checkpoint-tensors.js').InTensor} [unpack]
- * @returns {Promise<{ tensors: Map<string, import('./checkpoint-tensors.js').InTensor | null>, metadata: Record<string, string> }>}
+ * @param {(file: ByteSource, at: number, shape: number[], name: string) => InTensor} [unpack]  returns the weights that
+ *   are packed in a matrix of bytes at the byte offset `at`
+ * @returns {Promise<{ tensors: Map<string, InTensor | null>, metadata: Record<string, string> }>}
  */
 export async function readSafetensors(file, unpack) {
   const { entries, metadata } = await listSafetensors(file);
-  /** @type {Map<string, import('./checkpoint-tensors.js').InTensor | null>} */
+  /** @type {Map<string, InTensor | null>} */
   const tensors = new Map();
   for (const { name, dtype, shape, from, to } of entries) {
     if (!Object.hasOwn(DTYPES, dtype)) {
