@@ -1,8 +1,8 @@
-/** Finds the chat format of a model: derived from its chat template, or recognized by special tokens. */
+/** Finds the chat format of a model: derives it from its chat template, or recognizes it by special tokens. */
 import { BqError } from '../shared/errors.js';
 
 /**
- * The format `<|user|>…<|end|><|assistant|>…<|end|>`; null if the tokenizer lacks its tokens.
+ * Returns the format `<|user|>…<|end|><|assistant|>…<|end|>`; null if the tokenizer lacks its tokens.
  * @param {(text: string) => boolean} has  whether the tokenizer has exactly this token
  * @returns {import('../shared/types.js').ChatFormat | null}
  */
@@ -17,7 +17,8 @@ export function chatFormatOf(has) {
 }
 
 /**
- * The compact chat format of a template; null if the template has none or can't be rendered (then the file contains the template alone).
+ * Returns the compact chat format of a template. Null if the template has no equivalent format or cannot be rendered;
+ * the file then contains only the template.
  * @param {string} template
  * @param {import('../text/tokenizers/section.js').Tokenizer} tokenizer
  */

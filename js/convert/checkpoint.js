@@ -1,4 +1,4 @@
-/** Opens every format that `convert` reads as a Checkpoint. Node only. */
+/** Opens models of all formats that `convert` reads; the common representation is a Checkpoint. Node only. */
 import { BqError } from '../shared/errors.js';
 import { openFile } from '../storage/sources/file.js';
 import { nodeModule } from '../shared/node.js';
@@ -13,29 +13,31 @@ import { readTorchModel } from '../format/torch/training-scripts.js';
 
 /**
  * @typedef {object} Checkpoint
- * @property {Record<string, any>} config  in its readable form (bq4/config.js)
- * @property {Map<string, import('../format/checkpoint-tensors.js').InTensor>} tensors  by canonical name
+ * @property {Record<string, any>} config  configuration of the model in its readable form (bq4/config.js)
+ * @property {Map<string, import('../format/checkpoint-tensors.js').InTensor>} tensors  tensors by canonical name
  * @property {string} name
- * @property {string} [license]     stated by the file
- * @property {import('./folder.js').Folder | null} folder  with the files beside it
- * @property {string} stamp         identifies the version of its files
+ * @property {string} [license]     license that the file contains
+ * @property {import('./folder.js').Folder | null} folder  folder that contains the file
+ * @property {string} stamp         string that identifies the version of its files
  * @property {string[]} tokenizers  possible names of its tokenizer's file in the folder
- * @property {import('../text/tokenizers/section.js').Tokenizer | null} [tokenizer]  contained in the file itself
- * @property {number[]} ends        ids that end generation, in addition to those of the tokenizer
+ * @property {import('../text/tokenizers/section.js').Tokenizer | null} [tokenizer]  tokenizer that the file contains;
+ *   null if it could have one but has none
+ * @property {number[]} ends        tokens that end generation, in addition to those of the tokenizer
  * @property {string} template      chat template; '' if it has none
  * @property {import('../format/meta.js').ModelMeta} [meta]
  * @property {() => Promise<void>} close
  */
 
-/** Formats that are not checkpoints: first bytes, message, hint. @type {[string, string, string][]} */
+/** Formats that cannot be converted: first bytes, message, hint. @type {[string, string, string][]} */
 const OTHER_FORMATS = [
   ['BQ4F', 'is a .bq4 file already', 'use quantize to change its types'],
   ['GGUF', 'is a GGUF file', 'convert the original safetensors model'],
 ];
 
 /**
- * Throws READ, NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED.
- * @param {string} input
+ * Opens a model. Throws READ, NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, and for a hub NETWORK, HTTP_STATUS,
+ * ARGUMENT.
+ * @param {string} input  path, or hf:owner/name
  * @param {import('./hub.js').HubOptions} [hub]
  * @returns {Promise<Checkpoint>}
  */
@@ -59,7 +61,7 @@ export async function openCheckpoint(input, hub = {}) {
   const file = await openFile(input);
   try {
     const start = String.fromCharCode(...(await readRange(file, 0, 4)));
-    // A zip archive, or a pickle of protocol 2 or later, whose first bytes no llama2.c header has.
+    // A zip archive, or a pickle of protocol 2 or later. No llama2.c header begins with these bytes.
     const isTorch = start === 'PK\x03\x04' || start[0] === '\x80';
     if (isTorch && hasConfig) {
       await file.close();

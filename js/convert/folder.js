@@ -1,4 +1,4 @@
-/** The folder of a model: on the disk, on a hub, or files that a user picked in the browser. */
+/** The folder of a model: a folder on disk, a repository on a hub, or files that a user picked in the browser. */
 import { BqError, onDemand } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { readRange } from '../storage/sources/read.js';
@@ -7,20 +7,20 @@ import { readRange } from '../storage/sources/read.js';
 
 /**
  * @typedef {object} Folder
- * @property {string} path     its name in messages
- * @property {string[]} names  names of the files in it
- * @property {(name: string) => boolean} has  also for files in subfolders: "a/b"
+ * @property {string} path     name of the folder in messages
+ * @property {string[]} names  names of its files
+ * @property {(name: string) => boolean} has  whether the folder has a file; a file in a subfolder is "a/b"
  * @property {(name: string) => Promise<ByteSource>} open
- * @property {(names: string[]) => string} stamp  identifies the version of these files
+ * @property {(names: string[]) => string} stamp  returns a string that identifies the version of these files
  */
 
-/** Identifies the version of a file by its size and time. @param {string} path */
+/** Returns a string that identifies the version of a file, by its size and time. @param {string} path */
 export function stampOf(path) {
   const { size, mtimeMs } = nodeModule('fs').statSync(path);
   return `${path} ${size} ${mtimeMs}`;
 }
 
-/** A folder on the disk (Node only). @param {string} path @returns {Promise<Folder>} */
+/** Opens a folder on disk (Node only). @param {string} path @returns {Promise<Folder>} */
 export async function diskFolder(path) {
   const { existsSync, readdirSync } = await nodeModule('fs');
   const { join } = await nodeModule('path');
@@ -47,7 +47,8 @@ export async function readBytes(folder, name) {
 export const readText = async (folder, name) => new TextDecoder().decode(await readBytes(folder, name));
 
 /**
- * JSON as Python writes it, with Infinity (time_step_limit of Mamba-2) and NaN: numbers of JSON in their place, infinite ones and null.
+ * Converts the JSON that Python writes to standard JSON: Infinity (as in time_step_limit of Mamba-2) becomes 1e999,
+ * which parses as Infinity; NaN becomes null.
  * @param {string} text
  */
 const withoutSpecialNumbers = (text) =>
@@ -55,7 +56,10 @@ const withoutSpecialNumbers = (text) =>
     all.startsWith('"') ? all : all === 'NaN' ? 'null' : `${sign}1e999`,
   );
 
-/** A JSON object; null if there is no such file. Throws FORMAT. @param {Folder} folder @param {string} name @returns {Promise<Record<string, any> | null>} */
+/**
+ * Reads a JSON object; null if there is no such file. Throws FORMAT.
+ * @param {Folder} folder @param {string} name @returns {Promise<Record<string, any> | null>}
+ */
 export async function readJson(folder, name) {
   if (!folder.has(name)) return null;
   const text = await readText(folder, name);
@@ -70,7 +74,7 @@ export async function readJson(folder, name) {
   }
 }
 
-/** The same for a path (Node only). @param {string} path */
+/** Like readJson, for the path of a file on disk (Node only). @param {string} path */
 export async function readJsonFile(path) {
   const { existsSync } = await nodeModule('fs');
   const { basename, dirname } = await nodeModule('path');

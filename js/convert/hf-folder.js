@@ -1,4 +1,6 @@
-/** Opens models in Hugging Face's layout: config.json, weights in one file or in shards, tokenizer beside them. */
+/**
+ * Opens models in Hugging Face's layout: a folder with config.json, weights in one file or in shards, and a tokenizer.
+ */
 import { BqError, onDemand } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { shown } from '../shared/quote-value.js';
@@ -16,7 +18,11 @@ import { unpackedTensor, withTernaryWeights } from './ternary-weights.js';
 /** @typedef {import('../format/checkpoint-tensors.js').InTensor} InTensor */
 /** @typedef {import('./folder.js').Folder} Folder */
 
-/** Names of the files with weights: safetensors if there are both kinds. @param {Folder} folder @returns {Promise<string[]>} */
+/**
+ * Returns the names of the files with weights. If the folder has both safetensors and PyTorch files, these are the
+ * safetensors. Throws FORMAT, NOT_A_MODEL.
+ * @param {Folder} folder @returns {Promise<string[]>}
+ */
 async function weightFiles(folder) {
   const { path, names } = folder;
   for (const [single, ending] of /** @type {const} */ ([
@@ -25,21 +31,21 @@ async function weightFiles(folder) {
   ])) {
     const index = await readJson(folder, `${single}.index.json`);
     if (index) {
-      const listed = [...new Set(Object.values(index.weight_map ?? {}))];
-      const outside = listed.find((name) => typeof name !== 'string' || /[/\\]/.test(name) || !ending.test(name));
+      const shards = [...new Set(Object.values(index.weight_map ?? {}))];
+      const outside = shards.find((name) => typeof name !== 'string' || /[/\\]/.test(name) || !ending.test(name));
       if (outside !== undefined)
         throw new BqError(
           'FORMAT',
           `${single}.index.json names ${shown(outside)}; expected names of files in its folder`,
         );
-      return listed;
+      return shards;
     }
     if (names.includes(single)) return [single];
-    const others = names.filter(
+    const candidates = names.filter(
       (name) => ending.test(name) && !/^(training_args|optimizer|scheduler|rng_state|tokenizer)/.test(name),
     );
-    if (others.length === 1) return others;
-    if (others.length > 1)
+    if (candidates.length === 1) return candidates;
+    if (candidates.length > 1)
       throw new BqError('NOT_A_MODEL', `${path} has several files with weights and no index`, {
         hint: `expected ${single} or ${single}.index.json; or pass one of the files`,
       });
@@ -49,15 +55,20 @@ async function weightFiles(folder) {
   });
 }
 
-/** The scale of a matrix in place of the matrix. @param {[string, InTensor]} named @returns {[string, InTensor]} */
-const scaleNamed = ([name, tensor]) => [name.replace(/weight$/, 'scale'), tensor];
+/**
+ * Renames a tensor from the matrix's name to the name of the matrix's scale.
+ * @param {[string, InTensor]} entry @returns {[string, InTensor]}
+ */
+const toScaleName = ([name, tensor]) => [name.replace(/weight$/, 'scale'), tensor];
 
 /**
+ * Opens the files with weights. Throws FORMAT, UNSUPPORTED, SHAPE, TRUNCATED.
  * @param {Folder} folder
  * @param {string[]} names  names of the files with weights
  * @param {Record<string, any>} hf  config.json
- * @param {Record<string, any>} config  ours
- * @returns {Promise<{ tensors: Map<string, InTensor>, unused: string[], close: () => Promise<void> }>}  `unused`: names of tensors
+ * @param {Record<string, any>} config  configuration of the model
+ * @returns {Promise<{ tensors: Map<string, InTensor>, unused: string[], close: () => Promise<void> }>}  `unused`: names
+ *   of unused tensors
  */
 async function openShards(folder, names, hf, config) {
   const ternary = ternaryWeights(hf);
@@ -78,14 +89,14 @@ async function openShards(folder, names, hf, config) {
         ? (await readSafetensors(file, ternary?.packed ? unpackedTensor : undefined)).tensors
         : (await (await onDemand(import('../format/torch/read.js'))).readTorch(file)).tensors;
       for (const [original, tensor] of tensors) {
-        const [, scaled] = (ternary?.packed && /^(.+)\.weight_scale$/.exec(original)) || [];
-        const parts = scaled
-          ? canonicalTensors(hf, config, `${scaled}.weight`, tensor).map(scaleNamed)
+        const [, scaledModule] = (ternary?.packed && /^(.+)\.weight_scale$/.exec(original)) || [];
+        const parts = scaledModule
+          ? canonicalTensors(hf, config, `${scaledModule}.weight`, tensor).map(toScaleName)
           : canonicalTensors(hf, config, original, tensor);
         if (!parts.length) unused.push(original);
         for (const [name, part] of parts) {
           if (all.has(name)) throw new BqError('FORMAT', `tensor "${original}" of ${shard} appears twice`);
-          // Weights of a part are numbered in it.
+          // Errors number a weight within its part, so the name of the part is added.
           all.set(name, { ...part, name: parts.length > 1 ? `${original} (${name})` : original });
         }
       }
@@ -99,7 +110,8 @@ async function openShards(folder, names, hf, config) {
 }
 
 /**
- * The chat template: a file of its own, or from tokenizer_config.json, where it may be a list of named templates.
+ * Returns the chat template, or ''. It is a separate file, or in tokenizer_config.json, where it may be a list of named
+ * templates.
  * @param {Folder} folder @param {Record<string, any> | null} tokenizerConfig
  */
 async function templateOf(folder, tokenizerConfig) {
@@ -112,7 +124,8 @@ async function templateOf(folder, tokenizerConfig) {
 }
 
 /**
- * Opens a folder, or one file of weights with config.json beside it. Throws NOT_A_MODEL, FORMAT, UNSUPPORTED, READ.
+ * Opens a folder, or one file with weights that is in a folder with config.json. Throws NOT_A_MODEL, FORMAT,
+ * UNSUPPORTED, READ.
  * @param {string} input
  * @param {boolean} isFolder
  * @returns {Promise<import('./checkpoint.js').Checkpoint>}
@@ -124,7 +137,10 @@ export async function openHf(input, isFolder) {
 }
 
 /**
- * @param {Folder} folder @param {string | null} file  name of the file with weights; null: all of the folder @param {string} name  of the model
+ * Opens a folder. Throws NOT_A_MODEL, FORMAT, UNSUPPORTED, SHAPE, TRUNCATED.
+ * @param {Folder} folder
+ * @param {string | null} file  name of the file with weights; null for all files with weights of the folder
+ * @param {string} name  name of the model
  * @returns {Promise<import('./checkpoint.js').Checkpoint>}
  */
 export async function openHfFolder(folder, file, name) {
@@ -139,7 +155,7 @@ export async function openHfFolder(folder, file, name) {
   const sentence = await sentenceModules(folder, baseConfig);
   const config = { ...baseConfig, ...sentence.keys, ...reranker?.config };
   const files = file ? [file] : await weightFiles(folder);
-  // Everything that may throw comes before files are opened.
+  // These calls may throw: they precede the opening of files, which would have to be closed.
   const ends = endTokens(await readJson(folder, 'generation_config.json'), json);
   const template = await templateOf(folder, await readJson(folder, 'tokenizer_config.json'));
   const tables = Object.entries(tablesOf(json, config));
@@ -156,7 +172,7 @@ export async function openHfFolder(folder, file, name) {
   for (const [module, tensor] of dense.tensors) tensors.set(module, tensor);
   reranker?.change(tensors, Boolean(baseConfig.tied));
   for (const [table, values] of tables) tensors.set(table, values);
-  // Some checkpoints store the LM head although it is tied to the embedding.
+  // Some checkpoints contain the LM head even if it is tied to the embedding.
   if (config.tied) tensors.delete('lm_head.weight');
   return {
     config,

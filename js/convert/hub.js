@@ -1,6 +1,7 @@
 /**
- * Opens models on a hub with the API of huggingface.co: `hf:owner/name`. Small files are fetched as a whole; weights are read with range
- * requests, all from the commit that the revision named at the beginning. Node only.
+ * Opens models on a hub with the API of huggingface.co: `hf:owner/name`. Small files are fetched completely; weights
+ * are read with range requests. The revision is resolved to a commit once, and all files are from that commit. Node
+ * only.
  */
 import { BqError } from '../shared/errors.js';
 import { openBytes } from '../storage/sources/bytes.js';
@@ -17,14 +18,14 @@ import { openHfFolder } from './hf-folder.js';
  * @property {AbortSignal} [signal]
  */
 
-/** Names of files that are fetched as a whole: configurations, tokenizers, templates. */
+/** Names of files that are fetched completely: configurations, tokenizers, templates. */
 const SMALL_FILE = /^(?!.*\.\.)([\w.-]+|\d_\w+\/config)\.(json|txt|model|jinja|tiktoken)$/;
 const MAX_SMALL_BYTES = 64 << 20;
-/** Limit of the files that a message lists. */
+/** Largest number of files that a message lists. */
 const MAX_LISTED_FILES = 12;
 const MAX_REDIRECTS = 8;
 const MAX_ATTEMPTS = 4;
-/** Delay before the second attempt; doubled for each further one. */
+/** Delay before the second attempt; doubled for each further attempt. */
 const RETRY_DELAY_MS = 500;
 const TIMEOUT_MS = 60_000;
 
@@ -49,10 +50,13 @@ class Hub {
     this.endpoint = hubAddress(endpoint);
   }
 
-  /** The error for a response without success. @param {Response} response @param {string} what */
-  errorFor({ status, headers }, what) {
+  /**
+   * Returns the error for an unsuccessful response.
+   * @param {Response} response @param {string} item  the requested item: name of a file, or "the list of files"
+   */
+  errorFor({ status, headers }, item) {
     const code = headers.get('x-error-code') ?? '';
-    const subject = `${what} of ${this.repo}`;
+    const subject = `${item} of ${this.repo}`;
     const tokenHint = this.token ? 'check that the token has access' : 'pass --token, or set HF_TOKEN';
     if (code === 'GatedRepo')
       return new BqError('HTTP_STATUS', `${this.repo} is gated (HTTP ${status})`, {
@@ -82,7 +86,11 @@ class Hub {
     });
   }
 
-  /** Fetches and follows redirects. Done here because the token must not be sent to other origins. @param {URL} url @param {Record<string, string>} headers @returns {Promise<{ response: Response, url: URL }>} */
+  /**
+   * Fetches and follows redirects. `fetch` does not follow them itself, since it could send the token to other origins.
+   * `url` of the result is the address after the redirects.
+   * @param {URL} url @param {Record<string, string>} headers @returns {Promise<{ response: Response, url: URL }>}
+   */
   async follow(url, headers) {
     const signals = [AbortSignal.timeout(TIMEOUT_MS), ...(this.signal ? [this.signal] : [])];
     for (let i = 0; i <= MAX_REDIRECTS; i++) {
@@ -106,9 +114,12 @@ class Hub {
   }
 
   /**
-   * Retries on network errors and temporary HTTP errors. @template T @param {string} what @param {(attempts: number) => Promise<T>} attempt @returns {Promise<T>}
+   * Calls a function again after network errors and temporary HTTP errors.
+   * @template T @param {string} item  the requested item, for errors
+   * @param {(attempts: number) => Promise<T>} attempt  called with the number of previous attempts
+   * @returns {Promise<T>}
    */
-  async retry(what, attempt) {
+  async retry(item, attempt) {
     for (let attempts = 0; ; attempts++) {
       this.signal?.throwIfAborted();
       try {
@@ -124,7 +135,7 @@ class Hub {
             ? cause
             : new BqError(
                 'NETWORK',
-                `${what} of ${this.repo} can't be fetched: ${/** @type {Error} */ (cause).message}`,
+                `${item} of ${this.repo} can't be fetched: ${/** @type {Error} */ (cause).message}`,
                 { cause, hint: 'check the connection and run the command again' },
               );
         await delay(RETRY_DELAY_MS * 2 ** attempts, this.signal);
@@ -137,7 +148,7 @@ class Hub {
     return new URL(pathOnHub(this.endpoint, path));
   }
 
-  /** Commit and file names of the revision. @returns {Promise<{ sha: string, names: string[] }>} */
+  /** Fetches the commit and the file names of the revision. @returns {Promise<{ sha: string, names: string[] }>} */
   async list() {
     return this.retry('the list of files', async () => {
       const { response } = await this.follow(this.address(`api/models/${this.repo}/revision/${this.revision}`), {});
@@ -164,8 +175,8 @@ class Hub {
     return this.address(`${this.repo}/resolve/${sha}/${name}`);
   }
 
-  /** The bytes of a small file. @param {string} sha @param {string} name */
-  async whole(sha, name) {
+  /** Fetches a small file completely. @param {string} sha @param {string} name */
+  async fetchFile(sha, name) {
     return this.retry(name, async () => {
       const { response } = await this.follow(this.fileAddress(sha, name), {});
       if (!response.ok) throw this.errorFor(response, name);
@@ -178,10 +189,13 @@ class Hub {
     });
   }
 
-  /** A file that is read with range requests. @param {string} sha @param {string} name @returns {Promise<ByteSource>} */
+  /**
+   * Opens a file that is read with range requests.
+   * @param {string} sha @param {string} name @returns {Promise<ByteSource>}
+   */
   async open(sha, name) {
     const address = this.fileAddress(sha, name);
-    /** Target of the redirects, requested directly until it fails. @type {URL | null} */
+    /** Target of the redirects. Further requests are sent to it directly until one fails. @type {URL | null} */
     let target = null;
     const range = (/** @type {number} */ from, /** @type {number} */ to) =>
       this.retry(name, async () => {
@@ -191,7 +205,8 @@ class Hub {
         if (response.status !== 206) {
           await response.body?.cancel();
           target = null;
-          // The signature of a redirect target expires after some minutes: TRUNCATED makes retry() begin at the hub again.
+          // The signature of a redirect target expires after some minutes. After TRUNCATED, retry() calls this function
+          // again, which then sends its request to the hub.
           if (previous) throw new BqError('TRUNCATED', `the download address of ${name} has expired`);
           if (response.ok)
             throw new BqError('NETWORK', `the hub ignores the range request for ${name} of ${this.repo}`, {
@@ -222,7 +237,7 @@ class Hub {
 }
 
 /**
- * Throws NETWORK, HTTP_STATUS, ARGUMENT, and the errors of openHf.
+ * Opens a model on a hub. Throws NETWORK, HTTP_STATUS, ARGUMENT, and the errors of openHf.
  * @param {string} input  hf:owner/name
  * @param {HubOptions} options
  * @returns {Promise<import('./checkpoint.js').Checkpoint>}
@@ -241,18 +256,18 @@ export async function openHub(input, options) {
         .map((name) => hub.fileAddress(sha, name).href)
         .join(' ')}${ggufs.length > MAX_LISTED_FILES ? ` or another of ${ggufs.length}` : ''}`,
     });
-  /** Small files, each fetched once. @type {Map<string, Promise<Uint8Array>>} */
-  const small = new Map();
-  const whole = (/** @type {string} */ name) => {
-    if (!small.has(name)) small.set(name, hub.whole(sha, name));
-    return /** @type {Promise<Uint8Array>} */ (small.get(name));
+  /** Small files, each of which is fetched only once. @type {Map<string, Promise<Uint8Array>>} */
+  const smallFiles = new Map();
+  const fetchOnce = (/** @type {string} */ name) => {
+    if (!smallFiles.has(name)) smallFiles.set(name, hub.fetchFile(sha, name));
+    return /** @type {Promise<Uint8Array>} */ (smallFiles.get(name));
   };
   return openHfFolder(
     {
       path: input,
       names,
       has: (name) => names.includes(name),
-      open: async (name) => (SMALL_FILE.test(name) ? openBytes(await whole(name)) : hub.open(sha, name)),
+      open: async (name) => (SMALL_FILE.test(name) ? openBytes(await fetchOnce(name)) : hub.open(sha, name)),
       stamp: () => `${repo} ${sha}`,
     },
     null,

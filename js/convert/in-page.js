@@ -1,4 +1,7 @@
-/** Converts a folder that the user picked to a .bq4 file in a Blob, which browsers store on disk if it is large. Loaded on demand. */
+/**
+ * Converts a folder that the user picked to a .bq4 file in a Blob, which browsers store on disk if it is large.
+ * Imported on demand.
+ */
 import { matchTensors } from '../format/bq4/names.js';
 import { createCodec, createHasher } from '../format/bq4/codec.js';
 import { chatFormat, largestPieceOf, metaFor, tokenizerOf, v2Tensors } from './parts.js';
@@ -26,12 +29,13 @@ function blobSink() {
 }
 
 /**
- * Throws NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, and errors of its files.
+ * Converts a folder. Throws NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, and errors of its files.
  * @param {Folder} folder
  * @param {object} options
  * @param {string} [options.wasmUrl]  URL of bq4-convert.wasm
  * @param {AbortSignal} [options.signal]
- * @param {(done: number, total: number) => void} [options.onBytes]  bytes of tensors written
+ * @param {(done: number, total: number) => void} [options.onBytes]  called with the written and the total number of
+ *   tensor bytes
  * @returns {Promise<File>}
  */
 export async function convertFolder(folder, { wasmUrl, signal, onBytes }) {

@@ -1,4 +1,7 @@
-/** Converts models of other formats to .bq4, .bullet and .qsf files, a few rows at a time, so that a model need not fit in memory. Node only. */
+/**
+ * Converts models of other formats to .bq4, .bullet and .qsf files. Weights are converted a few rows at a time, so that
+ * a model does not have to fit in memory. Node only.
+ */
 import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
 import { encodeActivations } from '../format/bq4/activation-steps.js';
@@ -23,31 +26,37 @@ import { matrixOf, prefixLengthOf, writeV2 } from '../format/bq4/write-v2.js';
 
 /**
  * @typedef {object} ConvertOptions
- * @property {string} [tokenizer]  path; default: the tokenizer file beside the model, if there is one
- * @property {string} [quant]   type of the matrices; default "bq4a", of ternary ones (BitNet) "bqt", of v1 files "bq4"
- * @property {string} [embed]   type of embedding and head; default "bq8" where matrices are quantized, else `quant`
- * @property {string} [hash]    of chunks: "xxh64" (default) detects damage; "sha256" together with an `integrity` also detects
- *   manipulation while the file is loaded
- * @property {string} [compress]  of the layers of a .qsf file: "none" (default), "lz4" or "zstd"
- * @property {boolean} [rowScales]  divides the rows of each layer's matrices by scales that the file stores beside them; the report's
- *   errors are those of the divided rows
- * @property {string} [activationSteps]  path of a JSON file with quantization steps of activations: { "h.0.attn.q": 0.0123, ... }
+ * @property {string} [tokenizer]  path of a tokenizer file; default: the tokenizer file in the folder of the model, if
+ *   there is one
+ * @property {string} [quant]   type of the matrices; default "bq4a", for ternary matrices (BitNet) "bqt", for v1 files
+ *   "bq4"
+ * @property {string} [embed]   type of embedding and LM head; default "bq8" if matrices are quantized, otherwise
+ *   `quant`
+ * @property {string} [hash]    hash of the chunks: "xxh64" (default) detects damage; "sha256" together with an
+ *   `integrity` also detects manipulation while the file is loaded
+ * @property {string} [compress]  compression of the layers of a .qsf file: "none" (default), "lz4" or "zstd"
+ * @property {boolean} [rowScales]  divides the rows of each layer's matrices by scales, which the file also stores; the
+ *   errors in the report are those of the divided rows
+ * @property {string} [activationSteps]  path of a JSON file with quantization steps of activations:
+ *   { "h.0.attn.q": 0.0123, ... }
  * @property {boolean} [v1]     writes a v1.0 file and its sidecar config NAME.json, with all matrices as BQ4
  * @property {string} [name]
- * @property {string} [license]  an SPDX id or text
+ * @property {string} [license]  an SPDX id or the text of a license
  * @property {string} [card]    path of a model card
- * @property {string} [chat]    path of a JSON file with the chat format; default: derived from template or special tokens
- * @property {(done: number, total: number) => void} [onProgress]  bytes of tensors written
+ * @property {string} [chat]    path of a JSON file with the chat format; default: derived from the chat template or
+ *   from special tokens
+ * @property {(done: number, total: number) => void} [onProgress]  called with the converted and the total number of
+ *   bytes
  * @property {AbortSignal} [signal]
- * @property {string} [revision]  of hf:owner/name: branch, tag or commit; default "main"
- * @property {string} [endpoint]  of the hub; default https://huggingface.co
- * @property {string} [token]     for the hub
+ * @property {string} [revision]  branch, tag or commit of hf:owner/name; default "main"
+ * @property {string} [endpoint]  address of the hub; default https://huggingface.co
+ * @property {string} [token]     access token for the hub
  */
 
 /** @typedef {import('../format/conversion-report.js').ConvertReport} ConvertReport */
 /** @typedef {import('../format/bq4/encode-tensor.js').Match} Match */
 
-/** Throws READ, FORMAT. @param {string} path */
+/** Reads a JSON file. Throws READ, FORMAT. @param {string} path */
 export async function readJsonAt(path) {
   const json = await readJsonFile(path);
   if (!json) throw new BqError('READ', `${path} can't be read: there is no such file`);
@@ -57,7 +66,10 @@ export async function readJsonAt(path) {
 /** @param {string} path @returns {(vocab: number) => Promise<import('../text/tokenizers/section.js').Tokenizer>} */
 const tokenizerAt = (path) => (vocab) => readTokenizerFile(path, { vocab });
 
-/** The sidecar config of a v1 file. @param {Match[]} extra  tensors that v1 can't store @param {Record<string, any>} facts */
+/**
+ * Returns the content of a v1 file's sidecar.
+ * @param {Match[]} extra  tensors that v1 files cannot store @param {Record<string, any>} facts
+ */
 async function sidecarOf(extra, { tokenizer, chat, stamp: _, activations: _none, ...facts }) {
   /** @type {Record<string, any>} */
   const tensors = {};
@@ -77,7 +89,11 @@ async function sidecarOf(extra, { tokenizer, chat, stamp: _, activations: _none,
   };
 }
 
-/** @param {string} output @param {Match[]} matches @param {import('../format/bq4/codec.js').Codec} codec @param {ConvertOptions} options @param {Record<string, any>} facts */
+/**
+ * Writes a v1 file and its sidecar. Throws ARGUMENT, FORMAT, SHAPE, WRITE.
+ * @param {string} output @param {Match[]} matches @param {import('../format/bq4/codec.js').Codec} codec
+ * @param {ConvertOptions} options @param {Record<string, any>} facts
+ */
 async function convertV1(output, matches, codec, options, facts) {
   if (options.quant && typeNamed(options.quant).name !== 'bq4_32')
     throw new BqError('ARGUMENT', `v1 files support the type bq4 only, not ${options.quant}`);
@@ -108,7 +124,12 @@ async function convertV1(output, matches, codec, options, facts) {
   }
 }
 
-/** @param {string} output @param {Match[]} matches @param {import('../format/bq4/codec.js').Codec} codec @param {ConvertOptions} options @param {Record<string, any>} facts */
+/**
+ * Writes a v2 file. After a network error its complete tensors are kept for the next attempt. Throws FORMAT, SHAPE,
+ * WRITE.
+ * @param {string} output @param {Match[]} matches @param {import('../format/bq4/codec.js').Codec} codec
+ * @param {ConvertOptions} options @param {Record<string, any>} facts
+ */
 async function convertV2(output, matches, codec, options, { tokenizer, ...facts }) {
   const tensors = v2Tensors(matches, codec, options);
   const model = { .../** @type {any} */ (facts), tensors, tokenizer: tokenizer && encodeTokenizer(tokenizer) };
@@ -139,29 +160,35 @@ async function convertV2(output, matches, codec, options, { tokenizer, ...facts 
   };
 }
 
-/** @param {string} output @param {Match[]} matches @param {import('../format/bq4/codec.js').Codec} _ @param {ConvertOptions} options @param {Record<string, any>} facts */
+/**
+ * Writes a QSF file. Throws ARGUMENT, UNSUPPORTED, FORMAT, WRITE.
+ * @param {string} output @param {Match[]} matches @param {import('../format/bq4/codec.js').Codec} _  unused
+ * @param {ConvertOptions} options @param {Record<string, any>} facts
+ */
 async function convertQsf(output, matches, _, options, facts) {
   const { reports, ...written } = await writeQsf(await fileSink(output), matches, options, /** @type {any} */ (facts));
   return { tensors: reports.map((report) => ({ report: () => report })), written, encoder: 'js' };
 }
 
-/** Throws ARGUMENT. @param {string} output @param {ConvertOptions} options */
+/** Throws ARGUMENT for invalid options. @param {string} output @param {ConvertOptions} options */
 function checkOptions(output, options) {
-  const qsf = output.endsWith('.qsf');
-  if (qsf) qsfChoices(options);
+  const isQsf = output.endsWith('.qsf');
+  if (isQsf) qsfChoices(options);
   else chosenTypes(options);
-  if (options.compress && !qsf) throw new BqError('ARGUMENT', '--compress is supported for .qsf files only');
+  if (options.compress && !isQsf) throw new BqError('ARGUMENT', '--compress is supported for .qsf files only');
   if (![undefined, 'xxh64', 'sha256'].includes(options.hash))
     throw new BqError('ARGUMENT', `--hash is "${options.hash}"; expected xxh64 or sha256`);
-  if (options.activationSteps && (qsf || options.v1 || output.endsWith('.bullet')))
+  if (options.activationSteps && (isQsf || options.v1 || output.endsWith('.bullet')))
     throw new BqError('ARGUMENT', '--activation-steps is supported for .bq4 files of version 2 only');
   if (options.hash && options.v1) throw new BqError('ARGUMENT', '--hash is not supported for v1 files');
 }
 
 /**
- * Converts `input` (a Hugging Face folder, one file of its weights, safetensors or PyTorch's, a checkpoint of llama2.c or nanoGPT, a
- * .bullet or a .qsf file) to `output`, whose ending chooses .bullet or .qsf; all other files are .bq4.
- * On failure no file is left. Throws READ, WRITE, NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, ARGUMENT.
+ * Converts a model. `input` is one of: a folder in Hugging Face's layout, one of its files with weights (safetensors or
+ * PyTorch), a model on a hub (hf:owner/name), a checkpoint of llama2.c or nanoGPT, a .bullet file, a .qsf file. The
+ * ending of `output` selects the format: .bullet, .qsf, any other ending .bq4. If the conversion fails, no output file
+ * remains, except NAME.part after a network error. Throws READ, WRITE, NOT_A_MODEL, FORMAT, TRUNCATED, UNSUPPORTED,
+ * SHAPE, ARGUMENT, and for a hub NETWORK, HTTP_STATUS.
  * @param {string} input
  * @param {string} output
  * @param {ConvertOptions} [options]
@@ -172,8 +199,8 @@ export async function convert(input, output, options = {}) {
 }
 
 /**
- * The same for any checkpoint.
- * @param {() => Promise<import('./checkpoint.js').Checkpoint>} open  opens the checkpoint, which is closed afterwards
+ * Converts any checkpoint; see `convert`.
+ * @param {() => Promise<import('./checkpoint.js').Checkpoint>} open  opens the checkpoint, which this function closes
  * @param {string} output
  * @param {ConvertOptions} options
  * @returns {Promise<ConvertReport>}
@@ -188,7 +215,10 @@ export async function convertCheckpoint(open, output, options) {
   }
 }
 
-/** @param {import('./checkpoint.js').Checkpoint} checkpoint @param {string} output @param {ConvertOptions} options @returns {Promise<ConvertReport>} */
+/**
+ * @param {import('./checkpoint.js').Checkpoint} checkpoint @param {string} output @param {ConvertOptions} options
+ * @returns {Promise<ConvertReport>}
+ */
 async function write(checkpoint, output, options) {
   const matches = matchTensors(
     checkpoint.config,

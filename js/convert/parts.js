@@ -1,4 +1,7 @@
-/** Steps that all writers of .bq4 files share: finding the tokenizer and the chat format, choosing types, encoding tensors. */
+/**
+ * Steps of a conversion that all writers share: finding the tokenizer and the chat format, choosing types, encoding
+ * tensors.
+ */
 import { BqError } from '../shared/errors.js';
 import { chatFormatOf, formatOfTemplate } from './chat-format.js';
 import { encoded, rowsPerPiece } from '../format/bq4/encode-tensor.js';
@@ -13,9 +16,12 @@ import { matrixOf } from '../format/bq4/write-v2.js';
 /** @import { Tokenizer } from '../text/tokenizers/section.js' */
 
 /**
+ * Returns the tokenizer of a checkpoint; null if it has none. Throws SHAPE if the tokenizer has more tokens than the
+ * model.
  * @param {Checkpoint} checkpoint
- * @param {((vocab: number) => Promise<Tokenizer>) | ''} [readOther]  reads another tokenizer than that of the checkpoint
- * @returns {Promise<Tokenizer | null>}  null: the checkpoint has none
+ * @param {((vocab: number) => Promise<Tokenizer>) | ''} [readOther]  reads a tokenizer to use in place of the
+ *   checkpoint's
+ * @returns {Promise<Tokenizer | null>}
  */
 export async function tokenizerOf({ config, folder, tokenizer: contained, tokenizers, ends }, readOther) {
   const { vocab } = config;
@@ -36,11 +42,18 @@ export async function tokenizerOf({ config, folder, tokenizer: contained, tokeni
   return { ...tokenizer, eog: [...new Set([...tokenizer.eog, ...validEnds])].sort((a, b) => a - b) };
 }
 
-/** The META section. @param {Pick<Checkpoint, 'config' | 'meta'>} checkpoint @param {Tokenizer | null} tokenizer */
+/**
+ * Returns the content of the META section.
+ * @param {Pick<Checkpoint, 'config' | 'meta'>} checkpoint @param {Tokenizer | null} tokenizer
+ */
 export const metaFor = ({ config, meta = {} }, tokenizer) =>
   metaOf({ ...(config.labels && { pair: tokenizer?.pair ?? null }), ...meta });
 
-/** @param {Tokenizer | null} tokenizer @param {string} template */
+/**
+ * Returns the compact chat format of a model: derived from its template, or recognized by special tokens. Null if it
+ * has none.
+ * @param {Tokenizer | null} tokenizer @param {string} template  chat template, or ''
+ */
 export async function chatFormat(tokenizer, template) {
   if (!tokenizer) return null;
   if (template) return await formatOfTemplate(template, tokenizer);
@@ -48,15 +61,21 @@ export async function chatFormat(tokenizer, template) {
   return chatFormatOf((text) => specials.has(text));
 }
 
-/** @typedef {{ quant?: string, embed?: string }} Types  names of the types of matrices, and of embedding and LM head */
+/**
+ * Names of weight types: `quant` for matrices, `embed` for embedding and LM head.
+ * @typedef {{ quant?: string, embed?: string }} Types
+ */
 
-/** The chosen types. Throws ARGUMENT. @param {Types} types */
+/** Returns the weight types that the options choose. Throws ARGUMENT. @param {Types} types */
 export function chosenTypes({ quant = 'bq4a', embed }) {
   const matrix = typeNamed(quant);
   return { matrix, embedding: typeNamed(embed ?? (matrix.block > 1 ? 'bq8' : quant)), vector: typeNamed('f32') };
 }
 
-/** @param {Match[]} matches @param {Codec} codec @param {Types} options */
+/**
+ * Returns the tensors of a v2 file, which are encoded when they are written.
+ * @param {Match[]} matches @param {Codec} codec @param {Types} options
+ */
 export function v2Tensors(matches, codec, options) {
   const types = chosenTypes(options);
   return matches.map((match) => {
@@ -67,6 +86,6 @@ export function v2Tensors(matches, codec, options) {
   });
 }
 
-/** Bytes of the largest piece that is encoded at once, as f32. @param {Match[]} matches */
+/** Returns the size in bytes, as f32, of the largest piece that is encoded at once. @param {Match[]} matches */
 export const largestPieceOf = (matches) =>
   Math.max(...matches.map(({ slot }) => 4 * rowsPerPiece(slot.dims) * matrixOf(slot.dims).cols));

@@ -1,6 +1,7 @@
 /**
- * Recognizes rerankers that are decoders (Qwen3-Reranker): whether a document fits a query is how likely "yes" is, against "no", after a
- * prompt with both. Of the LM head the rows of these two tokens remain, as a classifier.
+ * Recognizes rerankers that are decoders (Qwen3-Reranker). Their prompt contains the query and the document; the score
+ * is the probability of the answer "yes" relative to "no". The conversion keeps only the rows of these two tokens of
+ * the LM head, as a classifier.
  */
 import { pick } from '../format/bq4/tensor-views.js';
 import { BqError } from '../shared/errors.js';
@@ -10,14 +11,18 @@ import { readJson, readText } from './folder.js';
 /** @import { InTensor } from '../format/checkpoint-tensors.js' */
 /** @import { ModelMeta } from '../format/meta.js' */
 
-/** The prompt that Qwen3-Reranker was trained with, with the instruction of its model card. */
+/** The prompt with which Qwen3-Reranker was trained, with the instruction of its model card. */
 const TEMPLATE =
   '<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. ' +
   'Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n' +
   '<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n' +
   '<Query>: {query}\n<Document>: {document}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n';
 
-/** Whether the name or the model card says so: the checkpoint looks as any Qwen 3. @param {Folder} folder @param {Record<string, any>} hf @param {string} name */
+/**
+ * Whether a checkpoint is a reranker. It is recognized by its name or its model card, since its files are otherwise
+ * like those of other Qwen 3 models.
+ * @param {Folder} folder @param {Record<string, any>} hf  config.json @param {string} name  name of the model
+ */
 async function isReranker(folder, hf, name) {
   if (hf.model_type !== 'qwen3' || !/ForCausalLM$/.test(String(hf.architectures?.[0]))) return false;
   if (/qwen3-reranker/i.test(name)) return true;
@@ -25,9 +30,12 @@ async function isReranker(folder, hf, name) {
 }
 
 /**
- * What makes a reranker of a checkpoint; null: the checkpoint is not a reranker. FORMAT: its tokenizer lacks a token of the answer.
- * @param {Folder} folder @param {Record<string, any>} hf  config.json @param {string} name
- * @returns {Promise<{ config: Record<string, any>, meta: ModelMeta, change: (tensors: Map<string, InTensor>, tied: boolean) => void } | null>}
+ * Returns the changes that turn a checkpoint into a reranker: keys of the configuration, metadata, and a function that
+ * changes the tensors. Null if the checkpoint is not a reranker. Throws FORMAT if its tokenizer lacks "yes" or "no".
+ * @param {Folder} folder @param {Record<string, any>} hf  config.json @param {string} name  name of the model
+ * @returns {Promise<{
+ *   config: Record<string, any>, meta: ModelMeta, change: (tensors: Map<string, InTensor>, tied: boolean) => void
+ * } | null>}
  */
 export async function yesNoReranker(folder, hf, name) {
   if (!(await isReranker(folder, hf, name))) return null;

@@ -1,4 +1,7 @@
-/** Reads from a sentence-transformers folder how vectors are pooled and normalized: modules.json and the files it names. */
+/**
+ * Reads pooling, normalization, dense layers and prompts from a folder of sentence-transformers: modules.json and the
+ * files that it lists.
+ */
 import { BqError } from '../shared/errors.js';
 import { shown } from '../shared/quote-value.js';
 import { readJson } from './folder.js';
@@ -7,33 +10,43 @@ import { readSafetensors } from '../format/safetensors.js';
 /** @import { InTensor } from '../format/checkpoint-tensors.js' */
 /** @import { ByteSource } from '../storage/sources/types.js' */
 
-/** Our names of pooling by theirs. @type {Record<string, string>} */
+/** The configuration's names of pooling, by the names of sentence-transformers. @type {Record<string, string>} */
 const POOLING = { mean: 'mean', mean_tokens: 'mean', cls: 'cls', cls_token: 'cls', lasttoken: 'last' };
 
-/** @param {Record<string, any>} json  config of a Pooling module: one name, or a boolean for each */
+/**
+ * Returns the kind of pooling. Throws UNSUPPORTED.
+ * @param {Record<string, any>} json  config of a Pooling module: it has the name of the kind, or a boolean for each
+ *   kind
+ */
 function poolingOf(json) {
-  const switched = Object.keys(json)
+  const enabled = Object.keys(json)
     .filter((key) => key.startsWith('pooling_mode_') && json[key])
     .map((key) => key.slice('pooling_mode_'.length));
-  const modes = [json.pooling_mode ?? switched].flat();
+  const modes = [json.pooling_mode ?? enabled].flat();
   const [mode] = modes;
   if (modes.length === 1 && typeof mode === 'string' && Object.hasOwn(POOLING, mode)) return POOLING[mode];
-  throw new BqError('UNSUPPORTED', `unsupported pooling ${shown(json.pooling_mode ?? switched)}`, {
+  throw new BqError('UNSUPPORTED', `unsupported pooling ${shown(json.pooling_mode ?? enabled)}`, {
     hint: 'expected mean, cls or lasttoken alone',
   });
 }
 
-/** @param {string} path  of a module; '': the folder itself @param {string} name */
-const within = (path, name) => (path ? `${path}/${name}` : name);
+/**
+ * Returns the path of a module's file.
+ * @param {string} path  folder of the module; '' for the model's folder
+ * @param {string} name
+ */
+const joinPath = (path, name) => (path ? `${path}/${name}` : name);
 
-/** Most dense layers behind the pooling. */
+/** Largest number of dense layers after the pooling. */
 const DENSE_LAYERS = 2;
-/** Our names of activations by the class in PyTorch. @type {Record<string, string>} */
+/** The configuration's names of activations, by their classes in PyTorch. @type {Record<string, string>} */
 const ACTIVATIONS = { Identity: 'linear', Tanh: 'tanh', GELU: 'gelu_erf', ReLU: 'relu' };
 
 /**
- * Keys of the configuration for a dense layer. UNSUPPORTED: a third one, or one whose activation has no place.
- * @param {Record<string, any>} json  config of a Dense module @param {Record<string, any>} keys  of the layers before it
+ * Returns the keys of the configuration for a dense layer. Throws UNSUPPORTED for a third layer, an unknown activation,
+ * or an activation of the second layer.
+ * @param {Record<string, any>} json  config of a Dense module
+ * @param {Record<string, any>} keys  keys of the previous layers
  */
 function denseOf(json, keys) {
   const activation =
@@ -42,30 +55,34 @@ function denseOf(json, keys) {
         .split('.')
         .pop() ?? ''
     ];
-  const first = keys.dense1 === undefined;
-  if (keys.dense2 !== undefined || !activation || (!first && activation !== 'linear'))
+  const isFirst = keys.dense1 === undefined;
+  if (keys.dense2 !== undefined || !activation || (!isFirst && activation !== 'linear'))
     throw new BqError('UNSUPPORTED', `unsupported Dense module with activation ${shown(json.activation_function)}`, {
       hint: `expected at most ${DENSE_LAYERS}, the second without an activation, of ${Object.keys(ACTIVATIONS).join(', ')}`,
     });
-  return first ? { dense1: json.out_features, dense_activation: activation } : { dense2: json.out_features };
+  return isFirst ? { dense1: json.out_features, dense_activation: activation } : { dense2: json.out_features };
 }
 
 /**
- * What such a folder says: keys of our configuration, the folders of dense layers behind the pooling, and prompts. Empty for other folders.
- * @typedef {{ keys: Record<string, any>, dense: string[], prompts: Record<string, string>, defaultPrompt: string, unused: string[] }} SentenceModules
+ * Content of a sentence-transformers folder; empty for other folders. `keys`: keys of the model configuration; `dense`:
+ * folders of the dense layers after the pooling; `unused`: names of ignored parts.
+ * @typedef {{
+ *   keys: Record<string, any>, dense: string[], prompts: Record<string, string>, defaultPrompt: string,
+ *   unused: string[]
+ * }} SentenceModules
  */
 
 /**
- * Throws FORMAT; UNSUPPORTED for a module that is not supported.
+ * Reads modules.json. Throws FORMAT; UNSUPPORTED for a module that is not supported.
  * @param {import('./folder.js').Folder} folder
- * @param {Record<string, any>} config  ours
+ * @param {Record<string, any>} config  configuration of the model
  * @returns {Promise<SentenceModules>}
  */
 export async function sentenceModules(folder, config) {
   const modules = await readJson(folder, 'modules.json');
   /** @type {SentenceModules} */
-  const found = { keys: {}, dense: [], unused: [], ...(await promptsOf(folder)) };
-  const { keys } = found;
+  const result = { keys: {}, dense: [], unused: [], ...(await promptsOf(folder)) };
+  const { keys } = result;
   for (const module of modules ? [modules].flat() : []) {
     const { type, path = '' } = module ?? {};
     if (typeof type !== 'string') throw new BqError('FORMAT', `modules.json has ${shown(module)}; expected a module`);
@@ -73,17 +90,17 @@ export async function sentenceModules(folder, config) {
       throw new BqError('FORMAT', `modules.json names ${shown(path)}; expected a subfolder`);
     const kind = type.split('.').pop();
     if (kind === 'Transformer') {
-      const maxTokens = (await readJson(folder, within(path, 'sentence_bert_config.json')))?.max_seq_length;
+      const maxTokens = (await readJson(folder, joinPath(path, 'sentence_bert_config.json')))?.max_seq_length;
       if (maxTokens) keys.text_tokens = typeof maxTokens === 'number' ? Math.min(maxTokens, config.context) : maxTokens;
     } else if (kind === 'Pooling') {
-      const pooling = (await readJson(folder, within(path, 'config.json'))) ?? {};
+      const pooling = (await readJson(folder, joinPath(path, 'config.json'))) ?? {};
       keys.pooling = poolingOf(pooling);
-      // Prompts whose tokens are left out of the vector are not supported: texts have none then.
-      if (pooling.include_prompt === false && Object.keys(found.prompts).length)
-        Object.assign(found, { prompts: {}, defaultPrompt: '', unused: ['prompts'] });
+      // Omitting the prompt's tokens from the pooling is not supported, so such prompts are not used.
+      if (pooling.include_prompt === false && Object.keys(result.prompts).length)
+        Object.assign(result, { prompts: {}, defaultPrompt: '', unused: ['prompts'] });
     } else if (kind === 'Dense') {
-      Object.assign(keys, denseOf((await readJson(folder, within(path, 'config.json'))) ?? {}, keys));
-      found.dense.push(path);
+      Object.assign(keys, denseOf((await readJson(folder, joinPath(path, 'config.json'))) ?? {}, keys));
+      result.dense.push(path);
     } else if (kind === 'Normalize') {
       keys.normalize = true;
     } else {
@@ -92,10 +109,14 @@ export async function sentenceModules(folder, config) {
       });
     }
   }
-  return found;
+  return result;
 }
 
-/** Prompts by name, and the name of the default. @param {import('./folder.js').Folder} folder @returns {Promise<{ prompts: Record<string, string>, defaultPrompt: string }>} */
+/**
+ * Reads the prompts by name, and the name of the default prompt ('' if there is none).
+ * @param {import('./folder.js').Folder} folder
+ * @returns {Promise<{ prompts: Record<string, string>, defaultPrompt: string }>}
+ */
 async function promptsOf(folder) {
   const { prompts: listed, default_prompt_name: name } =
     (await readJson(folder, 'config_sentence_transformers.json')) ?? {};
@@ -106,8 +127,8 @@ async function promptsOf(folder) {
 }
 
 /**
- * Tensors of the dense layers, by canonical name. Throws READ, FORMAT.
- * @param {import('./folder.js').Folder} folder @param {string[]} dense  their folders
+ * Opens the tensors of the dense layers; returns them with canonical names. Throws READ, FORMAT.
+ * @param {import('./folder.js').Folder} folder @param {string[]} dense  folders of the dense layers
  * @returns {Promise<{ tensors: [string, InTensor][], close: () => Promise<void> }>}
  */
 export async function denseTensors(folder, dense) {
@@ -120,7 +141,7 @@ export async function denseTensors(folder, dense) {
   };
   try {
     for (const [i, path] of dense.entries()) {
-      const file = await folder.open(within(path, 'model.safetensors'));
+      const file = await folder.open(joinPath(path, 'model.safetensors'));
       files.push(file);
       for (const [name, tensor] of (await readSafetensors(file)).tensors)
         if (tensor) tensors.push([name.replace(/^linear\./, `pooled.dense${i + 1}.`), tensor]);

@@ -1,6 +1,7 @@
 /**
- * BitNet's matrices from checkpoints of transformers: -1, 0 and 1, and a scale of each row (docs/FORMAT.md, "TENS", NAME.scale), which
- * is the same for all rows of a matrix. The weight type bqt_64 holds such matrices exactly.
+ * Reads BitNet's ternary matrices from checkpoints of transformers. A matrix becomes weights of -1, 0 and 1, and a
+ * scale for each row (docs/FORMAT.md, "TENS", NAME.scale), which is the same for all rows. The weight type bqt_64
+ * represents such matrices exactly.
  */
 import { BqError } from '../shared/errors.js';
 import { readRange } from '../storage/sources/read.js';
@@ -9,23 +10,29 @@ import { readRange } from '../storage/sources/read.js';
 /** @import { TernaryWeights } from '../format/families/bitnet.js' */
 /** @import { ByteSource } from '../storage/sources/types.js' */
 
-/** Matrices that are ternary, by canonical name. */
+/** Canonical names of ternary matrices. */
 const TERNARY = /^(h\.\d+\.(?:attn\.[qkvo]|mlp\.(?:gate|up|down)))\.weight$/;
-/** Rows read at once. */
+/** Number of rows that are read at once. */
 const ROWS_AT_ONCE = 256;
-/** Weights in a byte, two bits each, which are the weight plus 1. */
-const PER_BYTE = 4;
-/** The smallest mean that weights are divided by. */
-const LEAST_MEAN = 1e-5;
+/** Number of weights in a byte of a packed matrix. Each has two bits: the weight plus 1. */
+const WEIGHTS_PER_BYTE = 4;
+/** Smallest mean by which weights are divided. */
+const MIN_MEAN = 1e-5;
 
 /**
- * A matrix of bytes, each of which has a weight of four rows: byte row r those of rows r, r + R, r + 2 R and r + 3 R, from the lowest
- * bits on, R being the number of byte rows.
- * @param {ByteSource} file @param {number} at  its first byte @param {number[]} shape @param {string} name
+ * Returns a matrix whose weights are packed in bytes. A byte has one weight of four rows: with R rows of bytes, byte
+ * row r has the weights of rows r, r + R, r + 2 R and r + 3 R, from the lowest bits on.
+ * @param {ByteSource} file @param {number} at  offset of the first byte
+ * @param {number[]} shape  shape of the matrix of bytes @param {string} name
  * @returns {InTensor}
  */
 export function unpackedTensor(file, at, [byteRows, cols], name) {
-  /** Weights of the rows of a run of byte rows, by their two bits of each byte. @param {number} first @param {number} count @param {number} shift */
+  /**
+   * Reads consecutive byte rows; returns one weight of each byte.
+   * @param {number} first  first byte row
+   * @param {number} count  number of byte rows
+   * @param {number} shift  position of the weight's bits
+   */
   async function readRun(first, count, shift) {
     const from = at + first * cols;
     const bytes = await readRange(file, from, from + count * cols);
@@ -41,7 +48,7 @@ export function unpackedTensor(file, at, [byteRows, cols], name) {
     });
   }
   return {
-    dims: [PER_BYTE * byteRows, cols],
+    dims: [WEIGHTS_PER_BYTE * byteRows, cols],
     ternary: true,
     async read(row, rows) {
       const out = new Float32Array(rows * cols);
@@ -56,7 +63,10 @@ export function unpackedTensor(file, at, [byteRows, cols], name) {
   };
 }
 
-/** FORMAT: the first weight of some rows that has no mean. @param {string} name @param {Float32Array} values @param {number} from  number of the first */
+/**
+ * Throws FORMAT for the first weight that is not finite.
+ * @param {string} name @param {Float32Array} values @param {number} from  index of the first value in the tensor
+ */
 function requireFinite(name, values, from) {
   const at = values.findIndex((w) => !Number.isFinite(w));
   if (at < 0) return;
@@ -66,7 +76,10 @@ function requireFinite(name, values, from) {
   });
 }
 
-/** 1 divided by the mean of all |weights|, as f32. FORMAT. @param {InTensor} tensor @param {string} name */
+/**
+ * Returns 1 divided by the mean of all |weights|, as f32. Throws FORMAT.
+ * @param {InTensor} tensor @param {string} name
+ */
 async function inverseMean({ dims: [height, cols], read }, name) {
   let sum = 0;
   for (let row = 0; row < height; row += ROWS_AT_ONCE) {
@@ -76,10 +89,13 @@ async function inverseMean({ dims: [height, cols], read }, name) {
     if (!Number.isFinite(part)) requireFinite(name, values, row * cols);
     sum += part;
   }
-  return Math.fround(1 / Math.fround(Math.max(sum / (height * cols), LEAST_MEAN)));
+  return Math.fround(1 / Math.fround(Math.max(sum / (height * cols), MIN_MEAN)));
 }
 
-/** A matrix of floats, rounded to -1, 0 and 1 times the mean of their magnitudes: the matrix and its scale. @param {InTensor} tensor @param {string} name */
+/**
+ * Converts a matrix of floats to weights of -1, 0 and 1 and a scale: the mean of the floats' magnitudes.
+ * @param {InTensor} tensor @param {string} name
+ */
 function roundedMatrix(tensor, name) {
   /** @type {Promise<number> | undefined} */
   let inverse;
@@ -90,16 +106,19 @@ function roundedMatrix(tensor, name) {
       dims: tensor.dims,
       ternary: true,
       async read(/** @type {number} */ row, /** @type {number} */ rows) {
-        const by = await inverseOnce();
+        const factor = await inverseOnce();
         // A half is rounded to even: 0.
-        return (await tensor.read(row, rows)).map((w) => (Math.abs(Math.fround(w * by)) > 0.5 ? Math.sign(w) : 0));
+        return (await tensor.read(row, rows)).map((w) => (Math.abs(Math.fround(w * factor)) > 0.5 ? Math.sign(w) : 0));
       },
     },
     scaleOf: async () => 1 / (await inverseOnce()),
   };
 }
 
-/** The scale of a packed matrix. Throws FORMAT. @param {InTensor} scale @param {string} name @param {boolean} divides */
+/**
+ * Reads the scale of a packed matrix. Throws FORMAT.
+ * @param {InTensor} scale @param {string} name @param {boolean} divides  see TernaryWeights
+ */
 async function storedScale(scale, name, divides) {
   const [value] = await scale.read(0, 1);
   if (!(value > 0 && value < Infinity))
@@ -109,16 +128,21 @@ async function storedScale(scale, name, divides) {
   return divides ? 1 / value : value;
 }
 
-/** The same number for each row. @param {number} rows @param {() => Promise<number>} scaleOf @returns {InTensor} */
-const sameForRows = (rows, scaleOf) => ({
+/**
+ * Returns a vector with the same scale for each row.
+ * @param {number} rows @param {() => Promise<number>} scaleOf @returns {InTensor}
+ */
+const rowScales = (rows, scaleOf) => ({
   dims: [rows],
   read: async () => new Float32Array(rows).fill(await scaleOf()),
 });
 
 /**
- * The tensors of a checkpoint with its ternary matrices as such. Throws FORMAT, SHAPE.
- * @param {Map<string, InTensor>} tensors  by canonical name; scales of packed matrices, one number each, under NAME.scale
- * @param {TernaryWeights} how @returns {Map<string, InTensor>}
+ * Replaces the ternary matrices of a checkpoint by weights of -1, 0 and 1 and scales of their rows. Throws FORMAT,
+ * SHAPE.
+ * @param {Map<string, InTensor>} tensors  tensors by canonical name; NAME.scale is the scale of a packed matrix: one
+ *   number
+ * @param {TernaryWeights} storage @returns {Map<string, InTensor>}
  */
 export function withTernaryWeights(tensors, { packed, divides }) {
   const out = new Map(tensors);
@@ -128,7 +152,7 @@ export function withTernaryWeights(tensors, { packed, divides }) {
     const scaleName = `${module}.scale`;
     if (!packed) {
       const { matrix, scaleOf } = roundedMatrix(tensor, tensor.name ?? name);
-      out.set(name, matrix).set(scaleName, sameForRows(tensor.dims[0], scaleOf));
+      out.set(name, matrix).set(scaleName, rowScales(tensor.dims[0], scaleOf));
       continue;
     }
     const scale = tensors.get(scaleName);
@@ -142,7 +166,7 @@ export function withTernaryWeights(tensors, { packed, divides }) {
       throw new BqError('SHAPE', `tensor "${storedName}" is ${scale.dims.join(' × ')}; expected one number`);
     out.set(
       scaleName,
-      sameForRows(tensor.dims[0], () => storedScale(scale, storedName, divides)),
+      rowScales(tensor.dims[0], () => storedScale(scale, storedName, divides)),
     );
   }
   return out;

@@ -20,15 +20,16 @@ const GPT2_FILES = [
   ['encoder.json', 'vocab.bpe'],
   ['vocab.json', 'merges.txt'],
 ];
-/** Files beside tokenizer.json that name special tokens, in order of precedence. */
+/** Files in the folder of a tokenizer that specify special tokens, in order of precedence. */
 const HINT_FILES = ['generation_config.json', 'config.json', 'tokenizer_config.json', 'special_tokens_map.json'];
 
 /**
- * Reads tokenizer.json, tokenizer.model, encoder.json or vocab.bpe, *.tiktoken, GGUF, a .txt with a token per line, or tokenizer.bin of
- * llama2.c. Throws READ, FORMAT, UNSUPPORTED.
+ * Reads a tokenizer: tokenizer.json, tokenizer.model, the two files of a GPT-2 vocabulary (`name` is either),
+ * *.tiktoken, a GGUF file, a .txt file with a token per line, or tokenizer.bin of llama2.c. Throws READ, FORMAT,
+ * UNSUPPORTED.
  * @param {Folder} folder
  * @param {string} name
- * @param {{ vocab: number }} model  number of the model's tokens
+ * @param {{ vocab: number }} model  vocabulary size of the model
  * @returns {Promise<Tokenizer>}
  */
 export async function readTokenizer(folder, name, { vocab }) {
@@ -53,7 +54,10 @@ export async function readTokenizer(folder, name, { vocab }) {
   }
 }
 
-/** The same for a path (Node only). @param {string} path @param {{ vocab: number }} model */
+/**
+ * Like readTokenizer, for the path of a file on disk (Node only).
+ * @param {string} path @param {{ vocab: number }} model
+ */
 export async function readTokenizerFile(path, model) {
   const { basename, dirname } = await nodeModule('path');
   const { statSync } = await nodeModule('fs');
@@ -63,6 +67,7 @@ export async function readTokenizerFile(path, model) {
 }
 
 /**
+ * Reads the special tokens that HINT_FILES specify.
  * @param {Folder} folder
  * @returns {Promise<import('../text/tokenizers/hf-json.js').Hints>}
  */
