@@ -61,7 +61,7 @@ export class ErrorSum {
   #squares = 0;
   #max = 0;
 
-  /** @param {number} weights @param {import('./bq4/codec.js').EncodeErrors} errors  of those weights */
+  /** @param {number} weights @param {import('./bq4/codec.js').EncodeErrors} errors  errors of these weights */
   add(weights, { sum, squares, most }) {
     this.#sum += sum;
     this.#squares += squares;

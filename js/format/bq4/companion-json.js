@@ -48,7 +48,7 @@ export function tokenizerToJson(t) {
 
 /** @param {unknown} parts @param {(problem: string) => BqError} invalid */
 function partsFromJson(parts, invalid) {
-  if (!Array.isArray(parts)) throw invalid('has "parts" that are not a list');
+  if (!Array.isArray(parts)) throw invalid('has "parts", which is not a list');
   return parts.map((part) => {
     const [type, bytes] = Array.isArray(part) ? part : [];
     if (typeof type !== 'number' || typeof bytes !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(bytes))
@@ -69,7 +69,7 @@ export function tokenizerFromJson(json) {
   if (!Object.hasOwn(KIND, json.kind)) throw invalid(`has the unknown kind ${shown(json.kind)}`);
   if (!Array.isArray(json.tokens)) throw invalid('has no list "tokens"');
   for (const name of ['eog', 'merges'])
-    if (json[name] !== undefined && !Array.isArray(json[name])) throw invalid(`has "${name}" that are not a list`);
+    if (json[name] !== undefined && !Array.isArray(json[name])) throw invalid(`has "${name}", which is not a list`);
   const eos = json.eos ?? 0;
   return {
     kind: KIND[/** @type {keyof typeof KIND} */ (json.kind)],

@@ -10,7 +10,7 @@ import { BqError } from '../../shared/errors.js';
  * @property {string} name
  * @property {number} block       weights per block
  * @property {number} blockBytes  bytes of a row-major block
- * @property {number} step        columns of a tile; 0: the type has no tiled layout
+ * @property {number} step        columns of a tile; 0 if the type has no tiled layout
  * @property {number} tileBytes   bytes of a tile of 8 rows
  * @property {number} bits        bits per weight. Special values: 1 is ternary, stored in 2 bits; 5 is codes of a
  *   table, stored in 4 bits; 0 means that there is no encoder and only the C code can decode the type

@@ -77,7 +77,10 @@ export const smollm3 = {
   gguf: { smollm3: { ...llamaGguf, config: (facts) => ({ ...ggufRms(facts), unrotated_every: 4 }) } },
 };
 
-/** With use_sliding_window, layers from max_window_layers on have a window. @param {Record<string, any>} hf */
+/**
+ * Returns the keys for layers with a window: with use_sliding_window these are the layers from max_window_layers on.
+ * @param {Record<string, any>} hf
+ */
 const qwenWindow = (hf) => (hf.use_sliding_window ? listedWindow(hf, (i) => i >= (hf.max_window_layers ?? 28)) : {});
 
 /**

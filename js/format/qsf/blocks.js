@@ -11,7 +11,7 @@ import { typeNamed } from '../bq4/weight-types.js';
  * @typedef {object} Kind
  * @property {number} id          number in files
  * @property {string} name
- * @property {number} blockBytes  bytes of a block; 0: f16 without blocks
+ * @property {number} blockBytes  bytes of a block; 0 for f16, which has no blocks
  * @property {number} bits        bits per weight
  */
 
