@@ -63,7 +63,7 @@ test('tries are reported as they happen, and end with the next byte', (t) => {
   /** @type {string[]} */
   const words = [];
   for (const failures of [1, 2]) {
-    meter.retried(failures);
+    meter.reportRetries(failures);
     words.push(progress(after(50, 'download', 4 * MB)));
   }
   words.push(progress(after(1000, 'download', 6 * MB)));

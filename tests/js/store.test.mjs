@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { openStore } from '../../js/storage/cache/index.js';
-import { record, replay } from '../../js/storage/cache/layout.js';
+import { encodeRecord, replay } from '../../js/storage/cache/layout.js';
 import { cases, digest, keep, makeFile, MIB, run } from './store-suite.mjs';
 
 const path = mkdtempSync(join(tmpdir(), 'bq4-store-'));
@@ -18,11 +18,11 @@ for (const options of [{ backend: 'memory' }, { backend: 'file', path }]) {
 
 test('a record of the journal counts when all of it is there and right', () => {
   const all = Buffer.concat([
-    record(0xffffffff, 7n),
-    record(0, 1n),
-    record(1, null),
-    record(2, 2n ** 64n - 1n),
-    record(0, undefined),
+    encodeRecord(0xffffffff, 7n),
+    encodeRecord(0, 1n),
+    encodeRecord(1, null),
+    encodeRecord(2, 2n ** 64n - 1n),
+    encodeRecord(0, undefined),
   ]);
   const right = new Map([
     [0xffffffff, 7n],

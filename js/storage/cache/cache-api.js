@@ -1,6 +1,6 @@
 /**
- * The backend with the Cache API, for browsers without OPFS: one cache per file, one response per chunk. A response is stored completely or
- * not at all, and its URL holds its hash, so the list of URLs is the journal.
+ * The backend with the Cache API, for browsers without OPFS: one cache per file, one response per chunk. A response is
+ * stored completely or not at all, and its URL holds its hash, so the list of URLs is the journal.
  */
 
 /** @import { Backend, Space } from './types.js' */
@@ -11,29 +11,35 @@ const BASE = 'https://bq4.invalid/';
 /** @param {string} name @param {string} path @param {BodyInit} body */
 const putResponse = async (name, path, body) => (await caches.open(name)).put(BASE + path, new Response(body));
 
-/** Marks are responses too, with the URL `mark/NAME/TIME`. @param {string} url */
-const parts = (url) => url.slice(BASE.length).split('/');
+/**
+ * Returns the parts of a response's URL. Marks are responses, too, with the URL `mark/NAME/TIME`.
+ * @param {string} url
+ */
+const partsOf = (url) => url.slice(BASE.length).split('/');
 
-/** @param {string} name @returns {Promise<string[]>} */
-const paths = async (name) =>
+/** Returns the URLs of all responses in a cache. @param {string} name @returns {Promise<string[]>} */
+const urlsIn = async (name) =>
   (await caches.has(name)) ? (await (await caches.open(name)).keys()).map(({ url }) => url) : [];
 
-/** @param {string} name @param {(part: string[]) => boolean} matches @param {string} [keptUrl] */
-async function remove(name, matches, keptUrl) {
-  for (const url of await paths(name)) {
-    if (url !== keptUrl && matches(parts(url))) await (await caches.open(name)).delete(url);
+/**
+ * Deletes the responses whose URL matches, except that of `keptUrl`.
+ * @param {string} name @param {(part: string[]) => boolean} matches @param {string} [keptUrl]
+ */
+async function removeResponses(name, matches, keptUrl) {
+  for (const url of await urlsIn(name)) {
+    if (url !== keptUrl && matches(partsOf(url))) await (await caches.open(name)).delete(url);
   }
 }
 
 /** @param {string} cache @returns {Space} */
-function space(cache) {
+function createSpace(cache) {
   /** URLs of chunks, from the last `scan` and from `write`. @type {Map<number, string>} */
   const urlsByChunk = new Map();
   const scan = async () => {
     urlsByChunk.clear();
     const hashes = new Map();
-    for (const url of await paths(cache)) {
-      const [kind, index, hash] = parts(url);
+    for (const url of await urlsIn(cache)) {
+      const [kind, index, hash] = partsOf(url);
       if (kind !== 'chunk') continue;
       urlsByChunk.set(Number(index), url);
       hashes.set(Number(index), hash ? BigInt(`0x${hash}`) : null);
@@ -61,7 +67,7 @@ function space(cache) {
     },
     async drop(index) {
       urlsByChunk.delete(index);
-      await remove(cache, ([kind, chunk]) => kind === 'chunk' && Number(chunk) === index);
+      await removeResponses(cache, ([kind, chunk]) => kind === 'chunk' && Number(chunk) === index);
     },
     async settle() {},
     async close() {},
@@ -78,13 +84,13 @@ export async function openCache(name) {
     keys: async () =>
       (await caches.keys()).filter((cache) => cache.startsWith(prefix)).map((cache) => cache.slice(prefix.length)),
     async get(key) {
-      const urls = await paths(cacheOf(key));
+      const urls = await urlsIn(cacheOf(key));
       const response = urls.includes(`${BASE}about`)
         ? await (await caches.open(cacheOf(key))).match(`${BASE}about`)
         : undefined;
       if (!response) return null;
       const marks = new Map();
-      for (const [kind, mark, time] of urls.map(parts)) if (kind === 'mark') marks.set(mark, Number(time));
+      for (const [kind, mark, time] of urls.map(partsOf)) if (kind === 'mark') marks.set(mark, Number(time));
       return { about: await response.json(), marks };
     },
     create: (key, metadata) => putResponse(cacheOf(key), 'about', JSON.stringify(metadata)),
@@ -92,7 +98,7 @@ export async function openCache(name) {
       if (!(await caches.has(cacheOf(key)))) return;
       const path = `mark/${mark}/${Date.now()}`;
       if (isOn) await putResponse(cacheOf(key), path, '');
-      await remove(
+      await removeResponses(
         cacheOf(key),
         ([kind, markName]) => kind === 'mark' && markName === mark,
         isOn ? BASE + path : undefined,
@@ -100,10 +106,10 @@ export async function openCache(name) {
     },
     async remove(key) {
       // The storage of a deleted cache is freed late, when no object refers to it, so its responses are deleted first.
-      await remove(cacheOf(key), () => true);
+      await removeResponses(cacheOf(key), () => true);
       await caches.delete(cacheOf(key));
     },
-    open: async (key) => space(cacheOf(key)),
+    open: async (key) => createSpace(cacheOf(key)),
     close() {},
   };
 }

@@ -1,41 +1,47 @@
 /**
- * Files in folders: OPFS in a browser, a directory in Node. Each key is a folder with
+ * The backend that stores files in folders: OPFS in a browser, a directory in Node. Each key is a folder with
  *   about      JSON, written once
  *   journal    records of verified chunks (layout.js), written after the chunk itself
  *   prefix     the first bytes of the model file
  *   s0, s1, …  its chunks, `perSegment` in each
- *   used, pinned, at-…  marks: one byte, its date is when it was set
- * A process that is killed loses at most the chunk that was being written. Writes are not flushed: after a power cut records
- * may exist without their bytes, so readers compare the hash of each chunk.
+ *   used, pinned, at-…  marks: files of one byte, whose date is the time when the mark was set
+ * A process that is killed loses at most the chunk that was being written. Writes are not flushed: after a power cut
+ * records may exist without their bytes, so readers compare the hash of each chunk.
  */
-import { CHUNK, lengthOf, PREFIX, RECORD, record, replay } from './layout.js';
+import { CHUNK, encodeRecord, lengthOf, PREFIX, RECORD_BYTES, replay } from './layout.js';
 
 /** @import { About, Backend, Space } from './types.js' */
 
 /**
  * An open file. Methods may return values or promises.
  * @typedef {object} Handle
- * @property {(into: Uint8Array<ArrayBufferLike>, at: number) => number | Promise<number>} read  bytes read
- * @property {(bytes: Uint8Array, at: number) => void | Promise<void>} write  all of them, or throws
+ * @property {(into: Uint8Array<ArrayBufferLike>, at: number) => number | Promise<number>} read  returns the number of
+ *   bytes read
+ * @property {(bytes: Uint8Array, at: number) => void | Promise<void>} write  writes all bytes, or throws
  * @property {() => void | Promise<void>} close
  */
 
 /**
+ * The folder of a key.
  * @typedef {object} Folder
  * @property {() => Promise<string[]>} names
  * @property {(name: string) => Promise<{ size: number, date: number } | null>} stat
  * @property {(name: string) => Promise<Uint8Array | null>} bytes
- * @property {(name: string, bytes: Uint8Array) => Promise<void>} put   replaces
+ * @property {(name: string, bytes: Uint8Array) => Promise<void>} put  creates or replaces a file
  * @property {(name: string) => Promise<void>} remove
- * @property {(name: string) => Promise<FileSystemFileHandle | string>} locate  a handle that others can open; in Node a path
- * @property {(name: string) => Promise<Handle>} edit  opens for writing, creates the file; there is only one writer
- * @property {(name: string, direct: boolean) => Promise<Handle | null>} view  opens for reading; `direct`: there is no writer
+ * @property {(name: string) => Promise<FileSystemFileHandle | string>} locate  returns a handle that other threads can
+ *   open; in Node a path
+ * @property {(name: string) => Promise<Handle>} edit  opens a file for writing, and creates it if it is missing; there
+ *   is only one writer
+ * @property {(name: string, direct: boolean) => Promise<Handle | null>} view  opens a file for reading; `direct`: no
+ *   other tab writes it
  */
 
 /**
+ * The folders of a store.
  * @typedef {object} Tree
  * @property {'opfs' | 'file'} name
- * @property {number} perSegment  for new files
+ * @property {number} perSegment  chunks per segment of new files
  * @property {() => Promise<string[]>} keys
  * @property {(key: string, create?: boolean) => Promise<Folder | null>} folder
  * @property {(key: string) => Promise<void>} remove
@@ -48,10 +54,11 @@ class Segments {
   #folder;
   #metadata;
   #perSegment;
-  /** Open files by name. @type {Map<string, Handle>} */
+  /** Files that are open for writing, by name. @type {Map<string, Handle>} */
   #edited = new Map();
-  /** @type {Map<string, Handle>} */
+  /** Files that are open for reading, by name. @type {Map<string, Handle>} */
   #viewed = new Map();
+  /** Offset of the next record in the journal; -1 while it is unknown. */
   #journalEnd = -1;
   /** Number of missing chunks of each segment that is being written. @type {Map<string, number>} */
   #missingChunks = new Map();
@@ -63,7 +70,7 @@ class Segments {
     this.#perSegment = metadata.perSegment ?? 64;
   }
 
-  /** @param {number} index @returns {[string, number]} file and offset */
+  /** @param {number} index @returns {[string, number]} name of the file with the chunk, and its offset there */
   #place(index) {
     if (index === PREFIX) return ['prefix', 0];
     const perSegment = this.#perSegment;
@@ -125,7 +132,7 @@ class Segments {
     const [name, at] = this.#place(index);
     const file = await this.#edit(name);
     await file.write(bytes, at);
-    await this.#append(record(index, hash));
+    await this.#append(encodeRecord(index, hash));
     // A complete file is closed at once, so that others can read it directly.
     const missingCount = (this.#missingChunks.get(name) ?? (index === PREFIX ? 1 : this.#perSegment)) - 1;
     this.#missingChunks.set(name, missingCount);
@@ -134,15 +141,15 @@ class Segments {
 
   /** @type {Space['drop']} */
   drop(index) {
-    return this.#append(record(index, undefined));
+    return this.#append(encodeRecord(index, undefined));
   }
 
-  /** @param {Uint8Array} bytes */
+  /** Appends a record to the journal. @param {Uint8Array} bytes */
   async #append(bytes) {
     const journal = await this.#edit('journal');
     if (this.#journalEnd < 0) {
       const size = (await this.#folder.stat('journal'))?.size ?? 0;
-      this.#journalEnd = size - (size % RECORD); // overwrites a torn record
+      this.#journalEnd = size - (size % RECORD_BYTES); // overwrites an incomplete record
     }
     await journal.write(bytes, this.#journalEnd);
     this.#journalEnd += bytes.length;

@@ -1,16 +1,19 @@
-/** Stores chunks that arrive out of order, so that a page that is killed on a slow network loses only incomplete chunks. */
+/**
+ * Stores chunks that arrive out of order, so that a page that is killed on a slow network loses only incomplete chunks.
+ */
 
 import { timeout } from '../../shared/timeouts.js';
 
 /** @import { Entry } from './entry.js' */
 
 /**
+ * Starts a timer that stores verified chunks ahead of their turn.
  * @param {Entry} entry
  * @param {Map<number, { arrivedBytes?: Uint8Array }>} slots  chunks that will be verified and written later; until then
  *   their bytes do not change
  * @param {ArrayLike<bigint>} expected  XXH64 of each chunk
  * @param {(bytes: Uint8Array) => bigint | Promise<bigint>} hash
- * @param {AbortSignal} signal  stops it
+ * @param {AbortSignal} signal  ends the timer
  */
 export function keepAhead(entry, slots, expected, hash, signal) {
   /** Bytes that were present at the last check. @type {Set<Uint8Array | undefined>} */

@@ -1,6 +1,7 @@
 /**
- * An open file of the cache. The tab that holds its lock writes; others follow and take over when the writer ends.
- * Errors never reach a load: a failed write sets `problem`, and a chunk that can't be read counts as missing.
+ * An open file of the cache. The tab that holds its write lock downloads and writes; other tabs read the chunks that it
+ * has stored, and one of them becomes the writer when that tab ends. Errors never reach a load: a failed write sets
+ * `problem`, and a chunk that can't be read counts as missing.
  */
 import { BqError } from '../../shared/errors.js';
 import { keepAhead } from './early-write.js';
@@ -14,19 +15,25 @@ import { lock } from './locks.js';
  * @typedef {object} Host
  * @property {Backend} backend
  * @property {(key: string, kind: 'use' | 'write' | 'make') => string} lockName
- * @property {(key: string, bytes: number, full: boolean) => Promise<boolean>} makeRoom  deletes files that were not used for
- *   longest, unless deleting all of them would not be enough. `full`: the browser has just refused a write
+ * @property {(key: string, bytes: number, full: boolean) => Promise<boolean>} makeRoom  deletes the least recently
+ *   used files, unless deleting all of them would not be enough. `full`: whether the browser has just rejected a write
  * @property {((bytes: Uint8Array) => bigint | Promise<bigint>) | undefined} hash
  * @property {number} stallTimeout
- * @property {(notice: Notice) => void} broadcast  to other tabs
+ * @property {(notice: Notice) => void} broadcast  sends a notice to the entries of this tab and of other tabs
  * @property {(entry: Entry) => void} forget
  */
-/** @typedef {{ key: string, index: number, hash: bigint | null | undefined }} Notice  undefined: dropped */
+/**
+ * A written or dropped chunk.
+ * @typedef {{ key: string, index: number, hash: bigint | null | undefined }} Notice  undefined: dropped
+ */
 
 /** Milliseconds between reads of the journal, in case notices of another tab or process do not arrive. */
 const POLL_MS = 500;
 
-/** @param {unknown} cause @param {About} about @returns {BqError} */
+/**
+ * Returns the error for a failed write: QUOTA or STORAGE.
+ * @param {unknown} cause @param {About} about @returns {BqError}
+ */
 function problemOf(cause, { name, fileBytes }) {
   if (cause instanceof BqError) return cause;
   const error = /** @type {any} */ (cause);
@@ -52,13 +59,16 @@ export class Entry {
   #hashes = new Map();
   /** Damaged chunks that were not written again. @type {Set<number>} */
   #damagedChunks = new Set();
-  /** Chunks that were damaged although their bytes had the recorded hash: the hash is not trusted again. @type {Set<number>} */
+  /**
+   * Chunks that were damaged although their bytes had the recorded hash: the hash is not trusted again.
+   * @type {Set<number>}
+   */
   #suspectChunks = new Set();
   /** @type {Promise<void> | undefined} */
   #markedUsed;
   /** Releases the lock against deletion. @type {() => Promise<void>} */
   #releaseUse = async () => {};
-  /** Releases the write lock; null: this tab is not the writer. @type {(() => Promise<void>) | null} */
+  /** Releases the write lock; null if this tab is not the writer. @type {(() => Promise<void>) | null} */
   #releaseWrite = null;
   /** Time of the last change by another tab. */
   #lastProgress = 0;
@@ -76,14 +86,14 @@ export class Entry {
     this.#metadata = metadata;
     this.#expected = hashes ?? null;
     this.key = key;
-    /** How many chunks the file has. Chunk c begins at `prefixBytes + c · 1 MiB`. */
+    /** Number of chunks of the file. Chunk c begins at offset `prefixBytes + c · 1 MiB`. */
     this.chunks = chunksOf(metadata);
   }
 
   /**
    * Opens the entry; called once, by the store.
-   * @param {() => Promise<{ about: About, touched: Promise<void> }>} prepare  runs while the file can't be deleted;
-   *   `touched` settles before it can be
+   * @param {() => Promise<{ about: About, touched: Promise<void> }>} prepare  creates the file if it is missing; the
+   *   file can't be deleted meanwhile, nor before `touched` has settled
    */
   async start(prepare) {
     try {
@@ -110,7 +120,7 @@ export class Entry {
     return this;
   }
 
-  /** 'writer': this tab downloads missing chunks. */
+  /** 'writer' if this tab downloads missing chunks, else 'reader'. */
   get role() {
     return this.#releaseWrite && !this.#pendingClaim ? 'writer' : 'reader';
   }
@@ -124,23 +134,29 @@ export class Entry {
     return this.#hashes.has(c);
   }
 
-  /** XXH64 of the chunk when it was written, to verify it. @param {number} c @returns {bigint | null} */
+  /**
+   * Returns the XXH64 that a chunk had when it was written; null if it is unknown.
+   * @param {number} c @returns {bigint | null}
+   */
   hash(c) {
     return this.#hashes.get(c) ?? null;
   }
 
-  /** Whether a chunk's bytes match the hash of the written bytes; true without a hash. @param {number} c @param {Uint8Array} bytes */
+  /**
+   * Whether a chunk's bytes match the hash of the written bytes; true without a hash.
+   * @param {number} c @param {Uint8Array} bytes
+   */
   async intact(c, bytes) {
     const storedHash = this.hash(c);
     return storedHash === null || ((await this.#host.hash?.(bytes)) ?? storedHash) === storedHash;
   }
 
   /**
-   * Reads a chunk; null if it can't be read (then `has` is false too). It was verified when it was written: compare
-   * its hash, and `drop` it if it differs.
+   * Reads a chunk; null if it can't be read (then `has` is false, too). The chunk was verified only when it was
+   * written, so the caller must compare its hash, and `drop` it if it differs.
    * @param {number} c
    * @param {AbortSignal} [signal]
-   * @param {Uint8Array<ArrayBufferLike>} [buffer]  at least as long as the chunk; may lie in shared or wasm memory
+   * @param {Uint8Array<ArrayBufferLike>} [buffer]  at least as long as the chunk; may be in shared or wasm memory
    * @returns {Promise<Uint8Array<ArrayBufferLike> | null>}  the filled part of the buffer
    */
   async read(c, signal, buffer) {
@@ -152,7 +168,7 @@ export class Entry {
   }
 
   /**
-   * Reads any bytes of the file; null unless all of them are stored.
+   * Reads a range of the file; null unless all of its bytes are stored.
    * @param {number} offset  in the file
    * @param {number} length
    * @param {AbortSignal} [signal]
@@ -184,8 +200,8 @@ export class Entry {
    * Stores a verified chunk.
    * @param {number} c
    * @param {Uint8Array} bytes  unchanged until the promise resolves
-   * @param {bigint | null} [hash]  its XXH64. Default: from the file, or computed by the store's `hash`
-   * @returns {Promise<boolean>}  whether it is stored now
+   * @param {bigint | null} [hash]  its XXH64. Default: that in the file, or computed by the option `hash` of the store
+   * @returns {Promise<boolean>}  whether the chunk is stored now
    */
   async write(c, bytes, hash) {
     if (this.has(c)) return true;
@@ -212,7 +228,11 @@ export class Entry {
     }, false);
   }
 
-  /** Until the entry is closed, also stores chunks that wait to be verified in order. @param {Parameters<typeof keepAhead>[1]} slots */
+  /**
+   * Also stores chunks that have arrived out of order and wait for their turn to be verified, until the entry is
+   * closed.
+   * @param {Parameters<typeof keepAhead>[1]} slots
+   */
   keepAhead(slots) {
     if (this.#expected && this.#host.hash)
       keepAhead(this, slots, this.#expected, this.#host.hash, this.#lifetime.signal);
@@ -223,7 +243,10 @@ export class Entry {
     return this.write(PREFIX, bytes, hash);
   }
 
-  /** @param {Space} space @param {number} c @param {Uint8Array} bytes @param {bigint | null} hash */
+  /**
+   * Writes a chunk; if storage is full, deletes other files and tries again.
+   * @param {Space} space @param {number} c @param {Uint8Array} bytes @param {bigint | null} hash
+   */
   async #writeWithRoom(space, c, bytes, hash) {
     for (let retries = 0; ; retries--) {
       try {
@@ -250,8 +273,8 @@ export class Entry {
    * Waits until the tab that downloads this file has stored a chunk.
    * @param {number} c
    * @param {AbortSignal} [signal]
-   * @returns {Promise<boolean>}  true: the chunk is stored. false: it won't be; the caller downloads it (and writes it, which
-   *   is refused while another tab has stalled without ending)
+   * @returns {Promise<boolean>}  true: the chunk is stored. false: it won't be stored, so the caller must download it.
+   *   Then it can try to write it, which fails as long as a stalled tab still has the write lock
    */
   async waitFor(c, signal) {
     this.#lastProgress ||= performance.now();
@@ -266,7 +289,10 @@ export class Entry {
     return true;
   }
 
-  /** Files with the chunks, usable while the entry is open; null: chunks are missing, or the backend has no files. */
+  /**
+   * Returns the files with the chunks, usable while the entry is open; null if chunks are missing or the backend has no
+   * files.
+   */
   async parts() {
     if (!this.complete) return null;
     return this.#serial(async (space) => {
@@ -275,7 +301,7 @@ export class Entry {
     }, null);
   }
 
-  /** Keeps the file from being deleted to make room. @param {boolean} [isOn] */
+  /** Pins the file, so that it is not deleted to make room for others. @param {boolean} [isOn] */
   async pin(isOn = true) {
     await this.#host.backend.mark(this.key, 'pinned', isOn).catch((error) => this.#fail(error));
   }
@@ -300,7 +326,10 @@ export class Entry {
     this.#applyChange(index, hash);
   }
 
-  /** @param {number} c @param {bigint | null | undefined} hash */
+  /**
+   * Records a change of a chunk.
+   * @param {number} c @param {bigint | null | undefined} hash  undefined: the chunk was dropped
+   */
   #applyChange(c, hash) {
     const expected = this.#expected?.[c];
     if (hash === undefined || (hash !== null && expected !== undefined && expected !== hash)) this.#hashes.delete(c);
@@ -316,7 +345,10 @@ export class Entry {
     for (const wake of [...this.#waiters]) wake();
   }
 
-  /** Waits for the next change, or POLL_MS and then reads the journal. @param {AbortSignal} [signal] @returns {Promise<void>} */
+  /**
+   * Waits for the next change; after POLL_MS without one, reads the journal.
+   * @param {AbortSignal} [signal] @returns {Promise<void>}
+   */
   #waitForChange(signal) {
     return new Promise((resolve, reject) => {
       const end = () => {
@@ -360,7 +392,11 @@ export class Entry {
     }, false);
   }
 
-  /** @template T @param {(space: Space) => Promise<T>} work @param {T} otherwise  result without an open space @returns {Promise<T>} */
+  /**
+   * Runs an operation of the space after the earlier ones.
+   * @template T @param {(space: Space) => Promise<T>} work @param {T} otherwise  result if no space is open
+   * @returns {Promise<T>}
+   */
   #serial(work, otherwise) {
     const next = this.#lastOperation.then(() => (this.#space ? work(this.#space) : otherwise));
     this.#lastOperation = next.catch(() => {});
@@ -394,7 +430,7 @@ export class Entry {
     }
   }
 
-  /** Becomes the writer when the present one ends. */
+  /** Waits for the write lock in the background: this tab becomes the writer when the current writer ends. */
   #queueForWriteLock() {
     if (this.#pendingClaim || this.#releaseWrite) return;
     this.#pendingClaim = this.#claimWriteLock(true)
@@ -438,14 +474,14 @@ export class Entry {
     }
   }
 
-  /** Gives up the write lock. */
+  /** Releases the write lock, after the files are closed. */
   async #releaseWriter() {
     await this.#space?.settle().catch(() => {});
     await this.#releaseWrite?.();
     this.#releaseWrite = null;
   }
 
-  /** @param {unknown} error */
+  /** Sets `problem`: nothing more is stored. @param {unknown} error */
   #fail(error) {
     if (this.#lifetime.signal.aborted) return;
     this.problem ??= problemOf(error, this.#metadata);

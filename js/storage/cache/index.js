@@ -12,12 +12,20 @@ import { lock } from './locks.js';
 import { hex } from '../../shared/hex.js';
 import { hide } from '../../shared/hide.js';
 
-/** @import { About, Backend, BackendName, EntryOptions, Found, Listed, Marks, StoreOptions, Usage } from './types.js' */
+/**
+ * @import { About, Backend, BackendName, EntryOptions, Found, Listed, Marks, StoreOptions, Usage } from './types.js'
+ */
 /** @import { Host, Notice } from './entry.js' */
 
-/** @typedef {Listed & { about: About, marks: Marks, have: Map<number, bigint | null> }} Known */
+/**
+ * A stored file with the hashes of its chunks.
+ * @typedef {Listed & { about: About, marks: Marks, hashes: Map<number, bigint | null> }} StoredFile
+ */
 
-/** Backends, the best first. Opening rejects where a backend is not available. @type {[BackendName, (options: StoreOptions & { name: string }) => Promise<Backend>][]} */
+/**
+ * Backends, the best first. Opening rejects if a backend is not available.
+ * @type {[BackendName, (options: StoreOptions & { name: string }) => Promise<Backend>][]}
+ */
 const BACKENDS = [
   [
     'file',
@@ -47,17 +55,26 @@ const KEY = /^([0-9a-f]{16}){1,2}-\d+-\d+$/;
 /** Names of stores. Each is a folder, a database or a cache. */
 const STORE_NAME = /^[A-Za-z0-9][\w .-]*$/;
 
-/** A URL without its fragment. @param {string} url */
-const addressOf = (url) => url.split('#')[0];
+/** Returns a URL without its fragment. @param {string} url */
+const withoutFragment = (url) => url.split('#')[0];
 
-/** A URL without its query, which differs between signed URLs of the same file. @param {string} url */
-const placeOf = (url) => addressOf(url).split('?')[0];
+/**
+ * Returns a URL without fragment and query. The query differs between signed URLs of the same file.
+ * @param {string} url
+ */
+const withoutQuery = (url) => withoutFragment(url).split('?')[0];
 
-/** SHA-256 of the browser, which is available in secure contexts only. @param {Uint8Array} bytes */
+/**
+ * Computes SHA-256 with the browser's function, which is available in secure contexts only.
+ * @param {Uint8Array} bytes
+ */
 const platformSha256 = async (bytes) =>
   new Uint8Array(await crypto.subtle.digest('SHA-256', /** @type {Uint8Array<ArrayBuffer>} */ (bytes)));
 
-/** Checks a key, because keys become names of folders and must not lead out of the store. ARGUMENT. @param {string} key */
+/**
+ * Checks a key, because keys become names of folders and must not lead out of the store. Throws ARGUMENT.
+ * @param {string} key
+ */
 function checkKey(key) {
   if (typeof key !== 'string' || !KEY.test(key))
     throw new BqError('ARGUMENT', `expected the key of a cached file, found ${JSON.stringify(key)}`, {
@@ -66,8 +83,8 @@ function checkKey(key) {
     });
 }
 
-/** @param {unknown} cause @param {string} message */
-const failure = (cause, message) =>
+/** Returns a BqError unchanged; converts other errors to STORAGE. @param {unknown} cause @param {string} message */
+const toStorageError = (cause, message) =>
   cause instanceof BqError
     ? cause
     : new BqError('STORAGE', `${message}: ${/** @type {Error} */ (cause).message}`, { cause });
@@ -82,16 +99,19 @@ export class Store {
   #entries = new Set();
   /** @type {BroadcastChannel | undefined} */
   #channel;
-  /** Settles when the last measurements are written, or can't be. */
+  /** Settles when the last write of measurements has ended. */
   #written = Promise.resolve();
 
-  /** @param {Backend} backend @param {string} reason @param {StoreOptions & { name: string }} options @param {number} maxBytes */
+  /**
+   * @param {Backend} backend @param {string} reason @param {StoreOptions & { name: string }} options
+   * @param {number} maxBytes
+   */
   constructor(backend, reason, { name, path, hash, sha256 = platformSha256, stallTimeout = 20_000 }, maxBytes) {
     /** The backend in use. @type {BackendName} */
     this.backend = backend.name;
-    /** The reason why no better backend is used; '': it is the best one. */
+    /** The reason why no better backend is used; '' if it is the best one. */
     this.reason = reason;
-    /** Whether complete files can be paged: `parts` of an entry. */
+    /** Whether complete files can be used for paging: an entry has `parts`. */
     this.pages = backend.name === 'opfs' || backend.name === 'file';
     this.#backend = backend;
     this.#sha256 = sha256;
@@ -116,7 +136,10 @@ export class Store {
       forget: (entry) => this.#entries.delete(entry),
     };
     const { notes } = backend;
-    /** Undefined: this backend keeps none. @type {import('../../shared/types.js').Cache['measurements']} */
+    /**
+     * Measurements of this machine; undefined if they can't be stored.
+     * @type {import('../../shared/types.js').Cache['measurements']}
+     */
     this.measurements =
       notes && maxBytes > 0
         ? {
@@ -133,21 +156,22 @@ export class Store {
     return hex(await this.#sha256(bytes)).slice(0, HASH_DIGITS);
   }
 
-  /** The mark for a URL. @param {string} url */
-  #markOf = async (url) => `at-${await this.#digest(addressOf(url))}`;
+  /** Returns the name of the mark for a URL. @param {string} url */
+  #markOf = async (url) => `at-${await this.#digest(withoutFragment(url))}`;
 
   /**
-   * The key of a file. Ids inside a file are not used, since an author could copy the id of another file.
-   * A prefix with SHA-256 hashes identifies all bytes of its file, from any URL; other prefixes only together with the URL.
+   * Returns the key of a file. Ids inside a file are not used, since an author could copy the id of another file.
+   * A prefix with SHA-256 hashes identifies all bytes of its file, from any URL; other prefixes only together with the
+   * URL.
    * @param {EntryOptions} file
    */
   async #keyOf({ url, prefix, sealed, fileBytes, prefixBytes }) {
     const content = await this.#digest(prefix);
-    const identity = sealed ? content : await this.#digest(`${placeOf(url)}\n${content}`);
+    const identity = sealed ? content : await this.#digest(`${withoutQuery(url)}\n${content}`);
     return `${identity}-${prefixBytes}-${fileBytes}`;
   }
 
-  /** The keys of this store's files. Other files in its place are left alone. */
+  /** Returns the keys of the stored files. Other files in the folder of the store are ignored. */
   async #keys() {
     return (await this.#backend.keys()).filter((key) => KEY.test(key));
   }
@@ -157,14 +181,14 @@ export class Store {
     for (const entry of this.#entries) if (entry.key === notice.key) entry.receiveNotice(notice);
   }
 
-  /** The cached files. STORAGE. @returns {Promise<Listed[]>} */
+  /** Returns the cached files. Throws STORAGE. @returns {Promise<Listed[]>} */
   async list() {
     const files = await this.#loadFiles();
-    return files.filter(({ cachedBytes }) => cachedBytes > 0).map(({ about, marks, have, ...listed }) => listed);
+    return files.filter(({ cachedBytes }) => cachedBytes > 0).map(({ about, marks, hashes, ...listed }) => listed);
   }
 
   /**
-   * Cached bytes, and the browser's estimate for the whole origin.
+   * Returns the number of cached bytes, and the browser's estimate for the entire origin.
    * @returns {Promise<Usage>}
    */
   async usage() {
@@ -175,20 +199,20 @@ export class Store {
   }
 
   /**
-   * The newest file from this URL, without network access. Null: none, or its prefix is missing.
+   * Returns the newest file from a URL, without network access; null if there is none with a complete prefix.
    * @param {string} url
    * @returns {Promise<Found | null>}
    */
   async find(url) {
     if (this.#maxBytes === 0) return null;
     const mark = await this.#markOf(url);
-    const date = (/** @type {Known} */ { marks }) => marks.get(mark) ?? 0;
+    const date = (/** @type {StoredFile} */ { marks }) => marks.get(mark) ?? 0;
     const files = (await this.#loadFiles(({ marks }) => marks.has(mark)).catch(() => [])).filter((file) =>
-      file.have.has(PREFIX),
+      file.hashes.has(PREFIX),
     );
-    for (const { key, about, have, cachedBytes, complete } of files.sort((a, b) => date(b) - date(a))) {
+    for (const { key, about, hashes, cachedBytes, complete } of files.sort((a, b) => date(b) - date(a))) {
       const prefix = new Uint8Array(about.prefixBytes);
-      const prefixHash = have.get(PREFIX) ?? null;
+      const prefixHash = hashes.get(PREFIX) ?? null;
       const space = await this.#backend.open(key, about);
       const isStored = await space.read(PREFIX, 0, prefix, false).catch(() => false);
       await space.close();
@@ -201,18 +225,19 @@ export class Store {
   }
 
   /**
-   * Waits for the turn to download the beginning of a file that is not cached; one tab at a time has it.
+   * Waits for this tab's turn to download the beginning of a file that is not cached. Only one tab at a time has the
+   * turn.
    * @param {string} url
    * @param {AbortSignal} [signal]
-   * @returns {Promise<import('./locks.js').Release | null>}  ends the turn. Null: nothing is stored here, or the wait takes
-   *   too long
+   * @returns {Promise<import('./locks.js').Release | null>}  ends the turn. Null if this store stores nothing, or if
+   *   the wait takes too long
    */
   async turn(url, signal) {
     if (this.#maxBytes === 0) return null;
     const { controller, signal: limitedSignal, release } = follow(signal);
     const timer = setTimeout(() => controller.abort(), this.#host.stallTimeout);
     try {
-      return await lock(this.#host.lockName(addressOf(url), 'make'), { wait: true, signal: limitedSignal });
+      return await lock(this.#host.lockName(withoutFragment(url), 'make'), { wait: true, signal: limitedSignal });
     } catch {
       signal?.throwIfAborted();
       return null;
@@ -248,7 +273,10 @@ export class Store {
     });
   }
 
-  /** @param {string} key @param {About} metadata @returns {ReturnType<Parameters<Entry['start']>[0]>} */
+  /**
+   * Creates a file if it is missing, and sets its marks.
+   * @param {string} key @param {About} metadata @returns {ReturnType<Parameters<Entry['start']>[0]>}
+   */
   async #prepare(key, metadata) {
     if (this.#maxBytes === 0) throw new BqError('STORAGE', `nothing is stored: ${this.reason}`);
     const stored = await this.#get(key);
@@ -262,47 +290,53 @@ export class Store {
   }
 
   /**
-   * Deletes older files of the URL of a new file, which would never be used again, and files
-   * without a single byte, which tabs that were killed have left.
+   * Deletes the older files of a new file's URL, which would never be used again, and files without chunks, which
+   * remain of tabs that were killed.
    * @param {string} key @param {string} mark  of the new file
    */
   async #tidy(key, mark) {
     const files = new Map((await this.#loadFiles((_, otherKey) => otherKey !== key)).map((file) => [file.key, file]));
     for (const otherKey of await this.#keys()) {
       const file = files.get(otherKey);
-      const isUseless = !file?.have.size || (file.marks.has(mark) && !file.pinned);
+      const isUseless = !file?.hashes.size || (file.marks.has(mark) && !file.pinned);
       if (otherKey !== key && isUseless) await this.#remove(otherKey).catch(() => false);
     }
   }
 
-  /** ARGUMENT, IN_USE, STORAGE. @param {string} key */
+  /** Deletes a file. Throws ARGUMENT, IN_USE, STORAGE. @param {string} key */
   async delete(key) {
     checkKey(key);
     const removed = await this.#remove(key).catch((error) => {
-      throw failure(error, `${key} can't be deleted`);
+      throw toStorageError(error, `${key} can't be deleted`);
     });
     if (!removed) throw new BqError('IN_USE', `${key} is in use, in this tab or another one`);
   }
 
-  /** Deletes all files that are not in use, and the measurements. IN_USE: a file was in use; the others were deleted. */
+  /**
+   * Deletes all files that are not in use, and the measurements. Throws IN_USE if a file was in use; the others are
+   * deleted.
+   */
   async clear() {
-    let first;
-    for (const key of await this.#keys()) await this.delete(key).catch((error) => (first ??= error));
+    let firstError;
+    for (const key of await this.#keys()) await this.delete(key).catch((error) => (firstError ??= error));
     await this.#written;
     if (this.#backend.notes)
       await this.#backend.remove(MEASUREMENTS).catch((error) => {
-        first ??= failure(error, `${MEASUREMENTS} can't be deleted`);
+        firstError ??= toStorageError(error, `${MEASUREMENTS} can't be deleted`);
       });
-    if (first) throw first;
+    if (firstError) throw firstError;
   }
 
-  /** Pins a file, so that it is deleted only on request. ARGUMENT, STORAGE. @param {string} key @param {boolean} [isOn] */
+  /**
+   * Pins a file, so that only `delete` and `clear` delete it. Throws ARGUMENT, STORAGE.
+   * @param {string} key @param {boolean} [isOn]
+   */
   async pin(key, isOn = true) {
     checkKey(key);
     const file = await this.#get(key)
       .then((file) => file && this.#backend.mark(key, 'pinned', isOn).then(() => file))
       .catch((error) => {
-        throw failure(error, `${key} can't be pinned`);
+        throw toStorageError(error, `${key} can't be pinned`);
       });
     if (!file)
       throw new BqError('ARGUMENT', `no cached file has the key ${key}`, {
@@ -318,7 +352,7 @@ export class Store {
     this.#backend.close();
   }
 
-  /** The metadata and marks of a file; null: missing or invalid. @param {string} key */
+  /** Returns the metadata and marks of a file; null if they are missing or invalid. @param {string} key */
   async #get(key) {
     const file = await this.#backend.get(key);
     const { url, fileBytes = 0, prefixBytes = 0 } = file?.about ?? {};
@@ -327,17 +361,24 @@ export class Store {
       : null;
   }
 
-  /** @param {(file: { marks: Marks }, key: string) => boolean} [isWanted]  selects files @returns {Promise<Known[]>} */
+  /**
+   * Reads the metadata of files. Throws STORAGE.
+   * @param {(file: { marks: Marks }, key: string) => boolean} [isWanted]  selects files
+   * @returns {Promise<StoredFile[]>}
+   */
   async #loadFiles(isWanted) {
     const keys = await this.#keys().catch((error) => {
-      throw failure(error, `the ${this.backend} store can't be read`);
+      throw toStorageError(error, `the ${this.backend} store can't be read`);
     });
     // Another tab may delete a file meanwhile.
     const files = await Promise.all(keys.map((key) => this.#loadFile(key, isWanted).catch(() => null)));
     return files.filter((file) => file !== null);
   }
 
-  /** @param {string} key @param {(file: { marks: Marks }, key: string) => boolean} [isWanted] @returns {Promise<Known | null>} */
+  /**
+   * @param {string} key @param {(file: { marks: Marks }, key: string) => boolean} [isWanted]
+   * @returns {Promise<StoredFile | null>}
+   */
   async #loadFile(key, isWanted = () => true) {
     const stored = await this.#get(key);
     if (!stored || !isWanted(stored, key)) return null;
@@ -361,11 +402,11 @@ export class Store {
       lastUsed: marks.get('used') ?? 0,
       about,
       marks,
-      have: hashes,
+      hashes,
     };
   }
 
-  /** @param {string} key @returns {Promise<boolean>}  false: in use */
+  /** Deletes a file. @param {string} key @returns {Promise<boolean>}  false if the file is in use */
   async #remove(key) {
     const release = await lock(this.#host.lockName(key, 'use'));
     if (!release) return false;
@@ -379,41 +420,44 @@ export class Store {
     }
   }
 
-  /** @returns {Promise<StorageEstimate>} */
+  /** Returns the browser's estimate of the storage; empty if there is none. @returns {Promise<StorageEstimate>} */
   async #estimate() {
     if (isNode || this.backend === 'memory') return {};
     return (await globalThis.navigator?.storage?.estimate?.().catch(() => ({}))) ?? {};
   }
 
   /**
+   * Deletes the least recently used files until a file has enough room. Deletes nothing if deleting all of them would
+   * not be enough.
    * @param {string} key  the file that needs room
    * @param {number} bytes
-   * @param {boolean} full  the browser has just refused a write
-   * @returns {Promise<boolean>}  false: can't be made, so nothing was deleted
+   * @param {boolean} full  whether the browser has just rejected a write
+   * @returns {Promise<boolean>}  whether writing can be tried
    */
   async #makeRoom(key, bytes, full) {
     const { usage = 0, quota = Infinity } = await this.#estimate();
     if (!full && this.#maxBytes === Infinity && bytes <= quota - usage) return true;
     const files = await this.#loadFiles();
-    const short = bytes - (this.#maxBytes - sum(files)); // beyond our own limit
+    const excessBytes = bytes - (this.#maxBytes - sum(files)); // beyond `maxBytes`
     const candidates = files
       .filter((file) => file.key !== key && !file.pinned && file.cachedBytes > 0)
       .sort((a, b) => a.lastUsed - b.lastUsed);
-    let need = full ? bytes : Math.max(short, bytes - (quota - usage));
-    // An estimate is no promise: where all would not do, only our own limit is a reason not to try.
-    if (sum(candidates) < need) need = full ? Infinity : short;
-    if (sum(candidates) < need) return false;
+    let neededBytes = full ? bytes : Math.max(excessBytes, bytes - (quota - usage));
+    // The browser's estimate is inexact. If deleting all files would not satisfy it, only `maxBytes` prevents an
+    // attempt.
+    if (sum(candidates) < neededBytes) neededBytes = full ? Infinity : excessBytes;
+    if (sum(candidates) < neededBytes) return false;
     let freed = 0;
     for (const file of candidates) {
-      if (freed >= need) break;
+      if (freed >= neededBytes) break;
       if (await this.#remove(file.key).catch(() => false)) freed += file.cachedBytes;
     }
-    return full ? freed > 0 : freed >= short;
+    return full ? freed > 0 : freed >= excessBytes;
   }
 }
 
 /** Checks of the options of a store. */
-const STORE = {
+const OPTION_CHECKS = {
   backend: oneOf('auto', ...BACKENDS.map(([kind]) => kind)),
   maxBytes: number(0),
   name: kind('letters, digits, spaces, ".", "_" and "-"', (v) => !text(v) && STORE_NAME.test(v)),
@@ -423,21 +467,25 @@ const STORE = {
   sha256: callback,
 };
 
-/** @param {Known[]} files */
+/** Returns the number of cached bytes of files. @param {StoredFile[]} files */
 const sum = (files) => files.reduce((bytes, file) => bytes + file.cachedBytes, 0);
 
 /**
- * The best store that works here; in memory, keeping nothing, when none does. Rejects only for a backend that was
- * asked for by name: STORAGE.
+ * Opens the best available store. If no backend is available, returns a store that stores nothing. Throws ARGUMENT, and
+ * STORAGE if a backend is requested by its name and is not available.
  * @param {StoreOptions} [options]
  * @returns {Promise<Store>}
  */
 export async function openStore(options = {}) {
-  const { backend: requested = 'auto', maxBytes = Infinity, name = 'models' } = checkBy(STORE, 'cache', options);
+  const {
+    backend: requested = 'auto',
+    maxBytes = Infinity,
+    name = 'models',
+  } = checkBy(OPTION_CHECKS, 'cache', options);
   const reasons = [];
-  const hashes = options.sha256 || globalThis.crypto?.subtle;
-  if (!hashes) reasons.push('no SHA-256 without a secure context');
-  for (const [kind, open] of hashes ? BACKENDS : []) {
+  const hasSha256 = options.sha256 || globalThis.crypto?.subtle;
+  if (!hasSha256) reasons.push('no SHA-256 without a secure context');
+  for (const [kind, open] of hasSha256 ? BACKENDS : []) {
     if (requested === 'auto' ? kind === 'memory' || (kind === 'file') !== isNode : requested !== kind) continue;
     try {
       return new Store(
@@ -456,7 +504,8 @@ export async function openStore(options = {}) {
 }
 
 /**
- * The store that an option stands for: 'auto', the path of a folder (Node), or options of `openStore`. STORAGE.
+ * Opens the store that an option describes: 'auto', the path of a folder (Node), or options of `openStore`. Throws
+ * STORAGE, ARGUMENT.
  * @param {'auto' | string | StoreOptions} option
  * @param {StoreOptions} defaults
  */
@@ -466,8 +515,9 @@ export function toStore(option, defaults) {
 }
 
 /**
- * Asks the browser to keep the origin's storage even when space is short. On pages only, best after a click.
- * @returns {Promise<boolean>}  whether it will
+ * Requests persistent storage: the browser then never deletes the origin's storage by itself. Available on pages only;
+ * most likely to be granted after a click.
+ * @returns {Promise<boolean>}  whether storage is persistent
  */
 export async function askToPersist() {
   const storage = globalThis.navigator?.storage;

@@ -1,18 +1,19 @@
 /**
- * IndexedDB, where neither OPFS nor the Cache API is there. Two tables: `files` (what is known of each, its marks)
- * and `chunks` by [key, number]; `hashes` repeats the chunks' hashes so that a list needs no megabytes.
+ * The backend with IndexedDB, for browsers with neither OPFS nor the Cache API. Its tables are `files` (metadata and
+ * marks of a file, by key), `chunks` (bytes, by key and index) and `hashes` (hashes of chunks, by key and index).
+ * Hashes are separate so that listing chunks does not read their bytes.
  */
 
 /** @import { About, Backend, Marks, Space } from './types.js' */
 
-/** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
-const result = (request) =>
+/** Waits for the result of a request. @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
+const resultOf = (request) =>
   new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
   });
 
-/** All chunks of a key. @param {string} key */
+/** Returns the range of all chunks of a key. @param {string} key */
 const allChunksOf = (key) => IDBKeyRange.bound([key], [key, []]);
 
 /** @param {string} name @returns {Promise<IDBDatabase>} */
@@ -21,16 +22,16 @@ function openDatabase(name) {
   request.onupgradeneeded = () => {
     for (const table of ['files', 'chunks', 'hashes']) request.result.createObjectStore(table);
   };
-  return result(request);
+  return resultOf(request);
 }
 
-/** Rejects where there is no IndexedDB, or it is refused. @param {string} name @returns {Promise<Backend>} */
+/** Opens the backend. Rejects if IndexedDB is missing or denied. @param {string} name @returns {Promise<Backend>} */
 export async function openIndexedDb(name) {
   let database = await openDatabase(name);
   let isClosed = false;
   const watch = () => {
     isClosed = false;
-    // Storage was cleared: the next call opens a new one.
+    // The storage was cleared; the next transaction opens a new database.
     database.onclose = () => (isClosed = true);
     database.onversionchange = () => {
       database.close();
@@ -40,6 +41,7 @@ export async function openIndexedDb(name) {
   watch();
 
   /**
+   * Runs `work` in a transaction and returns its result. Waits until writes are complete.
    * @template T
    * @param {IDBTransactionMode} mode
    * @param {(files: IDBObjectStore, chunks: IDBObjectStore, hashes: IDBObjectStore) => Promise<T> | T} work
@@ -67,27 +69,27 @@ export async function openIndexedDb(name) {
     scan: () =>
       transact('readonly', async (_, __, hashes) => {
         const [keys, values] = await Promise.all([
-          result(hashes.getAllKeys(allChunksOf(key))),
-          result(hashes.getAll(allChunksOf(key))),
+          resultOf(hashes.getAllKeys(allChunksOf(key))),
+          resultOf(hashes.getAll(allChunksOf(key))),
         ]);
         return new Map(keys.map((storedKey, i) => [Number(/** @type {any} */ (storedKey)[1]), values[i]]));
       }),
     async read(index, from, target) {
-      const stored = await transact('readonly', (_, chunks) => result(chunks.get([key, index])));
+      const stored = await transact('readonly', (_, chunks) => resultOf(chunks.get([key, index])));
       if (!stored || from + target.length > stored.byteLength) return false;
       target.set(new Uint8Array(stored, from, target.length));
       return true;
     },
     write: (index, bytes, hash) =>
       transact('readwrite', async (files, chunks, hashes) => {
-        if (!(await result(files.get(key)))) throw new DOMException('the file was deleted', 'NotFoundError');
+        if (!(await resultOf(files.get(key)))) throw new DOMException('the file was deleted', 'NotFoundError');
         hashes.put(hash, [key, index]);
-        await result(chunks.put(bytes.slice().buffer, [key, index]));
+        await resultOf(chunks.put(bytes.slice().buffer, [key, index]));
       }),
     drop: (index) =>
       transact('readwrite', async (_, chunks, hashes) => {
         hashes.delete([key, index]);
-        await result(chunks.delete([key, index]));
+        await resultOf(chunks.delete([key, index]));
       }),
     async settle() {},
     async close() {},
@@ -95,30 +97,30 @@ export async function openIndexedDb(name) {
 
   return {
     name: 'indexeddb',
-    keys: () => transact('readonly', async (files) => (await result(files.getAllKeys())).map(String)),
+    keys: () => transact('readonly', async (files) => (await resultOf(files.getAllKeys())).map(String)),
     async get(key) {
-      const stored = await transact('readonly', (files) => result(files.get(key)));
+      const stored = await transact('readonly', (files) => resultOf(files.get(key)));
       return stored ?? null;
     },
     create: (key, metadata) =>
       transact(
         'readwrite',
-        async (files) => void (await result(files.put({ about: metadata, marks: new Map() }, key))),
+        async (files) => void (await resultOf(files.put({ about: metadata, marks: new Map() }, key))),
       ),
     mark: (key, mark, isOn) =>
       transact('readwrite', async (files) => {
         /** @type {{ about: About, marks: Marks } | undefined} */
-        const stored = await result(files.get(key));
+        const stored = await resultOf(files.get(key));
         if (!stored) return;
         if (isOn) stored.marks.set(mark, Date.now());
         else stored.marks.delete(mark);
-        await result(files.put(stored, key));
+        await resultOf(files.put(stored, key));
       }),
     remove: (key) =>
       transact('readwrite', async (files, chunks, hashes) => {
         files.delete(key);
         hashes.delete(allChunksOf(key));
-        await result(chunks.delete(allChunksOf(key)));
+        await resultOf(chunks.delete(allChunksOf(key)));
       }),
     open: async (key) => space(key),
     close: () => database.close(),

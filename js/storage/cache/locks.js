@@ -1,24 +1,32 @@
-/** Locks by name: Web Locks, which reach all tabs and end with their tab; else only within this thread. */
+/**
+ * Locks by name. Web Locks hold for all tabs and end with their tab; without Web Locks, locks hold within this thread
+ * only.
+ */
 
-/** Resolves when it is free for others. @typedef {() => Promise<void>} Release */
+/** Releases a lock; resolves when others can take it. @typedef {() => Promise<void>} Release */
 /** @typedef {{ shared?: boolean, wait?: boolean, signal?: AbortSignal }} LockOptions */
 
-/** What this thread holds where there are no Web Locks. Holders: -1 for one exclusive.
- * @type {Map<string, { holders: number, queue: { shared: boolean, grant: () => void }[] }>} */
-const table = new Map();
+/**
+ * Locks of this thread, without Web Locks. `holders`: number of shared holders, or -1 for one exclusive holder.
+ * @type {Map<string, { holders: number, queue: { shared: boolean, grant: () => void }[] }>}
+ */
+const threadLocks = new Map();
 
-/** @param {string} name @param {boolean} isShared @param {boolean} wait @param {AbortSignal} [signal] @returns {Promise<Release | null>} */
-function lockHere(name, isShared, wait, signal) {
-  const state = table.get(name) ?? { holders: 0, queue: [] };
-  table.set(name, state);
-  const free = () => (isShared ? state.holders >= 0 : state.holders === 0);
-  const serve = () => {
+/**
+ * @param {string} name @param {boolean} isShared @param {boolean} wait @param {AbortSignal} [signal]
+ * @returns {Promise<Release | null>}
+ */
+function lockInThread(name, isShared, wait, signal) {
+  const state = threadLocks.get(name) ?? { holders: 0, queue: [] };
+  threadLocks.set(name, state);
+  const isFree = () => (isShared ? state.holders >= 0 : state.holders === 0);
+  const grantNext = () => {
     while (state.queue.length && (state.queue[0].shared ? state.holders >= 0 : state.holders === 0))
       state.queue.shift()?.grant();
   };
-  if (!wait && (!free() || state.queue.length)) return Promise.resolve(null);
+  if (!wait && (!isFree() || state.queue.length)) return Promise.resolve(null);
   return new Promise((resolve, reject) => {
-    const turn = {
+    const request = {
       shared: isShared,
       grant() {
         signal?.removeEventListener('abort', abort);
@@ -28,30 +36,31 @@ function lockHere(name, isShared, wait, signal) {
           if (!isHeld) return;
           isHeld = false;
           state.holders = isShared ? state.holders - 1 : 0;
-          serve();
+          grantNext();
         });
       },
     };
     const abort = () => {
-      state.queue.splice(state.queue.indexOf(turn), 1);
+      state.queue.splice(state.queue.indexOf(request), 1);
       reject(signal?.reason);
-      serve();
+      grantNext();
     };
     if (signal?.aborted) return reject(signal.reason);
     signal?.addEventListener('abort', abort);
-    state.queue.push(turn);
-    serve();
+    state.queue.push(request);
+    grantNext();
   });
 }
 
 /**
+ * Takes a lock. Rejects with the reason of the signal.
  * @param {string} name
- * @param {LockOptions} [options]  `wait: false`: null when it isn't free now
- * @returns {Promise<Release | null>}  rejects with the signal's reason
+ * @param {LockOptions} [options]
+ * @returns {Promise<Release | null>}  null if the lock is not free, without `wait`
  */
 export function lock(name, { shared: isShared = false, wait = false, signal } = {}) {
   const locks = globalThis.navigator?.locks;
-  if (!locks) return lockHere(name, isShared, wait, signal);
+  if (!locks) return lockInThread(name, isShared, wait, signal);
   return new Promise((resolve, reject) => {
     const options = {
       mode: /** @type {LockMode} */ (isShared ? 'shared' : 'exclusive'),

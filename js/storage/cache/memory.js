@@ -1,13 +1,15 @@
-/** Chunks in memory: gone with the page. For tests, and for pages that load a model more than once. */
+/** The backend in memory, which ends with the page: for tests, and for pages that load a model more than once. */
 
 /** @import { About, Backend, Marks } from './types.js' */
 
-/** @typedef {{ about: About, marks: Marks, chunks: Map<number, { bytes: Uint8Array, hash: bigint | null }> }} StoredFile */
+/**
+ * @typedef {{ about: About, marks: Marks, chunks: Map<number, { bytes: Uint8Array, hash: bigint | null }> }} StoredFile
+ */
 
-/** Of all stores of this thread, by name. @type {Map<string, Map<string, StoredFile>>} */
+/** Files of all stores of this thread, by name of the store and by key. @type {Map<string, Map<string, StoredFile>>} */
 const stores = new Map();
 
-/** @param {string} name @returns {Backend} */
+/** Opens the backend. @param {string} name @returns {Backend} */
 export function openMemory(name) {
   const files = stores.get(name) ?? new Map();
   stores.set(name, files);

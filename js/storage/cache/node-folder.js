@@ -1,10 +1,13 @@
-/** A directory, in Node. */
+/** The backend with a directory, in Node. */
 import { nodeModule } from '../../shared/node.js';
 import { Disk } from './disk.js';
 
 /** @import { Folder, Handle, Tree } from './disk.js' */
 
-/** Null where there is nothing of that name. @template T @param {Promise<T>} promise @returns {Promise<T | null>} */
+/**
+ * Returns null instead of an error if the file is missing.
+ * @template T @param {Promise<T>} promise @returns {Promise<T | null>}
+ */
 const unlessMissing = (promise) =>
   promise.catch((error) => {
     if (error.code === 'ENOENT') return null;
@@ -50,7 +53,7 @@ const fileFolder = (fs, path) => ({
   },
 });
 
-/** @param {number} pid */
+/** Whether a process is running. @param {number} pid */
 function isRunning(pid) {
   try {
     globalThis.process.kill(pid, 0);
@@ -60,27 +63,32 @@ function isRunning(pid) {
   }
 }
 
-/** Milliseconds in which whoever makes a lock has written its number. */
-const NAMELESS_MS = 2000;
+/** Milliseconds after which the creator of a lock file has certainly written its process id. */
+const LOCK_WRITE_MS = 2000;
 
-/** @param {string} name @param {string} path */
+/** Opens the backend. @param {string} name  of the store @param {string} path  of the folder with the stores */
 export async function openFiles(name, path) {
   const [fs, { join }] = [await nodeModule('fs/promises'), await nodeModule('path')];
   const root = join(path, name);
   await fs.mkdir(root, { recursive: true });
 
-  /** Whether another process has this lock. @param {string} file */
+  /** Whether another process holds a lock. @param {string} file */
   async function isHeldElsewhere(file) {
     const text = await unlessMissing(fs.readFile(file, 'utf8'));
     if (text === null) return false;
     const owner = Number(text);
-    if (Number.isInteger(owner) && owner > 0) return owner !== globalThis.process.pid && isRunning(owner); // or it was a thread of ours
-    // No number: it is being made now, or whoever made it was killed before it was written.
+    // The lock of this process was left by one of its threads.
+    if (Number.isInteger(owner) && owner > 0) return owner !== globalThis.process.pid && isRunning(owner);
+    // Without an id the file is being created now, or its process was killed before it could write the id.
     const stats = await unlessMissing(fs.stat(file));
-    return stats !== null && Math.abs(Date.now() - stats.mtimeMs) < NAMELESS_MS;
+    return stats !== null && Math.abs(Date.now() - stats.mtimeMs) < LOCK_WRITE_MS;
   }
 
-  /** A file with the number of the process that writes. @param {string} key @returns {Promise<(() => Promise<void>) | null>} */
+  /**
+   * Takes a lock against other processes: creates a file with the id of this process.
+   * @param {string} key @returns {Promise<(() => Promise<void>) | null>}  releases the lock; null if another process
+   *   holds it
+   */
   async function lock(key) {
     const file = join(root, `${key}.lock`);
     for (let tries = 2; tries > 0; tries--) {

@@ -1,32 +1,38 @@
 /**
- * The browser's private file system. A dedicated worker reads and writes with sync access handles; a page has only
- * createWritable, which copies a file to change it, so there each chunk becomes a file of its own.
+ * The backend with the origin private file system. A dedicated worker reads and writes with sync access handles. A page
+ * has only createWritable, which copies a file to change it, so there each chunk is stored in a file of its own.
  */
 import { readBlob } from '../../shared/blob-bytes.js';
 import { Disk } from './disk.js';
 
 /** @import { Folder, Handle, Tree } from './disk.js' */
 
-/** Sync access handles, which the library of DOM types knows in workers only.
+/**
+ * A sync access handle, which TypeScript's DOM types declare for workers only.
  * @typedef {{ read: (into: Uint8Array<ArrayBufferLike>, at: { at: number }) => number, close: () => void,
- *   write: (bytes: Uint8Array, at: { at: number }) => number, truncate: (size: number) => void, mode?: string }} SyncHandle */
+ *   write: (bytes: Uint8Array, at: { at: number }) => number, truncate: (size: number) => void,
+ *   mode?: string }} SyncHandle
+ */
 
-/** Handles for reading only. A browser that doesn't know the mode would keep other tabs out, as if for writing. */
-let sharesHandles = true;
+/** Whether sync access handles can be opened for reading only. Without this mode they lock the file for other tabs. */
+let hasReadOnlyHandles = true;
 
 const hasSync = () => 'createSyncAccessHandle' in FileSystemFileHandle.prototype;
 
 /** @param {FileSystemFileHandle} file @param {object} [options] @returns {Promise<SyncHandle>} */
 const openSync = (file, options) => /** @type {any} */ (file).createSyncAccessHandle(options);
 
-/** Null where there is nothing of that name. @template T @param {Promise<T>} promise @returns {Promise<T | null>} */
+/**
+ * Returns null instead of an error if the file is missing.
+ * @template T @param {Promise<T>} promise @returns {Promise<T | null>}
+ */
 const unlessMissing = (promise) =>
   promise.catch((error) => {
     if (error.name === 'NotFoundError') return null;
     throw error;
   });
 
-/** @param {SyncHandle} handle @param {() => Promise<unknown>} exists  null: the file is gone @returns {Handle} */
+/** @param {SyncHandle} handle @param {() => Promise<unknown>} exists  null if the file was deleted @returns {Handle} */
 const syncHandle = (handle, exists = async () => true) => ({
   read: (target, at) => handle.read(target, { at }),
   write(bytes, at) {
@@ -34,14 +40,17 @@ const syncHandle = (handle, exists = async () => true) => ({
       throw new DOMException('only a part could be written', 'QuotaExceededError');
   },
   async close() {
-    // Chromium's worker hangs for good when it closes a file that went with "clear site data".
+    // A worker in Chromium hangs forever when it closes a file that was deleted by "clear site data".
     if (await exists()) handle.close();
   },
 });
 
-/** Bytes of a file, from `from` to `to`. @param {FileSystemFileHandle} handle @param {number} [from] @param {number} [to] */
+/**
+ * Reads the bytes of a file from `from` up to `to`.
+ * @param {FileSystemFileHandle} handle @param {number} [from] @param {number} [to]
+ */
 async function bytesOf(handle, from, to) {
-  // A File stands for one state: after a write by another tab it can't be read, a new one can.
+  // A File is a snapshot: after another tab writes to the file, reading fails and a new File must be opened.
   for (let tries = 8; ; tries--) {
     try {
       return await readBlob(await handle.getFile(), from, to);
@@ -105,10 +114,10 @@ function opfsFolder(folder) {
     async view(name, direct) {
       const stored = await file(name);
       if (!stored) return null;
-      if (direct && sharesHandles && hasSync()) {
+      if (direct && hasReadOnlyHandles && hasSync()) {
         const handle = await openSync(stored, { mode: 'read-only' }).catch(() => null);
         if (handle?.mode === 'read-only') return syncHandle(handle, () => file(name));
-        if (handle) sharesHandles = false;
+        if (handle) hasReadOnlyHandles = false;
         handle?.close();
       }
       return plainHandle(stored);
@@ -116,13 +125,13 @@ function opfsFolder(folder) {
   };
 }
 
-/** Rejects where the browser has no such file system, or refuses it. @param {string} name */
+/** Opens the backend. Rejects if the browser has no such file system or denies access. @param {string} name */
 export async function openOpfs(name) {
   if (!hasSync() && !('createWritable' in FileSystemFileHandle.prototype))
     throw new Error('this thread can only read files');
   const top = await navigator.storage.getDirectory();
   const root = await (await top.getDirectoryHandle('bq4', { create: true })).getDirectoryHandle(name, { create: true });
-  // Some browsers refuse only when it comes to files.
+  // Some browsers deny access only when a file is created.
   const trial = `trial-${crypto.getRandomValues(new Uint32Array(1))[0]}`;
   await root.getFileHandle(trial, { create: true });
   await root.removeEntry(trial);

@@ -46,9 +46,9 @@ function hashes(compiled) {
 }
 
 /**
- * Opens the store of the option `cache`; an open store is returned as it is. STORAGE, ARGUMENT.
+ * Opens the store of the option `cache`; returns an open store unchanged. Throws STORAGE, ARGUMENT.
  * @param {Exclude<EngineOptions['cache'], false | undefined>} option
- * @param {Promise<Compiled>} compiled  a store opens before it is there, and hashes after that
+ * @param {Promise<Compiled>} compiled  opening a store does not wait for it, computing a hash does
  * @returns {Promise<Cache>}
  */
 export async function openCache(option, compiled) {
@@ -60,12 +60,13 @@ export async function openCache(option, compiled) {
 }
 
 /**
- * If several tabs load a file at once, one of them downloads the rest of its prefix; the others find it in the cache
- * afterwards.
+ * If several tabs load a file at the same time, one of them downloads the rest of its prefix. The others wait and then
+ * read the prefix from the cache.
  * @param {Cache} cache
- * @param {Planned} planResult  `head` becomes what is found
+ * @param {Planned} planResult  its `head` is replaced by the cached prefix, if there is one
  * @param {AbortSignal} signal
- * @returns {Promise<(() => Promise<void>) | null>}  ends the turn to fetch it, which the caller now has: when the prefix is kept, or won't be
+ * @returns {Promise<(() => Promise<void>) | null>}  ends the caller's turn to download the prefix; to be called when
+ *   the prefix is stored or can't be stored. Null if there is nothing to end
  */
 export async function sharePrefix(cache, planResult, signal) {
   const { url, head, prefixBytes } = planResult;
@@ -84,7 +85,8 @@ async function dropChunks(entry) {
 }
 
 /**
- * Opens the entry of a file. `written` resolves when the prefix was stored or failed; `reads`: chunks may be read from the entry.
+ * Opens the entry of a file. `written` resolves when the prefix is stored or can't be stored; `reads`: whether chunks
+ * may be read from the entry.
  * @param {Cache} cache
  * @param {Planned} planned
  * @param {Uint8Array} prefix  verified
@@ -118,7 +120,7 @@ export async function openEntry(cache, { url, prefixBytes, cached, totalBytes, f
 }
 
 /**
- * A cached file as a source for paging. NOMEM: it is not cached completely.
+ * Returns a cached file as a source for paging. Throws NOMEM if it is not completely cached.
  * @param {CacheEntry | null} entry
  * @param {Plan} plan
  * @returns {Promise<Source>}

@@ -1,6 +1,6 @@
 /**
- * The data of a file, chunk by chunk in order, from the cache or from its source, several ranges
- * ahead. At most MAX_LIVE chunks are between the network and the heap.
+ * Delivers the data of a file chunk by chunk, in order, from the cache or from its source. Several ranges are requested
+ * ahead. At most MAX_LIVE chunks are in buffers between the network and the heap.
  */
 import { BqError } from '../../shared/errors.js';
 import { deferred, follow } from '../../shared/async.js';
@@ -9,15 +9,15 @@ import { deferred, follow } from '../../shared/async.js';
 /** @import { CacheEntry } from '../../shared/types.js' */
 /** @import { Deferred } from '../../shared/async.js' */
 
-/** As docs/FORMAT.md, HASH. */
+/** Bytes per chunk (docs/FORMAT.md, HASH). */
 export const CHUNK = 1 << 20;
 /** Smallest and largest number of chunks per range. A range should take RANGE_MS, so that requests cost little. */
 const MIN_RANGE = 4;
 const MAX_RANGE = 16;
 const RANGE_MS = 200;
-/** Chunks in JavaScript at once. */
+/** Largest number of chunks in buffers at a time. */
 export const MAX_LIVE = 12;
-/** How many of them are reserved for the range that is needed first, which avoids a deadlock. */
+/** Number of these buffers that are reserved for the range that is needed first, to avoid a deadlock. */
 const RESERVED_LIVE = 3;
 
 /** @typedef {{ bytes: Uint8Array, cached: boolean }} Chunk  `cached`: from the cache, not from the source */
@@ -29,9 +29,12 @@ export class Chunks {
   #total;
   #head;
   #lifetime;
-  /** Aborts the running requests, at a pause or when the way of requesting changes. */
-  #run = new AbortController();
-  /** Requested chunks that were not taken yet; `arrivedBytes`: set when they have arrived. @type {Map<number, Deferred<Chunk> & { arrivedBytes?: Uint8Array }>} */
+  /** Aborts the running requests: at a pause, or to change between ranges and one stream. */
+  #requests = new AbortController();
+  /**
+   * Requested chunks that were not taken yet, by index; `arrivedBytes` is set when a chunk has arrived.
+   * @type {Map<number, Deferred<Chunk> & { arrivedBytes?: Uint8Array }>}
+   */
   slots = new Map();
   /** Index of the next chunk to request. */
   #nextToRequest = 0;
@@ -55,8 +58,8 @@ export class Chunks {
   /**
    * @param {ByteSource} file
    * @param {CacheEntry | null} entry
-   * @param {{ from: number, total: number, head?: Uint8Array }} range  range of the file with chunks; `head`: its
-   *   first bytes, which are not requested again
+   * @param {{ from: number, total: number, head?: Uint8Array }} range  the chunks begin at offset `from` of the file,
+   *   which has `total` bytes; `head`: first bytes of the file, which are not requested again
    * @param {AbortSignal} signal
    */
   constructor(file, entry, { from, total, head = new Uint8Array() }, signal) {
@@ -67,17 +70,17 @@ export class Chunks {
     this.#head = head;
     this.#lifetime = follow(signal);
     this.count = Math.max(Math.ceil((total - from) / CHUNK), 0);
-    signal.addEventListener('abort', this.#stopRun);
+    signal.addEventListener('abort', this.#abortAll);
   }
 
-  #stopRun = () => {
+  #abortAll = () => {
     const { reason } = this.#lifetime.signal;
-    this.#run.abort(reason);
-    // Chunks that were not requested yet are rejected too.
+    this.#requests.abort(reason);
+    // Chunks that were not requested yet are rejected, too.
     for (const slot of this.slots.values()) slot.reject(reason);
   };
 
-  /** Where a chunk begins in the file. @param {number} c */
+  /** Returns the offset of a chunk in the file. @param {number} c */
   offset(c) {
     return this.#from + c * CHUNK;
   }
@@ -87,7 +90,10 @@ export class Chunks {
     return Math.min(CHUNK, this.#total - this.offset(c));
   }
 
-  /** Takes a chunk; indices must increase. Its buffer counts until `release`. @param {number} c @returns {Promise<Chunk>} */
+  /**
+   * Returns a chunk when it has arrived. Indices must increase. The buffer of the chunk counts as live until `release`.
+   * @param {number} c @returns {Promise<Chunk>}
+   */
   async take(c) {
     this.#lifetime.signal.throwIfAborted();
     for (const [earlier, slot] of this.slots) if (earlier < c) this.#forget(earlier, slot); // v1 files have gaps
@@ -102,7 +108,10 @@ export class Chunks {
     return chunk;
   }
 
-  /** Reads a chunk from the source again, without the cache, in place of one that was taken. @param {number} c @returns {Promise<Uint8Array>} */
+  /**
+   * Reads a chunk that was taken from the source again, without the cache.
+   * @param {number} c @returns {Promise<Uint8Array>}
+   */
   async refetch(c) {
     const bytes = new Uint8Array(this.length(c));
     await this.#fill(c, bytes, this.#lifetime.signal);
@@ -139,15 +148,15 @@ export class Chunks {
   close() {
     this.#isPaused = this.#isClosed = true;
     this.#freeBuffers();
-    this.#run.abort();
-    this.#lifetime.signal.removeEventListener('abort', this.#stopRun);
+    this.#requests.abort();
+    this.#lifetime.signal.removeEventListener('abort', this.#abortAll);
     this.#lifetime.release();
     this.#wake();
     this.slots.clear();
     this.#head = new Uint8Array();
   }
 
-  /** @param {number} c */
+  /** Returns the slot of a chunk, which is created if it is missing. @param {number} c */
   #slot(c) {
     const existing = this.slots.get(c);
     if (existing) return existing;
@@ -157,7 +166,7 @@ export class Chunks {
     return slot;
   }
 
-  /** Memory for a chunk. @param {number} c */
+  /** Returns a buffer for a chunk. @param {number} c */
   #buffer(c) {
     this.live++;
     return new Uint8Array(this.#spareBuffers.pop() ?? new ArrayBuffer(CHUNK), 0, this.length(c));
@@ -182,15 +191,15 @@ export class Chunks {
 
   /** Aborts all requests; missing chunks will be requested again. @param {unknown} reason */
   #restartRequests(reason) {
-    if (this.#file.parallel === 0 && this.#isPaused) return; // a single long stream is just not read
-    this.#run.abort(reason);
-    this.#run = new AbortController();
-    if (this.#lifetime.signal.aborted) this.#stopRun();
+    if (this.#file.parallel === 0 && this.#isPaused) return; // a single stream stays open; it is only not read
+    this.#requests.abort(reason);
+    this.#requests = new AbortController();
+    if (this.#lifetime.signal.aborted) this.#abortAll();
     const pendingChunks = [...this.slots].filter(([, { arrivedBytes }]) => !arrivedBytes).map(([c]) => c);
     if (pendingChunks.length) this.#nextToRequest = Math.min(this.#nextToRequest, ...pendingChunks);
   }
 
-  /** Starts as many requests as there are buffers for. */
+  /** Starts requests, as many as free buffers and parallel streams allow. */
   #schedule() {
     while (!this.#isPaused && !this.#lifetime.signal.aborted && this.#nextToRequest < this.count) {
       const first = this.#nextToRequest;
@@ -206,8 +215,10 @@ export class Chunks {
       this.#nextToRequest = first + n;
       for (let c = first; c < first + (isSingleStream ? 1 : n); c++) this.#slot(c);
       this.#runningJobs++;
-      const { signal } = this.#run;
-      const job = cached ? this.#fromEntry(first, this.#buffer(first), signal) : this.#fromSource(first, n, signal);
+      const { signal } = this.#requests;
+      const job = cached
+        ? this.#readFromEntry(first, this.#buffer(first), signal)
+        : this.#readFromSource(first, n, signal);
       void job.finally(() => {
         this.#runningJobs--;
         this.#schedule();
@@ -215,7 +226,10 @@ export class Chunks {
     }
   }
 
-  /** Number of successive chunks from `first` on that are not cached. @param {number} first @param {number} limit */
+  /**
+   * Returns the number of successive chunks from `first` on that are not cached, at most `limit`.
+   * @param {number} first @param {number} limit
+   */
   #countUncached(first, limit) {
     let n = 1;
     while (
@@ -240,15 +254,18 @@ export class Chunks {
     slot.resolve({ bytes, cached });
   }
 
-  /** @param {number} c @param {Uint8Array} bytes  to be filled @param {AbortSignal} signal */
-  async #fromEntry(c, bytes, signal) {
+  /**
+   * Reads a chunk from the cache, or else from the source.
+   * @param {number} c @param {Uint8Array} bytes  to be filled @param {AbortSignal} signal
+   */
+  async #readFromEntry(c, bytes, signal) {
     const entry = /** @type {CacheEntry} */ (this.#entry);
     try {
       const isStored = entry.has(c) || (await entry.waitFor?.(c, signal));
       const bytesRead = isStored ? await entry.read(c, signal, bytes) : null;
       if (bytesRead && bytesRead.buffer !== bytes.buffer) bytes.set(bytesRead.subarray(0, bytes.length));
       if (bytesRead?.length === bytes.length) return this.#deliver(c, bytes, true, signal);
-      if (bytesRead) await entry.drop(c); // torn
+      if (bytesRead) await entry.drop(c); // stored incompletely
       await this.#fill(c, bytes, signal);
       this.arrived += bytes.length;
       this.#deliver(c, bytes, false, signal);
@@ -258,7 +275,10 @@ export class Chunks {
     }
   }
 
-  /** @param {number} c @param {Uint8Array} bytes @param {AbortSignal} signal */
+  /**
+   * Reads one chunk from the source. Throws TRUNCATED and errors of the source.
+   * @param {number} c @param {Uint8Array} bytes  to be filled @param {AbortSignal} signal
+   */
   async #fill(c, bytes, signal) {
     let at = 0;
     for await (const piece of this.#file.stream(this.offset(c), this.offset(c) + bytes.length, signal)) {
@@ -277,8 +297,8 @@ export class Chunks {
     if (from + headBytes.length < end) yield* this.#file.stream(from + headBytes.length, end, signal);
   }
 
-  /** @param {number} first @param {number} n @param {AbortSignal} signal */
-  async #fromSource(first, n, signal) {
+  /** Reads a range of chunks from the source. @param {number} first @param {number} n @param {AbortSignal} signal */
+  async #readFromSource(first, n, signal) {
     const startTime = performance.now();
     let c = first;
     const end = first + n;

@@ -1,8 +1,8 @@
 /**
- * Loads a file: the loader in C asks for bytes, which are copied to their place and verified
- * there. Chunks with a wrong hash are fetched again; verified chunks go to the cache.
+ * Loads a file. The loader in C requests ranges of bytes, which are copied to their destination in the heap and
+ * verified there. Chunks with a wrong hash are fetched again; verified chunks are stored in the cache.
  */
-import { changedError, renamed, Samples, refetchOrThrow } from './refetch.js';
+import { changedError, renamedError, Samples, refetchOrThrow } from './refetch.js';
 import { structs } from '../../wasm/abi.js';
 import { Chunks } from './chunks.js';
 import { BqError, onDemand } from '../../shared/errors.js';
@@ -27,7 +27,7 @@ export class Loading {
   #cache;
   #loader = 0;
   #lifetime;
-  /** Reports progress; null: the caller does not need it. @type {import('./progress.js').Meter | null} */
+  /** Reports progress; null if the caller has not passed `onProgress`. @type {import('./progress.js').Meter | null} */
   #meter = null;
   /** Resolved and replaced whenever bytes were verified. @type {Deferred<void>} */
   #nextArrival = deferred();
@@ -40,12 +40,18 @@ export class Loading {
   #paused = false;
   /** Whether bytes came from the source, not only from the cache. */
   #hasFetched = false;
-  /** Ends this load's turn to fetch the prefix, for which other tabs wait; null: it has no turn. @type {(() => Promise<void>) | null} */
+  /**
+   * Ends this load's turn to download the prefix, for which other tabs wait; null if it has no turn.
+   * @type {(() => Promise<void>) | null}
+   */
   #releaseTurn = null;
   #prefixStored = Promise.resolve();
-  /** Opens the file for reads of single rows, where neither the source itself nor a cache is read. @type {(() => Promise<import('../sources/reader.js').Reader>) | undefined} */
+  /**
+   * Creates a reader of single rows, for a file that is neither read directly nor cached. Set by the engine.
+   * @type {(() => Promise<import('../sources/reader.js').Reader>) | undefined}
+   */
   openRows;
-  /** Whether it failed because the cache had an older file of this URL, which was removed. */
+  /** Whether loading failed because the cache had an older file of this URL, whose prefix was then removed. */
   outdated = false;
   /** Settles after `done`, when the loaded bytes are in the cache. @type {Promise<void>} */
   cacheSettled = Promise.resolve();
@@ -68,7 +74,7 @@ export class Loading {
     this.#lifetime = follow(options.signal);
     /** Resolves when all bytes are in place, rejects if loading fails. @type {Promise<void>} */
     this.done = this.#run();
-    // Waits for the model or for bytes reject too.
+    // The promises `model` and `arrival` reject, too.
     this.done.catch((error) => {
       this.#model.reject(error);
       this.#nextArrival.reject(error);
@@ -89,9 +95,9 @@ export class Loading {
     this.#lifetime.controller.abort(reason);
   }
 
-  /** Reports failures in a row of the network, which is tried again. @param {number} failures */
+  /** Reports the number of consecutive failures of the network, before the next attempt. @param {number} failures */
   reportFailures(failures) {
-    this.#meter?.retried(failures);
+    this.#meter?.reportRetries(failures);
   }
 
   /** Stops requests until `resume`. */
@@ -108,7 +114,7 @@ export class Loading {
 
   async #run() {
     /** @type {unknown} */
-    let mustForget;
+    let mustDelete;
     try {
       const { onProgress } = this.#options;
       if (onProgress)
@@ -118,25 +124,25 @@ export class Loading {
           this.plan.cached.bytes,
         );
       this.#meter?.report('plan', 0);
-      this.#create();
+      this.#createLoader();
       if (this.#cache)
         this.#releaseTurn = await (
           await onDemand(import('./cached-load.js'))
         ).sharePrefix(this.#cache, this.#planResult, this.#lifetime.signal);
-      const prefix = await this.#prefix();
+      const prefix = await this.#loadPrefix();
       const handle = this.#wasm.out('bqw_loader_model', this.#loader);
       this.#model.resolve(handle);
       this.#announce();
-      await this.#data(prefix);
+      await this.#loadData(prefix);
       this.#meter?.report('ready', this.plan.fileBytes, this.#cacheProblem);
       this.#announce();
     } catch (error) {
       const code = error instanceof BqError ? error.code : '';
       this.outdated = this.#planResult.cached && code === 'CHANGED';
       // Without hashes it is unknown to which version stored chunks belong.
-      mustForget =
+      mustDelete =
         (code === 'INTEGRITY' && this.#planResult.expectedHash) || (code === 'CHANGED' && this.#planResult.repacked);
-      // The cached file is no longer at this URL, so the next plan must ask the network.
+      // The cached file is no longer at this URL, so the next plan must use the network.
       if (this.outdated && this.#entry) await this.#entry.drop((await onDemand(import('./cached-load.js'))).PREFIX);
       throw error;
     } finally {
@@ -147,15 +153,15 @@ export class Loading {
       // Frees some MB of a GGUF file, since this object lives as long as the model.
       this.#planResult.manifest = this.#planResult.head = new Uint8Array();
       this.cacheSettled = this.#prefixStored.then(() =>
-        mustForget ? this.#forget() : this.plan.paging ? undefined : this.#closeEntry(),
+        mustDelete ? this.#deleteCached() : this.plan.paging ? undefined : this.#closeEntry(),
       );
       await this.#file.close();
     }
   }
 
   /**
-   * The cached file as a source for paging; null: there is no cache. It stays open until
-   * `releaseCache`. NOMEM: the file is not cached completely.
+   * Returns the cached file as a source for paging; null if there is no cache. The file stays open until
+   * `releaseCache`. Throws NOMEM if it is not completely cached.
    */
   async parts() {
     if (!this.#cache || !this.#planResult.url) return null;
@@ -169,7 +175,7 @@ export class Loading {
     return this.plan.version === 2 || this.#planResult.repacked !== null;
   }
 
-  /** The reason why the file is not stored; undefined: it is. */
+  /** The reason why the file is not stored; undefined if it is stored. */
   get #cacheProblem() {
     if (this.#cache && !this.#isCacheable) return 'the file is not stored: only files of version 2 have hashes';
     return this.#entry?.problem?.message;
@@ -188,14 +194,14 @@ export class Loading {
     await entry?.close();
   }
 
-  /** Deletes the cached bytes, because they are of another file than expected. */
-  async #forget() {
+  /** Deletes the cached bytes, because they belong to another file than expected. */
+  async #deleteCached() {
     const key = this.#entry?.key;
     await this.#closeEntry();
     if (key) await this.#cache?.delete?.(key).catch(() => {}); // another tab may be reading
   }
 
-  #create() {
+  #createLoader() {
     const { manifest, integrity, paging, prefixBytes } = this.#planResult;
     this.#wasm.scope((take) => {
       // The loader takes ownership: a second copy would exceed the planned memory.
@@ -216,11 +222,15 @@ export class Loading {
     });
   }
 
+  /** Returns the range of bytes that the loader requests next; its length is 0 when the loader has all bytes. */
   #nextWant() {
     return this.#wasm.outStruct('bqw_want', 'bqw_loader_want', this.#loader);
   }
 
-  /** Copies bytes that the loader asks for to their place. @param {Uint8Array} bytes @param {number} at  their offset in the file @param {Pace} pace */
+  /**
+   * Copies the bytes that the loader requests to their destination.
+   * @param {Uint8Array} bytes @param {number} at  their offset in the file @param {Pace} pace
+   */
   async #feed(bytes, at, pace) {
     const { signal } = this.#lifetime;
     for (
@@ -238,7 +248,7 @@ export class Loading {
   }
 
   /** Reads, feeds and verifies the prefix; for other formats returns the manifest, which the loader already has. */
-  async #prefix() {
+  async #loadPrefix() {
     const { head, prefixBytes, cached, manifest } = this.#planResult;
     if (manifest.length) return manifest;
     const pace = new Pace();
@@ -257,8 +267,8 @@ export class Loading {
     }
   }
 
-  /** @param {Uint8Array} prefix */
-  async #data(prefix) {
+  /** Loads the bytes after the prefix. @param {Uint8Array} prefix */
+  async #loadData(prefix) {
     const { signal } = this.#lifetime;
     const { prefixBytes: from, totalBytes } = this.#planResult;
     const { version } = this.plan;
@@ -278,7 +288,7 @@ export class Loading {
       this.#prefixStored = prefixWritten.then(this.#releaseTurn);
     }
     this.#file.expect?.(this.#planResult.head, totalBytes);
-    // Without hashes and validators another version is detected by comparing samples at the end.
+    // Without hashes and version tags another version is detected by comparing samples at the end.
     const samples =
       dataSections.HASH || !this.#file.remote || this.#file.tag ? null : new Samples(this.#file, totalBytes - from);
     const chunks = new Chunks(this.#file, readable, { from, total: totalBytes, head: this.#planResult.head }, signal);
@@ -307,16 +317,19 @@ export class Loading {
       await this.#loadChunk(chunks, c, bytes, cached, pace);
     }
     if (dataSections.HASH || !this.#hasFetched) return;
-    if (this.#file.renamed) throw renamed(this.#file);
+    if (this.#file.renamed) throw renamedError(this.#file);
     if (!this.#file.parallel) return;
     if ((await this.#file.changed?.(signal)) || (await samples?.differ(signal))) throw changedError(this.#file);
   }
 
-  /** Copies a chunk to its place, verifies and caches it. @param {Chunks} chunks @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {Pace} pace */
+  /**
+   * Copies a chunk to its destination, verifies it and stores it in the cache.
+   * @param {Chunks} chunks @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {Pace} pace
+   */
   async #loadChunk(chunks, c, bytes, cached, pace) {
     if (cached && this.#planResult.repacked && !((await this.#entry?.intact?.(c, bytes)) ?? true)) {
       await this.#entry?.drop(c);
-      // The hash of the whole file needs all bytes from one visit.
+      // The hash of the entire file needs all bytes from one visit.
       if (this.#planResult.expectedHash) throw changedError(this.#file);
       bytes = await chunks.refetch(c);
       cached = false;
@@ -334,13 +347,13 @@ export class Loading {
       }
     }
     this.#announce();
-    // The next chunk is verified after this one is stored, so a page that is killed loses one chunk.
+    // The next chunk is verified after this one is stored, so a page that is killed loses at most one chunk.
     if (!cached && this.#entry && !this.#entry.problem) await this.#entry.write(c, bytes).catch(() => {});
     chunks.release(bytes);
   }
 
   /**
-   * Whether to fetch damaged bytes again, from the source or its mirror. CHANGED.
+   * Decides whether to fetch damaged bytes again, from the source or a mirror. Throws CHANGED.
    * @param {unknown} error
    * @param {number} tries  earlier attempts; −1: the bytes came from the cache
    */

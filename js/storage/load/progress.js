@@ -16,32 +16,39 @@ export class Meter {
   #throttle = new Throttle();
   /** Times of the last events, and the bytes that had been fetched by then. @type {[number, number][]} */
   #samples = [];
-  /** Bytes that the cache had when the load began. They don't count for the rate of the network. */
+  /** Bytes that were cached when the load began. They don't count for the rate of the network. */
   #cachedBytes;
-  /** Those of them that have been read. */
+  /** Cached bytes that have been read. */
   #readBytes = 0;
   #retries = 0;
 
-  /** @param {(progress: Progress) => void} onProgress @param {number} total @param {number} cachedBytes  that a cache has; where it has all, reading them is what the rate is of */
+  /**
+   * @param {(progress: Progress) => void} onProgress
+   * @param {number} total  bytes
+   * @param {number} cachedBytes  bytes in the cache; if all are cached, the rate is that of reading the cache
+   */
   constructor(onProgress, total, cachedBytes) {
     this.#onProgress = onProgress;
     this.#total = total;
     this.#cachedBytes = cachedBytes < total ? cachedBytes : 0;
   }
 
-  /** Counts bytes that came out of the cache. @param {number} bytes */
+  /** Counts bytes that were read from the cache. @param {number} bytes */
   addCached(bytes) {
     this.#readBytes = Math.min(this.#readBytes + bytes, this.#cachedBytes);
   }
 
-  /** Reports that the network failed and is tried again. @param {number} retries  consecutive ones */
-  retried(retries) {
+  /** Reports a failure of the network, before the next attempt. @param {number} retries  consecutive attempts */
+  reportRetries(retries) {
     this.#retries = retries;
     this.#emit(this.#phase, this.#loadedBytes, '');
     this.#samples = [];
   }
 
-  /** @param {Progress['phase']} phase @param {number} loaded  bytes; never fewer than before @param {string} [cacheProblem] */
+  /**
+   * @param {Progress['phase']} phase @param {number} loaded  bytes; never fewer than before
+   * @param {string} [cacheProblem]
+   */
   report(phase, loaded, cacheProblem = '') {
     this.#throttle.run(() => this.#emit(phase, loaded, cacheProblem), phase !== this.#phase);
   }
@@ -53,7 +60,7 @@ export class Meter {
     if (phase === 'paused' || this.#phase === 'paused') this.#samples = [];
     if (loaded > this.#loadedBytes) this.#retries = 0;
     this.#phase = phase;
-    // A repacked file's bytes are scaled: whole numbers only.
+    // Byte counts of a repacked file are scaled, so they are rounded to integers.
     this.#loadedBytes = Math.min(Math.max(this.#loadedBytes, Math.floor(loaded)), this.#total);
     const fetchedBytes = this.#loadedBytes - this.#readBytes;
     this.#samples.push([currentTime, fetchedBytes]);
@@ -76,7 +83,7 @@ export class Meter {
     });
   }
 
-  /** No event follows. */
+  /** Ends all events. */
   stop() {
     this.#onProgress = () => {};
     this.#throttle.stop();

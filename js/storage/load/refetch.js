@@ -1,11 +1,14 @@
-/** What is wrong with the bytes of a file, and whether they are worth fetching again. Never loaded on demand: then the network may be what failed. */
+/**
+ * Errors of wrong bytes in a file, and the decision whether to fetch the bytes again. This module is never loaded on
+ * demand, since the failure may be one of the network.
+ */
 import { BqError } from '../../shared/errors.js';
 import { CHUNK } from './chunks.js';
 
 /** @import { ByteSource } from '../sources/types.js' */
 
 /**
- * What a file is that is no model.
+ * Returns the error of a file that is not a model.
  * @param {ByteSource} file
  * @param {Uint8Array} head
  */
@@ -22,22 +25,30 @@ export function notAModel(file, head) {
   });
 }
 
-/** @param {ByteSource} file */
+/** Returns the error of a file that was replaced by another one. @param {ByteSource} file */
 export const changedError = (file) =>
-  new BqError('CHANGED', `another file is at ${file.name} now than the one that was planned with`);
-
-/** Answers of its server name different versions, and no hash tells whether their bytes belong together. @param {ByteSource} file */
-export const renamed = (file) =>
-  new BqError('CHANGED', `the answers for ${file.name} name different versions of it`, { details: { renamed: true } });
-
-/** Parts of the data, in eighths, of which the first chunk is sampled. */
-const SAMPLED = [0, 1, 2, 4];
-/** Bytes of a sample: of a chunk's beginning, and of its middle. The first request's bytes may end between the two. */
-const SAMPLE = 4096;
+  new BqError('CHANGED', `${file.name} is another file now than when the load was planned`);
 
 /**
- * Bytes of a file without hashes whose server doesn't name its version: read once more at the end, they tell whether it was replaced by
- * another one with the same beginning and length (a fine-tune of the same model) amid a load, or since an earlier visit.
+ * Returns the error of a file whose server sends different version tags, while no hash shows whether the bytes belong
+ * together.
+ * @param {ByteSource} file
+ */
+export const renamedError = (file) =>
+  new BqError('CHANGED', `the server sent different version tags for ${file.name}`, { details: { renamed: true } });
+
+/** Positions of the sampled chunks, in eighths of the data. */
+const SAMPLED_EIGHTHS = [0, 1, 2, 4];
+/**
+ * Bytes of a sample. A chunk has a sample at its beginning and one in its middle: the first request may end between the
+ * two.
+ */
+const SAMPLE_BYTES = 4096;
+
+/**
+ * Samples of a file that has neither hashes nor a version tag. They are read again at the end of a load, to detect that
+ * the file was replaced during the load or since an earlier visit by another file with the same beginning and length,
+ * such as a fine-tuned version of the model.
  */
 export class Samples {
   #file;
@@ -49,17 +60,20 @@ export class Samples {
   constructor(file, dataBytes) {
     this.#file = file;
     const chunks = Math.ceil(dataBytes / CHUNK);
-    this.#chunks = new Set(SAMPLED.map((eighths) => Math.floor((chunks * eighths) / 8)));
+    this.#chunks = new Set(SAMPLED_EIGHTHS.map((eighths) => Math.floor((chunks * eighths) / 8)));
   }
 
-  /** @param {number} chunk @param {number} offset  of the chunk in the file @param {Uint8Array} bytes  of it */
+  /**
+   * Copies the samples of a chunk, if it is one of the sampled chunks.
+   * @param {number} chunk @param {number} offset  of the chunk in the file @param {Uint8Array} bytes  of the chunk
+   */
   keep(chunk, offset, bytes) {
     if (!this.#chunks.delete(chunk)) return;
     for (const at of [0, Math.floor(bytes.length / 2)])
-      this.#storedSamples.push({ offset: offset + at, bytes: bytes.slice(at, at + SAMPLE) });
+      this.#storedSamples.push({ offset: offset + at, bytes: bytes.slice(at, at + SAMPLE_BYTES) });
   }
 
-  /** Whether other bytes are there now. @param {AbortSignal} signal */
+  /** Reads the samples again and returns whether bytes differ. @param {AbortSignal} signal */
   async differ(signal) {
     for (const { offset, bytes } of this.#storedSamples) {
       let at = 0;
@@ -73,12 +87,12 @@ export class Samples {
 }
 
 /**
- * Decides whether damaged bytes are fetched again: from the same address once, then from each mirror. Throws CHANGED, and what `retry` throws
- * where the loader can't go back.
+ * Decides whether damaged bytes are fetched again: once from the same address, then from each mirror. Throws CHANGED,
+ * and the error of `retry`.
  * @param {unknown} error
- * @param {number} tries  how often it was fetched again; −1: it came from the cache
+ * @param {number} tries  number of earlier attempts; −1: the bytes came from the cache
  * @param {ByteSource} file
- * @param {() => void} retry  makes the loader go back
+ * @param {() => void} retry  resets the loader to the beginning of these bytes; throws if that is not possible
  * @param {AbortSignal} signal
  */
 export async function refetchOrThrow(error, tries, file, retry, signal) {

@@ -1,8 +1,7 @@
 /**
- * Models larger than their budget: what doesn't stay in memory is read from the file whenever it is needed. C says
- * which bytes go where (bqw_session_pages), this reads them while the session computes.
- *
- * Only imported when a plan pages.
+ * Paging, for models larger than their memory budget: weights that are not resident are read from the file whenever
+ * they are needed. The C code lists which bytes go to which address (bqw_session_pages); this module reads them while
+ * the session computes. It is loaded on demand, for plans with paging.
  */
 import { BqError, unpackError } from '../../shared/errors.js';
 import { listen } from '../../shared/protocol.js';
@@ -20,17 +19,21 @@ import { startWorker } from '../../shared/workers.js';
 /** @import { Source } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
-/** Pages that are asked for in one call. */
-const PAGES = 16;
+/** Largest number of pages that are requested in one call. */
+const MAX_PAGES = 16;
+
 /**
  * Reads ranges of a file to addresses of the heap.
  * @typedef {object} Filler
  * @property {(offset: number, at: number, bytes: number) => Promise<void>} fill
- * @property {() => void} endReads  fails the reads under way that can be ended (reader.js)
+ * @property {() => void} endReads  rejects the running reads that can be ended (reader.js)
  * @property {() => Promise<void>} close
  */
 
-/** Reads in this thread, straight into the heap: in Node others do the work meanwhile. @param {Wasm} wasm @param {Reader} reader @returns {Filler} */
+/**
+ * Creates a filler that reads in this thread, directly into the heap. In Node other threads do the work meanwhile.
+ * @param {Wasm} wasm @param {Reader} reader @returns {Filler}
+ */
 function localFiller(wasm, reader) {
   return {
     fill: (offset, at, bytes) => readInto(reader, wasm, offset, at, bytes),
@@ -39,14 +42,17 @@ function localFiller(wasm, reader) {
   };
 }
 
-/** A read under way. @typedef {{ sourceId: number, wasm: Wasm, at: number, bytes: number, resolve: () => void, reject: (error: unknown) => void }} Read */
+/**
+ * A running read.
+ * @typedef {{ sourceId: number, wasm: Wasm, at: number, bytes: number, resolve: () => void, reject: (error: unknown) => void }} Read
+ */
 
-/** A worker that reads, so that the disk works while this thread computes: one for all models. */
+/** A worker that reads files while this thread computes. All models share one worker. */
 class ReadingWorker {
   /** @type {Promise<ReadingWorker> | null} */
   static #shared = null;
 
-  /** The one that there is, or a new one. Throws where there can't be one. */
+  /** Returns the shared worker, which is started if it is missing. Throws if it can't be started. */
   static get() {
     return (ReadingWorker.#shared ??= ReadingWorker.#start().catch((error) => {
       ReadingWorker.#shared = null;
@@ -62,15 +68,18 @@ class ReadingWorker {
   }
 
   #worker;
-  /** Sources and reads so far. */
+  /** Last id of a source or a read. */
   #lastId = 0;
-  /** Sources that are open, and whoever waits for one to be closed. @type {Map<number, Deferred<boolean>>} */
-  #open = new Map();
+  /**
+   * Open sources by id, with a promise of their end: true when the worker has closed the source, false if it failed.
+   * @type {Map<number, Deferred<boolean>>}
+   */
+  #openSources = new Map();
   /** @type {Map<number, Read>} */
   #pending = new Map();
   /** @type {Error | null} */
   #failure = null;
-  /** The worker is there, or won't be. @type {Deferred<void>} */
+  /** Resolves when the worker has started, or has failed. @type {Deferred<void>} */
   #started = deferred();
 
   /** @param {WorkerLike} worker */
@@ -81,21 +90,23 @@ class ReadingWorker {
       (message) => this.#handleMessage(message),
       (reason) => this.#fail(new BqError('NO_WORKER', `the worker that reads the model failed: ${reason}`)),
     );
-    const startError = new BqError('NO_WORKER', 'the worker that reads the model did not begin');
+    const startError = new BqError('NO_WORKER', 'the worker that reads the model did not start');
     void this.#started.promise.then(after('readerStart', () => this.#fail(startError)));
   }
 
-  /** @param {{ id: number, buffer?: ArrayBuffer, isReusable?: boolean, error?: any, started?: boolean, closedSource?: number }} message */
+  /**
+   * @param {{ id: number, buffer?: ArrayBuffer, isReusable?: boolean, error?: any, started?: boolean, closedSource?: number }} message
+   */
   #handleMessage({ id, buffer, isReusable, error, started, closedSource }) {
     if (started) return this.#started.resolve();
-    if (closedSource) return this.#open.get(closedSource)?.resolve(true);
+    if (closedSource) return this.#openSources.get(closedSource)?.resolve(true);
     const pendingRead = this.#takePending(id);
     if (!pendingRead) return;
     const { wasm, at, bytes } = pendingRead;
     if (error) return pendingRead.reject(unpackError(error));
     if (buffer && wasm.alive) wasm.bytes(at, bytes).set(new Uint8Array(buffer, 0, bytes));
     if (buffer && isReusable) this.#worker.postMessage({ spare: buffer }, [buffer]);
-    else if (buffer) /** @type {any} */ (buffer).transfer?.(0); // freed now, where the browser can
+    else if (buffer) /** @type {any} */ (buffer).transfer?.(0); // frees it now, if the browser can
     pendingRead.resolve();
   }
 
@@ -106,7 +117,7 @@ class ReadingWorker {
     return pendingRead;
   }
 
-  /** It is no more. @param {Error} error */
+  /** Ends the worker, and rejects all reads. @param {Error} error */
   #fail(error) {
     if (this.#failure) return;
     this.#failure = error;
@@ -114,14 +125,17 @@ class ReadingWorker {
     ReadingWorker.#shared = null;
     this.#started.resolve();
     for (const id of [...this.#pending.keys()]) this.#takePending(id)?.reject(error);
-    for (const closing of this.#open.values()) closing.resolve(false);
+    for (const closing of this.#openSources.values()) closing.resolve(false);
   }
 
-  /** NO_WORKER, CLOSED: it has ended meanwhile. @param {Wasm} wasm @param {Source} source @returns {Filler} */
+  /**
+   * Opens a source. Throws NO_WORKER or CLOSED if the worker has ended meanwhile.
+   * @param {Wasm} wasm @param {Source} source @returns {Filler}
+   */
   open(wasm, source) {
     if (this.#failure) throw this.#failure;
     const sourceId = ++this.#lastId;
-    this.#open.set(sourceId, deferred());
+    this.#openSources.set(sourceId, deferred());
     const { buffer } = wasm.memory;
     const sharedBuffer = typeof SharedArrayBuffer === 'function' && buffer instanceof SharedArrayBuffer ? buffer : null;
     this.#worker.postMessage({ sourceId, source, sharedHeap: sharedBuffer });
@@ -143,17 +157,17 @@ class ReadingWorker {
     const closedError = new BqError('CLOSED', 'the model was closed');
     for (const [id, pendingRead] of this.#pending)
       if (pendingRead.sourceId === sourceId) this.#takePending(id)?.reject(closedError);
-    const closing = /** @type {Deferred<boolean>} */ (this.#open.get(sourceId));
+    const closing = /** @type {Deferred<boolean>} */ (this.#openSources.get(sourceId));
     if (!this.#failure) {
-      // The worker closes its files first: a handle that dies with its worker may lock a file for a while.
+      // The worker closes its files first: a handle that ends with its worker may lock the file for a while.
       this.#worker.postMessage({ sourceId, close: true });
       const stop = after('readerClose', () => closing.resolve(false));
-      // What still reads would write into memory that others have then.
+      // A read that still runs would write into memory that has another use by then.
       if (!(await closing.promise)) this.#fail(new BqError('NO_WORKER', 'the worker that reads the model hangs'));
       stop();
     }
-    this.#open.delete(sourceId);
-    if (!this.#open.size) this.#fail(closedError);
+    this.#openSources.delete(sourceId);
+    if (!this.#openSources.size) this.#fail(closedError);
   }
 }
 
@@ -163,7 +177,7 @@ async function openFiller(wasm, source) {
     try {
       return (await ReadingWorker.get()).open(wasm, source);
     } catch {
-      // A browser without workers in workers reads in this one, as where the worker does not begin.
+      // This thread reads if the browser has no workers in workers, or if the worker does not start.
     }
   }
   return localFiller(wasm, await openReader(source));
@@ -174,17 +188,17 @@ export class Pager {
   #model;
   #filler;
   #block;
-  /** Reads under way. */
-  #open = 0;
+  /** Number of running reads. */
+  #runningReads = 0;
   #isClosed = false;
   /**
-   * Sessions that wait for pages, each with the count of reads that had begun when it came. Only the first asks for any, so that they
-   * don't take each other's. @type {Map<number, number>}
+   * Sessions that wait for pages, with the number of reads that had begun before the wait. Only the first session
+   * requests pages, so that sessions don't replace each other's pages. @type {Map<number, number>}
    */
   #waitingSessions = new Map();
-  /** Resolved, and replaced, whenever something has changed. @type {Deferred<void>} */
+  /** Resolved and replaced at every change: the end of a read, or of a wait. @type {Deferred<void>} */
   #nextChange = deferred();
-  /** Counts reads that begin. */
+  /** Number of reads that have begun. */
   #readCount = 0;
   /** The last read that failed. @type {{ readNumber: number, error: unknown } | null} */
   #lastFailure = null;
@@ -194,27 +208,33 @@ export class Pager {
     this.#wasm = wasm;
     this.#model = model;
     this.#filler = filler;
-    this.#block = wasm.alloc(8 + PAGES * structs.bqw_page.size);
+    this.#block = wasm.alloc(8 + MAX_PAGES * structs.bqw_page.size);
   }
 
-  /** @param {Wasm} wasm @param {number} model @param {Source | Reader} source  a source that `canPage` (plan.js), or how it is read in this thread @param {AbortSignal} [signal] */
+  /**
+   * Creates the pager of a model. Throws errors of the source.
+   * @param {Wasm} wasm
+   * @param {number} model  its handle
+   * @param {Source | Reader} source  a pageable source (kinds.js), or a reader that is used in this thread
+   * @param {AbortSignal} [signal]
+   */
   static async open(wasm, model, source, signal) {
     if ('read' in source) return new Pager(wasm, model, localFiller(wasm, source));
     const opening = openFiller(wasm, source);
     try {
       return new Pager(wasm, model, await unlessAborted(opening, signal));
     } catch (error) {
-      // A handle may never give its file: what is opened after an abort is closed.
+      // Opening a handle may take forever, so an abort does not wait for it. A file that is opened later is closed.
       void opening.then((filler) => filler.close()).catch(() => {});
       throw error;
     }
   }
 
-  /** After every slice: starts to read what the session will need. @param {number} session  its handle */
+  /** Starts to read the pages that a session will need; called after every step. @param {number} session  its handle */
   ahead(session) {
     if (this.#waitingSessions.size && !this.#isFirst(session)) return;
     const list = this.#block + 8;
-    this.#wasm.check('bqw_session_pages', session, list, PAGES, this.#block);
+    this.#wasm.check('bqw_session_pages', session, list, MAX_PAGES, this.#block);
     const [count] = this.#wasm.u32(this.#block, 1);
     for (let i = 0; i < count; i++)
       void this.#readPage(/** @type {any} */ (this.#wasm.read('bqw_page', list + i * structs.bqw_page.size)));
@@ -222,7 +242,7 @@ export class Pager {
 
   /** @param {{ offset: number, dst: number, bytes: number, id: number }} page */
   async #readPage({ offset, dst, bytes, id }) {
-    this.#open++;
+    this.#runningReads++;
     const readNumber = ++this.#readCount;
     let isComplete = true;
     try {
@@ -231,7 +251,7 @@ export class Pager {
       isComplete = false;
       this.#lastFailure = { readNumber, error };
     }
-    this.#open--;
+    this.#runningReads--;
     if (this.#isClosed) return;
     if (this.#wasm.alive) this.#wasm.check('bqw_page_done', this.#model, id, isComplete ? 1 : 0);
     this.#wake();
@@ -244,9 +264,9 @@ export class Pager {
   }
 
   /**
-   * Waits until something has changed for a session whose slice found no page. False: no read is under way, what it
-   * lacks is something else. Throws what a read threw that began while it waits: an earlier one, for another generation or
-   * ahead of need, is tried again first.
+   * Waits for the next change, for a session whose step needs a page that is missing. Returns false if no read is
+   * running, so that the session lacks something other than a page. Throws the error of a read that began during the
+   * wait. Failed reads from before the wait, for another generation or ahead of need, are tried again first.
    * @param {number} session
    * @param {AbortSignal} [signal]
    */
@@ -254,11 +274,11 @@ export class Pager {
     const readsBefore = this.#waitingSessions.get(session) ?? this.#readCount;
     this.#waitingSessions.set(session, readsBefore);
     this.ahead(session);
-    if (!this.#open && this.#isFirst(session)) return false;
+    if (!this.#runningReads && this.#isFirst(session)) return false;
     try {
       await unlessAborted(this.#nextChange.promise, signal);
     } catch (error) {
-      // Some reads never end; the next session begins others.
+      // Some reads never end; the next session starts new ones.
       if (!this.#isClosed && this.#waitingSessions.size === 1) this.#filler.endReads();
       throw error;
     }
@@ -266,12 +286,12 @@ export class Pager {
     return true;
   }
 
-  /** The session has what it waited for, or waits no more. @param {number} session */
+  /** Ends the wait of a session. @param {number} session */
   leave(session) {
     if (this.#waitingSessions.delete(session)) this.#wake();
   }
 
-  /** @param {number} session */
+  /** Whether a session is the first of those that wait. @param {number} session */
   #isFirst(session) {
     return this.#waitingSessions.keys().next().value === session;
   }

@@ -4,13 +4,14 @@ import { streamOf } from './local.js';
 
 /** @import { ByteSource, Source } from './types.js' */
 
-/** READ. @param {FileSystemFileHandle} handle */
+/** Returns the File of a handle. Throws READ. @param {FileSystemFileHandle} handle */
 const fileOf = (handle) =>
   handle.getFile().catch((cause) => {
     throw new BqError('READ', `${handle.name} can't be read: ${cause.message}`, { cause });
   });
 
 /**
+ * Opens a Blob, or the file of a handle. Throws READ.
  * @param {Extract<Source, { kind: 'blob' | 'handle' }>} source
  * @returns {Promise<ByteSource>}
  */
@@ -22,7 +23,7 @@ export async function openBlob(source) {
     size: blob.size,
     remote: false,
     type: blob.type,
-    // A file that was written since is another version of it.
+    // The time of the last write identifies the version of a file.
     tag: 'lastModified' in blob ? String(blob.lastModified) : '',
     stream: streamOf(blob.size, async (offset, end, signal) => {
       try {

@@ -3,6 +3,7 @@ import { streamOf } from './local.js';
 /** @import { ByteSource } from './types.js' */
 
 /**
+ * Opens bytes in memory.
  * @param {Uint8Array} bytes
  * @returns {ByteSource}
  */

@@ -1,5 +1,8 @@
-/** A part of an address without its escapes; as it is where these are none. @param {string} part */
-export function decoded(part) {
+/**
+ * Decodes percent escapes in a part of an address; returns the part unchanged if they are invalid.
+ * @param {string} part
+ */
+export function decodePart(part) {
   try {
     return decodeURIComponent(part);
   } catch {
@@ -7,5 +10,5 @@ export function decoded(part) {
   }
 }
 
-/** The last part of an address, for people. @param {string} url */
-export const nameOf = (url) => decoded(url.split(/[?#]/, 1)[0].split('/').pop() || url);
+/** Returns the last part of an address, as a name to show to the user. @param {string} url */
+export const nameOf = (url) => decodePart(url.split(/[?#]/, 1)[0].split('/').pop() || url);

@@ -1,5 +1,6 @@
 /**
- * What a file in Node is now, and whether it was written since: by its time, which other programs change.
+ * Returns the state of a file in Node, and a function that checks whether another program has written the file since
+ * then. It compares the time of the last write.
  * @param {{ stat: () => Promise<{ mtimeMs: number, size: number, isDirectory: () => boolean }> }} file
  */
 export async function versionOf(file) {

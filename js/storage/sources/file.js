@@ -1,4 +1,4 @@
-/** Files in Node. */
+/** Opens files as sources. Node only. */
 import { BqError } from '../../shared/errors.js';
 import { nodeModule } from '../../shared/node.js';
 import { versionOf } from './file-version.js';
@@ -7,6 +7,7 @@ import { streamOf } from './local.js';
 /** @import { ByteSource } from './types.js' */
 
 /**
+ * Opens a file. Throws READ.
  * @param {string} path  a path or a file: address
  * @returns {Promise<ByteSource>}
  */
@@ -23,10 +24,10 @@ export async function openFile(path) {
   let file;
   let version;
   try {
-    const place = path.startsWith('file:') ? new URL(path) : path;
-    const found = await statOf(place); // to open a pipe would wait for its writer
-    if (found.isFile() || found.isDirectory()) {
-      file = await open(place);
+    const location = path.startsWith('file:') ? new URL(path) : path;
+    const stats = await statOf(location); // opening a pipe would wait for its writer
+    if (stats.isFile() || stats.isDirectory()) {
+      file = await open(location);
       version = await versionOf(file);
     }
   } catch (cause) {
@@ -50,7 +51,7 @@ export async function openFile(path) {
     size,
     remote: false,
     type: '',
-    tag: String(mtimeMs), // a file that was written since is another version of it
+    tag: String(mtimeMs), // the time of the last write identifies the version of a file
     stream: streamOf(size, async (offset, end) => {
       try {
         const { buffer, bytesRead } = await file.read(new Uint8Array(end - offset), 0, end - offset, offset);

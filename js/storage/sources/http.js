@@ -1,8 +1,8 @@
 /**
- * A file on a web server, read by plain GETs: the only header is `Range: bytes=a-b`, which needs no
- * permission (CORS preflight) of the server. One that ignores it answers 200 with the whole file: that
- * answer is then read from front to back, across calls, and what isn't wanted is dropped. Errors are
- * reported here; retry.js tries again.
+ * Reads a file on a web server with plain GET requests. The only header is `Range: bytes=a-b`, which needs no
+ * permission of the server (CORS preflight). A server that ignores ranges responds with status 200 and the whole file.
+ * That response is then read from front to back, across calls of `stream`, and unneeded bytes are dropped. Failures are
+ * only reported here; retry.js repeats requests.
  */
 import { BqError } from '../../shared/errors.js';
 import { isNode } from '../../shared/node.js';
@@ -10,36 +10,41 @@ import { LONGEST_MS } from '../../shared/timeouts.js';
 
 /** @import { ByteSource } from './types.js' */
 
-/** Bytes read at once where the platform can read into memory that is there. */
+/** Size of the buffer into which the platform reads, if it can read into an existing buffer. */
 const READ_BYTES = 1 << 18;
 
 /**
- * Addresses of bytes that Node has in memory. Its fetch sends ranges of them that lack a byte (20), and an abort ends the process (24):
- * they are asked for whole, and never aborted.
+ * Whether an address refers to bytes in the memory of Node (`blob:`, `data:`). In Node 20 fetch returns ranges of such
+ * bytes with one byte missing, and in Node 24 an abort ends the process. So these bytes are requested without a range,
+ * and the request is never aborted.
  * @param {string} address
  */
 const isAddressOfBytes = (address) => isNode && /^(blob|data):/.test(address);
 
-/** Milliseconds between the last look at an answer and its end. */
-const LEAVE_MS = 100;
+/** Milliseconds between the last read of a response and the abort of its request. */
+const ABORT_DELAY_MS = 100;
 
 /**
- * Waits for one thing after another, each until it is given up or takes too long. One timer for the many of one answer:
- * that of each piece would cost more than reading it.
+ * Waits for one promise after another. Each wait ends early with an error when the request is aborted or when it takes
+ * too long. All waits for one response share a timer, because a timer for each piece would cost more than reading the
+ * piece.
  */
 class StallTimer {
   #ms;
   #createTimeoutError;
-  /** When the present wait began. @type {number | null} */
+  /** Start time of the current wait; null between waits. @type {number | null} */
   #waitStart = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
-  /** Ends the present wait. @type {(reason: unknown) => void} */
+  /** Rejects the current wait. @type {(reason: unknown) => void} */
   #reject = () => {};
-  /** Why it was given up, if it was. @type {unknown} */
+  /** Reason of the abort or the timeout; undefined if there was none. @type {unknown} */
   reason;
 
-  /** @param {number} ms @param {() => unknown} createTimeoutError  the reason of a wait that took too long */
+  /**
+   * @param {number} ms  limit of a wait @param {() => unknown} createTimeoutError  creates the error of a wait that
+   *   takes longer
+   */
   constructor(ms, createTimeoutError) {
     this.#ms = ms;
     this.#createTimeoutError = createTimeoutError;
@@ -64,7 +69,7 @@ class StallTimer {
     else this.end(this.#createTimeoutError());
   };
 
-  /** The present wait, or the next, throws this. @param {unknown} reason */
+  /** Rejects the current wait, or else the next one. @param {unknown} reason */
   end(reason) {
     this.reason = reason;
     this.#reject(reason);
@@ -76,12 +81,12 @@ class StallTimer {
 }
 
 /**
- * An answer's body.
+ * The body of a response.
  * @typedef {object} Body
- * @property {() => Promise<{ done: boolean, value?: Uint8Array }>} read  a piece that the next read overwrites
+ * @property {() => Promise<{ done: boolean, value?: Uint8Array }>} read  returns a piece, valid until the next read
  * @property {AbortController} controller
  * @property {StallTimer} stallTimer
- * @property {() => void} release  it follows its signal no more
+ * @property {() => void} release  stops the timer, and stops listening to the signal of the request
  */
 
 /** @implements {ByteSource} */
@@ -89,31 +94,38 @@ export class HttpSource {
   remote = true;
   size = -1;
   type = '';
-  /** Whether ranges are answered: unknown before the first answer; `broken`: wrongly, so none is asked for any more.
-   * @type {'unknown' | 'yes' | 'no' | 'broken'} */
+  /**
+   * Whether the server supports ranges; `unknown` before the first response. `broken`: its ranges are wrong, so no more
+   * ranges are requested.
+   * @type {'unknown' | 'yes' | 'no' | 'broken'}
+   */
   ranges = 'unknown';
   /** Bytes received, for tests. */
   received = 0;
   #timeout;
-  /** Name of this version of the file, where the server tells. */
+  /** Version tag of the file: the ETag or the date of the last change; '' if the server sends none. */
   tag = '';
-  /** Whether other names of the version don't matter: hashes tell whether bytes belong together. */
+  /** Whether different version tags are allowed, because hashes show whether bytes belong together. */
   hashed = false;
-  /** An answer named another version than the one before. */
+  /** Whether a response had another version tag than the one before. */
   renamed = false;
-  /** The answer of a server that ignores ranges, read up to `at`; `rest` was received, not yet asked for.
-   * @type {{ body: Body, at: number, unreadBytes: Uint8Array | null } | null} */
-  #wholeAnswer = null;
+  /**
+   * Response of a server that ignores ranges. `at`: offset up to which it was read; `unreadBytes`: bytes after that offset
+   * that have arrived.
+   * @type {{ body: Body, at: number, unreadBytes: Uint8Array | null } | null}
+   */
+  #wholeResponse = null;
 
   /** @param {string} url @param {number} [timeout] */
   constructor(url, timeout = 20_000) {
     this.name = url;
     this.#timeout = timeout;
-    // Chromium answers 200 with a range of an extension's file.
+    // Chromium returns a range of an extension's file with status 200.
     if (/^\w+-/.test(url)) this.ranges = 'broken';
   }
 
   /**
+   * Yields the bytes from `offset` up to `end`. Throws NETWORK, HTTP_STATUS, TRUNCATED, CHANGED.
    * @param {number} offset
    * @param {number} end
    * @param {AbortSignal} [signal]
@@ -122,7 +134,7 @@ export class HttpSource {
   async *stream(offset, end, signal) {
     signal?.throwIfAborted();
     if (end <= offset) return;
-    if (!this.#wholeAnswer || this.#wholeAnswer.at > offset) {
+    if (!this.#wholeResponse || this.#wholeResponse.at > offset) {
       await this.#cancelBody();
       const rangesBefore = this.ranges;
       const { response, body } = await this.#get(
@@ -136,17 +148,23 @@ export class HttpSource {
       }
       if (this.ranges !== 'broken') this.ranges = 'no';
       this.#checkVersion(response.headers, offset, (error) => {
-        close(body);
+        closeBody(body);
         throw error;
       });
-      this.#wholeAnswer = { body, at: 0, unreadBytes: null };
-      // Others may be reading ranges at the same time: whoever reads decides how to go on.
-      if (rangesBefore === 'yes') throw this.#networkError('answers ranges no more', offset, { serial: true });
+      this.#wholeResponse = { body, at: 0, unreadBytes: null };
+      // Other streams may be reading ranges at the same time, so the caller decides how to continue.
+      if (rangesBefore === 'yes')
+        throw this.#networkError('the server no longer supports ranges', offset, { serial: true });
     }
     yield* this.#fromWhole(offset, end, signal);
   }
 
-  /** @param {string | null} range @param {AbortSignal} [signal] @returns {Promise<{ response: Response, body: Body }>} */
+  /**
+   * Sends a request. Throws NETWORK, TRUNCATED, HTTP_STATUS.
+   * @param {string | null} range  null: the whole file
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<{ response: Response, body: Body }>}
+   */
   async #get(range, signal) {
     signal?.throwIfAborted();
     const controller = new AbortController();
@@ -172,7 +190,7 @@ export class HttpSource {
       );
     } catch (cause) {
       release();
-      leave(controller);
+      abortLater(controller);
       if (stallTimer.reason) throw cause;
       throw this.#networkError('the server could not be reached', null, { unreached: true }, cause);
     }
@@ -186,9 +204,9 @@ export class HttpSource {
       };
     }
     release();
-    leave(controller);
+    abortLater(controller);
     if (status === 416)
-      throw new BqError('TRUNCATED', `${this.name} has no bytes where more were expected (${range})`, {
+      throw new BqError('TRUNCATED', `${this.name} ends before the expected bytes (${range})`, {
         details: { status },
       });
     throw new BqError('HTTP_STATUS', `the server answered ${status} for ${this.name}`, {
@@ -196,11 +214,14 @@ export class HttpSource {
     });
   }
 
-  /** What the server lets us see of the range that it sent. @param {Response} response @param {Body} body @param {number} offset @param {number} end */
+  /**
+   * Checks the headers of a range, as far as the server exposes them. Throws NETWORK, CHANGED.
+   * @param {Response} response @param {Body} body @param {number} offset @param {number} end
+   */
   #checkRange({ headers }, body, offset, end) {
     /** @type {(error: BqError) => never} */
     const fail = (error) => {
-      close(body);
+      closeBody(body);
       throw error;
     };
     const encoding = headers.get('content-encoding');
@@ -208,12 +229,12 @@ export class HttpSource {
       fail(this.#brokenRange(`sent a range that is compressed (${encoding})`, offset));
     const length = headers.get('content-length');
     if (length && Number(length) > end - offset)
-      fail(this.#brokenRange(`sent ${length} bytes where ${end - offset} were asked for`, offset));
+      fail(this.#brokenRange(`sent ${length} bytes instead of ${end - offset}`, offset));
     this.#checkVersion(headers, offset, fail);
     const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers.get('content-range') ?? '');
     if (!range) return;
     if (Number(range[1]) !== offset)
-      fail(this.#brokenRange(`was asked for byte ${offset} and sent from ${range[1]}`, offset));
+      fail(this.#brokenRange(`sent bytes from ${range[1]} on instead of ${offset}`, offset));
     if (range[2] === '*') return;
     if (this.size >= 0 && this.size !== Number(range[2]))
       fail(
@@ -222,9 +243,13 @@ export class HttpSource {
     this.size = Number(range[2]);
   }
 
-  /** CHANGED: the server calls this answer another version than the one before. @param {Headers} headers @param {number} offset @param {(error: BqError) => void} fail */
+  /**
+   * Calls `fail` with CHANGED if a response has another version tag than the one before, unless hashes are compared.
+   * @param {Headers} headers @param {number} offset @param {(error: BqError) => void} fail
+   */
   #checkVersion(headers, offset, fail) {
-    // A weak validator (RFC 9110, 8.8.1) names the same bytes here: some nodes of a network for delivery mark theirs so.
+    // Weak validators (RFC 9110, 8.8.1) are compared like strong ones: some nodes of a content delivery network mark
+    // the tag of the same bytes as weak.
     const tag = headers.get('etag')?.replace(/^W\//, '') ?? headers.get('last-modified') ?? '';
     if (this.tag && tag && tag !== this.tag) {
       this.renamed = true;
@@ -246,32 +271,32 @@ export class HttpSource {
       for (let at = offset; ;) {
         const piece = await this.#readPiece(body, at);
         at += piece?.length ?? 0;
-        // A compressed body can't be seen as such from another origin; its length can.
+        // The header of a compressed body is hidden from other origins; its length is not.
         if ((!piece && announced >= 0 && at - offset !== announced) || at > end)
           throw this.#brokenRange(
-            `sent ${at - offset} bytes where ${announced < 0 ? end - offset : announced} were to come`,
+            `sent ${at - offset} bytes instead of ${announced < 0 ? end - offset : announced}`,
             offset,
           );
         if (!piece) return;
         yield piece;
       }
     } finally {
-      close(body);
+      closeBody(body);
     }
   }
 
   /** @param {number} offset @param {number} end @param {AbortSignal} [signal] */
   async *#fromWhole(offset, end, signal) {
     for (;;) {
-      const wholeAnswer = this.#wholeAnswer;
-      if (!wholeAnswer || wholeAnswer.at >= end) return;
+      const wholeResponse = this.#wholeResponse;
+      if (!wholeResponse || wholeResponse.at >= end) return;
       signal?.throwIfAborted();
-      const piece = wholeAnswer.unreadBytes ?? (await this.#nextOfWhole(wholeAnswer, signal));
+      const piece = wholeResponse.unreadBytes ?? (await this.#nextOfWhole(wholeResponse, signal));
       if (!piece) return void (await this.#cancelBody());
-      const from = Math.min(Math.max(offset - wholeAnswer.at, 0), piece.length);
-      const pieceEnd = Math.min(end - wholeAnswer.at, piece.length);
-      wholeAnswer.unreadBytes = pieceEnd < piece.length ? piece.subarray(pieceEnd) : null;
-      wholeAnswer.at += pieceEnd;
+      const from = Math.min(Math.max(offset - wholeResponse.at, 0), piece.length);
+      const pieceEnd = Math.min(end - wholeResponse.at, piece.length);
+      wholeResponse.unreadBytes = pieceEnd < piece.length ? piece.subarray(pieceEnd) : null;
+      wholeResponse.at += pieceEnd;
       if (from < pieceEnd) yield piece.subarray(from, pieceEnd);
     }
   }
@@ -307,7 +332,10 @@ export class HttpSource {
     return new BqError('NETWORK', `${this.name}: ${problem}`, { cause, offset, details });
   }
 
-  /** Ranges are not to be trusted here. @param {string} problem @param {number} offset */
+  /**
+   * Returns the error of a wrong range; no more ranges are requested.
+   * @param {string} problem @param {number} offset
+   */
   #brokenRange(problem, offset) {
     this.ranges = 'broken';
     return new BqError('NETWORK', `${this.name}: the server ${problem}`, {
@@ -318,9 +346,9 @@ export class HttpSource {
   }
 
   async #cancelBody() {
-    const wholeAnswer = this.#wholeAnswer;
-    this.#wholeAnswer = null;
-    if (wholeAnswer) close(wholeAnswer.body);
+    const wholeResponse = this.#wholeResponse;
+    this.#wholeResponse = null;
+    if (wholeResponse) closeBody(wholeResponse.body);
   }
 
   close() {
@@ -329,23 +357,23 @@ export class HttpSource {
 }
 
 /** @param {Body} body */
-function close({ controller, release }) {
+function closeBody({ controller, release }) {
   release();
-  leave(controller);
+  abortLater(controller);
 }
 
 /**
- * Ends an answer that is no longer read, a moment later: where the end meets bytes on their way into a worker,
- * Firefox forgets it, and the connection stays open.
+ * Aborts the request of a response that is no longer read, after a short delay. Firefox ignores an abort that coincides
+ * with bytes on their way into a worker, and the connection stays open.
  * @param {AbortController} controller
  */
-function leave(controller) {
-  setTimeout(() => controller.abort(), LEAVE_MS);
+function abortLater(controller) {
+  setTimeout(() => controller.abort(), ABORT_DELAY_MS);
 }
 
 /**
- * Reads into the same memory again and again, where the platform can: new memory for each piece costs as much as
- * receiving it, and stays until it is collected.
+ * Creates a reader that uses the same buffer for all pieces, if the platform can. A new buffer for each piece costs as
+ * much as receiving the piece, and is freed only by garbage collection.
  * @param {ReadableStream<Uint8Array>} stream
  * @returns {Pick<Body, 'read'>}
  */
@@ -357,11 +385,11 @@ function readerOf(stream) {
     const plainReader = stream.getReader();
     return { read: () => plainReader.read() };
   }
-  let room = new ArrayBuffer(READ_BYTES);
+  let buffer = new ArrayBuffer(READ_BYTES);
   return {
     async read() {
-      const { done, value } = await reader.read(new Uint8Array(room));
-      if (value) room = value.buffer;
+      const { done, value } = await reader.read(new Uint8Array(buffer));
+      if (value) buffer = value.buffer;
       return { done, value };
     },
   };

@@ -1,12 +1,13 @@
 /**
- * Models on a hub that answers as huggingface.co does: `hf:owner/name`, `hf:owner/name/file.gguf`, both with `@revision`. The files of a
- * repository are listed by the hub's API, the best one is chosen, and what is loaded is the address of that file. Loaded on demand.
+ * Names of models on a hub with the API of huggingface.co: `hf:owner/name` or `hf:owner/name/file.gguf`, optionally
+ * with `@revision`. The hub's API lists the files of a repository, the best file is chosen, and its address is loaded.
+ * This module is loaded on demand.
  */
 import { kind } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
 import { isNode, nodeModule } from '../../shared/node.js';
 import { checkBy, checkOptions } from '../../shared/options.js';
-import { decoded } from './file-name.js';
+import { decodePart } from './file-name.js';
 import { readRange } from './read.js';
 import { RemoteSource } from './retry.js';
 import { partsOf } from './split.js';
@@ -14,19 +15,19 @@ import { partsOf } from './split.js';
 /** @import { Source } from './types.js' */
 
 export const HUB = 'https://huggingface.co';
-/** The largest heap that WebAssembly can have, in bytes. */
+/** Size of the largest heap that WebAssembly can have, in bytes. */
 const MAX_HEAP = 65535 * 65536;
-/** The share of a memory budget that weights may take; the rest is for sessions. */
+/** Share of a memory budget that weights may take; the rest is for sessions. */
 const WEIGHTS_SHARE = 0.85;
-/** Bytes of a list of files at most. */
-const MAX_LIST = 16 << 20;
-/** Bits per weight, as names of files say them ("Q4_K_M", "IQ4_XS", "F16"), in the order of preference. */
+/** Largest size of a list of files, in bytes. */
+const MAX_LIST_BYTES = 16 << 20;
+/** Bits per weight as in names of files ("Q4_K_M", "IQ4_XS", "F16"), in order of preference. */
 const PREFERRED_BITS = [4, 5, 6, 3, 8, 2, 16, 1, 32];
 
 /** @typedef {Extract<Source, { kind: 'hub' }>} HubSource */
-/** A file of a repository, all of its parts together. @typedef {{ path: string, bytes: number }} HubFile */
+/** A file of a repository. @typedef {{ path: string, bytes: number }} HubFile */
 
-/** ARGUMENT. @param {string | URL | undefined} hubUrl @returns {URL} with a path that ends in "/" */
+/** Returns the URL of a hub, with a path that ends in "/". Throws ARGUMENT. @param {string | URL | undefined} hubUrl */
 export function hubAddress(hubUrl = HUB) {
   const url = URL.canParse(String(hubUrl)) ? new URL(String(hubUrl)) : null;
   if (!url || !/^https?:$/.test(url.protocol))
@@ -35,12 +36,12 @@ export function hubAddress(hubUrl = HUB) {
   return url;
 }
 
-/** An address below the hub's. @param {URL} hub @param {string} path */
+/** Returns the address of a path on a hub. @param {URL} hub @param {string} path */
 export const pathOnHub = (hub, path) => new URL(path.split('/').map(encodeURIComponent).join('/'), hub).href;
 
 /**
- * What to do about a status that the hub answers; of other statuses there is nothing.
- * @param {string} repo @param {string} advice  to say who asks, or what to do without that
+ * Returns the hints for statuses of the hub's responses.
+ * @param {string} repo @param {string} advice  a way to get access, or to do without it
  * @returns {Record<number, string>}
  */
 export const statusHints = (repo, advice) => ({
@@ -49,8 +50,11 @@ export const statusHints = (repo, advice) => ({
   404: `check the names of the repository, of the file and of the revision`,
 });
 
-/** Files that can be loaded, parts of one file as one. @param {HubFile[]} files */
-function loadable(files) {
+/**
+ * Returns the files that can be loaded. The parts of a model in several files are one file.
+ * @param {HubFile[]} files
+ */
+function loadableFiles(files) {
   const bytesOf = new Map(files.map(({ path, bytes }) => [path, bytes]));
   return files
     .filter(({ path }) => /\.(gguf|bq4)$/.test(path) && !/mmproj|imatrix/i.test(path))
@@ -61,15 +65,15 @@ function loadable(files) {
     }));
 }
 
-/** @param {string} path */
+/** Returns the bits per weight that a file's name contains; 0 if it contains none. @param {string} path */
 function bitsOf(path) {
   const [, quantized, float] = /[-._](?:I?Q|T?Q|MXFP|NVFP|bq)(\d)|[-._](?:B?F)(16|32)/i.exec(path) ?? [];
   return Number(quantized ?? float ?? 0);
 }
 
 /**
- * The best file: the largest of 4 to 5 bits per weight that fits, Q4_K_M before others; of other types if no file has such a type; the smallest
- * where none fits.
+ * Returns the best file of at most `maxBytes`: Q4_K_M first, then 4 or 5 bits per weight, then the other types in order
+ * of preference; of several such files the largest. Returns the smallest file if none is small enough.
  * @param {HubFile[]} files @param {number} maxBytes
  * @returns {HubFile | undefined}
  */
@@ -80,21 +84,24 @@ export function bestFile(files, maxBytes) {
     const at = PREFERRED_BITS.indexOf(bitsOf(path));
     return at < 0 ? PREFERRED_BITS.length : Math.max(at, 1);
   };
-  const candidates = loadable(files);
+  const candidates = loadableFiles(files);
   const fitting = candidates
     .filter(({ bytes }) => bytes <= maxBytes)
     .sort((a, b) => rank(a) - rank(b) || b.bytes - a.bytes);
   return fitting[0] ?? candidates.sort((a, b) => a.bytes - b.bytes)[0];
 }
 
-/** Bytes of memory that a model may take where no budget is given. */
+/** Returns the memory budget in bytes if none is given: half of the memory, at most the largest heap. */
 async function defaultBudget() {
   const { navigator } = /** @type {any} */ (globalThis);
   const bytes = isNode ? (await nodeModule('os')).totalmem() : (navigator?.deviceMemory ?? 8) * 2 ** 30;
   return Math.min(bytes / 2, MAX_HEAP);
 }
 
-/** The repository's files. NETWORK, HTTP_STATUS, FORMAT. @param {URL} hub @param {HubSource} source @param {AbortSignal} [signal] @returns {Promise<HubFile[]>} */
+/**
+ * Requests the list of a repository's files. Throws NETWORK, HTTP_STATUS, FORMAT.
+ * @param {URL} hub @param {HubSource} source @param {AbortSignal} [signal] @returns {Promise<HubFile[]>}
+ */
 async function listFiles(hub, { repo, revision, retries = 1, retryDelay, timeout }, signal) {
   const path = `api/models/${repo}/tree/${revision}`;
   const list = new RemoteSource({
@@ -107,7 +114,7 @@ async function listFiles(hub, { repo, revision, retries = 1, retryDelay, timeout
     hints: statusHints(repo, 'download it there and load it as a file'),
   });
   try {
-    const text = new TextDecoder().decode(await readRange(list, 0, MAX_LIST, signal));
+    const text = new TextDecoder().decode(await readRange(list, 0, MAX_LIST_BYTES, signal));
     return JSON.parse(text).flatMap((/** @type {any} */ { type, path, size }) =>
       type === 'file' ? { path: String(path), bytes: Number(size) } : [],
     );
@@ -123,41 +130,47 @@ async function listFiles(hub, { repo, revision, retries = 1, retryDelay, timeout
   }
 }
 
-/** Files of the repository that the cache has completely. @param {any} cache @param {string} prefix  of their addresses @returns {Promise<HubFile[]>} */
+/**
+ * Returns the files of a repository that are completely cached.
+ * @param {any} cache @param {string} prefix  common beginning of their addresses @returns {Promise<HubFile[]>}
+ */
 async function cachedFiles(cache, prefix) {
   const stored = /** @type {import('../cache/types.js').Listed[]} */ ((await cache?.list?.()) ?? []);
   return stored
     .filter(({ url, complete }) => complete && url.startsWith(prefix))
-    .map(({ url, fileBytes }) => ({ path: decoded(url.slice(prefix.length)), bytes: fileBytes }));
+    .map(({ url, fileBytes }) => ({ path: decodePart(url.slice(prefix.length)), bytes: fileBytes }));
 }
 
 /** @param {RegExp} pattern */
 const textLike = (pattern) => (/** @type {unknown} */ value) => typeof value === 'string' && pattern.test(value);
 
-/** What `fromUrl` reads from a name. */
-const NAMED = {
+/** Checks of the fields that `fromUrl` parses from a name. */
+const NAME_FIELDS = {
   file: kind('the path of a file in the repository', textLike(/^[^@?#]+$/)),
   revision: kind('a branch, a tag or a commit', textLike(/^[\w./-]+$/)),
 };
 
-/** A source of a hub as `fromUrl` makes it: what it has beside the repository, if it was made by hand, is checked here. ARGUMENT. @param {any} source @returns {HubSource} */
-function checkedHub({ file, revision = 'main', hubUrl, retries, retryDelay, timeout, ...source }) {
+/**
+ * Checks all fields of a hub source except `repo`, since callers can create sources without `fromUrl`. Throws ARGUMENT.
+ * @param {any} source @returns {HubSource}
+ */
+function checkHubSource({ file, revision = 'main', hubUrl, retries, retryDelay, timeout, ...source }) {
   return {
     ...source,
-    ...checkBy(NAMED, 'hub', { file, revision }),
+    ...checkBy(NAME_FIELDS, 'hub', { file, revision }),
     ...checkOptions('fromUrl', { hubUrl, retries, retryDelay, timeout }),
   };
 }
 
 /**
- * The address of the file that a name on the hub stands for. Without a network: that of one that the cache has.
- * NETWORK, HTTP_STATUS, FORMAT, NOT_A_MODEL: the repository has no file that can be loaded.
+ * Returns the source of the file that a name on the hub refers to. Without a network the file is chosen among the
+ * cached ones. Throws NETWORK, HTTP_STATUS, FORMAT; NOT_A_MODEL if the repository has no file that can be loaded.
  * @param {HubSource} source
  * @param {{ memoryBudget?: number, signal?: AbortSignal, cache?: unknown }} options
  * @returns {Promise<Source>}
  */
 export async function resolveHub(source, { memoryBudget, signal, cache }) {
-  const { kind: _, repo, file, revision, hubUrl, ...sourceOptions } = checkedHub(source);
+  const { kind: _, repo, file, revision, hubUrl, ...sourceOptions } = checkHubSource(source);
   const hub = hubAddress(hubUrl);
   const prefix = pathOnHub(hub, `${repo}/resolve/${revision}/`);
   let path = file;

@@ -1,6 +1,6 @@
 /**
- * Where the bytes of a model come from. `from…` make sources as plain data, which can be posted to a worker; kinds.js has their
- * methods; `openSource` opens one in the thread that reads it.
+ * Sources of the bytes of a model. The functions `from…` create a source as plain data, which can be posted to a
+ * worker. kinds.js has the methods of sources. `openSource` opens a source in the thread that reads it.
  */
 import { fullUrl, noAddress } from '../../shared/builds.js';
 import { address } from '../../shared/checks.js';
@@ -10,25 +10,31 @@ import { filesOf, openOne, pathOf, withPath } from './kinds.js';
 
 /** @import { ByteSource, Source, SourceLike, SourceOptions, UrlOptions } from './types.js' */
 
-/** Objects of other windows, too, which are no instances of this one's classes. @param {any} value */
+/**
+ * Returns the name of a value's class, also for objects of other windows, which instanceof does not recognize.
+ * @param {any} value
+ */
 const tagOf = (value) => Object.prototype.toString.call(value).slice(8, -1);
 
-/** @param {SourceOptions} options @returns {{ companion?: Source, manifest?: Uint8Array }} */
-function extra(options) {
+/**
+ * Checks the options that all kinds of sources have. Throws ARGUMENT.
+ * @param {SourceOptions} options @returns {{ companion?: Source, manifest?: Uint8Array }}
+ */
+function checkCommonOptions(options) {
   const { companion, manifest } = checkOptions('source', options);
   if (manifest && tagOf(manifest) !== 'Uint8Array') throw wrong('manifest', manifest, 'a Uint8Array');
   return { ...(companion && { companion: toSource(companion) }), ...(manifest && { manifest }) };
 }
 
-/** @param {string | URL} url */
-function resolve(url) {
-  // In a page '' is the page; a path of Windows begins as a scheme of one letter does.
+/** Returns an absolute address. Throws ARGUMENT. @param {string | URL} url */
+function resolveUrl(url) {
+  // In a page '' resolves to the page itself; the drive of a Windows path looks like a scheme of one letter.
   const href = url && fullUrl(url);
   if (href && !/^(.|ftp):/.test(href)) return href;
   throw noAddress(url);
 }
 
-/** ARGUMENT. @param {string} name  `hf:owner/name[/file][@revision]` */
+/** Parses a name on a hub. Throws ARGUMENT. @param {string} name  `hf:owner/name[/file][@revision]` */
 function parseHubName(name) {
   const [, repo, file, revision = 'main'] =
     /^hf:([\w-][\w.-]*\/[\w-][\w.-]*)(?:\/([^@?#]+))?(?:@([\w./-]+))?$/.exec(name) ?? [];
@@ -41,7 +47,8 @@ function parseHubName(name) {
 }
 
 /**
- * A model on the web: an address, relative ones of the page, or a name on a hub, `hf:owner/name[/file.gguf][@revision]`. ARGUMENT.
+ * Creates the source of a model on the web: an address, which may be relative to the page, or the name of a model on a
+ * hub, `hf:owner/name[/file.gguf][@revision]`. Throws ARGUMENT.
  * @param {string | URL} url
  * @param {UrlOptions} [urlOptions]
  * @returns {Source}
@@ -53,50 +60,67 @@ export function fromUrl(url, urlOptions) {
     return {
       kind: 'hub',
       ...parseHubName(String(url)),
-      ...(hubUrl !== undefined && { hubUrl: resolve(hubUrl) }),
+      ...(hubUrl !== undefined && { hubUrl: resolveUrl(hubUrl) }),
       ...options,
-      ...extra({ companion, manifest }),
+      ...checkCommonOptions({ companion, manifest }),
     };
   return {
     kind: 'url',
-    url: resolve(url),
-    ...(mirrors.length && { mirrors: mirrors.map(resolve) }),
+    url: resolveUrl(url),
+    ...(mirrors.length && { mirrors: mirrors.map(resolveUrl) }),
     ...options,
-    ...extra({ companion, manifest }),
+    ...checkCommonOptions({ companion, manifest }),
   };
 }
 
-/** A `File` that was chosen or dropped, or any Blob. ARGUMENT. @param {Blob} blob @param {SourceOptions} [options] @returns {Source} */
+/**
+ * Creates the source of a `File` that the user has chosen or dropped, or of any Blob. Throws ARGUMENT.
+ * @param {Blob} blob @param {SourceOptions} [options] @returns {Source}
+ */
 export function fromBlob(blob, options = {}) {
   if (!['Blob', 'File'].includes(tagOf(blob))) throw wrong('fromBlob', blob, 'a Blob');
-  return { kind: 'blob', blob, ...extra(options) };
+  return { kind: 'blob', blob, ...checkCommonOptions(options) };
 }
 
-/** A file of the browser's file system: one of its own (OPFS), or one that was picked. ARGUMENT. @param {FileSystemFileHandle} handle @param {SourceOptions} [options] @returns {Source} */
+/**
+ * Creates the source of a file handle: of the origin private file system (OPFS), or of a file that the user has picked.
+ * Throws ARGUMENT.
+ * @param {FileSystemFileHandle} handle @param {SourceOptions} [options] @returns {Source}
+ */
 export function fromHandle(handle, options = {}) {
   if (typeof handle?.getFile !== 'function') throw wrong('fromHandle', handle, 'a FileSystemFileHandle');
-  return { kind: 'handle', handle, ...extra(options) };
+  return { kind: 'handle', handle, ...checkCommonOptions(options) };
 }
 
-/** Bytes in memory; a worker gets a copy. ARGUMENT. @param {Uint8Array | ArrayBuffer} bytes @param {SourceOptions} [options] @returns {Source} */
+/**
+ * Creates the source of bytes in memory, which are copied to a worker. Throws ARGUMENT.
+ * @param {Uint8Array | ArrayBuffer} bytes @param {SourceOptions} [options] @returns {Source}
+ */
 export function fromBytes(bytes, options = {}) {
   if (!['Uint8Array', 'ArrayBuffer', 'SharedArrayBuffer'].includes(tagOf(bytes)))
     throw wrong('fromBytes', bytes, 'a Uint8Array or an ArrayBuffer');
-  // Of a buffer that was transferred no array can be made.
+  // The constructor of Uint8Array rejects a buffer that was transferred.
   const array =
     bytes instanceof Uint8Array ? bytes : new Uint8Array(/** @type {ArrayBuffer} */ (bytes.byteLength ? bytes : []));
-  return { kind: 'bytes', bytes: array, ...extra(options) };
+  return { kind: 'bytes', bytes: array, ...checkCommonOptions(options) };
 }
 
-/** A path, in Node. ARGUMENT. @param {string | URL} path @param {SourceOptions} [options] @returns {Source} */
+/**
+ * Creates the source of a file in Node. Throws ARGUMENT.
+ * @param {string | URL} path @param {SourceOptions} [options] @returns {Source}
+ */
 export function fromFile(path, options = {}) {
   const text = typeof path === 'string' ? path : path?.href;
   if (typeof text !== 'string') throw wrong('fromFile', path, 'a path');
-  return { kind: 'file', path: text, ...extra(options) };
+  return { kind: 'file', path: text, ...checkCommonOptions(options) };
 }
 
-/** A file of several, with its place in the folder that was chosen: a File loses that when it is posted to a worker. @param {SourceLike} source @returns {Source} */
-function placed(source) {
+/**
+ * Creates the source of one file of a list. It has the path of a File in the chosen folder, which a File loses when it
+ * is posted to a worker. Throws ARGUMENT.
+ * @param {SourceLike} source @returns {Source}
+ */
+function toListedSource(source) {
   if (Array.isArray(source) || /** @type {any} */ (source)?.kind === 'several')
     throw wrong('a file of a list', source, 'the source of one file');
   const file = toSource(source);
@@ -104,10 +128,13 @@ function placed(source) {
   return place ? { .../** @type {any} */ (file), place } : file;
 }
 
-/** What a source of each kind is made from, made again: the same, or ARGUMENT. @type {Record<string, (source: any) => Source>} */
-const MAKERS = {
+/**
+ * By kind: a function that creates an equal source, which checks its fields. Throws ARGUMENT.
+ * @type {Record<string, (source: any) => Source>}
+ */
+const COPIES = {
   url: ({ url, mirrors, retries, retryDelay, timeout }) => fromUrl(url, { mirrors, retries, retryDelay, timeout }),
-  // The rest of it is checked where it is resolved.
+  // Its other fields are checked when it is resolved.
   hub: ({ repo }) => fromUrl(`hf:${repo}`),
   blob: ({ blob }) => fromBlob(blob),
   bytes: ({ bytes }) => fromBytes(bytes),
@@ -116,18 +143,22 @@ const MAKERS = {
   several: ({ sources }) => toSource(sources),
 };
 
-/** A source that was made by one of our functions, or by hand. ARGUMENT. @param {any} source @returns {Source} */
-function checked(source) {
+/**
+ * Checks a source, since callers can create one without the functions `from…`. Throws ARGUMENT.
+ * @param {any} source @returns {Source}
+ */
+function checkSource(source) {
   const { kind, companion, manifest } = source;
-  if (!Object.hasOwn(MAKERS, kind)) throw wrong('the source', source, 'one that fromUrl or another function made');
-  const same = MAKERS[kind](source);
-  // A companion has none itself.
-  const single = tagOf(companion) === 'Object' ? { ...companion, companion: undefined } : companion;
-  return { ...source, ...(kind !== 'hub' && same), ...extra({ companion: single, manifest }) };
+  if (!Object.hasOwn(COPIES, kind)) throw wrong('the source', source, 'one that fromUrl or another function made');
+  const copy = COPIES[kind](source);
+  // A companion has no companion itself.
+  const ownCompanion = tagOf(companion) === 'Object' ? { ...companion, companion: undefined } : companion;
+  return { ...source, ...(kind !== 'hub' && copy), ...checkCommonOptions({ companion: ownCompanion, manifest }) };
 }
 
 /**
- * The source that an address, a Blob or bytes stand for, or a list of them for a model in several files. ARGUMENT.
+ * Converts an address, a Blob, a handle or bytes to a source; a list of them to the source of a model in several files.
+ * Checks and returns a source. Throws ARGUMENT.
  * @param {SourceLike} source
  * @returns {Source}
  */
@@ -137,17 +168,20 @@ export function toSource(source) {
   if (typeof value === 'string' || tag === 'URL') return fromUrl(value);
   if (['Blob', 'File'].includes(tag)) return fromBlob(value);
   if (['Uint8Array', 'ArrayBuffer', 'SharedArrayBuffer'].includes(tag)) return fromBytes(value);
-  // Such a handle has a kind, too.
+  // A handle has a field `kind`, too, so it is recognized before sources.
   if (typeof value?.getFile === 'function') return fromHandle(value);
   if ((Array.isArray(value) || tag === 'FileList') && value.length)
-    return { kind: 'several', sources: Array.from(value, placed) };
-  if (tag === 'Object' && typeof value.kind === 'string') return checked(value);
+    return { kind: 'several', sources: Array.from(value, toListedSource) };
+  if (tag === 'Object' && typeof value.kind === 'string') return checkSource(value);
   throw Object.assign(wrong('the source', value, 'an address, a File or another Blob, or bytes'), {
     hint: 'use fromUrl, fromBlob, fromBytes, fromFile or fromHandle; await promises, pass request.url or response.blob()',
   });
 }
 
-/** The parts of a source that is in several files; none: it is one. @param {Source} source @returns {Promise<Source[]>} */
+/**
+ * Returns the sources of the files of a model in several files; none for a model in one file.
+ * @param {Source} source @returns {Promise<Source[]>}
+ */
 async function partSources(source) {
   const path = pathOf(source);
   if (!path.endsWith('.gguf') || !path.includes('-of-')) return filesOf(source);
@@ -169,12 +203,13 @@ async function openParts(sources, signal) {
 }
 
 /**
+ * Opens a source; the files of a model in several files as one.
  * @param {Source} source
  * @param {AbortSignal} [signal]
- * @returns {Promise<ByteSource>}  the caller's to close
+ * @returns {Promise<ByteSource>}  closed by the caller
  */
 export async function openSource(source, signal) {
   signal?.throwIfAborted();
-  const several = await partSources(source);
-  return several.length ? openParts(several, signal) : openOne(source, signal);
+  const parts = await partSources(source);
+  return parts.length ? openParts(parts, signal) : openOne(source, signal);
 }

@@ -1,11 +1,11 @@
 /**
- * The kinds of sources, a row for each: what differs between them. A source is plain data, which can be posted to a worker; these are its
- * methods. To add a kind: a row here, its type in types.js, a module that opens it.
+ * The kinds of sources, with a row of methods for each. A source itself is plain data, which can be posted to a worker.
+ * A new kind needs a row here, its type in types.js, and a module that opens it.
  */
 import { unlessAborted } from '../../shared/async.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { isNode } from '../../shared/node.js';
-import { decoded } from './file-name.js';
+import { decodePart } from './file-name.js';
 
 /** @import { ByteSource, Source } from './types.js' */
 
@@ -13,15 +13,17 @@ import { decoded } from './file-name.js';
  * @template S
  * @typedef {object} Kind
  * @property {(source: S, signal?: AbortSignal) => Promise<ByteSource>} open
- * @property {(source: S) => string | null} [key]  what the cache knows the file by; none: it is not kept
- * @property {(source: S) => string} [path]  of the file, where others may lie beside it
- * @property {(source: S, path: string) => Source | null} [at]  the same kind of source with another path; null: it can't have another
- * @property {(source: S) => string} [place]  where the file lies in a folder of several, as people read it
- * @property {(source: S) => boolean} [pageable]  any part can be read at any time, for as long as a model is open
- * @property {boolean} [inMemory]
- * @property {(source: S) => Source[]} [files]  the files that it consists of
- * @property {(source: S) => Source} [inOneAnswer]  read from one answer of its server, from the first byte to the last
- * @property {(source: S, options: { memoryBudget?: number, signal?: AbortSignal, cache?: unknown }) => Promise<Source>} [resolve]  what it stands for
+ * @property {(source: S) => string | null} [key]  identifies the file in the cache; missing if the file is not cached
+ * @property {(source: S) => string} [path]  path of the file, if other files can be in the same folder
+ * @property {(source: S, path: string) => Source | null} [at]  a copy with another path; null if the path is fixed
+ * @property {(source: S) => string} [place]  readable path of the file, among the files of a model in several files
+ * @property {(source: S) => boolean} [pageable]  whether any part can be read at any time while a model is open
+ * @property {boolean} [inMemory]  whether the bytes are in memory
+ * @property {(source: S) => Source[]} [files]  the files of a model in several files
+ * @property {(source: S) => Source} [inOneAnswer]  a copy that is read from one response, from its first byte to the
+ *   last
+ * @property {(source: S, options: { memoryBudget?: number, signal?: AbortSignal, cache?: unknown }) => Promise<Source>} [resolve]
+ *   returns the source that a name refers to
  */
 
 /** @template {Source['kind']} K @typedef {Extract<Source, { kind: K }>} Of */
@@ -35,7 +37,10 @@ async function openPath(path) {
 /** @param {Of<'blob'> | Of<'handle'>} source */
 const openBlob = async (source) => (await onDemand(import('./blob.js'))).openBlob(source);
 
-/** @param {string} message @returns {() => Promise<never>} */
+/**
+ * Returns an `open` for kinds that can't be opened. It throws ARGUMENT.
+ * @param {string} message @returns {() => Promise<never>}
+ */
 const refuse = (message) => async () => {
   throw new BqError('ARGUMENT', message);
 };
@@ -49,13 +54,13 @@ const KINDS = {
         : new (await onDemand(import('./retry.js'))).RemoteSource(source),
     key: ({ url }) => url,
     path: ({ url }) => new URL(url).pathname,
-    // Mirrors have other folders: each its own name of the file.
+    // Mirrors are omitted, since the file has another path on each of them.
     at: ({ mirrors: _, ...source }, pathname) => {
       const url = Object.assign(new URL(source.url), { pathname });
-      // Addresses of bytes (blob:, data:) keep the path that they have.
+      // The path of addresses of bytes (blob:, data:) can't be set.
       return url.pathname === pathname ? { ...source, url: url.href } : null;
     },
-    place: ({ url }) => decoded(new URL(url).pathname),
+    place: ({ url }) => decodePart(new URL(url).pathname),
     pageable: ({ url }) => url.startsWith('file:'),
     inOneAnswer: (source) => ({ ...source, single: true }),
   },
@@ -78,19 +83,19 @@ const KINDS = {
     inMemory: true,
   },
   several: {
-    open: refuse('a part of a model is no model of several files'),
+    open: refuse('a part of a model must be a single file'),
     files: ({ sources }) => sources,
     pageable: () => true,
     inOneAnswer: (source) => ({ ...source, sources: source.sources.map(inOneAnswer) }),
   },
-  parts: { open: refuse('parts are read by pages only'), pageable: () => true },
+  parts: { open: refuse('a source of parts can be used for paging only'), pageable: () => true },
   hub: {
     open: async (source, signal) => openOne(await resolveSource(source, { signal }), signal),
     resolve: async (source, options) => (await onDemand(import('./hub.js'))).resolveHub(source, options),
   },
 };
 
-/** ARGUMENT. @param {Source} source @returns {Kind<any>} */
+/** Returns the methods of a source's kind. Throws ARGUMENT. @param {Source} source @returns {Kind<any>} */
 function kindOf({ kind }) {
   if (Object.hasOwn(KINDS, kind)) return KINDS[kind];
   throw new BqError(
@@ -99,38 +104,58 @@ function kindOf({ kind }) {
   );
 }
 
-/** What a name of a model stands for; another source as it is. @param {Source} source @param {{ memoryBudget?: number, signal?: AbortSignal, cache?: unknown }} options @returns {Promise<Source>} */
+/**
+ * Returns the source that a name of a model refers to; other sources unchanged.
+ * @param {Source} source @param {{ memoryBudget?: number, signal?: AbortSignal, cache?: unknown }} options
+ * @returns {Promise<Source>}
+ */
 export const resolveSource = async (source, options) => (await kindOf(source).resolve?.(source, options)) ?? source;
 
-/** What the cache knows its file by; null: it is not kept. @param {Source} source @returns {string | null} */
+/**
+ * Returns the identity of a source's file in the cache; null if the file is not cached.
+ * @param {Source} source @returns {string | null}
+ */
 export const keyOf = (source) => kindOf(source).key?.(source) ?? null;
 
-/** Where it lies in a folder of several files; '' where that is unknown. @param {Source} source @returns {string} */
+/** Returns the readable path of a source's file; '' if it is unknown. @param {Source} source @returns {string} */
 export const placeOf = (source) => kindOf(source).place?.(source) ?? '';
 
-/** Whether any part can be read at any time, for as long as a model is open. @param {Source} source */
+/** Whether any part of a source can be read at any time while a model is open. @param {Source} source */
 export const isPageable = (source) => kindOf(source).pageable?.(source) ?? false;
 
-/** @param {Source} source */
+/** Whether the bytes of a source are in memory. @param {Source} source */
 export const isInMemory = (source) => kindOf(source).inMemory ?? false;
 
-/** The files that were listed as one model; none: it is one file. @param {Source} source @returns {Source[]} */
+/**
+ * Returns the files of a model that is given as a list of files; none for a single file.
+ * @param {Source} source @returns {Source[]}
+ */
 export const filesOf = (source) => kindOf(source).files?.(source) ?? [];
 
-/** The path of its file, '' where it has none. @param {Source} source @returns {string} */
+/** Returns the path of a source's file; '' if it has none. @param {Source} source @returns {string} */
 export const pathOf = (source) => kindOf(source).path?.(source) ?? '';
 
-/** The same kind of source with another path; null: it has none. @param {Source} source @param {(path: string) => string} change @returns {Source | null} */
+/**
+ * Returns a copy of a source with another path; null if it has no path that can be changed.
+ * @param {Source} source @param {(path: string) => string} change @returns {Source | null}
+ */
 export const withPath = (source, change) => kindOf(source).at?.(source, change(pathOf(source))) ?? null;
 
-/** The same, read from one answer of its server: for servers whose answers name different versions of one file. @param {Source} source @returns {Source} */
+/**
+ * Returns a copy of a source that is read from one response of its server, for servers whose responses have different
+ * version tags for one file.
+ * @param {Source} source @returns {Source}
+ */
 export const inOneAnswer = (source) => kindOf(source).inOneAnswer?.(source) ?? source;
 
-/** @param {Source} source @param {AbortSignal} [signal] @returns {Promise<ByteSource>} */
+/**
+ * Opens a source of a single file.
+ * @param {Source} source @param {AbortSignal} [signal] @returns {Promise<ByteSource>}
+ */
 export async function openOne(source, signal) {
   signal?.throwIfAborted();
   const opening = kindOf(source).open(source, signal);
-  // A handle may never give its file: what is opened after an abort is closed.
+  // Opening a handle may take forever, so an abort does not wait for it. A file that is opened later is closed.
   const abandon = () => opening.then((file) => file.close()).catch(() => {});
   return unlessAborted(opening, signal).catch((error) => {
     if (signal?.aborted) void abandon();

@@ -1,14 +1,14 @@
-/** What sources share that can read any range at once. */
+/** Shared code of sources that can read any range directly: Blobs, files and bytes in memory. */
 
 import { unlessAborted } from '../../shared/async.js';
 
 /** @import { ByteSource } from './types.js' */
 
-/** Bytes that are read at once. */
+/** Largest number of bytes per read. */
 const PIECE_BYTES = 1 << 20;
 
 /**
- * `stream` of such a source.
+ * Creates the method `stream` of such a source.
  * @param {number} size
  * @param {(offset: number, end: number, signal?: AbortSignal) => Promise<Uint8Array> | Uint8Array} read
  * @returns {ByteSource['stream']}

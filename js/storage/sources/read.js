@@ -1,15 +1,15 @@
-/** What all read from sources. */
+/** Reads ranges of sources into one array. */
 import { BqError } from '../../shared/errors.js';
 
 /** @import { ByteSource } from './types.js' */
 
 /**
- * The bytes from `offset` up to `end` in one piece, fewer only at the end of the file.
+ * Returns the bytes from `offset` up to `end` in one array; fewer only at the end of the file.
  * @param {ByteSource} source
  * @param {number} offset
  * @param {number} end
  * @param {AbortSignal} [signal]
- * @param {Uint8Array[]} [pieces]  what is to come before it
+ * @param {Uint8Array[]} [pieces]  at most one array of bytes, which the result begins with
  */
 export async function readRange(source, offset, end, signal, pieces = []) {
   let length = pieces[0]?.length ?? 0;
@@ -27,9 +27,9 @@ export async function readRange(source, offset, end, signal, pieces = []) {
 }
 
 /**
- * The first bytes of a file, of which `head` is known. TRUNCATED.
+ * Returns the first `end` bytes of a file. Throws TRUNCATED.
  * @param {ByteSource} source
- * @param {Uint8Array} head
+ * @param {Uint8Array} head  bytes of its beginning that were read before
  * @param {number} end
  * @param {AbortSignal} [signal]
  */

@@ -1,4 +1,6 @@
-/** Reads of any part of a file, at any time, for as long as a model is open. In the engine's thread or in io-worker.js. */
+/**
+ * Readers of any part of a file, at any time while a model is open. They run in the engine's thread or in io-worker.js.
+ */
 import { unlessAborted } from '../../shared/async.js';
 import { BqError, thrownText } from '../../shared/errors.js';
 import { readBlob } from '../../shared/blob-bytes.js';
@@ -10,15 +12,19 @@ import { versionOf } from './file-version.js';
 
 /**
  * @typedef {object} Reader
- * @property {boolean} fills  `read` fills memory that it is given; otherwise it brings its own
- * @property {(offset: number, bytes: number, into: () => Uint8Array) => Promise<Uint8Array>} read  `into`: where to,
- *   asked for only by those that fill. READ.
- * @property {() => void} [endReads]  fails the reads under way, whose results are not needed any more; missing: reads that fill memory can't
- *   be ended, since they may still write there
+ * @property {boolean} fills  whether `read` fills memory of the caller; otherwise it returns memory of its own
+ * @property {(offset: number, bytes: number, into: () => Uint8Array) => Promise<Uint8Array>} read  `into` returns the
+ *   memory to fill; only readers that fill call it. Throws READ
+ * @property {() => void} [endReads]  rejects the running reads, whose results are no longer needed. Missing in readers
+ *   that fill memory: a read that was given up could still write there
  * @property {() => Promise<void>} close
  */
 
-/** A range of the file to an address of the heap. READ. @param {Reader} reader @param {import('../../wasm/wasm.js').Wasm} wasm @param {number} offset @param {number} at @param {number} bytes */
+/**
+ * Reads a range of the file to an address of the heap. Throws READ.
+ * @param {Reader} reader @param {import('../../wasm/wasm.js').Wasm} wasm
+ * @param {number} offset  in the file @param {number} at  in the heap @param {number} bytes
+ */
 export async function readInto(reader, wasm, offset, at, bytes) {
   const piece = await reader.read(offset, bytes, () => wasm.bytes(at, bytes));
   if (!reader.fills && wasm.alive) wasm.bytes(at, bytes).set(piece);
@@ -33,7 +39,7 @@ const failure = (name, offset, cause) =>
 
 /** @param {string} name @param {number} offset @param {number} found @param {number} expected */
 function checkLength(name, offset, found, expected) {
-  if (found !== expected) throw failure(name, offset, `${found} of ${expected} bytes are there`);
+  if (found !== expected) throw failure(name, offset, `found ${found} of ${expected} bytes`);
 }
 
 /** @param {Blob} blob @returns {Reader} */
@@ -87,7 +93,10 @@ async function fileReader(path) {
   };
 }
 
-/** A file that other programs may write while it is read. @param {string} path @returns {Promise<Reader>} */
+/**
+ * Creates a reader of a file that other programs may write; then reads throw READ.
+ * @param {string} path @returns {Promise<Reader>}
+ */
 async function sharedFileReader(path) {
   const { read, wasWritten, ...reader } = await fileReader(path);
   return {
@@ -100,9 +109,15 @@ async function sharedFileReader(path) {
   };
 }
 
-/** @typedef {{ read: (into: Uint8Array, at: { at: number }) => number, close: () => void, mode?: string }} SyncHandle */
+/**
+ * @typedef {{ read: (into: Uint8Array, at: { at: number }) => number, close: () => void, mode?: string }} SyncHandle
+ */
 
-/** Fills `into` from `at` on; and its end. @param {FilePart['handle']} handle @returns {Promise<{ read: (at: number, into: Uint8Array) => Promise<number>, close: () => unknown }>} */
+/**
+ * Opens a file by its handle or path. `read` fills `into` with the bytes from offset `at` on, and returns their number.
+ * @param {FilePart['handle']} handle
+ * @returns {Promise<{ read: (at: number, into: Uint8Array) => Promise<number>, close: () => unknown }>}
+ */
 async function openHandle(handle) {
   if (typeof handle === 'string') {
     const { read, close } = await fileReader(handle);
@@ -113,11 +128,11 @@ async function openHandle(handle) {
   try {
     sync = await /** @type {any} */ (handle).createSyncAccessHandle({ mode: 'read-only' });
     if (sync?.mode !== 'read-only') {
-      sync?.close(); // it would keep other tabs out
+      sync?.close(); // it would lock the file for other tabs
       sync = null;
     }
   } catch {
-    // Not in this thread, or not with this file: a File does, more slowly.
+    // Not available in this thread or for this file: it is read as a File, which is slower.
   }
   const file = sync ? null : await handle.getFile();
   return {
@@ -134,7 +149,10 @@ async function openHandle(handle) {
 /** @param {FilePart} part */
 const nameOf = ({ handle }) => (typeof handle === 'string' ? handle : handle.name);
 
-/** A file that lies in one file or several. @param {FilePart[]} parts  one after the other @returns {Promise<Reader>} */
+/**
+ * Creates a reader of a file that is stored in one or more files.
+ * @param {FilePart[]} parts  in order @returns {Promise<Reader>}
+ */
 export async function partsReader(parts) {
   const open = await Promise.all(parts.map(({ handle }) => openHandle(handle)));
   return {
@@ -165,7 +183,10 @@ const bytesReader = (bytes) => ({
   async close() {},
 });
 
-/** Readers by the kind of the source. @type {Record<string, (source: any) => Reader | Promise<Reader>>} */
+/**
+ * By kind of the source: a function that creates its reader.
+ * @type {Record<string, (source: any) => Reader | Promise<Reader>>}
+ */
 const READERS = {
   blob: ({ blob }) => blobReader(blob),
   bytes: ({ bytes }) => bytesReader(bytes),
@@ -175,7 +196,7 @@ const READERS = {
   url: ({ url }) => sharedFileReader(url),
 };
 
-/** ARGUMENT. @param {Source} source  a pageable one: kinds.js */
+/** Creates the reader of a source that is pageable (kinds.js). Throws ARGUMENT, READ. @param {Source} source */
 export async function openReader(source) {
   const reader = READERS[source.kind];
   if (!reader) throw new BqError('ARGUMENT', 'a model in several files is read from its copy in a cache only');

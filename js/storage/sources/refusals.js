@@ -1,22 +1,27 @@
 /**
- * Requests that fail for good before they reach a server: `fetch` rejects as for a server that can't be reached. Loaded when
- * it did.
+ * Detects requests that fail permanently before they reach a server: `fetch` rejects them in the same way as requests
+ * to a server that can't be reached. Loaded after such a failure.
  */
 import { BqError } from '../../shared/errors.js';
 
-/** Origins that were forbidden since the first question. @type {Set<string> | undefined} */
-let blocked;
+/**
+ * Origins that a policy has blocked since the first call of `refusalOf`; undefined before.
+ * @type {Set<string> | undefined}
+ */
+let blockedOrigins;
 
 function watch() {
-  blocked = new Set();
+  blockedOrigins = new Set();
   globalThis.addEventListener?.('securitypolicyviolation', ({ effectiveDirective, blockedURI }) => {
-    if (effectiveDirective === 'connect-src' && URL.canParse(blockedURI)) blocked?.add(new URL(blockedURI).origin);
+    if (effectiveDirective === 'connect-src' && URL.canParse(blockedURI))
+      blockedOrigins?.add(new URL(blockedURI).origin);
   });
 }
 
 /**
- * Why a request failed for good; null: it may go better another time. READ: no server has such an address. NETWORK: a policy forbids
- * it, which is known if it was forbidden after this was first asked, so that a second failure tells.
+ * Returns the error of a request that failed permanently; null if another attempt may succeed. READ: the address can't
+ * be fetched. NETWORK: a Content-Security-Policy blocks the request. That is known for requests after the first call,
+ * so it is detected at the second failure.
  * @param {string} url @param {unknown} cause
  * @returns {Promise<BqError | null>}
  */
@@ -26,10 +31,10 @@ export async function refusalOf(url, cause) {
       hint: 'addresses of http:, https:, data: and blob: are read, in Node of file:, in apps and extensions of their own schemes',
       cause,
     });
-  if (!blocked) watch();
-  await new Promise((resolve) => setTimeout(resolve)); // the event may come after the failure
+  if (!blockedOrigins) watch();
+  await new Promise((resolve) => setTimeout(resolve)); // the event may be dispatched after the failure
   const { origin } = new URL(url);
-  if (!blocked?.has(origin)) return null;
+  if (!blockedOrigins?.has(origin)) return null;
   return new BqError('NETWORK', `${url}: the Content-Security-Policy forbids it`, {
     hint: `name ${origin} in connect-src, in the policy of the page and in that of the worker's script`,
     cause,

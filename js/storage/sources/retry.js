@@ -1,6 +1,7 @@
 /**
- * A file on the web that is read to its end if it can be: what fails for a moment is asked for again, what fails for
- * good is asked of the next mirror. Bytes of two files are never mixed: a mirror must begin as the file did.
+ * A file on the web, read with retries and mirrors. After a temporary failure the request is repeated; after a
+ * permanent failure the next mirror is used. Bytes of two files are never mixed: the file of a mirror must have the
+ * same beginning.
  */
 import { BqError, onDemand } from '../../shared/errors.js';
 import { LONGEST_MS, timeout as timeoutOf } from '../../shared/timeouts.js';
@@ -8,13 +9,13 @@ import { HttpSource } from './http.js';
 
 /** @import { ByteSource, Source } from './types.js' */
 
-/** Ranges in flight at once. */
+/** Number of ranges that are requested at a time. */
 const PARALLEL = 3;
-/** How a .bq4 file begins. */
+/** The first bytes of a .bq4 file. */
 const BQ4F = [0x42, 0x51, 0x34, 0x46];
-/** Statuses that may be another one soon. */
+/** Statuses of failures that may be temporary. */
 const TEMPORARY_STATUSES = [408, 421, 425, 429, 500, 502, 503, 504, 507, 520, 521, 522, 523, 524];
-/** What a signed address answers that is no longer good. */
+/** Statuses of a signed address that has expired. */
 const EXPIRED_STATUSES = [401, 403, 410];
 
 /** @param {number} ms @param {AbortSignal} [signal] @returns {Promise<void>} */
@@ -22,12 +23,15 @@ const wait = (ms, signal) =>
   new Promise((resolve, reject) => {
     const abort = () => (clearTimeout(timer), reject(signal?.reason));
     const timer = setTimeout(() => (signal?.removeEventListener('abort', abort), resolve()), ms);
-    // A listener of failures may have aborted already.
+    // `onFailure` may have aborted the signal already.
     if (signal?.aborted) abort();
     else signal?.addEventListener('abort', abort, { once: true });
   });
 
-/** Why a request failed for good before it reached a server; null where that isn't known. @param {string} url @param {BqError} cause */
+/**
+ * Returns the error of a request that failed permanently before it reached a server; null if that is not known.
+ * @param {string} url @param {BqError} cause
+ */
 const refusalOf = (url, cause) =>
   onDemand(import('./refusals.js')).then(
     (part) => part.refusalOf(url, cause),
@@ -44,15 +48,18 @@ export class RemoteSource {
   #hints;
   #urlIndex = 0;
   #http;
-  /** The file's first bytes, as they were planned with. @type {Uint8Array} */
+  /** The file's first bytes, from which the load was planned. @type {Uint8Array} */
   #head = new Uint8Array();
   #size = -1;
-  /** Some bytes have come from the present address. */
+  /** Whether bytes have arrived from the current address. */
   #hasDelivered = false;
   #hasHashes = false;
-  /** A change of address under way. @type {Promise<boolean> | null} */
+  /** The running change to another mirror, if there is one. @type {Promise<boolean> | null} */
   #mirrorChange = null;
-  /** Told of each failure after which the same address is tried again. @type {(failures: number) => void} */
+  /**
+   * Called with the number of consecutive failures, before the same address is tried again.
+   * @type {(failures: number) => void}
+   */
   onFailure = () => {};
 
   /** @param {Extract<Source, { kind: 'url' }>} source */
@@ -84,31 +91,34 @@ export class RemoteSource {
   get type() {
     return this.#http.type;
   }
-  /** Streams that may be read at once; 0: one, which had better be long. */
+  /** Number of streams that may be read at a time; 0: only one, which should be as long as possible. */
   get parallel() {
     return { yes: PARALLEL, unknown: 1, no: 0, broken: 0 }[this.#http.ranges];
   }
 
-  /** How the server calls this version of the file; '' where it doesn't say. */
+  /** Version tag of the file; '' if the server sends none. */
   get tag() {
     return this.#http.tag;
   }
 
-  /** Answers named different versions of it. */
+  /** Whether responses had different version tags. */
   get renamed() {
     return this.#http.renamed;
   }
 
-  /** Each of its chunks is compared with a hash: what servers call the file doesn't matter. */
+  /** Allows different version tags, because the caller compares each chunk with a hash. */
   trustHashes() {
     this.#hasHashes = this.#http.hashed = true;
   }
 
-  /** Tells how the file begins and how long it is, and what it was called before this visit. @param {Uint8Array} head @param {number} size @param {string} [tag] */
+  /**
+   * Sets the expected beginning and length of the file.
+   * @param {Uint8Array} head @param {number} size @param {string} [tag]  version tag of an earlier visit
+   */
   expect(head, size, tag) {
     this.#head = head;
     this.#size = size;
-    // Its header has a checksum of its own.
+    // The header of a .bq4 file has a checksum of its own.
     if (BQ4F.every((byte, i) => byte === head[i])) this.trustHashes();
     if (tag === undefined || this.#hasDelivered) return;
     this.#http.tag = tag;
@@ -116,6 +126,7 @@ export class RemoteSource {
   }
 
   /**
+   * Yields the bytes from `offset` up to `end`, with retries and mirrors.
    * @param {number} offset
    * @param {number} end
    * @param {AbortSignal} [signal]
@@ -133,7 +144,7 @@ export class RemoteSource {
           this.#hasDelivered = true;
           yield piece;
         }
-        // The end of the file, unless more is known to come.
+        // A response that ends early is the end of the file, unless the file is known to be longer.
         const size = Math.max(this.size, this.#size);
         if (at >= Math.min(end, size)) return;
         throw new BqError('TRUNCATED', `${http.name} ends after ${at} of ${size} bytes`, {
@@ -143,8 +154,9 @@ export class RemoteSource {
       } catch (error) {
         signal?.throwIfAborted();
         if (!(error instanceof BqError)) throw error;
-        if (http !== this.#http) continue; // another request has moved on
-        // The caller has to know that there is but one stream from now on; where there was but one, it is a failure like others.
+        if (http !== this.#http) continue; // another request has changed to a mirror
+        // The caller must know that from now on only one stream can be read. If that was so before, it is an ordinary
+        // failure.
         const serial = error.details.serial && !isSingleStream;
         if (serial && end !== Infinity && offset > 0) throw error;
         if (!serial) await this.#recover(http, error, failures, at, signal);
@@ -152,12 +164,17 @@ export class RemoteSource {
     }
   }
 
-  /** Waits before another try, or moves to the next mirror; throws when no mirror is left. @param {HttpSource} http @param {BqError} error @param {number} failures @param {number} at @param {AbortSignal} [signal] */
+  /**
+   * Waits before the next attempt, or changes to the next mirror. Throws the error if no mirror is left.
+   * @param {HttpSource} http @param {BqError} error @param {number} failures  earlier ones, without a byte since
+   * @param {number} at  offset of the failure @param {AbortSignal} [signal]
+   */
   async #recover(http, error, failures, at, signal) {
     const { status, retryAfter = 0, short, unreached } = error.details;
     const isServer = /^https?:/.test(this.name);
-    // Chromium refuses a range that is compressed as if the server had not answered, some apps any range of their own files: the last try,
-    // or another one at once, is for the whole file.
+    // Chromium rejects a compressed range as if the server could not be reached, so the last attempt requests the whole
+    // file. Some apps reject any range of their own files; there the next attempt, without delay, requests the whole
+    // file.
     if (unreached && http.ranges === 'unknown' && (!isServer || failures === this.#retries - 1)) {
       http.ranges = 'broken';
       if (!isServer) return;
@@ -185,7 +202,10 @@ export class RemoteSource {
     throw final;
   }
 
-  /** From now on the next address whose file begins as this one did. False: no mirror is left. @param {AbortSignal} [signal] @returns {Promise<boolean>} */
+  /**
+   * Changes to the next mirror whose file has the same beginning. Returns false if no mirror is left.
+   * @param {AbortSignal} [signal] @returns {Promise<boolean>}
+   */
   nextMirror(signal) {
     this.#mirrorChange ??= this.#changeMirror(signal).finally(() => (this.#mirrorChange = null));
     return this.#mirrorChange;
@@ -219,7 +239,10 @@ export class RemoteSource {
     return at === this.#head.length;
   }
 
-  /** Whether another file is there now. @param {AbortSignal} [signal] */
+  /**
+   * Whether the address now has a file with another beginning; false if that is unknown.
+   * @param {AbortSignal} [signal]
+   */
   async changed(signal) {
     const probe = new HttpSource(this.name, this.#timeout);
     try {

@@ -1,30 +1,32 @@
 /**
- * A model in several files, as one: each begins at a multiple of STRIDE, so that no length must be known before it is read. What
- * lies between is nothing that anybody asks for.
+ * A model in several files as one source. Each file begins at a multiple of STRIDE, so that no length must be known
+ * before it is read. The offsets between the end of a file and the next multiple are never requested.
  */
 
 /** @import { ByteSource } from './types.js' */
 
-/** More than any file has. */
+/** Distance between the offsets of two files, in bytes: larger than any file. */
 export const STRIDE = 2 ** 42;
 
-/** What the parts of a GGUF file are called; the first tells of the others. */
-const FIRST = /-00001-of-(\d{5})\.gguf$/;
-/** A part's number in its name; 0: it has none. @param {string} name */
+/** Ending of the first part's name of a GGUF file in several parts, with the number of parts. */
+const FIRST_PART = /-00001-of-(\d{5})\.gguf$/;
+/** Returns the number in the name of a part; 0 if it has none. @param {string} name */
 const numberOf = (name) => Number(/-(\d{5})-of-\d{5}\.gguf$/.exec(name)?.[1] ?? 0);
 
 /**
- * The paths of all parts, of the first one's; none where it is no first part.
+ * Returns the paths of all parts, given the path of the first part; none for other paths.
  * @param {string} path  without query and hash
  */
 export function partsOf(path) {
-  const count = Number(FIRST.exec(path)?.[1] ?? 0);
-  return Array.from({ length: count }, (_, i) => path.replace(FIRST, `-${String(i + 1).padStart(5, '0')}-of-$1.gguf`));
+  const count = Number(FIRST_PART.exec(path)?.[1] ?? 0);
+  return Array.from({ length: count }, (_, i) =>
+    path.replace(FIRST_PART, `-${String(i + 1).padStart(5, '0')}-of-$1.gguf`),
+  );
 }
 
 /** @implements {ByteSource} */
 export class SplitSource {
-  /** @param {ByteSource[]} parts  closed with it; by the numbers in their names, or in their order if one has no number */
+  /** @param {ByteSource[]} parts  sorted by the numbers in their names, if all have numbers; closed with this source */
   constructor(parts) {
     const areNumbered = parts.every(({ name }) => numberOf(name));
     this.parts = areNumbered ? [...parts].sort((a, b) => numberOf(a.name) - numberOf(b.name)) : [...parts];
@@ -37,7 +39,7 @@ export class SplitSource {
   get type() {
     return this.parts[0].type;
   }
-  /** Of all; -1 while one is unknown. */
+  /** Bytes of all parts; -1 while one of them is unknown. */
   get size() {
     const sizes = this.parts.map(({ size }) => size);
     return sizes.includes(-1) ? -1 : sizes.reduce((a, b) => a + b, 0);
@@ -53,7 +55,7 @@ export class SplitSource {
     return this.parts.some(({ renamed }) => renamed);
   }
 
-  /** Of one part. @type {ByteSource['stream']} */
+  /** Yields bytes of one part. @type {ByteSource['stream']} */
   async *stream(offset, end, signal) {
     const part = Math.floor(offset / STRIDE);
     yield* this.parts[part].stream(offset - part * STRIDE, end - part * STRIDE, signal);
