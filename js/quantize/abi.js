@@ -1,4 +1,6 @@
-/** The functions of bq4-convert.wasm that other builds don't have (web/convert.h), in the notation of js/wasm/abi.js. */
+/**
+ * The functions of bq4-convert.wasm that other builds don't have (web/convert.h), in the notation of js/wasm/abi.js.
+ */
 import { functions } from '../wasm/abi.js';
 
 /** @type {Record<string, string>} */

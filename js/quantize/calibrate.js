@@ -1,20 +1,21 @@
 /**
- * Runs a model on a calibration text and collects, layer by layer, the second-moment matrix of the inputs of each matrix product
- * (sum of x xᵀ over tokens, the Hessian of GPTQ; its diagonal is llama.cpp's imatrix). Also computes the model's predictions.
+ * Runs a model on a calibration text and collects, layer by layer, the second-moment matrix of the inputs of each
+ * matrix product (sum of x xᵀ over tokens, the Hessian of GPTQ; its diagonal is llama.cpp's imatrix). Also computes the
+ * model's predictions.
  */
 import { logSum } from '../engine/model/probabilities.js';
 import { Layers } from './layers.js';
 import { WANT_DATA } from '../wasm/abi.js';
 import {
-  DRAFTS,
+  allocateZeros,
+  DRAFT_TOKENS,
   inputCols,
   inputOf,
-  openReader,
+  openReading,
   sessionOf,
   syncSession,
   yieldToEventLoop,
   weightsAt,
-  zeroed,
 } from './calibration-model.js';
 
 /** @import { Reading } from './calibration-model.js' */
@@ -22,19 +23,26 @@ import {
 /** Limit of the matrices collected in one pass, in bytes: those of as many layers as fit, at least of one layer. */
 const MAX_PASS_BYTES = 1 << 30;
 
-/** Length of the common beginning of a window and the one before, whose tokens are counted once; at least the last token of a shorter window counts. @param {Uint32Array} ids @param {ArrayLike<number>} before */
+/**
+ * Returns the length of the common beginning of a window and the window before it. The tokens of this beginning are
+ * counted only once. If a window is a beginning of the longer window before it, its last token is counted nevertheless.
+ * @param {Uint32Array} ids @param {ArrayLike<number>} before
+ */
 function commonPrefix(ids, before) {
   const difference = ids.findIndex((id, i) => id !== before[i]);
   if (difference >= 0) return difference;
   return ids.length === before.length ? ids.length : ids.length - 1;
 }
 
-/** Bytes of a layer's second-moment matrices. @param {import('./calibration-model.js').Shape} plan */
+/**
+ * Returns the size of a layer's second-moment matrices in bytes.
+ * @param {import('./calibration-model.js').Shape} plan
+ */
 const momentBytes = (plan) => 4 * inputCols(plan).reduce((sum, n) => sum + n ** 2, 1024);
 
 /**
- * A model with a calibration text. Second-moment matrices are requested in the order of the layers; the text is processed again for
- * matrices that were discarded.
+ * A model with a calibration text. Second-moment matrices are requested in the order of the layers; the text is
+ * processed again for matrices that were discarded.
  */
 export class Calibrator {
   #reading;
@@ -43,15 +51,22 @@ export class Calibrator {
   #plan;
   #causal;
   #signal;
-  /** Hidden states of all windows before a layer; null at the beginning. @type {{ layer: number, states: Float32Array[] } | null} */
-  #at = null;
-  #read = 0;
-  /** Collected matrices by keys of `inputOf`: address in the heap, number of columns. @type {Map<string, { at: number, cols: number }>} */
+  /**
+   * The next layer, and the hidden states of all windows before it; null at the beginning.
+   * @type {{ layer: number, states: Float32Array[] } | null}
+   */
+  #position = null;
+  /** Tokens processed so far, counted for each layer. */
+  #processedTokens = 0;
+  /**
+   * Collected matrices by keys of `inputOf`: address in the heap, number of columns.
+   * @type {Map<string, { at: number, cols: number }>}
+   */
   #collected = new Map();
   /** @type {(done: number, total: number) => void} */
   onTokens = () => {};
 
-  /** @param {Reading} reading @param {{ causal?: boolean, signal?: AbortSignal }} how */
+  /** @param {Reading} reading @param {{ causal?: boolean, signal?: AbortSignal }} options */
   constructor(reading, { causal = true, signal }) {
     this.#reading = reading;
     this.#wasm = reading.wasm;
@@ -62,7 +77,7 @@ export class Calibrator {
   }
 
   /** Whether all weights are in memory. */
-  get isWhole() {
+  get isResident() {
     return !this.#reading.pages;
   }
 
@@ -71,26 +86,32 @@ export class Calibrator {
   }
 
   /**
-   * Throws ARGUMENT if the text has no tokens, and NOMEM.
+   * Loads a model and tokenizes a text. Throws ARGUMENT if the text has no tokens, and NOMEM.
    * @param {import('../shared/types.js').SourceLike} from
    * @param {string} text
-   * @param {{ tokens?: number, threads?: number, budget?: number, causal?: boolean, signal?: AbortSignal }} [how]  causal: tokens do not attend to later ones (default)
+   * @param {{ tokens?: number, threads?: number, budget?: number, causal?: boolean, signal?: AbortSignal }} [options]
+   *   causal: tokens do not attend to later ones (default)
    */
   static async open(from, text, { tokens, threads, budget, causal, signal } = {}) {
-    const besideOf = (/** @type {import('./calibration-model.js').Shape} */ plan, /** @type {number} */ context) =>
-      momentBytes(plan) + Layers.bytes(plan, context);
-    const wantsOf = (/** @type {import('./calibration-model.js').Shape} */ plan) =>
+    const reservedBytesOf = (
+      /** @type {import('./calibration-model.js').Shape} */ plan,
+      /** @type {number} */ context,
+    ) => momentBytes(plan) + Layers.bytes(plan, context);
+    const optionalBytesOf = (/** @type {import('./calibration-model.js').Shape} */ plan) =>
       Math.min((plan.layers - 1) * momentBytes(plan), MAX_PASS_BYTES);
-    const reading = await openReader(from, text, { tokens, threads, budget, besideOf, wantsOf });
+    const reading = await openReading(from, text, { tokens, threads, budget, reservedBytesOf, optionalBytesOf });
     return new Calibrator(reading, { causal, signal });
   }
 
-  /** Key of a matrix's input, which several matrices may share; '': it has none. @param {string} name */
+  /** Returns the key of a matrix's input, which several matrices may share; '' if it has none. @param {string} name */
   keyOf(name) {
     return inputOf(name)?.key ?? '';
   }
 
-  /** The second-moment matrix of a matrix's inputs; null: the matrix was not measured. @param {string} name  of the matrix */
+  /**
+   * Returns the second-moment matrix of a matrix's inputs; null if the matrix was not measured.
+   * @param {string} name  of the matrix
+   */
   async momentsOf(name) {
     const input = inputOf(name);
     if (!input) return null;
@@ -105,7 +126,10 @@ export class Calibrator {
     this.#wasm.release();
   }
 
-  /** Creates a session for `use`; the heap has room for only one. @template T @param {(session: number) => Promise<T>} use */
+  /**
+   * Creates a session for `use`; the heap has room for only one.
+   * @template T @param {(session: number) => Promise<T>} use
+   */
   async #session(use) {
     const { model, context } = this.#reading;
     const session = sessionOf(this.#wasm, model, context);
@@ -116,7 +140,7 @@ export class Calibrator {
     }
   }
 
-  /** @param {number} session */
+  /** Runs a session to its end, and loads the weights that it needs. @param {number} session */
   async #run(session) {
     const { pages } = this.#reading;
     /** @type {number} */
@@ -128,7 +152,10 @@ export class Calibrator {
     } while (status !== 0);
   }
 
-  /** Log probabilities of the next token after each of the text's first `n` tokens. @param {number} n @returns {Promise<Float32Array[]>} */
+  /**
+   * Computes log probabilities of the next token after each of the text's first `n` tokens.
+   * @param {number} n @returns {Promise<Float32Array[]>}
+   */
   async predictions(n) {
     const wasm = this.#wasm;
     const ids = [...this.#windows[0].subarray(0, n)];
@@ -140,7 +167,7 @@ export class Calibrator {
         if (i > 1) wasm.check('bqw_session_append', session, ids[i - 1]);
         if (ahead) ahead--;
         else {
-          const next = ids.slice(i, i + DRAFTS);
+          const next = ids.slice(i, i + DRAFT_TOKENS);
           ahead = wasm.scope((take) => {
             const at = take(4 * next.length);
             wasm.u32(at, next.length).set(next);
@@ -156,7 +183,7 @@ export class Calibrator {
     });
   }
 
-  /** Perplexity of the text's first window. */
+  /** Computes the perplexity of the text's first window. */
   async perplexity() {
     const [ids] = this.#windows;
     const predicted = await this.predictions(ids.length);
@@ -167,18 +194,19 @@ export class Calibrator {
 
   /**
    * Replaces the weights of one matrix while `use` runs. All weights must be in memory.
-   * @template T @param {string} name  wte.weight, lm_head.weight, or a matrix of a layer @param {Float32Array} values @param {() => Promise<T>} use
+   * @template T @param {string} name  wte.weight, lm_head.weight, or a matrix of a layer @param {Float32Array} values
+   * @param {() => Promise<T>} use
    */
   async withWeights(name, values, use) {
     const wasm = this.#wasm;
     const { at, bytesOf } = await this.#session(async (session) => weightsAt(wasm, session, this.#plan.layers, name));
     const bytes = bytesOf(values);
-    const before = wasm.bytes(at, bytes.length).slice();
+    const originalBytes = wasm.bytes(at, bytes.length).slice();
     wasm.bytes(at, bytes.length).set(bytes);
     try {
       return await use();
     } finally {
-      wasm.bytes(at, bytes.length).set(before);
+      wasm.bytes(at, bytes.length).set(originalBytes);
     }
   }
 
@@ -196,44 +224,47 @@ export class Calibrator {
     });
   }
 
-  /** @param {Layers} runner @param {number} from  layer */
+  /** Computes layers up to `from`, then collects from there on. @param {Layers} runner @param {number} from  layer */
   async #readFrom(runner, from) {
     const { layers } = this.#plan;
-    if (!this.#at || this.#at.layer > from) {
+    if (!this.#position || this.#position.layer > from) {
       const states = [];
       for (const ids of this.#windows) states.push(await runner.embedded(ids, layers));
-      [this.#at, this.#read] = [{ layer: 0, states }, 0];
+      [this.#position, this.#processedTokens] = [{ layer: 0, states }, 0];
     }
-    for (let room = this.#reading.spare + momentBytes(this.#plan); this.#at.layer < layers;) {
-      const { layer } = this.#at;
+    for (let freeBytes = this.#reading.spare + momentBytes(this.#plan); this.#position.layer < layers;) {
+      const { layer } = this.#position;
       const cuts = layer < from ? [] : runner.cutsOf(layer);
       const bytes = cuts.reduce((sum, { cols }) => sum + 4 * cols ** 2 + 256, 0);
-      if (bytes > room && this.#collected.size) return;
-      room -= bytes;
-      for (const { key, cols } of cuts) this.#collected.set(key, { at: zeroed(this.#wasm, cols ** 2), cols });
+      if (bytes > freeBytes && this.#collected.size) return;
+      freeBytes -= bytes;
+      for (const { key, cols } of cuts) this.#collected.set(key, { at: allocateZeros(this.#wasm, cols ** 2), cols });
       await this.#readLayer(runner, cuts);
     }
   }
 
-  /** @param {Layers} runner @param {import('./layers.js').Cut[]} cuts  whose inputs are collected */
+  /**
+   * Computes the next layer for all windows.
+   * @param {Layers} runner @param {import('./layers.js').Cut[]} cuts  whose inputs are collected
+   */
   async #readLayer(runner, cuts) {
-    const { layer, states } = /** @type {{ layer: number, states: Float32Array[] }} */ (this.#at);
-    const after = [];
+    const { layer, states } = /** @type {{ layer: number, states: Float32Array[] }} */ (this.#position);
+    const statesAfter = [];
     await runner.enter(layer);
     for (const [i, ids] of this.#windows.entries()) {
       await yieldToEventLoop(this.#signal);
       // With bidirectional attention even a common beginning has other states in each window.
       const first = this.#causal ? commonPrefix(ids, this.#windows[i - 1] ?? []) : 0;
-      after.push(
+      statesAfter.push(
         runner.runAll(ids, layer, cuts, states[i], (cut) => {
           const collected = this.#collected.get(cut.key);
           if (collected) runner.add(ids, cut, collected.at, { first });
         }),
       );
-      this.#read += ids.length;
+      this.#processedTokens += ids.length;
       const total = this.tokens * this.#plan.layers;
-      this.onTokens(Math.min(this.#read, total), total);
+      this.onTokens(Math.min(this.#processedTokens, total), total);
     }
-    this.#at = { layer: layer + 1, states: after };
+    this.#position = { layer: layer + 1, states: statesAfter };
   }
 }

@@ -1,4 +1,7 @@
-/** Loads a model into a WebAssembly instance of its own, together with the windows of a calibration text. Its weights can be replaced. */
+/**
+ * Loads a model into a WebAssembly instance of its own, together with the windows of a calibration text. Weights can be
+ * replaced.
+ */
 import { f16FromNumber } from '../format/bq4/half.js';
 import { encodeText } from '../engine/model/encode-text.js';
 import { Loading } from '../storage/load/loading.js';
@@ -15,7 +18,9 @@ import { chunksOf } from './text-chunks.js';
 /** @import { Plan, Source } from '../shared/types.js' */
 /** @import { ByteSource } from '../storage/sources/types.js' */
 
-/** @typedef {{ layers: number, hidden: number, ffn: number, heads: number, headDim: number, stateWidth: number }} Shape */
+/**
+ * @typedef {{ layers: number, hidden: number, ffn: number, heads: number, headDim: number, stateWidth: number }} Shape
+ */
 
 /** The threads that run the model, reused by the next one. */
 const workers = new Threads();
@@ -23,7 +28,7 @@ const workers = new Threads();
 /** Limit of an instance's memory, and the size of a WebAssembly page, in bytes. */
 const [MAX_MEMORY, PAGE] = [2 ** 32 - 2 ** 24, 65536];
 /** Tokens whose logits are computed in one batch, besides the first. */
-export const DRAFTS = 31;
+export const DRAFT_TOKENS = 31;
 /** Bytes reserved for the session's small allocations. */
 const RESERVED_BYTES = 1 << 22;
 /** Characters of the text that are tokenized at once. */
@@ -31,7 +36,10 @@ const CHUNK_CHARACTERS = 1 << 16;
 /** Upper bound of the heap that tokenization takes for each character, in bytes. */
 const BYTES_PER_CHARACTER = 128;
 
-/** By module: its number (c/model/program.h), and the module with the same input that stands for both. @type {Record<string, [number, string]>} */
+/**
+ * Modules by name: number (c/model/program.h), and the module that represents all modules with the same input.
+ * @type {Record<string, [number, string]>}
+ */
 export const MODULES = {
   'attn.q': [1, 'attn.q'],
   'attn.k': [2, 'attn.q'],
@@ -49,7 +57,10 @@ export const MODULES = {
   'mamba.out': [40, 'mamba.out'],
 };
 
-/** Layer and module of a matrix, and the key of its input; null if its inputs are not collected. @param {string} name */
+/**
+ * Returns layer and module of a matrix, and the key of its input; null if its inputs are not collected.
+ * @param {string} name
+ */
 export function inputOf(name) {
   const [, layer, module] = /^h\.(\d+)\.(\w+\.\w+)\.weight$/.exec(name) ?? [];
   if (!module || !Object.hasOwn(MODULES, module)) return null;
@@ -57,7 +68,7 @@ export function inputOf(name) {
   return { layer: Number(layer), module: number, key: `h.${layer}.${shared}` };
 }
 
-/** Lengths of the inputs of a layer's products. @param {Shape} shape */
+/** Returns the lengths of the inputs of a layer's products. @param {Shape} shape */
 export const inputCols = ({ hidden, ffn, heads, headDim, stateWidth }) => [
   hidden,
   hidden,
@@ -67,14 +78,17 @@ export const inputCols = ({ hidden, ffn, heads, headDim, stateWidth }) => [
 ];
 
 /**
- * A loaded model and a text in windows of its context. spare: unused heap bytes; pages: loads weights if not all of them fit in the heap.
- * @typedef {{ wasm: Wasm, model: number, windows: Uint32Array[], plan: Plan, context: number, spare: number, pages: WeightPages | null }} Reading
+ * A loaded model and a text in windows of its context. spare: unused heap bytes; pages: loads weights if not all of
+ * them fit in the heap.
+ * @typedef {{ wasm: Wasm, model: number, windows: Uint32Array[], plan: Plan, context: number, spare: number,
+ *   pages: WeightPages | null }} Reading
  */
 
 /**
- * The memory plan for `budget` bytes: the whole model if it fits, else as many layers as fit and room to load two more. Null if even
- * these do not fit.
- * @param {import('../wasm/wasm.js').Compiled} compiled @param {Source} source @param {ByteSource} file @param {Parameters<typeof planModel>[3]} options @param {number} budget
+ * Returns the memory plan for `budget` bytes: all weights stay in memory if they fit, else as many layers as fit, with
+ * space to load two more. Null if not even these two layers fit.
+ * @param {import('../wasm/wasm.js').Compiled} compiled @param {Source} source @param {ByteSource} file
+ * @param {Parameters<typeof planModel>[3]} options @param {number} budget
  */
 async function planWithin(compiled, source, file, options, budget) {
   if (budget < PAGE) return null;
@@ -86,10 +100,14 @@ async function planWithin(compiled, source, file, options, budget) {
   }
 }
 
-/** An error with the memory that would suffice, found by bisection. @param {number} room @param {number} beside  bytes that the model can't have @param {(budget: number) => Promise<unknown>} plan  null: too little */
-async function tooSmall(room, beside, plan) {
+/**
+ * Returns an error with the size of memory that would suffice, found by bisection.
+ * @param {number} budget  bytes @param {number} reservedBytes  part of the budget that is not available for the model
+ * @param {(bytes: number) => Promise<unknown>} plan  plans the model; null if the memory is too small
+ */
+async function memoryError(budget, reservedBytes, plan) {
   const hint = 'pass a larger --budget (at most 4GB), or use a smaller model';
-  let [tooLittle, enough] = [Math.max(0, room - beside) / PAGE, (MAX_MEMORY - beside) / PAGE];
+  let [tooLittle, enough] = [Math.max(0, budget - reservedBytes) / PAGE, (MAX_MEMORY - reservedBytes) / PAGE];
   if (!(await plan(enough * PAGE)))
     return new BqError(
       'NOMEM',
@@ -101,10 +119,10 @@ async function tooSmall(room, beside, plan) {
     if (await plan(middle * PAGE)) enough = middle;
     else tooLittle = middle;
   }
-  const needed = enough * PAGE + beside;
-  return new BqError('NOMEM', `calibration needs ${needed} bytes of memory; the budget is ${room}`, {
+  const needed = enough * PAGE + reservedBytes;
+  return new BqError('NOMEM', `calibration needs ${needed} bytes of memory; the budget is ${budget}`, {
     hint,
-    details: { budget: room, needed },
+    details: { budget, needed },
   });
 }
 
@@ -112,14 +130,16 @@ async function tooSmall(room, beside, plan) {
  * Loads a model and tokenizes a text. Throws ARGUMENT if the text has no tokens; NOMEM, STATE.
  * @param {import('../shared/types.js').SourceLike} from
  * @param {string} text
- * @param {{ tokens?: number, threads?: number, budget?: number, besideOf: (plan: Shape, context: number) => number, wantsOf?: (plan: Shape) => number }} how
- *   budget: bytes of memory; besideOf: bytes that the caller needs besides the model; wantsOf: bytes that it can use if they are left
+ * @param {{ tokens?: number, threads?: number, budget?: number,
+ *   reservedBytesOf: (plan: Shape, context: number) => number, optionalBytesOf?: (plan: Shape) => number }} options
+ *   budget: bytes of memory; reservedBytesOf: returns the bytes that the caller needs in addition to the model;
+ *   optionalBytesOf: returns the further bytes that the caller can use if the budget suffices
  * @returns {Promise<Reading>}
  */
-export async function openReader(
+export async function openReading(
   from,
   text,
-  { tokens = 16384, threads: requested = 1, budget = MAX_MEMORY, besideOf, wantsOf },
+  { tokens = 16384, threads: requested = 1, budget = MAX_MEMORY, reservedBytesOf, optionalBytesOf },
 ) {
   const threads = Math.min(requested, THREADS);
   const wasmUrl = { relaxed: CONVERT_URL, simd128: CONVERT_URL, 'simd128-threads': CONVERT_THREADS_URL };
@@ -132,20 +152,22 @@ export async function openReader(
     const shape = (await planOf(1, MAX_MEMORY))?.plan;
     if (!shape) throw new BqError('NOMEM', 'two layers of the model exceed the memory of an instance (4 GB)');
     const context = Math.min(shape.trainedContext, 2048);
-    const room = Math.floor(Math.min(budget, MAX_MEMORY) / PAGE) * PAGE;
-    const beside =
+    const memory = Math.floor(Math.min(budget, MAX_MEMORY) / PAGE) * PAGE;
+    const reservedBytes =
       Math.ceil(
-        (besideOf(shape, context) + RESERVED_BYTES + BYTES_PER_CHARACTER * Math.min(text.length, CHUNK_CHARACTERS)) /
+        (reservedBytesOf(shape, context) +
+          RESERVED_BYTES +
+          BYTES_PER_CHARACTER * Math.min(text.length, CHUNK_CHARACTERS)) /
           PAGE,
       ) * PAGE;
-    const planned = await planOf(context, room - beside);
-    if (!planned) throw await tooSmall(room, beside, (bytes) => planOf(context, bytes));
+    const planned = await planOf(context, memory - reservedBytes);
+    if (!planned) throw await memoryError(memory, reservedBytes, (bytes) => planOf(context, bytes));
     const { plan, regionBytes, paging } = planned;
-    const unused = room - compiled.heapBase - regionBytes - beside;
-    const spare = Math.max(0, Math.min(wantsOf?.(plan) ?? 0, unused));
-    const wasm = await Wasm.create(compiled, regionBytes + beside + spare);
+    const unusedBytes = memory - compiled.heapBase - regionBytes - reservedBytes;
+    const spare = Math.max(0, Math.min(optionalBytesOf?.(plan) ?? 0, unusedBytes));
+    const wasm = await Wasm.create(compiled, regionBytes + reservedBytes + spare);
     return await releaseOnError(wasm, async () => {
-      if (threads > 1) await workers.attach(wasm, compiled, threads); // without threads it computes in this one
+      if (threads > 1) await workers.attach(wasm, compiled, threads); // without these threads this thread computes alone
       const loading = new Loading(wasm, file, planned, sessionOptions(context));
       const model = await loading.model;
       await loading.done;
@@ -157,27 +179,33 @@ export async function openReader(
   }
 }
 
-/** Yields to the event loop between two pieces of work; throws if the signal is aborted. @param {AbortSignal} [signal] */
+/**
+ * Yields to the event loop between two pieces of work; throws if the signal is aborted.
+ * @param {AbortSignal} [signal]
+ */
 export async function yieldToEventLoop(signal) {
   await new Promise((resolve) => setImmediate(resolve));
   signal?.throwIfAborted();
 }
 
-/** Calls `make`, and releases the instance and its threads if that throws. @template T @param {Wasm} wasm @param {() => T | Promise<T>} make */
-export async function releaseOnError(wasm, make) {
+/**
+ * Calls `create`, and releases the instance and its threads if that throws.
+ * @template T @param {Wasm} wasm @param {() => T | Promise<T>} create
+ */
+export async function releaseOnError(wasm, create) {
   try {
-    return await make();
+    return await create();
   } catch (error) {
     wasm.release();
     throw error;
   }
 }
 
-/** Options of a session that computes all tokens of a window in one pass. @param {number} context */
+/** Returns the options of a session that computes all tokens of a window in one pass. @param {number} context */
 const sessionOptions = (context) => ({
   contextTokens: context,
   kv: /** @type {'f32'} */ ('f32'),
-  draftTokens: DRAFTS,
+  draftTokens: DRAFT_TOKENS,
   prefillWindow: context,
 });
 
@@ -189,7 +217,10 @@ export const sessionOf = (wasm, model, context) =>
     return wasm.out('bqw_session_create', model, options);
   });
 
-/** Sets the token sequence of a session. @param {Wasm} wasm @param {number} session @param {Uint32Array | number[]} ids */
+/**
+ * Sets the token sequence of a session.
+ * @param {Wasm} wasm @param {number} session @param {Uint32Array | number[]} ids
+ */
 export const syncSession = (wasm, session, ids) =>
   wasm.scope((take) => {
     const at = take(4 * ids.length);
@@ -197,7 +228,11 @@ export const syncSession = (wasm, session, ids) =>
     wasm.out('bqw_session_sync', session, at, ids.length);
   });
 
-/** Address of a matrix's weights, and a function that converts f32 to their type. Throws ARGUMENT for other tensors. @param {Wasm} wasm @param {number} session @param {number} layers @param {string} name */
+/**
+ * Returns the address of a matrix's weights, and a function that converts f32 to their type. Throws ARGUMENT for other
+ * tensors.
+ * @param {Wasm} wasm @param {number} session @param {number} layers @param {string} name
+ */
 export function weightsAt(wasm, session, layers, name) {
   const [, outer] = /^(wte|lm_head)\.weight$/.exec(name) ?? [];
   const input = outer ? { layer: layers, module: Number(outer === 'lm_head') } : inputOf(name);
@@ -215,8 +250,8 @@ const asBytes = (values) => new Uint8Array(values.buffer, values.byteOffset, val
 /** @param {Float32Array} values */
 const asHalves = (values) => new Uint8Array(Uint16Array.from(values, f16FromNumber).buffer);
 
-/** Allocates n floats with the value 0. @param {Wasm} wasm @param {number} n */
-export function zeroed(wasm, n) {
+/** Allocates n floats with the value 0 and returns their address. @param {Wasm} wasm @param {number} n */
+export function allocateZeros(wasm, n) {
   const at = wasm.alloc(4 * n);
   wasm.bytes(at, 4 * n).fill(0);
   return at;
@@ -231,7 +266,10 @@ function hasTokenizer(wasm, model) {
   }
 }
 
-/** The first tokens of a text, which is tokenized only as far as needed. @param {Wasm} wasm @param {number} model @param {string} text @param {number} tokens */
+/**
+ * Returns the first tokens of a text, which is tokenized only as far as needed.
+ * @param {Wasm} wasm @param {number} model @param {string} text @param {number} tokens
+ */
 function firstTokens(wasm, model, text, tokens) {
   /** @type {number[]} */
   const ids = [];
@@ -242,7 +280,11 @@ function firstTokens(wasm, model, text, tokens) {
   return ids.slice(0, tokens);
 }
 
-/** Divides a text into windows. Each begins with the tokenizer's first token (BOS), which is counted once, as sessions keep the common prefix. @param {Wasm} wasm @param {number} model @param {string} text @param {number} context @param {number} tokens */
+/**
+ * Divides a text into windows. Each begins with the tokenizer's first token (BOS), which is counted only once, since
+ * sessions keep the common prefix.
+ * @param {Wasm} wasm @param {number} model @param {string} text @param {number} context @param {number} tokens
+ */
 function windowsOf(wasm, model, text, context, tokens) {
   if (!hasTokenizer(wasm, model))
     throw new BqError('STATE', 'the model has no tokenizer, which calibration needs', {

@@ -1,20 +1,21 @@
 /**
- * Measures how rounding the earlier matrices changes the inputs of the next ones (c/quant/drift.h), for GPTAQ, which compensates for it.
- * Matrices are rounded in the order of their inputs, layer by layer. Before each input is used, the text is processed up to it by two models:
- * the original one and the one rounded so far. Their second-moment matrix and the drift between both follow.
+ * Measures how rounding the earlier matrices changes the inputs of the next ones (c/quant/drift.h), for GPTAQ, which
+ * compensates for it. Matrices are rounded in the order of their inputs, layer by layer. Before an input is used, two
+ * models process the text up to this input: the original model and the model rounded so far. From both inputs follow
+ * the second-moment matrix and the drift.
  */
 import { matrixOf } from '../format/bq4/write-v2.js';
 import { deferred } from '../shared/async.js';
 import { Layers } from './layers.js';
 import {
+  allocateZeros,
   inputCols,
   inputOf,
-  openReader,
+  openReading,
   releaseOnError,
   sessionOf,
   yieldToEventLoop,
   weightsAt,
-  zeroed,
 } from './calibration-model.js';
 
 /** @import { Wasm } from '../wasm/wasm.js' */
@@ -24,14 +25,17 @@ import {
 /** @import { Moments } from './rounder.js' */
 
 /**
- * The matrices that share an input. rows: number of their rows that are not rounded yet; done: settles when all are; isRestored: all of them were
- * rounded by an earlier run, so that no moments are needed.
- * @typedef {{ key: string, layer: number, names: string[], rows: number, done: Deferred<undefined>, isRestored: boolean }} Step
+ * The matrices that share an input. rows: number of their rows that are not rounded yet; done: settles when all rows
+ * are rounded; isRestored: whether all of them were rounded by an earlier run, so that no moments are needed.
+ * @typedef {{ key: string, layer: number, names: string[], rows: number, done: Deferred<undefined>,
+ *   isRestored: boolean }} Step
  */
 /**
- * A window of the text. original, rounded: hidden states before the current layer in both models; at: how far the rounded model has computed the
- * layer (null: not at all), with the states `carried` there; inputs: inputs of the layer's remaining products in the original model, by keys.
- * @typedef {{ ids: Uint32Array, original: Float32Array, rounded: Float32Array, at: Cut | null, carried: Float32Array, inputs: Map<string, Float32Array> }} Window
+ * A window of the text. original, rounded: hidden states before the current layer in both models; at: the cut up to
+ * which the rounded model has computed the layer (null: none), with the states `carried` there; inputs: inputs of the
+ * layer's remaining products in the original model, by keys.
+ * @typedef {{ ids: Uint32Array, original: Float32Array, rounded: Float32Array, at: Cut | null, carried: Float32Array,
+ *   inputs: Map<string, Float32Array> }} Window
  */
 
 /** Number of instances so far: part of the keys, so that workers never confuse moments of two instances. */
@@ -52,15 +56,22 @@ export class Drift {
   /** Index of the current step, and of the current layer; -1: none yet. */
   #step = -1;
   #layer = -1;
-  /** Addresses of the current step's matrices in the heap; null if its inputs can't be collected. @type {{ cols: number, moments: number, drift: number } | null} */
+  /**
+   * Addresses of the current step's matrices in the heap; null if its inputs can't be collected.
+   * @type {{ cols: number, moments: number, drift: number } | null}
+   */
   #input = null;
   #name = `${++instances}`;
   #signal;
-  #read = 0;
+  /** Tokens processed so far, counted for each layer, model and step. */
+  #processedTokens = 0;
   /** @type {(done: number, total: number) => void} */
   onTokens = () => {};
 
-  /** @param {Wasm} wasm @param {{ session: number, layers: number, runner: Layers, windows: Window[], steps: Step[], signal?: AbortSignal }} parts */
+  /**
+   * @param {Wasm} wasm
+   * @param {{ session: number, layers: number, runner: Layers, windows: Window[], steps: Step[], signal?: AbortSignal }} parts
+   */
   constructor(wasm, { session, layers, runner, windows, steps, signal }) {
     this.#wasm = wasm;
     this.#session = session;
@@ -72,17 +83,20 @@ export class Drift {
   }
 
   /**
-   * Throws ARGUMENT if the text has no tokens, and NOMEM.
+   * Loads a model and tokenizes a text. Throws ARGUMENT if the text has no tokens, and NOMEM.
    * @param {import('../shared/types.js').SourceLike} from
    * @param {string} text
-   * @param {Match[]} matches  matrices to round, in order: layer by layer, with those that share an input next to each other
+   * @param {Match[]} matches  matrices to round, in order: layer by layer, with those that share an input next to each
+   *   other
    * @param {{ tokens?: number, threads?: number, budget?: number, signal?: AbortSignal }} [limits]
    */
   static async open(from, text, matches, { tokens, threads, budget, signal } = {}) {
     // The second-moment matrix and the drift of one input.
-    const besideOf = (/** @type {import('./calibration-model.js').Shape} */ plan, /** @type {number} */ context) =>
-      8 * Math.max(...inputCols(plan)) ** 2 + Layers.bytes(plan, context) + 8192;
-    const reading = await openReader(from, text, { tokens, threads, budget, besideOf });
+    const reservedBytesOf = (
+      /** @type {import('./calibration-model.js').Shape} */ plan,
+      /** @type {number} */ context,
+    ) => 8 * Math.max(...inputCols(plan)) ** 2 + Layers.bytes(plan, context) + 8192;
+    const reading = await openReading(from, text, { tokens, threads, budget, reservedBytesOf });
     const { wasm, model, plan, context } = reading;
     /** @type {Map<string, Step>} */
     const steps = new Map();
@@ -113,7 +127,7 @@ export class Drift {
     this.#wasm.release();
   }
 
-  /** Key of a matrix's input, unique among all instances; '': it has none. @param {string} name */
+  /** Returns the key of a matrix's input, unique among all instances; '' if it has none. @param {string} name */
   keyOf(name) {
     const input = inputOf(name);
     return input ? `${this.#name}:${input.key}` : '';
@@ -125,14 +139,17 @@ export class Drift {
     return this.#steps.findIndex((step) => step.key === key);
   }
 
-  /** Marks matrices that an earlier run has rounded. They are put before all others. @param {ReadonlySet<string>} names */
+  /**
+   * Marks matrices that an earlier run has rounded. `put` must be called for them before all others.
+   * @param {ReadonlySet<string>} names
+   */
   markRestored = (names) => {
     for (const step of this.#steps) step.isRestored = step.names.every((name) => names.has(name));
   };
 
   /** Settles when all matrices of earlier inputs are rounded. @param {string} name */
   ready = async (name) => {
-    await this.#steps[this.#stepOf(name) - 1]?.done.promise; // which has waited for the steps before it
+    await this.#steps[this.#stepOf(name) - 1]?.done.promise; // the step before has waited for the earlier ones
   };
 
   /** Collects the matrices of a matrix's input, once it is ready. @param {string} name */
@@ -146,7 +163,11 @@ export class Drift {
     }
   };
 
-  /** The second-moment matrix of a matrix's inputs in the rounded model, and their drift, after enter(); null: the matrix was not measured. @param {string} name @returns {Promise<Moments | null>} */
+  /**
+   * Returns the second-moment matrix of a matrix's inputs in the rounded model, and their drift, after enter(); null if
+   * the matrix was not measured.
+   * @param {string} name @returns {Promise<Moments | null>}
+   */
   async momentsOf(name) {
     if (!this.#input) return null;
     const { cols, moments, drift } = this.#input;
@@ -158,7 +179,10 @@ export class Drift {
     };
   }
 
-  /** Replaces rows of a matrix by the rounded ones. @param {string} name @param {number} row  first row @param {Float32Array} values @param {number} rows */
+  /**
+   * Replaces rows of a matrix by rounded rows.
+   * @param {string} name @param {number} row  first row @param {Float32Array} values @param {number} rows
+   */
   put = (name, row, values, rows) => {
     const { at, bytesOf } = weightsAt(this.#wasm, this.#session, this.#layers, name);
     const bytes = bytesOf(values);
@@ -169,31 +193,34 @@ export class Drift {
   };
 
   /** Calls `use` for each window. @param {(window: Window) => void} use */
-  async #each(use) {
+  async #forEachWindow(use) {
     const tokens = this.#windows.reduce((sum, { ids }) => sum + ids.length, 0);
     const total = tokens * (2 * this.#layers + this.#steps.length);
     for (const window of this.#windows) {
       await yieldToEventLoop(this.#signal);
       use(window);
-      this.#read += window.ids.length;
-      this.onTokens(Math.min(this.#read, total), total);
+      this.#processedTokens += window.ids.length;
+      this.onTokens(Math.min(this.#processedTokens, total), total);
     }
   }
 
-  /** Runs the rounded model on to a cut of the layer. @param {Window} window @param {Cut} to */
+  /** Continues the rounded model up to a cut of the layer. @param {Window} window @param {Cut} to */
   #advance(window, to) {
     const { ids, rounded, at } = window;
-    // Among parallel matrices, those rounded first may be computed last: then the layer is computed again from its beginning.
+    // Among parallel matrices, those rounded first may be computed last. Then the layer is computed again from its
+    // beginning.
     const restarts = !at || at.step > to.step;
     window.carried = this.#runner.run(ids, this.#layer, restarts ? null : at, to, restarts ? rounded : window.carried);
     window.at = to;
   }
 
-  /** Proceeds to the next layer: ends the current one in the rounded model, and runs the next one in the original model. */
+  /**
+   * Proceeds to the next layer: ends the current one in the rounded model, and runs the next one in the original model.
+   */
   async #enterLayer() {
     if (this.#layer >= 0) {
       const end = this.#runner.endOf(this.#layer);
-      await this.#each((window) => {
+      await this.#forEachWindow((window) => {
         this.#advance(window, end);
         window.rounded = window.carried;
         window.at = null;
@@ -202,7 +229,7 @@ export class Drift {
     const layer = ++this.#layer;
     await this.#runner.enter(layer);
     const cuts = this.#runner.cutsOf(layer).filter(({ key }) => this.#steps.some((step) => step.key === key));
-    await this.#each((window) => {
+    await this.#forEachWindow((window) => {
       const { ids, inputs, original } = window;
       window.original = this.#runner.runAll(ids, layer, cuts, original, (cut) => {
         inputs.set(cut.key, this.#runner.inputAt(ids, cut).slice());
@@ -214,7 +241,7 @@ export class Drift {
   #skip({ key }) {
     for (const { ids, inputs } of this.#windows) {
       inputs.delete(key);
-      this.#read += ids.length;
+      this.#processedTokens += ids.length;
     }
   }
 
@@ -225,9 +252,9 @@ export class Drift {
     const cut = this.#runner.cutsOf(layer).find((candidate) => candidate.key === key);
     this.#input = null;
     if (!cut) return;
-    const [moments, drift] = [zeroed(wasm, cut.cols ** 2), zeroed(wasm, cut.cols ** 2)];
+    const [moments, drift] = [allocateZeros(wasm, cut.cols ** 2), allocateZeros(wasm, cut.cols ** 2)];
     this.#input = { cols: cut.cols, moments, drift };
-    await this.#each((window) => {
+    await this.#forEachWindow((window) => {
       this.#advance(window, cut);
       this.#runner.add(window.ids, cut, moments, { drift, original: window.inputs.get(key) });
       window.inputs.delete(key);

@@ -4,16 +4,19 @@ import { chart, legend, linear, lines, logarithmic, series, steps, upright, word
 /** @import { ConvertReport, TensorReport } from '../format/conversion-report.js' */
 
 /** @typedef {TensorReport & { kind: string, layer: number | null }} Matrix */
-/** A measure of matrices. log: whether its axis is logarithmic. @typedef {{ name: string, valueOf: (matrix: Matrix) => number | undefined, format: (value: number) => string, log: boolean }} Panel */
+/**
+ * A measure of matrices. log: whether its axis is logarithmic.
+ * @typedef {{ name: string, valueOf: (matrix: Matrix) => number | undefined, format: (value: number) => string, log: boolean }} Panel
+ */
 
 /** In pixels: width, left and right margin, height of a panel, gap between panels. */
 const [WIDTH, LEFT, RIGHT, HEIGHT, GAP] = [760, 64, 16, 190, 40];
-/** Limit of the labels of layers. */
+/** Largest number of layer labels. */
 const MAX_LABELS = 16;
 /** @type {Record<string, string>} */
 const OUTER_KINDS = { wte: 'embedding', wpe: 'positions', wtt: 'token types', lm_head: 'head' };
 
-/** Kind and layer of a matrix; kind '' for other tensors. @param {string} name  of a tensor */
+/** Returns kind and layer of a matrix; kind '' for other tensors. @param {string} name  of a tensor */
 function kindOf(name) {
   const [, layer, path] = /^(?:h\.(\d+)\.)?(.+)\.weight$/.exec(name) ?? [];
   if (!path || /^ln|_norm$/.test(path)) return { kind: '', layer: null };
@@ -23,7 +26,7 @@ function kindOf(name) {
 }
 
 const percent = (/** @type {number} */ value) => `${value.toFixed(2)} %`;
-const short = (/** @type {number} */ value) => String(Number(value.toPrecision(3)));
+const shortNumber = (/** @type {number} */ value) => String(Number(value.toPrecision(3)));
 
 /** @param {Matrix[]} matrices @returns {Panel[]} */
 function panelsOf(matrices) {
@@ -37,7 +40,7 @@ function panelsOf(matrices) {
       format: percent,
       log: true,
     });
-  panels.push({ name: 'error of weights, rms', valueOf: ({ rms }) => rms, format: short, log: true });
+  panels.push({ name: 'error of weights, rms', valueOf: ({ rms }) => rms, format: shortNumber, log: true });
   if (mixed)
     panels.push({
       name: 'bits per weight',
@@ -48,7 +51,10 @@ function panelsOf(matrices) {
   return panels;
 }
 
-/** @param {Matrix[]} matrices @param {Panel} panel @param {number} top @param {string[]} kinds @param {(i: number) => number} x */
+/**
+ * @param {Matrix[]} matrices @param {Panel} panel @param {number} top @param {string[]} kinds
+ * @param {(i: number) => number} x
+ */
 function drawPanel(matrices, { name, valueOf, format, log }, top, kinds, x) {
   const values = matrices.map(valueOf);
   const present = values.filter((value) => value !== undefined);
@@ -74,7 +80,10 @@ function drawPanel(matrices, { name, valueOf, format, log }, top, kinds, x) {
   ].filter(Boolean);
 }
 
-/** The smallest and largest value of a panel in words, for screen readers. @param {Matrix[]} matrices @param {Panel} panel */
+/**
+ * Describes the smallest and the largest value of a panel, for screen readers.
+ * @param {Matrix[]} matrices @param {Panel} panel
+ */
 function describePanel(matrices, { name, valueOf, format }) {
   const sorted = matrices
     .flatMap((matrix) => {
@@ -86,8 +95,8 @@ function describePanel(matrices, { name, valueOf, format }) {
   return `${name}: from ${format(min.value)} (${min.name}) to ${format(max.value)} (${max.name}).`;
 }
 
-/** The legend: names of kinds in rows. @param {string[]} kinds */
-function legends(kinds) {
+/** Draws the legend: names of kinds in rows. `below`: y coordinate below it. @param {string[]} kinds */
+function drawLegend(kinds) {
   let [x, y] = [LEFT + 4, 50];
   const parts = kinds.map((kind, i) => {
     const width = 36 + 7 * kind.length;
@@ -98,18 +107,21 @@ function legends(kinds) {
   return { parts, below: y + 24 };
 }
 
-/** Labels of layers at the first matrix of each. @param {Matrix[]} matrices @param {number} y @param {(i: number) => number} x */
-function numbers(matrices, y, x) {
-  const begins = matrices.flatMap(({ layer }, i) =>
+/**
+ * Draws the labels of layers, each at the first matrix of its layer.
+ * @param {Matrix[]} matrices @param {number} y @param {(i: number) => number} x
+ */
+function drawLayerLabels(matrices, y, x) {
+  const firstMatrices = matrices.flatMap(({ layer }, i) =>
     layer !== null && layer !== matrices[i - 1]?.layer ? [{ layer, i }] : [],
   );
-  const every = Math.ceil(begins.length / MAX_LABELS);
-  return begins
-    .filter(({ layer }) => layer % every === 0)
+  const interval = Math.ceil(firstMatrices.length / MAX_LABELS);
+  return firstMatrices
+    .filter(({ layer }) => layer % interval === 0)
     .map(({ layer, i }) => words(x(i), y, String(layer), 'middle'));
 }
 
-/** @param {ConvertReport} report @returns {string}  SVG */
+/** Draws the chart of a report. @param {ConvertReport} report @returns {string}  SVG */
 export function plotReport(report) {
   const matrices = report.tensors
     .map((tensor) => ({ ...tensor, ...kindOf(tensor.name) }))
@@ -117,7 +129,7 @@ export function plotReport(report) {
   const kinds = [...new Set(matrices.map(({ kind }) => kind))];
   const panels = panelsOf(matrices);
   const x = linear([0, matrices.length - 1], [LEFT + 10, WIDTH - RIGHT - 10]);
-  const { parts: names, below: top } = legends(kinds);
+  const { parts: names, below: top } = drawLegend(kinds);
   const below = top + panels.length * (HEIGHT + GAP) - GAP;
   const title = `${report.output.split(/[\\/]/).pop()}: ${report.bitsPerWeight.toFixed(2)} bits per weight`;
   return chart(
@@ -131,7 +143,7 @@ export function plotReport(report) {
       `<g font-size="15" font-weight="600">${words(LEFT, 26, title)}</g>`,
       ...names,
       ...panels.flatMap((panel, i) => drawPanel(matrices, panel, top + i * (HEIGHT + GAP), kinds, x)),
-      ...numbers(matrices, below + 18, x),
+      ...drawLayerLabels(matrices, below + 18, x),
       words((LEFT + WIDTH - RIGHT) / 2, below + 36, 'layer', 'middle'),
     ],
   );

@@ -1,4 +1,7 @@
-/** Runs windows of a text through single layers of a model, up to any input of the layer's matrix products (web/layers.h). */
+/**
+ * Runs windows of a text through single layers of a model, up to any input of the layer's matrix products
+ * (web/layers.h).
+ */
 import { BqError } from '../shared/errors.js';
 import { WANT_DATA } from '../wasm/abi.js';
 import { inputCols, MODULES, syncSession } from './calibration-model.js';
@@ -6,7 +9,11 @@ import { inputCols, MODULES, syncSession } from './calibration-model.js';
 /** @import { Wasm } from '../wasm/wasm.js' */
 /** @import { Reading, Shape } from './calibration-model.js' */
 
-/** A point in a layer before the products that share an input. step: its position; cols: length of the input; carried: numbers per token that the rest of the layer needs. @typedef {{ key: string, step: number, cols: number, carried: number }} Cut */
+/**
+ * A point in a layer before the products that share an input. step: its position; cols: length of the input; carried:
+ * numbers per token that the rest of the layer needs.
+ * @typedef {{ key: string, step: number, cols: number, carried: number }} Cut
+ */
 
 /** Number that stands for the end of a layer instead of a module. */
 const END_OF_LAYER = 255;
@@ -20,7 +27,7 @@ export class Layers {
   #input;
   #pages;
 
-  /** @param {Reading} reading @param {number} session  whose window is its context */
+  /** @param {Reading} reading @param {number} session  with a prefill window of its context */
   constructor({ wasm, plan, context, pages }, session) {
     this.#wasm = wasm;
     this.#session = session;
@@ -34,7 +41,7 @@ export class Layers {
     for (const at of [this.#before, this.#after, this.#input]) this.#wasm.free(at);
   }
 
-  /** Heap bytes of an instance. @param {Shape} plan @param {number} context */
+  /** Returns the heap bytes that an instance takes. @param {Shape} plan @param {number} context */
   static bytes(plan, context) {
     return 4 * context * (2 * maxCarried(plan) + Math.max(...inputCols(plan))) + 4096;
   }
@@ -50,7 +57,7 @@ export class Layers {
     });
   }
 
-  /** The cuts of a layer, in order of computation. @param {number} layer */
+  /** Returns the cuts of a layer, in order of computation. @param {number} layer */
   cutsOf(layer) {
     return Object.entries(MODULES)
       .filter(([name, [, shared]]) => name === shared)
@@ -59,12 +66,12 @@ export class Layers {
       .sort((a, b) => a.step - b.step);
   }
 
-  /** The cut at the end of a layer. @param {number} layer */
+  /** Returns the cut at the end of a layer. @param {number} layer */
   endOf(layer) {
     return this.#cut(layer, '', END_OF_LAYER);
   }
 
-  /** States before the first layer. @param {Uint32Array} ids @param {number} layers  of the model */
+  /** Computes the states before the first layer. @param {Uint32Array} ids @param {number} layers  of the model */
   async embedded(ids, layers) {
     const { carried } = this.endOf(layers);
     syncSession(this.#wasm, this.#session, ids);
@@ -72,7 +79,11 @@ export class Layers {
     return this.#wasm.f32(this.#after, ids.length * carried).slice();
   }
 
-  /** Loads the weights of a layer from the file, before parts of it are run. Weights of other layers may be discarded, with changes to them. @param {number} layer */
+  /**
+   * Loads the weights of a layer from the file; to be called before parts of it are run. Weights of other layers may be
+   * discarded, even if they were replaced.
+   * @param {number} layer
+   */
   async enter(layer) {
     await this.#pages?.layer(this.#session, layer);
   }
@@ -84,7 +95,8 @@ export class Layers {
 
   /**
    * Runs a window from one cut of a layer to another.
-   * @param {Uint32Array} ids @param {number} layer @param {Cut | null} from  null: the layer's beginning @param {Cut} to
+   * @param {Uint32Array} ids @param {number} layer @param {Cut | null} from  null: the layer's beginning
+   * @param {Cut} to
    * @param {Float32Array} before  states at `from`
    * @returns {Float32Array} states at `to`
    */
@@ -98,8 +110,9 @@ export class Layers {
   }
 
   /**
-   * Runs a window through a original layer, from cut to cut.
-   * @param {Uint32Array} ids @param {number} layer @param {Cut[]} cuts  some cuts of the layer, in order @param {Float32Array} before
+   * Runs a window through a layer, from cut to cut.
+   * @param {Uint32Array} ids @param {number} layer @param {Cut[]} cuts  some cuts of the layer, in order
+   * @param {Float32Array} before
    * @param {(cut: Cut) => void} use  called at each cut, while its input is in the heap
    * @returns {Float32Array} states after the layer
    */
@@ -114,14 +127,20 @@ export class Layers {
     return this.run(ids, layer, from, this.endOf(layer), before);
   }
 
-  /** The input at the cut of the last run, a view of the heap that is valid until the next run. @param {Uint32Array} ids @param {Cut} cut */
+  /**
+   * Returns the input at the cut of the last run: a view of the heap, valid until the next run.
+   * @param {Uint32Array} ids @param {Cut} cut
+   */
   inputAt(ids, { cols }) {
     return this.#wasm.f32(this.#input, ids.length * cols);
   }
 
   /**
-   * Adds that input to a second-moment matrix, and its difference from the original model's input to a drift matrix; both in the heap.
-   * @param {Uint32Array} ids @param {Cut} cut @param {number} moments @param {{ first?: number, drift?: number, original?: Float32Array }} [how]  first: index of the first token to count; original: the original model's input
+   * Adds the input at the cut of the last run to a second-moment matrix, and its difference from the original model's
+   * input to a drift matrix; both matrices are in the heap.
+   * @param {Uint32Array} ids @param {Cut} cut @param {number} moments
+   * @param {{ first?: number, drift?: number, original?: Float32Array }} [options]  first: index of the first token to
+   *   count; original: the original model's input
    */
   add(ids, { cols }, moments, { first = 0, drift = 0, original } = {}) {
     // The buffer is free until the next run.
@@ -131,5 +150,9 @@ export class Layers {
   }
 }
 
-/** Upper bound of the numbers that a token carries: residual, outputs of attention and of a recurrence, input of the last product. @param {Shape} plan */
+/**
+ * Returns an upper bound of the numbers per token that a cut carries: residual, outputs of attention and of a
+ * recurrence, input of the last product.
+ * @param {Shape} plan
+ */
 const maxCarried = ({ hidden, heads, headDim, ffn, stateWidth }) => hidden + heads * headDim + ffn + stateWidth;

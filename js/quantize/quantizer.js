@@ -1,4 +1,7 @@
-/** The steps of quantizing one model (index.js): write it as floats, calibrate, choose types, round and write. Node only. */
+/**
+ * The steps of quantizing one model (index.js): write it as floats, calibrate, choose types, round and write. Node
+ * only.
+ */
 import { createCodec, createHasher } from '../format/bq4/codec.js';
 import { encoded } from '../format/bq4/encode-tensor.js';
 import { matchTensors } from '../format/bq4/names.js';
@@ -26,26 +29,38 @@ import { Tensors } from './tensors.js';
 /** @import { OutModel } from '../format/bq4/write-v2.js' */
 /** @import { Input, Method, QuantizeOptions } from './index.js' */
 
-/** Bytes of the file between two records of the journal; rounding them takes long. */
+/** Bytes of the file between two records of the journal. They are few, since rounding is slow. */
 const JOURNAL_INTERVAL = 1 << 18;
-/** Version of the algorithm. It is raised whenever the same input gives other bytes, so that stopped runs of older versions are not resumed. */
+/**
+ * Version of the algorithm. It is raised whenever the same input gives other bytes, so that stopped runs of older
+ * versions are not resumed.
+ */
 const ALGORITHM_VERSION = 1;
-/** Limit of the weights of a model as f32, in bytes, up to which it is calibrated in f32; larger ones in f16. */
+/**
+ * Largest size of a model's weights as f32, in bytes, that is calibrated in f32; larger models are calibrated in f16.
+ */
 const MAX_F32_BYTES = 2 ** 31;
-/** Perplexity is measured on so many tokens at the end of the text, of at most so many characters, which are not used for calibration. */
+/**
+ * Size of the end of the text on which perplexity is measured: tokens, and limit of its characters. It is not used for
+ * calibration.
+ */
 const [TEST_TOKENS, MAX_TEST_CHARACTERS] = [1024, 8192];
 
 /** @type {Record<Method, import('./rounder.js').Rounding & { inOrder?: boolean }>} */
 export const METHODS = {
   search: { feedback: false, sweeps: 0, damp: 0.01 },
-  // A few inputs of SmolLM2 are so much larger than all others that damping by a tenth of the mean would exceed most moments and hide the
-  // text's information; so each diagonal element is also raised by a share of itself. Between shares of 0.03 and 0.3 the perplexity of
-  // stories260K hardly changes (KL divergence is least at 0.1); that of SmolLM2, calibrated on 2,048 tokens, falls, mostly up to 0.2.
+  // A few inputs of SmolLM2 are so much larger than all others that damping by a tenth of the mean would exceed most
+  // moments and hide the text's information; so each diagonal element is also raised by a share of itself. Between
+  // shares of 0.03 and 0.3 the perplexity of stories260K hardly changes (KL divergence is least at 0.1); that of
+  // SmolLM2, calibrated on 2,048 tokens, falls, mostly up to 0.2.
   gptq: { feedback: true, sweeps: 4, damp: 0.001, relativeDamp: 0.2 },
   gptaq: { feedback: true, sweeps: 4, damp: 0.001, relativeDamp: 0.2, inOrder: true },
 };
 
-/** @param {string} output @param {OutModel} model @param {{ hash?: string } & Omit<Partial<import('../format/bq4/write-v2.js').WriteOptions>, 'hash'>} options */
+/**
+ * @param {string} output @param {OutModel} model
+ * @param {{ hash?: string } & Omit<Partial<import('../format/bq4/write-v2.js').WriteOptions>, 'hash'>} options
+ */
 async function writeFile(output, model, { hash, ...options }) {
   const hasher = await createHasher(prefixLengthOf(model, hash === 'sha256'));
   return writeV2(await fileSink(output, { keep: Boolean(options.journal?.marks.length) }), model, {
@@ -57,10 +72,14 @@ async function writeFile(output, model, { hash, ...options }) {
   });
 }
 
-/** @param {Match[]} matches */
+/** Returns the number of weights of a model. @param {Match[]} matches */
 const weightsOf = (matches) => matches.reduce((sum, { slot }) => sum + slot.dims.reduce((a, b) => a * b, 1), 0);
 
-/** Writes the model with float weights, on which it is calibrated. @param {Input} input @param {Match[]} matches @param {Codec} codec @param {string} path @param {QuantizeOptions} options */
+/**
+ * Writes the model with float weights, on which it is calibrated.
+ * @param {Input} input @param {Match[]} matches @param {Codec} codec @param {string} path
+ * @param {QuantizeOptions} options
+ */
 async function writeFloats({ config, parts }, matches, codec, path, { onProgress, signal }) {
   const floatType = typeNamed(4 * weightsOf(matches) <= MAX_F32_BYTES ? 'f32' : 'f16');
   const tensors = matches.map((match) =>
@@ -75,7 +94,11 @@ async function writeFloats({ config, parts }, matches, codec, path, { onProgress
 
 /** @typedef {import('../format/bq4/weight-types.js').WeightType} WeightType */
 
-/** Type and layout of a tensor, and whether it is rounded by moments. @param {Match} match @param {ReturnType<typeof chosenTypes>} types @param {ReadonlyMap<string, WeightType>} [chosen]  types of some tensors */
+/**
+ * Returns type and layout of a tensor, and whether it is rounded by moments.
+ * @param {Match} match @param {ReturnType<typeof chosenTypes>} types @param {ReadonlyMap<string, WeightType>} [chosen]
+ *   types of some tensors
+ */
 function typeOf({ slot: { dims, embedding, exact, name } }, types, chosen) {
   const defaultType = dims.length === 1 || exact ? types.vector : embedding ? types.embedding : types.matrix;
   const type = chosen?.get(name) ?? defaultType;
@@ -86,12 +109,12 @@ function typeOf({ slot: { dims, embedding, exact, name } }, types, chosen) {
   };
 }
 
-/** Matrices whose types can be chosen individually. @param {Match[]} matches */
-const choosable = (matches) =>
+/** Returns the matrices whose types can be chosen individually. @param {Match[]} matches */
+const choosableMatrices = (matches) =>
   matches.filter(({ slot: { name } }) => inputOf(name) || /^(wte|lm_head)\.weight$/.test(name));
 
 /**
- * The journal of a stopped run; null if the version of the input is unknown.
+ * Opens the journal from which a stopped run is resumed; null if the version of the input is unknown.
  * @param {Input} input @param {string} output @param {QuantizeOptions} options
  */
 async function journalOf({ config, parts, stamp }, output, options) {
@@ -112,22 +135,29 @@ async function journalOf({ config, parts, stamp }, output, options) {
   );
 }
 
-/** Bytes for the choosable matrices in a file of `targetSize` bytes. @param {Input} input @param {Match[]} matches @param {ReturnType<typeof chosenTypes>} types @param {QuantizeOptions} options */
+/**
+ * Returns the bytes that are left for the choosable matrices in a file of `targetSize` bytes.
+ * @param {Input} input @param {Match[]} matches @param {ReturnType<typeof chosenTypes>} types
+ * @param {QuantizeOptions} options
+ */
 function roomFor({ config, parts }, matches, types, { targetSize = Infinity, hash }) {
-  const chosen = choosable(matches);
+  const chosen = choosableMatrices(matches);
   const bytesOf = (/** @type {Match} */ match) => {
     const { type, layout } = typeOf(match, types);
     const { rows, cols } = matrixOf(match.slot.dims);
     return weightBytes(type, layout, rows, cols) + ALIGN;
   };
-  // The prefix also contains a hash of each chunk, which are subtracted below.
+  // The prefix also contains a hash of each chunk; these hashes are subtracted below.
   const tensors = matches.map((match) => ({ name: match.slot.name, dims: match.slot.dims, ...typeOf(match, types) }));
   const prefix = prefixLengthOf(/** @type {any} */ ({ ...parts, config, tensors }), hash === 'sha256');
   const others = matches.filter((match) => !chosen.includes(match)).reduce((sum, match) => sum + bytesOf(match), 0);
   return targetSize - prefix - others - ALIGN * chosen.length - 32 * Math.ceil(targetSize / CHUNK);
 }
 
-/** Perplexity of a model on the beginning of a text. @param {string} path @param {string} text @param {{ threads?: number, budget?: number, signal?: AbortSignal }} limits */
+/**
+ * Measures the perplexity of a model on the beginning of a text.
+ * @param {string} path @param {string} text @param {{ threads?: number, budget?: number, signal?: AbortSignal }} limits
+ */
 async function perplexityOf(path, text, limits) {
   const calibrator = await Calibrator.open(fromFile(path), text, { ...limits, tokens: TEST_TOKENS });
   try {
@@ -151,6 +181,7 @@ export class Quantizer {
   #task;
   #output;
   #journal;
+  /** Path of the model with float weights. */
   #floats;
   /** Collects moments of the original model; null until they are needed. @type {Calibrator | null} */
   #calibrator = null;
@@ -160,7 +191,10 @@ export class Quantizer {
   codec;
   largestPiece;
 
-  /** @param {Input} input @param {string} output @param {QuantizeOptions} options @param {{ types: ReturnType<typeof chosenTypes>, codec: Codec, matches: Match[], journal: Journal | null }} parts */
+  /**
+   * @param {Input} input @param {string} output @param {QuantizeOptions} options
+   * @param {{ types: ReturnType<typeof chosenTypes>, codec: Codec, matches: Match[], journal: Journal | null }} parts
+   */
   constructor(input, output, options, { types, codec, matches, journal }) {
     const { method = 'gptaq', calibrate = '', targetPpl, threads } = options;
     this.#input = input;
@@ -219,7 +253,7 @@ export class Quantizer {
   #onTokens = (/** @type {number} */ done, /** @type {number} */ total) =>
     this.#options.onProgress?.('calibrate', done, total);
 
-  /** The calibrator of the float model. */
+  /** Returns the calibrator of the float model, which is opened if necessary. */
   async #openCalibrator() {
     if (this.#calibrator) return this.#calibrator;
     const causal = !this.#input.config.bidirectional;
@@ -253,47 +287,58 @@ export class Quantizer {
     await writeFloats(this.#input, this.#matches, this.codec, this.#floats, this.#options);
   }
 
-  /** Chooses types for a target of size or perplexity; an empty map without a target. @returns {Promise<ReadonlyMap<string, WeightType>>} */
+  /**
+   * Chooses types for a target of size or perplexity; an empty map without a target.
+   * @returns {Promise<ReadonlyMap<string, WeightType>>}
+   */
   async chooseTypes() {
     if (!this.#isChoosing || !this.#isCalibrated) return new Map();
     /** @type {[string, string][]} */
-    const recorded = Object.entries(this.#journal?.facts?.types ?? {});
-    if (recorded.length) return new Map(recorded.map(([name, type]) => [name, typeNamed(type)]));
-    const chosen = await this.#chooseAnew();
+    const recordedTypes = Object.entries(this.#journal?.facts?.types ?? {});
+    if (recordedTypes.length) return new Map(recordedTypes.map(([name, type]) => [name, typeNamed(type)]));
+    const chosen = await this.#measureAndChoose();
     await this.#journal?.decide({ types: Object.fromEntries([...chosen].map(([name, type]) => [name, type.name])) });
     return chosen;
   }
 
-  async #chooseAnew() {
+  /** Chooses types by measurements. Throws NOMEM, ARGUMENT. */
+  async #measureAndChoose() {
     const { targetPpl, onProgress } = this.#options;
     const onTensor = (/** @type {number} */ done, /** @type {number} */ total) => onProgress?.('choose', done, total);
     const calibrator = await this.#openCalibrator();
-    if (!calibrator.isWhole)
+    if (!calibrator.isResident)
       throw new BqError('NOMEM', 'choosing types needs the whole model in memory', {
         hint: 'choose one type (--quant), or pass a larger --budget (at most 4GB)',
       });
     const tools = { tensors: new Tensors(await this.#openPool(), calibrator), onTensor };
-    const matrices = choosable(this.#matches);
+    const matrices = choosableMatrices(this.#matches);
     if (targetPpl === undefined)
       return typesInRoom(matrices, roomFor(this.#input, this.#matches, this.#types, this.#options), tools);
-    const attempt = `${this.#floats}.tried`;
-    const before = await perplexityOf(this.#floats, this.#testText, this.#limits);
+    const attemptPath = `${this.#floats}.tried`;
+    const floatPerplexity = await perplexityOf(this.#floats, this.#testText, this.#limits);
     return typesWithin(matrices, targetPpl, tools, async (types) => {
-      await this.#rounded(types, attempt, 'try');
-      return 100 * ((await perplexityOf(attempt, this.#testText, this.#limits)) / before - 1);
+      await this.#writeRounded(types, attemptPath, 'try');
+      return 100 * ((await perplexityOf(attemptPath, this.#testText, this.#limits)) / floatPerplexity - 1);
     });
   }
 
-  /** Rounds all tensors into the file, except those that a stopped run has written. @param {ReadonlyMap<string, WeightType>} chosen  types of some tensors */
+  /**
+   * Rounds all tensors into the file, except those that a stopped run has written.
+   * @param {ReadonlyMap<string, WeightType>} chosen  types of some tensors
+   */
   async write(chosen) {
     if (this.#isInOrder) this.#closeCalibrator();
     const journal = this.#journal ?? undefined;
-    const { written, out } = await this.#rounded(chosen, this.#output, 'write', journal);
+    const { written, out } = await this.#writeRounded(chosen, this.#output, 'write', journal);
     return { written, reports: reportsOf(out, this.#journal) };
   }
 
-  /** @param {ReadonlyMap<string, WeightType>} chosen @param {string} path @param {'try' | 'write'} stage @param {Journal} [journal] */
-  async #rounded(chosen, path, stage, journal) {
+  /**
+   * Rounds all tensors into a file.
+   * @param {ReadonlyMap<string, WeightType>} chosen  types of some tensors @param {string} path
+   * @param {'try' | 'write'} stage @param {Journal} [journal]
+   */
+  async #writeRounded(chosen, path, stage, journal) {
     const { hash, onProgress, onKept, signal } = this.#options;
     const matches = this.#matches;
     const { config, parts } = this.#input;

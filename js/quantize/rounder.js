@@ -1,4 +1,7 @@
-/** Rounds matrices to blocks by the second moments of their inputs: the functions of c/quant, in a WebAssembly instance of its own. */
+/**
+ * Rounds matrices to blocks by the second moments of their inputs: the functions of c/quant, in a WebAssembly instance
+ * of its own.
+ */
 import { rowsPerPiece } from '../format/bq4/encode-tensor.js';
 import { weightBytes } from '../format/bq4/weight-types.js';
 import { matrixOf } from '../format/bq4/write-v2.js';
@@ -12,20 +15,28 @@ import { CONVERT_URL } from './abi.js';
 const ALLOCATOR_BYTES = 1 << 16;
 
 /**
- * How weights are rounded. feedback: whether errors are compensated in later weights. The diagonal of the second-moment matrix is damped: each
- * element is raised by the share relativeDamp of itself, and all by the share damp of their mean.
+ * How weights are rounded. feedback: whether errors are compensated in later weights. The diagonal of the second-moment
+ * matrix is damped: each element is raised by the share relativeDamp of itself, and all by the share damp of their
+ * mean.
  * @typedef {{ feedback: boolean, sweeps: number, damp: number, relativeDamp?: number }} Rounding
  */
-/** The second-moment matrix of an input. drift: its changes from the original to the rounded model (c/quant/drift.h). @typedef {{ key: string, cols: number, values: Float32Array, drift?: Float32Array }} Moments */
-/** Rounded weights with their errors. error / of: squared error of the products, relative to the products. @typedef {{ bytes: Uint8Array, errors: EncodeErrors & { error: number, of: number } }} Rounded */
+/**
+ * The second-moment matrix of an input. drift: its changes from the original to the rounded model (c/quant/drift.h).
+ * @typedef {{ key: string, cols: number, values: Float32Array, drift?: Float32Array }} Moments
+ */
+/**
+ * Rounded weights with their errors. error: squared error of the products; of: sum of the squared products.
+ * @typedef {{ bytes: Uint8Array, errors: EncodeErrors & { error: number, of: number } }} Rounded
+ */
 
-/** Heap bytes for matrices of these shapes. @param {readonly (readonly number[])[]} shapes */
+/** Returns the heap bytes for rounding matrices of these shapes. @param {readonly (readonly number[])[]} shapes */
 export const roundingBytes = (shapes) =>
   ALLOCATOR_BYTES +
   Math.max(
     ...shapes.map((dims) => {
       const { cols } = matrixOf(dims);
-      // Moments, feedback, f64 work space, drift; a piece as f32, as integers and scales, and encoded; columns of eight rows.
+      // Moments, feedback, f64 work space, drift; a piece as f32, as integers and scales, and encoded; columns of eight
+      // rows.
       return 20 * cols * (cols + 1) + 7 * rowsPerPiece(dims) * cols + 8 * 32 * (cols + 64);
     }),
   );
@@ -45,7 +56,10 @@ export class Rounder {
     this.#rounding = rounding;
   }
 
-  /** An instance for matrices of these shapes. Throws NOMEM. @param {readonly (readonly number[])[]} shapes @param {Rounding} rounding */
+  /**
+   * Creates an instance for matrices of these shapes. Throws NOMEM.
+   * @param {readonly (readonly number[])[]} shapes @param {Rounding} rounding
+   */
   static async create(shapes, rounding) {
     const compiled = await compile({ build: 'simd128', wasmUrl: CONVERT_URL });
     return new Rounder(await Wasm.create(compiled, roundingBytes(shapes)), rounding);
@@ -55,7 +69,7 @@ export class Rounder {
     this.#wasm.release();
   }
 
-  /** Copies moments to the heap, by which the next pieces are rounded. Throws FORMAT. @param {Moments} moments */
+  /** Copies the moments for the next pieces to the heap. Throws FORMAT. @param {Moments} moments */
   use({ key, cols, values, drift }) {
     if (key === this.#key) return;
     const wasm = this.#wasm;
@@ -75,7 +89,11 @@ export class Rounder {
     });
   }
 
-  /** @param {WeightType} type @param {number} layout @param {Float32Array} weights @param {number} rows @param {number} cols @returns {Rounded} */
+  /**
+   * Rounds a piece of a matrix.
+   * @param {WeightType} type @param {number} layout @param {Float32Array} weights @param {number} rows
+   * @param {number} cols @returns {Rounded}
+   */
   round(type, layout, weights, rows, cols) {
     const wasm = this.#wasm;
     return wasm.scope((take) => {

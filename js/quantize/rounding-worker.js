@@ -5,12 +5,15 @@ import { Rounder } from './rounder.js';
 /** @import { Codec } from '../format/bq4/codec.js' */
 /** @import { Moments, Rounding } from './rounder.js' */
 
-/** The task of a worker: shapes of the matrices that are rounded by moments, and bytes of the largest piece. @typedef {{ shapes: readonly (readonly number[])[], rounding: Rounding, largestPiece: number }} Task */
+/**
+ * The task of a worker: shapes of the matrices that are rounded by moments, and bytes of the largest piece.
+ * @typedef {{ shapes: readonly (readonly number[])[], rounding: Rounding, largestPiece: number }} Task
+ */
 
 export class RoundingWorker {
   #codec;
   #rounder;
-  /** Key of the input whose moments it has. */
+  /** Key of the input whose moments the rounder has; '' before the first. */
   key = '';
 
   /** @param {Codec} codec @param {Rounder | null} rounder  null if nothing is rounded by moments */

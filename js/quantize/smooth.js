@@ -1,7 +1,7 @@
 /**
- * Rescales weights without changing the model's function (AWQ, https://arxiv.org/abs/2306.00978): large inputs of a layer's products are made
- * smaller and the corresponding columns of weights larger, so that these are rounded more finely. The scales are folded into norms, values
- * and the gated MLP, so that inference is unchanged.
+ * Rescales weights without changing the model's function (AWQ, https://arxiv.org/abs/2306.00978): large inputs of a
+ * layer's products are made smaller and the corresponding columns of weights larger, so that these are rounded more
+ * finely. The scales are folded into norms, values and the gated MLP, so that inference is unchanged.
  */
 import { BqError } from '../shared/errors.js';
 
@@ -9,14 +9,21 @@ import { BqError } from '../shared/errors.js';
 /** @import { Calibrator } from './calibrate.js' */
 
 /**
- * Scales of the inputs of a layer's products: outputs of its two norms; values of KV heads, or outputs of attention where a norm follows
- * it (`mix`), none where values are not passed on as they are; inputs of the last product of the MLP, if it is gated or normed.
+ * Scales of the inputs of a layer's products. norm, mlpNorm: outputs of the two norms; values: values of the KV heads;
+ * mix: outputs of attention, if a norm follows attention; up: inputs of the last product of the MLP, if the MLP is
+ * gated or normed. Both `values` and `mix` are missing if the model changes its values otherwise.
  * @typedef {{ norm: Float32Array, mlpNorm: Float32Array, values?: Float32Array, mix?: Float32Array, up?: Float32Array }} Inputs
  */
 /** Factors of rows and divisors of columns. @typedef {{ rows?: Float32Array, columns?: Float32Array }} Scales */
-/** `subNorms`: the inputs of the last products are normed. @typedef {{ heads: number, kvHeads: number, width: number, subNorms?: boolean }} LayerShape */
+/**
+ * subNorms: whether the inputs of the last products of attention and MLP are normed.
+ * @typedef {{ heads: number, kvHeads: number, width: number, subNorms?: boolean }} LayerShape
+ */
 
-/** Scales of a layer's tensors by kind. @param {LayerShape} shape @param {Inputs} inputs @returns {Record<string, Scales>} */
+/**
+ * Returns the scales of a layer's tensors by kind.
+ * @param {LayerShape} shape @param {Inputs} inputs @returns {Record<string, Scales>}
+ */
 export function scalesIn({ heads, kvHeads, width, subNorms }, { norm, mlpNorm, values, mix, up }) {
   // Several query heads share the values of one KV head.
   const outputs =
@@ -41,21 +48,27 @@ export function scalesIn({ heads, kvHeads, width, subNorms }, { norm, mlpNorm, v
   };
 }
 
-/** @param {Float32Array} weights  rows from `row` on @param {number} row @param {number} cols @param {Scales} scales */
+/**
+ * Returns weights multiplied by the factors of rows and divided by the divisors of columns.
+ * @param {Float32Array} weights  rows from `row` on @param {number} row @param {number} cols @param {Scales} scales
+ */
 export const scaled = (weights, row, cols, { rows, columns }) =>
   weights.map((w, i) => (w * (rows ? rows[row + Math.floor(i / cols)] : 1)) / (columns ? columns[i % cols] : 1));
 
 const LAYER_TENSOR = /^h\.(\d+)\.([\w.]+)\.(weight|bias)$/;
 
-/** A tensor with the scales of its layer folded in. @param {Match} match @param {ReadonlyMap<number, Record<string, Scales>>} layers @returns {Match} */
+/**
+ * Returns a tensor with the scales of its layer folded into its weights.
+ * @param {Match} match @param {ReadonlyMap<number, Record<string, Scales>>} layers @returns {Match}
+ */
 export function folded(match, layers) {
-  const [, layer, kind, what] = LAYER_TENSOR.exec(match.slot.name) ?? [];
+  const [, layer, kind, part] = LAYER_TENSOR.exec(match.slot.name) ?? [];
   const scales = layer && layers.get(Number(layer))?.[kind];
   if (!scales) return match;
   const { tensor } = match;
   const flat = tensor.dims.length === 1;
   // A bias is scaled like the rows of its product.
-  const tensorScales = what === 'bias' ? { rows: scales.rows } : scales;
+  const tensorScales = part === 'bias' ? { rows: scales.rows } : scales;
   return {
     ...match,
     tensor: {
@@ -65,7 +78,10 @@ export function folded(match, layers) {
   };
 }
 
-/** Scales from mean squares of inputs: below 1 for inputs larger than the geometric mean. @param {readonly number[]} squares @param {number} power */
+/**
+ * Returns scales for mean squares of inputs: below 1 for inputs larger than the geometric mean.
+ * @param {readonly number[]} squares @param {number} power
+ */
 function scalesBy(squares, power) {
   const logs = squares.map((square) => Math.log(Math.max(square, 1e-30)) / 2);
   const meanLog = logs.reduce((sum, log) => sum + log, 0) / logs.length;
@@ -73,13 +89,15 @@ function scalesBy(squares, power) {
 }
 
 /**
- * Smooths a model. The scale of an input is its root mean square on the text relative to that of the layer, raised to `power`; 0 changes
- * nothing. Throws ARGUMENT for models with experts or whose products are not preceded by a norm of their own.
- * @param {Match[]} matches @param {Record<string, any>} config @param {Calibrator} calibrator @param {number} power @returns {Promise<Match[]>}
+ * Smooths a model. The scale of an input is its root mean square on the text relative to that of the layer, raised to
+ * `power`; 0 changes nothing. Throws ARGUMENT for models with experts or whose products are not preceded by a norm of
+ * their own.
+ * @param {Match[]} matches @param {Record<string, any>} config @param {Calibrator} calibrator @param {number} power
+ * @returns {Promise<Match[]>}
  */
 export async function smoothed(matches, config, calibrator, power) {
   const dims = new Map(matches.map(({ slot }) => [slot.name, slot.dims]));
-  /** Mean squares of a matrix's inputs. @param {string} name */
+  /** Returns the mean squares of a matrix's inputs. @param {string} name */
   const squaresOf = async (name) => {
     const moments = await calibrator.momentsOf(name);
     return moments ? Array.from({ length: moments.cols }, (_, i) => moments.values[i * (moments.cols + 1)]) : null;
@@ -110,9 +128,9 @@ export async function smoothed(matches, config, calibrator, power) {
     const subNorms = has('attn.sub_norm');
     const kvHeads = (dims.get(`h.${layer}.attn.v.weight`)?.[0] ?? 0) / width;
     const group = heads / kvHeads;
-    // Values that are normed or clamped, those of another layer, and those that are keys as well stay as they are.
-    const areFree = kvHeads > 0 && !subNorms && !config.value_norm && !config.qkv_clip;
-    const values = Array.from({ length: areFree ? kvHeads * width : 0 }, (_, i) => {
+    // Values that are normed or clamped, values of another layer, and values that are also keys stay unchanged.
+    const hasFreeValues = kvHeads > 0 && !subNorms && !config.value_norm && !config.qkv_clip;
+    const values = Array.from({ length: hasFreeValues ? kvHeads * width : 0 }, (_, i) => {
       const first = Math.floor(i / width) * group * width + (i % width);
       return (
         Array.from({ length: group }, (__, h) => attention[first + h * width]).reduce((sum, x) => sum + x, 0) / group
@@ -126,7 +144,7 @@ export async function smoothed(matches, config, calibrator, power) {
         {
           norm: scalesOf(norm),
           mlpNorm: scalesOf(mlpNorm),
-          ...(areFree && { values: scalesOf(values) }),
+          ...(hasFreeValues && { values: scalesOf(values) }),
           ...(subNorms && { mix: scalesOf(attention) }),
           ...(down && { up: scalesOf(down) }),
         },

@@ -1,4 +1,7 @@
-/** Builds charts as standalone SVG files: without scripts, with light and dark colors, and with text alternatives for screen readers. */
+/**
+ * Builds charts as standalone SVG files: without scripts, with light and dark colors, and with text alternatives for
+ * screen readers.
+ */
 
 /** @typedef {[number, number]} Ends */
 /** A mark with its tooltip. @typedef {{ x: number, y: number, text: string }} Mark */
@@ -28,7 +31,7 @@ const DARK = [
 ].join('');
 
 const round = (/** @type {number} */ x) => Number(x.toFixed(1));
-/** Text for XML, which allows no control characters. @param {string} text */
+/** Escapes text for XML, which allows no control characters. @param {string} text */
 const escape = (text) =>
   text
     .replace(/\p{Cc}/gu, ' ')
@@ -36,19 +39,29 @@ const escape = (text) =>
     .replace(/</g, '&lt;')
     .replace(/>/g, '&gt;');
 
-/** A linear scale from values to coordinates. @param {Ends} values @param {Ends} places @returns {(value: number) => number} */
+/**
+ * Returns a linear scale from values to coordinates.
+ * @param {Ends} values @param {Ends} places @returns {(value: number) => number}
+ */
 export const linear =
   ([low, high], [from, to]) =>
   (value) =>
     from + ((value - low) / (high - low || 1)) * (to - from);
 
-/** A logarithmic scale; smaller values are placed at its lower end. @param {Ends} values @param {Ends} places @returns {(value: number) => number} */
+/**
+ * Returns a logarithmic scale; values below its range are placed at its lower end.
+ * @param {Ends} values @param {Ends} places @returns {(value: number) => number}
+ */
 export function logarithmic([low, high], places) {
   const at = linear([Math.log10(low), Math.log10(high)], places);
   return (value) => at(Math.log10(Math.max(value, low)));
 }
 
-/** Ticks of a logarithmic axis that enclose the values: powers of ten, for short ranges also 2 and 5 times these. @param {number[]} values  positive */
+/**
+ * Returns the ticks of a logarithmic axis that enclose the values: powers of ten, for short ranges also 2 and 5 times
+ * these.
+ * @param {number[]} values  positive
+ */
 export function steps(values) {
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const digits = high / low > 300 ? [1] : [1, 2, 5];
@@ -63,10 +76,13 @@ export function steps(values) {
 export const words = (x, y, text, anchor = 'start') =>
   `<text class="ink" x="${round(x)}" y="${round(y)}" text-anchor="${anchor}" fill="#333">${escape(text)}</text>`;
 
-/** Vertical text. @param {number} x  center @param {number} y @param {string} text */
+/** Draws vertical text. @param {number} x  center @param {number} y @param {string} text */
 export const upright = (x, y, text) => `<g transform="rotate(-90 ${x} ${y})">${words(x, y, text, 'middle')}</g>`;
 
-/** Horizontal grid lines with their values. @param {number[]} values @param {(value: number) => number} y @param {Ends} across */
+/**
+ * Draws horizontal grid lines with their values.
+ * @param {number[]} values @param {(value: number) => number} y @param {Ends} ends  x coordinates
+ */
 export const lines = (values, y, [left, right]) =>
   values.map(
     (value) =>
@@ -74,7 +90,7 @@ export const lines = (values, y, [left, right]) =>
   );
 
 /**
- * The marks of a series, and optionally a line.
+ * Draws the marks of a series, and optionally a line.
  * @param {number} i  index of the series @param {Mark[]} marks @param {Pick<Mark, 'x' | 'y'>[]} [line]
  */
 export function series(i, marks, line = []) {
@@ -88,11 +104,18 @@ export function series(i, marks, line = []) {
   ].join('\n');
 }
 
-/** An entry of the legend: the mark of a series and its name. @param {number} i @param {number} x @param {number} y @param {string} name */
+/**
+ * Draws an entry of the legend: the mark of a series and its name.
+ * @param {number} i @param {number} x @param {number} y @param {string} name
+ */
 export const legend = (i, x, y, name) =>
   `<g class="c${i % COLORS.length}" color="${COLORS[i % COLORS.length][0]}" fill="currentColor"><path d="${MARKS[i % MARKS.length](x, y - 4)}"/></g>${words(x + 8, y, name)}`;
 
-/** @param {{ width: number, height: number, title: string, about: string }} frame  about: a description for screen readers @param {string[]} parts */
+/**
+ * Returns the SVG file of a chart.
+ * @param {{ width: number, height: number, title: string, about: string }} frame  about: a description for screen
+ *   readers @param {string[]} parts
+ */
 export const chart = ({ width, height, title, about }, parts) =>
   [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="title about" font-family="system-ui, sans-serif" font-size="12">`,

@@ -11,9 +11,15 @@ import { inputOf } from './calibration-model.js';
 /** @import { AnyWorker, Job, WorkerPool } from './worker-pool.js' */
 /** @import { Moments, Rounded } from './rounder.js' */
 
-/** How a tensor is rounded. byMoments: whether by the second moments of its inputs. @typedef {{ type: WeightType, layout: number, byMoments: boolean }} How */
+/**
+ * How a tensor is rounded. byMoments: whether by the second moments of its inputs.
+ * @typedef {{ type: WeightType, layout: number, byMoments: boolean }} How
+ */
 
-/** Pieces of a matrix that later matrices wait for, so that several workers round it. It is constant, as errors in reports are summed by pieces. */
+/**
+ * Number of pieces of a matrix that later matrices wait for, so that several workers round it. It does not depend on
+ * the threads, because the errors in reports are summed piece by piece.
+ */
 const PARALLEL_PIECES = 4;
 const LAYOUTS = ['rows', 'tiled', 'flat'];
 
@@ -44,7 +50,10 @@ export class ErrorTally {
   }
 }
 
-/** Divides a tensor into pieces: first row and number of rows of each. @param {Match} match @param {number} [parts]  least number of pieces, unless they would be smaller than 32 rows */
+/**
+ * Divides a tensor into pieces: first row and number of rows of each.
+ * @param {Match} match @param {number} [parts]  least number of pieces, unless they would be smaller than 32 rows
+ */
 export function piecesOf({ slot }, parts = 1) {
   const { rows } = matrixOf(slot.dims);
   const step = Math.min(rowsPerPiece(slot.dims), 32 * Math.ceil(rows / parts / 32));
@@ -57,19 +66,20 @@ export function piecesOf({ slot }, parts = 1) {
 /**
  * The source of moments: a Calibrator, or a Drift, with which matrices are rounded in the order of their inputs.
  * @typedef {object} Inputs
- * @property {(name: string) => string} keyOf  key of a matrix's input; '': it has none
+ * @property {(name: string) => string} keyOf  returns the key of a matrix's input; '' if it has none
  * @property {(name: string) => Promise<Moments | null>} momentsOf
  * @property {(name: string) => Promise<void>} [ready]  settles when the matrices of earlier inputs are rounded
  * @property {(name: string) => Promise<void>} [enter]  collects the moments of a matrix's input, once it is ready
- * @property {(name: string, row: number, values: Float32Array, rows: number) => void} [put]  replaces rows of a matrix by the rounded ones
- * @property {(names: ReadonlySet<string>) => void} [markRestored]  names the matrices that an earlier run has rounded
+ * @property {(name: string, row: number, values: Float32Array, rows: number) => void} [put]  replaces rows of a matrix
+ *   by rounded rows
+ * @property {(names: ReadonlySet<string>) => void} [markRestored]  marks matrices that an earlier run has rounded
  */
 
 /** @template {Inputs} [I=Inputs] */
 export class Tensors {
   #pool;
   #inputs;
-  /** The latest work on the model of the inputs. @type {Promise<unknown>} */
+  /** The last queued work on the model of the inputs. @type {Promise<unknown>} */
   #last = Promise.resolve();
 
   /** @param {WorkerPool} pool @param {I | null} inputs */
@@ -78,23 +88,32 @@ export class Tensors {
     this.#inputs = inputs;
   }
 
-  /** Key of the input by which a tensor is rounded; '': none. @param {Match} match @param {boolean} byMoments */
+  /**
+   * Returns the key of the input by which a tensor is rounded; '' if there is none.
+   * @param {Match} match @param {boolean} byMoments
+   */
   keyOf({ slot }, byMoments) {
     return byMoments && this.#inputs ? this.#inputs.keyOf(slot.name) : '';
   }
 
-  /** Queues work on the model of the inputs, which can do only one thing at a time. @template T @param {(inputs: I) => Promise<T>} work @returns {Promise<T>} */
-  alone(work) {
+  /**
+   * Runs work on the model of the inputs, after the work that was queued before.
+   * @template T @param {(inputs: I) => Promise<T>} work @returns {Promise<T>}
+   */
+  runAlone(work) {
     const done = this.#last.then(() => work(/** @type {I} */ (this.#inputs)));
     this.#last = done.catch(() => {});
     return done;
   }
 
-  /** Copies a matrix's moments to a worker; false: the matrix has no moments. @param {AnyWorker} worker @param {string} name */
+  /**
+   * Copies a matrix's moments to a worker; false if the matrix has no moments.
+   * @param {AnyWorker} worker @param {string} name
+   */
   async #copyMoments(worker, name) {
     if (this.#inputs?.keyOf(name) === worker.key) return true;
-    // They stay in the heap until the next ones are collected; the worker copies them before use() returns.
-    const copied = await this.alone(async (inputs) => {
+    // Moments stay in the heap until the next ones are collected; the worker copies them before use() returns.
+    const copied = await this.runAlone(async (inputs) => {
       const moments = await inputs.momentsOf(name);
       return moments && { done: worker.use(moments) };
     });
@@ -102,33 +121,38 @@ export class Tensors {
     return copied !== null;
   }
 
-  /** Rounds a piece of a tensor. Throws FORMAT. @param {AnyWorker} worker @param {Match} match @param {How} how @param {{ row: number, n: number }} rows */
+  /**
+   * Rounds a piece of a tensor. Throws FORMAT.
+   * @param {AnyWorker} worker @param {Match} match @param {How} how @param {{ row: number, n: number }} rows
+   */
   async piece(worker, match, how, { row, n }) {
     const { name, dims } = match.slot;
     const { ready, enter, put } = (inputOf(name) && this.#inputs) || {};
     await ready?.(name);
-    if (enter) await this.alone(() => enter(name));
-    const piece = await this.#rounded(worker, match, how, row, n);
+    if (enter) await this.runAlone(() => enter(name));
+    const piece = await this.#round(worker, match, how, row, n);
     if (put) put(name, row, await worker.dequantize(how.type, how.layout, piece.bytes, n, matrixOf(dims).cols), n);
     return piece;
   }
 
   /** @param {AnyWorker} worker @param {Match} match @param {How} how @param {number} row @param {number} n */
-  async #rounded(worker, match, { type, layout, byMoments }, row, n) {
+  async #round(worker, match, { type, layout, byMoments }, row, n) {
     const { slot, tensor } = match;
     if (byMoments && this.#inputs && (await this.#copyMoments(worker, slot.name)))
       return worker.round(type, layout, await tensor.read(row, n), n, matrixOf(slot.dims).cols);
     return encodePiece(worker, match, await readPiece(tensor, row, n), type, layout, n, row);
   }
 
-  /** @template T @param {Job<T>[]} jobs */
-  ahead(jobs) {
-    return this.#pool.ahead(jobs);
+  /** As `startAhead` of the pool. @template T @param {Job<T>[]} jobs */
+  startAhead(jobs) {
+    return this.#pool.startAhead(jobs);
   }
 
   /**
-   * Resumes a file that has the first tensors already: replaces their weights in the model of the inputs by the rounded ones.
-   * @param {Match[]} kept @param {(match: Match) => How} howOf @param {Codec} codec @param {import('../format/bq4/write-v2.js').ReadKept} read
+   * Resumes a file that already has its first tensors: replaces their weights in the model of the inputs by the rounded
+   * ones.
+   * @param {Match[]} kept @param {(match: Match) => How} howOf @param {Codec} codec
+   * @param {import('../format/bq4/write-v2.js').ReadKept} read
    */
   async restore(kept, howOf, codec, read) {
     const { markRestored, enter, put } = this.#inputs ?? {};
@@ -137,7 +161,7 @@ export class Tensors {
     for (const [i, match] of kept.entries()) {
       const { name, dims } = match.slot;
       if (!inputOf(name)) continue;
-      await this.alone(() => enter(name));
+      await this.runAlone(() => enter(name));
       const { type, layout } = howOf(match);
       const { cols } = matrixOf(dims);
       let at = 0;
@@ -149,7 +173,10 @@ export class Tensors {
     }
   }
 
-  /** Tensors for a file writer, which requests their pieces in order, starting with any tensor. @param {Match[]} matches @param {(match: Match) => How} howOf @returns {Encoded[]} */
+  /**
+   * Returns the tensors for a file writer, which requests their pieces in order, starting with any tensor.
+   * @param {Match[]} matches @param {(match: Match) => How} howOf @returns {Encoded[]}
+   */
   encoded(matches, howOf) {
     const isUrgent = Boolean(this.#inputs?.put);
     const planned = matches.map((match) => ({
@@ -168,7 +195,7 @@ export class Tensors {
     /** @type {(() => Promise<Piece | Rounded>)[]} */
     let results = [];
     const resultsOf = (/** @type {number} */ tensor) => {
-      if (!results.length) results = this.ahead(jobs.slice(tensor).flat());
+      if (!results.length) results = this.startAhead(jobs.slice(tensor).flat());
       return results.splice(0, jobs[tensor].length);
     };
     return planned.map(({ match, how: { type, layout }, rows }, tensor) => {

@@ -1,6 +1,9 @@
 /** Divides long texts into chunks for tokenization, when only the beginning is needed or memory is limited. */
 
-/** Chunks of a text. They are divided before spaces, where tokens rarely depend on the text before. @param {string} text @param {number} maxCharacters  of a chunk */
+/**
+ * Yields the chunks of a text. It is divided before spaces, where tokens rarely depend on the text before.
+ * @param {string} text @param {number} maxCharacters  of a chunk
+ */
 export function* chunksOf(text, maxCharacters) {
   for (let from = 0; from < text.length;) {
     let to = from + maxCharacters;

@@ -1,6 +1,7 @@
 /**
- * Chooses a type for each matrix so that the file has at most a given size, or perplexity grows by at most a given percentage. The choice is
- * based on the KL divergence that rounding each matrix alone causes in the model's predictions.
+ * Chooses a type for each matrix so that the file has at most a given size, or so that perplexity grows by at most a
+ * given percentage. The choice is based on the KL divergence that rounding each matrix alone causes in the model's
+ * predictions.
  */
 import { isSearched, runLayout, typeNamed, weightBytes } from '../format/bq4/weight-types.js';
 import { matrixOf } from '../format/bq4/write-v2.js';
@@ -16,20 +17,31 @@ import { ErrorTally, piecesOf } from './tensors.js';
 
 /** Types to choose from, smallest first. */
 const CANDIDATES = ['bq2a', 'bq3a', 'bq4h', 'bq4a', 'bq8'].map(typeNamed);
-/** Index of the smallest type that is tried if all matrices limit have it: costs are measured with the smallest type tried. */
+/**
+ * Index of the smallest type that is tried, if the matrices fit with this type. Costs are measured with the smallest
+ * type that is tried, so smaller types are tried only if they are needed.
+ */
 const DEFAULT_SMALLEST = 2;
-/** For a target perplexity: index of the smallest type, from so many percent on. @type {[number, number]} */
+/**
+ * For a target perplexity: index of the smallest type, and the growth in percent from which on that type is tried.
+ * @type {[number, number]}
+ */
 const SMALLER_FROM_PERCENT = [1, 10];
-/** For a target perplexity: limit of the files that are tried; share of the target that ends the search. */
+/**
+ * For a target perplexity: largest number of files that are tried, and the share of the target that ends the search.
+ */
 const [MAX_TRIES, CLOSE_ENOUGH] = [6, 0.8];
 /** Tokens on which the cost of a matrix is measured. */
 const COST_TOKENS = 128;
 
-/** A matrix with its bytes and its loss (KL divergence) for each type of a ladder. @typedef {{ name: string, bytes: number[], loss: number[] }} Choice */
+/**
+ * A matrix with its bytes and its loss (KL divergence) for each type of a ladder.
+ * @typedef {{ name: string, bytes: number[], loss: number[] }} Choice
+ */
 
 /**
- * Greedy choice: starts with the smallest types and takes the step with the largest gain per byte as long as it fits. Throws ARGUMENT if the
- * smallest types don't fit.
+ * Chooses types greedily: starts with the smallest types, then repeatedly takes the step with the largest gain per byte
+ * that still fits. Throws ARGUMENT if the smallest types don't fit.
  * @param {readonly Choice[]} choices
  * @param {number} room  bytes for all of them
  * @returns {Map<string, number>}  index of the type in the ladder, by name
@@ -56,8 +68,9 @@ export function spend(choices, room) {
 }
 
 /**
- * Squared errors of a matrix in each type of a ladder, and its weights in the first type.
- * @param {Tensors<Calibrator>} tensors @param {AnyWorker} worker @param {Match} match @param {readonly WeightType[]} ladder
+ * Rounds a matrix to each type of a ladder. Returns the squared errors, and the weights in the first type.
+ * @param {Tensors<Calibrator>} tensors @param {AnyWorker} worker @param {Match} match
+ * @param {readonly WeightType[]} ladder
  */
 async function tryTypes(tensors, worker, match, ladder) {
   const { rows, cols } = matrixOf(match.slot.dims);
@@ -80,13 +93,18 @@ async function tryTypes(tensors, worker, match, ladder) {
     }
     const { product, rms } = tally.figures;
     errors.push(product === undefined ? rms ** 2 : product ** 2);
-    // 8-bit types are not rounded by moments, so their product error is estimated: 4 more bits reduce the squares by 256.
+    // 8-bit types are not rounded by moments, so their product error is estimated: 4 more bits reduce the squares by
+    // 256.
     if (hasInput && type.bits === 8) errors[i] = errors[i - 1] / 256;
   }
   return { errors, values };
 }
 
-/** Types from the largest one on that all matrices limit have. @param {Match[]} matches @param {number} room */
+/**
+ * Returns the types to try. The smallest of them is the largest with which all matrices fit, but no larger than
+ * DEFAULT_SMALLEST.
+ * @param {Match[]} matches @param {number} room
+ */
 function ladderFor(matches, room) {
   const bytesOf = (/** @type {WeightType} */ type) =>
     matches.reduce((sum, { slot: { dims } }) => {
@@ -97,7 +115,10 @@ function ladderFor(matches, room) {
   return CANDIDATES.slice(Math.max(first, 0));
 }
 
-/** Mean KL divergence. @param {Float32Array[]} reference  log probabilities @param {Float32Array[]} changed */
+/**
+ * Returns the mean KL divergence.
+ * @param {Float32Array[]} reference  log probabilities @param {Float32Array[]} changed
+ */
 function divergence(reference, changed) {
   let sum = 0;
   reference.forEach((p, i) => p.forEach((log, j) => (sum += Math.exp(log) * (log - changed[i][j]))));
@@ -105,13 +126,13 @@ function divergence(reference, changed) {
 }
 
 /**
- * Bytes and losses of each matrix for each type of a ladder.
+ * Measures bytes and losses of each matrix for each type of a ladder.
  * @param {Match[]} matches  matrices, embedding and LM head @param {readonly WeightType[]} ladder
  * @param {{ tensors: Tensors<Calibrator>, onTensor: (done: number, total: number) => void }} tools
  */
 async function choicesOf(matches, ladder, { tensors, onTensor }) {
-  const reference = await tensors.alone((calibrator) => calibrator.predictions(COST_TOKENS));
-  const tried = tensors.ahead(
+  const reference = await tensors.runAlone((calibrator) => calibrator.predictions(COST_TOKENS));
+  const attempts = tensors.startAhead(
     matches.map((match) => {
       const { rows, cols } = matrixOf(match.slot.dims);
       return {
@@ -126,8 +147,8 @@ async function choicesOf(matches, ladder, { tensors, onTensor }) {
   for (const [i, match] of matches.entries()) {
     const { name, dims } = match.slot;
     const { rows, cols } = matrixOf(dims);
-    const { errors, values } = await tried[i]();
-    const cost = await tensors.alone((calibrator) =>
+    const { errors, values } = await attempts[i]();
+    const cost = await tensors.runAlone((calibrator) =>
       calibrator.withWeights(name, values, async () =>
         divergence(reference, await calibrator.predictions(COST_TOKENS)),
       ),
@@ -147,7 +168,7 @@ async function choicesOf(matches, ladder, { tensors, onTensor }) {
 const typesOf = (steps, ladder) => new Map([...steps].map(([name, step]) => [name, ladder[step]]));
 
 /**
- * Types with which all matrices take at most `room` bytes.
+ * Chooses types with which all matrices take at most `room` bytes.
  * @param {Match[]} matches @param {number} room @param {Parameters<typeof choicesOf>[2]} tools
  */
 export async function typesInRoom(matches, room, tools) {
@@ -155,35 +176,38 @@ export async function typesInRoom(matches, room, tools) {
   return typesOf(spend(await choicesOf(matches, ladder, tools), room), ladder);
 }
 
-/** The smallest choice with at most this loss, found by bisection of its size. @param {readonly Choice[]} choices @param {number} maxLoss */
+/**
+ * Returns the smallest choice with at most this loss, found by bisection of its size.
+ * @param {readonly Choice[]} choices @param {number} maxLoss
+ */
 export function stepsWithinLoss(choices, maxLoss) {
   const sum = (/** @type {(choice: Choice) => number} */ of) => choices.reduce((all, choice) => all + of(choice), 0);
   let [low, high] = [sum(({ bytes }) => bytes[0]), sum(({ bytes }) => Math.max(...bytes))];
-  const lost = (/** @type {Map<string, number>} */ steps) => sum(({ name, loss }) => loss[steps.get(name) ?? 0]);
+  const lossOf = (/** @type {Map<string, number>} */ steps) => sum(({ name, loss }) => loss[steps.get(name) ?? 0]);
   while (high - low > 1) {
     const room = Math.floor((low + high) / 2);
-    if (lost(spend(choices, room)) > maxLoss) low = room;
+    if (lossOf(spend(choices, room)) > maxLoss) low = room;
     else high = room;
   }
   return spend(choices, high);
 }
 
 /**
- * The smallest choice among those tried with which perplexity grows by at most `target` percent. The losses of single matrices give the
- * order in which they need bits and a rough sum; the actual growth of each candidate is measured. Throws ARGUMENT if even the largest
- * types exceed the target.
+ * Returns the smallest choice among those tried with which perplexity grows by at most `target` percent. The losses of
+ * single matrices determine the order in which matrices get more bits, and estimate the growth; the actual growth of
+ * each candidate is measured. Throws ARGUMENT if even the largest types exceed the target.
  * @param {readonly Choice[]} choices @param {number} target
- * @param {(steps: Map<string, number>) => Promise<number>} measure  percents that perplexity has grown by
+ * @param {(steps: Map<string, number>) => Promise<number>} measure  measures the growth of perplexity in percent
  * @returns {Promise<Map<string, number>>}
  */
 export async function stepsWithin(choices, target, measure) {
   const bytesOf = (/** @type {Map<string, number>} */ steps) =>
     choices.reduce((sum, { name, bytes }) => sum + bytes[steps.get(name) ?? 0], 0);
-  const aim = Math.log1p(target / 100);
+  const targetLoss = Math.log1p(target / 100);
   /** @type {{ steps: Map<string, number>, bytes: number } | null} */
   let best = null;
   // Limits of the summed loss: the largest that met the target, the smallest that exceeded it, the next to try.
-  let [accepted, rejected, limit] = [0, Infinity, aim];
+  let [accepted, rejected, limit] = [0, Infinity, targetLoss];
   const seen = new Set();
   for (let tried = 0; tried < MAX_TRIES; tried++) {
     // The last try, if all choices were too small, has the largest types.
@@ -194,13 +218,13 @@ export async function stepsWithin(choices, target, measure) {
       continue;
     }
     seen.add(bytesOf(steps));
-    const grown = await measure(steps);
-    if (grown <= target) {
+    const growth = await measure(steps);
+    if (growth <= target) {
       accepted = limit;
       if (!best || bytesOf(steps) < best.bytes) best = { steps, bytes: bytesOf(steps) };
-      if (grown >= CLOSE_ENOUGH * target) break;
+      if (growth >= CLOSE_ENOUGH * target) break;
     } else rejected = limit;
-    const guess = limit * Math.min(Math.max(aim / Math.log1p(Math.max(grown, 0) / 100), 1 / 8), 8);
+    const guess = limit * Math.min(Math.max(targetLoss / Math.log1p(Math.max(growth, 0) / 100), 1 / 8), 8);
     limit =
       guess > accepted && guess < rejected
         ? guess
@@ -216,9 +240,9 @@ export async function stepsWithin(choices, target, measure) {
 }
 
 /**
- * Types with which perplexity grows by at most `target` percent.
+ * Chooses types with which perplexity grows by at most `target` percent.
  * @param {Match[]} matches @param {number} target @param {Parameters<typeof choicesOf>[2]} tools
- * @param {(types: Types) => Promise<number>} measure  percents that perplexity has grown by
+ * @param {(types: Types) => Promise<number>} measure  measures the growth of perplexity in percent
  */
 export async function typesWithin(matches, target, tools, measure) {
   const [smaller, from] = SMALLER_FROM_PERCENT;

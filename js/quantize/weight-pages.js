@@ -1,4 +1,7 @@
-/** Loads weights of a model that does not fit in memory: the C code decides which bytes go to which address (c/model/pages.h). */
+/**
+ * Loads weights of a model that does not fit in memory: the C code decides which bytes go to which address
+ * (c/model/pages.h).
+ */
 import { openReader, readInto } from '../storage/sources/reader.js';
 import { BqError } from '../shared/errors.js';
 import { structs } from '../wasm/abi.js';
@@ -7,7 +10,7 @@ import { structs } from '../wasm/abi.js';
 /** @import { Source } from '../shared/types.js' */
 /** @import { Wasm } from '../wasm/wasm.js' */
 
-/** Pages requested in one call. */
+/** Largest number of pages that are requested in one call. */
 const PAGES_PER_CALL = 64;
 
 export class WeightPages {
@@ -22,18 +25,21 @@ export class WeightPages {
     this.#reader = reader;
   }
 
-  /** Opens the file, which is closed when the instance is released. Throws READ. @param {Wasm} wasm @param {number} model @param {Source} source */
+  /**
+   * Opens the file, which is closed when the instance is released. Throws READ.
+   * @param {Wasm} wasm @param {number} model @param {Source} source
+   */
   static async open(wasm, model, source) {
     const reader = await openReader(source);
-    const before = wasm.onRelease;
+    const previousHandler = wasm.onRelease;
     wasm.onRelease = () => {
-      before();
+      previousHandler();
       void reader.close();
     };
     return new WeightPages(wasm, model, reader);
   }
 
-  /** @param {number} at  address of a bqw_page */
+  /** Reads the bytes of a page. Throws READ. @param {number} at  address of a bqw_page */
   async #fill(at) {
     const { offset, dst, bytes, id } = this.#wasm.read('bqw_page', at);
     let succeeded = 0;
@@ -45,7 +51,11 @@ export class WeightPages {
     }
   }
 
-  /** @param {number} count @param {(at: number) => number} request  writes at most `count` pages to `at` and returns their number */
+  /**
+   * Requests pages and reads them.
+   * @param {number} count @param {(at: number) => number} request  writes at most `count` pages to `at` and returns
+   *   their number
+   */
   async #read(count, request) {
     const { size } = structs.bqw_page;
     const at = this.#wasm.alloc(count * size);

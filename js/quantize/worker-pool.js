@@ -1,4 +1,7 @@
-/** The pool of rounding workers, in threads or in this thread, and the assignment of jobs to them. Results don't depend on the number of workers. Node only. */
+/**
+ * The pool of rounding workers, in threads or in this thread, and the assignment of jobs to them. Results don't depend
+ * on the number of workers. Node only.
+ */
 import { deferred } from '../shared/async.js';
 import { BqError, unpackError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
@@ -11,8 +14,16 @@ import { roundingBytes } from './rounder.js';
 /** @import { Task } from './rounding-worker.js' */
 /** @import { Moments, Rounded } from './rounder.js' */
 
-/** @typedef {Encoder & { key: string, use: (moments: Moments) => void | Promise<void>, round: (...args: Parameters<RoundingWorker['round']>) => Rounded | Promise<Rounded>, close: (reason: Error) => void }} AnyWorker */
-/** @template T @typedef {{ key: string, bytes: number, run: (worker: AnyWorker) => Promise<T>, isUrgent?: boolean }} Job  key: input whose moments it needs, or ''; bytes: size of its result; isUrgent: later jobs wait for it */
+/**
+ * A rounding worker in this thread or in another one.
+ * @typedef {Encoder & { key: string, use: (moments: Moments) => void | Promise<void>,
+ *   round: (...args: Parameters<RoundingWorker['round']>) => Rounded | Promise<Rounded>,
+ *   close: (reason: Error) => void }} AnyWorker
+ */
+/**
+ * @template T @typedef {{ key: string, bytes: number, run: (worker: AnyWorker) => Promise<T>, isUrgent?: boolean }} Job
+ *   key: input whose moments it needs, or ''; bytes: size of its result; isUrgent: later jobs wait for it
+ */
 
 /** Limit of the default number of threads. */
 const MAX_DEFAULT_THREADS = 8;
@@ -21,7 +32,10 @@ const SMALL_MODEL_WEIGHTS = 1 << 22;
 /** Limit of the results that wait to be taken, in bytes for each thread. */
 const MAX_WAITING_BYTES = 32 << 20;
 
-/** The view itself if it covers its buffer, else a copy: postMessage would copy the whole buffer. @template {Float32Array | Uint8Array} T @param {T} view @returns {T} */
+/**
+ * Returns the view itself if it covers its buffer, else a copy, because postMessage would copy the entire buffer.
+ * @template {Float32Array | Uint8Array} T @param {T} view @returns {T}
+ */
 const withOwnBuffer = (view) => (view.byteLength === view.buffer.byteLength ? view : /** @type {T} */ (view.slice()));
 
 /** A rounding worker in another thread, which does one call at a time. @implements {AnyWorker} */
@@ -60,7 +74,10 @@ class RemoteWorker {
     }
   }
 
-  /** @param {string} call  of round-thread.js @param {any[]} args @param {ArrayBufferLike[]} [transfer] @returns {Promise<any>} */
+  /**
+   * @param {string} call  of round-thread.js @param {any[]} args @param {ArrayBufferLike[]} [transfer]
+   * @returns {Promise<any>}
+   */
   async #call(call, args, transfer = []) {
     if (this.#ended) throw this.#ended;
     this.#pending = deferred();
@@ -96,7 +113,10 @@ class RemoteWorker {
   }
 }
 
-/** The default number of threads: one per core, as far as a quarter of the memory suffices. @param {Task} task @param {number} weights */
+/**
+ * Returns the default number of threads: one per core, as far as a quarter of the memory suffices.
+ * @param {Task} task @param {number} weights
+ */
 export function defaultThreads({ shapes, largestPiece }, weights) {
   if (weights < SMALL_MODEL_WEIGHTS) return 1;
   const { availableParallelism, totalmem } = nodeModule('os');
@@ -122,7 +142,10 @@ export class WorkerPool {
     signal?.addEventListener('abort', this.#abort);
   }
 
-  /** Throws NOMEM, NO_WORKER. @param {number} threads @param {Task} task @param {Codec} codec  used in this thread @param {AbortSignal} [signal] */
+  /**
+   * Throws NOMEM, NO_WORKER.
+   * @param {number} threads @param {Task} task @param {Codec} codec  used in this thread @param {AbortSignal} [signal]
+   */
   static async create(threads, task, codec, signal) {
     if (threads < 2) return new WorkerPool([await RoundingWorker.create(task, codec)], signal);
     const results = await Promise.allSettled(Array.from({ length: threads }, () => RemoteWorker.create(task)));
@@ -133,24 +156,24 @@ export class WorkerPool {
   }
 
   /**
-   * Functions that return the results of jobs, to be called in order. Later jobs are started ahead as long as the results that wait are not
-   * too large.
+   * Returns a function for each job that returns its result; the functions must be called in order. Later jobs are
+   * started ahead as long as the results that wait to be taken are not too large.
    * @template T @param {Job<T>[]} jobs @returns {(() => Promise<T>)[]}
    */
-  ahead(jobs) {
-    const room = this.#workers.length > 1 ? MAX_WAITING_BYTES * this.#workers.length : 0;
+  startAhead(jobs) {
+    const maxBytes = this.#workers.length > 1 ? MAX_WAITING_BYTES * this.#workers.length : 0;
     /** @type {(Promise<T> | null)[]} */
-    const startedWorkers = [];
-    let waiting = 0;
+    const startedJobs = [];
+    let waitingBytes = 0;
     return jobs.map(({ bytes }, i) => async () => {
-      while (startedWorkers.length <= i || (waiting < room && startedWorkers.length < jobs.length)) {
-        const next = jobs[startedWorkers.length];
-        waiting += next.bytes;
-        startedWorkers.push(this.#begin(next));
+      while (startedJobs.length <= i || (waitingBytes < maxBytes && startedJobs.length < jobs.length)) {
+        const next = jobs[startedJobs.length];
+        waitingBytes += next.bytes;
+        startedJobs.push(this.#begin(next));
       }
-      const result = await startedWorkers[i];
-      startedWorkers[i] = null;
-      waiting -= bytes;
+      const result = await startedJobs[i];
+      startedJobs[i] = null;
+      waitingBytes -= bytes;
       return /** @type {T} */ (result);
     });
   }
@@ -164,7 +187,10 @@ export class WorkerPool {
     return queued.promise;
   }
 
-  /** Assigns jobs to free workers in order. A job goes to the worker that has its moments, as preparing them takes longest, even if that is busy; an urgent job then goes to any free worker. */
+  /**
+   * Assigns jobs to free workers in order. A job waits for the worker that has its moments, since preparing moments
+   * takes longest. An urgent job does not wait: if that worker is busy, any free worker gets the job.
+   */
   #assign() {
     for (const job of [...this.#queue]) {
       const prepared = job.key && this.#workers.find(({ key }) => key === job.key);

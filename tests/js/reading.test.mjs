@@ -10,7 +10,7 @@ import { Calibrator } from '../../js/quantize/calibrate.js';
 import { Drift } from '../../js/quantize/drift.js';
 import { quantize } from '../../js/quantize/index.js';
 import { Layers } from '../../js/quantize/layers.js';
-import { openReader, sessionOf } from '../../js/quantize/calibration-model.js';
+import { openReading, sessionOf } from '../../js/quantize/calibration-model.js';
 import { fromFile } from '../../js/storage/sources/index.js';
 import { testFolder } from './folders.mjs';
 import { letters } from './letter-tokenizer.mjs';
@@ -38,9 +38,9 @@ const models = new Map(FAMILIES.map((family) => [family, modelOf(family)]));
 
 /** @param {string} family @param {number} tokens @param {number} [threads] @param {string} [text] */
 async function opened(family, tokens, threads, text = TEXT) {
-  const besideOf = (/** @type {any} */ plan, /** @type {number} */ context) => 2 * Layers.bytes(plan, context);
+  const reservedBytesOf = (/** @type {any} */ plan, /** @type {number} */ context) => 2 * Layers.bytes(plan, context);
   const from = fromFile(/** @type {string} */ (models.get(family)));
-  const reading = await openReader(from, text, { tokens, threads, besideOf });
+  const reading = await openReading(from, text, { tokens, threads, reservedBytesOf });
   const session = sessionOf(reading.wasm, reading.model, reading.context);
   return { ...reading, session, through: new Layers(reading, session) };
 }
@@ -105,10 +105,15 @@ test('a model that is too large is read from its file, layer by layer: the same 
   const args = ['quantize', join(root, 'models/chat.bq4'), path, '--quant', 'f32', '--embed', 'f32'];
   const { status, stderr } = spawnSync(process.execPath, [join(root, 'bin/bq4.js'), ...args], { encoding: 'utf8' });
   assert.equal(status, 0, stderr);
-  const besideOf = (/** @type {any} */ plan, /** @type {number} */ context) => Layers.bytes(plan, context);
+  const reservedBytesOf = (/** @type {any} */ plan, /** @type {number} */ context) => Layers.bytes(plan, context);
   const found = [];
   for (const [budget, layers, head] of BUDGETS) {
-    const reading = await openReader(fromFile(path), TEXT.repeat(40), { tokens: 1200, budget, threads: 2, besideOf });
+    const reading = await openReading(fromFile(path), TEXT.repeat(40), {
+      tokens: 1200,
+      budget,
+      threads: 2,
+      reservedBytesOf,
+    });
     const { wasm, model, context, plan, windows, pages } = reading;
     assert.deepEqual([plan.paging?.layers ?? null, plan.paging?.head ?? true], [layers, head]);
     assert.equal(pages !== null, layers !== null);
@@ -136,7 +141,7 @@ test('a model that is too large is read from its file, layer by layer: the same 
   for (const budget of [undefined, 37e6]) {
     const calibrator = await Calibrator.open(fromFile(path), TEXT, { budget });
     predicted.push(await calibrator.predictions(12));
-    assert.equal(calibrator.isWhole, !budget);
+    assert.equal(calibrator.isResident, !budget);
     calibrator.close();
   }
   assert.deepEqual(predicted[1], predicted[0]);
