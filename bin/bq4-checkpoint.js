@@ -1,4 +1,6 @@
-/** Opens a .bq4 file of version 2 as input of quantization: its tensors, decoded to f32, and its other sections unchanged. */
+/**
+ * Opens a .bq4 file of version 2 as input of quantization: tensors are decoded to f32, other sections are unchanged.
+ */
 import { decodeConfig } from '../js/format/bq4/config.js';
 import { createCodec } from '../js/format/bq4/codec.js';
 import { rowsPerPiece } from '../js/format/bq4/encode-tensor.js';
@@ -18,6 +20,7 @@ const LAYOUTS = ['rows', 'tiled'];
 const text = (/** @type {Uint8Array | undefined} */ bytes) => new TextDecoder().decode(bytes ?? new Uint8Array());
 
 /**
+ * Returns a tensor that is read by rows. Throws UNSUPPORTED.
  * @param {ByteSource} file @param {ReturnType<typeof readTensors>[number]} tensor
  * @param {() => Promise<import('../js/format/bq4/codec.js').Codec>} codec @returns {InTensor}
  */
@@ -28,8 +31,8 @@ function rowsOf(file, { name, type: typeName, layout: layoutName, dims, offset }
   if (!found || layout < 0)
     throw new BqError('UNSUPPORTED', `tensor "${name}" has the unsupported type ${typeName} in layout ${layoutName}`);
   const type = found;
-  /** Decodes rows: whole tiles, except at the end. @param {number} row @param {number} rows */
-  async function piece(row, rows) {
+  /** Decodes rows: complete tiles, except at the end. @param {number} row @param {number} rows */
+  async function decodeRows(row, rows) {
     const [from, to] = [row, row + rows].map((r) => offset + (r ? weightBytes(type, layout, r, cols) : 0));
     const bytes = await readRange(file, from, to);
     if (bytes.length !== to - from)
@@ -60,7 +63,7 @@ function rowsOf(file, { name, type: typeName, layout: layoutName, dims, offset }
       const out = new Float32Array(rows * cols);
       for (let r = 0; r < rows; r += maxRows) {
         const n = Math.min(maxRows, rows - r);
-        out.set(await piece(row + r, n), r * cols);
+        out.set(await decodeRows(row + r, n), r * cols);
       }
       return out;
     },
@@ -68,7 +71,7 @@ function rowsOf(file, { name, type: typeName, layout: layoutName, dims, offset }
 }
 
 /**
- * Throws FORMAT, TRUNCATED, UNSUPPORTED.
+ * Reads the sections of a file; its tensors are read on demand. Throws FORMAT, TRUNCATED, UNSUPPORTED.
  * @param {ByteSource} file  closed by the caller
  * @returns {Promise<import('../js/quantize/index.js').Input>}
  */

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The entry of the CLI: finds the command (bin/commands/), prints help, and turns errors into messages and exit codes.
+// Entry of the CLI: selects the command (bin/commands/), prints help, and converts errors to messages and exit codes.
 import { stderr, stdout } from 'node:process';
 import { nearest } from '../js/shared/options.js';
 import { helpOf, parse, summaryLine } from './command.js';
@@ -7,12 +7,12 @@ import { COMMANDS } from './commands/index.js';
 import { explain } from './explain.js';
 import { Usage } from './options.js';
 
-/** @param {string} name @returns {Promise<import('./command.js').Command>} */
-const commandNamed = async (name) => (await COMMANDS[name]()).command;
+/** Loads a command. @param {string} name @returns {Promise<import('./command.js').Command>} */
+const loadCommand = async (name) => (await COMMANDS[name]()).command;
 
 async function overview() {
   const lines = [];
-  for (const name of Object.keys(COMMANDS)) lines.push(summaryLine(name, await commandNamed(name)));
+  for (const name of Object.keys(COMMANDS)) lines.push(summaryLine(name, await loadCommand(name)));
   return `bq4: language models in the browser, on the CPU
 
 Usage: bq4 COMMAND ... [options]
@@ -28,7 +28,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage.
 
 /** @param {string | undefined} name */
 const help = async (name) =>
-  name !== undefined && Object.hasOwn(COMMANDS, name) ? helpOf(name, await commandNamed(name)) : overview();
+  name !== undefined && Object.hasOwn(COMMANDS, name) ? helpOf(name, await loadCommand(name)) : overview();
 
 /** @param {string[]} args */
 async function main([name, ...args]) {
@@ -45,12 +45,12 @@ async function main([name, ...args]) {
     const guess = nearest(name, Object.keys(COMMANDS));
     throw new Usage(`unknown command "${name}"${guess ? `; did you mean ${guess}?` : ''}`);
   }
-  const command = await commandNamed(name);
+  const command = await loadCommand(name);
   const { operands, options } = await parse(name, command, args);
   await command.run(operands, options);
 }
 
-// A reader that closes the pipe early (`bq4 run … | head`) is no error.
+// It is no error if the reader of a pipe closes it early (`bq4 run … | head`).
 stdout.on('error', (/** @type {NodeJS.ErrnoException} */ error) => {
   if (error.code === 'EPIPE') process.exit(0);
   stderr.write(explain(error));

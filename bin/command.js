@@ -1,4 +1,6 @@
-/** The type of a command's row (bin/commands/), and what follows from it: parsing of arguments, checks, and help texts. */
+/**
+ * The type of a command (bin/commands/), and code that uses its description: parsing of arguments, checks, help texts.
+ */
 import { parseArgs } from 'node:util';
 import { nearest } from '../js/shared/options.js';
 import { Usage } from './options.js';
@@ -8,26 +10,28 @@ import { Usage } from './options.js';
 /**
  * @typedef {object} Command
  * @property {string} summary   one line for `bq4 --help`
- * @property {string} operands  as help shows them: "FILE OUT", "FILE [PROMPT]", "FILE TEXT..."; their number is checked by this
+ * @property {string} operands  in the notation of the help: "FILE OUT", "FILE [PROMPT]", "FILE TEXT..."; also
+ *   determines their allowed number
  * @property {string} [about]   paragraphs for `bq4 COMMAND --help`
  * @property {Record<string, Option>} options
- * @property {boolean} [writesLast]  the last of several operands is a file that is written, so it must be none of the others
- * @property {boolean} [loadsFile]      the first operand must be a model that can be loaded, not a name on the hub
+ * @property {boolean} [writesLast]  whether the last of several operands is a file to write; it must differ from the
+ *   others
+ * @property {boolean} [loadsFile]  whether the first operand must be a model that can be loaded, not a name on the hub
  * @property {(operands: string[], options: any) => Promise<void>} run
  */
 
-/** Columns of help texts, and the column at which descriptions begin. */
+/** Width of help texts in columns, and the column at which descriptions of options begin. */
 const [WIDTH, INDENT] = [100, 26];
 
-/** Least and largest number of operands. @param {string} operands */
+/** Returns the smallest and the largest number of operands. @param {string} operands */
 function countsOf(operands) {
   const words = operands.split(' ');
   const required = words.filter((word) => !word.startsWith('['));
   return [required.length, operands.includes('...') ? Infinity : words.length];
 }
 
-/** @param {string} text @param {number} indent */
-function wrapped(text, indent) {
+/** Wraps a text; lines after the first are indented. @param {string} text @param {number} indent */
+function wrap(text, indent) {
   /** @type {string[]} */
   const lines = [''];
   for (const word of text.split(' ')) {
@@ -38,30 +42,30 @@ function wrapped(text, indent) {
   return lines.join(`\n${' '.repeat(indent)}`);
 }
 
-/** @param {string} left @param {string} text */
-const row = (left, text) =>
+/** Formats the description of an option. @param {string} left @param {string} text */
+const formatRow = (left, text) =>
   left.length + 2 < INDENT
-    ? `  ${left.padEnd(INDENT - 2)}${wrapped(text, INDENT)}\n`
-    : `  ${left}\n${' '.repeat(INDENT)}${wrapped(text, INDENT)}\n`;
+    ? `  ${left.padEnd(INDENT - 2)}${wrap(text, INDENT)}\n`
+    : `  ${left}\n${' '.repeat(INDENT)}${wrap(text, INDENT)}\n`;
 
-/** The line of `bq4 --help` for a command. @param {string} name @param {Command} command */
+/** Returns the lines of `bq4 --help` for a command. @param {string} name @param {Command} command */
 export const summaryLine = (name, { operands, summary }) => `  bq4 ${name} ${operands}\n      ${summary}\n`;
 
-/** The text of `bq4 NAME --help`. @param {string} name @param {Command} command */
+/** Returns the text of `bq4 NAME --help`. @param {string} name @param {Command} command */
 export function helpOf(name, { operands, summary, about, options }) {
   const rows = Object.entries(options).map(([option, { value, help, multiple }]) =>
-    row(`--${option}${value ? ` ${value}` : ''}`, multiple ? `${help} (may be repeated)` : help),
+    formatRow(`--${option}${value ? ` ${value}` : ''}`, multiple ? `${help} (may be repeated)` : help),
   );
   return [
     `Usage:\n  bq4 ${name} ${operands}${rows.length ? ' [options]' : ''}\n`,
-    `${wrapped(`${summary[0].toUpperCase()}${summary.slice(1)}.`, 0)}\n`,
-    ...(about ? about.split('\n').map((paragraph) => `${wrapped(paragraph, 0)}\n`) : []),
+    `${wrap(`${summary[0].toUpperCase()}${summary.slice(1)}.`, 0)}\n`,
+    ...(about ? about.split('\n').map((paragraph) => `${wrap(paragraph, 0)}\n`) : []),
     ...(rows.length ? [`Options:\n${rows.join('')}`] : []),
   ].join('\n');
 }
 
-/** Whether the last path names a file that an earlier one names, too. @param {string[]} files */
-async function isLastTwice(files) {
+/** Whether the last path is the same file as one of the earlier paths. @param {string[]} files */
+async function isLastRepeated(files) {
   const { stat } = await import('node:fs/promises');
   const stats = await Promise.all(files.map((file) => stat(file, { bigint: true }).catch(() => null)));
   const last = stats.pop();
@@ -69,12 +73,12 @@ async function isLastTwice(files) {
 }
 
 /**
- * Throws Usage: an unknown option, one without its value or with one that it does not take, or a second value.
+ * Checks an option. Throws Usage if it is unknown, lacks its value, has a value although it takes none, or is repeated.
  * @param {string} command @param {Record<string, Option>} options
- * @param {{ name: string, rawName: string, value?: string, inlineValue?: boolean }} token  as util.parseArgs gives it
- * @param {Map<string, string>} given  values of the options before it
+ * @param {{ name: string, rawName: string, value?: string, inlineValue?: boolean }} token  of util.parseArgs
+ * @param {Map<string, string>} earlierValues  values of the options before it
  */
-function checkOption(command, options, { name, rawName, value, inlineValue }, given) {
+function checkOption(command, options, { name, rawName, value, inlineValue }, earlierValues) {
   if (!Object.hasOwn(options, name)) {
     const guess = nearest(name, Object.keys(options));
     throw new Usage(`${command}: unknown option ${rawName}${guess ? `; did you mean --${guess}?` : ''}`);
@@ -89,11 +93,11 @@ function checkOption(command, options, { name, rawName, value, inlineValue }, gi
     throw new Usage(
       `${command}: expected a value after ${rawName}, found ${value}; one that begins with a dash is written ${rawName}=${value}`,
     );
-  if (!multiple && given.has(name))
+  if (!multiple && earlierValues.has(name))
     throw new Usage(
-      `${command}: ${rawName} is given twice: expected one value, found "${given.get(name)}" and "${value}"`,
+      `${command}: ${rawName} is given twice: expected one value, found "${earlierValues.get(name)}" and "${value}"`,
     );
-  given.set(name, value);
+  earlierValues.set(name, value);
 }
 
 /**
@@ -101,7 +105,11 @@ function checkOption(command, options, { name, rawName, value, inlineValue }, gi
  * @param {string} name @param {Command} command @param {string[]} args
  */
 export async function parse(name, { operands, options, writesLast, loadsFile }, args) {
-  const { positionals, values, tokens } = parseArgs({
+  const {
+    positionals,
+    values: parsed,
+    tokens,
+  } = parseArgs({
     args,
     options,
     allowPositionals: true,
@@ -109,18 +117,18 @@ export async function parse(name, { operands, options, writesLast, loadsFile }, 
     tokens: true,
   });
   /** @type {Map<string, string>} */
-  const given = new Map();
-  for (const token of tokens) if (token.kind === 'option') checkOption(name, options, token, given);
+  const values = new Map();
+  for (const token of tokens) if (token.kind === 'option') checkOption(name, options, token, values);
   const [min, max] = countsOf(operands);
   if (positionals.length < min || positionals.length > max)
     throw new Usage(
       `${name}: expected ${operands}, found ${positionals.length} argument${positionals.length === 1 ? '' : 's'}`,
     );
-  if (writesLast && (await isLastTwice(positionals)))
+  if (writesLast && (await isLastRepeated(positionals)))
     throw new Usage(
       `${name} would replace a file that it reads: choose another name for ${/[\w.]+(?=]?$)/.exec(operands)}`,
     );
   if (loadsFile && positionals[0].startsWith('hf:'))
     throw new Usage(`${name} needs a file: first bq4 convert ${positionals[0]} OUT.bq4`);
-  return { operands: positionals, options: /** @type {any} */ (values) };
+  return { operands: positionals, options: /** @type {any} */ (parsed) };
 }

@@ -1,4 +1,7 @@
-/** Converts a GGUF file to .bq4. Without options for types every weight keeps its value and is only laid out as the engine computes with it. */
+/**
+ * Converts a GGUF file to .bq4. Without options for types every weight keeps its value; only the layout is changed to
+ * that of the engine.
+ */
 import { convertCheckpoint, readJsonAt } from '../js/convert/index.js';
 import { formatOfTemplate } from '../js/convert/chat-format.js';
 import { createHasher } from '../js/format/bq4/codec.js';
@@ -19,18 +22,23 @@ import { compile, Wasm } from '../js/wasm/wasm.js';
 /** Heap bytes of the instance that maps types. */
 const HEAP_BYTES = 65536;
 const LAYOUTS = ['rows', 'tiled'];
-/** Options of `convert` that need the weights to be encoded isReencoded. */
+/** Options of `convert` with which the weights are encoded again. */
 const REENCODE_OPTIONS = ['quant', 'embed', 'rowScales'];
-/** Options that are not supported for GGUF files, and those that need weights to be encoded isReencoded. */
+/**
+ * Options that are not supported for GGUF files, and options that are supported only if the weights are encoded again.
+ */
 const UNSUPPORTED_OPTIONS = ['compress', 'v1'];
 const ONLY_REENCODED = ['tokenizer', 'activationSteps'];
-/** @type {Record<string, string>} */
-const FLAGS = { activationSteps: 'activation-steps' };
+/** Options whose name on the command line differs. @type {Record<string, string>} */
+const FLAG_NAMES = { activationSteps: 'activation-steps' };
 
 /** Bits of the last two bytes that are all set if a float is infinite or NaN. @type {Record<string, number>} */
 const EXPONENT = { f32: 0x7f80, bf16: 0x7f80, f16: 0x7c00 };
 
-/** Passes a tensor's bytes on. Throws FORMAT for a float that is NaN or infinite, which loading would refuse. @param {import('../js/format/gguf/layout.js').PlacedTensor} tensor @param {AsyncIterable<Uint8Array>} pieces */
+/**
+ * Yields a tensor's bytes unchanged. Throws FORMAT if a float is NaN or infinite, as loading would.
+ * @param {import('../js/format/gguf/layout.js').PlacedTensor} tensor @param {AsyncIterable<Uint8Array>} pieces
+ */
 async function* checkFinite({ name, type }, pieces) {
   const [mask, size] = [EXPONENT[type.name], type.blockBytes];
   let at = 0;
@@ -51,7 +59,11 @@ async function* checkFinite({ name, type }, pieces) {
   }
 }
 
-/** @param {RepackedSource} source @param {import('../js/format/gguf/layout.js').PlacedTensor[]} placed @param {{ name: string, dims: readonly number[], values: Uint8Array }[]} extra */
+/**
+ * Returns the tensors for the file writer; `extra` are put before the first layer.
+ * @param {RepackedSource} source @param {import('../js/format/gguf/layout.js').PlacedTensor[]} placed
+ * @param {{ name: string, dims: readonly number[], values: Uint8Array }[]} extra
+ */
 function outTensors(source, placed, extra) {
   const stored = placed.map((tensor) => {
     const { name, type, layout, dims, offset, bytes } = tensor;
@@ -79,11 +91,11 @@ function outTensors(source, placed, extra) {
 }
 
 /**
- * Throws ARGUMENT, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, WRITE.
+ * Converts a file. Throws ARGUMENT, FORMAT, TRUNCATED, UNSUPPORTED, SHAPE, WRITE.
  * @param {ByteSource} file  closed by the caller
  * @param {string} output
  * @param {import('../js/convert/index.js').ConvertOptions} options
- * @param {() => Promise<void>} [check]  throws if the engine would refuse the file
+ * @param {() => Promise<void>} [check]  throws if the engine can't load the file
  * @returns {Promise<import('../js/format/conversion-report.js').ConvertReport>}
  */
 export async function convertGguf(file, output, options, check) {
@@ -95,7 +107,7 @@ export async function convertGguf(file, output, options, check) {
       'ARGUMENT',
       UNSUPPORTED_OPTIONS.includes(unsupported)
         ? `--${unsupported} is not supported for GGUF files`
-        : `--${FLAGS[unsupported] ?? unsupported} is not supported for GGUF files whose weights are kept as they are`,
+        : `--${FLAG_NAMES[unsupported] ?? unsupported} is not supported for GGUF files whose weights are not changed`,
       {
         hint: UNSUPPORTED_OPTIONS.includes(unsupported)
           ? 'convert the original safetensors model instead'

@@ -1,6 +1,6 @@
 /** Formats the report of `bq4 inspect` as text. */
 
-/** @param {number} n */
+/** Formats a number of bytes. @param {number} n */
 const bytes = (n) =>
   n < 1024 ? `${n} B` : n < 2 ** 20 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / 2 ** 20).toFixed(2)} MiB`;
 
@@ -22,7 +22,7 @@ function hashState(h) {
     : `all valid (header, plan, prefix${h.kind ? `, ${h.chunks} chunks by ${h.kind}` : ''})`;
 }
 
-/** @param {any} report  of inspect(), with file and plan @returns {string} */
+/** Formats a report. @param {any} report  of `report` (inspect.js) @returns {string} */
 export function describe({
   file,
   integrity,
@@ -57,8 +57,8 @@ export function describe({
       ])
     : table([
         ['heap', `${bytes(plan.heapBytes)} for ${plan.sessions} session of ${plan.contextTokens} tokens`],
-        ['of it weights', bytes(plan.weightBytes)],
-        ['session', `${bytes(plan.sessionBytes)}, of it KV cache ${bytes(plan.kvBytes)}`],
+        ['weights', `${bytes(plan.weightBytes)} of the heap`],
+        ['session', `${bytes(plan.sessionBytes)}, including a KV cache of ${bytes(plan.kvBytes)}`],
       ]);
   return [
     `${file}\n`,

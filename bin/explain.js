@@ -1,7 +1,7 @@
 /** Error messages of the CLI. */
 import { BqError, shortened } from '../js/shared/errors.js';
 
-/** The lines that the CLI prints for an error. @param {unknown} error */
+/** Returns the lines that the CLI prints for an error. @param {unknown} error */
 export function explain(error) {
   if (error instanceof Error && 'syscall' in error && /^(listen|getaddrinfo)$/.test(String(error.syscall)))
     return explainAddress(/** @type {NodeJS.ErrnoException} */ (error));
@@ -12,7 +12,7 @@ export function explain(error) {
   return `bq4: ${error.code}: ${error.message}${where}\n${error.hint ? `     ${error.hint}\n` : ''}`;
 }
 
-/** Of a server that can't listen. @param {NodeJS.ErrnoException} error */
+/** Returns the lines for a server that can't listen. @param {NodeJS.ErrnoException} error */
 function explainAddress({ code, message }) {
   if (code === 'EADDRINUSE')
     return `bq4: ${message}: the port is in use\n     choose another with --port N, or 0 for any free port\n`;

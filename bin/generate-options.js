@@ -4,18 +4,24 @@ import { stopTexts } from '../js/shared/checks.js';
 import { OPTION_ROWS } from '../js/shared/generate-options.js';
 import { DECODE, numberOf, readText, Usage, value, values } from './options.js';
 
-/** The flag of an option on the command line: `top-k` of `topK`. @param {string} name */
+/** Returns the flag of an option on the command line: `top-k` for `topK`. @param {string} name */
 const flagOf = (name) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-/** Options of `generate` with a flag: one row each in js/shared/generate-options.js. */
+/** Options of `generate` that have a flag; their rows are in js/shared/generate-options.js. */
 const FLAGGED = OPTION_ROWS.flatMap(([name, row]) => (row.flag ? [{ name, flag: flagOf(name), row }] : []));
 
-/** The help of a flag. @param {import('../js/shared/generate-options.js').OptionRow} row @param {number} [preset]  the command's own default */
+/**
+ * Returns the help of a flag.
+ * @param {import('../js/shared/generate-options.js').OptionRow} row @param {number} [preset]  default of the command
+ */
 function helpOfFlag({ meaning, flagHelp = meaning, default: standard }, preset = standard) {
   return preset === undefined ? flagHelp : `${flagHelp} (default ${preset})`;
 }
 
-/** Options of run and chat. @param {Record<string, number>} [presets]  defaults of the command that differ from those of `generate` */
+/**
+ * Returns the options of run and chat.
+ * @param {Record<string, number>} [presets]  defaults of the command that differ from those of `generate`
+ */
 export const generateFlags = (presets = {}) => ({
   ...Object.fromEntries(
     FLAGGED.map(({ name, flag, row }) => [
@@ -32,7 +38,10 @@ export const generateFlags = (presets = {}) => ({
   ...DECODE,
 });
 
-/** The constraint of the text, if one is given. @param {any} options @returns {Promise<import('../js/shared/types.js').ResponseFormat | undefined>} */
+/**
+ * Returns the constraint of the text, if one is given. Throws Usage, GRAMMAR, READ.
+ * @param {any} options @returns {Promise<import('../js/shared/types.js').ResponseFormat | undefined>}
+ */
 async function formatOf({ schema, grammar, regex }) {
   if ([schema, grammar, regex].filter((path) => path !== undefined).length > 1)
     throw new Usage('--schema, --grammar and --regex exclude each other: pass only one');
@@ -47,7 +56,11 @@ async function formatOf({ schema, grammar, regex }) {
   }
 }
 
-/** @param {any} options @param {Record<string, number>} [presets]  as of `generateFlags` @returns {Promise<Record<string, any>>} */
+/**
+ * Converts options of the command line to options of `generate`.
+ * @param {any} options @param {Record<string, number>} [presets]  as in `generateFlags`
+ * @returns {Promise<Record<string, any>>}
+ */
 export async function generateOptions(options, presets = {}) {
   const valueOf = (/** @type {(typeof FLAGGED)[0]} */ { flag, row }) =>
     row.check === stopTexts ? options[flag] : numberOf(options, flag);

@@ -1,4 +1,7 @@
-/** Opens a GGUF file as a checkpoint whose weights are to be encoded in other types: rows in their stored type, or decoded to f32. */
+/**
+ * Opens a GGUF file as a checkpoint, whose weights can be encoded in other types. Rows are read in their stored type,
+ * or decoded to f32.
+ */
 import { createCodec } from '../js/format/bq4/codec.js';
 import { rowsPerPiece } from '../js/format/bq4/encode-tensor.js';
 import { ROWS, weightBytes } from '../js/format/bq4/weight-types.js';
@@ -15,13 +18,14 @@ import { versionOf } from './version-of.js';
 /** @import { ByteSource } from '../js/storage/sources/types.js' */
 
 /**
+ * Returns a tensor that is read by rows.
  * @param {ByteSource} file @param {Pick<ListedTensor, 'type' | 'dims' | 'offset'>} listed
  * @param {() => Promise<import('../js/format/bq4/codec.js').Codec>} codec @returns {InTensor}
  */
 function rowsOf(file, { type: storedType, dims, offset }, codec) {
   const type = conversionOf(storedType)?.engineType ?? storedType;
   const { cols } = matrixOf([...dims]);
-  const stored = async (/** @type {number} */ row, /** @type {number} */ rows) => {
+  const readStored = async (/** @type {number} */ row, /** @type {number} */ rows) => {
     const [from, length] = [
       offset + weightBytes(storedType, ROWS, row, cols),
       weightBytes(storedType, ROWS, rows, cols),
@@ -38,23 +42,29 @@ function rowsOf(file, { type: storedType, dims, offset }, codec) {
     dims: [...dims],
     at: offset,
     type: type.name,
-    stored: { type, read: stored },
+    stored: { type, read: readStored },
     async read(row, rows) {
       const c = await codec();
       const out = new Float32Array(rows * cols);
       for (let r = 0; r < rows; r += maxRows) {
         const n = Math.min(maxRows, rows - r);
-        out.set(c.dequantize(type, ROWS, await stored(row + r, n), n, cols), r * cols);
+        out.set(c.dequantize(type, ROWS, await readStored(row + r, n), n, cols), r * cols);
       }
       return out;
     },
   };
 }
 
-/** Fused modules, with the modules whose rows they contain (docs/FORMAT.md, "TENS"). @type {Record<string, string[]>} */
+/**
+ * Fused modules, with the modules whose rows they contain (docs/FORMAT.md, "TENS").
+ * @type {Record<string, string[]>}
+ */
 const FUSED = { qkv: ['q', 'k', 'v'], gate_up: ['gate', 'up'] };
 
-/** A tensor, or the tensors that are fused in it. @param {ListedTensor} tensor @param {Record<string, any>} config @returns {ListedTensor[]} */
+/**
+ * Returns a tensor, or the tensors that are fused in it. Throws SHAPE.
+ * @param {ListedTensor} tensor @param {Record<string, any>} config @returns {ListedTensor[]}
+ */
 function splitFused(tensor, config) {
   const { name, dims, type, offset } = tensor;
   const [, before, fused, ending] = /^(h\.\d+\.\w+\.)(qkv|gate_up)(\.\w+)$/.exec(name) ?? [];
@@ -62,8 +72,8 @@ function splitFused(tensor, config) {
   const { heads, kv_heads: kv = heads, ffn } = config;
   const dim = config.head_dim ?? config.hidden / heads;
   const sizes = fused === 'qkv' ? [heads * dim, kv * dim, kv * dim] : [ffn, ffn];
-  const all = sizes.reduce((a, b) => a + b);
-  if (dims[0] !== all) throw new BqError('SHAPE', `tensor "${name}" has ${dims[0]} rows; expected ${all}`);
+  const rows = sizes.reduce((a, b) => a + b);
+  if (dims[0] !== rows) throw new BqError('SHAPE', `tensor "${name}" has ${dims[0]} rows; expected ${rows}`);
   let from = 0;
   return FUSED[fused].map((module, i) => {
     const [at, size] = [from, sizes[i]];
@@ -75,14 +85,17 @@ function splitFused(tensor, config) {
   });
 }
 
-/** A tensor that follows from the metadata. @param {{ dims: number[], values: Uint8Array }} table @returns {InTensor} */
+/**
+ * Returns a tensor that is computed from the metadata.
+ * @param {{ dims: number[], values: Uint8Array }} table @returns {InTensor}
+ */
 const tableOf = ({ dims, values }) => ({
   dims,
   read: async () => new Float32Array(values.slice().buffer),
 });
 
 /**
- * Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
+ * Reads the header of a file; its tensors are read on demand. Throws FORMAT, TRUNCATED, UNSUPPORTED, SHAPE.
  * @param {ByteSource} file  closed by the caller
  * @returns {Promise<Checkpoint>}
  */

@@ -1,4 +1,7 @@
-/** Describes models in other formats than .bq4 for `bq4 inspect`: GGUF, safetensors, Hugging Face folders, and everything that `convert` reads. */
+/**
+ * Describes models in other formats than .bq4 for `bq4 inspect`: GGUF, safetensors, Hugging Face folders, and all other
+ * inputs of `convert`.
+ */
 import { openCheckpoint } from '../js/convert/checkpoint.js';
 import { readJsonFile } from '../js/convert/folder.js';
 import { listSafetensors } from '../js/format/safetensors.js';
@@ -18,14 +21,18 @@ import { compile, Wasm } from '../js/wasm/wasm.js';
 
 /** @import { ByteSource } from '../js/storage/sources/types.js' */
 
-/** Bytes hashed at once, and heap bytes besides. */
+/** Largest number of bytes that are hashed in one call, and heap bytes in addition to them. */
 const STEP = 1 << 20;
 const RESERVED_BYTES = 262144;
 const KINDS = ['', 'spm', 'bpe', 'wordlist', 'unigram', 'wordpiece'];
 
 /** The description of a file, with the errors of parts that could not be read. @typedef {Record<string, any>} Report */
 
-/** @template T @param {() => T | Promise<T>} read @returns {Promise<{ value?: T, error?: { error: string, message: string, hint: string } }>} */
+/**
+ * Returns the result of `read`, or the BqError that it throws.
+ * @template T @param {() => T | Promise<T>} read
+ * @returns {Promise<{ value?: T, error?: { error: string, message: string, hint: string } }>}
+ */
 async function attempt(read) {
   try {
     return { value: await read() };
@@ -35,11 +42,14 @@ async function attempt(read) {
   }
 }
 
-/** The shortest decimal number that rounds to this f32: 1e-5 instead of 0.000009999999747378752. @param {number} f32 */
+/**
+ * Returns the shortest decimal number that rounds to this f32: 1e-5 instead of 0.000009999999747378752.
+ * @param {number} f32
+ */
 export const shortest = (f32) =>
   [6, 7, 8, 9].map((digits) => Number(f32.toPrecision(digits))).find((v) => Math.fround(v) === f32) ?? f32;
 
-/** The integrity of a file, as `load` accepts it. @param {ByteSource} file */
+/** Computes the integrity of a file, as `load` accepts it. @param {ByteSource} file */
 async function hashOf(file) {
   const hash = new Sha256(await Wasm.create(await compile(), STEP + RESERVED_BYTES));
   for await (const piece of file.stream(0, Infinity))
@@ -47,8 +57,11 @@ async function hashOf(file) {
   return integrityOf(hash.end());
 }
 
-/** @param {Record<string, any>} config */
-const plainNumbers = (config) =>
+/**
+ * Returns a configuration whose numbers are the shortest that round to the stored f32.
+ * @param {Record<string, any>} config
+ */
+const withShortNumbers = (config) =>
   Object.fromEntries(
     Object.entries(config).map(([key, value]) => [key, typeof value === 'number' ? shortest(value) : value]),
   );
@@ -78,7 +91,7 @@ const textOf = (value) => (typeof value === 'string' ? value : '');
 async function inspectGguf(file) {
   const { parts } = file;
   const { version, metadata, tensors, alignment, end } = await (parts ? readParts : readHeader)(file, new Uint8Array());
-  const config = await attempt(() => plainNumbers(configOfGguf({ metadata, tensors })));
+  const config = await attempt(() => withShortNumbers(configOfGguf({ metadata, tensors })));
   const list = tensors.map(({ name, dims, type, offset }) => {
     const { block = 1, blockBytes = 0 } = typeNumbered(type) ?? {};
     return {
@@ -134,7 +147,7 @@ async function safetensorsList(path) {
   }
 }
 
-/** What a checkpoint says about itself; null if it can't be converted. @param {string} input */
+/** Returns the metadata of a checkpoint; null if it has none or can't be converted. @param {string} input */
 const metaOfFolder = async (input) => {
   const { value: checkpoint } = await attempt(() => openCheckpoint(input));
   await checkpoint?.close();
@@ -192,7 +205,10 @@ async function inspectHf(input, isFolder) {
   };
 }
 
-/** Describes any checkpoint that `convert` reads: configuration and shapes. @param {string} input @param {string} container @returns {Promise<Report>} */
+/**
+ * Describes any checkpoint that `convert` reads: configuration and shapes.
+ * @param {string} input @param {string} container @returns {Promise<Report>}
+ */
 async function inspectCheckpoint(input, container) {
   const checkpoint = await openCheckpoint(input);
   try {
@@ -234,7 +250,8 @@ const containerOf = (magic) =>
           : 'llama2.c checkpoint';
 
 /**
- * The report of inspect.js for other formats, as far as they have its parts. Throws NOT_A_MODEL, FORMAT, UNSUPPORTED, READ.
+ * Returns a report like that of `inspect` (inspect.js) for other formats, as far as they have its parts. Throws
+ * NOT_A_MODEL, FORMAT, UNSUPPORTED, READ.
  * @param {string} path @param {ByteSource | null} file  null: a folder
  * @returns {Promise<Report>}
  */

@@ -1,4 +1,7 @@
-/** Describes .bq4 files: header, sections, configuration, tensors, and whether its hashes match. `report` is the result of `bq4 inspect` for any file. */
+/**
+ * Describes .bq4 files: header, sections, configuration, tensors, and whether hashes match. `report` returns the result
+ * of `bq4 inspect` for any file.
+ */
 import { createEngine } from '../js/node.js';
 import { decodeConfig } from '../js/format/bq4/config.js';
 import { TYPES } from '../js/format/bq4/weight-types.js';
@@ -13,9 +16,9 @@ import { compile, Wasm } from '../js/wasm/wasm.js';
 import { inspectForeign, shortest } from './inspect-foreign.js';
 import { hex } from '../js/shared/hex.js';
 
-/** Bytes read at once: one chunk. */
+/** Bytes per read: one chunk. */
 const STEP = 1 << 20;
-/** Heap bytes besides a chunk or the prefix. */
+/** Heap bytes in addition to a chunk or the prefix. */
 const RESERVED_BYTES = 262144;
 
 const LAYOUTS = ['rows', 'tiled', 'flat', 'sparse'];
@@ -103,7 +106,7 @@ function readTokenizer(payload) {
   };
 }
 
-/** Activation steps by names of matrices. @param {Uint8Array | undefined} payload @param {number} base */
+/** Returns activation steps by names of matrices. @param {Uint8Array | undefined} payload @param {number} base */
 function readActivations(payload, base) {
   if (!payload) return null;
   const c = new Cursor(payload, 0, base);
@@ -116,7 +119,10 @@ function readActivations(payload, base) {
   );
 }
 
-/** The tensors of a v1 file. @param {import('../js/storage/sources/types.js').ByteSource} file @returns {Promise<Tensor[]>} */
+/**
+ * Reads the list of tensors of a v1 file.
+ * @param {import('../js/storage/sources/types.js').ByteSource} file @returns {Promise<Tensor[]>}
+ */
 async function readV1(file) {
   for (let size = 65536; ; size *= 4) {
     const bytes = await readRange(file, 0, size);
@@ -144,7 +150,7 @@ async function readV1(file) {
   }
 }
 
-/** XXH64 in hex, in the byte order of files. @param {Wasm} wasm @param {Uint8Array} bytes */
+/** Computes XXH64 in hexadecimal, in the byte order of files. @param {Wasm} wasm @param {Uint8Array} bytes */
 const xxh64 = (wasm, bytes) =>
   wasm.scope((take) => {
     const { at, length } = wasm.put(take, bytes);
@@ -164,20 +170,21 @@ async function checkChunks(file, wasm, payload, prefix) {
   const kind = payload ? (u32(payload, 0) === 2 ? 'sha-256' : 'xxh64') : null;
   const width = kind === 'xxh64' ? 8 : 32;
   const chunks = payload ? Math.floor((payload.length - 8) / width) : 0;
-  const whole = new Sha256(wasm);
-  whole.add(prefix);
-  const integrity = kind === 'sha-256' ? whole.end() : null;
+  const fileHash = new Sha256(wasm);
+  fileHash.add(prefix);
+  // With SHA-256 hashes of chunks in the prefix the integrity is the hash of the prefix.
+  const integrity = kind === 'sha-256' ? fileHash.end() : null;
   const damaged = [];
   for (let i = 0; ; i++) {
     const offset = prefix.length + i * STEP;
     const bytes = await readRange(file, offset, offset + STEP);
     if (!bytes.length && i >= chunks) break;
-    if (!integrity) whole.add(bytes);
+    if (!integrity) fileHash.add(bytes);
     if (!payload || i >= chunks) continue;
     const found = kind === 'xxh64' ? xxh64(wasm, bytes) : hex(sha256(wasm, bytes));
     if (found !== hex(payload.subarray(8 + i * width, 8 + (i + 1) * width))) damaged.push({ chunk: i, offset });
   }
-  return { kind, chunks, damaged, integrity: integrityOf(integrity ?? whole.end()) };
+  return { kind, chunks, damaged, integrity: integrityOf(integrity ?? fileHash.end()) };
 }
 
 /** @param {Wasm} wasm @param {Uint8Array} bytes */
@@ -187,14 +194,17 @@ function sha256(wasm, bytes) {
   return hash.end();
 }
 
-/** Whether a SUM8 section has the hash of bytes[start, that section). @param {Wasm} wasm @param {Uint8Array} bytes @param {number} start @param {Uint8Array | undefined} sum */
+/**
+ * Whether a SUM8 section has the hash of bytes[start, that section).
+ * @param {Wasm} wasm @param {Uint8Array} bytes @param {number} start @param {Uint8Array | undefined} sum
+ */
 function checkSum(wasm, bytes, start, sum) {
   if (!sum) return false;
   return xxh64(wasm, bytes.subarray(start, sum.byteOffset - bytes.byteOffset - 16)) === hex(sum);
 }
 
-/** What a section has as JSON; of a damaged one the text itself. @param {string} json */
-function jsonOf(json) {
+/** Parses JSON of a section; returns the text itself if it is damaged. @param {string} json */
+function parseOrKeep(json) {
   try {
     return JSON.parse(json);
   } catch {
@@ -203,7 +213,8 @@ function jsonOf(json) {
 }
 
 /**
- * Throws NOT_A_MODEL, TRUNCATED, UNSUPPORTED, FORMAT; damage that hashes detect is reported, not thrown.
+ * Describes a .bq4 file. Throws NOT_A_MODEL, TRUNCATED, UNSUPPORTED, FORMAT; damage that hashes detect is reported, not
+ * thrown.
  * @param {import('../js/storage/sources/types.js').ByteSource} file
  */
 export async function inspect(file) {
@@ -268,9 +279,9 @@ export async function inspect(file) {
     license: text(all.LICE),
     config: decodeConfig(all.CONF ?? new Uint8Array(), shortest),
     tokenizer: readTokenizer(all.TOKN),
-    chat: all.CHAT ? jsonOf(text(all.CHAT)) : null,
+    chat: all.CHAT ? parseOrKeep(text(all.CHAT)) : null,
     template: text(all.TMPL),
-    meta: all.META ? jsonOf(text(all.META)) : null,
+    meta: all.META ? parseOrKeep(text(all.META)) : null,
     activations: readActivations(all.ACTQ, all.ACTQ ? all.ACTQ.byteOffset - bytes.byteOffset : 0),
     sections: [plan, rest].flatMap((part, i) =>
       Object.entries(part).map(([tag, payload]) => ({
@@ -290,7 +301,7 @@ export async function inspect(file) {
   };
 }
 
-/** Weights and bytes by type, largest first. @param {{ type: string, dims: number[], bytes: number }[]} tensors */
+/** Sums weights and bytes by type, largest first. @param {{ type: string, dims: number[], bytes: number }[]} tensors */
 function typesOf(tensors) {
   /** @type {Map<string, { type: string, tensors: number, weights: number, bytes: number }>} */
   const types = new Map();
@@ -306,7 +317,10 @@ function typesOf(tensors) {
   return [...types.values()].sort((a, b) => b.bytes - a.bytes);
 }
 
-/** @param {import('../js/shared/types.js').Source | null} source  null: a folder */
+/**
+ * Returns the load plan of a file, or the reason why it can't be loaded.
+ * @param {import('../js/shared/types.js').Source | null} source  null: a folder
+ */
 async function planOf(source) {
   if (!source)
     return {
@@ -329,7 +343,7 @@ async function planOf(source) {
 }
 
 /**
- * The report of `bq4 inspect`. Throws NOT_A_MODEL, FORMAT, UNSUPPORTED, TRUNCATED, and errors of sources.
+ * Returns the report of `bq4 inspect`. Throws NOT_A_MODEL, FORMAT, UNSUPPORTED, TRUNCATED, and errors of sources.
  * @param {string} name @param {import('../js/shared/types.js').Source | null} source  null: a folder of that name
  * @returns {Promise<Record<string, any>>}
  */
@@ -338,19 +352,22 @@ export async function report(name, source) {
   try {
     const isBq4 = file && text(await readRange(file, 0, 4)) === 'BQ4F';
     /** @type {Record<string, any>} */
-    const found = isBq4 ? await inspect(file) : await inspectForeign(name, file);
+    const description = isBq4 ? await inspect(file) : await inspectForeign(name, file);
     const plan = await planOf(source);
-    const template = found.template
-      ? { kind: knownName(found.template) || 'jinja', bytes: new TextEncoder().encode(found.template).length }
+    const template = description.template
+      ? {
+          kind: knownName(description.template) || 'jinja',
+          bytes: new TextEncoder().encode(description.template).length,
+        }
       : null;
     // Name and licence of a v1 file come from its sidecar config, which the plan has read.
     return {
       file: name,
-      ...found,
+      ...description,
       template,
-      types: typesOf(found.tensors),
-      name: found.name || plan.name,
-      license: found.license || plan.license,
+      types: typesOf(description.tensors),
+      name: description.name || plan.name,
+      license: description.license || plan.license,
       plan,
     };
   } finally {

@@ -12,7 +12,10 @@ import { sourceOf, Usage } from './options.js';
 /** @import { Checkpoint } from '../js/convert/checkpoint.js' */
 /** @import { Input } from '../js/quantize/index.js' */
 
-/** @param {Checkpoint} checkpoint @param {string | undefined} path  of another tokenizer @returns {Promise<Input>} */
+/**
+ * Converts a checkpoint to an input of quantization.
+ * @param {Checkpoint} checkpoint @param {string | undefined} path  of another tokenizer @returns {Promise<Input>}
+ */
 async function inputOf(checkpoint, path) {
   const { config, tensors, name, license = '', template, stamp } = checkpoint;
   const tokenizer = await tokenizerOf(checkpoint, path && ((vocab) => readTokenizerFile(path, { vocab })));
@@ -30,7 +33,7 @@ async function inputOf(checkpoint, path) {
   };
 }
 
-/** The first four bytes of a file; '' if it is not a local file. @param {string} name */
+/** Returns the first four bytes of a file; '' if it is not a local file. @param {string} name */
 async function magicOf(name) {
   const { stat } = await import('node:fs/promises');
   if (!(await stat(name).catch(() => null))?.isFile()) return '';
@@ -44,7 +47,8 @@ async function magicOf(name) {
 
 /**
  * Opens a .bq4 or .gguf file or any checkpoint that `convert` reads, calls `use` with it and closes it.
- * @template T @param {string} name @param {string | undefined} tokenizer @param {(input: Input) => Promise<T>} use @returns {Promise<T>}
+ * @template T @param {string} name @param {string | undefined} tokenizer @param {(input: Input) => Promise<T>} use
+ * @returns {Promise<T>}
  */
 export async function withInput(name, tokenizer, use) {
   const magic = await magicOf(name);

@@ -1,4 +1,7 @@
-/** Shared by the commands: constructors and groups of options, parsing of their values, sources, loading of a model. */
+/**
+ * Shared code of the commands: constructors and groups of options, parsing of their values, files, sources, loading of
+ * a model.
+ */
 import { BqError, shortened } from '../js/shared/errors.js';
 
 /** Wrong usage of the command line: exit code 2. */
@@ -35,22 +38,29 @@ export async function writeText(path, text) {
   }
 }
 
-/** An option as util.parseArgs takes it, with its help: `value` is the placeholder of the option's value. @typedef {{ type: 'string' | 'boolean', multiple?: boolean, value?: string, help: string }} Option */
+/**
+ * An option in the form of util.parseArgs, with its help; `value` is the placeholder of the option's value.
+ * @typedef {{ type: 'string' | 'boolean', multiple?: boolean, value?: string, help: string }} Option
+ */
 
-/** An option without a value. @param {string} help @returns {Option} */
+/** Creates an option without a value. @param {string} help @returns {Option} */
 export const flag = (help) => ({ type: 'boolean', help });
-/** An option with a value. @param {string} name  placeholder @param {string} help @returns {Option} */
+/** Creates an option with a value. @param {string} name  placeholder @param {string} help @returns {Option} */
 export const value = (name, help) => ({ type: 'string', value: name, help });
-/** An option that may be repeated. @param {string} name  placeholder @param {string} help @returns {Option} */
+/** Creates an option that may be repeated. @param {string} name  placeholder @param {string} help @returns {Option} */
 export const values = (name, help) => ({ type: 'string', multiple: true, value: name, help });
 
 /** Options of commands that load one model. */
 export const MODEL = {
-  context: value('N', "tokens of context (default: the model's own, at most 4096)"),
-  companion: value('FILE', 'sidecar config of a v1 file: architecture and tokenizer (default: NAME.json beside it)'),
+  context: value('N', 'context length in tokens (default: that of the model, at most 4096)'),
+  companion: value(
+    'FILE',
+    'sidecar file with architecture and tokenizer of a v1 file (default: NAME.json in the same folder)',
+  ),
   build: value('NAME', 'WebAssembly build: relaxed, relaxed16 or simd128 (default: the fastest on this machine)'),
 };
-const CACHE = {
+/** Options of the KV cache and of activations. */
+const PRECISION = {
   kv: value('TYPE', 'type of the KV cache: f32, f16, i8, i4 or i2 (default i8; f16 for models whose keys have a bias)'),
   activations: value(
     'TYPE',
@@ -58,31 +68,34 @@ const CACHE = {
   ),
 };
 /** Options of commands that run the model without generating. */
-export const COMPUTE = { ...MODEL, ...CACHE };
+export const COMPUTE = { ...MODEL, ...PRECISION };
 /** Options of commands that generate. */
 export const DECODE = {
   ...COMPUTE,
   'kv-window': value(
     'N',
-    "sliding window of attention: each token sees the last N positions and the first ones, so the context may exceed the model's",
+    "sliding window of attention: each token attends to the last N positions and the first ones, so the context may be longer than the model's",
   ),
-  'kv-sinks': value('N', 'first positions that stay visible with --kv-window (default 4)'),
+  'kv-sinks': value('N', 'number of first positions that stay visible with --kv-window (default 4)'),
   'kv-evict': value(
     'KIND',
-    'what leaves the window: oldest (default), or attention (the positions with the least attention, H2O; the window is a multiple of 256)',
+    'positions that are evicted from the window: oldest (default), or attention (those with the least attention, H2O; the window must be a multiple of 256)',
   ),
-  'skip-layers': value('LIST', 'numbers of layers to leave out, as 3,14: faster, with worse replies'),
-  'exit-layer': value('LAYER', 'leaves out this layer and all later ones'),
-  'head-share': value('SHARE', 'share of the LM head to compute, as 0.3: faster, with slightly worse replies'),
+  'skip-layers': value('LIST', 'numbers of layers to skip, such as 3,14: faster, with worse replies'),
+  'exit-layer': value('LAYER', 'skips this layer and all later ones'),
+  'head-share': value('SHARE', 'share of the LM head to compute, such as 0.3: faster, with slightly worse replies'),
 };
 /** Options of the engine. */
 export const ENGINE = {
-  threads: value('N', 'threads (default: one per core)'),
-  sessions: value('N', 'sessions with a KV cache of their own (default 1)'),
-  budget: value('BYTES', 'limit of the memory of the engine'),
+  threads: value('N', 'number of threads (default: one per core)'),
+  sessions: value('N', 'number of sessions, each with a KV cache of its own (default 1)'),
+  budget: value('BYTES', 'largest memory of the model'),
 };
 
-/** @param {any} options @param {string} name @returns {number | undefined} */
+/**
+ * Returns the value of an option that is a number of at least 0. Throws Usage.
+ * @param {any} options @param {string} name @returns {number | undefined}
+ */
 export function numberOf(options, name) {
   if (options[name] === undefined) return undefined;
   const number = Number(options[name]);
@@ -91,26 +104,44 @@ export function numberOf(options, name) {
   return number;
 }
 
-/** The address of a file, for the address of its page on the hub, which people copy. @param {string} url */
+/**
+ * Converts the address of a file's page on the hub, which users copy, to the address of the file.
+ * @param {string} url
+ */
 export const fileAddress = (url) =>
   url.replace(/^(https:\/\/huggingface\.co\/[^/?#]+\/[^/?#]+)\/blob\//, '$1/resolve/');
 
-/** @param {string} file @param {any} [options] */
-export async function sourceOf(file, options = {}) {
-  const { fromFile, fromUrl } = await import('../js/node.js');
-  const plain = (/** @type {string} */ f) => (/^(https?|file):/.test(f) ? fromUrl(fileAddress(f)) : fromFile(f));
-  return { ...plain(file), ...(options.companion && { companion: plain(options.companion) }) };
+/** Whether a path is a folder. @param {string} path */
+export async function isFolder(path) {
+  const { stat } = await import('node:fs/promises');
+  return (await stat(path).catch(() => null))?.isDirectory() ?? false;
 }
 
-/** The value of an option that has a fixed set of values. @template {string} T @param {any} options @param {string} name @param {T[]} words @returns {T | undefined} */
-export function oneOf(options, name, ...words) {
+/**
+ * Returns the source of a file, with its companion.
+ * @param {string} file  a path or an address @param {any} [options]
+ */
+export async function sourceOf(file, options = {}) {
+  const { fromFile, fromUrl } = await import('../js/node.js');
+  const toSource = (/** @type {string} */ f) => (/^(https?|file):/.test(f) ? fromUrl(fileAddress(f)) : fromFile(f));
+  return { ...toSource(file), ...(options.companion && { companion: toSource(options.companion) }) };
+}
+
+/**
+ * Returns the value of an option that has a fixed set of values. Throws Usage.
+ * @template {string} T @param {any} options @param {string} name @param {T[]} allowed @returns {T | undefined}
+ */
+export function oneOf(options, name, ...allowed) {
   const word = options[name];
-  if (word !== undefined && !words.includes(word))
-    throw new Usage(`--${name} is "${word}"; expected ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`);
+  if (word !== undefined && !allowed.includes(word))
+    throw new Usage(`--${name} is "${word}"; expected ${allowed.slice(0, -1).join(', ')} or ${allowed.at(-1)}`);
   return word;
 }
 
-/** @param {any} options @returns {import('../js/shared/types.js').LoadOptions} */
+/**
+ * Converts options of the command line to options of `load`. Throws Usage.
+ * @param {any} options @returns {import('../js/shared/types.js').LoadOptions}
+ */
 export function loadOptions(options) {
   const all = {
     contextTokens: numberOf(options, 'context'),
@@ -123,7 +154,7 @@ export function loadOptions(options) {
     activations: oneOf(options, 'activations', 'i8', 'i16'),
     quality: qualityOf(options),
   };
-  // Omitted options are left out, so that spreading the result does not replace a default by undefined.
+  // Omitted options are missing in the result, so that spreading it does not replace a default by undefined.
   return /** @type {Partial<typeof all>} */ (
     Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
   );
@@ -133,11 +164,14 @@ export function loadOptions(options) {
 function qualityOf(options) {
   const skipLayers = options['skip-layers']?.split(',').map(Number);
   const [exitLayer, lmHeadFraction] = [numberOf(options, 'exit-layer'), numberOf(options, 'head-share')];
-  const asked = Object.entries({ skipLayers, exitLayer, lmHeadFraction }).filter(([, value]) => value !== undefined);
-  return asked.length ? Object.fromEntries(asked) : undefined;
+  const given = Object.entries({ skipLayers, exitLayer, lmHeadFraction }).filter(([, value]) => value !== undefined);
+  return given.length ? Object.fromEntries(given) : undefined;
 }
 
-/** Upper bound of the memory for an adapter: its weights as f32, and buffers of each session. @param {string} file */
+/**
+ * Returns an upper bound of the memory for an adapter in bytes: its weights as f32, and buffers of each session.
+ * @param {string} file
+ */
 async function adapterBytes(file) {
   const { stat } = await import('node:fs/promises');
   return 2 * ((await stat(file).catch(() => null))?.size ?? 0) + 2 ** 20;
@@ -146,23 +180,29 @@ async function adapterBytes(file) {
 /** Creates an engine and loads a model. @param {string} file @param {any} options */
 export async function load(file, options) {
   const { createEngine } = await import('../js/node.js');
-  const chosen = {
+  const modelOptions = {
     ...loadOptions(options),
     ...(options.adapter && { adapterBytes: await adapterBytes(options.adapter) }),
   };
   const engine = await createEngine({ build: options.build, threads: numberOf(options, 'threads') });
-  const model = await engine.load(await sourceOf(file, options), chosen);
+  const model = await engine.load(await sourceOf(file, options), modelOptions);
   return { engine, model };
 }
 
-/** The option of `generate` for a draft model (--draft), or no option. @param {import('../js/shared/types.js').Engine} engine @param {any} options */
+/**
+ * Loads a draft model (--draft) and returns the option of `generate` for it; no option without --draft.
+ * @param {import('../js/shared/types.js').Engine} engine @param {any} options
+ */
 export async function draftOf(engine, options) {
   if (options.draft === undefined) return {};
   const model = await engine.load(await sourceOf(options.draft), { contextTokens: numberOf(options, 'context') });
   return { speculate: { model } };
 }
 
-/** The option of `generate` for an adapter (--adapter), or no option. @param {import('../js/shared/types.js').Model} model @param {any} options */
+/**
+ * Loads an adapter (--adapter) and returns the option of `generate` for it; no option without --adapter.
+ * @param {import('../js/shared/types.js').Model} model @param {any} options
+ */
 export async function adapterOf(model, options) {
   const { fromFile } = await import('../js/node.js');
   return options.adapter === undefined ? {} : { adapter: await model.loadAdapter(fromFile(options.adapter)) };

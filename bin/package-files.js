@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { BqError } from '../js/shared/errors.js';
 
-/** Throws NO_ENGINE. @param {string} path  relative to the package's root */
+/** Reads a file. Throws NO_ENGINE if it is missing. @param {string} path  relative to the package's root */
 export const readPackageFile = (path) =>
   readFile(new URL(`../${path}`, import.meta.url)).catch((cause) => {
     throw new BqError('NO_ENGINE', `${path} is missing in the package`, {

@@ -8,9 +8,9 @@ export const command = {
   operands: 'FILE',
   loadsFile: true,
   options: {
-    'prompt-tokens': value('N', 'tokens of the prompt (default 256)'),
-    tokens: value('N', 'tokens to generate (default 64)'),
-    runs: value('N', 'runs, of which the median is reported (default 3)'),
+    'prompt-tokens': value('N', 'length of the prompt in tokens (default 256)'),
+    tokens: value('N', 'number of tokens to generate (default 64)'),
+    runs: value('N', 'number of runs, whose median is reported (default 3)'),
     json: flag('prints one JSON object'),
     ...DECODE,
     ...ENGINE,
@@ -23,22 +23,31 @@ const TEXT = 'The sun rises over the hills, and the first birds begin to sing in
 /** @param {number[]} values */
 const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 
-/** @param {any} options @param {string} name @param {number} defaultValue */
-function count(options, name, defaultValue) {
+/**
+ * Returns the value of an option that is an integer of at least 1. Throws Usage.
+ * @param {any} options @param {string} name @param {number} defaultValue
+ */
+function countOf(options, name, defaultValue) {
   const number = numberOf(options, name) ?? defaultValue;
   if (!Number.isInteger(number) || number < 1)
     throw new Usage(`--${name} is "${options[name]}"; expected an integer of at least 1`);
   return number;
 }
 
-/** `length` tokens of a plain text. @param {import('../../js/shared/types.js').Model} model @param {number} length */
+/**
+ * Returns `length` tokens of a plain text.
+ * @param {import('../../js/shared/types.js').Model} model @param {number} length
+ */
 async function promptOf(model, length) {
   const ids = await model.tokenize(TEXT);
   while (ids.length < length) ids.push(...(await model.tokenize(TEXT, { addSpecial: false })));
   return ids.slice(0, length);
 }
 
-/** One reply in a new session, so that nothing of its prompt is cached. @param {import('../../js/shared/types.js').Model} model @param {number[]} ids @param {number} maxTokens */
+/**
+ * Measures one reply in a new session, so that nothing of its prompt is cached.
+ * @param {import('../../js/shared/types.js').Model} model @param {number[]} ids @param {number} maxTokens
+ */
 async function measureReply(model, ids, maxTokens) {
   const session = await model.createSession();
   try {
@@ -57,12 +66,15 @@ async function measureReply(model, ids, maxTokens) {
   }
 }
 
-/** Rates in tokens per second: medians of the runs. @param {import('../../js/shared/types.js').Model} model @param {any} options */
+/**
+ * Measures rates in tokens per second: medians of the runs.
+ * @param {import('../../js/shared/types.js').Model} model @param {any} options
+ */
 async function measure(model, options) {
   const [prompt, tokens, runs] = [
-    count(options, 'prompt-tokens', 256),
-    count(options, 'tokens', 64),
-    count(options, 'runs', 3),
+    countOf(options, 'prompt-tokens', 256),
+    countOf(options, 'tokens', 64),
+    countOf(options, 'runs', 3),
   ];
   const { contextTokens: context, generates, embedding } = model.info;
   if (!generates) {
@@ -77,14 +89,14 @@ async function measure(model, options) {
   }
   if (tokens >= context) throw new Usage(`--tokens is ${tokens}; expected less than the context of ${context}`);
   const ids = await promptOf(model, Math.min(prompt, context - tokens));
-  const all = [];
-  for (let i = 0; i < runs; i++) all.push(await measureReply(model, ids, tokens));
+  const replies = [];
+  for (let i = 0; i < runs; i++) replies.push(await measureReply(model, ids, tokens));
   return {
     runs,
     promptTokens: ids.length,
-    tokens: all[0].tokens,
-    prefill: median(all.map((reply) => reply.prefill)),
-    decode: median(all.map((reply) => reply.decode)),
+    tokens: replies[0].tokens,
+    prefill: median(replies.map((reply) => reply.prefill)),
+    decode: median(replies.map((reply) => reply.decode)),
   };
 }
 
@@ -138,15 +150,15 @@ export async function benchFile([file], options) {
         'memory',
         `${mib(memory.total)}: weights ${mib(weightBytes)}, KV cache ${mib(kvBytes)} per session; peak ${mib(memory.peak)}`,
       ],
-      ['load', `${loadMs.toFixed(0)} ms, engine included`],
+      ['load', `${loadMs.toFixed(0)} ms, including the engine`],
       ...('embed' in rates
-        ? [['embed', `${rate(rates.embed ?? 0)}, of a text of ${rates.promptTokens}`]]
+        ? [['embed', `${rate(rates.embed ?? 0)}, for a text of ${rates.promptTokens} tokens`]]
         : [
-            ['prefill', `${rate(rates.prefill ?? 0)}, of a prompt of ${rates.promptTokens}`],
-            ['decode', `${rate(rates.decode ?? 0)}, ${rates.tokens} of them`],
+            ['prefill', `${rate(rates.prefill ?? 0)}, for a prompt of ${rates.promptTokens} tokens`],
+            ['decode', `${rate(rates.decode ?? 0)}, for a reply of ${rates.tokens} tokens`],
           ]),
     ];
-    stdout.write(`${name || file}\n${rows.map(([what, text]) => `  ${what.padEnd(9)}${text}\n`).join('')}`);
+    stdout.write(`${name || file}\n${rows.map(([name, text]) => `  ${name.padEnd(9)}${text}\n`).join('')}`);
   } finally {
     await engine.close();
   }

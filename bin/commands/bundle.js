@@ -1,4 +1,7 @@
-/** `bq4 bundle`: writes one HTML page with engine, tokenizer, chat format and a small model, which works offline from the disk. */
+/**
+ * `bq4 bundle`: writes one HTML page with engine, tokenizer, chat format and a small model. The page works offline,
+ * from the disk.
+ */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { stdout } from 'node:process';
@@ -17,7 +20,7 @@ export const command = {
   run: ([file, page], options) => bundle(file, page, options),
 };
 
-/** Limit of a model in a page, in bytes: a browser holds the page with the model in base64 before it loads the model. */
+/** Largest model in a page, in bytes: before the model is loaded, the page with the model in base64 is in memory. */
 const MAX_MODEL_BYTES = 256 * 2 ** 20;
 
 const STYLE = `:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}
@@ -37,14 +40,15 @@ const escaped = (text) =>
     (c) => /** @type {Record<string, string>} */ ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c],
   );
 
-/** A source of the page's Content-Security-Policy. @param {string} text */
+/** Returns a source expression for the Content-Security-Policy of the page. @param {string} text */
 const hashOf = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/** @param {string} path  of a file of the package */
+/** Reads a file of the package as base64. @param {string} path */
 const base64 = async (path) => (await readPackageFile(path)).toString('base64');
 
 /**
- * The HTML of the page. Throws READ, FORMAT and others for an invalid model; ARGUMENT if it is too large.
+ * Returns the HTML of the page. Throws READ, FORMAT and others for an invalid model; ARGUMENT if the model is too
+ * large.
  * @param {string} file  a .bq4 or .gguf
  * @param {{ title?: string }} options
  */
@@ -91,7 +95,7 @@ async function bundle(file, to, options) {
     await sink.write(0, page);
     await sink.finish();
   } finally {
-    await sink.abort(); // nothing is left of a page that does not fit
+    await sink.abort(); // deletes an incomplete page
   }
   stdout.write(`${to}: ${page.length} bytes; it works without a server and offline\n`);
 }

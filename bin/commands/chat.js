@@ -6,7 +6,7 @@ import { adapterOf, draftOf, load } from '../options.js';
 
 /** @type {import('../command.js').Command} */
 export const command = {
-  summary: 'a conversation in the terminal; Ctrl-C stops a reply, Ctrl-D ends',
+  summary: 'chats with a model in the terminal; Ctrl-C stops a reply, Ctrl-D ends the chat',
   operands: 'FILE',
   loadsFile: true,
   options: generateFlags(),
@@ -16,9 +16,9 @@ export const command = {
 /** @param {string[]} files @param {any} options */
 async function chatLoop([file], options) {
   const { createInterface } = await import('node:readline');
-  const chosen = await generateOptions(options);
+  const replyOptions = await generateOptions(options);
   const { engine, model } = await load(file, options);
-  Object.assign(chosen, await adapterOf(model, options), await draftOf(engine, options));
+  Object.assign(replyOptions, await adapterOf(model, options), await draftOf(engine, options));
   let chat = await model.createChat({ system: options.system });
   const lines = createInterface({
     input: process.stdin,
@@ -26,17 +26,17 @@ async function chatLoop([file], options) {
     terminal: process.stdin.isTTY && stdout.isTTY,
     prompt: '> ',
   });
-  /** @type {AbortController | null} */
-  let running = null;
-  const interrupt = () => (running ? running.abort() : lines.close());
+  /** Aborts the running reply. @type {AbortController | null} */
+  let replyController = null;
+  const interrupt = () => (replyController ? replyController.abort() : lines.close());
   lines.on('SIGINT', interrupt);
   process.on('SIGINT', interrupt);
   const { info } = engine;
   stderr.write(
     `${model.info.name || file}: ${info.build} kernels, context ${model.info.contextTokens}. /new starts a new conversation, /again repeats the last reply, Ctrl-D ends.\n`,
   );
-  let open = true;
-  lines.on('close', () => (open = false));
+  let isOpen = true;
+  lines.on('close', () => (isOpen = false));
   lines.prompt();
   for await (const line of lines) {
     const text = line.trim();
@@ -44,20 +44,20 @@ async function chatLoop([file], options) {
       await chat.close();
       chat = await model.createChat({ system: options.system });
     } else if (text) {
-      running = new AbortController();
-      const withSignal = { ...chosen, signal: running.signal };
+      replyController = new AbortController();
+      const withSignal = { ...replyOptions, signal: replyController.signal };
       const run = text === '/again' ? chat.regenerate(withSignal) : chat.send(text, withSignal);
       try {
         for await (const part of run) stdout.write(part.text);
       } catch (error) {
-        if (!running.signal.aborted) stderr.write(explain(error));
+        if (!replyController.signal.aborted) stderr.write(explain(error));
       }
-      running = null;
+      replyController = null;
       const result = await run.result.catch(() => null);
       if (result) stdout.write('\n');
       if (result?.finishReason === 'context') stderr.write('The context is full: /new starts a new conversation.\n');
     }
-    if (open) lines.prompt();
+    if (isOpen) lines.prompt();
   }
   process.off('SIGINT', interrupt);
   await engine.close();

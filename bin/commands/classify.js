@@ -1,4 +1,4 @@
-/** `bq4 classify`: classifies texts with a classifier of `bq4 train-head`. */
+/** `bq4 classify`: classifies texts with a classifier that `bq4 train-head` has written. */
 import { stdout } from 'node:process';
 import { BqError } from '../../js/shared/errors.js';
 import { flag, load, MODEL, readText } from '../options.js';
@@ -8,20 +8,20 @@ import { flag, load, MODEL, readText } from '../options.js';
 /** @type {import('../command.js').Command} */
 export const command = {
   summary: 'classifies texts, with the probability of each label',
-  operands: 'FILE HEAD.json TEXT...',
+  operands: 'FILE CLASSIFIER.json TEXT...',
   options: { json: flag('prints a JSON object for each text'), ...MODEL },
-  run: async ([file, head, ...texts], options) => {
+  run: async ([file, classifierPath, ...texts], options) => {
     const { engine, model } = await load(file, options);
-    await classify(model, head, texts, options.json);
+    await classify(model, classifierPath, texts, options.json);
     await engine.close();
   },
 };
 
-/** @param {Model} model @param {string} path  of the head @param {string[]} texts @param {boolean} json */
+/** @param {Model} model @param {string} path  of the classifier @param {string[]} texts @param {boolean} json */
 async function classify(model, path, texts, json) {
-  let head;
+  let classifier;
   try {
-    head = JSON.parse(await readText(path));
+    classifier = JSON.parse(await readText(path));
   } catch (cause) {
     if (cause instanceof BqError) throw cause;
     throw new BqError('FORMAT', `${path} is not valid JSON: ${/** @type {Error} */ (cause).message}`, {
@@ -29,10 +29,12 @@ async function classify(model, path, texts, json) {
       hint: 'expected the JSON that bq4 train-head writes',
     });
   }
-  for (const { label, score, scores } of await model.classify(texts, { classifier: head })) {
-    const all = Object.fromEntries(
-      head.labels.map((/** @type {string} */ name, /** @type {number} */ i) => [name, scores[i]]),
+  for (const { label, score, scores } of await model.classify(texts, { classifier })) {
+    const scoresByLabel = Object.fromEntries(
+      classifier.labels.map((/** @type {string} */ name, /** @type {number} */ i) => [name, scores[i]]),
     );
-    stdout.write(json ? `${JSON.stringify({ label, score, scores: all })}\n` : `${label}\t${score.toFixed(3)}\n`);
+    stdout.write(
+      json ? `${JSON.stringify({ label, score, scores: scoresByLabel })}\n` : `${label}\t${score.toFixed(3)}\n`,
+    );
   }
 }

@@ -1,4 +1,4 @@
-/** `bq4 embed`: vectors of texts. */
+/** `bq4 embed`: computes vectors of texts. */
 import { stderr, stdout } from 'node:process';
 import { COMPUTE, flag, load, oneOf, value } from '../options.js';
 
@@ -8,9 +8,9 @@ export const command = {
   operands: 'FILE TEXT...',
   loadsFile: true,
   options: {
-    pooling: value('KIND', 'mean, cls or last (default: as the file says)'),
-    prompt: value('NAME', 'prompt of the model before each text, such as query'),
-    'no-normalize': flag('vectors are not scaled to length 1'),
+    pooling: value('KIND', 'pooling: mean, cls or last (default: that of the file)'),
+    prompt: value('NAME', 'name of the embedding prompt that is put before each text, such as query'),
+    'no-normalize': flag('does not scale vectors to length 1'),
     json: flag('prints one JSON object: vectors, tokens, truncated, build'),
     ...COMPUTE,
   },

@@ -1,4 +1,7 @@
-/** The commands of the CLI, in the order of `bq4 --help`. To add a command is to add its file, which exports its row, and a line here. */
+/**
+ * The commands of the CLI, in the order of `bq4 --help`. A new command needs a file that exports `command`, and a line
+ * here.
+ */
 
 /** @type {Record<string, () => Promise<{ command: import('../command.js').Command }>>} */
 export const COMMANDS = {

@@ -1,10 +1,10 @@
 /** `bq4 inspect`: describes the contents of a model file. */
 import { stdout } from 'node:process';
-import { flag, MODEL, sourceOf } from '../options.js';
+import { flag, isFolder, MODEL, sourceOf } from '../options.js';
 
 /** @type {import('../command.js').Command} */
 export const command = {
-  summary: 'describes a model: .bq4, .gguf, safetensors, a folder, and everything that convert reads',
+  summary: 'describes a model: .bq4, .gguf, safetensors, a folder, or any other input of convert',
   operands: 'FILE',
   loadsFile: true,
   options: { json: flag('prints one JSON object'), companion: MODEL.companion },
@@ -23,10 +23,4 @@ async function inspectFile([file], options) {
   const { hashes } = card;
   if (hashes && (hashes.damaged.length || [hashes.header, hashes.plan, hashes.prefix].includes('damaged')))
     process.exitCode = 1;
-}
-
-/** @param {string} path */
-async function isFolder(path) {
-  const { stat } = await import('node:fs/promises');
-  return (await stat(path).catch(() => null))?.isDirectory() ?? false;
 }

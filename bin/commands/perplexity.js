@@ -1,23 +1,26 @@
-/** `bq4 perplexity`: how well a model predicts a text, and how much its predictions differ from those of another model. */
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+/**
+ * `bq4 perplexity`: measures how well a model predicts a text, and how much its predictions differ from those of
+ * another model.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stderr, stdout } from 'node:process';
 import { argmax, logSum } from '../../js/engine/model/probabilities.js';
 import { chunksOf } from '../../js/quantize/text-chunks.js';
 import { BqError } from '../../js/shared/errors.js';
-import { COMPUTE, flag, loadOptions, numberOf, readText, sourceOf, Usage, value } from '../options.js';
+import { COMPUTE, flag, isFolder, loadOptions, numberOf, readText, sourceOf, Usage, value } from '../options.js';
 
 /** @type {import('../command.js').Command} */
 export const command = {
-  summary: 'measures how well a model predicts a text, also compared with another model',
+  summary: 'measures how well a model predicts a text, and compares it with another model',
   operands: 'FILE TEXT',
   about:
-    "TEXT is a file. FILE may also be a folder in Hugging Face's layout, whose weights are then used as f32. The default of --context is 512.",
+    "TEXT is a text file. FILE may also be a folder in Hugging Face's layout, whose weights are then used as f32. The default of --context is 512.",
   options: {
     against: value(
       'FILE',
-      'another model with the same tokenizer: reports mean KL divergence and agreement of the likeliest token',
+      'another model with the same tokenizer: reports the mean KL divergence, and how often both models predict the same token',
     ),
     stride: value('N', 'tokens from one window to the next (default: half of --context); each token is predicted once'),
     tokens: value('N', 'uses only the first N tokens of the text'),
@@ -28,18 +31,20 @@ export const command = {
   run: measurePerplexity,
 };
 
-/** @typedef {{ wasm: import('../../js/wasm/wasm.js').Wasm, sequence: import('../../js/engine/session/token-sequence.js').TokenSequence }} SessionParts */
+/**
+ * @typedef {{ wasm: import('../../js/wasm/wasm.js').Wasm, sequence: import('../../js/engine/session/token-sequence.js').TokenSequence }} SessionParts
+ */
 
 /** Default tokens of a window. */
 const CONTEXT = 512;
-/** Characters that are tokenized at once. */
+/** Largest number of characters that are tokenized in one call. */
 const CHUNK_CHARACTERS = 1 << 13;
-/** Tokens whose logits are computed in one batch, besides the first. */
-const BATCH = 31;
+/** Draft tokens: tokens whose logits are computed in one batch, in addition to the first. */
+const DRAFT_TOKENS = 31;
 
 /**
- * Overlapping windows over n tokens. In each, the tokens from `scored` on are counted: except in the first window, every token is
- * predicted from at least `context - stride` tokens.
+ * Returns overlapping windows over n tokens. In each window the tokens from `scored` on are counted. Except in the
+ * first window, every token is predicted from at least `context - stride` tokens.
  * @param {number} n @param {number} context @param {number} stride
  */
 export function windowsOf(n, context, stride) {
@@ -52,10 +57,14 @@ export function windowsOf(n, context, stride) {
   return windows;
 }
 
-/** Computes the logits of successive positions of a given text. The next tokens are passed as drafts, so that batches are computed. */
+/**
+ * Computes the logits of successive positions of a given text. The next tokens are passed as draft tokens, so that
+ * batches are computed.
+ */
 class Reader {
   #parts;
   #vocab;
+  /** Number of next positions whose logits are already computed. */
   #ahead = 0;
 
   /** @param {SessionParts} parts @param {number} vocab */
@@ -80,7 +89,7 @@ class Reader {
   /** @param {number[]} ids @param {number} n */
   async #compute(ids, n) {
     const { sequence } = this.#parts;
-    this.#ahead = sequence.addDraftTokens(ids.slice(n, n + BATCH));
+    this.#ahead = sequence.addDraftTokens(ids.slice(n, n + DRAFT_TOKENS));
     await sequence.run({}, 0);
   }
 
@@ -91,7 +100,11 @@ class Reader {
   }
 }
 
-/** KL divergence of the model from the reference: the sum of p (log p - log q), with p of the reference. @param {Float32Array} logits @param {number} sum  log of the sum of exponentials @param {Float32Array} reference @param {number} referenceSum */
+/**
+ * Returns the KL divergence of the model from the reference: the sum of p (log p - log q), with p of the reference.
+ * @param {Float32Array} logits @param {number} sum  log of the sum of exponentials @param {Float32Array} reference
+ * @param {number} referenceSum
+ */
 function divergence(logits, sum, reference, referenceSum) {
   let total = 0;
   for (let i = 0; i < logits.length; i++) {
@@ -102,6 +115,7 @@ function divergence(logits, sum, reference, referenceSum) {
 }
 
 /**
+ * Sums the negative log likelihoods of the counted tokens, and the differences from the reference.
  * @param {Reader[]} readers  of the model, and of the reference if there is one
  * @param {number[]} ids @param {{ from: number, scored: number, end: number }[]} windows
  * @param {(done: number, perplexity: number) => void} onProgress
@@ -131,12 +145,10 @@ async function score([model, reference], ids, windows, onProgress) {
   return sums;
 }
 
-/** @param {string} path */
-const isFolder = async (path) => (await stat(path).catch(() => null))?.isDirectory() ?? false;
-
 /**
  * Loads a model and tokenizes the text. A folder in Hugging Face's layout is converted with f32 weights first.
- * @param {import('../../js/shared/types.js').Engine} engine @param {string} file @param {string} text @param {any} options @param {string} folder  for temporary files
+ * @param {import('../../js/shared/types.js').Engine} engine @param {string} file @param {string} text
+ * @param {any} options @param {string} folder  for temporary files
  */
 async function open(engine, file, text, options, folder) {
   const limit = numberOf(options, 'tokens') ?? Infinity;
@@ -152,7 +164,7 @@ async function open(engine, file, text, options, folder) {
     await engine.load(source, {
       contextTokens: Math.min(CONTEXT, trainedContext),
       ...loadOptions(options),
-      draftTokens: BATCH,
+      draftTokens: DRAFT_TOKENS,
     })
   );
   model.checkGenerates();
@@ -165,22 +177,25 @@ async function open(engine, file, text, options, folder) {
   return { file, model, ids: ids.slice(0, limit) };
 }
 
-/** Throws MISMATCH if the models have different tokens of the text. @param {{ file: string, model: any, ids: number[] }[]} models */
+/**
+ * Throws MISMATCH if the models tokenize the text differently.
+ * @param {{ file: string, model: any, ids: number[] }[]} models
+ */
 function checkSameTokens([one, other]) {
   if (!other) return;
-  const [vocab, theirs] = [one.model.info.vocabSize, other.model.info.vocabSize];
-  const same = one.ids.length === other.ids.length && one.ids.every((id, i) => id === other.ids[i]);
-  if (vocab === theirs && same) return;
+  const [vocab, otherVocab] = [one.model.info.vocabSize, other.model.info.vocabSize];
+  const areEqual = one.ids.length === other.ids.length && one.ids.every((id, i) => id === other.ids[i]);
+  if (vocab === otherVocab && areEqual) return;
   throw new BqError(
     'MISMATCH',
-    vocab === theirs
+    vocab === otherVocab
       ? `${one.file} and ${other.file} tokenize the text differently`
-      : `${one.file} has a vocabulary of ${vocab} tokens, ${other.file} one of ${theirs}`,
+      : `${one.file} has a vocabulary of ${vocab} tokens, ${other.file} one of ${otherVocab}`,
     { hint: 'compare models with the same tokenizer' },
   );
 }
 
-/** @param {any} options @param {number} context */
+/** Returns the stride of the windows. Throws Usage. @param {any} options @param {number} context */
 function strideOf(options, context) {
   const stride = numberOf(options, 'stride') ?? Math.ceil(context / 2);
   if (Number.isInteger(stride) && stride > 0 && stride < context) return stride;
@@ -195,25 +210,28 @@ export async function measurePerplexity([file, path], options) {
   const folder = await mkdtemp(join(tmpdir(), 'bq4-perplexity-'));
   try {
     /** @type {Awaited<ReturnType<typeof open>>[]} */
-    const all = [];
+    const models = [];
     for (const name of options.against === undefined ? [file] : [file, options.against])
-      all.push(await open(engine, name, text, options, folder));
-    checkSameTokens(all);
-    const context = Math.min(...all.map(({ model }) => model.info.contextTokens));
+      models.push(await open(engine, name, text, options, folder));
+    checkSameTokens(models);
+    const context = Math.min(...models.map(({ model }) => model.info.contextTokens));
     const stride = strideOf(options, context);
-    const { ids } = all[0];
+    const { ids } = models[0];
     if (ids.length < 2) throw new BqError('ARGUMENT', `${path} has ${ids.length} tokens; expected at least 2`);
     const windows = windowsOf(ids.length, context, stride);
-    /** Calls score() inside a session of each model. @param {Reader[]} readers @returns {Promise<Awaited<ReturnType<typeof score>>>} */
-    const measured = async (readers) => {
-      const next = all[readers.length];
+    /**
+     * Calls score() inside a session of each model.
+     * @param {Reader[]} readers @returns {Promise<Awaited<ReturnType<typeof score>>>}
+     */
+    const measure = async (readers) => {
+      const next = models[readers.length];
       if (!next) return score(readers, ids, windows, progress(ids.length - 1));
       const session = await next.model.createSession();
       return session.runAlone((/** @type {SessionParts} */ parts) =>
-        measured([...readers, new Reader(parts, next.model.info.vocabSize)]),
+        measure([...readers, new Reader(parts, next.model.info.vocabSize)]),
       );
     };
-    printResult(all, path, { tokens: ids.length, context, stride }, await measured([]), engine.info, options.json);
+    printResult(models, path, { tokens: ids.length, context, stride }, await measure([]), engine.info, options.json);
   } finally {
     await engine.close();
     await rm(folder, { recursive: true });
@@ -226,8 +244,10 @@ const progress = (total) => (/** @type {number} */ done, /** @type {number} */ p
 };
 
 /**
- * @param {{ file: string }[]} models @param {string} text @param {{ tokens: number, context: number, stride: number }} sizes
- * @param {Awaited<ReturnType<typeof score>>} sums @param {import('../../js/shared/types.js').EngineInfo} engine @param {boolean} json
+ * @param {{ file: string }[]} models @param {string} text
+ * @param {{ tokens: number, context: number, stride: number }} sizes
+ * @param {Awaited<ReturnType<typeof score>>} sums @param {import('../../js/shared/types.js').EngineInfo} engine
+ * @param {boolean} json
  */
 function printResult(
   [{ file }, other],
@@ -268,5 +288,5 @@ function printResult(
         ]
       : []),
   ];
-  stdout.write(`${file} on ${text}\n${rows.map(([what, value]) => `  ${what.padEnd(12)}${value}\n`).join('')}`);
+  stdout.write(`${file} on ${text}\n${rows.map(([name, value]) => `  ${name.padEnd(12)}${value}\n`).join('')}`);
 }

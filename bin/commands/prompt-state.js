@@ -1,32 +1,33 @@
-/** `bq4 prompt-state`: computes a prompt cache: the KV cache of the beginning of conversations, for pages to load. */
+/**
+ * `bq4 prompt-state`: computes a prompt cache, the KV cache of the beginning of conversations, which pages can load.
+ */
 import { readFile, writeFile } from 'node:fs/promises';
 import { stderr } from 'node:process';
 import { DECODE, ENGINE, load, Usage, value } from '../options.js';
 
 /** @type {import('../command.js').Command} */
 export const command = {
-  summary: 'computes a prompt cache: the beginning of conversations, which pages then need not compute',
+  summary: 'computes a prompt cache, so that pages need not compute the beginning of conversations',
   operands: 'FILE [OUT]',
   writesLast: true,
-  about: `OUT is FILE.prompt unless named: put it beside the model, and pages that load it with { promptCache: true } take it up.`,
+  about: `The default of OUT is FILE.prompt. Put it in the folder of the model: pages that load the model with { promptCache: true } use it.`,
   options: {
     system: value('TEXT', 'system message'),
-    messages: value('FILE.json', 'list of messages, in place of --system'),
+    messages: value('FILE.json', 'list of messages, instead of --system'),
     ...DECODE,
     ...ENGINE,
   },
   run: writePromptState,
 };
 
-/** @param {string} file */
-function besidePath(file) {
-  if (/^[a-z]{2,}:/i.test(file))
-    throw new Usage('prompt-state needs OUT: FILE is no path, so nothing can be written beside it');
+/** Returns the path of a prompt cache in the folder of a model. Throws Usage for an address. @param {string} file */
+function defaultPath(file) {
+  if (/^[a-z]{2,}:/i.test(file)) throw new Usage('prompt-state needs OUT, because FILE is not a path');
   return `${file}.prompt`;
 }
 
-/** @param {string} path */
-async function messagesIn(path) {
+/** Reads a list of messages. Throws Usage. @param {string} path */
+async function readMessages(path) {
   const text = await readFile(path, 'utf8');
   try {
     return JSON.parse(text);
@@ -36,11 +37,11 @@ async function messagesIn(path) {
 }
 
 /** @param {string[]} files @param {any} options */
-export async function writePromptState([file, out = besidePath(file)], options) {
+export async function writePromptState([file, out = defaultPath(file)], options) {
   const { system, messages: path } = options;
   if ((system === undefined) === (path === undefined))
     throw new Usage('prompt-state needs --system TEXT or --messages FILE.json');
-  const messages = path === undefined ? [{ role: 'system', content: system }] : await messagesIn(path);
+  const messages = path === undefined ? [{ role: 'system', content: system }] : await readMessages(path);
   const { engine, model } = await load(file, options);
   const state = await model.savePromptCache(messages);
   const { tokens } = await model.loadPromptCache(state);

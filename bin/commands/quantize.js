@@ -1,4 +1,4 @@
-/** `bq4 quantize`: a model in fewer bits, calibrated on a text. */
+/** `bq4 quantize`: quantizes a model to fewer bits, calibrated on a text. */
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -11,67 +11,74 @@ import { flag, numberOf, readText, Usage, value } from '../options.js';
 
 /** @type {import('../command.js').Command} */
 export const command = {
-  summary: 'writes a model in fewer bits, rounded by its calibration on a text',
+  summary: 'quantizes a model to fewer bits, calibrated on a text',
   operands: 'IN OUT',
-  about: 'IN is a .bq4 file, or anything that convert reads. A run that was stopped is resumed by the same command.',
+  about: 'IN is a .bq4 file or any input of convert. To resume a stopped run, repeat the command.',
   writesLast: true,
   options: {
-    calibrate: value('FILE', 'calibration text; without it weights are rounded to nearest, as by convert'),
-    tokens: value('N', 'tokens of the text to use (default 16384)'),
+    calibrate: value('FILE', 'calibration text; without it weights are rounded to the nearest values, as by convert'),
+    tokens: value('N', 'number of tokens of the text to use (default 16384)'),
     quant: value(
       'TYPE',
-      'type of the matrices: bq4a (default), bq4h, bq4, bq4_16, bq4_64, bq3a, bq2a or bqt are calibrated; other types are rounded to nearest',
+      'type of the matrices: bq4a (default), bq4h, bq4, bq4_16, bq4_64, bq3a, bq2a or bqt are calibrated; other types are rounded to the nearest values',
     ),
     embed: value('TYPE', 'type of embedding and LM head (default bq8)'),
     'target-size': value(
       'SIZE',
-      'size of the file, as 80MB: chooses bq4h, bq4a or bq8 (bq3a, bq2a if necessary) for each matrix by its effect on predictions',
+      'largest size of the file, such as 80MB: chooses bq4h, bq4a or bq8 (if necessary bq3a or bq2a) for each matrix by its effect on predictions',
     ),
     'target-ppl': value(
       'PERCENT',
-      'growth of perplexity, as 3%, measured on the end of the text: chooses types as --target-size does',
+      'largest growth of perplexity, such as 3%, measured on the end of the text: chooses types as --target-size does',
     ),
     method: value(
       'KIND',
-      'gptaq (default): compensates errors in later weights of the matrix and in later matrices; gptq: in the matrix alone, which reads the text once; search: searches scales only',
+      'gptaq (default): compensates errors in later weights of the matrix and in later matrices; gptq: in later weights of the matrix only, so that the text is processed only once; search: only searches scales',
     ),
-    smooth: value('NUMBER', '0 to 1 (default 0): moves large magnitudes of inputs into the weights (AWQ)'),
+    smooth: value(
+      'NUMBER',
+      'from 0 (default) to 1: how far large magnitudes of inputs are moved into the weights (AWQ)',
+    ),
     plot: value('FILE.svg', 'writes a chart of the error of each matrix, and of its bits if they differ'),
     threads: value(
       'N',
-      'threads (default: one per core, at most 8, as memory allows); the result does not depend on it',
+      'number of threads (default: one per core, at most 8, as memory allows); the result does not depend on it',
     ),
     budget: value(
       'SIZE',
-      'memory of the model during calibration, as 2GB (default 4GB); layers that do not fit are read from disk',
+      'largest memory of the model during calibration, such as 2GB (default 4GB); layers that do not fit are read from disk',
     ),
-    tokenizer: value('FILE', 'tokenizer (default: the one beside the model)'),
+    tokenizer: value('FILE', 'tokenizer file (default: that in the folder of the model)'),
     hash: value('KIND', 'hash of chunks: xxh64 (default) or sha256'),
     json: flag('prints the report as one JSON object'),
   },
   run: quantizeFile,
 };
 
-/** A number of bytes; MB and GB are 10^6 and 10^9. @param {Record<string, string>} options @param {string} name */
+/**
+ * Returns the value of an option that is a number of bytes; MB and GB are 10^6 and 10^9. Throws Usage.
+ * @param {Record<string, string>} options @param {string} name
+ */
 function sizeOf(options, name) {
   const text = options[name];
   if (text === undefined) return undefined;
   const [, number, unit = ''] = /^(\d+(?:\.\d+)?)\s*(MB|GB)?$/i.exec(text) ?? [];
-  if (!number) throw new Usage(`--${name} is "${text}"; expected a number of bytes, or one with MB or GB, as 80MB`);
+  if (!number)
+    throw new Usage(`--${name} is "${text}"; expected a number of bytes, or a size in MB or GB, such as 80MB`);
   return Math.floor(
     Number(number) * /** @type {Record<string, number>} */ ({ MB: 1e6, GB: 1e9 })[unit.toUpperCase()] || Number(number),
   );
 }
 
-/** A percentage above 0. @param {string | undefined} text */
+/** Returns the value of --target-ppl, a percentage above 0. Throws Usage. @param {string | undefined} text */
 function percentOf(text) {
   if (text === undefined) return undefined;
   const [, number = '0'] = /^(\d+(?:\.\d+)?)\s*%?$/.exec(text) ?? [];
-  if (!Number(number)) throw new Usage(`--target-ppl is "${text}"; expected a percentage above 0, as 3%`);
+  if (!Number(number)) throw new Usage(`--target-ppl is "${text}"; expected a percentage above 0, such as 3%`);
   return Number(number);
 }
 
-/** @type {Record<string, string>} */
+/** Names of the stages in the output. @type {Record<string, string>} */
 const STAGES = {
   read: 'reading',
   calibrate: 'calibrating',
@@ -80,7 +87,7 @@ const STAGES = {
   write: 'rounding',
 };
 
-/** A signal that Ctrl-C aborts; a second Ctrl-C ends the process at once. */
+/** Creates a signal that Ctrl-C aborts. A second Ctrl-C ends the process at once. */
 function stopSignal() {
   const stop = new AbortController();
   const abort = () => stop.abort();
@@ -93,10 +100,10 @@ export async function quantizeFile([from, to], options) {
   const { plot } = options;
   if (plot !== undefined && [from, to].some((file) => resolve(file) === resolve(plot)))
     throw new Usage(`--plot would replace ${plot}: choose another file for the chart`);
-  let shown = 0;
+  let lastShown = 0;
   const onProgress = (/** @type {string} */ stage, /** @type {number} */ done, /** @type {number} */ total) => {
-    if (!stderr.isTTY || (Date.now() - shown < 100 && done < total)) return;
-    shown = Date.now();
+    if (!stderr.isTTY || (Date.now() - lastShown < 100 && done < total)) return;
+    lastShown = Date.now();
     stderr.write(`\r${STAGES[stage]} ${Math.floor((100 * done) / total)} %${done < total ? ' ' : '\n'}`);
   };
   const { signal, off } = stopSignal();
@@ -124,10 +131,10 @@ export async function quantizeFile([from, to], options) {
     })
     .finally(off);
   if (!report) {
-    const kept = [`${to}.part`, `${to}.part.journal`].filter((path) => existsSync(path));
+    const keptFiles = [`${to}.part`, `${to}.part.journal`].filter((path) => existsSync(path));
     stderr.write(
-      kept.length
-        ? `bq4: stopped; the same command resumes from ${kept.join(' and ')}\n`
+      keptFiles.length
+        ? `bq4: stopped; the same command resumes from ${keptFiles.join(' and ')}\n`
         : 'bq4: stopped, nothing was written\n',
     );
     process.exitCode = 130;

@@ -20,25 +20,25 @@ export async function replayReceipt([file, model], options) {
   const { loadOptions, readReceipt, replay } = await import('../../js/api/receipts/index.js');
   const receipt = await readReceipt(await readText(file));
   const { contextTokens: context, kv, activations, kvWindow, kvSinks, kvEvict, quality } = loadOptions(receipt);
-  const sight = {
+  const modelOptions = {
     ...(kvWindow && { 'kv-window': String(kvWindow), 'kv-sinks': String(kvSinks) }),
     ...(kvEvict && { 'kv-evict': kvEvict }),
     ...(quality?.skipLayers && { 'skip-layers': quality.skipLayers.join() }),
     ...(quality?.exitLayer && { 'exit-layer': String(quality.exitLayer) }),
     ...(quality?.lmHeadFraction && { 'head-share': String(quality.lmHeadFraction) }),
   };
-  const opened = await load(model, { ...options, context: String(context), kv, activations, ...sight });
+  const opened = await load(model, { ...options, context: String(context), kv, activations, ...modelOptions });
   const { build, threads } = opened.engine.info;
-  const found = await replay(opened.model, receipt);
+  const result = await replay(opened.model, receipt);
   await opened.engine.close();
-  if (!found.equal) process.exitCode = 1;
-  if (options.json) return void stdout.write(`${JSON.stringify({ ...found, build, threads })}\n`);
-  const by = `bq4 ${found.engine}, ${build}, ${threads} thread${threads > 1 ? 's' : ''}`;
-  if (found.equal) return void stdout.write(`equal: ${found.tokens.length} tokens, by ${by}\n`);
-  for (const { what, at, expected, actual } of found.differences)
+  if (!result.equal) process.exitCode = 1;
+  if (options.json) return void stdout.write(`${JSON.stringify({ ...result, build, threads })}\n`);
+  const by = `bq4 ${result.engine}, ${build}, ${threads} thread${threads > 1 ? 's' : ''}`;
+  if (result.equal) return void stdout.write(`equal: ${result.tokens.length} tokens, by ${by}\n`);
+  for (const { what, at, expected, actual } of result.differences)
     stdout.write(
       `${what}${at === undefined ? '' : ` differ from number ${at} on`}: ${actual} instead of ${expected}\n`,
     );
-  const other = receipt.engine === found.engine ? '' : `; the receipt is of bq4 ${receipt.engine}`;
-  stdout.write(`not equal, by ${by}${other}\n`);
+  const origin = receipt.engine === result.engine ? '' : `; the receipt was created by bq4 ${receipt.engine}`;
+  stdout.write(`not equal, by ${by}${origin}\n`);
 }

@@ -8,7 +8,7 @@ export const command = {
   operands: 'FILE QUERY DOCUMENT...',
   loadsFile: true,
   options: {
-    'top-n': value('N', 'prints the N best only'),
+    'top-n': value('N', 'prints only the N best documents'),
     json: flag('prints one JSON object: method, results, build'),
     ...COMPUTE,
   },

@@ -9,23 +9,23 @@ import { DECODE, ENGINE, loadOptions, numberOf, sourceOf, Usage, value, values }
 export const command = {
   summary: "serves models with OpenAI's API on this machine",
   operands: 'FILE...',
-  about: 'Prints its address when it is ready. Clients name a model by its file name without the ending.',
+  about: 'Prints its address when it is ready. The name of a model is its file name without the extension.',
   loadsFile: true,
   options: {
-    port: value('N', 'port (default 8080; 0: any free port)'),
-    host: value('NAME', 'host to listen on (default 127.0.0.1: this machine only)'),
-    token: value('TEXT', 'token that clients must send (or BQ4_TOKEN)'),
-    'allow-origin': values('URL', "origin whose pages may send requests; '*': all"),
-    'allow-host': values('NAME', 'host name of the server that requests may use'),
-    'max-body': value('BYTES', 'limit of a request (default 4 MiB)'),
-    'max-waiting': value('N', 'limit of the requests that wait for a model (default 32)'),
+    port: value('N', 'port (default 8080); 0: any free port'),
+    host: value('NAME', 'host to listen on (default 127.0.0.1, which only this machine can reach)'),
+    token: value('TEXT', 'token that clients must send (default: the environment variable BQ4_TOKEN)'),
+    'allow-origin': values('URL', "origin whose pages may send requests; '*': all origins"),
+    'allow-host': values('NAME', 'further host name of the server that requests may use'),
+    'max-body': value('BYTES', 'largest size of a request (default 4 MiB)'),
+    'max-waiting': value('N', 'largest number of requests that wait for a model (default 32)'),
     ...DECODE,
     ...ENGINE,
   },
   run: serveFiles,
 };
 
-/** The id of a model for clients: its file name without the ending. @param {string} file */
+/** Returns the id of a model for clients: its file name without the extension. @param {string} file */
 const idOf = (file) => basename(file.split(/[?#]/, 1)[0]).replace(/\.(bq4|gguf)$/i, '');
 
 /** Whether only this machine can reach a host. @param {string} host */
@@ -40,12 +40,12 @@ export async function serveFiles(files, options) {
   const ids = files.map(idOf);
   if (new Set(ids).size < ids.length)
     throw new Usage(`two files would both have the id "${ids.find((id, i) => ids.indexOf(id) < i)}"`);
-  const chosen = loadOptions(options);
+  const modelOptions = loadOptions(options);
   const engine = await createWorkerEngine({ build: options.build, threads: numberOf(options, 'threads') });
   try {
     const models = [];
     for (const [i, file] of files.entries())
-      models.push({ id: ids[i], model: await engine.load(await sourceOf(file, options), chosen) });
+      models.push({ id: ids[i], model: await engine.load(await sourceOf(file, options), modelOptions) });
     const server = await serveModels(models, {
       host,
       port,

@@ -7,11 +7,11 @@ import { flag, load, MODEL, numberOf, oneOf, readText, value, writeText } from '
 /** @type {import('../command.js').Command} */
 export const command = {
   summary: 'trains a classifier over the vectors of a model',
-  operands: 'FILE DATA.tsv HEAD.json',
+  operands: 'FILE DATA.tsv CLASSIFIER.json',
   writesLast: true,
   about: 'Each line of DATA.tsv has a text, a tab and a label.',
   options: {
-    test: value('FILE', 'examples to test on (default: every fifth text of each label, which is not trained on)'),
+    test: value('FILE', 'test examples (default: every fifth text of each label, which is then not used for training)'),
     labels: value('A,B,C', 'order of the labels (default: sorted)'),
     type: value('TYPE', "bq4 (default) or f32: type of the classifier's weights"),
     penalty: value('NUMBER', 'strength of regularization (default 1)'),
@@ -30,7 +30,7 @@ export const command = {
 /** @import { Model } from '../../js/shared/types.js' */
 
 /** Reads examples. Throws FORMAT. @param {string} path */
-async function examples(path) {
+async function readExamples(path) {
   const lines = (await readText(path)).split(/\r?\n/);
   return lines.flatMap((line, i) => {
     if (!line.trim()) return [];
@@ -42,13 +42,16 @@ async function examples(path) {
   });
 }
 
-/** @param {number} part @param {number} whole */
-const percent = (part, whole) => `${((100 * part) / whole).toFixed(1)} %`;
+/** @param {number} count @param {number} total */
+const percent = (count, total) => `${((100 * count) / total).toFixed(1)} %`;
 
-/** @param {{ right: number, test: number, train: number, baseline: number, each: { label: string, test: number, right: number }[] }} report */
+/**
+ * Formats the report of a training as text.
+ * @param {{ right: number, test: number, train: number, baseline: number, each: { label: string, test: number, right: number }[] }} report
+ */
 function format({ right, test, train, baseline, each }) {
   if (!test)
-    return `trained on ${train} texts; none was left to test on: give five examples of a label, or others with --test FILE`;
+    return `trained on ${train} texts; no texts were left for a test: provide five examples of a label, or test examples with --test FILE`;
   const worst = [...each].sort((a, b) => a.right / a.test - b.right / b.test).slice(0, 10);
   return [
     `trained on ${train} texts; accuracy on ${test} held-out texts ${percent(right, test)}, of a bag-of-words baseline ${percent(baseline, test)}`,
@@ -56,20 +59,23 @@ function format({ right, test, train, baseline, each }) {
   ].join('\n');
 }
 
-/** @param {Model} model @param {string} data @param {string} out @param {{ test?: string, name?: string, type?: string, labels?: string, penalty?: number, json?: boolean }} options */
+/**
+ * @param {Model} model @param {string} data @param {string} out
+ * @param {{ test?: string, name?: string, type?: string, labels?: string, penalty?: number, json?: boolean }} options
+ */
 async function train(model, data, out, { test, name, type, labels, penalty, json }) {
-  let at = 0;
+  let lastShown = 0;
   const onProgress = (/** @type {any} */ { phase, loaded, total }) => {
-    if (!stderr.isTTY || Date.now() - at < 100) return;
-    at = Date.now();
+    if (!stderr.isTTY || Date.now() - lastShown < 100) return;
+    lastShown = Date.now();
     stderr.write(`\r${phase === 'embed' ? 'vectors' : 'training'}: ${loaded} of ${total}   `);
   };
-  const { file, report } = await trainClassifier(model, await examples(data), {
+  const { file, report } = await trainClassifier(model, await readExamples(data), {
     name,
     penalty,
     type: /** @type {'bq4' | 'f32' | undefined} */ (type),
     labels: labels?.split(','),
-    test: test === undefined ? undefined : await examples(test),
+    test: test === undefined ? undefined : await readExamples(test),
     onProgress,
   });
   if (stderr.isTTY) stderr.write('\r');

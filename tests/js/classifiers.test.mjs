@@ -225,7 +225,7 @@ test('bq4 train-head and bq4 classify', () => {
   writeFileSync(data, 'a\tx\nb\ty\n');
   assert.match(
     cli('train-head', SMALL, data, head).stdout,
-    /^trained on 2 texts; none was left to test on: .* --test FILE\n$/,
+    /^trained on 2 texts; no texts were left for a test: .* --test FILE\n$/,
   );
   assert.match(cli('classify', SMALL, data, 'x').stderr, /FORMAT: .* is not valid JSON/);
   assert.equal(cli('train-head', SMALL, data, head, '--type', 'q9').status, 2);

@@ -301,7 +301,7 @@ test('run: a prompt of - is read from standard input', () => {
   assert.deepEqual(JSON.parse(run(['-'], '\ufeffAhoy there\r\n').stdout).tokens, expected.tokens);
   const utf16 = run(['-'], Buffer.from('\ufeffAhoy there', 'utf16le'));
   assert.equal(utf16.status, 1);
-  assert.match(utf16.stderr, /^bq4: ARGUMENT: standard input: expected a text in UTF-8, found bytes that are none/);
+  assert.match(utf16.stderr, /^bq4: ARGUMENT: standard input: expected text in UTF-8, found other bytes/);
 });
 
 test('run: an address, an empty prompt, a seed, a stop string, a chat turn', async () => {

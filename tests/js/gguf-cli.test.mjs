@@ -234,8 +234,8 @@ test('convert: what the engine refuses becomes no file, and no file replaces its
   for (const [words, name] of /** @type {[string[], string][]} */ ([
     [['prompt-state', path, path, '--system', 'x'], 'OUT'],
     [['bundle', path, path], 'PAGE.html'],
-    [['train-head', path, other, other], 'HEAD.json'],
-    [['train-head', path, other, path], 'HEAD.json'],
+    [['train-head', path, other, other], 'CLASSIFIER.json'],
+    [['train-head', path, other, path], 'CLASSIFIER.json'],
   ])) {
     const { status, stderr } = bq4(...words);
     assert.equal(status, 2, words.join(' '));
