@@ -26,11 +26,11 @@ const text = (/** @type {Uint8Array | undefined} */ bytes) => new TextDecoder().
  */
 function rowsOf(file, { name, type: typeName, layout: layoutName, dims, offset }, codec) {
   const { cols } = matrixOf(dims);
-  const found = TYPES.find((t) => t.name === typeName);
+  const knownType = TYPES.find((t) => t.name === typeName);
   const layout = LAYOUTS.indexOf(layoutName);
-  if (!found || layout < 0)
+  if (!knownType || layout < 0)
     throw new BqError('UNSUPPORTED', `tensor "${name}" has the unsupported type ${typeName} in layout ${layoutName}`);
-  const type = found;
+  const type = knownType;
   /** Decodes rows: complete tiles, except at the end. @param {number} row @param {number} rows */
   async function decodeRows(row, rows) {
     const [from, to] = [row, row + rows].map((r) => offset + (r ? weightBytes(type, layout, r, cols) : 0));
@@ -88,25 +88,25 @@ export async function bq4Input(file) {
       offset: prefix.length,
     });
   const plan = sections(prefix);
-  const others = sections(prefix, HEADER + planBytes, prefixBytes);
-  const listed = readTensors(plan.TENS, plan.TENS.byteOffset - prefix.byteOffset);
-  const maxBytes = Math.max(1 << 20, ...listed.map(({ dims }) => 4 * rowsPerPiece(dims) * matrixOf(dims).cols));
+  const otherSections = sections(prefix, HEADER + planBytes, prefixBytes);
+  const listedTensors = readTensors(plan.TENS, plan.TENS.byteOffset - prefix.byteOffset);
+  const maxBytes = Math.max(1 << 20, ...listedTensors.map(({ dims }) => 4 * rowsPerPiece(dims) * matrixOf(dims).cols));
   /** @type {ReturnType<typeof createCodec> | undefined} */
   let codec;
   const openCodec = () => (codec ??= createCodec(maxBytes));
   return {
     config: decodeConfig(plan.CONF),
-    tensors: new Map(listed.map((tensor) => [tensor.name, rowsOf(file, tensor, openCodec)])),
+    tensors: new Map(listedTensors.map((tensor) => [tensor.name, rowsOf(file, tensor, openCodec)])),
     stamp: versionOf(file),
     parts: {
       name: text(plan.NAME),
       license: text(plan.LICE),
-      tokenizer: others.TOKN ? others.TOKN.slice() : null,
-      chat: others.CHAT ? JSON.parse(text(others.CHAT)) : null,
-      template: text(others.TMPL),
-      card: text(others.CARD),
-      meta: others.META ? JSON.parse(text(others.META)) : null,
-      activations: others.ACTQ ? others.ACTQ.slice() : null,
+      tokenizer: otherSections.TOKN ? otherSections.TOKN.slice() : null,
+      chat: otherSections.CHAT ? JSON.parse(text(otherSections.CHAT)) : null,
+      template: text(otherSections.TMPL),
+      card: text(otherSections.CARD),
+      meta: otherSections.META ? JSON.parse(text(otherSections.META)) : null,
+      activations: otherSections.ACTQ ? otherSections.ACTQ.slice() : null,
     },
   };
 }

@@ -101,15 +101,18 @@ const tableOf = ({ dims, values }) => ({
  */
 export async function ggufCheckpoint(file) {
   const { config, tensors, extra, tokenizer, name, license, template, meta } = await openGguf(file, new Uint8Array());
-  const listed = tensors.flatMap((tensor) => splitFused(tensor, config));
-  const maxBytes = Math.max(1 << 20, ...listed.map(({ dims }) => 4 * rowsPerPiece(dims) * matrixOf([...dims]).cols));
+  const listedTensors = tensors.flatMap((tensor) => splitFused(tensor, config));
+  const maxBytes = Math.max(
+    1 << 20,
+    ...listedTensors.map(({ dims }) => 4 * rowsPerPiece(dims) * matrixOf([...dims]).cols),
+  );
   /** @type {ReturnType<typeof createCodec> | undefined} */
   let codec;
   const openCodec = () => (codec ??= createCodec(maxBytes));
   return {
     config,
     tensors: new Map([
-      ...listed.map((tensor) => /** @type {const} */ ([tensor.name, rowsOf(file, tensor, openCodec)])),
+      ...listedTensors.map((tensor) => /** @type {const} */ ([tensor.name, rowsOf(file, tensor, openCodec)])),
       ...extra.map((table) => /** @type {const} */ ([table.name, tableOf(table)])),
     ]),
     name,

@@ -181,8 +181,8 @@ async function checkChunks(file, wasm, payload, prefix) {
     if (!bytes.length && i >= chunks) break;
     if (!integrity) fileHash.add(bytes);
     if (!payload || i >= chunks) continue;
-    const found = kind === 'xxh64' ? xxh64(wasm, bytes) : hex(sha256(wasm, bytes));
-    if (found !== hex(payload.subarray(8 + i * width, 8 + (i + 1) * width))) damaged.push({ chunk: i, offset });
+    const computedHash = kind === 'xxh64' ? xxh64(wasm, bytes) : hex(sha256(wasm, bytes));
+    if (computedHash !== hex(payload.subarray(8 + i * width, 8 + (i + 1) * width))) damaged.push({ chunk: i, offset });
   }
   return { kind, chunks, damaged, integrity: integrityOf(integrity ?? fileHash.end()) };
 }
@@ -258,11 +258,11 @@ export async function inspect(file) {
     throw new BqError('TRUNCATED', `${file.name} ends after ${bytes.length} of ${prefixLength} bytes of its prefix`, {
       offset: bytes.length,
     });
-  const plan = sections(bytes);
-  const rest = sections(bytes, 64 + planLength, prefixLength);
-  const all = { ...rest, ...plan };
+  const planSections = sections(bytes);
+  const otherSections = sections(bytes, 64 + planLength, prefixLength);
+  const allSections = { ...otherSections, ...planSections };
   const wasm = await Wasm.create(await compile(), Math.max(bytes.length, STEP) + RESERVED_BYTES);
-  const { integrity, ...chunks } = await checkChunks(file, wasm, all.HASH, bytes);
+  const { integrity, ...chunks } = await checkChunks(file, wasm, allSections.HASH, bytes);
   return {
     integrity,
     format: {
@@ -275,15 +275,18 @@ export async function inspect(file) {
       fileLength,
       size: file.size,
     },
-    name: text(all.NAME),
-    license: text(all.LICE),
-    config: decodeConfig(all.CONF ?? new Uint8Array(), shortest),
-    tokenizer: readTokenizer(all.TOKN),
-    chat: all.CHAT ? parseOrKeep(text(all.CHAT)) : null,
-    template: text(all.TMPL),
-    meta: all.META ? parseOrKeep(text(all.META)) : null,
-    activations: readActivations(all.ACTQ, all.ACTQ ? all.ACTQ.byteOffset - bytes.byteOffset : 0),
-    sections: [plan, rest].flatMap((part, i) =>
+    name: text(allSections.NAME),
+    license: text(allSections.LICE),
+    config: decodeConfig(allSections.CONF ?? new Uint8Array(), shortest),
+    tokenizer: readTokenizer(allSections.TOKN),
+    chat: allSections.CHAT ? parseOrKeep(text(allSections.CHAT)) : null,
+    template: text(allSections.TMPL),
+    meta: allSections.META ? parseOrKeep(text(allSections.META)) : null,
+    activations: readActivations(
+      allSections.ACTQ,
+      allSections.ACTQ ? allSections.ACTQ.byteOffset - bytes.byteOffset : 0,
+    ),
+    sections: [planSections, otherSections].flatMap((part, i) =>
       Object.entries(part).map(([tag, payload]) => ({
         tag,
         in: i ? 'rest' : 'plan',
@@ -291,11 +294,11 @@ export async function inspect(file) {
         bytes: payload.length,
       })),
     ),
-    tensors: all.TENS ? readTensors(all.TENS, all.TENS.byteOffset - bytes.byteOffset) : [],
+    tensors: allSections.TENS ? readTensors(allSections.TENS, allSections.TENS.byteOffset - bytes.byteOffset) : [],
     hashes: {
       header: xxh64(wasm, bytes.subarray(0, 56)) === hex(bytes.subarray(56, 64)) ? 'ok' : 'damaged',
-      plan: checkSum(wasm, bytes, 64, plan.SUM8) ? 'ok' : 'damaged',
-      prefix: checkSum(wasm, bytes, 0, rest.SUM8) ? 'ok' : 'damaged',
+      plan: checkSum(wasm, bytes, 64, planSections.SUM8) ? 'ok' : 'damaged',
+      prefix: checkSum(wasm, bytes, 0, otherSections.SUM8) ? 'ok' : 'damaged',
       ...chunks,
     },
   };

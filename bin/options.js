@@ -143,7 +143,7 @@ export function oneOf(options, name, ...allowed) {
  * @param {any} options @returns {import('../js/shared/types.js').LoadOptions}
  */
 export function loadOptions(options) {
-  const all = {
+  const values = {
     contextTokens: numberOf(options, 'context'),
     sessions: numberOf(options, 'sessions'),
     memoryBudget: numberOf(options, 'budget'),
@@ -155,17 +155,22 @@ export function loadOptions(options) {
     quality: qualityOf(options),
   };
   // Omitted options are missing in the result, so that spreading it does not replace a default by undefined.
-  return /** @type {Partial<typeof all>} */ (
-    Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
-  );
+  return /** @type {Partial<typeof values>} */ (withoutUndefined(values));
 }
+
+/**
+ * Returns an object without the properties that are undefined.
+ * @param {Record<string, unknown>} object @returns {Record<string, any>}
+ */
+const withoutUndefined = (object) =>
+  Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 
 /** @param {any} options @returns {import('../js/shared/types.js').Quality | undefined} */
 function qualityOf(options) {
   const skipLayers = options['skip-layers']?.split(',').map(Number);
   const [exitLayer, lmHeadFraction] = [numberOf(options, 'exit-layer'), numberOf(options, 'head-share')];
-  const given = Object.entries({ skipLayers, exitLayer, lmHeadFraction }).filter(([, value]) => value !== undefined);
-  return given.length ? Object.fromEntries(given) : undefined;
+  const quality = withoutUndefined({ skipLayers, exitLayer, lmHeadFraction });
+  return Object.keys(quality).length ? quality : undefined;
 }
 
 /**

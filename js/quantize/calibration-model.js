@@ -160,15 +160,15 @@ export async function openReading(
           BYTES_PER_CHARACTER * Math.min(text.length, CHUNK_CHARACTERS)) /
           PAGE,
       ) * PAGE;
-    const planned = await planOf(context, memory - reservedBytes);
-    if (!planned) throw await memoryError(memory, reservedBytes, (bytes) => planOf(context, bytes));
-    const { plan, regionBytes, paging } = planned;
+    const planResult = await planOf(context, memory - reservedBytes);
+    if (!planResult) throw await memoryError(memory, reservedBytes, (bytes) => planOf(context, bytes));
+    const { plan, regionBytes, paging } = planResult;
     const unusedBytes = memory - compiled.heapBase - regionBytes - reservedBytes;
     const spare = Math.max(0, Math.min(optionalBytesOf?.(plan) ?? 0, unusedBytes));
     const wasm = await Wasm.create(compiled, regionBytes + reservedBytes + spare);
     return await releaseOnError(wasm, async () => {
       if (threads > 1) await workers.attach(wasm, compiled, threads); // without these threads this thread computes alone
-      const loading = new Loading(wasm, file, planned, sessionOptions(context));
+      const loading = new Loading(wasm, file, planResult, sessionOptions(context));
       const model = await loading.model;
       await loading.done;
       const pages = paging && (await WeightPages.open(wasm, model, source));

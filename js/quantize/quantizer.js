@@ -96,12 +96,12 @@ async function writeFloats({ config, parts }, matches, codec, path, { onProgress
 
 /**
  * Returns type and layout of a tensor, and whether it is rounded by moments.
- * @param {Match} match @param {ReturnType<typeof chosenTypes>} types @param {ReadonlyMap<string, WeightType>} [chosen]
- *   types of some tensors
+ * @param {Match} match @param {ReturnType<typeof chosenTypes>} types
+ * @param {ReadonlyMap<string, WeightType>} [typesByName] types of some tensors
  */
-function typeOf({ slot: { dims, embedding, exact, name } }, types, chosen) {
+function typeOf({ slot: { dims, embedding, exact, name } }, types, typesByName) {
   const defaultType = dims.length === 1 || exact ? types.vector : embedding ? types.embedding : types.matrix;
-  const type = chosen?.get(name) ?? defaultType;
+  const type = typesByName?.get(name) ?? defaultType;
   return {
     type,
     layout: dims.length === 1 ? ROWS : runLayout(type),
@@ -141,7 +141,7 @@ async function journalOf({ config, parts, stamp }, output, options) {
  * @param {QuantizeOptions} options
  */
 function roomFor({ config, parts }, matches, types, { targetSize = Infinity, hash }) {
-  const chosen = choosableMatrices(matches);
+  const choosable = choosableMatrices(matches);
   const bytesOf = (/** @type {Match} */ match) => {
     const { type, layout } = typeOf(match, types);
     const { rows, cols } = matrixOf(match.slot.dims);
@@ -149,9 +149,11 @@ function roomFor({ config, parts }, matches, types, { targetSize = Infinity, has
   };
   // The prefix also contains a hash of each chunk; these hashes are subtracted below.
   const tensors = matches.map((match) => ({ name: match.slot.name, dims: match.slot.dims, ...typeOf(match, types) }));
-  const prefix = prefixLengthOf(/** @type {any} */ ({ ...parts, config, tensors }), hash === 'sha256');
-  const others = matches.filter((match) => !chosen.includes(match)).reduce((sum, match) => sum + bytesOf(match), 0);
-  return targetSize - prefix - others - ALIGN * chosen.length - 32 * Math.ceil(targetSize / CHUNK);
+  const prefixBytes = prefixLengthOf(/** @type {any} */ ({ ...parts, config, tensors }), hash === 'sha256');
+  const otherBytes = matches
+    .filter((match) => !choosable.includes(match))
+    .reduce((sum, match) => sum + bytesOf(match), 0);
+  return targetSize - prefixBytes - otherBytes - ALIGN * choosable.length - 32 * Math.ceil(targetSize / CHUNK);
 }
 
 /**
@@ -296,9 +298,9 @@ export class Quantizer {
     /** @type {[string, string][]} */
     const recordedTypes = Object.entries(this.#journal?.facts?.types ?? {});
     if (recordedTypes.length) return new Map(recordedTypes.map(([name, type]) => [name, typeNamed(type)]));
-    const chosen = await this.#measureAndChoose();
-    await this.#journal?.decide({ types: Object.fromEntries([...chosen].map(([name, type]) => [name, type.name])) });
-    return chosen;
+    const types = await this.#measureAndChoose();
+    await this.#journal?.decide({ types: Object.fromEntries([...types].map(([name, type]) => [name, type.name])) });
+    return types;
   }
 
   /** Chooses types by measurements. Throws NOMEM, ARGUMENT. */
@@ -324,21 +326,21 @@ export class Quantizer {
 
   /**
    * Rounds all tensors into the file, except those that a stopped run has written.
-   * @param {ReadonlyMap<string, WeightType>} chosen  types of some tensors
+   * @param {ReadonlyMap<string, WeightType>} typesByName  types of some tensors
    */
-  async write(chosen) {
+  async write(typesByName) {
     if (this.#isInOrder) this.#closeCalibrator();
     const journal = this.#journal ?? undefined;
-    const { written, out } = await this.#writeRounded(chosen, this.#output, 'write', journal);
+    const { written, out } = await this.#writeRounded(typesByName, this.#output, 'write', journal);
     return { written, reports: reportsOf(out, this.#journal) };
   }
 
   /**
    * Rounds all tensors into a file.
-   * @param {ReadonlyMap<string, WeightType>} chosen  types of some tensors @param {string} path
+   * @param {ReadonlyMap<string, WeightType>} typesByName  types of some tensors @param {string} path
    * @param {'try' | 'write'} stage @param {Journal} [journal]
    */
-  async #writeRounded(chosen, path, stage, journal) {
+  async #writeRounded(typesByName, path, stage, journal) {
     const { hash, onProgress, onKept, signal } = this.#options;
     const matches = this.#matches;
     const { config, parts } = this.#input;
@@ -350,7 +352,7 @@ export class Quantizer {
     try {
       const inputs = drift ?? (this.#isCalibrated ? await this.#openCalibrator() : null);
       const tensors = new Tensors(pool, inputs);
-      const howOf = (/** @type {Match} */ match) => typeOf(match, this.#types, chosen);
+      const howOf = (/** @type {Match} */ match) => typeOf(match, this.#types, typesByName);
       const out = tensors.encoded(matches, howOf);
       const model = { ...parts, config, tensors: out };
       const written = await writeFile(path, model, {

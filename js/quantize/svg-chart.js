@@ -66,10 +66,10 @@ export function steps(values) {
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const digits = high / low > 300 ? [1] : [1, 2, 5];
   /** @type {number[]} */
-  const all = [];
+  const ticks = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high) + 2; power++)
-    for (const digit of digits) all.push(Number(`${digit}e${power}`));
-  return all.filter((step, i) => (all[i + 1] ?? Infinity) > low && (all[i - 1] ?? 0) <= high);
+    for (const digit of digits) ticks.push(Number(`${digit}e${power}`));
+  return ticks.filter((step, i) => (ticks[i + 1] ?? Infinity) > low && (ticks[i - 1] ?? 0) <= high);
 }
 
 /** @param {number} x @param {number} y @param {string} text @param {'start' | 'middle' | 'end'} [anchor] */

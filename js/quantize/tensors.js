@@ -113,12 +113,12 @@ export class Tensors {
   async #copyMoments(worker, name) {
     if (this.#inputs?.keyOf(name) === worker.key) return true;
     // Moments stay in the heap until the next ones are collected; the worker copies them before use() returns.
-    const copied = await this.runAlone(async (inputs) => {
+    const copying = await this.runAlone(async (inputs) => {
       const moments = await inputs.momentsOf(name);
       return moments && { done: worker.use(moments) };
     });
-    await copied?.done;
-    return copied !== null;
+    await copying?.done;
+    return copying !== null;
   }
 
   /**
@@ -151,14 +151,14 @@ export class Tensors {
   /**
    * Resumes a file that already has its first tensors: replaces their weights in the model of the inputs by the rounded
    * ones.
-   * @param {Match[]} kept @param {(match: Match) => How} howOf @param {Codec} codec
+   * @param {Match[]} storedMatches @param {(match: Match) => How} howOf @param {Codec} codec
    * @param {import('../format/bq4/write-v2.js').ReadKept} read
    */
-  async restore(kept, howOf, codec, read) {
+  async restore(storedMatches, howOf, codec, read) {
     const { markRestored, enter, put } = this.#inputs ?? {};
     if (!markRestored || !enter || !put) return;
-    markRestored(new Set(kept.map(({ slot }) => slot.name)));
-    for (const [i, match] of kept.entries()) {
+    markRestored(new Set(storedMatches.map(({ slot }) => slot.name)));
+    for (const [i, match] of storedMatches.entries()) {
       const { name, dims } = match.slot;
       if (!inputOf(name)) continue;
       await this.runAlone(() => enter(name));
@@ -179,12 +179,12 @@ export class Tensors {
    */
   encoded(matches, howOf) {
     const isUrgent = Boolean(this.#inputs?.put);
-    const planned = matches.map((match) => ({
+    const plannedTensors = matches.map((match) => ({
       match,
       how: howOf(match),
       rows: piecesOf(match, isUrgent ? PARALLEL_PIECES : 1),
     }));
-    const jobs = planned.map(({ match, how, rows }) =>
+    const jobs = plannedTensors.map(({ match, how, rows }) =>
       rows.map((piece) => ({
         key: this.keyOf(match, how.byMoments),
         isUrgent,
@@ -198,7 +198,7 @@ export class Tensors {
       if (!results.length) results = this.startAhead(jobs.slice(tensor).flat());
       return results.splice(0, jobs[tensor].length);
     };
-    return planned.map(({ match, how: { type, layout }, rows }, tensor) => {
+    return plannedTensors.map(({ match, how: { type, layout }, rows }, tensor) => {
       const { name, dims } = match.slot;
       const tally = new ErrorTally();
       async function* pieces() {

@@ -208,16 +208,16 @@ export async function stepsWithin(choices, target, measure) {
   let best = null;
   // Limits of the summed loss: the largest that met the target, the smallest that exceeded it, the next to try.
   let [accepted, rejected, limit] = [0, Infinity, targetLoss];
-  const seen = new Set();
-  for (let tried = 0; tried < MAX_TRIES; tried++) {
+  const triedSizes = new Set();
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
     // The last try, if all choices were too small, has the largest types.
-    const steps = stepsWithinLoss(choices, !best && tried === MAX_TRIES - 1 ? 0 : limit);
-    if (seen.has(bytesOf(steps))) {
+    const steps = stepsWithinLoss(choices, !best && tries === MAX_TRIES - 1 ? 0 : limit);
+    if (triedSizes.has(bytesOf(steps))) {
       if (best) break;
       [rejected, limit] = [limit, limit / 4];
       continue;
     }
-    seen.add(bytesOf(steps));
+    triedSizes.add(bytesOf(steps));
     const growth = await measure(steps);
     if (growth <= target) {
       accepted = limit;

@@ -44,7 +44,7 @@ class RemoteWorker {
   /** The pending call. @type {Deferred<any> | null} */
   #pending = null;
   /** @type {Error | null} */
-  #ended = null;
+  #endReason = null;
   key = '';
 
   constructor() {
@@ -79,7 +79,7 @@ class RemoteWorker {
    * @returns {Promise<any>}
    */
   async #call(call, args, transfer = []) {
-    if (this.#ended) throw this.#ended;
+    if (this.#endReason) throw this.#endReason;
     this.#pending = deferred();
     const { promise } = this.#pending;
     this.#worker.postMessage({ call, args }, transfer);
@@ -106,8 +106,8 @@ class RemoteWorker {
 
   /** @param {Error} reason */
   close(reason) {
-    if (this.#ended) return;
-    this.#ended = reason;
+    if (this.#endReason) return;
+    this.#endReason = reason;
     this.#pending?.reject(reason);
     void this.#worker.terminate();
   }
@@ -130,7 +130,7 @@ export class WorkerPool {
   /** @type {(Job<any> & Deferred<any>)[]} */
   #queue = [];
   /** @type {Error | null} */
-  #ended = null;
+  #endReason = null;
   #signal;
   #abort = () => this.close(this.#signal?.reason);
 
@@ -169,7 +169,7 @@ export class WorkerPool {
       while (startedJobs.length <= i || (waitingBytes < maxBytes && startedJobs.length < jobs.length)) {
         const next = jobs[startedJobs.length];
         waitingBytes += next.bytes;
-        startedJobs.push(this.#begin(next));
+        startedJobs.push(this.#start(next));
       }
       const result = await startedJobs[i];
       startedJobs[i] = null;
@@ -179,12 +179,12 @@ export class WorkerPool {
   }
 
   /** @template T @param {Job<T>} job @returns {Promise<T>} */
-  #begin(job) {
-    const queued = { ...job, .../** @type {Deferred<T>} */ (deferred()) };
-    if (this.#ended) queued.reject(this.#ended);
-    else this.#queue.push(queued);
+  #start(job) {
+    const queuedJob = { ...job, .../** @type {Deferred<T>} */ (deferred()) };
+    if (this.#endReason) queuedJob.reject(this.#endReason);
+    else this.#queue.push(queuedJob);
     this.#assign();
-    return queued.promise;
+    return queuedJob.promise;
   }
 
   /**
@@ -193,18 +193,19 @@ export class WorkerPool {
    */
   #assign() {
     for (const job of [...this.#queue]) {
-      const prepared = job.key && this.#workers.find(({ key }) => key === job.key);
-      if (prepared && prepared.busy && !job.isUrgent) continue;
-      const free = prepared && !prepared.busy ? prepared : this.#workers.find(({ busy }) => !busy);
-      if (!free) continue;
+      const preparedWorker = job.key && this.#workers.find(({ key }) => key === job.key);
+      if (preparedWorker && preparedWorker.busy && !job.isUrgent) continue;
+      const freeWorker =
+        preparedWorker && !preparedWorker.busy ? preparedWorker : this.#workers.find(({ busy }) => !busy);
+      if (!freeWorker) continue;
       this.#queue.splice(this.#queue.indexOf(job), 1);
-      free.busy = true;
-      if (job.key) free.key = job.key;
+      freeWorker.busy = true;
+      if (job.key) freeWorker.key = job.key;
       job
-        .run(free.worker)
-        .then(job.resolve, (error) => job.reject(this.#ended ?? error))
+        .run(freeWorker.worker)
+        .then(job.resolve, (error) => job.reject(this.#endReason ?? error))
         .finally(() => {
-          free.busy = false;
+          freeWorker.busy = false;
           this.#assign();
         });
     }
@@ -212,7 +213,7 @@ export class WorkerPool {
 
   /** Ends all threads at once and rejects all pending jobs. @param {Error} [reason] */
   close(reason = new BqError('CLOSED', 'the worker pool was closed')) {
-    this.#ended ??= reason;
+    this.#endReason ??= reason;
     this.#signal?.removeEventListener('abort', this.#abort);
     for (const { worker } of this.#workers) worker.close(reason);
     for (const { reject } of this.#queue.splice(0)) reject(reason);

@@ -431,7 +431,7 @@ export const MUTATIONS = [
   {
     id: 'http-too-many-bytes',
     file: 'sources/http',
-    from: '(!piece && announced >= 0 && at - offset !== announced) || at > end',
+    from: '(!piece && announcedBytes >= 0 && at - offset !== announcedBytes) || at > end',
     to: '!piece && announced >= 0 && at - offset !== announced',
     breaks: 'an answer with more bytes than were asked for is none',
     tests: ['js:sources', 'js:download'],

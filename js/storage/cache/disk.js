@@ -55,9 +55,9 @@ class Segments {
   #metadata;
   #perSegment;
   /** Files that are open for writing, by name. @type {Map<string, Handle>} */
-  #edited = new Map();
+  #writeHandles = new Map();
   /** Files that are open for reading, by name. @type {Map<string, Handle>} */
-  #viewed = new Map();
+  #readHandles = new Map();
   /** Offset of the next record in the journal; -1 while it is unknown. */
   #journalEnd = -1;
   /** Number of missing chunks of each segment that is being written. @type {Map<string, number>} */
@@ -71,7 +71,7 @@ class Segments {
   }
 
   /** @param {number} index @returns {[string, number]} name of the file with the chunk, and its offset there */
-  #place(index) {
+  #locate(index) {
     if (index === PREFIX) return ['prefix', 0];
     const perSegment = this.#perSegment;
     return [`s${Math.floor(index / perSegment)}`, (index % perSegment) * CHUNK];
@@ -79,27 +79,27 @@ class Segments {
 
   /** @type {Space['scan']} */
   async scan() {
-    const recorded = replay((await this.#folder.bytes('journal')) ?? new Uint8Array());
-    const files = new Set([...recorded.keys()].map((index) => this.#place(index)[0]));
+    const hashes = replay((await this.#folder.bytes('journal')) ?? new Uint8Array());
+    const files = new Set([...hashes.keys()].map((index) => this.#locate(index)[0]));
     const sizeOf = async (/** @type {string} */ name) => (await this.#folder.stat(name))?.size ?? 0;
     const sizes = new Map(
       await Promise.all([...files].map(async (name) => /** @type {const} */ ([name, await sizeOf(name)]))),
     );
-    for (const index of recorded.keys()) {
-      const [name, at] = this.#place(index);
+    for (const index of hashes.keys()) {
+      const [name, at] = this.#locate(index);
       const length = lengthOf(this.#metadata, index);
-      if (!(length > 0) || at + length > Number(sizes.get(name))) recorded.delete(index);
+      if (!(length > 0) || at + length > Number(sizes.get(name))) hashes.delete(index);
     }
-    return recorded;
+    return hashes;
   }
 
   /** @type {Space['read']} */
   async read(index, from, target, direct) {
-    const [name, at] = this.#place(index);
-    const openHandle = this.#edited.get(name) ?? this.#viewed.get(name);
+    const [name, at] = this.#locate(index);
+    const openHandle = this.#writeHandles.get(name) ?? this.#readHandles.get(name);
     const handle = openHandle ?? (await this.#folder.view(name, direct));
     if (!handle) return false;
-    if (direct && !openHandle) this.#viewed.set(name, handle);
+    if (direct && !openHandle) this.#readHandles.set(name, handle);
     try {
       return (await handle.read(target, at + from)) === target.length;
     } finally {
@@ -107,36 +107,36 @@ class Segments {
     }
   }
 
-  /** @param {string} name */
-  async #edit(name) {
-    const openHandle = this.#edited.get(name);
+  /** Opens a file for writing, unless it is open. @param {string} name */
+  async #openForWriting(name) {
+    const openHandle = this.#writeHandles.get(name);
     if (openHandle) return openHandle;
-    const viewed = this.#viewed.get(name);
-    this.#viewed.delete(name);
-    await viewed?.close();
-    const edited = await this.#folder.edit(name);
-    this.#edited.set(name, edited);
-    return edited;
+    const readHandle = this.#readHandles.get(name);
+    this.#readHandles.delete(name);
+    await readHandle?.close();
+    const writeHandle = await this.#folder.edit(name);
+    this.#writeHandles.set(name, writeHandle);
+    return writeHandle;
   }
 
-  /** @param {string} name */
-  async #release(name) {
-    const edited = this.#edited.get(name);
-    this.#edited.delete(name);
+  /** Closes a file that is open for writing. @param {string} name */
+  async #closeWriter(name) {
+    const writeHandle = this.#writeHandles.get(name);
+    this.#writeHandles.delete(name);
     this.#missingChunks.delete(name);
-    await edited?.close();
+    await writeHandle?.close();
   }
 
   /** @type {Space['write']} */
   async write(index, bytes, hash) {
-    const [name, at] = this.#place(index);
-    const file = await this.#edit(name);
+    const [name, at] = this.#locate(index);
+    const file = await this.#openForWriting(name);
     await file.write(bytes, at);
     await this.#append(encodeRecord(index, hash));
     // A complete file is closed at once, so that others can read it directly.
     const missingCount = (this.#missingChunks.get(name) ?? (index === PREFIX ? 1 : this.#perSegment)) - 1;
     this.#missingChunks.set(name, missingCount);
-    if (missingCount === 0) await this.#release(name);
+    if (missingCount === 0) await this.#closeWriter(name);
   }
 
   /** @type {Space['drop']} */
@@ -146,7 +146,7 @@ class Segments {
 
   /** Appends a record to the journal. @param {Uint8Array} bytes */
   async #append(bytes) {
-    const journal = await this.#edit('journal');
+    const journal = await this.#openForWriting('journal');
     if (this.#journalEnd < 0) {
       const size = (await this.#folder.stat('journal'))?.size ?? 0;
       this.#journalEnd = size - (size % RECORD_BYTES); // overwrites an incomplete record
@@ -169,7 +169,7 @@ class Segments {
 
   /** @type {Space['settle']} */
   async settle() {
-    for (const open of [this.#edited, this.#viewed]) {
+    for (const open of [this.#writeHandles, this.#readHandles]) {
       for (const handle of open.values()) await handle.close();
       open.clear();
     }

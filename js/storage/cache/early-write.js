@@ -18,8 +18,8 @@ import { timeout } from '../../shared/timeouts.js';
 export function keepAhead(entry, slots, expected, hash, signal) {
   /** Bytes that were present at the last check. @type {Set<Uint8Array | undefined>} */
   let earlierBytes = new Set();
-  let busy = false;
-  const keep = async () => {
+  let isBusy = false;
+  const storeArrived = async () => {
     for (const [c, { arrivedBytes }] of [...slots]) {
       // The next chunk in order has arrived, so the network is not the bottleneck.
       if (slots.get(Math.min(...slots.keys()))?.arrivedBytes) return;
@@ -30,11 +30,11 @@ export function keepAhead(entry, slots, expected, hash, signal) {
     }
   };
   const timer = setInterval(async () => {
-    if (busy) return;
-    busy = true;
-    await keep().catch(() => clearInterval(timer));
+    if (isBusy) return;
+    isBusy = true;
+    await storeArrived().catch(() => clearInterval(timer));
     earlierBytes = new Set([...slots.values()].map(({ arrivedBytes }) => arrivedBytes));
-    busy = false;
+    isBusy = false;
   }, timeout('keepAhead'));
   signal.addEventListener('abort', () => clearInterval(timer));
 }

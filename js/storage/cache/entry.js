@@ -37,9 +37,9 @@ const POLL_MS = 500;
 function problemOf(cause, { name, fileBytes }) {
   if (cause instanceof BqError) return cause;
   const error = /** @type {any} */ (cause);
-  const full = error?.name === 'QuotaExceededError' || error?.code === 'ENOSPC' || error?.code === 'EDQUOT';
+  const isFull = error?.name === 'QuotaExceededError' || error?.code === 'ENOSPC' || error?.code === 'EDQUOT';
   const details = { fileBytes };
-  if (full)
+  if (isFull)
     return new BqError('QUOTA', `storage is full: ${name} needs ${fileBytes} bytes`, {
       cause,
       details,
@@ -376,9 +376,9 @@ export class Entry {
   /** Reads the journal. */
   #scan() {
     return this.#serial(async (space) => {
-      const recorded = await space.scan();
-      for (const c of this.#hashes.keys()) if (!recorded.has(c)) this.#hashes.delete(c);
-      for (const [c, hash] of recorded)
+      const storedHashes = await space.scan();
+      for (const c of this.#hashes.keys()) if (!storedHashes.has(c)) this.#hashes.delete(c);
+      for (const [c, hash] of storedHashes)
         if ((c < this.chunks || c === PREFIX) && !this.#damagedChunks.has(c)) this.#applyChange(c, hash);
     }, undefined);
   }

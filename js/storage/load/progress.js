@@ -67,8 +67,8 @@ export class Meter {
     while (this.#samples.length > 2 && currentTime - this.#samples[1][0] > RATE_WINDOW_MS) this.#samples.shift();
     const [sampleTime, from] = this.#samples[0];
     const elapsedMs = currentTime - sampleTime;
-    const measured = elapsedMs >= timeout('progress');
-    const bytesPerSecond = measured ? Math.max((1000 * (fetchedBytes - from)) / elapsedMs, 0) : null;
+    const isMeasurable = elapsedMs >= timeout('progress');
+    const bytesPerSecond = isMeasurable ? Math.max((1000 * (fetchedBytes - from)) / elapsedMs, 0) : null;
     const remaining = Math.max(this.#total - this.#cachedBytes - fetchedBytes, 0);
     const etaMs = remaining === 0 ? 0 : bytesPerSecond ? (1000 * remaining) / bytesPerSecond : null;
     this.#onProgress({

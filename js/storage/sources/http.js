@@ -110,8 +110,8 @@ export class HttpSource {
   /** Whether a response had another version tag than the one before. */
   renamed = false;
   /**
-   * Response of a server that ignores ranges. `at`: offset up to which it was read; `unreadBytes`: bytes after that offset
-   * that have arrived.
+   * Response of a server that ignores ranges. `at`: offset up to which it was read; `unreadBytes`: bytes after that
+   * offset that have arrived.
    * @type {{ body: Body, at: number, unreadBytes: Uint8Array | null } | null}
    */
   #wholeResponse = null;
@@ -144,7 +144,7 @@ export class HttpSource {
       if (response.status === 206) {
         this.#checkRange(response, body, offset, end);
         if (this.ranges !== 'broken') this.ranges = 'yes';
-        return yield* this.#range(response, body, offset, end);
+        return yield* this.#readRange(response, body, offset, end);
       }
       if (this.ranges !== 'broken') this.ranges = 'no';
       this.#checkVersion(response.headers, offset, (error) => {
@@ -156,7 +156,7 @@ export class HttpSource {
       if (rangesBefore === 'yes')
         throw this.#networkError('the server no longer supports ranges', offset, { serial: true });
     }
-    yield* this.#fromWhole(offset, end, signal);
+    yield* this.#readWhole(offset, end, signal);
   }
 
   /**
@@ -264,17 +264,20 @@ export class HttpSource {
     this.tag ||= tag;
   }
 
-  /** @param {Response} response @param {Body} body @param {number} offset @param {number} end */
-  async *#range({ headers }, body, offset, end) {
+  /**
+   * Yields the bytes of a range, and closes its body. Throws NETWORK.
+   * @param {Response} response @param {Body} body @param {number} offset @param {number} end
+   */
+  async *#readRange({ headers }, body, offset, end) {
     try {
-      const announced = Number(headers.get('content-length') ?? -1);
+      const announcedBytes = Number(headers.get('content-length') ?? -1);
       for (let at = offset; ;) {
         const piece = await this.#readPiece(body, at);
         at += piece?.length ?? 0;
         // The header of a compressed body is hidden from other origins; its length is not.
-        if ((!piece && announced >= 0 && at - offset !== announced) || at > end)
+        if ((!piece && announcedBytes >= 0 && at - offset !== announcedBytes) || at > end)
           throw this.#brokenRange(
-            `sent ${at - offset} bytes instead of ${announced < 0 ? end - offset : announced}`,
+            `sent ${at - offset} bytes instead of ${announcedBytes < 0 ? end - offset : announcedBytes}`,
             offset,
           );
         if (!piece) return;
@@ -285,13 +288,16 @@ export class HttpSource {
     }
   }
 
-  /** @param {number} offset @param {number} end @param {AbortSignal} [signal] */
-  async *#fromWhole(offset, end, signal) {
+  /**
+   * Yields bytes of the response of a server that ignores ranges.
+   * @param {number} offset @param {number} end @param {AbortSignal} [signal]
+   */
+  async *#readWhole(offset, end, signal) {
     for (;;) {
       const wholeResponse = this.#wholeResponse;
       if (!wholeResponse || wholeResponse.at >= end) return;
       signal?.throwIfAborted();
-      const piece = wholeResponse.unreadBytes ?? (await this.#nextOfWhole(wholeResponse, signal));
+      const piece = wholeResponse.unreadBytes ?? (await this.#readWholePiece(wholeResponse, signal));
       if (!piece) return void (await this.#cancelBody());
       const from = Math.min(Math.max(offset - wholeResponse.at, 0), piece.length);
       const pieceEnd = Math.min(end - wholeResponse.at, piece.length);
@@ -301,8 +307,11 @@ export class HttpSource {
     }
   }
 
-  /** @param {{ body: Body, at: number }} whole @param {AbortSignal} [signal] */
-  async #nextOfWhole({ body, at }, signal) {
+  /**
+   * Reads the next piece of that response.
+   * @param {{ body: Body, at: number }} response @param {AbortSignal} [signal]
+   */
+  async #readWholePiece({ body, at }, signal) {
     const abort = () => body.stallTimer.end(signal?.reason);
     signal?.addEventListener('abort', abort);
     try {
@@ -315,7 +324,10 @@ export class HttpSource {
     }
   }
 
-  /** @param {Body} body @param {number} at */
+  /**
+   * Reads the next piece of a body; null at its end. Throws NETWORK, and the reason of an abort.
+   * @param {Body} body @param {number} at  its offset in the file
+   */
   async #readPiece({ read, stallTimer }, at) {
     try {
       const { done, value } = await stallTimer.wait(read());
