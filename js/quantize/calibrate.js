@@ -1,6 +1,6 @@
 /**
- * Runs a model on a calibration text and collects, layer by layer, the second-moment matrix of the inputs of each
- * matrix product (sum of x xᵀ over tokens, the Hessian of GPTQ; its diagonal is llama.cpp's imatrix). Also computes the
+ * Runs a model on a calibration text. Collects, layer by layer, the second-moment matrix of the inputs of each matrix
+ * product: the sum of x xᵀ over tokens, the Hessian of GPTQ. Its diagonal is llama.cpp's imatrix. Also computes the
  * model's predictions.
  */
 import { logSum } from '../engine/model/probabilities.js';

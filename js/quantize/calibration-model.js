@@ -19,6 +19,8 @@ import { chunksOf } from './text-chunks.js';
 /** @import { ByteSource } from '../storage/sources/types.js' */
 
 /**
+ * Dimensions of a model. stateWidth: numbers per token that a recurrent layer computes from its state; 0 without
+ * recurrent layers.
  * @typedef {{ layers: number, hidden: number, ffn: number, heads: number, headDim: number, stateWidth: number }} Shape
  */
 

@@ -4,7 +4,7 @@
  */
 import { changedError, renamedError, Samples, refetchOrThrow } from './refetch.js';
 import { structs } from '../../wasm/abi.js';
-import { Chunks } from './chunks.js';
+import { CHUNK, Chunks } from './chunks.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { sections, u64 } from '../../shared/sections.js';
 import { readFirst } from '../sources/read.js';
@@ -302,7 +302,7 @@ export class Loading {
     chunks.onBytes = () => this.#paused || this.#meter?.report(phase, scale * (at + chunks.arrived));
     const pace = new Pace();
     for (let want = this.#nextWant(); want.length; want = this.#nextWant()) {
-      const c = Math.floor((want.offset - from) / (1 << 20));
+      const c = Math.floor((want.offset - from) / CHUNK);
       if (c >= chunks.count)
         throw new BqError(
           'TRUNCATED',

@@ -47,8 +47,8 @@ const SAMPLE_BYTES = 4096;
 
 /**
  * Samples of a file that has neither hashes nor a version tag. They are read again at the end of a load, to detect that
- * the file was replaced during the load or since an earlier visit by another file with the same beginning and length,
- * such as a fine-tuned version of the model.
+ * the file was replaced during the load or since an earlier visit. The other file may have the same beginning and length,
+ * as a fine-tuned version of the model has.
  */
 export class Samples {
   #file;

@@ -24,6 +24,9 @@ const MAX_LIST_BYTES = 16 << 20;
 /** Bits per weight as in names of files ("Q4_K_M", "IQ4_XS", "F16"), in order of preference. */
 const PREFERRED_BITS = [4, 5, 6, 3, 8, 2, 16, 1, 32];
 
+/** Hint for repositories that require a login, which pages can't do. */
+const ACCESS_ADVICE = 'download it there and load it as a file';
+
 /** @typedef {Extract<Source, { kind: 'hub' }>} HubSource */
 /** A file of a repository. @typedef {{ path: string, bytes: number }} HubFile */
 
@@ -41,12 +44,12 @@ export const pathOnHub = (hub, path) => new URL(path.split('/').map(encodeURICom
 
 /**
  * Returns the hints for statuses of the hub's responses.
- * @param {string} repo @param {string} advice  a way to get access, or to do without it
+ * @param {string} repo
  * @returns {Record<number, string>}
  */
-export const statusHints = (repo, advice) => ({
-  401: `${repo} is private or gated, or there is no such repository: check its name, accept its conditions on the hub's page; ${advice}`,
-  403: `${repo} is private or gated: accept its conditions on the hub's page; ${advice}`,
+const statusHints = (repo) => ({
+  401: `${repo} is private or gated, or there is no such repository: check its name, accept its conditions on the hub's page; ${ACCESS_ADVICE}`,
+  403: `${repo} is private or gated: accept its conditions on the hub's page; ${ACCESS_ADVICE}`,
   404: `check the names of the repository, of the file and of the revision`,
 });
 
@@ -111,7 +114,7 @@ async function listFiles(hub, { repo, revision, retries = 1, retryDelay, timeout
     retryDelay,
     timeout,
     single: true,
-    hints: statusHints(repo, 'download it there and load it as a file'),
+    hints: statusHints(repo),
   });
   try {
     const text = new TextDecoder().decode(await readRange(list, 0, MAX_LIST_BYTES, signal));
@@ -186,6 +189,6 @@ export async function resolveHub(source, { memoryBudget, signal, cache }) {
         hint: `name a repository with GGUF files, or convert this one: npx bq4 convert hf:${repo} model.bq4`,
       });
   }
-  const hints = statusHints(repo, 'download it there and load it as a file');
+  const hints = statusHints(repo);
   return { kind: 'url', url: pathOnHub(hub, `${repo}/resolve/${revision}/${path}`), ...sourceOptions, hints };
 }
