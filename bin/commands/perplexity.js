@@ -32,7 +32,9 @@ export const command = {
 };
 
 /**
- * @typedef {{ wasm: import('../../js/wasm/wasm.js').Wasm, sequence: import('../../js/engine/session/token-sequence.js').TokenSequence }} SessionParts
+ * The parts of a session that compute logits.
+ * @typedef {{ wasm: import('../../js/wasm/wasm.js').Wasm,
+ *   sequence: import('../../js/engine/session/token-sequence.js').TokenSequence }} SessionParts
  */
 
 /** Default tokens of a window. */

@@ -47,7 +47,8 @@ const percent = (count, total) => `${((100 * count) / total).toFixed(1)} %`;
 
 /**
  * Formats the report of a training as text.
- * @param {{ right: number, test: number, train: number, baseline: number, each: { label: string, test: number, right: number }[] }} report
+ * @param {{ right: number, test: number, train: number, baseline: number,
+ *   each: { label: string, test: number, right: number }[] }} report
  */
 function format({ right, test, train, baseline, each }) {
   if (!test)

@@ -70,7 +70,8 @@ export class Drift {
 
   /**
    * @param {Wasm} wasm
-   * @param {{ session: number, layers: number, runner: Layers, windows: Window[], steps: Step[], signal?: AbortSignal }} parts
+   * @param {{ session: number, layers: number, runner: Layers, windows: Window[], steps: Step[],
+   *   signal?: AbortSignal }} parts
    */
   constructor(wasm, { session, layers, runner, windows, steps, signal }) {
     this.#wasm = wasm;

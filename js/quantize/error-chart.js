@@ -6,7 +6,8 @@ import { chart, legend, linear, lines, logarithmic, series, steps, upright, word
 /** @typedef {TensorReport & { kind: string, layer: number | null }} Matrix */
 /**
  * A measure of matrices. log: whether its axis is logarithmic.
- * @typedef {{ name: string, valueOf: (matrix: Matrix) => number | undefined, format: (value: number) => string, log: boolean }} Panel
+ * @typedef {{ name: string, valueOf: (matrix: Matrix) => number | undefined, format: (value: number) => string,
+ *   log: boolean }} Panel
  */
 
 /** In pixels: width, left and right margin, height of a panel, gap between panels. */

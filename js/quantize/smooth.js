@@ -12,7 +12,8 @@ import { BqError } from '../shared/errors.js';
  * Scales of the inputs of a layer's products. norm, mlpNorm: outputs of the two norms; values: values of the KV heads;
  * mix: outputs of attention, if a norm follows attention; up: inputs of the last product of the MLP, if the MLP is
  * gated or normed. Both `values` and `mix` are missing if the model changes its values otherwise.
- * @typedef {{ norm: Float32Array, mlpNorm: Float32Array, values?: Float32Array, mix?: Float32Array, up?: Float32Array }} Inputs
+ * @typedef {{ norm: Float32Array, mlpNorm: Float32Array, values?: Float32Array, mix?: Float32Array,
+ *   up?: Float32Array }} Inputs
  */
 /** Factors of rows and divisors of columns. @typedef {{ rows?: Float32Array, columns?: Float32Array }} Scales */
 /**

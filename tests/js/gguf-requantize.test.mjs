@@ -212,8 +212,8 @@ test('a file that ends too early; what is not for GGUF files', async () => {
   for (const [options, message] of /** @type {const} */ ([
     [{ v1: true, quant: 'bq4' }, /--v1 is not supported for GGUF files$/],
     [{ compress: 'lz4' }, /--compress is not supported for GGUF files$/],
-    [{ activationSteps: 'a.json' }, /--activation-steps is not supported for GGUF files whose weights are kept/],
-    [{ tokenizer: 'a.json' }, /--tokenizer is not supported for GGUF files whose weights are kept/],
+    [{ activationSteps: 'a.json' }, /--activation-steps is not supported for GGUF files whose weights are not changed/],
+    [{ tokenizer: 'a.json' }, /--tokenizer is not supported for GGUF files whose weights are not changed/],
     [{ quant: 'q4_k' }, /unknown weight type "q4_k"/],
   ]))
     await assert.rejects(converted(path, options), { code: 'ARGUMENT', message: message });

@@ -44,7 +44,8 @@ function localFiller(wasm, reader) {
 
 /**
  * A running read.
- * @typedef {{ sourceId: number, wasm: Wasm, at: number, bytes: number, resolve: () => void, reject: (error: unknown) => void }} Read
+ * @typedef {{ sourceId: number, wasm: Wasm, at: number, bytes: number, resolve: () => void,
+ *   reject: (error: unknown) => void }} Read
  */
 
 /** A worker that reads files while this thread computes. All models share one worker. */
@@ -95,7 +96,8 @@ class ReadingWorker {
   }
 
   /**
-   * @param {{ id: number, buffer?: ArrayBuffer, isReusable?: boolean, error?: any, started?: boolean, closedSource?: number }} message
+   * @param {{ id: number, buffer?: ArrayBuffer, isReusable?: boolean, error?: any, started?: boolean,
+   *   closedSource?: number }} message
    */
   #handleMessage({ id, buffer, isReusable, error, started, closedSource }) {
     if (started) return this.#started.resolve();

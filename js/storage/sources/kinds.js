@@ -22,8 +22,8 @@ import { decodePart } from './file-name.js';
  * @property {(source: S) => Source[]} [files]  the files of a model in several files
  * @property {(source: S) => Source} [inOneAnswer]  a copy that is read from one response, from its first byte to the
  *   last
- * @property {(source: S, options: { memoryBudget?: number, signal?: AbortSignal, cache?: unknown }) => Promise<Source>} [resolve]
- *   returns the source that a name refers to
+ * @property {(source: S, options: { memoryBudget?: number, signal?: AbortSignal, cache?: unknown })
+ *   => Promise<Source>} [resolve]  returns the source that a name refers to
  */
 
 /** @template {Source['kind']} K @typedef {Extract<Source, { kind: K }>} Of */

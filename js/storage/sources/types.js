@@ -25,7 +25,8 @@
 /**
  * Values that are accepted as a source: the result of a function `from…`, an address, a Blob, bytes or a handle. A list
  * of them is a model in several files: the parts of a GGUF file, or the files of a folder in Hugging Face's layout.
- * @typedef {Source | string | URL | Blob | Uint8Array | ArrayBuffer | FileSystemFileHandle | SourceLike[] | FileList} SourceLike
+ * @typedef {Source | string | URL | Blob | Uint8Array | ArrayBuffer | FileSystemFileHandle | SourceLike[]
+ *   | FileList} SourceLike
  */
 
 /**
