@@ -1,4 +1,5 @@
-/* Plans: what a model will take, computed from the first bytes of its file. */
+/* Plans: the memory that a model and its sessions take, computed from the first bytes of the file.
+ */
 #include "bq.h"
 #include "core/minmax.h"
 #include "format/read.h"
@@ -84,7 +85,7 @@ bq_status bq_plan_paging(const uint8_t *bytes, size_t n, uint64_t file_bytes,
                    budget->sessions, plan.session_bytes, budget->bytes);
   uint64_t room = budget->bytes - rest - plan.session_bytes * budget->sessions;
   bq_paging chosen;
-  status = bq_paging_choose(&p, room, budget->beside, &chosen, err);
+  status = bq_paging_choose(&p, room, budget->host_slots, &chosen, err);
   if (status) return status;
   if (chosen.residency.paged && plan.cluster_bytes)
     return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET,

@@ -66,9 +66,10 @@ BQW(uint32_t) bqw_layer_page(uint32_t session, uint32_t layer, bqw_page *out) {
   return bqw_report(BQ_OK, NULL);
 }
 
+/* Arguments of bqw_inputs_add, for its threads. */
 typedef struct inputs {
   float *moments, *drift;
-  const float *x, *whole;
+  const float *x, *original;
   uint32_t cols, tokens;
 } inputs;
 
@@ -76,14 +77,14 @@ static void add_inputs(void *arg, size_t thread, size_t threads) {
   const inputs *in = arg;
   bq_moments_add(in->moments, in->cols, in->x, in->tokens, thread, threads);
   if (in->drift)
-    bq_drift_add(in->drift, in->cols, in->whole, in->x, in->tokens, thread, threads);
+    bq_drift_add(in->drift, in->cols, in->original, in->x, in->tokens, thread, threads);
 }
 
 BQW(void)
-bqw_inputs_add(float *moments, float *drift, uint32_t cols, const float *x, const float *whole,
+bqw_inputs_add(float *moments, float *drift, uint32_t cols, const float *x, const float *original,
                uint32_t tokens) {
   const bq_parallel parallel = bqw_parallel();
-  parallel.run(parallel.ctx, add_inputs, &(inputs){moments, drift, x, whole, cols, tokens});
+  parallel.run(parallel.ctx, add_inputs, &(inputs){moments, drift, x, original, cols, tokens});
 }
 
 BQW(uint32_t) bqw_weights(uint32_t session, uint32_t layer, uint32_t module, uint32_t *out) {
@@ -115,27 +116,27 @@ bqw_drift_make_good(float *w, uint32_t rows, uint32_t cols, const float *drift,
   bq_drift_correct(w, rows, cols, drift, feedback, work);
 }
 
-/* Floats of a piece's quantized form: integers take a byte per weight, scales and minimums a float
- * per block. */
-static size_t given_floats(uint32_t block, size_t rows, size_t cols) {
+/* Number of floats that a bq_rounded takes: integers take a byte per weight, scales and minimums a
+ * float per block. */
+static size_t rounded_floats(uint32_t block, size_t rows, size_t cols) {
   return (rows * cols + 3) / 4 + 2 * rows * ((cols + block - 1) / block);
 }
 
 BQW(double) bqw_round_floats(uint32_t type, uint32_t rows, uint32_t cols) {
   if (!bqw_knows_type(type, BQ_ROWS)) return -1;
-  return (double)(bq_round_floats(cols) + given_floats(bq_type_get(type)->block, rows, cols));
+  return (double)(bq_round_floats(cols) + rounded_floats(bq_type_get(type)->block, rows, cols));
 }
 
-static void add_difference(const bq_type_facts *f, const float *w, const bq_rounded *given,
+static void add_difference(const bq_type_facts *f, const float *w, const bq_rounded *rounded,
                            size_t rows, size_t cols, bqw_round_errors *errors) {
   const size_t blocks = (cols + f->block - 1) / f->block;
   for (size_t r = 0; r < rows; r++)
     for (size_t i = 0; i < cols; i++) {
       const size_t b = r * blocks + i / f->block;
-      const float v = (float)given->q[r * cols + i] * given->scale[b] + given->min[b];
-      const double off = (double)w[r * cols + i] - (double)v, size = off < 0 ? -off : off;
+      const float v = (float)rounded->q[r * cols + i] * rounded->scale[b] + rounded->min[b];
+      const double error = (double)w[r * cols + i] - (double)v, size = error < 0 ? -error : error;
       errors->sum += size;
-      errors->squares += off * off;
+      errors->squares += error * error;
       errors->max = size > errors->max ? size : errors->max;
     }
 }
@@ -150,15 +151,15 @@ bqw_round(uint32_t type, uint32_t layout, const float *src, uint32_t rows, uint3
   bq_error err = {0};
   bq_round_errors e = {0};
   float *at = work + bq_round_floats(cols);
-  bq_rounded given = {.scale = at, .min = at + blocks, .q = (int8_t *)(at + 2 * blocks)};
+  bq_rounded rounded = {.scale = at, .min = at + blocks, .q = (int8_t *)(at + 2 * blocks)};
   bq_status status = bq_round((bq_type)type, src, rows, cols,
-                              &(bq_round_by){moments, feedback, sweeps}, work, &given, &e, &err);
+                              &(bq_round_by){moments, feedback, sweeps}, work, &rounded, &e, &err);
   if (!status)
-    status = bq_encode_rounded((bq_type)type, (bq_layout)layout, &given, rows, cols, dst, &err);
+    status = bq_encode_rounded((bq_type)type, (bq_layout)layout, &rounded, rows, cols, dst, &err);
   if (!status) {
     errors->error += e.error;
     errors->of += e.of;
-    add_difference(f, src, &given, rows, cols, errors);
+    add_difference(f, src, &rounded, rows, cols, errors);
   }
   return bqw_report(status, &err);
 }

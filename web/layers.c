@@ -12,13 +12,13 @@
 
 /* --- cuts ------------------------------------------------------------------------------------- */
 
-/* Buffers that may be carried from one step to a later one, besides the KV cache. */
+/* Buffers that a later step may read. Keys and values of the KV cache stay in the session. */
 static const uint8_t CARRIED[] = {BQ_BUFFER_X,        BQ_BUFFER_MIX,      BQ_BUFFER_GATE,
                                   BQ_BUFFER_UP,       BQ_BUFFER_CONV_IN,  BQ_BUFFER_CONV_OUT,
                                   BQ_BUFFER_STATE_OUT};
 enum { BUFFERS = sizeof CARRIED };
 
-static bool writes(const bq_layer_step *step, uint8_t buffer) {
+static bool step_writes(const bq_layer_step *step, uint8_t buffer) {
   if (step->op == BQ_OP_ATTEND) return buffer == BQ_BUFFER_MIX;
   if (step->op == BQ_OP_CONVOLVE) return buffer == BQ_BUFFER_CONV_OUT;
   if (step->op == BQ_OP_DELTA || step->op == BQ_OP_MAMBA) return buffer == BQ_BUFFER_STATE_OUT;
@@ -33,12 +33,12 @@ static bool is_carried(const bq_layer_kind *kind, uint32_t cut, uint8_t buffer) 
   for (uint32_t i = cut; i < kind->n; i++) {
     if (kind->steps[i].op == BQ_OP_MATMUL && kind->steps[i].in == buffer) return true;
     if (kind->steps[i].op == BQ_OP_CONVOLVE && buffer == BQ_BUFFER_CONV_IN) return true;
-    if (writes(&kind->steps[i], buffer)) return false;
+    if (step_writes(&kind->steps[i], buffer)) return false;
   }
   return false;
 }
 
-static uint32_t carried(const bq_layer_kind *kind, uint32_t cut) {
+static uint32_t carried_floats(const bq_layer_kind *kind, uint32_t cut) {
   uint32_t floats = 0;
   for (uint32_t i = 0; i < BUFFERS; i++)
     if (is_carried(kind, cut, CARRIED[i]))
@@ -46,7 +46,7 @@ static uint32_t carried(const bq_layer_kind *kind, uint32_t cut) {
   return floats;
 }
 
-/* The step that a module's matmul belongs to; the number of steps: no step has it. */
+/* The step with a module's matmul; the number of steps if there is none. */
 static uint32_t step_of(const bq_layer_kind *kind, uint32_t module) {
   for (uint32_t i = 0; i < kind->n; i++)
     for (uint32_t m = 0; m < kind->steps[i].n && kind->steps[i].op == BQ_OP_MATMUL; m++)
@@ -60,40 +60,41 @@ bqw_cut bqw_layer_cut_of(const bq_session *s, uint32_t layer, uint32_t module) {
   const bq_layer_kind *kind = s->model->layers[layer].kind;
   const uint32_t step = step_of(kind, module);
   const uint32_t cols = step < kind->n ? kind->cols[kind->steps[step].in] : 0;
-  return (bqw_cut){step, cols, carried(kind, step)};
+  return (bqw_cut){step, cols, carried_floats(kind, step)};
 }
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-/* The program between two cuts, including the preparation of the last input. */
-static bq_layer_kind part_of(const bq_layer_kind *whole, uint32_t from, uint32_t to) {
-  bq_layer_kind part = *whole;
+/* The phases of a layer's program between two cuts, including the preparation of the input at `to`.
+ */
+static bq_layer_kind part_of(const bq_layer_kind *kind, uint32_t from, uint32_t to) {
+  bq_layer_kind part = *kind;
   part.many_tokens.n = 0;
-  for (uint32_t i = 0; i < whole->many_tokens.n; i++) {
-    const uint8_t step = whole->many_tokens.list[i] & (uint8_t)~BQ_PREPARE;
-    if (step < from || step > to || (step == to && !(whole->many_tokens.list[i] & BQ_PREPARE)))
+  for (uint32_t i = 0; i < kind->many_tokens.n; i++) {
+    const uint8_t step = kind->many_tokens.list[i] & (uint8_t)~BQ_PREPARE;
+    if (step < from || step > to || (step == to && !(kind->many_tokens.list[i] & BQ_PREPARE)))
       continue;
-    part.many_tokens.list[part.many_tokens.n++] = whole->many_tokens.list[i];
+    part.many_tokens.list[part.many_tokens.n++] = kind->many_tokens.list[i];
   }
   part.one_token = part.many_tokens;
   return part;
 }
 
-/* Opens a batch for a sequence of which nothing is computed. */
-static bq_status open_pass(bq_session *s, bq_error *err) {
+/* Opens a batch for the whole sequence, as if nothing of it had been computed. */
+static bq_status open_batch(bq_session *s, bq_error *err) {
   s->sequence.computed = 0;
   s->outputs.ready = false;
   return bq_batch_open(s, NULL, 0, err);
 }
 
-/* Copies what tokens of the micro-batch carry at a cut into buffers (`from`) or out of them (`to`).
- */
-static void bring(const bq_session *s, const bq_layer_kind *kind, uint32_t cut, uint32_t tokens,
-                  float *to, const float *from) {
+/* Copies the carried floats of a micro-batch at a cut from `from` into the session's buffers or, if
+ * `from` is NULL, out of them to `to`. */
+static void copy_carried(const bq_session *s, const bq_layer_kind *kind, uint32_t cut,
+                         uint32_t tokens, float *to, const float *from) {
   for (uint32_t i = 0; i < BUFFERS; i++) {
     const bq_buffer buffer = (bq_buffer)CARRIED[i];
     const uint32_t cols = kind->cols[buffer];
-    const uint32_t stride = carried(kind, cut);
+    const uint32_t stride = carried_floats(kind, cut);
     float *own = buffer == BQ_BUFFER_X ? s->batch.x + (size_t)s->batch.row * cols
                                        : s->scratch.buffer[buffer];
     if (!is_carried(kind, cut, CARRIED[i])) continue;
@@ -112,18 +113,18 @@ static const float *input_of(const bq_session *s, const bq_layer_step *step) {
   return s->batch.x + (size_t)s->batch.row * s->model->config.hidden;
 }
 
-static void run_batches(bq_session *s, const bq_layer_kind *whole, uint32_t from, uint32_t to,
+static void run_batches(bq_session *s, const bq_layer_kind *kind, uint32_t from, uint32_t to,
                         const float *before, float *after, float *input) {
   const uint32_t rows = s->batch.rows, batch = s->options.batch;
-  const size_t in = carried(whole, from), out = carried(whole, to);
-  const bq_layer_step *last = to < whole->n ? &whole->steps[to] : NULL;
-  const size_t cols = last ? whole->cols[last->in] : 0;
+  const size_t in = carried_floats(kind, from), out = carried_floats(kind, to);
+  const bq_layer_step *last = to < kind->n ? &kind->steps[to] : NULL;
+  const size_t cols = last ? kind->cols[last->in] : 0;
   for (uint32_t at = 0; at < rows; at += batch) {
     const uint32_t n = rows - at < batch ? rows - at : batch;
     s->batch.row = at;
-    bring(s, whole, from, n, NULL, before + at * in);
+    copy_carried(s, kind, from, n, NULL, before + at * in);
     bq_forward_layers(s, n, NULL);
-    bring(s, whole, to, n, after + at * out, NULL);
+    copy_carried(s, kind, to, n, after + at * out, NULL);
     if (input && last) memcpy(input + at * cols, input_of(s, last), n * cols * sizeof *input);
   }
 }
@@ -132,15 +133,15 @@ static bool is_cut(const bq_layer_kind *kind, uint32_t step) {
   return step == 0 || step == kind->n || (step < kind->n && kind->steps[step].op == BQ_OP_MATMUL);
 }
 
-static bq_status check(const bq_session *s, uint32_t layer, uint32_t from, uint32_t to,
-                       bq_error *err) {
+static bq_status check_part(const bq_session *s, uint32_t layer, uint32_t from, uint32_t to,
+                            bq_error *err) {
   const uint32_t layers = s->model->config.layers;
   if (layer > layers || s->sequence.n_texts || !s->sequence.n_tokens ||
       s->sequence.n_tokens > s->options.chunk)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "layer %u of %u, over %u tokens in windows of %u", layer, layers,
                    s->sequence.n_tokens, s->options.chunk);
-  /* A layer would need more of the text than the residual. */
+  /* Layers of these models need other data of earlier layers than the residual. */
   const bq_config *c = &s->model->config;
   if (c->shared_kv || c->layer_embed || c->sub_norms)
     return bq_fail(err, BQ_UNSUPPORTED, BQ_NO_OFFSET,
@@ -153,9 +154,9 @@ static bq_status check(const bq_session *s, uint32_t layer, uint32_t from, uint3
   return BQ_OK;
 }
 
-/* WANT_DATA leaves the batch open: the next call continues. */
-static bq_status embed(bq_session *s, float *after, bq_error *err) {
-  bq_status status = s->chunk.owner == s ? BQ_OK : open_pass(s, err);
+/* Computes the embedding. WANT_DATA leaves the batch open: the next call continues. */
+static bq_status run_embedding(bq_session *s, float *after, bq_error *err) {
+  bq_status status = s->chunk.owner == s ? BQ_OK : open_batch(s, err);
   if (!status) status = bq_forward_embed(s, err);
   if (status) return status;
   memcpy(after, s->batch.x, (size_t)s->batch.rows * s->model->config.hidden * sizeof *after);
@@ -165,9 +166,9 @@ static bq_status embed(bq_session *s, float *after, bq_error *err) {
 
 bq_status bqw_layer_run_part(bq_session *s, uint32_t layer, uint32_t from, uint32_t to,
                              const float *before, float *after, float *input, bq_error *err) {
-  bq_status status = check(s, layer, from, to, err);
-  if (!status && layer == s->model->config.layers) return embed(s, after, err);
-  if (!status) status = open_pass(s, err);
+  bq_status status = check_part(s, layer, from, to, err);
+  if (!status && layer == s->model->config.layers) return run_embedding(s, after, err);
+  if (!status) status = open_batch(s, err);
   if (status) return status;
   s->batch.layer = layer;
   status = bq_paged_layer(s, err);

@@ -1,13 +1,13 @@
-/* A module of its own, of 1 KB: the inner loop of a GEMM as in each kernel table (the dots of pairs
- * in c/kernels). A relaxed dot product compiles to one instruction or to several, which WebAssembly
- * doesn't reveal, so js/wasm/build-choice.js times all loops and loads the fastest build. Weights
- * and activations are zeros; a pass stays in the L1 cache. */
+/* A benchmark module of 1 KB: the inner loop of a GEMM of each kernel table (the dot products of
+ * c/kernels/simd_pair.h). A relaxed dot product compiles to one instruction or to several, and
+ * WebAssembly doesn't reveal which. js/wasm/build-choice.js therefore times all loops and loads the
+ * fastest build. Weights and activations are zeros; their memory fits in the L1 cache. */
 #include "kernels/simd.h"
 
 enum { PASSES = 256, MEMORY = 64 * 16 };
 static const uint8_t memory[MEMORY];
 
-/* As js/wasm/build-choice.js numbers them. */
+/* Kernel tables, in the numbering of js/wasm/build-choice.js. */
 enum { SIMD128, RELAXED, RELAXED16 };
 
 INLINE v128_t dot(int table, v128_t w, v128_t a, v128_t sum) {
@@ -16,7 +16,7 @@ INLINE v128_t dot(int table, v128_t w, v128_t a, v128_t sum) {
   return wasm_i32x4_add(sum, wasm_i32x4_dot_i16x8(w, a));
 }
 
-/* A block of 32 k: `quads` of two tokens times n vectors of weights. */
+/* Multiplies a block: `quads` groups of four columns of two tokens by n vectors of weights each. */
 INLINE void add_block(int table, int quads, int n, v128_t *sum) {
   const uint8_t *at = simd_hide(memory);
   UNROLL for (int j = 0; j < quads; j++) {
@@ -31,8 +31,9 @@ INLINE void add_block(int table, int quads, int n, v128_t *sum) {
   }
 }
 
-/* Runs the same number of multiplications with any dot: 24 rows at once, or 16. All loops are in
- * one function, so that an engine that optimizes hot functions later treats them alike. */
+/* Runs the loop of a table, 24 or 16 rows at once; the number of multiplications is the same for
+ * all. All loops are in one function, so that a JavaScript engine that optimizes hot functions
+ * later optimizes them at the same time. */
 __attribute__((export_name("multiply"))) int32_t multiply(int32_t table) {
   v128_t sum[12];
   UNROLL for (int i = 0; i < 12; i++) sum[i] = simd_zero();

@@ -1,4 +1,4 @@
-/* The border's functions of an open session. Handles, creating and freeing are in wasm_api.c. */
+/* Functions of border.h for an open session. Handles, creating and freeing are in wasm_api.c. */
 #include "api.h"
 
 #include "bq.h"
@@ -202,7 +202,7 @@ bqw_session_sample(uint32_t session, const bqw_sample_options *options, uint64_t
   return bqw_report(status, &err);
 }
 
-/* --- products spread over instances ----------------------------------------------------------- */
+/* --- matmuls spread over instances ------------------------------------------------------------ */
 
 BQW(uint32_t)
 bqw_session_spread(uint32_t session, uint32_t part, uint32_t parts, bqw_spread *out,

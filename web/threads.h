@@ -5,7 +5,7 @@
 
 #include "bq.h"
 
-/* How the sessions of this instance run in parallel, on as many threads as bqw_threads set. */
+/* Returns the thread functions for sessions of this instance; bqw_threads sets the number. */
 bq_parallel bqw_parallel(void);
 
 #endif

@@ -10,7 +10,7 @@
 
 typedef struct trace {
   const bq_session *s;
-  double last;
+  double last; /* time of the previous mark, milliseconds */
   bqw_stage rows[]; /* [layers][BQ_STAGE_COUNT] */
 } trace;
 
@@ -19,12 +19,12 @@ static size_t row_count(const bq_session *s) {
   return (layers ? layers : 1) * BQ_STAGE_COUNT;
 }
 
-/* The work of the stage that just ended. The session may already be at the next layer, or past the
- * last one (threads.c): then all rows of its batch are one micro-batch, which begins at row 0
- * again. */
+/* The work of the stage that has just ended. If a run computes all layers at once (threads.c), the
+ * session may already be at a later layer or past the last one. All rows of its batch are one
+ * micro-batch then, and batch.row is 0 again. */
 static bq_work work_of(const bq_session *s, bq_stage stage, uint32_t layer) {
   if (stage == BQ_STAGE_EMBED) return bq_session_work(s, stage, 0, 0, s->batch.rows);
-  /* A head in pages counts its work once. */
+  /* A head that is computed in pages counts its work once. */
   if (stage == BQ_STAGE_HEAD)
     return s->batch.head_unit ? (bq_work){0} : bq_session_work(s, stage, 0, 0, bq_output_rows(s).n);
   const bool of_layer = stage >= BQ_STAGE_NORM && stage <= BQ_STAGE_DOWN;

@@ -1,6 +1,6 @@
-/* The C side of the wasm border (border.h): checks handles, converts numbers, delegates. One
- * instance of the module is one engine, whose handles, heap and last error are kept here; threads
- * are in threads.c, functions of an open session in session_api.c. */
+/* The functions of border.h, except those of an open session (session_api.c) and of threads
+ * (threads.c). They check handles, convert numbers and call bq.h. An instance of the module is one
+ * engine: its handles, heap and last error are in `engine`. */
 #include "api.h"
 
 #include "core/hash.h"
@@ -59,19 +59,20 @@ static void *object_of(uint32_t number, kind kind) {
 
 bq_session *bqw_session_of(uint32_t session) { return object_of(session, SESSION); }
 
-static handle *new_handle(void) {
+static handle *free_handle(void) {
   for (size_t i = 0; i < HANDLES; i++)
     if (engine.handles[i].kind == FREE) return &engine.handles[i];
   bqw_fail(BQ_NOMEM, "more than 64 loaders, models and sessions are open: close some");
   return NULL;
 }
 
-static void take_handle(handle *h, kind kind, void *object, uint32_t *out) {
+/* Gives the object a new number in a handle from free_handle. */
+static void open_handle(handle *h, kind kind, void *object, uint32_t *out) {
   *h = (handle){++engine.next_number, kind, object};
   *out = h->number;
 }
 
-static void drop(const void *object) {
+static void close_handle_of(const void *object) {
   for (size_t i = 0; i < HANDLES; i++)
     if (engine.handles[i].object == object) engine.handles[i] = (handle){0};
 }
@@ -114,8 +115,8 @@ BQW(void) bqw_free(uint32_t ptr) {
 _Static_assert(sizeof(bqw_logit_bias) == sizeof(bq_logit_bias), "the list is used in place");
 _Static_assert(sizeof(bqw_adapter_part) == sizeof(bq_lora), "the list is used in place");
 
-/* Memory for staging: prompts on their way in (text, ids, tokenizer scratch), text on its way out,
- * token masks. */
+/* Heap bytes for blocks of bqw_alloc and bqw_tokenize: prompts (text, ids, tokenizer scratch), text
+ * of replies, token masks. */
 static uint64_t reserve_bytes(const bq_plan *plan, const bq_session_options *options) {
   uint64_t context = options->context ? options->context : plan->config.context;
   return 256 * 1024 + 256 * context;
@@ -215,27 +216,28 @@ bqw_plan_make(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t
 }
 
 /* The part of heap_bytes that bq_plan_paging doesn't count. */
-static uint64_t heap_rest(const bq_session_options *o, uint32_t sessions, uint32_t context) {
-  bq_plan nothing = {.config = {.context = context}};
-  return (uint64_t)heap_bytes(&nothing, o, sessions);
+static uint64_t unplanned_heap_bytes(const bq_session_options *o, uint32_t sessions,
+                                     uint32_t context) {
+  bq_plan empty = {.config = {.context = context}};
+  return (uint64_t)heap_bytes(&empty, o, sessions);
 }
 
 BQW(uint32_t)
 bqw_plan_paging(const uint8_t *bytes, uint32_t n, double file_bytes, const uint8_t *manifest,
                 uint32_t manifest_bytes, const bqw_session_options *options, uint32_t sessions,
-                double budget, uint32_t beside, bqw_paging *paging, bqw_plan *out) {
+                double budget, uint32_t host_slots, bqw_paging *paging, bqw_plan *out) {
   bq_error err = {0};
   bq_plan plan;
   bq_paging p;
   uint64_t need = 0;
   bq_session_options o = session_options(options);
-  bq_budget b = {UINT64_MAX, sessions, beside};
+  bq_budget b = {UINT64_MAX, sessions, host_slots};
   if (o.parallel.threads > BQW_THREADS) return bqw_fail(BQ_ARGUMENT, TOO_MANY_THREADS);
   /* The reserve depends on the model's context, so the first plan has no limit. */
   bq_status status = bq_plan_paging(bytes, n, bqw_u64(file_bytes), manifest, manifest_bytes, &o, &b,
                                     &need, &plan, &p, &err);
   if (status == BQ_OK) {
-    uint64_t rest = heap_rest(&o, sessions, plan.config.context), all = bqw_u64(budget);
+    uint64_t rest = unplanned_heap_bytes(&o, sessions, plan.config.context), all = bqw_u64(budget);
     b.bytes = all > rest ? all - rest : 0;
     status = bq_plan_paging(bytes, n, bqw_u64(file_bytes), manifest, manifest_bytes, &o, &b, &need,
                             &plan, &p, &err);
@@ -259,7 +261,7 @@ BQW(uint32_t)
 bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *manifest,
                   uint32_t manifest_bytes, const uint8_t *integrity,
                   const bqw_paging *paging, uint32_t *out) {
-  handle *h = new_handle();
+  handle *h = free_handle();
   if (!h) {
     if (manifest_bytes) bqw_free((uint32_t)(uintptr_t)manifest);
     return BQ_NOMEM;
@@ -271,11 +273,11 @@ bqw_loader_create(double file_bytes, double prefix_hint, const uint8_t *manifest
                          .prefix_hint = bqw_u64(prefix_hint),
                          .manifest = manifest,
                          .manifest_bytes = manifest_bytes,
-                         .manifest_given = manifest_bytes != 0,
+                         .owns_manifest = manifest_bytes != 0,
                          .integrity = integrity};
   if (paging) o.residency = (bq_residency){paging->paged != 0, paging->head != 0, paging->layers};
   bq_status status = bq_loader_create(&o, &loader, &err);
-  if (status == BQ_OK) take_handle(h, LOADER, loader, out);
+  if (status == BQ_OK) open_handle(h, LOADER, loader, out);
   return bqw_report(status, &err);
 }
 
@@ -307,12 +309,12 @@ BQW(uint32_t) bqw_loader_retry(uint32_t loader) {
 
 BQW(uint32_t) bqw_loader_model(uint32_t loader, uint32_t *out) {
   bq_loader *l = object_of(loader, LOADER);
-  handle *h = new_handle();
+  handle *h = free_handle();
   if (!l || !h) return engine.error.status;
   bq_error err = {0};
   bq_model *model;
   bq_status status = bq_loader_model(l, &model, &err);
-  if (status == BQ_OK) take_handle(h, MODEL, model, out);
+  if (status == BQ_OK) open_handle(h, MODEL, model, out);
   return bqw_report(status, &err);
 }
 
@@ -320,8 +322,8 @@ BQW(uint32_t) bqw_loader_free(uint32_t loader) {
   bq_loader *l = object_of(loader, LOADER);
   if (!l) return BQ_ARGUMENT;
   bq_model *model;
-  if (bq_loader_model(l, &model, NULL) == BQ_OK) drop(model);
-  drop(l);
+  if (bq_loader_model(l, &model, NULL) == BQ_OK) close_handle_of(model);
+  close_handle_of(l);
   bq_loader_free(l);
   return bqw_report(BQ_OK, NULL);
 }
@@ -368,7 +370,8 @@ BQW(uint32_t) bqw_tokenizer_info_get(uint32_t model, bqw_tokenizer_info *out) {
   return bqw_report(BQ_OK, NULL);
 }
 
-/* Tokenizes with the usual scratch, or with all that normalizing the text may need. */
+/* Tokenizes with the usual amount of scratch (options.usual) or with the largest amount that
+ * normalizing the text may need. */
 static bq_status tokenize(const bq_tokenizer *t, const char *text, uint32_t bytes,
                           bq_tokenize_options options, uint32_t *ids, uint32_t capacity,
                           size_t *count) {
@@ -446,34 +449,34 @@ __attribute__((import_module("env"), import_name("stop"))) bool bqw_stop(void *c
 BQW(uint32_t)
 bqw_session_create(uint32_t model, const bqw_session_options *options, uint32_t *out) {
   bq_model *m = object_of(model, MODEL);
-  handle *h = new_handle();
+  handle *h = free_handle();
   if (!m || !h) return engine.error.status;
   bq_error err = {0};
   bq_session *session;
   bq_session_options o = session_options(options);
   o.parallel = bqw_parallel();
-  o.stop.asked = bqw_stop;
+  o.stop.is_requested = bqw_stop;
   o.spread = engine.spread;
   bq_status status = bq_session_create(m, &o, engine.allocator, &session, &err);
-  if (status == BQ_OK) take_handle(h, SESSION, session, out);
+  if (status == BQ_OK) open_handle(h, SESSION, session, out);
   return bqw_report(status, &err);
 }
 
 BQW(uint32_t) bqw_session_fork(uint32_t session, uint32_t *out) {
   bq_session *s = object_of(session, SESSION);
-  handle *h = new_handle();
+  handle *h = free_handle();
   if (!s || !h) return engine.error.status;
   bq_error err = {0};
   bq_session *fork;
   bq_status status = bq_session_fork(s, &fork, &err);
-  if (status == BQ_OK) take_handle(h, SESSION, fork, out);
+  if (status == BQ_OK) open_handle(h, SESSION, fork, out);
   return bqw_report(status, &err);
 }
 
 BQW(uint32_t) bqw_session_free(uint32_t session) {
   bq_session *s = object_of(session, SESSION);
   if (!s) return BQ_ARGUMENT;
-  drop(s);
+  close_handle_of(s);
   bqw_trace_end(s, engine.allocator);
   bq_session_free(s);
   return bqw_report(BQ_OK, NULL);
@@ -486,8 +489,7 @@ BQW(uint32_t) bqw_page_done(uint32_t model, uint32_t id, uint32_t good) {
   return bqw_report(bq_model_page_done(m, id, good != 0, &err), &err);
 }
 
-/* Applies to open and future sessions. 0: a session in the middle of a slice finishes it without
- * spreading. */
+/* A session that is in the middle of a slice when spreading ends finishes it without spreading. */
 BQW(void) bqw_spread_from(uint32_t tokens) {
   engine.spread = tokens;
   for (size_t i = 0; i < HANDLES; i++)

@@ -10,20 +10,20 @@
 #include "core/cursor.h"
 #include "core/minmax.h"
 
-enum { FIRST_CAPACITY = 4096 };
+enum { FIRST_CAPACITY = 4096 }; /* bytes of the prefix block without a usable hint */
 
-static bq_status failed(bq_loader *l, bq_error *err) {
+/* Returns the error of a loader that failed. */
+static bq_status report_error(bq_loader *l, bq_error *err) {
   if (err) *err = l->error;
   return l->error.status;
 }
 
-/* Loads a model from a stream of bytes (bq.h, "load"). give_up ends loading, unless bq_loader_retry
- * can continue. */
-static bq_status give_up(bq_loader *l, const bq_error *why, bq_error *err) {
-  l->error = *why;
+/* Ends loading with an error, unless bq_loader_retry can continue. */
+static bq_status end_failed(bq_loader *l, const bq_error *error, bq_error *err) {
+  l->error = *error;
   l->failed_in = l->phase;
   l->phase = BQ_LOAD_FAILED;
-  return failed(l, err);
+  return report_error(l, err);
 }
 
 /* --- prefix --------------------------------------------------------------------------------- */
@@ -48,8 +48,8 @@ static bq_status take_prefix_block(bq_loader *l, const uint8_t *manifest, uint64
   return BQ_OK;
 }
 
-/* A plausible hint is allocated at once; otherwise the block grows with what has arrived, so that a
- * false hint costs nothing. */
+/* First size of the prefix block: the hint if it is plausible. Otherwise the block grows with the
+ * bytes that have arrived, so that a wrong hint takes no memory. */
 static uint64_t first_capacity(const bq_loader_options *o) {
   if (o->manifest_bytes) return 0;
   bool believable = o->prefix_hint && o->prefix_hint <= BQ_PREFIX_MAX &&
@@ -68,25 +68,25 @@ static bq_status start_tokenizer(const bq_prefix *p, const bq_model_block *block
   return status;
 }
 
-static bq_status no_room(const bq_model_block *block, bq_error *err) {
+static bq_status fail_no_memory(const bq_model_block *block, bq_error *err) {
   return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for a model with %l bytes of weights",
                  block->weight_bytes);
 }
 
-/* The prefix is complete: lays out the model, which becomes visible when everything but its weights
- * is in place. */
+/* Lays out the model when the prefix is complete. l->block.model is set only after everything
+ * except the weights is in place. */
 static bq_status start_model(bq_loader *l, bq_error *err) {
   bq_arena arena = {0};
   bq_model_block block;
   bq_status status = bq_model_block_make(&arena, &l->prefix, &l->residency, NULL, &block, err);
-  if (status) return status; /* what can't be paged */
+  if (status) return status; /* such as weights that can't be paged */
   uint64_t bytes = arena.overflow ? UINT64_MAX : arena.used;
   uint8_t *memory = bytes <= SIZE_MAX ? l->allocator.alloc(l->allocator.ctx, (size_t)bytes) : NULL;
-  if (!memory) return no_room(&block, err);
+  if (!memory) return fail_no_memory(&block, err);
   l->memory = memory;
   arena = (bq_arena){memory, (size_t)bytes, 0, false};
   status = bq_model_block_make(&arena, &l->prefix, &l->residency, l->kernels, &block, err);
-  if (!status && arena.overflow) status = no_room(&block, err);
+  if (!status && arena.overflow) status = fail_no_memory(&block, err);
   if (!status) status = start_tokenizer(&l->prefix, &block, err);
   if (!status) l->block = block;
   return status;
@@ -102,7 +102,7 @@ static bool in_load(const bq_loader *l, const bq_load *load) {
   return load && l->at >= load->offset;
 }
 
-/* Starts a load: `at` is at its start or, after going back, in its middle. */
+/* Starts a load. `at` is its start or, after a retry, an offset inside it. */
 static void enter_load(bq_loader *l, const bq_load *load) {
   l->conversion = bq_conversion_of((bq_type)load->type, (bq_layout)load->layout, load->rows,
                                    load->cols, bq_slot_is_vector(load->slot));
@@ -111,13 +111,13 @@ static void enter_load(bq_loader *l, const bq_load *load) {
   l->checked = into - into % bq_conversion_unit(&l->conversion);
 }
 
-/* After `at` has moved: goes on to the next load if one is complete, and skips the gaps of foreign
- * containers, which are not checked. */
-static void go_on(bq_loader *l) {
+/* Continues with the next load if `at` has reached the end of the current one. Gaps of foreign
+ * containers, which are not checked, are skipped. */
+static void enter_next_load(bq_loader *l) {
   const bq_load *load = current_load(l);
-  bool left = load && l->at >= load->offset + load->bytes;
-  if (left) load = ++l->current < l->block.n_loads ? load + 1 : NULL;
-  bool skip = load && l->prefix.foreign && !l->hash_whole && l->at < load->offset;
+  bool complete = load && l->at >= load->offset + load->bytes;
+  if (complete) load = ++l->current < l->block.n_loads ? load + 1 : NULL;
+  bool skip = load && l->prefix.foreign && !l->hashes_file && l->at < load->offset;
   if (skip) l->at = load->offset;
   if (load && l->at == load->offset) {
     l->staged = 0;
@@ -125,13 +125,13 @@ static void go_on(bq_loader *l) {
   }
 }
 
-/* Bytes of the batch that is being staged, those already `staged` included. */
+/* Size of the batch that is being staged, including the bytes that are already staged. */
 static uint64_t batch_bytes(const bq_loader *l, const bq_load *load) {
   uint64_t start = l->at - load->offset - l->staged;
   return bq_min64(l->conversion.batch, load->bytes - start);
 }
 
-/* Where the next bytes are written. */
+/* The next bytes to read, and the address to write them to. */
 static bq_want data_window(const bq_loader *l) {
   uint64_t n = bq_verify_end(l) - l->at;
   bq_want w = {l->at, l->end - l->at, l->block.staging, 0};
@@ -156,8 +156,9 @@ static bq_want window(const bq_loader *l) {
                    (size_t)bq_min64(l->need, l->capacity) - l->have};
 }
 
-/* Keeps the first fault until its chunk is verified: a damaged chunk is the better explanation. */
-static void bad_value(bq_loader *l, const bq_load *load, uint64_t at) {
+/* Records the first bad value. It is reported only after its chunk is verified, because damage of
+ * the chunk is the better explanation. */
+static void record_bad_value(bq_loader *l, const bq_load *load, uint64_t at) {
   if (l->fault.status) return;
   const bq_type_facts *f = bq_type_get(load->type);
   bq_fail(&l->fault, BQ_FORMAT, at, "tensor \"%S\" has a %s that is %s", load->name,
@@ -170,24 +171,24 @@ static void check_gap(bq_loader *l, const uint8_t *bytes, size_t n) {
     if (bytes[i]) bq_fail(&l->fault, BQ_FORMAT, l->at + i, "a byte between tensors is not zero");
 }
 
-/* COPY: checks the units that are complete now. */
-static void check_in_place(bq_loader *l, const bq_load *load, uint64_t there) {
-  size_t n = (size_t)(there - l->checked);
+/* For COPY: checks the units that are complete, of the first `arrived` bytes of the load. */
+static void check_in_place(bq_loader *l, const bq_load *load, uint64_t arrived) {
+  size_t n = (size_t)(arrived - l->checked);
   n -= n % bq_conversion_unit(&l->conversion);
   size_t bad = bq_conversion_find_bad(&l->conversion, load->dst + l->checked, n);
-  if (bad < n) bad_value(l, load, load->offset + l->checked + bad);
+  if (bad < n) record_bad_value(l, load, load->offset + l->checked + bad);
   l->checked += n;
 }
 
 static void convert_batch(bq_loader *l, const bq_load *load, uint64_t start) {
   const size_t n = l->staged;
   size_t bad = bq_conversion_find_bad(&l->conversion, l->block.staging, n);
-  if (bad < n) bad_value(l, load, load->offset + start + bad);
+  if (bad < n) record_bad_value(l, load, load->offset + start + bad);
   bq_convert(&l->conversion, l->kernels, l->block.staging, start, n, load->dst, l->block.spare);
   l->staged = 0;
 }
 
-/* Processes `n` bytes that were written where `w` said. */
+/* Processes `n` bytes that were written to w->dst. */
 static void take_bytes(bq_loader *l, const bq_want *w, size_t n) {
   const bq_load *load = current_load(l);
   bq_verify_add(l, w->dst, n);
@@ -211,7 +212,7 @@ static void update_ready(bq_loader *l) {
   bq_model *m = l->block.model;
   uint32_t all = BQ_READY_ALL(m->config.layers);
   /* The last stage becomes ready only when the hash of the whole file is verified. */
-  if (l->hash_whole && l->verified < l->end) all--;
+  if (l->hashes_file && l->verified < l->end) all--;
   while (m->ready < all && l->block.stage_end[m->ready] <= l->verified) m->ready++;
   if (l->verified == l->end) l->phase = BQ_LOADED;
 }
@@ -225,7 +226,7 @@ static bq_status advance_data(bq_loader *l, const bq_want *w, size_t n, bq_error
   }
   if (status) return status;
   update_ready(l);
-  go_on(l);
+  enter_next_load(l);
   bq_verify_mark(l);
   return BQ_OK;
 }
@@ -234,7 +235,7 @@ static bq_status advance_data(bq_loader *l, const bq_want *w, size_t n, bq_error
 static uint64_t data_end(const bq_loader *l) {
   const bq_prefix *p = &l->prefix;
   if (!p->foreign) return p->file_bytes;
-  return l->authentic ? bq_max64(p->data_end, l->file_bytes) : p->data_end;
+  return l->has_integrity ? bq_max64(p->data_end, l->file_bytes) : p->data_end;
 }
 
 static bq_status start_data(bq_loader *l, bq_error *err) {
@@ -245,12 +246,12 @@ static bq_status start_data(bq_loader *l, bq_error *err) {
   if (status) return status;
   l->phase = BQ_LOADING_DATA;
   update_ready(l);
-  go_on(l);
+  enter_next_load(l);
   bq_verify_mark(l);
   return BQ_OK;
 }
 
-/* WANT_DATA: `need` says how much. */
+/* Reads the prefix and starts the second phase. WANT_DATA: l->need bytes are needed. */
 static bq_status read_prefix(bq_loader *l, bq_error *err) {
   bq_prefix_input in = {l->bytes, l->have, l->file_bytes, l->manifest_bytes ? l->manifest : NULL,
                         l->manifest_bytes};
@@ -271,35 +272,35 @@ static bq_status advance_prefix(bq_loader *l, size_t n, bq_error *err) {
 /* --- the interface -------------------------------------------------------------------------- */
 
 static bq_status advance(bq_loader *l, const bq_want *w, size_t n, bq_error *err) {
-  bq_error why = {0};
+  bq_error error = {0};
   l->offered = 0;
   if (!n) return BQ_OK;
-  bq_status status =
-      l->phase == BQ_LOADING_PREFIX ? advance_prefix(l, n, &why) : advance_data(l, w, n, &why);
-  return status ? give_up(l, &why, err) : BQ_OK;
+  bq_status status = l->phase == BQ_LOADING_PREFIX ? advance_prefix(l, n, &error)
+                                                   : advance_data(l, w, n, &error);
+  return status ? end_failed(l, &error, err) : BQ_OK;
 }
 
 bq_status bq_loader_create(const bq_loader_options *o, bq_loader **out, bq_error *err) {
   if (!o || !o->allocator.alloc || !o->allocator.free || (o->manifest_bytes && !o->manifest))
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "a loader needs an allocator");
   bq_loader *l = o->allocator.alloc(o->allocator.ctx, (size_t)bq_loader_bytes());
-  uint8_t *given = o->manifest_given ? (uint8_t *)(uintptr_t)o->manifest : NULL;
+  uint8_t *owned = o->owns_manifest ? (uint8_t *)(uintptr_t)o->manifest : NULL;
   if (!l) {
-    if (given) o->allocator.free(o->allocator.ctx, given);
+    if (owned) o->allocator.free(o->allocator.ctx, owned);
     return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET, "no room for the loader");
   }
   *l = (bq_loader){.allocator = o->allocator,
                    .kernels = o->kernels ? o->kernels : bq_kernels_best(),
                    .file_bytes = o->file_bytes,
-                   .manifest = given,
-                   .bytes = given ? given + o->manifest_bytes : NULL,
+                   .manifest = owned,
+                   .bytes = owned ? owned + o->manifest_bytes : NULL,
                    .manifest_bytes = o->manifest_bytes,
                    .residency = o->residency,
-                   .authentic = o->integrity != NULL,
+                   .has_integrity = o->integrity != NULL,
                    .need = 8};
   if (o->integrity) memcpy(l->integrity, o->integrity, sizeof l->integrity);
   bq_status status = BQ_OK;
-  if (!given) status = take_prefix_block(l, o->manifest, first_capacity(o), err);
+  if (!owned) status = take_prefix_block(l, o->manifest, first_capacity(o), err);
   if (!status && o->manifest_bytes) status = read_prefix(l, err);
   if (status)
     bq_loader_free(l);
@@ -309,14 +310,14 @@ bq_status bq_loader_create(const bq_loader_options *o, bq_loader **out, bq_error
 }
 
 bq_status bq_loader_want(bq_loader *l, bq_want *out, bq_error *err) {
-  if (l->phase == BQ_LOAD_FAILED) return failed(l, err);
+  if (l->phase == BQ_LOAD_FAILED) return report_error(l, err);
   *out = window(l);
   l->offered = out->dst_bytes;
   return BQ_OK;
 }
 
 bq_status bq_loader_wrote(bq_loader *l, size_t n, bq_error *err) {
-  if (l->phase == BQ_LOAD_FAILED) return failed(l, err);
+  if (l->phase == BQ_LOAD_FAILED) return report_error(l, err);
   if (n > l->offered)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "%l bytes were written where %l had been offered", (uint64_t)n,
@@ -326,11 +327,11 @@ bq_status bq_loader_wrote(bq_loader *l, size_t n, bq_error *err) {
 }
 
 bq_status bq_loader_feed(bq_loader *l, const uint8_t *bytes, size_t n, bq_error *err) {
-  if (l->phase == BQ_LOAD_FAILED) return failed(l, err);
+  if (l->phase == BQ_LOAD_FAILED) return report_error(l, err);
   uint64_t at = window(l).offset; /* file offset of *bytes */
   while (n) {
     bq_want w = window(l);
-    if (!w.length) return BQ_OK; /* the following bytes are not needed */
+    if (!w.length) return BQ_OK; /* loading is complete; the remaining bytes are not needed */
     uint64_t skip = bq_min64(w.offset - at, n);
     size_t part = (size_t)bq_min64(n - skip, w.dst_bytes);
     if (part) memcpy(w.dst, bytes + skip, part);
@@ -348,7 +349,7 @@ bq_status bq_loader_retry(bq_loader *l, bq_error *err) {
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "nothing has failed that could be tried again");
   bool prefix = l->failed_in == BQ_LOADING_PREFIX;
   bool again = l->error.status == BQ_CHECKSUM || (prefix && l->error.status == BQ_INTEGRITY);
-  if (!again) return failed(l, err);
+  if (!again) return report_error(l, err);
   l->phase = l->failed_in;
   if (prefix) {
     l->have = 0;
@@ -362,7 +363,7 @@ bq_status bq_loader_retry(bq_loader *l, bq_error *err) {
 
 bq_status bq_loader_model(bq_loader *l, bq_model **out, bq_error *err) {
   if (!l->block.model) {
-    if (l->phase == BQ_LOAD_FAILED) return failed(l, err);
+    if (l->phase == BQ_LOAD_FAILED) return report_error(l, err);
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET, "the prefix of the file is not there yet");
   }
   *out = l->block.model;

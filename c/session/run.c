@@ -63,7 +63,8 @@ static bq_status run_embed(bq_session *s, bq_error *err) {
 /* Between two slices of a run: whether to end it. */
 static bool stopped(bq_session *s) {
   const bq_stop *stop = &s->options.stop;
-  s->run.stopped = s->run.slices == s->run.end || (stop->asked && stop->asked(stop->ctx));
+  s->run.stopped =
+      s->run.slices == s->run.end || (stop->is_requested && stop->is_requested(stop->ctx));
   return s->run.stopped;
 }
 

@@ -167,8 +167,8 @@ export const MUTATIONS = [
   {
     id: 'kv-mass-place',
     file: 'kernels/kv',
-    from: 'near.attention_sums = job->attention_sums ? job->attention_sums + before / BQ_KV_SCALED : NULL;',
-    to: 'near.attention_sums = job->attention_sums;',
+    from: 'shifted.attention_sums = job->attention_sums ? job->attention_sums + before / BQ_KV_SCALED : NULL;',
+    to: 'shifted.attention_sums = job->attention_sums;',
     breaks: 'what is attended to counts for its own positions, in packed caches too',
     tests: ['c:test_attend', 'c:test_evict'],
   },
@@ -282,7 +282,7 @@ export const MUTATIONS = [
   {
     id: 'paging-budget',
     file: 'load/residency',
-    from: 'if (all_bytes(&tried, beside) <= budget) {',
+    from: 'if (all_bytes(&tried, host_slots) <= budget) {',
     to: 'if (all_bytes(&tried, 0) <= budget) {',
     breaks: 'what is beside a paged model counts in its budget',
     tests: ['c:test_paging'],

@@ -1,7 +1,7 @@
-/* The border of bq4-grammar.wasm: a module of its own, fetched with the first grammar, over its own
- * growing memory, so that it can neither harm an engine nor use memory that was planned for it.
- * js/text/grammar/machine.js is the other side. Pointers are u32; a function that fails returns 0
- * (counts: -1) and leaves the reason in bqg_status and bqg_detail. */
+/* The ABI of bq4-grammar.wasm, called by js/text/grammar/machine.js. It is a module of its own,
+ * fetched with the first grammar, with its own growing memory: it can neither damage an engine nor
+ * use memory that was planned for it. Pointers are u32. A function that fails returns 0 (counts:
+ * -1); bqg_status and bqg_detail then return the reason. */
 #include "grammar/matcher.h"
 
 #define EXPORT(name) __attribute__((export_name(#name)))
@@ -17,7 +17,7 @@ static struct {
 EXPORT(bqg_status) const char *bqg_status(void) { return bq_status_name(module.error.status); }
 EXPORT(bqg_detail) const char *bqg_detail(void) { return module.error.detail; }
 
-/* Allocates memory, which is never freed. */
+/* Allocates memory, which is never freed. Returns NULL if the memory can't grow. */
 EXPORT(bqg_take) void *bqg_take(uint32_t bytes) {
   uint64_t at = module.used ? module.used : (uintptr_t)&__heap_base;
   at = (at + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
@@ -30,7 +30,8 @@ EXPORT(bqg_take) void *bqg_take(uint32_t bytes) {
   return (void *)(uintptr_t)at;
 }
 
-/* The vocabulary of a TOKN section, which must stay in place; the model has `size` logits. */
+/* Creates the vocabulary of a TOKN section, whose bytes must stay in place. size: logits of the
+ * model. */
 EXPORT(bqg_vocabulary)
 bq_vocabulary *bqg_vocabulary(const uint8_t *section, uint32_t bytes, uint32_t tokens,
                               uint32_t merges, uint32_t size) {
@@ -53,7 +54,7 @@ bq_vocabulary *bqg_vocabulary(const uint8_t *section, uint32_t bytes, uint32_t t
   return v;
 }
 
-/* Bytes of a matcher for a grammar; 0 on failure. */
+/* Returns the size of a matcher for a grammar, in bytes; 0 on failure. */
 EXPORT(bqg_matcher_bytes)
 uint32_t bqg_matcher_bytes(const bq_vocabulary *v, const uint8_t *grammar, uint32_t bytes) {
   bq_grammar g;
@@ -81,7 +82,7 @@ EXPORT(bqg_begin) uint32_t bqg_begin(bq_matcher *m) {
   return bq_matcher_begin(m, &module.error) == BQ_OK;
 }
 
-/* Bit 1: the text may end here; bit 2: it may continue. */
+/* Returns the sum of 1 (the text may end here) and 2 (it may continue). */
 EXPORT(bqg_state) uint32_t bqg_state(const bq_matcher *m) {
   return (bq_matcher_complete(m) ? 1u : 0) | (bq_matcher_continues(m) ? 2u : 0);
 }
@@ -115,7 +116,7 @@ EXPORT(bqg_shortest) int32_t bqg_shortest(bq_matcher *m, uint8_t *out, uint32_t 
   return bq_matcher_shortest(m, out, capacity, &n, &module.error) == BQ_OK ? (int32_t)n : -1;
 }
 
-/* The bytes of a token, in place; *bytes is their number. */
+/* Returns the address of a token's text; *bytes = its length. */
 EXPORT(bqg_token) const uint8_t *bqg_token(const bq_vocabulary *v, uint32_t id, uint32_t *bytes) {
   size_t n;
   const uint8_t *text = bq_token_bytes(v->tokenizer, id, &n);
