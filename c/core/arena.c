@@ -3,8 +3,8 @@
 static size_t round_up(size_t n) { return (n + BQ_ALIGN - 1) & ~(size_t)(BQ_ALIGN - 1); }
 
 void *bq_arena_take(bq_arena *arena, uint64_t count, uint64_t size) {
-  /* `limit` is a multiple of BQ_ALIGN, as `used` is, so a request that is rounded up doesn't pass
-   * it. */
+  /* `limit` is a multiple of BQ_ALIGN, as `used` is, so a size within it stays so when rounded up.
+   */
   uint64_t limit = SIZE_MAX - (BQ_ALIGN - 1) - arena->used;
   if (arena->overflow || (size && count > limit / size)) {
     arena->overflow = true;
@@ -24,10 +24,10 @@ void *bq_arena_take(bq_arena *arena, uint64_t count, uint64_t size) {
   return p;
 }
 
-/* Blocks lie back to back, and each starts with this record. Adjacent free blocks are joined when a
- * search walks over them. */
+/* Header of a block. Blocks follow each other without gaps. Adjacent free blocks are joined when
+ * the search of an allocation reaches them. */
 typedef struct block {
-  size_t bytes; /* record included; a multiple of BQ_ALIGN */
+  size_t bytes; /* header included; a multiple of BQ_ALIGN */
   bool taken;
 } block;
 

@@ -1,5 +1,5 @@
-/* Assertions of invariants: conditions that hold whatever a file, a caller or a model contains.
- * Input is never checked by an assertion, but by code that returns a status.
+/* Assertions of invariants: conditions that hold for every possible file, model and caller. Input
+ * is never checked by an assertion, but by code that returns a status.
  *
  * Builds for tests and fuzzers define BQ_ASSERTS (emscripten.mk) and stop with the expression and
  * its line. Shipped builds have no code for them, so a condition must have no side effects. */

@@ -1,5 +1,5 @@
-/* The grid of blocks or tiles that a quantized matrix consists of, for encoders and decoders of
- * whole matrices: row-major blocks, tiles, or one flat run of blocks. */
+/* The grid of blocks or tiles of a quantized matrix, for encoders and decoders of whole matrices.
+ * The blocks are row-major (BQ_ROWS), in tiles (BQ_TILED), or one run over all rows (BQ_FLAT). */
 #ifndef BQ_BLOCKS_H
 #define BQ_BLOCKS_H
 
@@ -10,9 +10,9 @@
 typedef struct bq_grid {
   bq_type type;
   const bq_type_facts *f;
-  size_t rows, cols;
+  size_t rows, cols; /* BQ_FLAT: one row with all weights */
   bool tiled;
-  size_t run; /* blocks or tiles per row (group) */
+  size_t run; /* blocks per row, or tiles per group of 8 rows */
   bq_tile_shape shape; /* of the compute type */
 } bq_grid;
 
@@ -28,15 +28,15 @@ static inline bq_grid bq_grid_of(bq_type type, bq_layout layout, size_t rows, si
                    bq_tile_shape_of(f->run)};
 }
 
-/* Offset of the block that holds weight k of a row, or of the tile with that block. */
+/* Offset in bytes of the block that holds weight k of a row, or of the tile with that block. */
 static inline size_t bq_grid_at(const bq_grid *g, size_t row, size_t k) {
   if (g->tiled) return (row / BQ_TILE_ROWS * g->run + k / g->f->tile_step) * g->f->tile_bytes;
   return (row * g->run + k / g->f->block) * g->f->block_bytes;
 }
 
-/* How many of the `most` weights from k on are in the row. */
-static inline size_t bq_grid_remaining(const bq_grid *g, size_t k, size_t most) {
-  return g->cols - k < most ? g->cols - k : most;
+/* Number of weights from k on in the row, at most `max`. */
+static inline size_t bq_grid_remaining(const bq_grid *g, size_t k, size_t max) {
+  return g->cols - k < max ? g->cols - k : max;
 }
 
 static inline bool bq_is_finite(float x) {

@@ -1,13 +1,12 @@
-/* Tables of the types whose weights are codes: 4-bit places in a table of 16 integers, which the
- * codebooks of GGUF's IQ types and 4-bit floats need. A weight is table[code] * unit * scale; unit
- * is a power of 2, which keeps the scale an f16 where the file's scale times an integer is one only
- * in f32. */
+/* Tables of the types whose weights are codes: 4-bit indices into a table of 16 integers. GGUF's IQ
+ * types (codebooks) and 4-bit floats are converted to these types. A weight is table[code] * unit *
+ * scale. The unit is a power of 2, chosen so that the scale fits in an f16. */
 #ifndef BQ_CODES_H
 #define BQ_CODES_H
 
 #include "core/type.h"
 
-/* What the tables store instead of w: w + 64, below 128, as types with 7 bits do. */
+/* Zero point: tables store w + 64, a number below 128, in place of w, as types with 7 bits do. */
 #define BQ_CODE_ZERO 64
 
 /* X(NAME of the type, unit, the first eight weights): the other eight are the same, negated.
@@ -32,7 +31,7 @@ typedef struct bq_code_table {
   uint8_t stored[16];
 } bq_code_table;
 
-/* The table of a type with BQ_CODES; of no other type. */
+/* Returns the table of a type with BQ_CODES; must not be called for another type. */
 static inline const bq_code_table *bq_code_table_of(bq_type type) {
 #define BQ_X(NAME, unit, ...) {BQ_TYPE_##NAME, unit, {BQ_STORED_CODES(__VA_ARGS__)}},
   static const bq_code_table tables[] = {BQ_CODE_TABLES(BQ_X)};

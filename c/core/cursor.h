@@ -1,6 +1,6 @@
-/* Cursor: a bounds-checked little-endian reader over bytes in memory. The first read past the end
- * sets `bad` for good, and all later reads return zeros; callers check once after a group of reads.
- */
+/* Cursor: a bounds-checked little-endian reader of bytes in memory. A read past the end sets `bad`
+ * permanently, and it and all later reads return zeros. Callers check `bad` once, after a group of
+ * reads. */
 #ifndef BQ_CURSOR_H
 #define BQ_CURSOR_H
 
@@ -17,7 +17,7 @@ typedef struct bq_cursor {
 
 static inline size_t bq_cursor_left(const bq_cursor *c) { return c->bad ? 0 : c->size - c->at; }
 
-/* The next n bytes, in place, or NULL. */
+/* Returns the address of the next n bytes and moves past them; NULL if there are fewer. */
 static inline const uint8_t *bq_cursor_bytes(bq_cursor *c, uint64_t n) {
   if (c->bad || n > c->size - c->at) {
     c->bad = true;

@@ -20,15 +20,15 @@ static void get_row_block(bq_row_shape r, bq_tile_shape s, const uint8_t *src, u
                           block *b) {
   /* types with a minimum have an f16 scale */
   const uint8_t *scale = src + r.scale_at, *min = scale + 2;
-  const uint8_t *factor = scale, *min_factor = min;
+  const uint8_t *sub_scale = scale, *sub_min = min;
   for (uint32_t i = 0; i < s.block; i++) b->q[i] = (int8_t)bq_row_weight(r, s, src, k + i);
   if (s.scale_bytes == 1) {
     const uint32_t n = r.block / s.block;
-    factor = scale - n * (1 + s.min_bytes) + k / s.block;
-    min_factor = factor + n;
+    sub_scale = scale - n * (1 + s.min_bytes) + k / s.block;
+    sub_min = sub_scale + n;
   }
-  b->scale = bq_load_sub_scale(factor, s.scale_bytes, scale) * bq_scale_unit(s);
-  b->min = bq_load_sub_scale(min_factor, s.min_bytes, min);
+  b->scale = bq_load_sub_scale(sub_scale, s.scale_bytes, scale) * bq_scale_unit(s);
+  b->min = bq_load_sub_scale(sub_min, s.min_bytes, min);
 }
 
 static void get_tile_block(bq_tile_shape s, const uint8_t *tile, uint32_t r, uint32_t k, block *b) {
@@ -46,12 +46,12 @@ static void get_block(const bq_grid *g, const uint8_t *src, size_t row, size_t k
   else get_row_block(bq_row_shape_of(g->type), g->shape, src, (uint32_t)(k % g->f->block), b);
 }
 
-/* Offset of the scale if that is not finite, else of the minimum. */
+/* Offset of the number that is not finite: the scale or the minimum. */
 static size_t bad_scale_at(const bq_grid *g, const block *b, size_t row, size_t k) {
   const uint32_t r = row % BQ_TILE_ROWS, in_step = g->tiled ? (uint32_t)(k % g->shape.step) : 0;
   uint32_t scale = g->tiled ? bq_tile_scale_at(g->shape, r, in_step) : g->f->scale_at;
   uint32_t min = g->tiled ? bq_tile_min_at(g->shape, r, in_step) : scale + g->f->scale_bytes;
-  if (g->tiled && g->f->factors) scale = 2 * r, min = 2 * (BQ_TILE_ROWS + r);
+  if (g->tiled && g->f->sub_block) scale = 2 * r, min = 2 * (BQ_TILE_ROWS + r);
   return bq_grid_at(g, row, k) + (bq_is_finite(b->scale) ? min : scale);
 }
 

@@ -12,7 +12,7 @@ static double double_of(uint64_t u) {
   return f;
 }
 
-/* To the nearest integer, ties to even; |x| < 2^51. */
+/* Rounds to the nearest integer, ties to even; |x| < 2^51. */
 static double round_even(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
 
 /* c[0] + c[1] x + ... + c[n-1] x^(n-1) */
@@ -111,7 +111,9 @@ void bq_rope_table(float *cs, uint32_t position, uint32_t rope_dim, float theta,
 double bq_softmax_weights(float *y, const float *x, size_t n, float temperature, float max,
                           double sum) {
   enum { LANES = 4 };
-  for (size_t i = 0; i < n; i += LANES) { /* exponentials are computed while sums wait for sums */
+  /* Exponentials are independent; they are computed while an addition waits for the previous
+   * one. */
+  for (size_t i = 0; i < n; i += LANES) {
     float e[LANES];
     for (size_t j = 0; j < LANES; j++) e[j] = bq_expf(x[i + j] / temperature - max);
     for (size_t j = 0; j < LANES; j++) e[j] = e[j] > 0 ? e[j] : 0; /* 0 for NaN */
@@ -122,10 +124,10 @@ double bq_softmax_weights(float *y, const float *x, size_t n, float temperature,
 
 float bq_largest(const float *x, size_t n) {
   enum { LANES = 8 };
-  float most[LANES];
-  for (size_t j = 0; j < LANES; j++) most[j] = bq_float_of(0xff800000u); /* -infinity */
+  float largest[LANES];
+  for (size_t j = 0; j < LANES; j++) largest[j] = bq_float_of(0xff800000u); /* -infinity */
   for (size_t i = 0; i < n; i += LANES)
-    for (size_t j = 0; j < LANES; j++) most[j] = x[i + j] > most[j] ? x[i + j] : most[j];
-  for (size_t j = 1; j < LANES; j++) most[0] = most[j] > most[0] ? most[j] : most[0];
-  return most[0];
+    for (size_t j = 0; j < LANES; j++) largest[j] = x[i + j] > largest[j] ? x[i + j] : largest[j];
+  for (size_t j = 1; j < LANES; j++) largest[0] = largest[j] > largest[0] ? largest[j] : largest[0];
+  return largest[0];
 }

@@ -54,7 +54,7 @@ static inline float bq_expf(float x) {
  * + y[1] and so on, added in this order. y may be x. */
 double bq_softmax_weights(float *y, const float *x, size_t n, float temperature, float max,
                           double sum);
-/* The largest of n values, n a multiple of 8. NaNs don't count; -infinity if all are NaN. */
+/* The largest of n values, n a multiple of 8. NaNs are ignored; -infinity if all are NaN. */
 float bq_largest(const float *x, size_t n);
 
 /* The error function of t = |x|, with the sign of x. t < 15/16: t + t p(t^2); else 1 - exp(q(t)),

@@ -19,8 +19,8 @@ static inline float bq_float_of(uint32_t u) {
 }
 
 static inline float bq_f16_to_f32(uint16_t h) {
-  /* With the bits shifted into place the exponent is 112 too small. The multiplication corrects it
-   * and normalizes subnormals. */
+  /* After the shift, the exponent is 112 too small, because f32 has another bias. The
+   * multiplication corrects it and normalizes subnormals. */
   uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13;
   uint32_t u = bq_bits_of(bq_float_of(magnitude) * 0x1p112f);
   if (magnitude >= 0x0f800000u) u |= 0x7f800000u; /* infinity, NaN */

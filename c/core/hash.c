@@ -23,7 +23,7 @@ static uint64_t merge(uint64_t hash, uint64_t lane) {
 }
 
 /* Processes whole stripes of 32 bytes, in four independent chains. */
-static const uint8_t *take_stripes(uint64_t lanes[4], const uint8_t *p, size_t stripes) {
+static const uint8_t *add_stripes(uint64_t lanes[4], const uint8_t *p, size_t stripes) {
   uint64_t a = lanes[0], b = lanes[1], c = lanes[2], d = lanes[3];
   for (; stripes; stripes--, p += STRIPE) {
     a = round_lane(a, bq_load64(p));
@@ -66,11 +66,11 @@ void bq_xxh64_add(bq_xxh64_state *s, const uint8_t *p, size_t n) {
     size_t missing = STRIPE - fill, part = n < missing ? n : missing;
     memcpy(s->stripe + fill, p, part);
     if (part < missing) return;
-    take_stripes(s->lanes, s->stripe, 1);
+    add_stripes(s->lanes, s->stripe, 1);
     p += part;
     n -= part;
   }
-  p = take_stripes(s->lanes, p, n / STRIPE);
+  p = add_stripes(s->lanes, p, n / STRIPE);
   memcpy(s->stripe, p, n % STRIPE);
 }
 

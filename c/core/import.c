@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Bytes are processed eight at a time: no sum or product below carries from one byte into the next.
- */
+/* A u64 with this byte eight times. Bytes are processed eight at a time: no sum or product below
+ * carries from one byte into the next. */
 #define EACH(byte) ((byte) * UINT64_C(0x0101010101010101))
 
 static uint64_t load8(const uint8_t *p) {
@@ -49,7 +49,7 @@ static void import_q5_1(const uint8_t *src, size_t n, uint8_t *dst) {
   }
 }
 
-/* Replaces 16 bytes of nibbles, which are indices, by 32 weights. */
+/* Replaces 16 bytes of nibbles, which are indices of a table, by 32 weights. */
 static void look_up(const uint8_t *src, uint8_t *dst) {
   static const int8_t values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                     1,    13,   25,  38,  53,  69,  89,  113};
@@ -68,7 +68,7 @@ static void import_iq4_nl(const uint8_t *src, size_t n, uint8_t *dst) {
 }
 
 /* --- K-quants: 256 weights, with sub-block scales and minimums --------------------------------
- * These formats subtract the minimum, the compute types add it: its f16 changes its sign. */
+ * These formats subtract the minimum, the compute types add it, so its f16 is negated. */
 
 static void put_negated(const uint8_t *src, uint8_t *dst) {
   dst[0] = src[0];

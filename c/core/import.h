@@ -5,14 +5,14 @@
 
 #include "core/type.h"
 
-/* Maximum bytes that one storage block becomes. */
+/* Maximum bytes of the compute blocks of one storage block. */
 enum { BQ_IMPORT_MAX_BYTES = 320 };
 
 /* Converts `n` storage blocks. dst has exactly as many bytes as the compute blocks take. */
 typedef void bq_import_fn(const uint8_t *src, size_t n, uint8_t *dst);
 
-/* The import function of a storage type. Returns NULL if no conversion is needed: Q4_0, Q4_1 and
- * Q8_0 only need re-tiling, because their blocks hold the same numbers as the compute type's, in
+/* Returns the import function from a storage type to a compute type; NULL if no conversion is
+ * needed: blocks of Q4_0, Q4_1 and Q8_0 hold the same numbers as those of the compute type, in
  * another order (bq_row_shape_of). */
 bq_import_fn *bq_import_of(bq_type stored, bq_type run);
 

@@ -5,7 +5,7 @@
 
 enum { BLOCK = 64, LENGTH_AT = 56 };
 
-static const uint32_t rounds[64] = {
+static const uint32_t ROUND_CONSTANTS[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -36,12 +36,12 @@ static void expand(uint32_t w[64], const uint8_t *p) {
   }
 }
 
-static void take_block(uint32_t h[8], const uint8_t *p) {
+static void add_block(uint32_t h[8], const uint8_t *p) {
   uint32_t w[64], a = h[0], b = h[1], c = h[2], d = h[3], e = h[4], f = h[5], g = h[6], k = h[7];
   expand(w, p);
   for (int t = 0; t < 64; t++) {
     uint32_t s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25), choice = (e & f) ^ (~e & g);
-    uint32_t t1 = k + s1 + choice + rounds[t] + w[t];
+    uint32_t t1 = k + s1 + choice + ROUND_CONSTANTS[t] + w[t];
     uint32_t s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
     uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
     k = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
@@ -62,11 +62,11 @@ void bq_sha256_add(bq_sha256_state *s, const uint8_t *p, size_t n) {
     size_t missing = BLOCK - fill, part = n < missing ? n : missing;
     memcpy(s->block + fill, p, part);
     if (part < missing) return;
-    take_block(s->h, s->block);
+    add_block(s->h, s->block);
     p += part;
     n -= part;
   }
-  for (; n >= BLOCK; n -= BLOCK, p += BLOCK) take_block(s->h, p);
+  for (; n >= BLOCK; n -= BLOCK, p += BLOCK) add_block(s->h, p);
   memcpy(s->block, p, n);
 }
 
@@ -77,12 +77,12 @@ void bq_sha256_end(const bq_sha256_state *state, uint8_t out[BQ_SHA256_BYTES]) {
   s.block[fill++] = 0x80;
   memset(s.block + fill, 0, BLOCK - fill);
   if (fill > LENGTH_AT) {
-    take_block(s.h, s.block);
+    add_block(s.h, s.block);
     memset(s.block, 0, BLOCK);
   }
   store_big(s.block + LENGTH_AT, (uint32_t)(bits >> 32));
   store_big(s.block + LENGTH_AT + 4, (uint32_t)bits);
-  take_block(s.h, s.block);
+  add_block(s.h, s.block);
   for (int i = 0; i < 8; i++) store_big(out + 4 * i, s.h[i]);
 }
 

@@ -1,15 +1,15 @@
-/* Statuses and errors. Every fallible function in c/ returns a bq_status and, if the caller passes
- * a bq_error, describes what went wrong, where, and with which numbers. Nothing in c/ prints, exits
- * or aborts.
+/* Statuses and errors. Every function in c/ that can fail returns a bq_status. If the caller passes
+ * a bq_error, the function fills it in with a description of the failure, its offset and the
+ * numbers involved. No code in c/ prints, exits or aborts.
  *
- * The progress statuses MORE and WANT_DATA are no errors: the call did what it could and has to be
- * called again. */
+ * MORE and WANT_DATA are not errors but progress: the call did a part of its work and has to be
+ * repeated. */
 #ifndef BQ_STATUS_H
 #define BQ_STATUS_H
 
 #include <stdint.h>
 
-/* X(NAME, hint): the hint tells people what to do about it. */
+/* X(NAME, hint): the hint is advice to the user. */
 #define BQ_STATUS_LIST(X)                                                                        \
   X(OK, "")                                                                                      \
   X(MORE, "the slice is used up: call again")                                                    \
@@ -37,12 +37,11 @@ typedef enum bq_status {
 
 #define BQ_NO_OFFSET UINT64_MAX
 
-/* Owned by the caller; optional (NULL) everywhere. `detail` is UTF-8, always
- * terminated. `offset` is a byte offset in the file, or BQ_NO_OFFSET. */
+/* Description of a failure, owned by the caller; NULL is accepted everywhere. */
 typedef struct bq_error {
   bq_status status;
-  uint64_t offset;
-  char detail[240];
+  uint64_t offset;  /* byte offset in the file, or BQ_NO_OFFSET */
+  char detail[240]; /* UTF-8, always terminated */
 } bq_error;
 
 const char *bq_status_name(bq_status status); /* "FORMAT"; static storage */
@@ -50,8 +49,9 @@ const char *bq_status_hint(bq_status status);
 
 /* Fills *err (may be NULL) and returns `status`, so that callers can write
  * `return bq_fail(err, BQ_FORMAT, at, "...", ...)`.
- * The format knows %s (char *, NULL allowed), %S (const uint8_t *, size_t: bytes
- * of a file, unprintable ones shown as '?'), %u (uint32_t) and %l (uint64_t). */
+ * The format supports %s (char *, NULL allowed), %S (const uint8_t *, size_t: bytes of a file, at
+ * most 80, unprintable ones shown as '?'), %u (uint32_t) and %l (uint64_t). A detail that is too
+ * long is cut off. */
 bq_status bq_fail(bq_error *err, bq_status status, uint64_t offset, const char *format, ...);
 
 #endif

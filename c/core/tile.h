@@ -7,8 +7,8 @@
 #include "core/half.h"
 #include "core/type.h"
 
-/* The properties that distinguish the tiled types. Where speed matters the shape is passed as a
- * constant to inline functions, so that each type gets a loop of its own. */
+/* The properties by which tiled types differ. Fast code passes the shape as a constant to inline
+ * functions, so that each type gets a loop of its own. */
 typedef struct bq_tile_shape {
   uint32_t step;        /* k covered by a tile: 32, 64 or, with sub-blocks, 256 */
   uint32_t bits;        /* 4; 8; 7: bytes below 128; 3, 2 and BQ_TERNARY: sub-4-bit weights;
@@ -17,7 +17,7 @@ typedef struct bq_tile_shape {
   uint32_t scale_bytes; /* 4: f32; 2: f16; 1: a sub-block scale, a multiple of the super-block's f16
                            */
   uint32_t min_bytes;   /* the same for the minimum; 0: no minimum, and weights are signed */
-  const bq_code_table *codes; /* for BQ_CODES; NULL in a constant shape, which several types have */
+  const bq_code_table *codes; /* for BQ_CODES; NULL in constant shapes, which several types share */
 } bq_tile_shape;
 
 /* Tile shape from a row of BQ_TILED_TYPES. */
@@ -29,8 +29,8 @@ typedef struct bq_tile_shape {
 static inline bq_tile_shape bq_tile_shape_of(bq_type type) {
   const bq_type_facts *f = bq_type_get(type);
   const bq_code_table *codes = f->bits == BQ_CODES ? bq_code_table_of(type) : NULL;
-  if (f->factors)
-    return (bq_tile_shape){f->tile_step, f->bits, f->factors, 1, f->min_bytes ? 1 : 0, codes};
+  if (f->sub_block)
+    return (bq_tile_shape){f->tile_step, f->bits, f->sub_block, 1, f->min_bytes ? 1 : 0, codes};
   return (bq_tile_shape){f->tile_step, f->bits, f->block, f->scale_bytes, f->min_bytes, codes};
 }
 
@@ -67,7 +67,7 @@ static inline uint32_t bq_tile_min_at(bq_tile_shape s, uint32_t r, uint32_t k) {
 }
 
 static inline bool bq_is_sub4(bq_tile_shape s) { return s.bits < 4; }
-/* Whether a byte holds two weights, or codes of two. */
+/* Whether a byte holds two weights or two codes. */
 static inline bool bq_has_nibbles(bq_tile_shape s) { return s.bits == 4 || s.bits == BQ_CODES; }
 
 /* Offset of the byte of row r that holds weight k: bytes are ordered [j][row][i]. With nibbles,
@@ -79,23 +79,24 @@ static inline uint32_t bq_tile_byte(bq_tile_shape s, uint32_t r, uint32_t k) {
 }
 
 /* Zero point: the number that a tile stores for a weight of 0. Symmetric 2-bit weights have no 0:
- * they are 2 * stored - 3. Codes are no numbers; what they stand for has the zero point
+ * they are 2 * stored - 3. Codes are not numbers; the entries of their table have the zero point
  * BQ_CODE_ZERO. */
 static inline int bq_tile_zero_point(bq_tile_shape s) {
   if (s.min_bytes || s.bits == BQ_CODES) return 0;
   return s.bits == BQ_TERNARY ? 1 : s.bits == 2 ? 3 : 1 << (s.bits - 1);
 }
-static inline int bq_sub4_unit(bq_tile_shape s) { return s.bits == 2 && !s.min_bytes ? 2 : 1; }
-/* A byte of zero weights. Symmetric 2-bit types and some tables of codes have no zero; any value
- * works, because the activations or the scale are 0. */
+/* A byte of zero weights, for padding. Symmetric 2-bit types and some tables of codes have no zero;
+ * any value works there, because the activations or the scale are 0. */
 static inline uint8_t bq_tile_zero_byte(bq_tile_shape s) {
   if (bq_is_sub4(s)) return s.min_bytes ? 0 : 0x55;
   if (s.bits == BQ_CODES) return 0;
   return s.min_bytes ? 0 : s.bits == 8 ? 0x80 : s.bits == 7 ? 0x40 : 0x88;
 }
 
-/* Sub-4-bit weights lie in groups of 4 bytes. In a row-major block the groups are adjacent; in a
- * tile the groups of the other rows lie between them. Byte i of a group holds bits of the weights
+/* Factor of the stored number of a sub-4-bit weight: weight = stored * unit - zero point. */
+static inline int bq_sub4_unit(bq_tile_shape s) { return s.bits == 2 && !s.min_bytes ? 2 : 1; }
+/* Sub-4-bit weights are in groups of 4 bytes. In a row-major block the groups are adjacent; in a
+ * tile the groups of the other rows are between them. Byte i of a group holds bits of the weights
  * 4j + i. From the lowest bits on, with two bits: group 0 has j = 0, 4, 1, 5; group 1 has j = 2, 6,
  * 3, 7. With three bits: group 0 has j = 0, 4; group 1 has j = 1, 5; group 2 has j = 2, 6; in the
  * upper two bits group 0 has the lower bits of j = 3, group 1 the lower bits of j = 7, group 2 the
@@ -114,13 +115,13 @@ static inline void bq_sub4_put_bits(uint8_t *p, uint32_t at, uint32_t bits, uint
   *p = (uint8_t)((*p & ~mask) | value << at);
 }
 static inline void bq_sub4_put(bq_tile_shape s, uint8_t *p, size_t gap, uint32_t k,
-                                uint32_t kept) {
+                                uint32_t stored) {
   const uint32_t j = k % 16 / 4, high = k % 32 / 16;
-  if (s.bits != 3) bq_sub4_put_bits(p + j / 2 * gap, j % 2 * 4 + high * 2, 2, kept);
-  else if (j < 3) bq_sub4_put_bits(p + j * gap, 3 * high, 3, kept);
+  if (s.bits != 3) bq_sub4_put_bits(p + j / 2 * gap, j % 2 * 4 + high * 2, 2, stored);
+  else if (j < 3) bq_sub4_put_bits(p + j * gap, 3 * high, 3, stored);
   else {
-    bq_sub4_put_bits(p + high * gap, 6, 2, kept & 3);
-    bq_sub4_put_bits(p + 2 * gap, 6 + high, 1, kept >> 2);
+    bq_sub4_put_bits(p + high * gap, 6, 2, stored & 3);
+    bq_sub4_put_bits(p + 2 * gap, 6 + high, 1, stored >> 2);
   }
 }
 /* Offset in a tile of byte i of group 0 of row r, for weight k. */
@@ -137,7 +138,7 @@ static inline int bq_tile_weight(bq_tile_shape s, const uint8_t *tile, uint32_t 
   return s.bits == BQ_CODES ? s.codes->stored[q] - BQ_CODE_ZERO : q - bq_tile_zero_point(s);
 }
 
-/* `weight`: for BQ_CODES, its code. */
+/* Writes a weight to a tile. `weight`: for BQ_CODES, its code. */
 static inline void bq_tile_put_weight(bq_tile_shape s, uint8_t *tile, uint32_t r, uint32_t k,
                                       int weight) {
   if (bq_is_sub4(s)) {
@@ -152,8 +153,8 @@ static inline void bq_tile_put_weight(bq_tile_shape s, uint8_t *tile, uint32_t r
   else *byte = (uint8_t)((*byte & 0x0f) | q << 4);
 }
 
-/* Layout of a row-major block that tiles are made from: a block of a compute type, or of a storage
- * type that needs no import. */
+/* Layout of a row-major block: of a compute type, or of a storage type that needs no import. Tiles
+ * are made from such blocks. */
 typedef struct bq_row_shape {
   uint32_t block, bytes;
   uint32_t weights_at;
@@ -164,7 +165,7 @@ typedef struct bq_row_shape {
 static inline bq_row_shape bq_row_shape_of(bq_type type) {
   const bq_type_facts *f = bq_type_get(type);
   const uint32_t in_front = f->run == type ? 0 : f->scale_bytes + f->min_bytes;
-  return (bq_row_shape){f->block, f->block_bytes, in_front, f->scale_at, in_front || f->factors};
+  return (bq_row_shape){f->block, f->block_bytes, in_front, f->scale_at, in_front || f->sub_block};
 }
 
 /* Weight k of a row-major block, for BQ_CODES its code; s: the shape of the compute type. */
@@ -202,7 +203,7 @@ static inline float bq_load_sub_scale(const uint8_t *p, uint32_t bytes, const ui
   return bytes == 1 ? bq_load_scale(super, 2) * (float)(int8_t)*p : bq_load_scale(p, bytes);
 }
 
-/* The power of 2 that a type's scales are multiplied by: exact. */
+/* Power of 2 by which a type's scales are multiplied, without rounding. */
 static inline float bq_scale_unit(bq_tile_shape s) {
   return s.bits == BQ_CODES ? s.codes->unit : 1.0f;
 }

@@ -25,7 +25,7 @@
    .block = BLOCK(n, scale),                                                                \
    .block_bytes = ROW_BYTES(BLOCK(n, scale), n, bits_each, scale, min),                     \
    .bits = bits_each,                                                                       \
-   .factors = (scale) == 1 ? (n) : 0,                                                       \
+   .sub_block = (scale) == 1 ? (n) : 0,                                                       \
    .scale_at = WEIGHTS_BYTES(BLOCK(n, scale), bits_each) +                                  \
                SUB_SCALE_BYTES(BLOCK(n, scale), n, scale, min),                             \
    .scale_bytes = SCALE_BYTES(scale),                                                       \

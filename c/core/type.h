@@ -1,6 +1,6 @@
-/* The weight types: which ones a file may store, in which layout and how many bytes, and which type
- * the engine computes with. This list is the only one: encoders, kernels, the loader and tests
- * iterate over it. Byte layouts are drawn in docs/FORMAT.md. */
+/* The weight types that a file may store: their layouts and sizes, and the type that the engine
+ * computes with. Encoders, kernels, the loader and tests all iterate over this list. Byte layouts
+ * are drawn in docs/FORMAT.md. */
 #ifndef BQ_TYPE_H
 #define BQ_TYPE_H
 
@@ -17,17 +17,18 @@
  *   or, if there is a minimum, q * scale + minimum with unsigned q. Bytes of a scale: 4 for f32, 2
  *   for f16, 0 for none, 1 for a sub-block scale: a signed byte, multiplied by an f16 that 256
  *   weights (a super-block) share. 7 bits are stored in bytes below 128; 2 bits without a minimum
- *   stand for -3, -1, 1 and 3; 1 "bit" (BQ_TERNARY), stored in 2, stands for -1, 0 and 1; 5 "bits"
- *   (BQ_CODES), stored in 4, are codes: places in the type's table of 16 weights (core/codes.h).
+ *   stand for -3, -1, 1 and 3. Two values are markers: 1 (BQ_TERNARY) is stored in 2 bits, which
+ *   stand for -1, 0 and 1; 5 (BQ_CODES) is stored in 4 bits, which are codes: indices of the type's
+ *   table of 16 weights (core/codes.h).
  * RARE(the same)
- *   A compute type of few files, whose kernels are shipped in a module of their own.
+ *   A compute type that few files need; its kernels are shipped in a module of their own.
  * IMPORTED(the same)
  *   A rare compute type that only storage types are converted to; there is no encoder.
  * STORED(NAME, name, weights per block, bytes per block, offset of the scale in a block,
  *        bytes of a scale, bytes of the minimum after it, COMPUTE)
- *   A *storage type*, row-major only, which the loader converts to the compute type COMPUTE. Blocks
- *   of as many bytes as COMPUTE's hold the same numbers (bq_row_shape); else core/import.c converts
- *   them.
+ *   A *storage type*, row-major only, which the loader converts to the compute type COMPUTE. If its
+ *   blocks have the size of COMPUTE's, they hold the same numbers in another order (bq_row_shape);
+ *   otherwise core/import.c converts them.
  * NAMED(NAME, name, weights per block, bytes per block)
  *   A reserved id; this version can't read the type. */
 #define BQ_TYPE_LIST(FLOAT, TILED, RARE, IMPORTED, STORED, NAMED) \
@@ -79,8 +80,9 @@
 #define BQ_SKIP_TYPE(...)
 #define BQ_SOME_TYPES(FLOAT, TILED, RARE, IMPORTED, STORED) \
   BQ_TYPE_LIST(FLOAT, TILED, RARE, IMPORTED, STORED, BQ_SKIP_TYPE)
-/* The rows of some kinds, applied to X: all tiled compute types; those with an encoder; those whose
- * kernels every module has, or only bq4-*-rare.wasm. */
+/* Parts of the list, applied to X. TILED: all tiled compute types. ENCODED: those with an encoder.
+ * USUAL: those whose kernels are in every module. RARE: those whose kernels are only in
+ * bq4-*-rare.wasm. */
 #define BQ_FLOAT_TYPES(X) BQ_SOME_TYPES(X, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
 #define BQ_TILED_TYPES(X) BQ_SOME_TYPES(BQ_SKIP_TYPE, X, X, X, BQ_SKIP_TYPE)
 #define BQ_ENCODED_TYPES(X) BQ_SOME_TYPES(BQ_SKIP_TYPE, X, X, BQ_SKIP_TYPE, BQ_SKIP_TYPE)
@@ -109,7 +111,7 @@ typedef struct bq_type_facts {
   uint32_t block;       /* weights per block */
   uint32_t block_bytes; /* bytes of a row-major block */
   uint32_t bits;        /* bits per weight; 0 for storage types that an import function unpacks */
-  uint32_t factors;     /* weights per sub-block; 0: the type has no sub-blocks */
+  uint32_t sub_block;   /* weights per sub-block; 0: the type has no sub-blocks */
   uint32_t scale_at;    /* offset of the scale in a row-major block; the minimum follows it */
   uint32_t scale_bytes; /* 4: f32; 2: f16; 0: none */
   uint32_t min_bytes;   /* the same for the minimum */
@@ -126,7 +128,7 @@ typedef struct bq_type_facts {
 /* Weights of a super-block, which share one f16 that their sub-block scales multiply. */
 #define BQ_SUPER_BLOCK 256u
 
-/* NULL for an unknown id. */
+/* Returns the facts of a type; NULL for an unknown id. */
 const bq_type_facts *bq_type_get(uint32_t id);
 
 /* Whether the engine computes with the type itself. */

@@ -5,7 +5,7 @@
 #include "core/cursor.h"
 
 enum { SPARSE = 3 }; /* a layout of a later version */
-enum { LEAST_ENTRY = 1 + 2 + 3 + 4 + 16, NAME_MAX_BYTES = 255 };
+enum { MIN_ENTRY_BYTES = 1 + 2 + 3 + 4 + 16, NAME_MAX_BYTES = 255 };
 
 /* State of a walk. */
 typedef struct walk {
@@ -13,9 +13,9 @@ typedef struct walk {
   bq_binding binding;
   size_t at;         /* offset of the next entry in the current section */
   uint32_t index;    /* of the next entry, over both sections */
-  uint32_t n;        /* entries in all */
-  uint32_t listed;   /* number of those in TENS; the others are in XTRA */
-  uint8_t types[32]; /* set of the type ids that TENS lists */
+  uint32_t n;        /* number of entries in both sections */
+  uint32_t listed;   /* number of entries in TENS; the others are in XTRA */
+  uint8_t types[32]; /* set of the type ids in the list of types of TENS */
   uint64_t end;      /* maximum end of a tensor so far, as file offset */
 } walk;
 
@@ -33,7 +33,7 @@ static bool read_type(bq_cursor *c, uint32_t *id, const uint8_t **name, size_t *
   return !c->bad;
 }
 
-static bool lists(const walk *d, uint32_t id) {
+static bool is_listed(const walk *d, uint32_t id) {
   return d->types[id / 8] >> id % 8 & 1;
 }
 
@@ -49,7 +49,7 @@ static bq_status begin_listed(walk *d, bq_error *err) {
     size_t length, at = c.at;
     if (!read_type(&c, &id, &name, &length))
       return malformed(d, at, "the list of types is cut off", err);
-    if (lists(d, id)) return malformed(d, at, "a type is listed twice", err);
+    if (is_listed(d, id)) return malformed(d, at, "a type is listed twice", err);
     d->types[id / 8] |= (uint8_t)(1u << id % 8);
     const bq_type_facts *f = bq_type_get(id);
     if (f && (strlen(f->name) != length || memcmp(f->name, name, length) != 0))
@@ -57,7 +57,7 @@ static bq_status begin_listed(walk *d, bq_error *err) {
                      length, f->name);
   }
   uint32_t n = bq_cursor_u32(&c);
-  if (c.bad || n > bq_cursor_left(&c) / LEAST_ENTRY)
+  if (c.bad || n > bq_cursor_left(&c) / MIN_ENTRY_BYTES)
     return bq_fail(err, BQ_FORMAT, s->offset + c.at,
                    "TENS announces %u tensors, more than it can hold", n);
   d->at = c.at;
@@ -97,7 +97,7 @@ static bq_status read_listed(walk *d, bq_entry *e, bq_error *err) {
   e->offset = bq_cursor_u64(&c);
   e->bytes = bq_cursor_u64(&c);
   if (c.bad) return malformed(d, d->at, "an entry is cut off", err);
-  if (!lists(d, type))
+  if (!is_listed(d, type))
     return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" has type %u, which is not listed", t->name,
                    t->name_bytes, type);
   if (!bq_type_get(type)) return unknown_type(d, t, type, err);
@@ -154,7 +154,7 @@ static bq_status read_extra(walk *d, bq_entry *e, bq_error *err) {
 /* --- the walk ------------------------------------------------------------------------------- */
 
 /* Continues with the entries of XTRA after all entries of TENS. */
-static void end_listed(walk *d) {
+static void begin_extra(walk *d) {
   d->at = 4;
 }
 
@@ -163,7 +163,7 @@ static bq_status begin(walk *d, const bq_prefix *prefix, bq_error *err) {
   bq_bind_begin(&d->binding, &prefix->config);
   bq_status status = begin_listed(d, err);
   d->n = d->listed + (prefix->extra.bytes ? bq_load32(prefix->extra.data) : 0);
-  if (!d->listed) end_listed(d);
+  if (!d->listed) begin_extra(d);
   return status;
 }
 
@@ -214,9 +214,9 @@ static bq_status check_entry(walk *d, bq_entry *e, bq_error *err) {
   return BQ_OK;
 }
 
-/* Checks where the data lies. v2: rising and aligned. Foreign containers: anywhere (load/block.c
- * checks for overlaps). */
-static bq_status check_place(walk *d, const bq_entry *e, bq_error *err) {
+/* Checks the position of the data. v2: rising and aligned. Foreign containers: anywhere
+ * (load/block.c checks for overlaps). */
+static bq_status check_position(walk *d, const bq_entry *e, bq_error *err) {
   const bq_prefix *p = d->prefix;
   const bq_tensor_name *t = &e->tensor;
   if (e->offset > BQ_FILE_MAX || e->bytes > BQ_FILE_MAX)
@@ -235,13 +235,13 @@ static bq_status check_place(walk *d, const bq_entry *e, bq_error *err) {
   return BQ_OK;
 }
 
-static bq_status next(walk *d, bq_entry *entry, bq_error *err) {
+static bq_status read_entry(walk *d, bq_entry *entry, bq_error *err) {
   *entry = (bq_entry){.index = d->index};
   bool extra = d->index >= d->listed;
   bq_status status = extra ? read_extra(d, entry, err) : read_listed(d, entry, err);
   if (!status) status = check_entry(d, entry, err);
-  if (!status && !extra) status = check_place(d, entry, err);
-  if (!status && ++d->index == d->listed) end_listed(d);
+  if (!status && !extra) status = check_position(d, entry, err);
+  if (!status && ++d->index == d->listed) begin_extra(d);
   return status;
 }
 
@@ -250,7 +250,7 @@ bq_status bq_directory_each(const bq_prefix *prefix, bq_entry_fn *fn, void *ctx,
   bq_entry entry;
   bq_status status = begin(&d, prefix, err);
   while (!status && d.index < d.n) {
-    status = next(&d, &entry, err);
+    status = read_entry(&d, &entry, err);
     if (!status) status = fn(ctx, &entry, err);
   }
   return status ? status : bq_bind_complete(&d.binding, prefix->directory.offset, err);

@@ -20,8 +20,10 @@ typedef struct bq_entry {
 /* Called with each entry in turn. Any status except OK ends the walk and is returned. */
 typedef bq_status bq_entry_fn(void *ctx, const bq_entry *entry, bq_error *err);
 
-/* Walks over all entries of the prefix and checks that no tensor is missing. Tensors of a manifest
- * may still overlap (load/block.c checks that). FORMAT, UNSUPPORTED, SHAPE, TRUNCATED. */
+/* Calls `fn` for each entry of the prefix, in order, and checks that no tensor is missing. Tensors
+ * of a manifest may still overlap (load/block.c checks that). FORMAT, UNSUPPORTED, SHAPE,
+ * TRUNCATED.
+ */
 bq_status bq_directory_each(const bq_prefix *prefix, bq_entry_fn *fn, void *ctx, bq_error *err);
 
 #endif

@@ -5,13 +5,13 @@
 #include "core/cursor.h"
 #include "format/manifest.h"
 
-enum { LEAST_EXTRA = 12 };
+enum { MIN_EXTRA_BYTES = 12 };
 
 /* XTRA begins with the number of its tensors. */
 static bq_status read_extra(bq_prefix *out, bq_error *err) {
   const bq_section *s = bq_sections_find(&out->sections, BQ_TAG_XTRA);
   if (!s) return BQ_OK;
-  if (s->bytes < 4 || bq_load32(s->data) > (s->bytes - 4) / LEAST_EXTRA)
+  if (s->bytes < 4 || bq_load32(s->data) > (s->bytes - 4) / MIN_EXTRA_BYTES)
     return bq_fail(err, BQ_FORMAT, s->offset, "XTRA announces more tensors than it can hold");
   out->extra = *s;
   return BQ_OK;

@@ -9,18 +9,18 @@
 #include "format/v2.h"
 
 /* Checks that CONF and TOKN agree, in the sections read so far. */
-static bq_status check_tokens(const bq_prefix *p, bool whole, bq_error *err) {
+static bq_status check_tokens(const bq_prefix *p, bool full, bq_error *err) {
   const bq_section *t = bq_sections_find(&p->sections, BQ_TAG_TOKN);
   uint64_t at = t ? t->offset : p->prefix_bytes;
   if (t && !p->config.tokens)
     return bq_fail(err, BQ_FORMAT, at, "there is a tokenizer, but the configuration has 0 tokens");
-  if (!t && whole && p->config.tokens)
+  if (!t && full && p->config.tokens)
     return bq_fail(err, BQ_FORMAT, at, "the configuration has %u tokens, but there is no TOKN",
                    p->config.tokens);
   return BQ_OK;
 }
 
-/* ACTQ is meant for other engines, but a malformed one is still an error. */
+/* ACTQ is for other engines and not used here, but a malformed one is still an error. */
 static bq_status check_activations(const bq_prefix *p, bq_error *err) {
   const bq_section *s = bq_sections_find(&p->sections, BQ_TAG_ACTQ);
   if (!s) return BQ_OK;
@@ -37,7 +37,7 @@ static bq_status check_activations(const bq_prefix *p, bq_error *err) {
                  "ACTQ is cut off, or a step is no positive number");
 }
 
-static bq_status count(void *ctx, const bq_entry *e, bq_error *err) {
+static bq_status count_tensor(void *ctx, const bq_entry *e, bq_error *err) {
   bq_prefix *p = ctx;
   (void)err;
   p->n_tensors++;
@@ -46,16 +46,16 @@ static bq_status count(void *ctx, const bq_entry *e, bq_error *err) {
   return BQ_OK;
 }
 
-bq_status bq_prefix_read(const bq_prefix_input *given, bool whole, uint64_t *need, bq_prefix *out,
+bq_status bq_prefix_read(const bq_prefix_input *given, bool full, uint64_t *need, bq_prefix *out,
                          bq_error *err) {
   bq_prefix_input in = *given;
   if (in.file_bytes && in.n > in.file_bytes) in.n = (size_t)in.file_bytes;
   *out = (bq_prefix){.foreign = in.manifest != NULL};
   bq_status status =
-      out->foreign ? bq_manifest_read(&in, out, err) : bq_v2_read(&in, whole, need, out, err);
-  if (!status) status = check_tokens(out, whole || out->foreign, err);
+      out->foreign ? bq_manifest_read(&in, out, err) : bq_v2_read(&in, full, need, out, err);
+  if (!status) status = check_tokens(out, full || out->foreign, err);
   if (!status) status = check_activations(out, err);
-  if (!status) status = bq_directory_each(out, count, out, err);
+  if (!status) status = bq_directory_each(out, count_tensor, out, err);
   /* An offset in the manifest is no offset in the file. */
   if (status && out->foreign && status != BQ_TRUNCATED && err) err->offset = BQ_NO_OFFSET;
   return status;

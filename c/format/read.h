@@ -4,10 +4,10 @@
 
 #include "format/prefix.h"
 
-/* Reads the first in->n bytes. `whole`: all of the prefix (for loading), else only what a plan
- * needs. WANT_DATA: *need (> n, never more than the file can have) bytes are needed. FORMAT,
- * CHECKSUM, TRUNCATED, UNSUPPORTED, SHAPE. */
-bq_status bq_prefix_read(const bq_prefix_input *in, bool whole, uint64_t *need, bq_prefix *out,
+/* Reads and checks the description of a file. `full`: whether to read the complete prefix (for
+ * loading) or only the part that a plan needs. WANT_DATA: the first *need bytes of the file are
+ * needed (> n, and not more than the file has). FORMAT, CHECKSUM, TRUNCATED, UNSUPPORTED, SHAPE. */
+bq_status bq_prefix_read(const bq_prefix_input *in, bool full, uint64_t *need, bq_prefix *out,
                          bq_error *err);
 
 #endif

@@ -27,14 +27,14 @@ typedef struct bq_sections {
   uint32_t n;
 } bq_sections;
 
-/* The part of a file that a run of sections is in; it determines which tags may occur. */
+/* The part of a file that contains a run of sections; it determines which tags may occur. */
 typedef enum bq_place { BQ_IN_PLAN = 1, BQ_IN_REST = 2, BQ_IN_MANIFEST = 4 } bq_place;
 
-/* Appends the sections in bytes [from, to) of `file` to the list; SUM8 is not among them. FORMAT,
- * UNSUPPORTED (required but unknown). */
+/* Appends the sections in bytes [from, to) of `file` to *out; the bytes must not include a SUM8.
+ * FORMAT; UNSUPPORTED: a section is required but unknown. */
 bq_status bq_sections_read(const uint8_t *file, size_t from, size_t to, bq_place place,
                            bq_sections *out, bq_error *err);
-/* NULL: no such section. */
+/* Returns the section with this tag; NULL if there is none. */
 const bq_section *bq_sections_find(const bq_sections *sections, uint32_t tag);
 
 #endif

@@ -11,8 +11,10 @@ typedef struct header {
   uint64_t plan, prefix, file;
 } header;
 
-/* Fails with WANT_DATA for `bytes` of the file, or with TRUNCATED if it is known to be shorter. */
-static bq_status want(const bq_prefix_input *in, uint64_t bytes, uint64_t *need, bq_error *err) {
+/* Fails with WANT_DATA for the first `bytes` bytes of the file, or with TRUNCATED if the file is
+ * known to be shorter. */
+static bq_status require_bytes(const bq_prefix_input *in, uint64_t bytes, uint64_t *need,
+                               bq_error *err) {
   if (in->file_bytes && bytes > in->file_bytes)
     return bq_fail(err, BQ_TRUNCATED, in->file_bytes,
                    "the file ends after %l bytes, its prefix takes %l at least", in->file_bytes,
@@ -60,8 +62,8 @@ static bq_status check_sum(const uint8_t *b, size_t from, size_t at, const char 
   return bq_fail(err, BQ_CHECKSUM, from, "the checksum of the %s does not match", what);
 }
 
-/* Minimum bytes of a TOKN section: its head, per token, and per merge. */
-enum { LEAST_TOKN = 44, LEAST_TOKEN = 9, MERGE = 12 };
+/* Minimum bytes of a TOKN section: its head, each token, each merge. */
+enum { MIN_TOKN_BYTES = 44, MIN_TOKEN_BYTES = 9, MERGE_BYTES = 12 };
 
 static bq_status read_plan(const bq_prefix_input *in, const header *h, bq_prefix *out,
                            bq_error *err) {
@@ -78,10 +80,11 @@ static bq_status read_plan(const bq_prefix_input *in, const header *h, bq_prefix
   out->directory = *tens;
   status = bq_config_read(conf->data, conf->bytes, conf->offset, &out->config, err);
   if (status) return status;
-  /* Memory for the tokenizer's tables is planned from its counts, so they must be possible. */
+  /* Memory for the tokenizer's tables is planned from these counts, so they must be plausible. */
   const bq_config *c = &out->config;
   uint64_t rest = h->prefix - HEADER - h->plan;
-  uint64_t least = LEAST_TOKN + LEAST_TOKEN * (uint64_t)c->tokens + MERGE * (uint64_t)c->merges;
+  uint64_t least = MIN_TOKN_BYTES + MIN_TOKEN_BYTES * (uint64_t)c->tokens +
+                   MERGE_BYTES * (uint64_t)c->merges;
   if (c->tokens && least > rest)
     return bq_fail(err, BQ_FORMAT, conf->offset,
                    "CONF announces %u tokens and %u merges, more than the prefix can hold",
@@ -89,7 +92,8 @@ static bq_status read_plan(const bq_prefix_input *in, const header *h, bq_prefix
   return BQ_OK;
 }
 
-/* Finds the SUM8 that ends the prefix, before zeros up to a multiple of 64. */
+/* Returns the offset of the SUM8 that ends the prefix, before zeros up to a multiple of 64; 0 if
+ * there is none. */
 static size_t find_rest_sum(const uint8_t *b, size_t from, size_t end) {
   size_t at = end - BQ_SUM8_BYTES;
   for (size_t zeros = 0; zeros < BQ_ALIGN && at >= from; zeros += 8, at -= 8) {
@@ -141,20 +145,20 @@ static bq_status check_version(const bq_prefix_input *in, bq_error *err) {
   return bq_fail(err, BQ_UNSUPPORTED, 4, "the file has version %u, known are 1 and 2", version);
 }
 
-bq_status bq_v2_read(const bq_prefix_input *in, bool whole, uint64_t *need, bq_prefix *out,
+bq_status bq_v2_read(const bq_prefix_input *in, bool full, uint64_t *need, bq_prefix *out,
                      bq_error *err) {
   header h = {0};
   bq_status status = check_version(in, err);
   if (status) return status;
-  if (in->n < HEADER) return want(in, in->n < 8 ? 8 : HEADER, need, err);
+  if (in->n < HEADER) return require_bytes(in, in->n < 8 ? 8 : HEADER, need, err);
   status = read_header(in, &h, err);
   if (status) return status;
   out->file_bytes = h.file;
   out->prefix_bytes = h.prefix;
   memcpy(out->id, in->bytes + FILE_ID, sizeof out->id);
-  if (in->n < HEADER + h.plan) return want(in, HEADER + h.plan, need, err);
+  if (in->n < HEADER + h.plan) return require_bytes(in, HEADER + h.plan, need, err);
   status = read_plan(in, &h, out, err);
-  if (status || !whole) return status;
-  if (in->n < h.prefix) return want(in, h.prefix, need, err);
+  if (status || !full) return status;
+  if (in->n < h.prefix) return require_bytes(in, h.prefix, need, err);
   return read_rest(in, &h, out, err);
 }

@@ -506,7 +506,7 @@ static void test_refuses_stored_scales(void) {
       bq_error err = {BQ_OK, 0, ""};
       CHECK_EQ(bq_dequantize(types[t], BQ_ROWS, bytes, 2, 2 * f->block, back, &err), BQ_FORMAT);
       CHECK_EQ(err.offset, place);
-      if (!f->factors) continue;
+      if (!f->sub_block) continue;
       tile_blocks(types[t], bytes, 2, 2 * f->block, tiles);
       CHECK_EQ(bq_dequantize(types[t], BQ_TILED, tiles, 2, 2 * f->block, back, &err), BQ_FORMAT);
       CHECK_EQ(err.offset, 2 * (1 + 8 * (at / 2))); /* of row 1, first tile */
