@@ -4,7 +4,7 @@
 #include "format/directory.h"
 #include "load/block.h"
 
-enum { LEAST_STAGING = 4096 }; /* bytes between tensors are read through it */
+enum { MIN_STAGING_BYTES = 4096 }; /* for the bytes between tensors, which are staged as well */
 
 uint64_t bq_loader_bytes(void) {
   bq_arena arena = {0};
@@ -38,11 +38,11 @@ typedef struct placing {
   uint64_t staging, spare; /* maximum over all tensors */
 } placing;
 
-/* Weights of a tensor that every token is multiplied with. An embedding is only looked up, unless
- * wte (slot 0) is also the head. */
+/* Number of weights of a tensor that every token is multiplied with. Of an embedding only a row is
+ * read, unless wte (slot 0) is also the head. */
 static uint64_t token_weights(const bq_config *c, const bq_entry *e) {
   bool multiplied = bq_slot_stage(c, e->slot) > 0 || (c->tied && e->slot == 0);
-  /* Dense layers behind the pooling multiply one vector of a text. */
+  /* Dense layers after the pooling multiply one vector of a text. */
   if (e->slot > BQ_SLOT_HEAD && e->slot < BQ_MODEL_SLOTS)
     multiplied = e->slot == BQ_SLOT_EMBED_PROJECT;
   if (!multiplied || bq_slot_is_vector(e->slot)) return 0;
@@ -91,8 +91,8 @@ static bq_status place(void *ctx, const bq_entry *e, bq_error *err) {
   return BQ_OK;
 }
 
-/* Places all matrices, then all vectors, in the directory's order: in a file in execution order q,
- * k and v, gate and up are adjacent. */
+/* Places all matrices, then all vectors, in the directory's order. If the file is in execution
+ * order, q, k and v, and gate and up, are adjacent in memory. */
 static bq_status place_all(placing *p, bq_error *err) {
   bq_status status = bq_directory_each(p->prefix, place, p, err);
   p->vectors = true;
@@ -142,7 +142,7 @@ static void find_stage_ends(const bq_config *c, bq_model_block *block) {
 
 /* --- the block ------------------------------------------------------------------------------ */
 
-/* Takes the structs of the model and the loader, without weights. */
+/* Allocates the structs of the model and the loader, without weights. */
 static void take_structs(bq_arena *arena, const bq_prefix *p, const bq_kernels *kernels,
                          bq_model_block *block) {
   const bq_config *c = &p->config;
@@ -183,9 +183,10 @@ bq_status bq_model_block_make(bq_arena *arena, const bq_prefix *p, const bq_resi
     bq_tokenizer_size size = {c->tokens, c->merges};
     block.tokenizer_memory = bq_arena_take(arena, bq_tokenizer_memory(size), 1);
   }
-  /* Foreign containers have no hashes. When planning, it is not known yet whether this file has. */
+  /* Foreign containers have no chunk hashes. For v2 files a plan can't tell whether there are
+   * any. */
   if (!p->foreign && n.staging) block.saved = bq_arena_take(arena, n.staging, 1);
-  n.staging = bq_max64(n.staging, LEAST_STAGING);
+  n.staging = bq_max64(n.staging, MIN_STAGING_BYTES);
   block.staging = bq_arena_take(arena, n.staging, 1);
   block.spare = bq_arena_take(arena, n.spare, 1);
   block.staging_bytes = (size_t)n.staging;

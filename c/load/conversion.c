@@ -9,25 +9,25 @@
 
 enum { BATCH = 65536 }; /* target size of a batch; one group of 8 rows may be larger */
 
-/* Stored bytes of `rows` rows. Flat tensors are only asked for whole blocks. */
+/* Stored bytes of `rows` rows. For a flat tensor, these rows must consist of whole blocks. */
 static uint64_t stored_bytes(const bq_conversion *l, uint64_t rows) {
   return bq_type_bytes(l->stored, l->layout, rows, l->cols);
 }
 
-/* As many units as fit in BATCH, at least one. */
+/* Bytes of the units that fit in BATCH, at least one and at most `total`. */
 static uint64_t batch_of(uint64_t unit, uint64_t total) {
   uint64_t units = unit < BATCH ? BATCH / unit : 1;
   return bq_min64(unit * units, total);
 }
 
-/* Type for v1 blocks that straddle rows: the largest blocks that divide rows of this length; F32 if
- * there are none. */
+/* Compute type for v1 blocks that straddle rows: the one with the largest blocks that divide rows
+ * of this length; F32 if there is none. */
 static bq_type straddling_type(uint32_t cols) {
   if (cols % 32 == 0) return BQ_TYPE_BQ4_32;
   return cols % 16 == 0 ? BQ_TYPE_BQ4_16 : BQ_TYPE_F32;
 }
 
-/* Bytes that `bytes` of storage blocks become, row-major. */
+/* Bytes of the row-major compute blocks of `bytes` bytes of storage blocks. */
 static uint64_t imported_bytes(const bq_conversion *l, uint64_t bytes) {
   const bq_type_facts *from = bq_type_get(l->stored), *to = bq_type_get(l->type);
   return bytes / from->block_bytes * (from->block / to->block) * to->block_bytes;
@@ -52,7 +52,7 @@ bq_conversion bq_conversion_of(bq_type stored, bq_layout layout, uint32_t rows, 
   l.engine_bytes = bq_type_bytes(l.type, bq_type_compute_layout(l.type), rows, cols);
   if (l.kind == BQ_CONVERT_WIDEN) l.batch = batch_of(f->block_bytes, l.bytes);
   if (l.kind != BQ_CONVERT_TILE) return l;
-  /* 8 rows are a multiple of 128 weights wherever blocks straddle rows, that is, whole blocks. */
+  /* Where blocks straddle rows, 8 rows are a multiple of 128 weights, that is, of whole blocks. */
   l.batch = batch_of(stored_bytes(&l, BQ_TILE_ROWS), l.bytes);
   l.import = bq_import_of(stored, l.type);
   if (l.import) l.spare = imported_bytes(&l, stored_bytes(&l, BQ_TILE_ROWS));
@@ -90,7 +90,8 @@ void bq_convert(const bq_conversion *l, const bq_kernels *kernels, const uint8_t
   }
   const bq_type_facts *f = bq_type_get(l->stored);
   size_t first = (size_t)(at / f->block_bytes) * f->block, count = n / f->block_bytes * f->block;
-  /* These types can't fail, and scales have been checked: a bad one will end loading. */
+  /* This can't fail for these types, except by a bad scale, which has been recorded and will end
+   * loading. */
   bq_dequantize(l->stored, BQ_ROWS, staged, 1, count, (float *)(void *)tensor + first, NULL);
 }
 
@@ -108,8 +109,8 @@ uint32_t bq_conversion_unit(const bq_conversion *l) {
   return l->layout == BQ_TILED ? f->tile_bytes : f->block_bytes;
 }
 
-/* Checks `count` numbers of `size` (2 or 4) bytes. Looks at all of them before it decides, so that
- * the loop has no branch. */
+/* Whether one of `count` numbers of 2 (or 4) bytes has all bits of its exponent set. The loop reads
+ * all of them, so that it has no branch. */
 static bool any_bad16(const uint8_t *p, size_t count, uint16_t exponent) {
   uint16_t bad = 0;
   for (size_t i = 0; i < count; i++) {
@@ -130,13 +131,14 @@ static bool any_bad32(const uint8_t *p, size_t count) {
   return bad;
 }
 
-/* Checks `bytes` of numbers: weights of a float type, or scales and minimums. */
+/* Whether `bytes` bytes of numbers have one that is NaN or infinite. The numbers are weights of a
+ * float type, or scales and minimums. */
 static bool any_bad(bq_type type, const uint8_t *p, size_t bytes) {
   if (number_bytes(type) == 4) return any_bad32(p, bytes / 4);
   return any_bad16(p, bytes / 2, type == BQ_TYPE_BF16 ? 0x7f80 : 0x7c00);
 }
 
-/* Offset of the first bad number of a run that has one. */
+/* Offset of the first number that is NaN or infinite; there must be one. */
 static size_t first_bad(bq_type type, const uint8_t *p) {
   size_t i = 0;
   while (!any_bad(type, p + i, number_bytes(type))) i += number_bytes(type);

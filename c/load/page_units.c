@@ -5,8 +5,8 @@
 #include "format/directory.h"
 #include "load/conversion.h"
 
-/* Target size of a page of the head if no layer is paged, so that none determines the size of
- * slots. */
+/* Target size in bytes of a page of the head if no layer is paged. Otherwise the largest paged
+ * layer determines the size of slots. */
 enum { HEAD_PART = 2 << 20 };
 
 typedef struct range {
@@ -20,8 +20,8 @@ typedef struct survey {
   bq_entry wte, wpe, head, layer_embeds; /* bytes 0: not paged */
 } survey;
 
-/* Paged layers are distributed evenly among the others, whose computation gives time for reading.
- */
+/* Paged layers are distributed evenly among the others: while those are computed, the next paged
+ * layer is read. */
 static bool layer_is_paged(const bq_config *c, const bq_residency *r, uint32_t layer) {
   uint64_t paged = r->layers < c->layers ? c->layers - r->layers : 0;
   return (layer + 1) * paged / c->layers > layer * paged / c->layers;
@@ -44,7 +44,7 @@ static bq_status refuse(const bq_entry *e, const char *why, bq_error *err) {
 }
 
 /* Records a paged tensor. Returns false if it would not be aligned in its layer's slot. */
-static bool note(survey *s, const bq_config *c, const bq_entry *e) {
+static bool record_tensor(survey *s, const bq_config *c, const bq_entry *e) {
   if (e->slot == BQ_SLOT_WTE) s->wte = *e;
   if (e->slot == BQ_SLOT_WPE) s->wpe = *e;
   if (e->slot == BQ_SLOT_LAYER_EMBEDS) s->layer_embeds = *e;
@@ -59,22 +59,22 @@ static bool note(survey *s, const bq_config *c, const bq_entry *e) {
 }
 
 /* State of a walk over the directory. */
-typedef struct looking {
+typedef struct survey_walk {
   const bq_config *config;
   const bq_residency *residency;
   survey *survey;
-  bq_model *model; /* tie_parts only, as `pages` */
-  bq_pages *pages;
-} looking;
+  bq_model *model; /* for tie_parts only */
+  bq_pages *pages; /* for tie_parts only */
+} survey_walk;
 
-static bq_status look(void *ctx, const bq_entry *e, bq_error *err) {
-  looking *l = ctx;
+static bq_status survey_tensor(void *ctx, const bq_entry *e, bq_error *err) {
+  survey_walk *l = ctx;
   if (!bq_is_paged(l->config, l->residency, e->slot)) return BQ_OK;
   if (e->data ||
       bq_conversion_of(e->type, e->layout, e->rows, e->cols, false).kind != BQ_CONVERT_COPY)
     return refuse(e, "it is not stored as it is computed with (convert the model to v2, tiled)",
                   err);
-  if (note(l->survey, l->config, e)) return BQ_OK;
+  if (record_tensor(l->survey, l->config, e)) return BQ_OK;
   return refuse(
       e, "it lies at no multiple of 64 bytes from its layer's others (convert the model to v2)",
       err);
@@ -86,7 +86,7 @@ static uint64_t rows_bytes(const bq_entry *e, uint32_t rows) {
   return bq_type_bytes(e->type, e->layout, rows, e->cols);
 }
 
-/* Rows of the head in one unit, a multiple of 8: as many as fit a slot, divided evenly. */
+/* Rows of the head in one unit, a multiple of 8: the units have equal sizes that fit in a slot. */
 static uint32_t head_rows(const bq_entry *head, uint64_t slot) {
   uint64_t group = rows_bytes(head, BQ_TILE_ROWS), room = slot ? slot : HEAD_PART;
   uint64_t groups = ((uint64_t)head->rows + BQ_TILE_ROWS - 1) / BQ_TILE_ROWS;
@@ -101,7 +101,8 @@ static void add_unit(bq_pages *p, const bq_page_unit *unit, bq_paging *sizes) {
   if (unit->bytes > sizes->slot_bytes) sizes->slot_bytes = unit->bytes;
 }
 
-/* Called twice: with p == NULL only to count. */
+/* Adds the units of all paged layers and of the head. Called twice; with p == NULL it only
+ * counts. */
 static void add_units(const survey *s, const bq_config *c, bq_pages *p, bq_paging *sizes) {
   *sizes = (bq_paging){.residency = sizes->residency};
   bq_page_matrix *parts = p ? p->parts : NULL;
@@ -135,9 +136,9 @@ static void add_units(const survey *s, const bq_config *c, bq_pages *p, bq_pagin
   if (sizes->units <= BQ_PAGE_SLOTS) sizes->streamed_bytes = 0;
 }
 
-/* Ties the matrices of a paged layer's tensor to their offsets in the unit. */
+/* Records the matrices of a paged layer's tensor with their offsets in the unit. */
 static bq_status tie_parts(void *ctx, const bq_entry *e, bq_error *err) {
-  const looking *l = ctx;
+  const survey_walk *l = ctx;
   (void)err;
   if (e->slot < BQ_MODEL_SLOTS || !bq_is_paged(l->config, l->residency, e->slot)) return BQ_OK;
   bq_page_unit *u = &l->pages->units[l->pages->next_unit[bq_slot_stage(l->config, e->slot) - 1]];
@@ -174,14 +175,14 @@ bq_status bq_page_units_make(bq_arena *arena, const bq_prefix *prefix, const bq_
                              bq_model *model, bq_paging *sizes, bq_error *err) {
   const bq_config *c = &prefix->config;
   survey s = {0};
-  looking l = {.config = c, .residency = r, .survey = &s};
+  survey_walk l = {.config = c, .residency = r, .survey = &s};
   for (uint32_t i = 0; i < c->layers; i++) s.layers[i] = (range){UINT64_MAX, 0, 0};
-  bq_status status = bq_directory_each(prefix, look, &l, err);
+  bq_status status = bq_directory_each(prefix, survey_tensor, &l, err);
   if (status) return status;
   *sizes = (bq_paging){.residency = *r};
   add_units(&s, c, NULL, sizes);
 
-  bq_pages pages = {0}, *made = bq_arena_take(arena, 1, sizeof *made);
+  bq_pages pages = {0}, *placed = bq_arena_take(arena, 1, sizeof *placed);
   pages.units = bq_arena_take(arena, sizes->units, sizeof *pages.units);
   pages.parts = bq_arena_take(arena, paged_matrices(&s, c), sizeof *pages.parts);
   pages.next_unit = bq_arena_take(arena, (uint64_t)c->layers + 1, sizeof *pages.next_unit);
@@ -193,9 +194,9 @@ bq_status bq_page_units_make(bq_arena *arena, const bq_prefix *prefix, const bq_
   take_rows(arena, &s.wpe, &pages.tables[1], sizes);
   take_rows(arena, &s.layer_embeds, &pages.tables[2], sizes);
   if (!memory || arena->overflow) return BQ_OK;
-  *made = pages;
-  model->pages = made;
+  *placed = pages;
+  model->pages = placed;
   l.model = model;
-  l.pages = made;
+  l.pages = placed;
   return bq_directory_each(prefix, tie_parts, &l, err);
 }

@@ -15,7 +15,7 @@ static void begin_chunk(bq_loader *l) {
     bq_xxh64_begin(&l->hash.xxh64, 0);
 }
 
-static bool chunk_is(const bq_loader *l, uint64_t chunk) {
+static bool chunk_matches(const bq_loader *l, uint64_t chunk) {
   if (l->prefix.hash_kind == BQ_HASH_XXH64)
     return bq_xxh64_end(&l->hash.xxh64) == bq_load64(l->prefix.hashes + 8 * chunk);
   uint8_t found[BQ_SHA256_BYTES];
@@ -23,40 +23,40 @@ static bool chunk_is(const bq_loader *l, uint64_t chunk) {
   return memcmp(found, l->prefix.hashes + BQ_SHA256_BYTES * chunk, BQ_SHA256_BYTES) == 0;
 }
 
-static bq_status differs(const bq_loader *l, const char *what, bq_error *err) {
+static bq_status fail_integrity(const bq_loader *l, const char *what, bq_error *err) {
   return bq_fail(err, BQ_INTEGRITY, 0, "the SHA-256 of the %s, %l bytes, is not the one asked for",
                  what, l->at);
 }
 
 /* For files without SHA-256 chunks: compares the hash of all bytes at the end. */
-static bq_status end_whole(const bq_loader *l, bq_error *err) {
-  if (!l->hash_whole) return BQ_OK;
+static bq_status check_file_hash(const bq_loader *l, bq_error *err) {
+  if (!l->hashes_file) return BQ_OK;
   uint8_t found[BQ_SHA256_BYTES];
-  bq_sha256_end(&l->whole, found);
-  return memcmp(found, l->integrity, sizeof found) ? differs(l, "file", err) : BQ_OK;
+  bq_sha256_end(&l->file_hash, found);
+  return memcmp(found, l->integrity, sizeof found) ? fail_integrity(l, "file", err) : BQ_OK;
 }
 
 bq_status bq_verify_begin(bq_loader *l, bq_error *err) {
   begin_chunk(l);
-  l->hash_whole = l->authentic && l->prefix.hash_kind != BQ_HASH_SHA256;
-  if (!l->authentic) return BQ_OK;
-  bq_sha256_begin(&l->whole);
-  bq_sha256_add(&l->whole, l->bytes, (size_t)l->prefix.prefix_bytes);
-  if (l->hash_whole) return l->at == l->end ? end_whole(l, err) : BQ_OK;
+  l->hashes_file = l->has_integrity && l->prefix.hash_kind != BQ_HASH_SHA256;
+  if (!l->has_integrity) return BQ_OK;
+  bq_sha256_begin(&l->file_hash);
+  bq_sha256_add(&l->file_hash, l->bytes, (size_t)l->prefix.prefix_bytes);
+  if (l->hashes_file) return l->at == l->end ? check_file_hash(l, err) : BQ_OK;
   uint8_t found[BQ_SHA256_BYTES];
-  bq_sha256_end(&l->whole, found);
-  return memcmp(found, l->integrity, sizeof found) ? differs(l, "prefix", err) : BQ_OK;
+  bq_sha256_end(&l->file_hash, found);
+  return memcmp(found, l->integrity, sizeof found) ? fail_integrity(l, "prefix", err) : BQ_OK;
 }
 
 void bq_verify_add(bq_loader *l, const uint8_t *bytes, size_t n) {
   if (l->prefix.hash_kind == BQ_HASH_XXH64) bq_xxh64_add(&l->hash.xxh64, bytes, n);
   if (l->prefix.hash_kind == BQ_HASH_SHA256) bq_sha256_add(&l->hash.sha256, bytes, n);
-  if (l->hash_whole) bq_sha256_add(&l->whole, bytes, n);
+  if (l->hashes_file) bq_sha256_add(&l->file_hash, bytes, n);
 }
 
 static bq_status end_chunk(bq_loader *l, bq_error *err) {
   uint64_t chunk = (l->verified - l->prefix.prefix_bytes) / BQ_CHUNK;
-  if (!chunk_is(l, chunk))
+  if (!chunk_matches(l, chunk))
     return bq_fail(err, BQ_CHECKSUM, l->verified,
                    "chunk %l of the data, %l bytes, does not match its hash", chunk,
                    l->at - l->verified);
@@ -70,14 +70,14 @@ bq_status bq_verify_arrived(bq_loader *l, bq_error *err) {
   bq_status status = hashed ? end_chunk(l, err) : BQ_OK;
   if (status) return status;
   l->verified = l->at;
-  return l->at == l->end ? end_whole(l, err) : BQ_OK;
+  return l->at == l->end ? check_file_hash(l, err) : BQ_OK;
 }
 
 void bq_verify_mark(bq_loader *l) {
-  if (!bq_loader_hashed(l) || l->at != l->verified) return; /* otherwise nothing can go back */
+  if (!bq_loader_hashed(l) || l->at != l->verified) return; /* a retry can't start here */
   l->mark.current = l->current;
   l->mark.staged = l->staged;
-  l->mark.whole = l->whole;
+  l->mark.file_hash = l->file_hash;
   if (l->staged && l->block.saved) memcpy(l->block.saved, l->block.staging, l->staged);
 }
 
@@ -85,7 +85,7 @@ void bq_verify_rewind(bq_loader *l) {
   l->at = l->verified;
   l->current = l->mark.current;
   l->staged = l->mark.staged;
-  l->whole = l->mark.whole;
+  l->file_hash = l->mark.file_hash;
   l->fault = (bq_error){0};
   if (l->staged) memcpy(l->block.staging, l->block.saved, l->staged);
   begin_chunk(l);

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Names of the sizes that shapes consist of. */
+/* Dimensions of tensors; size_of returns their values. */
 typedef enum size_name {
   NONE, HIDDEN, QUERY, KV, FFN, VOCAB, CONTEXT, TYPES, Q_NORM, K_NORM, ANGLES,
   EXPERTS, EXPERT_FFN, SHARED_FFN, ONE, CONV_IN, CONV_TAPS,
@@ -11,8 +11,8 @@ typedef enum size_name {
   DENSE1, DENSE2, DENSE2_IN, BIASES, GLOBAL_ANGLES, LAYER_EMBED, LAYER_EMBEDS
 } size_name;
 
-/* When a tensor outside the layers exists. Those of layers exist if a step of the layer uses them.
- */
+/* The condition for a tensor outside the layers to exist. Tensors of a layer exist if a step of the
+ * layer uses them. */
 typedef enum presence {
   ALWAYS,
   HEAD_BIAS,
@@ -26,9 +26,9 @@ typedef enum presence {
   LOCAL_ROPE,
   LONG_ROPE,
   FINAL_NORM,
-  DENSE1_THERE,
+  DENSE1_REQUIRED,
   DENSE1_OPTIONAL,
-  DENSE2_THERE,
+  DENSE2_REQUIRED,
   DENSE2_OPTIONAL,
   BIASED,
   LAYER_EMBEDDED,
@@ -42,7 +42,8 @@ typedef struct slot_facts {
   size_t member; /* offset in bq_model */
 } slot_facts;
 
-/* A module of a layer. The name of its tensor is "h.N.", this, and the suffix of a role. */
+/* A module of a layer. The name of its tensor consists of "h.N.", `name` and the suffix of a
+ * role. */
 typedef struct module_facts {
   const char *name;
   size_name rows, cols; /* of the weight; cols NONE: the module is a norm */
@@ -72,7 +73,8 @@ static const module_facts modules[BQ_MODULES] = {
     [BQ_SHARED_UP] = {"mlp.shared.up", SHARED_FFN, HIDDEN, false},
     [BQ_SHARED_DOWN] = {"mlp.shared.down", HIDDEN, SHARED_FFN, false},
     [BQ_LN2_POST] = {"ln2_post", HIDDEN, NONE, false},
-    /* A part of embed.project.weight, of which no tensor is called so (bq_bind_finish). */
+    /* A part of the tensor embed.project.weight (bq_bind_finish). No tensor of a layer has this
+     * name. */
     [BQ_EMBED_PROJECT] = {"embed.project", LAYER_EMBED, HIDDEN, false},
     [BQ_EMBED_GATE] = {"embed.gate", LAYER_EMBED, HIDDEN, false},
     [BQ_EMBED_OUT] = {"embed.out", HIDDEN, LAYER_EMBED, false},
@@ -118,11 +120,11 @@ static const slot_facts other_slots[BQ_MODEL_SLOTS] = {
     MODEL("ln_f.bias", HIDDEN, NONE, LAYER_NORM, ln_f_b),
     MODEL("lm_head.weight", VOCAB, HIDDEN, UNTIED, head),
     MODEL("lm_head.bias", VOCAB, NONE, HEAD_BIAS, head_b),
-    MODEL("pooled.dense1.weight", DENSE1, HIDDEN, DENSE1_THERE, dense1.w),
+    MODEL("pooled.dense1.weight", DENSE1, HIDDEN, DENSE1_REQUIRED, dense1.w),
     MODEL("pooled.dense1.bias", DENSE1, NONE, DENSE1_OPTIONAL, dense1.b),
     MODEL("pooled.norm.weight", DENSE1, NONE, DENSE1_OPTIONAL, dense_norm_w),
     MODEL("pooled.norm.bias", DENSE1, NONE, DENSE1_OPTIONAL, dense_norm_b),
-    MODEL("pooled.dense2.weight", DENSE2, DENSE2_IN, DENSE2_THERE, dense2.w),
+    MODEL("pooled.dense2.weight", DENSE2, DENSE2_IN, DENSE2_REQUIRED, dense2.w),
     MODEL("pooled.dense2.bias", DENSE2, NONE, DENSE2_OPTIONAL, dense2.b),
     MODEL("attn.biases.weight", BIASES, NONE, BIASED, biases),
     MODEL("embed.layers.weight", VOCAB, LAYER_EMBEDS, LAYER_TABLE, layer_embeds),
@@ -131,9 +133,9 @@ static const slot_facts other_slots[BQ_MODEL_SLOTS] = {
 };
 enum { FIRST_STAGE_SLOTS = 8 }; /* slots that are needed before the first layer */
 
-/* The modules that one tensor of a layer holds: one, or several consecutive ones (fused). */
+/* The modules in one tensor of a layer: one, or several consecutive ones (fused). */
 typedef struct module_run {
-  const char *name; /* as a module's */
+  const char *name; /* as in module_facts */
   bq_module first;
   uint32_t n;
 } module_run;
@@ -144,12 +146,12 @@ static const module_run fused[BQ_FUSED] = {
 };
 
 /* The role of a slot's tensor in its module. */
-typedef enum part { WEIGHT, BIAS, SCALE } part;
-static const char *const parts[BQ_TENSOR_ROLES] = {".weight", ".bias", ".scale"};
+typedef enum role { WEIGHT, BIAS, SCALE } role;
+static const char *const role_suffixes[BQ_TENSOR_ROLES] = {".weight", ".bias", ".scale"};
 
 /* Layer and role of a slot from BQ_MODEL_SLOTS on. */
 static uint32_t layer_of(uint32_t slot) { return (slot - BQ_MODEL_SLOTS) / BQ_LAYER_SLOTS; }
-static part part_of(uint32_t slot) { return (part)((slot - BQ_MODEL_SLOTS) % BQ_TENSOR_ROLES); }
+static role role_of(uint32_t slot) { return (role)((slot - BQ_MODEL_SLOTS) % BQ_TENSOR_ROLES); }
 
 static module_run modules_of(uint32_t slot) {
   const uint32_t i = (slot - BQ_MODEL_SLOTS) % BQ_LAYER_SLOTS / BQ_TENSOR_ROLES;
@@ -157,16 +159,16 @@ static module_run modules_of(uint32_t slot) {
   return fused[i - BQ_MODULES];
 }
 
-/* The slot of one module, in the same layer as slot `beside`. */
-static uint32_t slot_of(uint32_t beside, uint32_t module, part part) {
-  return BQ_MODEL_SLOTS + layer_of(beside) * BQ_LAYER_SLOTS + BQ_TENSOR_ROLES * module + part;
+/* The slot of a module in the same layer as another slot. */
+static uint32_t slot_of(uint32_t other, uint32_t module, role role) {
+  return BQ_MODEL_SLOTS + layer_of(other) * BQ_LAYER_SLOTS + BQ_TENSOR_ROLES * module + role;
 }
 
 bool bq_slot_stacked(uint32_t slot) {
   return slot >= BQ_MODEL_SLOTS && modules[modules_of(slot).first].stacked;
 }
 
-/* `layer`: of a tensor of a layer. */
+/* The value of a dimension. `layer`: the layer of the tensor, or 0 outside layers. */
 static uint32_t size_of(const bq_config *c, uint32_t layer, size_name name) {
   const bool global = !bq_config_window(c, layer);
   const uint32_t dim = bq_config_head_dim(c, global), kv_heads = bq_config_kv_heads(c, global);
@@ -215,7 +217,7 @@ static shape shape_of(const bq_config *c, uint32_t slot) {
     return (shape){size_of(c, 0, other_slots[slot].rows), size_of(c, 0, other_slots[slot].cols), 0};
   const module_run run = modules_of(slot);
   const uint32_t layer = layer_of(slot);
-  shape s = {0, part_of(slot) ? 0 : size_of(c, layer, modules[run.first].cols),
+  shape s = {0, role_of(slot) ? 0 : size_of(c, layer, modules[run.first].cols),
              bq_slot_stacked(slot) ? c->experts : 0};
   for (uint32_t i = 0; i < run.n; i++) s.rows += size_of(c, layer, modules[run.first + i].rows);
   return s;
@@ -226,10 +228,10 @@ static bool layer_has(const bq_binding *b, uint32_t slot) {
   const uint64_t own = b->modules[bq_layer_kind_of(c, layer_of(slot))];
   const module_run run = modules_of(slot);
   const bool norm = modules[run.first].cols == NONE;
-  const part part = part_of(slot);
-  if (norm && (part == SCALE || (part == BIAS && c->norm != BQ_NORM_LAYER))) return false;
-  if (modules[run.first].stacked && part) return false;
-  if (run.first == BQ_EMBED_PROJECT || (run.first == BQ_LAYER_SCALE && part)) return false;
+  const role role = role_of(slot);
+  if (norm && (role == SCALE || (role == BIAS && c->norm != BQ_NORM_LAYER))) return false;
+  if (modules[run.first].stacked && role) return false;
+  if (run.first == BQ_EMBED_PROJECT || (run.first == BQ_LAYER_SCALE && role)) return false;
   for (uint32_t i = 0; i < run.n; i++)
     if (!(own >> (run.first + i) & 1)) return false;
   return true;
@@ -250,9 +252,9 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
   case LEARNED: return c->position == BQ_POSITION_LEARNED;
   case UNTIED: return !c->tied && !c->no_head;
   case HEAD_BIAS: return !c->no_head;
-  case DENSE1_THERE:
+  case DENSE1_REQUIRED:
   case DENSE1_OPTIONAL: return c->dense1;
-  case DENSE2_THERE:
+  case DENSE2_REQUIRED:
   case DENSE2_OPTIONAL: return c->dense2;
   case BIASED: return c->bias_buckets;
   case LAYER_EMBEDDED: return c->layer_embed;
@@ -263,7 +265,7 @@ static bool may_exist(const bq_binding *b, uint32_t slot) {
 
 static bool must_exist(const bq_binding *b, uint32_t slot) {
   if (slot >= BQ_MODEL_SLOTS)
-    return !part_of(slot) && modules_of(slot).n == 1 && layer_has(b, slot);
+    return !role_of(slot) && modules_of(slot).n == 1 && layer_has(b, slot);
   switch (other_slots[slot].presence) {
   case HEAD_BIAS:
   case LAYER_NORM:
@@ -278,24 +280,24 @@ static bool must_exist(const bq_binding *b, uint32_t slot) {
 
 /* --- names ---------------------------------------------------------------------------------- */
 
-static bool same(const uint8_t *name, size_t n, const char *text) {
+static bool equals(const uint8_t *name, size_t n, const char *text) {
   return n == strlen(text) && memcmp(name, text, n) == 0;
 }
 
-/* Slot of a name outside the layers, or -1. */
+/* Slot of a tensor outside the layers, by its name; -1: there is none. */
 static int find_other(const uint8_t *name, size_t n) {
   for (int i = 0; i < BQ_MODEL_SLOTS; i++)
-    if (same(name, n, other_slots[i].name)) return i;
+    if (equals(name, n, other_slots[i].name)) return i;
   return -1;
 }
 
-/* Slot within a layer of a name without its "h.N.", or -1. */
+/* Slot of a tensor within its layer, by its name without "h.N."; -1: there is none. */
 static int find_in_layer(const uint8_t *name, size_t n) {
   for (int i = 0; i < BQ_LAYER_SLOTS; i++) {
     const char *known = modules_of(BQ_MODEL_SLOTS + (uint32_t)i).name;
     const size_t length = strlen(known);
     if (n > length && memcmp(name, known, length) == 0 &&
-        same(name + length, n - length, parts[i % BQ_TENSOR_ROLES]))
+        equals(name + length, n - length, role_suffixes[i % BQ_TENSOR_ROLES]))
       return i;
   }
   return -1;
@@ -331,16 +333,18 @@ static bq_status find_slot(const bq_config *c, const bq_tensor_name *t, uint32_t
 
 /* --- checking ------------------------------------------------------------------------------- */
 
-static bool taken(const bq_binding *b, uint32_t slot) { return b->taken[slot / 8] >> slot % 8 & 1; }
+static bool is_taken(const bq_binding *b, uint32_t slot) {
+  return b->taken[slot / 8] >> slot % 8 & 1;
+}
 
-/* Takes the slot or, for a fused tensor, the slots of its modules. Returns false if one is taken
- * already. */
-static bool take(bq_binding *b, uint32_t slot) {
+/* Marks the slot, or for a fused tensor the slots of its modules, as taken. Returns false if one of
+ * them was taken already. */
+static bool take_slot(bq_binding *b, uint32_t slot) {
   const bool of_layer = slot >= BQ_MODEL_SLOTS;
   const module_run run = of_layer ? modules_of(slot) : (module_run){.n = 1};
   for (uint32_t i = 0; i < run.n; i++) {
-    const uint32_t one = of_layer ? slot_of(slot, run.first + i, part_of(slot)) : slot;
-    if (taken(b, one)) return false;
+    const uint32_t one = of_layer ? slot_of(slot, run.first + i, role_of(slot)) : slot;
+    if (is_taken(b, one)) return false;
     b->taken[one / 8] |= (uint8_t)(1u << one % 8);
   }
   return true;
@@ -382,7 +386,7 @@ bq_status bq_bind(bq_binding *b, const bq_tensor_name *t, uint32_t *slot, bq_err
   if (!may_exist(b, found))
     return bq_fail(err, BQ_SHAPE, t->at, "a model of this configuration has no tensor \"%S\"",
                    t->name, t->name_bytes);
-  if (!take(b, found))
+  if (!take_slot(b, found))
     return bq_fail(err, BQ_FORMAT, t->at, "tensor \"%S\" appears twice", t->name, t->name_bytes);
   status = check_shape(shape_of(b->config, found), t, err);
   if (status) return status;
@@ -393,7 +397,7 @@ bq_status bq_bind(bq_binding *b, const bq_tensor_name *t, uint32_t *slot, bq_err
 bq_status bq_bind_complete(const bq_binding *b, uint64_t at, bq_error *err) {
   const uint32_t n = bq_slots_of(b->config);
   for (uint32_t slot = 0; slot < n; slot++) {
-    if (taken(b, slot) || !must_exist(b, slot)) continue;
+    if (is_taken(b, slot) || !must_exist(b, slot)) continue;
     if (slot < BQ_MODEL_SLOTS)
       return bq_fail(err, BQ_SHAPE, at, "tensor \"%s\" is missing", other_slots[slot].name);
     return bq_fail(err, BQ_SHAPE, at, "tensor \"h.%u.%s.weight\" is missing", layer_of(slot),
@@ -412,18 +416,18 @@ uint32_t bq_slot_stage(const bq_config *c, uint32_t slot) {
 }
 
 bool bq_slot_is_key_bias(uint32_t slot) {
-  if (slot < BQ_MODEL_SLOTS || part_of(slot) != BIAS) return false;
+  if (slot < BQ_MODEL_SLOTS || role_of(slot) != BIAS) return false;
   const module_run run = modules_of(slot);
   return run.first <= BQ_K && BQ_K < run.first + run.n;
 }
 
 bool bq_slot_is_vector(uint32_t slot) {
   if (slot < BQ_MODEL_SLOTS) return other_slots[slot].cols == NONE;
-  return part_of(slot) || modules[modules_of(slot).first].cols == NONE;
+  return role_of(slot) || modules[modules_of(slot).first].cols == NONE;
 }
 
 bool bq_slot_fits(const bq_config *c, uint32_t slot, bq_type type) {
-  if (slot < BQ_MODEL_SLOTS || part_of(slot)) return true;
+  if (slot < BQ_MODEL_SLOTS || role_of(slot)) return true;
   const module_run run = modules_of(slot);
   if (bq_type_compute_layout(type) != BQ_TILED) return true;
   const uint32_t layer = layer_of(slot);
@@ -437,12 +441,12 @@ uint32_t bq_slot_matrices(uint32_t slot) {
   return slot < BQ_MODEL_SLOTS ? 1 : modules_of(slot).n;
 }
 
-/* The member of the model that points to a vector outside the layers. */
+/* The field of the model that points to a vector outside the layers. */
 static const float **vector_of(bq_model *model, uint32_t slot) {
   return (const float **)(void *)((uint8_t *)model + other_slots[slot].member);
 }
 
-/* Rows of the slot's tensor before those of its module `i`. */
+/* Number of rows of the slot's tensor before those of its module `i`. */
 static uint32_t rows_before(const bq_config *c, uint32_t slot, uint32_t i) {
   uint32_t rows = 0;
   for (uint32_t m = 0; m < i; m++)
@@ -458,23 +462,23 @@ bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot, uint32_t i, uint32_t *
   return &model->layers[layer_of(slot)].module[modules_of(slot).first + i].w;
 }
 
-/* Points module `i` of a slot at its part of the tensor. */
-static void fill_module(bq_model *model, uint32_t slot, uint32_t i, const bq_matrix *whole) {
+/* Sets the weights of module `i` of a slot to its part of the tensor. */
+static void fill_module(bq_model *model, uint32_t slot, uint32_t i, const bq_matrix *tensor) {
   const bq_config *c = &model->config;
   const module_run run = modules_of(slot);
-  bq_weights *home = &model->layers[layer_of(slot)].module[run.first + i];
+  bq_weights *out = &model->layers[layer_of(slot)].module[run.first + i];
   const uint32_t row0 = rows_before(c, slot, i);
-  if (part_of(slot)) {
-    const float *vector = (const float *)(const void *)whole->data + row0;
-    *(part_of(slot) == BIAS ? &home->b : &home->scale) = vector;
+  if (role_of(slot)) {
+    const float *vector = (const float *)(const void *)tensor->data + row0;
+    *(role_of(slot) == BIAS ? &out->b : &out->scale) = vector;
     return;
   }
-  home->w = *whole;
+  out->w = *tensor;
   if (run.n == 1) return;
-  home->w.rows = size_of(c, layer_of(slot), modules[run.first + i].rows);
-  if (whole->data)
-    home->w.data +=
-        (size_t)bq_type_bytes(whole->type, bq_type_compute_layout(whole->type), row0, whole->cols);
+  out->w.rows = size_of(c, layer_of(slot), modules[run.first + i].rows);
+  if (tensor->data)
+    out->w.data += (size_t)bq_type_bytes(
+        tensor->type, bq_type_compute_layout(tensor->type), row0, tensor->cols);
 }
 
 void bq_slot_fill(bq_model *model, uint32_t slot, const bq_matrix *weights) {

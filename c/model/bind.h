@@ -1,15 +1,16 @@
 /* Binds tensors, by their names, to the slots of a model (docs/FORMAT.md, the name table).
  *
- * Binding has two halves. Checking needs no memory but the bq_binding, so a plan can be refused
- * before anything is allocated: bq_bind for every tensor, then bq_bind_complete. Filling puts a
- * checked tensor's weights into the model. */
+ * Binding has two parts. Checking needs no memory except a bq_binding, so that a bad file is
+ * rejected before anything is allocated: bq_bind for every tensor, then bq_bind_complete. Filling
+ * stores the weights of checked tensors in the model: bq_slot_fill for every tensor, then
+ * bq_bind_finish. */
 #ifndef BQ_BIND_H
 #define BQ_BIND_H
 
 #include "model/model.h"
 
-/* Slots of a layer: weight, bias and scale of each module, then those of fused tensors, which hold
- * several modules. */
+/* Number of slots. A layer has slots for the weight, bias and scale of each module, then for those
+ * of fused tensors, which contain several modules. */
 enum {
   BQ_FUSED = 2,
   BQ_TENSOR_ROLES = 3,
@@ -18,7 +19,7 @@ enum {
 };
 #define BQ_SLOTS_MAX (BQ_LAYERS_MAX * BQ_LAYER_SLOTS + BQ_MODEL_SLOTS)
 
-/* A tensor as its file lists it. */
+/* A tensor's entry in the directory of the file. */
 typedef struct bq_tensor_name {
   const uint8_t *name;
   size_t name_bytes;
@@ -27,24 +28,25 @@ typedef struct bq_tensor_name {
   uint64_t at; /* file offset of the entry, or BQ_NO_OFFSET */
 } bq_tensor_name;
 
-/* Which slots are taken. */
+/* The slots that have been bound so far. */
 typedef struct bq_binding {
   const bq_config *config;
   uint64_t modules[BQ_KINDS]; /* of the layers of each kind: bq_layer_kind.modules */
-  uint8_t taken[(BQ_SLOTS_MAX + 7) / 8];
+  uint8_t taken[(BQ_SLOTS_MAX + 7) / 8]; /* a bit per slot */
 } bq_binding;
 
 void bq_bind_begin(bq_binding *out, const bq_config *config);
-/* Finds and takes the tensor's slot. FORMAT: unknown or repeated name. SHAPE: the shape differs
- * from the configuration. */
+/* Finds the tensor's slot and marks it as taken. FORMAT: unknown or repeated name. SHAPE: the shape
+ * differs from the configuration. */
 bq_status bq_bind(bq_binding *binding, const bq_tensor_name *tensor, uint32_t *slot, bq_error *err);
-/* SHAPE: a tensor is missing. */
+/* Checks that all required slots are taken. `at`: file offset for the error. SHAPE: a tensor is
+ * missing. */
 bq_status bq_bind_complete(const bq_binding *binding, uint64_t at, bq_error *err);
 
-/* Maximum number of tensors of a model with this configuration. */
+/* Number of slots of a model with this configuration, an upper bound of its tensors. */
 uint32_t bq_slots_of(const bq_config *config);
-/* The loading stage (0: embedding, 1 + i: layer i, 1 + layers: final norm and head) that needs the
- * slot. */
+/* The first loading stage that needs the slot (0: embedding, 1 + i: layer i, 1 + layers: final norm
+ * and head). */
 uint32_t bq_slot_stage(const bq_config *config, uint32_t slot);
 /* Whether the slot holds the matrices of all experts, one after the other. */
 bool bq_slot_stacked(uint32_t slot);
@@ -57,18 +59,18 @@ enum { BQ_SLOT_WTE = 0, BQ_SLOT_WPE = 1, BQ_SLOT_WTT = 2, BQ_SLOT_HEAD = 10,
        BQ_SLOT_BIASES = 18, BQ_SLOT_LAYER_EMBEDS = 19, BQ_SLOT_EMBED_PROJECT = 20 };
 /* Number of matrices in a slot that holds no vector: one, or more for a fused tensor. */
 uint32_t bq_slot_matrices(uint32_t slot);
-/* Matrix `i` of the slot in the model, whose layers are allocated; *row0: its first row in the
- * tensor. */
+/* Returns the model's matrix `i` of the slot; model->layers must be allocated. *row0: the matrix's
+ * first row in the tensor. */
 bq_matrix *bq_slot_matrix(bq_model *model, uint32_t slot, uint32_t i, uint32_t *row0);
-/* Whether a tensor of this type fits the slot: the matrices of a fused tensor, and those of
- * experts, must begin at whole groups of rows, because tiles can't be cut. */
+/* Whether a tensor of this compute type fits the slot. The matrices of a fused tensor, and those of
+ * experts, must begin at a multiple of 8 rows if the type is tiled. */
 bool bq_slot_fits(const bq_config *config, uint32_t slot, bq_type type);
 
-/* Puts the weights into the slot; model->layers is allocated. Of a vector only `data`, f32, is
- * used. */
+/* Stores the weights of a tensor in the slot; model->layers must be allocated. The model refers to
+ * weights->data, which must live as long. For a vector only `data`, f32, is used. */
 void bq_slot_fill(bq_model *model, uint32_t slot, const bq_matrix *weights);
-/* Call after the last bq_slot_fill: ties the head, and divides the projection of per-layer
- * embeddings among the layers. */
+/* Completes the model after the last bq_slot_fill: ties the head, and divides the projection of
+ * per-layer embeddings among the layers. */
 void bq_bind_finish(bq_model *model);
 
 #endif

@@ -1,5 +1,5 @@
 /* Builds clusters of the head's rows by recursive bisection: rows are split in halves along the
- * axis on which a sample of them differs most. All sums run in one order, and equal rows are
+ * axis on which a sample of them differs most. The order of every sum is fixed, and equal rows are
  * ordered by token, so clusters are the same on every machine. */
 #include "model/clusters.h"
 
@@ -14,19 +14,21 @@
 #include "model/model.h"
 #include "model/ready.h"
 
-enum { SAMPLE = 512, TURNS = 3 };
+enum { MAX_SAMPLE_ROWS = 512, ITERATIONS = 3 };
 
 /* Build-time scratch. */
 typedef struct work {
   const bq_model *m;
   bq_candidate *list; /* [vocab] */
-  float *sample;      /* [room][hidden]: borrows the space of clusters.rows, which is filled last */
-  uint32_t room;
+  float *sample;      /* [sample_rows][hidden], in the memory of clusters.rows, which is filled last
+                         */
+  uint32_t sample_rows;
   float *axis, *row, *sum; /* [hidden] */
 } work;
 
 static bq_clusters *lay_out(bq_arena *arena, const bq_config *c, bq_type head, work *w) {
-  bq_clusters clusters = {.n = bq_clusters_of(c)}, *home = bq_arena_take(arena, 1, sizeof *home);
+  bq_clusters clusters = {.n = bq_clusters_of(c)};
+  bq_clusters *placed = bq_arena_take(arena, 1, sizeof *placed);
   const uint64_t rows = bq_type_bytes(head, bq_type_compute_layout(head), c->vocab, c->hidden);
   clusters.means.data = bq_arena_take(arena, (uint64_t)clusters.n * c->hidden, sizeof(uint16_t));
   clusters.rows.data = bq_arena_take(arena, rows, 1);
@@ -34,12 +36,12 @@ static bq_clusters *lay_out(bq_arena *arena, const bq_config *c, bq_type head, w
   clusters.token = bq_arena_take(arena, c->vocab, sizeof *clusters.token);
   w->list = bq_arena_take(arena, c->vocab, sizeof *w->list);
   w->sample = (float *)(uintptr_t)clusters.rows.data;
-  w->room = (uint32_t)bq_min64(SAMPLE, rows / sizeof(float) / c->hidden);
+  w->sample_rows = (uint32_t)bq_min64(MAX_SAMPLE_ROWS, rows / sizeof(float) / c->hidden);
   w->axis = bq_arena_take(arena, c->hidden, sizeof(float));
   w->row = bq_arena_take(arena, c->hidden, sizeof(float));
   w->sum = bq_arena_take(arena, c->hidden, sizeof(float));
-  if (home) *home = clusters;
-  return home;
+  if (placed) *placed = clusters;
+  return placed;
 }
 
 uint64_t bq_clusters_bytes(const bq_config *c, bq_type head) {
@@ -50,7 +52,7 @@ uint64_t bq_clusters_bytes(const bq_config *c, bq_type head) {
 }
 
 /* Quickselect (Hoare). */
-void bq_candidates_select(bq_candidate *c, uint32_t n, uint32_t most) {
+void bq_candidates_select(bq_candidate *c, uint32_t n, uint32_t count) {
   int64_t low = 0, high = (int64_t)n - 1;
   while (low < high) {
     const bq_candidate pivot = c[(low + high) / 2];
@@ -63,8 +65,8 @@ void bq_candidates_select(bq_candidate *c, uint32_t n, uint32_t most) {
       c[i++] = c[j];
       c[j--] = moving;
     }
-    if (most <= j) high = j;
-    else if (most >= i) low = i;
+    if (count <= j) high = j;
+    else if (count >= i) low = i;
     else return;
   }
 }
@@ -90,8 +92,8 @@ static float dot(const work *w, const float *x, const float *y) {
   return sum;
 }
 
-/* Copies row `from` of a tiled matrix to row `to` of another, byte for byte. Each section of a tile
- * holds some bytes of each row, those of the rows alternating. */
+/* Copies row `from` of a tiled matrix to row `to` of another, byte for byte. In each section of a
+ * tile, pieces of the 8 rows alternate: part[j] = {end of section j, bytes of a piece}. */
 static void copy_tiled(bq_tile_shape s, size_t tiles, const uint8_t *src, uint32_t from,
                        uint8_t *dst, uint32_t to) {
   const uint32_t part[][2] = {{bq_tile_scales_at(s), 2},
@@ -119,17 +121,18 @@ static void copy_row(const bq_matrix *head, uint32_t from, uint8_t *dst, uint32_
 
 /* --- clusters --------------------------------------------------------------------------------- */
 
-static void shorten(float *x, size_t n) {
-  float most = 0;
-  for (size_t i = 0; i < n; i++) most = most < x[i] ? x[i] : most < -x[i] ? -x[i] : most;
-  for (size_t i = 0; most > 0 && i < n; i++) x[i] /= most;
+/* Divides a vector by its largest absolute value. */
+static void scale_down(float *x, size_t n) {
+  float max = 0;
+  for (size_t i = 0; i < n; i++) max = max < x[i] ? x[i] : max < -x[i] ? -x[i] : max;
+  for (size_t i = 0; max > 0 && i < n; i++) x[i] /= max;
 }
 
 /* Finds the axis on which n rows differ most: power iteration over a sample of them. */
 static void find_axis(const work *w, const bq_candidate *list, uint32_t n) {
   const size_t hidden = w->m->config.hidden;
-  const uint32_t taken = bq_min32(n, w->room);
-  float far = -1;
+  const uint32_t taken = bq_min32(n, w->sample_rows);
+  float max_length = -1;
   memset(w->sum, 0, hidden * sizeof *w->sum);
   for (uint32_t i = 0; i < taken; i++)
     add_to(w->sum, read_row(w, list[(uint64_t)i * n / taken].id, w->sample + i * hidden),
@@ -138,11 +141,11 @@ static void find_axis(const work *w, const bq_candidate *list, uint32_t n) {
     float *x = w->sample + i * hidden;
     add_to(x, w->sum, -1.0f, hidden);
     const float length = dot(w, x, x);
-    if (length > far) memcpy(w->axis, x, hidden * sizeof *x);
-    far = length > far ? length : far;
+    if (length > max_length) memcpy(w->axis, x, hidden * sizeof *x);
+    max_length = length > max_length ? length : max_length;
   }
-  for (uint32_t turn = 0; turn < TURNS; turn++) {
-    shorten(w->axis, hidden);
+  for (uint32_t iteration = 0; iteration < ITERATIONS; iteration++) {
+    scale_down(w->axis, hidden);
     memset(w->sum, 0, hidden * sizeof *w->sum);
     for (uint32_t i = 0; i < taken; i++) {
       const float *x = w->sample + i * hidden;
@@ -150,19 +153,20 @@ static void find_axis(const work *w, const bq_candidate *list, uint32_t n) {
     }
     memcpy(w->axis, w->sum, hidden * sizeof *w->axis);
   }
-  shorten(w->axis, hidden);
+  scale_down(w->axis, hidden);
 }
 
-/* Recursion depth is log2(vocab / rows). */
-static void halve(const work *w, bq_candidate *list, uint32_t n) {
+/* Orders n rows so that each run of BQ_CLUSTER_ROWS is a cluster. The recursion depth is log2 of
+ * the number of clusters. */
+static void bisect(const work *w, bq_candidate *list, uint32_t n) {
   if (n <= BQ_CLUSTER_ROWS) return;
   const uint32_t first = ((n - 1) / BQ_CLUSTER_ROWS / 2 + 1) * BQ_CLUSTER_ROWS;
   find_axis(w, list, n);
   for (uint32_t i = 0; i < n; i++)
     list[i].value = dot(w, w->axis, read_row(w, list[i].id, w->row));
   bq_candidates_select(list, n, first);
-  halve(w, list, first);
-  halve(w, list + first, n - first);
+  bisect(w, list, first);
+  bisect(w, list + first, n - first);
 }
 
 /* Writes the mean of rows [from, to); returns their standard deviation. */
@@ -180,13 +184,13 @@ static float write_mean(const work *w, uint32_t from, uint32_t to, uint16_t *mea
   return bq_sqrtf(squares / (float)(to - from));
 }
 
-static void fill(const work *w, bq_clusters *c) {
+static void build(const work *w, bq_clusters *c) {
   const bq_config *config = &w->m->config;
   const bq_matrix *head = &w->m->head;
   uint16_t *means = (uint16_t *)(uintptr_t)c->means.data;
   uint8_t *rows = (uint8_t *)(uintptr_t)c->rows.data;
   for (uint32_t i = 0; i < config->vocab; i++) w->list[i] = (bq_candidate){0, i};
-  halve(w, w->list, config->vocab);
+  bisect(w, w->list, config->vocab);
   memset(rows, 0,
          (size_t)bq_type_bytes(head->type, bq_type_compute_layout(head->type), config->vocab,
                                config->hidden));
@@ -221,7 +225,7 @@ bq_status bq_model_cluster(bq_model *m, bq_allocator allocator, bq_error *err) {
   bq_arena arena = {memory, (size_t)bytes, 0, false};
   work w = {.m = m};
   bq_clusters *clusters = lay_out(&arena, c, m->head.type, &w);
-  fill(&w, clusters);
+  build(&w, clusters);
   m->clusters = clusters;
   return BQ_OK;
 }

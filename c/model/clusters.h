@@ -1,6 +1,6 @@
-/* A second copy of the head whose rows are grouped in clusters of similar ones (an IVF index), so
- * that a step can compute only the clusters whose means score best against its hidden state: an
- * approximate head. */
+/* Clustered LM head: a second copy of the head whose rows are grouped in clusters of similar rows
+ * (an IVF index). A step then computes only the clusters whose means have the highest scores for
+ * its hidden state, which approximates the head. */
 #ifndef BQ_CLUSTERS_H
 #define BQ_CLUSTERS_H
 
@@ -28,19 +28,20 @@ typedef struct bq_clusters {
   float *deviation;   /* [n]: standard deviation of the weights of a cluster from its mean */
 } bq_clusters;
 
+/* Number of clusters of a model. */
 static inline uint32_t bq_clusters_of(const bq_config *c) {
   return (c->vocab + BQ_CLUSTER_ROWS - 1) / BQ_CLUSTER_ROWS;
 }
-/* How many of n clusters a step computes for a share of the head: at least one. */
+/* Number of clusters, of n, that a step computes for a share of the head; at least one. */
 static inline uint32_t bq_clusters_share(uint32_t n, float share) {
-  const uint32_t some = (uint32_t)(share * (float)n);
-  return some < 1 ? 1 : some < n ? some : n;
+  const uint32_t count = (uint32_t)(share * (float)n);
+  return count < 1 ? 1 : count < n ? count : n;
 }
 
 /* Bytes of the block that bq_model_cluster allocates; UINT64_MAX if they can't be addressed. */
 uint64_t bq_clusters_bytes(const bq_config *c, bq_type head);
 
-/* Moves the best `most` of n candidates to the front, in any order. */
-void bq_candidates_select(bq_candidate *c, uint32_t n, uint32_t most);
+/* Moves the best `count` of n candidates to the front, in any order. */
+void bq_candidates_select(bq_candidate *c, uint32_t n, uint32_t count);
 
 #endif

@@ -5,7 +5,8 @@
 #include "core/type.h"
 
 enum { RECORD = 8, KEYS = 78, SET_WORDS = BQ_LAYERS_MAX / 32, SETS = 4, FIRST_SET = 64 };
-/* Keys behind the sets stand right behind the others in the table of keys. */
+/* Ids of keys: layer sets have a key for each word of 32 layers. In the table `keys`, the keys with
+ * ids after the sets follow directly after those before the sets. */
 enum { AFTER_SETS = FIRST_SET + SETS * SET_WORDS, IDS = AFTER_SETS + KEYS - FIRST_SET };
 enum { KIND_U32 = 0, KIND_F32 = 1, REQUIRED = 1 };
 
@@ -30,9 +31,9 @@ typedef struct key {
   const char *name; /* NULL: no such key */
   bool real;        /* f32 */
   bool needed;
-  bool choice;      /* values above `most` may come from later versions: UNSUPPORTED instead of
-                       FORMAT */
-  uint32_t least, most;
+  bool choice;      /* an enumeration, which later versions may extend: values above `max` are
+                       UNSUPPORTED instead of FORMAT */
+  uint32_t min, max;
 } key;
 
 /* docs/FORMAT.md, "CONF keys". */
@@ -117,20 +118,19 @@ static const key keys[KEYS] = {
     [MERGES] = {"merges", false, false, false, 0, 1u << 24},
 };
 
-/* Layer sets take a key for each word of 32 layers. */
 static const key set_word = {"layer set", false, false, false, 0, UINT32_MAX};
 
-/* NULL if there is no such key. */
+/* Returns a key's facts; NULL if there is no such key. */
 static const key *key_of(uint32_t id) {
   if (id >= FIRST_SET && id < AFTER_SETS) return &set_word;
   if (id >= AFTER_SETS) id -= AFTER_SETS - FIRST_SET;
   return id < KEYS && keys[id].name ? &keys[id] : NULL;
 }
 
-/* The values of all keys, as read. */
+/* The values of all keys, before they are checked together. */
 typedef struct records {
   uint32_t value[IDS];
-  bool here[IDS];
+  bool present[IDS];
   uint64_t at[IDS]; /* file offset of the record */
   uint64_t section;  /* file offset of the payload */
 } records;
@@ -143,9 +143,9 @@ static bq_status check_value(uint32_t id, uint32_t value, uint64_t at, bq_error 
     return bq_fail(err, BQ_FORMAT, at, "%s is negative or not finite", k->name);
   if (id == ROPE_THETA && (!finite(value) || !(bq_float_of(value) > 0.0f)))
     return bq_fail(err, BQ_FORMAT, at, "rope_theta is not a positive number");
-  if (k->real || (value >= k->least && value <= k->most)) return BQ_OK;
+  if (k->real || (value >= k->min && value <= k->max)) return BQ_OK;
   return bq_fail(err, k->choice ? BQ_UNSUPPORTED : BQ_FORMAT, at, "%s is %u, outside %u...%u",
-                 k->name, value, k->least, k->most);
+                 k->name, value, k->min, k->max);
 }
 
 static bq_status read_record(records *r, const uint8_t *p, uint64_t at, bq_error *err) {
@@ -161,8 +161,8 @@ static bq_status read_record(records *r, const uint8_t *p, uint64_t at, bq_error
   }
   if (kind != (k->real ? KIND_F32 : KIND_U32))
     return bq_fail(err, BQ_FORMAT, at, "%s has the wrong kind, %u", k->name, (uint32_t)kind);
-  if (r->here[id]) return bq_fail(err, BQ_FORMAT, at, "%s appears twice", k->name);
-  r->here[id] = true;
+  if (r->present[id]) return bq_fail(err, BQ_FORMAT, at, "%s appears twice", k->name);
+  r->present[id] = true;
   r->value[id] = value;
   r->at[id] = at;
   return check_value(id, value, at, err);
@@ -177,31 +177,31 @@ static bq_status read_records(records *r, const uint8_t *payload, size_t bytes, 
     if (status) return status;
   }
   for (uint32_t id = 0; id < FIRST_SET; id++)
-    if (keys[id].needed && !r->here[id])
+    if (keys[id].needed && !r->present[id])
       return bq_fail(err, BQ_FORMAT, r->section, "the configuration lacks %s", keys[id].name);
   return BQ_OK;
 }
 
 static uint32_t or_default(const records *r, uint32_t id, uint32_t otherwise) {
-  return r->here[id] ? r->value[id] : otherwise;
+  return r->present[id] ? r->value[id] : otherwise;
 }
 
-static uint64_t where(const records *r, uint32_t id, uint32_t or_else) {
-  return r->here[id] ? r->at[id] : r->at[or_else];
+static uint64_t offset_of(const records *r, uint32_t id, uint32_t or_else) {
+  return r->present[id] ? r->at[id] : r->at[or_else];
 }
 
-/* Reads the layer sets. They contain no layer past the last, and only sets that the configuration
- * uses are allowed. */
+/* Reads the layer sets. A set must be empty if the configuration doesn't use it, and must contain
+ * no layer past the last. */
 static bq_status read_sets(const records *r, bq_config *c, bq_error *err) {
   bq_layer_set *const out[SETS] = {&c->global_layers, &c->unrotated_layers, &c->dense_layers,
                                   &c->conv_layers};
   for (uint32_t i = 0; i < SETS * SET_WORDS; i++) {
     const uint32_t set = i / SET_WORDS, first = 32 * (i % SET_WORDS);
-    const bool means = set == 0   ? c->window && !c->global_every
-                       : set == 1 ? c->position == BQ_POSITION_ROPE && !c->unrotated_every
-                       : set == 2 ? c->experts
-                                  : c->conv_size;
-    const uint32_t room = !means || c->layers < first ? 0 : c->layers - first;
+    const bool used = set == 0   ? c->window && !c->global_every
+                      : set == 1 ? c->position == BQ_POSITION_ROPE && !c->unrotated_every
+                      : set == 2 ? c->experts
+                                 : c->conv_size;
+    const uint32_t room = !used || c->layers < first ? 0 : c->layers - first;
     const uint32_t bits = r->value[FIRST_SET + i];
     if (room < 32 && bits >> room)
       return bq_fail(err, BQ_FORMAT, r->at[FIRST_SET + i], "%s is %u, outside %u...%u",
@@ -212,7 +212,7 @@ static bq_status read_sets(const records *r, bq_config *c, bq_error *err) {
 }
 
 static bq_status check_recurrence(const records *r, const bq_config *c, bq_error *err) {
-  const uint64_t at = where(r, CONV_SIZE, ARCH);
+  const uint64_t at = offset_of(r, CONV_SIZE, ARCH);
   const bool delta = c->state_value_heads > 0;
   if (c->conv_size == 1)
     return bq_fail(err, BQ_FORMAT, at, "conv_size is 1, expected 0 or 2...%u",
@@ -221,27 +221,27 @@ static bq_status check_recurrence(const records *r, const bq_config *c, bq_error
     return bq_fail(err, BQ_UNSUPPORTED, at,
                    "recurrent layers in a parallel block, or in an encoder, are not computed");
   if (c->attn_beside && (!c->mamba || c->norm_place != BQ_NORM_PRE))
-    return bq_fail(err, BQ_UNSUPPORTED, where(r, ATTN_BESIDE, ARCH),
+    return bq_fail(err, BQ_UNSUPPORTED, offset_of(r, ATTN_BESIDE, ARCH),
                    "attention beside a recurrence: only Mamba-2 with norms of inputs is computed");
   if ((delta || c->mamba) && (!c->conv_size || !c->state_key_heads || !delta ||
                               !c->state_key_dim || !c->state_value_dim))
-    return bq_fail(err, BQ_FORMAT, where(r, STATE_VALUE_HEADS, ARCH),
+    return bq_fail(err, BQ_FORMAT, offset_of(r, STATE_VALUE_HEADS, ARCH),
                    "a state needs conv_size, heads and dimensions of keys and values");
   if (delta ? c->state_value_heads % c->state_key_heads
             : c->state_key_heads || c->state_key_dim || c->state_value_dim || c->state_strided)
-    return bq_fail(err, BQ_FORMAT, where(r, STATE_KEY_HEADS, ARCH),
+    return bq_fail(err, BQ_FORMAT, offset_of(r, STATE_KEY_HEADS, ARCH),
                    "%u key heads of a state do not divide %u value heads", c->state_key_heads,
                    c->state_value_heads);
   return BQ_OK;
 }
 
 static bq_status check_experts(const records *r, const bq_config *c, bq_error *err) {
-  const uint64_t at = where(r, EXPERTS, ARCH);
+  const uint64_t at = offset_of(r, EXPERTS, ARCH);
   if (!c->ffn && (c->experts || c->block != BQ_BLOCK_SEQUENTIAL))
     return bq_fail(err, BQ_FORMAT, r->at[FFN], "ffn is 0 beside experts or a parallel block");
-  const bool some = c->experts_used || c->shared_ffn || c->experts_sum || c->experts_sigmoid ||
-                    r->value[EXPERT_FFN];
-  if ((!c->experts && some) || (c->shared_always && !c->shared_ffn))
+  const bool any_expert_key = c->experts_used || c->shared_ffn || c->experts_sum ||
+                              c->experts_sigmoid || r->value[EXPERT_FFN];
+  if ((!c->experts && any_expert_key) || (c->shared_always && !c->shared_ffn))
     return bq_fail(err, BQ_FORMAT, at, "keys of experts without experts");
   if (!c->experts) return BQ_OK;
   if (c->experts_used < 1 || c->experts_used > c->experts)
@@ -252,77 +252,77 @@ static bq_status check_experts(const records *r, const bq_config *c, bq_error *e
   return BQ_OK;
 }
 
-/* Shapes of global layers, shared keys and values, and per-layer embeddings. */
+/* Checks shapes of global layers, shared keys and values, and per-layer embeddings. */
 static bq_status check_layer_shapes(const records *r, const bq_config *c, bq_error *err) {
   const uint32_t dim = bq_config_head_dim(c, true), kv = bq_config_kv_heads(c, true);
   const bool shaped = c->global_head_dim || c->global_kv_heads || c->keys_as_values;
   const bool rotated = c->position == BQ_POSITION_ROPE && c->local_theta > 0;
   if (shaped && (!c->window || c->conv_size || c->attn_gate || !rotated ||
                  c->qk_norm == BQ_QK_ROWS || c->qk_norm == BQ_QK_EACH))
-    return bq_fail(err, BQ_UNSUPPORTED, where(r, GLOBAL_HEAD_DIM, ARCH),
+    return bq_fail(err, BQ_UNSUPPORTED, offset_of(r, GLOBAL_HEAD_DIM, ARCH),
                    "global layers of another shape: computed with a window and local_theta, "
                    "without recurrent layers, gates or norms of whole rows only");
   if (c->heads % kv || (shaped && dim % 2) || (uint64_t)c->heads * dim > 1u << 20)
-    return bq_fail(err, BQ_FORMAT, where(r, GLOBAL_KV_HEADS, HEADS),
+    return bq_fail(err, BQ_FORMAT, offset_of(r, GLOBAL_KV_HEADS, HEADS),
                    "global layers have %u heads of %u dimensions and %u kv_heads: expected an even "
                    "dimension, 1,048,576 in all, and kv_heads that divide the heads",
                    c->heads, dim, kv);
   if (c->value_norm && c->norm != BQ_NORM_RMS)
-    return bq_fail(err, BQ_UNSUPPORTED, where(r, VALUE_NORM, ARCH),
+    return bq_fail(err, BQ_UNSUPPORTED, offset_of(r, VALUE_NORM, ARCH),
                    "value_norm with layer norms is unknown here");
   if (c->shared_kv && (c->shared_kv >= c->layers || c->conv_size || c->bidirectional))
-    return bq_fail(err, BQ_FORMAT, where(r, SHARED_KV, ARCH),
+    return bq_fail(err, BQ_FORMAT, offset_of(r, SHARED_KV, ARCH),
                    "%u of %u layers share keys and values: expected fewer, in a decoder without "
                    "recurrent layers",
                    c->shared_kv, c->layers);
   if (c->shared_kv_ffn && (!c->shared_kv || c->experts || !c->ffn))
-    return bq_fail(err, BQ_FORMAT, where(r, SHARED_KV_FFN, ARCH),
+    return bq_fail(err, BQ_FORMAT, offset_of(r, SHARED_KV_FFN, ARCH),
                    "shared_kv_ffn without layers that share keys and values, or with experts");
   const bool extra = c->layer_scale || c->layer_embed;
   if (extra && (c->norm_place != BQ_NORM_SANDWICH || c->experts || !c->ffn || c->conv_size ||
                 c->norm != BQ_NORM_RMS || c->block != BQ_BLOCK_SEQUENTIAL))
-    return bq_fail(err, BQ_UNSUPPORTED, where(r, LAYER_EMBED, LAYERS),
+    return bq_fail(err, BQ_UNSUPPORTED, offset_of(r, LAYER_EMBED, LAYERS),
                    "layer_scale and layer_embed: computed with RMS norms around attention and one "
                    "MLP only");
   if (c->sub_norms && (c->norm != BQ_NORM_RMS || c->experts || c->conv_size || !c->ffn))
-    return bq_fail(err, BQ_UNSUPPORTED, where(r, SUB_NORMS, LAYERS),
+    return bq_fail(err, BQ_UNSUPPORTED, offset_of(r, SUB_NORMS, LAYERS),
                    "sub_norms: computed with RMS norms, attention and one MLP only");
   if (c->layer_embed_projected && !c->layer_embed)
-    return bq_fail(err, BQ_FORMAT, where(r, LAYER_EMBED_PROJECTED, LAYERS),
+    return bq_fail(err, BQ_FORMAT, offset_of(r, LAYER_EMBED_PROJECTED, LAYERS),
                    "layer_embed_projected without layer_embed");
   /* Rows of the projection are divided among the layers in whole tiles. */
   if (c->layer_embed % BQ_TILE_ROWS || (uint64_t)c->layer_embed * c->layers > 1u << 20)
-    return bq_fail(err, BQ_FORMAT, where(r, LAYER_EMBED, LAYERS),
+    return bq_fail(err, BQ_FORMAT, offset_of(r, LAYER_EMBED, LAYERS),
                    "layer_embed is %u: expected a multiple of %u, 1,048,576 for all %u layers",
                    c->layer_embed, (uint32_t)BQ_TILE_ROWS, c->layers);
   return BQ_OK;
 }
 
-/* Whether each layer finds keys and values; the sets of layers are read. */
+/* Checks that each layer has keys and values to attend to. The layer sets must have been read. */
 static bq_status check_shared_kv(const records *r, const bq_config *c, bq_error *err) {
   for (uint32_t i = c->layers - c->shared_kv; i < c->layers; i++)
     if (bq_config_kv_layer(c, i) == c->layers)
-      return bq_fail(err, BQ_FORMAT, where(r, SHARED_KV, ARCH),
+      return bq_fail(err, BQ_FORMAT, offset_of(r, SHARED_KV, ARCH),
                      "layer %u shares keys and values, but no layer of its kind has any", i);
   return BQ_OK;
 }
 
-/* Checks that values fit each other. */
+/* Checks that the values are consistent with each other. */
 static bq_status check_together(const records *r, const bq_config *c, bq_error *err) {
   if (c->heads % c->kv_heads)
-    return bq_fail(err, BQ_FORMAT, where(r, KV_HEADS, HEADS), "%u kv_heads don't divide %u heads",
-                   c->kv_heads, c->heads);
-  if (!r->here[HEAD_DIM] && c->hidden % c->heads)
+    return bq_fail(err, BQ_FORMAT, offset_of(r, KV_HEADS, HEADS),
+                   "%u kv_heads don't divide %u heads", c->kv_heads, c->heads);
+  if (!r->present[HEAD_DIM] && c->hidden % c->heads)
     return bq_fail(err, BQ_FORMAT, r->at[HEADS],
                    "%u heads don't divide hidden %u, and head_dim is not given", c->heads,
                    c->hidden);
-  if (c->head_dim < keys[HEAD_DIM].least || c->head_dim > keys[HEAD_DIM].most ||
+  if (c->head_dim < keys[HEAD_DIM].min || c->head_dim > keys[HEAD_DIM].max ||
       (uint64_t)c->heads * c->head_dim > 1u << 20)
-    return bq_fail(err, BQ_FORMAT, where(r, HEAD_DIM, HEADS),
+    return bq_fail(err, BQ_FORMAT, offset_of(r, HEAD_DIM, HEADS),
                    "%u heads of %u: heads have 1 to 4,096 dimensions, 1,048,576 in all", c->heads,
                    c->head_dim);
   if (c->position == BQ_POSITION_ROPE && (c->rope_dim % 2 || c->rope_dim > c->head_dim))
-    return bq_fail(err, BQ_FORMAT, where(r, ROPE_DIM, HEADS),
+    return bq_fail(err, BQ_FORMAT, offset_of(r, ROPE_DIM, HEADS),
                    "rope_dim %u is odd or larger than head_dim %u", c->rope_dim, c->head_dim);
   if (c->norm_place == BQ_NORM_POST && c->block != BQ_BLOCK_SEQUENTIAL)
     return bq_fail(err, BQ_UNSUPPORTED, r->at[BLOCK],
@@ -353,15 +353,17 @@ static bq_status check_together(const records *r, const bq_config *c, bq_error *
 }
 
 /* Whether the layer is the last of a period of `every` layers; 0: there is no period. */
-static bool in_turn(uint32_t every, uint32_t layer) { return every && (layer + 1) % every == 0; }
+static bool ends_period(uint32_t every, uint32_t layer) {
+  return every && (layer + 1) % every == 0;
+}
 
 uint32_t bq_config_window(const bq_config *c, uint32_t layer) {
-  return in_turn(c->global_every, layer) || bq_layer_set_has(&c->global_layers, layer) ? 0
+  return ends_period(c->global_every, layer) || bq_layer_set_has(&c->global_layers, layer) ? 0
                                                                                        : c->window;
 }
 
 bool bq_config_rotated(const bq_config *c, uint32_t layer) {
-  return !in_turn(c->unrotated_every, layer) && !bq_layer_set_has(&c->unrotated_layers, layer);
+  return !ends_period(c->unrotated_every, layer) && !bq_layer_set_has(&c->unrotated_layers, layer);
 }
 
 bool bq_config_dense(const bq_config *c, uint32_t layer) {
@@ -399,16 +401,16 @@ uint32_t bq_config_kv_heads(const bq_config *c, bool global) {
   return global && c->global_kv_heads ? c->global_kv_heads : c->kv_heads;
 }
 
-uint32_t bq_config_most_head_dim(const bq_config *c) {
+uint32_t bq_config_max_head_dim(const bq_config *c) {
   return bq_max32(c->head_dim, c->global_head_dim);
 }
 
-uint32_t bq_config_most_kv_heads(const bq_config *c) {
+uint32_t bq_config_max_kv_heads(const bq_config *c) {
   return bq_max32(c->kv_heads, c->global_kv_heads);
 }
 
-uint32_t bq_config_most_normed(const bq_config *c) {
-  const uint32_t mix = c->heads * bq_config_most_head_dim(c);
+uint32_t bq_config_max_normed_cols(const bq_config *c) {
+  const uint32_t mix = c->heads * bq_config_max_head_dim(c);
   const uint32_t inner = bq_max32(c->ffn, c->shared_kv_ffn);
   return c->sub_norms ? bq_max32(c->hidden, bq_max32(mix, inner)) : c->hidden;
 }

@@ -22,12 +22,12 @@ typedef enum bq_activation {
 } bq_activation;
 typedef enum bq_rope_pairs { BQ_ROPE_HALF = 0, BQ_ROPE_ADJACENT = 1 } bq_rope_pairs;
 
-/* Where attention and MLP are normed. */
+/* Positions of the norms of attention and MLP: the values that are normed. */
 typedef enum bq_norm_place {
-  BQ_NORM_PRE = 0,   /* pre-norm: their input */
-  BQ_NORM_POST_BRANCH = 1,    /* their output, before it is added to the residual */
-  BQ_NORM_SANDWICH = 2,   /* sandwich norm: input and output */
-  BQ_NORM_POST = 3 /* post-norm: the sum of residual and output */
+  BQ_NORM_PRE = 0,         /* pre-norm: their input */
+  BQ_NORM_POST_BRANCH = 1, /* their output, before it is added to the residual */
+  BQ_NORM_SANDWICH = 2,    /* sandwich norm: input and output */
+  BQ_NORM_POST = 3         /* post-norm: the sum of residual and output */
 } bq_norm_place;
 
 /* The input of the MLP. */
@@ -37,17 +37,17 @@ typedef enum bq_block {
   BQ_BLOCK_SHARED = 2      /* the normed input of attention */
 } bq_block;
 
-/* How hidden states are pooled to one vector for a text. */
+/* Pooling of the hidden states of a text to one vector. */
 typedef enum bq_pooling {
-  BQ_POOL_NONE = 0, /* not specified */
-  BQ_POOL_MEAN = 1,   /* mean of all tokens */
-  BQ_POOL_CLS = 2,    /* the first token */
-  BQ_POOL_LAST = 3,   /* the last token */
-  BQ_POOL_LABELS = 4  /* as the model was trained for (else the first token), then its labels; a
-                         request, not a value of the key */
+  BQ_POOL_NONE = 0,  /* not specified */
+  BQ_POOL_MEAN = 1,  /* mean of all tokens */
+  BQ_POOL_CLS = 2,   /* the first token */
+  BQ_POOL_LAST = 3,  /* the last token */
+  BQ_POOL_LABELS = 4 /* the model's own pooling (default: the first token), then the logits of its
+                        labels. For requests only; not a value of the key in files */
 } bq_pooling;
 
-/* What follows the first dense layer behind the pooling. */
+/* Activation between the first dense layer after the pooling and the second. */
 typedef enum bq_dense_activation {
   BQ_DENSE_LINEAR = 0, /* nothing */
   BQ_DENSE_TANH = 1,
@@ -62,9 +62,9 @@ typedef enum bq_qk_norm {
   BQ_QK_EACH = 3   /* as HEADS, with separate weights for each head */
 } bq_qk_norm;
 
-/* What a Mamba-2 layer does with the result of its recurrence, and with its gate z. */
+/* Combination of y, the result of a Mamba-2 layer's recurrence, with its gate z. */
 typedef enum bq_mamba {
-  BQ_MAMBA_NONE = 0,      /* recurrent layers are no Mamba-2 layers */
+  BQ_MAMBA_NONE = 0,      /* recurrent layers are not Mamba-2 layers */
   BQ_MAMBA_GATE = 1,      /* y * silu(z) */
   BQ_MAMBA_GATE_NORM = 2, /* norm(y * silu(z)) */
   BQ_MAMBA_NORM_GATE = 3  /* norm(y) * silu(z) */
@@ -82,7 +82,7 @@ static inline bool bq_layer_set_has(const bq_layer_set *set, uint32_t layer) {
 }
 
 typedef struct bq_config {
-  uint32_t arch;       /* model family; informative, the other fields determine what is computed */
+  uint32_t arch;       /* model family; informative: the other fields determine the computation */
   uint32_t layers;
   uint32_t hidden;     /* dimensions of the hidden state */
   uint32_t heads, kv_heads;
@@ -121,49 +121,50 @@ typedef struct bq_config {
   float rope_scale;    /* factor of sine and cosine in global layers; 0: 1 */
   uint32_t rope_original; /* sessions with more positions use rope.long_factors; 0: none do */
   float alibi_max, alibi_scale; /* ALiBi: slopes are scale * 2^(-max (i + 1) / n); 0: 8 and 1 */
-  float qkv_clip;      /* q, k and v are clamped to -qkv_clip...qkv_clip; 0: they aren't */
+  float qkv_clip;      /* q, k and v are clamped to -qkv_clip...qkv_clip; 0: not clamped */
   uint32_t experts; /* experts per layer (MoE); 0: every layer has one MLP */
   uint32_t experts_used; /* experts per token: those with the highest scores */
   uint32_t expert_ffn; /* inner dimensions of an expert */
   uint32_t shared_ffn; /* inner dimensions of the shared expert; 0: none */
-  bool shared_always;  /* the shared expert is added as it is, without a switch */
+  bool shared_always;  /* the shared expert is added without a gate (BQ_SHARED_SWITCH) */
   bool experts_sum;    /* norm_topk_prob: weights of the chosen experts sum to 1 */
-  bool experts_sigmoid; /* an expert's weight is the sigmoid of its score, and the router's bias
-                           counts only for which are chosen (LFM2 with experts) */
+  bool experts_sigmoid; /* an expert's weight is the sigmoid of its score; the router's bias affects
+                           only the choice of experts (LFM2 with experts) */
   bq_layer_set dense_layers; /* layers with one MLP in a model with experts */
   uint32_t conv_size;  /* taps of recurrent layers' convolutions; 0: no layer is recurrent */
-  bq_layer_set conv_layers; /* recurrent, in place of attention: short convolutions (LFM2), or with
-                               state_value_heads gated delta nets (Qwen3.5) or Mamba-2 layers */
-  bool attn_beside;    /* layers in conv_layers have attention beside the recurrence (Falcon-H1) */
+  bq_layer_set conv_layers; /* recurrent layers, without attention: short convolutions (LFM2) or, if
+                               state_value_heads > 0, gated delta nets (Qwen3.5) or Mamba-2 */
+  bool attn_beside;    /* layers in conv_layers have attention and the recurrence (Falcon-H1) */
   bq_mamba mamba;
-  /* Heads of the state of a delta net or of Mamba-2, whose groups are key heads: their C and B are
-   * queries and keys, x are values. There are as many or several times as many value heads. */
+  /* Heads of the state of a delta net or of Mamba-2. Terms for Mamba-2: groups are key heads, C are
+   * queries, B are keys, x are values. The number of value heads is a multiple of the key heads. */
   uint32_t state_key_heads, state_value_heads;
   uint32_t state_key_dim, state_value_dim; /* dimensions of such a head */
   bool state_strided;  /* value head h belongs to key head h mod key heads, not h / (heads of a key
                           head) */
-  bool attn_gate;      /* each head of q has as many gates after it: their sigmoids scale the output
-                          of attention */
-  uint32_t dense1, dense2; /* rows of the dense layers behind the pooling; 0: no layer */
+  bool attn_gate;      /* in q, each head is followed by gates of the same number: their sigmoids
+                          scale the output of attention */
+  uint32_t dense1, dense2; /* rows of the dense layers after the pooling; 0: no layer */
   bq_dense_activation dense_activation; /* between the two */
   bool labels;         /* the result of the dense layers is a logit for each label of a classifier,
                           not a vector of the text */
-  bool first_unnormed; /* with norms before: attention of layer 0 reads the residual as it is */
-  uint32_t global_head_dim; /* head_dim of global layers, all of it rotated; 0: as of the others */
-  uint32_t global_kv_heads; /* kv_heads of global layers; 0: as of the others */
-  uint32_t shared_kv;  /* number of last layers without keys and values: each attends to those of
-                          the last layer before them of its kind, local or global (Gemma 4) */
-  uint32_t shared_kv_ffn; /* ffn of these layers; 0: as of the others */
+  bool first_unnormed; /* with pre-norms: attention of layer 0 reads the residual without a norm */
+  uint32_t global_head_dim; /* head_dim of global layers, all of it rotated; 0: head_dim */
+  uint32_t global_kv_heads; /* kv_heads of global layers; 0: kv_heads */
+  uint32_t shared_kv;  /* number of layers at the end without keys and values of their own: each
+                          attends to those of the last earlier layer of its kind, local or global
+                          (Gemma 4) */
+  uint32_t shared_kv_ffn; /* ffn of these layers; 0: ffn */
   bool value_norm;     /* each head of v is normed, without weights */
   bool keys_as_values; /* v of global layers is their k, before it is normed and rotated */
-  bool layer_scale;    /* each layer's result, with the residual, has a factor */
+  bool layer_scale;    /* the residual after each layer is multiplied by a factor */
   uint32_t layer_embed; /* dimensions of per-layer embeddings: a token has such a vector for each
-                           layer, which is gated and added behind the MLP; 0: not used */
-  bool layer_embed_projected; /* they are a projection of the embedding alone, unscaled: there is no
-                                 table (EmbeddingGemma 2) */
+                           layer, which is gated and added after the MLP; 0: not used */
+  bool layer_embed_projected; /* per-layer embeddings are a projection of the embedding alone,
+                                 unscaled; there is no table (EmbeddingGemma 2) */
   bool sub_norms;      /* the inputs of attn.o and mlp.down are normed as whole rows (BitNet) */
-  uint32_t bias_buckets; /* attention scores have a learned bias for each bucket of distances, 32 as
-                            MPNet has them; 0: they haven't */
+  uint32_t bias_buckets; /* number of distance buckets with a learned bias of attention scores: 32
+                            (MPNet); 0: no biases */
   uint32_t tokens, merges; /* counts of the TOKN section */
 } bq_config;
 
@@ -171,7 +172,7 @@ typedef struct bq_config {
 static inline bool bq_config_dense_layers(const bq_config *config) {
   return config->dense1 || config->dense2;
 }
-/* Numbers that come of the dense layers, or of the pooling without dense layers. */
+/* Columns of a pooled vector, after the dense layers if there are any. */
 static inline uint32_t bq_config_vector_cols(const bq_config *config) {
   return config->dense2 ? config->dense2 : config->dense1 ? config->dense1 : config->hidden;
 }
@@ -203,19 +204,19 @@ uint32_t bq_config_kv_layer(const bq_config *config, uint32_t layer);
 /* Dimensions of a head, and heads of k and v, in local or global layers. */
 uint32_t bq_config_head_dim(const bq_config *config, bool global);
 uint32_t bq_config_kv_heads(const bq_config *config, bool global);
-/* The same for the layer where they are largest. */
-uint32_t bq_config_most_head_dim(const bq_config *config);
-uint32_t bq_config_most_kv_heads(const bq_config *config);
+/* Maximum of these over all layers. */
+uint32_t bq_config_max_head_dim(const bq_config *config);
+uint32_t bq_config_max_kv_heads(const bq_config *config);
 
-/* Numbers that the table of per-layer embeddings has for a token; 0: there is no table. */
+/* Columns of the table of per-layer embeddings; 0: there is no table. */
 static inline uint32_t bq_config_layer_embeds(const bq_config *config) {
   return config->layer_embed_projected ? 0 : config->layers * config->layer_embed;
 }
 
-/* Columns of the widest rows that are normed. */
-uint32_t bq_config_most_normed(const bq_config *config);
+/* Maximum columns of a row that is normed. */
+uint32_t bq_config_max_normed_cols(const bq_config *config);
 
-/* Rotated dimensions of a head: of the layers that use table 0 or 1 (model.h, `rope`). */
+/* Rotated dimensions of a head in the layers that use RoPE table 0 or 1 (model.h, `rope`). */
 uint32_t bq_config_rope_dim(const bq_config *config, uint32_t table);
 
 /* Channels of the convolution of a delta net or of Mamba-2: queries and keys of each key head,
@@ -230,9 +231,9 @@ static inline bool bq_config_recurrent(const bq_config *config) { return config-
 /* Whether a session of `context` positions uses rope.long_factors. */
 bool bq_config_long(const bq_config *config, uint32_t context);
 
-/* Reads and checks a CONF payload (docs/FORMAT.md, "CONF keys"): every value is in its range and
- * fits the others, so that no product of two of them overflows 64 bits later. FORMAT, UNSUPPORTED.
- */
+/* Reads and checks a CONF payload (docs/FORMAT.md, "CONF keys"). Afterwards every value is in its
+ * range and consistent with the others, and no product of two of them overflows 64 bits.
+ * `file_offset`: of the payload, for errors. FORMAT, UNSUPPORTED. */
 bq_status bq_config_read(const uint8_t *payload, size_t bytes, uint64_t file_offset,
                          bq_config *out, bq_error *err);
 

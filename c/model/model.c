@@ -20,8 +20,9 @@ static void make_slopes(const bq_config *c, float *slopes) {
   }
 }
 
-/* Buckets of MPNet: those of positions after the query follow those of positions before. Of each
- * half eight are for one distance each, then one for every factor sqrt(2). */
+/* Buckets of MPNet. One half of the buckets is for positions before the query, the other for
+ * positions after it. In each half, the first eight buckets are for one distance each; then each
+ * bucket covers a factor of sqrt(2). */
 static void make_bias_buckets(uint8_t *bucket) {
   enum { HALF = BQ_BIAS_BUCKETS / 2, EXACT = HALF / 2 };
   for (int32_t away = -BQ_BIAS_FAR; away <= BQ_BIAS_FAR; away++) {

@@ -1,6 +1,7 @@
-/* The struct of a model: configuration, weights in slots, tokenizer, and how much has arrived. The
- * loader makes it in one block of memory. It is immutable for everyone else, except `ready`, which
- * only grows: a weight may be read once its stage is ready (model/ready.h). */
+/* The struct of a model: configuration, weights, tokenizer, and how much of it has arrived. The
+ * loader creates it in one block of memory and owns it. Outside the loader it is read-only, except
+ * for pages and clusters. `ready` only increases: a weight may be read once its stage is ready
+ * (model/ready.h). */
 #ifndef BQ_MODEL_H
 #define BQ_MODEL_H
 
@@ -9,7 +10,7 @@
 #include "model/program.h"
 #include "model/ready.h"
 
-/* The weights of a module. Vectors are f32 whatever the file stores. */
+/* The weights of a module. Vectors are f32, converted at load if the file stores another type. */
 typedef struct bq_weights {
   bq_matrix w;    /* a norm has one row; data NULL: absent */
   const float *b; /* bias: [rows of w], of a norm [cols]; NULL: none */
@@ -22,7 +23,7 @@ typedef struct bq_layer {
   bq_weights module[BQ_MODULES]; /* only those that a step uses are set */
 } bq_layer;
 
-/* A section's payload, in place. */
+/* A section's payload; `data` points into the prefix or the manifest. */
 typedef struct bq_section {
   uint32_t tag;         /* four characters, the first in the low byte */
   size_t bytes;
@@ -39,7 +40,7 @@ struct bq_model {
   bq_matrix wte;        /* [vocab][hidden] */
   bq_matrix wpe;        /* [context][hidden]; data NULL unless positions are learned */
   bq_layer *layers;     /* [config.layers] */
-  bq_layer_kind *kinds; /* those that layers are of, in the order of their numbers */
+  bq_layer_kind *kinds; /* the kinds that occur in this model, by rising number */
   bq_matrix wtt;        /* [token_types][hidden]; data NULL without token types */
   const float *ln_0_w, *ln_0_b; /* norm of the embedding, [hidden]; NULL: none */
   bq_matrix layer_embeds; /* [vocab][layers * layer_embed]: per-layer embeddings; data NULL: none */
@@ -47,14 +48,15 @@ struct bq_model {
   const float *embed_norm_w; /* of the projection, [layer_embed] */
   const float *rope[BQ_ROPE_TABLES]; /* divisors of the angles of global and local layers, [rope_dim
                                         / 2]; NULL: none */
-  const float *rope_long; /* the same for global layers in long sessions; NULL: none */
+  const float *rope_long; /* divisors for global layers in long sessions (bq_config_long); NULL:
+                             none */
   float *slopes;        /* ALiBi slopes, [heads]; NULL: none */
   const float *biases;  /* of attention scores, [bias_buckets][heads]; NULL: none */
   uint8_t bias_bucket[2 * BQ_BIAS_FAR + 1]; /* bq_attend_job.bias_buckets */
   const float *ln_f_w, *ln_f_b; /* final norm, [hidden] */
   bq_matrix head;       /* [vocab][hidden]; the same data as wte when tied */
   const float *head_b;  /* [vocab] or NULL */
-  bq_weights dense1, dense2; /* behind the pooling: config.dense1, dense2 */
+  bq_weights dense1, dense2; /* after the pooling: config.dense1, dense2 */
   const float *dense_norm_w, *dense_norm_b; /* norm between them, [dense1]; NULL: none */
   bq_tokenizer *tokenizer; /* NULL: the file has none */
   const bq_section *sections;
@@ -64,8 +66,8 @@ struct bq_model {
   struct bq_clusters *clusters; /* model/clusters.h; NULL: not built. A block of its own */
 };
 
-/* Makes the programs of the layers from the configuration, the ALiBi slopes and the buckets of
- * biases. model->layers, model->kinds and, with ALiBi, model->slopes are allocated. */
+/* Derives from the configuration the programs of the layers, the ALiBi slopes and the buckets of
+ * biases. model->layers, model->kinds and, with ALiBi, model->slopes must be allocated. */
 void bq_model_program(bq_model *model);
 
 #endif

@@ -20,20 +20,21 @@ const uint8_t *bq_pages_unit_data(const bq_pages *p, uint32_t unit) {
   return s && s->state == BQ_PAGE_FILLED ? s->data : NULL;
 }
 
-/* The slot to reuse: never one that is being read into, rather not that of `other`. */
-static bq_page_slot *free_slot(bq_pages *p, uint32_t other, bool push) {
+/* Returns the slot to reuse: not one that is being read into, and that of `keep` only if
+ * `urgent`. */
+static bq_page_slot *free_slot(bq_pages *p, uint32_t keep, bool urgent) {
   bq_page_slot *found = NULL;
   for (uint32_t i = 0; i < BQ_PAGE_SLOTS; i++) {
     bq_page_slot *s = &p->slots[i];
     if (s->state == BQ_PAGE_LOADING) continue;
-    if (s->state == BQ_PAGE_EMPTY || s->unit != other) return s;
-    if (push) found = s;
+    if (s->state == BQ_PAGE_EMPTY || s->unit != keep) return s;
+    if (urgent) found = s;
   }
   return found;
 }
 
-bool bq_pages_claim(bq_pages *p, uint32_t unit, uint32_t other, bool push, bq_page *out) {
-  bq_page_slot *s = slot_of(p, unit) ? NULL : free_slot(p, other, push);
+bool bq_pages_claim(bq_pages *p, uint32_t unit, uint32_t keep, bool urgent, bq_page *out) {
+  bq_page_slot *s = slot_of(p, unit) ? NULL : free_slot(p, keep, urgent);
   if (!s) return false;
   const bq_page_unit *u = &p->units[unit];
   s->unit = unit;
@@ -46,25 +47,26 @@ bool bq_pages_claim(bq_pages *p, uint32_t unit, uint32_t other, bool push, bq_pa
 
 /* --- rows ----------------------------------------------------------------------------------- */
 
-bool bq_pages_row(const bq_pages *p, uint32_t table, const bq_matrix *whole, uint32_t row,
+bool bq_pages_row(const bq_pages *p, uint32_t table, const bq_matrix *matrix, uint32_t row,
                   bq_matrix *part, uint32_t *at) {
   const bq_page_rows *t = &p->tables[table];
   uint32_t group = row / t->group_rows, entry = group % BQ_PAGE_ROWS;
   if (t->state[entry] != BQ_PAGE_FILLED || t->group[entry] != group) return false;
-  *part = *whole;
+  *part = *matrix;
   part->data = t->entries + entry * t->stride;
   part->rows = t->group_rows;
   *at = row % t->group_rows;
   return true;
 }
 
-bool bq_pages_claim_row(bq_pages *p, uint32_t table, uint32_t row, uint32_t *kept, bq_page *out) {
+bool bq_pages_claim_row(bq_pages *p, uint32_t table, uint32_t row, uint32_t *reserved,
+                        bq_page *out) {
   bq_page_rows *t = &p->tables[table];
   uint32_t group = row / t->group_rows, entry = group % BQ_PAGE_ROWS;
-  bool taken = *kept >> entry & 1,
-       here = t->state[entry] != BQ_PAGE_EMPTY && t->group[entry] == group;
-  *kept |= UINT32_C(1) << entry;
-  if (taken || here || t->state[entry] == BQ_PAGE_LOADING) return false;
+  bool is_reserved = *reserved >> entry & 1,
+       is_cached = t->state[entry] != BQ_PAGE_EMPTY && t->group[entry] == group;
+  *reserved |= UINT32_C(1) << entry;
+  if (is_reserved || is_cached || t->state[entry] == BQ_PAGE_LOADING) return false;
   t->group[entry] = group;
   t->state[entry] = BQ_PAGE_LOADING;
   *out = (bq_page){t->offset + (uint64_t)group * t->group_bytes, t->entries + entry * t->stride,

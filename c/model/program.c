@@ -5,7 +5,8 @@
 _Static_assert(BQ_MODULES < 64, "bq_layer_kind.modules has a bit for each");
 _Static_assert(BQ_STEPS_MAX <= BQ_PASS, "the number of a step lies below its pass");
 
-/* Columns of a buffer in local or global layers, with keys and values of their own or without. */
+/* Columns of a buffer in local or global layers. `stores`: whether the layer has keys and values of
+ * its own. */
 static uint32_t cols_of(const bq_config *c, bq_buffer buffer, bool global, bool stores) {
   const uint32_t values = c->state_value_heads * c->state_value_dim;
   const uint32_t dim = bq_config_head_dim(c, global);
@@ -46,9 +47,9 @@ static uint32_t cols_of(const bq_config *c, bq_buffer buffer, bool global, bool 
 }
 
 uint32_t bq_buffer_cols(const bq_config *c, bq_buffer buffer) {
-  uint32_t most = cols_of(c, buffer, false, true);
-  most = bq_max32(most, cols_of(c, buffer, true, true));
-  return bq_max32(most, cols_of(c, buffer, true, false));
+  uint32_t max = cols_of(c, buffer, false, true);
+  max = bq_max32(max, cols_of(c, buffer, true, true));
+  return bq_max32(max, cols_of(c, buffer, true, false));
 }
 
 uint32_t bq_buffer_rows(const bq_config *c, bq_buffer buffer) {
@@ -77,7 +78,7 @@ static void add(bq_layer_kind *k, bq_layer_step step) {
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-static bq_layer_step whole_rows(bq_op op, bq_buffer in, bq_module norm) {
+static bq_layer_step row_step(bq_op op, bq_buffer in, bq_module norm) {
   return (bq_layer_step){.op = op, .stage = BQ_STAGE_NORM, .in = in, .norm = norm};
 }
 
@@ -105,7 +106,7 @@ static bq_layer_step mlp_in(const bq_config *c, bq_module norm) {
   return s;
 }
 
-/* Adds the matmul from `in`, normed or not, to the residual: as its epilogue or, if the output is
+/* Adds a matmul of `in` whose output is added to the residual: by its epilogue or, if the output is
  * normed first, in a step of its own. */
 static void add_residual(const bq_config *c, bq_layer_kind *k, bq_stage stage, bq_buffer in,
                          bq_module norm, bq_module module, bq_module post) {
@@ -118,8 +119,8 @@ static void add_residual(const bq_config *c, bq_layer_kind *k, bq_stage stage, b
                          .n = 1,
                          .module = {module},
                          .out = {BQ_BUFFER_OUT}});
-  if (normed) add(k, whole_rows(BQ_OP_ADD, BQ_BUFFER_OUT, post));
-  if (c->norm_place == BQ_NORM_POST) add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_X, post));
+  if (normed) add(k, row_step(BQ_OP_ADD, BQ_BUFFER_OUT, post));
+  if (c->norm_place == BQ_NORM_POST) add(k, row_step(BQ_OP_NORM, BQ_BUFFER_X, post));
 }
 
 static bq_layer_step gate_and_up(bq_op op, bq_buffer in, bq_module norm, bq_module gate,
@@ -129,7 +130,7 @@ static bq_layer_step gate_and_up(bq_op op, bq_buffer in, bq_module norm, bq_modu
                    .out = {out, out + 1}};
 }
 
-static bq_layer_step product(bq_op op, bq_stage stage, bq_buffer in, bq_module module,
+static bq_layer_step matmul_step(bq_op op, bq_stage stage, bq_buffer in, bq_module module,
                              bq_buffer out) {
   return (bq_layer_step){.op = op, .stage = stage, .in = in, .norm = BQ_NO_MODULE, .n = 1,
                    .module = {module}, .out = {out}};
@@ -139,7 +140,7 @@ static bq_layer_step product(bq_op op, bq_stage stage, bq_buffer in, bq_module m
 static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
   const bool normed = c->norm_place == BQ_NORM_POST_BRANCH || c->norm_place == BQ_NORM_SANDWICH;
   bq_layer_step router =
-      product(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_ROUTER, BQ_BUFFER_ROUTE);
+      matmul_step(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_ROUTER, BQ_BUFFER_ROUTE);
   router.norm = norm;
   if (c->shared_ffn && !c->shared_always) {
     router.n = 2;
@@ -149,17 +150,17 @@ static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
   add(k, router);
   add(k, (bq_layer_step){.op = BQ_OP_ROUTE, .stage = BQ_STAGE_MLP_IN, .norm = BQ_NO_MODULE});
   add(k, gate_and_up(BQ_OP_EXPERTS, BQ_BUFFER_X, norm, BQ_EXPERT_GATE, BQ_BUFFER_EXPERT_GATE));
-  add(k, product(BQ_OP_EXPERTS, BQ_STAGE_DOWN, BQ_BUFFER_EXPERT_GATE, BQ_EXPERT_DOWN,
+  add(k, matmul_step(BQ_OP_EXPERTS, BQ_STAGE_DOWN, BQ_BUFFER_EXPERT_GATE, BQ_EXPERT_DOWN,
                  BQ_BUFFER_EXPERT_OUT));
   if (c->shared_ffn) {
     add(k, gate_and_up(BQ_OP_MATMUL, BQ_BUFFER_X, norm, BQ_SHARED_GATE, BQ_BUFFER_SHARED_GATE));
-    add(k, product(BQ_OP_MATMUL, BQ_STAGE_DOWN, BQ_BUFFER_SHARED_GATE, BQ_SHARED_DOWN,
+    add(k, matmul_step(BQ_OP_MATMUL, BQ_STAGE_DOWN, BQ_BUFFER_SHARED_GATE, BQ_SHARED_DOWN,
                    BQ_BUFFER_SHARED_OUT));
   }
   add(k, (bq_layer_step){.op = BQ_OP_COMBINE, .stage = BQ_STAGE_DOWN, .norm = BQ_NO_MODULE,
                    .epilogue = normed ? BQ_EPILOGUE_NONE : BQ_EPILOGUE_ADD});
-  if (normed) add(k, whole_rows(BQ_OP_ADD, BQ_BUFFER_OUT, BQ_LN2_POST));
-  if (c->norm_place == BQ_NORM_POST) add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_X, BQ_LN2_POST));
+  if (normed) add(k, row_step(BQ_OP_ADD, BQ_BUFFER_OUT, BQ_LN2_POST));
+  if (c->norm_place == BQ_NORM_POST) add(k, row_step(BQ_OP_NORM, BQ_BUFFER_X, BQ_LN2_POST));
 }
 
 /* --- kinds ------------------------------------------------------------------------------------ */
@@ -192,10 +193,10 @@ uint32_t bq_layer_kinds_below(uint64_t set, uint32_t kind) {
   return n;
 }
 
-/* LFM2: gates and input in one product, a convolution over positions for each channel, the result
- * gated and projected. */
+/* LFM2: a matmul for gates and input, a convolution over positions for each channel, and a matmul
+ * of the gated result. */
 static void add_convolution(const bq_config *c, bq_layer_kind *k, bq_module norm) {
-  bq_layer_step in = product(BQ_OP_MATMUL, BQ_STAGE_QKV, BQ_BUFFER_X, BQ_CONV_IN,
+  bq_layer_step in = matmul_step(BQ_OP_MATMUL, BQ_STAGE_QKV, BQ_BUFFER_X, BQ_CONV_IN,
                              BQ_BUFFER_CONV_IN);
   in.norm = norm;
   add(k, in);
@@ -204,7 +205,8 @@ static void add_convolution(const bq_config *c, bq_layer_kind *k, bq_module norm
   add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_CONV_OUT, BQ_NO_MODULE, BQ_CONV_OUT, BQ_LN1_POST);
 }
 
-/* Qwen3.5: everything in one product, the recurrence of each head, the result projected. */
+/* Qwen3.5: a matmul step for all inputs, the recurrence of each head, and a matmul of the
+ * result. */
 static void add_delta(const bq_config *c, bq_layer_kind *k, bq_module norm) {
   add(k, (bq_layer_step){.op = BQ_OP_MATMUL, .stage = BQ_STAGE_QKV, .in = BQ_BUFFER_X,
                          .norm = norm, .n = 4,
@@ -216,7 +218,7 @@ static void add_delta(const bq_config *c, bq_layer_kind *k, bq_module norm) {
   add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_STATE_OUT, BQ_NO_MODULE, BQ_DELTA_OUT, BQ_LN1_POST);
 }
 
-/* What lies between Mamba-2's products: the convolutions of its channels, the recurrence of each
+/* The steps between Mamba-2's matmuls: the convolutions of its channels, the recurrence of each
  * head, the norm of groups of heads. */
 static void add_mamba_recurrence(const bq_config *c, bq_layer_kind *k) {
   add(k, (bq_layer_step){.op = BQ_OP_MAMBA_CONVOLVE, .stage = BQ_STAGE_ATTEND,
@@ -233,7 +235,7 @@ static void add_mamba_out(const bq_config *c, bq_layer_kind *k) {
 }
 
 static void add_mamba(const bq_config *c, bq_layer_kind *k, bq_module norm) {
-  bq_layer_step in = product(BQ_OP_MATMUL, BQ_STAGE_QKV, BQ_BUFFER_X, BQ_MAMBA_IN,
+  bq_layer_step in = matmul_step(BQ_OP_MATMUL, BQ_STAGE_QKV, BQ_BUFFER_X, BQ_MAMBA_IN,
                              BQ_BUFFER_MAMBA_IN);
   in.norm = norm;
   add(k, in);
@@ -241,18 +243,18 @@ static void add_mamba(const bq_config *c, bq_layer_kind *k, bq_module norm) {
   add_mamba_out(c, k);
 }
 
-/* `beside`: with Mamba-2, which reads the same normed input. */
+/* Adds attention. `with_mamba`: together with Mamba-2, which reads the same normed input. */
 static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, bq_module ln2,
-                          bool beside) {
+                          bool with_mamba) {
   bq_layer_step in = qkv(c, k, ln1);
-  if (beside) {
+  if (with_mamba) {
     in.module[in.n] = BQ_MAMBA_IN;
     in.out[in.n++] = BQ_BUFFER_MAMBA_IN;
   }
   add(k, in);
   if (c->qk_norm == BQ_QK_ROWS) {
-    add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_Q, BQ_Q_NORM));
-    if (k->stores) add(k, whole_rows(BQ_OP_NORM, BQ_BUFFER_K, BQ_K_NORM));
+    add(k, row_step(BQ_OP_NORM, BQ_BUFFER_Q, BQ_Q_NORM));
+    if (k->stores) add(k, row_step(BQ_OP_NORM, BQ_BUFFER_K, BQ_K_NORM));
   }
   add(k, store(c, k));
   add(k, (bq_layer_step){.op = BQ_OP_ATTEND, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE});
@@ -260,35 +262,37 @@ static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, b
     add(k, (bq_layer_step){.op = BQ_OP_GATE, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE});
   /* A parallel MLP reads X before attention's output is added to it. */
   if (c->block != BQ_BLOCK_SEQUENTIAL) add(k, mlp_in(c, ln2));
-  if (beside) add_mamba_recurrence(c, k);
+  if (with_mamba) add_mamba_recurrence(c, k);
   add_residual(c, k, BQ_STAGE_O, BQ_BUFFER_MIX,
                c->sub_norms ? BQ_O_NORM : BQ_NO_MODULE, BQ_O, BQ_LN1_POST);
-  if (beside) add_mamba_out(c, k);
+  if (with_mamba) add_mamba_out(c, k);
 }
 
-/* Gemma 4: a vector for the token and this layer, from the embedding and perhaps from a table, is
- * scaled by gates that the residual gives, projected, normed and added. */
+/* Gemma 4: a vector for the token and this layer, computed from the embedding and perhaps a table.
+ * It is multiplied by gates, which are computed from the residual, then projected, normed and added
+ * to the residual. */
 static void add_layer_embedding(bq_layer_kind *k) {
-  add(k, product(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_EMBEDDED, BQ_EMBED_PROJECT,
+  add(k, matmul_step(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_EMBEDDED, BQ_EMBED_PROJECT,
                  BQ_BUFFER_EMBED_IN));
-  add(k, product(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_EMBED_GATE,
+  add(k, matmul_step(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_EMBED_GATE,
                  BQ_BUFFER_EMBED_GATE));
   add(k, (bq_layer_step){.op = BQ_OP_EMBED, .stage = BQ_STAGE_ACTIVATE, .norm = BQ_NO_MODULE});
-  add(k, product(BQ_OP_MATMUL, BQ_STAGE_DOWN, BQ_BUFFER_EMBED_GATE, BQ_EMBED_OUT, BQ_BUFFER_OUT));
-  add(k, whole_rows(BQ_OP_ADD, BQ_BUFFER_OUT, BQ_EMBED_POST));
+  add(k, matmul_step(BQ_OP_MATMUL, BQ_STAGE_DOWN, BQ_BUFFER_EMBED_GATE, BQ_EMBED_OUT,
+                     BQ_BUFFER_OUT));
+  add(k, row_step(BQ_OP_ADD, BQ_BUFFER_OUT, BQ_EMBED_POST));
 }
 
-/* The last step, which adds to the residual, scales it as well. */
+/* Extends the last step, which adds to the residual, so that it also scales it. */
 static void scale_layer(bq_layer_kind *k) {
-  bq_layer_step *last = &k->steps[k->n - 1];
-  last->module[last->n++] = BQ_LAYER_SCALE;
+  bq_layer_step *step = &k->steps[k->n - 1];
+  step->module[step->n++] = BQ_LAYER_SCALE;
   k->modules |= UINT64_C(1) << BQ_LAYER_SCALE;
 }
 
 void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
-  const bool before = c->norm_place == BQ_NORM_PRE || c->norm_place == BQ_NORM_SANDWICH;
-  const bq_module ln1 = before && !(kind & UNNORMED) ? BQ_LN1 : BQ_NO_MODULE;
-  const bq_module ln2 = !before ? BQ_NO_MODULE : c->block == BQ_BLOCK_SHARED ? ln1 : BQ_LN2;
+  const bool pre_norm = c->norm_place == BQ_NORM_PRE || c->norm_place == BQ_NORM_SANDWICH;
+  const bq_module ln1 = pre_norm && !(kind & UNNORMED) ? BQ_LN1 : BQ_NO_MODULE;
+  const bq_module ln2 = !pre_norm ? BQ_NO_MODULE : c->block == BQ_BLOCK_SHARED ? ln1 : BQ_LN2;
   const bool global = !(kind & LOCAL), stores = !(kind & SHARES);
   const uint32_t table = !global && c->local_theta > 0;
   *out = (bq_layer_kind){.window = global ? 0 : c->window,

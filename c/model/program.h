@@ -1,10 +1,10 @@
-/* The program of a layer: the steps that compute it, made at load from the configuration alone, run
- * by session/forward.c, and consulted by everything that needs to know a layer's weights (binding,
- * paging, counting work). A layer's *kind* is its steps and its attention pattern; the layers of
- * one model may be of several kinds.
+/* The program of a layer: the steps that compute it. It is derived from the configuration at load
+ * and run by session/forward.c. Binding, paging and counting of work use it to find out which
+ * weights a layer has. A layer's *kind* is its steps and its attention pattern; the layers of one
+ * model may be of several kinds.
  *
- * Values pass between buffers, [tokens of a micro-batch][columns] each. A step begins when all
- * threads have finished the one before. */
+ * Steps read and write buffers, [tokens of a micro-batch][columns] each. A step begins when all
+ * threads have finished the previous one. */
 #ifndef BQ_PROGRAM_H
 #define BQ_PROGRAM_H
 
@@ -57,7 +57,7 @@ typedef enum bq_buffer {
   BQ_BUFFER_DELTA_QKV, /* [channels of a delta net] */
   BQ_BUFFER_DELTA_Z, /* [state_value_heads * state_value_dim] */
   BQ_BUFFER_DELTA_A, BQ_BUFFER_DELTA_B, /* [state_value_heads] */
-  BQ_BUFFER_MAMBA_IN, /* z, x, B, C and dt of a Mamba-2 layer, after each other */
+  BQ_BUFFER_MAMBA_IN, /* z, x, B, C and dt of a Mamba-2 layer, in this order */
   BQ_BUFFER_STATE_OUT, /* [state_value_heads * state_value_dim]: of a delta net, of Mamba-2 */
   BQ_BUFFER_ROUTE,       /* [experts]: router logits */
   BQ_BUFFER_SWITCH,      /* [1]: gate logit of the shared expert */
@@ -72,7 +72,7 @@ typedef enum bq_buffer {
   BQ_BUFFERS
 } bq_buffer;
 
-/* Columns of a buffer in the layers where they are most, and rows per token. */
+/* Maximum columns of a buffer over all layers, and its rows per token. */
 uint32_t bq_buffer_cols(const bq_config *config, bq_buffer buffer);
 uint32_t bq_buffer_rows(const bq_config *config, bq_buffer buffer);
 
@@ -84,10 +84,10 @@ typedef enum bq_op {
                   stores K and V in the cache */
   BQ_OP_ATTEND,  /* MIX = attention of Q over the cache */
   BQ_OP_EMBED,   /* EMBED_GATE = act(EMBED_GATE) * the token's per-layer embedding */
-  BQ_OP_CONVOLVE, /* CONV_OUT = short convolution of CONV_IN; moves the layer's state on */
-  BQ_OP_DELTA,    /* STATE_OUT = gated delta net of DELTA_QKV, Z, A, B; moves the state on */
-  BQ_OP_MAMBA_CONVOLVE, /* x, B and C in MAMBA_IN = their convolutions; moves these on */
-  BQ_OP_MAMBA,      /* STATE_OUT = recurrence of MAMBA_IN; moves the state on */
+  BQ_OP_CONVOLVE, /* CONV_OUT = short convolution of CONV_IN; updates the layer's state */
+  BQ_OP_DELTA,    /* STATE_OUT = gated delta net of DELTA_QKV, Z, A, B; updates the state */
+  BQ_OP_MAMBA_CONVOLVE, /* x, B and C in MAMBA_IN = their convolutions; updates their state */
+  BQ_OP_MAMBA,      /* STATE_OUT = recurrence of MAMBA_IN; updates the state */
   BQ_OP_MAMBA_NORM, /* STATE_OUT = norm(STATE_OUT), groups of heads */
   BQ_OP_GATE,     /* MIX *= sigmoid of the gates in GATED_Q */
   BQ_OP_ROUTE,   /* chooses experts by the ROUTE logits */
@@ -95,7 +95,7 @@ typedef enum bq_op {
   BQ_OP_COMBINE  /* OUT = weighted sum of a token's experts, then the epilogue */
 } bq_op;
 
-/* What a thread does with the rows of a MATMUL that it computed, without a barrier. */
+/* Operation that a thread applies to the rows of a MATMUL that it computed, without a barrier. */
 typedef enum bq_epilogue {
   BQ_EPILOGUE_NONE,
   BQ_EPILOGUE_ACTIVATE, /* out[0] = act(out[0]), times out[1] if there are two */
@@ -105,17 +105,17 @@ typedef enum bq_epilogue {
 enum { BQ_STEP_MATRICES = 4, BQ_STEPS_MAX = 20, BQ_PREPARE = 0x80, BQ_PASS = 0x20 };
 
 typedef struct bq_layer_step {
-  uint8_t op, stage; /* stage: the trace stage that the step counts as */
+  uint8_t op, stage; /* bq_op; stage: the bq_stage of the step in a trace */
   uint8_t in;        /* input buffer */
-  uint8_t norm;      /* norm of the input; BQ_NO_MODULE: none */
+  uint8_t norm;      /* module that norms the input; BQ_NO_MODULE: none */
   uint8_t epilogue;
   uint8_t n;         /* number of modules; those of a MATMUL have as many columns as the input */
   uint8_t module[BQ_STEP_MATRICES], out[BQ_STEP_MATRICES];
 } bq_layer_step;
 
-/* Phases in order, with a barrier after each: the number of a step, below BQ_PASS; with BQ_PREPARE
- * only its input is prepared, for all threads; plus BQ_PASS * bq_attend_pass: a pass of an ATTEND.
- */
+/* The phases of a program in order, with a barrier after each. A phase is the number of a step,
+ * below BQ_PASS. With the bit BQ_PREPARE, the phase only prepares the step's input, for all
+ * threads. With BQ_PASS * bq_attend_pass added, the phase is one pass of an ATTEND step. */
 typedef struct bq_phases {
   uint8_t list[2 * BQ_STEPS_MAX];
   uint8_t n;
@@ -126,7 +126,7 @@ typedef struct bq_layer_kind {
   uint8_t n;
   uint64_t modules; /* set of modules that a step uses, as bits */
   bq_phases one_token; /* for one token: each thread prepares the input of a MATMUL for itself */
-  bq_phases shared_attention; /* as one_token, with the passes of ATTEND */
+  bq_phases shared_attention; /* as one_token, with a phase for each pass of ATTEND */
   bq_phases many_tokens; /* for several tokens */
   uint32_t window; /* sliding window of attention; 0: none */
   uint32_t rope;   /* index of the RoPE table; BQ_NO_ROPE: none (NoPE) */
@@ -142,10 +142,11 @@ enum { BQ_KINDS = 64, BQ_ROPE_TABLES = 2, BQ_NO_ROPE = BQ_ROPE_TABLES };
 uint32_t bq_rope_tables(const bq_config *config);
 /* The kind of a layer: a number below BQ_KINDS. */
 uint32_t bq_layer_kind_of(const bq_config *config, uint32_t layer);
-/* The kinds that layers of the model are of, as bits. */
+/* The set of the kinds of all layers, as bits. */
 uint64_t bq_layer_kinds_of(const bq_config *config);
-/* How many kinds below `kind` are in a set; BQ_KINDS: all. */
+/* Number of kinds below `kind` in a set; BQ_KINDS: of all. */
 uint32_t bq_layer_kinds_below(uint64_t set, uint32_t kind);
+/* Makes the program of a kind. */
 void bq_layer_kind_make(const bq_config *config, uint32_t kind, bq_layer_kind *out);
 static inline bool bq_layer_kind_has(const bq_layer_kind *kind, bq_module module) {
   return kind->modules >> module & 1;

@@ -1,9 +1,10 @@
-/* Loading stages: how much of a model has arrived, counted in execution order. */
+/* Loading stages, in execution order. bq_model.ready is the number of stages that have arrived;
+ * each constant is the number from which on the named part can be computed. */
 #ifndef BQ_READY_H
 #define BQ_READY_H
 
 #define BQ_READY_EMBEDDING 1u
-#define BQ_READY_LAYER(i) ((i) + 2u)         /* layer i, from 0 on, can be computed */
-#define BQ_READY_ALL(layers) ((layers) + 2u) /* final norm and head have arrived, too */
+#define BQ_READY_LAYER(i) ((i) + 2u)         /* layer i, from 0 on */
+#define BQ_READY_ALL(layers) ((layers) + 2u) /* final norm and head */
 
 #endif

@@ -50,8 +50,8 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
   s->recurrence = bq_recurrence_lay_out(arena, c, o->context);
   s->sink_cache.kv =
       bq_arena_take(arena,
-                    (uint64_t)c->layers * bq_config_most_kv_heads(c) * 2 * bq_moved_sinks(o) *
-                        bq_config_most_head_dim(c),
+                    (uint64_t)c->layers * bq_config_max_kv_heads(c) * 2 * bq_moved_sinks(o) *
+                        bq_config_max_head_dim(c),
                     sizeof(float));
   const uint64_t parts = bq_eviction_groups(o);
   s->eviction.totals = bq_arena_take(arena, parts, sizeof *s->eviction.totals);
@@ -71,7 +71,7 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
       bq_arena_take(arena, o->hidden ? 0 : c->vocab, sizeof *s->outputs.candidates);
 
   bq_scratch *w = &s->scratch;
-  w->norm = bq_arena_take(arena, rows * bq_config_most_normed(c), sizeof(float));
+  w->norm = bq_arena_take(arena, rows * bq_config_max_normed_cols(c), sizeof(float));
   w->panel_bytes =
       (kernels->panel_bytes((size_t)widest, bq_panel_rows(o)) + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
   /* The bytes of a panel of many tokens are computed here in 64 bits, where they can't wrap. */
@@ -92,7 +92,7 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
   bq_arena sight = {0};
   bq_sink_block_lay_out(&sight, &s->kv, o);
   const uint64_t attend =
-      sight.used + bq_attend_scratch(o->kv_type, max_attended(c, o), bq_config_most_head_dim(c));
+      sight.used + bq_attend_scratch(o->kv_type, max_attended(c, o), bq_config_max_head_dim(c));
   w->attend_bytes = (size_t)(attend + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
   w->attend = bq_arena_take(arena, threads, attend > SIZE_MAX / 2 ? UINT64_MAX : w->attend_bytes);
   if (BQ_HAS_THREADS && threads > 1 && o->kv_type == BQ_KV_I8)

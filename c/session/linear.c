@@ -165,7 +165,7 @@ bq_batch bq_linear_input(const bq_layer_run *at, const bq_linear *l) {
   const bq_session *s = at->s;
   const bq_micro_batch *j = at->j;
   const size_t own = bq_each_thread_prepares(j) ? l->thread : 0;
-  float *normed = s->scratch.norm + own * bq_config_most_normed(&s->model->config);
+  float *normed = s->scratch.norm + own * bq_config_max_normed_cols(&s->model->config);
   uint8_t *panel = s->scratch.panel + own * s->scratch.panel_bytes;
   if (bq_each_thread_prepares(j)) {
     prepare_tokens(s, l, 0, 1, normed, panel);

@@ -243,11 +243,11 @@ static inline float *bq_output_at(const bq_session *s, uint32_t position) {
 }
 /* Floats of the sinks of one head in one layer, and of all. */
 static inline size_t bq_sink_floats(const bq_session *s) {
-  return 2 * (size_t)bq_moved_sinks(&s->options) * bq_config_most_head_dim(&s->model->config);
+  return 2 * (size_t)bq_moved_sinks(&s->options) * bq_config_max_head_dim(&s->model->config);
 }
 static inline size_t bq_sinks_floats(const bq_session *s) {
   const bq_config *c = &s->model->config;
-  return (size_t)c->layers * bq_config_most_kv_heads(c) * bq_sink_floats(s);
+  return (size_t)c->layers * bq_config_max_kv_heads(c) * bq_sink_floats(s);
 }
 /* Reports the end of a stage to the host's trace. */
 static inline void bq_mark(const bq_session *s, bq_stage stage, uint32_t layer) {

@@ -7,13 +7,13 @@
 
 /* The sinks of one head in one layer: [2][sinks][head_dim]. */
 static float *sinks_at(const bq_session *s, uint32_t layer, uint32_t head) {
-  const uint32_t heads = bq_config_most_kv_heads(&s->model->config);
+  const uint32_t heads = bq_config_max_kv_heads(&s->model->config);
   return s->sink_cache.kv + ((size_t)layer * heads + head) * bq_sink_floats(s);
 }
 
 bq_sink_block bq_sink_block_lay_out(bq_arena *arena, const bq_kv_cache *kv,
                                     const bq_session_options *o) {
-  const uint64_t dim = bq_config_most_head_dim(kv->config);
+  const uint64_t dim = bq_config_max_head_dim(kv->config);
   if (!bq_moved_sinks(o)) return (bq_sink_block){0};
   bq_sink_block sight = {0};
   sight.table = bq_arena_take(arena, bq_window_span(o->kv_window) / BQ_KV_BLOCK,
