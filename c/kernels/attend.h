@@ -1,4 +1,4 @@
-/* Declarations of the attention kernels, so that one table can use another table's entries. Their
+/* Declarations of the attention kernels, for tables that use another table's entries. Their
  * contracts are in kernels.h (`attend`, `kv_store`). */
 #ifndef BQ_KERNELS_ATTEND_H
 #define BQ_KERNELS_ATTEND_H
@@ -15,8 +15,8 @@ bq_kv_store_fn bq_scalar_kv_store_f32, bq_scalar_kv_store_f16, bq_scalar_kv_stor
     bq_scalar_kv_store_i4, bq_scalar_kv_store_i2;
 
 /* Adjusts the scaled scores of a row, which begin at bq_row_base: applies the softcap, the ALiBi
- * slopes and the biases, and sets positions that the row doesn't see to -infinity. `scores` has
- * room for whole vectors. */
+ * slopes and the biases, and sets the scores of positions before bq_row_from to -infinity. `scores`
+ * must have space up to a multiple of 4 floats. */
 void bq_simd128_adjust_scores(const bq_attend_job *job, size_t row, float *scores);
 /* x[i] = exp(x[i] - max), and 0 from n up to the next multiple of BQ_KV_SCALED. Returns the sum. */
 float bq_simd128_exponentials(float *x, size_t n);

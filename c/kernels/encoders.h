@@ -1,3 +1,4 @@
+/* Selects an encoder of quant/encoder.h by instruction set. */
 #ifndef BQ_ENCODERS_H
 #define BQ_ENCODERS_H
 

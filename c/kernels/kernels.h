@@ -1,15 +1,15 @@
-/* Kernels: every inner loop of the engine, behind one table of functions per instruction set.
+/* Kernels: all inner loops of the engine, in one table of functions per instruction set.
  *
- * Four tables exist: scalar (plain C, which the tests compare with), simd128, relaxed and relaxed16
- * (wasm). A SIMD kernel exists only as an entry of its table; a table uses the entry of the table
- * before it where it has none of its own. Every entry gives the SAME BITS in every table, for every
- * size: tests/c/test_kernels.c compares them entry by entry. The canonical orders below define
- * these bits; see docs/inside/architecture.md, "Same bits everywhere".
+ * There are four tables: scalar (plain C, the reference of the tests), simd128, relaxed and
+ * relaxed16 (wasm). A table without an entry of its own uses the entry of the previous table. Every
+ * entry gives the SAME BITS in every table, for every size: tests/c/test_kernels.c compares them
+ * entry by entry. The canonical orders below define these bits; see docs/inside/architecture.md,
+ * "Same bits everywhere".
  *
  * Canonical orders
  *   - f32 sum over n values: four lanes, value i in lane i mod 4, each lane in rising i, then (l0 +
  *   l1) + (l2 + l3). Fused multiply-add is never used.
- *   - f32 dot: the same with x[i] * y[i].
+ *   - f32 dot product: the same with x[i] * y[i].
  *   - quantized matvec: one f32 accumulator per row, blocks in rising k; acc += ((float)dot *
  *   a_scale) * w_scale, where dot is the exact i32 sum over the weights that share both scales,
  *   that is, min(32, weight block) products. Types with a minimum have unsigned q in dot and then
@@ -26,7 +26,7 @@
  * Aliasing: outputs never overlap inputs unless an entry says so. Pointers named x, y, w are at
  * least 4-byte aligned; weights and panels are 16-byte aligned.
  *
- * Weights and their scales are finite (the loader refuses others); a KV cache may hold infinities.
+ * Weights and their scales are finite (the loader rejects others); a KV cache may hold infinities.
  */
 #ifndef BQ_KERNELS_H
 #define BQ_KERNELS_H
@@ -51,15 +51,15 @@ typedef struct bq_batch {
 } bq_batch;
 
 typedef struct bq_matrix_ops {
-  /* y[t * y_stride + r] for r in [row0, row1), t in [0, tokens). row0 is a multiple
-   * of 8, and so is row1 unless it is rows. Rows outside the range stay untouched. */
+  /* Writes y[t * y_stride + r] for r in [row0, row1), t in [0, tokens). row0 is a multiple of 8,
+   * and row1 is a multiple of 8 or the number of rows. Other rows of y stay unchanged. */
   void (*matmul)(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1, float *y,
                  size_t y_stride);
-  /* One row of W as f32: y[cols]. (Embedding lookup.) */
+  /* Reads one row of W as f32: y[cols]. (Embedding lookup.) */
   void (*row)(const bq_matrix *w, size_t row, float *y);
   bool quantized; /* matmul reads batch->panel, not batch->x */
-  uint8_t groups; /* groups of 8 rows that are computed at once for one token: a remainder takes as
-                     long. 0: any number */
+  uint8_t groups; /* number of groups of 8 rows that are computed at once for one token; a remainder
+                     of fewer groups takes as long. 0: any number */
 } bq_matrix_ops;
 
 #define BQ_PANEL_TOKENS 8u
@@ -86,16 +86,16 @@ typedef struct bq_kv_view {
   uint32_t head_dim;
 } bq_kv_view;
 
-/* Distances beyond which biases of scores don't change. */
+/* Distance from which on the bias of a score is constant. */
 enum { BQ_BIAS_FAR = 128 };
 
-/* A part of an attention call: one of three passes by which threads share the attention of one
- * token over a long i8 cache. Every thread has ended a pass before the next one begins. A pass has
- * the same rows each time, at most BQ_ATTEND_ROWS, of which it computes the units [from, to):
- *   SCORES   blocks of 32 positions, from that of the first visible position on
- *   WEIGHTS  rows, from row0 on: exponentials of the scores, quantized
+/* A part of an attention call. To share the attention of one token over a long i8 cache, threads
+ * compute it in three passes, with a barrier between them. All passes have the same rows, at most
+ * BQ_ATTEND_ROWS. A thread computes the units [from, to) of a pass:
+ *   SCORES   blocks of 32 positions, beginning with that of the first visible position
+ *   WEIGHTS  rows, beginning with row0: exponentials of the scores, quantized
  *   VALUES   groups of 8 dims: sums of values
- * No sum is divided, so the bits are those of a call that computes everything. */
+ * No sum is split among threads, so the bits are those of a call that computes everything. */
 typedef enum bq_attend_pass {
   BQ_ATTEND_ALL, /* no pass */
   BQ_ATTEND_SCORES,
@@ -108,7 +108,7 @@ typedef struct bq_attend_part {
   void *shared; /* scores and weights: bq_attend_shared(...) bytes per row, 16-byte aligned */
 } bq_attend_part;
 enum { BQ_ATTEND_ROWS = 4 }; /* queries computed together */
-/* Builds for one thread leave out how threads share the work of a token. */
+/* Whether the build has the code by which threads share the work of a token. */
 #ifdef BQ_ONE_THREAD
 enum { BQ_HAS_THREADS = 0 };
 #else
@@ -131,20 +131,21 @@ typedef struct bq_attend_job {
   size_t row0, row1; /* rows to compute: [row0, row1) */
   float scale;
   void *scratch; /* bq_attend_scratch(...) bytes, 16-byte aligned */
-  size_t window; /* sliding window: positions less than this away, p included; 0: all */
-  size_t full;   /* bidirectional attention: rows see [first, full), or their window of it; 0:
-                    causal attention */
+  size_t window; /* sliding window: number of visible positions, p included; 0: all */
+  size_t full;   /* bidirectional attention: rows attend to [first, full), or to their window of it;
+                    0: causal attention */
   float softcap; /* scores are squashed to -softcap...softcap by tanh; 0: no softcap */
   const float *slopes; /* [heads], ALiBi: slope per position of distance; NULL: no ALiBi */
   const float *biases; /* [buckets][bias_stride], of which [heads] are read; NULL: no biases */
   size_t bias_stride;
   const uint8_t *bias_buckets; /* [2 * BQ_BIAS_FAR + 1]: the bucket of each distance j - p, from
-                                  -BQ_BIAS_FAR on; beyond both ends that of the end */
+                                  -BQ_BIAS_FAR to BQ_BIAS_FAR; larger distances have the bucket of
+                                  the nearest end */
   uint32_t *attention_sums;      /* Accumulated attention per group of 32 positions,
                                     [tokens][attention_sums_stride]: each row adds its softmax
                                     weights, 65536 in total. NULL: not accumulated */
   size_t attention_sums_stride;
-  const bq_attend_part *part; /* NULL: everything is computed */
+  const bq_attend_part *part; /* NULL: the call computes all passes */
 } bq_attend_job;
 
 typedef struct bq_kernels {
@@ -153,12 +154,11 @@ typedef struct bq_kernels {
   /* Indexed by bq_type. `matmul` is NULL for types that the engine doesn't compute with. */
   bq_matrix_ops matrix[BQ_TYPE_COUNT];
 
-  /* quantize writes activations, x [tokens][x_stride] with k floats each, into a panel: int8
-   * values, an f32 scale per block of 32, and sums of the values, all plain integers in every
-   * table. The layout differs from table to table, so only the same table's matmuls read it. Tokens
-   * from t on, t a multiple of BQ_PANEL_TOKENS, lie at panel + panel_bytes(k, t), as if they were
-   * quantized there alone: threads can share the work. Panels of n and of 2n tokens take at most n
-   * times the bytes of a panel of two. */
+  /* quantize writes activations, x [tokens][x_stride] with k floats each, to a panel: int8 values,
+   * an f32 scale per block of 32, and sums of the values. Each table has its own layout, so a panel
+   * is only valid for matmuls of the same table. Tokens from t on, t a multiple of BQ_PANEL_TOKENS,
+   * are at panel + panel_bytes(k, t), in the layout of a panel of their own, so threads can share
+   * the work. A panel of 2n tokens, or of n, takes at most n times the bytes of a panel of two. */
   size_t (*panel_bytes)(size_t k, size_t tokens);
   void (*quantize)(const float *x, size_t x_stride, size_t k, size_t tokens, uint8_t *panel);
 
@@ -191,14 +191,15 @@ typedef struct bq_kernels {
    *   e[j] = exp(s[j] - max(s)); the lane of j in their sum is j mod 4
    *   f32, f16: w[j] = e[j] * (1 / sum(e));
    *     y[d] = sum over j, rising, of w[j] * v[j][d]          (one accumulator per d, from 0)
-   *   i8: the query is quantized as activations are, in blocks of 32 along head_dim, and so are the
-   *   weights of the positions, in blocks of 32 from position 0 on (0 where the row sees none):
+   *   i8: the query is quantized as activations are, in blocks of 32 along head_dim. The weights of
+   * the positions are quantized likewise, in blocks of 32 from position 0 on (0 for positions that
+   *   the row doesn't attend to):
    *     w[j] = e[j] * v_scale[j]
    *     y[d] = (sum over blocks, rising, of (float)dot(w, v[d]) * w_scale) * (1 / sum(e))
    *   attention_sums, for each group of 32 positions: part = sum of w[j] (f32, f16) or e[j] (i8),
-   *   in lanes as above; it grows by part * 65536 or part * (1 / sum(e)) * 65536, rounded down and
-   *   clamped to 0...65536 (NaN: 0)
-   *   i4, i2: as i8, with the values that kv_store made of q in keys and values */
+   *   in lanes as above; it increases by part * 65536 or part * (1 / sum(e)) * 65536, rounded down
+   *   and clamped to 0...65536 (NaN: 0)
+   *   i4, i2: as i8, with q' of kv_store in place of q in keys and values */
   void (*attend[BQ_KV_COUNT])(const bq_attend_job *job);
   /* Stores keys and values of `tokens` positions from `position` on; k, v: [tokens][stride], of
    * which head_dim floats are read. f16: rounded to nearest even. i8:
@@ -212,7 +213,8 @@ typedef struct bq_kernels {
    *   c[i] = min((q[i] - least + step / 2) / step, top), 0 if step is 0,
    *   q'[i] = least + step * c[i]
    * in integers, every quotient rounded down; q' is -128...127. i4: top and parts are 15, so the
-   * levels reach from end to end; i2: top is 3 and parts are 4, so each part becomes its middle.
+   * levels cover the range including both ends. i2: top is 3 and parts is 4, so the levels are the
+   * middles of four parts of the range.
    * Other positions keep their contents: threads may store different positions at the same time. */
   void (*kv_store[BQ_KV_COUNT])(const bq_kv_view *kv, size_t position, size_t tokens,
                                 const float *k, const float *v, size_t stride);
@@ -223,17 +225,16 @@ typedef struct bq_kernels {
                     uint8_t *dst);
 } bq_kernels;
 
-/* Bytes that the cache of one KV head takes for `positions`, a multiple of 16; UINT64_MAX if a size
- * is beyond all limits. */
+/* Bytes that the cache of one KV head takes for `positions` positions, a multiple of 16; UINT64_MAX
+ * if an argument exceeds the limits of kernels/kv.c. */
 uint64_t bq_kv_bytes(bq_kv_type type, uint64_t positions, uint64_t head_dim);
 /* Copies the 32 positions from `from` on to the 32 positions from `to` on; both are multiples of
  * 32. */
 void bq_kv_copy(bq_kv_type type, const bq_kv_view *kv, size_t from, size_t to);
-/* Bytes of scratch that attend needs over at most `positions`; UINT64_MAX if a size is beyond all
- * limits. */
+/* Bytes of scratch that attend needs over at most `positions` positions; UINT64_MAX as above. */
 uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_dim);
-/* Bytes, a multiple of 16, that passes share for a row over at most `positions`; UINT64_MAX if that
- * is beyond all limits. */
+/* Bytes of bq_attend_part.shared for a row over at most `positions` positions, a multiple of 16;
+ * UINT64_MAX as above. */
 uint64_t bq_attend_shared(uint64_t positions);
 
 /* The tables. NULL where the compiler's flags don't allow the instruction set. */
@@ -244,8 +245,8 @@ const bq_kernels *bq_kernels_relaxed16(void);
 /* The best table of this build; a shipped module links no other (emscripten.mk). */
 const bq_kernels *bq_kernels_best(void);
 
-/* Known-answer test: runs every entry of `k` that a token needs on 1 KB of fixed data and compares
- * a hash of the results with that of the scalar table. Run once at load
+/* Known-answer test: runs every entry of `k` that a token needs on 1 KB of fixed data. Returns
+ * whether the hash of the results is that of the scalar table. Run once at load
  * (docs/inside/architecture.md). */
 bool bq_kernels_self_test(const bq_kernels *k);
 

@@ -1,5 +1,5 @@
-/* KV-cache and attention scratch layout. Independent of the instruction set: sizes, copies,
- * unpacking and integer sums. */
+/* KV cache and attention, the parts that don't depend on the instruction set: sizes of the cache
+ * and of scratch, copies, unpacking, and integer sums. */
 #include "kernels/kv.h"
 
 #include <string.h>
@@ -21,7 +21,8 @@ uint64_t bq_kv_bytes(bq_kv_type type, uint64_t positions, uint64_t head_dim) {
   return groups * (16 * k_blocks + 8 * dims) + blocks * 32 * (sizeof(float) + dims);
 }
 
-/* Blocks of an i8 cache of `positions`, and bytes of the table of their addresses. */
+/* Number of blocks of an i8 cache of `positions` positions, and bytes of the table of their
+ * addresses. */
 static uint64_t unpacked_blocks(uint64_t positions) {
   return (positions + BQ_KV_BLOCK - 1) / BQ_KV_BLOCK;
 }
@@ -29,15 +30,16 @@ static uint64_t unpacked_table(uint64_t positions) {
   return (unpacked_blocks(positions) * sizeof(uint8_t *) + 15) / 16 * 16;
 }
 
-/* Of one row: scores, and weights as 16-bit numbers with their scales. */
+/* Bytes of scratch for the scores of one row, and its weights as 16-bit numbers with their
+ * scales. */
 static uint64_t score_bytes(uint64_t positions) {
   const uint64_t p = (positions + 31) / 32 * 32;
   return p * (sizeof(float) + 2) + p / 8;
 }
 
-/* Per row: scores, weights as 16-bit numbers and their scales, the query likewise. f16 also needs a
- * block of 32 widened positions, which i8 uses for sums. i4 and i2 also need the visible positions
- * of the head as i8. */
+/* Scratch holds for each row its scores, its weights and its query, the latter two as 16-bit
+ * numbers with their scales. f16 also needs a block of 32 widened positions, which i8 uses for
+ * sums. i4 and i2 also need the visible positions of the head as i8. */
 uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_dim) {
   if (positions > MAX_POSITIONS || head_dim > MAX_HEAD_DIM) return UINT64_MAX;
   uint64_t unpacked = 0;
@@ -49,14 +51,14 @@ uint64_t bq_attend_scratch(bq_kv_type type, uint64_t positions, uint64_t head_di
   return unpacked + BQ_ATTEND_ROWS * row + BQ_KV_SCALED * d * sizeof(float);
 }
 
-/* A vector for the sum of exponentials, then scores and weights. */
+/* A row's shared memory holds a vector for the sum of exponentials, then scores and weights. */
 uint64_t bq_attend_shared(uint64_t positions) {
   if (positions > MAX_POSITIONS) return UINT64_MAX;
   return (16 + score_bytes(positions) + 15) / 16 * 16;
 }
 
-/* Positions are renumbered from the first visible block on. Results depend only on distances and on
- * positions modulo BQ_KV_BLOCK, so this changes no bit. */
+/* Positions are renumbered so that the first visible block is block 0. Results depend only on
+ * distances and on positions modulo BQ_KV_BLOCK, so they are the same to the bit. */
 void bq_attend_unpacked(const bq_attend_job *job, bq_kv_type type, bq_kv_unpack_fn *unpack,
                         void (*attend)(const bq_attend_job *job)) {
   const size_t base = bq_row_base(job, job->row0), end = bq_row_end(job, job->row1 - 1);
@@ -64,21 +66,21 @@ void bq_attend_unpacked(const bq_attend_job *job, bq_kv_type type, bq_kv_unpack_
   const size_t bytes = (size_t)bq_kv_bytes(BQ_KV_I8, BQ_KV_BLOCK, job->kv.head_dim);
   uint8_t **table = job->scratch;
   uint8_t *data = (uint8_t *)job->scratch + unpacked_table(end - before);
-  bq_attend_job near = *job;
-  near.kv = (bq_kv_view){table, 0, job->kv.head_dim};
-  near.position -= before;
-  near.first = job->first > before ? job->first - before : 0;
-  near.full = job->full ? job->full - before : 0;
-  near.scratch = data + blocks * bytes;
-  near.attention_sums = job->attention_sums ? job->attention_sums + before / BQ_KV_SCALED : NULL;
+  bq_attend_job shifted = *job;
+  shifted.kv = (bq_kv_view){table, 0, job->kv.head_dim};
+  shifted.position -= before;
+  shifted.first = job->first > before ? job->first - before : 0;
+  shifted.full = job->full ? job->full - before : 0;
+  shifted.scratch = data + blocks * bytes;
+  shifted.attention_sums = job->attention_sums ? job->attention_sums + before / BQ_KV_SCALED : NULL;
   for (size_t b = 0; b < blocks; b++) table[b] = data + b * bytes;
   for (size_t at = base; at < end; at += BQ_KV_SCALED)
-    unpack(&job->kv, bq_kv_span(type), at, &near.kv, at - before);
-  attend(&near);
+    unpack(&job->kv, bq_kv_span(type), at, &shifted.kv, at - before);
+  attend(&shifted);
 }
 
-/* In a block each kind of data (keys, scales, values of 8 dims) is one run per 32 positions, the
- * runs in order. */
+/* A block consists of sections: keys, scales, and values (of 8 dims each for i8). In a section, the
+ * data of each 32 positions is contiguous. */
 void bq_kv_copy(bq_kv_type type, const bq_kv_view *kv, size_t from, size_t to) {
   const size_t dim = kv->head_dim, blocks = bq_kv_up(dim, BQ_KV_SCALED), span = bq_kv_span(type);
   const size_t floats = BQ_KV_SCALED * sizeof(float);

@@ -1,10 +1,10 @@
 /* The relaxed table: the simd128 table with other matmuls over tiled weights.
  *
  * It uses one relaxed instruction, i32x4.relaxed_dot_i8x16_i7x16_add_s: signed bytes times 7-bit
- * ones, four products per sum. It is one instruction on CPUs that have it (VNNI, Arm's dot
- * products). Engines may differ only where the second operand exceeds 7 bits or a sum of two
- * products exceeds 16 bits (they may saturate it). Neither happens here (simd_quads.h), so results
- * are the same everywhere. No other relaxed instruction may be used: a test disassembles each
+ * numbers, four products per sum. CPUs with VNNI or Arm's dot products have it as one instruction.
+ * Its result may depend on the CPU only if the second operand exceeds 7 bits, or if a sum of two
+ * products exceeds 16 bits (it may saturate). Neither happens here (simd_quads.h), so results are
+ * the same everywhere. No other relaxed instruction may be used: a test disassembles each
  * module. */
 #include "kernels/kernels.h"
 
@@ -14,7 +14,7 @@ enum { PANEL_EXTRA = 64, TABLE_CONSTANT = 0 };
 #define SPLIT_SUMS 1
 #define QUAD_LOOP KEEP_LOOP
 
-/* Eight is fastest for 4-bit weights, but takes the most code. */
+/* Eight groups are fastest for 4-bit weights, but take the most code. */
 #define GROUPS_AT_ONCE(block, bits, scale_bytes, min_bytes) \
   ((bits) == 4 && (block) == 32 && !(min_bytes) ? 8 : 4)
 

@@ -1,10 +1,10 @@
-/* The relaxed16 table: like the relaxed one, for CPUs whose byte dot products have 16-bit sums (x86
- * without VNNI: vpmaddubsw; there the relaxed table's instruction becomes three to five).
+/* The relaxed16 table: as the relaxed table, for CPUs whose byte dot products have 16-bit sums (x86
+ * without VNNI: vpmaddubsw). On these, the relaxed table's instruction compiles to three to five.
  *
- * It uses one relaxed instruction, i16x8.relaxed_dot_i8x16_i7x16_s: signed bytes times 7-bit ones,
- * two products per sum, which never saturates here (simd_quads.h). Products of nibbles are
+ * It uses one relaxed instruction, i16x8.relaxed_dot_i8x16_i7x16_s: signed bytes times 7-bit
+ * numbers, two products per sum, which never saturates here (simd_quads.h). Products of nibbles are
  * accumulated in 16 bits over a block: a lane holds 16 of its 32 products, at most 16 * 15 * 127 =
- * 30,480. Products of bytes are widened at once. */
+ * 30,480. Products of bytes are widened to 32 bits immediately. */
 #include "kernels/kernels.h"
 
 #ifdef __wasm_relaxed_simd__
@@ -15,7 +15,7 @@
  * [T] over k 0...15. */
 enum { PANEL_EXTRA = 72 };
 
-/* Two 16-bit ones: a dot with them adds up pairs. */
+/* Two 16-bit ones: a dot product with them adds adjacent lanes. */
 enum { TABLE_CONSTANT = 0x00010001 };
 #define SPLIT_SUMS 0
 #define QUAD_LOOP UNROLL
@@ -24,8 +24,8 @@ enum { TABLE_CONSTANT = 0x00010001 };
 #include "kernels/simd_quads.h"
 
 /* Converts the 16-bit pairs of nibble sums to i32. Intermediate sums may wrap, but the final ones
- * fit. The ones stay in a register; the loop over one token has none left for them, and V8 would
- * load them each time. */
+ * fit. For pairs, the constant `own` (ones) stays in a register. The loop over one token has no
+ * free register, and V8 would load the constant each time. */
 INLINE v128_t widen(int T, v128_t pairs, const constants *c) {
   return T == 2 ? wasm_i32x4_dot_i16x8(pairs, c->own) : wasm_i32x4_extadd_pairwise_i16x8(pairs);
 }

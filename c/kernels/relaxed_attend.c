@@ -3,8 +3,8 @@
 
 #include "kernels/relaxed_attend.h"
 
-INLINE void dot(v128_t bytes, v128_t size, v128_t *sum) {
-  *sum = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(bytes, size, *sum);
+INLINE void dot(v128_t bytes, v128_t magnitude, v128_t *sum) {
+  *sum = wasm_i32x4_relaxed_dot_i8x16_i7x16_add(bytes, magnitude, *sum);
   simd_pin(sum);
 }
 

@@ -1,7 +1,7 @@
-/* Attention over an i8 cache with relaxed dots, whose second operand must be 0...127
- * (simd_quads.h). Softmax weights are in that range already. A query is split into magnitudes and
- * signs: keys that meet a negative number have their bits flipped (~k = -k - 1), and the magnitude
- * that is missing then is part of the initial sum. The including file defines `dot`. */
+/* Attention over an i8 cache with relaxed dot products, whose second operand must be 0...127
+ * (simd_quads.h). Softmax weights are in that range. A query is split into magnitudes and signs:
+ * the bits of keys that are multiplied with a negative number are flipped (~k = -k - 1). The
+ * missing magnitude is part of the initial sum. The including file defines `dot`. */
 #ifndef BQ_KERNELS_RELAXED_ATTEND_H
 #define BQ_KERNELS_RELAXED_ATTEND_H
 
@@ -12,7 +12,7 @@ enum { KEY_BYTES = 64, VALUE_BYTES = 32 }; /* a query's magnitudes and sign mask
 #include "kernels/simd_attend.h"
 
 /* *sum += signed bytes of four rows times magnitudes of at most 7 bits. */
-INLINE void dot(v128_t bytes, v128_t size, v128_t *sum);
+INLINE void dot(v128_t bytes, v128_t magnitude, v128_t *sum);
 
 INLINE void put_values(uint8_t *p, v128_t low, v128_t high) {
   wasm_v128_store(p, low);
@@ -34,10 +34,10 @@ INLINE int32_t key_initial_sum(v128_t low, v128_t high) {
 INLINE void dot_keys(int H, v128_t w0, v128_t w1, const uint8_t *quad,
                      v128_t sum[BQ_ATTEND_ROWS][2]) {
   UNROLL for (int h = 0; h < H; h++) {
-    v128_t size = wasm_v128_load32_splat(quad + KEY_BYTES * h);
+    v128_t magnitude = wasm_v128_load32_splat(quad + KEY_BYTES * h);
     v128_t flip = wasm_v128_load32_splat(quad + KEY_BYTES * h + 32);
-    dot(wasm_v128_xor(w0, flip), size, &sum[h][0]);
-    dot(wasm_v128_xor(w1, flip), size, &sum[h][1]);
+    dot(wasm_v128_xor(w0, flip), magnitude, &sum[h][0]);
+    dot(wasm_v128_xor(w1, flip), magnitude, &sum[h][1]);
   }
 }
 

@@ -1,5 +1,5 @@
-/* Declarations of the scalar kernels, which other tables use where they have none of their own.
- * Their contracts are in kernels.h. */
+/* Declarations of the scalar kernels, which are also the entries of other tables that have no
+ * faster one. Their contracts are in kernels.h. */
 #ifndef BQ_KERNELS_SCALAR_H
 #define BQ_KERNELS_SCALAR_H
 

@@ -33,7 +33,7 @@ static void softmax(float *x, size_t n) {
 /* --- scores --------------------------------------------------------------------------------- */
 
 /* Applies softcap, ALiBi and biases to the scores of [from, end), and sets those of [base, from),
- * which the row doesn't see, to -infinity. */
+ * which the row doesn't attend to, to -infinity. */
 static void adjust_scores(const bq_attend_job *job, size_t row, float *scores) {
   const size_t base = bq_row_base(job, row), from = bq_row_from(job, row);
   const size_t end = bq_row_end(job, row), p = bq_row_position(job, row);
@@ -41,8 +41,9 @@ static void adjust_scores(const bq_attend_job *job, size_t row, float *scores) {
   for (size_t j = from; j < end; j++) {
     float *s = &scores[j - base];
     if (job->softcap > 0.0f) *s = bq_tanhf(*s / job->softcap) * job->softcap;
-    const int32_t away = (int32_t)j - (int32_t)p;
-    if (job->slopes) *s += job->slopes[row % job->heads] * (float)(away > 0 ? -away : away);
+    const int32_t distance = (int32_t)j - (int32_t)p;
+    if (job->slopes)
+      *s += job->slopes[row % job->heads] * (float)(distance > 0 ? -distance : distance);
     if (job->biases) *s += bq_row_bias(job, row, j);
   }
 }
@@ -212,8 +213,8 @@ static void attend_row_i8(const bq_attend_job *job, size_t row) {
   sum_values(job, row, scores, inv, 0, job->kv.head_dim);
 }
 
-/* A pass of a row, whose part of the shared memory holds 1 / sum of its exponentials, then its
- * scores. */
+/* Computes a part of a pass of a row. The row's shared memory holds 1 / sum of its exponentials,
+ * then its scores. */
 static void attend_row_part(const bq_attend_job *job, size_t row) {
   const bq_attend_part *part = job->part;
   const size_t i = row - job->row0, base = bq_row_base(job, row), from = bq_row_from(job, row);
@@ -295,7 +296,7 @@ static packed pack(bq_kv_type type, const float *x, size_t n, float inv) {
     high = q[i] > high ? q[i] : high;
   }
   packed p = {.step = (high - low + parts - 1) / parts};
-  /* + 256 makes the division round down for negative numbers */
+  /* 256 is added, and 128 afterwards, so that the division rounds down for negative numbers too. */
   p.least = low + 128 - (top * p.step - (high - low) + 1 + 256) / 2;
   p.least = p.least < 127 - top * p.step ? p.least : 127 - top * p.step;
   p.least = p.least < -128 ? -128 : p.least;

@@ -137,7 +137,7 @@ INLINE void matmul_tiled(bq_tile_shape s, const bq_matrix *w, const bq_batch *a,
   }
 }
 
-/* A constant, but for types with a table. */
+/* The tile shape: a constant, except for types with a table of codes. */
 #define SHAPE_OF(w, block, bits, scale, min) \
   ((bits) == BQ_CODES ? bq_tile_shape_of((w)->type) : BQ_TILE_SHAPE(block, bits, scale, min))
 #define TILED_SLOT(NAME, name, block, bits, scale, min)                                         \
@@ -170,15 +170,15 @@ void bq_scalar_row_tiled(const bq_matrix *w, size_t row, float *y) {
 
 /* --- row-major blocks to tiles ---------------------------------------------------------------- */
 
-/* `numbers` points to a super-block's f16 scale and minimum. The sub-block scales, then the
- * sub-block minimums, lie right before them. */
-static void tile_sub_scales(bq_tile_shape s, const uint8_t *numbers, uint8_t *tile, uint32_t r) {
-  const uint8_t *factor = numbers - bq_tile_blocks(s) * (1 + s.min_bytes);
-  for (uint32_t k = 0; k < s.step; k += s.block) tile[bq_tile_scale_at(s, r, k)] = *factor++;
+/* Copies the scales and minimums of a super-block to row r of a tile. `super` points to its f16
+ * scale and minimum; the sub-block scales, then the sub-block minimums, are directly before it. */
+static void tile_sub_scales(bq_tile_shape s, const uint8_t *super, uint8_t *tile, uint32_t r) {
+  const uint8_t *sub_scale = super - bq_tile_blocks(s) * (1 + s.min_bytes);
+  for (uint32_t k = 0; k < s.step; k += s.block) tile[bq_tile_scale_at(s, r, k)] = *sub_scale++;
   for (uint32_t k = 0; s.min_bytes && k < s.step; k += s.block)
-    tile[bq_tile_min_at(s, r, k)] = *factor++;
-  memcpy(tile + 2 * r, numbers, 2);
-  if (s.min_bytes) memcpy(tile + 2 * (BQ_TILE_ROWS + r), numbers + 2, 2);
+    tile[bq_tile_min_at(s, r, k)] = *sub_scale++;
+  memcpy(tile + 2 * r, super, 2);
+  if (s.min_bytes) memcpy(tile + 2 * (BQ_TILE_ROWS + r), super + 2, 2);
 }
 
 /* Copies a block into row r of a tile; its weights begin at column k0. */

@@ -1,4 +1,4 @@
-/* The scalar table: plain C, the oracle of all the others. */
+/* The scalar table: plain C, the reference of all other tables. */
 #include "kernels/attend.h"
 #include "kernels/scalar.h"
 

@@ -1,6 +1,7 @@
-/* Known-answer test: runs every entry that a token needs on small fixed inputs, odd sizes included,
- * and hashes the results. The sizes make a matmul use all its widths: 7 tokens are 4 + 2 + 1, 9
- * rows are 8 + 1. */
+/* Known-answer test: runs every entry that a token needs on small fixed inputs, and hashes the
+ * results. The odd sizes make a matmul use all its widths: 7 tokens are 4 + 2 + 1, 9 rows are 8 +
+ * 1.
+ */
 #include "kernels/self_test.h"
 
 #include <string.h>
@@ -115,7 +116,7 @@ static void run_attention(const bq_kernels *k, workspace *s) {
     memset(s->block, 0, sizeof s->block);
     k->rope(q, values, 16, type == 0);
     k->kv_store[type](&kv, 0, POSITIONS, keys, values, HEAD);
-    /* the i8 copy of the head fits where f32 would store values */
+    /* The i8 copy of the head fits in the memory where f32 would store values. */
     void *scratch = type > BQ_KV_I8 ? s->block + sizeof s->block / 2 : s->panel;
     const bq_attend_job job = {.kv = kv, .q = q, .y = s->y, .stride = HEAD, .heads = 1,
                                .row1 = POSITIONS, .scale = 3.0f, .scratch = scratch,

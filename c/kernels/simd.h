@@ -19,8 +19,8 @@ INLINE const void *simd_hide(const void *constants) {
   return constants;
 }
 
-/* Declares an array of uint32_t for simd_hide. A side module has no data of its own: there the
- * array lies on the stack. */
+/* Declares an array of uint32_t for simd_hide. Modules of rare types have no static data; there the
+ * array is on the stack. */
 #ifdef BQ_RARE_MODULE
 INLINE uint32_t simd_opaque(uint32_t v) {
   __asm__("" : "+r"(v));
@@ -34,13 +34,14 @@ INLINE uint32_t simd_opaque(uint32_t v) {
 #define SIMD_CONSTANTS(name, ...) static const uint32_t name[] = {__VA_ARGS__}
 #endif
 
-/* Forces *v to be computed here. Otherwise the compiler finishes each sum of a kernel before it
- * starts the next, and V8, which keeps that order, spills the values that the sums share. */
+/* Forces *v to be computed at this point. Otherwise the compiler finishes each sum of a kernel
+ * before it starts the next one, and V8, which keeps that order, spills the values that the sums
+ * share. */
 INLINE void simd_pin(v128_t *v) { __asm__ volatile("" : "+r"(*v)); }
 
 INLINE v128_t simd_zero(void) { return wasm_i32x4_const_splat(0); }
 
-/* The first n (0...4) floats of p, padded with zeros. */
+/* Loads the first n (0...4) floats of p, padded with zeros. */
 INLINE v128_t simd_load_part(const float *p, size_t n) {
   float part[4] = {0, 0, 0, 0};
   for (size_t i = 0; i < n; i++) part[i] = p[i];
@@ -83,8 +84,7 @@ INLINE int32_t simd_sum_i32(v128_t v) {
          (wasm_i32x4_extract_lane(v, 2) + wasm_i32x4_extract_lane(v, 3));
 }
 
-/* The maximum of n >= 1 floats. Four vectors at a time, so that no maximum waits for the one
- * before. */
+/* The maximum of n >= 1 floats. It is computed in four independent vectors, to hide the latency. */
 INLINE float simd_largest(const float *x, size_t n) {
   v128_t m[4];
   size_t i = 0;
@@ -143,8 +143,8 @@ INLINE v128_t simd_exp(v128_t x, const simd_exp_constants *k) {
   return wasm_v128_andnot(e, wasm_f32x4_lt(x, k->least));
 }
 
-/* simd_exp of lanes that are at most 0, or NaN: no clamping is needed (too small values are
- * masked), and the power of 2 is at least 2^-126, so one factor suffices. */
+/* simd_exp of lanes that are at most 0, or NaN. No clamping is needed, because the results of too
+ * small values are masked, and one factor suffices, because the power of 2 is at least 2^-126. */
 INLINE v128_t simd_exp_below_0(v128_t x, const simd_exp_constants *k) {
   v128_t shifted = wasm_f32x4_add(wasm_f32x4_mul(x, k->log2e), k->round);
   v128_t p = simd_exp_rest(x, shifted, k);

@@ -1,10 +1,10 @@
 /* The simd128 table: matmuls over tiled weights for every browser with WebAssembly SIMD.
  *
  * Weight bytes are read as 16-bit lanes of four nibbles each and masked in place, so that no byte
- * is ever widened. A nibble at bit 4 or 8 counts 16 or 256 times too much, so activations in the
- * panel are shifted left to make every product count 256 times, and i32x4.dot_i16x8_s accumulates
- * in units of 1/256. Activations are at most 127, so a shifted one fits 16 bits; the sums (at most
- * 256 * 32 * 255 * 127) fit 32 bits. The panel's scales include the factor 1/256, which is exact.
+ * is widened. A nibble at bit 4 or 8 is 16 or 256 times too large. Activations in the panel are
+ * shifted left so that all products have the factor 256, and i32x4.dot_i16x8_s accumulates in units
+ * of 1/256. Activations are at most 127, so a shifted one fits 16 bits; the sums (at most 256 * 32
+ * * 255 * 127) fit 32 bits. The panel's scales include the factor 1/256, which is exact.
  */
 #include "kernels/kernels.h"
 
@@ -27,8 +27,8 @@ typedef struct constants {
   v128_t lower, upper;      /* masks of the lowest two bits, and of the third bit, of each byte */
 } constants;
 
-/* Types with many dots per group take fewer groups at once: smaller code, though an activation's
- * load serves fewer groups. */
+/* Types with many dot products per group compute fewer groups at once: the code is smaller, but
+ * fewer groups share the load of an activation. */
 #define GROUPS_AT_ONCE(block, bits, scale_bytes, min_bytes) ((bits) == 7 || (block) == 16 ? 2 : 4)
 
 #include "kernels/attend.h"
@@ -158,8 +158,9 @@ INLINE void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint
     }
 }
 
-/* Bytes lie at bit 0 or 8, but the panel is prepared for nibbles: the products count in units of 1,
- * 1/16 and 1/256. w: 32 bytes of quad j; those of k + 16 lie 128 bytes further. */
+/* Weight bytes begin at bit 0 or 8 of a lane, but the panel is prepared for nibbles. The products
+ * are therefore in units of 1, 1/16 or 1/256. w: 32 bytes of quad j; those of k + 16 are 128 bytes
+ * further. */
 INLINE void dot_units(int j, const uint8_t *w, const uint8_t *q, v128_t sum[2]) {
   v128_t w0 = wasm_v128_load(w), w1 = wasm_v128_load(w + 16);
   dot_quads(ODD_LOW, j, wasm_u16x8_shr(w0, 8), wasm_u16x8_shr(w1, 8), q, sum);
@@ -193,7 +194,7 @@ INLINE void add_shifted(int G, int bits, v128_t part[MAX_GROUPS][2], v128_t sum[
   }
 }
 
-/* Three passes, so that registers suffice. */
+/* Computes the three units in separate passes, so that the registers suffice. */
 INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const uint8_t *q,
                       const constants *c, v128_t sum[MAX_GROUPS][2]) {
   v128_t units[MAX_GROUPS][2];
@@ -235,7 +236,7 @@ INLINE void dot_quad(int P, const uint8_t *const *q, int run, int j, v128_t w0, 
   }
 }
 
-/* Pairs unpack them while they multiply. */
+/* Returns w: dot_sub4_pairs unpacks the weights itself. */
 INLINE const uint8_t *unpack_sub4(bq_tile_shape s, const uint8_t *w, const constants *c,
                                   uint8_t to[TILE_BYTES_32]) {
   (void)s, (void)c, (void)to;
@@ -262,7 +263,7 @@ INLINE void load_bytes(int bits, const uint8_t *w, v128_t v[2]) {
   }
 }
 
-/* Bytes are shifted, with their sign, to where the panel expects nibbles. */
+/* Bytes are shifted, with their sign, to the bits where the panel expects nibbles. */
 INLINE void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t *const *q,
                       const constants *c, v128_t (*sum)[2]) {
   KEEP_LOOP for (int j = 0; j < 4; j++, w += 32) {

@@ -5,11 +5,11 @@
 
 #include "kernels/attend.h"
 
-/* Keys and values are read as 16-bit lanes of two bytes. Even bytes are shifted up, so that they
- * count 256 times; odd bytes are shifted down with their sign, and the numbers that meet them are
- * shifted up instead. So all products count 256 times (at most 32 * 256 * 127 * 127, which fits 32
- * bits), and the scales divide by that exactly. 32 numbers are stored as 8 pairs (q[0], q[2]), then
- * 8 pairs (q[1] << 8, q[3] << 8). */
+/* Keys and values are read as 16-bit lanes of two bytes. Even bytes are shifted up, which
+ * multiplies them by 256. Odd bytes are shifted down with their sign, and their factors are shifted
+ * up instead. So all products have the factor 256 (their sum is at most 32 * 256 * 127 * 127, which
+ * fits 32 bits), and the scales divide by it exactly. 32 numbers are stored as 8 pairs (q[0],
+ * q[2]), then 8 pairs (q[1] << 8, q[3] << 8). */
 enum { KEY_BYTES = 64, VALUE_BYTES = 64 };
 #define UNIT 256.0f
 
@@ -55,8 +55,8 @@ void bq_simd128_attend_i8(const bq_attend_job *job) { attend_i8(job); }
 
 /* --- storing ---------------------------------------------------------------------------------- */
 
-/* Rounds as kv_store does: x times 1 / scale; a scale of 0 makes all q 0. Not inlined, to keep code
- * small. */
+/* Rounds as kv_store specifies: x times 1 / scale; a scale of 0 makes all q 0. Not inlined, to keep
+ * the code small. */
 static __attribute__((noinline)) void round_block(const v128_t x[8], float scale, int8_t q[32]) {
   v128_t inv = wasm_f32x4_splat(1.0f / scale), least = wasm_f32x4_const_splat(-127.0f);
   v128_t keep = scale > 0.0f ? wasm_i32x4_const_splat(-1) : simd_zero();
@@ -87,9 +87,9 @@ static void store_value(const bq_kv_view *kv, size_t j, const float *x) {
     load_block(x, d, dim, block);
     m = wasm_f32x4_pmax(m, max_magnitude(block));
   }
-  float most = wasm_f32x4_extract_lane(m, 0);
-  most = most < FLT_MAX ? most : FLT_MAX;
-  const float scale = most >= 0x1p-100f ? most / 127.0f : 0.0f;
+  float max = wasm_f32x4_extract_lane(m, 0);
+  max = max < FLT_MAX ? max : FLT_MAX;
+  const float scale = max >= 0x1p-100f ? max / 127.0f : 0.0f;
   *bq_kv_scale(kv, j) = scale;
   uint8_t *tiles = bq_kv_tile(kv, j, 0) + j % BQ_KV_SCALED / 4 * 32 + j % 4;
   for (size_t d = 0; d < dim; d += BQ_KV_SCALED) {

@@ -22,8 +22,7 @@ static uint32_t max_magnitude_bits(const float *w, size_t n) {
   return left;
 }
 
-/* --- the search_line
- * ------------------------------------------------------------------------------- */
+/* --- search ----------------------------------------------------------------------------------- */
 
 typedef float lanes[BQ_SEARCH_BLOCKS];
 
@@ -144,7 +143,7 @@ static void search_ranges(const float *const w[BQ_SEARCH_BLOCKS], size_t n, floa
 
 /* --- rounding --------------------------------------------------------------------------------- */
 
-/* x rounded to integers, halves away from zero, as floats. */
+/* Rounds x to integers, halves away from zero, as floats. */
 INLINE v128_t rounded(v128_t x, v128_t low, v128_t high) {
   const v128_t half = wasm_f32x4_const_splat(0.5f), one = wasm_f32x4_const_splat(1.0f);
   x = wasm_f32x4_pmin(high, wasm_f32x4_pmax(low, x));
@@ -180,10 +179,10 @@ static void round_block(const float *w, size_t n, const bq_block_range *range, i
       const v128_t at = wasm_v128_load(w + i + 4 * j);
       const v128_t x = rounded(wasm_f32x4_mul(wasm_f32x4_sub(at, min), inverse), low, high);
       const v128_t back = wasm_f32x4_add(wasm_f32x4_mul(x, scale), min);
-      const v128_t off = wasm_f32x4_abs(wasm_f32x4_sub(at, back));
-      sum = wasm_f32x4_add(sum, off);
-      squares = wasm_f32x4_add(squares, wasm_f32x4_mul(off, off));
-      most = wasm_f32x4_pmax(most, off);
+      const v128_t error = wasm_f32x4_abs(wasm_f32x4_sub(at, back));
+      sum = wasm_f32x4_add(sum, error);
+      squares = wasm_f32x4_add(squares, wasm_f32x4_mul(error, error));
+      most = wasm_f32x4_pmax(most, error);
       four[j] = integers(x);
     }
     wasm_v128_store(q + i, wasm_i8x16_narrow_i16x8(wasm_i16x8_narrow_i32x4(four[0], four[1]),

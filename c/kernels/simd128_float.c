@@ -35,8 +35,8 @@ INLINE void add_products(int T, const v128_t *w, const v128_t *x, v128_t sum[4][
   }
 }
 
-/* 4 rows times T tokens. If there are fewer than 4 rows, the last one is computed again and its sum
- * dropped. */
+/* Multiplies 4 rows by T tokens. If there are fewer than 4 rows, the last one is computed
+ * repeatedly and the extra sums are discarded. */
 INLINE void multiply_block(float_kind kind, int T, const uint8_t *w, size_t rows, size_t cols,
                            const float *x, size_t x_stride, float *y, size_t y_stride) {
   const size_t row_bytes = cols * weight_bytes(kind), whole = cols & ~(size_t)3;

@@ -7,9 +7,9 @@
 
 /* --- i4, i2 ----------------------------------------------------------------------------------- */
 
-/* 16 values: even bytes of c times `even`, odd bytes times `odd`, plus `least`. Products of bytes
- * are at most 255, except at positions that were never stored, where the mask keeps them in their
- * byte. */
+/* Computes 16 values: even bytes of c times `even`, odd bytes times `odd`, plus `least`. Products
+ * of bytes are at most 255. Positions that were never stored may give larger ones; the mask keeps
+ * these within their byte. */
 INLINE v128_t unpacked(v128_t c, v128_t even, v128_t odd, v128_t least) {
   const v128_t low = wasm_i16x8_const_splat(0xff);
   v128_t e = wasm_v128_and(wasm_i16x8_mul(wasm_v128_and(c, low), even), low);
@@ -30,8 +30,8 @@ static void unpack_bytes(const uint8_t *from, size_t span, v128_t step, v128_t l
   }
 }
 
-/* How many of `all` units of dims are at first, first + span, ... */
-INLINE size_t each(size_t all, size_t span, size_t first) {
+/* Number of the indices first, first + span, ... that are below `all`. */
+INLINE size_t count_of_units(size_t all, size_t span, size_t first) {
   return all > first ? bq_kv_up(all - first, span) : 0;
 }
 
@@ -48,7 +48,8 @@ static void unpack_keys(const uint8_t *from, size_t span, size_t quads, uint8_t 
                  least = repeat_four_times(from + 24 + 4 * half);
     KEEP_LOOP for (size_t j = 0; j < span / 4; j++) {
       const size_t at = 32 * j + 16 * half;
-      unpack_bytes(from + 32 + at, span, step, least, each(quads, span / 4, j), 8 * span, to + at);
+      unpack_bytes(from + 32 + at, span, step, least, count_of_units(quads, span / 4, j), 8 * span,
+                   to + at);
     }
   }
 }
@@ -62,7 +63,8 @@ static void unpack_values(const uint8_t *from, size_t span, size_t octets, size_
     KEEP_LOOP for (size_t i = 0; i < span / 4; i++) {
       const size_t at = 32 * quad + i % 2 * 16;
       unpack_bytes(from + 64 + i / 2 * BQ_KV_TILE + at, span, step, least,
-                   each(octets, span / 8, i / 2), span / 8 * apart, to + i / 2 * apart + at);
+                   count_of_units(octets, span / 8, i / 2), span / 8 * apart,
+                   to + i / 2 * apart + at);
     }
   }
 }
@@ -128,21 +130,21 @@ static void slope_scores(float slope, int32_t first, float *scores, size_t n) {
   const v128_t s = wasm_f32x4_splat(slope);
   v128_t at = wasm_i32x4_add(wasm_i32x4_splat(first), wasm_i32x4_const(0, 1, 2, 3));
   for (size_t i = 0; i < n; i += 4, at = wasm_i32x4_add(at, wasm_i32x4_const_splat(4))) {
-    v128_t away = wasm_i32x4_min(at, wasm_i32x4_neg(at));
-    v128_t x = wasm_f32x4_mul(s, wasm_f32x4_convert_i32x4(away));
+    v128_t distance = wasm_i32x4_min(at, wasm_i32x4_neg(at));
+    v128_t x = wasm_f32x4_mul(s, wasm_f32x4_convert_i32x4(distance));
     wasm_v128_store(scores + i, wasm_f32x4_add(wasm_v128_load(scores + i), x));
   }
 }
 
 void bq_simd128_adjust_scores(const bq_attend_job *job, size_t row, float *scores) {
-  const size_t base = bq_row_base(job, row), unseen = bq_row_from(job, row) - base;
+  const size_t base = bq_row_base(job, row), hidden = bq_row_from(job, row) - base;
   const size_t n = bq_row_end(job, row) - base;
   if (job->softcap > 0.0f) cap_scores(job->softcap, scores, n);
   if (job->slopes)
     slope_scores(job->slopes[row % job->heads],
                  (int32_t)base - (int32_t)bq_row_position(job, row), scores, n);
   for (size_t i = 0; job->biases && i < n; i++) scores[i] += bq_row_bias(job, row, base + i);
-  for (size_t i = 0; i < unseen; i++) scores[i] = bq_float_of(0xff800000u); /* -infinity */
+  for (size_t i = 0; i < hidden; i++) scores[i] = bq_float_of(0xff800000u); /* -infinity */
 }
 
 /* --- f32, f16: blocks of positions, which stay in the cache for all rows ---------------------- */
@@ -200,16 +202,17 @@ static const float *floats_of(bq_kv_type type, const uint8_t *p, size_t n, float
   return wide;
 }
 
-/* How many of the 32 positions from `at` on come before the row's end. */
-static size_t seen(const bq_attend_job *job, size_t row, size_t at) {
+/* Number of the 32 positions from `at` on that are before the row's end. */
+static size_t visible_positions(const bq_attend_job *job, size_t row, size_t at) {
   const size_t end = bq_row_end(job, row);
   return end <= at ? 0 : end - at < BQ_KV_SCALED ? end - at : BQ_KV_SCALED;
 }
 
-/* y += the values v, weighted, of those of the 32 positions from `at` on that the row sees. */
-static void mix_seen(const bq_attend_job *job, size_t row, size_t at, const float *scores,
+/* y += the weighted values v of the 32 positions from `at` on that are visible to the row. */
+static void mix_visible(const bq_attend_job *job, size_t row, size_t at, const float *scores,
                      const float *v) {
-  const size_t dim = job->kv.head_dim, from = bq_row_from(job, row), n = seen(job, row, at);
+  const size_t dim = job->kv.head_dim, from = bq_row_from(job, row);
+  const size_t n = visible_positions(job, row, at);
   const size_t skip = from > at ? from - at : 0;
   if (skip < n)
     mix_block(scores + skip, n - skip, v + skip * dim, dim, bq_row_result(job, row));
@@ -224,10 +227,11 @@ static void attend_rows_of_floats(bq_kv_type type, const bq_attend_job *job, siz
   const size_t stride = bq_kv_up(end - base, BQ_KV_SCALED) * BQ_KV_SCALED;
   float *scores = job->scratch, *wide = scores + rows * stride;
   for (size_t at = base; at < end; at += BQ_KV_SCALED) {
-    const float *k = floats_of(type, bq_kv_key(kv, type, at), seen(job, last, at) * dim, wide);
+    const size_t n = visible_positions(job, last, at) * dim;
+    const float *k = floats_of(type, bq_kv_key(kv, type, at), n, wide);
     for (size_t r = 0; r < rows; r++)
-      score_block(bq_row_query(job, row + r), k, seen(job, row + r, at), dim, job->scale,
-                  scores + r * stride + (at - base));
+      score_block(bq_row_query(job, row + r), k, visible_positions(job, row + r, at), dim,
+                  job->scale, scores + r * stride + (at - base));
   }
   for (size_t r = 0; r < rows; r++) {
     const size_t own = bq_row_base(job, row + r);
@@ -238,9 +242,10 @@ static void attend_rows_of_floats(bq_kv_type type, const bq_attend_job *job, siz
     memset(bq_row_result(job, row + r), 0, dim * sizeof(float));
   }
   for (size_t at = base; at < end; at += BQ_KV_SCALED) {
-    const float *v = floats_of(type, bq_kv_value(kv, type, at), seen(job, last, at) * dim, wide);
+    const size_t n = visible_positions(job, last, at) * dim;
+    const float *v = floats_of(type, bq_kv_value(kv, type, at), n, wide);
     for (size_t r = 0; r < rows; r++)
-      mix_seen(job, row + r, at, scores + r * stride + (at - base), v);
+      mix_visible(job, row + r, at, scores + r * stride + (at - base), v);
   }
 }
 

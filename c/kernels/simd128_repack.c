@@ -1,4 +1,4 @@
-/* Converts row-major blocks to tiles while a file streams in. */
+/* Converts row-major blocks to tiles, while a file is loaded. */
 #ifdef __wasm_simd128__
 
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "kernels/simd128.h"
 #include "core/tile.h"
 
-/* 16 bytes of row-major nibbles (byte i: weight 2i low, 2i + 1 high) to 16 bytes of a tile row
- * (byte i: weight i low, 16 + i high). */
+/* Converts 16 bytes of row-major nibbles (byte i: weight 2i low, 2i + 1 high) to 16 bytes of a tile
+ * row (byte i: weight i low, 16 + i high). */
 INLINE v128_t reorder_nibbles(v128_t file) {
   v128_t nibble = wasm_i8x16_const_splat(15);
   v128_t even = wasm_v128_and(file, nibble), odd = wasm_u8x16_shr(file, 4);
@@ -19,13 +19,13 @@ INLINE v128_t reorder_nibbles(v128_t file) {
   return wasm_v128_or(first, wasm_i8x16_shl(second, 4));
 }
 
-/* Where one row's part of a tile comes from; NULL blocks are padding. */
+/* The blocks of one row's part of a tile; NULL: padding. */
 typedef struct source {
   const uint8_t *block[2]; /* bq4_16 has two blocks to a tile */
 } source;
 
-/* How a row's bytes become a tile's. `flip` converts two's complement to unsigned with a zero
- * point; `mask` drops the top bit of 7-bit weights. `zeros`: a byte of weights of q = 0. */
+/* The conversion of a row's bytes to a tile's. `flip` converts two's complement to unsigned with a
+ * zero point; `mask` clears the top bit of 7-bit weights. `zeros`: a byte of weights of q = 0. */
 typedef struct reading {
   v128_t mask, flip, zeros;
   bool reorder, pairs; /* nibbles need reordering; a tile has two blocks of 16 weights */
@@ -39,7 +39,8 @@ INLINE reading reading_of(bq_tile_shape s, bq_row_shape from) {
                    bq_has_nibbles(s) && !as_tiled, s.block == 16 && s.scale_bytes != 1};
 }
 
-/* 16 tile bytes of a row: run `run` of 32 weights (4 bits) or of 16 weights (7 or 8 bits). */
+/* Returns 16 tile bytes of a row: run `run` of 32 weights (4 bits) or of 16 weights (7 or 8
+ * bits). */
 INLINE v128_t tile_bytes(const reading *as, source from, int run) {
   const uint8_t *a = from.block[0], *b = from.block[1];
   if (!a) return as->zeros;
@@ -64,8 +65,8 @@ INLINE void put_rows(v128_t r0, v128_t r1, v128_t r2, v128_t r3, uint8_t *dst) {
   wasm_v128_store(dst + 96, wasm_i64x2_shuffle(c, d, 1, 3));
 }
 
-/* Copies the scale (or minimum) of each row: `bytes` (2, 4 or 0) bytes, `at` bytes after the row's
- * first weight. */
+/* Copies the scale (or minimum) of each row's block b: `bytes` (2, 4 or 0) bytes, at offset `at`
+ * from the block's first weight. Returns the end of the copies. */
 INLINE uint8_t *put_scales(const source rows[8], size_t b, ptrdiff_t at, uint32_t bytes,
                            uint8_t *to) {
   for (size_t r = 0; bytes && r < BQ_TILE_ROWS; r++, to += bytes) {
@@ -76,7 +77,8 @@ INLINE uint8_t *put_scales(const source rows[8], size_t b, ptrdiff_t at, uint32_
   return to;
 }
 
-/* Transposes eight sub-block scales of each of 8 rows: the first ones of all rows come first. */
+/* Transposes eight sub-block scales of each of 8 rows: first those of sub-block 0 of all rows.
+ * Returns the end of the copies. */
 INLINE uint8_t *put_sub_scales(const source rows[8], ptrdiff_t at, uint8_t *to) {
   for (size_t r = 0; r < BQ_TILE_ROWS; r++)
     for (size_t i = 0; i < 8; i++)

@@ -1,13 +1,13 @@
-/* i8 attention, written once for the simd128 and relaxed tables. Eight positions (of keys) or eight
- * dims (of values) lie in the lanes; up to four queries share every load.
+/* i8 attention, written once for the simd128 and relaxed tables. Each lane belongs to one of eight
+ * positions (of keys) or eight dims (of values); up to four queries share every load.
  *
  * Queries and softmax weights are prepared as panels: [blocks of 32][queries] of 32 8-bit numbers
- * each, in a layout that the including file chooses. Each block ends with the queries' scales,
+ * each, in a layout that the including file defines. Each block ends with the queries' scales,
  * [queries] f32, and, for keys, their initial sums, [queries] i32.
  *
  * The including file defines (all inlined):
  *   enum { KEY_BYTES, VALUE_BYTES }   bytes of 32 numbers, multiples of 32
- *   UNIT                              how often a product counts in sums: 1 or a power of 2
+ *   UNIT                              factor of products in sums: 1 or a power of 2
  *   void put_keys(uint8_t *p, v128_t low, v128_t high);     stores 32 numbers -127...127
  *   void put_values(uint8_t *p, v128_t low, v128_t high);   stores 32 numbers 0...127
  *   int32_t key_initial_sum(v128_t low, v128_t high);       initial value of a sum over 32 numbers
@@ -76,8 +76,8 @@ static __attribute__((noinline)) void load_block(const float *x, size_t d, size_
     block[i] = d + 4 * i < n ? simd_load(x, d + 4 * i, n) : simd_zero();
 }
 
-/* Stores query h of H. Not inlined, as everything that runs once per query: only the loops over the
- * cache are worth a copy per H. */
+/* Stores query h of H. Like all functions that run once per query, it isn't inlined: only the loops
+ * over the cache are worth a copy per H. */
 static __attribute__((noinline)) void put_query(const float *q, size_t head_dim, size_t h, size_t H,
                                                 uint8_t *panel) {
   for (size_t d = 0; d < head_dim; d += BQ_KV_SCALED, panel += key_panel(H)) {
@@ -104,8 +104,8 @@ INLINE v128_t round_weights(const v128_t x[4], v128_t inv) {
                                  wasm_i16x8_narrow_i32x4(r[2], r[3]));
 }
 
-/* Quantizes 32 exponentials times the values' scales. Scales of positions that aren't visible may
- * be anything: times the exponential 0 they give 0 or NaN, which both become 0. */
+/* Quantizes 32 exponentials times the values' scales. Scales of positions that aren't visible are
+ * arbitrary: multiplied by the exponential 0 they give 0 or NaN, and both become 0. */
 INLINE quantized quantize_weights(const float *e, const float *scales) {
   v128_t x[8], half[2] = {simd_zero(), simd_zero()};
   UNROLL for (int i = 0; i < 8; i++) {
@@ -115,15 +115,15 @@ INLINE quantized quantize_weights(const float *e, const float *scales) {
   v128_t m = wasm_f32x4_pmax(half[0], half[1]);
   m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 2, 3, 0, 1));
   m = wasm_f32x4_pmax(m, wasm_i32x4_shuffle(m, m, 1, 0, 3, 2));
-  const float most = wasm_f32x4_extract_lane(m, 0);
-  if (!(most >= 0x1p-100f)) return (quantized){simd_zero(), simd_zero(), 0.0f};
-  v128_t inv = wasm_f32x4_splat(127.0f / most);
-  return (quantized){round_weights(x, inv), round_weights(x + 4, inv), most / 127.0f};
+  const float max = wasm_f32x4_extract_lane(m, 0);
+  if (!(max >= 0x1p-100f)) return (quantized){simd_zero(), simd_zero(), 0.0f};
+  v128_t inv = wasm_f32x4_splat(127.0f / max);
+  return (quantized){round_weights(x, inv), round_weights(x + 4, inv), max / 127.0f};
 }
 
-/* Turns the scores of query h, which is row `row`, into a panel of weights for `blocks` times 32
- * positions from `base` on. The scores begin at the row's own base and may be written after its
- * end. Returns 1 / sum of the exponentials. */
+/* Converts the scores of query h, which is row `row`, to a panel of weights for `blocks` times 32
+ * positions from `base` on. The scores begin at the row's own base; scores after its end are
+ * overwritten. Returns 1 / sum of the exponentials. */
 static __attribute__((noinline)) float put_weights(const bq_attend_job *job, size_t row,
                                                    size_t base, float *scores, size_t blocks,
                                                    size_t h, size_t H, uint8_t *panel) {
@@ -158,7 +158,7 @@ INLINE void touch(const uint8_t *p) {
   UNROLL for (int i = 0; i < 256; i += 64) (void)*(const volatile uint8_t *)(p + i);
 }
 
-/* A block of `quads` groups of 4 dims; a whole block (8) is unrolled. */
+/* Adds a block of `quads` groups of 4 dims; the loop over a full block (8) is unrolled. */
 INLINE void dot_key_block(int H, const uint8_t *k, size_t quads, const uint8_t *p,
                           v128_t sum[BQ_ATTEND_ROWS][2]) {
   if (quads >= 8) {
@@ -170,9 +170,9 @@ INLINE void dot_key_block(int H, const uint8_t *k, size_t quads, const uint8_t *
   }
 }
 
-/* scores[h][8g...8g+7] for H queries and all groups g of 8 keys, the first of which holds position
- * `from`. Walks four streams alternately: hardware prefetches each stream, but not beyond its 4 KB
- * page. */
+/* Computes scores[h][8g...8g+7] for H queries and all groups g of 8 keys, the first of which holds
+ * position `from`. Four streams are read alternately: hardware prefetches each stream, but not
+ * beyond its 4 KB page. */
 INLINE void score_groups(int H, const bq_kv_view *kv, size_t from, size_t groups,
                          const uint8_t *panel, float scale, float *scores, size_t stride) {
   enum { STREAMS = 4 };
@@ -209,8 +209,8 @@ INLINE void score_groups(int H, const bq_kv_view *kv, size_t from, size_t groups
   }
 }
 
-/* sums[h] += those of n consecutive tiles. `ahead` is the address of as many tiles that are needed
- * soon. */
+/* sums[h] += the weighted values of n consecutive tiles. `ahead` is the address of n tiles that are
+ * needed next, and are prefetched. */
 INLINE void mix_tiles(int H, const uint8_t *tile, size_t n, const uint8_t *ahead,
                       const uint8_t *panel, bool first, v128_t (*sums)[2]) {
   v128_t memory[BQ_ATTEND_ROWS][2], (*acc)[2] = H >= 4 ? hide_acc(memory) : memory;
@@ -257,8 +257,9 @@ INLINE void touch_lines(const uint8_t *p, size_t bytes) {
     (void)*(const volatile uint8_t *)p;
 }
 
-/* Prefetches everything that a token reads of one block. It was last read before all weights of the
- * model, so it is in no near cache, and hardware prefetching starts late on such short streams. */
+/* Prefetches the data that a token reads of one block. Since its last use, all weights of the model
+ * have been read, so it is in no near cache, and hardware prefetching starts late on such short
+ * streams. */
 static __attribute__((noinline)) void touch_block(const bq_kv_view *kv, size_t from, size_t n) {
   const uint8_t *tile = bq_kv_tile(kv, from, 0);
   touch_lines(bq_kv_group(kv, from), bq_kv_up(n, 8) * bq_kv_group_bytes(kv->head_dim));
@@ -266,7 +267,7 @@ static __attribute__((noinline)) void touch_block(const bq_kv_view *kv, size_t f
     touch_lines(tile, n * 8);
 }
 
-/* All passes of H rows from `row` on, or the part that the job has. */
+/* Computes all passes of H rows from `row` on, or the part of a pass that job->part names. */
 INLINE void attend_rows(int H, const bq_attend_job *job, size_t row) {
   const bq_kv_view *kv = &job->kv;
   const size_t dim = kv->head_dim, base = bq_row_base(job, row), end = bq_row_end(job, row + H - 1);

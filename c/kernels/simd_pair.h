@@ -1,13 +1,14 @@
-/* Matmul of a single pair: two tokens, or one token with 16-bit activations (session/matmul.c),
- * which is most of decode. As for one token (simd_tiles.h), several groups of 8 rows are computed
- * at once: with one group each dot would wait for the one before it, and a CPU's out-of-order
- * window ends before the next block. In larger batches, other pairs fill that time.
+/* Matmul of a single pair: two tokens, or one token with 16-bit activations (session/matmul.c), the
+ * most frequent case of decode. As for one token (simd_tiles.h), several groups of 8 rows are
+ * computed at once. With one group, each dot product would wait for the previous one, and a CPU's
+ * out-of-order window ends before the next block. In larger batches, other pairs fill that time.
  *
  * The including file defines
  *   void dot_pair(bq_tile_shape s, int part, const uint8_t *const *w, const uint8_t *q,
  *                 const constants *c, v128_t sum[PAIR_GROUPS][2][2]);
- * sum[g][t][h] += products of token t with rows 4h...4h+3 of group g, whose weights lie at w[g]; q
- * is the pair's panel block. Sub-4-bit types are too rare for so much code. */
+ * sum[g][t][h] += products of token t with rows 4h...4h+3 of group g, whose weights are at w[g]; q
+ * is the pair's panel block. Sub-4-bit types have no such kernel: they are too rare for the
+ * code. */
 #ifndef BQ_KERNELS_SIMD_PAIR_H
 #define BQ_KERNELS_SIMD_PAIR_H
 
@@ -39,7 +40,7 @@ INLINE void add_pair(bq_tile_shape s, int part, const uint8_t *const *tile, uint
   }
 }
 
-/* to[g][t] = PAIR_GROUPS groups of 8 rows, whose tiles lie `gap` bytes apart, times a pair. */
+/* to[g][t] = PAIR_GROUPS groups of 8 rows, whose tiles are `gap` bytes apart, times a pair. */
 INLINE void gemm_pair(bq_tile_shape s, const uint8_t *tiles, size_t gap, size_t cols,
                       const uint8_t *panel, bq_type type, v128_t (*to)[2][2]) {
   const matmul_constants c = load_matmul_constants(s, type);
@@ -60,8 +61,8 @@ INLINE void gemm_pair(bq_tile_shape s, const uint8_t *tiles, size_t gap, size_t 
   memcpy(to, acc, sizeof acc);
 }
 
-/* The groups of a pass lie half of the rows apart: hardware prefetches only long streams. A last
- * odd group is computed in both places. */
+/* The groups that are computed at once are half of the rows apart, because hardware prefetches only
+ * long streams. If the number of groups is odd, the last one is computed twice at once. */
 static __attribute__((noinline)) void matmul_pair(gemm_pair_fn *gemm, size_t group,
                                                   const bq_matrix *m, const bq_batch *a,
                                                   size_t row0, size_t row1, float *y,

@@ -1,27 +1,28 @@
-/* The part that both tables of relaxed dots share: activations are signed bytes, weights below 128
- * are the 7-bit operand. Nibbles are 0...15 and meet activations of at most 127: sums of two
- * products are at most 3,810. Bytes are at most 128 in magnitude and meet magnitudes of
- * activations, 0...127: sums of two products are at most 32,512. So no sum of two products ever
- * saturates, the only case in which engines may differ.
+/* The part that both relaxed tables share. In a relaxed dot product, activations are the operand of
+ * signed bytes, and weights below 128 are the 7-bit operand. Nibbles are 0...15, activations at
+ * most 127 in magnitude: sums of two products are at most 3,810. 8-bit weights, at most 128 in
+ * magnitude, are multiplied with magnitudes of activations, 0...127: sums of two products are at
+ * most 32,512. So no sum of two products saturates, which is the only case in which CPUs may
+ * differ.
  *
  * The including file defines, before the #include: enum { PANEL_EXTRA, TABLE_CONSTANT }, the bytes
  * of a token in a block after its scales (PANEL_MAGNITUDES and its own) and a word that becomes the
- * constant `own`; QUAD_LOOP, how to compile the loop over four quads of a batch; SPLIT_SUMS, 1
- * where adding to a sum has a long latency. After it:
+ * constant `own`; QUAD_LOOP, the unrolling of the loop over four quads of a batch; SPLIT_SUMS, 1 if
+ * adding to a sum has a long latency. After it:
  *   void dot(v128_t a, v128_t w, const constants *c, v128_t *sum);
  *       a quad of one token times unsigned weights below 128 of four rows: four sums
  *   void dot_nibble(v128_t a, v128_t w, const constants *c, v128_t *sum);
  *       the same for weights below 16, with sums as initial_sum and sum_to_f32 define them for 4
  *       bits
- * and the other functions that simd_tiles.h asks for (all inlined). */
+ * and the other functions that simd_tiles.h requires (all inlined). */
 #ifndef BQ_KERNELS_SIMD_QUADS_H
 #define BQ_KERNELS_SIMD_QUADS_H
 
 #include "kernels/simd.h"
 
-/* A quad is four signed bytes in the order of k: quad j of 8. After a block's scales follow, in the
- * same order, the magnitudes of its activations and the sign masks for weight bytes that meet them
- * (dot_signed). */
+/* A quad is four signed bytes in the order of k: quad j of 8. After the scales of a block follow,
+ * in the same order, the magnitudes of its activations and the sign masks for the weight bytes that
+ * are multiplied with them (dot_signed). */
 enum { PANEL_Q = 32, PANEL_MAGNITUDES = 64 };
 
 /* Integer sums are biased by 0x4b400000 (1.5 * 2^23 as f32). Reinterpreting them as f32 and
@@ -73,7 +74,7 @@ INLINE v128_t high_nibbles(v128_t w, const constants *c) {
   return wasm_v128_and(wasm_u16x8_shr(w, 4), c->nibble);
 }
 
-/* Loads stand outside the inner loop, because none moves across a simd_pin. */
+/* Loads are outside the inner loop, because compilers move none across a simd_pin. */
 INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t *q,
                         const constants *c, v128_t sum[MAX_GROUPS][2]) {
   UNROLL for (int j = 0; j < 4; j++) {
@@ -92,7 +93,7 @@ INLINE void dot_nibbles(int G, int part, const uint8_t *const *w, const uint8_t 
   }
 }
 
-/* As dot_nibbles, with what the nibbles stand for: weights of 7 bits. */
+/* As dot_nibbles, with the entries of `table` for the nibbles: weights of 7 bits. */
 INLINE void dot_codes(int G, int part, const uint8_t *const *w, const uint8_t *q, v128_t table,
                       const constants *c, v128_t sum[MAX_GROUPS][2]) {
   UNROLL for (int j = 0; j < 4; j++) {
@@ -127,17 +128,18 @@ INLINE void dot_nibble_pairs(int P, int part, const uint8_t *w, const uint8_t *c
 
 /* A quad of each of two tokens, the first at q, times the low or high nibbles of 32 bytes of each
  * group. */
-INLINE void dot_quad_of_pair(const uint8_t *q, int take, const uint8_t *const *w,
+INLINE void dot_quad_of_pair(const uint8_t *q, int half_of_nibbles, const uint8_t *const *w,
                              const constants *c, v128_t sum[PAIR_GROUPS][2][2]) {
   const v128_t a[] = {wasm_v128_load32_splat(q), wasm_v128_load32_splat(q + 4)};
   UNROLL for (int i = 0; i < 2 * PAIR_GROUPS; i++) {
-    const v128_t all = wasm_v128_load(w[i / 2] + 16 * (i % 2));
-    const v128_t some = take == LOW ? low_nibbles(all, c) : high_nibbles(all, c);
-    UNROLL for (int t = 0; t < 2; t++) dot_nibble(a[t], some, c, &sum[i / 2][t][i % 2]);
+    const v128_t bytes = wasm_v128_load(w[i / 2] + 16 * (i % 2));
+    const v128_t weights = half_of_nibbles == LOW ? low_nibbles(bytes, c) : high_nibbles(bytes, c);
+    UNROLL for (int t = 0; t < 2; t++) dot_nibble(a[t], weights, c, &sum[i / 2][t][i % 2]);
   }
 }
 
-/* Weights are loaded again for their high nibbles: registers are needed for sums. */
+/* Weights are loaded twice, for their low and their high nibbles: the registers are needed for
+ * sums. */
 INLINE void dot_nibbles_of_pair(int part, const uint8_t *const *w, const uint8_t *q,
                                 const constants *c, v128_t sum[PAIR_GROUPS][2][2]) {
   KEEP_LOOP for (int j = 0; j < 4; j++) {
@@ -192,7 +194,8 @@ INLINE void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint
   }
 }
 
-/* Bytes, in the order of quads: unpacking takes longer than the products of four tokens. */
+/* Unpacks sub-4-bit weights to bytes, in the order of quads. Unpacking takes longer than the
+ * products of four tokens, so it is done once for all tokens of a batch. */
 INLINE const uint8_t *unpack_sub4(bq_tile_shape s, const uint8_t *w, const constants *c,
                                   uint8_t to[TILE_BYTES_32]) {
   KEEP_LOOP for (int i = 0; i < 32; i += 16) {
@@ -213,7 +216,7 @@ INLINE const uint8_t *unpack_sub4(bq_tile_shape s, const uint8_t *w, const const
   return to;
 }
 
-/* A single pair has few sums: where adding to one has a long latency, the second half of the block
+/* A single pair has few sums. If adding to a sum has a long latency, the second half of the block
  * gets sums of its own. */
 INLINE void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
                             const constants *c, v128_t (*sum)[2]) {
@@ -230,21 +233,23 @@ INLINE void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8
     sum[i / 2][i % 2] = wasm_i32x4_add(sum[i / 2][i % 2], more[i / 2][i % 2]);
 }
 
-/* w * a = w * |a| for a >= 0, and (~w + 1) * |a| for a < 0: flip the bits of weights that meet a
- * negative activation, and add the sum of those |a| (part of the initial sum). The mask also turns
- * w + 128 into signed bytes. */
+/* Operands for the product of a signed weight and an activation: w * a = w * |a| for a >= 0, and
+ * (~w + 1) * |a| for a < 0. So the bits of weights are flipped where the activation is negative,
+ * and the sum of those |a| is part of the initial sum. The mask `flip` also converts w + 128 to
+ * signed bytes. */
 typedef struct signed_quad {
-  v128_t size, flip;
+  v128_t magnitude, flip;
 } signed_quad;
 
 /* Quad j of token t of T. */
 INLINE signed_quad signed_quad_at(const uint8_t *q, int T, int t, int j) {
-  const uint8_t *size = q + T * (PANEL_Q + PANEL_SUMS) + 4 * (T * j + t);
-  return (signed_quad){wasm_v128_load32_splat(size), wasm_v128_load32_splat(size + T * PANEL_Q)};
+  const uint8_t *magnitude = q + T * (PANEL_Q + PANEL_SUMS) + 4 * (T * j + t);
+  return (signed_quad){wasm_v128_load32_splat(magnitude),
+                       wasm_v128_load32_splat(magnitude + T * PANEL_Q)};
 }
 
 INLINE void dot_signed(signed_quad a, v128_t w, const constants *c, v128_t *sum) {
-  dot(wasm_v128_xor(w, a.flip), a.size, c, sum);
+  dot(wasm_v128_xor(w, a.flip), a.magnitude, c, sum);
 }
 
 INLINE void put_magnitudes(uint8_t *more, size_t bytes, const uint8_t *quads) {

@@ -1,10 +1,10 @@
-/* Matmuls over tiled weights, written once for the simd128 and relaxed tables. Rows lie in the
- * lanes: one 16-byte load holds weights of 4 rows, activations are splatted, and nothing is ever
- * summed across lanes.
+/* Matmuls over tiled weights, written once for the simd128 and relaxed tables. Each lane belongs to
+ * a row: one 16-byte load has weights of 4 rows, activations are splatted, and no sum crosses
+ * lanes.
  *
- * One token (GEMV) computes several groups of 8 rows at once, which share the loads of activations.
- * Several tokens (GEMM) are computed four at a time, or as a *pair*: the weights of one group of
- * rows, in order, are multiplied with all tokens of a batch before the next ones are loaded.
+ * For one token (GEMV), several groups of 8 rows are computed at once, which share the loads of
+ * activations. Several tokens (GEMM) are computed four at a time, or two (a *pair*): the weights of
+ * one group of rows are multiplied with all tokens of a batch before the next ones are loaded.
  *
  * A panel holds pairs of tokens. A last token that follows a multiple of 8 is stored alone; any
  * other odd one is paired with itself. With T tokens (2 or 1) a panel entry is [blocks of 32 k][T *
@@ -21,8 +21,8 @@
  *
  * The including file defines the quads and their products (all inlined):
  *   enum { PANEL_Q, PANEL_EXTRA, SUM_UNIT, SUM_START }
- *       bytes of activations, and of extra data, per token and block; how often a product counts in
- *       a sum, a power of 2; the bit pattern of a sum of 0
+ *       bytes of activations, and of extra data, per token and block; the factor of products in a
+ *       sum, a power of 2; the bit pattern of a sum of 0
  *   typedef ... constants;  constants prepare(void);
  *       vectors that are loaded once per matmul
  *   GROUPS_AT_ONCE(block, bits, scale_bytes, min_bytes)
@@ -44,13 +44,14 @@
  *                  const constants *c, v128_t sum[MAX_GROUPS][2]);
  *   void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
  *                 const constants *c, v128_t sum[MAX_GROUPS][2]);
- *       one token: sum[g][h] += products with rows 4h...4h+3 of group g, whose weights lie at w[g];
+ *       one token: sum[g][h] += products with rows 4h...4h+3 of group g, whose weights are at w[g];
  *       q is a panel block
  *   void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t *const *q,
  *                  const constants *c, v128_t (*sum)[2]);
  *   const uint8_t *unpack_sub4(bq_tile_shape s, const uint8_t *w, const constants *c,
  *                              uint8_t to[TILE_BYTES_32]);
- *       the weights at w as dot_sub4_pairs reads them, once for all tokens of a batch: w, or `to`
+ *       prepares the weights at w for dot_sub4_pairs, once for all tokens of a batch; returns w, or
+ *       `to` with unpacked weights
  *   void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
  *                       const constants *c, v128_t (*sum)[2]);
  *       pairs: sum[t][h] += products of token t of 2 * P with rows 4h...4h+3 of one group; q[p] is
@@ -62,7 +63,7 @@
 #include "kernels/simd.h"
 #include "core/tile.h"
 
-/* Which k of a block of 32 a dot covers: 0...15, 16...31, or all. */
+/* The part of a block of 32 k that a dot product covers: 0...15, 16...31, or all. */
 enum { LOW = 1, HIGH = 2, ALL = LOW | HIGH };
 enum { MAX_GROUPS = 8 };                   /* groups of rows computed at once for one token */
 enum { MAX_PAIRS = 2 };             /* pairs computed at once; their sums take half of the registers
@@ -122,7 +123,7 @@ INLINE size_t row_blocks(bq_tile_shape s, size_t cols) {
 typedef struct matmul_constants {
   constants dot;
   simd_f16_constants f16;
-  v128_t codes, unit; /* for BQ_CODES: what the codes stand for; the factor of scales */
+  v128_t codes, unit; /* for BQ_CODES: the table; the factor of scales */
 } matmul_constants;
 
 /* The tables are constants in the code: modules of rare types can have no data (emscripten.mk). */
@@ -136,17 +137,17 @@ INLINE void load_codes(bq_type type, matmul_constants *c) {
 #undef CODES_OF
 }
 
-/* `type` matters with BQ_CODES alone: types that differ only in their tables share the rest. */
+/* `type` is used for BQ_CODES only: types that differ only in their tables share the code. */
 INLINE matmul_constants load_matmul_constants(bq_tile_shape s, bq_type type) {
   matmul_constants c = {prepare(), simd_f16_prepare(), simd_zero(), simd_zero()};
   if (s.bits == BQ_CODES) load_codes(type, &c);
   return c;
 }
 
-/* Bits of the weights that dots meet: codes are looked up first. */
+/* Bits of the weights in dot products; codes are looked up before. */
 INLINE int dot_bits(bq_tile_shape s) { return s.bits == BQ_CODES ? 7 : (int)s.bits; }
 
-/* Looks up the codes of `part` of 32 k of a tile: `to` gets what a tile of 7 bits would hold. */
+/* Looks up the codes of `part` of 32 k of a tile, and writes the weights as in a tile of 7 bits. */
 INLINE void look_up_codes(int part, const uint8_t *codes, v128_t table, uint8_t *to) {
   const v128_t nibble = wasm_i8x16_const_splat(15);
   KEEP_LOOP for (int i = 0; i < TILE_BYTES_32 / 2; i += 16) {
@@ -159,8 +160,8 @@ INLINE void look_up_codes(int part, const uint8_t *codes, v128_t table, uint8_t 
   }
 }
 
-/* Loads 8 scales or minimums of `bytes` bytes each. 1-byte ones are sub-block scales: multipliers
- * of the super-block scales in `super`. */
+/* Loads 8 scales or minimums of `bytes` bytes each. Those of 1 byte are sub-block scales, which are
+ * multiplied by the super-block scales in `super`. */
 INLINE void load_scales(uint32_t bytes, const uint8_t *p, const v128_t super[2],
                         const matmul_constants *c, v128_t to[2]) {
   if (bytes == 1) {
@@ -200,7 +201,7 @@ INLINE v128_t add_scaled(int bits, int T, v128_t acc, v128_t sum, v128_t a_scale
   return wasm_f32x4_add(acc, wasm_f32x4_mul(dot, w_scale));
 }
 
-/* The initial sum of dots over a block, or over `part` of it. */
+/* The initial sum of the dot products over a block, or over `part` of it. */
 INLINE v128_t start(bq_tile_shape s, int part, int T, const uint8_t *sums) {
   if (s.min_bytes) return initial_sum_zero((int)s.bits);
   if (bq_is_sub4(s)) return initial_sum_sub4(bq_tile_zero_point(s), T, sums);
@@ -232,8 +233,8 @@ INLINE void store_rows(float *y, const v128_t acc[2], size_t rows) {
 
 /* --- one token -------------------------------------------------------------------------------- */
 
-/* Adds 32 k of G tiles, or `part` of them. The weights lie `at` bytes into each tile, their scales
- * and minimums `scales` and `mins` bytes. */
+/* Adds 32 k of G tiles, or `part` of them. `at`, `scales` and `mins` are the offsets of the
+ * weights, scales and minimums in each tile. */
 INLINE void add_block(bq_tile_shape s, int G, int part, const uint8_t *const *tile, uint32_t scales,
                       uint32_t mins, uint32_t at, const uint8_t *q, const super_scales *n,
                       const matmul_constants *c, v128_t acc[][2]) {
@@ -288,14 +289,14 @@ INLINE void add_tiles(bq_tile_shape s, int G, const uint8_t *const *tile, size_t
     add_32(s, G, tile, k, q, n, c, acc);
 }
 
-/* Where results go: the first `rows` of a group's 8 rows, for the first `n` groups (all, or 1;
- * several are always whole), `gap` floats apart. */
+/* Destination of results: the first `rows` of a group's 8 rows, for the first `n` groups (all, or
+ * one; several groups always have 8 rows), `gap` floats apart. */
 typedef struct output {
   float *y;
   size_t rows, n, gap;
 } output;
 
-/* Computes G groups of 8 rows for one token; their tiles lie `gap` bytes apart. */
+/* Computes G groups of 8 rows for one token; their tiles are `gap` bytes apart. */
 INLINE void gemv_groups(bq_tile_shape s, int G, const uint8_t *tiles, size_t gap, size_t cols,
                      const uint8_t *panel, const matmul_constants *c, output out) {
   const size_t n_tiles = bq_tiles_per_row(s, cols), blocks = panel_blocks(cols);
@@ -314,17 +315,17 @@ INLINE void gemv_groups(bq_tile_shape s, int G, const uint8_t *tiles, size_t gap
       store_rows(out.y + (size_t)g * out.gap, acc[g], g > 0 ? BQ_TILE_ROWS : out.rows);
 }
 
-/* GEMV: y[rows] for one token. Each weight is used once and mostly comes from memory. Several
- * distant streams arrive faster than one, because hardware prefetches each of them (within its 4 KB
- * page), and groups share the work on activations. So the groups of 8 rows are divided into as many
- * runs as are unrolled, and each pass takes one group of each run. Remaining groups are computed by
- * one more pass over the last ones, some of which are computed twice. Too few groups, or a partial
- * one, are computed alone, as all unrolled groups. */
+/* GEMV: y[rows] for one token. Each weight is used once and is usually read from memory. Reading
+ * several distant streams is faster than one, because hardware prefetches each of them (within its
+ * 4 KB page), and groups share the work on activations. So the groups of 8 rows are divided into
+ * runs, as many as there are unrolled groups, and each pass computes one group of each run. For the
+ * remaining groups there is a pass over the last groups, some of which are computed twice. If there
+ * are too few groups, or for a partial one, a pass computes one group, repeated. */
 INLINE void gemv_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, const uint8_t *panel,
                          const matmul_constants *c, size_t rows, float *y) {
   const size_t all = (size_t)unrolled_groups(s),
                group = bq_tiles_per_row(s, cols) * bq_tile_size(s);
-  const size_t whole = rows / BQ_TILE_ROWS, run = whole / all;
+  const size_t full_groups = rows / BQ_TILE_ROWS, run = full_groups / all;
   for (size_t i = 0, next; i * BQ_TILE_ROWS < rows; i = next) {
     size_t first = i, gap = 0, n = 1;
     next = i + 1;
@@ -332,11 +333,11 @@ INLINE void gemv_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, const u
       gap = run;
       n = all;
       if (next == run) next = run * all;
-    } else if (run > 0 && i < whole) {
-      first = whole - all;
+    } else if (run > 0 && i < full_groups) {
+      first = full_groups - all;
       gap = 1;
       n = all;
-      next = whole;
+      next = full_groups;
     }
     const size_t left = rows - first * BQ_TILE_ROWS;
     const output out = {y + first * BQ_TILE_ROWS, left < BQ_TILE_ROWS ? left : BQ_TILE_ROWS, n,
@@ -347,10 +348,10 @@ INLINE void gemv_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, const u
 
 /* --- several tokens --------------------------------------------------------------------------- */
 
-/* Whether the scales of a block of 32 k are loaded once for all tokens of a batch. Stores to sums
- * keep compilers from hoisting the loads, so they are kept on the stack. For types with few scales
- * this costs a batch of 4 tokens more than it gains at 32, so these reload them for every 4 tokens.
- */
+/* Whether the scales of a block of 32 k are loaded once for all tokens of a batch and kept on the
+ * stack. (Compilers don't hoist the loads, because of the stores to sums.) For types with few
+ * scales this costs more for a batch of 4 tokens than it saves for 32, so these types reload their
+ * scales for every 4 tokens. */
 INLINE bool scales_once(bq_tile_shape s) {
   return s.min_bytes || (bq_has_nibbles(s) && s.block == 16);
 }
@@ -377,8 +378,8 @@ INLINE void add_token(bq_tile_shape s, int part, const uint8_t *sums, const v128
   }
 }
 
-/* The weights of 32 k of a tile, from k on; codes are looked up, and weights below 4 bits unpacked,
- * into `to`. */
+/* Address of the weights of 32 k of a tile, from k on. Codes are looked up, and weights below 4
+ * bits unpacked, to `to`. */
 INLINE const uint8_t *weights_at(bq_tile_shape s, int part, const uint8_t *tile, uint32_t k,
                                  const matmul_constants *c, uint8_t to[TILE_BYTES_32]) {
   const uint8_t *w = tile + bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
@@ -389,7 +390,7 @@ INLINE const uint8_t *weights_at(bq_tile_shape s, int part, const uint8_t *tile,
 }
 
 /* Adds 32 k of a tile, from k on, or `part` of them, times 2 * P tokens: acc[t][h]. `w`: their
- * weights. `loaded`: their scales, if scales_once; else they are loaded here, with super-block
+ * weights. `loaded`: their scales, if scales_once; otherwise they are loaded here, with super-block
  * scales `super`. Each weight is unpacked once, while it is in a register. */
 INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uint32_t k,
                       const uint8_t *w, const uint8_t *const *q, const super_scales *super,
@@ -407,7 +408,7 @@ INLINE void add_pairs(bq_tile_shape s, int P, int part, const uint8_t *tile, uin
   UNROLL for (int t = 0; t < 2 * P; t++) add_token(s, part, sums[t], sum[t], &n, c, acc[t]);
 }
 
-/* Adds 32 k: in two parts, where a block has 16 weights. */
+/* Adds 32 k, in two parts if a block has 16 weights. */
 INLINE void add_32_of_pairs(bq_tile_shape s, int P, const uint8_t *tile, uint32_t k,
                             const uint8_t *w, const uint8_t *const *q, const super_scales *super,
                             const super_scales loaded[2], const matmul_constants *c,
@@ -420,15 +421,15 @@ INLINE void add_32_of_pairs(bq_tile_shape s, int P, const uint8_t *tile, uint32_
   add_pairs(s, P, HIGH, tile, k, w, q, super, &loaded[1], c, acc);
 }
 
-/* Adds 32 k of a tile times `tokens`, rounded up to pairs, which lie `pair` bytes apart. */
+/* Adds 32 k of a tile times `tokens` tokens, rounded up to pairs, which are `pair` bytes apart. */
 INLINE void add_32_of_batch(bq_tile_shape s, const uint8_t *tile, uint32_t k, const uint8_t *panel,
                            size_t pair, size_t tokens, const super_scales *super,
                            const matmul_constants *c, v128_t (*acc)[2]) {
   super_scales loaded[2];
   if (scales_once(s)) loaded[0] = block_scales_at(s, tile, k, super, c);
   if (scales_once(s) && s.block == 16) loaded[1] = block_scales_at(s, tile, k + 16, super, c);
-  /* Types without minimums read the scales from memory: V8 then leaves all registers to dots. With
-   * minimums it would spill more. */
+  /* Types without minimums read the scales from memory, so that V8 has all registers for dot
+   * products. With minimums it would spill more. */
   const super_scales *ready = scales_once(s) && !s.min_bytes ? simd_hide(loaded) : loaded;
   uint8_t looked_up[TILE_BYTES_32];
   const uint8_t *w = weights_at(s, ALL, tile, k, c, looked_up);
@@ -442,7 +443,7 @@ INLINE void add_32_of_batch(bq_tile_shape s, const uint8_t *tile, uint32_t k, co
 }
 
 /* GEMM: acc[t] += a group of 8 rows times 2 to BATCH_TOKENS tokens. Weights are read as one stream:
- * with so much work between two loads, hardware would not prefetch several streams in time. */
+ * the time between two loads is too long for hardware to prefetch several streams. */
 INLINE void gemm_batch(bq_tile_shape s, const uint8_t *tile, size_t cols, const uint8_t *panel,
                        size_t tokens, bq_type type, v128_t (*acc)[2]) {
   const matmul_constants c = load_matmul_constants(s, type);
@@ -462,7 +463,7 @@ typedef void gemm_batch_fn(const uint8_t *tile, size_t cols, const uint8_t *pane
 typedef void gemm_pair_fn(const uint8_t *tiles, size_t gap, size_t cols, const uint8_t *panel,
                           bq_type type, v128_t (*acc)[2][2]);
 
-/* Tokens that a weight is multiplied with while it is in the L1 cache. */
+/* Maximum number of tokens that a weight is multiplied with while it is in the L1 cache. */
 enum { BATCH_TOKENS = 32 };
 
 /* Stores the results of one group; y points to its first row, of which `rows` exist. */
@@ -499,20 +500,20 @@ INLINE void matmul_pair(gemm_pair_fn *gemm, size_t group, const bq_matrix *m, co
 }
 #endif
 
-/* GEMV of `rows` rows, the first of which lie at `tiles`. */
+/* GEMV of `rows` rows, beginning at `tiles`. */
 typedef void gemv_fn(const uint8_t *tiles, size_t cols, const uint8_t *panel, bq_type type,
                      size_t rows, float *y);
 
-INLINE void matmul_tiled(bq_tile_shape s, gemv_fn *one, gemm_batch_fn *some, gemm_pair_fn *pair,
+INLINE void matmul_tiled(bq_tile_shape s, gemv_fn *gemv, gemm_batch_fn *gemm, gemm_pair_fn *pair,
                          const bq_matrix *m, const bq_batch *a, size_t row0, size_t row1, float *y,
                          size_t y_stride) {
   const size_t group = bq_tiles_per_row(s, m->cols) * bq_tile_size(s);
   const size_t alone = a->tokens % BQ_PANEL_TOKENS == 1, last = a->tokens - alone;
   if (is_single_pair(s, last)) matmul_pair(pair, group, m, a, row0, row1, y, y_stride);
-  else if (last) matmul_batch(some, group, m, a, last, row0, row1, y, y_stride);
+  else if (last) matmul_batch(gemm, group, m, a, last, row0, row1, y, y_stride);
   if (!alone) return;
-  one(m->data + row0 / BQ_TILE_ROWS * group, m->cols, a->panel + panel_size(m->cols, last), m->type,
-      row1 - row0, y + last * y_stride + row0);
+  gemv(m->data + row0 / BQ_TILE_ROWS * group, m->cols, a->panel + panel_size(m->cols, last),
+       m->type, row1 - row0, y + last * y_stride + row0);
 }
 
 /* Defines the matmul of a type and its entry in the table. GEMV isn't inlined, so that types which
@@ -535,7 +536,7 @@ INLINE void matmul_tiled(bq_tile_shape s, gemv_fn *one, gemm_batch_fn *some, gem
     matmul_tiled(BQ_TILE_SHAPE(__VA_ARGS__), gemv_##name, gemm_batch_##name, PAIR_OF(name), w,   \
                  a, row0, row1, y, y_stride);                                                    \
   }
-#ifndef BQ_KERNEL_TYPES /* emscripten.mk: modules that leave some types out */
+#ifndef BQ_KERNEL_TYPES /* emscripten.mk defines it for modules that omit some types */
 #define BQ_KERNEL_TYPES BQ_TILED_TYPES
 #endif
 BQ_KERNEL_TYPES(MATMUL_SLOT)
@@ -588,10 +589,10 @@ INLINE float max_magnitude(const float *x) {
   return wasm_f32x4_extract_lane(m, 0);
 }
 
-INLINE quantized quantize_32(const float *x, float most) {
-  if (!(most >= 0x1p-100f)) return (quantized){simd_zero(), simd_zero(), 0.0f};
-  v128_t inv = wasm_f32x4_splat(127.0f / most);
-  return (quantized){round_sixteen(x, inv), round_sixteen(x + 16, inv), most / 127.0f};
+INLINE quantized quantize_32(const float *x, float max) {
+  if (!(max >= 0x1p-100f)) return (quantized){simd_zero(), simd_zero(), 0.0f};
+  v128_t inv = wasm_f32x4_splat(127.0f / max);
+  return (quantized){round_sixteen(x, inv), round_sixteen(x + 16, inv), max / 127.0f};
 }
 
 /* Sums over the 32 activations of a block: all, those of k 0...15, and the negative ones. */
@@ -632,14 +633,14 @@ INLINE void put_scales(uint8_t *block, size_t T, size_t t, quantized a) {
   UNROLL for (int i = 0; i < 3; i++) memcpy(block + (16 + 4 * i) * T, &scaled[i], 4);
 }
 
-/* Quantizes one block of T rows into a panel block. The maxima are computed first, because rounding
- * waits for them. */
+/* Quantizes one block of T rows to a panel block. The maxima of all rows are computed first,
+ * because rounding depends on them. */
 INLINE void quantize_block(size_t T, const float *x, size_t x_stride, uint8_t *block) {
   v128_t quads[2][PANEL_Q / 16];
-  float most[2];
-  UNROLL for (size_t t = 0; t < T; t++) most[t] = max_magnitude(x + t * x_stride);
+  float max[2];
+  UNROLL for (size_t t = 0; t < T; t++) max[t] = max_magnitude(x + t * x_stride);
   UNROLL for (size_t t = 0; t < T; t++) {
-    const quantized a = quantize_32(x + t * x_stride, most[t]);
+    const quantized a = quantize_32(x + t * x_stride, max[t]);
     make_quads(a.low, a.high, quads[t]);
     put_scales(block, T, t, a);
   }
@@ -662,11 +663,11 @@ static __attribute__((noinline)) void load_row_end(const float *x, size_t b, siz
 /* Quantizes T rows of k activations. */
 INLINE void quantize_rows(size_t T, const float *x, size_t x_stride, size_t k, uint8_t *block) {
   KEEP_LOOP for (size_t b = 0; b < panel_blocks(k); b++, block += T * PANEL_TOKEN) {
-    const bool whole = b < k / 32;
+    const bool is_whole = b < k / 32;
     float part[64];
-    if (!whole)
+    if (!is_whole)
       for (size_t t = 0; t < T; t++) load_row_end(x + t * x_stride, b, k, part + 32 * t);
-    quantize_block(T, whole ? x + 32 * b : part, whole ? x_stride : 32, block);
+    quantize_block(T, is_whole ? x + 32 * b : part, is_whole ? x_stride : 32, block);
   }
 }
 

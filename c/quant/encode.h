@@ -8,11 +8,12 @@
 #include "core/type.h"
 #include "quant/encoder.h"
 
-/* src [rows][cols] f32 -> dst, bq_type_bytes(type, layout, rows, cols) bytes. BQ_FLAT requires that
- * the block size divides rows * cols. `encoder` may be that of any instruction set: all give the
- * same bits. `errors` may be NULL; else the errors are added to it, so that pieces of a tensor sum
- * up. Returns ARGUMENT for a layout that the type lacks, UNSUPPORTED for a type without an encoder,
- * and FORMAT for a weight that is NaN or infinite or that f16 can't hold (offset = its index). */
+/* Encodes src, f32 [rows][cols], to dst, bq_type_bytes(type, layout, rows, cols) bytes. BQ_FLAT
+ * requires that the block size divides rows * cols. `encoder` may be that of any instruction set:
+ * all give the same bits. Unless `errors` is NULL, the errors are added to it, so that it can
+ * accumulate the errors of all pieces of a tensor. Returns ARGUMENT for a layout that the type
+ * lacks, UNSUPPORTED for a type without an encoder, and FORMAT for a weight that is NaN or infinite
+ * or that f16 can't hold (offset = its index). */
 bq_status bq_encode(bq_type type, bq_layout layout, const float *src, size_t rows, size_t cols,
                     const bq_encoder *encoder, uint8_t *dst, bq_encode_errors *errors,
                     bq_error *err);
@@ -23,7 +24,7 @@ static inline bq_status bq_quantize(bq_type type, bq_layout layout, const float 
   return bq_encode(type, layout, src, rows, cols, &bq_scalar_encoder, dst, NULL, err);
 }
 
-/* A matrix that is quantized already. A row has `blocks` = cols / block size, rounded up. */
+/* A quantized matrix. A row has `blocks` = cols / block size, rounded up. */
 typedef struct bq_rounded {
   int8_t *q;    /* [rows][cols]: signed integers, or unsigned ones in types with a minimum */
   float *scale; /* [rows][blocks] */

@@ -1,12 +1,13 @@
 /* The inner loops of the encoders, as a table per instruction set. All tables give the same bits,
- * so that every build writes the same files. The scalar one is here, the SIMD one in c/kernels. */
+ * so that every build writes the same files. The scalar table is in c/quant, the SIMD table in
+ * c/kernels. */
 #ifndef BQ_ENCODER_H
 #define BQ_ENCODER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Blocks that are searched at once, and the most weights of each. */
+/* Number of blocks that are searched at once, and maximum number of weights of each. */
 enum { BQ_SEARCH_BLOCKS = 8, BQ_SEARCH_WEIGHTS = 64 };
 
 /* Errors of encoded weights, |w - decoded w|: their sum, the sum of their squares, and their
@@ -39,19 +40,17 @@ typedef struct bq_encoder {
 
 extern const bq_encoder bq_scalar_encoder;
 
-/* --- constants of the search, which every encoder uses
- * ----------------------------------------------- */
+/* --- constants of the search, which every encoder uses ---------------------------------------- */
 
 /* Adding and subtracting this rounds |x| < 2^22 to the nearest integer. */
 #define BQ_SEARCH_ROUND 0x1.8p23f
-/* Blocks with a smaller range keep their least and largest weight, because top / range might be
- * infinite. */
+/* Range below which a block isn't searched, because top / range might be infinite: the range from
+ * its smallest to its largest weight is used. */
 #define BQ_SEARCH_MIN_RANGE 1e-30f
 
-/* First guesses of the search: the shares of the range, in units for 15 steps, that are cut off at
- * the bottom and top before rounding. The best one is then rounded and fitted again. Chosen on the
- * weights of stories260K and on normally distributed ones: each cut adds more than any other would.
- */
+/* Candidates of the search: shares of the range, in units for 15 steps, that are cut off at the
+ * bottom and at the top before rounding. The best candidate is then rounded and fitted again. They
+ * were chosen greedily on the weights of stories260K and on normally distributed ones. */
 enum { BQ_SEARCH_CUTS = 8, BQ_SEARCH_REFINEMENTS = 2 };
 typedef struct bq_search_cut {
   float low, high;

@@ -1,5 +1,5 @@
-/* Lanes: a group of rows of weights, column by column, so that one load of a matrix of moments
- * serves all rows; and the product of such a group with a matrix. */
+/* Lanes: a group of BQ_LANES rows of weights, stored column by column, so that all rows use one
+ * load of a matrix of moments; and the product of such a group with a matrix. */
 #ifndef BQ_LANES_H
 #define BQ_LANES_H
 

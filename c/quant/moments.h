@@ -9,8 +9,8 @@
 
 #include "core/status.h"
 
-/* h [cols][cols] += x^T x, for `tokens` rows of x; each element accumulates token by token. Writes
- * only the lower triangle, h[i][j] with j <= i. Computes part `part` of `parts`; threads may
+/* Computes h [cols][cols] += x^T x, for x [tokens][cols]; each element accumulates token by token.
+ * Writes only the lower triangle, h[i][j] with j <= i. Computes part `part` of `parts`; threads may
  * compute different parts at once. */
 void bq_moments_add(float *h, size_t cols, const float *x, size_t tokens, size_t part,
                     size_t parts);

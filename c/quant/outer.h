@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* to [cols][cols]: to[i][j] += (a[t][i] - less[t][i]) * x[t][j], token by token for each element;
- * a, less, x [tokens][cols]; less may be NULL. `lower`: elements above the diagonal are undefined.
- * Rows of `to` are divided: computes part `part` of `parts`; threads may compute different parts at
- * once. */
-void bq_outer_add(float *to, size_t cols, const float *a, const float *less, const float *x,
+/* Computes to[i][j] += (a[t][i] - b[t][i]) * x[t][j], token by token for each element. Shapes: to
+ * [cols][cols]; a, b, x [tokens][cols]. b may be NULL (zeros). `lower`: elements above the diagonal
+ * are left undefined. Rows of `to` are divided among threads: computes part `part` of `parts`;
+ * different parts may be computed at the same time. */
+void bq_outer_add(float *to, size_t cols, const float *a, const float *b, const float *x,
                   size_t tokens, bool lower, size_t part, size_t parts);
 
 #endif
