@@ -5,7 +5,7 @@ static uint32_t mix(uint32_t h, uint32_t value) {
   return h ^ h >> 15;
 }
 
-static uint32_t sum(uint64_t a) { return a < BQ_GRAMMAR_NONE ? (uint32_t)a : BQ_GRAMMAR_NONE; }
+static uint32_t saturate(uint64_t a) { return a < BQ_GRAMMAR_NONE ? (uint32_t)a : BQ_GRAMMAR_NONE; }
 
 static bool has_edges(const bq_grammar *g, uint32_t state) {
   return g->states[state].edges > bq_edges_begin(g, state);
@@ -30,15 +30,15 @@ static uint32_t least_from(const bq_matcher *m, uint32_t state, uint32_t frame, 
   const bq_call *c = limited_call(m, frame);
   const uint64_t characters = (uint64_t)count + bq_lacks(&m->g->states[state]);
   const uint64_t more = c && c->min > characters ? c->min - characters : 0;
-  return sum(m->g->states[state].least + more + m->frames[frame].least);
+  return saturate(m->g->states[state].least + more + m->frames[frame].least);
 }
 
 uint32_t bq_min_bytes_to_end(const bq_matcher *m, bq_nfa_state t) {
   return least_from(m, t.state, t.frame, m->frames[t.frame].count);
 }
 
-/* The count of an NFA state's frame after an edge: in a length-limited rule it counts characters.
- */
+/* The count of an NFA state's frame after an edge. In a length-limited rule the count is the number
+ * of characters. */
 static uint32_t count_after_edge(const bq_matcher *m, bq_nfa_state t, bq_edge e) {
   return m->frames[t.frame].count + (limited_call(m, t.frame) && e.range & BQ_EDGE_BEGINS ? 1 : 0);
 }
@@ -65,7 +65,7 @@ static uint32_t *frame_slot(const bq_matcher *m, uint32_t below, uint32_t call, 
   }
 }
 
-/* The frame of a call after `count` repetitions; BQ_TABLE_FULL. */
+/* Returns the frame of a call after `count` repetitions; BQ_TABLE_FULL. */
 static uint32_t frame_of(bq_matcher *m, uint32_t below, uint32_t call, uint32_t count) {
   uint32_t *slot = frame_slot(m, below, call, count);
   if (*slot) return *slot;
@@ -75,14 +75,14 @@ static uint32_t frame_of(bq_matcher *m, uint32_t below, uint32_t call, uint32_t 
   const uint64_t rule = m->g->states[m->g->rules[c->rule].start].least;
   m->frames[m->n_frames] = (bq_frame){
       below, call, count, {BQ_GRAMMAR_NONE, BQ_GRAMMAR_NONE},
-      sum(more * rule + m->g->states[c->next].least + m->frames[below].least)};
+      saturate(more * rule + m->g->states[c->next].least + m->frames[below].least)};
   return *slot = m->n_frames++;
 }
 
 /* The smallest count that no token of `bytes` bytes can distinguish from this one. */
 static uint32_t common_count(const bq_grammar *g, const bq_call *c, uint32_t count,
                              uint32_t bytes) {
-  /* The characters that a token leaves to be written may exceed the limit as well. */
+  /* The characters that remain to be written after a token may also exceed the limit. */
   if (is_limited(g, c)) bytes += g->lacks;
   if (c->max != BQ_GRAMMAR_NONE && c->max - count <= bytes) return count;
   if (count >= c->min) return c->min;
@@ -92,8 +92,8 @@ static uint32_t common_count(const bq_grammar *g, const bq_call *c, uint32_t cou
 static uint32_t common_frame(bq_matcher *m, uint32_t frame, unsigned reach) {
   const uint32_t bytes =
       reach == BQ_REACH_NEAR && BQ_NEAR_BYTES < m->v->longest ? BQ_NEAR_BYTES : m->v->longest;
-  /* Walks down to a frame whose answer is known, then up again; the way back is kept where the
-   * answers go. */
+  /* Walks down to a frame whose common frame is known, then up again. The path back is stored in
+   * `common`, where the results are stored on the way up. */
   uint32_t up = BQ_GRAMMAR_NONE, at = frame;
   while (at != BQ_BOTTOM_FRAME && (m->frames[at].common[reach] == BQ_GRAMMAR_NONE)) {
     m->frames[at].common[reach] = up;
@@ -119,7 +119,7 @@ static void visit(bq_matcher *m, uint32_t state, uint32_t frame) {
     return;
   }
   for (uint32_t at = mix(mix(3, state), frame);; at++) {
-    uint32_t *slot = &m->seen[at & (2 * BQ_MAX_WORK - 1)];
+    uint32_t *slot = &m->visited[at & (2 * BQ_MAX_WORK - 1)];
     if (*slot <= m->step) { /* of an earlier step */
       m->work[m->n_work] = (bq_nfa_state){state, frame};
       *slot = m->step + ++m->n_work;
@@ -130,8 +130,8 @@ static void visit(bq_matcher *m, uint32_t state, uint32_t frame) {
   }
 }
 
-/* Enters a call's rule after `count` repetitions. A rule that ends with the call needs no frame of
- * its own; otherwise lists that call themselves at their end would grow forever. */
+/* Enters a call's rule after `count` repetitions. A call at the end of a rule needs no frame of its
+ * own; otherwise the frames of lists that call themselves at their end would grow without limit. */
 static void enter(bq_matcher *m, uint32_t call, uint32_t below, uint32_t count) {
   const bq_call *c = &m->g->calls[call];
   const uint32_t next = c->next;
@@ -157,7 +157,7 @@ static void leave(bq_matcher *m, uint32_t frame) {
 
 static void begin_step(bq_matcher *m) {
   m->step += 2 * BQ_MAX_WORK;
-  for (uint32_t i = 0; !m->step && i < 2 * BQ_MAX_WORK; i++) m->seen[i] = 0;
+  for (uint32_t i = 0; !m->step && i < 2 * BQ_MAX_WORK; i++) m->visited[i] = 0;
   m->n_work = m->n_kept = 0;
   m->overflow = false;
 }
@@ -169,7 +169,7 @@ static void follow(bq_matcher *m, bq_nfa_state t, bq_edge e) {
   visit(m, e.target, count == f.count ? t.frame : frame_of(m, f.below, f.call, count));
 }
 
-/* The epsilon closure: everything that can be reached without a byte. */
+/* Computes the epsilon closure: all states that can be reached without a byte. */
 static void close_step(bq_matcher *m) {
   for (uint32_t i = 0; i < m->n_work && !m->overflow; i++) {
     const bq_nfa_state t = m->work[i];
@@ -187,16 +187,16 @@ static void close_step(bq_matcher *m) {
 
 /* --- DFA states ----------------------------------------------------------------------------- */
 
-static bool before(bq_nfa_state a, bq_nfa_state b) {
+static bool precedes(bq_nfa_state a, bq_nfa_state b) {
   return a.state < b.state || (a.state == b.state && a.frame < b.frame);
 }
 
-/* Insertion sort: the states come nearly in order, and are few. */
+/* Insertion sort: the states are few and nearly in order. */
 static void sort_kept(bq_matcher *m) {
   for (uint32_t i = 1; i < m->n_kept; i++) {
     const bq_nfa_state t = m->kept[i];
     uint32_t j = i;
-    for (; j && before(t, m->kept[j - 1]); j--) m->kept[j] = m->kept[j - 1];
+    for (; j && precedes(t, m->kept[j - 1]); j--) m->kept[j] = m->kept[j - 1];
     m->kept[j] = t;
   }
 }
@@ -216,7 +216,7 @@ static uint32_t hash_kept(const bq_matcher *m) {
   return hash;
 }
 
-/* The DFA state of the kept NFA states, or BQ_TABLE_FULL. */
+/* Returns the DFA state that consists of m->kept, or BQ_TABLE_FULL. */
 static uint32_t state_of_kept(bq_matcher *m) {
   if (m->overflow) return BQ_TABLE_FULL;
   if (!m->n_kept) return BQ_DFA_DEAD;
@@ -275,17 +275,17 @@ uint32_t bq_dfa_canonical(bq_matcher *m, uint32_t state, unsigned reach) {
   return common;
 }
 
-/* --- beginning, and beginning anew ---------------------------------------------------------- */
+/* --- beginning and compaction --------------------------------------------------------------- */
 
 static void empty_slots(bq_matcher *m) {
   for (uint32_t i = 0; i < 2 * BQ_MAX_FRAMES; i++) m->frame_slots[i] = 0;
   for (uint32_t i = 0; i < 2 * BQ_MAX_DFA_STATES; i++) m->dfa_slots[i] = 0;
-  for (uint32_t i = 0; i < 2 * BQ_MAX_WORK; i++) m->seen[i] = 0;
+  for (uint32_t i = 0; i < 2 * BQ_MAX_WORK; i++) m->visited[i] = 0;
   for (uint32_t i = 0; i < BQ_MAX_MASKS; i++) m->mask_of[i] = BQ_GRAMMAR_NONE;
 }
 
-/* Moves the frames that are marked in `keep` to the front, in order; `keep` then maps old to new.
- */
+/* Moves the frames that are marked in `keep` to the front, in order. Afterwards `keep` maps old
+ * frames to new ones. */
 static void keep_frames(bq_matcher *m, uint32_t *keep) {
   uint32_t n = 1;
   for (uint32_t i = 1; i < m->n_frames; i++) {
@@ -299,7 +299,7 @@ static void keep_frames(bq_matcher *m, uint32_t *keep) {
   m->n_frames = n;
 }
 
-static void mark(const bq_matcher *m, uint32_t state, uint32_t *keep) {
+static void mark_frames(const bq_matcher *m, uint32_t state, uint32_t *keep) {
   const bq_dfa_state *p = &m->dfa_states[state];
   for (uint32_t i = 0; i < p->n; i++)
     for (uint32_t f = m->nfa_states[p->first + i].frame; f != BQ_BOTTOM_FRAME && !keep[f];
@@ -307,9 +307,9 @@ static void mark(const bq_matcher *m, uint32_t state, uint32_t *keep) {
       keep[f] = 1;
 }
 
-/* Creates a kept DFA state again from its NFA states, which lie after everything that is new.
+/* Creates a DFA state again from its old NFA states, which are after all new ones in the table.
  * BQ_TABLE_FULL. */
-static uint32_t renewed(bq_matcher *m, bq_dfa_state old, const uint32_t *frames) {
+static uint32_t rebuild_state(bq_matcher *m, bq_dfa_state old, const uint32_t *frames) {
   begin_step(m);
   for (uint32_t i = 0; i < old.n; i++) {
     const bq_nfa_state t = m->nfa_states[old.first + i];
@@ -319,28 +319,29 @@ static uint32_t renewed(bq_matcher *m, bq_dfa_state old, const uint32_t *frames)
 }
 
 bool bq_dfa_compact(bq_matcher *m) {
-  uint32_t *kept[] = {&m->start, &m->here, &m->marked, &m->ahead};
+  uint32_t *kept[] = {&m->start, &m->current, &m->marked, &m->ahead};
   enum { KEPT = sizeof kept / sizeof *kept };
   bq_dfa_state old[KEPT];
-  bool again[KEPT] = {false};
-  uint32_t *frames = m->frame_slots + BQ_MAX_FRAMES; /* free until all frames are in their slots
-                                                        again */
+  bool rebuilt[KEPT] = {false};
+  /* This memory is free until the slots of frames are filled again. */
+  uint32_t *frames = m->frame_slots + BQ_MAX_FRAMES;
   for (uint32_t i = 0; i < BQ_MAX_FRAMES; i++) frames[i] = 0;
   for (uint32_t i = 0; i < KEPT; i++) {
     old[i] = m->dfa_states[*kept[i]];
-    mark(m, *kept[i], frames);
+    mark_frames(m, *kept[i], frames);
   }
   keep_frames(m, frames);
   m->n_nfa_states = 0;
   m->n_dfa_states = 1;
   for (uint32_t i = 0; i < 2 * BQ_MAX_DFA_STATES; i++) m->dfa_slots[i] = 0;
-  /* in the order of their NFA states, so that none is overwritten before it is read */
+  /* States are rebuilt in the order of their NFA states, so that none is overwritten before it is
+   * read. */
   for (uint32_t n = 0; n < KEPT; n++) {
     uint32_t next = KEPT;
     for (uint32_t i = 0; i < KEPT; i++)
-      if (!again[i] && (next == KEPT || old[i].first < old[next].first)) next = i;
-    again[next] = true;
-    *kept[next] = renewed(m, old[next], frames);
+      if (!rebuilt[i] && (next == KEPT || old[i].first < old[next].first)) next = i;
+    rebuilt[next] = true;
+    *kept[next] = rebuild_state(m, old[next], frames);
   }
   for (uint32_t i = 0; i < 2 * BQ_MAX_FRAMES; i++) m->frame_slots[i] = 0;
   for (uint32_t i = 1; i < m->n_frames; i++)
@@ -360,6 +361,6 @@ bool bq_dfa_begin(bq_matcher *m) {
   visit(m, m->g->states ? m->g->rules[m->g->root].start : 0, BQ_BOTTOM_FRAME);
   close_step(m);
   const uint32_t start = state_of_kept(m);
-  m->start = m->here = m->marked = m->ahead = start == BQ_TABLE_FULL ? BQ_DFA_DEAD : start;
+  m->start = m->current = m->marked = m->ahead = start == BQ_TABLE_FULL ? BQ_DFA_DEAD : start;
   return start != BQ_TABLE_FULL;
 }

@@ -6,15 +6,15 @@ _Static_assert(sizeof(bq_rule) == 8 && sizeof(bq_state) == 16 && sizeof(bq_edge)
                    sizeof(bq_call) == 16,
                "read in place");
 
-static bq_status bad(bq_error *err, const char *what, uint32_t index) {
+static bq_status fail_range(bq_error *err, const char *what, uint32_t index) {
   return bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET, "the grammar's %s %u is out of range", what, index);
 }
 
 static bq_status check_rules(const bq_grammar *g, bq_error *err) {
   for (uint32_t i = 0; i < g->n_rules; i++)
     if (g->rules[i].start >= g->n_states || g->rules[i].flags > BQ_GRAMMAR_LENGTH)
-      return bad(err, "rule", i);
-  return g->root < g->n_rules ? BQ_OK : bad(err, "root", g->root);
+      return fail_range(err, "rule", i);
+  return g->root < g->n_rules ? BQ_OK : fail_range(err, "root", g->root);
 }
 
 static bq_status check_states(bq_grammar *g, bq_error *err) {
@@ -25,7 +25,7 @@ static bq_status check_states(bq_grammar *g, bq_error *err) {
     if (s->edges < edges || s->edges > g->n_edges || s->calls < calls || s->calls > g->n_calls ||
         (s->flags & 255) > (BQ_STATE_ACCEPTS | BQ_STATE_MARKS) || s->least > BQ_GRAMMAR_LIMIT ||
         (last && (s->edges != g->n_edges || s->calls != g->n_calls)))
-      return bad(err, "state", i);
+      return fail_range(err, "state", i);
     edges = s->edges;
     calls = s->calls;
     g->lists |= (s->flags & BQ_STATE_MARKS) != 0;
@@ -39,18 +39,19 @@ static bq_status check_steps(const bq_grammar *g, bq_error *err) {
     const bq_edge e = g->edges[i];
     if (e.target >= g->n_states || e.range >= 2 * BQ_EDGE_BEGINS ||
         bq_edge_low(e) > bq_edge_high(e))
-      return bad(err, "edge", i);
+      return fail_range(err, "edge", i);
   }
   for (uint32_t i = 0; i < g->n_calls; i++) {
     const bq_call *c = &g->calls[i];
     if (c->next >= g->n_states || c->min > c->max || !c->max ||
         (c->rule >= g->n_rules && c->rule != BQ_GRAMMAR_NONE))
-      return bad(err, "call", i);
+      return fail_range(err, "call", i);
   }
   return BQ_OK;
 }
 
-/* A byte class begins where an edge's range begins, and after where one ends. */
+/* Computes the byte classes: a class begins where the range of an edge begins, and after its
+ * end. */
 static void find_classes(bq_grammar *g) {
   bool begins[257] = {true};
   for (uint32_t i = 0; i < g->n_edges; i++)
@@ -77,7 +78,7 @@ bq_status bq_grammar_read(const uint8_t *bytes, size_t n, bq_grammar *g, bq_erro
   g->slack = bq_cursor_u32(&c);
   const uint32_t counts[] = {g->n_rules, g->n_states, g->n_edges, g->n_calls, g->slack};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-    if (counts[i] > BQ_GRAMMAR_LIMIT) return bad(err, "size", counts[i]);
+    if (counts[i] > BQ_GRAMMAR_LIMIT) return fail_range(err, "size", counts[i]);
   g->rules = (const void *)bq_cursor_bytes(&c, (uint64_t)g->n_rules * sizeof(bq_rule));
   g->states = (const void *)bq_cursor_bytes(&c, (uint64_t)g->n_states * sizeof(bq_state));
   g->edges = (const void *)bq_cursor_bytes(&c, (uint64_t)g->n_edges * sizeof(bq_edge));

@@ -22,7 +22,7 @@ void bq_matcher_create(const bq_grammar *g, const bq_vocabulary *v, bq_arena *ar
   fresh.dfa_slots = bq_arena_take(arena, 2 * BQ_MAX_DFA_STATES, sizeof *fresh.dfa_slots);
   fresh.work = bq_arena_take(arena, BQ_MAX_WORK, sizeof *fresh.work);
   fresh.kept = bq_arena_take(arena, BQ_MAX_WORK, sizeof *fresh.kept);
-  fresh.seen = bq_arena_take(arena, 2 * BQ_MAX_WORK, sizeof *fresh.seen);
+  fresh.visited = bq_arena_take(arena, 2 * BQ_MAX_WORK, sizeof *fresh.visited);
   fresh.path = bq_arena_take(arena, (uint64_t)v->longest + 1, sizeof *fresh.path);
   fresh.masks = bq_arena_take(arena, (uint64_t)(BQ_MAX_MASKS + 1) * v->words, sizeof *fresh.masks);
   fresh.mask_of = bq_arena_take(arena, BQ_MAX_MASKS, sizeof *fresh.mask_of);
@@ -37,12 +37,12 @@ void bq_matcher_create(const bq_grammar *g, const bq_vocabulary *v, bq_arena *ar
 }
 
 bq_status bq_matcher_begin(bq_matcher *m, bq_error *err) {
-  m->here = m->marked = m->ahead = m->start;
+  m->current = m->marked = m->ahead = m->start;
   m->now = m->marked_now = m->ahead_now = (bq_unique){0};
   return m->start == BQ_DFA_DEAD ? overflow(err) : BQ_OK;
 }
 
-bool bq_matcher_complete(const bq_matcher *m) { return m->dfa_states[m->here].complete; }
+bool bq_matcher_complete(const bq_matcher *m) { return m->dfa_states[m->current].complete; }
 
 static bool state_continues(const bq_matcher *m, uint32_t state) {
   const bq_dfa_state *p = &m->dfa_states[state];
@@ -54,13 +54,13 @@ static bool state_continues(const bq_matcher *m, uint32_t state) {
   return false;
 }
 
-bool bq_matcher_continues(const bq_matcher *m) { return state_continues(m, m->here); }
+bool bq_matcher_continues(const bq_matcher *m) { return state_continues(m, m->current); }
 
-/* Runs `todo` from m->here on; once more with compacted tables if they were full. */
+/* Runs `action` from m->current on; runs it again with compacted tables if a table was full. */
 typedef bool attempt(bq_matcher *m, void *ctx);
-static bq_status with_room(bq_matcher *m, attempt *todo, void *ctx, bq_error *err) {
-  if (todo(m, ctx)) return BQ_OK;
-  if (bq_dfa_compact(m) && todo(m, ctx)) return BQ_OK;
+static bq_status run_with_compaction(bq_matcher *m, attempt *action, void *ctx, bq_error *err) {
+  if (action(m, ctx)) return BQ_OK;
+  if (bq_dfa_compact(m) && action(m, ctx)) return BQ_OK;
   return overflow(err);
 }
 
@@ -81,8 +81,8 @@ static int only_byte(const bq_matcher *m, uint32_t state) {
   return only;
 }
 
-/* bq_dfa_step with unique lists: also BQ_DFA_DEAD where an item would repeat another, or could only
- * become a repetition. */
+/* bq_dfa_step with unique lists: also returns BQ_DFA_DEAD if an item repeats another one, or can
+ * only become a repetition. */
 static uint32_t advance(bq_matcher *m, uint32_t state, uint8_t byte, bq_unique *u) {
   if (!m->g->lists) return bq_dfa_step(m, state, byte);
   if (!bq_unique_step(u, m->items, m->dfa_states[state].marks, byte)) return BQ_DFA_DEAD;
@@ -101,9 +101,9 @@ typedef struct span {
   bq_unique list;
 } span;
 
-static bool follow(bq_matcher *m, void *ctx) {
+static bool follow_bytes(bq_matcher *m, void *ctx) {
   span *s = ctx;
-  s->state = m->here;
+  s->state = m->current;
   s->list = m->now;
   for (size_t i = 0; i < s->n && s->state != BQ_TABLE_FULL && s->state != BQ_DFA_DEAD; i++)
     s->state = advance(m, s->state, s->bytes[i], &s->list);
@@ -113,33 +113,33 @@ static bool follow(bq_matcher *m, void *ctx) {
 bq_status bq_matcher_accept(bq_matcher *m, uint32_t id, bq_error *err) {
   span s = {0};
   s.bytes = bq_token_bytes(m->v->tokenizer, id, &s.n);
-  bq_status status = s.n ? with_room(m, follow, &s, err) : BQ_OK;
+  bq_status status = s.n ? run_with_compaction(m, follow_bytes, &s, err) : BQ_OK;
   if (status != BQ_OK) return status;
   if (!s.n || s.state == BQ_DFA_DEAD)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "token %u may not come next", id);
-  m->here = s.state;
+  m->current = s.state;
   m->now = s.list;
   bq_unique_compact(&m->now, m->items);
   return BQ_OK;
 }
 
 void bq_matcher_mark(bq_matcher *m) {
-  m->marked = m->here;
+  m->marked = m->current;
   m->marked_now = m->now;
   for (uint32_t i = 0; i < m->now.n; i++) m->marked_items[i] = m->items[i];
 }
 
 void bq_matcher_return(bq_matcher *m) {
-  m->here = m->marked;
+  m->current = m->marked;
   m->now = m->marked_now;
   for (uint32_t i = 0; i < m->now.n; i++) m->items[i] = m->marked_items[i];
 }
 
 /* --- masks ---------------------------------------------------------------------------------- */
 
-/* Adds the tokens in the subtree of `root` (itself excluded) that may follow path[its depth], with
- * the lists lists[its depth], to `mask`. Without a mask: returns whether there is one.
- * BQ_TABLE_FULL. */
+/* Adds to `mask` the tokens in the subtree of `root`, except `root` itself, that are allowed after
+ * the DFA state path[depth of root] and the lists lists[depth of root]. Without a mask, returns
+ * whether there is such a token. BQ_TABLE_FULL. */
 static uint32_t walk(bq_matcher *m, const bq_trie *trie, uint32_t root, uint32_t *mask) {
   const uint32_t end = trie->end[root];
   for (uint32_t node = root + 1; node < end;) {
@@ -165,7 +165,8 @@ static uint32_t walk(bq_matcher *m, const bq_trie *trie, uint32_t root, uint32_t
   return 0;
 }
 
-/* How many more plain characters an NFA state takes by repeating its rule; 0 if it doesn't. */
+/* Number of plain characters that an NFA state accepts by repeating its rule; 0: it isn't such a
+ * rule. */
 static uint32_t plain_left(const bq_matcher *m, bq_nfa_state t) {
   const bq_frame *f = &m->frames[t.frame];
   if (t.frame == BQ_BOTTOM_FRAME) return 0;
@@ -187,23 +188,23 @@ typedef struct wanted_mask {
   const uint32_t *mask;
 } wanted_mask;
 
-/* How a state takes plain characters: at most `left` by repetition, and whether in other ways too.
- */
-typedef struct plain_ways {
+/* Plain characters that a state accepts: `left` by repetition at most; `others`: whether it also
+ * accepts some by other edges. */
+typedef struct plain_options {
   uint32_t left;
   bool others;
-} plain_ways;
+} plain_options;
 
-static plain_ways plain_at(const bq_matcher *m, uint32_t state) {
+static plain_options plain_at(const bq_matcher *m, uint32_t state) {
   const bq_dfa_state *p = &m->dfa_states[state];
-  plain_ways ways = {0};
+  plain_options options = {0};
   for (uint32_t i = 0; i < p->n; i++) {
     const bq_nfa_state t = m->nfa_states[p->first + i];
     const uint32_t n = plain_left(m, t);
-    if (n > ways.left) ways.left = n;
-    if (!n) ways.others |= takes_plain(m, t);
+    if (n > options.left) options.left = n;
+    if (!n) options.others |= takes_plain(m, t);
   }
-  return ways;
+  return options;
 }
 
 static bool walk_all(bq_matcher *m, uint32_t state, unsigned trie, uint32_t *mask) {
@@ -213,29 +214,29 @@ static bool walk_all(bq_matcher *m, uint32_t state, unsigned trie, uint32_t *mas
 }
 
 /* Computes the mask of a state within `reach`. */
-static bool fill(bq_matcher *m, uint32_t state, unsigned reach, uint32_t *mask) {
-  plain_ways ways = plain_at(m, state);
+static bool compute_mask(bq_matcher *m, uint32_t state, unsigned reach, uint32_t *mask) {
+  plain_options options = plain_at(m, state);
   const bool far = reach != BQ_REACH_NEAR;
-  if (!far && ways.left > BQ_NEAR_BYTES) ways.left = BQ_NEAR_BYTES;
-  /* A plain character ends no item, but an item of maximum length may have to be another one's
-   * repetition. */
-  if (m->now.head && ways.left < BQ_PLAIN_LENGTHS) ways.left = 0;
+  if (!far && options.left > BQ_NEAR_BYTES) options.left = BQ_NEAR_BYTES;
+  /* A plain character doesn't end an item, but near its maximum length an item may only have
+   * continuations that repeat another item. */
+  if (m->now.head && options.left < BQ_PLAIN_LENGTHS) options.left = 0;
   for (uint32_t i = 0; i < m->v->words; i++) mask[i] = 0;
-  if (ways.left) bq_vocabulary_plain(m->v, 0, ways.left, mask);
-  const bool plain = !ways.left || (ways.others && ways.left < BQ_PLAIN_LENGTHS);
+  if (options.left) bq_vocabulary_plain(m->v, 0, options.left, mask);
+  const bool plain = !options.left || (options.others && options.left < BQ_PLAIN_LENGTHS);
   return walk_all(m, state, BQ_TRIE_REST, mask) &&
          (!far || walk_all(m, state, BQ_TRIE_FAR, mask)) &&
          (!plain || walk_all(m, state, BQ_TRIE_PLAIN, mask));
 }
 
-/* The mask of a state within `reach`, computed unless it is kept. */
-static bool keep_mask(bq_matcher *m, uint32_t state, unsigned reach, const uint32_t **mask) {
+/* Returns the mask of a state within `reach` from the cache, or computes it. */
+static bool cached_mask(bq_matcher *m, uint32_t state, unsigned reach, const uint32_t **mask) {
   const uint32_t owner = BQ_REACHES * state + reach;
   uint32_t slot = m->dfa_states[state].mask[reach];
   if (slot == BQ_GRAMMAR_NONE || m->mask_of[slot] != owner) {
     slot = m->next_mask;
     m->mask_of[slot] = BQ_GRAMMAR_NONE;
-    if (!fill(m, state, reach, m->masks + (size_t)slot * m->v->words)) return false;
+    if (!compute_mask(m, state, reach, m->masks + (size_t)slot * m->v->words)) return false;
     m->dfa_states[state].mask[reach] = slot;
     m->mask_of[slot] = owner;
     m->next_mask = (slot + 1) % BQ_MAX_MASKS;
@@ -244,41 +245,42 @@ static bool keep_mask(bq_matcher *m, uint32_t state, unsigned reach, const uint3
   return true;
 }
 
-/* Completes the mask of a string that takes `left` more characters: the kept mask covers near
- * tokens, the others are checked each time. */
+/* Completes the mask of a string that accepts `left` more characters: the cached mask `near` covers
+ * near tokens, the others are checked each time. */
 static bool add_far(bq_matcher *m, uint32_t left, const uint32_t *near, uint32_t *mask) {
   for (uint32_t i = 0; i < m->v->words; i++) mask[i] = near[i];
   if (left > BQ_NEAR_BYTES) bq_vocabulary_plain(m->v, BQ_NEAR_BYTES, left, mask);
-  return walk_all(m, m->here, BQ_TRIE_FAR, mask);
+  return walk_all(m, m->current, BQ_TRIE_FAR, mask);
 }
 
 static bool make_mask(bq_matcher *m, void *ctx) {
   wanted_mask *wanted = ctx;
   uint32_t *own = m->masks + (size_t)BQ_MAX_MASKS * m->v->words;
-  const plain_ways ways = plain_at(m, m->here);
-  /* If more characters may follow than any token has, tokens of any length share a mask. */
-  const bool counted = ways.left && !ways.others && ways.left <= m->v->longest && !m->now.head;
+  const plain_options options = plain_at(m, m->current);
+  /* If more characters may follow than any token has, tokens of all lengths share a mask. */
+  const bool counted =
+      options.left && !options.others && options.left <= m->v->longest && !m->now.head;
   const unsigned reach = counted ? BQ_REACH_NEAR : BQ_REACH_ALL;
-  const uint32_t common = bq_dfa_canonical(m, m->here, reach);
+  const uint32_t common = bq_dfa_canonical(m, m->current, reach);
   const uint32_t *kept;
   if (common == BQ_TABLE_FULL) return false;
   wanted->mask = own;
-  /* In a list of unique items the mask depends on the items, so it is never kept. */
-  if (m->now.head) return fill(m, common, reach, own);
-  if (!keep_mask(m, common, reach, &kept)) return false;
-  if (counted) return add_far(m, ways.left, kept, own);
+  /* In a list of unique items the mask depends on the items, so it is never cached. */
+  if (m->now.head) return compute_mask(m, common, reach, own);
+  if (!cached_mask(m, common, reach, &kept)) return false;
+  if (counted) return add_far(m, options.left, kept, own);
   wanted->mask = kept;
   return true;
 }
 
 bq_status bq_matcher_mask(bq_matcher *m, const uint32_t **mask, bq_error *err) {
   wanted_mask wanted = {0};
-  bq_status status = with_room(m, make_mask, &wanted, err);
+  bq_status status = run_with_compaction(m, make_mask, &wanted, err);
   if (status == BQ_OK) *mask = wanted.mask;
   return status;
 }
 
-/* --- what is forced, and the shortest end --------------------------------------------------- */
+/* --- forced bytes, and the shortest end ----------------------------------------------------- */
 
 typedef struct text {
   uint8_t *out;
@@ -288,7 +290,7 @@ typedef struct text {
 
 static bool find_forced(bq_matcher *m, void *ctx) {
   text *t = ctx;
-  uint32_t state = m->here;
+  uint32_t state = m->current;
   bq_unique list = m->now;
   int byte;
   for (t->n = 0; t->n < t->capacity && (byte = only_byte(m, state)) >= 0; t->n++) {
@@ -306,7 +308,7 @@ static bool find_forced(bq_matcher *m, void *ctx) {
 bq_status bq_matcher_forced(bq_matcher *m, uint8_t *out, size_t capacity, size_t *n,
                             bq_error *err) {
   text t = {out, capacity, 0, true};
-  bq_status status = with_room(m, find_forced, &t, err);
+  bq_status status = run_with_compaction(m, find_forced, &t, err);
   *n = t.n;
   return status;
 }
@@ -331,42 +333,42 @@ static bool find_longer(bq_matcher *m, void *ctx) {
 bq_status bq_matcher_extends(bq_matcher *m, const uint8_t *tail, size_t n, bool *extends,
                              bq_error *err) {
   span s = {.bytes = tail, .n = n};
-  bq_status status = n < m->v->longest ? with_room(m, find_longer, &s, err) : BQ_OK;
+  bq_status status = n < m->v->longest ? run_with_compaction(m, find_longer, &s, err) : BQ_OK;
   *extends = status == BQ_OK && s.state;
   return status;
 }
 
 uint32_t bq_matcher_least(const bq_matcher *m) {
-  const bq_dfa_state *p = &m->dfa_states[m->here];
-  uint32_t least = BQ_GRAMMAR_NONE;
+  const bq_dfa_state *p = &m->dfa_states[m->current];
+  uint32_t min_bytes = BQ_GRAMMAR_NONE;
   for (uint32_t i = 0; i < p->n; i++) {
-    const uint32_t of = bq_min_bytes_to_end(m, m->nfa_states[p->first + i]);
-    if (of < least) least = of;
+    const uint32_t bytes = bq_min_bytes_to_end(m, m->nfa_states[p->first + i]);
+    if (bytes < min_bytes) min_bytes = bytes;
   }
   const uint32_t more = m->g->lists ? m->g->slack + m->now.n : 0;
-  return least < BQ_GRAMMAR_NONE - more ? least + more : BQ_GRAMMAR_NONE;
+  return min_bytes < BQ_GRAMMAR_NONE - more ? min_bytes + more : BQ_GRAMMAR_NONE;
 }
 
-/* The byte after which the fewest bytes remain; -1: no byte is allowed. */
-static int nearer_byte(const bq_matcher *m, const bq_dfa_state *p) {
-  uint32_t least = BQ_GRAMMAR_NONE;
+/* The byte after which the text has the shortest end; -1: no byte is allowed. */
+static int shortest_byte(const bq_matcher *m, const bq_dfa_state *p) {
+  uint32_t min_bytes = BQ_GRAMMAR_NONE;
   int byte = -1;
   for (uint32_t i = 0; i < p->n; i++) {
     const bq_nfa_state t = m->nfa_states[p->first + i];
     for (uint32_t e = bq_edges_begin(m->g, t.state); e < m->g->states[t.state].edges; e++) {
       const bq_edge edge = m->g->edges[e];
-      const uint32_t of = bq_min_bytes_after_edge(m, t, edge);
-      if (of < least) byte = (int)bq_edge_low(edge);
-      if (of < least) least = of;
+      const uint32_t bytes = bq_min_bytes_after_edge(m, t, edge);
+      if (bytes < min_bytes) byte = (int)bq_edge_low(edge);
+      if (bytes < min_bytes) min_bytes = bytes;
     }
   }
   return byte;
 }
 
-/* The state after the byte that leads to the end soonest or, if that would repeat an item, after
- * one that extends it. BQ_DFA_DEAD, BQ_TABLE_FULL. */
-static uint32_t go_nearer(bq_matcher *m, uint32_t state, bq_unique *u, uint8_t *out) {
-  const int byte = nearer_byte(m, &m->dfa_states[state]);
+/* Returns the state after the byte with the shortest end or, if that byte would complete a repeated
+ * item, after a byte that extends the item. BQ_DFA_DEAD, BQ_TABLE_FULL. */
+static uint32_t step_to_end(bq_matcher *m, uint32_t state, bq_unique *u, uint8_t *out) {
+  const int byte = shortest_byte(m, &m->dfa_states[state]);
   if (byte < 0) return BQ_DFA_DEAD;
   const bq_unique before = *u;
   *out = (uint8_t)byte;
@@ -381,13 +383,13 @@ static uint32_t go_nearer(bq_matcher *m, uint32_t state, bq_unique *u, uint8_t *
 
 static bool find_shortest(bq_matcher *m, void *ctx) {
   text *t = ctx;
-  uint32_t state = m->here;
+  uint32_t state = m->current;
   bq_unique list = m->now;
   t->fits = true;
   for (t->n = 0; !m->dfa_states[state].complete; t->n++) {
     t->fits = t->n < t->capacity;
     if (!t->fits) return true;
-    state = go_nearer(m, state, &list, t->out + t->n);
+    state = step_to_end(m, state, &list, t->out + t->n);
     if (state == BQ_TABLE_FULL) return false;
     t->fits = state != BQ_DFA_DEAD;
     if (!t->fits) return true;
@@ -398,7 +400,7 @@ static bool find_shortest(bq_matcher *m, void *ctx) {
 bq_status bq_matcher_shortest(bq_matcher *m, uint8_t *out, size_t capacity, size_t *n,
                               bq_error *err) {
   text t = {out, capacity, 0, false};
-  bq_status status = with_room(m, find_shortest, &t, err);
+  bq_status status = run_with_compaction(m, find_shortest, &t, err);
   *n = t.n;
   if (status == BQ_OK && !t.fits)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "the shortest end is longer than %l bytes",

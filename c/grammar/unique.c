@@ -57,7 +57,7 @@ bool bq_unique_step(bq_unique *u, bq_unique_node *nodes, uint32_t marks, uint8_t
 }
 
 void bq_unique_compact(bq_unique *u, bq_unique_node *nodes) {
-  /* Reverses the links, then rebuilds from the first node. A node lies after all nodes below it, so
+  /* Reverses the links, then copies from the first node on. A node is after all nodes below it, so
    * none is overwritten before it is read. */
   uint32_t above = 0, i = u->head;
   while (i) {

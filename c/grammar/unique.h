@@ -1,15 +1,16 @@
-/* Unique lists and objects: what a text has written of the lists whose items, or objects whose
- * names, must differ (marks of grammar.h).
+/* Uniqueness of the items of lists, or the names of objects, where the grammar has marks
+ * (grammar.h): stores the items that the text contains so far.
  *
- * The text is JSON, whose brackets delimit lists. Each item is kept as a hash of its bytes:
- * different items with equal hashes count as equal, and the later one is refused. */
+ * The text is JSON, whose brackets delimit lists. Each item is stored as a hash of its bytes:
+ * different items with equal hashes count as equal, and the later one is rejected. */
 #ifndef BQ_UNIQUE_H
 #define BQ_UNIQUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Maximum items and open lists at once, including those of a token that is being checked. */
+/* Maximum number of items and open lists at once, including those of a token that is being checked.
+ */
 enum { BQ_UNIQUE_NODES = 2048 };
 
 /* An item, or the beginning of a list. */
@@ -28,14 +29,14 @@ typedef struct bq_unique {
 } bq_unique;
 
 /* Advances by a byte from a state with these marks. Returns false if the byte would end an item
- * that the list already has, or there is no room for another node; within an item *u is then
- * unchanged. Nodes before u->n stay. */
+ * that the list already has, or if there are BQ_UNIQUE_NODES nodes; within an item *u is then
+ * unchanged. Nodes before u->n are not changed. */
 bool bq_unique_step(bq_unique *u, bq_unique_node *nodes, uint32_t marks, uint8_t byte);
 
-/* Whether the item so far is one of the list's. */
+/* Whether the list already contains the item as written so far. */
 bool bq_unique_contains(const bq_unique *u, const bq_unique_node *nodes);
 
-/* Leaves out the nodes of lists that are closed. */
+/* Removes the nodes of closed lists. */
 void bq_unique_compact(bq_unique *u, bq_unique_node *nodes);
 
 #endif

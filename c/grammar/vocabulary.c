@@ -29,7 +29,8 @@ static unsigned trie_of(const bq_tokenizer *t, uint32_t id) {
   return bytes > BQ_NEAR_BYTES ? BQ_TRIE_FAR : BQ_TRIE_REST;
 }
 
-/* Moves the tokens of one trie to the front; both parts keep their order. */
+/* Moves the tokens of one trie to the front and returns their number; both parts keep their
+ * order. */
 static uint32_t move_first(const bq_tokenizer *t, unsigned trie, uint32_t *ids, uint32_t n,
                            uint32_t *spare) {
   uint32_t first = 0, others = 0;
@@ -91,7 +92,7 @@ static uint32_t end_of_length(const bq_vocabulary *v, uint32_t characters) {
   return v->length_end[characters < BQ_PLAIN_LENGTHS ? characters : BQ_PLAIN_LENGTHS];
 }
 
-/* Starts from no tokens or from all plain ones, whichever differs by fewer. */
+/* Starts from no tokens or from all plain ones, whichever needs fewer changes. */
 void bq_vocabulary_plain(const bq_vocabulary *v, uint32_t above, uint32_t characters,
                          uint32_t *mask) {
   const uint32_t n = v->tries[BQ_TRIE_PLAIN].tokens;
@@ -106,14 +107,14 @@ void bq_vocabulary_plain(const bq_vocabulary *v, uint32_t above, uint32_t charac
 
 uint32_t bq_vocabulary_longest(const bq_vocabulary *v, const uint8_t *text, size_t n) {
   uint32_t longest = BQ_TOKEN_NONE;
-  size_t most = 0;
+  size_t longest_bytes = 0;
   for (unsigned t = 0; t < BQ_TRIES; t++) {
     const bq_trie *trie = &v->tries[t];
     uint32_t node = 0;
     for (size_t i = 0; i < n && (node = bq_trie_child(trie, node, text[i])); i++) {
-      if (trie->first[node] == trie->first[node + 1] || i + 1 <= most) continue;
+      if (trie->first[node] == trie->first[node + 1] || i + 1 <= longest_bytes) continue;
       longest = trie->ids[trie->first[node]];
-      most = i + 1;
+      longest_bytes = i + 1;
     }
   }
   return longest;

@@ -160,8 +160,8 @@ static module_run modules_of(uint32_t slot) {
 }
 
 /* The slot of a module in the same layer as another slot. */
-static uint32_t slot_of(uint32_t other, uint32_t module, role role) {
-  return BQ_MODEL_SLOTS + layer_of(other) * BQ_LAYER_SLOTS + BQ_TENSOR_ROLES * module + role;
+static uint32_t slot_of(uint32_t other, uint32_t module, role r) {
+  return BQ_MODEL_SLOTS + layer_of(other) * BQ_LAYER_SLOTS + BQ_TENSOR_ROLES * module + r;
 }
 
 bool bq_slot_stacked(uint32_t slot) {
@@ -228,10 +228,10 @@ static bool layer_has(const bq_binding *b, uint32_t slot) {
   const uint64_t own = b->modules[bq_layer_kind_of(c, layer_of(slot))];
   const module_run run = modules_of(slot);
   const bool norm = modules[run.first].cols == NONE;
-  const role role = role_of(slot);
-  if (norm && (role == SCALE || (role == BIAS && c->norm != BQ_NORM_LAYER))) return false;
-  if (modules[run.first].stacked && role) return false;
-  if (run.first == BQ_EMBED_PROJECT || (run.first == BQ_LAYER_SCALE && role)) return false;
+  const role r = role_of(slot);
+  if (norm && (r == SCALE || (r == BIAS && c->norm != BQ_NORM_LAYER))) return false;
+  if (modules[run.first].stacked && r) return false;
+  if (run.first == BQ_EMBED_PROJECT || (run.first == BQ_LAYER_SCALE && r)) return false;
   for (uint32_t i = 0; i < run.n; i++)
     if (!(own >> (run.first + i) & 1)) return false;
   return true;

@@ -14,22 +14,23 @@ void bq_drift_add(float *drift, size_t cols, const float *y, const float *x, siz
   bq_outer_add(drift, cols, y, x, x, tokens, false, part, parts);
 }
 
-/* Columns of a triangle that are processed together; dependencies among them come first. */
-enum { TOGETHER = 4 };
+/* Columns of a triangle that are processed together; dependencies among them are processed
+ * first. */
+enum { COLUMNS_AT_ONCE = 4 };
 
 /* u[j] = d[j] + sum over k > j of v[j][k] * d[k], for rows a...a + n - 1 of v; each sum in rising
  * k. */
 static void multiply_triangle(const float *v, size_t cols, size_t a, size_t n, const lanes *d,
                               lanes *u) {
-  lanes sum[TOGETHER];
+  lanes sum[COLUMNS_AT_ONCE];
   for (size_t j = 0; j < n; j++) {
     const float *row = v + (a + j) * cols;
     LANES sum[j][l] = d[a + j][l];
     for (size_t k = a + j + 1; k < a + n; k++) LANES sum[j][l] += row[k] * d[k][l];
   }
   const float *row = v + a * cols;
-  for (size_t k = a + n; n == TOGETHER && k < cols; k++)
-    for (size_t j = 0; j < TOGETHER; j++) LANES sum[j][l] += row[j * cols + k] * d[k][l];
+  for (size_t k = a + n; n == COLUMNS_AT_ONCE && k < cols; k++)
+    for (size_t j = 0; j < COLUMNS_AT_ONCE; j++) LANES sum[j][l] += row[j * cols + k] * d[k][l];
   for (size_t j = 0; j < n; j++) LANES u[a + j][l] = sum[j][l];
 }
 
@@ -37,7 +38,7 @@ static void multiply_triangle(const float *v, size_t cols, size_t a, size_t n, c
 static void add_times_inverse(const lanes *d, size_t cols, const float *feedback, lanes *u,
                               lanes *w) {
   for (size_t a = 0, n; a < cols; a += n) {
-    n = cols - a < TOGETHER ? cols - a : TOGETHER;
+    n = cols - a < COLUMNS_AT_ONCE ? cols - a : COLUMNS_AT_ONCE;
     multiply_triangle(feedback, cols, a, n, d, u);
     for (size_t j = a; j < a + n; j++) {
       const float own = feedback[j * cols + j];

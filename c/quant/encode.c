@@ -1,4 +1,4 @@
-/* Encoders: f32 matrices, or matrices that are quantized already, to weight types. */
+/* Encoders: convert f32 matrices, or quantized matrices, to weight types. */
 #include <string.h>
 
 #include "core/blocks.h"
@@ -8,7 +8,7 @@
 enum { MAX_BLOCK = 64, STRIP = BQ_TILE_ROWS };
 _Static_assert((int)BQ_SEARCH_BLOCKS == (int)STRIP, "a strip is searched at once");
 
-/* Up to 8 rows of one column of tiles or blocks, quantized. */
+/* Up to 8 rows of one column of tiles or blocks: their weights, and the quantized weights. */
 typedef struct strip {
   const float *w[STRIP];
   int8_t q[STRIP][MAX_BLOCK];
@@ -34,7 +34,7 @@ static bq_status too_large(bq_type type, size_t index, bq_error *err) {
 
 static float as_f16(float x) { return bq_f16_to_f32(bq_f32_to_f16(x)); }
 static float clamp_to_min_f16(float scale) { return scale < 0x1p-24f ? 0x1p-24f : scale; }
-/* Blocks whose largest weight is below this become 0, because squares would underflow. */
+/* Blocks whose largest weight is below this are encoded as 0, because squares would underflow. */
 #define MIN_SEARCHED 0x1p-60f
 /* The largest q of types that have a minimum. */
 static float top_of(const bq_type_facts *f) { return (float)((1u << f->bits) - 1); }
@@ -53,7 +53,7 @@ enum { SUB4_STARTS = 15, SUB4_FITS = 2 };
  * m, the largest magnitude, is not 0. */
 static float search_sub4_scale(const bq_type_facts *f, const float *w, size_t n, float m) {
   const float high = f->bits == BQ_TERNARY ? 1.0f : 3.0f;
-  float best = m / high, most = 0.0f;
+  float best = m / high, max = 0.0f;
   for (int i = 0; i < SUB4_STARTS; i++) {
     float scale = m * (1.0f - 0.05f * (float)i) / high;
     for (int fit = 0; fit < SUB4_FITS; fit++) {
@@ -66,7 +66,7 @@ static float search_sub4_scale(const bq_type_facts *f, const float *w, size_t n,
       }
       if (!(squares > 0.0f) || !(products > 0.0f)) break;
       scale = products / squares;
-      if (products * scale > most) most = products * scale, best = scale;
+      if (products * scale > max) max = products * scale, best = scale;
     }
   }
   return best;
@@ -98,14 +98,14 @@ static void range_from_extremes(const bq_type_facts *f, strip *s, size_t r, uint
 /* Searches scale and minimum of block `b` of every row, `n` weights each. */
 static void search_ranges(const bq_type_facts *f, const bq_encoder *encoder, strip *s, size_t rows,
                           uint32_t b, size_t n) {
-  const float *w[STRIP], most = top_of(f);
+  const float *w[STRIP], max = top_of(f);
   float scale[STRIP], min[STRIP];
   for (size_t r = 0; r < STRIP; r++) w[r] = s->w[r < rows ? r : 0] + b * f->block;
-  encoder->search_scales(w, n, most, scale, min);
+  encoder->search_scales(w, n, max, scale, min);
   for (size_t r = 0; r < rows; r++) {
-    const float top = min[r] + scale[r] * most; /* stays the same, whatever the minimum rounds to */
+    const float top = min[r] + scale[r] * max; /* kept exactly when the minimum is rounded */
     s->min[r][b] = as_f16(min[r]);
-    const float rest = (top - s->min[r][b]) / most;
+    const float rest = (top - s->min[r][b]) / max;
     s->scale[r][b] = rest > 0.0f ? clamp_to_min_f16(as_f16(rest)) : 0.0f;
     if (!bq_is_finite(top)) s->scale[r][b] = top;
     else if (!bq_is_finite(s->min[r][b])) range_from_extremes(f, s, r, b, n);
@@ -130,9 +130,9 @@ static bool encode_block(const bq_type_facts *f, const bq_encoder *encoder, stri
     range = (bq_block_range){2.0f * scale, -3.0f * scale, 0.5f * range.inverse, 0.0f, 3.0f};
   if (n == f->block) encoder->round_block(w, n, &range, q, errors);
   else { /* Pad the last block with its minimum so the padding quantizes to 0 and adds no error. */
-    float whole[MAX_BLOCK];
-    for (size_t i = 0; i < f->block; i++) whole[i] = i < n ? w[i] : range.min;
-    encoder->round_block(whole, f->block, &range, q, errors);
+    float padded[MAX_BLOCK];
+    for (size_t i = 0; i < f->block; i++) padded[i] = i < n ? w[i] : range.min;
+    encoder->round_block(padded, f->block, &range, q, errors);
     memset(q + n, 0, f->block - n);
   }
   for (size_t i = 0; odd && i < f->block; i++) q[i] = (int8_t)(2 * q[i] - 3);
@@ -198,8 +198,8 @@ static void put_tile(bq_tile_shape t, const strip *s, uint8_t *tile) {
 
 /* --- matrices --------------------------------------------------------------------------------- */
 
-/* Points s->w at up to 8 rows of weights, from `row` and column `k` on. Rows that end within the
- * strip are copied to where they can be padded. */
+/* Sets s->w to up to 8 rows of weights, from `row` and column `k` on. Rows that end within the
+ * strip are copied, with padding. Returns the number of rows. */
 static size_t load_strip(const bq_grid *g, const float *src, size_t row, size_t k, size_t span,
                          strip *s) {
   const size_t rows = g->rows - row < STRIP ? g->rows - row : STRIP;
@@ -212,8 +212,8 @@ static size_t load_strip(const bq_grid *g, const float *src, size_t row, size_t 
   return rows;
 }
 
-/* Quantizes a strip. Returns false as encode_block does; *bad is then the index of the block's
- * first weight. */
+/* Quantizes a strip. Returns false if encode_block does; *bad is then the index of the first weight
+ * of that block. */
 static bool encode_strip(const bq_grid *g, const bq_encoder *encoder, strip *s, size_t row,
                          size_t k, size_t span, bq_encode_errors *errors, size_t *bad) {
   const size_t rows = g->rows - row < STRIP ? g->rows - row : STRIP;
@@ -267,19 +267,18 @@ bq_status bq_encode(bq_type type, bq_layout layout, const float *src, size_t row
   size_t bad;
   for (size_t row = 0; row < g.rows; row += STRIP)
     for (size_t k = 0; k < g.cols; k += span) {
-      const size_t here = load_strip(&g, src, row, k, span, &s);
+      const size_t strip_rows = load_strip(&g, src, row, k, span, &s);
       if (!encode_strip(&g, encoder, &s, row, k, span, errors, &bad))
         return too_large(type, bad, err);
       if (g.tiled) put_tile(g.shape, &s, dst + bq_grid_at(&g, row, k));
       else
-        for (size_t r = 0; r < here; r++)
+        for (size_t r = 0; r < strip_rows; r++)
           put_row_block(&g, &s, r, dst + bq_grid_at(&g, row + r, k));
     }
   return BQ_OK;
 }
 
-/* --- matrices that are quantized already
- * ----------------------------------------------------------- */
+/* --- quantized matrices ----------------------------------------------------------------------- */
 
 static void load_rounded(const bq_grid *g, const bq_rounded *from, size_t row, size_t rows,
                          size_t k, size_t span, strip *s) {
@@ -306,11 +305,11 @@ bq_status bq_encode_rounded(bq_type type, bq_layout layout, const bq_rounded *fr
   strip s;
   for (size_t row = 0; row < g.rows; row += STRIP)
     for (size_t k = 0; k < g.cols; k += span) {
-      const size_t here = g.rows - row < STRIP ? g.rows - row : STRIP;
-      load_rounded(&g, from, row, here, k, span, &s);
+      const size_t strip_rows = g.rows - row < STRIP ? g.rows - row : STRIP;
+      load_rounded(&g, from, row, strip_rows, k, span, &s);
       if (g.tiled) put_tile(g.shape, &s, dst + bq_grid_at(&g, row, k));
       else
-        for (size_t r = 0; r < here; r++)
+        for (size_t r = 0; r < strip_rows; r++)
           put_row_block(&g, &s, r, dst + bq_grid_at(&g, row + r, k));
     }
   return BQ_OK;

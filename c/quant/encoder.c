@@ -1,15 +1,15 @@
-/* The scalar encoder: see encoder.h. It defines the bits that other encoders repeat. */
+/* The scalar encoder (encoder.h). It defines the bits that all encoders give. */
 #include "quant/encoder.h"
 
 #include "core/half.h"
 
 static uint32_t max_magnitude_bits(const float *w, size_t n) {
-  uint32_t most = 0;
+  uint32_t max = 0;
   for (size_t i = 0; i < n; i++) {
     const uint32_t size = bq_bits_of(w[i]) & 0x7fffffffu;
-    most = size > most ? size : most;
+    max = size > max ? size : max;
   }
-  return most;
+  return max;
 }
 
 /* --- the search ------------------------------------------------------------------------------- */
@@ -21,7 +21,7 @@ const bq_search_cut bq_search_cuts[BQ_SEARCH_CUTS] = {
     {0.015f, 0.015f}, {0.03f, 0}, {0, 0.03f}, {0, 0},
     {0.045f, 0},      {0, 0.045f}, {0.015f, 0}, {0, 0.015f}};
 
-/* The best line y = q * step + least so far, and how much of the variance it explains. */
+/* The best line y = q * step + least so far; gain: the variance that it explains. */
 typedef struct fit {
   lanes step, least, gain;
 } fit;
@@ -99,9 +99,9 @@ static int8_t round_one(float w, const bq_block_range *range) {
   float x = (w - range->min) * range->inverse;
   x = x > range->low ? x : range->low;
   x = x < range->high ? x : range->high;
-  const int whole = (int)x;
-  const float fraction = x - (float)whole; /* exact */
-  return (int8_t)(whole + (fraction >= 0.5f) - (fraction <= -0.5f));
+  const int integer = (int)x;
+  const float fraction = x - (float)integer; /* exact */
+  return (int8_t)(integer + (fraction >= 0.5f) - (fraction <= -0.5f));
 }
 
 static void round_block(const float *w, size_t n, const bq_block_range *range, int8_t *q,
@@ -110,7 +110,8 @@ static void round_block(const float *w, size_t n, const bq_block_range *range, i
   for (size_t i = 0; i < n; i++) {
     q[i] = round_one(w[i], range);
     if (!errors) continue;
-    const float off = w[i] - ((float)q[i] * range->scale + range->min), e = off < 0 ? -off : off;
+    const float error = w[i] - ((float)q[i] * range->scale + range->min);
+    const float e = error < 0 ? -error : error;
     sum[i % 4] += e;
     squares[i % 4] += e * e;
     errors->max = e > errors->max ? e : errors->max;

@@ -13,24 +13,24 @@ void bq_moments_add(float *h, size_t cols, const float *x, size_t tokens, size_t
 bq_status bq_moments_end(float *h, size_t cols, float share, bq_error *err) {
   double sum = 0;
   for (size_t i = 0; i < cols; i++) sum += (double)h[i * cols + i];
-  const float more = (float)(sum / (double)cols) * share;
-  if (!(more > 0.0f) || !bq_is_finite(more))
+  const float damping = (float)(sum / (double)cols) * share;
+  if (!(damping > 0.0f) || !bq_is_finite(damping))
     return bq_fail(err, BQ_FORMAT, BQ_NO_OFFSET,
                    "what goes into a product is zero or not finite on the calibration text");
   for (size_t i = 0; i < cols; i++) {
-    h[i * cols + i] += more;
+    h[i * cols + i] += damping;
     for (size_t j = 0; j < i; j++) h[j * cols + i] = h[i * cols + j];
   }
   return BQ_OK;
 }
 
-/* Rows that are added to another row at once. Each element still accumulates row by row. */
-enum { TOGETHER = 4 };
+/* Number of rows that are added to another row at once. Each element accumulates row by row. */
+enum { ROWS_AT_ONCE = 4 };
 
 /* a += f[0] * b[0] + f[1] * b[1] + ..., of m rows that are `stride` apart. */
 static void add_rows(double *restrict a, const double *restrict b, ptrdiff_t stride,
                      const double *f, size_t m, size_t n) {
-  if (m < TOGETHER) {
+  if (m < ROWS_AT_ONCE) {
     for (; m > 0; m--, b += stride, f++)
       for (size_t i = 0; i < n; i++) a[i] += *f * b[i];
     return;
@@ -42,7 +42,7 @@ static void add_rows(double *restrict a, const double *restrict b, ptrdiff_t str
 
 /* Eliminates rows j, j - 1, ... (m of them) from row i; its first i + 1 elements remain. */
 static void eliminate(double *a, size_t n, size_t i, size_t j, size_t m) {
-  double f[TOGETHER];
+  double f[ROWS_AT_ONCE];
   for (size_t t = 0; t < m; t++) {
     const double *row = a + (j - t) * n;
     f[t] = -(row[i] / row[j - t]);
@@ -54,7 +54,7 @@ static void eliminate(double *a, size_t n, size_t i, size_t j, size_t m) {
  * becomes D. Works from the last column on. */
 static bool factor_moments(double *a, size_t n) {
   for (size_t end = n, m; end > 0; end -= m) {
-    m = end < TOGETHER ? end : TOGETHER;
+    m = end < ROWS_AT_ONCE ? end : ROWS_AT_ONCE;
     for (size_t j = end; j-- > end - m;) { /* first among the m rows themselves */
       if (!(a[j * n + j] > 0.0)) return false;
       for (size_t i = end - m; i < j; i++) eliminate(a, n, i, j, 1);
@@ -75,7 +75,7 @@ static void invert_triangle(double *a, size_t n, double *row) {
       out[l] = 0.0;
     }
     for (size_t l = 0, m; l < k; l += m) {
-      m = k - l < TOGETHER ? k - l : TOGETHER;
+      m = k - l < ROWS_AT_ONCE ? k - l : ROWS_AT_ONCE;
       add_rows(out, a + l * n, (ptrdiff_t)n, row + l, m, l);
       for (size_t t = l; t < l + m; t++) {
         add_rows(out + l, a + t * n + l, 0, row + t, 1, t - l);

@@ -2,26 +2,26 @@
 
 #include <string.h>
 
-/* The sums are blocked: WIDE x SIDE elements and TOKENS tokens at a time, whose inputs are packed
- * first, because rows of x lie pages apart and few of them fit the same cache sets. ROWS x LANES
- * sums are in registers; fewer would wait for each other. */
+/* The sums are computed in blocks of WIDE x SIDE elements and TOKENS tokens. The inputs of a block
+ * are packed first, because rows of x are pages apart and few of them fit in the same cache sets.
+ * ROWS x LANES sums are in registers; with fewer, additions would wait for each other. */
 enum { WIDE = 32, SIDE = 16, TOKENS = 128, ROWS = 4, LANES = 8 };
 
-static size_t at_most(size_t n, size_t most) { return n < most ? n : most; }
+static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Packs columns 0...n - 1 of x as [tokens][most]; columns from n on are undefined. The size of the
+/* Packs columns 0...n - 1 of x as [tokens][width]; columns from n on are undefined. The size of the
  * first memcpy is a constant, so that it is inlined. */
-static inline void pack(const float *x, size_t cols, size_t n, size_t most, size_t tokens,
+static inline void pack(const float *x, size_t cols, size_t n, size_t width, size_t tokens,
                         float *to) {
-  if (n == most)
-    for (size_t t = 0; t < tokens; t++) memcpy(to + t * most, x + t * cols, most * sizeof *to);
+  if (n == width)
+    for (size_t t = 0; t < tokens; t++) memcpy(to + t * width, x + t * cols, width * sizeof *to);
   else
-    for (size_t t = 0; t < tokens; t++) memcpy(to + t * most, x + t * cols, n * sizeof *to);
+    for (size_t t = 0; t < tokens; t++) memcpy(to + t * width, x + t * cols, n * sizeof *to);
 }
 
-static void subtract(float *from, const float *less, size_t cols, size_t n, size_t tokens) {
+static void subtract(float *from, const float *b, size_t cols, size_t n, size_t tokens) {
   for (size_t t = 0; t < tokens; t++)
-    for (size_t i = 0; i < n; i++) from[t * WIDE + i] -= less[t * cols + i];
+    for (size_t i = 0; i < n; i++) from[t * WIDE + i] -= b[t * cols + i];
 }
 
 /* to[r][l] += a[t][r] * x[t][l] for ROWS x LANES elements. */
@@ -51,22 +51,22 @@ static void add_corner(float *to, size_t cols, size_t rows, size_t n, const floa
       float *block = to + i * cols + j;
       if (rows - i >= ROWS && n - j >= LANES) add_block(block, cols, a + i, x + j, tokens);
       else
-        add_edge(block, cols, at_most(rows - i, ROWS), at_most(n - j, LANES), a + i, x + j,
+        add_edge(block, cols, min_size(rows - i, ROWS), min_size(n - j, LANES), a + i, x + j,
                  tokens);
     }
 }
 
-void bq_outer_add(float *to, size_t cols, const float *a, const float *less, const float *x,
+void bq_outer_add(float *to, size_t cols, const float *a, const float *b, const float *x,
                   size_t tokens, bool lower, size_t part, size_t parts) {
   float left[TOKENS * WIDE] = {0}, right[TOKENS * SIDE] = {0};
   for (size_t t = 0; t < tokens; t += TOKENS) {
-    const size_t n = at_most(tokens - t, TOKENS), row = t * cols;
+    const size_t n = min_size(tokens - t, TOKENS), row = t * cols;
     for (size_t i = part * WIDE; i < cols; i += parts * WIDE) {
-      const size_t rows = at_most(cols - i, WIDE), end = lower ? i + rows : cols;
+      const size_t rows = min_size(cols - i, WIDE), end = lower ? i + rows : cols;
       pack(a + row + i, cols, rows, WIDE, n, left);
-      if (less) subtract(left, less + row + i, cols, rows, n);
+      if (b) subtract(left, b + row + i, cols, rows, n);
       for (size_t j = 0; j < end; j += SIDE) {
-        const size_t columns = at_most(cols - j, SIDE);
+        const size_t columns = min_size(cols - j, SIDE);
         pack(x + row + j, cols, columns, SIDE, n, right);
         add_corner(to + i * cols + j, cols, rows, columns, left, right, n);
       }

@@ -9,13 +9,14 @@
 enum { ROWS = BQ_LANES, BLOCK = 64 }; /* rows of a strip; maximum weights of a block */
 typedef bq_lanes lanes;
 
-/* Starts of the search: shares of a block's range that are cut off at the bottom and top; divisors
- * of a symmetric block's largest weight; how often each start is rounded and fitted. */
+/* Starts of the search. CUTS: shares of a block's range that are cut off at the bottom and at the
+ * top. SIZES: divisors of a symmetric block's largest weight. FITS: number of times that each start
+ * is rounded and fitted. */
 enum { CUTS = 6, SIZES = 25, FITS = 2 };
 static const float cuts[CUTS] = {0.0f, 0.03f, 0.06f, 0.1f, 0.15f, 0.21f};
 
-/* Adding and subtracting MAGIC rounds |x| < 2^22 to the nearest integer. */
 _Static_assert((int)ROWS == (int)BQ_SEARCH_BLOCKS, "the encoder searches as many at once");
+/* Adding and subtracting MAGIC rounds |x| < 2^22 to the nearest integer. */
 #define MAGIC 0x1.8p23f
 #define MIN_SCALE 0x1p-24f
 
@@ -44,7 +45,7 @@ static float clip(float x, float low, float high) {
 }
 static float as_f16(float x) { return bq_f16_to_f32(bq_f32_to_f16(x)); }
 
-/* Rounds a scale to what the file can hold; it is never 0. */
+/* Rounds a scale to a number that the file can store; never 0. */
 static float storable_scale(const form *f, float s) {
   if (f->f16_scales) s = as_f16(s);
   const float least = f->f16_scales ? MIN_SCALE : 0x1p-100f;
@@ -69,7 +70,8 @@ typedef struct line_sums {
   lanes w, q, x, qq, qx;
 } line_sums;
 
-/* Not inlined, because then compilers vectorize over the lanes: three times as fast. */
+/* Computes the sums for fit_line. Not inlined, so that compilers vectorize over the lanes, which is
+ * three times as fast. */
 static __attribute__((noinline)) void sum_line(const form *f, const lanes *x, const lanes *weight,
                                              size_t n, const lanes scale, const lanes min,
                                              line_sums *out) {
@@ -89,7 +91,8 @@ static __attribute__((noinline)) void sum_line(const form *f, const lanes *x, co
   *out = s;
 }
 
-/* Weighted least-squares fit x = scale * q + min. Blocks whose q are all equal keep their line. */
+/* Fits x = scale * q + min by weighted least squares. Blocks whose q are all equal keep their
+ * line. */
 static void fit_line(const form *f, const lanes *x, const lanes *weight, size_t n, lanes scale,
                      lanes min) {
   line_sums s;
@@ -107,7 +110,8 @@ static void fit_line(const form *f, const lanes *x, const lanes *weight, size_t 
   }
 }
 
-/* Keeps the line in `best` if its error, with scale and min as stored, is smaller. */
+/* Stores the line in `best` if its error, with scale and min as the file stores them, is
+ * smaller. */
 static void keep_better(const form *f, const lanes *x, const lanes *weight, size_t n,
                         const lanes scale, const lanes min, block_fit *best) {
   lanes s, m, inverse, error = {0};
@@ -117,8 +121,8 @@ static void keep_better(const form *f, const lanes *x, const lanes *weight, size
     inverse[l] = 1.0f / s[l];
   }
   for (size_t i = 0; i < n; i++) LANES {
-      const float off = nearest(f, x[i][l], m[l], inverse[l]) * s[l] + m[l] - x[i][l];
-      error[l] += weight[i][l] * (off * off);
+      const float diff = nearest(f, x[i][l], m[l], inverse[l]) * s[l] + m[l] - x[i][l];
+      error[l] += weight[i][l] * (diff * diff);
     }
   LANES {
     const bool better = error[l] < best->error[l];
@@ -139,8 +143,8 @@ static void try_start(const form *f, const lanes *x, const lanes *weight, size_t
   keep_better(f, x, weight, n, scale, min, best);
 }
 
-/* The line that the encoder finds with equal weights. The search starts with it, so that its result
- * is never worse. */
+/* Finds the line of the encoder (quant/encoder.h), which gives all weights the same weight. The
+ * search starts with it, so that its result is never worse. */
 static void start_as_encoder(const form *f, const lanes *x, size_t n, lanes scale, lanes min) {
   float rows[ROWS][BQ_SEARCH_WEIGHTS];
   const float *w[ROWS];
@@ -205,13 +209,15 @@ static size_t block_at(const strip *s, size_t b, size_t *n) {
 
 /* Rounds column by column; later columns compensate each error. */
 static void round_columns(strip *s, const bq_round_by *by) {
-  lanes weight[BLOCK], lost[BLOCK], inverse;
+  lanes weight[BLOCK], error[BLOCK], inverse;
   for (size_t b = 0, n; b < s->blocks; b++) {
     const size_t a = block_at(s, b, &n);
     for (size_t i = 0; i < n; i++) {
       const size_t at = (a + i) * s->cols + a + i;
-      const float matters = by->feedback ? by->feedback[at] : by->moments ? by->moments[at] : 1.0f;
-      LANES weight[i][l] = matters;
+      const float importance = by->feedback  ? by->feedback[at]
+                               : by->moments ? by->moments[at]
+                                             : 1.0f;
+      LANES weight[i][l] = importance;
     }
     search_block_scales(&s->f, s->t + a, weight, n, s->scale[b], s->min[b]);
     LANES inverse[l] = 1.0f / s->scale[b][l];
@@ -219,19 +225,18 @@ static void round_columns(strip *s, const bq_round_by *by) {
       LANES {
         const float q = nearest(&s->f, s->t[a + i][l], s->min[b][l], inverse[l]);
         s->q[a + i][l] = q;
-        lost[i][l] = q * s->scale[b][l] + s->min[b][l] - s->t[a + i][l];
+        error[i][l] = q * s->scale[b][l] + s->min[b][l] - s->t[a + i][l];
       }
       if (by->feedback)
-        bq_lanes_accumulate(by->feedback, s->cols, a + i, 1, lost + i, a + i + 1, a + n,
+        bq_lanes_accumulate(by->feedback, s->cols, a + i, 1, error + i, a + i + 1, a + n,
                         s->t + a + i + 1);
     }
     if (by->feedback)
-      bq_lanes_accumulate(by->feedback, s->cols, a, n, lost, a + n, s->cols, s->t + a + n);
+      bq_lanes_accumulate(by->feedback, s->cols, a, n, error, a + n, s->cols, s->t + a + n);
   }
 }
 
-/* --- coordinate descent
- * ----------------------------------------------------------------------------------- */
+/* --- coordinate descent ----------------------------------------------------------------------- */
 
 static float value_at(const strip *s, size_t i, int l) {
   const size_t b = i / s->f.block;
@@ -248,14 +253,14 @@ static void make_gradient(strip *s, const float *h) {
   }
 }
 
-/* Fits scale and minimum of block b for fixed integers; `d` becomes the change of the weights. */
+/* Fits scale and minimum of block b for fixed integers; `d` receives the change of the weights. */
 static void refit(strip *s, const float *h, size_t b, size_t a, size_t n, lanes *d) {
   lanes hq[BLOCK], gq = {0}, g1 = {0}, qq = {0}, q1 = {0}, ds, dm, change = {0};
-  float all = 0;
+  float sum_h = 0;
   memset(hq, 0, sizeof hq);
   bq_lanes_accumulate(h, s->cols, a, n, s->q + a, a, a + n, hq);
   for (size_t i = 0; i < n; i++)
-    for (size_t j = 0; j < n; j++) all += h[(a + i) * s->cols + a + j];
+    for (size_t j = 0; j < n; j++) sum_h += h[(a + i) * s->cols + a + j];
   for (size_t i = 0; i < n; i++) LANES {
       gq[l] += s->g[a + i][l] * s->q[a + i][l];
       g1[l] += s->g[a + i][l];
@@ -263,10 +268,10 @@ static void refit(strip *s, const float *h, size_t b, size_t a, size_t n, lanes 
       q1[l] += hq[i][l];
     }
   LANES {
-    const float det = qq[l] * all - q1[l] * q1[l];
+    const float det = qq[l] * sum_h - q1[l] * q1[l];
     ds[l] = dm[l] = 0.0f;
-    if (s->f.minimum && det > 1e-6f * qq[l] * all) {
-      ds[l] = (q1[l] * g1[l] - all * gq[l]) / det;
+    if (s->f.minimum && det > 1e-6f * qq[l] * sum_h) {
+      ds[l] = (q1[l] * g1[l] - sum_h * gq[l]) / det;
       dm[l] = (q1[l] * gq[l] - qq[l] * g1[l]) / det;
     } else if (!s->f.minimum && qq[l] > 0.0f) {
       ds[l] = -gq[l] / qq[l];
@@ -274,7 +279,7 @@ static void refit(strip *s, const float *h, size_t b, size_t a, size_t n, lanes 
     ds[l] = storable_scale(&s->f, s->scale[b][l] + ds[l]) - s->scale[b][l];
     dm[l] = storable_min(&s->f, s->min[b][l] + dm[l]) - s->min[b][l];
     change[l] = 2.0f * (ds[l] * gq[l] + dm[l] * g1[l]) +
-                (ds[l] * ds[l] * qq[l] + 2.0f * ds[l] * dm[l] * q1[l] + dm[l] * dm[l] * all);
+                (ds[l] * ds[l] * qq[l] + 2.0f * ds[l] * dm[l] * q1[l] + dm[l] * dm[l] * sum_h);
     if (!(change[l] < 0.0f)) ds[l] = dm[l] = 0.0f;
     s->scale[b][l] += ds[l];
     s->min[b][l] += dm[l];
@@ -283,8 +288,8 @@ static void refit(strip *s, const float *h, size_t b, size_t a, size_t n, lanes 
   bq_lanes_accumulate(h, s->cols, a, n, d, a, a + n, s->g + a);
 }
 
-/* Coordinate descent within a block: moves each weight to the level with the least error, all
- * others fixed. */
+/* Coordinate descent within a block: moves each weight to the level with the smallest error, while
+ * all others are fixed. Adds the changes to `d`. */
 static void improve(strip *s, const float *h, size_t b, size_t a, size_t n, lanes *d) {
   lanes inverse;
   LANES inverse[l] = 1.0f / s->scale[b][l];
@@ -294,9 +299,9 @@ static void improve(strip *s, const float *h, size_t b, size_t a, size_t n, lane
     LANES {
       const float scale = s->scale[b][l], min = s->min[b][l], q = s->q[a + i][l];
       const float wanted = q * scale + min - s->g[a + i][l] * own;
-      const float now = nearest(&s->f, wanted, min, inverse[l]);
-      step[l] = (now - q) * scale;
-      s->q[a + i][l] = now;
+      const float rounded = nearest(&s->f, wanted, min, inverse[l]);
+      step[l] = (rounded - q) * scale;
+      s->q[a + i][l] = rounded;
       d[i][l] += step[l];
     }
     bq_lanes_accumulate(h, s->cols, a + i, 1, (const lanes *)&step, a, a + n, s->g + a);
@@ -329,8 +334,8 @@ static strip lay_out_strip(form f, size_t cols, float *work) {
 static void add_errors(strip *s, const float *h, size_t n, bq_round_errors *errors) {
   for (size_t l = 0; l < n; l++)
     for (size_t i = 0; i < s->cols; i++) {
-      const double w = (double)s->w[i][l], off = (double)value_at(s, i, (int)l) - w;
-      errors->error += off * (h ? (double)s->g[i][l] : off);
+      const double w = (double)s->w[i][l], diff = (double)value_at(s, i, (int)l) - w;
+      errors->error += diff * (h ? (double)s->g[i][l] : diff);
       if (!h) errors->of += w * w;
     }
   if (!h) return;

@@ -26,7 +26,7 @@ bool bq_charsmap_read(const uint8_t *bytes, size_t n, bq_normalizer *out) {
   if (!out->n || !out->text_bytes || out->text[out->text_bytes - 1]) return false;
   for (uint32_t i = 0, begin = 0; i < out->text_bytes; i++) {
     if (out->text[i]) continue;
-    /* in the worst case for a key of one byte */
+    /* The worst case is a key of one byte. */
     if (i - begin > out->growth) out->growth = i - begin;
     begin = i + 1;
   }
@@ -36,8 +36,10 @@ bool bq_charsmap_read(const uint8_t *bytes, size_t n, bq_normalizer *out) {
 /* Maximum bytes of a key; a malicious trie may contain a cycle. */
 enum { KEY_MAX = 256 };
 
-/* Bytes of the longest key at the start of the text, and the offset of its replacement. */
-static size_t longest(const bq_normalizer *s, const uint8_t *text, size_t bytes, uint32_t *value) {
+/* Length of the longest key at the start of the text, and the offset of its replacement; 0:
+ * none. */
+static size_t match_longest(const bq_normalizer *s, const uint8_t *text, size_t bytes,
+                            uint32_t *value) {
   size_t found = 0;
   if (bytes > KEY_MAX) bytes = KEY_MAX;
   uint32_t node = offset(unit_at(s, 0));
@@ -57,13 +59,13 @@ static size_t longest(const bq_normalizer *s, const uint8_t *text, size_t bytes,
 void bq_charsmap(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out) {
   for (size_t at = 0; at < bytes;) {
     uint32_t value = 0, code_point;
-    size_t taken = longest(s, text + at, bytes - at, &value);
-    if (taken) {
+    size_t length = match_longest(s, text + at, bytes - at, &value);
+    if (length) {
       for (const uint8_t *p = s->text + value; *p; p++) bq_out_byte(out, *p);
     } else {
-      taken = bq_utf8_decode(text + at, bytes - at, &code_point);
-      bq_out_text(out, text + at, taken);
+      length = bq_utf8_decode(text + at, bytes - at, &code_point);
+      bq_out_text(out, text + at, length);
     }
-    at += taken;
+    at += length;
   }
 }

@@ -43,19 +43,19 @@ bool bq_order_read(const uint8_t *bytes, size_t n, bq_normalizer *out) {
   return 4 + MARKS * (uint64_t)out->n == n && read_marks(out->records, out->n);
 }
 
-/* Bytes of the run of marks at the start; *falls: their ranks are out of order; *ranks: set of
- * ranks. */
-static size_t marks_at(const bq_normalizer *s, const uint8_t *text, size_t left, bool *falls,
+/* Bytes of the run of marks at the start. *is_unordered: whether their ranks are out of order;
+ * *ranks: set of their ranks. */
+static size_t marks_at(const bq_normalizer *s, const uint8_t *text, size_t left, bool *is_unordered,
                        uint64_t *ranks) {
   size_t at = 0;
   uint32_t before = 0, code_point, rank;
-  *falls = false;
+  *is_unordered = false;
   *ranks = 0;
   while (at < left && text[at] >= 0xcc) { /* no mark is before U+0300 */
     unsigned length = bq_utf8_decode(text + at, left - at, &code_point);
     rank = code_point == BQ_UTF8_BAD ? 0 : rank_of(s->records, s->n, code_point);
     if (!rank) break;
-    *falls |= rank < before;
+    *is_unordered |= rank < before;
     *ranks |= 1ull << rank;
     before = rank;
     at += length;
@@ -65,15 +65,15 @@ static size_t marks_at(const bq_normalizer *s, const uint8_t *text, size_t left,
 
 void bq_order(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out) {
   for (size_t at = 0; at < bytes;) {
-    bool falls;
+    bool is_unordered;
     uint64_t ranks;
-    size_t run = marks_at(s, text + at, bytes - at, &falls, &ranks);
+    size_t run = marks_at(s, text + at, bytes - at, &is_unordered, &ranks);
     if (!run) {
       bq_out_byte(out, text[at++]);
       continue;
     }
-    if (!falls) bq_out_text(out, text + at, run);
-    for (uint32_t rank = 1; falls && rank < RANKS; rank++) {
+    if (!is_unordered) bq_out_text(out, text + at, run);
+    for (uint32_t rank = 1; is_unordered && rank < RANKS; rank++) {
       if (!(ranks >> rank & 1)) continue;
       for (size_t i = 0; i < run;) { /* marks of equal rank keep their order */
         uint32_t code_point;
@@ -125,23 +125,23 @@ static uint32_t composed(const bq_normalizer *s, uint32_t a, uint32_t b) {
   return 0;
 }
 
-/* Composes the starter with the marks after it and returns the bytes of these; marks that stay are
- * written to `out`, if given. A mark is blocked by a mark of the same or a higher class between it
- * and the starter. */
-static size_t follow(const bq_normalizer *s, uint32_t *starter, const uint8_t *text, size_t left,
-                     bq_out *out) {
+/* Composes the starter with the marks after it, and returns the bytes of the marks. Marks that are
+ * not composed are written to `out`, unless it is NULL. A mark is blocked by a mark of the same or
+ * a higher class between it and the starter. */
+static size_t compose_marks(const bq_normalizer *s, uint32_t *starter, const uint8_t *text,
+                            size_t left, bq_out *out) {
   uint32_t before = 0;
-  bool between = false; /* a mark stays in between */
+  bool between = false; /* a mark that is not composed is in between */
   size_t at = 0;
   while (at < left) {
     if (text[at] < 0xcc) return at; /* no character before U+0300 composes with the one before it */
     uint32_t code_point;
     unsigned length = bq_utf8_decode(text + at, left - at, &code_point);
     if (code_point == BQ_UTF8_BAD) return at;
-    uint32_t rank = rank_of(s->records, s->n, code_point), whole = 0;
-    if (rank ? !between || before < rank : !between) whole = composed(s, *starter, code_point);
-    if (!rank && !whole) return at;
-    if (whole) *starter = whole;
+    uint32_t rank = rank_of(s->records, s->n, code_point), composite = 0;
+    if (rank ? !between || before < rank : !between) composite = composed(s, *starter, code_point);
+    if (!rank && !composite) return at;
+    if (composite) *starter = composite;
     else {
       if (out) bq_out_text(out, text + at, length);
       between = true;
@@ -166,9 +166,9 @@ void bq_compose(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_ou
       continue;
     }
     at += length;
-    uint32_t whole = code_point, again = code_point;
-    follow(s, &whole, text + at, bytes - at, NULL);
-    bq_out_character(out, whole);
-    at += follow(s, &again, text + at, bytes - at, out);
+    uint32_t starter = code_point, again = code_point;
+    compose_marks(s, &starter, text + at, bytes - at, NULL);
+    bq_out_character(out, starter);
+    at += compose_marks(s, &again, text + at, bytes - at, out);
   }
 }

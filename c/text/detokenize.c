@@ -7,9 +7,9 @@ static size_t put_replacement(char *out) {
   return 3;
 }
 
-/* Takes one byte and writes what it completes. As in the Encoding standard's UTF-8 decoder, a byte
- * that can't continue the sequence turns the sequence so far into one U+FFFD and starts a new one.
- */
+/* Adds one byte to the pending sequence, and writes the sequence if it is complete. As in the
+ * Encoding standard's UTF-8 decoder, if a byte can't continue the pending sequence, that is
+ * replaced by one U+FFFD and the byte starts a new one. Returns the number of bytes written. */
 static size_t put_byte(bq_detokenizer *d, uint8_t byte, char *out) {
   size_t n = 0;
   if (d->n_pending && !bq_utf8_continues(d->pending[0], d->n_pending, byte)) {

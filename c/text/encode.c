@@ -8,38 +8,39 @@
 
 enum { TEXT_MAX = 1 << 30 /* bytes of one text, so that positions times two fit 32 bits */ };
 
-/* A cache entry: a word and the ids that it was encoded to last. */
+/* An entry of the word cache: a word of the text and its ids. */
 typedef struct word {
   uint32_t begin, bytes; /* in the text; bytes 0: none */
   uint32_t ids, count;   /* in the output */
 } word;
 
-/* Longer words are rarely repeated, and so are words of short texts. */
-enum { WORD_BYTES = 64, WORDS = 4096, BYTES_PER_WORD = 32, FEWEST_WORDS = 8 };
+/* Limits of the word cache: longer words are rarely repeated, and so are words of short texts. */
+enum { WORD_BYTES = 64, WORDS = 4096, BYTES_PER_WORD = 32, MIN_WORDS = 8 };
 
-/* A power of two, or 0. */
+/* Number of slots of the word cache: a power of two, or 0. */
 static uint32_t word_slots(uint64_t bytes) {
   uint32_t n = WORDS;
-  while (n >= FEWEST_WORDS && n > bytes / BYTES_PER_WORD) n /= 2;
-  return n >= FEWEST_WORDS ? n : 0;
+  while (n >= MIN_WORDS && n > bytes / BYTES_PER_WORD) n /= 2;
+  return n >= MIN_WORDS ? n : 0;
 }
 
-/* Layout of the scratch for a text of so many bytes. */
+/* Layout of the scratch for a text. */
 typedef struct layout {
   uint64_t text;   /* maximum bytes of a normalized text */
-  uint64_t words;  /* bytes of the word cache, which comes first; the others follow in this order */
+  uint64_t words;  /* bytes of the word cache, the first area; the other areas follow in this order
+                      */
   uint64_t arrays; /* bytes for merging or Viterbi's algorithm */
   uint64_t spaced; /* bytes: the text with a space in front */
   uint64_t seen;   /* bytes that split passes remember */
-  uint64_t all;    /* UINT64_MAX: too many */
+  uint64_t all;    /* sum; UINT64_MAX: too large */
 } layout;
 
-/* usual: a normalized text grows by at most a half, which texts rarely exceed. */
+/* usual: with space for a normalized text that is half as large again, which is rarely exceeded. */
 static layout lay_out(const bq_tokenizer *t, uint64_t bytes, bool usual) {
   layout l = {.text = bq_normalize_limit(t->steps, t->n_normalizers, bytes), .all = UINT64_MAX};
-  uint64_t some = bytes + bytes / 2 + 256;
+  uint64_t usual_bytes = bytes + bytes / 2 + 256;
   if (bytes > TEXT_MAX) return l;
-  if (usual && l.text > some) l.text = some;
+  if (usual && l.text > usual_bytes) l.text = usual_bytes;
   if (l.text > TEXT_MAX) return l;
   uint64_t arrays = BQ_MERGE_ARRAYS * sizeof(uint32_t) * (l.text + 1);
   switch (t->info.kind) {
@@ -73,7 +74,7 @@ typedef struct encoder {
   uint32_t kinds; /* kinds of the tokens that are looked up in the text */
   const bq_text_range *plain; /* [n_plain]: ranges in which no special token is recognized */
   uint32_t n_plain;
-  bool no_room;   /* some text grew beyond the usual size */
+  bool no_room;   /* a normalized text exceeded the usual size */
   bq_ids ids;
 } encoder;
 
@@ -95,9 +96,9 @@ static void copy_ids(bq_ids *ids, const word *w) {
   for (uint32_t i = 0; i < w->count; i++) bq_ids_put(ids, ids->ids[w->ids + i]);
 }
 
-/* Encodes a piece that is a word of `text`: its ids depend on nothing around it. */
+/* Encodes a word of `text`, whose ids don't depend on the text around it. */
 static void encode_word(encoder *e, const uint8_t *text, size_t begin, size_t end) {
-  const size_t bytes = end - begin, before = e->ids.count;
+  const size_t bytes = end - begin, previous_character = e->ids.count;
   if (!e->slots || bytes > WORD_BYTES) {
     encode_piece(e, text + begin, bytes);
     return;
@@ -111,8 +112,8 @@ static void encode_word(encoder *e, const uint8_t *text, size_t begin, size_t en
   }
   encode_piece(e, text + begin, bytes);
   if (e->ids.count > e->ids.capacity) return;
-  *w = (word){(uint32_t)begin, (uint32_t)bytes, (uint32_t)before,
-              (uint32_t)(e->ids.count - before)};
+  *w = (word){(uint32_t)begin, (uint32_t)bytes, (uint32_t)previous_character,
+              (uint32_t)(e->ids.count - previous_character)};
 }
 
 /* Byte-level BPE with words from a pattern. */
@@ -148,7 +149,7 @@ static void encode_pieces(encoder *e, const uint8_t *text, size_t bytes) {
     encode_word(e, text, begin, at);
 }
 
-static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
+static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t position,
                          bool normalized);
 
 /* The first plain range that ends after `at`; index n_plain: no such range. */
@@ -162,22 +163,23 @@ static uint32_t plain_from(const encoder *e, size_t at) {
   return low;
 }
 
-/* Encodes a normalized text, looking up added tokens in it. Its positions don't match the plain
- * ranges any more; special tokens outside of these were looked up before. */
-static void encode_normalized(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
+/* Encodes a normalized text, and looks added tokens up in it. Plain ranges don't apply to its
+ * positions; special tokens outside of them were looked up before normalization. */
+static void encode_normalized(encoder *e, const uint8_t *text, size_t bytes, uint32_t position,
                               bool has_plain) {
   const uint32_t kinds = e->kinds, n_plain = e->n_plain;
   if (has_plain) e->kinds &= ~(uint32_t)BQ_KINDS_HIDDEN;
   e->n_plain = 0;
-  encode_parts(e, text, bytes, where, true);
+  encode_parts(e, text, bytes, position, true);
   e->kinds = kinds;
   e->n_plain = n_plain;
 }
 
-/* before_user: a user-defined token follows, which is part of the text, so a space is added in
- * front even if the text is empty. */
-static void encode_text(encoder *e, const uint8_t *text, size_t begin, size_t end, uint32_t where,
-                        bool before_user) {
+/* Encodes bytes [begin, end) of a text: normalizes, splits and encodes them. before_user: a
+ * user-defined token follows. It is part of the text, so a space is added in front even if the
+ * bytes before it are empty. */
+static void encode_text(encoder *e, const uint8_t *text, size_t begin, size_t end,
+                        uint32_t position, bool before_user) {
   const bq_tokenizer *t = e->t;
   const uint32_t range = plain_from(e, begin);
   const bool has_plain = range < e->n_plain && e->plain[range].begin < end;
@@ -187,17 +189,17 @@ static void encode_text(encoder *e, const uint8_t *text, size_t begin, size_t en
   uint8_t *const free = spaced + e->layout.spaced + e->layout.seen;
   uint8_t *const buffers[] = {free, free + e->layout.text};
   size_t room = (size_t)e->layout.text;
-  text = bq_normalize(t->steps, t->n_normalizers, where, text, &bytes, buffers, room);
+  text = bq_normalize(t->steps, t->n_normalizers, position, text, &bytes, buffers, room);
   if (!text) {
     e->no_room = true;
     return;
   }
   if (e->layout.spaced) {
-    bool add = t->flags & BQ_TOKENIZER_ADD_SPACE && where & BQ_TEXT_BEGINS;
+    bool add = t->flags & BQ_TOKENIZER_ADD_SPACE && position & BQ_TEXT_BEGINS;
     bytes = bq_spell_spaces(text, bytes, add && (bytes || before_user), spaced);
     text = spaced;
   }
-  if (t->any_normalized && t->n_normalizers) encode_normalized(e, text, bytes, where, has_plain);
+  if (t->any_normalized && t->n_normalizers) encode_normalized(e, text, bytes, position, has_plain);
   else encode_pieces(e, text, bytes);
 }
 
@@ -215,7 +217,7 @@ static uint32_t rules_of(const bq_tokenizer *t, uint32_t id) {
 }
 
 /* Start of the character that ends at `at` > 0. */
-static size_t before(const uint8_t *text, size_t at) {
+static size_t previous_character(const uint8_t *text, size_t at) {
   size_t begin = at - 1;
   while (begin && at - begin < 4 && (text[begin] & 0xc0) == 0x80) begin--;
   return begin;
@@ -231,17 +233,18 @@ static bool is_word(uint32_t class) {
   return class == BQ_CHAR_CLASS_LETTER || class == BQ_CHAR_CLASS_NUMBER;
 }
 
-/* Whether an added token may be at this position; extends it over the white space that it includes.
- */
-static bool obeys(const uint8_t *text, size_t bytes, uint32_t rules, size_t least, size_t *begin,
-                  size_t *end) {
+/* Returns whether the rules of an added token allow it at this position, and extends it over the
+ * white space that it includes. */
+static bool fit_rules(const uint8_t *text, size_t bytes, uint32_t rules, size_t min_begin,
+                      size_t *begin, size_t *end) {
   unsigned length;
   if (rules & BQ_ADDED_SINGLE_WORD) {
-    if (*begin && is_word(class_at(text, before(text, *begin), bytes, &length))) return false;
+    if (*begin && is_word(class_at(text, previous_character(text, *begin), bytes, &length)))
+      return false;
     if (*end < bytes && is_word(class_at(text, *end, bytes, &length))) return false;
   }
-  while (rules & BQ_ADDED_LSTRIP && *begin > least) {
-    size_t at = before(text, *begin);
+  while (rules & BQ_ADDED_LSTRIP && *begin > min_begin) {
+    size_t at = previous_character(text, *begin);
     if (class_at(text, at, bytes, &length) != BQ_CHAR_CLASS_SPACE) break;
     *begin = at;
   }
@@ -252,21 +255,21 @@ static bool obeys(const uint8_t *text, size_t bytes, uint32_t rules, size_t leas
   return true;
 }
 
-/* Longer runs are only looked up as spaces. */
-enum { MOST_SPACES = 64 };
+/* Longest run of ▁ that is looked up as an added token of spaces. */
+enum { MAX_SPACES = 64 };
 
-/* Number of ▁ at the start of the text, at most `most`. */
-static uint32_t written_spaces(const uint8_t *text, size_t bytes, uint32_t most) {
+/* Number of ▁ at the start of the text, at most `max`. */
+static uint32_t count_escaped_spaces(const uint8_t *text, size_t bytes, uint32_t max) {
   uint32_t n = 0;
-  for (; n < most && bytes >= 3 && !memcmp(text, "\xe2\x96\x81", 3); text += 3, bytes -= 3) n++;
+  for (; n < max && bytes >= 3 && !memcmp(text, "\xe2\x96\x81", 3); text += 3, bytes -= 3) n++;
   return n;
 }
 
 /* The longest run of ▁ at the start of the text that is an added token of spaces. */
-static uint32_t match_written(const bq_tokenizer *t, const uint8_t *text, size_t bytes,
+static uint32_t match_escaped_spaces(const bq_tokenizer *t, const uint8_t *text, size_t bytes,
                               uint32_t *length) {
-  uint8_t spaces[MOST_SPACES];
-  uint32_t n = written_spaces(text, bytes, sizeof spaces);
+  uint8_t spaces[MAX_SPACES];
+  uint32_t n = count_escaped_spaces(text, bytes, sizeof spaces);
   memset(spaces, ' ', n);
   for (; n; n--) {
     const uint32_t id = bq_vocab_find(t, spaces, n, BQ_KINDS_TEXT);
@@ -277,8 +280,8 @@ static uint32_t match_written(const bq_tokenizer *t, const uint8_t *text, size_t
   return BQ_TOKEN_NONE;
 }
 
-/* The longest token at `at`; special ones are only recognized outside of plain ranges. *range
- * advances to the first plain range that ends after `at`. */
+/* The longest token at `at`. Special ones are recognized only outside plain ranges. *range advances
+ * to the first plain range that ends after `at`. */
 static uint32_t match_at(const encoder *e, const uint8_t *text, size_t at, size_t bytes,
                          uint32_t *range, uint32_t *length) {
   const uint32_t shown = e->kinds & ~(uint32_t)BQ_KINDS_HIDDEN;
@@ -288,42 +291,44 @@ static uint32_t match_at(const encoder *e, const uint8_t *text, size_t at, size_
   uint32_t id = bq_vocab_match(e->t, text + at, bytes - at, shown, length), outside = 0;
   if (e->plain[*range].begin <= at) return id;
   const size_t room = e->plain[*range].begin - at;
-  const uint32_t whole = bq_vocab_match(e->t, text + at, room, e->kinds, &outside);
-  if (whole == BQ_TOKEN_NONE || (id != BQ_TOKEN_NONE && *length > outside)) return id;
+  const uint32_t special = bq_vocab_match(e->t, text + at, room, e->kinds, &outside);
+  if (special == BQ_TOKEN_NONE || (id != BQ_TOKEN_NONE && *length > outside)) return id;
   *length = outside;
-  return whole;
+  return special;
 }
 
-/* Adds a space in front of a text at the beginning, or after a control token, if the tokenizer does
- * so; user-defined tokens are part of a text. */
-static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t where,
+/* Encodes a text: added and special tokens, and the parts between them. If the tokenizer adds a
+ * space in front of texts, it is added at the beginning and after a control token, but not after
+ * user-defined tokens, which are part of a text. */
+static void encode_parts(encoder *e, const uint8_t *text, size_t bytes, uint32_t position,
                          bool normalized) {
   const bool two_passes = e->t->any_normalized && e->t->n_normalizers;
-  uint32_t here = where & ~(uint32_t)BQ_TEXT_ENDS, range = 0;
+  uint32_t part_position = position & ~(uint32_t)BQ_TEXT_ENDS, range = 0;
   size_t done = 0;
   for (size_t at = 0; at < bytes;) {
     uint32_t length = 0, id = match_at(e, text, at, bytes, &range, &length);
-    if (id == BQ_TOKEN_NONE && e->t->any_written && !normalized)
-      id = match_written(e->t, text + at, bytes - at, &length);
+    if (id == BQ_TOKEN_NONE && e->t->any_escaped_spaces && !normalized)
+      id = match_escaped_spaces(e->t, text + at, bytes - at, &length);
     uint32_t rules = id == BQ_TOKEN_NONE ? 0 : rules_of(e->t, id);
     size_t begin = at, end = at + length;
     bool found = id != BQ_TOKEN_NONE;
     const bool early = e->n_plain && found && bq_token_special(e->t, id);
     if (two_passes && !early) found &= normalized == ((rules & BQ_ADDED_NORMALIZED) != 0);
-    if (!found || !obeys(text, bytes, rules, done, &begin, &end)) {
+    if (!found || !fit_rules(text, bytes, rules, done, &begin, &end)) {
       at++;
       continue;
     }
     bool control = bq_token_special(e->t, id);
     if (normalized) encode_pieces(e, text + done, begin - done);
     else if (begin > done || !control)
-      encode_text(e, text, done, begin, control ? here | BQ_TEXT_ENDS : here, !control);
+      encode_text(e, text, done, begin, control ? part_position | BQ_TEXT_ENDS : part_position,
+                  !control);
     bq_ids_put(&e->ids, id);
-    here = control ? BQ_TEXT_BEGINS : 0;
+    part_position = control ? BQ_TEXT_BEGINS : 0;
     done = at = end;
   }
   if (normalized) encode_pieces(e, text + done, bytes - done);
-  else if (bytes > done) encode_text(e, text, done, bytes, here | BQ_TEXT_ENDS, false);
+  else if (bytes > done) encode_text(e, text, done, bytes, part_position | BQ_TEXT_ENDS, false);
 }
 
 bq_status bq_tokenize(const bq_tokenizer *t, const char *text, size_t bytes,

@@ -1,8 +1,8 @@
 /* Merges adjacent pairs until none can be merged, for both kinds of BPE.
  *
  * A text is a list of symbols, identified by the position of their first byte. A tournament tree
- * over all positions finds the pair with the lowest key, the leftmost of equal ones, so n bytes
- * take O(n log n) in any case. The including file defines the keys. */
+ * over all positions finds the pair with the lowest key (of equal keys the leftmost), so that n
+ * bytes take O(n log n) in the worst case. The including file defines the keys. */
 #ifndef BQ_MERGE_H
 #define BQ_MERGE_H
 
@@ -36,15 +36,17 @@ static inline void bq_merge_play(bq_merge_list *l, uint32_t node) {
   l->tree[node] = ka < kb || (ka == kb && a < b) ? a : b;
 }
 
-/* The key of a pair, and an action after its merge. `left` and `right` are adjacent symbols;
- * `right` ends at `end`. */
+/* The function that returns the key of a pair, and a function that is called after its merge.
+ * `left` and `right` are adjacent symbols; `right` ends at `end`. */
 typedef struct bq_merge_rules {
   uint32_t (*key)(void *ctx, uint32_t left, uint32_t right, uint32_t end);
   void (*merge)(void *ctx, uint32_t left, uint32_t key); /* may be NULL */
   void *ctx;
 } bq_merge_rules;
 
-static inline void bq_merge_look(bq_merge_list *l, const bq_merge_rules *rules, uint32_t left) {
+/* Computes the key of the pair that begins with symbol `left`. */
+static inline void bq_merge_update_key(bq_merge_list *l, const bq_merge_rules *rules,
+                                       uint32_t left) {
   uint32_t right = l->next[left];
   l->key[left] = right < l->n ? rules->key(rules->ctx, left, right, l->next[right]) : BQ_NO_MERGE;
 }
@@ -53,12 +55,12 @@ static inline void bq_merge_replay(bq_merge_list *l, uint32_t position) {
   for (uint32_t node = (l->n + position) / 2; node; node /= 2) bq_merge_play(l, node);
 }
 
-/* Runs the merges. `next` and `prev` are filled in by the caller: from position 0, next leads over
+/* Runs the merges. The caller must have filled in `next` and `prev`: from position 0, next links
  * all symbols. */
 static inline void bq_merge_run(bq_merge_list *l, const bq_merge_rules *rules) {
   if (l->n < 2) return;
   for (uint32_t i = 0; i < l->n; i++) l->key[i] = BQ_NO_MERGE;
-  for (uint32_t at = 0; at < l->n; at = l->next[at]) bq_merge_look(l, rules, at);
+  for (uint32_t at = 0; at < l->n; at = l->next[at]) bq_merge_update_key(l, rules, at);
   for (uint32_t node = l->n; node-- > 1;) bq_merge_play(l, node);
   for (;;) {
     uint32_t left = l->tree[1], key = l->key[left];
@@ -68,11 +70,11 @@ static inline void bq_merge_run(bq_merge_list *l, const bq_merge_rules *rules) {
     if (after < l->n) l->prev[after] = left;
     l->key[right] = BQ_NO_MERGE;
     if (rules->merge) rules->merge(rules->ctx, left, key);
-    bq_merge_look(l, rules, left);
+    bq_merge_update_key(l, rules, left);
     bq_merge_replay(l, right);
     bq_merge_replay(l, left);
     if (left == 0) continue;
-    bq_merge_look(l, rules, l->prev[left]);
+    bq_merge_update_key(l, rules, l->prev[left]);
     bq_merge_replay(l, l->prev[left]);
   }
 }

@@ -13,9 +13,9 @@ enum {
   TO_TEXT = 0,    /* value: offset << 8 | bytes of the replacement */
   TO_OTHER = 1,   /* value: difference to the replacement character */
   TO_JAMO = 2,    /* Hangul syllables are decomposed */
-  TO_AROUND = 3,  /* the text of `value` before and after each */
+  TO_AROUND = 3,  /* the text of `value` is added before and after each */
   KINDS = 4,
-  LOOK = 128
+  LOOK_UP = 128
 };
 
 typedef struct record {
@@ -68,7 +68,7 @@ static void put_record(const bq_normalizer *s, const record *r, uint32_t code_po
 
 static void map_text(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out) {
   for (size_t at = 0; at < bytes;) {
-    if (text[at] < 0x80 && s->ascii[text[at]] != LOOK) {
+    if (text[at] < 0x80 && s->ascii[text[at]] != LOOK_UP) {
       bq_out_byte(out, s->ascii[text[at++]]);
       continue;
     }
@@ -120,12 +120,12 @@ static bool read_map(const uint8_t *bytes, size_t n, bq_normalizer *s) {
     record r = record_at(s, i);
     if (r.first < next || !check_record(s, &r)) return false;
     next = r.last + 1;
-    uint32_t own = bq_utf8_bytes(r.first), most = record_bytes(&r, r.last);
-    uint32_t growth = (most + own - 1) / own; /* larger code points never have fewer bytes */
+    uint32_t own = bq_utf8_bytes(r.first), max = record_bytes(&r, r.last);
+    uint32_t growth = (max + own - 1) / own; /* larger code points never have fewer bytes */
     if (growth > s->growth) s->growth = growth;
     for (uint32_t c = r.first; c < 128 && c <= r.last; c++) {
       bool one = r.kind == TO_OTHER && c + r.value < 128;
-      s->ascii[c] = one ? (uint8_t)(c + r.value) : LOOK;
+      s->ascii[c] = one ? (uint8_t)(c + r.value) : LOOK_UP;
     }
   }
   return true;
@@ -142,15 +142,15 @@ static bool read_prefix(const uint8_t *bytes, size_t n, bq_normalizer *s) {
   return s->flags < 4 && 8 + ((uint64_t)s->text_bytes + 3) / 4 * 4 == n;
 }
 
-static bool begins(const uint8_t *text, size_t bytes, const uint8_t *with, size_t n) {
+static bool has_prefix(const uint8_t *text, size_t bytes, const uint8_t *with, size_t n) {
   return bytes >= n && memcmp(text, with, n) == 0;
 }
 
-static void put_prefix(const bq_normalizer *s, uint32_t where, const uint8_t *text, size_t bytes,
+static void put_prefix(const bq_normalizer *s, uint32_t position, const uint8_t *text, size_t bytes,
                        bq_out *out) {
-  bool wanted = bytes && (!(s->flags & BQ_PREFIX_AT_START) || where & BQ_TEXT_FIRST);
-  bool there = begins(text, bytes, s->text, s->text_bytes);
-  if (wanted && !(there && s->flags & BQ_PREFIX_UNLESS_PRESENT))
+  bool adds_prefix = bytes && (!(s->flags & BQ_PREFIX_AT_START) || position & BQ_TEXT_FIRST);
+  bool present = has_prefix(text, bytes, s->text, s->text_bytes);
+  if (adds_prefix && !(present && s->flags & BQ_PREFIX_UNLESS_PRESENT))
     bq_out_text(out, s->text, s->text_bytes);
   bq_out_text(out, text, bytes);
 }
@@ -161,13 +161,13 @@ static bool read_spaces(const uint8_t *bytes, size_t n, bq_normalizer *s) {
   return s->flags < 16;
 }
 
-static void put_spaces(const bq_normalizer *s, uint32_t where, const uint8_t *text, size_t bytes,
+static void put_spaces(const bq_normalizer *s, uint32_t position, const uint8_t *text, size_t bytes,
                        bq_out *out) {
-  if (s->flags & BQ_SPACES_OF_EACH_PART) where = BQ_TEXT_BEGINS | BQ_TEXT_ENDS;
+  if (s->flags & BQ_SPACES_OF_EACH_PART) position = BQ_TEXT_BEGINS | BQ_TEXT_ENDS;
   size_t at = 0;
-  if (s->flags & BQ_SPACES_TRAILING && where & BQ_TEXT_ENDS)
+  if (s->flags & BQ_SPACES_TRAILING && position & BQ_TEXT_ENDS)
     while (bytes && text[bytes - 1] == ' ') bytes--;
-  if (s->flags & BQ_SPACES_LEADING && where & BQ_TEXT_BEGINS)
+  if (s->flags & BQ_SPACES_LEADING && position & BQ_TEXT_BEGINS)
     while (at < bytes && text[at] == ' ') at++;
   for (; at < bytes; at++)
     if (!(s->flags & BQ_SPACES_REPEATED && text[at] == ' ' && at + 1 < bytes &&
@@ -175,7 +175,7 @@ static void put_spaces(const bq_normalizer *s, uint32_t where, const uint8_t *te
       bq_out_byte(out, text[at]);
 }
 
-/* u32 bytes of what is replaced, u32 bytes of what it becomes, both */
+/* u32 bytes of the replaced text, u32 bytes of its replacement, both texts */
 static bool read_replace(const uint8_t *bytes, size_t n, bq_normalizer *s) {
   if (n < 8) return false;
   s->n = bq_load32(bytes);
@@ -191,7 +191,7 @@ static bool read_replace(const uint8_t *bytes, size_t n, bq_normalizer *s) {
 
 static void put_replaced(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out) {
   for (size_t at = 0; at < bytes;) {
-    if (begins(text + at, bytes - at, s->records, s->n)) {
+    if (has_prefix(text + at, bytes - at, s->records, s->n)) {
       bq_out_text(out, s->text, s->text_bytes);
       at += s->n;
     } else bq_out_byte(out, text[at++]);
@@ -214,12 +214,12 @@ bool bq_normalizer_read(uint32_t type, const uint8_t *bytes, size_t n, bq_normal
   }
 }
 
-static void run_step(const bq_normalizer *s, uint32_t where, const uint8_t *text, size_t bytes,
+static void run_step(const bq_normalizer *s, uint32_t position, const uint8_t *text, size_t bytes,
                      bq_out *out) {
   switch (s->type) {
   case BQ_NORMALIZER_MAP: map_text(s, text, bytes, out); break;
-  case BQ_NORMALIZER_PREFIX: put_prefix(s, where, text, bytes, out); break;
-  case BQ_NORMALIZER_SPACES: put_spaces(s, where, text, bytes, out); break;
+  case BQ_NORMALIZER_PREFIX: put_prefix(s, position, text, bytes, out); break;
+  case BQ_NORMALIZER_SPACES: put_spaces(s, position, text, bytes, out); break;
   case BQ_NORMALIZER_CHARSMAP: bq_charsmap(s, text, bytes, out); break;
   case BQ_NORMALIZER_ORDER: bq_order(s, text, bytes, out); break;
   case BQ_NORMALIZER_COMPOSE: bq_compose(s, text, bytes, out); break;
@@ -236,12 +236,12 @@ uint64_t bq_normalize_limit(const bq_normalizer *steps, uint32_t n, uint64_t byt
   return bytes;
 }
 
-const uint8_t *bq_normalize(const bq_normalizer *steps, uint32_t n, uint32_t where,
+const uint8_t *bq_normalize(const bq_normalizer *steps, uint32_t n, uint32_t position,
                             const uint8_t *text, size_t *bytes, uint8_t *const buffers[2],
                             size_t room) {
   for (uint32_t i = 0; i < n; i++) {
     bq_out out = {buffers[i % 2], room, 0};
-    run_step(&steps[i], where, text, *bytes, &out);
+    run_step(&steps[i], position, text, *bytes, &out);
     if (out.n > room) return NULL;
     *bytes = out.n;
     text = out.to;

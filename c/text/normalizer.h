@@ -28,17 +28,17 @@ enum {
   BQ_SPACES_OF_EACH_PART = 8
 };
 
-/* Where a part of a text is that special tokens delimit. */
+/* Position of a part of a text, as flags. Special tokens delimit the parts. */
 enum { BQ_TEXT_BEGINS = 1, BQ_TEXT_ENDS = 2, BQ_TEXT_FIRST = 4 /* nothing precedes it */ };
 
 typedef struct bq_normalizer {
   bq_normalizer_type type;
   uint32_t n, flags;
-  uint32_t growth, extra; /* n bytes become at most growth * n + extra */
+  uint32_t growth, extra; /* the result for n bytes has at most growth * n + extra bytes */
   const uint8_t *records; /* [n]: records, a trie's units, or the replaced text */
   const uint8_t *text;
   uint32_t text_bytes;
-  uint8_t ascii[128]; /* MAP: replacement of ASCII characters; 128: see the records */
+  uint8_t ascii[128]; /* MAP: replacement of ASCII characters; 128: it is in the records */
 } bq_normalizer;
 
 #endif

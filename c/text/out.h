@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A text that is written piece by piece into a buffer of limited size. `n` counts the bytes of the
- * whole text, those that no longer fit included. */
+/* A text that is written piece by piece to a buffer of limited size. `n` counts all bytes of the
+ * text, including those that didn't fit. */
 typedef struct bq_out {
   uint8_t *to; /* [room] */
   size_t room, n;

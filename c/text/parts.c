@@ -22,7 +22,7 @@ static bool read_rules(const uint8_t *bytes, size_t n, bq_tokenizer *t, uint32_t
     uint32_t id = bq_load32(bytes), rules = bq_load32(bytes + 4);
     if (id < next || id >= tokens || rules > BQ_ADDED_FLAGS) return false;
     t->any_normalized |= rules & BQ_ADDED_NORMALIZED;
-    t->any_written |= rules & BQ_ADDED_ESCAPED_SPACES;
+    t->any_escaped_spaces |= rules & BQ_ADDED_ESCAPED_SPACES;
     next = id + 1;
   }
   return n % 8 == 0;
@@ -42,20 +42,20 @@ static bool read_part(uint32_t type, const uint8_t *bytes, size_t n, bq_tokenize
 
 bq_status bq_parts_read(bq_cursor *at, uint64_t file_offset, uint32_t tokens, bq_tokenizer *t,
                         bq_error *err) {
-  uint64_t place = file_offset + at->at;
+  uint64_t start = file_offset + at->at;
   const uint32_t n = bq_cursor_u32(at);
   if (at->bad || n > PARTS)
-    return bq_fail(err, BQ_FORMAT, place, "the tokenizer is damaged: it can't have %u parts", n);
+    return bq_fail(err, BQ_FORMAT, start, "the tokenizer is damaged: it can't have %u parts", n);
   for (uint32_t i = 0; i < n; i++) {
-    place = file_offset + at->at;
+    start = file_offset + at->at;
     const uint32_t type = bq_cursor_u32(at), size = bq_cursor_u32(at);
     const uint8_t *bytes = bq_cursor_bytes(at, size);
     if (!bytes || size % 4)
-      return bq_fail(err, BQ_FORMAT, place, "the tokenizer is damaged: its part %u is too long", i);
+      return bq_fail(err, BQ_FORMAT, start, "the tokenizer is damaged: its part %u is too long", i);
     if ((type == 0 || type >= BQ_NORMALIZER_TYPES) && (type < PART_STAGE || type > PART_RULES))
-      return bq_fail(err, BQ_UNSUPPORTED, place, "tokenizer with a part of unknown type %u", type);
+      return bq_fail(err, BQ_UNSUPPORTED, start, "tokenizer with a part of unknown type %u", type);
     if (!read_part(type, bytes, size, t, tokens))
-      return bq_fail(err, BQ_FORMAT, place, "the tokenizer is damaged: its part %u isn't valid", i);
+      return bq_fail(err, BQ_FORMAT, start, "the tokenizer is damaged: its part %u isn't valid", i);
   }
   return BQ_OK;
 }

@@ -1,3 +1,4 @@
+/* The parts of a TOKN section besides its vocabulary. */
 #ifndef BQ_PARTS_H
 #define BQ_PARTS_H
 

@@ -18,8 +18,8 @@ static uint64_t slot_count(uint32_t entries) {
   return n;
 }
 
-/* Lays out the tokenizer and its tables. Returns NULL while measuring. */
-static bq_tokenizer *take(bq_arena *arena, bq_tokenizer_size size) {
+/* Lays out the tokenizer and its tables in the arena. Returns NULL while measuring. */
+static bq_tokenizer *lay_out(bq_arena *arena, bq_tokenizer_size size) {
   bq_tokenizer *t = bq_arena_take(arena, 1, sizeof *t);
   uint64_t texts = slot_count(size.tokens), pairs = slot_count(size.merges);
   uint32_t *by_text = bq_arena_take(arena, texts, sizeof *by_text);
@@ -36,7 +36,7 @@ static bq_tokenizer *take(bq_arena *arena, bq_tokenizer_size size) {
 uint64_t bq_tokenizer_memory(bq_tokenizer_size size) {
   bq_arena arena = {0};
   if (size.tokens > COUNT_MAX || size.merges > COUNT_MAX) return UINT64_MAX;
-  take(&arena, size);
+  lay_out(&arena, size);
   return arena.overflow ? UINT64_MAX : arena.used;
 }
 
@@ -131,7 +131,7 @@ static bq_status check_kinds(const reader *r, const bq_tokenizer *t, size_t at) 
 }
 
 /* Whether merge `rank` gives the concatenation of its two tokens. */
-static bool merge_spells(const bq_tokenizer *t, uint32_t rank) {
+static bool merge_matches_text(const bq_tokenizer *t, uint32_t rank) {
   uint32_t nl, nr, n;
   const uint8_t *left = bq_vocab_text(t, bq_vocab_merge(t, rank, 0), &nl);
   const uint8_t *right = bq_vocab_text(t, bq_vocab_merge(t, rank, 1), &nr);
@@ -145,7 +145,7 @@ static bq_status check_merges(const reader *r, const bq_tokenizer *t, size_t at)
     for (uint32_t column = 0; column < 3; column++)
       if (bq_vocab_merge(t, rank, column) >= t->info.tokens)
         return refuse(r, at + 4 * column, DAMAGED "merge %u names a token that isn't there", rank);
-    if (!merge_spells(t, rank))
+    if (!merge_matches_text(t, rank))
       return refuse(r, at + 8, DAMAGED "merge %u doesn't give the text of its token", rank);
   }
   return BQ_OK;
@@ -223,7 +223,7 @@ bq_status bq_tokenizer_create(const uint8_t *section, size_t bytes, uint64_t fil
   if (need >= SIZE_MAX)
     return bq_fail(err, BQ_NOMEM, file_offset, "%u tokens are too many", size.tokens);
   bq_arena arena = {memory, (size_t)need, 0, false};
-  bq_tokenizer *t = take(&arena, size);
+  bq_tokenizer *t = lay_out(&arena, size);
   if (!t) return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "no memory was passed for the tokenizer");
   reader r = {{section, bytes, 0, false}, file_offset, err};
   if (bytes < HEADER_BYTES)

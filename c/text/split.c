@@ -41,7 +41,7 @@ uint32_t bq_char_class(uint32_t code_point) {
 }
 
 /* Bytes of the character at `at`; 0 if it isn't in the set or the text ends. */
-static size_t take(const bq_splitter *s, size_t at, const bq_split_set *set) {
+static size_t match_character(const bq_splitter *s, size_t at, const bq_split_set *set) {
   if (at == s->bytes) return 0;
   uint32_t code_point;
   size_t length = bq_utf8_decode(s->text + at, s->bytes - at, &code_point);
@@ -52,30 +52,33 @@ static size_t take(const bq_splitter *s, size_t at, const bq_split_set *set) {
   return set->classes && set->classes >> bq_char_class(code_point) & 1 ? length : 0;
 }
 
-static void measure(const bq_splitter *s, const bq_split_item *item, size_t at, bq_split_run *run) {
+/* Finds the run of characters of the item's set that begins at `at`. */
+static void scan_run(const bq_splitter *s, const bq_split_item *item, size_t at,
+                     bq_split_run *run) {
   *run = (bq_split_run){.begin = at, .end = at, .last = at};
-  for (size_t length; (length = take(s, run->end, &item->set));) {
+  for (size_t length; (length = match_character(s, run->end, &item->set));) {
     run->last = run->end;
     run->end += length;
-    if (item->flags & BQ_SPLIT_CUT && take(s, run->last, &item->end)) run->cut = run->end;
+    if (item->flags & BQ_SPLIT_CUT && match_character(s, run->last, &item->end))
+      run->cut = run->end;
   }
 }
 
 /* End of an unlimited item that begins at `at`. */
 static size_t match_run(const bq_splitter *s, const bq_split_item *item, size_t at,
                         bq_split_run *run) {
-  if (at < run->begin || at >= run->end) measure(s, item, at, run);
+  if (at < run->begin || at >= run->end) scan_run(s, item, at, run);
   if (run->end == at) return item->min ? NO_MATCH : at;
   if (item->flags & BQ_SPLIT_CUT) return run->cut > at ? run->cut : NO_MATCH;
   if (!(item->flags & BQ_SPLIT_SPARE) || run->end == s->bytes) return run->end;
-  if (take(s, run->end, &item->end)) return run->end;
+  if (match_character(s, run->end, &item->end)) return run->end;
   return run->last > at ? run->last : NO_MATCH;
 }
 
 static size_t match_count(const bq_splitter *s, const bq_split_item *item, size_t at) {
   size_t length;
   uint32_t n = 0;
-  for (; n < item->max && (length = take(s, at, &item->set)); n++) at += length;
+  for (; n < item->max && (length = match_character(s, at, &item->set)); n++) at += length;
   return n < item->min ? NO_MATCH : at;
 }
 
@@ -87,14 +90,15 @@ void bq_splitter_begin(bq_splitter *s, const bq_split *split, const uint8_t *tex
 }
 
 size_t bq_splitter_next(bq_splitter *s, size_t at) {
-  size_t place = at;
+  size_t position = at;
   for (uint32_t i = 0; i < s->split->n; i++) {
     const bq_split_item *item = &s->split->items[i];
-    if (place != NO_MATCH)
-      place = item->max ? match_count(s, item, place) : match_run(s, item, place, &s->runs[i]);
+    if (position != NO_MATCH)
+      position = item->max ? match_count(s, item, position)
+                           : match_run(s, item, position, &s->runs[i]);
     if (!(item->flags & BQ_SPLIT_LAST)) continue;
-    if (place != NO_MATCH && place > at) return place;
-    place = at;
+    if (position != NO_MATCH && position > at) return position;
+    position = at;
   }
   uint32_t code_point;
   return at + bq_utf8_decode(s->text + at, s->bytes - at, &code_point);
@@ -105,29 +109,29 @@ size_t bq_splitter_next(bq_splitter *s, size_t at) {
 /* classes u8, min u8, max u8, flags u8, code points 4 x u32; of the end: classes u8, 3 zero bytes,
  * code points 2 x u32. */
 static bool read_set(const uint8_t *classes, const uint8_t *points, size_t n, bq_split_set *out) {
-  bool good = *classes < 16, ended = false;
+  bool valid = *classes < 16, ended = false;
   out->classes = *classes;
   for (size_t i = 0; i < BQ_SPLIT_POINTS; i++) {
     const uint32_t point = i < n ? bq_load32(points + 4 * i) : BQ_SPLIT_NONE;
-    good &= point == BQ_SPLIT_NONE || (point <= 0x10ffff && !ended);
+    valid &= point == BQ_SPLIT_NONE || (point <= 0x10ffff && !ended);
     ended |= point == BQ_SPLIT_NONE;
     out->points[i] = point;
   }
-  return good;
+  return valid;
 }
 
 bool bq_split_read(const uint8_t bytes[BQ_SPLIT_ITEM_BYTES], bq_split_item *out) {
   const uint8_t min = bytes[1], max = bytes[2], flags = bytes[3];
   const uint8_t ends = flags & (BQ_SPLIT_CUT | BQ_SPLIT_SPARE);
-  bool good = read_set(bytes, bytes + 4, 4, &out->set);
-  good &= read_set(bytes + 20, bytes + 24, 2, &out->end);
-  good &= !bytes[21] && !bytes[22] && !bytes[23] && flags <= BQ_SPLIT_FLAGS;
-  good &= max ? min <= max && !ends : min <= 1;
-  if (ends) good &= min == 1 && ends != (BQ_SPLIT_CUT | BQ_SPLIT_SPARE);
+  bool valid = read_set(bytes, bytes + 4, 4, &out->set);
+  valid &= read_set(bytes + 20, bytes + 24, 2, &out->end);
+  valid &= !bytes[21] && !bytes[22] && !bytes[23] && flags <= BQ_SPLIT_FLAGS;
+  valid &= max ? min <= max && !ends : min <= 1;
+  if (ends) valid &= min == 1 && ends != (BQ_SPLIT_CUT | BQ_SPLIT_SPARE);
   out->min = min;
   out->max = max;
   out->flags = flags;
-  return good;
+  return valid;
 }
 
 #define NONE BQ_SPLIT_NONE

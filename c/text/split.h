@@ -1,18 +1,18 @@
-/* Splitting text into words before byte-level BPE, by a pattern that a file brings: the
- * pre-tokenizer's regular expression in a form that takes linear time.
+/* Splits text into words before byte-level BPE, by a pattern from the file: the pre-tokenizer's
+ * regular expression in a form that takes linear time.
  *
- * A pattern is a list of items; consecutive ones form an alternative. The word at a position is
- * what the first alternative matches, item by item; if none matches, or matches nothing, it is one
- * character. An item matches as many characters of its set as it can (possessively) and never gives
- * one back for a later item. The two cases that need backtracking in practice are built in:
+ * A pattern is a list of items; consecutive items form an alternative. The word at a position is
+ * the match of the first alternative that matches at least one character, item by item. If there is
+ * none, the word is one character. An item is possessive: it matches as many characters of its set
+ * as possible and never fewer for the sake of a later item. The two cases that need backtracking in
+ * practice are flags of an item:
  *
- *   CUT    \\s*[\\r\
- * ]+    everything up to the last character of the end set
- *   SPARE  \\s+(?!\\S)     everything, but the last character only if the text ends or one of the
- *   end set follows
+ *   CUT    \s*[\r\n]+   the match ends after the last character of the end set
+ *   SPARE  \s+(?!\S)    the match omits its last character, unless the text ends or a character of
+ *                       the end set follows
  *
- * The positions at which an item is tried never decrease, and it remembers its last run, so each
- * item reads a text once, whatever the pattern. */
+ * The positions at which an item is tried never decrease, and its last run is stored. So each item
+ * reads a text once, for any pattern. */
 #ifndef BQ_SPLIT_H
 #define BQ_SPLIT_H
 
@@ -29,8 +29,8 @@ enum {
   BQ_SPLIT_FLAGS = 7
 };
 
-/* A set of characters: those of some classes (bit c: bq_char c), except that for these code points
- * membership is inverted. Bytes of no character are BQ_CHAR_OTHER. */
+/* A set of characters: those of some classes (bit c: bq_char c), with the membership of the code
+ * points `points` inverted. Bytes that are not UTF-8 have the class BQ_CHAR_OTHER. */
 typedef struct bq_split_set {
   uint8_t classes;
   uint32_t points[BQ_SPLIT_POINTS]; /* BQ_SPLIT_NONE after the last */
@@ -39,7 +39,7 @@ typedef struct bq_split_set {
 #define BQ_SPLIT_NONE UINT32_MAX
 
 typedef struct bq_split_item {
-  bq_split_set set, end; /* `end`: of CUT and SPARE */
+  bq_split_set set, end; /* `end`: the end set of CUT and SPARE */
   uint8_t min, max;      /* characters; max 0: no limit, min is then 0 or 1 */
   uint8_t flags;
 } bq_split_item;
@@ -75,7 +75,8 @@ typedef struct bq_splitter {
 } bq_splitter;
 
 void bq_splitter_begin(bq_splitter *s, const bq_split *split, const uint8_t *text, size_t bytes);
-/* The end of the word that begins at `at` < bytes, where the previous word ended. */
+/* Returns the end of the word that begins at `at` < bytes; `at` must be the end of the previous
+ * word, or 0. */
 size_t bq_splitter_next(bq_splitter *s, size_t at);
 
 #endif

@@ -5,7 +5,8 @@
 #include "core/cursor.h"
 #include "text/utf8.h"
 
-/* In texts longer than SHORT, scans are remembered where they enter a block of this many bytes. */
+/* In texts longer than SHORT bytes, a scan is recorded each time that it enters a block of BLOCK
+ * bytes. */
 enum { BLOCK = 64, SHORT = 4096, HEADER = 16, START = 1, REPLACEMENT = 0xfffd };
 
 static uint32_t run_at(const bq_split_pass *s, uint32_t i) {
@@ -22,7 +23,7 @@ static uint32_t class_of(const bq_split_pass *s, uint32_t code_point) {
   return run_at(s, low) & 255;
 }
 
-/* Class and length of the character at p. Each byte of no character counts as U+FFFD. */
+/* Class and length of the character at p. Each byte that is not UTF-8 counts as U+FFFD. */
 static uint32_t read_class(const bq_split_pass *s, const uint8_t *p, size_t left,
                            unsigned *length) {
   *length = 1;
@@ -49,19 +50,20 @@ bool bq_split_pass_read(const uint8_t *bytes, size_t n, bq_split_pass *out) {
   if ((2 * cells + 3) / 4 * 4 + 4 * (uint64_t)out->n_runs + HEADER != n) return false;
   out->runs = bytes + HEADER;
   out->table = out->runs + 4 * (size_t)out->n_runs;
-  bool good = run_at(out, 0) >> 8 == 0;
+  bool valid = run_at(out, 0) >> 8 == 0;
   for (uint32_t i = 0; i < out->n_runs; i++) {
-    good &= (run_at(out, i) & 255) < out->classes && run_at(out, i) >> 8 <= 0x10ffff;
-    if (i) good &= run_at(out, i - 1) >> 8 < run_at(out, i) >> 8;
+    valid &= (run_at(out, i) & 255) < out->classes && run_at(out, i) >> 8 <= 0x10ffff;
+    if (i) valid &= run_at(out, i - 1) >> 8 < run_at(out, i) >> 8;
   }
   for (size_t i = 0; i < cells; i++) {
     uint32_t next = bq_load16(out->table + 2 * i);
-    good &= (next & ~(uint32_t)BQ_SPLIT_PASS_MATCH) < out->states;
-    if (i <= out->classes) good &= next == 0; /* nothing follows the end */
+    valid &= (next & ~(uint32_t)BQ_SPLIT_PASS_MATCH) < out->states;
+    if (i <= out->classes) valid &= next == 0; /* nothing follows the end */
   }
-  /* Every character leads on from the start, so no match is empty. */
-  for (uint32_t c = 0; c <= out->classes; c++) good &= !(step(out, START, c) & BQ_SPLIT_PASS_MATCH);
-  if (!good) return false;
+  /* No match may be empty. */
+  for (uint32_t c = 0; c <= out->classes; c++)
+    valid &= !(step(out, START, c) & BQ_SPLIT_PASS_MATCH);
+  if (!valid) return false;
   for (uint32_t c = 0; c < 256; c++) out->low[c] = (uint8_t)class_of(out, c);
   return true;
 }
@@ -86,13 +88,13 @@ void bq_multi_splitter_begin(bq_multi_splitter *c, const bq_split_pass *stages, 
   memset(memory, 0, (size_t)bq_multi_splitter_memory(stages, n, bytes));
 }
 
-/* Whether a scan was at this position in this state before; records that one was. */
-static bool seen_before(const bq_split_pass *s, uint8_t *seen, size_t at, uint32_t state) {
+/* Records that a scan is at this position in this state; returns whether one was there before. */
+static bool mark_scanned(const bq_split_pass *s, uint8_t *seen, size_t at, uint32_t state) {
   if (!seen) return false;
   size_t bit = at / BLOCK * s->states + state;
-  bool was = seen[bit / 8] >> bit % 8 & 1;
+  bool scanned = seen[bit / 8] >> bit % 8 & 1;
   seen[bit / 8] |= (uint8_t)(1u << bit % 8);
-  return was;
+  return scanned;
 }
 
 /* Length of the match at `at`; 0: none. */
@@ -100,17 +102,17 @@ static size_t match_at(const bq_multi_splitter *c, const bq_split_pass *s, uint8
                        size_t limit) {
   size_t matched = at;
   uint32_t state = START;
-  for (size_t place = at;;) {
+  for (size_t position = at;;) {
     unsigned length = 0;
     uint32_t class = s->classes;
-    if (place < limit) class = read_class(s, c->text + place, limit - place, &length);
+    if (position < limit) class = read_class(s, c->text + position, limit - position, &length);
     uint32_t next = step(s, state, class);
-    if (next & BQ_SPLIT_PASS_MATCH) matched = place;
+    if (next & BQ_SPLIT_PASS_MATCH) matched = position;
     state = next & ~(uint32_t)BQ_SPLIT_PASS_MATCH;
-    if (!state || place == limit) return matched - at;
-    size_t block = place / BLOCK;
-    place += length;
-    if (place / BLOCK != block && seen_before(s, seen, place, state)) return matched - at;
+    if (!state || position == limit) return matched - at;
+    size_t block = position / BLOCK;
+    position += length;
+    if (position / BLOCK != block && mark_scanned(s, seen, position, state)) return matched - at;
   }
 }
 
@@ -119,14 +121,14 @@ static size_t piece_end(bq_multi_splitter *c, uint32_t i, uint8_t *seen, size_t 
                         bool *drop) {
   const bq_split_pass *s = &c->stages[i];
   if (c->match_end[i] <= at) { /* look for the next match */
-    size_t place = at, bytes = 0;
-    while (place < limit && !(bytes = match_at(c, s, seen, place, limit))) {
+    size_t position = at, bytes = 0;
+    while (position < limit && !(bytes = match_at(c, s, seen, position, limit))) {
       unsigned length;
-      read_class(s, c->text + place, limit - place, &length);
-      place += length;
+      read_class(s, c->text + position, limit - position, &length);
+      position += length;
     }
-    c->match[i] = place;
-    c->match_end[i] = place + bytes;
+    c->match[i] = position;
+    c->match_end[i] = position + bytes;
   }
   bool between = at < c->match[i];
   *drop = s->flags & (between ? BQ_SPLIT_PASS_DROP_BETWEEN : BQ_SPLIT_PASS_DROP_MATCHES);
@@ -134,18 +136,18 @@ static size_t piece_end(bq_multi_splitter *c, uint32_t i, uint8_t *seen, size_t 
 }
 
 bool bq_multi_splitter_next(bq_multi_splitter *c, size_t *at, size_t *begin) {
-  size_t place = *at;
-  while (place < c->bytes) {
+  size_t position = *at;
+  while (position < c->bytes) {
     size_t limit = c->bytes;
     uint8_t *seen = c->seen;
     bool drop = false;
     for (uint32_t i = 0; i < c->n && !drop; i++) {
-      if (c->end[i] <= place) c->end[i] = piece_end(c, i, seen, place, limit, &drop);
+      if (c->end[i] <= position) c->end[i] = piece_end(c, i, seen, position, limit, &drop);
       limit = c->end[i];
       if (seen) seen += pass_memory(&c->stages[i], c->bytes);
     }
-    *begin = place;
-    *at = place = limit;
+    *begin = position;
+    *at = position = limit;
     if (!drop) return true;
   }
   return false;

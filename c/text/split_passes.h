@@ -1,14 +1,14 @@
-/* Splitting text into pieces by passes that a file brings: each pass splits the pieces of the one
- * before. A pass is a regular expression, compiled to an automaton when the file was made
- * (js/text/tokenizers/automaton.js): matches are pieces, and so is the text between them.
+/* Splits text into pieces by passes, which are stored in the file: each pass splits the pieces of
+ * the previous one. A pass is a regular expression, compiled to an automaton when the file was made
+ * (js/text/tokenizers/automaton.js). Its matches are pieces, and so is the text between them.
  *
  * A character has a class; table[state][class] is the next state, with BQ_SPLIT_PASS_MATCH if a
  * match ends before the character; column `classes` is the end of the text. The match is the
- * longest one in the table, which is what a backtracking matcher would have found first. State 0 is
- * the end, state 1 the start.
+ * longest one in the table; the compiler makes tables in which this is the match that a
+ * backtracking matcher finds first. State 0 is the end, state 1 the start.
  *
- * A long text is read once per pass and state: a scan stops where an earlier scan has passed the
- * same position in the same state, because it would find nothing either. */
+ * A long text is read once per pass and state: a scan stops where an earlier scan was at the same
+ * position in the same state, because neither finds a match from there. */
 #ifndef BQ_SPLIT_PASSES_H
 #define BQ_SPLIT_PASSES_H
 
@@ -37,15 +37,15 @@ typedef struct bq_split_pass {
   uint8_t low[256]; /* classes of U+0000 to U+00FF */
 } bq_split_pass;
 
-/* Reads a pass from a file (docs/FORMAT.md, TOKN), which is used in place. Returns false if it
- * isn't valid. */
+/* Reads a pass from a file (docs/FORMAT.md, TOKN). Its bytes are used in place and must live as
+ * long. Returns false if it isn't valid. */
 bool bq_split_pass_read(const uint8_t *bytes, size_t n, bq_split_pass *out);
 
-/* A text that is being split; each pass keeps its last match. */
+/* A text that is being split, with the last match of each pass. */
 typedef struct bq_multi_splitter {
   const bq_split_pass *stages;
   const uint8_t *text;
-  uint8_t *seen; /* NULL: the text is short */
+  uint8_t *seen; /* set of (position, state) that scans have reached; NULL: the text is short */
   size_t bytes;
   uint32_t n;
   size_t end[BQ_SPLIT_PASSES]; /* of the current piece of each pass */
@@ -56,8 +56,8 @@ typedef struct bq_multi_splitter {
 uint64_t bq_multi_splitter_memory(const bq_split_pass *stages, uint32_t n, uint64_t bytes);
 void bq_multi_splitter_begin(bq_multi_splitter *c, const bq_split_pass *stages, uint32_t n,
                              const uint8_t *text, size_t bytes, void *memory);
-/* The next piece at or after *at < bytes, whose end becomes *at. Returns false if there are no
- * more. */
+/* Returns the next piece at or after *at < bytes: it begins at *begin, and *at becomes its end.
+ * Returns false if there are no more. */
 bool bq_multi_splitter_next(bq_multi_splitter *c, size_t *at, size_t *begin);
 
 #endif

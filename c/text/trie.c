@@ -2,7 +2,7 @@
 
 #include "text/vocab.h"
 
-static bool wanted(const bq_tokenizer *t, uint32_t id) {
+static bool is_in_trie(const bq_tokenizer *t, uint32_t id) {
   const uint32_t kinds = BQ_KINDS_TEXT | BQ_KIND(BQ_TOKEN_USER) | BQ_KIND(BQ_TOKEN_BYTE);
   uint32_t bytes;
   bq_vocab_text(t, id, &bytes);
@@ -30,7 +30,7 @@ bq_trie bq_trie_of(const bq_tokenizer *t, const uint32_t *ids, uint32_t n) {
 bq_trie bq_trie_sort(const bq_tokenizer *t, uint32_t *ids) {
   uint32_t n = 0;
   for (uint32_t id = 0; id < t->info.tokens; id++)
-    if (wanted(t, id)) ids[n++] = id;
+    if (is_in_trie(t, id)) ids[n++] = id;
   bq_vocab_sort(t, ids, n);
   return bq_trie_of(t, ids, n);
 }

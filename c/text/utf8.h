@@ -8,15 +8,16 @@
 
 #define BQ_UTF8_BAD UINT32_MAX /* in place of a code point: a byte of no well-formed sequence */
 
-/* Length of the sequence that begins with `lead`: 1…4, or 0 if none does. */
+/* Length of the sequence that begins with `lead`: 1…4, or 0 if no sequence begins so. */
 static inline unsigned bq_utf8_length(uint8_t lead) {
   if (lead < 0x80) return 1;
   if (lead < 0xc2 || lead > 0xf4) return 0;
   return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
 
-/* Whether `byte` may follow as byte `i` (1…3) of the sequence of `lead`. The second byte's range
- * is narrower where overlong forms, surrogates and numbers above U+10FFFF would begin. */
+/* Whether `byte` may be byte `i` (1…3) of a sequence that begins with `lead`. For some leads the
+ * range of the second byte is narrower, to exclude overlong forms, surrogates and numbers above
+ * U+10FFFF. */
 static inline bool bq_utf8_continues(uint8_t lead, unsigned i, uint8_t byte) {
   uint8_t low = 0x80, high = 0xbf;
   if (i == 1) {

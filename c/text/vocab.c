@@ -6,7 +6,7 @@ static uint32_t hash_text(const uint8_t *text, size_t bytes) {
   return h;
 }
 
-/* Folds high bits into low bits (tables use the low ones). */
+/* Folds high bits into low bits, since tables use the low ones. */
 static uint32_t slot_of(uint32_t hash) { return hash ^ hash >> 15; }
 
 static uint32_t hash_pair(uint32_t left, uint32_t right) {
@@ -15,9 +15,9 @@ static uint32_t hash_pair(uint32_t left, uint32_t right) {
   return (uint32_t)(h >> 32);
 }
 
-/* Puts a value into the first free slot from its hash on. Returns false if all allowed slots are
- * taken. */
-static bool put(bq_slots *s, uint32_t hash, uint32_t value) {
+/* Stores a value in the first free slot from its hash on. Returns false if BQ_PROBES slots are in
+ * use. */
+static bool insert(bq_slots *s, uint32_t hash, uint32_t value) {
   for (uint32_t i = 0; i <= BQ_PROBES; i++) {
     uint32_t *slot = &s->slot[(hash + i) & s->mask];
     if (*slot != BQ_TOKEN_NONE) continue;
@@ -84,7 +84,7 @@ static bool sorts_before(const bq_tokenizer *t, uint32_t a, uint32_t b) {
 }
 
 /* Sifts the value at `at` down in a heap of n, largest on top. */
-static void sink(const bq_tokenizer *t, uint32_t *heap, uint32_t at, uint32_t n) {
+static void sift_down(const bq_tokenizer *t, uint32_t *heap, uint32_t at, uint32_t n) {
   uint32_t value = heap[at];
   for (uint32_t child; (child = 2 * at + 1) < n; at = child) {
     if (child + 1 < n && sorts_before(t, heap[child], heap[child + 1])) child++;
@@ -94,14 +94,14 @@ static void sink(const bq_tokenizer *t, uint32_t *heap, uint32_t at, uint32_t n)
   heap[at] = value;
 }
 
-/* Heapsort: needs no memory and no recursion, and has no bad case. */
+/* Heapsort: it needs no memory and no recursion, and takes O(n log n) in the worst case. */
 void bq_vocab_sort(const bq_tokenizer *t, uint32_t *ids, uint32_t n) {
-  for (uint32_t i = n / 2; i-- > 0;) sink(t, ids, i, n);
+  for (uint32_t i = n / 2; i-- > 0;) sift_down(t, ids, i, n);
   for (uint32_t end = n; end-- > 1;) {
     uint32_t largest = ids[0];
     ids[0] = ids[end];
     ids[end] = largest;
-    sink(t, ids, 0, end);
+    sift_down(t, ids, 0, end);
   }
 }
 
@@ -153,24 +153,24 @@ static bool add_text(bq_tokenizer *t, uint32_t id) {
   uint32_t kind = bq_vocab_kind(t, id);
   if (bytes == 0 || kind == BQ_TOKEN_BYTE) return true;
   if (bq_vocab_find(t, text, bytes, BQ_KIND(kind)) != BQ_TOKEN_NONE) return true;
-  return put(&t->by_text, slot_of(hash_text(text, bytes)), id);
+  return insert(&t->by_text, slot_of(hash_text(text, bytes)), id);
 }
 
-/* Skips merges that give a control token: untrusted text must never become one. */
+/* Skips merges whose result is a control token: untrusted text must never be encoded as one. */
 static bool add_merge(bq_tokenizer *t, uint32_t rank) {
   uint32_t left = bq_vocab_merge(t, rank, 0), right = bq_vocab_merge(t, rank, 1);
   if (BQ_KINDS_HIDDEN & BQ_KIND(bq_vocab_kind(t, bq_vocab_merge(t, rank, 2)))) return true;
   if (bq_vocab_rank(t, left, right) != BQ_TOKEN_NONE) return true;
-  return put(&t->by_pair, hash_pair(left, right), rank);
+  return insert(&t->by_pair, hash_pair(left, right), rank);
 }
 
 static void add_byte(bq_tokenizer *t, uint32_t id) {
   uint32_t bytes;
   const uint8_t *text = bq_vocab_text(t, id, &bytes);
   bool bytes_are_text = t->info.kind == BQ_TOKENIZER_BPE && !(t->flags & BQ_TOKENIZER_CHARACTERS);
-  uint32_t wanted = bytes_are_text ? BQ_KINDS_TEXT : 0;
-  wanted |= BQ_KIND(BQ_TOKEN_BYTE);
-  if (bytes != 1 || !(wanted & BQ_KIND(bq_vocab_kind(t, id)))) return;
+  uint32_t wanted_kinds = bytes_are_text ? BQ_KINDS_TEXT : 0;
+  wanted_kinds |= BQ_KIND(BQ_TOKEN_BYTE);
+  if (bytes != 1 || !(wanted_kinds & BQ_KIND(bq_vocab_kind(t, id)))) return;
   if (t->byte[text[0]] == BQ_TOKEN_NONE) t->byte[text[0]] = id;
 }
 
@@ -183,14 +183,14 @@ static bool space_inside(const uint8_t *text, uint32_t bytes) {
 /* Builds the sorted table of tokens that are looked up inside a text: special and user-defined
  * ones, and all of a word list. Of equal texts of one kind it keeps the lowest id. */
 static void build_sorted(bq_tokenizer *t) {
-  uint32_t wanted = BQ_KINDS_HIDDEN | BQ_KIND(BQ_TOKEN_USER);
-  if (t->info.kind == BQ_TOKENIZER_WORDLIST) wanted |= BQ_KINDS_TEXT;
+  uint32_t wanted_kinds = BQ_KINDS_HIDDEN | BQ_KIND(BQ_TOKEN_USER);
+  if (t->info.kind == BQ_TOKENIZER_WORDLIST) wanted_kinds |= BQ_KINDS_TEXT;
   uint32_t n = 0, kept = 0;
   for (uint32_t id = 0; id < t->info.tokens; id++) {
     uint32_t bytes;
     const uint8_t *text = bq_vocab_text(t, id, &bytes);
     uint32_t kind = BQ_KIND(bq_vocab_kind(t, id));
-    if (bytes == 0 || !(kind & wanted)) continue;
+    if (bytes == 0 || !(kind & wanted_kinds)) continue;
     t->sorted[n++] = id;
     t->first[text[0]] |= (uint8_t)kind;
   }
@@ -221,14 +221,14 @@ bool bq_vocab_begins(const bq_tokenizer *t, uint32_t hash) {
 }
 
 static void build_unigram(bq_tokenizer *t) {
-  float least = 0;
+  float min_score = 0;
   memset(t->sorted + t->n_sorted, 0, (t->info.tokens - t->n_sorted) * sizeof *t->sorted);
   for (uint32_t id = 0; id < t->info.tokens; id++) {
     if (!(BQ_KIND(bq_vocab_kind(t, id)) & BQ_KINDS_TEXT)) continue;
     uint32_t bytes, h = BQ_HASH_START, bit, bits = bq_load32(t->scores + 4 * (size_t)id);
     float score;
     memcpy(&score, &bits, 4);
-    if (score < least) least = score;
+    if (score < min_score) min_score = score;
     const uint8_t *text = bq_vocab_text(t, id, &bytes);
     for (uint32_t i = 0; i < bytes; i++) {
       h = bq_hash_byte(h, text[i]);
@@ -237,7 +237,7 @@ static void build_unigram(bq_tokenizer *t) {
       *word |= bit;
     }
   }
-  t->unknown_score = least - 10; /* the same distance as in SentencePiece */
+  t->unknown_score = min_score - 10; /* the same distance as in SentencePiece */
 }
 
 bool bq_vocab_build(bq_tokenizer *t) {

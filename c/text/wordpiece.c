@@ -5,11 +5,12 @@
 #include "text/vocab.h"
 
 /* The longest token at the start of n bytes, and its length. */
-static uint32_t longest(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint32_t *length) {
-  uint32_t hash[BQ_WORD_BYTES], most = n < t->longest ? n : t->longest;
+static uint32_t match_longest(const bq_tokenizer *t, const uint8_t *text, uint32_t n,
+                              uint32_t *length) {
+  uint32_t hash[BQ_WORD_BYTES], max = n < t->longest ? n : t->longest;
   uint32_t h = BQ_HASH_START;
-  for (uint32_t i = 0; i < most; i++) hash[i] = h = bq_hash_byte(h, text[i]);
-  for (uint32_t bytes = most; bytes; bytes--) {
+  for (uint32_t i = 0; i < max; i++) hash[i] = h = bq_hash_byte(h, text[i]);
+  for (uint32_t bytes = max; bytes; bytes--) {
     if (bytes < n && (text[bytes] & 0xc0) == 0x80) continue; /* within a character */
     uint32_t id = bq_vocab_find_hash(t, hash[bytes - 1], text, bytes, BQ_KINDS_TEXT);
     if (id == BQ_TOKEN_NONE) continue;
@@ -35,7 +36,7 @@ void bq_wordpiece_encode(const bq_tokenizer *t, const uint8_t *text, size_t byte
     memcpy(word + 1, text, bytes);
   }
   for (uint32_t at = 0; known && at < n; at += length) {
-    uint32_t id = longest(t, word + at, n - at, &length);
+    uint32_t id = match_longest(t, word + at, n - at, &length);
     known = id != BQ_TOKEN_NONE && !(at == 0 && length == 1); /* the space alone is no token */
     if (known) bq_ids_put(out, id);
   }
