@@ -25,7 +25,7 @@ static bq_segment segment_at(const bq_micro_batch *j, uint32_t from) {
 /* --- storing ------------------------------------------------------------------------------------
  */
 
-/* Clamps one head of all tokens to -limit...limit; limit 0: not at all. */
+/* Clamps one head of all tokens to -limit...limit; limit 0: doesn't clamp. */
 static void clip_head(const bq_layer_run *p, float *x, size_t stride, float limit) {
   const size_t dim = p->w->kind->head_dim;
   for (uint32_t t = 0; limit > 0 && t < p->j->tokens; t++)
@@ -35,7 +35,8 @@ static void clip_head(const bq_layer_run *p, float *x, size_t stride, float limi
     }
 }
 
-/* Prepares head `h` of Q or K of all tokens: clamps, norms and rotates it as the model does. */
+/* Prepares head `h` of Q or K of all tokens: clamps, norms and rotates it, as far as the model does
+ * so. `which`: index of the norm's module in the step. */
 static void prepare_head(const bq_layer_run *p, const bq_layer_step *step, uint32_t which,
                          uint32_t h, float *x, size_t stride) {
   const bq_micro_batch *j = p->j;
@@ -59,12 +60,12 @@ static void prepare_head(const bq_layer_run *p, const bq_layer_step *step, uint3
 
 /* The cache slot of a segment's first token in this layer. */
 static uint32_t first_slot(const bq_layer_run *p, const bq_segment *g) {
-  const uint32_t gone = p->w->kind->window ? 0 : g->s->kv.evicted;
-  bq_assert(g->position >= gone);
-  return g->position - gone;
+  const uint32_t evicted = p->w->kind->window ? 0 : g->s->kv.evicted;
+  bq_assert(g->position >= evicted);
+  return g->position - evicted;
 }
 
-/* Prepares one head: i counts query heads, then KV heads, which are also stored. */
+/* Prepares head i: query heads are counted first, then KV heads, which are also stored. */
 static void store_head(const bq_layer_run *p, const bq_layer_step *step, size_t i) {
   const bq_micro_batch *j = p->j;
   const bq_session *s = p->s;
@@ -114,7 +115,7 @@ bq_stage bq_store_kv(const bq_layer_run *p, const bq_layer_step *step, size_t th
 /* --- attending ----------------------------------------------------------------------------------
  */
 
-/* Lets the kernel accumulate attention, if eviction is by attention. */
+/* Sets up the accumulation of attention by the kernel, if eviction is by attention. */
 static void count_attention(const bq_layer_run *p, const bq_segment *g, size_t thread,
                             bq_attend_job *attend) {
   const bq_session *s = p->s;
@@ -125,14 +126,14 @@ static void count_attention(const bq_layer_run *p, const bq_segment *g, size_t t
   attend->attention_sums_stride = parts;
 }
 
-/* Where the window of the session's options begins, by which a layer without one of its own sees no
- * more; 0: it sees everything. */
-static uint32_t first_seen(const bq_session *s, const bq_layer_kind *kind, uint32_t position) {
+/* First position in the window of the session's options, for a layer that has no window in the
+ * model; 0: all positions are visible. */
+static uint32_t window_begin(const bq_session *s, const bq_layer_kind *kind, uint32_t position) {
   return kind->window ? 0 : bq_window_start(bq_sliding_window(&s->options), position);
 }
 
-/* The attention of the query heads of KV head `h` for all tokens of a segment; rows are to be set.
- */
+/* The attention job of the query heads of KV head `h` for all tokens of a segment. The caller sets
+ * row0 and row1. */
 static bq_attend_job job_of(const bq_layer_run *p, const bq_segment *g, uint32_t h,
                             size_t thread) {
   const bq_session *s = p->s;
@@ -140,7 +141,7 @@ static bq_attend_job job_of(const bq_layer_run *p, const bq_segment *g, uint32_t
   const bq_layer_kind *kind = p->w->kind;
   const size_t dim = kind->head_dim, group = c->heads / kind->kv_heads;
   const size_t stride = kind->cols[BQ_BUFFER_Q], at = g->at * stride + h * group * dim;
-  const uint32_t seen = first_seen(s, kind, g->position);
+  const uint32_t visible_from = window_begin(s, kind, g->position);
   bq_attend_job attend = {
       .kv = bq_cache_view(&g->s->kv, p->w->kv, h),
       .q = p->j->buffer[BQ_BUFFER_Q] + at,
@@ -148,7 +149,7 @@ static bq_attend_job job_of(const bq_layer_run *p, const bq_segment *g, uint32_t
       .stride = stride,
       .heads = group,
       .position = first_slot(p, g),
-      .first = seen ? seen : g->first,
+      .first = visible_from ? visible_from : g->first,
       .scale = c->attn_scale > 0 ? c->attn_scale : 1.0f / bq_sqrtf((float)dim),
       .window = kind->window,
       .full = c->bidirectional ? g->position + g->tokens : 0,
@@ -158,13 +159,13 @@ static bq_attend_job job_of(const bq_layer_run *p, const bq_segment *g, uint32_t
       .bias_stride = c->heads,
       .bias_buckets = s->model->bias_bucket,
       .scratch = s->scratch.attend + thread * s->scratch.attend_bytes};
-  if (seen && s->options.sinks) bq_sinks_attend(p, g, h, seen, &attend);
+  if (visible_from && s->options.sinks) bq_sinks_attend(p, g, h, visible_from, &attend);
   count_attention(p, g, thread, &attend);
   return attend;
 }
 
-/* Attends for the rows [from, to) of all (token, query head) of a segment, ordered by KV head, then
- * token, so that rows with the same keys and values follow each other. */
+/* Computes attention for rows [from, to) of a segment. Rows are (token, query head) pairs, ordered
+ * by KV head, then token, so that rows with the same keys and values follow each other. */
 static void attend_segment(const bq_layer_run *p, const bq_segment *g, size_t from, size_t to,
                            size_t thread) {
   const bq_session *s = p->s;
@@ -180,7 +181,7 @@ static void attend_segment(const bq_layer_run *p, const bq_segment *g, size_t fr
   }
 }
 
-/* Attends for the rows [from, to) of the micro-batch, segment by segment. */
+/* Computes attention for rows [from, to) of the micro-batch, segment by segment. */
 static void attend_rows(const bq_layer_run *p, size_t from, size_t to, size_t thread) {
   const bq_micro_batch *j = p->j;
   const size_t heads = p->s->model->config.heads;
@@ -197,8 +198,8 @@ static void attend_rows(const bq_layer_run *p, size_t from, size_t to, size_t th
  */
 
 enum {
-  SHARED_POSITIONS = 512, /* fewer cost less than the two barriers more */
-  SHARED_BLOCKS = 4       /* blocks of scores that are handed out together */
+  SHARED_POSITIONS = 512, /* for fewer positions the two additional barriers cost more */
+  SHARED_BLOCKS = 4       /* blocks of scores that a thread claims at once, at least */
 };
 
 bool bq_threads_share_attention(const bq_micro_batch *j, const bq_layer_kind *kind,
@@ -207,14 +208,14 @@ bool bq_threads_share_attention(const bq_micro_batch *j, const bq_layer_kind *ki
   const size_t slots = rounds * threads; /* heads that threads could compute meanwhile */
   if (!j->s->scratch.attend_shared_bytes || 4 * slots < 5 * heads) return false;
   const bq_segment g = segment_at(j, 0);
-  const uint32_t seen = first_seen(j->s, kind, g.position);
-  if (seen && j->s->options.sinks) return false;
+  const uint32_t visible_from = window_begin(j->s, kind, g.position);
+  if (visible_from && j->s->options.sinks) return false;
   const uint32_t evicted = kind->window ? 0 : g.s->kv.evicted;
-  const uint32_t n = g.position + 1 - evicted - (seen ? seen : g.first);
+  const uint32_t n = g.position + 1 - evicted - (visible_from ? visible_from : g.first);
   return (kind->window ? bq_min32(n, kind->window) : n) >= SHARED_POSITIONS;
 }
 
-/* The number of units of a pass for rows that are computed together; for WEIGHTS, of each row. */
+/* Number of units of a pass for rows that are computed together; for WEIGHTS, for each row. */
 static size_t units_of(const bq_layer_run *p, bq_attend_pass pass) {
   if (pass == BQ_ATTEND_WEIGHTS) return 1;
   if (pass == BQ_ATTEND_VALUES) return bq_kv_dims(p->w->kind->head_dim) / 8;
@@ -223,8 +224,8 @@ static size_t units_of(const bq_layer_run *p, bq_attend_pass pass) {
   return bq_kv_up(bq_row_end(&job, 0) - bq_row_base(&job, 0), BQ_KV_SCALED);
 }
 
-/* Computes the units [from, to) of a pass, counted over KV heads and, in these, over as many query
- * heads as are computed together. */
+/* Computes the units [from, to) of a pass. They are counted over KV heads and, in each, over groups
+ * of BQ_ATTEND_ROWS query heads, which are computed together. */
 static void attend_units(const bq_layer_run *p, bq_attend_pass pass, size_t units, size_t from,
                          size_t to, size_t thread) {
   const bq_session *s = p->s;
@@ -254,15 +255,16 @@ bq_stage bq_attend(const bq_layer_run *p, bq_attend_pass pass, size_t thread, si
   if (BQ_HAS_THREADS && pass) {
     const size_t kv_heads = p->w->kind->kv_heads, heads = s->model->config.heads;
     const size_t calls = kv_heads * bq_kv_up(heads / kv_heads, BQ_ATTEND_ROWS);
-    const size_t units = units_of(p, pass), all = pass == BQ_ATTEND_WEIGHTS ? heads : calls * units;
+    const size_t units = units_of(p, pass);
+    const size_t total = pass == BQ_ATTEND_WEIGHTS ? heads : calls * units;
     const size_t grain = pass == BQ_ATTEND_SCORES ? SHARED_BLOCKS : 1;
-    for (bq_share share = bq_share_of(s, thread, threads, all, grain); bq_share_next(&share);)
+    for (bq_share share = bq_share_of(s, thread, threads, total, grain); bq_share_next(&share);)
       attend_units(p, pass, units, share.from, share.to, thread);
     return BQ_STAGE_ATTEND;
   }
   const size_t total = (size_t)s->model->config.heads * p->j->tokens;
-  /* With one token each thread gets its whole share at once, so that queries with the same keys
-   * stay together. */
+  /* With one token each thread gets its complete share at once, so that queries with the same keys
+   * are computed together. */
   const size_t grain = p->j->tokens == 1 ? (total + threads - 1) / threads : 1;
   for (bq_share share = bq_share_of(s, thread, threads, total, grain); bq_share_next(&share);)
     attend_rows(p, share.from, share.to, thread);

@@ -34,10 +34,11 @@ uint32_t bq_micro_batch_rows(const bq_session *s) {
  */
 
 void bq_batch_drop(bq_session *s) {
-  bq_session *pass = s->chunk.owner;
-  if (!pass) return;
-  for (uint32_t i = 0; i < pass->batch.n_members; i++) pass->batch.members[i].s->chunk.owner = NULL;
-  pass->batch.n_members = pass->batch.rows = 0;
+  bq_session *owner = s->chunk.owner;
+  if (!owner) return;
+  for (uint32_t i = 0; i < owner->batch.n_members; i++)
+    owner->batch.members[i].s->chunk.owner = NULL;
+  owner->batch.n_members = owner->batch.rows = 0;
 }
 
 void bq_batch_split(bq_session *s) {
@@ -56,13 +57,14 @@ bq_row bq_row_at(const bq_session *s, uint32_t row) {
   if (s->sequence.n_texts) return text_row(s, row);
   uint32_t i = s->batch.n_members;
   while (s->batch.members[--i].row > row) continue;
-  bq_session *of = s->batch.members[i].s;
+  bq_session *member = s->batch.members[i].s;
   const uint32_t at = row - s->batch.members[i].row;
-  return (bq_row){of, 0, of->chunk.start + at, of->sequence.second, of->chunk.length - at};
+  return (bq_row){member, 0, member->chunk.start + at, member->sequence.second,
+                  member->chunk.length - at};
 }
 
-/* Opens a chunk of `len` tokens for one more member. */
-static bq_status join(bq_session *s, bq_session *member, uint32_t len, bq_error *err) {
+/* Opens a chunk of `len` tokens of `member` and adds the member to the batch of `s`. */
+static bq_status add_member(bq_session *s, bq_session *member, uint32_t len, bq_error *err) {
   const uint32_t start = member->sequence.computed;
   const uint32_t end = member->sequence.n_texts
                            ? member->sequence.texts[member->sequence.n_texts].first
@@ -91,9 +93,10 @@ bq_status bq_batch_open(bq_session *s, bq_session *const *others, size_t n, bq_e
   s->batch.row = s->batch.embedded = s->batch.gathered = s->batch.head_unit = s->batch.head_at =
       s->batch.phase = 0;
   s->batch.spread = BQ_SPREAD_NONE;
-  bq_status status = join(s, s, chunk_rows(s), err);
+  bq_status status = add_member(s, s, chunk_rows(s), err);
   for (size_t i = 0; i < n && !status; i++)
-    if (bq_chunk_pending(others[i])) status = join(s, others[i], bq_chunk_pending(others[i]), err);
+    if (bq_chunk_pending(others[i]))
+      status = add_member(s, others[i], bq_chunk_pending(others[i]), err);
   if (status) bq_batch_drop(s);
   return status;
 }
@@ -135,17 +138,17 @@ static uint32_t chunk_end(const bq_session *s) { return s->chunk.start + s->chun
 
 bool bq_batch_has_outputs(const bq_session *s) {
   if (s->chunk.owner != s) return s->sequence.computed + chunk_rows(s) > s->outputs.from;
-  /* Other members are always computed to their ends. */
+  /* The chunks of other members always reach the end of their sequence. */
   return s->batch.n_members > 1 || chunk_end(s) > s->outputs.from;
 }
 
-/* The outputs of all members are computed one after the other into the first member's buffer. */
+/* The outputs of all members are stored one after the other in the first member's buffer. */
 bq_output_slice bq_output_rows(const bq_session *s) {
   const uint32_t first = s->batch.gathered ? 0 : first_output(s) - s->chunk.start;
   const uint32_t end = s->batch.gathered ? s->batch.gathered : s->chunk.length,
                  at = first + s->batch.head_at;
-  const uint32_t most = bq_head_is_clustered(s) ? 1 : s->options.batch;
-  return (bq_output_slice){at, bq_min32(most, end - at),
+  const uint32_t max_rows = bq_head_is_clustered(s) ? 1 : s->options.batch;
+  return (bq_output_slice){at, bq_min32(max_rows, end - at),
                    bq_output_at(s, first_output(s) + s->batch.head_at)};
 }
 

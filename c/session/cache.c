@@ -11,9 +11,8 @@ static uint32_t slot_of(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
   return n > cache->evicted ? n - cache->evicted : 0;
 }
 
-/* The slot of the first position that positions from `n` on attend to in a layer, sinks excepted.
- */
-static uint32_t first_seen(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
+/* The slot of the first position that positions from `n` on attend to in a layer, except sinks. */
+static uint32_t first_visible_slot(const bq_kv_cache *cache, uint32_t layer, uint32_t n) {
   const uint32_t window = bq_config_window(cache->config, layer);
   if (!window) return bq_window_start(cache->window, n);
   return n + 1 > window ? n + 1 - window : 0;
@@ -30,8 +29,9 @@ static uint64_t blocks_touched(uint64_t positions) {
   return blocks_of(positions + BQ_KV_BLOCK - 1);
 }
 
-/* Maximum number of blocks of one layer that a session holds. With a window: the open chunk, what
- * it attends to, and one position more, since the last token may be recomputed. */
+/* Maximum number of blocks of one layer that a session holds. With a window, these are the blocks
+ * of the open chunk, of the positions that it attends to, and of one more position, since the last
+ * token may be recomputed. */
 static uint64_t layer_blocks(const bq_config *c, const bq_session_options *o, uint32_t layer) {
   if (!bq_config_stores(c, layer)) return 0;
   const uint64_t all = blocks_of(o->context), own = bq_config_window(c, layer);
@@ -45,7 +45,7 @@ static uint64_t shelf_blocks(const bq_config *c, const bq_session_options *o, ui
   for (uint32_t layer = 0; layer < c->layers; layer++) {
     if (bq_kv_shelf_of(c, layer) != shelf) continue;
     const uint64_t own = layer_blocks(c, o, layer), forked = blocks_touched(o->fork_positions);
-    /* eviction moves positions, whatever a fork shares */
+    /* Eviction moves positions, so a fork needs copies of all blocks. */
     const bool moves = o->evict && !bq_config_window(c, layer);
     sum += own + o->forks * (moves ? own : bq_min64(own, forked));
   }
@@ -60,10 +60,10 @@ static uint64_t head_bytes(const bq_config *c, const bq_session_options *o, uint
 uint64_t bq_cache_bytes(const bq_config *c, const bq_session_options *o) {
   uint64_t sum = 0;
   for (uint32_t layer = 0; layer < c->layers; layer++) {
-    const uint64_t seen = layer_blocks(c, o, layer) * BQ_KV_BLOCK;
+    const uint64_t positions = layer_blocks(c, o, layer) * BQ_KV_BLOCK;
     const uint32_t shelf = bq_kv_shelf_of(c, layer);
     sum += bq_config_kv_heads(c, shelf) *
-           bq_kv_bytes(o->kv_type, bq_min64(seen, o->context), bq_config_head_dim(c, shelf));
+           bq_kv_bytes(o->kv_type, bq_min64(positions, o->context), bq_config_head_dim(c, shelf));
   }
   return sum;
 }
@@ -84,15 +84,15 @@ static bq_kv_shelf shelf_lay_out(bq_arena *arena, const bq_config *c, const bq_s
 
 /* Lays the pool out, in the same order for planning and for creation. */
 static bq_kv_pool *pool_lay_out(bq_arena *arena, const bq_config *c, const bq_session_options *o) {
-  bq_kv_pool pool = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
-  size_t most = 0;
+  bq_kv_pool pool = {0}, *placed = bq_arena_take(arena, 1, sizeof *placed);
+  size_t max_bytes = 0;
   for (uint32_t i = 0; i < BQ_KV_SHELVES; i++) {
     pool.shelves[i] = shelf_lay_out(arena, c, o, i);
-    if (pool.shelves[i].block_bytes > most) most = pool.shelves[i].block_bytes;
+    if (pool.shelves[i].block_bytes > max_bytes) max_bytes = pool.shelves[i].block_bytes;
   }
-  pool.spare = bq_arena_take(arena, 1, most);
-  if (home) *home = pool;
-  return home;
+  pool.spare = bq_arena_take(arena, 1, max_bytes);
+  if (placed) *placed = pool;
+  return placed;
 }
 
 uint64_t bq_kv_pool_bytes(const bq_config *c, const bq_session_options *o) {
@@ -115,7 +115,7 @@ bq_status bq_kv_pool_create(const bq_config *c, const bq_session_options *o,
   pool->allocator = allocator;
   for (bq_kv_shelf *shelf = pool->shelves; shelf < pool->shelves + BQ_KV_SHELVES; shelf++) {
     shelf->n_free = shelf->n_blocks;
-    /* Blocks are taken from the end of the list: the first one first. */
+    /* Blocks are allocated from the end of the list, so block 0 is the first. */
     for (uint32_t i = 0; i < shelf->n_blocks; i++) {
       shelf->free[i] = shelf->n_blocks - 1 - i;
       shelf->users[i] = 0;
@@ -133,7 +133,7 @@ static uint32_t number_of(const bq_kv_shelf *shelf, const uint8_t *block) {
   return (uint32_t)((size_t)(block - shelf->data) / shelf->block_bytes);
 }
 
-/* Returns NULL if the shelf is empty. */
+/* Allocates a block; returns NULL if all are in use. */
 static uint8_t *take_block(bq_kv_shelf *shelf) {
   if (shelf->n_free == 0) return NULL;
   const uint32_t number = shelf->free[--shelf->n_free];
@@ -141,7 +141,7 @@ static uint8_t *take_block(bq_kv_shelf *shelf) {
   return shelf->data + number * shelf->block_bytes;
 }
 
-static void give_block(bq_kv_shelf *shelf, uint8_t **entry) {
+static void release_block(bq_kv_shelf *shelf, uint8_t **entry) {
   if (!*entry) return;
   const uint32_t number = number_of(shelf, *entry);
   if (--shelf->users[number] == 0) shelf->free[shelf->n_free++] = number;
@@ -177,15 +177,15 @@ void bq_cache_leave(bq_kv_cache *cache) {
   if (--pool->sessions == 0) pool->allocator.free(pool->allocator.ctx, pool);
 }
 
-/* Makes a table's block writable: takes a block, or copies a shared one. `keep`: its contents are
- * needed. */
+/* Makes a table's block writable: allocates it, or replaces a shared block by a copy. `keep`:
+ * whether the contents are needed. Returns false if the pool is used up. */
 static bool own_block(bq_kv_shelf *shelf, uint8_t **entry, bool keep) {
   uint8_t *old = *entry;
   if (old && shelf->users[number_of(shelf, old)] == 1) return true;
   uint8_t *block = take_block(shelf);
   if (!block) return false;
   if (old && keep) memcpy(block, old, shelf->block_bytes);
-  give_block(shelf, entry);
+  release_block(shelf, entry);
   *entry = block;
   return true;
 }
@@ -195,13 +195,13 @@ typedef struct block_range {
   uint32_t first, end;
 } block_range;
 
-/* The blocks that hold the positions before `n` that positions from `next` on attend to. Which
- * blocks are taken, freed, looked up and saved follows from this function alone. */
-static block_range blocks_seen(const bq_kv_cache *cache, uint32_t layer, uint32_t next,
+/* The blocks that hold the positions before `n` that positions from `next` on attend to. This
+ * function alone determines which blocks are allocated, freed, checked and saved. */
+static block_range visible_blocks(const bq_kv_cache *cache, uint32_t layer, uint32_t next,
                                uint32_t n) {
   if (!bq_config_stores(cache->config, layer)) return (block_range){0, 0};
   const uint32_t end = (uint32_t)blocks_of(slot_of(cache, layer, n));
-  return (block_range){bq_min32(first_seen(cache, layer, next) / BQ_KV_BLOCK, end), end};
+  return (block_range){bq_min32(first_visible_slot(cache, layer, next) / BQ_KV_BLOCK, end), end};
 }
 
 /* The earliest position to compute next: the last token of a completely computed sequence may be
@@ -216,9 +216,8 @@ static bool table_holds(uint8_t *const *table, block_range range) {
   return true;
 }
 
-static bq_status pool_used_up(const bq_kv_cache *cache, bq_error *err) {
-  bq_assert(cache->pool->sessions > 1); /* the pool has all blocks that one session attends to and
-                                           writes */
+static bq_status fail_pool_used_up(const bq_kv_cache *cache, bq_error *err) {
+  bq_assert(cache->pool->sessions > 1); /* the pool has enough blocks for one session */
   return bq_fail(err, BQ_NOMEM, BQ_NO_OFFSET,
                  "all %u blocks of the KV cache that a session shares with its forks are in use: "
                  "raise `forks` or `forkPositions`, or close one",
@@ -229,14 +228,15 @@ bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_erro
   for (uint32_t layer = 0; layer < cache->config->layers; layer++) {
     uint8_t **table = table_of(cache, layer);
     const uint32_t first = slot_of(cache, layer, from) / BQ_KV_BLOCK;
-    const block_range keep = blocks_seen(cache, layer, next_position(from, from), end);
-    bq_assert(table_holds(table, blocks_seen(cache, layer, from, from)));
+    const block_range keep = visible_blocks(cache, layer, next_position(from, from), end);
+    bq_assert(table_holds(table, visible_blocks(cache, layer, from, from)));
     bq_kv_shelf *shelf = shelf_of(cache, layer);
-    for (uint32_t i = keep.first; i-- > 0 && table[i];) give_block(shelf, &table[i]);
-    for (uint32_t i = keep.end; i < cache->entries && table[i]; i++) give_block(shelf, &table[i]);
+    for (uint32_t i = keep.first; i-- > 0 && table[i];) release_block(shelf, &table[i]);
+    for (uint32_t i = keep.end; i < cache->entries && table[i]; i++)
+      release_block(shelf, &table[i]);
     for (uint32_t i = first; i < keep.end; i++)
       if (!own_block(shelf, &table[i], i == first && from % BQ_KV_BLOCK))
-        return pool_used_up(cache, err);
+        return fail_pool_used_up(cache, err);
   }
   return BQ_OK;
 }
@@ -246,21 +246,21 @@ bq_status bq_cache_own_all(bq_kv_cache *cache, bq_error *err) {
     uint8_t **table = table_of(cache, layer);
     if (bq_config_window(cache->config, layer)) continue;
     for (uint32_t i = 0; i < cache->entries && table[i]; i++)
-      if (!own_block(shelf_of(cache, layer), &table[i], true)) return pool_used_up(cache, err);
+      if (!own_block(shelf_of(cache, layer), &table[i], true)) return fail_pool_used_up(cache, err);
   }
   return BQ_OK;
 }
 
 bool bq_cache_holds(const bq_kv_cache *cache, uint32_t n) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++)
-    if (!table_holds(table_of(cache, layer), blocks_seen(cache, layer, n, n))) return false;
+    if (!table_holds(table_of(cache, layer), visible_blocks(cache, layer, n, n))) return false;
   return true;
 }
 
 void bq_cache_truncate(bq_kv_cache *cache, uint32_t n) {
   for (uint32_t layer = 0; layer < cache->config->layers; layer++)
-    for (uint32_t i = blocks_seen(cache, layer, n, n).end; i < cache->entries; i++)
-      give_block(shelf_of(cache, layer), &table_of(cache, layer)[i]);
+    for (uint32_t i = visible_blocks(cache, layer, n, n).end; i < cache->entries; i++)
+      release_block(shelf_of(cache, layer), &table_of(cache, layer)[i]);
 }
 
 void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from) {
@@ -279,7 +279,7 @@ void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from) {
 /* The saved blocks of one layer. */
 static block_range saved_blocks(const bq_kv_cache *cache, uint32_t layer, uint32_t computed,
                                 uint32_t tokens) {
-  return blocks_seen(cache, layer, next_position(computed, tokens), computed);
+  return visible_blocks(cache, layer, next_position(computed, tokens), computed);
 }
 
 uint64_t bq_cache_saved_bytes(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens) {
@@ -297,7 +297,7 @@ bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t computed, uint32_t tokens, 
     for (uint32_t i = range.first; i < range.end; i++) {
       uint8_t **entry = &table_of(cache, layer)[i];
       bq_assert(!*entry);
-      if (!own_block(shelf_of(cache, layer), entry, false)) return pool_used_up(cache, err);
+      if (!own_block(shelf_of(cache, layer), entry, false)) return fail_pool_used_up(cache, err);
     }
   }
   return BQ_OK;

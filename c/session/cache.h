@@ -1,18 +1,18 @@
 /* The KV cache of a session: for each layer a table of the pool blocks that hold its positions. A
- * layer with a sliding window holds only the blocks that its next tokens attend to; blocks that a
+ * layer with a sliding window holds only the blocks that its next tokens attend to. Blocks that a
  * fork shares with its origin are copied before they are written to (copy on write).
  *
  * A block holds BQ_KV_BLOCK positions of one layer: [kv_heads] parts of a head (kernels/kv.h). The
- * block of a position depends on the position alone, so freeing, moving or sharing blocks never
- * changes a bit. Blocks are taken and freed between slices, on the thread that called the session.
- */
+ * index of a position in its block depends on the position alone, so freeing, moving or sharing
+ * blocks doesn't change results. Blocks are allocated and freed between slices, on the thread that
+ * called the session. */
 #ifndef BQ_CACHE_H
 #define BQ_CACHE_H
 
 #include "bq.h"
 #include "session/options.h"
 
-/* Blocks of one size. */
+/* The part of the pool for blocks of one size. */
 typedef struct bq_kv_shelf {
   uint32_t n_blocks, n_free;
   size_t block_bytes;
@@ -21,26 +21,28 @@ typedef struct bq_kv_shelf {
   uint32_t *users;    /* [n_blocks]: number of tables that refer to the block */
 } bq_kv_shelf;
 
-/* Global layers whose heads have another shape have blocks of another size, on a shelf of their
- * own. */
+/* Number of shelves. If the heads of global layers have another shape, the blocks of these layers
+ * have another size, and are on the second shelf. */
 enum { BQ_KV_SHELVES = 2 };
 
-/* The blocks that a session and its forks share. Freed with the last of these sessions. */
+/* The blocks that a session and its forks share. The pool is freed with the last of these sessions.
+ */
 typedef struct bq_kv_pool {
   bq_allocator allocator;
   uint32_t sessions;  /* number of sessions that use the pool */
-  bq_kv_shelf shelves[BQ_KV_SHELVES]; /* bq_kv_shelf_of */
+  bq_kv_shelf shelves[BQ_KV_SHELVES]; /* index: bq_kv_shelf_of */
   uint8_t *spare;     /* a block of the largest size, scratch for bq_session_save */
 } bq_kv_pool;
 
 typedef struct bq_kv_cache {
   const bq_config *config;
   bq_kv_pool *pool;
-  uint8_t **blocks;   /* [layers][entries]: the block of a layer's positions from i * BQ_KV_BLOCK
-                         on; NULL: not held. The blocks that a layer holds are consecutive */
+  uint8_t **blocks;   /* [layers][entries]: entry i is the block of a layer's positions from
+                         i * BQ_KV_BLOCK on; NULL: not held. The held blocks of a layer are
+                         consecutive */
   uint32_t entries;
   size_t head_bytes[BQ_KV_SHELVES]; /* bytes of one head in a block */
-  uint32_t window;    /* the sliding window of layers without one of their own; 0: none */
+  uint32_t window;    /* sliding window of layers that have no window in the model; 0: none */
   uint32_t evicted;      /* Number of evicted positions (multiple of BQ_KV_BLOCK). In layers without
                          sliding window, position p is in slot p - evicted. */
 } bq_kv_cache;
@@ -50,15 +52,18 @@ static inline uint32_t bq_kv_shelf_of(const bq_config *config, uint32_t layer) {
   return (config->global_head_dim || config->global_kv_heads) && !bq_config_window(config, layer);
 }
 
-/* `options` below are resolved ones (options.h). */
-/* Bytes that the positions of a session take, without forks and unused slots of blocks. */
+/* In these functions, `options` must be resolved (options.h). */
+
+/* Bytes of the positions of a session, without forks and without unused slots of blocks. */
 uint64_t bq_cache_bytes(const bq_config *config, const bq_session_options *options);
-/* Bytes of the pool of a session with all its forks; UINT64_MAX if they can't be addressed. */
+/* Bytes of the pool of a session with all its forks; UINT64_MAX: more than the machine can address.
+ */
 uint64_t bq_kv_pool_bytes(const bq_config *config, const bq_session_options *options);
 bq_status bq_kv_pool_create(const bq_config *config, const bq_session_options *options,
                             bq_allocator allocator, bq_kv_pool **out, bq_error *err);
 
-/* Takes the tables from a session's arena. They have no pool and no blocks until bq_cache_join. */
+/* Allocates the tables from a session's arena. The cache has no pool and no blocks until
+ * bq_cache_join. */
 bq_kv_cache bq_cache_lay_out(bq_arena *arena, const bq_config *config,
                              const bq_session_options *options);
 void bq_cache_join(bq_kv_cache *cache, bq_kv_pool *pool);
@@ -66,39 +71,37 @@ void bq_cache_join(bq_kv_cache *cache, bq_kv_pool *pool);
 void bq_cache_leave(bq_kv_cache *cache);
 
 /* Makes the positions [from, end) writable. Frees the blocks that no position from `from` - 1 on
- * attends to, and those after `end`. The cache must hold everything before `from` that positions
- * from `from` on attend to. Returns NOMEM, with no held position lost, if forks have used up the
- * pool. */
+ * attends to, and those after `end`. The cache must hold all positions before `from` that positions
+ * from `from` on attend to. NOMEM: forks have used up the pool; no held position is lost. */
 bq_status bq_cache_open(bq_kv_cache *cache, uint32_t from, uint32_t end, bq_error *err);
-/* Makes all blocks of layers without a sliding window of their own writable. Returns NOMEM as
- * above. */
+/* Makes all blocks of layers that have no window in the model writable. NOMEM as above. */
 bq_status bq_cache_own_all(bq_kv_cache *cache, bq_error *err);
 /* Whether the cache holds all positions before `n` that positions from `n` on attend to. */
 bool bq_cache_holds(const bq_kv_cache *cache, uint32_t n);
 /* Frees the blocks that hold no position before `n`. */
 void bq_cache_truncate(bq_kv_cache *cache, uint32_t n);
-/* Lets the empty cache `to` share all blocks of `from`. */
+/* Adds all blocks of `from` to the empty cache `to`, which then shares them. */
 void bq_cache_share(bq_kv_cache *to, const bq_kv_cache *from);
 
 /* --- for saved sessions ---
- * The blocks with which a sequence of `tokens` tokens, `computed` of them computed, goes on, layer
- * by layer: those that the first token to compute attends to. If all are computed, that is the last
- * token, which may be recomputed for its output. */
+ * A saved session has the blocks that it needs to continue, layer by layer: those that the next
+ * token attends to. `computed` of its `tokens` tokens are computed. If all are, the next token is
+ * the last one, which may be recomputed for its output. */
 
-/* Bytes of all of them. */
+/* Bytes of all saved blocks. */
 uint64_t bq_cache_saved_bytes(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens);
-/* Takes these blocks for an empty cache. Returns NOMEM as above. */
+/* Allocates the saved blocks in an empty cache. NOMEM as above. */
 bq_status bq_cache_fill(bq_kv_cache *cache, uint32_t computed, uint32_t tokens, bq_error *err);
-/* The block of them that byte `at` of all is in. */
+/* The saved block that contains byte `at` of the concatenation of all saved blocks. */
 typedef struct bq_saved_block {
   uint8_t *data;
-  size_t in, bytes;     /* index of the byte in the block; bytes of the block */
-  uint32_t layer, rest; /* its last `rest` positions are not computed */
+  size_t in, bytes;     /* index of the byte in the block; size of the block */
+  uint32_t layer, rest; /* the last `rest` positions of the block are not computed */
 } bq_saved_block;
 bq_saved_block bq_cache_block(const bq_kv_cache *cache, uint32_t computed, uint32_t tokens,
                               uint64_t at);
 
-/* The cache of one head in one layer, as kernels take it. */
+/* The cache of one head in one layer, for kernels. */
 static inline bq_kv_view bq_cache_view(const bq_kv_cache *cache, uint32_t layer, uint32_t head) {
   const uint32_t shelf = bq_kv_shelf_of(cache->config, layer);
   return (bq_kv_view){cache->blocks + (size_t)layer * cache->entries,

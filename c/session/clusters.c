@@ -13,11 +13,11 @@ typedef struct job {
   const bq_session *s;
   const float *x; /* [hidden]: the hidden state */
   float *logits;  /* [vocab]; scores of the cluster means, until clusters are chosen */
-  uint32_t most;  /* clusters to compute */
+  uint32_t n_clusters; /* number of clusters to compute */
 } job;
 
-/* The normed, quantized state. Each thread prepares its own in SCORE and uses it again in COMPUTE.
- */
+/* The normed and quantized hidden state. Each thread prepares it for itself in SCORE and uses it
+ * again in COMPUTE. */
 static bq_batch batch_of(const job *j, size_t thread) {
   const bq_session *s = j->s;
   const size_t hidden = s->model->config.hidden;
@@ -40,9 +40,9 @@ static void score_means(const job *j, size_t thread, size_t threads) {
     means->ops->matmul(means, &batch, share.from, share.to, j->logits, 0);
 }
 
-/* Chooses clusters by the best logit that can be expected of each: of 32 normal numbers the maximum
- * lies about two deviations above the mean, and the deviation is the state's length times that of
- * the weights. */
+/* Chooses the clusters with the highest expected maximum of their logits. The maximum of 32
+ * normally distributed numbers is about two deviations above the mean, and the deviation of the
+ * logits is the length of the state times the deviation of the weights. */
 static void choose_clusters(const job *j) {
   const bq_session *s = j->s;
   const bq_clusters *c = s->model->clusters;
@@ -53,7 +53,7 @@ static void choose_clusters(const job *j) {
   const float twice = 2 * bq_sqrtf(squares);
   for (uint32_t i = 0; i < n; i++)
     s->outputs.candidates[i] = (bq_candidate){j->logits[i] + twice * c->deviation[i], i};
-  bq_candidates_select(s->outputs.candidates, n, j->most);
+  bq_candidates_select(s->outputs.candidates, n, j->n_clusters);
   const float none = bq_float_of(0xff800000u); /* -infinity */
   for (uint32_t i = 0; i < s->model->config.vocab; i++) j->logits[i] = none;
 }
@@ -64,11 +64,11 @@ static void compute_cluster(const job *j, uint32_t cluster, const bq_batch *batc
   const uint32_t from = cluster * BQ_CLUSTER_ROWS;
   const uint32_t n = bq_min32(c->rows.rows - from, BQ_CLUSTER_ROWS);
   const bq_layout layout = bq_type_compute_layout(c->rows.type);
-  bq_matrix some = c->rows;
-  some.data += bq_type_bytes(some.type, layout, from, some.cols);
-  some.rows = n;
+  bq_matrix part = c->rows;
+  part.data += bq_type_bytes(part.type, layout, from, part.cols);
+  part.rows = n;
   float y[BQ_CLUSTER_ROWS];
-  bq_matmul(j->s, &some, batch, 0, n, thread, y, 0);
+  bq_matmul(j->s, &part, batch, 0, n, thread, y, 0);
   for (uint32_t i = 0; m->head_b && i < n; i++) y[i] += m->head_b[c->token[from + i]];
   bq_scale_logits(&m->config, y, n);
   for (uint32_t i = 0; i < n; i++) j->logits[c->token[from + i]] = y[i];
@@ -82,7 +82,8 @@ static bq_stage run_phase(const void *arg, uint32_t layer, uint32_t phase, size_
   if (phase == CHOOSE && thread == 0) choose_clusters(j);
   if (phase != COMPUTE) return BQ_STAGE_HEAD;
   const bq_batch batch = batch_of(j, thread);
-  for (bq_share share = bq_share_of(j->s, thread, threads, j->most, 1); bq_share_next(&share);)
+  bq_share share = bq_share_of(j->s, thread, threads, j->n_clusters, 1);
+  while (bq_share_next(&share))
     for (size_t i = share.from; i < share.to; i++)
       compute_cluster(j, j->s->outputs.candidates[i].id, &batch, thread);
   return BQ_STAGE_HEAD;
@@ -104,7 +105,7 @@ bq_status bq_clustered_head(bq_session *s, bq_error *err) {
   const job j = {.s = s,
                  .x = s->batch.x + (size_t)rows.first * m->config.hidden,
                  .logits = rows.results,
-                 .most = bq_clusters_share(m->clusters->n, s->options.head)};
+                 .n_clusters = bq_clusters_share(m->clusters->n, s->options.head)};
   bq_job_run(s, &(bq_job){run_phase, phases_of, &j, NULL});
   return BQ_OK;
 }

@@ -1,11 +1,12 @@
-/* The approximate head: logits of the best clusters of rows only (model/clusters.h), those of all
- * other tokens are -infinity. One position at a time, since each has clusters of its own. */
+/* The clustered LM head: computes the logits of the best clusters of rows only (model/clusters.h);
+ * those of all other tokens are -infinity. It computes one position at a time, because each
+ * position has other clusters. */
 #ifndef BQ_SESSION_CLUSTERS_H
 #define BQ_SESSION_CLUSTERS_H
 
 #include "session/session.h"
 
-/* The one row of bq_output_rows -> logits. Returns STATE if the model has no clusters. */
+/* Computes the logits of the one row of bq_output_rows. STATE: the model has no clusters. */
 bq_status bq_clustered_head(bq_session *s, bq_error *err);
 
 #endif

@@ -11,23 +11,24 @@
 #include "session/sequence.h"
 #include "session/sinks.h"
 
-/* Maximum number of positions that one call of attention has in its scratch: over layers with a
- * sliding window and others. */
+/* Maximum number of positions in the scratch of one attention call, over layers with and without a
+ * sliding window in the model. */
 static uint64_t max_attended(const bq_config *c, const bq_session_options *o) {
   const uint64_t own = c->window ? (uint64_t)c->window + o->chunk + 2 * BQ_KV_BLOCK : 0;
   const uint64_t others = o->kv_window ? bq_window_span(o->kv_window) : o->context;
   return bq_max64(others, bq_min64(own, o->context));
 }
 
-/* Lays out everything that a session owns, in the same order for planning and for creation. */
+/* Lays out all memory of a session except its KV pool, in the same order for planning and for
+ * creation. */
 static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq_kernels *kernels,
                            const bq_session_options *o) {
-  bq_session session = {0}, *s = &session, *home = bq_arena_take(arena, 1, sizeof *home);
+  bq_session session = {0}, *s = &session, *placed = bq_arena_take(arena, 1, sizeof *placed);
   const uint64_t threads = o->parallel.threads, rows = threads > o->batch ? threads : o->batch;
   uint64_t widest = 0;
   for (uint32_t i = 0; i < BQ_BUFFERS; i++) {
     const uint32_t cols = bq_buffer_cols(c, (bq_buffer)i);
-    /* Only a few columns of this one are read at a time, and nothing is multiplied with them. */
+    /* This buffer is not an input of a matmul. */
     if (cols > widest && i != BQ_BUFFER_LAYER_EMBEDS) widest = cols;
   }
   if (widest > SIZE_MAX / 8) arena->overflow = true;
@@ -74,7 +75,7 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
   w->norm = bq_arena_take(arena, rows * bq_config_max_normed_cols(c), sizeof(float));
   w->panel_bytes =
       (kernels->panel_bytes((size_t)widest, bq_panel_rows(o)) + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
-  /* The bytes of a panel of many tokens are computed here in 64 bits, where they can't wrap. */
+  /* The size of a panel of many tokens is computed in 64 bits, where it can't overflow. */
   const uint64_t panel_rows = o->batch * (uint64_t)bq_panel_rows(o);
   const uint64_t groups = (panel_rows + BQ_PANEL_TOKENS - 1) / BQ_PANEL_TOKENS;
   const uint64_t group = kernels->panel_bytes((size_t)widest, BQ_PANEL_TOKENS);
@@ -89,21 +90,21 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
                                      bq_buffer_cols(c, (bq_buffer)i),
                                  sizeof(float));
   if (c->experts) w->routes = bq_expert_routing_lay_out(arena, c, kernels, o->batch);
-  bq_arena sight = {0};
-  bq_sink_block_lay_out(&sight, &s->kv, o);
+  bq_arena measured = {0};
+  bq_sink_block_lay_out(&measured, &s->kv, o);
   const uint64_t attend =
-      sight.used + bq_attend_scratch(o->kv_type, max_attended(c, o), bq_config_max_head_dim(c));
+      measured.used + bq_attend_scratch(o->kv_type, max_attended(c, o), bq_config_max_head_dim(c));
   w->attend_bytes = (size_t)(attend + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
   w->attend = bq_arena_take(arena, threads, attend > SIZE_MAX / 2 ? UINT64_MAX : w->attend_bytes);
   if (BQ_HAS_THREADS && threads > 1 && o->kv_type == BQ_KV_I8)
     w->attend_shared_bytes = (size_t)bq_attend_shared(max_attended(c, o));
   w->attend_shared = bq_arena_take(arena, c->heads, w->attend_shared_bytes);
 
-  if (home) *home = session;
-  return home;
+  if (placed) *placed = session;
+  return placed;
 }
 
-/* Bytes of a session without its KV pool; UINT64_MAX if they can't be addressed. */
+/* Bytes of a session without its KV pool; UINT64_MAX: more than the machine can address. */
 static uint64_t own_bytes(const bq_config *c, const bq_kernels *kernels,
                           const bq_session_options *o) {
   bq_arena arena = {0};
@@ -138,7 +139,8 @@ static bq_status create(const bq_model *model, const bq_session_options *o, bq_a
   s->allocator = allocator;
   s->options = *o;
   bq_recurrence_clear(&s->recurrence);
-  /* Layers without keys and values of their own leave gaps, and are saved as well. */
+  /* Layers without keys and values of their own never write their sinks, which are saved as
+   * well. */
   memset(s->sink_cache.kv, 0, bq_sinks_floats(s) * sizeof *s->sink_cache.kv);
   *out = s;
   return BQ_OK;

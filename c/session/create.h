@@ -5,8 +5,8 @@
 
 #include "session/session.h"
 
-/* Bytes of a heap that a session with all its forks takes; *kv_bytes (may be NULL): how many of
- * them hold the positions of its own context. UINT64_MAX: more than the machine can address. */
+/* Heap bytes of a session with all its forks; UINT64_MAX: more than the machine can address.
+ * *kv_bytes (may be NULL): the part of them for the positions of its own context. */
 uint64_t bq_session_memory(const bq_config *config, const bq_kernels *kernels,
                            const bq_session_options *options, uint64_t *kv_bytes);
 

@@ -33,8 +33,8 @@ static bq_stage phase(const void *arg, uint32_t layer, uint32_t part, size_t thr
 
 static const bq_phases *phases(const void *arg, uint32_t layer, size_t threads) {
   (void)arg, (void)layer, (void)threads;
-  static const bq_phases alone = {{0}, 1};
-  return &alone;
+  static const bq_phases single_phase = {{0}, 1};
+  return &single_phase;
 }
 
 static void multiply(bq_session *s, const bq_weights *weights, const float *in, float *out) {

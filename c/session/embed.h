@@ -5,8 +5,8 @@
 
 #include "session/session.h"
 
-/* Embeds the rows from s->batch.embedded on. Returns WANT_DATA if a row of the embedding has to be
- * read; call again then. */
+/* Embeds the rows from s->batch.embedded on. WANT_DATA: a row of the embedding has to be read; then
+ * call again. */
 bq_status bq_forward_embed(bq_session *s, bq_error *err);
 
 #endif

@@ -1,10 +1,10 @@
-/* Attention is summed over layers and heads, in integers, because a session has one table of
- * blocks.
+/* Attention is summed over all layers and heads, because positions are evicted from all layers at
+ * once. The sums are integers.
  *
- * Every BQ_KV_BLOCK positions as many are evicted, and the remaining ones move up, bytes unchanged:
- * a position is then in the slot that counts the positions before it that are still in the cache. A
- * chunk ends where positions are evicted. Until then attention is kept per query, so that a
- * position can be recomputed. */
+ * After every BQ_KV_BLOCK positions, BQ_KV_BLOCK positions are evicted, and the remaining ones move
+ * to the front, their bytes unchanged. The slot of a position is then the number of earlier
+ * positions that are still in the cache. A chunk ends where positions are evicted. Until then
+ * attention is stored per query, so that a position can be recomputed. */
 #include "session/evict.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static uint32_t *by_query_of(const bq_session *s, size_t thread, uint32_t positi
 }
 
 void bq_eviction_reset(bq_session *s) {
-  if (!s->options.evict) return; /* otherwise both are always 0 */
+  if (!s->options.evict) return; /* both are always 0 then */
   s->eviction.scored = s->kv.evicted = 0;
   memset(s->eviction.totals, 0, groups_of(s) * sizeof *s->eviction.totals);
 }
@@ -30,7 +30,7 @@ void bq_eviction_resume(bq_session *s, uint32_t scored) {
   s->kv.evicted = scored > s->options.kv_window ? scored - s->options.kv_window : 0;
 }
 
-/* From here on only the totals per query block are needed. */
+/* Adds the attention of a complete block of queries to the totals. */
 static void add_to_totals(bq_session *s) {
   const uint32_t n = groups_of(s);
   for (uint32_t p = s->eviction.scored; p < s->eviction.scored + BQ_KV_BLOCK; p++)
@@ -46,19 +46,19 @@ static void choose_groups(bq_session *s) {
   uint32_t n = groups_of(s);
   for (uint32_t i = 0; i < n; i++) s->eviction.kept[i] = i;
   for (uint32_t i = 0; i < BQ_KV_BLOCK / BQ_KV_SCALED; i++) {
-    uint32_t least = sinks;
+    uint32_t min_group = sinks;
     for (uint32_t at = sinks; at < groups_of(s) - newest - i; at++)
-      if (s->eviction.totals[at] < s->eviction.totals[least]) least = at;
+      if (s->eviction.totals[at] < s->eviction.totals[min_group]) min_group = at;
     n--;
-    memmove(s->eviction.kept + least, s->eviction.kept + least + 1,
-            (n - least) * sizeof *s->eviction.kept);
-    memmove(s->eviction.totals + least, s->eviction.totals + least + 1,
-            (n - least) * sizeof *s->eviction.totals);
+    memmove(s->eviction.kept + min_group, s->eviction.kept + min_group + 1,
+            (n - min_group) * sizeof *s->eviction.kept);
+    memmove(s->eviction.totals + min_group, s->eviction.totals + min_group + 1,
+            (n - min_group) * sizeof *s->eviction.totals);
   }
   memset(s->eviction.totals + n, 0, BQ_KV_BLOCK / BQ_KV_SCALED * sizeof *s->eviction.totals);
 }
 
-/* Layers that positions are evicted from: those with a KV cache and without a sliding window. */
+/* Whether positions are evicted from a layer: it has a KV cache and no sliding window. */
 static bool evicts(const bq_config *c, uint32_t layer) {
   return !bq_config_window(c, layer) && bq_config_stores(c, layer);
 }
@@ -95,7 +95,7 @@ bq_status bq_eviction_begin(bq_session *s, uint32_t start, uint32_t tokens, bq_e
 void bq_eviction_end(bq_session *s) {
   if (!s->options.evict || s->sequence.n_texts) return;
   const size_t n = (size_t)s->chunk.length * groups_of(s);
-  uint32_t *all = by_query_of(s, 0, s->chunk.start);
+  uint32_t *sums = by_query_of(s, 0, s->chunk.start);
   for (size_t t = 1; t < s->options.parallel.threads; t++)
-    for (size_t i = 0; i < n; i++) all[i] += by_query_of(s, t, s->chunk.start)[i];
+    for (size_t i = 0; i < n; i++) sums[i] += by_query_of(s, t, s->chunk.start)[i];
 }

@@ -9,10 +9,10 @@
 
 bq_expert_routing *bq_expert_routing_lay_out(bq_arena *arena, const bq_config *c,
                                              const bq_kernels *kernels, uint32_t batch) {
-  bq_expert_routing routes = {0}, *home = bq_arena_take(arena, 1, sizeof *home);
+  bq_expert_routing routes = {0}, *placed = bq_arena_take(arena, 1, sizeof *placed);
   const uint64_t pairs = (uint64_t)batch * c->experts_used;
   const uint32_t widest = c->hidden > c->expert_ffn ? c->hidden : c->expert_ffn;
-  /* of one row, or of the two of i16: see kernels.h */
+  /* The panel of one row, or of the two rows of i16 activations (kernels.h, panel_bytes). */
   const uint64_t panel = kernels->panel_bytes(widest, 2);
   routes.panel_bytes = (size_t)((panel + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN);
   routes.expert = bq_arena_take(arena, pairs, sizeof *routes.expert);
@@ -22,15 +22,15 @@ bq_expert_routing *bq_expert_routing_lay_out(bq_arena *arena, const bq_config *c
   routes.first = bq_arena_take(arena, (uint64_t)c->experts + 1, sizeof *routes.first);
   routes.active = bq_arena_take(arena, (uint64_t)c->experts + 1, sizeof *routes.active);
   routes.panel = bq_arena_take(arena, pairs, routes.panel_bytes);
-  if (home) *home = routes;
-  return home;
+  if (placed) *placed = routes;
+  return placed;
 }
 
 /* --- choosing --------------------------------------------------------------------------------- */
 
-static const float least = -__builtin_inff();
+static const float LOWEST = -__builtin_inff();
 
-/* By which experts are chosen: their scores, plus a bias unless it is NULL. */
+/* The numbers by which experts are chosen: their scores, plus a bias unless it is NULL. */
 typedef struct ranking {
   const float *scores, *bias;
 } ranking;
@@ -38,11 +38,11 @@ typedef struct ranking {
 /* NaN counts as the lowest score. */
 static float score_of(ranking r, uint32_t e) {
   const float x = r.bias ? r.scores[e] + r.bias[e] : r.scores[e];
-  return x == x ? x : least;
+  return x == x ? x : LOWEST;
 }
 
-/* The expert with the highest score after that of `after` (== experts: the highest of all). Among
- * equal scores the lower number comes first. */
+/* The expert that follows `after` in the order of falling scores; after == experts: the first one.
+ * Of equal scores the lower number comes first. */
 static uint32_t next_best(ranking r, uint32_t experts, uint32_t after) {
   uint32_t best = experts;
   for (uint32_t e = 0; e < experts; e++) {
@@ -55,7 +55,8 @@ static uint32_t next_best(ranking r, uint32_t experts, uint32_t after) {
   return best;
 }
 
-/* The experts with the highest scores, in the order of their numbers. Returns the highest. */
+/* Writes the experts with the highest scores, in the order of their numbers. Returns the one with
+ * the highest score. */
 static uint32_t choose_highest(const bq_config *c, ranking r, uint32_t *expert) {
   uint32_t first = 0;
   for (uint32_t i = 0, last = c->experts; i < c->experts_used; i++) {
@@ -68,13 +69,13 @@ static uint32_t choose_highest(const bq_config *c, ranking r, uint32_t *expert) 
   return first;
 }
 
-/* The sum of sigmoids is never divided by zero: transformers' Lfm2MoeTopKRouter. */
-static const float least_sum = 1e-6f;
+/* Start of the sum of sigmoids, so that it is not 0: as in transformers' Lfm2MoeTopKRouter. */
+static const float SIGMOID_SUM_START = 1e-6f;
 
-/* The weights are sigmoids, which the scores become. */
+/* Chooses a token's experts and their weights: the sigmoids of the scores, which replace them. */
 static void choose_by_sigmoids(const bq_config *c, const float *bias, float *scores,
                                uint32_t *expert, float *weight) {
-  float sum = least_sum;
+  float sum = SIGMOID_SUM_START;
   for (uint32_t e = 0; e < c->experts; e++) scores[e] = 1.0f / (1.0f + bq_expf(-scores[e]));
   choose_highest(c, (ranking){scores, bias}, expert);
   for (uint32_t i = 0; i < c->experts_used; i++) sum += weight[i] = scores[expert[i]];
@@ -95,8 +96,8 @@ static void choose_experts(const bq_config *c, const float *scores, uint32_t *ex
   for (uint32_t i = 0; i < c->experts_used; i++) weight[i] /= sum;
 }
 
-/* Sorts the (token, expert) pairs by expert: counts them, finds where each expert's begin, then
- * lists them. */
+/* Sorts the (token, expert) pairs by expert: counts the pairs of each expert, computes where they
+ * begin, then lists them. */
 static void sort_pairs(const bq_config *c, bq_expert_routing *r, uint32_t tokens) {
   const uint32_t pairs = tokens * c->experts_used;
   memset(r->first, 0, ((size_t)c->experts + 1) * sizeof *r->first);
@@ -106,7 +107,7 @@ static void sort_pairs(const bq_config *c, bq_expert_routing *r, uint32_t tokens
     if (r->first[e + 1]) r->active[++r->active[0]] = e;
     r->first[e + 1] += r->first[e];
   }
-  for (uint32_t i = 0; i < pairs; i++) { /* `first` advances to the next expert's */
+  for (uint32_t i = 0; i < pairs; i++) { /* each `first` advances to that of the next expert */
     const uint32_t pair = r->first[r->expert[i]]++;
     r->pair[i] = pair;
     r->token[pair] = i / c->experts_used;
@@ -119,20 +120,20 @@ static void assign_experts(const bq_session *s, const bq_layer *w, float *scores
   const bq_config *c = &s->model->config;
   bq_expert_routing *r = s->scratch.routes;
   for (uint32_t t = 0; t < tokens; t++) {
-    float *const of_token = scores + (size_t)t * c->experts;
+    float *const token_scores = scores + (size_t)t * c->experts;
     uint32_t *const expert = r->expert + t * c->experts_used;
     float *const weight = r->weight + t * c->experts_used;
     if (c->experts_sigmoid)
-      choose_by_sigmoids(c, w->module[BQ_ROUTER].b, of_token, expert, weight);
+      choose_by_sigmoids(c, w->module[BQ_ROUTER].b, token_scores, expert, weight);
     else
-      choose_experts(c, of_token, expert, weight);
+      choose_experts(c, token_scores, expert, weight);
   }
   sort_pairs(c, r, tokens);
 }
 
 /* --- products --------------------------------------------------------------------------------- */
 
-/* The rows of a micro-batch that go through one expert. */
+/* The pairs of one expert: `rows` of them, from pair `first` on. */
 typedef struct group {
   uint32_t expert, first, rows;
 } group;
@@ -162,7 +163,7 @@ static float *input_of(const bq_layer_step *step, float *const *buffer) {
   return buffer[step->in == BQ_BUFFER_X ? BQ_BUFFER_EXPERT_IN : step->in];
 }
 
-/* Prepares the input of one expert: gathers and norms rows of X, then quantizes them. */
+/* Prepares the input of one expert: copies and norms rows of X, then quantizes them. */
 static void prepare_expert(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
                     float *const *buffer, group g, size_t thread) {
   const bq_expert_routing *r = s->scratch.routes;
@@ -234,9 +235,9 @@ static void combine(const bq_session *s, const bq_layer_step *step, float *const
   for (size_t i = t * used; i < (t + 1) * used; i++)
     add_weighted(y, buffer[BQ_BUFFER_EXPERT_OUT] + r->pair[i] * n, r->weight[i], n);
   if (c->shared_ffn) {
-    const float on =
+    const float gate =
         c->shared_always ? 1.0f : 1.0f / (1.0f + bq_expf(-buffer[BQ_BUFFER_SWITCH][t]));
-    add_weighted(y, buffer[BQ_BUFFER_SHARED_OUT] + t * n, on, n);
+    add_weighted(y, buffer[BQ_BUFFER_SHARED_OUT] + t * n, gate, n);
   }
   if (step->epilogue != BQ_EPILOGUE_ADD) return;
   for (size_t i = 0; c->residual_scale > 0 && i < n; i++) y[i] *= c->residual_scale;

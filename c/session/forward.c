@@ -10,7 +10,7 @@
 #include "session/recurrent_steps.h"
 
 /* The NORM and ADD steps: each row is computed by one thread. */
-static bq_stage rows_share(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
+static bq_stage norm_rows(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
                            size_t threads) {
   const bq_micro_batch *j = p->j;
   const size_t cols = p->w->kind->cols[step->in];
@@ -30,20 +30,21 @@ static bq_stage rows_share(const bq_layer_run *p, const bq_layer_step *step, siz
 }
 
 /* The EMBED step: the layer's embedding of a token is a projection of X before the first layer,
- * normed; with a table the sum of this and its row, divided by sqrt(2). Each row is computed by one
- * thread. */
-static bq_stage embed_share(const bq_layer_run *p, size_t thread, size_t threads) {
+ * normed. With a table, it is the sum of this and the token's row, divided by sqrt(2). Each row is
+ * computed by one thread. */
+static bq_stage embed_rows(const bq_layer_run *p, size_t thread, size_t threads) {
   const bq_micro_batch *j = p->j;
   const bq_model *m = p->s->model;
-  const size_t n = m->config.layer_embed, all = bq_config_layer_embeds(&m->config);
+  const size_t n = m->config.layer_embed, table_cols = bq_config_layer_embeds(&m->config);
   const float into = 1.0f / bq_sqrtf((float)m->config.hidden), out = 1.0f / bq_sqrtf(2.0f);
   for (bq_share share = bq_share_of(p->s, thread, threads, j->tokens, 1); bq_share_next(&share);)
     for (size_t t = share.from; t < share.to; t++) {
       float *embed = j->buffer[BQ_BUFFER_EMBED_IN] + t * n;
       bq_scale_by(embed, n, into);
       bq_apply_norm(p->s, embed, m->embed_norm_w, NULL, n, embed);
-      if (all) {
-        m->kernels->add(embed, j->buffer[BQ_BUFFER_LAYER_EMBEDS] + t * all + p->layer * n, n);
+      if (table_cols) {
+        const float *row = j->buffer[BQ_BUFFER_LAYER_EMBEDS] + t * table_cols;
+        m->kernels->add(embed, row + p->layer * n, n);
         bq_scale_by(embed, n, out);
       }
       bq_activation_of(p->s)(j->buffer[BQ_BUFFER_EMBED_GATE] + t * n, embed, n);
@@ -66,9 +67,9 @@ bq_stage bq_layer_phase(const void *arg, uint32_t layer, uint32_t part, size_t t
   case BQ_OP_MAMBA:
   case BQ_OP_MAMBA_NORM: return bq_mamba_step(&p, step, thread, threads);
   case BQ_OP_GATE: return bq_gate_step(&p, thread, threads);
-  case BQ_OP_EMBED: return embed_share(&p, thread, threads);
+  case BQ_OP_EMBED: return embed_rows(&p, thread, threads);
   case BQ_OP_NORM:
-  case BQ_OP_ADD: return rows_share(&p, step, thread, threads);
+  case BQ_OP_ADD: return norm_rows(&p, step, thread, threads);
   case BQ_OP_ROUTE:
   case BQ_OP_EXPERTS:
   case BQ_OP_COMBINE:

@@ -14,9 +14,10 @@ static void rotate_dims(float *x, size_t dim, float scale) {
   for (size_t i = 0; i < dim; i++) x[i] *= scale; /* a power of 2: exact */
 }
 
-/* Whether a layer's keys are quantized so coarsely that large dimensions would cost the others:
- * always in 4 bits or fewer, in 8 bits where keys have a bias. Qwen 2's biases are up to 50 times
- * as large as the values that they are added to, and 32 dimensions share a scale. */
+/* Whether a layer's keys are rotated. This is so if they are quantized so coarsely that large
+ * dimensions would reduce the precision of the others: always with 4 bits or fewer, with 8 bits if
+ * keys have a bias. Qwen 2's biases are up to 50 times as large as the values that they are added
+ * to, and 32 dimensions share a scale. */
 static bool rotates_keys(const bq_layer_run *p) {
   const bq_kv_type type = p->s->options.kv_type;
   return type > BQ_KV_I8 || (type == BQ_KV_I8 && p->w->module[BQ_K].b);

@@ -33,8 +33,8 @@ bq_stage bq_head_phase(const void *arg, uint32_t layer, uint32_t part, size_t th
 
 const bq_phases *bq_head_phases(const void *arg, uint32_t layer, size_t threads) {
   (void)layer, (void)threads;
-  static const bq_phases alone = {{0}, 1}, batch = {{BQ_PREPARE, 0}, 2};
-  return bq_each_thread_prepares(arg) ? &alone : &batch;
+  static const bq_phases single_phase = {{0}, 1}, batch = {{BQ_PREPARE, 0}, 2};
+  return bq_each_thread_prepares(arg) ? &single_phase : &batch;
 }
 
 bq_micro_batch bq_head_batch(const bq_session *s, const bq_matrix *head, uint32_t row0) {

@@ -6,12 +6,12 @@
 #include "session/threads.h"
 
 static void adapt(const bq_layer_run *p, const bq_layer_step *step, bq_linear *l) {
-  float *low =
+  float *down =
       p->s->lora.down + (bq_each_thread_prepares(p->j) ? l->thread * p->s->lora.stride : 0);
   for (uint32_t i = 0; i < step->n; i++) {
     l->list[i].lora = bq_lora_of(p->s, p->layer, step->module[i]);
-    l->list[i].lora_down = low;
-    if (l->list[i].lora) low += l->list[i].lora->rank;
+    l->list[i].lora_down = down;
+    if (l->list[i].lora) down += l->list[i].lora->rank;
   }
 }
 
@@ -33,7 +33,8 @@ bq_linear bq_linear_of(const bq_layer_run *p, const bq_layer_step *step, size_t 
   }
   for (uint32_t i = 0; i < step->n; i++) {
     const bq_weights *m = &p->w->module[step->module[i]];
-    /* A bias by which experts are chosen is no part of their scores. */
+    /* With experts_sigmoid, the router's bias is for the choice of experts, not for their
+     * scores. */
     const bool chooses = step->module[i] == BQ_ROUTER && p->s->model->config.experts_sigmoid;
     l.list[i] = (bq_product){.w = &m->w, .scale = m->scale, .bias = chooses ? NULL : m->b,
                           .y = j->buffer[step->out[i]], .stride = p->w->kind->cols[step->out[i]]};
@@ -110,8 +111,8 @@ static void run_products(const bq_session *s, const bq_linear *l, const bq_batch
   }
 }
 
-/* Row groups that are handed out together: for one token those that kernels compute at once, but
- * not so few that a share is many claims. */
+/* Number of row groups that a thread claims at once, at least. For one token: those that kernels
+ * compute at once, but at least 4, so that a thread needs few claims. */
 static size_t grain_of(const bq_linear *l, const bq_batch *batch) {
   size_t grain = 4;
   if (!BQ_HAS_THREADS || batch->tokens > 1) return 1;
@@ -140,9 +141,9 @@ static void activate_rows(const bq_session *s, const bq_linear *l, size_t tokens
         row1 - row0);
 }
 
-/* Computes the same rows of gate and up, so that a thread can combine its own ones. It does so when
- * it has no more to multiply, to keep the two stages apart in a trace. The ranges that it was given
- * are merged into a few runs. */
+/* Computes gate and up, then the activation. A thread computes the same rows of both, so that it
+ * can combine them itself. It does so after all its multiplications, to keep the two stages apart
+ * in a trace. The ranges that it has claimed are merged into a few runs. */
 static void run_gate(const bq_layer_run *p, const bq_linear *l, const bq_batch *batch,
                      size_t thread, size_t threads) {
   const bq_session *s = p->s;

@@ -1,5 +1,6 @@
-/* The MATMUL step of a layer: one to three matmuls with the same input, an optional norm before
- * them, and an epilogue: scale, bias, LoRA, then activation or residual. The head uses it too. */
+/* The MATMUL step of a layer: one to BQ_STEP_MATRICES matmuls with the same input, an optional norm
+ * before them, and an epilogue: scale, bias, LoRA, then activation or residual. The head uses it
+ * too. */
 #ifndef BQ_LINEAR_H
 #define BQ_LINEAR_H
 
@@ -10,14 +11,14 @@ typedef struct bq_product {
   const bq_matrix *w;
   const float *scale, *bias; /* [rows] or NULL */
   float *y;          /* [tokens][stride] */
-  size_t stride;     /* floats from one token to the next; w->rows of them are written */
+  size_t stride;     /* floats from one token to the next, of which w->rows are written */
   const bq_lora *lora; /* NULL: not adapted */
   float *lora_down;        /* [tokens][s->lora.stride]: A x of the adapter */
 } bq_product;
 
 /* The matmuls of a step, which share their input x [tokens][cols]. */
 typedef struct bq_linear {
-  size_t thread; /* the thread that computes (its share of) them */
+  size_t thread; /* the thread that computes its share of them */
   const float *x;
   size_t cols;
   bool normed; /* the input is normed first */
@@ -36,14 +37,15 @@ static inline size_t bq_row_groups(const bq_matrix *w) {
 }
 /* The matmuls of a step, as computed by `thread`. */
 bq_linear bq_linear_of(const bq_layer_run *p, const bq_layer_step *step, size_t thread);
-/* A thread's share of normalizing and quantizing the input of several tokens. */
+/* Computes a thread's share of the norm and quantization of the input of several tokens. */
 void bq_linear_prepare(const bq_micro_batch *j, const bq_linear *l, size_t thread, size_t threads);
-/* The prepared input. For one token it is prepared here, by each thread for itself. */
+/* Returns the prepared input. For one token, each thread prepares it here for itself. */
 bq_batch bq_linear_input(const bq_layer_run *at, const bq_linear *l);
-/* A thread's share of the matmuls and their epilogue. Returns the stage that ends with it. */
+/* Computes a thread's share of the matmuls and their epilogue. Returns the stage that ends with it.
+ */
 bq_stage bq_linear_multiply(const bq_layer_run *at, const bq_linear *l, size_t thread,
                             size_t threads);
-/* The epilogue alone, for all rows: the products are in place. */
+/* Computes the epilogue for all rows; the products must be in place. */
 void bq_linear_epilogue(const bq_layer_run *p, const bq_linear *l);
 
 #endif

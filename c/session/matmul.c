@@ -5,18 +5,19 @@
 #include "core/fmath.h"
 
 enum {
-  ROWS = 192,                    /* weight rows at once: a multiple of what matmuls compute at once
-                                    */
-  FEW = 4,                       /* fewer tokens take more rows at once: longer streams of weights
-                                    */
-  TOKENS = BQ_PANEL_TOKENS / 2u, /* tokens quantized at once: a panel can be made in pieces of so
-                                    many */
+  ROWS = 192,                    /* weight rows that are multiplied at once: a multiple of the rows
+                                    that kernels compute at once */
+  MIN_TOKENS = 4,                /* for fewer tokens, more rows are multiplied at once, for longer
+                                    streams of weights */
+  TOKENS = BQ_PANEL_TOKENS / 2u, /* tokens that are quantized at once: their rows are a complete
+                                    part of a panel */
   BLOCK = 32                     /* activations that share a scale */
 };
 
-/* Floats of intermediate results for `tokens` tokens: the products of both panel rows of each. */
+/* Number of floats of intermediate results for `tokens` tokens: the products of both panel rows of
+ * each. */
 static uint64_t products_at_once(uint64_t tokens) {
-  return 2 * ROWS * (tokens < FEW ? FEW : tokens);
+  return 2 * ROWS * (tokens < MIN_TOKENS ? MIN_TOKENS : tokens);
 }
 
 static size_t rows_at_once(size_t tokens) {
@@ -33,20 +34,20 @@ static float *scratch_of(const bq_session *s, size_t thread) {
   return s->scratch.matmul + thread * s->scratch.matmul_floats;
 }
 
-/* Residual of 8-bit quantization of n activations with one scale, for the second panel row of i16
- * activations. */
-static void quantization_residual(const float *x, size_t n, float *left) {
+/* Computes the residual of the 8-bit quantization of n activations with one scale, for the second
+ * panel row of i16 activations. */
+static void quantization_residual(const float *x, size_t n, float *residual) {
   const float magic = 0x1.8p23f; /* adding and subtracting it rounds to integers */
-  float most = 0;
+  float max = 0;
   for (size_t i = 0; i < n; i++) {
     const float size = bq_float_of(bq_bits_of(x[i]) & 0x7fffffffu);
-    most = most < size ? size : most;
+    max = max < size ? size : max;
   }
-  const bool zeros = !(most >= 0x1p-100f);
-  const float scale = zeros ? 0 : most / 127.0f, inv = zeros ? 0 : 127.0f / most;
+  const bool zeros = !(max >= 0x1p-100f);
+  const float scale = zeros ? 0 : max / 127.0f, inv = zeros ? 0 : 127.0f / max;
   for (size_t i = 0; i < n; i++) {
     const float v = x[i] * inv, q = (v + magic) - magic;
-    left[i] = x[i] - q * scale;
+    residual[i] = x[i] - q * scale;
   }
 }
 
@@ -62,27 +63,27 @@ void bq_matmul_quantize(const bq_session *s, const float *x, size_t cols, size_t
     n = to - t < TOKENS ? to - t : TOKENS;
     for (size_t i = 0; i < n; i++) {
       const float *token = x + (t + i) * cols;
-      float *all = rows + 2 * i * cols, *left = all + cols;
-      memcpy(all, token, cols * sizeof *all);
+      float *copy = rows + 2 * i * cols, *residual = copy + cols;
+      memcpy(copy, token, cols * sizeof *copy);
       for (size_t at = 0; at < cols; at += BLOCK)
-        quantization_residual(token + at, cols - at < BLOCK ? cols - at : BLOCK, left + at);
+        quantization_residual(token + at, cols - at < BLOCK ? cols - at : BLOCK, residual + at);
     }
     k->quantize(rows, cols, cols, 2 * n, panel + k->panel_bytes(cols, 2 * t));
   }
 }
 
 static void multiply_i16(const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,
-                         float *both, float *y, size_t y_stride) {
+                         float *products, float *y, size_t y_stride) {
   const bq_batch parts = {a->x, a->x_stride, a->panel, 2 * a->tokens};
   const bq_layout layout = bq_type_compute_layout(w->type);
-  const size_t most = rows_at_once(a->tokens);
+  const size_t max_rows = rows_at_once(a->tokens);
   for (size_t row = row0, n; row < row1; row += n) {
-    n = row1 - row < most ? row1 - row : most;
-    const bq_matrix some = {w->data + bq_type_bytes(w->type, layout, row, w->cols), (uint32_t)n,
+    n = row1 - row < max_rows ? row1 - row : max_rows;
+    const bq_matrix part = {w->data + bq_type_bytes(w->type, layout, row, w->cols), (uint32_t)n,
                             w->cols, w->type, w->ops};
-    w->ops->matmul(&some, &parts, 0, n, both, most);
+    w->ops->matmul(&part, &parts, 0, n, products, max_rows);
     for (size_t t = 0; t < a->tokens; t++) {
-      const float *high = both + 2 * t * most, *low = high + most;
+      const float *high = products + 2 * t * max_rows, *low = high + max_rows;
       for (size_t r = 0; r < n; r++) y[t * y_stride + row + r] = high[r] + low[r];
     }
   }

@@ -6,7 +6,7 @@
 #include "session/session.h"
 
 typedef struct bq_micro_batch {
-  const bq_session *s;  /* whose forward batch it is */
+  const bq_session *s;  /* the owner of the forward batch */
   uint32_t batch_at;    /* its first row in the forward batch */
   uint32_t tokens;
   float *buffer[BQ_BUFFERS]; /* [tokens][columns of the layer's kind] */
@@ -27,8 +27,8 @@ typedef struct bq_layer_run {
 static inline const float *bq_norm_weight(const bq_weights *m) {
   return (const float *)(const void *)m->w.data;
 }
-/* With one token every thread prepares a step's input for itself: that costs less than waiting for
- * another thread to do it. */
+/* Whether every thread prepares a step's input for itself. This is so for one token, because it
+ * takes less time than a barrier. */
 static inline bool bq_each_thread_prepares(const bq_micro_batch *j) { return j->tokens == 1; }
 
 #endif

@@ -10,7 +10,8 @@ void bq_apply_norm(const bq_session *s, const float *x, const float *w, const fl
   else k->layernorm(x, w, b, c->norm_eps, n, y);
 }
 
-/* As the kernels' relu_mul, squared. No table has it: beside the products it costs little. */
+/* As the kernel relu_mul, squared. It is no kernel, because it takes little time compared with the
+ * matmuls. */
 static void relu2_mul(float *gate, const float *up, size_t n) {
   for (size_t i = 0; i < n; i++) {
     const float g = gate[i] > 0.0f ? gate[i] : 0.0f, v = g * g;

@@ -5,7 +5,8 @@
 
 #include "session/session.h"
 
-/* y = norm(x) over n values, RMSNorm or LayerNorm by the model; b may be NULL. y may be x. */
+/* Computes y = norm(x) over n values: RMSNorm or LayerNorm, as the model has. b may be NULL. y may
+ * be x. */
 void bq_apply_norm(const bq_session *s, const float *x, const float *w, const float *b, size_t n,
                    float *y);
 /* The model's gated activation: x = act(x) * y, or act(x) if y is NULL. */
@@ -15,7 +16,9 @@ bq_activate_fn *bq_activation_of(const bq_session *s);
 void bq_scale_logits(const bq_config *c, float *y, size_t n);
 /* An optional factor of a configuration, whose 0 means 1. */
 static inline float bq_factor_or_one(float factor) { return factor > 0 ? factor : 1.0f; }
-/* x *= factor. Elementwise, so it needs no kernel for its bits to be the same everywhere. */
+/* Computes x *= factor. It is no kernel, because an elementwise product has the same bits
+ * everywhere.
+ */
 static inline void bq_scale_by(float *x, size_t n, float factor) {
   if (factor == 1.0f) return;
   for (size_t i = 0; i < n; i++) x[i] *= factor;

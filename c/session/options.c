@@ -5,10 +5,11 @@
 /* Validates window and sink options. */
 static bq_status check_window(const bq_config *config, bq_session_options *o, bq_error *err) {
   const bool moves = o->kv_window && !o->evict && config->position != BQ_POSITION_LEARNED;
-  const uint64_t far = moves ? (uint64_t)o->kv_window + BQ_KV_BLOCK + o->sinks : o->context;
-  const uint32_t beside = BQ_KV_BLOCK + o->sinks;
-  const bool extends = config->position != BQ_POSITION_LEARNED && config->context > beside;
-  const uint32_t widest = extends ? config->context - beside : 0;
+  const uint64_t max_distance =
+      moves ? (uint64_t)o->kv_window + BQ_KV_BLOCK + o->sinks : o->context;
+  const uint32_t reserved = BQ_KV_BLOCK + o->sinks;
+  const bool extends = config->position != BQ_POSITION_LEARNED && config->context > reserved;
+  const uint32_t max_window = extends ? config->context - reserved : 0;
   if (o->kv_window && config->bidirectional)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "an encoder sees its text as a whole: no KV window");
@@ -22,11 +23,12 @@ static bq_status check_window(const bq_config *config, bq_session_options *o, bq
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "a KV window of %u: to evict by attention it is to be a multiple of %u",
                    o->kv_window, BQ_KV_BLOCK);
-  if (o->context > config->context && (far > config->context || o->context > BQ_CONTEXT_MAX))
+  if (o->context > config->context &&
+      (max_distance > config->context || o->context > BQ_CONTEXT_MAX))
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "context %u is larger than the model's own, %u, which a KV window of %u does "
                    "not extend: expected at most %u, or a KV window from 1 to %u",
-                   o->context, config->context, o->kv_window, config->context, widest);
+                   o->context, config->context, o->kv_window, config->context, max_window);
   if (o->kv_window < o->context) return BQ_OK;
   o->kv_window = o->sinks = 0; /* the window covers the whole context */
   o->evict = BQ_EVICT_OLDEST;

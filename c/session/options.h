@@ -6,12 +6,14 @@
 
 enum { BQ_FORKS_MAX = 1024, BQ_SINKS_MAX = 32, BQ_CONTEXT_MAX = 1 << 24 };
 
-/* Copies `in` (NULL: all defaults) to `out`, fills in defaults and checks the options against the
- * model. Returns ARGUMENT for an option out of range. All functions below take such options. */
+/* Resolves options: copies `in` (NULL: all defaults) to `out`, fills in defaults and checks the
+ * options against the model. ARGUMENT: an option is out of range. All functions below require
+ * resolved options. */
 bq_status bq_session_options_resolve(const bq_config *config, const bq_session_options *in,
                                      bq_session_options *out, bq_error *err);
 
-/* The sliding window of layers without one of their own; 0: none, or eviction is by attention. */
+/* The sliding window of layers that have no window in the model; 0: none, or eviction is by
+ * attention. */
 static inline uint32_t bq_sliding_window(const bq_session_options *o) {
   return o->evict ? 0 : o->kv_window;
 }
@@ -26,20 +28,20 @@ static inline uint32_t bq_window_start(uint32_t window, uint32_t position) {
 static inline uint64_t bq_window_span(uint32_t window) {
   return ((uint64_t)window + 2 * BQ_KV_BLOCK - 2) / BQ_KV_BLOCK * BQ_KV_BLOCK + BQ_KV_BLOCK;
 }
-/* Number of attention sinks that are re-rotated to right before a window. With eviction by
- * attention sinks stay where they are. */
+/* Number of attention sinks that are re-rotated to the positions directly before a window. With
+ * eviction by attention, sinks are not moved. */
 static inline uint32_t bq_moved_sinks(const bq_session_options *o) {
   return o->evict ? 0 : o->sinks;
 }
-/* Groups of 32 cache slots that eviction by attention distinguishes; 0: it is off. */
+/* Number of groups of 32 cache slots for eviction by attention; 0: it is off. */
 static inline uint32_t bq_eviction_groups(const bq_session_options *o) {
   return o->evict ? (o->kv_window + BQ_KV_BLOCK) / 32 : 0;
 }
 /* Maximum distance between a query and a key, after sinks are moved. */
 static inline uint32_t bq_attention_span(const bq_session_options *o) {
   if (o->evict) return o->context;
-  const uint64_t most = (uint64_t)o->kv_window + BQ_KV_BLOCK + o->sinks;
-  return o->kv_window && most < o->context ? (uint32_t)most : o->context;
+  const uint64_t span = (uint64_t)o->kv_window + BQ_KV_BLOCK + o->sinks;
+  return o->kv_window && span < o->context ? (uint32_t)span : o->context;
 }
 /* Panel rows of a token: i16 activations take two (matmul.h). */
 static inline size_t bq_panel_rows(const bq_session_options *o) {

@@ -26,7 +26,7 @@ static void normalize(float *x, size_t n) {
   for (size_t i = 0; length > 0 && i < n; i++) x[i] /= length;
 }
 
-/* Adds a position's state, normed, to the pooled vector, or starts with it. */
+/* Adds a position's normed hidden state to the pooled vector or, if `begins`, copies it there. */
 static void pool_row(const bq_session *s, const float *state, bool begins, float *y,
                        float *pooled) {
   const bq_model *m = s->model;
@@ -37,18 +37,18 @@ static void pool_row(const bq_session *s, const float *state, bool begins, float
   else m->kernels->add(pooled, y, hidden);
 }
 
-/* Ends the pooling of text `text` of session `of`, a member of the batch of `s`. */
-static void end_pooling(bq_session *s, const bq_session *of, uint32_t text, uint32_t tokens,
+/* Ends the pooling of text `text` of session `member`, which is in the batch of `s`. */
+static void end_pooling(bq_session *s, const bq_session *member, uint32_t text, uint32_t tokens,
                         float *pooled) {
   const bq_config *c = &s->model->config;
-  if (of->outputs.pooling == BQ_POOL_MEAN) bq_scale_by(pooled, c->hidden, 1.0f / (float)tokens);
+  if (member->outputs.pooling == BQ_POOL_MEAN) bq_scale_by(pooled, c->hidden, 1.0f / (float)tokens);
   float *vector = pooled;
-  if (of->outputs.dense) {
-    vector = of->outputs.dense_out + (size_t)text * bq_config_vector_cols(c);
-    bq_dense_layers(s, pooled, of->outputs.inner, vector);
+  if (member->outputs.dense) {
+    vector = member->outputs.dense_out + (size_t)text * bq_config_vector_cols(c);
+    bq_dense_layers(s, pooled, member->outputs.inner, vector);
   }
-  if (of->outputs.normalize)
-    normalize(vector, of->outputs.dense ? bq_config_vector_cols(c) : c->hidden);
+  if (member->outputs.normalize)
+    normalize(vector, member->outputs.dense ? bq_config_vector_cols(c) : c->hidden);
 }
 
 /* Pools a member's chunk, whose first row is x. Positions are added one by one and in order, so
@@ -65,7 +65,7 @@ static void pool_window(bq_session *batch, const bq_session *s, const float *x, 
     end_pooling(batch, s, 0, s->sequence.n_tokens, s->outputs.pooled);
 }
 
-/* Pools a whole text. The vector, before dense layers, replaces the text's first state. */
+/* Pools a text. The vector, before dense layers, replaces the text's first hidden state. */
 static void pool_text(bq_session *s, uint32_t i, float *y) {
   const bq_text *text = &s->sequence.texts[i];
   const size_t hidden = s->model->config.hidden;

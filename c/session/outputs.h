@@ -7,9 +7,9 @@
 
 /* The logits of the sequence's last token, [vocab]; NULL if they are not computed. */
 float *bq_last_logits(const bq_session *s);
-/* Rows of bq_output_rows -> hidden states after the final norm. */
+/* Computes the hidden states after the final norm of the rows of bq_output_rows. */
 void bq_hidden_outputs(bq_session *s);
-/* Pools the rows of the batch into the pooled vector of each member or text. */
+/* Adds the rows of the batch to the pooled vector of each member or text. */
 void bq_pool_outputs(bq_session *s);
 
 #endif

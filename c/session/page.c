@@ -33,17 +33,19 @@ static uint32_t next_unit(const bq_session *s) {
   return unit_from(s, p->next_unit[layer] + (layer == layers ? s->batch.head_unit : 0));
 }
 
-/* Requests embedding rows of the open batch, or of the next chunk, that are not in memory. */
-static size_t wait_for_rows(bq_session *s, uint32_t table, bq_page *out, size_t capacity) {
-  const bool pass = s->chunk.owner == s;
-  const uint32_t rows = pass ? s->batch.rows : bq_min32(s->options.chunk, bq_sequence_pending(s));
-  uint32_t kept = 0;
+/* Claims the embedding rows of the open batch, or of the next chunk, that are not in memory.
+ * Returns their number. */
+static size_t claim_rows(bq_session *s, uint32_t table, bq_page *out, size_t capacity) {
+  const bool is_open = s->chunk.owner == s;
+  const uint32_t rows =
+      is_open ? s->batch.rows : bq_min32(s->options.chunk, bq_sequence_pending(s));
+  uint32_t reserved = 0;
   size_t n = 0;
-  for (uint32_t t = pass ? s->batch.embedded : 0; t < rows && n < capacity && ~kept; t++) {
-    const bq_row row = pass ? bq_row_at(s, t) : (bq_row){s, 0, s->sequence.computed + t, 0, 0};
+  for (uint32_t t = is_open ? s->batch.embedded : 0; t < rows && n < capacity && ~reserved; t++) {
+    const bq_row row = is_open ? bq_row_at(s, t) : (bq_row){s, 0, s->sequence.computed + t, 0, 0};
     const uint32_t token = row.s->sequence.tokens[row.first + row.position];
     const uint32_t at = table == 1 ? row.position : token;
-    n += bq_pages_claim_row(s->model->pages, table, at, &kept, &out[n]);
+    n += bq_pages_claim_row(s->model->pages, table, at, &reserved, &out[n]);
   }
   return n;
 }
@@ -53,24 +55,24 @@ bq_status bq_session_pages(bq_session *s, bq_page *out, size_t capacity, size_t 
   *n = 0;
   if (!p) return BQ_OK;
   for (uint32_t table = 0; table < BQ_PAGE_TABLES; table++)
-    if (p->tables[table].entries) *n += wait_for_rows(s, table, out + *n, capacity - *n);
+    if (p->tables[table].entries) *n += claim_rows(s, table, out + *n, capacity - *n);
   if (!p->n_units) return BQ_OK;
   const uint32_t first = next_unit(s);
   if (first == BQ_NO_UNIT) return BQ_OK;
-  const uint32_t then = unit_from(s, first + 1);
-  if (*n < capacity) *n += bq_pages_claim(p, first, then, true, &out[*n]);
-  if (*n < capacity && then != first) *n += bq_pages_claim(p, then, first, false, &out[*n]);
+  const uint32_t next = unit_from(s, first + 1);
+  if (*n < capacity) *n += bq_pages_claim(p, first, next, true, &out[*n]);
+  if (*n < capacity && next != first) *n += bq_pages_claim(p, next, first, false, &out[*n]);
   return BQ_OK;
 }
 
 /* --- slices --------------------------------------------------------------------------------- */
 
-static bq_status embedding_row(const bq_model *m, uint32_t table, const bq_matrix *whole,
+static bq_status embedding_row(const bq_model *m, uint32_t table, const bq_matrix *matrix,
                                uint32_t row, float *y, bq_error *err) {
-  bq_matrix part = *whole;
+  bq_matrix part = *matrix;
   uint32_t at = row;
   if (m->pages && m->pages->tables[table].entries &&
-      !bq_pages_row(m->pages, table, whole, row, &part, &at))
+      !bq_pages_row(m->pages, table, matrix, row, &part, &at))
     return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "row %u of the embedding has to be read", row);
   part.ops->row(&part, at, y);
   return BQ_OK;

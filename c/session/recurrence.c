@@ -6,17 +6,17 @@
 #include "core/minmax.h"
 #include "session/recurrent_layers.h"
 
-/* Recurrent layers before this one. */
+/* Number of recurrent layers before this one. */
 static uint32_t states_before(const bq_config *c, uint32_t layer) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < layer; i++) n += bq_config_recurs(c, i);
   return n;
 }
 
-/* Snapshots after whole blocks that there is room for. */
+/* Maximum number of snapshots after complete blocks. */
 static uint32_t block_snapshots(uint64_t floats, uint32_t context) {
-  const uint64_t most = BQ_SNAPSHOTS_BYTES / (floats * sizeof(float) + 1);
-  return bq_min32((uint32_t)bq_max64(most, 2), context / BQ_KV_BLOCK);
+  const uint64_t fitting = BQ_SNAPSHOTS_BYTES / (floats * sizeof(float) + 1);
+  return bq_min32((uint32_t)bq_max64(fitting, 2), context / BQ_KV_BLOCK);
 }
 
 bq_recurrence bq_recurrence_lay_out(bq_arena *arena, const bq_config *c, uint32_t context) {
@@ -78,9 +78,9 @@ void bq_recurrence_open(bq_recurrence *r, uint32_t start) {
   else memset(r->next, 0, bytes);
 }
 
-/* Where the next snapshot after a whole block goes: a free place, or that of the oldest. NULL: the
+/* The entry for the next snapshot after a complete block: a free one, or the oldest. NULL: the
  * context is shorter than a block. */
-static bq_snapshot *block_place(bq_recurrence *r) {
+static bq_snapshot *block_slot(bq_recurrence *r) {
   bq_snapshot *best = NULL;
   for (uint32_t i = BQ_SNAPSHOTS_RECENT; i < r->n_held; i++) {
     bq_snapshot *s = &r->held[i];
@@ -96,10 +96,10 @@ void bq_recurrence_close(bq_recurrence *r, uint32_t end) {
   r->held[BQ_SNAPSHOT_BEFORE] = r->held[BQ_SNAPSHOT_LAST];
   r->held[BQ_SNAPSHOT_LAST] = (bq_snapshot){r->next, end};
   r->next = oldest;
-  bq_snapshot *place = end % BQ_KV_BLOCK == 0 ? block_place(r) : NULL;
-  if (!place) return;
-  memcpy(place->states, r->held[BQ_SNAPSHOT_LAST].states, r->floats * sizeof *r->next);
-  place->position = end;
+  bq_snapshot *slot = end % BQ_KV_BLOCK == 0 ? block_slot(r) : NULL;
+  if (!slot) return;
+  memcpy(slot->states, r->held[BQ_SNAPSHOT_LAST].states, r->floats * sizeof *r->next);
+  slot->position = end;
 }
 
 uint32_t bq_recurrence_saved_block(const bq_recurrence *r, uint32_t computed) {
@@ -112,7 +112,7 @@ void bq_recurrence_fill(bq_recurrence *r, uint32_t block, uint32_t computed) {
   bq_recurrence_clear(r);
   if (!r->floats) return;
   if (computed) r->held[BQ_SNAPSHOT_LAST].position = computed;
-  if (block) block_place(r)->position = block;
+  if (block) block_slot(r)->position = block;
 }
 
 float *bq_recurrence_state(const bq_recurrence *r, const bq_config *c, uint32_t layer) {

@@ -34,12 +34,12 @@ void bq_convolve(const bq_config *c, const float *taps, float *state, const floa
 
 static float sigmoid(float x) { return 1.0f / (1.0f + bq_expf(-x)); }
 
-/* log(1 + exp(x)); from 20 on x, as PyTorch has it. */
+/* log(1 + exp(x)); x above 20, as in PyTorch. */
 static float softplus(float x) {
   return x > 20.0f ? x : (float)bq_log(1.0 + (double)bq_expf(x));
 }
 
-/* The convolution of channel i for its next input x; its state moves on. */
+/* Computes the convolution of channel i for its next input x, and updates its state. */
 static float convolve_channel(const bq_config *c, const float *taps, float *state, size_t i,
                               float x) {
   const size_t channels = bq_config_channels(c), past = c->conv_size - 1;
@@ -62,7 +62,7 @@ static void convolve_row(const bq_config *c, const bq_delta *d, const float *in,
   }
 }
 
-/* x of length 1, times a factor. */
+/* Scales x to length `factor`. */
 static void normalize(float *x, size_t n, float factor) {
   float sum = 0;
   for (size_t i = 0; i < n; i++) sum += x[i] * x[i];
@@ -125,7 +125,7 @@ void bq_delta_head(const bq_config *c, const bq_delta *d, uint32_t key_head) {
 
 /* --- Mamba-2 ---------------------------------------------------------------------------------- */
 
-/* Floats of z in a row of `in`, and of x; of the row. */
+/* Number of floats of z, which is also that of x, in a row of `in`; and of the row. */
 static size_t values_of(const bq_config *c) {
   return (size_t)c->state_value_heads * c->state_value_dim;
 }
@@ -145,7 +145,7 @@ void bq_mamba_convolve(const bq_config *c, const bq_mamba_rows *m, size_t from, 
   }
 }
 
-/* y = y * silu(z); z is used up. */
+/* Computes y = y * silu(z); z is overwritten. */
 static void gate_by(const bq_mamba_rows *m, float *z, float *y, size_t n) {
   m->kernels->silu_mul(z, y, n);
   memcpy(y, z, n * sizeof *y);

@@ -8,11 +8,11 @@
 #include "session/recurrent_layers.h"
 #include "session/threads.h"
 
-/* Rows of a micro-batch that follow each other in one text of a session. */
+/* Consecutive rows of one text of a session in a micro-batch. */
 typedef struct segment {
   const bq_session *s;
-  uint32_t at, tokens; /* the first in the micro-batch, how many */
-  bool first;          /* the text begins with it */
+  uint32_t at, tokens; /* index of the first row in the micro-batch, and number of rows */
+  bool first;          /* the segment is the beginning of the text */
 } segment;
 
 /* The segment that begins at row `from` of the micro-batch. */
@@ -26,7 +26,7 @@ static const float *vector_of(const bq_layer_run *p, const bq_layer_step *step, 
   return bq_norm_weight(&p->w->module[step->module[i]]);
 }
 
-/* Channels are shared out; rows of a text follow each other in one thread. */
+/* Channels are divided among threads; each computes all rows of a text in order. */
 bq_stage bq_convolve_step(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
                           size_t threads) {
   enum { GRAIN = 64 };
@@ -47,12 +47,12 @@ bq_stage bq_convolve_step(const bq_layer_run *p, const bq_layer_step *step, size
   return BQ_STAGE_ATTEND;
 }
 
-/* Rows of a buffer from those of a segment on. */
+/* Address of a segment's rows in a buffer. */
 static float *rows_of(const bq_layer_run *p, bq_buffer buffer, const segment *g) {
   return p->j->buffer[buffer] + (size_t)g->at * p->w->kind->cols[buffer];
 }
 
-/* Key heads are shared out, each with its value heads. */
+/* Key heads, each with its value heads, are divided among threads. */
 bq_stage bq_delta_step(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
                        size_t threads) {
   const bq_micro_batch *j = p->j;
@@ -82,7 +82,7 @@ bq_stage bq_delta_step(const bq_layer_run *p, const bq_layer_step *step, size_t 
   return BQ_STAGE_ATTEND;
 }
 
-/* Channels, heads or groups of heads are shared out, as the step works on them. */
+/* Channels, heads or groups of heads, depending on the step, are divided among threads. */
 bq_stage bq_mamba_step(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
                        size_t threads) {
   const bq_config *c = &p->s->model->config;
@@ -108,7 +108,7 @@ bq_stage bq_mamba_step(const bq_layer_run *p, const bq_layer_step *step, size_t 
   return BQ_STAGE_ATTEND;
 }
 
-/* Heads of all tokens are shared out. */
+/* Heads of all tokens are divided among threads. */
 bq_stage bq_gate_step(const bq_layer_run *p, size_t thread, size_t threads) {
   const bq_micro_batch *j = p->j;
   const bq_config *c = &p->s->model->config;

@@ -60,15 +60,15 @@ static bq_status run_embed(bq_session *s, bq_error *err) {
   return BQ_OK;
 }
 
-/* Between two slices of a run: whether to end it. */
-static bool stopped(bq_session *s) {
+/* Returns whether the run is to end, between two slices. */
+static bool should_stop(bq_session *s) {
   const bq_stop *stop = &s->options.stop;
   s->run.stopped =
       s->run.slices == s->run.end || (stop->is_requested && stop->is_requested(stop->ctx));
   return s->run.stopped;
 }
 
-/* Advances after a slice: a layer over a micro-batch. */
+/* Advances the batch after a slice: a layer over a micro-batch. */
 static void end_layer(bq_session *s) {
   const uint32_t rows = bq_micro_batch_rows(s);
   bq_work_add(&s->run.work, bq_batch_work(s, BQ_STAGE_COUNT, s->batch.layer, s->batch.row, rows));
@@ -85,7 +85,7 @@ static bool next_layer(bq_session *s) {
   end_layer(s);
   return s->batch.layer < s->model->config.layers &&
          s->model->ready >= BQ_READY_LAYER(s->batch.layer) && bq_paged_layer(s, NULL) == BQ_OK &&
-         !stopped(s);
+         !should_stop(s);
 }
 
 /* Computes at least one slice of the batch: a layer over a micro-batch, or the head. */
@@ -125,13 +125,13 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
 /* --- sessions of a batch ------------------------------------------------------------------------
  */
 
-/* Number of output rows that a session needs in the first one's buffer. */
+/* Number of output rows that a session needs in the first member's buffer. */
 static uint32_t output_rows_of(const bq_session *s) {
   return s->outputs.pooling ? 0 : s->sequence.n_tokens + s->sequence.n_draft - s->outputs.from;
 }
 
-/* Checks that the sessions can share a batch: the first one's buffers are large enough, and all
- * compute with the same kernels and options. */
+/* Checks that the sessions can share a batch: the buffers of the first are large enough, and all
+ * have the same model and options of computation. */
 static bq_status check_others(const bq_session *s, bq_session *const *others, size_t n,
                               bq_error *err) {
   uint64_t rows = bq_chunk_pending(s), results = output_rows_of(s);
@@ -191,7 +191,7 @@ bq_status bq_session_run_with(bq_session *s, bq_session *const *others, size_t n
     if (!bq_batch_matches(s, others, n)) status = bq_batch_open(s, others, n, err);
     if (!status) status = run_slices(s, err);
     if (status != BQ_OK) return status;
-    if (!all_done(s, others, n) && (s->run.stopped || stopped(s))) return BQ_MORE;
+    if (!all_done(s, others, n) && (s->run.stopped || should_stop(s))) return BQ_MORE;
   }
   return BQ_OK;
 }

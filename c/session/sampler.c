@@ -26,11 +26,11 @@ static double draw(bq_rng *rng) {
   return (double)(mix(rng->state) >> 11) * 0x1p-53;
 }
 
-static bool after(bq_candidate a, bq_candidate b) { return bq_candidate_before(b, a); }
+static bool comes_after(bq_candidate a, bq_candidate b) { return bq_candidate_before(b, a); }
 
 typedef bool order(bq_candidate a, bq_candidate b);
 
-/* Sifts c[i] down in a heap of n whose root comes first in `first`. */
+/* Sifts c[i] down in a heap of n, whose root is the first by the order `first`. */
 static void sift_down(order *first, bq_candidate *c, size_t n, size_t i) {
   bq_candidate moving = c[i];
   for (size_t child; (child = 2 * i + 1) < n; i = child) {
@@ -41,7 +41,7 @@ static void sift_down(order *first, bq_candidate *c, size_t n, size_t i) {
   c[i] = moving;
 }
 
-/* Makes the candidates a heap. Popping moves the root to right after the heap's end. */
+/* Makes the candidates a heap. pop moves the root to the position directly after the heap. */
 static void heapify(order *first, bq_candidate *c, size_t n) {
   for (size_t i = n / 2; i-- > 0;) sift_down(first, c, n, i);
 }
@@ -55,12 +55,13 @@ static bq_candidate pop(order *first, bq_candidate *c, size_t *n) {
 }
 
 /* Whether a logit may be picked: it is neither banned (-infinity) nor NaN. */
-static bool possible(float logit) { return logit >= -FLT_MAX; }
+static bool is_allowed(float logit) { return logit >= -FLT_MAX; }
 
 static const uint32_t BANNED = 0xff800000u; /* the bits of -infinity */
 
-/* Copies the logits and changes the copy: mask, bias, penalty. The copy is the second half of the
- * scratch, so candidates that are collected from it, ids rising, replace only what was read. */
+/* Copies the logits and changes the copy: mask, bias, penalty. The copy is in the second half of
+ * the scratch. Candidates are collected from it by rising id, so they overwrite only logits that
+ * have been read. */
 static float *change_logits(const float *logits, uint32_t vocab, const uint32_t *recent,
                             size_t n_recent, const bq_sample_options *o, bq_candidate *scratch) {
   uint32_t *penalized = (uint32_t *)scratch; /* a bit for each token */
@@ -74,91 +75,91 @@ static float *change_logits(const float *logits, uint32_t vocab, const uint32_t 
   memset(penalized, 0, (vocab + 31) / 32 * sizeof *penalized);
   for (size_t i = 0; i < n_recent; i++) { /* each token once, however often it occurs */
     const uint32_t id = recent[i], bit = 1u << id % 32;
-    if (penalized[id / 32] & bit || !possible(changed[id])) continue;
+    if (penalized[id / 32] & bit || !is_allowed(changed[id])) continue;
     penalized[id / 32] |= bit;
     const float x = changed[id];
-    const float less = x > 0 ? x / o->repeat_penalty : x * o->repeat_penalty;
-    changed[id] = possible(less) ? less : -FLT_MAX; /* it may still be picked */
+    const float lower = x > 0 ? x / o->repeat_penalty : x * o->repeat_penalty;
+    changed[id] = is_allowed(lower) ? lower : -FLT_MAX; /* a penalty doesn't ban a token */
   }
   return changed;
 }
 
-/* What is picked from. */
-typedef struct choice {
+/* The logits from which a token is picked, and the temperature. */
+typedef struct distribution {
   const float *logits; /* [vocab], changed */
   uint32_t vocab;
   float temperature;
   float max; /* the largest logit / temperature */
-} choice;
+} distribution;
 
-enum { RUN = 256 }; /* logits that are looked at together */
+enum { RUN = 256 }; /* number of logits that are processed at once */
 
-/* Logits of the tokens from i on: of RUN tokens, of which those after the last one are banned. */
-static const float *run_at(const choice *of, uint32_t i, float padded[RUN]) {
-  if (of->vocab - i >= RUN) return of->logits + i;
+/* Logits of RUN tokens from i on; those after the end of the vocabulary are banned. */
+static const float *run_at(const distribution *d, uint32_t i, float padded[RUN]) {
+  if (d->vocab - i >= RUN) return d->logits + i;
   for (uint32_t j = 0; j < RUN; j++)
-    padded[j] = j < of->vocab - i ? of->logits[i + j] : bq_float_of(BANNED);
+    padded[j] = j < d->vocab - i ? d->logits[i + j] : bq_float_of(BANNED);
   return padded;
 }
 
-static float largest(const choice *of) {
-  float most = bq_float_of(BANNED), padded[RUN];
-  for (uint32_t i = 0; i < of->vocab; i += RUN) {
-    const float next = bq_largest(run_at(of, i, padded), RUN);
-    if (next > most) most = next;
+static float max_logit(const distribution *d) {
+  float max = bq_float_of(BANNED), padded[RUN];
+  for (uint32_t i = 0; i < d->vocab; i += RUN) {
+    const float next = bq_largest(run_at(d, i, padded), RUN);
+    if (next > max) max = next;
   }
-  return most;
+  return max;
 }
 
-/* The lowest id with a logit that is among the logits. */
-static uint32_t find(const float *logits, float logit) {
+/* The lowest id with this logit, which must occur. */
+static uint32_t find_logit(const float *logits, float logit) {
   uint32_t id = 0;
   while (!(logits[id] == logit)) id++;
   return id;
 }
 
-static bool more_than(const choice *of, uint32_t k) {
+static bool has_more_than(const distribution *d, uint32_t k) {
   uint32_t n = 0;
-  for (uint32_t id = 0; id < of->vocab && n <= k; id++) n += possible(of->logits[id]);
+  for (uint32_t id = 0; id < d->vocab && n <= k; id++) n += is_allowed(d->logits[id]);
   return n > k;
 }
 
-/* A logit below which tokens weigh less than exp(log), whatever is rounded. */
-static float least_logit(const choice *of, float log) {
-  const float least = (of->max + (log - 0.01f)) * of->temperature;
-  return least / of->temperature - of->max <= log ? least : -FLT_MAX;
+/* A logit below which the weight of tokens is less than exp(log), in spite of rounding. */
+static float min_logit(const distribution *d, float log) {
+  const float min_weight = (d->max + (log - 0.01f)) * d->temperature;
+  return min_weight / d->temperature - d->max <= log ? min_weight : -FLT_MAX;
 }
 
-/* Collects the tokens that weigh at least `least`, ids rising; returns how many. A weight is
- * exp(logit / temperature - max). `total`: NULL, or gets the sum of all weights, in the order of
- * ids. */
-static uint32_t collect(const choice *of, float least, bq_candidate *c, double *total) {
-  const float heavy = least_logit(of, (float)bq_log((double)least) - 1e-4f);
-  const float needed = total ? least_logit(of, BQ_EXP_MIN - 0.1f) : heavy;
+/* Collects the tokens with a weight of at least `min_weight`, by rising id, and returns their
+ * number. The weight of a token is exp(logit / temperature - max). *total (may be NULL): the sum of
+ * all weights, in the order of ids. */
+static uint32_t collect(const distribution *d, float min_weight, bq_candidate *c, double *total) {
+  const float min_collected = min_logit(d, (float)bq_log((double)min_weight) - 1e-4f);
+  const float min_needed = total ? min_logit(d, BQ_EXP_MIN - 0.1f) : min_collected;
   float padded[RUN], weights[RUN];
   double sum = 0;
   uint32_t n = 0;
-  for (uint32_t i = 0; i < of->vocab; i += RUN) {
-    const float *run = run_at(of, i, padded);
-    const float most = bq_largest(run, RUN);
-    if (most < needed) continue;
-    sum = bq_softmax_weights(weights, run, RUN, of->temperature, of->max, sum);
-    for (uint32_t j = 0; most >= heavy && j < RUN; j++)
-      if (weights[j] >= least) c[n++] = (bq_candidate){weights[j], i + j};
+  for (uint32_t i = 0; i < d->vocab; i += RUN) {
+    const float *run = run_at(d, i, padded);
+    const float max = bq_largest(run, RUN);
+    if (max < min_needed) continue;
+    sum = bq_softmax_weights(weights, run, RUN, d->temperature, d->max, sum);
+    for (uint32_t j = 0; max >= min_collected && j < RUN; j++)
+      if (weights[j] >= min_weight) c[n++] = (bq_candidate){weights[j], i + j};
   }
   if (total) *total = sum;
   return n;
 }
 
-/* Temperature alone: draws one of all tokens, in the order of ids. */
-static uint32_t pick_of_all(const choice *of, bq_rng *rng) {
+/* For temperature alone: draws one of all tokens, in the order of ids. */
+static uint32_t pick_from_all(const distribution *d, bq_rng *rng) {
   float padded[RUN], weights[RUN];
   double left;
   uint32_t last = 0;
-  collect(of, 2, NULL, &left);
+  collect(d, 2, NULL, &left);
   left *= draw(rng);
-  for (uint32_t i = 0; i < of->vocab; i += RUN) {
-    bq_softmax_weights(weights, run_at(of, i, padded), RUN, of->temperature, of->max, 0);
+  for (uint32_t i = 0; i < d->vocab; i += RUN) {
+    bq_softmax_weights(weights, run_at(d, i, padded), RUN, d->temperature, d->max, 0);
     for (uint32_t j = 0; j < RUN; j++) {
       if (!(weights[j] > 0)) continue;
       last = i + j;
@@ -169,33 +170,33 @@ static uint32_t pick_of_all(const choice *of, bq_rng *rng) {
   return last;
 }
 
-/* c[0...k-1] = the best k tokens, best first, with their weights; returns the sum of these. Few of
- * the others come before the worst of the best k. */
-static double keep_best(const choice *of, uint32_t k, bq_candidate *c) {
+/* Writes the best k tokens to c[0...k-1], best first, with their weights; returns the sum of the
+ * weights. A heap has the best k tokens so far; few later tokens are better than its worst. */
+static double collect_best(const distribution *d, uint32_t k, bq_candidate *c) {
   float run[RUN];
   uint32_t n = 0;
-  for (uint32_t i = 0; i < of->vocab; i += RUN) {
-    const float *logits = run_at(of, i, run);
-    if (n == k && !(bq_largest(logits, RUN) / of->temperature > c[0].value)) continue;
+  for (uint32_t i = 0; i < d->vocab; i += RUN) {
+    const float *logits = run_at(d, i, run);
+    if (n == k && !(bq_largest(logits, RUN) / d->temperature > c[0].value)) continue;
     for (uint32_t j = 0; j < RUN; j++) {
-      /* divided before they are compared: rounded quotients may tie */
-      const bq_candidate next = {logits[j] / of->temperature, i + j};
+      /* Logits are divided before they are compared, because rounded quotients may be equal. */
+      const bq_candidate next = {logits[j] / d->temperature, i + j};
       if (n < k) {
-        if (!possible(logits[j])) continue;
+        if (!is_allowed(logits[j])) continue;
         c[n++] = next;
-        if (n == k) heapify(after, c, k);
-      } else if (next.value > c[0].value) { /* ids rise, so equal values come after */
+        if (n == k) heapify(comes_after, c, k);
+      } else if (next.value > c[0].value) { /* of equal values, the lower id is already there */
         c[0] = next;
-        sift_down(after, c, k, 0);
+        sift_down(comes_after, c, k, 0);
       }
     }
   }
-  for (size_t left = k; left;) pop(after, c, &left);
+  for (size_t left = k; left;) pop(comes_after, c, &left);
   double total = 0;
   for (uint32_t i = 0; i < k; i += RUN) {
     const uint32_t end = bq_min32(RUN, k - i);
     for (uint32_t j = 0; j < RUN; j++) run[j] = j < end ? c[i + j].value : bq_float_of(BANNED);
-    total = bq_softmax_weights(run, run, RUN, 1, of->max, total);
+    total = bq_softmax_weights(run, run, RUN, 1, d->max, total);
     for (uint32_t j = 0; j < end; j++) c[i + j].value = run[j];
   }
   return total;
@@ -212,26 +213,28 @@ static uint32_t pick(const bq_candidate *c, size_t n, ptrdiff_t step, double sum
   return c->id;
 }
 
-/* Top-p and min-p. Collects what they can leave, then takes the best until enough are kept. */
-static uint32_t pick_of_heavy(const choice *of, const bq_sample_options *o, bq_candidate *c,
+/* For top-p and min-p: collects all tokens that they may keep, then pops the best ones until their
+ * sum is enough, and draws one of these. */
+static uint32_t pick_by_weight(const distribution *d, const bq_sample_options *o, bq_candidate *c,
                               bq_rng *rng) {
   const double top_p = (double)o->top_p;
-  const bool share = top_p < 1; /* else everything, since sums are rounded */
-  /* Tokens that weigh less than `unneeded` times the total are together at most half of what top-p
-   * leaves out. The other half is more than sums can be off: 2^-53 for each of up to 2^24 tokens.
-   * The total is at least 1, the best token's weight. */
-  const double unneeded = share ? (1 - top_p) / 2 / of->vocab : 0;
-  float least = 0x1p-126f; /* the least weight but 0 */
-  if (least < (float)unneeded) least = (float)unneeded;
-  if (least < o->min_p) least = o->min_p;
+  const bool share = top_p < 1; /* top_p 1 keeps all tokens, although sums are rounded */
+  /* Tokens with a weight below `unneeded` times the total are together at most half of the share
+   * that top-p excludes. The other half is larger than the rounding error of sums: 2^-53 for each
+   * of up to 2^24 tokens. The total is at least 1, the best token's weight. */
+  const double unneeded = share ? (1 - top_p) / 2 / d->vocab : 0;
+  float min_weight = 0x1p-126f; /* the smallest weight except 0 */
+  if (min_weight < (float)unneeded) min_weight = (float)unneeded;
+  if (min_weight < o->min_p) min_weight = o->min_p;
   double total = 0, sum = 0;
-  const uint32_t n = collect(of, least, c, share ? &total : NULL);
+  const uint32_t n = collect(d, min_weight, c, share ? &total : NULL);
   size_t heap = 0;
   for (uint32_t i = 0; i < n; i++) {
     c[heap] = c[i];
     heap += (double)c[i].value >= unneeded * total;
   }
-  bq_candidate *last = c + heap - 1; /* where the best goes; the next ones go before it */
+  /* pop stores the best token here, and the next ones before it */
+  bq_candidate *last = c + heap - 1;
   size_t kept = 0;
   heapify(bq_candidate_before, c, heap);
   while (heap && !(share && sum >= top_p * total)) {
@@ -241,11 +244,11 @@ static uint32_t pick_of_heavy(const choice *of, const bq_sample_options *o, bq_c
   return pick(last, kept, -1, sum, rng);
 }
 
-/* Top-k, then top-p and min-p among the best k. */
-static uint32_t pick_of_best(const choice *of, const bq_sample_options *o, bq_candidate *c,
+/* For top-k: top-p and min-p are applied to the best k tokens. */
+static uint32_t pick_from_best(const distribution *d, const bq_sample_options *o, bq_candidate *c,
                              bq_rng *rng) {
   const double top_p = o->top_p < 1 ? (double)o->top_p : 2; /* 2: everything */
-  const double enough = top_p * keep_best(of, o->top_k, c);
+  const double enough = top_p * collect_best(d, o->top_k, c);
   double sum = 0;
   uint32_t kept = 0;
   for (; kept < o->top_k && sum < enough; kept++) {
@@ -260,37 +263,38 @@ uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, 
   if (!(o->repeat_penalty > 0 && o->repeat_penalty != 1)) n_recent = 0;
   if (o->mask || o->n_bias || n_recent)
     logits = change_logits(logits, vocab, recent, n_recent, o, c);
-  choice of = {logits, vocab, o->temperature, 0};
-  const float most = largest(&of);
-  if (!possible(most)) return BQ_TOKEN_NONE;
-  const uint32_t best = find(logits, most);
+  distribution d = {logits, vocab, o->temperature, 0};
+  const float max = max_logit(&d);
+  if (!is_allowed(max)) return BQ_TOKEN_NONE;
+  const uint32_t best = find_logit(logits, max);
   if (!(o->temperature > 0)) return best;
-  if (o->top_k == 1 || o->top_p == 0) { /* whatever the temperature */
+  if (o->top_k == 1 || o->top_p == 0) { /* greedy at every temperature, but with a draw */
     draw(rng);
     return best;
   }
 
-  of.max = most / o->temperature;
-  /* The temperature is so low, or a logit so high, that differences can't be weighted. */
-  if (!(of.max >= -FLT_MAX && of.max <= FLT_MAX)) return best;
-  if (o->top_k && more_than(&of, o->top_k)) return pick_of_best(&of, o, c, rng);
-  if (!o->top_k && !(o->top_p < 1) && !(o->min_p > 0)) return pick_of_all(&of, rng);
-  return pick_of_heavy(&of, o, c, rng);
+  d.max = max / o->temperature;
+  /* The temperature is so low, or a logit so high, that the quotient is infinite. */
+  if (!(d.max >= -FLT_MAX && d.max <= FLT_MAX)) return best;
+  if (o->top_k && has_more_than(&d, o->top_k)) return pick_from_best(&d, o, c, rng);
+  if (!o->top_k && !(o->top_p < 1) && !(o->min_p > 0)) return pick_from_all(&d, rng);
+  return pick_by_weight(&d, o, c, rng);
 }
 
 /* --- the last token of a session ----------------------------------------------------------------
  */
 
-/* Whether 0 <= x <= most; false for NaN. */
-static bool within(float x, float most) { return x >= 0 && x <= most; }
+/* Whether 0 <= x <= max; false for NaN. */
+static bool is_within(float x, float max) { return x >= 0 && x <= max; }
 
 static bq_status check_sampling(const bq_sample_options *o, uint32_t vocab, bq_error *err) {
-  const char *wrong = !within(o->temperature, __builtin_inff()) ? "temperature"
-                      : !within(o->top_p, 1)                    ? "top_p"
-                      : !within(o->min_p, 1)                    ? "min_p"
-                      : !within(o->repeat_penalty, FLT_MAX)     ? "repeat_penalty"
-                                                                : NULL;
-  if (wrong) return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%s is out of its range", wrong);
+  const char *bad_option = !is_within(o->temperature, __builtin_inff()) ? "temperature"
+                           : !is_within(o->top_p, 1)                    ? "top_p"
+                           : !is_within(o->min_p, 1)                    ? "min_p"
+                           : !is_within(o->repeat_penalty, FLT_MAX)     ? "repeat_penalty"
+                                                                        : NULL;
+  if (bad_option)
+    return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "%s is out of its range", bad_option);
   for (size_t i = 0; i < o->n_bias; i++)
     if (o->bias[i].id >= vocab)
       return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,

@@ -5,9 +5,9 @@
 
 #include "session/session.h"
 
-/* Picks a token; BQ_TOKEN_NONE if no token may be picked. A logit that isn't greater than -infinity
- * (NaN included) is never picked, +infinity always. `recent`: the last n_recent tokens of the text;
- * `candidates`: scratch of [vocab], not used by greedy sampling without mask, bias and penalty.
+/* Picks a token; BQ_TOKEN_NONE if all tokens are banned. Tokens with a logit of -infinity or NaN
+ * are banned; a logit of +infinity is always picked. `recent`: the last n_recent tokens of the
+ * text. `candidates`: scratch, [vocab]; not used by greedy sampling without mask, bias and penalty.
  * options->hook is not called. */
 uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, size_t n_recent,
                    const bq_sample_options *options, bq_rng *rng, bq_candidate *candidates);

@@ -7,16 +7,16 @@
  *   attention, if eviction is by attention (evict.c) and a position is computed: `totals`, then
  *           `by_query`, [computed - scored][groups], zeros up to a multiple of 64
  *   states  of recurrent layers (recurrence.h), f32: the snapshot after STATES positions, if there
- *           is one, and the one after all that are computed; zeros up to a multiple of 64
+ *           is one, and the one after all computed positions; zeros up to a multiple of 64
  *   blocks  of each layer, those that the next positions attend to: from `computed` on, or from
  *           `computed` - 1 on if all tokens are computed (cache.h)
- *   hash    u64, XXH64 of all bytes before it. It detects damage, not forgery: everything that
- *           addresses memory is checked as well
+ *   hash    u64, XXH64 of all bytes before it. It detects damage, not forgery: all numbers that
+ *           address memory are checked as well
  *
- * Numbers are little-endian, blocks as drawn in kernels/kv.h. Positions of the last block that are
- * not computed are zeros, and so are blocks of skipped layers. So the bytes depend on the sequence,
- * the model and the cache type alone: not on the session's context, nor on what it computed before.
- */
+ * Numbers are little-endian; the layout of blocks is in kernels/kv.h. Positions of the last block
+ * that are not computed are zeros, and so are blocks of skipped layers. So the bytes depend only on
+ * the sequence, the model and the cache type, and not on the session's context or its earlier
+ * sequences. */
 #include <string.h>
 
 #include "core/cursor.h"
@@ -48,7 +48,7 @@ static void put32(uint8_t *p, uint32_t v) {
   for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* Names of the facts that determine the layout of blocks; they must agree. */
+/* Names of the facts that determine the layout of blocks. They must be equal in both sessions. */
 static const char *const fact_names[N_FACTS] = {"KV cache type",
                                                 "number of layers",
                                                 "KV heads",
@@ -80,7 +80,7 @@ static uint64_t skipped_of(const bq_session *s) {
   return bq_xxh64((const uint8_t *)s->skipped.bits, sizeof s->skipped.bits, 0);
 }
 
-/* Number of positions that are saved. Sinks are saved as a whole, or not yet. */
+/* Number of positions that are saved. It is 0 until all sinks are computed. */
 static uint32_t computed_of(const bq_session *s) {
   const uint32_t computed = bq_recurrence_floor(&s->recurrence, bq_sequence_complete(s));
   return computed < bq_moved_sinks(&s->options) ? 0 : computed;
@@ -108,9 +108,9 @@ static void make_head(const bq_session *s, uint8_t head[HEAD]) {
 /* Whether `scored` is possible. The last token's attention isn't accumulated, because it is
  * recomputed after restore. */
 static bool scored_fits(const bq_session *s, uint32_t scored, uint32_t computed, uint32_t tokens) {
-  const uint32_t most = computed && computed == tokens ? computed - 1 : computed;
+  const uint32_t max_scored = computed && computed == tokens ? computed - 1 : computed;
   if (!s->options.evict) return scored == 0;
-  return scored % BQ_KV_BLOCK == 0 && scored <= most && computed - scored <= BQ_KV_BLOCK;
+  return scored % BQ_KV_BLOCK == 0 && scored <= max_scored && computed - scored <= BQ_KV_BLOCK;
 }
 
 static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_error *err) {
@@ -155,7 +155,7 @@ static bq_status check_head(const bq_session *s, const uint8_t head[HEAD], bq_er
                  computed);
 }
 
-/* --- where the bytes of a state lie in a session ---------------------------------------------- */
+/* --- layout of a state ------------------------------------------------------------------------ */
 
 static uint64_t sinks_at(uint32_t tokens) { /* offset of the sinks */
   return ((uint64_t)HEAD + 4 * (uint64_t)tokens + BQ_ALIGN - 1) / BQ_ALIGN * BQ_ALIGN;
@@ -199,11 +199,11 @@ uint64_t bq_session_state_bytes(const bq_session *s) {
   return hash_at(s, s->sequence.n_tokens, computed_of(s)) + HASH;
 }
 
-/* A run of bytes at one offset of the state. */
+/* A run of bytes of the state that is contiguous in the session. */
 typedef struct piece {
   uint8_t *data;
   uint64_t bytes;
-  uint32_t zeros; /* it is the rest of a block whose last `zeros` positions are not computed */
+  uint32_t zeros; /* of a block: its last `zeros` positions are not computed */
   uint32_t layer; /* of the block */
   size_t in;      /* index of the first byte in the block */
 } piece;
@@ -218,8 +218,8 @@ static piece states_piece(const bq_session *s, uint32_t computed, uint64_t in) {
   return (piece){.data = (uint8_t *)states + in % bytes, .bytes = bytes - in % bytes};
 }
 
-/* The run that begins at offset `at`, which is in the state. `ends` holds the head and the hash,
- * `padding` BQ_ALIGN bytes. */
+/* The run that begins at offset `at` of the state. `ends` is the memory of the head and the hash;
+ * `padding` has BQ_ALIGN bytes. */
 static piece piece_at(const bq_session *s, uint32_t tokens, uint32_t computed, uint64_t at,
                       uint8_t *ends, uint8_t *padding) {
   const uint64_t tokens_end = HEAD + 4 * (uint64_t)tokens, padded = sinks_at(tokens);
@@ -303,11 +303,11 @@ bq_status bq_session_save(const bq_session *s, uint64_t at, uint8_t *out, size_t
   if (at + n > total - HASH) put64(ends + HEAD, hash_of(s, total - HASH, ends, padding));
   while (n > 0) {
     const piece p = saved_at(s, at, ends, padding);
-    const size_t take = p.bytes < n ? (size_t)p.bytes : n;
-    memcpy(out, p.data, take);
-    out += take;
-    at += take;
-    n -= take;
+    const size_t count = p.bytes < n ? (size_t)p.bytes : n;
+    memcpy(out, p.data, count);
+    out += count;
+    at += count;
+    n -= count;
   }
   return BQ_OK;
 }
@@ -346,8 +346,8 @@ static bq_status end_restore(bq_session *s, bq_error *err) {
   return BQ_OK;
 }
 
-/* The head has arrived: checks it and takes the blocks that follow. */
-static bq_status take_blocks(bq_session *s, bq_error *err) {
+/* Checks the head when it has arrived, and allocates the blocks that follow. */
+static bq_status allocate_blocks(bq_session *s, bq_error *err) {
   bq_status status = check_head(s, s->restore.ends, err);
   if (status) return fail_restore(s, status);
   bq_eviction_resume(s, bq_load32(s->restore.ends + SCORED));
@@ -374,14 +374,14 @@ bq_status bq_session_restore(bq_session *s, const uint8_t *bytes, size_t n, bq_e
                              (uint64_t)n));
     if (n == 0) return BQ_MORE;
     const piece p = piece_at(s, tokens, computed, s->restore.bytes, s->restore.ends, padding);
-    const size_t take = p.bytes < n ? (size_t)p.bytes : n;
-    memcpy(p.data, bytes, take);
-    if (s->restore.bytes < total - HASH) bq_xxh64_add(&s->restore.hash, bytes, take);
-    bytes += take;
-    n -= take;
-    const bool opens = s->restore.bytes < HEAD && s->restore.bytes + take == HEAD;
-    s->restore.bytes += take;
-    bq_status status = opens ? take_blocks(s, err) : BQ_OK;
+    const size_t count = p.bytes < n ? (size_t)p.bytes : n;
+    memcpy(p.data, bytes, count);
+    if (s->restore.bytes < total - HASH) bq_xxh64_add(&s->restore.hash, bytes, count);
+    bytes += count;
+    n -= count;
+    const bool opens = s->restore.bytes < HEAD && s->restore.bytes + count == HEAD;
+    s->restore.bytes += count;
+    bq_status status = opens ? allocate_blocks(s, err) : BQ_OK;
     if (status) return status;
   }
 }

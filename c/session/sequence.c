@@ -29,8 +29,8 @@ static bq_status check_tokens(const bq_session *s, const uint32_t *tokens, size_
   return BQ_OK;
 }
 
-/* The sequence has changed: its last token gets an output, no other one. With bidirectional
- * attention nothing that was computed remains valid. */
+/* Invalidates outputs after a change of the sequence: only its last token gets an output. With
+ * bidirectional attention all results are discarded. */
 static void sequence_changed(bq_session *s) {
   s->outputs.from = s->sequence.n_tokens - 1;
   s->batch.head_unit = s->batch.head_at = 0;
@@ -68,8 +68,7 @@ void bq_draft_discard(bq_session *s) {
   s->sequence.computed = bq_sequence_complete(s);
 }
 
-/* --- what a sequence is computed with -----------------------------------------------------------
- */
+/* --- weights and token types ------------------------------------------------------------------ */
 
 /* Discards everything that was computed with other weights. */
 static void discard_all(bq_session *s) {
@@ -117,8 +116,7 @@ void bq_session_clusters(bq_session *s, bool on) {
   if (s->sequence.n_tokens) bq_sequence_recompute_last(s);
 }
 
-/* --- tokens -------------------------------------------------------------------------------------
- */
+/* --- tokens ----------------------------------------------------------------------------------- */
 
 void bq_sequence_recompute_last(bq_session *s) {
   if (s->sequence.n_tokens == 0) return;
@@ -135,15 +133,15 @@ bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_
 
   bq_draft_discard(s);
   bq_sequence_second(s, 0);
-  uint32_t same = 0, limit = bq_min32(s->sequence.n_tokens, (uint32_t)n);
-  while (same < limit && s->sequence.tokens[same] == tokens[same]) same++;
+  uint32_t common = 0, limit = bq_min32(s->sequence.n_tokens, (uint32_t)n);
+  while (common < limit && s->sequence.tokens[common] == tokens[common]) common++;
 
-  bool unchanged = same == n && n == s->sequence.n_tokens;
-  memcpy(s->sequence.tokens + same, tokens + same, (n - same) * sizeof *tokens);
+  bool unchanged = common == n && n == s->sequence.n_tokens;
+  memcpy(s->sequence.tokens + common, tokens + common, (n - common) * sizeof *tokens);
   s->sequence.n_tokens = (uint32_t)n;
-  recompute_from(s, same);
+  recompute_from(s, common);
   /* An open chunk survives only if the new sequence still contains all of it. */
-  if (s->chunk.owner && same < s->chunk.start + s->chunk.length) bq_batch_drop(s);
+  if (s->chunk.owner && common < s->chunk.start + s->chunk.length) bq_batch_drop(s);
   if (!unchanged) sequence_changed(s);
   if (!s->outputs.ready) recompute_from(s, s->outputs.from);
   bq_cache_truncate(&s->kv,
@@ -167,8 +165,8 @@ bq_status bq_session_append(bq_session *s, uint32_t token, bq_error *err) {
   return BQ_OK;
 }
 
-/* Number of draft tokens that a run can compute logits for. They never take a block of the cache
- * that the sequence hasn't taken, so that no other session lacks it. */
+/* Number of draft tokens for which a run can compute logits. Draft tokens must not need a block of
+ * the cache that the sequence doesn't have yet, so that no other session lacks it. */
 static uint32_t draft_room(const bq_session *s) {
   const uint32_t left = s->options.context - s->sequence.n_tokens;
   const uint32_t in_block = (BQ_KV_BLOCK - s->sequence.n_tokens % BQ_KV_BLOCK) % BQ_KV_BLOCK;
@@ -194,15 +192,14 @@ bq_status bq_session_draft(bq_session *s, const uint32_t *tokens, size_t n, size
   return BQ_OK;
 }
 
-/* --- requested outputs --------------------------------------------------------------------------
- */
+/* --- requested outputs ------------------------------------------------------------------------ */
 
 /* Requests outputs from position `from` on, or a pooled vector of them. */
 static void request_outputs(bq_session *s, uint32_t from, bq_pooling pooling, bool normalize,
                             bool dense) {
-  const bool same = s->outputs.from == from && s->outputs.pooling == pooling &&
+  const bool common = s->outputs.from == from && s->outputs.pooling == pooling &&
                     s->outputs.normalize == normalize && s->outputs.dense == dense;
-  if (s->outputs.ready && same) return;
+  if (s->outputs.ready && common) return;
   s->outputs.from = from;
   s->outputs.pooling = pooling;
   s->outputs.normalize = normalize;

@@ -1,8 +1,8 @@
-/* The state of a session, and how the files of this room divide it.
+/* The state of a session, and the files of this directory that maintain its parts.
  *
- * A session computes in *forward batches*. A batch walks layer by layer over the rows of a prefill
- * chunk, in micro-batches of options.batch rows, so that a layer's weights are used for the whole
- * chunk before the next layer is needed:
+ * A session computes in *forward batches*. A batch computes the rows of a prefill chunk layer by
+ * layer, in micro-batches of options.batch rows, so that a layer's weights are used for the
+ * complete chunk before the next layer is needed:
  *
  *   for each chunk of the sequence:    x[rows] = embedding
  *     for each layer, micro-batch:     x[rows] = layer(x[rows])            <- one slice
@@ -10,22 +10,22 @@
  *
  * Decode is a chunk of one token. A run can stop between any two slices: when the caller's limit is
  * reached, or when weights have not arrived. A forward batch may have chunks of several sessions,
- * its *members* (continuous batching): it belongs to the first, whose buffers and options it uses.
- * Or its rows are *texts* of one session, packed sequences that don't attend to each other. Every
- * operation gives a token the same bits whatever shares its batch, so any division into chunks,
- * micro-batches and members equals computing token by token.
+ * its *members* (continuous batching); the first member owns it, and its buffers and options are
+ * used. Or the rows are *texts* of one session, packed sequences that don't attend to each other.
+ * The result of every operation for a token is independent of the other rows of the batch. So any
+ * division into chunks, micro-batches and members gives the same bits as computing token by token.
  *
- * The struct is divided by concern; each part names the file that maintains it. One header per .c
- * file; a file includes only files below it:
+ * The struct is divided by concern; each part is maintained by one file. There is one header per .c
+ * file, and a file includes only files below it:
  *
  *   run  texts  save  create             entry points
  *   spread  page  work                   other hosts, weights read on demand, counting work
  *   forward  head  clusters  embed       a layer, the head, embeddings
  *   linear  attention  recurrent_steps  experts   the steps of a layer
- *   dense                                layers behind the pooling
- *   matmul  adapter  sinks  hadamard     what the steps are made of
+ *   dense                                layers after the pooling
+ *   matmul  adapter  sinks  hadamard     parts of the steps
  *   ops  threads  sampler  outputs
- *   sequence                             tokens and what is computed of them
+ *   sequence                             tokens and the state of their computation
  *   batch                                forward batches
  *   evict  cache  options                KV cache
  *   recurrence                           states of recurrent layers
@@ -42,14 +42,15 @@
 #include "session/cache.h"
 #include "session/recurrence.h"
 
-/* The expert assignments of a micro-batch: (token, expert) pairs, sorted by expert, then token. */
+/* The expert assignments of a micro-batch: (token, expert) pairs, sorted by expert, then token.
+ * Each token has config.experts_used (`used`) experts. */
 typedef struct bq_expert_routing {
-  uint32_t *expert; /* [tokens][used], rising */
-  float *weight;    /* [batch][used] */
-  uint32_t *pair;   /* [tokens][used]: index of each among the pairs */
+  uint32_t *expert; /* [tokens][used]: numbers of the experts, rising */
+  float *weight;    /* [tokens][used] */
+  uint32_t *pair;   /* [tokens][used]: index in the sorted pairs */
   uint32_t *token;  /* [pairs] */
-  uint32_t *first;  /* [experts + 1]: first pair of each expert */
-  uint32_t *active;    /* [experts + 1]: number of experts with tokens, then which ones */
+  uint32_t *first;  /* [experts + 1]: index of the first pair of each expert */
+  uint32_t *active; /* [experts + 1]: number of experts with tokens, then their numbers */
   uint8_t *panel;   /* quantized rows of pairs; those of an expert begin at pair * panel_bytes */
   size_t panel_bytes;
 } bq_expert_routing;
@@ -58,7 +59,7 @@ typedef struct bq_expert_routing {
  * token each thread prepares its own, at norm + thread * hidden and panel + thread * panel_bytes.
  */
 typedef struct bq_scratch {
-  float *norm;    /* [micro-batch or threads][bq_config_most_normed] */
+  float *norm;    /* [micro-batch or threads][bq_config_max_normed_cols] */
   uint8_t *panel; /* quantized activations, for the widest matmul input */
   size_t panel_bytes; /* of one token */
   float *matmul;       /* [threads][matmul_floats]: bq_matmul_scratch */
@@ -67,7 +68,7 @@ typedef struct bq_scratch {
   uint8_t *attend; /* [threads][attend_bytes] */
   size_t attend_bytes;
   uint8_t *attend_shared; /* [query heads][attend_shared_bytes]: scores and weights of one token */
-  size_t attend_shared_bytes; /* 0: attention has no passes */
+  size_t attend_shared_bytes; /* 0: threads never share the attention of a token */
   bq_expert_routing *routes; /* NULL in models without experts */
 } bq_scratch;
 
@@ -78,7 +79,8 @@ typedef enum bq_spread_state {
   BQ_SPREAD_DONE
 } bq_spread_state;
 
-/* Builds with threads leave tensor parallelism out: their threads share memory. */
+/* Whether the build has tensor parallelism. Builds with threads don't: their threads share
+ * memory. */
 #ifdef BQ_NO_SPREAD
 enum { BQ_CAN_SPREAD = 0 };
 #else
@@ -93,7 +95,7 @@ typedef struct bq_batch_member {
   uint32_t row; /* row of its chunk's first token in the batch */
 } bq_batch_member;
 
-/* One of several texts of a session. */
+/* One of the texts of a session (packed sequences). */
 typedef struct bq_text {
   uint32_t row;   /* row of its first token in the batch */
   uint32_t first; /* index of that token in `tokens` and in the cache */
@@ -105,7 +107,7 @@ typedef struct bq_text {
 typedef struct bq_sequence {
   uint32_t *tokens;   /* [context] */
   uint32_t n_tokens;
-  uint32_t n_draft;   /* draft tokens that follow them in `tokens` (bq_session_draft) */
+  uint32_t n_draft;   /* number of draft tokens after them in `tokens` (bq_session_draft) */
   uint32_t computed;  /* positions that every layer has computed; <= n_tokens + n_draft */
   bq_text *texts;     /* [n_texts + 1]: several texts in place of the sequence (texts.c); the last
                          entry is the end of the last text */
@@ -113,13 +115,13 @@ typedef struct bq_sequence {
   uint32_t second;    /* of the sequence: as bq_text.second */
 } bq_sequence;
 
-/* The prefill chunk (or decode token) of a session that is in a forward batch. */
+/* The part of a session that is in a forward batch: a prefill chunk, or one token in decode. */
 typedef struct bq_chunk {
-  bq_session *owner;      /* the session whose forward batch it is in; NULL: no chunk is open */
+  bq_session *owner;      /* the owner of the forward batch; NULL: no chunk is open */
   uint32_t start, length; /* positions [start, start + length) */
 } bq_chunk;
 
-/* The forward batch of a session, while its chunk.owner is the session itself. */
+/* The forward batch of a session, valid while its chunk.owner is the session itself. */
 typedef struct bq_forward_batch {
   bq_batch_member *members; /* [options.chunk]; n_members are in use, the first is this session */
   uint32_t n_members;
@@ -127,30 +129,31 @@ typedef struct bq_forward_batch {
   uint32_t embedded;  /* rows of x that are embedded; < rows: embedding rows have to be read */
   uint32_t layer;     /* the layer to compute next; == layers: the head is next */
   uint32_t row;       /* the first row of the next micro-batch in that layer */
-  uint32_t gathered;  /* with several members: number of rows with outputs, which have been moved to
-                         the front of x; 0: not yet */
-  uint32_t head_unit; /* pages of the head that are done; 0 unless the head is paged */
-  uint32_t head_at;   /* rows with outputs for which the current page of the head is done */
-  uint32_t phase;     /* of a slice with spread matmuls: the next phase */
+  uint32_t gathered;  /* with several members: number of rows with outputs, after they have been
+                         moved to the front of x; 0: not moved yet */
+  uint32_t head_unit; /* number of completed pages of the head; 0 unless the head is paged */
+  uint32_t head_at;   /* number of rows with outputs that the head's current page has computed */
+  uint32_t phase;     /* the next phase of a slice with spread matmuls */
   bq_spread_state spread;
   float *x;           /* [options.chunk][hidden]: hidden states between layers */
-  float *start;       /* [options.chunk][hidden]: the first of them; NULL without layer_embed */
+  float *start;       /* [options.chunk][hidden]: x before the first layer; NULL without
+                         layer_embed */
   float *layer_embeds; /* [options.chunk][layers * layer_embed]: rows of the table, scaled */
   float *rope[BQ_ROPE_TABLES]; /* [options.chunk][rope_dim / 2][2]: bq_rope_table of each row */
 } bq_forward_batch;
 
-/* Outputs: logits, hidden states or pooled vectors, and which of them are requested. */
+/* Outputs: logits, hidden states or pooled vectors, and the requests for them. */
 typedef struct bq_outputs {
   uint32_t from;      /* positions from here to the end of the sequence have outputs */
   bool ready;         /* the outputs are computed */
   bq_pooling pooling; /* not BQ_POOL_NONE: the output is one pooled vector; no head is computed */
   bool normalize;     /* the pooled vector gets length 1 */
-  bool dense;         /* the dense layers behind the pooling are computed */
-  bool approximate;   /* a share of the head suffices (bq_session_clusters) */
+  bool dense;         /* the dense layers after the pooling are computed */
+  bool approximate;   /* only a share of the head is computed (bq_session_clusters) */
   uint32_t cols;      /* hidden if outputs are hidden states, else vocab */
   float *rows;        /* [options.rows][cols] */
   float *pooled;      /* [hidden] */
-  float *inner;       /* [dense1]: between the dense layers; NULL without them, as `dense_out` */
+  float *inner;       /* [dense1]: between the dense layers; NULL without them, like `dense_out` */
   float *dense_out;   /* [texts][bq_config_vector_cols] */
   bq_candidate *candidates; /* [vocab]: the sampler's; NULL if outputs are hidden states */
 } bq_outputs;
@@ -163,28 +166,29 @@ typedef struct bq_run_state {
   bq_work work;    /* of all slices */
 } bq_run_state;
 
-/* A saved session that is being restored, up to its last byte (save.c). */
+/* Progress of restoring a saved session (save.c). */
 typedef struct bq_restore_state {
-  uint64_t bytes;      /* received so far; 0: nothing is being restored */
-  bq_xxh64_state hash; /* of these */
-  uint8_t ends[BQ_STATE_HEAD + BQ_STATE_HASH]; /* the first and the last bytes */
+  uint64_t bytes;      /* received so far; 0: no session is being restored */
+  bq_xxh64_state hash; /* of the received bytes */
+  uint8_t ends[BQ_STATE_HEAD + BQ_STATE_HASH]; /* the head and the hash of the state */
 } bq_restore_state;
 
 /* Attention sinks: the sequence's first positions, which stay visible to every window. */
 typedef struct bq_sink_cache {
-  float *kv; /* [layers][kv_heads][2][options.sinks][head_dim], the most of any layer: keys, rotated
-                to their own positions, and values */
+  float *kv; /* [layers][kv_heads][2][options.sinks][head_dim], the maximum kv_heads and head_dim of
+                all layers: keys, rotated to their own positions, and values */
   float *rope[BQ_ROPE_TABLES]; /* as bq_forward_batch.rope: the rotation from there to the positions
-                                  right before the window of a row */
+                                  directly before the window of a row */
 } bq_sink_cache;
 
 /* Eviction by accumulated attention (evict.c), in groups of 32 cache slots. */
 typedef struct bq_eviction {
-  uint32_t scored;    /* positions whose attention `totals` includes, a multiple of BQ_KV_BLOCK */
+  uint32_t scored;    /* number of queries whose attention `totals` includes, a multiple of
+                         BQ_KV_BLOCK */
   uint64_t *totals;   /* [groups] */
   uint32_t *by_query; /* [threads][BQ_KV_BLOCK][groups]: attention of the queries from `scored` on
                          (bq_attend_job); between chunks thread 0 has the sums of all threads */
-  uint32_t *kept;     /* [groups]: scratch, the groups that stay */
+  uint32_t *kept;     /* [groups]: scratch, the groups that are not evicted */
 } bq_eviction;
 
 /* The LoRA adapter in use. */
@@ -192,7 +196,7 @@ typedef struct bq_lora_state {
   const bq_lora *matrices; /* [layers][BQ_ADAPTED_COUNT], the caller's; NULL: no adapter */
   float *down;   /* [micro-batch or threads][stride]: A x of a step, as scratch.norm; a memory block
                     of its own */
-  size_t stride; /* the ranks of a step's adapted matrices together */
+  size_t stride; /* maximum sum of the ranks of a step's adapted matrices */
 } bq_lora_state;
 
 struct bq_session {
@@ -220,15 +224,15 @@ static inline uint32_t bq_next_layer(const bq_session *s, uint32_t layer) {
   while (layer < s->model->config.layers && bq_layer_set_has(&s->skipped, layer)) layer++;
   return layer;
 }
-/* Positions of the sequence, drafts excluded, that every layer has computed. */
+/* Number of positions of the sequence, without drafts, that every layer has computed. */
 static inline uint32_t bq_sequence_complete(const bq_session *s) {
   return s->sequence.computed < s->sequence.n_tokens ? s->sequence.computed : s->sequence.n_tokens;
 }
-/* Positions of the sequence, drafts included, that are still to be computed. */
+/* Number of positions of the sequence, including drafts, that have to be computed. */
 static inline uint32_t bq_sequence_pending(const bq_session *s) {
   return s->sequence.n_tokens + s->sequence.n_draft - s->sequence.computed;
 }
-/* Whether outputs are hidden states or pooled from them: no head is computed. */
+/* Whether outputs are hidden states or pooled vectors, so that no head is computed. */
 static inline bool bq_outputs_hidden_states(const bq_session *s) {
   return s->options.hidden || s->outputs.pooling;
 }
@@ -236,12 +240,12 @@ static inline bool bq_outputs_hidden_states(const bq_session *s) {
 static inline bool bq_head_is_clustered(const bq_session *s) {
   return s->outputs.approximate && !bq_outputs_hidden_states(s);
 }
-/* The output row of a position, which is outputs.from or later. */
+/* The output row of a position, which must be outputs.from or later. */
 static inline float *bq_output_at(const bq_session *s, uint32_t position) {
   bq_assert(position >= s->outputs.from && position - s->outputs.from < s->options.rows);
   return s->outputs.rows + (size_t)(position - s->outputs.from) * s->outputs.cols;
 }
-/* Floats of the sinks of one head in one layer, and of all. */
+/* Number of floats of the sinks of one head in one layer, and of all heads in all layers. */
 static inline size_t bq_sink_floats(const bq_session *s) {
   return 2 * (size_t)bq_moved_sinks(&s->options) * bq_config_max_head_dim(&s->model->config);
 }

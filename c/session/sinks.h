@@ -1,17 +1,17 @@
 /* Attention sinks: the first tokens of a sequence stay visible to every sliding window. Their keys
- * are kept, rotated to their own positions, and re-rotated for each window to the positions right
- * before it. Maintains bq_session.sink_cache.kv. */
+ * are stored, rotated to their own positions, and re-rotated for each window to the positions
+ * directly before it. Maintains bq_session.sink_cache.kv. */
 #ifndef BQ_SINKS_H
 #define BQ_SINKS_H
 
 #include "session/micro_batch.h"
 
-/* Tokens of a micro-batch that are of one text of a session and have the same first visible
- * position. */
+/* Consecutive tokens of a micro-batch that belong to one text of a session and have the same first
+ * visible position. */
 typedef struct bq_segment {
   const bq_session *s;
-  uint32_t at, tokens; /* index of the first in the micro-batch, and their number */
-  uint32_t first;      /* position in the cache where the text begins */
+  uint32_t at, tokens; /* index of the first token in the micro-batch, and number of tokens */
+  uint32_t first;      /* cache position of the beginning of the text */
   uint32_t position;   /* cache position of the first token */
 } bq_segment;
 
@@ -23,12 +23,12 @@ typedef struct bq_sink_block {
 } bq_sink_block;
 bq_sink_block bq_sink_block_lay_out(bq_arena *arena, const bq_kv_cache *kv,
                                     const bq_session_options *o);
-/* Keeps the keys and values of a segment that belong to sinks. */
+/* Stores the keys and values of the sinks in a segment. */
 void bq_sinks_store(const bq_layer_run *p, const bq_segment *g, uint32_t head, const float *k,
                     const float *v, size_t stride);
-/* Points `attend` at a block table of the window's blocks, from position `from` on, preceded by a
- * synthetic block of sinks that are re-rotated to the positions just before the window. (Their
- * original block may have been freed.) */
+/* Changes `attend` so that it uses a block table with a synthetic block of sinks, followed by the
+ * window's blocks from position `from` on. The sinks are re-rotated to the positions directly
+ * before the window. (Their original block may have been freed.) */
 void bq_sinks_attend(const bq_layer_run *p, const bq_segment *g, uint32_t head, uint32_t from,
                      bq_attend_job *attend);
 

@@ -15,8 +15,8 @@ static const bq_phases *spread_phases(const bq_micro_batch *j) {
   return j->head ? bq_head_phases(j, 0, 1) : bq_layer_phases(j, j->s->batch.layer, 1);
 }
 
-/* The matmuls of the current phase, if they are to be spread; returns false otherwise. Matmuls with
- * float weights are few and stay here. */
+/* Returns the matmuls of the current phase if they are to be spread; false otherwise. Matmuls with
+ * float weights are few and not spread. */
 static bool spread_linear(const bq_micro_batch *j, const bq_layer_run *p, bq_linear *l) {
   const bq_session *s = j->s;
   const uint32_t part = spread_phases(j)->list[s->batch.phase];

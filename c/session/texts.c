@@ -1,18 +1,18 @@
 /* Several texts in one forward batch (packed sequences), for their pooled vectors. Implements of
- * bq.h: bq_session_texts. Rows of the batch lie one text after the other; tokens and keys lie as
- * they would for the text alone, shifted to the next multiple of BQ_KV_SCALED. Attention sums in
- * the same order from each of these, so a text gets the bits that it gets alone. */
+ * bq.h: bq_session_texts. In the batch, the rows of the texts follow each other. In the token array
+ * and the cache, each text begins at a multiple of BQ_KV_SCALED. Attention sums in the same order
+ * from each of these positions on, so a text gets the same bits as alone. */
 #include <string.h>
 
 #include "core/minmax.h"
 #include "kernels/kv.h"
 #include "session/sequence.h"
 
-/* Maximum rows of a batch of texts with bidirectional attention: all matmuls of a layer are one
- * micro-batch then, and more rows would not fit the CPU's cache. */
+/* Maximum rows of a batch of texts with bidirectional attention. Such a batch is one micro-batch,
+ * and more rows would not fit in the CPU's cache. */
 enum { ROWS_AT_ONCE = 64 };
 
-/* Position where the next text may begin. */
+/* First position at which the next text may begin. */
 static uint32_t next_first(uint32_t end) {
   return (end + BQ_KV_SCALED - 1) / BQ_KV_SCALED * BQ_KV_SCALED;
 }
@@ -45,7 +45,7 @@ static bq_status run_as_sequence(bq_session *s, const uint32_t *tokens, uint32_t
   return status ? status : bq_session_pool(s, how, normalize, err);
 }
 
-/* Discards what the session held. */
+/* Discards the sequence or the texts of the session, and sets the requested outputs. */
 static void begin_texts(bq_session *s, bq_pooling how, bool normalize, bool labels) {
   const bq_config *c = &s->model->config;
   bq_sequence_discard(s);

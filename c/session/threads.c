@@ -1,5 +1,5 @@
-/* One parallel run with barriers between phases, if the host has barriers; else one run per phase.
- */
+/* Runs a job as one parallel run with barriers between phases if the host has barriers; otherwise
+ * as one run per phase. */
 #include "session/threads.h"
 
 typedef struct progress {
@@ -11,14 +11,14 @@ typedef struct progress {
   bq_stage ended; /* stage of the phase that thread 0 finished last */
 } progress;
 
-/* A run may have more threads than the session has scratch for: the excess ones only take part in
- * barriers. */
+/* Number of threads that compute. A run may have more threads than the session has scratch for; the
+ * others only take part in barriers. */
 static size_t workers_of(const bq_session *s, size_t threads) {
   return threads < s->options.parallel.threads ? threads : s->options.parallel.threads;
 }
 
-/* Thread 0 decides whether another layer follows while other threads are still busy; all read the
- * decision after the barrier. */
+/* Runs all phases of a job on one thread. Thread 0 determines whether another layer follows while
+ * other threads are still busy; all read the result after the barrier. */
 static void run_all(void *arg, size_t thread, size_t threads) {
   progress *p = arg;
   const bq_parallel *parallel = &p->s->options.parallel;
@@ -26,7 +26,7 @@ static void run_all(void *arg, size_t thread, size_t threads) {
   const size_t workers = workers_of(p->s, threads);
   for (uint32_t layer = p->layer;; layer = bq_next_layer(p->s, layer + 1)) {
     const bq_phases *phases = job->phases(job->arg, layer, workers);
-    bq_assert(phases->n > 0); /* after the last phase thread 0 asks whether another layer follows */
+    bq_assert(phases->n > 0); /* `next` is called after the last phase */
     for (size_t i = 0; i < phases->n; i++) {
       const bool last = i + 1 == phases->n;
       bq_stage stage = BQ_STAGE_HOST;
@@ -49,8 +49,8 @@ static bool next_grains(bq_share *share) {
   if (share->threads > 1 && parallel->claim)
     return parallel->claim(parallel->ctx, share->thread, share->threads, grains, &share->from,
                           &share->to);
-  if (share->given) return false;
-  share->given = true;
+  if (share->taken) return false;
+  share->taken = true;
   share->from = grains * share->thread / share->threads;
   share->to = grains * (share->thread + 1) / share->threads;
   return share->from < share->to;

@@ -9,7 +9,7 @@ static void add_matrix(bq_work *work, const bq_matrix *m, uint64_t tokens) {
   work->macs += (uint64_t)m->rows * m->cols * tokens;
 }
 
-/* Several tokens may share experts: counts the maximum that can be read. */
+/* Adds the work of experts. Several tokens may share experts: the weights are an upper bound. */
 static void add_experts(bq_work *work, const bq_matrix *m, const bq_config *c, uint64_t tokens) {
   bq_work one = {0};
   const uint64_t pairs = tokens * c->experts_used;
@@ -18,18 +18,18 @@ static void add_experts(bq_work *work, const bq_matrix *m, const bq_config *c, u
   work->macs += one.macs / c->experts * pairs;
 }
 
-/* Each row has clusters of its own. */
+/* Adds the work of the clustered head. Each row has clusters of its own. */
 static void add_clusters(bq_work *work, const bq_session *s, uint64_t tokens) {
   const bq_clusters *c = s->model->clusters;
-  bq_matrix some = c->rows;
-  some.rows = bq_min32(bq_clusters_share(c->n, s->options.head) * BQ_CLUSTER_ROWS, some.rows);
+  bq_matrix part = c->rows;
+  part.rows = bq_min32(bq_clusters_share(c->n, s->options.head) * BQ_CLUSTER_ROWS, part.rows);
   for (uint64_t i = 0; i < tokens; i++) {
     add_matrix(work, &c->means, 1);
-    add_matrix(work, &some, 1);
+    add_matrix(work, &part, 1);
   }
 }
 
-/* An embedding is looked up, not multiplied: one row per token. */
+/* Adds the work of an embedding: one row per token is read, without a multiplication. */
 static void add_rows(bq_work *work, const bq_matrix *m, uint64_t tokens) {
   if (!m->data) return;
   const bq_type_facts *f = bq_type_get(m->type);
