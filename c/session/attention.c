@@ -22,8 +22,7 @@ static bq_segment segment_at(const bq_micro_batch *j, uint32_t from) {
   return (bq_segment){row.s, from, n, row.first, position};
 }
 
-/* --- storing ------------------------------------------------------------------------------------
- */
+/* --- storing ---------------------------------------------------------------------------------- */
 
 /* Clamps one head of all tokens to -limit...limit; limit 0: doesn't clamp. */
 static void clip_head(const bq_layer_run *p, float *x, size_t stride, float limit) {
@@ -112,8 +111,7 @@ bq_stage bq_store_kv(const bq_layer_run *p, const bq_layer_step *step, size_t th
   return BQ_STAGE_KV;
 }
 
-/* --- attending ----------------------------------------------------------------------------------
- */
+/* --- attending -------------------------------------------------------------------------------- */
 
 /* Sets up the accumulation of attention by the kernel, if eviction is by attention. */
 static void count_attention(const bq_layer_run *p, const bq_segment *g, size_t thread,
@@ -194,8 +192,7 @@ static void attend_rows(const bq_layer_run *p, size_t from, size_t to, size_t th
   }
 }
 
-/* --- one token, shared by threads ---------------------------------------------------------------
- */
+/* --- one token, shared by threads ------------------------------------------------------------- */
 
 enum {
   SHARED_POSITIONS = 512, /* for fewer positions the two additional barriers cost more */

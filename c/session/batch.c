@@ -30,8 +30,7 @@ uint32_t bq_micro_batch_rows(const bq_session *s) {
   return bq_min32(s->options.batch, s->batch.rows - s->batch.row);
 }
 
-/* --- members ------------------------------------------------------------------------------------
- */
+/* --- members ---------------------------------------------------------------------------------- */
 
 void bq_batch_drop(bq_session *s) {
   bq_session *owner = s->chunk.owner;
@@ -126,8 +125,7 @@ void bq_batch_close(bq_session *s) {
   bq_batch_drop(s);
 }
 
-/* --- outputs ------------------------------------------------------------------------------------
- */
+/* --- outputs ---------------------------------------------------------------------------------- */
 
 /* First position of a member's chunk that has an output. */
 static uint32_t first_output(const bq_session *s) {

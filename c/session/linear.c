@@ -43,8 +43,7 @@ bq_linear bq_linear_of(const bq_layer_run *p, const bq_layer_step *step, size_t 
   return l;
 }
 
-/* --- inputs -------------------------------------------------------------------------------------
- */
+/* --- inputs ----------------------------------------------------------------------------------- */
 
 static bool is_quantized(const bq_linear *l) {
   for (size_t i = 0; i < l->n; i++)
@@ -71,8 +70,7 @@ void bq_linear_prepare(const bq_micro_batch *j, const bq_linear *l, size_t threa
     prepare_tokens(j->s, l, share.from, share.to, j->s->scratch.norm, j->s->scratch.panel);
 }
 
-/* --- products -----------------------------------------------------------------------------------
- */
+/* --- products --------------------------------------------------------------------------------- */
 
 /* Epilogue of a matmul for rows [row0, row1): scale, bias, LoRA, logits, residual. */
 static void bq_product_epilogue(const bq_session *s, const bq_linear *l, const bq_product *p,

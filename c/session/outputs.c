@@ -86,8 +86,7 @@ void bq_pool_outputs(bq_session *s) {
                 s->scratch.norm);
 }
 
-/* --- access -------------------------------------------------------------------------------------
- */
+/* --- access ----------------------------------------------------------------------------------- */
 
 const float *bq_session_result(const bq_session *s, uint32_t position) {
   if (!s->outputs.ready || s->outputs.pooling || position < s->outputs.from ||

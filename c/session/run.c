@@ -122,8 +122,7 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
   return BQ_OK;
 }
 
-/* --- sessions of a batch ------------------------------------------------------------------------
- */
+/* --- sessions of a batch ---------------------------------------------------------------------- */
 
 /* Number of output rows that a session needs in the first member's buffer. */
 static uint32_t output_rows_of(const bq_session *s) {

@@ -281,8 +281,7 @@ uint32_t bq_sample(const float *logits, uint32_t vocab, const uint32_t *recent, 
   return pick_by_weight(&d, o, c, rng);
 }
 
-/* --- the last token of a session ----------------------------------------------------------------
- */
+/* --- the last token of a session -------------------------------------------------------------- */
 
 /* Whether 0 <= x <= max; false for NaN. */
 static bool is_within(float x, float max) { return x >= 0 && x <= max; }
