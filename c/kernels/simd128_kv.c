@@ -210,7 +210,7 @@ static size_t visible_positions(const bq_attend_job *job, size_t row, size_t at)
 
 /* y += the weighted values v of the 32 positions from `at` on that are visible to the row. */
 static void mix_visible(const bq_attend_job *job, size_t row, size_t at, const float *scores,
-                     const float *v) {
+                        const float *v) {
   const size_t dim = job->kv.head_dim, from = bq_row_from(job, row);
   const size_t n = visible_positions(job, row, at);
   const size_t skip = from > at ? from - at : 0;
@@ -227,8 +227,8 @@ static void attend_rows_of_floats(bq_kv_type type, const bq_attend_job *job, siz
   const size_t stride = bq_kv_up(end - base, BQ_KV_SCALED) * BQ_KV_SCALED;
   float *scores = job->scratch, *wide = scores + rows * stride;
   for (size_t at = base; at < end; at += BQ_KV_SCALED) {
-    const size_t n = visible_positions(job, last, at) * dim;
-    const float *k = floats_of(type, bq_kv_key(kv, type, at), n, wide);
+    const float *k =
+        floats_of(type, bq_kv_key(kv, type, at), visible_positions(job, last, at) * dim, wide);
     for (size_t r = 0; r < rows; r++)
       score_block(bq_row_query(job, row + r), k, visible_positions(job, row + r, at), dim,
                   job->scale, scores + r * stride + (at - base));
@@ -242,8 +242,8 @@ static void attend_rows_of_floats(bq_kv_type type, const bq_attend_job *job, siz
     memset(bq_row_result(job, row + r), 0, dim * sizeof(float));
   }
   for (size_t at = base; at < end; at += BQ_KV_SCALED) {
-    const size_t n = visible_positions(job, last, at) * dim;
-    const float *v = floats_of(type, bq_kv_value(kv, type, at), n, wide);
+    const float *v =
+        floats_of(type, bq_kv_value(kv, type, at), visible_positions(job, last, at) * dim, wide);
     for (size_t r = 0; r < rows; r++)
       mix_visible(job, row + r, at, scores + r * stride + (at - base), v);
   }
