@@ -115,7 +115,7 @@ static inline void bq_sub4_put_bits(uint8_t *p, uint32_t at, uint32_t bits, uint
   *p = (uint8_t)((*p & ~mask) | value << at);
 }
 static inline void bq_sub4_put(bq_tile_shape s, uint8_t *p, size_t gap, uint32_t k,
-                                uint32_t stored) {
+                               uint32_t stored) {
   const uint32_t j = k % 16 / 4, high = k % 32 / 16;
   if (s.bits != 3) bq_sub4_put_bits(p + j / 2 * gap, j % 2 * 4 + high * 2, 2, stored);
   else if (j < 3) bq_sub4_put_bits(p + j * gap, 3 * high, 3, stored);

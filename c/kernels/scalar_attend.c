@@ -371,7 +371,7 @@ static uint8_t unpack_number(uint8_t byte, size_t span, size_t d, uint8_t step, 
 }
 
 static void unpack_positions(const bq_kv_view *packed, size_t span, size_t at, const bq_kv_view *kv,
-                   size_t to) {
+                             size_t to) {
   const size_t dims = bq_kv_dims(kv->head_dim), blocks = bq_kv_up(dims, BQ_KV_SCALED);
   for (size_t j = 0; j < BQ_KV_SCALED; j++) {
     uint8_t *group = bq_kv_group(kv, to + j);

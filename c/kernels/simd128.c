@@ -146,7 +146,7 @@ INLINE v128_t place_in_nibble(bq_tile_shape s, int run, v128_t v, const constant
 }
 
 INLINE void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
-                      const constants *c, v128_t sum[MAX_GROUPS][2]) {
+                     const constants *c, v128_t sum[MAX_GROUPS][2]) {
   UNROLL for (int j = 0; j < 4; j++)
     UNROLL for (int g = 0; g < G; g++) {
       const sub4_quads v = sub4_quads_at(s, j, w[g], c);
@@ -244,7 +244,7 @@ INLINE const uint8_t *unpack_sub4(bq_tile_shape s, const uint8_t *w, const const
 }
 
 INLINE void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
-                            const constants *c, v128_t (*sum)[2]) {
+                           const constants *c, v128_t (*sum)[2]) {
   UNROLL for (int j = 0; j < 4; j++) {
     const sub4_quads v = sub4_quads_at(s, j, w, c);
     UNROLL for (int run = EVEN_LOW; run <= ODD_HIGH; run++) {

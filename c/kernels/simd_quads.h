@@ -168,7 +168,7 @@ INLINE v128_t join_split_weights(v128_t lower, v128_t upper, int at, const const
 }
 
 INLINE void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
-                      const constants *c, v128_t sum[MAX_GROUPS][2]) {
+                     const constants *c, v128_t sum[MAX_GROUPS][2]) {
   UNROLL for (int j = 0; j < 4; j++) {
     v128_t low = wasm_v128_load32_splat(q + 4 * j), high = wasm_v128_load32_splat(q + 16 + 4 * j);
     const int from = s.bits == 3 ? 0 : j % 2 * 4;
@@ -219,7 +219,7 @@ INLINE const uint8_t *unpack_sub4(bq_tile_shape s, const uint8_t *w, const const
 /* A single pair has few sums. If adding to a sum has a long latency, the second half of the block
  * gets sums of its own. */
 INLINE void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
-                            const constants *c, v128_t (*sum)[2]) {
+                           const constants *c, v128_t (*sum)[2]) {
   (void)s;
   v128_t more[2][2] = {{simd_zero(), simd_zero()}, {simd_zero(), simd_zero()}};
   v128_t(*const high)[2] = P == 1 && SPLIT_SUMS ? more : sum;

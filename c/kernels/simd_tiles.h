@@ -90,11 +90,11 @@ INLINE void dot_bytes(int G, int bits, int part, const uint8_t *const *w, const 
 INLINE void dot_codes(int G, int part, const uint8_t *const *w, const uint8_t *q, v128_t table,
                       const constants *c, v128_t sum[MAX_GROUPS][2]);
 INLINE void dot_sub4(bq_tile_shape s, int G, const uint8_t *const *w, const uint8_t *q,
-                      const constants *c, v128_t sum[MAX_GROUPS][2]);
+                     const constants *c, v128_t sum[MAX_GROUPS][2]);
 INLINE const uint8_t *unpack_sub4(bq_tile_shape s, const uint8_t *w, const constants *c,
                                   uint8_t to[TILE_BYTES_32]);
 INLINE void dot_sub4_pairs(bq_tile_shape s, int P, const uint8_t *w, const uint8_t *const *q,
-                            const constants *c, v128_t (*sum)[2]);
+                           const constants *c, v128_t (*sum)[2]);
 INLINE v128_t initial_sum(int bits, int part, int T, const uint8_t *sums);
 INLINE void dot_pairs(int bits, int P, int part, const uint8_t *w, const uint8_t *const *q,
                       const constants *c, v128_t (*sum)[2]);
@@ -188,7 +188,7 @@ typedef struct super_scales {
 } super_scales;
 
 INLINE void load_super_scales(bq_tile_shape s, const uint8_t *tile, const matmul_constants *c,
-                         super_scales *to) {
+                              super_scales *to) {
   load_scales(2, tile, NULL, c, to->scale);
   apply_unit(s, c, to->scale);
   if (s.min_bytes) load_scales(2, tile + 2 * BQ_TILE_ROWS, NULL, c, to->min);
@@ -260,9 +260,8 @@ INLINE void add_block(bq_tile_shape s, int G, int part, const uint8_t *const *ti
 }
 
 /* Adds 32 k of G tiles, from k on. */
-INLINE void add_32(bq_tile_shape s, int G, const uint8_t *const *tile, uint32_t k,
-                    const uint8_t *q, const super_scales *n, const matmul_constants *c,
-                    v128_t acc[][2]) {
+INLINE void add_32(bq_tile_shape s, int G, const uint8_t *const *tile, uint32_t k, const uint8_t *q,
+                   const super_scales *n, const matmul_constants *c, v128_t acc[][2]) {
   const uint32_t w = bq_tile_weights_at(s) + k / 32 * BQ_TILE_ROWS * bq_tile_run_bytes(s);
   const uint32_t scales = bq_tile_scale_at(s, 0, k), mins = bq_tile_min_at(s, 0, k);
   if (s.block != 16) {
@@ -298,7 +297,7 @@ typedef struct output {
 
 /* Computes G groups of 8 rows for one token; their tiles are `gap` bytes apart. */
 INLINE void gemv_groups(bq_tile_shape s, int G, const uint8_t *tiles, size_t gap, size_t cols,
-                     const uint8_t *panel, const matmul_constants *c, output out) {
+                        const uint8_t *panel, const matmul_constants *c, output out) {
   const size_t n_tiles = bq_tiles_per_row(s, cols), blocks = panel_blocks(cols);
   v128_t acc[MAX_GROUPS][2];
   UNROLL for (int g = 0; g < G; g++)
@@ -322,7 +321,7 @@ INLINE void gemv_groups(bq_tile_shape s, int G, const uint8_t *tiles, size_t gap
  * remaining groups there is a pass over the last groups, some of which are computed twice. If there
  * are too few groups, or for a partial one, a pass computes one group, repeated. */
 INLINE void gemv_one(bq_tile_shape s, const uint8_t *tiles, size_t cols, const uint8_t *panel,
-                         const matmul_constants *c, size_t rows, float *y) {
+                     const matmul_constants *c, size_t rows, float *y) {
   const size_t all = (size_t)unrolled_groups(s),
                group = bq_tiles_per_row(s, cols) * bq_tile_size(s);
   const size_t full_groups = rows / BQ_TILE_ROWS, run = full_groups / all;
@@ -423,8 +422,8 @@ INLINE void add_32_of_pairs(bq_tile_shape s, int P, const uint8_t *tile, uint32_
 
 /* Adds 32 k of a tile times `tokens` tokens, rounded up to pairs, which are `pair` bytes apart. */
 INLINE void add_32_of_batch(bq_tile_shape s, const uint8_t *tile, uint32_t k, const uint8_t *panel,
-                           size_t pair, size_t tokens, const super_scales *super,
-                           const matmul_constants *c, v128_t (*acc)[2]) {
+                            size_t pair, size_t tokens, const super_scales *super,
+                            const matmul_constants *c, v128_t (*acc)[2]) {
   super_scales loaded[2];
   if (scales_once(s)) loaded[0] = block_scales_at(s, tile, k, super, c);
   if (scales_once(s) && s.block == 16) loaded[1] = block_scales_at(s, tile, k + 16, super, c);
@@ -473,9 +472,9 @@ static __attribute__((noinline)) void store_tokens(float *y, size_t y_stride, si
 }
 
 static __attribute__((noinline)) void matmul_batch(gemm_batch_fn *gemm, size_t group,
-                                                  const bq_matrix *m, const bq_batch *a,
-                                                  size_t tokens, size_t row0, size_t row1, float *y,
-                                                  size_t y_stride) {
+                                                   const bq_matrix *m, const bq_batch *a,
+                                                   size_t tokens, size_t row0, size_t row1,
+                                                   float *y, size_t y_stride) {
   v128_t acc[BATCH_TOKENS][2];
   for (size_t from = 0, n; from < tokens; from += n) {
     n = tokens - from < BATCH_TOKENS ? tokens - from : BATCH_TOKENS;

@@ -84,21 +84,23 @@ static bq_layer_step row_step(bq_op op, bq_buffer in, bq_module norm) {
 
 static bq_layer_step qkv(const bq_config *c, const bq_layer_kind *k, bq_module norm) {
   return (bq_layer_step){.op = BQ_OP_MATMUL, .stage = BQ_STAGE_QKV, .in = BQ_BUFFER_X, .norm = norm,
-                   .n = !k->stores ? 1 : k->keys_as_values ? 2 : 3, .module = {BQ_Q, BQ_K, BQ_V},
-                   .out = {c->attn_gate ? BQ_BUFFER_GATED_Q : BQ_BUFFER_Q, BQ_BUFFER_K,
-                           BQ_BUFFER_V}};
+                         .n = !k->stores ? 1 : k->keys_as_values ? 2 : 3,
+                         .module = {BQ_Q, BQ_K, BQ_V},
+                         .out = {c->attn_gate ? BQ_BUFFER_GATED_Q : BQ_BUFFER_Q, BQ_BUFFER_K,
+                                 BQ_BUFFER_V}};
 }
 
 static bq_layer_step store(const bq_config *c, const bq_layer_kind *k) {
   const bool normed = c->qk_norm == BQ_QK_HEADS || c->qk_norm == BQ_QK_EACH;
   return (bq_layer_step){.op = BQ_OP_STORE, .stage = BQ_STAGE_KV, .norm = BQ_NO_MODULE,
-                   .n = !normed ? 0 : k->stores ? 2 : 1,
-                   .module = {BQ_Q_NORM, BQ_K_NORM}};
+                         .n = !normed ? 0 : k->stores ? 2 : 1,
+                         .module = {BQ_Q_NORM, BQ_K_NORM}};
 }
 
 static bq_layer_step mlp_in(const bq_config *c, bq_module norm) {
   bq_layer_step s = {.op = BQ_OP_MATMUL, .stage = BQ_STAGE_MLP_IN, .in = BQ_BUFFER_X, .norm = norm,
-               .epilogue = BQ_EPILOGUE_ACTIVATE, .n = 1, .module = {BQ_UP}, .out = {BQ_BUFFER_UP}};
+                     .epilogue = BQ_EPILOGUE_ACTIVATE, .n = 1, .module = {BQ_UP},
+                     .out = {BQ_BUFFER_UP}};
   if (!c->gated) return s;
   s.n = 2;
   s.module[0] = BQ_GATE, s.module[1] = BQ_UP;
@@ -124,16 +126,16 @@ static void add_residual(const bq_config *c, bq_layer_kind *k, bq_stage stage, b
 }
 
 static bq_layer_step gate_and_up(bq_op op, bq_buffer in, bq_module norm, bq_module gate,
-                           bq_buffer out) {
+                                 bq_buffer out) {
   return (bq_layer_step){.op = op, .stage = BQ_STAGE_MLP_IN, .in = in, .norm = norm,
-                   .epilogue = BQ_EPILOGUE_ACTIVATE, .n = 2, .module = {gate, gate + 1},
-                   .out = {out, out + 1}};
+                         .epilogue = BQ_EPILOGUE_ACTIVATE, .n = 2, .module = {gate, gate + 1},
+                         .out = {out, out + 1}};
 }
 
 static bq_layer_step matmul_step(bq_op op, bq_stage stage, bq_buffer in, bq_module module,
-                             bq_buffer out) {
+                                 bq_buffer out) {
   return (bq_layer_step){.op = op, .stage = stage, .in = in, .norm = BQ_NO_MODULE, .n = 1,
-                   .module = {module}, .out = {out}};
+                         .module = {module}, .out = {out}};
 }
 
 /* The steps of a mixture of experts, and of the shared expert if there is one. */
@@ -151,14 +153,14 @@ static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
   add(k, (bq_layer_step){.op = BQ_OP_ROUTE, .stage = BQ_STAGE_MLP_IN, .norm = BQ_NO_MODULE});
   add(k, gate_and_up(BQ_OP_EXPERTS, BQ_BUFFER_X, norm, BQ_EXPERT_GATE, BQ_BUFFER_EXPERT_GATE));
   add(k, matmul_step(BQ_OP_EXPERTS, BQ_STAGE_DOWN, BQ_BUFFER_EXPERT_GATE, BQ_EXPERT_DOWN,
-                 BQ_BUFFER_EXPERT_OUT));
+                     BQ_BUFFER_EXPERT_OUT));
   if (c->shared_ffn) {
     add(k, gate_and_up(BQ_OP_MATMUL, BQ_BUFFER_X, norm, BQ_SHARED_GATE, BQ_BUFFER_SHARED_GATE));
     add(k, matmul_step(BQ_OP_MATMUL, BQ_STAGE_DOWN, BQ_BUFFER_SHARED_GATE, BQ_SHARED_DOWN,
-                   BQ_BUFFER_SHARED_OUT));
+                       BQ_BUFFER_SHARED_OUT));
   }
   add(k, (bq_layer_step){.op = BQ_OP_COMBINE, .stage = BQ_STAGE_DOWN, .norm = BQ_NO_MODULE,
-                   .epilogue = normed ? BQ_EPILOGUE_NONE : BQ_EPILOGUE_ADD});
+                         .epilogue = normed ? BQ_EPILOGUE_NONE : BQ_EPILOGUE_ADD});
   if (normed) add(k, row_step(BQ_OP_ADD, BQ_BUFFER_OUT, BQ_LN2_POST));
   if (c->norm_place == BQ_NORM_POST) add(k, row_step(BQ_OP_NORM, BQ_BUFFER_X, BQ_LN2_POST));
 }
@@ -197,7 +199,7 @@ uint32_t bq_layer_kinds_below(uint64_t set, uint32_t kind) {
  * of the gated result. */
 static void add_convolution(const bq_config *c, bq_layer_kind *k, bq_module norm) {
   bq_layer_step in = matmul_step(BQ_OP_MATMUL, BQ_STAGE_QKV, BQ_BUFFER_X, BQ_CONV_IN,
-                             BQ_BUFFER_CONV_IN);
+                                 BQ_BUFFER_CONV_IN);
   in.norm = norm;
   add(k, in);
   add(k, (bq_layer_step){.op = BQ_OP_CONVOLVE, .stage = BQ_STAGE_ATTEND, .norm = BQ_NO_MODULE,
@@ -236,7 +238,7 @@ static void add_mamba_out(const bq_config *c, bq_layer_kind *k) {
 
 static void add_mamba(const bq_config *c, bq_layer_kind *k, bq_module norm) {
   bq_layer_step in = matmul_step(BQ_OP_MATMUL, BQ_STAGE_QKV, BQ_BUFFER_X, BQ_MAMBA_IN,
-                             BQ_BUFFER_MAMBA_IN);
+                                 BQ_BUFFER_MAMBA_IN);
   in.norm = norm;
   add(k, in);
   add_mamba_recurrence(c, k);
@@ -273,9 +275,9 @@ static void add_attention(const bq_config *c, bq_layer_kind *k, bq_module ln1, b
  * to the residual. */
 static void add_layer_embedding(bq_layer_kind *k) {
   add(k, matmul_step(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_EMBEDDED, BQ_EMBED_PROJECT,
-                 BQ_BUFFER_EMBED_IN));
+                     BQ_BUFFER_EMBED_IN));
   add(k, matmul_step(BQ_OP_MATMUL, BQ_STAGE_MLP_IN, BQ_BUFFER_X, BQ_EMBED_GATE,
-                 BQ_BUFFER_EMBED_GATE));
+                     BQ_BUFFER_EMBED_GATE));
   add(k, (bq_layer_step){.op = BQ_OP_EMBED, .stage = BQ_STAGE_ACTIVATE, .norm = BQ_NO_MODULE});
   add(k, matmul_step(BQ_OP_MATMUL, BQ_STAGE_DOWN, BQ_BUFFER_EMBED_GATE, BQ_EMBED_OUT,
                      BQ_BUFFER_OUT));

@@ -52,8 +52,8 @@ static void add_times_inverse(const lanes *d, size_t cols, const float *feedback
 
 size_t bq_drift_floats(size_t cols) { return 3 * ROWS * cols; }
 
-void bq_drift_correct(float *w, size_t rows, size_t cols, const float *drift,
-                        const float *feedback, float *work) {
+void bq_drift_correct(float *w, size_t rows, size_t cols, const float *drift, const float *feedback,
+                      float *work) {
   lanes *at = (lanes *)(void *)work, *d = at + cols, *u = d + cols;
   for (size_t row = 0; row < rows; row += ROWS) {
     const size_t n = rows - row < ROWS ? rows - row : ROWS;

@@ -20,7 +20,7 @@ size_t bq_drift_floats(size_t cols);
 
 /* Computes w [rows][cols] += w D H^-1, row by row. `feedback`: bq_feedback_factor of the moments of
  * the same inputs, which determines H^-1. */
-void bq_drift_correct(float *w, size_t rows, size_t cols, const float *drift,
-                        const float *feedback, float *work);
+void bq_drift_correct(float *w, size_t rows, size_t cols, const float *drift, const float *feedback,
+                      float *work);
 
 #endif

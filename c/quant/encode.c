@@ -294,7 +294,7 @@ static void load_rounded(const bq_grid *g, const bq_rounded *from, size_t row, s
 }
 
 bq_status bq_encode_rounded(bq_type type, bq_layout layout, const bq_rounded *from, size_t rows,
-                          size_t cols, uint8_t *dst, bq_error *err) {
+                            size_t cols, uint8_t *dst, bq_error *err) {
   const bq_status status = bq_blocks_check(type, layout, rows, cols, err);
   if (status) return status;
   if (!bq_type_get(type)->encoded || bq_type_is_float(type) || layout == BQ_FLAT)

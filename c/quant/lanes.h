@@ -20,7 +20,7 @@ typedef float bq_lanes[BQ_LANES];
 /* to[k - from] += sum over j of m[a + j][k] * d[j], for j < n and k in [from, end). Each sum runs
  * in rising j; four rows of m are read at once, so that they are read from end to end. */
 static inline void bq_lanes_accumulate(const float *m, size_t cols, size_t a, size_t n,
-                                   const bq_lanes *d, size_t from, size_t end, bq_lanes *to) {
+                                       const bq_lanes *d, size_t from, size_t end, bq_lanes *to) {
   const float *row = m + a * cols;
   size_t j = 0;
   for (; j + 4 <= n; j += 4, row += 4 * cols) {

@@ -86,7 +86,7 @@ static void invert_triangle(double *a, size_t n, double *row) {
 }
 
 bq_status bq_feedback_factor(const float *h, size_t cols, double *work, float *feedback,
-                           bq_error *err) {
+                             bq_error *err) {
   for (size_t i = 0; i < cols; i++)
     for (size_t j = 0; j <= i; j++) work[i * cols + j] = (double)h[i * cols + j];
   if (!factor_moments(work, cols))

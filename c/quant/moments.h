@@ -26,6 +26,6 @@ bq_status bq_moments_end(float *h, size_t cols, float share, bq_error *err);
  * for k > j and D on the diagonal, the cost of an error of w[j] after the best compensation.
  * `work`: cols * (cols + 1) f64. Returns FORMAT if H is not positive definite. */
 bq_status bq_feedback_factor(const float *h, size_t cols, double *work, float *feedback,
-                           bq_error *err);
+                             bq_error *err);
 
 #endif

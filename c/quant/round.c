@@ -73,8 +73,8 @@ typedef struct line_sums {
 /* Computes the sums for fit_line. Not inlined, so that compilers vectorize over the lanes, which is
  * three times as fast. */
 static __attribute__((noinline)) void sum_line(const form *f, const lanes *x, const lanes *weight,
-                                             size_t n, const lanes scale, const lanes min,
-                                             line_sums *out) {
+                                               size_t n, const lanes scale, const lanes min,
+                                               line_sums *out) {
   line_sums s = {.w = {0}};
   lanes inverse;
   LANES inverse[l] = 1.0f / scale[l];
@@ -229,7 +229,7 @@ static void round_columns(strip *s, const bq_round_by *by) {
       }
       if (by->feedback)
         bq_lanes_accumulate(by->feedback, s->cols, a + i, 1, error + i, a + i + 1, a + n,
-                        s->t + a + i + 1);
+                            s->t + a + i + 1);
     }
     if (by->feedback)
       bq_lanes_accumulate(by->feedback, s->cols, a, n, error, a + n, s->cols, s->t + a + n);

@@ -64,7 +64,7 @@ bq_status bq_session_set_adapter(bq_session *s, const bq_lora *parts, uint64_t k
 }
 
 void bq_lora_down(const bq_session *s, const bq_lora *lora, const float *x, size_t cols,
-                      size_t tokens, float *down) {
+                  size_t tokens, float *down) {
   const bq_matrix a = {(const uint8_t *)lora->a, lora->rank, (uint32_t)cols, BQ_TYPE_F32,
                        &s->model->kernels->matrix[BQ_TYPE_F32]};
   const bq_batch batch = {x, cols, NULL, tokens};
@@ -73,8 +73,8 @@ void bq_lora_down(const bq_session *s, const bq_lora *lora, const float *x, size
     for (size_t i = 0; i < lora->rank; i++) down[t * s->lora.stride + i] *= lora->scale;
 }
 
-void bq_lora_up(const bq_session *s, const bq_lora *lora, const float *down,
-                      size_t row0, size_t row1, float *y) {
+void bq_lora_up(const bq_session *s, const bq_lora *lora, const float *down, size_t row0,
+                size_t row1, float *y) {
   enum { ROWS = 64 };
   float change[ROWS];
   const bq_batch batch = {down, lora->rank, NULL, 1};

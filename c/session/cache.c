@@ -198,7 +198,7 @@ typedef struct block_range {
 /* The blocks that hold the positions before `n` that positions from `next` on attend to. This
  * function alone determines which blocks are allocated, freed, checked and saved. */
 static block_range visible_blocks(const bq_kv_cache *cache, uint32_t layer, uint32_t next,
-                               uint32_t n) {
+                                  uint32_t n) {
   if (!bq_config_stores(cache->config, layer)) return (block_range){0, 0};
   const uint32_t end = (uint32_t)blocks_of(slot_of(cache, layer, n));
   return (block_range){bq_min32(first_visible_slot(cache, layer, next) / BQ_KV_BLOCK, end), end};

@@ -75,7 +75,7 @@ static void compute_cluster(const job *j, uint32_t cluster, const bq_batch *batc
 }
 
 static bq_stage run_phase(const void *arg, uint32_t layer, uint32_t phase, size_t thread,
-                         size_t threads) {
+                          size_t threads) {
   const job *j = arg;
   (void)layer;
   if (phase == SCORE) score_means(j, thread, threads);

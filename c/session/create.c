@@ -22,7 +22,7 @@ static uint64_t max_attended(const bq_config *c, const bq_session_options *o) {
 /* Lays out all memory of a session except its KV pool, in the same order for planning and for
  * creation. */
 static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq_kernels *kernels,
-                           const bq_session_options *o) {
+                                   const bq_session_options *o) {
   bq_session session = {0}, *s = &session, *placed = bq_arena_take(arena, 1, sizeof *placed);
   const uint64_t threads = o->parallel.threads, rows = threads > o->batch ? threads : o->batch;
   uint64_t widest = 0;

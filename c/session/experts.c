@@ -165,7 +165,7 @@ static float *input_of(const bq_layer_step *step, float *const *buffer) {
 
 /* Prepares the input of one expert: copies and norms rows of X, then quantizes them. */
 static void prepare_expert(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
-                    float *const *buffer, group g, size_t thread) {
+                           float *const *buffer, group g, size_t thread) {
   const bq_expert_routing *r = s->scratch.routes;
   const size_t cols = bq_buffer_cols(&s->model->config, (bq_buffer)step->in);
   float *rows = input_of(step, buffer) + g.first * cols;
@@ -196,7 +196,7 @@ static void activate_experts(const bq_session *s, const bq_layer_step *step, flo
 
 /* A thread's share of all experts' matmuls, in runs of row groups. */
 static void multiply_experts(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
-                     float *const *buffer, size_t thread, size_t threads) {
+                             float *const *buffer, size_t thread, size_t threads) {
   const bq_config *c = &s->model->config;
   const bq_expert_routing *r = s->scratch.routes;
   const size_t in = bq_buffer_cols(c, (bq_buffer)step->in);

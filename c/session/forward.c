@@ -11,7 +11,7 @@
 
 /* The NORM and ADD steps: each row is computed by one thread. */
 static bq_stage norm_rows(const bq_layer_run *p, const bq_layer_step *step, size_t thread,
-                           size_t threads) {
+                          size_t threads) {
   const bq_micro_batch *j = p->j;
   const size_t cols = p->w->kind->cols[step->in];
   const bq_weights *m = &p->w->module[step->norm];
@@ -53,7 +53,7 @@ static bq_stage embed_rows(const bq_layer_run *p, size_t thread, size_t threads)
 }
 
 bq_stage bq_layer_phase(const void *arg, uint32_t layer, uint32_t part, size_t thread,
-                         size_t threads) {
+                        size_t threads) {
   const bq_micro_batch *j = arg;
   const bq_layer_run p = {j, j->s, &j->s->model->layers[layer], layer};
   const bq_layer_step *step = &p.w->kind->steps[part % BQ_PASS];

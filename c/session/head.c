@@ -22,7 +22,7 @@ bq_linear bq_head_linear(const bq_micro_batch *j, size_t thread) {
 }
 
 bq_stage bq_head_phase(const void *arg, uint32_t layer, uint32_t part, size_t thread,
-                              size_t threads) {
+                       size_t threads) {
   const bq_micro_batch *j = arg;
   const bq_layer_run p = {j, j->s, NULL, layer};
   const bq_linear l = bq_head_linear(j, thread);

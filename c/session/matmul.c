@@ -52,7 +52,7 @@ static void quantization_residual(const float *x, size_t n, float *residual) {
 }
 
 void bq_matmul_quantize(const bq_session *s, const float *x, size_t cols, size_t from, size_t to,
-                         size_t thread, uint8_t *panel) {
+                        size_t thread, uint8_t *panel) {
   const bq_kernels *k = s->model->kernels;
   if (s->options.activations == BQ_ACTIVATIONS_I8) {
     k->quantize(x + from * cols, cols, cols, to - from, panel + k->panel_bytes(cols, from));
@@ -89,8 +89,8 @@ static void multiply_i16(const bq_matrix *w, const bq_batch *a, size_t row0, siz
   }
 }
 
-void bq_matmul(const bq_session *s, const bq_matrix *w, const bq_batch *a, size_t row0,
-                         size_t row1, size_t thread, float *y, size_t y_stride) {
+void bq_matmul(const bq_session *s, const bq_matrix *w, const bq_batch *a, size_t row0, size_t row1,
+               size_t thread, float *y, size_t y_stride) {
   bq_assert(row0 % BQ_TILE_ROWS == 0 && row0 < row1 && row1 <= w->rows);
   bq_assert(row1 % BQ_TILE_ROWS == 0 || row1 == w->rows);
   if (s->options.activations == BQ_ACTIVATIONS_I8 || !w->ops->quantized)

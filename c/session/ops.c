@@ -3,7 +3,7 @@
 #include "core/fmath.h"
 
 void bq_apply_norm(const bq_session *s, const float *x, const float *w, const float *b, size_t n,
-                     float *y) {
+                   float *y) {
   const bq_kernels *k = s->model->kernels;
   const bq_config *c = &s->model->config;
   if (c->norm == BQ_NORM_RMS) k->rmsnorm(x, w, c->norm_eps, n, y);

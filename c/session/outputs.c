@@ -28,7 +28,7 @@ static void normalize(float *x, size_t n) {
 
 /* Adds a position's normed hidden state to the pooled vector or, if `begins`, copies it there. */
 static void pool_row(const bq_session *s, const float *state, bool begins, float *y,
-                       float *pooled) {
+                     float *pooled) {
   const bq_model *m = s->model;
   const size_t hidden = m->config.hidden;
   if (m->ln_f_w) bq_apply_norm(s, state, m->ln_f_w, m->ln_f_b, hidden, y);

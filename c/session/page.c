@@ -79,7 +79,7 @@ static bq_status embedding_row(const bq_model *m, uint32_t table, const bq_matri
 }
 
 bq_status bq_paged_embedding(bq_session *s, uint32_t token, uint32_t position, float *wte,
-                            float *wpe, float *layer_embeds, bq_error *err) {
+                             float *wpe, float *layer_embeds, bq_error *err) {
   const bq_model *m = s->model;
   bq_status status = embedding_row(m, 0, &m->wte, token, wte, err);
   if (!status && wpe) status = embedding_row(m, 1, &m->wpe, position, wpe, err);

@@ -216,7 +216,7 @@ static uint32_t pick(const bq_candidate *c, size_t n, ptrdiff_t step, double sum
 /* For top-p and min-p: collects all tokens that they may keep, then pops the best ones until their
  * sum is enough, and draws one of these. */
 static uint32_t pick_by_weight(const distribution *d, const bq_sample_options *o, bq_candidate *c,
-                              bq_rng *rng) {
+                               bq_rng *rng) {
   const double top_p = (double)o->top_p;
   const bool share = top_p < 1; /* top_p 1 keeps all tokens, although sums are rounded */
   /* Tokens with a weight below `unneeded` times the total are together at most half of the share
@@ -246,7 +246,7 @@ static uint32_t pick_by_weight(const distribution *d, const bq_sample_options *o
 
 /* For top-k: top-p and min-p are applied to the best k tokens. */
 static uint32_t pick_from_best(const distribution *d, const bq_sample_options *o, bq_candidate *c,
-                             bq_rng *rng) {
+                               bq_rng *rng) {
   const double top_p = o->top_p < 1 ? (double)o->top_p : 2; /* 2: everything */
   const double enough = top_p * collect_best(d, o->top_k, c);
   double sum = 0;

@@ -17,14 +17,14 @@ bq_sink_block bq_sink_block_lay_out(bq_arena *arena, const bq_kv_cache *kv,
   if (!bq_moved_sinks(o)) return (bq_sink_block){0};
   bq_sink_block area = {0};
   area.table = bq_arena_take(arena, bq_window_span(o->kv_window) / BQ_KV_BLOCK,
-                              sizeof *area.table);
+                             sizeof *area.table);
   area.block = bq_arena_take(arena, bq_max64(kv->head_bytes[0], kv->head_bytes[1]), 1);
   area.keys = bq_arena_take(arena, o->sinks * dim, sizeof *area.keys);
   return area;
 }
 
 void bq_sinks_store(const bq_layer_run *p, const bq_segment *g, uint32_t head, const float *k,
-                       const float *v, size_t stride) {
+                    const float *v, size_t stride) {
   const size_t dim = p->w->kind->head_dim, n = bq_moved_sinks(&g->s->options);
   float *keys = sinks_at(g->s, p->layer, head), *values = keys + n * dim;
   for (size_t t = 0; t < g->tokens && g->position + t < n; t++) {
@@ -34,7 +34,7 @@ void bq_sinks_store(const bq_layer_run *p, const bq_segment *g, uint32_t head, c
 }
 
 void bq_sinks_attend(const bq_layer_run *p, const bq_segment *g, uint32_t head, uint32_t from,
-                        bq_attend_job *attend) {
+                     bq_attend_job *attend) {
   const bq_session *s = p->s;
   const bq_config *c = &s->model->config;
   const uint32_t n = s->options.sinks, end = g->position + g->tokens;

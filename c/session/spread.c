@@ -66,7 +66,7 @@ static size_t first_row_of_part(const bq_matrix *w, uint32_t part, uint32_t part
 }
 
 static bool spread_part(const bq_session *s, uint32_t tokens, uint32_t part, uint32_t parts,
-                            bq_spread *out) {
+                        bq_spread *out) {
   const bq_micro_batch j = spread_batch(s, tokens);
   const bq_layer_run p = spread_layer(&j);
   bq_linear l;

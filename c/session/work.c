@@ -106,7 +106,7 @@ bq_work bq_session_work(const bq_session *s, bq_stage stage, uint32_t layer, uin
 }
 
 bq_work bq_batch_work(const bq_session *s, bq_stage stage, uint32_t layer, uint32_t row,
-                     uint32_t rows) {
+                      uint32_t rows) {
   bq_work sum = {0};
   for (uint32_t done = 0; done < rows;) {
     const bq_row at = bq_row_at(s, row + done);

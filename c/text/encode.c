@@ -267,7 +267,7 @@ static uint32_t count_escaped_spaces(const uint8_t *text, size_t bytes, uint32_t
 
 /* The longest run of ▁ at the start of the text that is an added token of spaces. */
 static uint32_t match_escaped_spaces(const bq_tokenizer *t, const uint8_t *text, size_t bytes,
-                              uint32_t *length) {
+                                     uint32_t *length) {
   uint8_t spaces[MAX_SPACES];
   uint32_t n = count_escaped_spaces(text, bytes, sizeof spaces);
   memset(spaces, ' ', n);

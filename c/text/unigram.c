@@ -29,7 +29,7 @@ static void relax(lattice_node *w, double score, uint32_t id, uint32_t begin) {
 
 /* Relaxes all pieces that begin at `at`, whose first character has `length` bytes. */
 static void relax_pieces(const bq_tokenizer *t, const uint8_t *text, uint32_t n, uint32_t at,
-                   uint32_t length, lattice_node *nodes) {
+                         uint32_t length, lattice_node *nodes) {
   uint32_t max = n - at < t->longest ? n - at : t->longest, h = BQ_HASH_START;
   const double score = nodes[at].score;
   bool single = false;
