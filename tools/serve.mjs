@@ -190,10 +190,10 @@ export function parseRange(header, size) {
 /**
  * @param {import('node:http').IncomingMessage} request
  * @param {import('node:http').ServerResponse} response
- * @param {{root: string, folders: readonly string[], home: string, hosts: string[], common: Record<string, string>, models?: string, compressed?: Map<string, Promise<Buffer>>}} site
+ * @param {{root: string, sources?: string, folders: readonly string[], home: string, hosts: string[], common: Record<string, string>, models?: string, compressed?: Map<string, Promise<Buffer>>}} site
  *   `compressed`: files by place and version, gzipped; none: answers are not compressed
  */
-async function answer(request, response, { root, folders, home, hosts, common, models, compressed }) {
+async function answer(request, response, { root, sources, folders, home, hosts, common, models, compressed }) {
   /** @param {number} status @param {Record<string, string | number>} [headers] @param {string} [text] */
   const reply = (status, headers = {}, text = '') => {
     response.writeHead(status, {
@@ -221,7 +221,9 @@ async function answer(request, response, { root, folders, home, hosts, common, m
     return reply(200, { 'Content-Type': TYPES['.json'] }, text);
   }
   const place =
-    models && path.startsWith(`${LOCAL}/`) ? inside(models, path.slice(LOCAL.length)) : placeOf(path, root, folders);
+    models && path.startsWith(`${LOCAL}/`)
+      ? inside(models, path.slice(LOCAL.length))
+      : (placeOf(path, root, folders) ?? (sources && placeOf(path, sources, folders)));
   if (place === undefined) return reply(404, {}, 'not found\n');
   const file = await open(place).catch(() => undefined);
   try {
@@ -275,14 +277,15 @@ async function answer(request, response, { root, folders, home, hosts, common, m
 
 /**
  * Serves folders of `root` until closed.
- * @param {{root: string, port?: number, host?: string, folders?: readonly string[], home?: string, hosts?: string[], policy?: boolean, models?: string, compress?: boolean, plain?: boolean}} options
- *   `models`: a folder whose models the demo offers; port 0 (the default) takes any free one; home is where `/` leads; hosts: names that it is asked by besides localhost and addresses; policy false: without a Content-Security-Policy;
+ * @param {{root: string, sources?: string, port?: number, host?: string, folders?: readonly string[], home?: string, hosts?: string[], policy?: boolean, models?: string, compress?: boolean, plain?: boolean}} options
+ *   `sources`: where files are that `root` lacks; `models`: a folder whose models the demo offers; port 0 (the default) takes any free one; home is where `/` leads; hosts: names that it is asked by besides localhost and addresses; policy false: without a Content-Security-Policy;
  *   compress: gzips what hosts gzip, which helps over a network and costs time on one machine; plain: no header that a host would have to be told to send
  * @returns {Promise<{url: string, port: number, close: () => Promise<void>}>}
  *   rejects with code EADDRINUSE when the port is taken
  */
 export async function serve({
   root,
+  sources,
   port = 0,
   host = '127.0.0.1',
   folders = PUBLIC,
@@ -298,7 +301,7 @@ export async function serve({
   /** @type {Map<string, Promise<Buffer>> | undefined} */
   const compressed = compress ? new Map() : undefined;
   const server = createServer((request, response) => {
-    answer(request, response, { root, folders, home, hosts, common, models, compressed }).catch((error) => {
+    answer(request, response, { root, sources, folders, home, hosts, common, models, compressed }).catch((error) => {
       // A visitor who leaves in the middle of a file is no error.
       if (!response.headersSent) response.writeHead(500).end();
       else response.destroy();

@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { buildWasm, make } from './build.mjs';
 import { digestOf, Product } from './digest.mjs';
 import { makeDist } from './payload.mjs';
+import { makeSite } from './site.mjs';
 import { noteFlaky } from './testing/flaky.mjs';
 import { Durations, runJobs } from './testing/jobs.mjs';
 import { failuresIn, Report } from './testing/report.mjs';
@@ -241,11 +242,15 @@ const BUILDS = {
     report.one('type declarations', status === 0, { output });
     if (status === 0) product.noteMade();
   },
-  // For all files that read it: two that made it at the same time would read what is half there.
+  // For all files that read it: two that made it at the same time would read what is half there. So with the site.
   dist: async (/** @type {Report} */ report, /** @type {Tools} */ tools) => {
     const problem = makeDist();
     if (problem) report.one('dist', false, { output: problem });
     else tools.env.BQ4_DIST = 'made';
+  },
+  site: async (/** @type {Report} */ _, /** @type {Tools} */ tools) => {
+    await makeSite();
+    tools.env.BQ4_SITE = 'made';
   },
 };
 
@@ -261,7 +266,6 @@ const BUILDS = {
 function nodeTests(tools, suite, files, { browsers, budgets = false } = {}) {
   const env = {
     ...tools.env,
-    CHROME_PATH: tools.chromium,
     BQ4_PYTHON: tools.testPython,
     ...(browsers && { BQ4_BROWSERS: browsers }),
   };
@@ -273,7 +277,11 @@ function nodeTests(tools, suite, files, { browsers, budgets = false } = {}) {
       name,
       alone: ALONE.includes(path),
       budget: budgets ? (long ? LONG_BUDGET : BUDGET) : undefined,
-      run: async () => keepOutput(name, await nodeTest(tools, path, name, env, long ? LONG_TEST : TEST)),
+      run: async () => {
+        // Short tests run in the headless shell, long ones in the browser that people have.
+        const own = long ? { ...env, CHROME_PATH: tools.chromium } : env;
+        return keepOutput(name, await nodeTest(tools, path, name, own, long ? LONG_TEST : TEST));
+      },
     };
   });
 }
@@ -477,7 +485,7 @@ const SUITES = {
   },
   py: { needs: ['native'], jobs: pythonTests },
   browser: {
-    needs: ['wasm', 'dist', 'types'],
+    needs: ['wasm', 'dist', 'site', 'types'],
     jobs: (tools) => nodeTests(tools, 'browser', filesOf(/\.test\.mjs$/, 'browser'), { budgets: thorough }),
   },
   fuzz: { needs: ['fuzzers'], jobs: (tools) => fuzz(tools, 0) },
@@ -496,7 +504,7 @@ const SUITES = {
   // What `npm test` runs in Chromium alone.
   'other-browsers': {
     long: true,
-    needs: ['wasm', 'dist', 'types'],
+    needs: ['wasm', 'dist', 'site', 'types'],
     jobs: (tools) =>
       nodeTests(tools, 'other-browsers', filesOf(/\.test\.mjs$/, 'browser').filter(chromiumFirst), {
         browsers: 'firefox,webkit',

@@ -19,7 +19,7 @@ const { values, positionals } = parseArgs({
   },
 });
 const site = await serve({ root: resolve(positionals[0] ?? '.'), folders: [...PUBLIC, 'build/bench', 'tests/bench'] });
-const browser = await launch();
+const browser = await launch({ full: true });
 const page = await browser.newPage();
 await page.goto(`${site.url}models/README.md`);
 /** @type {Record<string, number[]>} */

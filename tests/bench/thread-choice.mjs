@@ -87,7 +87,7 @@ if (!existsSync(file)) {
   });
 }
 const site = await serve({ root: ROOT, folders: [...PUBLIC, 'build/bench'] });
-const browser = await launch();
+const browser = await launch({ full: true });
 const visits = [];
 /** @type {Record<string, { chosen: number[], auto: number[] }>} */
 const ratios = Object.fromEntries(KINDS.map((kind) => [kind, { chosen: [], auto: [] }]));

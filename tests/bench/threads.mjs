@@ -21,7 +21,7 @@ await command(async () => {
   if (!(await make(tools, ['wasm', 'bench-threads']))) return;
   const { launch } = await import('../browser/launch.mjs');
   const site = await serve({ root: ROOT, folders: ['js', 'build', 'tests', 'models'] });
-  const browser = await launch();
+  const browser = await launch({ full: true });
   const page = await browser.newPage();
   await page.goto(`${site.url}models/README.md`);
   /** @type {Record<string, any[]>} */

@@ -4,13 +4,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { chromium } from 'playwright-core';
 import { PUBLIC, serve as serveSite } from '../../tools/serve.mjs';
-import { findChromium } from '../../tools/setup/system.mjs';
 import { tinyModel } from '../js/fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { failOnFaults } from './console.mjs';
-import { FLAGS, launch, launchOwn } from './launch.mjs';
+import { launch, launchOwn, launchPersistent } from './launch.mjs';
 import { takeNotes } from './notes.mjs';
 import { newPage, ROOT } from './site.mjs';
 import { inTime, until } from '../waiting.mjs';
@@ -35,11 +33,7 @@ let profile;
 before(async () => {
   site = await serveSite({ root: ROOT, folders: [...PUBLIC, 'tests'], policy: false });
   profile = mkdtempSync(join(tmpdir(), 'bq4-profile-'));
-  lasting = await chromium.launchPersistentContext(join(profile, 'lasting'), {
-    executablePath: findChromium(),
-    headless: true,
-    args: FLAGS,
-  });
+  lasting = await launchPersistent(join(profile, 'lasting'));
 });
 after(async () => {
   await lasting?.close();

@@ -10,6 +10,8 @@ export const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
+  // The headless shell ends every page that checks for speech recognition on the device.
+  '--disable-blink-features=OnDeviceWebSpeechAvailable',
 ];
 
 /**

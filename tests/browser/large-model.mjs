@@ -5,10 +5,9 @@ import { join } from 'node:path';
 import { after, afterEach, before } from 'node:test';
 import { fileSink } from '../../js/format/output.js';
 import { makeRandom, SHAPES } from '../../tools/make_random.mjs';
-import { serve } from '../../tools/serve.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { launch } from './launch.mjs';
-import { newPage, openDemo, repeatAtOnce, ROOT } from './site.mjs';
+import { newPage, openDemo, repeatAtOnce, serveDemo } from './site.mjs';
 
 /** The large model's shape, but for its context. */
 export const LARGE_SHAPE = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8 };
@@ -26,7 +25,7 @@ export function withLargeModel(name) {
   const folder = mkdtempSync(join(tmpdir(), `bq4-${name}-`));
   const here = {
     browser: /** @type {import('playwright-core').Browser} */ (/** @type {unknown} */ (undefined)),
-    site: /** @type {Awaited<ReturnType<typeof serve>>} */ (/** @type {unknown} */ (undefined)),
+    site: /** @type {Awaited<ReturnType<typeof serveDemo>>} */ (/** @type {unknown} */ (undefined)),
     models: /** @type {Awaited<ReturnType<typeof faultServer>>} */ (/** @type {unknown} */ (undefined)),
     folder,
     large: join(folder, 'large.bq4'),
@@ -43,7 +42,7 @@ export function withLargeModel(name) {
   before(async () => {
     await makeLarge(here.large, { context: 256 });
     here.browser = await launch();
-    here.site = await serve({ root: ROOT });
+    here.site = await serveDemo();
     here.models = await faultServer({ '/large.bq4': here.large });
   });
   after(async () => {

@@ -1,28 +1,39 @@
-// Starts Chromium for a test: the one of CHROME_PATH or PATH, headless and without a network of its own.
+// Starts Chromium for a test: headless, and without a network of its own.
 import { chromium } from 'playwright-core';
-import { findChromium } from '../../tools/setup/system.mjs';
+import { findChromium, findHeadlessShell } from '../../tools/setup/system.mjs';
 import { FLAGS, spawnChromium } from './chromium.mjs';
 
 export { FLAGS };
 
-const NONE = 'no Chromium: run `npm test`, which finds or installs one, or set CHROME_PATH';
+const NOT_FOUND = 'no Chromium found: run `npm test`, which finds or installs one, or set CHROME_PATH';
 
-/** Why there is none, or undefined. */
-export const missing = () => (findChromium() ? undefined : NONE);
+/** Why no test can run in Chromium; undefined if one is installed. */
+export const missing = () => (findChromium() ? undefined : NOT_FOUND);
 
 /**
- * @param {import('playwright-core').LaunchOptions} [options] `args` are added to ours
- * @returns {Promise<import('playwright-core').Browser>} closed by the caller
+ * Options of playwright for its start.
+ * @param {import('playwright-core').LaunchOptions & { full?: boolean }} [options]
  */
-export async function launch(options = {}) {
-  const executablePath = findChromium();
-  if (!executablePath) throw new Error(NONE);
-  return chromium.launch({ headless: true, ...options, executablePath, args: [...FLAGS, ...(options.args ?? [])] });
+function launchOptions({ full = false, args = [], ...options } = {}) {
+  const executablePath = full ? findChromium() : findHeadlessShell();
+  if (!executablePath) throw new Error(NOT_FOUND);
+  return { headless: true, ...options, executablePath, args: [...FLAGS, ...args] };
 }
 
-/** Chromium whose process is ours to kill. @param {string} folder  its profile */
-export async function launchOwn(folder) {
-  const { program, endpoint, gone: isGone } = await spawnChromium(String(findChromium()), folder, { detached: true });
+/**
+ * @param {import('playwright-core').LaunchOptions & { full?: boolean }} [options]  `args` are added to ours; `full`: the browser
+ *   that people have, where a test measures; else its headless shell, if installed
+ * @returns {Promise<import('playwright-core').Browser>} closed by the caller
+ */
+export const launch = async (options) => chromium.launch(launchOptions(options));
+
+/** With a profile on disk. @param {string} profile  its folder */
+export const launchPersistent = async (profile) => chromium.launchPersistentContext(profile, launchOptions());
+
+/** Chromium in a process that a test can kill. @param {string} profile  its folder */
+export async function launchOwn(profile) {
+  const executable = String(findHeadlessShell());
+  const { program, endpoint, gone: isGone } = await spawnChromium(executable, profile, { detached: true });
   const own = await chromium.connectOverCDP(endpoint);
   return {
     page: () => own.contexts()[0].newPage(),

@@ -6,6 +6,7 @@ import { basename, extname, join } from 'node:path';
 import { after, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { publicPath, PUBLIC, serve } from '../../tools/serve.mjs';
+import { makeSite, SITE } from '../../tools/site.mjs';
 import { TIMEOUT_MS } from '../waiting.mjs';
 import { failOnFaults, watchPage } from './console.mjs';
 import { launch } from './launch.mjs';
@@ -15,8 +16,18 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** @typedef {import('playwright-core').Page} Page */
 /** @typedef {import('playwright-core').Browser} Browser */
 
-/** Chromium and the repository as a site, for the tests of a file: there once these begin, gone when they are done. */
-export function oneHost() {
+/**
+ * Serves the demo as hosts do, of a few files: a load takes half the CPU time of one of the sources. Modules that a test imports
+ * alone come of these. BQ4_SOURCES=1 serves all of them, for stack traces that can be read.
+ */
+export async function serveDemo() {
+  if (process.env.BQ4_SOURCES) return serve({ root: ROOT });
+  await makeSite();
+  return serve({ root: SITE, sources: ROOT });
+}
+
+/** Chromium and the demo, for the tests of a file: there once these begin, gone when they are done. @param {{ sources?: boolean }} [options] */
+export function oneHost({ sources = false } = {}) {
   const here = {
     browser: /** @type {Browser} */ (/** @type {any} */ (null)),
     site: /** @type {Awaited<ReturnType<typeof serve>>} */ (/** @type {any} */ (null)),
@@ -24,7 +35,7 @@ export function oneHost() {
   failOnFaults();
   before(async () => {
     here.browser = await launch();
-    here.site = await serve({ root: ROOT });
+    here.site = await (sources ? serve({ root: ROOT }) : serveDemo());
   });
   after(async () => {
     await here.browser?.close();

@@ -4,13 +4,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { chromium } from 'playwright-core';
 import { PUBLIC, serve } from '../../tools/serve.mjs';
-import { findChromium } from '../../tools/setup/system.mjs';
 import { cases } from '../js/store-suite.mjs';
 import { inTime } from '../waiting.mjs';
 import { failOnFaults } from './console.mjs';
-import { FLAGS, launch, launchOwn } from './launch.mjs';
+import { launch, launchOwn, launchPersistent } from './launch.mjs';
 import { takeNotes } from './notes.mjs';
 import { newPage, ROOT } from './site.mjs';
 
@@ -32,11 +30,7 @@ before(async () => {
   site = await serve({ root: ROOT, folders: [...PUBLIC, 'tests'], hosts: ['insecure.test'], policy: false });
   browser = await launch({ args: ['--host-resolver-rules=MAP insecure.test 127.0.0.1'] });
   profile = mkdtempSync(join(tmpdir(), 'bq4-profile-'));
-  lasting = await chromium.launchPersistentContext(join(profile, 'lasting'), {
-    executablePath: findChromium(),
-    headless: true,
-    args: FLAGS,
-  });
+  lasting = await launchPersistent(join(profile, 'lasting'));
 });
 after(async () => {
   await lasting?.close();

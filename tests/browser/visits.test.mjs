@@ -11,7 +11,7 @@ import { serve } from '../../tools/serve.mjs';
 import { pdfOf } from '../tools/pdf.mjs';
 import { kept, newPage, oneHost, openDemo, plainHost, ready, ROOT, say, texts } from './site.mjs';
 
-const here = oneHost();
+const here = oneHost({ sources: true });
 before(() => makeSite());
 
 /** A page with the demo's service worker. @param {import('playwright-core').BrowserContextOptions} [options] */

@@ -102,7 +102,7 @@ const tooLate = () =>
 
 async function startChromium() {
   const { launch } = await import('../../tests/browser/launch.mjs');
-  const browser = await launch();
+  const browser = await launch({ full: true });
   return {
     version: `Chromium ${browser.version()}`,
     open: async (/** @type {string} */ url) => {

@@ -37,7 +37,7 @@ await command(async () => {
   const texts = sentences.filter((/** @type {string} */ text) => text.length < 400);
   // The peers' workers come from blob: addresses, which our own policy forbids.
   const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench/pages', 'build/bench'], policy: false });
-  const browser = await launch();
+  const browser = await launch({ full: true });
   try {
     console.log(
       `${machine().cpu ?? ''}, Chromium ${browser.version()}, ${texts.length} texts, ${rounds} rounds: texts per second, median (least–most)`,

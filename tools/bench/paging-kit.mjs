@@ -19,7 +19,7 @@ export async function provideRandomModel(path, config) {
 /** The page paging.html in a browser of its own; `run` calls one of its functions. @param {string[]} folders  that are served, too */
 export async function openPagingPage(folders = []) {
   const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench', ...folders] });
-  const browser = await launch();
+  const browser = await launch({ full: true });
   const page = await browser.newPage();
   await page.goto(`${site.url}tools/bench/paging.html`);
   await page.waitForFunction('globalThis.benchReady');

@@ -60,7 +60,7 @@ await command(async () => {
     models: modelsFolder(),
   });
   const { file } = REAL_MODELS.smollm2;
-  const browser = await launch();
+  const browser = await launch({ full: true });
   const context = await browser.newContext();
 
   /** @param {Peer} peer @param {boolean} warm @param {number} seed  the same text comes once @returns {Promise<Partial<Figures>>} */

@@ -115,7 +115,7 @@ function watch() {
 if (!values.sources) await makeSite();
 const site = await serve({ root: values.sources ? ROOT : SITE, compress: true, plain: values.plain });
 const slow = await line(site.port);
-const browser = await launch();
+const browser = await launch({ full: true });
 
 /** @param {import('../../tests/browser/site.mjs').Page} page */
 async function visit(page) {

@@ -16,7 +16,7 @@ export async function sheet(folder, files) {
     page,
     `<!doctype html><meta charset="utf-8"><title>${basename(folder)}</title><style>${style}</style>${figures.join('\n')}\n`,
   );
-  const browser = await launch();
+  const browser = await launch({ full: true });
   try {
     const shown = await browser.newPage({ viewport: { width: 2000, height: 1000 } });
     await shown.goto(pathToFileURL(page).href);

@@ -15,6 +15,7 @@ const NOTES = () => join(cacheRoot(), 'system.json');
  * @property {string} what for people
  * @property {string[]} packages of Debian and Ubuntu
  * @property {boolean} [optional] tests that need it are skipped, and say why
+ * @property {string} [without] what happens without it, where no test is skipped
  */
 
 /**
@@ -48,9 +49,9 @@ export async function provideSystem(wanted) {
   const emcc = findEmcc() !== undefined || canFetchEmcc();
   const missing = needs.filter((need) => !need.optional);
   if (missing.length || !emcc) throw new SetupError(missingMessage(missing, emcc));
-  for (const { what, packages } of needs) {
+  for (const { what, packages, without = 'its tests are skipped' } of needs) {
     say(
-      `no ${what}: its tests are skipped${debianLike() ? `. As root: apt-get install --no-install-recommends ${packages.join(' ')}` : ''}`,
+      `no ${what}: ${without}${debianLike() ? `. As root: apt-get install --no-install-recommends ${packages.join(' ')}` : ''}`,
     );
   }
   return found;
@@ -95,6 +96,13 @@ function look(wanted) {
       needs.push({
         what: 'Chromium (or Chrome; CHROME_PATH may say where it is)',
         packages: ['chromium', 'fonts-liberation'],
+      });
+    if (findHeadlessShell() === found.chromium && !process.env.CHROME_PATH)
+      needs.push({
+        what: "Chromium's headless shell",
+        packages: ['chromium-headless-shell'],
+        optional: true,
+        without: 'tests run in Chromium itself, which takes longer',
       });
   }
   if (wanted.tests && wanted.long) {
@@ -145,6 +153,15 @@ export function findChromium() {
     throw new SetupError(`CHROME_PATH is ${named}, and there is no such file`);
   }
   return findOnPath(['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']);
+}
+
+/**
+ * Chromium's headless shell: the same engine without the code of its windows, which half of the CPU time of a short test goes
+ * into. Chromium itself where there is none, or where CHROME_PATH names one.
+ * @returns {string | undefined}
+ */
+export function findHeadlessShell() {
+  return (process.env.CHROME_PATH ? undefined : findOnPath(['chromium-headless-shell'])) ?? findChromium();
 }
 
 /** @returns {string | undefined} */
