@@ -1,4 +1,4 @@
-/** The chat page: its parts and the order of events. Its looks are in style.css; each part of the page has a module of its own. */
+/** The chat page: connects its parts, each of which is a module of its own, and contains the order of events. */
 import { clearAlert, showError, showNotice, trouble } from './page/alerts.js';
 import { preferPlain } from './chat/message-body.js';
 import { Context } from './panel/context-meter.js';
@@ -36,24 +36,24 @@ import { Waiting } from './chat/reply-progress.js';
 const host = new Host();
 const panel = new Panel($('details'));
 const size = /** @type {HTMLSelectElement} */ ($('text-size'));
-/** What a button is called that has copied. */
+/** Label of a button after it has copied. */
 const COPIED = 'Copied ✓';
-/** Milliseconds for which a button shows that it has done its work. */
-const DONE = 2000;
-/** Characters of a pasted text that is attached. */
+/** Milliseconds for which a button has this label. */
+const COPIED_MS = 2000;
+/** Longer pasted texts, in characters, become attachments. */
 const LONG_PASTE = 2000;
-/** The smallest context, in tokens, in which a summary is worth its room; the built-in model, which writes no good ones, has less. */
+/** The smallest context, in tokens, in which summaries are offered. The built-in model, whose summaries are poor, has less. */
 const SUMMARY_CONTEXT = 2048;
 
-/** The list of chats, once it has been shown. @type {import('./chat/chat-list.js').Chats | null} */
+/** The list of chats; null until it is first shown. @type {import('./chat/chat-list.js').Chats | null} */
 let chats = null;
-/** What the page is doing. @type {'loading' | 'ready' | 'writing'} */
+/** The state of the page. @type {'loading' | 'ready' | 'writing'} */
 let phase = 'loading';
 
 const log = new Log($('log'), {
   onCopy: ({ content }, from) => void copy(content, from),
-  onRegenerate: () => turns.again(),
-  onContinue: () => turns.goOn(),
+  onRegenerate: () => turns.regenerate(),
+  onContinue: () => turns.continueReply(),
   onEdit: (entry, text) => turns.edit(entry, text),
   onMenu: (entry, menu) => {
     const page = { current, idle: () => phase === 'ready', focusAt: (/** @type {number} */ at) => log.focusAt(at, '') };
@@ -61,7 +61,7 @@ const log = new Log($('log'), {
   },
   onSummarize: () => void summarize().catch(showError),
   onSearchModel: () =>
-    void import('./chat/excerpts.js').then(({ bringEmbedder }) => bringEmbedder(host, turns.again), showError),
+    void import('./chat/excerpts.js').then(({ bringEmbedder }) => bringEmbedder(host, turns.regenerate), showError),
   onUndoSummary: () => {
     if (phase !== 'ready') return;
     current.takeBackSummary();
@@ -125,7 +125,7 @@ const models = new Models({
   onTexts: (files) => void attach(files),
 });
 
-/** @param {typeof phase} next @param {HTMLElement} [back]  where the keyboard goes on, if this takes its place away */
+/** Changes the state of the page. @param {typeof phase} next @param {HTMLElement} [back]  gets the focus if the focused element disappears */
 function enter(next, back) {
   const wasLoading = phase === 'loading';
   phase = next;
@@ -140,15 +140,15 @@ function enter(next, back) {
   log.able = able;
   $('intro').hidden = current.path.length > 0;
   $('better').hidden = !current.path.length || !models.isTinyInUse;
-  document.title = current.path.length ? `${titleOf(current.it)} · bq4` : TITLE;
+  document.title = current.path.length ? `${titleOf(current.conversation)} · bq4` : TITLE;
   keepFocus(focused, back);
   if (able && wasLoading) turns.sendEarly();
 }
 const TITLE = document.title;
 
-/** Another conversation, or what another tab wrote of it. */
+/** Called when another conversation is shown, or when another tab has changed the one shown. */
 function changed() {
-  settings.show(current.it);
+  settings.show(current.conversation);
   enter(phase);
   void showState();
 }
@@ -160,20 +160,20 @@ async function showState() {
     context.offer();
     panel.state(await host.model.memory(), await context.state());
   } catch {
-    // A model that broke has said so already.
+    // The error of a failed model is already shown.
   }
 }
 
-/** What is typed belongs to its conversation. */
+/** Stores the unsent text of the message field for this conversation. */
 function keepDraft() {
-  saveDraft(current.it.id, composedText());
+  saveDraft(current.conversation.id, composedText());
 }
 
 function showDraft() {
-  setComposedText(draftOf(current.it.id));
+  setComposedText(draftOf(current.conversation.id));
 }
 
-/** @param {import('./storage/local-storage.js').Conversation} [conversation]  none: a new one */
+/** Shows a conversation. @param {import('./storage/local-storage.js').Conversation} [conversation]  default: a new one */
 async function open(conversation) {
   await turns.stop();
   clearAlert();
@@ -192,12 +192,12 @@ async function beginAnew() {
   message.focus();
 }
 
-/** @param {string} text @param {HTMLElement} from  the button that shows that it is done */
+/** Copies a text to the clipboard. @param {string} text @param {HTMLElement} from  button whose label changes for a moment */
 async function copy(text, from) {
   try {
     await navigator.clipboard.writeText(text);
     const name = from.textContent;
-    if (name !== COPIED) setTimeout(() => (from.textContent = name), DONE);
+    if (name !== COPIED) setTimeout(() => (from.textContent = name), COPIED_MS);
     from.textContent = COPIED;
     say('Copied.');
   } catch (error) {
@@ -211,10 +211,10 @@ async function attach(files) {
   await attachFiles(files);
 }
 
-/** Files that are pasted are attached, and so is a long text: as a part of the message it would hide all else. @param {ClipboardEvent} event */
+/** Attaches pasted files, and long pasted texts, which would fill the message field. @param {ClipboardEvent} event */
 function attachPasted(event) {
   const text = event.clipboardData?.getData('text/plain') ?? '';
-  // Beside a text there may be a picture of it.
+  // The clipboard may contain a picture of a text in addition to the text.
   const files = text ? [] : [...(event.clipboardData?.files ?? [])];
   if (text.length <= LONG_PASTE && !files.length) return;
   event.preventDefault();
@@ -222,7 +222,7 @@ function attachPasted(event) {
   else void loadAttachments().then(({ attachText }) => attachText('Pasted text', text), showError);
 }
 
-/** Loads the list of prompts when a slash is typed into an empty field; the list listens to the field from then on. */
+/** Loads the list of prompts when a slash is typed into an empty field. From then on the list has its own listener. */
 function showPrompts() {
   if (message.value !== '/') return;
   message.removeEventListener('input', showPrompts);
@@ -237,7 +237,7 @@ function openLink() {
     void import('./chat/share-link.js').then((link) => link.openLink(hash, open, current)).catch(showError);
 }
 
-/** Where speech can be recognised on this device; never by a server. */
+/** Offers dictation if the browser recognises speech on this device, without a server. */
 async function offerDictation() {
   const { SpeechRecognition, webkitSpeechRecognition: own = SpeechRecognition } = /** @type {any} */ (globalThis);
   if ((await own?.available?.({ langs: [navigator.language], processLocally: true })) === 'available')
@@ -247,14 +247,14 @@ async function offerDictation() {
 async function summarize() {
   const work = await import('./chat/summary.js');
   const page = { host, current: () => current, log, system: context.system, waiting, enter, showState };
-  return turns.instead((signal) => work.summarize(page, signal));
+  return turns.runTask((signal) => work.summarize(page, signal));
 }
 
-/** @param {boolean} [asked]  by the person */
-async function showChats(asked) {
+/** Shows the list of chats. @param {boolean} [isRequested]  by the user */
+async function showChats(isRequested) {
   const { Chats } = await import('./chat/chat-list.js');
   chats ??= new Chats({ current, open, beginAnew });
-  chats.show(asked);
+  chats.show(isRequested);
 }
 
 function listen() {
@@ -345,8 +345,8 @@ async function begin() {
   size.value = typeof looks.size === 'string' ? looks.size : '';
   preferPlain(plain.checked);
   current.show();
-  settings.show(current.it);
-  $('details-toggle').setAttribute('aria-expanded', String(details.open)); // theme.js has opened them, or not
+  settings.show(current.conversation);
+  $('details-toggle').setAttribute('aria-expanded', String(details.open)); // set by theme.js
   showDraft();
   listen();
   enter('loading');
@@ -354,7 +354,7 @@ async function begin() {
   openLink();
   addEventListener('hashchange', openLink);
   if (document.documentElement.hasAttribute('data-sidebar')) void showChats(false).catch(() => {});
-  // On a phone this would bring up the keyboard.
+  // On a phone focus would open the keyboard.
   if (matchMedia('(hover: hover)').matches) message.focus();
   void offerDictation().catch(() => {});
   if (await isolate()) return;

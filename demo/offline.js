@@ -1,36 +1,36 @@
-/** What the service worker gives the page: a start without a network, and memory that threads can share. */
+/** The page's side of the service worker, which makes the page work offline and makes it cross-origin isolated (threads need that). */
 
-/** So long may the first visit wait for the service worker before it goes on without. */
+/** Milliseconds for which a first visit waits for the service worker. */
 const DEADLINE = 8000;
-/** In sessionStorage: this tab has been reloaded for the sake of isolation once. */
+/** Key in sessionStorage: this tab has already been reloaded to become isolated. */
 const TRIED = 'bq4.isolating';
 
 /**
- * Registers the service worker and waits until it holds page and engine, and the store the bundled model.
+ * Registers the service worker and waits until the page, the engine and the bundled model are stored.
  * @param {import('./models/picker.js').Shelf | null} store
- * @param {() => Promise<boolean>} keepBundled  waits until it is stored, and says whether it is
- * @returns {Promise<string>}  what works without a network, for people
+ * @param {() => Promise<boolean>} keepBundled  waits until the bundled model is stored; returns whether it is
+ * @returns {Promise<string>}  description of what works offline, shown to the user
  */
 export async function keepForOffline(store, keepBundled) {
-  if (!('serviceWorker' in navigator)) return 'no: this browser lets the page store nothing';
+  if (!('serviceWorker' in navigator)) return "no: this browser doesn't let the page store files";
   try {
     const worker = await active();
     const [isKept] = await Promise.all([worker && keepPage(worker), keepBundled()]);
     if (isKept) {
-      void atRoot().catch(() => {}); // without a network, or refused
+      void atRoot().catch(() => {}); // offline, or refused by the server
       const models = (await store?.list().catch(() => []))?.filter(({ complete }) => complete).length ?? 0;
       return models ? `yes, with ${models === 1 ? '1 model' : `${models} models`}` : 'not yet: no model stored';
     }
   } catch {
-    // Refused (private mode, storage full, no secure context): the page works as long as it is open.
+    // Storage was refused (private mode, full, no secure context). The page works while it is open.
   }
   return 'no: the page could not be stored';
 }
 
 /**
- * On a host that doesn't send the headers for cross-origin isolation the service worker adds them, but only to pages
- * that are loaded after it started. So the first visit reloads itself, once; where that doesn't help (or isn't worth
- * it: in a frame, which its parent would have to isolate too), the engine runs on one thread.
+ * Makes the page cross-origin isolated on a host that does not send the headers for it. The service worker adds them, but only to
+ * pages that are loaded after it has started, so the first visit reloads itself once. If that does not help, the engine runs on one
+ * thread. A page in a frame is not reloaded: the parent page would have to be isolated too.
  * @returns {Promise<boolean>}  whether the page is being reloaded
  */
 export async function isolate() {
@@ -41,16 +41,16 @@ export async function isolate() {
     if (!(await Promise.race([active(), late]))) return false;
     sessionStorage.setItem(TRIED, 'yes');
   } catch {
-    return false; // Nothing may be stored here: nothing would keep it from reloading for ever.
+    return false; // Without storage the page would reload for ever.
   }
   location.reload();
   return true;
 }
 
 /**
- * Tells when another version of the page is kept whole: it is taken when the person wants it, or when no page is open.
+ * Reports when another version of the page is completely stored. It replaces this version at the user's request, or once no page is open.
  * @param {(take: () => void) => void} offer
- * @param {() => void} onOthers  other pages of the old version are open, so it can't be taken
+ * @param {() => void} onOthers  called if the version cannot be replaced because other tabs use it
  */
 export function onVersion(offer, onOthers) {
   if (!('serviceWorker' in navigator)) return;
@@ -63,7 +63,7 @@ export function onVersion(offer, onOthers) {
   navigator.serviceWorker.controller?.postMessage('ask');
 }
 
-/** Has the page and the engine kept. @param {ServiceWorker} worker @returns {Promise<boolean>}  whether they are */
+/** Requests that page and engine are stored. @param {ServiceWorker} worker @returns {Promise<boolean>}  whether they are */
 const keepPage = (worker) =>
   new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
@@ -71,7 +71,7 @@ const keepPage = (worker) =>
     worker.postMessage('keep', [port2]);
   });
 
-/** The service worker, once it is known whether it is active. */
+/** Returns the active service worker; null if its activation failed. */
 async function active() {
   const registration = await navigator.serviceWorker.register(new URL('./sw.js', import.meta.url));
   const coming = registration.installing ?? registration.waiting;
@@ -79,12 +79,12 @@ async function active() {
   return registration.active;
 }
 
-/** Where the server lets a script of this folder answer for its root address, that will work without a network too. */
+/** Makes the site's root address work offline, if the server allows a service worker of this folder to serve it. */
 async function atRoot() {
   const root = new URL('../', import.meta.url);
   const script = new URL('./root.js', import.meta.url);
   if ((await navigator.serviceWorker.getRegistration(root))?.scope === root.href) return;
-  // Asked beforehand: browsers print a refusal as an error of the page.
+  // The header is checked first, because browsers log a refused registration as an error of the page.
   const { headers } = await fetch(script, { method: 'HEAD' });
   if (headers.has('Service-Worker-Allowed')) await navigator.serviceWorker.register(script, { scope: root.pathname });
 }

@@ -1,6 +1,6 @@
-/** Service worker of the site's root, which is no page: it leads to the demo, without a network too. Everything else it leaves alone. */
+/** Service worker of the site's root, where no page is: redirects to the demo, also offline. It leaves all other requests alone. */
 
-/** The types of service workers are not those of pages. @type {any} */
+/** The global of a service worker, for which this project has no types. @type {any} */
 const worker = globalThis;
 
 worker.addEventListener('install', () => worker.skipWaiting());

@@ -1,4 +1,4 @@
-/** Search by meaning in one's own texts. */
+/** Search by meaning in the user's own texts. */
 import { createWorkerEngine, fromBlob } from '../js/index.js';
 import { element } from './page/element.js';
 import * as format from './page/format.js';
@@ -7,24 +7,24 @@ import { keep, keepPassages, kept, keptPassages, nearest, passages, sentences, u
 
 /** @typedef {import('../js/shared/types.js').Model} Model */
 
-/** Passages that are shown, that are looked at sentence by sentence for them, and that are computed at once. */
-const [SHOWN, CONSIDERED, TOGETHER] = [5, 15, 16];
-/** Milliseconds without a key before what is typed is looked at. */
+/** Numbers of passages that are shown, that are compared sentence by sentence, and that are embedded at once. */
+const [SHOWN, CONSIDERED, EMBED_BATCH] = [5, 15, 16];
+/** Milliseconds without a key press before a search. */
 const PAUSE = 150;
-/** Passages of less similarity are not shown: an unrelated text has 0, give or take 0.1. */
+/** Smallest cosine similarity of a result. Unrelated texts have about 0 ± 0.1. */
 const MIN_SIMILARITY = 0.2;
-/** Of a model without a file of its own, in localStorage: the name to load it by. */
+/** Keys in localStorage: addresses of models that are not local files. */
 const [MODEL_NAME, RERANKER_NAME] = ['bq4.search.model', 'bq4.search.reranker'];
-/** Sentences whose vectors are kept while the page is open. */
+/** Largest number of sentences whose vectors are kept while the page is open. */
 const MAX_SENTENCES = 2000;
 
 /** @param {string} id @returns {any} */
 const $ = (id) => document.getElementById(id);
 const say = (/** @type {string} */ text) => void ($('status').textContent = text);
 
-/** Finds passages. @type {Model | null} */
+/** The embedding model, which finds passages. @type {Model | null} */
 let model = null;
-/** Reads each passage that was found together with the question. @type {Model | null} */
+/** Compares each result with the question, for a better order. @type {Model | null} */
 let reranker = null;
 /** @type {Map<string, Float32Array>} */
 const sentenceVectors = new Map();
@@ -37,7 +37,7 @@ function show(error) {
   $('alerts').textContent = [message, hint, code].filter(Boolean).join(' · ');
 }
 
-/** One thing at a time; what fails is said. @param {() => Promise<void>} work */
+/** Runs work after all earlier work, and shows its error. @param {() => Promise<void>} work */
 function next(work) {
   queue = queue.then(work).catch(show);
   return queue;
@@ -57,7 +57,7 @@ function showProgress({ phase, loaded, total }) {
   else bar.removeAttribute('value');
 }
 
-/** Opens the model that finds passages, or the one that sorts them. @param {File | string} source  a file, or a name on the hub */
+/** Opens an embedding model or a reranker. @param {File | string} source  a file, or an address */
 async function open(source) {
   const name = typeof source === 'string' ? source.replace(/^hf:/, '') : source.name;
   say(`Loading ${name}…`);
@@ -75,7 +75,7 @@ async function open(source) {
   if (loaded.info.generates || loaded.info.reranks === null) {
     await loaded.close();
     throw new Error(
-      `This model ${loaded.info.generates ? 'writes' : 'only names kinds of texts'}; one that makes vectors of texts is needed, such as all-MiniLM-L6-v2.`,
+      `This model ${loaded.info.generates ? 'writes texts' : 'only classifies texts'}. The search needs an embedding model, such as all-MiniLM-L6-v2.`,
     );
   }
   await model?.close();
@@ -90,24 +90,24 @@ async function open(source) {
   say('Ready.');
 }
 
-/** For the next visit. @param {File | string} source @param {string} nameKey @param {string} ownFile */
+/** Remembers a model for the next visit. @param {File | string} source @param {string} nameKey @param {string} ownFile */
 async function remember(source, nameKey, ownFile) {
   if (typeof source === 'string') return localStorage.setItem(nameKey, source);
   localStorage.removeItem(nameKey);
   if (source.name !== KEPT_NAME) await keep(ownFile, source);
 }
-/** What a file is called that was opened at a visit before. */
+/** Name of a local file that was opened at an earlier visit. */
 const KEPT_NAME = 'the model';
 
 /** @param {Model} loaded @param {File | string} source @param {string} name */
 async function useReranker(loaded, source, name) {
   await reranker?.close();
   reranker = loaded;
-  $('better-words').textContent = `The second model, ${name}, puts the best of what is found first.`;
+  $('better-words').textContent = `The second model, ${name}, puts the best results first.`;
   $('better-here').hidden = true;
   $('better-remove').hidden = false;
   await remember(source, RERANKER_NAME, OWN_RERANKER);
-  say(model ? 'Ready.' : 'A model that finds passages is needed, too.');
+  say(model ? 'Ready.' : 'The search model is missing: download it or open its file.');
 }
 
 async function removeReranker() {
@@ -124,12 +124,12 @@ const WORDS = $('better-words').textContent;
 
 /** @param {File} file */
 async function add(file) {
-  if (!model) throw new Error('First open the model.');
+  if (!model) throw new Error('Download the search model or open its file first.');
   const texts = passages(await file.text());
   const items = [];
-  for (let i = 0; i < texts.length; i += TOGETHER) {
+  for (let i = 0; i < texts.length; i += EMBED_BATCH) {
     say(`Reading ${file.name}: ${format.count(i)} of ${format.counted(texts.length, 'passage')}…`);
-    const { vectors } = await model.embed(texts.slice(i, i + TOGETHER));
+    const { vectors } = await model.embed(texts.slice(i, i + EMBED_BATCH));
     items.push(...vectors.map((vector, j) => ({ file: file.name, text: texts[i + j], vector: unit(vector) })));
   }
   all = [...all.filter((one) => one.file !== file.name), ...items];
@@ -184,8 +184,8 @@ function draw(hits) {
 }
 
 /**
- * The sentence of each passage that is nearest to the query; the whole passage where it has one sentence. What is about several things
- * is far from each of them, so the similarity of that sentence counts as much as that of the passage.
+ * Finds the sentence of each passage that is nearest to the query. A passage about several topics is far from each of them, so the
+ * score is the mean of the similarities of this sentence and of the passage.
  * @param {Model} embedder @param {ReturnType<typeof nearest>} hits @param {Float32Array} query
  */
 async function withSentences(embedder, hits, query) {
@@ -196,10 +196,10 @@ async function withSentences(embedder, hits, query) {
     sentenceVectors.clear();
     missing.splice(0, Infinity, ...fresh);
   }
-  for (let i = 0; i < missing.length; i += TOGETHER) {
-    const some = missing.slice(i, i + TOGETHER);
-    const { vectors } = await embedder.embed(some);
-    for (const [j, sentence] of some.entries()) sentenceVectors.set(sentence, unit(vectors[j]));
+  for (let i = 0; i < missing.length; i += EMBED_BATCH) {
+    const batch = missing.slice(i, i + EMBED_BATCH);
+    const { vectors } = await embedder.embed(batch);
+    for (const [j, sentence] of batch.entries()) sentenceVectors.set(sentence, unit(vectors[j]));
   }
   return hits.map(({ passage, score }, i) => {
     const scores = candidates[i].map(
@@ -250,7 +250,7 @@ $('forget').addEventListener('click', () =>
 
 $('better-remove').addEventListener('click', () => next(removeReranker));
 
-/** The one of a visit before, else one that the chat page has downloaded is offered. */
+/** Opens the reranker of an earlier visit, else offers one that was downloaded on the chat page. */
 async function openReranker() {
   const name = localStorage.getItem(RERANKER_NAME);
   const file = await kept(OWN_RERANKER);
@@ -276,6 +276,6 @@ await next(async () => {
       next(async () => take([new File([await (await fetch(here.url)).blob()], `${here.name}.bq4`)])),
     );
   }
-  say('A model is needed first.');
+  say('Download the search model, or open its file, to begin.');
 });
 void next(openReranker);

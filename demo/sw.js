@@ -1,19 +1,19 @@
 /**
- * Service worker: keeps all that the page needs, as one version of it, and starts the page from there without asking the
- * network. Behind that it looks whether there is another version; that is kept whole beside the one in use, offered, and
- * taken where no page of the old one is open: no page ever has parts of two. What belongs to a version it finds by
- * reading the page, what that names, what these import, and so on. Everything else (models, which the engine stores,
- * other origins, other folders) passes unchanged.
+ * Service worker: stores all files of the page as one version and starts the page from there, without the network. In the background
+ * it checks for another version. That is stored completely next to the version in use, offered to the user, and used once no page of
+ * the old version is open, so a page never mixes two versions. The files of a version are found by reading the page, the files that
+ * it refers to, their imports, and so on. All other requests (models, which the engine stores; other origins and folders) pass
+ * unchanged.
  *
- * It also makes the page cross-origin isolated, which threads need, on hosts that can't send headers.
+ * It also makes the page cross-origin isolated, which threads need, on hosts that do not send the headers.
  *
- * A browser test compares what is kept with what a browser asks for.
+ * A browser test compares the stored files with the requests of a browser.
  */
 
-/** Begins the names of caches: one for each version, and one that says which is in use and which comes next. */
+/** Prefix of cache names. There is one cache for each version, and one that records the version in use and the next one. */
 const PREFIX = 'bq4-demo-4';
 
-/** Where the page's own files and the engine's are. */
+/** Folders of the page's files and the engine's. */
 const FOLDERS = [
   './',
   '../js/',
@@ -26,32 +26,32 @@ const FOLDERS = [
   '../classifiers/',
   '../node_modules/pdfjs-dist/cmaps/',
 ].map((path) => new URL(path, location.href).href);
-/** The grammar of chat templates, that of Markdown, formulas, colours of code, PDF files, heads: a host may lack them, and the page does without. */
+/** Folders that a host may lack, since the page works without them: chat templates, Markdown, formulas, highlighting, PDF, classifiers. */
 const LIBRARIES = FOLDERS.slice(3);
-/** Tables of letters for PDF files: too many to keep all, so each is kept once it was fetched. */
+/** Character tables for PDF files: too many to store all, so each is stored when it is first fetched. */
 const TABLE = /\.bcmap$/;
-/** What `npm start` finds on the machine changes while the page stays the same. */
+/** Not stored: the list of models that `npm start` finds on the machine changes without a new version of the page. */
 const LOCAL = `${FOLDERS[0]}local.json`;
 
-/** With these on the page and its workers, the browser lets them share memory. */
+/** Headers with which the page and its workers can share memory. */
 const ISOLATION = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
   'Cross-Origin-Resource-Policy': 'same-origin',
 };
 
-/** The types of service workers are not those of pages. @type {any} */
+/** The global of a service worker, for which this project has no types. @type {any} */
 const worker = globalThis;
 
 worker.addEventListener('install', (/** @type {any} */ event) => {
-  // A first page may wait for this worker to isolate it: it asks for the rest once its model is there.
+  // On a first visit the page may wait for this worker, so files are stored later, at its request, when its model is loaded.
   event.waitUntil(isVersionKept().then((isKept) => (isKept ? keepInTurn() : undefined)));
 });
 
 worker.addEventListener('activate', (/** @type {any} */ event) => {
-  // A worker that replaces another begins when no page of the old one is open.
+  // A worker that replaces another is activated when no page of the old one is open.
   event.waitUntil(promote());
-  // Nobody waits for it: in Firefox it waits for the page's workers, and a worker amid an `import()` waits for this event.
+  // Not awaited: in Firefox `claim` waits for the page's workers, and a worker within an `import()` waits for this event.
   worker.clients.claim().catch(() => {});
 });
 
@@ -59,7 +59,7 @@ worker.addEventListener('fetch', (/** @type {any} */ event) => {
   const key = keyOf(event.request);
   if (!key) return;
   const visit = event.request.mode === 'navigate';
-  // A version that can't start its page must not keep the next one away: so this is asked here, not by the page.
+  // Checked here and not by the page, so that a version whose page cannot start is still replaced.
   if (visit) event.waitUntil(lookBehind());
   event.respondWith(
     (visit ? unlessOpen(event.request) : Promise.resolve()).then(() => answer(event.request, key)).then(isolated),
@@ -68,36 +68,36 @@ worker.addEventListener('fetch', (/** @type {any} */ event) => {
 
 worker.addEventListener('message', (/** @type {any} */ event) => {
   if (event.data === 'keep') event.waitUntil(keepFirst(event.ports[0]));
-  // A page that begins asks itself: it may not have been there when all were told.
+  // A page that has just started requests this, because it may have missed the message to all pages.
   if (event.data === 'ask') event.waitUntil(offer([event.source]));
   if (event.data === 'take') event.waitUntil(take(event.source));
   if (event.data === 'replace') worker.skipWaiting();
 });
 
-/** Which version is in use, and which comes next; '': none. @param {'use' | 'next'} which @returns {Promise<string>} */
+/** Returns the name of the version in use or of the next one; '' if there is none. @param {'use' | 'next'} which @returns {Promise<string>} */
 async function named(which) {
   const message = await (await caches.open(PREFIX)).match(`./${which}`);
   return message ? message.text() : '';
 }
 
-/** @param {'use' | 'next'} which @param {string} name */
+/** Records the name of a version. @param {'use' | 'next'} which @param {string} name */
 async function name(which, name) {
   await (await caches.open(PREFIX)).put(`./${which}`, new Response(name));
 }
 
-/** Whether a version is stored; no, where storage can't be read. */
+/** Whether a version is stored; false if storage cannot be read. */
 const isVersionKept = () => named('use').then(Boolean, () => false);
 
 /** Stores a version of the page unless one is stored, and answers whether one is. @param {MessagePort} port */
 async function keepFirst(port) {
-  if (!(await isVersionKept())) await keepInTurn().catch(() => {}); // storage that is full, a network that went
+  if (!(await isVersionKept())) await keepInTurn().catch(() => {}); // storage full or offline
   port.postMessage(await isVersionKept());
 }
 
-/** The version in use, as long as this worker lives. */
+/** Name of the version in use, cached while this worker runs. */
 let using = '';
 
-/** The version that comes next is in use from now on; all others go. */
+/** Puts the next version into use and deletes all others. */
 async function promote() {
   const next = await named('next');
   if (next) await name('use', next);
@@ -111,19 +111,19 @@ async function promote() {
   );
 }
 
-/** How many pages are open. */
+/** Returns the number of open pages. */
 const pages = async () => (await worker.clients.matchAll({ type: 'window', includeUncontrolled: true })).length;
 
-/** The next version is activated once no page uses the old one. @param {any} request  for the page */
+/** Puts the next version into use if no page uses the old one. @param {any} request  for the page */
 async function unlessOpen(request) {
   try {
     if ((await pages()) <= (request.isReloadNavigation ? 1 : 0) && (await named('next'))) await promote();
   } catch {
-    // Storage that was taken away: the network has what there is.
+    // Storage was removed: the files come from the network.
   }
 }
 
-/** A person wants the next version. @param {any} page  that asks */
+/** Puts the next version into use at a user's request, if no other page is open. @param {any} page  that requests it */
 async function take(page) {
   const alone = (await pages()) <= 1;
   if (alone) await promote();
@@ -132,50 +132,50 @@ async function take(page) {
 }
 
 async function lookBehind() {
-  if (!(await isVersionKept())) return; // the page asks
-  await keepInTurn().catch(() => {}); // no network: what is kept goes on
+  if (!(await isVersionKept())) return; // the page requests it later
+  await keepInTurn().catch(() => {}); // offline: the stored version stays
   await offer(await worker.clients.matchAll({ type: 'window' }));
 }
 
-/** Tells these pages, if a version comes next. @param {any[]} pages */
+/** Informs pages of the next version, if there is one. @param {any[]} pages */
 async function offer(pages) {
   if (!(await named('next').catch(() => ''))) return;
   for (const page of pages) page.postMessage({ version: 'next' });
 }
 
-/** What keeps a version now. @type {Promise<void>} */
+/** Settles when the running `keep` has ended. @type {Promise<void>} */
 let keeping = Promise.resolve();
 
-/** One after the other: who has looked earlier would take the later one's version for none. */
+/** Runs `keep` calls one after another: the earlier of two parallel ones could discard the version of the later. */
 function keepInTurn() {
   keeping = keeping.catch(() => {}).then(keep);
   return keeping;
 }
 
-/** Keeps the version that is there now whole, unless it is kept. */
+/** Stores the version that the server has now, unless it is stored already. */
 async function keep() {
   const found = await gather();
   const version = await nameOf(found);
   const use = await named('use');
   if (version === use) return name('next', '');
   if (version === (await named('next'))) return;
-  // Files that change while they are gathered would be parts of two versions: the next visit finds them at rest.
+  // If files change meanwhile, they may be parts of two versions: the next visit tries again.
   if (use && (await nameOf(await gather())) !== version) return;
   const cache = await caches.open(version);
   await Promise.all([...found].map(([url, response]) => cache.put(url, response)));
   await name(use ? 'next' : 'use', version);
 }
 
-/** The page and all that it may come to need, or nothing. @returns {Promise<Map<string, Response>>} */
+/** Fetches all files of the page. Throws if one is missing. @returns {Promise<Map<string, Response>>} */
 async function gather() {
   /** @type {Map<string, Promise<Response>>} */
   const found = new Map();
   const add = async (/** @type {string} */ url) => {
     if (found.has(url)) return;
-    // no-cache: asks whether what the browser's own cache holds is still right.
-    const asked = fetch(new Request(url, { cache: 'no-cache' }));
-    found.set(url, asked);
-    const response = await asked;
+    // no-cache: responses of the browser's own cache are revalidated.
+    const request = fetch(new Request(url, { cache: 'no-cache' }));
+    found.set(url, request);
+    const response = await request;
     if (!response.ok && LIBRARIES.some((folder) => url.startsWith(folder))) return void found.delete(url);
     if (!response.ok) throw new Error(`${url}: ${response.status}`);
     if (/\/$|\.(js|html)$/.test(url)) await Promise.all(namedIn(await response.clone().text(), url).map(add));
@@ -188,7 +188,7 @@ async function gather() {
   );
 }
 
-/** A version is called by what it consists of. @param {Map<string, Response>} found */
+/** Returns the name of a version: a hash of its files. @param {Map<string, Response>} found */
 async function nameOf(found) {
   const hash = async (/** @type {BufferSource} */ bytes) =>
     [...new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))]
@@ -203,10 +203,10 @@ async function nameOf(found) {
   return `${PREFIX}-${(await hash(new TextEncoder().encode(parts.sort().join('\n')))).slice(0, 16)}`;
 }
 
-/** Files of ours that a page or a module names: what it imports, on demand too, begins as a worker, shows. @param {string} text @param {string} base */
+/** Returns the addresses of this site that a page or a module refers to: imports, also dynamic ones, workers, images. @param {string} text @param {string} base */
 function namedIn(text, base) {
   const code = text.replace(/\/\*[^]*?\*\/|^\s*\/\/.*/gm, '');
-  // What a module of others writes into pages names no file of ours.
+  // Addresses in markup count only in pages: in modules of libraries they are no files of this site.
   const named = base.endsWith('.js')
     ? /(?:from|import|URL)\s*\(?\s*(['"])(?<name>\.[^'"]*[^'"/])\1/g
     : /(?:src|href)="(?<name>[^"#]+)"/g;
@@ -218,7 +218,7 @@ function namedIn(text, base) {
 /** @param {string} url */
 const isOurs = (url) => FOLDERS.some((folder) => url.startsWith(folder)) && !url.includes('?') && url !== LOCAL;
 
-/** Under which address a request is kept, if it is ours. @param {Request} request */
+/** Returns the address under which the response of a request is stored; undefined if it is not stored. @param {Request} request */
 function keyOf(request) {
   if (request.method !== 'GET' || request.headers.has('range')) return undefined;
   const url = new URL(request.url);
@@ -235,7 +235,7 @@ async function answer(request, key) {
     const kept = using && (await (await caches.open(using)).match(key));
     if (kept) return kept;
   } catch {
-    // Storage that is full or was taken away must not fail what the network has.
+    // Without storage the response comes from the network.
   }
   const response = await fetch(request);
   if (using && response.ok && TABLE.test(key)) await keepTable(key, response.clone()).catch(() => {});
@@ -247,7 +247,7 @@ const keepTable = async (key, response) => (await caches.open(using)).put(key, r
 
 /** @param {Response} response */
 function isolated(response) {
-  // A redirect, or what can't be looked into, passes as it is.
+  // Redirects and opaque responses pass unchanged.
   if (response.type === 'opaque' || response.type === 'opaqueredirect' || response.status === 304) return response;
   const headers = new Headers(response.headers);
   for (const [name, value] of Object.entries(ISOLATION)) headers.set(name, value);

@@ -1,5 +1,5 @@
-// Runs before the page is painted, so that it never flashes in the wrong colours: hence no module.
-// `data-theme` is what the style sheet obeys (light or dark), `data-choice` what the person chose.
+// Runs before the first paint, which modules do not, so that the page never flashes in the wrong colours.
+// `data-theme` is the theme of the style sheet (light or dark), `data-choice` the user's choice (auto, light or dark).
 (() => {
   const KEY = 'bq4.theme';
   const CHOICES = ['auto', 'light', 'dark'];
@@ -19,7 +19,7 @@
     root.dataset.choice = choice;
     root.dataset.theme = choice === 'auto' ? (dark.matches ? 'dark' : 'light') : choice;
     const name = `Theme: ${choice === 'auto' ? 'system' : choice}`;
-    // Around an installed page, in the colour of its paper.
+    // Colour of the window around an installed page: that of its background.
     document
       .querySelector('meta[name=theme-color]')
       ?.setAttribute('content', root.dataset.theme === 'dark' ? '#0f1411' : '#f4f6f1');
@@ -27,7 +27,7 @@
     document.getElementById('theme')?.setAttribute('title', name);
   };
 
-  // What stands beside the conversation, as it was left: where it is shown late, the page jumps.
+  // Restores the panels beside the conversation before the first paint: later the page would jump.
   try {
     const { panels = {} } = JSON.parse(localStorage.getItem('bq4.panels') ?? '{}');
     root.toggleAttribute('data-details', panels.details === true && matchMedia('(min-width: 64rem)').matches);
@@ -37,7 +37,7 @@
     root.toggleAttribute('data-tiny', kind === 'bundled');
     root.dataset.size = JSON.parse(localStorage.getItem('bq4.looks') ?? '{}').size ?? '';
   } catch {
-    // Nothing is remembered.
+    // Storage is blocked or damaged: the defaults stay.
   }
 
   apply();
@@ -49,7 +49,7 @@
       try {
         localStorage.setItem(KEY, choice);
       } catch {
-        // It then lasts as long as the page.
+        // The choice is then lost with the page.
       }
       apply();
     });

@@ -1,2 +1,2 @@
-// A thread of the engine, under an address that the service worker of this folder may answer for.
+// A thread of the engine. It is in this folder because the folder's service worker serves only addresses below it.
 import '../js/thread.js';

@@ -1,6 +1,6 @@
-// The engine's worker, under an address that the service worker of this folder may answer for.
+// The engine's worker. It is in this folder because the folder's service worker serves only addresses below it.
 import './models/early-request.js';
 import './panel/request-reporter.js';
 import '../js/worker.js';
-// What a file of one's own needs is there from the start, whatever becomes of the network.
+// Loaded at the start, so that local files can also be opened offline.
 import '../js/storage/sources/blob.js';

@@ -1,4 +1,4 @@
-/** Files and texts attached to the message that is being written, as chips over its field, and to messages of the log. Loaded with the first one. */
+/** Attached files and texts: as chips above the message field, and in messages of the log. Loaded with the first attachment. */
 import { showNotice } from '../page/alerts.js';
 import { button, element } from '../page/element.js';
 import * as format from '../page/format.js';
@@ -7,9 +7,9 @@ import { blockOf, splitComposed } from './composed.js';
 
 /** @typedef {import('./composed.js').Attachment} Attachment */
 
-/** Characters of one attachment: the browser's storage takes ten such texts. A longer one is cut, and the person is told. */
+/** Characters of one attachment: the browser's storage has room for ten such texts. Longer ones are cut, with a notice. */
 const MAX_CHARACTERS = 500_000;
-/** A file larger than this is no text for a message. */
+/** Largest text file that can be attached, in bytes. */
 const MAX_BYTES = 20e6;
 
 /** @type {Attachment[]} */
@@ -17,16 +17,16 @@ let attached = [];
 const list = element('ul', 'attachments');
 list.setAttribute('aria-label', 'Attachments');
 list.hidden = true;
-/** Which file is being read, and what stops that. */
+/** Line with the name of the file that is being read, and a button that stops it. */
 const reading = element('p', 'hint reading');
 reading.hidden = true;
 message.before(list, reading);
-/** Ends the reading of files that were chosen together: what is attached belongs to the message that they were chosen for. @type {Set<AbortController>} */
+/** Each aborts the reading of files that were chosen together. @type {Set<AbortController>} */
 const readings = new Set();
 
 export const isReading = () => readings.size > 0;
 
-/** Another chat is shown. */
+/** Stops reading files, because another chat is shown: they were chosen for the message of the previous one. */
 export function stopReading() {
   for (const controller of readings) controller.abort();
 }
@@ -61,10 +61,10 @@ function change(next) {
   attached = next;
   draw();
   grow();
-  message.dispatchEvent(new Event('input', { bubbles: true })); // the draft is another
+  message.dispatchEvent(new Event('input', { bubbles: true })); // stores the draft
 }
 
-/** Shows what was composed before in place of what is there. @param {string} composed */
+/** Replaces text and attachments of the message. @param {string} composed */
 export function showComposed(composed) {
   const { attachments, text } = splitComposed(composed);
   attached = attachments;
@@ -73,7 +73,7 @@ export function showComposed(composed) {
   grow();
 }
 
-/** A name that no other attachment has. @param {string} name */
+/** Returns a name that no other attachment has. @param {string} name */
 function freeName(name) {
   const clean = name.replace(/[\n`]/g, ' ').slice(0, 190);
   let free = clean;
@@ -88,10 +88,10 @@ export function attachText(name, text) {
   say(`${free} is attached.`);
 }
 
-/** Behind the names of attributes that are to mean nothing. No text has it: it is no character. */
+/** Appended to attribute names to disable them. A noncharacter, so texts do not contain it. */
 const MARK = '\ufdd0';
 
-/** Style elements are left out, in one pass however many there are; of one that does not end only the tag's beginning. @param {string} html */
+/** Removes style elements, in one pass for any number of them. Of an unclosed element only the beginning of the tag is removed. @param {string} html */
 function withoutStyles(html) {
   let [plain, from, open] = ['', 0, -1];
   for (const { 0: tag, index } of html.matchAll(/<\/?style(?=[\s/>])/gi)) {
@@ -103,9 +103,9 @@ function withoutStyles(html) {
   return plain + (open < 0 ? html.slice(from) : html.slice(from).replace(/<style(?=[\s/>])/gi, ' '));
 }
 
-/** What people see of an HTML file. @param {string} html */
+/** Returns the visible text of an HTML file. @param {string} html */
 function textOfHtml(html) {
-  // The page's policy holds for what is parsed, too: styles would be reported.
+  // The page's content security policy also applies to parsed documents: styles in them would be reported as violations.
   const plain = withoutStyles(html).replace(/([\s"'/])style(?=\s*=)/gi, `$1style${MARK}`);
   const { body } = new DOMParser().parseFromString(plain, 'text/html');
   for (const hidden of body.querySelectorAll('script, style, noscript, template')) hidden.remove();
@@ -116,7 +116,7 @@ function textOfHtml(html) {
     .replace(/\s*\n\s*/g, '\n');
 }
 
-/** The text of a file: UTF-16 with its mark, UTF-8, or what Western Europe wrote before; '': it is no text. @param {Uint8Array} bytes */
+/** Decodes a text file: UTF-16 with a byte order mark, UTF-8, else Windows-1252. Returns '' if it is not text. @param {Uint8Array} bytes */
 function decodeText(bytes) {
   const mark = (bytes[0] << 8) | bytes[1];
   if (mark === 0xfffe || mark === 0xfeff)
@@ -124,13 +124,13 @@ function decodeText(bytes) {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    // Files that are no texts have bytes below 32 that no text has.
+    // Binary files contain control characters that texts do not.
     const isText = bytes.every((byte) => byte >= 32 || (byte >= 9 && byte <= 13));
     return isText ? new TextDecoder('windows-1252').decode(bytes) : '';
   }
 }
 
-/** What a file says. A message for people, to follow the file's name, is thrown if the file has no text. @param {File} file @param {AbortSignal} signal @param {(progress: string) => void} onProgress */
+/** Returns the text of a file. Throws an error whose message continues a sentence that begins with the file's name. @param {File} file @param {AbortSignal} signal @param {(progress: string) => void} onProgress */
 async function textOfFile(file, signal, onProgress) {
   const { name, size } = file;
   if (/\.pdf$/i.test(name) || file.type === 'application/pdf') {
@@ -151,7 +151,7 @@ async function textOfFile(file, signal, onProgress) {
   return text.slice(0, MAX_CHARACTERS);
 }
 
-/** The files that were chosen before are read: attachments keep the order in which they were chosen. */
+/** Settles when the files chosen so far are read: attachments keep the order in which they were chosen. */
 let filesRead = Promise.resolve();
 
 /** @param {File[]} files */
@@ -189,7 +189,7 @@ async function readFiles(files, stop) {
   if (!signal.aborted) message.focus();
 }
 
-/** Shows a message of the log: its attachments can be opened, the text stands under them. @param {HTMLElement} place @param {string} content */
+/** Shows a message of the log: attachments that can be unfolded, then its text. @param {HTMLElement} place @param {string} content */
 export function showMessage(place, content) {
   const { attachments, text } = splitComposed(content);
   place.replaceChildren(

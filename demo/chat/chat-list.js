@@ -20,9 +20,9 @@ const search = /** @type {HTMLInputElement} */ (dialog.querySelector('[type=sear
 const none = /** @type {HTMLElement} */ (dialog.querySelector('.hint'));
 const file = /** @type {HTMLInputElement} */ (dialog.querySelector('[type=file]'));
 
-/** The one that shows the list. @type {Chats | null} */
+/** The object that shows the list; null before it is first shown. @type {Chats | null} */
 let shown = null;
-/** What was deleted last, while the list was open. @type {{ text: string, undo: () => void } | null} */
+/** The chat that was deleted last while the list was open. @type {{ text: string, undo: () => void } | null} */
 let deleted = null;
 
 const named = (/** @type {string} */ name) => /** @type {HTMLElement} */ (dialog.querySelector(`[name="${name}"]`));
@@ -47,7 +47,7 @@ dialog.addEventListener('close', () => {
 });
 onOther(() => dialog.open && shown?.draw());
 
-/** Days since a moment, by the calendar. @param {number} at */
+/** Returns the calendar days since a time. @param {number} at  milliseconds since 1970 */
 const daysSince = (at) =>
   Math.round((new Date().setHours(0, 0, 0, 0) - new Date(at).setHours(0, 0, 0, 0)) / 86_400_000);
 /** @param {number} at */
@@ -58,7 +58,7 @@ const groupOf = (at) => {
 
 const wide = matchMedia('(min-width: 80rem)');
 
-/** The window has become too narrow for the sidebar, which was open. */
+/** Whether the sidebar was open when the window became too narrow for it. */
 let wasSidebar = false;
 wide.addEventListener('change', ({ matches }) => {
   if (matches) {
@@ -70,7 +70,7 @@ wide.addEventListener('change', ({ matches }) => {
   }
 });
 
-/** In the sidebar a chat is opened beside it; a drawer is closed. */
+/** Closes the list if it is a drawer; a sidebar stays open. */
 const closeDrawer = () => dialog.matches(':modal') && dialog.close();
 
 /** @param {string} name @param {string} type @param {string} text */
@@ -82,7 +82,7 @@ function download(name, type, text) {
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
-/** Whether the same messages are stored already. @param {Conversation} one */
+/** Whether a chat with the same messages is already stored. @param {Conversation} one */
 const isHere = (one) => {
   const messagesOf = (/** @type {Conversation} */ { entries }) =>
     JSON.stringify(entries.map(({ role, content }) => [role, content]));
@@ -96,11 +96,11 @@ export class Chats {
     this.page = page;
   }
 
-  /** Opens the sidebar, or the drawer; closes it where it is open. @param {boolean} [asked]  by the person */
-  show(asked = true) {
+  /** Opens the sidebar or the drawer; closes it if it is open. @param {boolean} [isRequested]  by the user */
+  show(isRequested = true) {
     shown = this;
     if (dialog.open) {
-      if (asked) named('close').click();
+      if (isRequested) named('close').click();
       return;
     }
     search.value = '';
@@ -108,23 +108,23 @@ export class Chats {
     if (!wide.matches) return dialog.showModal();
     document.documentElement.setAttribute('data-sidebar', '');
     const focused = /** @type {HTMLElement | null} */ (document.activeElement);
-    dialog.show(); // the keyboard goes to its first button
-    if (asked) {
+    dialog.show(); // moves the focus to its first button
+    if (isRequested) {
       rememberPanel('sidebar', true);
       search.focus();
     } else if (focused && focused !== document.body) focused.focus();
     else /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
   }
 
-  /** Shows what has changed, where the list is open and nothing is being done in it. */
+  /** Redraws the list if it is open and no row is being edited. */
   refresh() {
     if (!dialog.open || rows.querySelector('form, details[open]')) return;
-    const inside = rows.contains(document.activeElement);
+    const hadFocus = rows.contains(document.activeElement);
     this.draw();
     const row = /** @type {HTMLElement | null} */ (
       rows.querySelector('[aria-current]') ?? rows.querySelector('button')
     );
-    if (inside) (row ?? search).focus();
+    if (hadFocus) (row ?? search).focus();
   }
 
   draw() {
@@ -160,7 +160,7 @@ export class Chats {
       const at = found.toLocaleLowerCase().indexOf(sought);
       name.append(element('small', '', `${at > 20 ? '…' : ''}${found.slice(Math.max(0, at - 20), at + 60)}`));
     }
-    if (one.id === this.page.current.it.id) name.setAttribute('aria-current', 'true');
+    if (one.id === this.page.current.conversation.id) name.setAttribute('aria-current', 'true');
     name.addEventListener('click', () => {
       closeDrawer();
       void this.page.open(one);
@@ -210,7 +210,7 @@ export class Chats {
     form.addEventListener('submit', (event) => {
       event.preventDefault();
       const title = field.value.trim();
-      if (one.id === this.page.current.it.id) this.page.current.change({ title });
+      if (one.id === this.page.current.conversation.id) this.page.current.change({ title });
       else save({ ...one, title });
       end();
     });
@@ -225,10 +225,10 @@ export class Chats {
     field.focus();
   }
 
-  /** With what was typed in it. @param {Conversation} shown */
+  /** Deletes a chat and its unsent message. @param {Conversation} shown */
   async #delete({ id }) {
-    const isOpen = id === this.page.current.it.id;
-    if (isOpen) await this.page.open(); // ends a reply, which is stored once more
+    const isOpen = id === this.page.current.conversation.id;
+    if (isOpen) await this.page.open(); // stops its reply, which stores it once more
     const [one, draft] = [read(id), draftOf(id)];
     if (!one) return;
     remove(id);
@@ -240,7 +240,7 @@ export class Chats {
     this.#offerUndo(one, draft, isOpen);
   }
 
-  /** In the list, and under it once that is closed. @param {Conversation} one @param {string} draft @param {boolean} wasOpen */
+  /** Offers Undo in the list, and above the message field once the list is closed. @param {Conversation} one @param {string} draft @param {boolean} wasOpen */
   #offerUndo(one, draft, wasOpen) {
     const note = named('deleted');
     const text = `Deleted “${titleOf(one)}”.`;

@@ -1,10 +1,10 @@
-/** Texts of attachments within a message: each is a block of code under its name, at the beginning. Loaded on demand. */
+/** Attachments within a message: a message begins with them, each as a name and a code block. Loaded on demand. */
 import { ATTACHMENT, pathTo } from './tree.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
 /** @typedef {{ name: string, text: string }} Attachment */
 
-/** A block of code under the name; its fence is longer than any in the text. @param {Attachment} attachment */
+/** Returns an attachment as a name and a code block, whose fence is longer than any in the text. @param {Attachment} attachment */
 export function blockOf({ name, text }) {
   let longest = 2;
   for (const [ticks] of text.matchAll(/`+/g)) longest = Math.max(longest, ticks.length);
@@ -12,7 +12,7 @@ export function blockOf({ name, text }) {
   return `${name}:\n${fence}\n${text}\n${fence}\n\n`;
 }
 
-/** Takes the attachments off the beginning of a text. @param {string} composed @returns {{ attachments: Attachment[], text: string }} */
+/** Splits a message into its attachments and the text after them. @param {string} composed @returns {{ attachments: Attachment[], text: string }} */
 export function splitComposed(composed) {
   /** @type {Attachment[]} */
   const attachments = [];
@@ -24,7 +24,10 @@ export function splitComposed(composed) {
   return { attachments, text };
 }
 
-/** What a model reads in place of a message with long attachments: the passages, file by file, and the message's own text. @param {import('./excerpts.js').Passage[]} passages @param {string} content */
+/**
+ * Returns the text that a model reads in place of a message with long attachments: passages of each file, then the message's own text.
+ * @param {import('./excerpts.js').Passage[]} passages @param {string} content
+ */
 export function excerptText(passages, content) {
   let blocks = '';
   for (let i = 0; i < passages.length;) {
@@ -42,7 +45,7 @@ const documentsOf = (entries) =>
   entries.flatMap(({ content }) => splitComposed(content).attachments).map(({ text }) => text);
 
 /**
- * What is left of messages when others are deleted: the model reads passages no more whose attachment went with those.
+ * Returns messages without the passages whose attachments are in deleted messages.
  * @param {Entry[]} entries @param {Entry[]} removed @returns {Entry[]}
  */
 export function withoutPassages(entries, removed) {

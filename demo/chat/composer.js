@@ -1,6 +1,6 @@
 /**
- * What is being written: the text of the message field and the texts attached to it. As one string, which is what is sent and kept as
- * a draft, attachments come first, each under its name as a block of code.
+ * The message being written: the text of the field and the attached texts. Sent and stored as one string, which begins with the
+ * attachments, each as a name and a code block.
  */
 import { grow, message } from '../page/page.js';
 import { hasAttachments } from './tree.js';
@@ -18,10 +18,10 @@ export function loadAttachments() {
   return loading;
 }
 
-/** Text and attachments as one string. */
+/** Returns text and attachments as one string. */
 export const composedText = () => (attachments ? attachments.withAttachments(message.value) : message.value);
 
-/** Shows what was composed before; '': nothing. @param {string} text */
+/** Replaces text and attachments. @param {string} text  as of `composedText`; '' clears both */
 export function setComposedText(text) {
   if (hasAttachments(text)) void loadAttachments().then(({ showComposed }) => showComposed(text));
   else if (attachments) attachments.showComposed(text);
@@ -31,8 +31,8 @@ export function setComposedText(text) {
   }
 }
 
-/** Whether a file is being read that belongs to what is written. */
+/** Whether a file is being read for the message. */
 export const isReading = () => attachments?.isReading() ?? false;
 
-/** Files that are being read are not attached. */
+/** Stops reading files, which are then not attached. */
 export const stopReading = () => attachments?.stopReading();

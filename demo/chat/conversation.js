@@ -1,61 +1,61 @@
-/** The conversation that this tab shows: its branch, its changes, and its way into storage. */
+/** The conversation that this tab shows: its branch, its changes and how they are stored. */
 import { draftOf, empty, isEmpty, onOther, opened, read, remember, save, saveDraft } from '../storage/local-storage.js';
 import { withSummary } from './summary-prompt.js';
-import { newestFrom, newId, pathTo, united, versions, withoutDeleted } from './tree.js';
+import { newestFrom, mergeEntries, newId, pathTo, versions, withoutDeleted } from './tree.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
 /** @typedef {import('./tree.js').Entry} Entry */
 
-/** Held by the tab that writes a reply of a conversation. @param {string} id */
+/** Returns the name of the lock that a tab holds while it writes a reply of a conversation. @param {string} id */
 export const writingLock = (id) => `bq4.writing.${id}`;
 
 export class Current {
   /** @type {Conversation} */
-  #it = opened();
-  /** Messages that were taken back here, whatever another tab has. @type {Set<string>} */
-  #gone = new Set();
-  /** Messages that were deleted in this tab (true) or restored: a tab that has not read of it may overwrite it. @type {Map<string, boolean>} */
+  #conversation = opened();
+  /** Ids of messages that this tab has withdrawn; copies in storage are ignored. @type {Set<string>} */
+  #withdrawn = new Set();
+  /** Ids of messages that this tab has deleted (true) or restored (false). Another tab may overwrite that before it has read it. @type {Map<string, boolean>} */
   #deletions = new Map();
-  /** Another tab has written. */
-  #behind = false;
+  /** Whether another tab has stored changes that this tab has not read. */
+  #isBehind = false;
   #log;
   #onChange;
 
   /**
    * @param {import('./view.js').Log} log
-   * @param {() => void} onChange  another conversation, or what another tab wrote
-   * @param {() => boolean} busy  a reply is being written: changes of other tabs wait until it is complete
+   * @param {() => void} onChange  called for another conversation, and for changes of another tab
+   * @param {() => boolean} busy  whether a reply is being written: changes of other tabs wait until it is complete
    */
   constructor(log, onChange, busy) {
     this.#log = log;
     this.#onChange = onChange;
-    remember(this.#it.id);
+    remember(this.#conversation.id);
     onOther((id) => {
-      this.#behind ||= id === this.#it.id;
+      this.#isBehind ||= id === this.#conversation.id;
       if (!busy()) this.catchUp();
     });
   }
 
-  get it() {
-    return this.#it;
+  get conversation() {
+    return this.#conversation;
   }
 
-  /** What is shown, from the first message on. */
+  /** The messages shown, the first one first. */
   get path() {
-    return pathTo(this.#it.entries, this.#it.leaf);
+    return pathTo(this.#conversation.entries, this.#conversation.leaf);
   }
 
-  /** Where the model begins to read a branch word for word, and what it reads in place of what stands before. @param {Entry[]} path */
+  /** Returns the index of the first message that the model reads, and the summary that it reads in place of the earlier ones. @param {Entry[]} path */
   reads(path) {
-    const { from, summaries } = this.#it;
+    const { from, summaries } = this.#conversation;
     const at = (/** @type {string | null} */ id) => path.findIndex((entry) => entry.id === id);
     const summary = summaries.findLast(({ upTo }) => at(upTo) >= 0) ?? null;
     return { summary, begin: Math.max(0, at(from), summary ? at(summary.upTo) + 1 : 0) };
   }
 
-  /** What the model reads of a branch. @param {Entry[]} path @param {boolean} hasSystem  its chat template has a place for a system prompt @returns {import('../../js/shared/types.js').Message[]} */
+  /** Returns the messages that the model reads of a branch. @param {Entry[]} path @param {boolean} hasSystem  whether the chat template supports a system prompt @returns {import('../../js/shared/types.js').Message[]} */
   messages(path, hasSystem) {
-    const { system } = this.#it;
+    const { system } = this.#conversation;
     const { summary, begin } = this.reads(path);
     const messages = path.slice(begin).map(({ role, content, reads, tokens }) => ({
       role,
@@ -67,16 +67,16 @@ export class Current {
   }
 
   show() {
-    const { entries, from } = this.#it;
+    const { entries, from } = this.#conversation;
     const { path } = this;
     const { summary, begin } = this.reads(path);
     this.#log.show(path, (entry) => versions(entries, entry), path[begin]?.id === from ? from : null, summary);
   }
 
-  /** @param {Conversation} [conversation]  none: a new one */
+  /** Shows a conversation. @param {Conversation} [conversation]  default: a new one */
   open(conversation = empty()) {
-    this.#it = conversation;
-    this.#gone.clear();
+    this.#conversation = conversation;
+    this.#withdrawn.clear();
     this.#deletions.clear();
     remember(conversation.id);
     this.show();
@@ -85,44 +85,45 @@ export class Current {
   }
 
   /**
-   * Marks replies whose tab ended while it wrote them. Of one without a word nothing stays, and its message is a draft again. A tab
-   * that is writing holds a lock.
+   * Marks replies as interrupted if their tab was closed while it wrote them; a tab that is still writing holds a lock. A reply without
+   * a word is removed, and its message becomes a draft again.
    * @returns {Promise<void>}
    */
   async settle() {
-    const it = this.#it;
-    if (!it.entries.some(({ end }) => end === 'writing')) return;
+    const conversation = this.#conversation;
+    if (!conversation.entries.some(({ end }) => end === 'writing')) return;
     const { held = [] } = (await navigator.locks?.query()) ?? {};
-    if (it !== this.#it || held.some(({ name }) => name === writingLock(it.id))) return;
-    const cut = it.entries.filter(({ end }) => end === 'writing');
+    if (conversation !== this.#conversation || held.some(({ name }) => name === writingLock(conversation.id))) return;
+    const cut = conversation.entries.filter(({ end }) => end === 'writing');
     const blank = cut.filter(({ content, reasoning }) => !content && !reasoning);
     for (const entry of cut) entry.end = 'interrupted';
     for (const entry of blank) {
-      const asked = it.entries.find(({ id }) => id === entry.parent);
-      const alone = asked && versions(it.entries, entry).length === 1;
+      const asked = conversation.entries.find(({ id }) => id === entry.parent);
+      const alone = asked && versions(conversation.entries, entry).length === 1;
       const leaf = alone ? asked.parent : entry.parent;
-      if (alone && it.leaf === entry.id && !draftOf(it.id)) saveDraft(it.id, asked.content);
-      this.takeBack(alone ? [entry, asked] : [entry], it.leaf === entry.id ? leaf : it.leaf);
+      if (alone && conversation.leaf === entry.id && !draftOf(conversation.id))
+        saveDraft(conversation.id, asked.content);
+      this.takeBack(alone ? [entry, asked] : [entry], conversation.leaf === entry.id ? leaf : conversation.leaf);
     }
     this.show();
     this.save();
     this.#onChange();
   }
 
-  /** Shows a message after the last one, or after another. @param {'user' | 'assistant'} role @param {string} content @param {string | null} [parent] */
-  add(role, content, parent = this.#it.leaf) {
+  /** Adds a message after the last one, or after `parent`. @param {'user' | 'assistant'} role @param {string} content @param {string | null} [parent] */
+  add(role, content, parent = this.#conversation.leaf) {
     const entry = { id: newId(), parent, role, content, note: '' };
-    this.#it.entries.push(entry);
-    this.#it.leaf = entry.id;
+    this.#conversation.entries.push(entry);
+    this.#conversation.leaf = entry.id;
     this.show();
     return entry;
   }
 
-  /** As it was before these messages. @param {Entry[]} entries @param {string | null} leaf */
+  /** Removes messages that were added by a failed turn. @param {Entry[]} entries @param {string | null} leaf  of the branch shown then */
   takeBack(entries, leaf) {
-    for (const { id } of entries) this.#gone.add(id);
-    this.#it.entries = this.#it.entries.filter((entry) => !entries.includes(entry));
-    this.#it.leaf = leaf;
+    for (const { id } of entries) this.#withdrawn.add(id);
+    this.#conversation.entries = this.#conversation.entries.filter((entry) => !entries.includes(entry));
+    this.#conversation.leaf = leaf;
     this.show();
   }
 
@@ -132,84 +133,84 @@ export class Current {
    */
   setDeleted(ids, isDeleted, change) {
     for (const id of ids) this.#deletions.set(id, isDeleted);
-    const others = this.#it.deleted.filter((id) => !ids.includes(id));
+    const others = this.#conversation.deleted.filter((id) => !ids.includes(id));
     this.change({ ...change, deleted: isDeleted ? [...others, ...ids] : others });
     this.#onChange();
   }
 
-  /** Another version of a message, and what followed it. @param {Entry} entry @param {number} step */
+  /** Shows another version of a message and the messages after it. @param {Entry} entry @param {number} step  1: the next version, -1: the previous one */
   step(entry, step) {
-    const all = versions(this.#it.entries, entry);
+    const all = versions(this.#conversation.entries, entry);
     const next = all[all.indexOf(entry) + step];
     if (!next) return;
-    this.#it.leaf = newestFrom(this.#it.entries, next.id);
+    this.#conversation.leaf = newestFrom(this.#conversation.entries, next.id);
     this.show();
     this.save();
   }
 
-  /** @param {import('../storage/local-storage.js').Summary} summary  of older turns, which stay as they are */
+  /** Adds a summary of older messages, which stay unchanged. @param {import('../storage/local-storage.js').Summary} summary */
   sumUp(summary) {
-    this.change({ summaries: [...this.#it.summaries, summary] });
+    this.change({ summaries: [...this.#conversation.summaries, summary] });
   }
 
-  /** What it stood for is read again. */
+  /** Removes the summary that is in use: the model reads the older messages again. */
   takeBackSummary() {
     const { summary } = this.reads(this.path);
-    this.change({ summaries: this.#it.summaries.filter((one) => one !== summary) });
+    this.change({ summaries: this.#conversation.summaries.filter((one) => one !== summary) });
   }
 
   /** Ends a branch at this message. @param {string | null} id */
   endAt(id) {
-    this.#it.leaf = id;
+    this.#conversation.leaf = id;
     this.show();
   }
 
   /** @param {Partial<Conversation>} change */
   change(change) {
-    Object.assign(this.#it, change);
+    Object.assign(this.#conversation, change);
     this.show();
     this.save();
   }
 
-  /** Of some messages those that were deleted or restored here. @param {string[]} ids @param {boolean} isDeleted */
+  /** Returns the ids of messages that this tab has deleted, or restored. @param {string[]} ids @param {boolean} isDeleted */
   #decided = (ids, isDeleted) => ids.filter((id) => this.#deletions.get(id) === isDeleted);
 
-  /** @returns {boolean}  whether it was kept; an empty one needn't be */
+  /** Stores the conversation. @returns {boolean}  whether it is stored, or is empty and need not be */
   save() {
-    const it = this.#it;
-    if (isEmpty(it) && !it.deleted.length) return true;
-    it.at = Date.now();
-    return save(it, this.#gone, this.#decided([...this.#deletions.keys()], false));
+    const conversation = this.#conversation;
+    if (isEmpty(conversation) && !conversation.deleted.length) return true;
+    conversation.at = Date.now();
+    return save(conversation, this.#withdrawn, this.#decided([...this.#deletions.keys()], false));
   }
 
-  /** Tokens of another model mean nothing to this one. */
+  /** Forgets the tokens of replies, which are only valid for the model that wrote them. */
   forgetTokens() {
-    for (const entry of this.#it.entries) delete entry.tokens;
+    for (const entry of this.#conversation.entries) delete entry.tokens;
   }
 
-  /** What another tab has added; if it went on from here, so does this one. What it has overwritten is stored again. */
+  /** Takes over what another tab has stored. If that tab continued the branch shown, its end is shown. Stores again what it has overwritten. */
   catchUp() {
-    const other = this.#behind && read(this.#it.id);
-    this.#behind = false;
+    const other = this.#isBehind && read(this.#conversation.id);
+    this.#isBehind = false;
     if (!other) return;
-    const local = this.#it;
+    const local = this.#conversation;
     const restored = this.#decided(other.deleted, false);
     const lost = this.#decided(local.deleted, true).filter((id) => !other.deleted.includes(id));
     if (lost.length) other.entries = withoutDeleted(other.entries, local.entries, lost);
     other.deleted = [...other.deleted.filter((id) => !restored.includes(id)), ...lost];
     const hasChanged = String(local.deleted) !== String(other.deleted);
     if (hasChanged) {
-      // What was deleted or restored there decides what stands behind what.
+      // Deletions change the previous message of those that follow.
       const parents = new Map(other.entries.map(({ id, parent }) => [id, parent]));
       for (const entry of local.entries) entry.parent = parents.get(entry.id) ?? entry.parent;
     }
-    const entries = united(
+    const entries = mergeEntries(
       hasChanged ? withoutDeleted(local.entries, other.entries, other.deleted) : local.entries,
-      other.entries.filter(({ id }) => !this.#gone.has(id)),
+      other.entries.filter(({ id }) => !this.#withdrawn.has(id)),
     );
     const ends = entries.some(({ id }) => id === local.leaf);
     const further = !ends || pathTo(entries, other.leaf).some(({ id }) => id === local.leaf);
-    this.#it = { ...other, entries, leaf: further ? other.leaf : local.leaf };
+    this.#conversation = { ...other, entries, leaf: further ? other.leaf : local.leaf };
     const stored = new Map(other.entries.map(({ id, content }) => [id, content]));
     if (restored.length || lost.length || entries.some(({ id, content }) => stored.get(id) !== content)) this.save();
     this.show();

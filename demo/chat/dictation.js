@@ -1,13 +1,13 @@
 /**
- * Dictation into the message field, by the browser's own recognition of speech on this device: what is spoken goes to no server. Loaded
- * where the browser says that it can do so for the person's language.
+ * Dictation into the message field. The browser recognises speech on this device, so no audio is sent to a server. Loaded only in
+ * browsers that support this for the user's language.
  */
 import { showError, trouble } from '../page/alerts.js';
 import { $, message, say } from '../page/page.js';
 
-/** What is used of the Web Speech API. @typedef {{ lang: string, processLocally: boolean, continuous: boolean, interimResults: boolean, start: () => void, stop: () => void, abort: () => void, onresult: ((event: any) => void) | null, onerror: ((event: any) => void) | null, onend: (() => void) | null }} Recognition */
+/** The part of the Web Speech API that is used here. @typedef {{ lang: string, processLocally: boolean, continuous: boolean, interimResults: boolean, start: () => void, stop: () => void, abort: () => void, onresult: ((event: any) => void) | null, onerror: ((event: any) => void) | null, onend: (() => void) | null }} Recognition */
 
-/** Why a recognition ended, for people; others are its usual ends. @type {Record<string, [string, string]>} */
+/** Messages for errors of a recognition; other errors are its usual ends. @type {Record<string, [string, string]>} */
 const FAILURES = {
   'not-allowed': ["the page can't hear you", 'let it use the microphone, in the settings of the browser for this page'],
   'audio-capture': ['there is no microphone', 'connect one, then try again'],
@@ -17,7 +17,7 @@ const FAILURES = {
 
 /** Shows the button. @param {new () => Recognition} Recognizer */
 export function offerDictation(Recognizer) {
-  if (!('processLocally' in Recognizer.prototype)) return; // it would be free to use a server
+  if (!('processLocally' in Recognizer.prototype)) return; // it might use a server
   /** @type {Recognition | null} */
   let recognition = null;
   const dictate = $('dictate');
@@ -36,7 +36,7 @@ export function offerDictation(Recognizer) {
     let written = value;
     Object.assign(session, { lang: navigator.language, processLocally: true, continuous: true, interimResults: true });
     session.onresult = ({ results }) => {
-      // The message was sent, or the person types.
+      // The message was sent, or the user types.
       if (message.value !== written) return session.abort();
       const speech = Array.from(results, ([best]) => best.transcript.trim()).join(' ');
       const space = before && !/\s$/.test(before) ? ' ' : '';

@@ -1,4 +1,4 @@
-/** Under a message: which passages of long attachments the model was given. Loaded with the first. */
+/** Shows under a message which passages of its long attachments the model has read. Loaded with the first excerpt. */
 import { button, element } from '../page/element.js';
 import * as format from '../page/format.js';
 import { EMBEDDER } from '../search/embedder.js';
@@ -10,7 +10,7 @@ const HOW = {
   start: 'the first ones, since none fits your message better',
 };
 
-/** @param {HTMLElement} message @param {import('./excerpts.js').Excerpt | undefined} excerpt  none: the model read all @param {() => void} onSearchModel  loads the search model */
+/** @param {HTMLElement} message @param {import('./excerpts.js').Excerpt | undefined} excerpt  undefined if the model read all of the message @param {() => void} onSearchModel  loads the search model */
 export function showExcerpt(message, excerpt, onSearchModel) {
   message.querySelector('.excerpt')?.remove();
   if (!excerpt || !Array.isArray(excerpt.passages)) return;

@@ -1,6 +1,6 @@
 /**
- * What a model reads of attachments that are longer than its context: the passages nearest to the question, by their meaning where the
- * search model is on this device, else by the words that they share with it. Loaded when that happens first.
+ * Chooses the passages that a model reads of attachments longer than its context: those nearest to the question in meaning if the
+ * search model is on this device, else those that share words with it. Loaded with the first attachment.
  */
 import { showError, showNotice } from '../page/alerts.js';
 import * as format from '../page/format.js';
@@ -11,41 +11,42 @@ import { excerptText, splitComposed } from './composed.js';
 
 /** @typedef {import('../models/engine-host.js').Host} Host */
 /** @typedef {import('./tree.js').Entry} Entry */
-/** `place`: where in the file; `document`: number of the file, since two may have one name. @typedef {{ file: string, place: string, text: string, document: number }} Passage */
+/** `place`: lines or page in the file; `document`: index of the file, since two may have the same name. @typedef {{ file: string, place: string, text: string, document: number }} Passage */
 /**
- * What the model reads in place of a message's attachments: `text` is made of the passages (`excerptText`), so that all of it is shown. `by`: how its passages were chosen, `start`: none fits the question, so they are the first
- * ones; `of`: how many there are; `offer`: the search model was not on this device.
+ * The text that the model reads in place of a message with long attachments, made of the passages by `excerptText`. `by`: how the
+ * passages were chosen; 'start' means that none fits the question, so they are the first ones. `of`: number of all passages.
+ * `offer`: whether the search model was not on this device, so that its download is offered.
  * @typedef {{ text: string, by: 'meaning' | 'words' | 'start', of: number, offer: boolean, passages: Passage[] }} Excerpt
  */
 
-/** Passages that are given at most, and vectors that are computed at once. */
-const [MAX_PASSAGES, TOGETHER] = [12, 16];
-/** Passages of less similarity to the question are not given: an unrelated text has 0, give or take 0.1. */
+/** Largest number of passages in an excerpt, and number of texts that are embedded at once. */
+const [MAX_PASSAGES, EMBED_BATCH] = [12, 16];
+/** Smallest cosine similarity of a chosen passage to the question. Unrelated texts have about 0 ± 0.1. */
 const MIN_SIMILARITY = 0.2;
-/** Of the tokens of a prompt: what passages may take of a message with attachments, and of a later one. */
+/** Largest share of the prompt's tokens for passages: in a message with attachments, and in a later message. */
 const [SHARE, LATER_SHARE] = [3 / 4, 1 / 3];
-/** Characters of a token: no text has more. */
+/** Upper bound of the characters per token of a text. */
 const TOKEN_LENGTH = 16;
-/** Letters of a word that count: "serviced" finds "service". */
+/** Letters of a word that are compared, so that "serviced" finds "service". */
 const STEM = 6;
-/** "a", "is", "of": a text of a few headings may have one of them once. */
+/** Words that are not compared, such as "a", "is", "of": in a short text they may look rare. */
 const SHORT_WORD = /^[\p{Script=Latin}'’]{1,2}$/u;
-/** How much often repeated words count, and the length of a passage (BM25). */
+/** The parameters k1 (weight of repeated words) and b (weight of a passage's length) of BM25. */
 const [REPEATED, LENGTH] = [1.2, 0.75];
 
 /** @type {Promise<import('../../js/shared/types.js').Model> | null} */
 let embedder = null;
-/** Vectors of passages, while the page is open. @type {Map<string, Float32Array>} */
+/** Vectors of passages, kept while the page is open. @type {Map<string, Float32Array>} */
 const vectors = new Map();
 
-/** Passages word for word with their lines. @param {string} text @returns {{ text: string, first: number, last: number }[]} */
+/** Splits a text into passages, unchanged, with the numbers of their first and last lines. @param {string} text @returns {{ text: string, first: number, last: number }[]} */
 function slices(text) {
   let [at, line] = [0, 1];
   const step = () => {
     if (text[at++] === '\n') line++;
   };
   return passages(text).map((passage) => {
-    // It has the letters of the text in their order; only the space between them differs.
+    // A passage has the same letters as the text in the same order; only white space differs.
     while (/\s/.test(text[at] ?? '')) step();
     const [from, first] = [at, line];
     for (let letters = passage.replace(/\s+/g, '').length; letters > 0; step()) if (/\S/.test(text[at])) letters--;
@@ -55,7 +56,7 @@ function slices(text) {
 
 /** @param {import('./attachments.js').Attachment} attachment @returns {Omit<Passage, 'document'>[]} */
 export function passagesOf({ name, text }) {
-  // An ordinary text can begin with such words, too.
+  // The text of a PDF begins with a line [Page n].
   if (!/^\[Page \d+\]$/m.test(text.split('\n', 1)[0]))
     return slices(text).map(({ text, first, last }) => ({
       file: name,
@@ -77,7 +78,7 @@ function wordsOf(text) {
   return words.filter((word) => !SHORT_WORD.test(word)).map((word) => word.slice(0, STEM));
 }
 
-/** BM25: words of the question, the rarer the better. 0: no word, or only such as most passages have. @param {string[]} texts @param {string} question @returns {number[]} */
+/** Returns the BM25 score of each text for a question. 0 if a text has no word of it, or only words that most texts have. @param {string[]} texts @param {string} question @returns {number[]} */
 export function scoresByWords(texts, question) {
   const all = texts.map(wordsOf);
   const mean = all.reduce((sum, { length }) => sum + length, 0) / all.length;
@@ -103,17 +104,17 @@ async function scoresByMeaning(model, texts, question, signal) {
       missing.length,
       `${format.count(done)} of ${format.counted(missing.length, 'passage')} searched`,
     );
-  if (missing.length > TOGETHER) {
+  if (missing.length > EMBED_BATCH) {
     say(`Searching ${format.counted(texts.length, 'passage')}…`);
     showLoading(true);
   }
   try {
-    for (let i = 0; i < missing.length; i += TOGETHER) {
+    for (let i = 0; i < missing.length; i += EMBED_BATCH) {
       signal.throwIfAborted();
-      const some = missing.slice(i, i + TOGETHER);
-      const embedded = await model.embed(some);
-      for (const [j, text] of some.entries()) vectors.set(text, unit(embedded.vectors[j]));
-      if (missing.length > TOGETHER) report(i + some.length);
+      const batch = missing.slice(i, i + EMBED_BATCH);
+      const embedded = await model.embed(batch);
+      for (const [j, text] of batch.entries()) vectors.set(text, unit(embedded.vectors[j]));
+      if (missing.length > EMBED_BATCH) report(i + batch.length);
     }
     const query = unit((await model.embed([question])).vectors[0]);
     return texts.map((text) =>
@@ -124,7 +125,7 @@ async function scoresByMeaning(model, texts, question, signal) {
   }
 }
 
-/** The search model, if it is on this device. @param {Host} host */
+/** Returns the search model if it is on this device, else null. @param {Host} host */
 async function storedModel(host) {
   if (embedder) return embedder;
   const source = await storedEmbedder(host.store);
@@ -140,14 +141,14 @@ async function loadEmbedder(host, source) {
   return embedder;
 }
 
-/** Loads the search model, from this machine's server or from the hub. @param {Host} host @param {() => void} again  asks for another reply */
-export async function bringEmbedder(host, again) {
+/** Loads the search model: from this device, from the server of this page, or from Hugging Face. @param {Host} host @param {() => void} regenerate  generates another reply */
+export async function bringEmbedder(host, regenerate) {
   showLoading(true);
   try {
     const source = (await storedEmbedder(host.store)) ?? (await localEmbedder().catch(() => null))?.url.href;
     await loadEmbedder(host, source ?? EMBEDDER.source);
-    const regenerate = { text: 'Regenerate the reply', run: again };
-    showNotice('The search model is ready: it finds passages from now on.', [regenerate]);
+    const action = { text: 'Regenerate the reply', run: regenerate };
+    showNotice('The search model is ready: it finds passages from now on.', [action]);
   } catch (error) {
     showError(error);
   }
@@ -155,9 +156,9 @@ export async function bringEmbedder(host, again) {
 }
 
 /**
- * Decides what the model reads in place of the last message, where its attachments, or those of a message before, are too long.
+ * Sets the excerpt that the model reads in place of the last message, if its attachments or those of an earlier message are too long.
  * @param {Entry[]} path  ends with the message to reply to
- * @param {{ host: Host, limit: number, signal: AbortSignal }} page  `limit`: tokens that a prompt may have
+ * @param {{ host: Host, limit: number, signal: AbortSignal }} page  `limit`: largest number of tokens of a prompt
  */
 export async function chooseExcerpt(path, { host, limit, signal }) {
   const last = /** @type {Entry} */ (path.at(-1));
@@ -172,7 +173,7 @@ export async function chooseExcerpt(path, { host, limit, signal }) {
       : path.filter(({ reads }) => reads).flatMap(({ content }) => splitComposed(content).attachments);
   const different = documents.filter(({ text }, i) => documents.findIndex((other) => other.text === text) === i);
   const reads = await excerptOf(different, own, { host, limit, signal, count });
-  // Until here it may be stopped, and what the last reply was given stays.
+  // Nothing is changed before this point, so that an aborted call leaves the previous excerpt in place.
   if (reads) last.reads = reads;
   else delete last.reads;
 }
@@ -184,7 +185,6 @@ export async function chooseExcerpt(path, { host, limit, signal }) {
  * @returns {Promise<Excerpt | undefined>}
  */
 async function excerptOf(documents, own, { host, limit, signal, count }) {
-  // Two files of one name are two.
   const all = documents.map(passagesOf).flatMap((passages, document) => passages.map((one) => ({ ...one, document })));
   if (!all.length) return;
   const texts = all.map(({ text }) => text);

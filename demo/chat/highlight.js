@@ -1,11 +1,11 @@
-/** Colours in blocks of code, by a library that says which part of a text is what; elements are made here. Loaded when a block names its language. */
+/** Highlights code blocks. The library only classifies parts of the text; elements are made here. Loaded with the first block that has a language. */
 // @ts-ignore: its types are under another name
 import highlighter from '../../node_modules/@highlightjs/cdn-assets/es/highlight.min.js';
 
-/** Characters of a block; longer ones have one colour. */
+/** Longer blocks, in characters, are not highlighted. */
 const MAX_CODE = 20_000;
 
-/** Builds elements in place of the library's markup. */
+/** Emitter for the library: builds elements instead of markup. */
 class ElementBuilder {
   root = document.createDocumentFragment();
   /** @type {Node[]} */
@@ -16,7 +16,7 @@ class ElementBuilder {
     if (text) this.#open[0].appendChild(document.createTextNode(text));
   }
 
-  /** The library has two names for each of these. @param {string} scope  such as `title.function` */
+  /** Also called `startScope` by the library. @param {string} scope  such as `title.function` */
   openNode(scope) {
     const part = document.createElement('span');
     part.className = `code-${scope.split('.', 1)[0]}`;
@@ -37,7 +37,7 @@ class ElementBuilder {
     this.closeNode();
   }
 
-  /** @param {ElementBuilder} other  of code in another language inside */
+  /** @param {ElementBuilder} other  of embedded code in another language */
   __addSublanguage(other) {
     this.#open[0].appendChild(other.root);
   }
@@ -57,6 +57,6 @@ export function highlight(code, language) {
   const text = code.textContent ?? '';
   if (text.length > MAX_CODE || !highlighter.getLanguage(language)) return;
   const { _emitter: builder } = highlighter.highlight(text, { language, ignoreIllegals: true });
-  // A library that lost a letter must not change what is copied.
+  // The highlighted text must be equal to the code, because it is what Copy copies.
   if (builder.root.textContent === text) code.replaceChildren(builder.root);
 }

@@ -1,4 +1,4 @@
-/** Conversations as files: JSON holds all of them with every branch, Markdown the branch that is shown of one. Both can be imported. */
+/** Conversations as files: JSON contains all chats with all branches, Markdown the shown branch of one chat. Both can be imported. */
 import { trouble } from '../page/alerts.js';
 import { conversationOf, empty, titleOf } from '../storage/local-storage.js';
 import { excerptText, splitComposed } from './composed.js';
@@ -7,13 +7,13 @@ import { newId, pathTo } from './tree.js';
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
 /** @typedef {import('./tree.js').Entry} Entry */
 
-/** Above what each says in Markdown. */
+/** Headings of messages in Markdown. */
 const SPEAKERS = { user: '## You', assistant: '## Model' };
 
-/** A file larger than this holds no conversations. */
-const LARGEST = 50e6;
-/** Of one conversation: a page with more takes seconds to draw, again after each reload. */
-const MOST_MESSAGES = 2000;
+/** Largest file that is imported, in bytes. */
+const MAX_BYTES = 50e6;
+/** Largest number of messages of an imported conversation: drawing more takes seconds, again after each reload. */
+const MAX_MESSAGES = 2000;
 
 /** @param {Conversation[]} all */
 export const asJson = (all) =>
@@ -36,27 +36,27 @@ export function asMarkdown(one) {
   return [`# ${titleOf(one)}\n`, ...report, ...messages].join('\n');
 }
 
-/** What a file can be called. @param {string} title */
+/** Returns a file name for a title. @param {string} title */
 export const fileName = (title) =>
   title
     .replace(/[^\p{L}\p{N}]+/gu, '-')
     .replace(/^-|-$/g, '')
     .slice(0, 60) || 'chat';
 
-/** @param {File} file @returns {Promise<Conversation[]>}  copies: what is here already stays */
+/** Reads the conversations of a file. @param {File} file @returns {Promise<Conversation[]>}  with new ids, so that stored ones stay */
 export async function fromFile(file) {
-  if (file.size > LARGEST) throw unknown(file.name);
+  if (file.size > MAX_BYTES) throw unknown(file.name);
   const text = await file.text();
   const all = /\.json$/i.test(file.name) || text.trimStart().startsWith('{') ? ofJson(text) : ofMarkdown(text);
   if (!all.length) throw unknown(file.name);
-  const long = all.find(({ entries }) => entries.length > MOST_MESSAGES);
+  const long = all.find(({ entries }) => entries.length > MAX_MESSAGES);
   if (long)
     throw trouble(
       'TOO_LONG',
-      `a conversation in ${file.name} has ${long.entries.length} messages: at most ${MOST_MESSAGES} are read`,
+      `a conversation in ${file.name} has ${long.entries.length} messages: at most ${MAX_MESSAGES} are read`,
       'split it into several',
     );
-  // A file may give a model another text than the passages that are shown.
+  // The model's text is made again from the passages, which are shown: a file may contain another text.
   for (const { reads, content } of all.flatMap(({ entries }) => entries))
     if (reads) reads.text = excerptText(reads.passages, content);
   return all.map((one) => ({ ...one, id: newId() }));
@@ -84,7 +84,7 @@ function ofMarkdown(text) {
   for (let found = first; found;) {
     const role = found[1] === 'You' ? 'user' : 'assistant';
     const body = remaining.slice(found.index + found[0].length).trimStart();
-    // A heading in an attached text begins no message.
+    // A heading in an attachment does not begin a message.
     remaining = role === 'user' ? splitComposed(body).text : body;
     const attachedLength = body.length - remaining.length;
     found = heading.exec(remaining);

@@ -1,35 +1,35 @@
 /**
- * The blocks of a Markdown text, by a library that says only what its parts are. What comes from a model or an imported file may be
- * written so that the library takes minutes for it (its work grows with the square of some texts), so the work is counted before
- * it is done, and a text beyond the bound is one plain paragraph. Has no document: it runs in Node, too.
+ * Splits a Markdown text into blocks with a library. Text of a model or an imported file can be such that the library needs minutes
+ * (its work is quadratic for some texts). So the work is estimated before it is done, and a text beyond the limit becomes one plain
+ * paragraph. Uses no document, so it also runs in Node.
  */
 // @ts-ignore: its types are under its name alone, and tests have them
 import { Lexer, Tokenizer } from '../../node_modules/marked/lib/marked.esm.js';
 
 /** @typedef {import('marked').MarkedToken} Token */
 
-/** Characters; longer texts stay plain. */
+/** Longer texts, in characters, stay plain. */
 const LONGEST = 100_000;
-/** Of one text, in `workOf`: less than a second of a slow machine. A chapter with a mark in each line takes a hundredth. */
+/** Largest work for one text, in the unit of `workOf`: less than a second on a slow machine. A usual chapter needs a hundredth. */
 export const MOST_WORK = 10_000_000;
-/** While a text is written, each frame may take this much; after more, it is read again only once it has grown, at most to twice its length. */
+/** Work per frame while a text is written. A text that needs more is only read again after it has grown, at most to twice its length. */
 const LITTLE_WORK = 200_000;
-/** Cells of all tables. */
+/** Largest number of cells of all tables. */
 const MOST_CELLS = 5_000;
-/** Quotes and lists in one another: no text has more, and some engines take a minute to lay them out. */
+/** Largest nesting of quotes and lists: some browsers need a minute to lay out more. */
 const MOST_NESTED = 40;
 const TOO_DEEP = new RegExp(`^(?:[ \\t]*(?:>|[-*+][ \\t]|\\d{1,9}[.)][ \\t])){${MOST_NESTED}}`, 'm');
-/** Definitions of links: those at the end of a text change what stands above them. */
+/** Definitions of links: one at the end of a text changes the text above it. */
 const DEFINITION = /^ {0,3}\[[^\]\n]+\]:/m;
 
 /**
- * Formulas: $$…$$ and \[…\] as blocks; $…$ and \(…\) in a line. A single dollar begins one only before a letter or mark and ends it
- * only behind one and before no digit, so that prices stay prices (the rule of Pandoc's tex_math_dollars).
+ * Formulas: $$…$$ and \[…\] as blocks; $…$ and \(…\) in a line. An opening dollar must not be followed by white space; a closing one
+ * must not follow white space nor be followed by a digit. So prices are no formulas (the rule of Pandoc's tex_math_dollars).
  */
 const BLOCK_FORMULA = /^ {0,3}(?:\$\$([^$]+?)\$\$|\\\[([^]+?)\\\])[ \t]*(?:\n+|$)/;
 const LINE_FORMULA =
   /^(?:\$\$([^$\n]+?)\$\$|\$(?![\s$])((?:\\.|[^$\\\n])*?[^\s\\$]|[^\s\\$])\$(?!\d)|\\\(([^\n]+?)\\\))/;
-/** Characters in which the end of a formula is looked for. */
+/** Characters within which a formula must end. */
 const FORMULA_WINDOW = 2100;
 
 /** @param {RegExp} pattern @param {boolean} isBlock @returns {(source: string) => any} */
@@ -41,13 +41,13 @@ const formulaReader = (pattern, isBlock) => (source) => {
     : undefined;
 };
 
-/** Where the pattern is found first: so far a text holds no formula. @param {RegExp} pattern @returns {(source: string) => number | undefined} */
+/** Returns a function that finds the first possible start of a formula. @param {RegExp} pattern @returns {(source: string) => number | undefined} */
 const startOf = (pattern) => (source) => {
   const at = source.search(pattern);
   return at < 0 ? undefined : at;
 };
 
-/** What the library asks besides its own rules. @type {any} */
+/** Extensions of the library's rules. @type {any} */
 const FORMULAS = {
   block: [formulaReader(BLOCK_FORMULA, true)],
   inline: [formulaReader(LINE_FORMULA, false)],
@@ -55,17 +55,21 @@ const FORMULAS = {
   startInline: [startOf(/\$|\\\(/)],
 };
 
-/** What each mark is looked for in the rest of its text; for each character of a word that may be an address, in the rest of the word. @param {string} text */
+/**
+ * Estimates the library's work for a text: for each mark it searches the rest of the text, and for each character of a long word, which
+ * may be an address, the rest of the word.
+ * @param {string} text
+ */
 function workOf(text) {
   const marks = text.match(/[*_~`[\]<>!@\\&$]/g)?.length ?? 0;
   const words = text.match(/[\w.!#$%&'*+/=?^`{|}~-]{64,}/g) ?? [];
   return text.length * (1 + marks) + words.reduce((sum, word) => sum + word.length ** 2, 0);
 }
 
-/** The text takes more work than is done. */
+/** Thrown if a text needs more than MOST_WORK. */
 class TooMuch extends Error {}
 
-/** A lexer that counts its work before it does it, and ends with TooMuch. */
+/** A lexer that estimates its work beforehand. Throws TooMuch. */
 class BoundedLexer extends Lexer {
   work = 0;
   cells = 0;
@@ -75,17 +79,17 @@ class BoundedLexer extends Lexer {
     const tokenizer = new Tokenizer();
     super({ gfm: true, breaks: true, tokenizer, extensions: FORMULAS });
     const table = tokenizer.table.bind(tokenizer);
-    // Each row is filled up to the columns of the first one. Undefined: it is no table.
+    // The library fills each row up to the number of columns of the first row. Undefined means that the text is not a table.
     tokenizer.table = (/** @type {string} */ source) => {
-      const whole = source.split(/\n[ \t]*\n/, 1)[0];
-      const columns = (whole.split('\n', 1)[0].match(/\|/g)?.length ?? 0) + 1;
-      const rows = whole.split('\n').length;
+      const block = source.split(/\n[ \t]*\n/, 1)[0];
+      const columns = (block.split('\n', 1)[0].match(/\|/g)?.length ?? 0) + 1;
+      const rows = block.split('\n').length;
       if (columns * rows + this.cells > MOST_CELLS) return undefined;
       const found = table(source);
       if (found) this.cells += columns * rows;
       return found;
     };
-    // Whether a text is underlined is looked for in all of what follows.
+    // The search for an underlined heading goes through all of the remaining text.
     const heading = tokenizer.lheading.bind(tokenizer);
     tokenizer.lheading = (/** @type {string} */ source) => {
       this.#spend(source.length / 16);
@@ -123,23 +127,20 @@ const plain = (text) => [
   /** @type {Token} */ ({ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] }),
 ];
 
-/**
- * A text's blocks, again and again while it is written: of what it had before, only the last two blocks are read again, as what
- * comes can change no others.
- */
+/** The blocks of a text that grows. Only its last two blocks are read again, because new text cannot change the earlier ones. */
 export class Blocks {
-  /** Of all readings, as MOST_WORK counts it. */
+  /** Work of all readings, in the unit of MOST_WORK. */
   work = 0;
   /** @type {Token[]} */
   #all = [];
   #text = '';
-  /** It is read again from this length on. */
+  /** Length from which on the text is read again. */
   #next = 0;
   #isPlain = false;
 
-  /** @param {string} given @param {boolean} [writing]  more is to come @returns {Token[] | null}  null: too little is new */
-  read(given, writing = false) {
-    const text = given.replace(/\r\n?/g, '\n');
+  /** @param {string} source @param {boolean} [writing]  whether more text will follow @returns {Token[] | null}  null if too little is new */
+  read(source, writing = false) {
+    const text = source.replace(/\r\n?/g, '\n');
     const grows = text.startsWith(this.#text);
     if (grows && writing && text.length < this.#next) return null;
     const before = grows ? this.#settled() : [];
@@ -154,7 +155,7 @@ export class Blocks {
     return this.#all.filter(({ type }) => type !== 'space' && type !== 'def');
   }
 
-  /** Blocks that stay as they are whatever follows. */
+  /** Returns the blocks that later text cannot change. */
   #settled() {
     if (this.#isPlain || DEFINITION.test(this.#text)) return [];
     const open = this.#all.findLastIndex(({ type }, i) => type !== 'space' && i < this.#all.length - 1);
@@ -162,13 +163,13 @@ export class Blocks {
     return this.#text.startsWith(before.map(({ raw }) => raw).join('')) ? before : [];
   }
 
-  /** @param {string} text @returns {{ blocks: Token[] | null, work: number }}  null: it stays plain */
+  /** @param {string} text @returns {{ blocks: Token[] | null, work: number }}  `blocks` is null if the text stays plain */
   #lex(text) {
     const lexer = new BoundedLexer();
     try {
       return { blocks: /** @type {any} */ (lexer).lex(text), work: lexer.work };
     } catch {
-      return { blocks: null, work: lexer.work }; // too much of it, or nested too deeply
+      return { blocks: null, work: lexer.work }; // too much work, or nested too deeply
     }
   }
 }

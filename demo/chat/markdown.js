@@ -1,6 +1,6 @@
 /**
- * Markdown as elements. The library only says what the parts of a text are; each becomes an element made here with text
- * nodes in it, so no text of a model can become markup: HTML stays the text that it is. Images are never fetched.
+ * Markdown as elements. The library only classifies parts of the text. Elements and text nodes are made here, so no text of a model
+ * can become markup: HTML is shown as text. Images are never fetched.
  */
 import { Blocks } from './markdown-blocks.js';
 import { button, element } from '../page/element.js';
@@ -8,11 +8,11 @@ import { button, element } from '../page/element.js';
 /** @typedef {import('marked').MarkedToken | { type: 'formula', raw: string, text: string, isBlock: boolean }} Token */
 /** @typedef {import('marked').Tokens.Table} Table */
 
-/** Where links may lead. */
+/** Protocols that links may have. */
 const SAFE = ['https:', 'http:', 'mailto:'];
 
-/** Headings of a message come below those of the page. */
-const BELOW = 2;
+/** Number of levels by which headings of a message are lowered: they are below those of the page. */
+const HEADING_OFFSET = 2;
 
 /** @param {Node} place @param {readonly any[]} [tokens] */
 function fill(place, tokens = []) {
@@ -27,7 +27,7 @@ const holding = (tag, tokens) => fill(document.createElement(tag), tokens);
 function nodeOf(token) {
   switch (token.type) {
     case 'heading':
-      return holding(`h${Math.min(6, token.depth + BELOW)}`, token.tokens);
+      return holding(`h${Math.min(6, token.depth + HEADING_OFFSET)}`, token.tokens);
     case 'paragraph':
       return holding('p', token.tokens);
     case 'blockquote':
@@ -66,22 +66,22 @@ function nodeOf(token) {
   }
 }
 
-/** Loaded once a text has a formula. @type {typeof import('./math.js') | null} */
+/** Loaded with the first formula. @type {typeof import('./math.js') | null} */
 let math = null;
 
-/** A formula: its source, until it can be drawn. @param {{ raw: string, text: string, isBlock: boolean }} token */
+/** Returns the element of a formula, which shows its source until it is drawn. @param {{ raw: string, text: string, isBlock: boolean }} token */
 function formula({ raw, text, isBlock }) {
   const place = element(isBlock ? 'div' : 'span', 'formula', raw.trim());
   if (math) math.showFormula(place, text, isBlock);
   else
     void import('./math.js').then(
       (loaded) => (math = loaded).showFormula(place, text, isBlock),
-      () => {}, // without it the source stays
+      () => {}, // then the source stays
     );
   return place;
 }
 
-/** Colours the blocks of code that name their language. @param {HTMLElement} place */
+/** Highlights the code blocks that specify a language. @param {HTMLElement} place */
 function highlightCode(place) {
   for (const code of place.querySelectorAll('.code-block code:not([data-highlighted])')) {
     const language = code.closest('.code-block')?.querySelector('.code-head span')?.textContent ?? '';
@@ -89,7 +89,7 @@ function highlightCode(place) {
     if (!language) continue;
     void import('./highlight.js').then(
       ({ highlight }) => highlight(/** @type {HTMLElement} */ (code), language.toLowerCase()),
-      () => {}, // without it code has one colour
+      () => {}, // then code is not highlighted
     );
   }
 }
@@ -100,7 +100,7 @@ function code(text, language) {
   const head = element('div', 'code-head');
   const body = element('code', '', text);
   const pre = element('pre');
-  pre.tabIndex = 0; // it scrolls sideways
+  pre.tabIndex = 0; // so that it can be scrolled with the keyboard
   pre.append(body);
   head.append(
     element('span', '', language.split(/\s/, 1)[0]),
@@ -152,7 +152,7 @@ function link(href, tokens) {
 export class Renderer {
   #place;
   #blocks = new Blocks();
-  /** Sources of the blocks that are shown. @type {string[]} */
+  /** Sources of the blocks shown. @type {string[]} */
   #shown = [];
 
   /** @param {HTMLElement} place */
@@ -160,7 +160,7 @@ export class Renderer {
     this.#place = place;
   }
 
-  /** Makes anew only the blocks that have changed: while a text is written, the last one. @param {string} text @param {boolean} [writing]  more is to come */
+  /** Draws the blocks that have changed; while a text is written, that is the last one. @param {string} text @param {boolean} [writing]  whether more text will follow */
   show(text, writing = false) {
     const blocks = this.#blocks.read(text, writing);
     if (!blocks) return;
@@ -171,7 +171,7 @@ export class Renderer {
     const old = children[kept]?.matches('.code-block') ? children[kept].querySelector('code') : null;
     let next = kept;
     if (first?.type === 'code' && old && first.text.startsWith(old.textContent ?? '')) {
-      // It only grew: what is scrolled or marked in it stays so.
+      // The block only grew: its scroll position and selection are kept.
       old.append(first.text.slice(old.textContent?.length));
       const name = children[kept].querySelector('.code-head span');
       if (name) name.textContent = (first.lang ?? '').split(/\s/, 1)[0];
@@ -180,16 +180,16 @@ export class Renderer {
     while (children.length > next) this.#place.lastElementChild?.remove();
     for (const block of blocks.slice(next)) {
       const output = nodeOf(block);
-      const whole = output instanceof HTMLElement ? output : wrapped(output);
-      whole.dir = block.type === 'code' ? 'ltr' : 'auto';
-      this.#place.append(whole);
+      const blockElement = output instanceof HTMLElement ? output : wrapped(output);
+      blockElement.dir = block.type === 'code' ? 'ltr' : 'auto';
+      this.#place.append(blockElement);
     }
     this.#shown = blocks.map(({ raw }) => raw);
     if (!writing) highlightCode(this.#place);
   }
 }
 
-/** A block of mere text, such as HTML. @param {Node} node */
+/** Wraps a block that is only text, such as HTML. @param {Node} node */
 function wrapped(node) {
   const output = document.createElement('p');
   output.append(node);

@@ -1,16 +1,16 @@
 /**
- * Formulas of LaTeX as MathML, by a library that makes elements, never markup. A formula that it can't read stays its source. Loaded
- * when a text has one.
+ * Draws LaTeX formulas as MathML with a library that makes elements, never markup. The source of an invalid formula stays. Loaded with
+ * the first formula.
  */
 // @ts-ignore: its types are under its name alone
 import temml from '../../node_modules/temml/dist/temml.mjs';
 
-/** Characters of a formula; longer ones stay text. */
+/** Longer formulas, in characters, stay text. */
 const MAX_FORMULA = 2000;
-/** Macros may define others: a formula may unfold so many. */
+/** Largest number of macro expansions in a formula: macros can define others. */
 const MAX_EXPANSIONS = 200;
 
-/** @param {HTMLElement} place  its text is the source with its marks @param {string} formula @param {boolean} isBlock */
+/** @param {HTMLElement} place  contains the source with its delimiters @param {string} formula @param {boolean} isBlock */
 export function showFormula(place, formula, isBlock) {
   if (formula.length > MAX_FORMULA) return;
   const drawn = document.createElement(place.tagName);

@@ -1,28 +1,28 @@
-/** A message's text: plain, or, once it has marks of Markdown in it, formatted by a library that is loaded then. */
+/** The text of a message: plain, or formatted once it contains Markdown. The Markdown library is loaded then. */
 import { element } from '../page/element.js';
 
-/** What makes a text worth formatting: emphasis, code, formulas, lists, headings, quotes, tables, links, rules. */
+/** Matches texts with Markdown: emphasis, code, formulas, lists, headings, quotes, tables, links, rules. */
 const MARKED = /[*_`~|$]|\\[([]|^ {0,3}(#{1,6} |>|[-+] |\d{1,9}[.)] |---)|\]\(/m;
 
 /** @type {Promise<typeof import('./markdown.js') | null> | null} */
 let library = null;
-/** The person wants plain text. */
-let always = false;
+/** Whether the user prefers plain text. */
+let isAlwaysPlain = false;
 
-/** @param {boolean} plain  for all messages that are made from now on */
+/** Sets the preference for all messages that are drawn from now on. @param {boolean} plain */
 export const preferPlain = (plain) => {
-  always = plain;
+  isAlwaysPlain = plain;
 };
 
 export class Body {
   root = element('div', 'text');
-  /** It is shown as it is. */
+  /** Whether the text is shown unchanged, without formatting. */
   plain = false;
   #text = '';
   #plainText = document.createTextNode('');
   #thoughts = element('details', 'thoughts');
   #thought = element('div', 'thought');
-  /** Draws formatted text, once there is some. @type {import('./markdown.js').Renderer | null} */
+  /** Draws formatted text; null while the text is plain. @type {import('./markdown.js').Renderer | null} */
   #renderer = null;
   #drawing = false;
   #writing = false;
@@ -44,15 +44,15 @@ export class Body {
     this.#writing = writing;
     if (this.#renderer) this.#draw(writing);
     else {
-      // Only what is new: what a person has marked stays marked.
+      // Only new text is appended, so that a selection of the user stays.
       if (text.startsWith(this.#plainText.data)) this.#plainText.appendData(text.slice(this.#plainText.length));
       else this.#plainText.data = text;
-      if (!this.plain && !always && MARKED.test(text)) void this.#format();
+      if (!this.plain && !isAlwaysPlain && MARKED.test(text)) void this.#format();
     }
   }
 
   async #format() {
-    library ??= import('./markdown.js').catch(() => null); // without it text stays plain
+    library ??= import('./markdown.js').catch(() => null); // then text stays plain
     const output = await library;
     if (!output || this.#renderer) return;
     const place = element('div', 'formatted');
@@ -61,7 +61,7 @@ export class Body {
     this.#plainText.replaceWith(place);
   }
 
-  /** Once per frame while it is written. @param {boolean} writing */
+  /** Draws the formatted text, at most once per frame while it is written. @param {boolean} writing */
   #draw(writing) {
     if (!writing) return this.#renderer?.show(this.#text);
     if (this.#drawing) return;

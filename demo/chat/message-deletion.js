@@ -5,9 +5,9 @@ import { newestFrom, versions } from './tree.js';
 /** @typedef {import('./tree.js').Entry} Entry */
 
 /**
- * What is left when a message is deleted: a message of the person goes with its replies, a reply that has no other version with the
- * message that it answers; what followed stays, behind the message before. Of several versions of a reply one goes, with what
- * followed it.
+ * Returns the messages that remain when a message is deleted. A message of the user is deleted with its replies; a reply without other
+ * versions is deleted with the message that it answers. Later messages then follow the message before. If a reply has several
+ * versions, only one is deleted, with all messages after it.
  * @param {Entry[]} entries @param {Entry} entry @returns {{ entries: Entry[], leaf: string | null }}
  */
 function withoutMessage(entries, entry) {
@@ -34,23 +34,23 @@ function withoutMessage(entries, entry) {
 }
 
 /**
- * Deletes a message, and what goes with it.
+ * Deletes a message and those that depend on it.
  * @param {Entry} entry @param {import('./conversation.js').Current} current
- * @returns {() => void}  undoes it, while this conversation is shown
+ * @returns {() => void}  restores them, if this conversation is still shown
  */
 export function deleteMessage(entry, current) {
-  const { id: conversation, entries, leaf } = current.it;
+  const { id, entries, leaf } = current.conversation;
   const remaining = withoutMessage(entries, entry);
   const removed = entries.filter(({ id }) => !remaining.entries.some((other) => other.id === id));
   const ids = removed.map(({ id }) => id);
   current.setDeleted(ids, true, { ...remaining, entries: withoutPassages(remaining.entries, removed) });
   return () => {
-    const { it } = current;
-    if (it.id !== conversation) return;
-    const added = it.entries.filter(({ id }) => !entries.some((other) => other.id === id));
+    const { conversation: shown } = current;
+    if (shown.id !== id) return;
+    const added = shown.entries.filter(({ id }) => !entries.some((other) => other.id === id));
     current.setDeleted(ids, false, {
       entries: [...entries, ...added],
-      leaf: it.leaf === remaining.leaf ? leaf : it.leaf,
+      leaf: shown.leaf === remaining.leaf ? leaf : shown.leaf,
     });
   };
 }

@@ -1,11 +1,11 @@
-/** The field in which a message of the person is edited, in its place. Loaded on demand. */
+/** The field that replaces a message of the user while it is edited. Loaded on demand. */
 import { button, element } from '../page/element.js';
 import { isComposing } from '../page/page.js';
 import { hasAttachments } from './tree.js';
 
 /**
  * Opens the field, unless it is open.
- * @param {HTMLElement} root  of the message @param {HTMLElement} shown  what it says, in `root` @param {import('./tree.js').Entry} entry
+ * @param {HTMLElement} root  element of the message @param {HTMLElement} shown  its text, in `root` @param {import('./tree.js').Entry} entry
  * @param {import('./view.js').Actions['onEdit']} onEdit
  */
 export function editMessage(root, shown, entry, onEdit) {
@@ -13,10 +13,10 @@ export function editMessage(root, shown, entry, onEdit) {
   const form = element('form', 'edit');
   const field = element('textarea');
   const { content } = entry;
-  // Attachments stay as they are.
+  // Attachments stay unchanged.
   const text = hasAttachments(content) ? (shown.lastChild?.textContent ?? '') : content;
   const before = content.slice(0, content.length - text.length);
-  field.value = text; // the field normalizes ends of lines
+  field.value = text; // the field normalizes line ends
   field.setAttribute('aria-label', 'Edit your message');
   field.dir = 'auto';
   const end = () => {

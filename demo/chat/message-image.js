@@ -1,6 +1,6 @@
 /**
- * A question and its answer as a picture, drawn here: PNG in the page's own colours. Marks of Markdown become what they stand for where
- * that is plain (headings, lists, quotes, code); formulas stay their source. Loaded on demand.
+ * Draws a question and its answer as a PNG picture in the page's colours. Simple Markdown is formatted (headings, lists, quotes, code);
+ * formulas stay source. Loaded on demand.
  */
 import { showError, showNotice, trouble } from '../page/alerts.js';
 import { say } from '../page/page.js';
@@ -8,22 +8,22 @@ import { splitComposed } from './composed.js';
 import { Blocks } from './markdown-blocks.js';
 import { directionOf, linesOf } from './text-layout.js';
 
-/** Pixels of the page: the picture, its edge, one step of a list, the padding of the question. */
+/** CSS pixels: width of the picture, margin, indent of a list, padding of the question. */
 const [WIDTH, EDGE, STEP, PADDING] = [720, 36, 26, 16];
 const SANS = 'system-ui, sans-serif';
 const MONO = 'ui-monospace, monospace';
-/** Pixels of a picture that every browser can make: some have no canvas with more than 16,384 in a row or 16.7 million in all. */
+/** Limits in pixels that all browsers support: some have no canvas higher than 16,384 or with more than 16.7 million pixels. */
 const [MAX_HEIGHT, MAX_AREA] = [16_000, 16e6];
-/** Characters; what is longer is cut. */
+/** Longer texts, in characters, are cut. */
 const [MAX_QUESTION, MAX_ANSWER] = [2000, 30_000];
 
 /** @typedef {{ text: string, font: string, height: number, step: number, marker?: string, isCode?: boolean, isQuote?: boolean, isRule?: boolean }} Part */
-/** A line of a part where it is drawn. @typedef {{ text: string, y: number, part: Part, first: boolean }} Line */
+/** A line of a part and its position. @typedef {{ text: string, y: number, part: Part, first: boolean }} Line */
 
 /** @param {number} size @param {number} [weight] */
 const sans = (size, weight = 400) => ({ font: `${weight} ${size}px ${SANS}`, height: Math.round(size * 1.6) });
 
-/** What a line says. @param {readonly any[]} [tokens] @returns {string} */
+/** Returns the text of a line without Markdown. @param {readonly any[]} [tokens] @returns {string} */
 const plain = (tokens = []) =>
   tokens
     .map(({ type, raw, text, tokens, checked }) => {
@@ -71,7 +71,7 @@ function partsOf(tokens, step = 0) {
 /** @param {string} text @param {number} most */
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most).trimEnd()} …` : text);
 
-/** @param {string} composed  a message of the person: attachments are named */
+/** Returns the text of the question, with the names of its attachments. @param {string} composed  message of the user */
 function questionOf(composed) {
   const { attachments, text } = splitComposed(composed);
   return [...attachments.map(({ name }) => `[${name}]`), cut(text.trim(), MAX_QUESTION)].join('\n');
@@ -160,7 +160,7 @@ export async function drawMessages(question, answer) {
 
 const NAME = 'bq4-reply.png';
 
-/** Saves the picture as a download that can be copied. @param {string} question @param {string} answer @param {boolean} isShared  to the apps of the device first */
+/** Saves the picture as a download and offers to copy it. @param {string} question @param {string} answer @param {boolean} isShared  whether it is shared with the device's apps instead, if possible */
 export async function shareImage(question, answer, isShared) {
   const file = new File([await drawMessages(question, answer)], NAME, { type: 'image/png' });
   if (isShared)
@@ -168,7 +168,7 @@ export async function shareImage(question, answer, isShared) {
       await navigator.share({ files: [file] });
       return say('Shared.');
     } catch (error) {
-      if (/** @type {any} */ (error).name === 'AbortError') return; // by the person
+      if (/** @type {any} */ (error).name === 'AbortError') return; // cancelled by the user
     }
   const url = URL.createObjectURL(file);
   Object.assign(document.createElement('a'), { href: url, download: NAME }).click();

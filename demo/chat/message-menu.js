@@ -1,4 +1,4 @@
-/** The menu of a message, filled in when it is first opened: read aloud, a mark for a bad reply, as a picture, delete. Loaded on demand. */
+/** The menu of a message: read aloud, rate as bad, save as picture, save as prompt, delete. Loaded when a menu is first opened. */
 import { showError, showNotice } from '../page/alerts.js';
 import { button } from '../page/element.js';
 import { say } from '../page/page.js';
@@ -6,12 +6,14 @@ import { deleteMessage } from './message-deletion.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
 
-/** Characters that are read aloud at once: some engines stop after half a minute of one utterance. */
+/** Characters of one utterance: some speech engines stop after half a minute of one utterance. */
 const SPOKEN_AT_ONCE = 200;
 
 /**
- * @param {Entry} entry @param {HTMLElement} menu  is empty
- * @param {{ current: import('./conversation.js').Current, idle: () => boolean, focusAt: (at: number) => void }} page  `idle`: no reply is being written
+ * Adds the buttons to an empty menu.
+ * @param {Entry} entry @param {HTMLElement} menu
+ * @param {{ current: import('./conversation.js').Current, idle: () => boolean, focusAt: (at: number) => void }} page
+ *   `idle`: whether no reply is being written
  */
 export function fillMenu(entry, menu, { current, idle, focusAt }) {
   const isReply = entry.role === 'assistant';
@@ -20,8 +22,8 @@ export function fillMenu(entry, menu, { current, idle, focusAt }) {
   if (!isReply)
     menu.append(
       button(
-        'Keep as prompt',
-        'Keep this message as a prompt, which / inserts',
+        'Save as prompt',
+        'Save this message as a prompt: type / to insert it',
         () => void import('./prompts.js').then(({ keepPrompt }) => keepPrompt(entry.content), showError),
       ),
     );
@@ -37,7 +39,7 @@ export function fillMenu(entry, menu, { current, idle, focusAt }) {
   );
 }
 
-/** The text of a reply without marks of Markdown and without code, in pieces that end with a sentence where they can. @param {string} text @returns {string[]} */
+/** Returns the text of a reply without Markdown and code, in pieces that end with a sentence if possible. @param {string} text @returns {string[]} */
 export function spokenPieces(text) {
   const plain = text
     .replace(/^(`{3,}|~{3,})[^]*?(^\1|$(?![^]))/gm, ' ')
@@ -77,11 +79,11 @@ function readAloudButton(entry) {
   return read;
 }
 
-/** Whether the device takes pictures to share. */
+/** Whether the device can share pictures. */
 const sharesImages = () =>
   'canShare' in navigator && navigator.canShare({ files: [new File([], 'a.png', { type: 'image/png' })] });
 
-/** Where the device takes pictures to share, they are shared, else saved. @param {Entry} entry @param {import('./conversation.js').Current} current */
+/** Returns the button that shares the picture of a reply, or saves it if the device cannot share pictures. @param {Entry} entry @param {import('./conversation.js').Current} current */
 function imageButton(entry, current) {
   const verb = sharesImages() ? 'Share' : 'Save';
   const question = () => current.path[current.path.indexOf(entry) - 1]?.content ?? '';

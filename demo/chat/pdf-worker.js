@@ -1,6 +1,6 @@
 /**
- * Reads the text of one PDF with pdf.js. The whole library runs in this worker, which the page ends when a file takes too long: a
- * hostile file reaches neither the page nor the network.
+ * Reads the text of one PDF with pdf.js. All of the library runs in this worker, which the page terminates after a timeout. So a
+ * malicious file has access neither to the page nor to the network.
  */
 import '../panel/request-reporter.js';
 // @ts-ignore: its types are under its name alone
@@ -8,17 +8,17 @@ import { getDocument, VerbosityLevel } from '../../node_modules/pdfjs-dist/legac
 // @ts-ignore
 import '../../node_modules/pdfjs-dist/legacy/build/pdf.worker.min.mjs';
 
-/** Tables of old Asian encodings, one of which is fetched when a file has letters in it. */
+/** Tables of old Asian encodings, fetched for files that use them. */
 const CMAPS = '../../node_modules/pdfjs-dist/cmaps/';
 
 /** @typedef {{ page: number, pages: number, text: string }} Page */
-/** `offline`: without a table that could not be fetched, letters would be missing. @typedef {Page | { end: 'complete' | 'locked' | 'damaged' | 'offline' }} Answer */
+/** `offline`: a table could not be fetched, so characters would be missing. @typedef {Page | { end: 'complete' | 'locked' | 'damaged' | 'offline' }} Answer */
 
-/** The library goes on without a table that it does not get: letters are missing then. */
+/** Whether a table could not be fetched. The library would continue, and characters would be missing. */
 let isTableMissing = false;
 const { fetch } = globalThis;
 globalThis.fetch = async (address, options) => {
-  // For their looks it would fetch fonts, too.
+  // The library would also fetch fonts, which are not needed for the text.
   if (!String(address).endsWith('.bcmap')) return Response.error();
   const response = await fetch(address, options).catch(() => Response.error());
   isTableMissing ||= !response.ok;
@@ -33,7 +33,7 @@ const textOf = ({ items }) =>
     .replace(/[ \t]+\n/g, '\n')
     .trim();
 
-/** The library listens here, too, and answers nothing of ours. @param {MessageEvent<{ bytes: ArrayBuffer, port: MessagePort }>} message */
+/** Reads a PDF and reports on `port`: the library has its own listener for messages of this worker. @param {MessageEvent<{ bytes: ArrayBuffer, port: MessagePort }>} message */
 async function read({ data: { bytes, port } }) {
   const answer = (/** @type {Answer} */ of) => port.postMessage(of);
   try {

@@ -1,11 +1,11 @@
-/** The text of a PDF with the numbers of its pages. Loaded with the first PDF. */
+/** Reads the text of a PDF, with page numbers. Loaded with the first PDF. */
 
-/** Bytes of a file that is read. */
+/** Largest file that is read, in bytes. */
 const MAX_BYTES = 100e6;
-/** Milliseconds for one page, or for the library to begin. */
+/** Timeout in milliseconds for one page, and for the start of the library. */
 const PAGE_TIMEOUT = 60_000;
 
-/** Why a file has no text that can be attached, for people, behind its name. */
+/** Reasons why a file cannot be attached; each continues a sentence that begins with the file's name. */
 const REASONS = {
   large: 'is too large: PDF files of up to 100 MB can be read.',
   locked: 'is protected by a password. Save a copy without the password and attach that.',
@@ -13,15 +13,15 @@ const REASONS = {
   slow: 'takes too long to read.',
   unread: "can't be read here: the part of this page that reads PDF files could not be loaded.",
   offline:
-    'needs a table of letters that is not on this device yet. Connect to the internet and attach it again: from then on such files can be read offline, too.',
+    'needs a table of characters that is not on this device yet. Connect to the internet and attach it again: from then on such files can be read offline, too.',
   scanned: 'has no text, only pictures of pages, as a scanner makes them.',
 };
 
 /**
- * @param {File} file @param {number} most  characters; a longer text ends with the page before, a longer first page is cut
+ * @param {File} file @param {number} most  characters: a longer text ends with the last complete page; a longer first page is cut
  * @param {AbortSignal} signal
  * @param {(page: number, pages: number) => void} onPage
- * @returns {Promise<{ text: string, pages: number, read: number, cut: boolean }>}  of `pages` pages the first `read`, the last of them whole or `cut`; each begins with its number
+ * @returns {Promise<{ text: string, pages: number, read: number, cut: boolean }>}  text of the first `read` of `pages` pages, each with its number; `cut`: the last one is incomplete
  */
 export async function textOfPdf(file, most, signal, onPage) {
   if (file.size > MAX_BYTES) throw refusal('large');

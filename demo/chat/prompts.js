@@ -1,6 +1,6 @@
 /**
- * Prompts to begin with, shown while the message is a slash and letters of their names: those of the page and those that the person
- * has kept. Loaded when the first slash is typed.
+ * Saved prompts, listed while the message is a slash and a part of their names: those of the page and those that the user has saved.
+ * Loaded when the first slash is typed.
  */
 import { showNotice } from '../page/alerts.js';
 import { button, element } from '../page/element.js';
@@ -18,7 +18,7 @@ const BUILT_IN = [
   { name: 'Story', text: 'Tell me a short story about ' },
 ];
 
-/** Characters of a name that is made of a prompt's first words. */
+/** Longest name that is made of a prompt's first words, in characters. */
 const MAX_NAME = 40;
 
 const list = element('ul', 'prompts');
@@ -30,7 +30,7 @@ message.before(list);
 let choices = [];
 let selected = 0;
 
-/** @param {string} typed  behind the slash */
+/** Returns the prompts whose names contain a text. @param {string} typed  after the slash */
 function found(typed) {
   const wanted = typed.toLocaleLowerCase();
   return [...loadPrompts(), ...BUILT_IN].filter(({ name }) => name.toLocaleLowerCase().includes(wanted));
@@ -77,7 +77,7 @@ function rowOf({ name, text }) {
   return row;
 }
 
-/** Shows the prompts that fit what is typed, or hides them. */
+/** Shows the prompts that match the typed text, or hides the list. */
 export function showPrompts() {
   const typed = /^\/([\p{L}\p{N} ]*)$/u.exec(message.value);
   const prompts = typed ? found(typed[1]) : [];
@@ -88,18 +88,18 @@ export function showPrompts() {
   select(0);
 }
 
-/** Keeps a text as a prompt of the person. @param {string} text */
+/** Saves a text as a prompt of the user. @param {string} text */
 export function keepPrompt(text) {
   const name = text.trim().split('\n', 1)[0].slice(0, MAX_NAME).trim();
   const isKept = savePrompts([{ name, text: text.trim() }, ...loadPrompts().filter((prompt) => prompt.name !== name)]);
   showNotice(
     isKept
-      ? 'Kept as a prompt: type / to insert it.'
-      : 'The prompt could not be kept: the storage of this browser is full or blocked.',
+      ? 'Saved as a prompt: type / in an empty message to insert it.'
+      : 'The prompt could not be saved: the storage of this browser is full or blocked.',
   );
 }
 
-// In front of the listener that sends the message.
+// Capturing: runs before the listener that sends the message.
 message.addEventListener(
   'keydown',
   (event) => {

@@ -1,48 +1,47 @@
-/** What a reply waits for before its first word: the model's weights, then the prompt. */
+/** Progress before the first word of a reply: loading the model's weights, then reading the prompt. */
 import * as format from '../page/format.js';
 import { say, showLoading, showProgress } from '../page/page.js';
 
 /** @typedef {import('../../js/shared/types.js').PrefillProgress} PrefillProgress */
 
-/** A prompt of fewer tokens is read too soon for a progress bar. */
+/** Prompts of fewer tokens are read too fast for a progress bar. */
 const SHORT_PROMPT = 64;
 
-/** @param {PrefillProgress} progress */
+/** Returns the text beside the progress bar. @param {PrefillProgress} progress */
 export function readingWords({ loaded, total, etaMs }) {
   const remaining = etaMs ? format.duration(Math.max(1000, etaMs)) : '';
-  return [`${format.count(loaded)} of ${format.count(total)} tokens read`, remaining && `about ${remaining} left`]
-    .filter(Boolean)
-    .join(', ');
+  const percent = Math.floor((100 * loaded) / total);
+  return [`Reading: ${percent} %`, remaining && `about ${remaining} left`].filter(Boolean).join(', ');
 }
 
 export class Waiting {
-  /** Why no reply can begin yet; '': it can. */
-  #why;
-  #told = false;
+  #reasonToWait;
+  /** Whether the progress of reading is shown. */
+  #isReadingShown = false;
 
-  /** @param {() => string} why  the weights are not there yet: says so; '': they are */
-  constructor(why) {
-    this.#why = why;
+  /** @param {() => string} reasonToWait  returns why no reply can begin yet, or '' if it can */
+  constructor(reasonToWait) {
+    this.#reasonToWait = reasonToWait;
   }
 
-  /** @param {string} [words]  what is done once it can begin */
+  /** @param {string} [words]  announced if the reply can begin */
   begin(words = 'Reading…') {
-    this.#told = false;
-    say(this.#why() || words);
+    this.#isReadingShown = false;
+    say(this.#reasonToWait() || words);
   }
 
   /** @param {PrefillProgress} progress */
   reading = (progress) => {
-    if (progress.total < SHORT_PROMPT || this.#why()) return;
-    if (!this.#told) say(`Reading ${format.count(progress.total)} tokens…`);
-    this.#told = true;
+    if (progress.total < SHORT_PROMPT || this.#reasonToWait()) return;
+    if (!this.#isReadingShown) say('Reading a long text…');
+    this.#isReadingShown = true;
     showLoading(true);
     showProgress(progress.loaded, progress.total, readingWords(progress));
   };
 
-  /** The first word is there, or none will come. */
+  /** Hides the progress: the first word has arrived, or the reply has ended without one. */
   end() {
-    if (this.#told) showLoading(Boolean(this.#why()));
-    this.#told = false;
+    if (this.#isReadingShown) showLoading(Boolean(this.#reasonToWait()));
+    this.#isReadingShown = false;
   }
 }

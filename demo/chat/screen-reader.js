@@ -1,10 +1,10 @@
-/** What a screen reader hears of a reply: whole sentences as they are finished, not its tokens. */
+/** Announces a reply to screen readers: complete sentences, not single tokens. */
 import { element } from '../page/element.js';
 
-/** A rest as long as this is said though no sentence ends in it. */
-const LONG = 300;
+/** Text of this length, in characters, is announced even if no sentence ends in it. */
+const MAX_PENDING = 300;
 
-const place = /** @type {HTMLElement} */ (document.getElementById('heard'));
+const region = /** @type {HTMLElement} */ (document.getElementById('heard'));
 
 /** @param {string} text @returns {string[]} */
 function sentences(text) {
@@ -17,29 +17,30 @@ function sentences(text) {
 }
 
 export class Speaker {
-  #rest = '';
+  /** Text that has not been announced yet. */
+  #pending = '';
 
-  /** @param {string} text  what the reply goes on with */
+  /** Announces the sentences that this text completes. @param {string} text  next part of the reply */
   hear(text) {
-    this.#rest += text;
-    // Only behind its end is it certain that a sentence has ended.
-    if (!/[.!?…:。！？।॥\n]/u.test(this.#rest) && this.#rest.length < LONG) return;
-    const all = sentences(this.#rest);
-    if (all.length < 2 && this.#rest.length < LONG) return;
-    this.#rest = all.length > 1 ? String(all.pop()) : '';
-    for (const sentence of all) this.#say(sentence);
+    this.#pending += text;
+    // A sentence has certainly ended only when the next one begins.
+    if (!/[.!?…:。！？।॥\n]/u.test(this.#pending) && this.#pending.length < MAX_PENDING) return;
+    const all = sentences(this.#pending);
+    if (all.length < 2 && this.#pending.length < MAX_PENDING) return;
+    this.#pending = all.length > 1 ? String(all.pop()) : '';
+    for (const sentence of all) this.#announce(sentence);
   }
 
-  /** What is left of the reply. */
+  /** Announces the remaining text at the end of the reply. */
   end() {
-    this.#say(this.#rest);
-    this.#rest = '';
+    this.#announce(this.#pending);
+    this.#pending = '';
   }
 
   /** @param {string} text */
-  #say(text) {
+  #announce(text) {
     if (!text.trim()) return;
-    place.append(element('p', '', text.trim()));
-    while (place.childElementCount > 20) place.firstElementChild?.remove();
+    region.append(element('p', '', text.trim()));
+    while (region.childElementCount > 20) region.firstElementChild?.remove();
   }
 }

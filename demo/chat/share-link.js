@@ -1,5 +1,5 @@
 /**
- * A chat as a link: the branch that is shown, compressed, behind the # of this page's address, which browsers send to no server.
+ * A chat as a link: the shown branch, compressed, after the # of this page's address. Browsers do not send this part to servers.
  * Loaded on demand.
  */
 import { showNotice, trouble } from '../page/alerts.js';
@@ -9,9 +9,9 @@ import { newId, pathTo } from './tree.js';
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
 
 const PREFIX = '#chat=';
-/** Characters of a link: browsers and messengers cut longer ones. */
+/** Largest length of a link, in characters: browsers and messengers cut longer ones. */
 const MAX_LINK = 60_000;
-/** Bytes that a link may unfold to, and messages. */
+/** Largest number of bytes of a decompressed chat, and of its messages. */
 const [MAX_BYTES, MAX_MESSAGES] = [2_000_000, 2000];
 
 /** @param {Uint8Array} bytes */
@@ -25,7 +25,7 @@ const toBase64Url = (bytes) =>
 const fromBase64Url = (text) =>
   Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
 
-/** Throws a RangeError beyond `most` bytes. @param {ReadableStream<Uint8Array>} stream @param {number} most */
+/** Reads a stream as text. Throws a RangeError if it has more than `most` bytes. @param {ReadableStream<Uint8Array>} stream @param {number} most */
 async function readAll(stream, most) {
   /** @type {Uint8Array[]} */
   const parts = [];
@@ -78,7 +78,7 @@ export async function chatOf(hash) {
   } catch (error) {
     throw trouble(
       'NO_CHATS',
-      'the link holds no chat that can be read',
+      'the link contains no readable chat',
       'ask for the link again: it may have been cut off',
       error,
     );
@@ -87,7 +87,7 @@ export async function chatOf(hash) {
 
 /** @param {string} hash  of the page's address @param {(chat: Conversation) => Promise<void>} open @param {import('./conversation.js').Current} current */
 export async function openLink(hash, open, current) {
-  history.replaceState(null, '', location.pathname + location.search); // a reload is no second copy
+  history.replaceState(null, '', location.pathname + location.search); // so that a reload adds no second copy
   await open(await chatOf(hash));
   current.save();
   showNotice('This chat came with the link. It is now stored in this browser, and was sent to no server.');

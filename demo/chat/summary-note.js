@@ -1,4 +1,4 @@
-/** A summary of older turns, where it stands in a conversation: marked as the model's, with a button that takes it back. */
+/** A summary of older messages within a conversation, with a button that removes it. */
 import { button, element } from '../page/element.js';
 
 /** @typedef {import('../storage/local-storage.js').Summary} Summary */
@@ -19,7 +19,7 @@ export class SummaryNote {
     );
   }
 
-  /** @param {string} text @param {boolean} writing  it is not complete yet */
+  /** @param {string} text @param {boolean} writing  whether it is incomplete */
   show(text, writing) {
     this.#text.textContent = text;
     this.#undo.hidden = writing;

@@ -1,4 +1,4 @@
-/** How the demo's summary of older turns is put before the turns that stay. */
+/** The prompt format of summaries. */
 
-/** The first message of the user that stays, with the summary before it. @param {string} summary @param {string} content */
+/** Puts a summary before the first message that the model still reads. @param {string} summary @param {string} content */
 export const withSummary = (summary, content) => `[What was said before, in short: ${summary}]\n\n${content}`;

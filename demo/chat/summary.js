@@ -1,35 +1,35 @@
-/** Older turns are summarized by the model itself, where the person wants that. Loaded on demand. */
+/** Lets the model summarize older messages at the user's request. Loaded on demand. */
 import { clearAlert, showError, showNotice } from '../page/alerts.js';
 import { say } from '../page/page.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
 /** @typedef {import('../../js/shared/types.js').Message} Message */
 /**
- * What a summary needs of the page.
+ * The parts of the page that a summary uses.
  * @typedef {object} Page
  * @property {import('../models/engine-host.js').Host} host
  * @property {() => import('./conversation.js').Current} current
  * @property {import('./view.js').Log} log
- * @property {boolean} system  its chat template has a place for a system prompt
+ * @property {boolean} system  whether the model's chat template supports a system prompt
  * @property {import('./reply-progress.js').Waiting} waiting
  * @property {(next: 'ready' | 'writing') => void} enter
  * @property {() => Promise<void>} showState
  */
-/** What the model is asked. */
+/** The prompt for a summary. */
 const SUMMARY_QUESTION =
   'Summarize our conversation so far in a few sentences, from which it can be continued: what was asked, what was answered, which names and numbers matter.';
 
-/** The longest summary: as a share of the context, and in tokens. */
+/** Longest summary, as a share of the context and in tokens. */
 const [MAX_SHARE, MAX_TOKENS] = [1 / 8, 256];
 
-/** Tokens that a summary may have. @param {number} contextTokens */
+/** Returns the largest number of tokens of a summary. @param {number} contextTokens */
 const summaryTokens = (contextTokens) => Math.min(MAX_TOKENS, Math.floor(contextTokens * MAX_SHARE));
 
-/** What is summed up: up to which message, and what the model is asked. @typedef {{ upTo: string, messages: Message[] }} Asked */
+/** `upTo`: id of the last message to be summarized; `messages`: the prompt. @typedef {{ upTo: string, messages: Message[] }} SummaryRequest */
 
 /**
- * As many of the turns that the model no longer sees as it can read at once together with the question.
- * @param {Page} page @returns {Promise<Asked | null>}  null: not even the first turn
+ * Returns the request for as many of the messages that the model no longer sees as fit into its context.
+ * @param {Page} page @returns {Promise<SummaryRequest | null>}  null if not even the first turn fits
  */
 async function older(page) {
   const { host, system } = page;
@@ -50,8 +50,8 @@ async function older(page) {
 }
 
 /**
- * The model writes it, and reads it from then on.
- * @param {Page} page @param {AbortSignal} signal @returns {Promise<boolean>}  whether it did
+ * Lets the model write a summary, which it then reads in place of the older messages.
+ * @param {Page} page @param {AbortSignal} signal @returns {Promise<boolean>}  whether a summary was written
  */
 export async function summarize(page, signal) {
   const { host, log, enter, waiting, showState } = page;
@@ -61,31 +61,31 @@ export async function summarize(page, signal) {
   let text = '';
   /** @type {unknown} */
   let failure = null;
-  /** @type {Asked | null} */
-  let asked = null;
+  /** @type {SummaryRequest | null} */
+  let request = null;
   try {
-    asked = await older(page);
-    if (asked) {
+    request = await older(page);
+    if (request) {
       const sampling = { temperature: 0, maxTokens: summaryTokens(host.info?.contextTokens ?? 0) };
-      const generation = host.reply(asked.messages, { ...sampling, onProgress: waiting.reading, signal });
+      const generation = host.reply(request.messages, { ...sampling, onProgress: waiting.reading, signal });
       for await (const part of generation) {
         waiting.end();
         text += part.text;
-        log.summed(asked.upTo, text);
+        log.summed(request.upTo, text);
       }
     }
   } catch (error) {
     if (!signal.aborted) failure = error;
   }
   waiting.end();
-  const done = asked !== null && !failure && !signal.aborted && text.trim() !== '';
-  if (asked && done) page.current().sumUp({ upTo: asked.upTo, text: text.trim() });
+  const done = request !== null && !failure && !signal.aborted && text.trim() !== '';
+  if (request && done) page.current().sumUp({ upTo: request.upTo, text: text.trim() });
   else page.current().show();
   enter('ready');
   if (failure) showError(failure);
   else if (!done && !signal.aborted)
-    showNotice(asked ? 'The model wrote no summary.' : 'The messages are too long for a summary.');
-  say(done ? 'The older turns are summarized.' : 'Nothing was summarized.');
+    showNotice(request ? 'The model wrote no summary.' : 'The messages are too long for a summary.');
+  say(done ? 'The older messages are summarized.' : 'Nothing was summarized.');
   await showState();
   return done;
 }

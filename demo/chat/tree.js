@@ -1,25 +1,25 @@
 /**
- * A conversation as a tree: what was edited or given anew stands beside what it replaced. A message names the one that it
- * follows, so two copies of a conversation are united by uniting their messages.
+ * A conversation as a tree: an edited message or a regenerated reply is a sibling of the version that it replaced. Each message has
+ * the id of the previous one, so two copies of a conversation are merged by merging their messages.
  */
 
 /**
- * Why a reply is not complete: it is being written; it met the length limit; the context was full; the person stopped it; its tab
- * ended meanwhile.
+ * Why a reply is incomplete: it is being written; it reached the length limit; the context was full; the user stopped it; its tab was
+ * closed.
  * @typedef {'writing' | 'length' | 'context' | 'stopped' | 'interrupted'} End
  */
 /**
  * @typedef {object} Entry  a message
  * @property {string} id
- * @property {string | null} parent  the message before; null: it is the first
+ * @property {string | null} parent  id of the previous message; null for the first one
  * @property {'user' | 'assistant'} role
  * @property {string} content
- * @property {string} note       its figures, for people
- * @property {End} [end]         why a reply can be continued; absent: it is complete
- * @property {'bad'} [rating]    the person's mark
- * @property {string} [reasoning]  what the model thought first
- * @property {number[]} [tokens]  as they were generated; not stored
- * @property {import('./excerpts.js').Excerpt} [reads]  what the model reads in place of a message whose attachments are too long
+ * @property {string} note       speed of the reply, to be shown
+ * @property {End} [end]         why a reply is incomplete; absent if it is complete
+ * @property {'bad'} [rating]    the user's rating
+ * @property {string} [reasoning]  the model's reasoning before its answer
+ * @property {number[]} [tokens]  generated tokens; not stored
+ * @property {import('./excerpts.js').Excerpt} [reads]  excerpt that the model reads in place of a message with long attachments
  */
 
 /** An attachment at the beginning of a message: its name, its fence, its text. */
@@ -31,7 +31,7 @@ export const hasAttachments = (text) => ATTACHMENT.test(text);
 export const newId = () =>
   Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(36).padStart(2, '0')).join('');
 
-/** The messages from the first to this one. @param {Entry[]} entries @param {string | null} leaf @returns {Entry[]} */
+/** Returns the messages from the first to `leaf`. @param {Entry[]} entries @param {string | null} leaf @returns {Entry[]} */
 export function pathTo(entries, leaf) {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   /** @type {Set<Entry>} */
@@ -45,11 +45,11 @@ export function pathTo(entries, leaf) {
   return [...path].reverse();
 }
 
-/** All that stand in the same place, this one included, the oldest first. @param {Entry[]} entries @param {Entry} entry */
+/** Returns all versions of a message, itself included, the oldest first. @param {Entry[]} entries @param {Entry} entry */
 export const versions = (entries, { parent, role }) =>
   entries.filter((other) => other.parent === parent && other.role === role);
 
-/** The end of the newest branch from here on. @param {Entry[]} entries @param {string} id @returns {string} */
+/** Returns the id of the last message of the newest branch below a message. @param {Entry[]} entries @param {string} id @returns {string} */
 export function newestFrom(entries, id) {
   const seen = new Set([id]);
   for (let at = id; ;) {
@@ -60,8 +60,12 @@ export function newestFrom(entries, id) {
   }
 }
 
-/** Two copies as one. A message only grows, while it is written: of one that both have, the longer is the later, and of two of the same length the one that is not being written. @param {Entry[]} local @param {Entry[]} theirs */
-export function united(local, theirs) {
+/**
+ * Merges two copies of a conversation. Messages only grow, so of two copies of a message the longer one is newer; of two with the same
+ * length the one that is no longer being written is newer.
+ * @param {Entry[]} local @param {Entry[]} theirs
+ */
+export function mergeEntries(local, theirs) {
   const others = new Map(theirs.map((entry) => [entry.id, entry]));
   const later = (/** @type {Entry} */ entry) => {
     const other = others.get(entry.id);
@@ -75,14 +79,14 @@ export function united(local, theirs) {
 }
 
 /**
- * What another tab's deletions leave of a copy: of messages that both have, the other knows which passages are left.
- * @param {Entry[]} local  changed @param {Entry[]} theirs @param {string[]} deleted  ids
+ * Removes messages that another tab has deleted from a copy, and takes over the excerpts of that tab's messages.
+ * @param {Entry[]} local  its entries are changed @param {Entry[]} theirs @param {string[]} deleted  ids
  */
 export function withoutDeleted(local, theirs, deleted) {
   const parents = new Map([...theirs, ...local].map(({ id, parent }) => [id, parent]));
   const others = new Map(theirs.map((entry) => [entry.id, entry]));
   for (const entry of local) {
-    // Each deleted parent is followed once, so that a circle of parents ends.
+    // Each deleted parent is followed once, so that a cycle of parents ends.
     const unvisited = new Set(deleted);
     while (entry.parent !== null && unvisited.delete(entry.parent)) entry.parent = parents.get(entry.parent) ?? null;
     if (entry.reads && others.has(entry.id)) entry.reads = others.get(entry.id)?.reads;

@@ -1,4 +1,4 @@
-/** A turn: a message, the reply while it is written, and its end; or the conversation as it was before, where no word came. */
+/** A turn: a message and its reply. If no word of the reply arrives, the conversation is restored to its state before the turn. */
 import { clearAlert, showError, showNotice } from '../page/alerts.js';
 import { composedText, setComposedText } from './composer.js';
 import { writingLock } from './conversation.js';
@@ -9,14 +9,14 @@ import { Speaker } from './screen-reader.js';
 /** @typedef {import('./tree.js').Entry} Entry */
 /** @typedef {import('../../js/shared/types.js').Result} Result */
 
-/** A reload in the middle of a reply loses no more than this many milliseconds of it. */
+/** Interval in milliseconds at which an incomplete reply is saved: a reload loses at most this much of it. */
 const SAVE_EVERY = 300;
 
-/** Why a reply can be continued, by the reason that the engine gives for its end. @type {Partial<Record<Result['finishReason'], Entry['end']>>} */
+/** Maps the engine's finish reason to the reason why a reply is incomplete. @type {Partial<Record<Result['finishReason'], Entry['end']>>} */
 const ENDS = { length: 'length', context: 'context', deadline: 'stopped', abort: 'stopped' };
 
 /**
- * What a turn needs of the page.
+ * The parts of the page that a turn uses.
  * @typedef {object} Page
  * @property {import('../models/engine-host.js').Host} host
  * @property {import('../panel/panel.js').Panel} panel
@@ -24,34 +24,35 @@ const ENDS = { length: 'length', context: 'context', deadline: 'stopped', abort:
  * @property {import('./view.js').Log} log
  * @property {import('./conversation.js').Current} current
  * @property {import('../panel/context-meter.js').Context} context
- * @property {'loading' | 'ready' | 'writing'} phase  what the page is doing
- * @property {(next: 'ready' | 'writing', back?: HTMLElement) => void} enter  `back`: where the keyboard goes on, if this
- *   takes its place away
+ * @property {'loading' | 'ready' | 'writing'} phase
+ * @property {(next: 'ready' | 'writing', back?: HTMLElement) => void} enter  `back`: element that gets the focus if the focused
+ *   element disappears
  * @property {() => Promise<void>} showState
  * @property {import('./reply-progress.js').Waiting} waiting
  * @property {(result: import('../../js/shared/types.js').Result) => void} replied
- * @property {() => void} draftChanged  the text in the field is another
+ * @property {() => void} draftChanged  called after the text of the message field has changed
  */
 
 /**
- * The conversation before a turn, to return to if no word comes.
+ * The state before a turn, to be restored if no word of the reply arrives.
  * @typedef {object} Before
  * @property {string | null} leaf
  * @property {Entry[]} added
  * @property {Entry} [continued]  the reply that is continued
- * @property {string} [unsent]  goes back into the field
- * @property {HTMLElement} [back]  had the keyboard, and has it again at the end unless the person went elsewhere
+ * @property {string} [unsent]  message text to be put back into the field
+ * @property {HTMLElement} [back]  element that had the focus; it is focused again at the end unless the user moved the focus
  */
 
 export class Turns {
   #page;
   #speaker = new Speaker();
-  /** Ends the reply that is being written. */
+  /** Aborts the reply that is being written. */
   #replying = new AbortController();
-  #underWay = Promise.resolve();
-  /** A message that was sent while no model could read it: sent once one can. */
+  /** Settles when the running turn or task has ended. */
+  #running = Promise.resolve();
+  /** A message that was submitted while no model was ready; sent when one is. */
   #early = '';
-  /** The message of the turn under way. */
+  /** The message of the running turn. */
   #sent = '';
 
   /** @param {Page} page */
@@ -74,35 +75,35 @@ export class Turns {
       return;
     }
     const { current } = this.#page;
-    const { leaf } = current.it;
-    // What is offered to say leaves what is being written.
+    const { leaf } = current.conversation;
+    // A suggested message (a chip) does not replace the text in the field.
     if (text === composedText()) setComposedText('');
     this.#page.draftChanged();
     if (!details.wide.matches) details.open = false;
     this.#answer({ leaf, added: [current.add('user', text)], unsent: text }, text);
   };
 
-  /** A model is ready: a message that was sent before goes now, unless the person has changed it. */
+  /** Sends the message that was submitted before a model was ready, unless the user has changed it since. */
   sendEarly() {
     const text = this.#early;
     this.#early = '';
     if (text && text === composedText()) this.submit(text);
   }
 
-  /** Another version of a message, and its reply. @param {Entry} entry @param {string} text @returns {boolean}  false: not now */
+  /** Adds another version of a message and replies to it. @param {Entry} entry @param {string} text @returns {boolean}  false if no reply can be written now */
   edit = (entry, text) => {
     if (!this.#able) return false;
     const { current } = this.#page;
-    const { leaf } = current.it;
+    const { leaf } = current.conversation;
     this.#answer({ leaf, added: [current.add('user', text, entry.parent)], unsent: text });
     message.focus();
     return true;
   };
 
-  /** Another reply to the last message: the one before stays beside it. */
-  again = () => {
+  /** Generates another reply to the last message; the previous reply stays as another version. */
+  regenerate = () => {
     const { current, log } = this.#page;
-    const { leaf } = current.it;
+    const { leaf } = current.conversation;
     const last = current.path.at(-1);
     if (!this.#able || last?.role !== 'assistant') return;
     const back = document.activeElement === log.again ? log.again : undefined;
@@ -111,10 +112,10 @@ export class Turns {
     if (back) stop.focus();
   };
 
-  /** The last reply is continued where it was cut. */
-  goOn = () => {
+  /** Continues the last reply where it was cut. */
+  continueReply = () => {
     const { current } = this.#page;
-    const { leaf } = current.it;
+    const { leaf } = current.conversation;
     const last = current.path.at(-1);
     if (!this.#able || last?.role !== 'assistant' || !last.end) return;
     this.#answer({ leaf, added: [], continued: last });
@@ -125,27 +126,27 @@ export class Turns {
   #answer(before, sent = '') {
     this.#sent = sent;
     const done = this.#reply(before);
-    navigator.locks?.request(writingLock(this.#page.current.it.id), () => done).catch(() => {});
-    this.#underWay = done;
+    navigator.locks?.request(writingLock(this.#page.current.conversation.id), () => done).catch(() => {});
+    this.#running = done;
   }
 
-  /** The model does something else, which can be stopped as a reply can. @param {(signal: AbortSignal) => Promise<boolean>} work  @returns {Promise<boolean>}  its result; false: not now */
-  async instead(work) {
+  /** Runs another task of the model, which can be stopped like a reply. @param {(signal: AbortSignal) => Promise<boolean>} task  @returns {Promise<boolean>}  result of the task; false if it cannot run now */
+  async runTask(task) {
     if (!this.#able) return false;
     this.#replying = new AbortController();
-    const done = work(this.#replying.signal);
-    this.#underWay = done.then(
+    const done = task(this.#replying.signal);
+    this.#running = done.then(
       () => {},
       () => {},
     );
     return done;
   }
 
-  /** Ends the reply that is being written. @param {boolean} [handOver]  another model comes, and gets the message where no word of a reply has @returns {Promise<void>}  its end */
+  /** Stops the reply that is being written. @param {boolean} [handOver]  another model replaces this one: it gets the message if no word of a reply has arrived @returns {Promise<void>}  settles when the reply has ended */
   stop(handOver) {
     if (handOver && this.#page.phase === 'writing') this.#early = this.#sent;
     this.#replying.abort();
-    return this.#underWay;
+    return this.#running;
   }
 
   /** @param {Before} before */
@@ -157,7 +158,7 @@ export class Turns {
     const path = continued ? current.path.slice(0, -1) : current.path;
     if (!continued) before.added.push(current.add('assistant', ''));
     const shown = /** @type {import('./view.js').Message} */ (log.last);
-    const wasEnd = shown.entry.end;
+    const previousEnd = shown.entry.end;
     shown.entry.end = 'writing';
     this.#replying = new AbortController();
     enter('writing');
@@ -174,7 +175,7 @@ export class Turns {
       const parts = await panel.parts();
       await parts?.ready(host).catch(() => {});
       signal.throwIfAborted();
-      // A short random seed can be typed again.
+      // A random seed of few digits is easy to type again.
       const generation = host.reply(messages, {
         ...sampling,
         ...(prefix && { prefix }),
@@ -196,11 +197,13 @@ export class Turns {
     countOn();
     log.follow();
     this.#speaker.end();
-    // What was written before a model broke is as good as what was written before Stop.
+    // Text that was written before a model failed is kept, like text written before Stop.
     const hasReply =
       (result !== null && (result.tokens.length > 0 || result.finishReason !== 'abort')) || shown.entry.content !== '';
     shown.end =
-      hasReply && result && (result.tokens.length || !continued) ? ENDS[result.finishReason] : (wasEnd ?? 'stopped');
+      hasReply && result && (result.tokens.length || !continued)
+        ? ENDS[result.finishReason]
+        : (previousEnd ?? 'stopped');
     if (result && hasReply) this.#finish(result, shown, Boolean(continued));
     else if (!hasReply) this.#undo(before);
     current.show();
@@ -239,18 +242,22 @@ export class Turns {
   #finish(result, shown, continued) {
     const tokens = result.tokens.length;
     shown.note = format.wordSpeed(result);
-    // Its own tokens, without the one that ended it. Where a text was cut off, continued, or reasoning left out, they are not the text's.
+    // The generated tokens without the end token. They do not match the text if it was cut at a stop string, was continued, or had
+    // reasoning, which is not part of it.
     if (typeof result.stop !== 'string' && !result.reasoning && !continued)
       shown.entry.tokens = result.stop === null ? result.tokens : result.tokens.slice(0, -1);
     else delete shown.entry.tokens;
     this.#page.panel.reply(tokens, result);
     this.#page.replied(result);
-    const what = { stop: 'Done', length: 'Cut at the length limit', context: 'Cut: the context is full' };
-    const end = what[/** @type {keyof typeof what} */ (result.finishReason)];
-    say(`${end ?? 'Stopped'}${end === 'Done' ? ':' : ' after'} ${format.counted(tokens, 'token')}.`);
+    const words = {
+      stop: 'Done.',
+      length: 'Stopped at the length limit.',
+      context: 'Stopped: the chat is too long for this model.',
+    };
+    say(words[/** @type {keyof typeof words} */ (result.finishReason)] ?? 'Stopped.');
   }
 
-  /** The conversation as it was before a turn of which no word came. @param {Before} before */
+  /** Restores the conversation after a turn without a word of reply. @param {Before} before */
   #undo({ leaf, added, unsent = '' }) {
     this.#page.current.takeBack(added, leaf);
     if (unsent && !composedText()) setComposedText(unsent);

@@ -1,5 +1,5 @@
 /**
- * The conversation on the page. What a model writes is untrusted: it only ever becomes text nodes, here and in markdown.js.
+ * The conversation on the page. Text of a model is untrusted: here and in markdown.js it only becomes text nodes, never markup.
  */
 import { Body } from './message-body.js';
 import { loadAttachments } from './composer.js';
@@ -10,28 +10,28 @@ import { SummaryNote } from './summary-note.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
 /**
- * What can be done with a message.
+ * Actions for a message.
  * @typedef {object} Actions
  * @property {(entry: Entry, from: HTMLElement) => void} onCopy
  * @property {() => void} onRegenerate
  * @property {() => void} onContinue
- * @property {(entry: Entry, text: string) => boolean} onEdit  false: it can't be sent now
- * @property {(entry: Entry, step: number) => void} onVersion  shows the version that is so many places further
+ * @property {(entry: Entry, text: string) => boolean} onEdit  returns false if the text cannot be sent now
+ * @property {(entry: Entry, step: number) => void} onVersion  shows the version `step` places after this one
  * @property {(entry: Entry, menu: HTMLElement) => void} onMenu  fills in the menu of a message
  * @property {() => void} onSummarize
  * @property {() => void} onUndoSummary
  * @property {() => void} onSearchModel  loads the model that finds passages by meaning
  */
 
-/** How close to its end, in pixels, the log must be scrolled to follow what is written. */
+/** Distance in pixels from the end of the log within which it keeps scrolling to new text. */
 const NEAR_END = 80;
-/** Characters of a message of the person that is folded. */
-const LONG = 2000;
+/** Longer messages of the user, in characters, are folded. */
+const MAX_UNFOLDED = 2000;
 
-/** Why a reply is not complete. @type {Partial<Record<NonNullable<Entry['end']>, string>>} */
+/** Labels of incomplete replies. @type {Partial<Record<NonNullable<Entry['end']>, string>>} */
 const ENDS = {
   length: 'Stopped at the length limit',
-  context: 'Ran out of room',
+  context: 'Stopped: too long for this model',
   stopped: 'Stopped',
   interrupted: 'Interrupted',
 };
@@ -67,10 +67,10 @@ export class Message {
     if (fromUser && hasAttachments(entry.content))
       void loadAttachments().then(({ showMessage }) => showMessage(this.#body.root, entry.content));
     this.#end.textContent = ENDS[entry.end ?? 'writing'] ?? '';
-    if (fromUser && entry.content.length > LONG && !hasAttachments(entry.content)) this.#fold();
+    if (fromUser && entry.content.length > MAX_UNFOLDED && !hasAttachments(entry.content)) this.#fold();
   }
 
-  /** More that can be done with it, made when it is opened. */
+  /** Menu with further actions, filled when it is first opened. */
   #menu() {
     const menu = element('div', 'menu');
     const details = element('details', 'message-menu');
@@ -83,7 +83,7 @@ export class Message {
     return details;
   }
 
-  /** A long message shows its beginning, until the person wants all of it. */
+  /** Shows only the beginning of a long message, with a button that shows all of it. */
   #fold() {
     const { root } = this.#body;
     root.classList.add('folded');
@@ -101,7 +101,7 @@ export class Message {
     this.#body.show(this.entry.content, this.entry.reasoning, true);
   }
 
-  /** While it is written. @param {boolean} writing */
+  /** Whether the message is being written. @param {boolean} writing */
   set writing(writing) {
     this.root.classList.toggle('writing', writing);
     this.#log.setAttribute('aria-busy', String(writing));
@@ -114,21 +114,21 @@ export class Message {
     this.#note.textContent = note;
   }
 
-  /** Why it is not complete; undefined: it is. @param {Entry['end']} end */
+  /** Reason why the message is incomplete; undefined if it is complete. @param {Entry['end']} end */
   set end(end) {
     if (end) this.entry.end = end;
     else delete this.entry.end;
     this.#end.textContent = ENDS[end ?? 'writing'] ?? '';
   }
 
-  /** What the model read of it; undefined: all. @param {Entry['reads']} reads */
+  /** The excerpt of the message that the model read; undefined if it read all of it. @param {Entry['reads']} reads */
   set reads(reads) {
     if (reads === this.#reads) return;
     this.#reads = reads;
     void import('./excerpt-view.js').then((view) => view.showExcerpt(this.root, reads, this.#actions.onSearchModel));
   }
 
-  /** Which of its versions it is. @param {number} at @param {number} of */
+  /** Shows the buttons that switch between versions. @param {number} at  index of this version @param {number} of  number of versions */
   place(at, of) {
     if (of < 2) return this.#versions.replaceChildren();
     const step = (/** @type {string} */ sign, /** @type {string} */ label, /** @type {number} */ by) => {
@@ -143,7 +143,7 @@ export class Message {
     );
   }
 
-  /** A field in the place of the message; sent, it is another version of it. */
+  /** Replaces the message with a field. When its text is sent, it becomes another version of the message. */
   edit() {
     void import('./message-editor.js').then(({ editMessage }) => {
       editMessage(this.root, this.#body.root, this.entry, this.#actions.onEdit);
@@ -161,9 +161,9 @@ export class Log {
   #note;
   #divider = element('div', 'divider');
   #summarize;
-  /** The log stays at its end unless the person scrolled away from it. */
+  /** Whether the log scrolls to new text: false after the user scrolled away from its end. */
   #following = true;
-  /** Where it was scrolled to last. */
+  /** Last scroll position. */
   #top = 0;
   #scrolling = false;
   #latest = /** @type {HTMLElement} */ (document.getElementById('latest'));
@@ -180,7 +180,7 @@ export class Log {
     this.#divider.append(element('p', '', 'The model no longer sees the messages above.'), this.#summarize);
     new ResizeObserver(() => this.follow()).observe(root);
     root.addEventListener('scroll', () => {
-      // The event comes late, when more may have been written: only scrolling back leaves the end.
+      // The event is late and more text may have arrived since, so only scrolling back stops the following.
       if (root.scrollHeight - root.scrollTop - root.clientHeight < NEAR_END) this.#following = true;
       else if (root.scrollTop < this.#top) this.#following = false;
       this.#top = root.scrollTop;
@@ -200,10 +200,10 @@ export class Log {
   }
 
   /**
-   * Shows these messages; what was shown before and is among them stays as it is.
+   * Shows these messages. Elements of messages that are already shown are kept.
    * @param {Entry[]} entries @param {(entry: Entry) => Entry[]} versionsOf
-   * @param {string | null} [from]  the first message that the model is given, if not all
-   * @param {import('../storage/local-storage.js').Summary | null} [summary]  given in place of the messages above it
+   * @param {string | null} [from]  id of the first message that the model reads; null if it reads all
+   * @param {import('../storage/local-storage.js').Summary | null} [summary]  read in place of the messages above it
    */
   show(entries, versionsOf, from = null, summary = null) {
     const same = entries.findIndex((entry, i) => this.#messages[i]?.entry !== entry);
@@ -226,7 +226,7 @@ export class Log {
     else this.#divider.remove();
     const { last } = this;
     const reply = last?.entry.role === 'assistant' ? last : undefined;
-    // An element that is moved loses the keyboard.
+    // Moving an element would take the focus from it.
     if (!reply) this.#again.remove();
     else if (this.#again.parentElement !== reply.tools) reply.tools.firstElementChild?.after(this.#again);
     if (reply?.entry.end && reply.entry.end !== 'writing') this.#again.after(this.#more);
@@ -237,7 +237,7 @@ export class Log {
     this.follow();
   }
 
-  /** The summary of the messages up to this one. @param {string} upTo @param {string} text @param {boolean} [writing] */
+  /** Shows the summary of the messages up to `upTo`. @param {string} upTo @param {string} text @param {boolean} [writing] */
   summed(upTo, text, writing = true) {
     const { root } = this.#note;
     const above = this.#messages.find(({ entry }) => entry.id === upTo)?.root;
@@ -251,14 +251,14 @@ export class Log {
     return this.#messages.at(-1);
   }
 
-  /** Opens the editor of the last message of the person. @returns {boolean}  whether there is one */
+  /** Opens the editor of the user's last message. @returns {boolean}  whether there is one */
   editLast() {
     const message = this.#messages.findLast(({ entry }) => entry.role === 'user');
     message?.edit();
     return message !== undefined;
   }
 
-  /** The keyboard goes on in what stands at this place now. @param {number} at @param {string} label  of a button that it may have */
+  /** Focuses the message at an index, or its button with this label if it has one. @param {number} at @param {string} label */
   focusAt(at, label) {
     const { root } = this.#messages[at] ?? {};
     const same = /** @type {HTMLButtonElement | null | undefined} */ (
@@ -267,13 +267,13 @@ export class Log {
     (same ?? root)?.focus();
   }
 
-  /** All texts anew: how they are shown has changed. */
+  /** Removes all messages, so that the next `show` draws them with changed preferences. */
   redraw() {
     const messages = this.#messages.splice(0);
     for (const { root } of messages) root.remove();
   }
 
-  /** Scrolls to what was written, once per frame however many tokens came: a layout for each would cost more than they do. */
+  /** Scrolls to new text, at most once per frame: a layout for each token would cost more than the token. */
   follow() {
     if (this.#scrolling || !this.#following) return;
     this.#scrolling = true;
@@ -283,14 +283,14 @@ export class Log {
     });
   }
 
-  /** Whether replies can be asked for. @param {boolean} can */
+  /** Whether a reply can be requested now. @param {boolean} can */
   set able(can) {
     this.#again.disabled = this.#more.disabled = this.#summarize.disabled = !can;
     for (const edit of this.#root.querySelectorAll('.tools [aria-label^="Edit"], .versions button'))
       edit.toggleAttribute('data-idle', !can);
   }
 
-  /** Where the keyboard is to go on: the button for another reply. */
+  /** The Regenerate button. */
   get again() {
     return this.#again;
   }

@@ -1,23 +1,23 @@
-/** The model that comes with the page. The engine's store keeps it, so that a visit without a network has it too. */
+/** The built-in model. The engine's store keeps it, so that it also works offline. */
 
-/** Its name on the page, where its own file says another. */
+/** Its name on the page; its file contains another one. */
 export const TINY = 'Tiny';
 
 /** @typedef {import('./picker.js').Shelf} Shelf */
 
-/** Its file id follows the address: a new model is another address, and not what is stored. A test compares them. */
+/** The query is the file's id, so that a new model has another address than the stored one. A test compares them. */
 export const BUNDLED = new URL('../../models/chat.bq4?6368f489', import.meta.url).href;
 
-/** How often, and how many milliseconds apart, the store is asked whether all of it is there. */
-const [LOOKS, APART] = [40, 250];
+/** Number of checks whether it is stored, and milliseconds between them. */
+const [CHECKS, INTERVAL] = [40, 250];
 
 /**
- * Waits until it is stored, keeps it from making room for others and deletes those of other versions.
+ * Waits until the built-in model is stored, pins it against eviction and deletes its other versions.
  * @param {Shelf | null} store
- * @returns {Promise<boolean>}  whether it is there
+ * @returns {Promise<boolean>}  whether it is stored
  */
 export async function keepBundled(store) {
-  for (let look = 0; store && store.backend !== 'memory' && look < LOOKS; look++) {
+  for (let check = 0; store && store.backend !== 'memory' && check < CHECKS; check++) {
     const list = await store.list().catch(() => []);
     const here = list.find(({ url }) => url === BUNDLED);
     if (here?.complete) {
@@ -26,8 +26,8 @@ export async function keepBundled(store) {
       for (const { key } of older) await store.delete(key).catch(() => {});
       return true;
     }
-    if (!here && look > LOOKS / 8) return false;
-    await new Promise((resolve) => setTimeout(resolve, APART));
+    if (!here && check > CHECKS / 8) return false;
+    await new Promise((resolve) => setTimeout(resolve, INTERVAL));
   }
   return false;
 }

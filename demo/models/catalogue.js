@@ -1,25 +1,24 @@
 /**
- * The models that the page offers, as data: what each is good for, where its file is, how it is best sampled. Sizes are those of
- * the files when they were chosen; a download asks the hub for the file's size and SHA-256 at the time, where none is here, and
- * checks it. Sampling is that of each model's generation_config.json or card, with a repetition penalty where the model loops
- * without one.
+ * The recommended models, as data: use, file and sampling options of each. Sizes are those at the time of writing. Without a SHA-256
+ * here, a download requests the current one from Hugging Face and checks it. Sampling options are from each model's
+ * generation_config.json or model card, with a repetition penalty for models that loop without it.
  */
 
-/** Where models are found by name. */
+/** Address of Hugging Face. */
 export const HUB = 'https://huggingface.co';
 
 /**
  * @typedef {object} Offer
  * @property {string} name
- * @property {string} [use]       what it is good for
- * @property {string} [repo]      on the hub
- * @property {string} [file]      in the repository
- * @property {string} [url]       in place of both
+ * @property {string} [use]       tasks that it suits, shown to the user
+ * @property {string} [repo]      repository on Hugging Face
+ * @property {string} [file]      path in the repository
+ * @property {string} [url]       address in place of both
  * @property {number} bytes
  * @property {string} [license]
- * @property {string} [integrity]  what the file must be
- * @property {boolean} [first]    shown on the first screen
- * @property {boolean} [here]     it lies on the machine that serves the page
+ * @property {string} [integrity]  SHA-256 of the file
+ * @property {boolean} [first]    whether it is shown on the first screen
+ * @property {boolean} [here]     whether it is on the machine that serves the page
  */
 
 /** @type {Offer[]} */
@@ -77,9 +76,9 @@ export const CATALOGUE = [
   },
 ];
 
-/** How a model is best used: `variables` are for its chat template. @typedef {{ match: RegExp, sampling?: Partial<import('../page/settings.js').Values>, variables?: Record<string, unknown> }} Recommendation */
+/** Recommended options; `variables` are for the chat template. @typedef {{ match: RegExp, sampling?: Partial<import('../page/settings.js').Values>, variables?: Record<string, unknown> }} Recommendation */
 
-/** By the name of a model's file or its address: the first that matches. @type {Recommendation[]} */
+/** Matched against the name of a model's file or its address; the first match counts. @type {Recommendation[]} */
 const RECOMMENDED = [
   { match: /gemma[- ]?3/i, sampling: { temperature: 1, topK: 64, topP: 0.95, repeatPenalty: 1 } },
   { match: /qwen2\.5/i, sampling: { temperature: 0.7, topK: 20, topP: 0.8, repeatPenalty: 1.1 } },
@@ -92,8 +91,8 @@ const RECOMMENDED = [
   { match: /lfm2/i, sampling: { temperature: 0.3, topK: 0, topP: 1, minP: 0.15, repeatPenalty: 1.05 } },
 ];
 
-/** @param {string} name  of a model's file, or its address @returns {Pick<Recommendation, 'sampling' | 'variables'>} */
+/** @param {string} name  name of a model's file, or its address @returns {Pick<Recommendation, 'sampling' | 'variables'>} */
 export const recommendedFor = (name) => RECOMMENDED.find(({ match }) => match.test(name)) ?? {};
 
-/** The address of an offer's file. @param {Offer} offer */
+/** Returns the address of a recommended model's file. @param {Offer} offer */
 export const addressOf = ({ url, repo, file }) => url ?? `${HUB}/${repo}/resolve/main/${file}`;

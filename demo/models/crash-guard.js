@@ -1,17 +1,17 @@
 /**
- * Remembers a load that killed its tab. Memory that a phone doesn't have ends a page without a word, and the reload
- * that follows would end the same way. So a load leaves a mark in localStorage and holds a lock: a mark whose lock is
- * free was left by a tab that died, and is answered with an offer of less memory instead of another try.
+ * Detects a load that crashed its tab. Phones end a page without an error when memory runs out, and the reload would crash again. So a
+ * load leaves a mark in localStorage and holds a lock. A mark whose lock is free is from a crashed tab: then a load with less memory is
+ * offered instead of another try.
  */
 
 const KEY = 'bq4.loading';
 
 /**
  * @typedef {object} Attempt
- * @property {string} name    of the model, for people
- * @property {string | null} url  null: a file, which a page can't open again by itself
+ * @property {string} name    display name of the model
+ * @property {string | null} url  null for a local file, which a page cannot open again on its own
  * @property {'bundled' | 'link' | 'file'} kind
- * @property {number} level   how often less memory was asked for: each halves the context
+ * @property {number} level   how often the context was halved
  */
 
 /** @typedef {Attempt & { id: string }} Mark */
@@ -38,12 +38,12 @@ function write(mark) {
     if (mark) localStorage.setItem(KEY, JSON.stringify(mark));
     else localStorage.removeItem(KEY);
   } catch {
-    // Then nothing is remembered.
+    // Storage is blocked: crashes are not detected.
   }
 }
 
 /**
- * Runs `load` under a mark. The page's ordinary end (a reload, a closed tab) takes the mark along.
+ * Runs `load` under a mark. A regular end of the page (a reload, a closed tab) removes the mark.
  * @template T
  * @param {Attempt} attempt
  * @param {() => Promise<T>} load
@@ -65,12 +65,12 @@ export async function marked(attempt, load) {
   });
 }
 
-/** The load that killed a tab, told once. @returns {Promise<Attempt | null>} */
+/** Returns the load that crashed a tab, once; null if there is none. @returns {Promise<Attempt | null>} */
 export async function crashed() {
   const mark = read();
   if (!mark || !navigator.locks) return null;
   const { held = [], pending = [] } = await navigator.locks.query();
-  if ([...held, ...pending].some(({ name }) => name === mark.id)) return null; // Another tab is loading it now.
+  if ([...held, ...pending].some(({ name }) => name === mark.id)) return null; // another tab is loading it now
   write(null);
   return { name: mark.name, url: typeof mark.url === 'string' ? mark.url : null, kind: mark.kind, level: mark.level };
 }

@@ -1,7 +1,7 @@
 /**
- * Deletion of a stored model that can be undone: the list hides it at once, its files stay until the notice with Undo is gone or
- * the page is hidden, which may be the last that a page hears. While the files stay, a record names them and a lock is held, so
- * that the next visit completes what a page could not. Loaded on demand.
+ * Deletes a stored model with Undo. The list hides the model at once. Its files stay until the notice with Undo disappears or the page
+ * is hidden, which may be the last event of a page. Until then a record in localStorage names the files and a lock is held, so that the
+ * next visit can complete the deletion. Loaded on demand.
  */
 import { showNotice, trouble } from '../page/alerts.js';
 import { button, element } from '../page/element.js';
@@ -16,8 +16,8 @@ import { DELETED, forgetModel, read } from '../storage/model-history.js';
  * @property {Listed} file
  * @property {string} name
  * @property {Shelf} shelf
- * @property {(error?: unknown) => void} onEnd  the files are deleted, or stay
- * @property {() => void} release  gives up the lock
+ * @property {(error?: unknown) => void} onEnd  called when the files are deleted, or stay
+ * @property {() => void} release  releases the lock
  */
 
 const dialog = /** @type {HTMLDialogElement} */ ($('models'));
@@ -31,7 +31,7 @@ let card = null;
 /** @param {string} key */
 const lockOf = (key) => `bq4.deleting.${key}`;
 
-/** What lies there may be anything. @returns {string[]} */
+/** Returns the recorded keys; invalid ones are ignored. @returns {string[]} */
 function recorded() {
   const keys = read(DELETED);
   return Array.isArray(keys) ? keys.filter((key) => typeof key === 'string') : [];
@@ -44,7 +44,7 @@ function record(key, on) {
     if (keys.length) localStorage.setItem(DELETED, JSON.stringify(keys));
     else localStorage.removeItem(DELETED);
   } catch {
-    // Then a page that is closed too early deletes nothing.
+    // Storage is full or blocked: if the page is closed too early, nothing is deleted.
   }
 }
 
@@ -68,7 +68,7 @@ export function deleteLater(shelf, file, name, onEnd) {
   showDeletion();
 }
 
-/** In the dialog, and above the message field once that is closed. */
+/** Shows the deletion with Undo: in the dialog, or above the message field if the dialog is closed. */
 export function showDeletion() {
   clearNotes();
   if (!pending) return;
@@ -77,7 +77,7 @@ export function showDeletion() {
   if (dialog.open)
     return note.replaceChildren(element('span', '', text), button('Undo', `Undo: ${text}`, undoDeletion));
   card = showNotice(text, [{ text: 'Undo', run: undoDeletion }]);
-  // Undo takes the notice away before it does its work.
+  // A click on Undo removes the notice before it calls `undoDeletion`.
   card.addEventListener('removed', () => queueMicrotask(() => pending === deletion && void completeDeletion()));
 }
 dialog.addEventListener('close', showDeletion);
@@ -88,7 +88,7 @@ function clearNotes() {
   card = null;
 }
 
-/** The model is in the list again, as it was. */
+/** Restores the model in the list. */
 export function undoDeletion() {
   if (!pending) return;
   const { file, release, onEnd } = pending;
@@ -108,7 +108,7 @@ export async function completeDeletion() {
   const { shelf, file, name, onEnd } = deletion;
   /** @type {unknown} */
   let failure;
-  forgetModel(file.url); // before the files go: a page that is being left may not come so far
+  forgetModel(file.url); // first, because a page that is being closed may not get further
   try {
     await shelf.delete(file.key);
   } catch (error) {
@@ -128,7 +128,7 @@ const completeWhenHidden = () => document.visibilityState === 'hidden' && void c
 document.addEventListener('visibilitychange', completeWhenHidden);
 addEventListener('pagehide', () => void completeDeletion());
 
-/** Completes deletions that a page before could not, but for those that another tab can still undo. @param {Shelf | null} shelf */
+/** Completes the deletions of closed pages, except those that another tab can still undo. @param {Shelf | null} shelf */
 export async function completeRecorded(shelf) {
   if (!shelf) return;
   const files = await shelf.list().catch(() => []);
@@ -138,7 +138,7 @@ export async function completeRecorded(shelf) {
         if (!lock) return;
         await shelf.delete(key).then(
           () => forgetModel(files.find((file) => file.key === key)?.url ?? ''),
-          () => {}, // in use again, so it stays
+          () => {}, // the model is in use again
         );
         record(key, false);
       })

@@ -1,4 +1,4 @@
-/** The card above the message field while a model is downloaded or read: how far it is, Pause, Cancel. */
+/** The card above the message field with the progress of a download or load, Pause and Cancel. */
 import * as format from '../page/format.js';
 import { $ } from '../page/page.js';
 
@@ -11,9 +11,9 @@ export function onArriving(actions) {
   $('arriving-cancel').addEventListener('click', actions.cancel);
 }
 
-/** @param {string} text  '': nothing is on its way @param {boolean} [paused] @param {boolean} [converted]  it is converted here, which can't be paused */
+/** Shows or hides the card. @param {string} text  '' hides it @param {boolean} [paused] @param {boolean} [converted]  whether it cannot be paused, such as a conversion */
 export function showArriving(text, paused = false, converted = false) {
-  // The keyboard, where it would be lost with its button, goes to the message.
+  // The focus would be lost with its button.
   if (!text && strip.contains(document.activeElement)) $('message').focus();
   if (!text || words.textContent !== text) {
     bar.removeAttribute('value');

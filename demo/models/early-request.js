@@ -1,6 +1,6 @@
 /**
- * In the engine's worker: on a first visit the file that the worker is called by (engine-host.js) is requested before the
- * engine has its module, and the engine's request for all of that file gets the answer.
+ * In the engine's worker: on a first visit the name of the worker is the address of a file (engine-host.js). It is requested before the
+ * engine is compiled, and the engine's own request for it gets this response.
  */
 
 /** Milliseconds after which an unused response is aborted. */
@@ -11,7 +11,7 @@ const { name: url, fetch } = /** @type {any} */ (globalThis);
 if (url) {
   const controller = new AbortController();
   const answer = fetch(url, { cache: 'no-store', signal: controller.signal });
-  answer.catch(() => {}); // the engine is told when it asks
+  answer.catch(() => {}); // the engine gets the error with its own request
   const restore = () => (globalThis.fetch = fetch);
   const timer = setTimeout(() => (restore(), controller.abort()), UNUSED_MS);
   globalThis.fetch = (address, options) => {

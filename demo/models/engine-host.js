@@ -1,4 +1,4 @@
-/** The engine, the model that the page talks to, and another that may be downloaded beside it. */
+/** The engine, the model in use, and a second model that can be downloaded meanwhile. */
 import { BqError, createWorkerEngine, fromBlob, fromUrl } from '../../js/index.js';
 import { recommendedFor } from './catalogue.js';
 import { BUNDLED } from './bundled.js';
@@ -13,11 +13,11 @@ import { integrityOf, isFirstVisit } from '../storage/model-history.js';
 /** @typedef {import('../../js/shared/types.js').Progress} Progress */
 /** @typedef {(progress: Progress) => void} OnProgress */
 /** @typedef {import('../storage/model-history.js').ModelSource} ModelSource */
-/** What may be asked of a load besides its source. @typedef {Pick<LoadOptions, 'contextTokens' | 'kv' | 'streaming'>} Sizes */
+/** Options of a load that the page sets. @typedef {Pick<LoadOptions, 'contextTokens' | 'kv' | 'streaming'>} Sizes */
 
-/** A model that is loaded, or being downloaded, beside the one in use. @typedef {{ model: Model, source: ModelSource, format: string, variables?: Record<string, unknown> }} Prepared */
+/** A model that is loaded or being downloaded in addition to the one in use. @typedef {{ model: Model, source: ModelSource, format: string, variables?: Record<string, unknown> }} Prepared */
 
-/** What the engine takes. @param {ModelSource} source @param {boolean} [single]  it is requested whole */
+/** Converts a source of the page to one of the engine. @param {ModelSource} source @param {boolean} [single]  whether one request fetches all of it */
 const opened = (source, single) =>
   typeof source === 'string'
     ? single
@@ -27,7 +27,7 @@ const opened = (source, single) =>
       ? fromBlob(source)
       : source.map(({ file, place }) => ({ ...fromBlob(file), place }));
 
-/** For base models: they continue the text. */
+/** Chat format of base models, which continue the text. */
 const NO_TURNS = { roles: { user: { before: '', after: '' }, assistant: { before: '', after: '' } }, bos: true };
 
 export class Host {
@@ -38,24 +38,24 @@ export class Host {
   #start = new Promise((resolve) => (this.#settleStart = resolve));
   /** @type {Model | null} */
   #model = null;
-  /** How its prompts are made. @type {PromptOptions} */
+  /** Prompt options of the model. @type {PromptOptions} */
   #prompts = {};
-  /** For its chat template. @type {Record<string, unknown> | undefined} */
+  /** Variables of its chat template. @type {Record<string, unknown> | undefined} */
   #variables;
-  /** Where the model is from. @type {ModelSource} */
+  /** Source of the model. @type {ModelSource} */
   #source = '';
-  /** Of the model, once it was asked for. @type {number | null | undefined} */
+  /** Cached result of `limit`; undefined if it is not known yet. @type {number | null | undefined} */
   #limit;
-  /** What is being loaded is to ask for no more bytes, though there may be no model yet. */
+  /** Whether the load is paused; also set before there is a model. */
   #paused = false;
-  /** What the worker has requested by itself. */
+  /** Address that the worker has requested on its own (early-request.js); '' if none. */
   #early = '';
 
-  /** NO_SIMD, NO_ENGINE, NO_WORKER. @param {(info: Engine['info']) => void} onInfo  called now, and when the engine has learned more */
+  /** Starts the engine. Throws NO_SIMD, NO_ENGINE, NO_WORKER. @param {(info: Engine['info']) => void} onInfo  called at the start and for each update */
   async start(onInfo) {
-    // The scripts of workers lie in this folder, which is as far as the service worker beside it reaches.
+    // Scripts of workers are in demo/, because the service worker there only serves addresses below it.
     this.#early = isFirstVisit() ? BUNDLED : '';
-    const options = { name: this.#early }; // what early-request.js requests
+    const options = { name: this.#early }; // requested by early-request.js
     const worker = () => new Worker(new URL('../worker.js', import.meta.url), { type: 'module', ...options });
     const threadUrl = new URL('../thread.js', import.meta.url);
     try {
@@ -68,14 +68,14 @@ export class Host {
     }
   }
 
-  /** Where models from links are kept; null: nowhere. */
+  /** Store of downloaded models; null if there is none. */
   get store() {
     return this.#engine?.store ?? null;
   }
 
-  /** What a model would take. @param {ModelSource} source @param {Sizes} sizes @param {AbortSignal} signal @param {OnProgress} [onProgress]  of a folder, which is converted for it */
+  /** Returns the load plan of a model. @param {ModelSource} source @param {Sizes} sizes @param {AbortSignal} signal @param {OnProgress} [onProgress]  for a folder, which is converted first */
   async plan(source, { contextTokens: context, kv }, signal, onProgress) {
-    // A person waits for this: what fails is said at once. The one try more is for servers that can't do ranges.
+    // Only one retry, because the user waits for the result. It is needed for servers without range requests.
     const first = typeof source === 'string' ? fromUrl(source, { retries: 1, retryDelay: 100 }) : opened(source);
     return (await this.#started()).plan(first, {
       contextTokens: context,
@@ -86,13 +86,13 @@ export class Host {
     });
   }
 
-  /** A context halved so often. @param {ModelSource} source @param {number} level @param {AbortSignal} signal */
+  /** Returns the context of a model halved `level` times, in tokens. @param {ModelSource} source @param {number} level @param {AbortSignal} signal */
   async smaller(source, level, signal) {
     const { contextTokens: context } = await this.plan(source, {}, signal);
     return Math.max(Math.min(context, 64), context >> level);
   }
 
-  /** The engine; a person may choose a model before it has started. CLOSED. */
+  /** Waits for the engine: the user can choose a model before it has started. Throws CLOSED. */
   async #started() {
     await this.#start;
     if (!this.#engine) throw new BqError('CLOSED', 'the engine did not start', { hint: 'reload the page' });
@@ -100,15 +100,14 @@ export class Host {
   }
 
   /**
-   * Loads a model beside the one in use, which is closed when all went well and stays when not; where there is no memory for
-   * both, it is closed first. With `streaming` the
-   * model is in use as soon as it is known, while its weights are still on their way: see `arrived`.
+   * Loads a model and closes the previous one, which stays in use if the load fails. If there is not enough memory for both, the
+   * previous one is closed first. With `streaming` the model is in use while its weights are still arriving: see `arrived`.
    * @param {ModelSource} source
    * @param {Sizes} sizes
    * @param {OnProgress} onProgress
    * @param {AbortSignal} signal
-   * @param {string} [format]  the chat template, where the model has none
-   * @param {string} [name]  by which it is recommended how to use the model
+   * @param {string} [format]  name of the chat template for a model without one
+   * @param {string} [name]  name by which recommended options are looked up
    */
   async load(source, sizes, onProgress, signal, format = '', name) {
     this.#paused = false;
@@ -120,9 +119,9 @@ export class Host {
   }
 
   /**
-   * Loads a model beside the one in use, which stays. `model.loaded` settles when its weights are there.
+   * Loads a model without closing the one in use. `model.loaded` settles when its weights are loaded.
    * @param {ModelSource} source @param {Sizes} sizes @param {OnProgress} onProgress @param {AbortSignal} signal
-   * @param {{ format?: string, name?: string }} [how]  `name`: by which it is recommended how to use it
+   * @param {{ format?: string, name?: string }} [how]  `name`: name by which recommended options are looked up
    * @returns {Promise<Prepared>}
    */
   async prepare(source, sizes, onProgress, signal, { format = '', name = String(source) } = {}) {
@@ -142,7 +141,7 @@ export class Host {
     return { model, source, format, variables: recommendedFor(name).variables };
   }
 
-  /** A model that was prepared takes the place of the one in use, which is closed. @param {Prepared} prepared */
+  /** Uses a prepared model and closes the previous one. @param {Prepared} prepared */
   async use({ model, source, format, variables }) {
     const before = this.#model;
     [this.#model, this.#source, this.#limit, this.#variables] = [model, source, undefined, variables];
@@ -151,30 +150,30 @@ export class Host {
     return model.info;
   }
 
-  /** Settles when all of the model's weights are there. */
+  /** Settles when all weights of the model are loaded. */
   get arrived() {
     return this.#model?.loaded ?? Promise.resolve();
   }
 
-  /** @param {boolean} paused  asks for no more bytes, or goes on */
+  /** Pauses or resumes the download of the model. @param {boolean} paused */
   async pause(paused) {
     this.#paused = paused;
     await (paused ? this.#model?.pauseDownload() : this.#model?.resumeDownload());
   }
 
-  /** Gives up a model that came only in part. */
+  /** Closes a model whose load was not completed. */
   async drop() {
     const model = this.#model;
     this.#model = null;
     await model?.close();
   }
 
-  /** The next message of a conversation; `prefix`: what it begins with. @param {Message[]} messages @param {GenerateOptions & { prefix?: string }} options */
+  /** Generates the next message of a conversation. `prefix`: text that the reply starts with. @param {Message[]} messages @param {GenerateOptions & { prefix?: string }} options */
   reply(messages, options) {
     return this.model.generate(messages, { ...this.#prompts, ...options });
   }
 
-  /** Tokens of the prompt that a conversation makes. @param {Message[]} messages @param {string} [prefix]  what the reply begins with */
+  /** Returns the number of tokens of a conversation's prompt. @param {Message[]} messages @param {string} [prefix]  text that the reply starts with */
   count(messages, prefix) {
     return this.model.countTokens(messages, { ...this.#prompts, ...(prefix && { prefix }) });
   }
@@ -182,7 +181,7 @@ export class Host {
   /** @type {import('../panel/stage-times.js').Trace} */
   trace = async (options) => this.#model?.trace(options) ?? [];
 
-  /** Tokens per second that the kernels alone would make of the model's weights; null: not known. */
+  /** Returns the tokens per second if only the kernels took time, an upper bound; null if unknown. */
   limit = async () => {
     if (this.#limit !== undefined) return this.#limit;
     const model = this.model;
@@ -192,16 +191,16 @@ export class Host {
       { contextTokens: context, kv },
       new AbortController().signal,
     );
-    if (model === this.#model) this.#limit = tokensPerSecond; // another one may have come
+    if (model === this.#model) this.#limit = tokensPerSecond; // the model may have changed meanwhile
     return tokensPerSecond;
   };
 
-  /** What is known of the model. */
+  /** Description of the model; null if none is loaded. */
   get info() {
     return this.#model?.info ?? null;
   }
 
-  /** How a chat is written, where the model doesn't say; '': not at all. @param {string} name */
+  /** Name of the chat template, used if the model has none; '' continues the text. @param {string} name */
   set format(name) {
     const { chatFormat, chatTemplate } = this.info ?? {};
     this.#prompts = chatFormat || chatTemplate ? {} : { chatFormat: name || NO_TURNS };
@@ -215,14 +214,14 @@ export class Host {
     return this.#model !== null;
   }
 
-  /** STATE: no engine is open. */
+  /** The model in use. Throws STATE if there is none. */
   get model() {
     if (!this.#model) throw new BqError('STATE', 'no model is loaded', { hint: 'open a file, or reload the page' });
     return this.#model;
   }
 }
 
-/** Whether two models leave too little to the page and to others: browsers tell the memory, capped at 8 GB, or don't. @param {number} a @param {number} b */
+/** Whether two models would use too much of the device's memory. Browsers report it capped at 8 GB, or not at all. @param {number} a  bytes @param {number} b  bytes */
 const tight = (a, b) => {
   const { deviceMemory = 4 } = /** @type {any} */ (navigator);
   return a + b > (deviceMemory * 2 ** 30) / 4;

@@ -1,12 +1,12 @@
-/** How fast a model may be here: as it was when it was last used, else an estimate from the speeds of other models, else an upper bound. */
+/** Expected speed of a model on this device: the last measured speed, else an estimate from other models, else an upper bound. */
 import * as format from '../page/format.js';
 
-/** @typedef {{ rate?: number, estimate?: number, at?: number }} Facts  tokens per second as measured, as estimated; when */
+/** @typedef {{ rate?: number, estimate?: number, at?: number }} Facts  measured and estimated tokens per second; time of the measurement */
 
-/** Words that a token is, in English. */
-const WORDS = 0.75;
+/** English words per token. */
+const WORDS_PER_TOKEN = 0.75;
 
-/** The mean share of their estimates that the models used last have reached; null: none was used. @param {(Facts | null)[]} known */
+/** Returns the mean ratio of measured to estimated speed of the models used last; null if none was used. @param {(Facts | null)[]} known */
 export function paceOf(known) {
   const shares = known
     .filter((f) => Number(f?.rate) > 0 && Number(f?.estimate) > 0)
@@ -18,12 +18,13 @@ export function paceOf(known) {
 }
 
 /** "about 60 words/s" @param {number} tokensPerSecond */
-export const words = (tokensPerSecond) => `${format.rounded(tokensPerSecond * WORDS)} words/s`;
+export const words = (tokensPerSecond) => `${format.rounded(tokensPerSecond * WORDS_PER_TOKEN)} words/s`;
 
 /**
- * @param {number | null} estimate  tokens per second that the kernels alone would make
- * @param {number | null} before  when it was used last
- * @param {number | null} pace  share of their estimates that other models reached
+ * Returns the expected speed in words; '' if nothing is known.
+ * @param {number | null} estimate  tokens per second if only the kernels took time
+ * @param {number | null} before  measured tokens per second of its last use
+ * @param {number | null} pace  ratio of measured to estimated speed of other models
  */
 export function expectedSpeed(estimate, before, pace) {
   if (before) return `${format.speed(before)} (about ${words(before)}) when you last used it here`;

@@ -1,25 +1,28 @@
-/** Files that were dropped or chosen together, as one model: a folder in Hugging Face's layout, the parts of a GGUF file, or the one model among them. Loaded when first asked for. */
+/**
+ * Finds the model in files that were dropped or chosen together: a folder in Hugging Face's layout, the parts of a GGUF file, or a single
+ * model file among them. Loaded on demand.
+ */
 import { trouble } from '../page/alerts.js';
 import { fromFile, fromFiles } from '../storage/model-history.js';
 
 /** @typedef {import('../storage/model-history.js').PlacedFile} PlacedFile */
 /** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
-/** Files, or where they are: in what was dropped, or in a folder that may be read. @typedef {PlacedFile[] | FileSystemEntry[] | FileSystemHandle} Several */
+/** Files, dropped entries, or the handle of a readable folder. @typedef {PlacedFile[] | FileSystemEntry[] | FileSystemHandle} Several */
 
-/** More are no folder of one model. */
-const LIMIT = 2000;
+/** Largest number of files in the folder of a model. */
+const MAX_FILES = 2000;
 
 const CONFIG = /(^|\/)config\.json$/;
 const WEIGHTS = /\.(safetensors|bin|pth?)$/;
 const MODEL = /\.(gguf|bq4)$/i;
-/** The number of a part, in the name of a file that is one of several. */
+/** Matches the number of a part in the name of a file that is split. */
 const PART = /-\d{5}-of-\d{5}\.gguf$/;
 
 /** @param {FileSystemDirectoryEntry} folder @returns {Promise<FileSystemEntry[]>} */
-async function inside(folder) {
+async function entriesIn(folder) {
   const reader = folder.createReader();
   const all = [];
-  // Browsers give some at a time, and none at the end.
+  // Browsers return entries in batches, and an empty batch at the end.
   for (;;) {
     const some = await new Promise(
       (/** @type {(some: FileSystemEntry[]) => void} */ resolve, reject) => void reader.readEntries(resolve, reject),
@@ -29,22 +32,22 @@ async function inside(folder) {
   }
 }
 
-/** All files, of folders those without hidden ones. ARGUMENT, READ. @param {Several} given @returns {Promise<PlacedFile[]>} */
+/** Returns all files, including those in folders, except hidden ones. Throws ARGUMENT, READ. @param {Several} given @returns {Promise<PlacedFile[]>} */
 export async function filesOf(given) {
   if (Array.isArray(given) && 'file' in given[0] && 'place' in given[0]) return /** @type {PlacedFile[]} */ (given);
   /** @type {PlacedFile[]} */
   const found = [];
-  /** @param {string} name  of what is next */
-  const counts = (name) => {
-    if (found.length >= LIMIT)
-      throw trouble('ARGUMENT', `there are more than ${LIMIT} files in it`, 'drop the folder of one model');
+  /** Whether an entry is read: hidden ones are not. @param {string} name */
+  const isRead = (name) => {
+    if (found.length >= MAX_FILES)
+      throw trouble('ARGUMENT', `the folder has more than ${MAX_FILES} files`, 'drop the folder of one model');
     return !name.startsWith('.');
   };
   /** @param {FileSystemEntry} entry */
   const visit = async (entry) => {
-    if (!counts(entry.name)) return;
+    if (!isRead(entry.name)) return;
     if (entry.isDirectory)
-      for (const one of await inside(/** @type {FileSystemDirectoryEntry} */ (entry))) await visit(one);
+      for (const one of await entriesIn(/** @type {FileSystemDirectoryEntry} */ (entry))) await visit(one);
     else
       found.push({
         file: await new Promise((resolve, reject) => /** @type {any} */ (entry).file(resolve, reject)),
@@ -53,7 +56,7 @@ export async function filesOf(given) {
   };
   /** @param {any} handle @param {string} place */
   const visitHandle = async (handle, place) => {
-    if (!counts(handle.name)) return;
+    if (!isRead(handle.name)) return;
     if (handle.kind === 'file') found.push({ file: await handle.getFile(), place });
     else for await (const one of handle.values()) await visitHandle(one, `${place}/${one.name}`);
   };
@@ -62,12 +65,12 @@ export async function filesOf(given) {
     else await visitHandle(given, given.name);
   } catch (error) {
     if (/** @type {any} */ (error).hint) throw error;
-    throw trouble('READ', 'the folder can not be read', 'choose its files instead', error);
+    throw trouble('READ', 'the folder cannot be read', 'choose its files instead', error);
   }
   return found;
 }
 
-/** ARGUMENT, NOT_A_MODEL. @param {PlacedFile[]} files @returns {ModelChoice} */
+/** Returns the model in these files. Throws ARGUMENT, NOT_A_MODEL. @param {PlacedFile[]} files @returns {ModelChoice} */
 export function modelOf(files) {
   const folders = files
     .filter(({ place }) => CONFIG.test(place))
@@ -81,7 +84,7 @@ export function modelOf(files) {
   const models = files.filter(({ place }) => MODEL.test(place));
   const names = [...new Set(models.map(({ place }) => place.replace(PART, '.gguf')))];
   if (names.length > 1)
-    throw trouble('ARGUMENT', `these are ${names.length} models: ${names.join(', ')}`, 'take one of them at a time');
+    throw trouble('ARGUMENT', `these are ${names.length} models: ${names.join(', ')}`, 'open one of them at a time');
   const [first] = models.length ? models : files.length === 1 ? files : [];
   if (!first)
     throw trouble(

@@ -1,9 +1,9 @@
-/** For a model without a chat template: the templates that many models share, to choose from with a preview. */
+/** Lets the user choose a chat template, with a preview, for a model without one. */
 import { listSupported } from '../../js/index.js';
 import { $ } from '../page/page.js';
 import { element } from '../page/element.js';
 
-/** For people; the others are called as they are. @type {Record<string, string>} */
+/** Display names of chat templates; others are shown under their own name. @type {Record<string, string>} */
 const NAMES = {
   chatml: 'ChatML',
   smollm2: 'ChatML of SmolLM2',
@@ -18,32 +18,32 @@ const NAMES = {
   zephyr: 'Zephyr',
 };
 const NONE = 'None (continue my text)';
-/** What a model reads of a conversation without a format. */
+/** Preview without a template. */
 const PLAIN = 'Hello!Hello, how are you?Fine.';
 
 const card = $('format');
 const choice = /** @type {HTMLSelectElement} */ ($('format-choice'));
 
-/** @param {string} name  '': none */
+/** @param {string} name  '' for no template */
 export const formatTitle = (name) => (name ? (NAMES[name] ?? name) : NONE);
 
 /** @typedef {Awaited<ReturnType<typeof listSupported>>['chatFormats']} Formats */
 
 /**
- * The first format whose stop string is a token of the model: it was most likely trained with it.
+ * Returns the first format whose stop string is a token of the model, which was then probably trained with it; '' if there is none.
  * @param {Formats} formats @param {(text: string) => Promise<number | null>} tokenId
  */
 async function likely(formats, tokenId) {
   for (const { name, format } of formats) {
     const stop = [format.stop ?? ''].flat()[0];
-    // "</s>" ends texts of many models, chat or not.
+    // "</s>" is also the end token of many models that are not trained for chats.
     if (stop !== '</s>' && (await tokenId(stop)) !== null) return name;
   }
   return '';
 }
 
 /**
- * @param {string} chosen  the template that was chosen before; '': none
+ * @param {string} chosen  name of the template chosen before; '' if none
  * @param {(text: string) => Promise<number | null>} tokenId
  * @param {(name: string) => void} onChoose
  */

@@ -1,4 +1,4 @@
-/** What was found on Hugging Face: the files of a repository, with the one that fits this device best marked, or repositories. Loaded on demand. */
+/** Shows search results of Hugging Face: repositories, or the files of one with the best for this device marked. Loaded on demand. */
 import { bestOf, filesOf, search } from './hub.js';
 import * as format from '../page/format.js';
 import { button, element } from '../page/element.js';
@@ -7,14 +7,14 @@ import { fromLink, rememberFacts } from '../storage/model-history.js';
 /** @typedef {import('./hub.js').HubFile} HubFile */
 /** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
 
-/** Bytes of a file that this device may have memory for: browsers tell its memory, capped, or don't. */
+/** Returns the largest file, in bytes, that the device has memory for. Browsers report its memory capped, or not at all. */
 const most = () => {
   const { deviceMemory = 4 } = /** @type {any} */ (navigator);
   return (deviceMemory * 2 ** 30) / 4;
 };
 
 /**
- * @param {HTMLElement} place @param {import('./hub.js').Named | string} sought  a repository, or words
+ * @param {HTMLElement} place @param {import('./hub.js').Named | string} sought  a repository, or search words
  * @param {AbortSignal} signal @param {(choice: ModelChoice) => void} onUse
  */
 export async function showFound(place, sought, signal, onUse) {
@@ -46,7 +46,7 @@ export async function showFound(place, sought, signal, onUse) {
       onUse(fromLink(url, format.nameOf(path)));
     };
     show(
-      files.length ? `${sought.repo} on Hugging Face` : `${sought.repo} has no .gguf files.`,
+      files.length ? `${sought.repo} on Hugging Face` : `${sought.repo} has no .gguf files, which this page needs.`,
       files.map((file) =>
         row(
           file.path,

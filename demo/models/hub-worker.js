@@ -1,4 +1,4 @@
-/** Asks the hub's API. The page itself may connect to nothing but its own site: this worker may read from the hub. */
+/** Sends requests to the API of Hugging Face. The page's content security policy only allows its own site; this worker has another one. */
 import '../panel/request-reporter.js';
 import { HUB } from './catalogue.js';
 

@@ -1,20 +1,19 @@
 /**
- * Models by name on Hugging Face: `owner/name`, `hf:owner/name`, the page of a repository or of a file, or words to search for.
- * Loaded on demand.
+ * Finds models on Hugging Face: by `owner/name`, `hf:owner/name`, the address of a repository or file, or by words. Loaded on demand.
  */
 import { trouble } from '../page/alerts.js';
 import { factsOf, fromLink, rememberFacts } from '../storage/model-history.js';
 import { addressOf, HUB } from './catalogue.js';
 
-/** A repository on the hub; `file`: the one that was named in it. @typedef {{ repo: string, revision: string, file: string }} Named */
+/** A repository on Hugging Face; `file`: path of a file in it, or ''. @typedef {{ repo: string, revision: string, file: string }} Named */
 /** @typedef {{ path: string, url: string, bytes: number, integrity?: string }} HubFile */
 
-/** Weights of a text model that a browser may run well, the best choice first: 4 bits keep most of the quality. */
+/** Weight types that suit a browser, the best choice first: 4 bits keep most of the quality. */
 const PREFERRED = ['Q4_K_M', 'Q5_K_M', 'Q4_K_S', 'Q4_0', 'IQ4_XS', 'IQ4_NL', 'Q4_1', 'Q6_K', 'Q8_0', 'Q5_0', 'Q3_K_M'];
 
 const NAME = /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/;
 
-/** What a text names on the hub; null: no repository. @param {string} text @returns {Named | null} */
+/** Parses the name or address of a repository or file; null if it is neither. @param {string} text @returns {Named | null} */
 export function named(text) {
   const bare = text
     .trim()
@@ -36,7 +35,7 @@ export function named(text) {
 }
 
 /** @param {string} path @param {AbortSignal} [signal] @returns {Promise<any>} */
-async function asked(path, signal) {
+async function requestJson(path, signal) {
   const worker = new Worker(new URL('./hub-worker.js', import.meta.url), { type: 'module' });
   /** @type {{ status: number, value: any }} */
   const { status, value } = await new Promise((resolve, reject) => {
@@ -59,13 +58,13 @@ async function asked(path, signal) {
   throw trouble('HTTP_STATUS', `Hugging Face answered with status ${status}`, 'try again later');
 }
 
-/** "sha256-…" as in `integrity`, of a hexadecimal SHA-256. @param {string} hex */
+/** Converts a hexadecimal SHA-256 to the format of `integrity`. @param {string} hex */
 const integrity = (hex) =>
   `sha256-${btoa(String.fromCharCode(...(hex.match(/../g) ?? []).map((byte) => parseInt(byte, 16))))}`;
 
-/** The .gguf files of a repository, the smallest first. NETWORK, NOT_FOUND, HTTP_STATUS. @param {Named} named @param {AbortSignal} [signal] @returns {Promise<HubFile[]>} */
+/** Returns the .gguf files of a repository, the smallest first. Throws NETWORK, NOT_FOUND, HTTP_STATUS. @param {Named} named @param {AbortSignal} [signal] @returns {Promise<HubFile[]>} */
 export async function filesOf({ repo, revision }, signal) {
-  const list = await asked(`models/${repo}/tree/${encodeURIComponent(revision)}?recursive=true`, signal);
+  const list = await requestJson(`models/${repo}/tree/${encodeURIComponent(revision)}?recursive=true`, signal);
   return list
     .filter(
       (/** @type {any} */ { type, path }) =>
@@ -80,7 +79,7 @@ export async function filesOf({ repo, revision }, signal) {
     .sort((/** @type {HubFile} */ a, /** @type {HubFile} */ b) => a.bytes - b.bytes);
 }
 
-/** The file that fits this device best; undefined: none fits. @param {HubFile[]} files @param {number} most  bytes */
+/** Returns the file that fits this device best; undefined if none fits. @param {HubFile[]} files @param {number} most  largest size in bytes */
 export function bestOf(files, most) {
   const fitting = files.filter(({ bytes }) => bytes <= most);
   for (const type of PREFERRED) {
@@ -90,19 +89,19 @@ export function bestOf(files, most) {
   return fitting.at(-1);
 }
 
-/** The file of a model in the catalogue, or the best of its repository where that name is gone; undefined: there is no .gguf file. @param {import('./catalogue.js').Offer} offer @param {AbortSignal} [signal] @returns {Promise<HubFile | undefined>} */
+/** Returns the file of a recommended model, or the best one of its repository if that file no longer exists; undefined without .gguf files. @param {import('./catalogue.js').Offer} offer @param {AbortSignal} [signal] @returns {Promise<HubFile | undefined>} */
 export async function fileOf({ repo = '', file }, signal) {
   const files = await filesOf({ repo, revision: 'main', file: '' }, signal);
   return files.find(({ path }) => path === file) ?? bestOf(files, Infinity);
 }
 
-/** Repositories with .gguf files, by words. @param {string} words @param {AbortSignal} [signal] @returns {Promise<string[]>} */
+/** Searches repositories with .gguf files by words. @param {string} words @param {AbortSignal} [signal] @returns {Promise<string[]>} */
 export async function search(words, signal) {
-  const list = await asked(`models?filter=gguf&limit=12&search=${encodeURIComponent(words)}`, signal);
+  const list = await requestJson(`models?filter=gguf&limit=12&search=${encodeURIComponent(words)}`, signal);
   return list.map((/** @type {any} */ { id }) => String(id)).filter((/** @type {string} */ id) => NAME.test(id));
 }
 
-/** A model of the catalogue: its file's size and SHA-256 are asked of the hub, where they are not known. @param {import('./catalogue.js').Offer} offer @param {AbortSignal} [signal] */
+/** Returns the choice of a recommended model. If its SHA-256 is unknown, it is requested from Hugging Face. @param {import('./catalogue.js').Offer} offer @param {AbortSignal} [signal] */
 export async function linkOf(offer, signal) {
   let url = addressOf(offer);
   if (offer.repo && !(offer.integrity || offer.here || factsOf(url).integrity)) {

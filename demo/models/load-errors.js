@@ -1,7 +1,7 @@
-/** Errors of loads in words for people. Loaded on demand. */
+/** Explains errors of loads to users. Loaded on demand. */
 import { trouble } from '../page/alerts.js';
 
-/** Files that are no model, by their names. @type {[RegExp, string][]} */
+/** Kinds of files that are not models, by file name. @type {[RegExp, string][]} */
 const KINDS = [
   [/\.(jpe?g|png|gif|webp|heic|bmp)$/i, 'an image'],
   [/\.pdf$/i, 'a PDF document'],
@@ -10,22 +10,26 @@ const KINDS = [
   [/\.safetensors$/i, 'one part of a model: open its whole folder'],
 ];
 
-/** An error of a load in words for people, with what helps; the engine's own words are its cause. @param {unknown} error @param {import('../storage/model-history.js').ModelChoice} choice */
+/**
+ * Returns an error with a message and a hint for users; the engine's error is its cause. Returns other errors unchanged.
+ * @param {unknown} error @param {import('../storage/model-history.js').ModelChoice} choice
+ */
 export function explained(error, { kind, name, source }) {
   const { code, details } = /** @type {any} */ (error);
   const loadError = (/** @type {string} */ message, hint = '') =>
     Object.assign(trouble(code, message, hint, error, details), { offset: /** @type {any} */ (error).offset });
   if (code === 'NOT_A_MODEL') {
-    const what = KINDS.find(([names]) => names.test(name))?.[1];
+    const kindOfFile = KINDS.find(([names]) => names.test(name))?.[1];
     return loadError(
-      `“${name}” isn't a model${what ? `: it looks like ${what}` : ''}`,
+      `“${name}” isn't a model${kindOfFile ? `: it looks like ${kindOfFile}` : ''}`,
       'models are .gguf or .bq4 files',
     );
   }
   if (code === 'TRUNCATED') return loadError(`“${name}” is incomplete`, 'download it again');
   if (code === 'NETWORK') {
     const elsewhere = kind === 'link' && new URL(String(source), location.href).origin !== location.origin;
-    if (!navigator.onLine) return loadError(`there is no network to download “${name}”`, 'what was downloaded is kept');
+    if (!navigator.onLine)
+      return loadError(`“${name}” can't be downloaded: you are offline`, 'what was downloaded before is kept');
     if (/** @type {any} */ (error).offset > 0 && kind === 'link')
       return loadError(`the connection broke while “${name}” was downloaded`, 'what was downloaded is kept');
     if (elsewhere && details?.unreached)

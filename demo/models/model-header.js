@@ -1,4 +1,4 @@
-/** What the page shows of its model: its name at the top, a picture of its weights, its facts, its chat template. */
+/** Shows the model in use: its name at the top, a picture of its weights, its facts, its chat template. */
 import { $, say } from '../page/page.js';
 import { factsOf, rememberFacts } from '../storage/model-history.js';
 import { glimpse } from '../panel/weight-picture.js';
@@ -6,20 +6,21 @@ import { glimpse } from '../panel/weight-picture.js';
 /** @typedef {import('../../js/shared/types.js').ModelInfo} ModelInfo */
 /** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
 
-/** @param {string} name  '': no model */
+/** @param {string} name  '' for no model */
 export function showName(name) {
   $('model-name').textContent = name || 'Choose a model';
 }
 
-/** No model is in use: hides the name and picture of the one before. */
+/** Hides the name and picture of the previous model when no model is in use. */
 export function showNone() {
   showName('');
   $('glimpse').hidden = true;
 }
 
-/** @param {ModelInfo} info @param {ModelChoice} choice  of other sites the page itself may read nothing @param {import('./models.js').Page} page @param {AbortSignal} signal  another is being loaded */
+/** @param {ModelInfo} info @param {ModelChoice} choice @param {import('./models.js').Page} page @param {AbortSignal} signal  aborted when another model is loaded */
 export function showModel(info, choice, page, signal) {
   const { source, kind, key, name } = choice;
+  // The content security policy does not let the page itself read files of other sites.
   const readable = kind !== 'link' && !Array.isArray(source);
   $('glimpse').hidden = !readable;
   if (readable) {
@@ -34,7 +35,7 @@ export function showModel(info, choice, page, signal) {
   $('format-change').onclick = () => void chatFormat(info, key, page, true);
 }
 
-/** A model without a chat template: the person chooses one. @param {ModelInfo} info @param {string} key @param {import('./models.js').Page} page @param {boolean} ask */
+/** Shows the chat template chosen for a model without one. @param {ModelInfo} info @param {string} key @param {import('./models.js').Page} page @param {boolean} ask  whether the user is asked to choose one */
 async function chatFormat(
   { chatFormat: chat, chatTemplate: template, generates },
   key,

@@ -1,4 +1,4 @@
-/** The model in use: chosen, planned, agreed to, loaded; another that is downloaded meanwhile. The conversation is not here. */
+/** The model in use: choosing, planning, consent, loading; and a second model that is downloaded meanwhile. */
 import { clearAlert, showError, showNotice } from '../page/alerts.js';
 import { onArriving, showArrived, showArriving } from './download-strip.js';
 import { BUNDLED, keepBundled, TINY } from './bundled.js';
@@ -27,19 +27,24 @@ import { showModel, showName, showNone } from './model-header.js';
 /** @typedef {import('../../js/shared/types.js').Plan} Plan */
 /** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
 /**
- * What the page does for its models.
+ * The parts of the page that its models use.
  * @typedef {object} Page
  * @property {import('./engine-host.js').Host} host
  * @property {import('../panel/panel.js').Panel} panel
- * @property {(phase?: 'loading' | 'ready') => void} enter  none: as it is
+ * @property {(phase?: 'loading' | 'ready') => void} enter  no phase: the page's phase stays
  * @property {() => boolean} loading
- * @property {() => boolean} idle  nothing has been written or typed, so that another model may take over by itself
- * @property {(handOver?: boolean) => Promise<void>} stopReply  `handOver`: a message without a word of reply is for the next model
+ * @property {() => boolean} idle  whether the chat is empty and nothing is typed, so that another model may replace this one without asking
+ * @property {(handOver?: boolean) => Promise<void>} stopReply  `handOver`: a message without a word of reply is passed to the next model
  * @property {() => Promise<void>} showState
- * @property {(choice: ModelChoice) => void} onModel  another model is in use
- * @property {(files: File[]) => void} onTexts  text files were dropped
+ * @property {(choice: ModelChoice) => void} onModel  called when another model is in use
+ * @property {(files: File[]) => void} onTexts  called for dropped text files
  */
-/** How to load. @typedef {{ context?: number, level?: number, agreed?: boolean, quiet?: boolean, first?: boolean }} LoadOptions  `context`: tokens, 0: the model's own; `level`: how often to halve it; `agreed`: before now; `quiet`: nobody asked for it just now, so a failure is no error; `first`: what the visit begins with, which never replaces what the person has chosen meanwhile */
+/**
+ * Options of a load. `context`: tokens, 0 for the model's own; `level`: how often the context is halved; `agreed`: the user has agreed
+ * before; `quiet`: not requested by the user just now, so a failure is not shown as an error; `first`: the first model of a visit, which
+ * never replaces one that the user has chosen meanwhile.
+ * @typedef {{ context?: number, level?: number, agreed?: boolean, quiet?: boolean, first?: boolean }} LoadOptions
+ */
 /**
  * A download while another model is in use.
  * @typedef {object} Download
@@ -49,9 +54,9 @@ import { showModel, showName, showNone } from './model-header.js';
  * @property {import('./engine-host.js').Prepared | null} prepared
  */
 
-/** A reply of fewer tokens says little of a model's speed. */
-const ENOUGH = 16;
-/** Bytes to download, or to read from a file, from which on the person is asked first. */
+/** Shortest reply, in tokens, from which a model's speed is measured. */
+const MIN_MEASURED_TOKENS = 16;
+/** Bytes to download, or to read from a file, above which the user is asked first. */
 const ASK_ABOVE = 20e6;
 /** Milliseconds after which the card shows that a model is being checked. */
 const CHECK_SHOWN_AFTER = 400;
@@ -59,7 +64,7 @@ const CHECK_SHOWN_AFTER = 400;
 /** @type {ModelChoice} */
 const bundled = { kind: 'bundled', name: `${TINY} (built in)`, source: BUNDLED, key: 'bundled' };
 
-/** An error of a load in words for people, if they can be had. @param {unknown} error @param {ModelChoice} choice */
+/** Returns an error of a load with an explanation, or unchanged if the explanations cannot be loaded. @param {unknown} error @param {ModelChoice} choice */
 const explained = (error, choice) =>
   import('./load-errors.js').then(
     ({ explained }) => explained(error, choice),
@@ -72,22 +77,22 @@ const needsConsent = ({ fits, fileBytes, cached }, { kind }) =>
 
 export class Models {
   #page;
-  /** Ends the loading: what is chosen last wins. */
+  /** Aborts the running load when another model is chosen. */
   #loading = new AbortController();
-  /** Ends the planning of a model. */
+  /** Aborts the planning of a model. */
   #planning = new AbortController();
-  /** The person has chosen a model. */
+  /** Whether the user has chosen a model. */
   hasChosen = false;
-  /** The engine has started. */
+  /** Whether the engine has started. */
   #hasStarted = false;
   #paused = false;
   /** The model in use, or the one that is being loaded. @type {ModelChoice | null} */
   #current = null;
-  /** The one that is in use while another is being loaded. @type {ModelChoice | null} */
+  /** The model in use while another is being loaded. @type {ModelChoice | null} */
   #previous = null;
-  /** It is in use already while its weights are being read. */
+  /** Whether the model is in use while its weights are still being read. */
   arriving = false;
-  /** What is done before anything is loaded: a folder is converted, a model is looked at; '': nothing. */
+  /** Description of the work before a load, such as converting a folder; '' if there is none. */
   #preparing = '';
   /** @type {Download | null} */
   #download = null;
@@ -118,7 +123,7 @@ export class Models {
     });
   }
 
-  /** What can be chosen; its code comes when it is first needed. */
+  /** Returns the dialog of all models, which is loaded on demand. */
   picker() {
     return (this.#picker ??= import('./picker.js').then(({ Picker }) => {
       const { host } = this.#page;
@@ -148,17 +153,17 @@ export class Models {
     }
   };
 
-  /** The built-in model is in use, and no other on its way. */
+  /** Whether the built-in model is in use and no other one is being downloaded. */
   get isTinyInUse() {
     return this.#page.host.hasModel && this.#current?.kind === 'bundled' && !this.#download;
   }
 
-  /** The name of the model in use, as short as can be. */
+  /** The short name of the model in use. */
   get name() {
     return this.#current?.kind === 'bundled' ? TINY : (this.#current?.name ?? 'this model');
   }
 
-  /** The first model of a visit, and a download that was not complete at the last: once the engine has started. */
+  /** Loads the first model of a visit and resumes an incomplete download. Called once the engine has started. */
   async start() {
     this.#hasStarted = true;
     const { panel, enter, host } = this.#page;
@@ -169,20 +174,20 @@ export class Models {
       const { comeBack } = await import('./startup-model.js');
       await comeBack(this, this.#page, attempt);
     } else await this.openBundled({ context: last?.context, first: true });
-    if (!this.#current) enter('ready'); // none could be loaded
+    if (!this.#current) enter('ready'); // no model could be loaded
     if (host.hasModel && lastDownload())
-      await import('./startup-model.js').then(({ goOnDownloading }) => goOnDownloading(this, this.#page));
+      await import('./startup-model.js').then(({ resumeDownload }) => resumeDownload(this, this.#page));
     await this.#refresh();
   }
 
-  /** Shows what is stored now. */
+  /** Shows again which models are stored. */
   async #refresh() {
     void this.#showOffline();
     if (this.#picker) await (await this.#picker).show();
     await this.#showOffers();
   }
 
-  /** Better models, under the headline while Tiny is in use. */
+  /** Shows the offers of better models under the headline while the built-in model is in use. */
   async #showOffers() {
     const { host } = this.#page;
     const small = this.isTinyInUse;
@@ -195,20 +200,20 @@ export class Models {
       });
   }
 
-  /** Why a reply can't begin yet, for people; '': it can. */
+  /** Reason, shown to the user, why a reply cannot begin yet; '' if it can. */
   get waitReason() {
     if (!this.arriving) return '';
     return this.#paused ? 'Download paused.' : 'Replying as soon as enough of the model is loaded…';
   }
 
-  /** A reply has ended: how fast this model is here is remembered for the next plan. @param {import('../../js/shared/types.js').Result} result */
+  /** Remembers the speed of a reply for the next plan. @param {import('../../js/shared/types.js').Result} result */
   rememberSpeed(result) {
     const rate = format.rate(result);
-    if (rate && result.usage.completionTokens >= ENOUGH && this.#current && !this.arriving)
+    if (rate && result.usage.completionTokens >= MIN_MEASURED_TOKENS && this.#current && !this.arriving)
       rememberFacts(this.#current.key, { rate, at: Date.now() });
   }
 
-  /** Shows what the page's state means for models. @param {boolean} ready  nothing is being loaded or written */
+  /** Shows or hides the card for a page without a model. @param {boolean} ready  whether nothing is being loaded or written */
   showAvailability(ready) {
     const none = ready && this.#hasStarted && !this.#page.host.hasModel;
     $('no-model').hidden = !none;
@@ -220,7 +225,7 @@ export class Models {
     return this.use(bundled, loadOptions);
   }
 
-  /** The same model with another context. @param {number} context */
+  /** Loads the same model with another context. @param {number} context  tokens */
   async reload(context) {
     if (this.#current) await this.use(this.#current, { context, agreed: true });
   }
@@ -238,7 +243,7 @@ export class Models {
     }
   }
 
-  /** What was chosen before is not planned any further. */
+  /** Aborts the planning of the previous choice. */
   #beginChoice() {
     this.hasChosen = true;
     clearAlert();
@@ -247,7 +252,7 @@ export class Models {
     return this.#planning.signal;
   }
 
-  /** Several files, or folders. @param {import('./files.js').Several} files @param {LoadOptions} [loadOptions] @param {FileSystemHandle} [handle]  of the one folder that these are in */
+  /** Loads a model from several files or folders. @param {import('./files.js').Several} files @param {LoadOptions} [loadOptions] @param {FileSystemHandle} [handle]  of the folder, if there is only one */
   async useFiles(files, loadOptions, handle) {
     try {
       const { filesOf, modelOf } = await import('./files.js');
@@ -257,7 +262,7 @@ export class Models {
     }
   }
 
-  /** The file that a folder becomes; else the model as it is. @param {ModelChoice} choice @param {AbortSignal} signal @returns {Promise<ModelChoice>} */
+  /** Converts a folder to a file; returns other choices unchanged. @param {ModelChoice} choice @param {AbortSignal} signal @returns {Promise<ModelChoice>} */
   async #convertFolder(choice, signal) {
     const { source } = choice;
     if (choice.folder === undefined || source instanceof Blob) return choice;
@@ -270,7 +275,11 @@ export class Models {
     return { ...choice, source: converted };
   }
 
-  /** Work before a model can be loaded or downloaded, in the card once it has taken so many milliseconds. @template T @param {string} words @param {number} after  more than 0: and where the card is free @param {() => Promise<T>} work */
+  /**
+   * Runs work before a load or download, and shows it in the card if it takes longer than `after`.
+   * @template T @param {string} words @param {number} after  milliseconds; if not 0, the card is only used when it is free
+   * @param {() => Promise<T>} work
+   */
   async #prepare(words, after, work) {
     if (!this.#page.loading()) say(`${words}…`);
     const timer = setTimeout(() => {
@@ -282,7 +291,7 @@ export class Models {
       return await work();
     } finally {
       clearTimeout(timer);
-      // Another folder may be converted by now.
+      // Other work may have begun meanwhile.
       if (this.#preparing === words) {
         this.#preparing = '';
         this.#showStrip();
@@ -290,7 +299,7 @@ export class Models {
     }
   }
 
-  /** What the card above the message field shows. */
+  /** Updates the card above the message field. */
   #showStrip() {
     if (this.#preparing) return showArriving(this.#preparing, false, true);
     if (this.#download) {
@@ -301,25 +310,25 @@ export class Models {
     showArriving(reading ? `Loading ${this.#current?.name}` : '', this.#paused);
   }
 
-  /** What the person hears where no other model was loaded. */
+  /** Returns a sentence about the model in use, after another was not loaded. */
   #describeCurrent() {
     return this.#page.host.hasModel ? `Still using ${this.name}.` : 'No model is loaded.';
   }
 
   /**
-   * Shows what a model takes and loads it, when it is small, stored already or agreed to.
-   * @param {ModelChoice} asked @param {LoadOptions} [loadOptions]
+   * Loads a model if it is small, already stored, or the user agrees to its size.
+   * @param {ModelChoice} requested @param {LoadOptions} [loadOptions]
    */
-  async use(asked, { context = 0, level = 0, agreed: before = false, quiet = false, first = false } = {}) {
+  async use(requested, { context = 0, level = 0, agreed: before = false, quiet = false, first = false } = {}) {
     const { host } = this.#page;
-    // The built-in model answers until the one that was chosen is there.
+    // The built-in model is used until the chosen model is loaded.
     if (first && this.hasChosen) return this.#current ? undefined : this.#fetch(bundled, {}, null);
-    let choice = asked;
+    let choice = requested;
     const signal = first ? this.#planning.signal : this.#beginChoice();
     if (this.#ready?.key === choice.key && this.#ready.take.isConnected) return this.#ready.take.click();
     if (choice.kind === 'bundled') return this.#fetch(choice, { context, level }, null);
     try {
-      choice = await this.#convertFolder(asked, signal);
+      choice = await this.#convertFolder(requested, signal);
       const [least, plan] = await this.#prepare(`Checking ${choice.name}`, CHECK_SHOWN_AFTER, async () => {
         const least = level ? await host.smaller(choice.source, level, signal) : context;
         return [least, await host.plan(choice.source, least ? { contextTokens: least } : {}, signal)];
@@ -348,7 +357,7 @@ export class Models {
     const { choice: other } = this.#download ?? {};
     await this.#dropDownload();
     if (other && other.key !== choice.key)
-      showNotice(`The download of ${other.name} has ended; what was downloaded is kept.`);
+      showNotice(`The download of ${other.name} was stopped. You can resume it later.`);
     const controller = new AbortController();
     const { signal } = controller;
     const download = (this.#download = /** @type {Download} */ ({ choice, controller, paused: false, prepared: null }));
@@ -363,7 +372,7 @@ export class Models {
       if (this.#download === download) showArrived(of);
     };
     try {
-      // Memory is taken as weights come: the mark stays until they are there.
+      // Memory is used as weights arrive, so the mark stays until all are loaded.
       await marked({ name: choice.name, url: choice.key, kind: 'link', level }, async () => {
         download.prepared = await host.prepare(choice.source, sizes, progress, signal, promptOptions);
         if (download.paused) await download.prepared.model.pauseDownload();
@@ -394,7 +403,7 @@ export class Models {
     if (host.hasModel) await showState();
   }
 
-  /** A model that was downloaded takes over. @param {ModelChoice} choice @param {import('./engine-host.js').Prepared} ready @param {number} context */
+  /** Uses a downloaded model in place of the current one. @param {ModelChoice} choice @param {import('./engine-host.js').Prepared} ready @param {number} context */
   async #switch(choice, ready, context) {
     const { host, enter, stopReply, showState } = this.#page;
     this.#loading.abort();
@@ -421,7 +430,7 @@ export class Models {
     this.#page.onModel(choice);
   }
 
-  /** Ends the download; the bytes that have arrived stay stored. */
+  /** Stops the download; the bytes that have arrived stay stored. */
   async #dropDownload() {
     const { controller, prepared } = this.#download ?? {};
     this.#download = null;
@@ -429,14 +438,14 @@ export class Models {
     await prepared?.model.close().catch(() => {});
   }
 
-  /** The same, and the next visit does not go on with it. */
+  /** Stops the download for good: the next visit does not resume it. */
   async #endDownload() {
     await this.#dropDownload();
     rememberDownload(null);
     this.#showStrip();
   }
 
-  /** A model that is deleted is neither downloaded on nor offered. @param {string} url */
+  /** Stops the download of a deleted model and removes its notice. @param {string} url */
   async #forget(url) {
     if (this.#ready?.key === url) this.#ready.dismiss.click();
     if (this.#download?.choice.key !== url) return;
@@ -444,7 +453,7 @@ export class Models {
     await this.#showOffers();
   }
 
-  /** Loads a model, which can be talked to while its weights come. @param {ModelChoice} choice @param {LoadOptions} loadOptions @param {Plan | null} plan @returns {Promise<void>} */
+  /** Loads a model, which can be used while its weights arrive. @param {ModelChoice} choice @param {LoadOptions} loadOptions @param {Plan | null} plan @returns {Promise<void>} */
   async #fetch(choice, loadOptions, plan) {
     const { host, stopReply } = this.#page;
     const retry = { text: 'Try again', run: () => void this.use(choice, { ...loadOptions, agreed: true }) };
@@ -466,21 +475,21 @@ export class Models {
     await this.#finishLoading();
   }
 
-  /** Nothing is being loaded any more. */
+  /** Updates the page when nothing is being loaded any more. */
   async #finishLoading() {
     const { host, enter, loading, showState } = this.#page;
     this.arriving = false;
     enter(loading() ? 'ready' : undefined);
     this.#showStrip();
-    // WebKitGTK may never say that the service worker is there, where a reload came amid its installation.
+    // `#refresh` does not wait for the service worker: WebKitGTK may never report it as active after a reload during its installation.
     await this.#refresh();
     if (host.hasModel) await showState();
   }
 
   /**
-   * Loads a model in place of the one in use, which goes on when that fails.
+   * Loads a model in place of the one in use, which stays in use if that fails.
    * @param {ModelChoice} choice @param {LoadOptions} loadOptions @param {{ text: string, run: () => void }} retry
-   * @returns {Promise<boolean>}  whether it can be used now
+   * @returns {Promise<boolean>}  whether the model can be used now
    */
   async #open(choice, { context = 0, level = 0 }, retry) {
     const { host, enter, stopReply, showState } = this.#page;
@@ -488,7 +497,7 @@ export class Models {
     const { signal } = (this.#loading = new AbortController());
     const streaming = choice.kind !== 'bundled';
     await stopReply(true);
-    // A model whose weights are not all there can't be used once their reading ends.
+    // A model whose weights are incomplete is useless once their reading is aborted.
     if (this.arriving) await host.drop();
     if (!host.hasModel) this.#previous = null;
     else if (!this.#page.loading()) this.#previous = this.#current;
@@ -503,7 +512,7 @@ export class Models {
       const sizes = { ...(tokens && { contextTokens: tokens }), streaming };
       const info = await /** @type {Promise<ModelInfo>} */ (
         new Promise((resolve, reject) => {
-          // Memory is taken as weights come: the mark stays until they are there.
+          // Memory is used as weights arrive, so the mark stays until all are loaded.
           marked(
             { name: choice.name, url: choice.kind === 'link' ? choice.key : null, kind: choice.kind, level },
             async () => {
@@ -541,7 +550,7 @@ export class Models {
     }
   }
 
-  /** What was being loaded was not: the model before it, if it is still there, is in use. */
+  /** After a failed load: the previous model is in use again, if it is still loaded. */
   #restorePrevious() {
     this.#current = this.#page.host.hasModel ? this.#previous : null;
     this.#showStrip();
@@ -569,7 +578,7 @@ export class Models {
     await this.#page.host.pause(this.#paused);
   }
 
-  /** Ends a download or a load; what was downloaded stays stored. Of a load the model before is in use again, or else the built-in one. */
+  /** Cancels a download or a load; downloaded bytes stay stored. After a load, the previous or the built-in model is used again. */
   async #cancel() {
     const { host, stopReply } = this.#page;
     if (this.#preparing) {
@@ -593,7 +602,7 @@ export class Models {
     await this.#finishLoading();
   }
 
-  /** What works without a network now: it changes with what is stored. */
+  /** Shows what works offline, which depends on what is stored. */
   async #showOffline() {
     const { host, panel } = this.#page;
     panel.set('offline', await keepForOffline(host.store, () => keepBundled(host.store)));

@@ -1,4 +1,4 @@
-/** Better models, under the headline while the built-in one is in use: what each is for and takes, and one click to have it. */
+/** Cards with better models, shown under the headline while the built-in model is in use. */
 import { addressOf, CATALOGUE } from './catalogue.js';
 import { words } from './expected-speed.js';
 import * as format from '../page/format.js';
@@ -10,10 +10,10 @@ import { factsOf, fromLink, paceHere } from '../storage/model-history.js';
 /** @typedef {import('./engine-host.js').Host} Host */
 /** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
 
-/** Memory beside the weights: the KV cache, the engine. */
-const BESIDE = 80e6;
+/** Estimated memory in addition to the weights, in bytes: the KV cache and the engine. */
+const OVERHEAD_BYTES = 80e6;
 
-/** Bytes of weights that the kernels go through in a second here, as far as a plan of the model in use tells. @param {Host} host */
+/** Estimates the bytes of weights that the kernels read per second here, from the plan of the model in use; 0 if unknown. @param {Host} host */
 async function bytesPerSecond(host) {
   const perSecond = await host.limit().catch(() => null);
   return perSecond ? perSecond * (host.info?.weightBytes ?? 0) : 0;
@@ -32,7 +32,11 @@ export async function showOffers(host, { onUse, onOffer }) {
       card.append(
         element('h3', '', offer.name),
         element('p', 'use', offer.use),
-        element('p', 'hint', `${format.bytes(offer.bytes)} · needs ${format.bytes(offer.bytes + BESIDE)} of memory`),
+        element(
+          'p',
+          'hint',
+          `${format.bytes(offer.bytes)} · needs ${format.bytes(offer.bytes + OVERHEAD_BYTES)} of memory`,
+        ),
         element('p', 'hint', [speed, offer.license].filter(Boolean).join(' · ')),
       );
       const verb = stored ? (stored.complete ? 'Use' : 'Resume') : 'Download';

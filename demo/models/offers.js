@@ -1,10 +1,10 @@
-/** The models that can be chosen here: the catalogue's, and those that `npm start` found on this machine. Loaded on demand. */
+/** The recommended models: those of the catalogue, and those that `npm start` found on this machine. Loaded on demand. */
 import { addressOf, CATALOGUE } from './catalogue.js';
 import * as format from '../page/format.js';
 
 /** @typedef {import('./catalogue.js').Offer} Offer */
 
-/** Lists the models in the cache folder of the machine that serves the page; elsewhere it is an empty list. */
+/** Address of the list of models on the machine that runs `npm start`; on other hosts the list is empty. */
 const LOCAL = new URL('../local.json', import.meta.url);
 
 /** @returns {Promise<(Offer & { url: string })[]>} */
@@ -18,14 +18,14 @@ async function local() {
       here: true,
     }));
   } catch {
-    return []; // without a network, or from a host that has no such file
+    return []; // offline, or a host without this file
   }
 }
 
 /** @type {Promise<(Offer & { url: string })[]> | undefined} */
 let found;
 
-/** A file on this machine comes first, and stands for the same file elsewhere. @returns {Promise<(Offer & { url: string })[]>} */
+/** Returns all recommended models. A file on this machine is listed first and replaces the same file of the catalogue. @returns {Promise<(Offer & { url: string })[]>} */
 export async function offers() {
   const here = await (found ??= local());
   const others = CATALOGUE.map((offer) => ({ ...offer, url: addressOf(offer) }));

@@ -1,4 +1,4 @@
-/** All models in one place: on this device, recommended ones, a file of one's own, one from Hugging Face or a link. Loaded on demand. */
+/** The dialog of all models: those on this device, recommended ones, local files, Hugging Face, links. Loaded on demand. */
 import * as format from '../page/format.js';
 import { words } from './expected-speed.js';
 import { offers } from './offers.js';
@@ -11,16 +11,16 @@ import { deleteLater, pendingFile, showDeletion, undoDeletion } from './deletion
 /** @typedef {import('./catalogue.js').Offer} Offer */
 /** @typedef {import('../storage/model-history.js').PlacedFile} PlacedFile */
 /** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
-/** @typedef {{ level?: number }} LoadOptions  as of Models */
+/** @typedef {{ level?: number }} LoadOptions  as in models.js */
 /**
- * @typedef {object} Shelf  the part of a store that is needed here
+ * @typedef {object} Shelf  the methods of the engine's store that the demo uses
  * @property {string} backend
  * @property {() => Promise<Listed[]>} list
  * @property {() => Promise<{ cachedBytes: number, usage: number, quota: number, persisted: boolean }>} usage
  * @property {(key: string) => Promise<unknown>} delete
  * @property {(key: string, on: boolean) => Promise<unknown>} pin
  */
-/** A model that is offered, what of it is stored, or both. @typedef {{ choice: ModelChoice, bytes: number, offer?: Offer, stored?: Listed }} Row */
+/** A row of the list: a recommended model, a stored one, or both. @typedef {{ choice: ModelChoice, bytes: number, offer?: Offer, stored?: Listed }} Row */
 
 const dialog = /** @type {HTMLDialogElement} */ ($('models'));
 const search = /** @type {HTMLInputElement} */ ($('models-search'));
@@ -30,20 +30,20 @@ const [fileInput, folderInput] = ['file', 'folder'].map((id) => /** @type {HTMLI
 /**
  * @typedef {object} Actions
  * @property {ModelChoice} bundled
- * @property {() => string} current  key of the model in use; '': none
- * @property {() => string} downloading  key of the model that is being downloaded; '': none
- * @property {() => ModelChoice | null} file  the file of the person's own that is in use
+ * @property {() => string} current  key of the model in use; '' if none
+ * @property {() => string} downloading  key of the model that is being downloaded; '' if none
+ * @property {() => ModelChoice | null} file  local file in use; null if none
  * @property {() => Shelf | null} shelf
  * @property {(choice: ModelChoice, how?: LoadOptions) => void} onUse
  * @property {(offer: Offer) => void} onOffer
- * @property {(files: PlacedFile[], how?: LoadOptions) => void} onFiles  several, or a folder's
+ * @property {(files: PlacedFile[], how?: LoadOptions) => void} onFiles  several files, or those of a folder
  * @property {(folder: FileSystemHandle, how?: LoadOptions) => void} onFolder
  * @property {(error: unknown) => void} onError
- * @property {(url: string) => Promise<void>} onDelete  the model of this address is not wanted any more
- * @property {() => void} onChange  something was deleted or kept
+ * @property {(url: string) => Promise<void>} onDelete  called when the model of this address is deleted
+ * @property {() => void} onChange  called after a model was deleted or pinned
  */
 
-/** What was deleted and is still here isn't downloaded again. @param {ModelChoice} choice */
+/** Undoes a pending deletion of this model, so that it is not downloaded again. @param {ModelChoice} choice */
 function restore({ source }) {
   if (pendingFile()?.url === String(source)) undoDeletion();
 }
@@ -52,9 +52,9 @@ export class Picker {
   #actions;
   /** @type {Row[]} */
   #rows = [];
-  /** How to load the file that is being chosen. @type {LoadOptions} */
+  /** Options for the file that is being chosen. @type {LoadOptions} */
   #loadOptions = {};
-  /** Ends a search on the hub. */
+  /** Aborts a search on Hugging Face. */
   #finding = new AbortController();
 
   /** @param {Actions} actions */
@@ -80,7 +80,7 @@ export class Picker {
     void this.show();
   }
 
-  /** An address of a file is used; a name on the hub, or words, are looked up there. @param {string} text */
+  /** Uses the address of a file; searches a repository name or words on Hugging Face. @param {string} text */
   async #find(text) {
     if (!text) return;
     const { named } = await import('./hub.js');
@@ -92,26 +92,30 @@ export class Picker {
     await showFound($('hub'), repo ?? text, signal, (choice) => this.#use(choice));
   }
 
-  /** A folder in Hugging Face's layout. */
+  /** Lets the user choose a folder in Hugging Face's layout. */
   async chooseFolder(level = 0) {
     this.#loadOptions = { level };
-    const handle = await this.#picked('showDirectoryPicker', {});
+    const handle = await this.#pickHandle('showDirectoryPicker', {});
     if (!handle) return handle === undefined && folderInput.click();
     dialog.close();
     this.#actions.onFolder(handle, this.#loadOptions);
   }
 
-  /** What the person picks, as browsers give it that can open it again at the next visit; undefined: this one can't, null: nothing was picked. @param {string} how @param {object} options */
-  async #picked(how, options) {
+  /**
+   * Returns the handle of what the user picks, with which the next visit can open it again; undefined if the browser has no such
+   * pickers, null if nothing was picked.
+   * @param {string} method  name of the browser's function @param {object} options
+   */
+  async #pickHandle(method, options) {
     try {
-      return await /** @type {any} */ (globalThis)[how]?.(options);
+      return await /** @type {any} */ (globalThis)[method]?.(options);
     } catch (error) {
       if (/** @type {any} */ (error).name !== 'AbortError') this.#actions.onError(error);
       return null;
     }
   }
 
-  /** @param {File[]} files @param {FileSystemFileHandle} [handle]  of a single one */
+  /** Uses chosen files. @param {File[]} files @param {FileSystemFileHandle} [handle]  if it is a single file */
   take(files, handle) {
     if (!files.length) return;
     dialog.close();
@@ -123,10 +127,10 @@ export class Picker {
     this.#actions.onFiles(placed, loadOptions);
   }
 
-  /** A file of one's own, or all parts of one. */
+  /** Lets the user choose a local file, or all parts of one. */
   async chooseFile(level = 0) {
     this.#loadOptions = { level };
-    const handles = await this.#picked('showOpenFilePicker', {
+    const handles = await this.#pickHandle('showOpenFilePicker', {
       multiple: true,
       types: [{ description: 'Models', accept: { 'application/octet-stream': ['.gguf', '.bq4'] } }],
     });
@@ -142,7 +146,7 @@ export class Picker {
     this.#actions.onUse(choice, loadOptions);
   }
 
-  /** Reads again what is stored. */
+  /** Reads the list of stored models again and draws it. */
   async show() {
     const { bundled, shelf, onError, file } = this.#actions;
     try {
@@ -175,7 +179,7 @@ export class Picker {
       $('stored-note').textContent =
         store && room
           ? this.#note(store.backend, room, deleted?.cachedBytes ?? 0)
-          : 'This browser lets the page store nothing.';
+          : "This browser doesn't let the page store models.";
     } catch (error) {
       onError(error);
     }
@@ -207,7 +211,7 @@ export class Picker {
   /** @param {Row} row */
   #row({ choice, bytes, offer, stored }) {
     const { name, key } = choice;
-    const used = this.#actions.current() === key;
+    const isUsed = this.#actions.current() === key;
     const downloading = this.#actions.downloading() === key;
     const item = element('li', 'stored');
     item.dataset.key = key;
@@ -230,7 +234,7 @@ export class Picker {
     const text = element('p', 'stored-name', name);
     if (offer?.use) text.append(element('small', '', offer.use));
     text.append(element('small', 'facts-line', facts.filter(Boolean).join(' · ')));
-    const [verb, label] = used
+    const [verb, label] = isUsed
       ? ['✓ In use', `${name} is in use`]
       : downloading
         ? ['Downloading', `${name} is being downloaded`]
@@ -245,7 +249,7 @@ export class Picker {
       dialog.close();
       this.#actions.onOffer(offer);
     });
-    use.disabled = used || downloading;
+    use.disabled = isUsed || downloading;
     use.className = use.disabled ? '' : verb === 'Download…' ? 'offered' : 'filled';
     const buttons = element('div', 'row');
     if (stored) buttons.append(this.#keep(stored, name), this.#delete(stored, name));
@@ -257,7 +261,7 @@ export class Picker {
   /** @param {Listed} file @param {string} name */
   #keep({ key, pinned }, name) {
     const toggle = button(pinned ? 'Kept' : 'Keep', `${pinned ? 'Kept' : 'Keep'}: ${name}`, () => {
-      // The browser shall not delete by itself what the person wants to keep. Some ask; nothing waits for the answer.
+      // Requests persistent storage. Some browsers ask the user; the answer is not awaited.
       if (!pinned) navigator.storage?.persist?.().catch(() => {});
       return this.#change((shelf) => shelf.pin(key, !pinned));
     });
@@ -286,7 +290,7 @@ export class Picker {
     const shelf = this.#actions.shelf();
     if (shelf) await work(shelf).catch(this.#actions.onError);
     await this.show();
-    // The button that was pressed has been drawn anew, or is gone.
+    // The pressed button was replaced or removed, and the focus with it.
     if (dialog.open && !dialog.contains(document.activeElement)) search.focus();
     this.#actions.onChange();
   }

@@ -1,4 +1,4 @@
-/** What a model will take, shown before anything large is downloaded or loaded, so that the person can decide. Loaded on demand. */
+/** Shows the size, memory and speed of a model before a large download or load, so that the user can decide. Loaded on demand. */
 import { expectedSpeed } from './expected-speed.js';
 import * as format from '../page/format.js';
 import { $, showDialog } from '../page/page.js';
@@ -10,10 +10,10 @@ import { element } from '../page/element.js';
 
 const dialog = /** @type {HTMLDialogElement} */ ($('plan'));
 
-/** Where `npm start` has the models of this computer. */
+/** Address below which `npm start` serves the models of this computer. */
 const LOCAL = new URL('../local/', location.href).href;
 
-/** Nothing comes over a network. @param {Plan} plan @param {ModelChoice} choice */
+/** Whether nothing needs to be downloaded. @param {Plan} plan @param {ModelChoice} choice */
 const isHere = ({ cached }, { kind, key }) => kind === 'file' || cached.complete || key.startsWith(LOCAL);
 
 /** @param {Plan} plan @param {ModelChoice} choice */
@@ -28,7 +28,7 @@ function sizeOf({ fileBytes, cached }, { kind, key, folder, source }) {
     : `${format.bytes(fileBytes)} to download`;
 }
 
-/** Each row's text; '': it is left out. @type {Record<string, (plan: Plan, choice: ModelChoice) => string>} */
+/** Rows of the table; a row whose text is '' is omitted. @type {Record<string, (plan: Plan, choice: ModelChoice) => string>} */
 const ROWS = {
   Licence: (plan) => plan.license || 'not given in the file',
   Size: sizeOf,
@@ -40,7 +40,7 @@ const ROWS = {
   Architecture: (plan) => format.shape(plan),
 };
 
-/** The same in two sentences. @param {Plan} plan @param {ModelChoice} choice */
+/** Returns the main facts in two sentences. @param {Plan} plan @param {ModelChoice} choice */
 function summary(plan, choice) {
   const memory = `Needs ${format.bytes(plan.heapBytes)} of memory`;
   const fits = {
@@ -52,9 +52,9 @@ function summary(plan, choice) {
 }
 
 /**
- * Whether the person wants it. Focus goes into the dialog, and back to where it was.
- * @param {Plan} plan @param {ModelChoice} choice @param {AbortSignal} signal  closes it
- * @returns {Promise<boolean>}
+ * Asks the user whether to download or load a model. Moves the focus into the dialog, and back at the end.
+ * @param {Plan} plan @param {ModelChoice} choice @param {AbortSignal} signal  closes the dialog
+ * @returns {Promise<boolean>}  whether the user agreed
  */
 export function agreed(plan, choice, signal) {
   const rows = Object.entries(ROWS).flatMap(([name, report]) => {

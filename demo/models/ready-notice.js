@@ -1,23 +1,23 @@
-/** The notice of a model that was downloaded: it is held in memory, beside the one in use, as long as its notice is there. Loaded on demand. */
+/** The notice of a downloaded model, which stays in memory as long as the notice is shown. Loaded on demand. */
 import { showNotice } from '../page/alerts.js';
 import { forgetDownload } from '../storage/model-history.js';
 
 /** @typedef {{ key: string, take: HTMLElement, dismiss: HTMLElement }} Ready  of a model: its key, the buttons of its notice */
 
-/** The notice. @param {{ name: string, key: string }} choice @param {() => void} run  loads it or switches to it */
+/** Shows the notice. @param {{ name: string, key: string }} choice @param {() => void} run  loads the model or switches to it */
 export const showReady = ({ name, key }, run) =>
   showNotice(`${name} is ready.`, [{ text: 'Switch', run }], true, () => forgetDownload(key));
 
 /** @param {import('../storage/model-history.js').ModelChoice} choice @param {import('../../js/shared/types.js').Model} model @param {() => void} use @returns {Ready} */
 export function offerSwitch(choice, model, use) {
-  let taken = false;
+  let isTaken = false;
   const run = () => {
-    taken = true;
+    isTaken = true;
     use();
   };
   const card = showReady(choice, run);
-  // Switch takes the notice away before it does its work.
-  card.addEventListener('removed', () => queueMicrotask(() => taken || void model.close()));
+  // A click on Switch removes the notice before it calls `run`.
+  card.addEventListener('removed', () => queueMicrotask(() => isTaken || void model.close()));
   const [take, dismiss] = card.querySelectorAll('button');
   return { key: choice.key, take, dismiss };
 }

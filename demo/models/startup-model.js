@@ -1,4 +1,7 @@
-/** What a visit begins with where that isn't the built-in model alone: the model that was used last, less of it after it ended a tab, a download that goes on. Loaded on demand. */
+/**
+ * The start of a visit that does not simply use the built-in model: loads the model used last, offers less memory after a crash, resumes
+ * a download. Loaded on demand.
+ */
 import { showError, showNotice, trouble } from '../page/alerts.js';
 import * as format from '../page/format.js';
 import { fromFile, fromLink, lastDownload, lastHandle, lastModel, rememberDownload } from '../storage/model-history.js';
@@ -6,7 +9,7 @@ import { fromFile, fromLink, lastDownload, lastHandle, lastModel, rememberDownlo
 /** @typedef {import('./models.js').Models} Models */
 /** @typedef {import('./models.js').Page} Page */
 
-/** Ends with a model that answers. @param {Models} models @param {Page} page @param {import('./crash-guard.js').Attempt | null} attempt  a load that ended its tab */
+/** Loads the model used last, else the built-in one. @param {Models} models @param {Page} page @param {import('./crash-guard.js').Attempt | null} attempt  load that crashed its tab */
 export async function comeBack(models, page, attempt) {
   if (attempt) return afterCrash(models, page, attempt);
   const last = /** @type {import('../storage/model-history.js').Last} */ (lastModel());
@@ -22,8 +25,8 @@ export async function comeBack(models, page, attempt) {
   if (!stored?.complete && !lastDownload() && !models.hasChosen) await offerDownload(models, page, choice, { context });
 }
 
-/** A download that was not complete when the page was closed goes on by itself, unless it was paused or may cost money. @param {Models} models @param {Page} page */
-export async function goOnDownloading(models, page) {
+/** Resumes the download that was incomplete when the page was closed; only offers that if it was paused or data is to be saved. @param {Models} models @param {Page} page */
+export async function resumeDownload(models, page) {
   const download = lastDownload();
   if (!download) return;
   const { name, url, context, paused } = download;
@@ -39,7 +42,7 @@ export async function goOnDownloading(models, page) {
   void models.use(choice, { context, agreed: true, quiet: true });
 }
 
-/** A download that can be resumed, offered in a notice. @param {Models} models @param {Page} page @param {import('./models.js').ModelChoice} choice @param {import('./models.js').LoadOptions} loadOptions */
+/** Offers in a notice to resume a download. @param {Models} models @param {Page} page @param {import('./models.js').ModelChoice} choice @param {import('./models.js').LoadOptions} loadOptions */
 export async function offerDownload(models, page, choice, loadOptions) {
   const stored = (await page.host.store?.list().catch(() => []))?.find(({ url }) => url === choice.key);
   const words = stored
@@ -49,7 +52,7 @@ export async function offerDownload(models, page, choice, loadOptions) {
   showNotice(words, [{ text: stored ? 'Resume' : 'Download', run }], true, () => rememberDownload(null));
 }
 
-/** A file of the person's own: by its handle, where there is one and it may be read, else the person opens it. @param {Models} models @param {Page} page @param {import('../storage/model-history.js').Last} last */
+/** Loads a local file again: with its handle if it may be read, else the user is asked to open it. @param {Models} models @param {Page} page @param {import('../storage/model-history.js').Last} last */
 async function fileAgain(models, page, last) {
   const handle = /** @type {any} */ (await lastHandle());
   const open = async (first = false) => {
@@ -76,14 +79,14 @@ async function fileAgain(models, page, last) {
   });
 }
 
-/** A file, or a folder, that may be read. READ. @param {Models} models @param {any} handle @param {import('./models.js').LoadOptions} loadOptions */
+/** Loads the file or folder of a handle with read permission. Throws READ. @param {Models} models @param {any} handle @param {import('./models.js').LoadOptions} loadOptions */
 async function byHandle(models, handle, loadOptions) {
   if (handle.kind === 'file') return models.use(fromFile(await handle.getFile(), handle), loadOptions);
   const { filesOf } = await import('./files.js');
   return models.useFiles(await filesOf(handle), loadOptions, handle);
 }
 
-/** Not the same again, but less. @param {Models} models @param {Page} page @param {import('./crash-guard.js').Attempt} attempt */
+/** Offers to load with less memory what has crashed its tab. @param {Models} models @param {Page} page @param {import('./crash-guard.js').Attempt} attempt */
 async function afterCrash(models, page, { name, url, kind, level }) {
   rememberDownload(null);
   const less = async () => {

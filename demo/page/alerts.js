@@ -1,4 +1,4 @@
-/** Messages to people: errors with what happened, what to do and, folded, the details to search for; and notices. */
+/** Messages to the user: errors, with a hint and folded technical details, and notices. */
 import { button, element } from './element.js';
 
 /** @typedef {{ text: string, run: () => void }} Action */
@@ -8,20 +8,20 @@ const notices = /** @type {HTMLElement} */ (document.getElementById('notices'));
 
 /** @param {Iterable<Element>} cards */
 function clear(cards) {
-  const at = document.activeElement;
+  const focused = document.activeElement;
   for (const card of [...cards]) {
     card.remove();
     card.dispatchEvent(new Event('removed'));
   }
-  // The keyboard goes on where people write.
-  if (at && !at.isConnected) document.getElementById('message')?.focus();
+  // If the focused button was removed, the focus moves to the message field.
+  if (focused && !focused.isConnected) document.getElementById('message')?.focus();
 }
 
 const passing = () => notices.querySelectorAll('.notice:not(.stays)');
 
 export const clearNotice = () => clear(passing());
 
-/** All of them. */
+/** Removes the error and all notices that do not stay. */
 export function clearAlert() {
   clear(alerts.children);
   clearNotice();
@@ -48,9 +48,9 @@ function buttons(card, actions, onDismiss) {
 }
 
 /**
- * Replaces the one that is shown.
- * @param {unknown} error  a BqError, or anything
- * @param {...Action} actions  what may help
+ * Shows an error in place of the previous one.
+ * @param {unknown} error  a BqError or any other value
+ * @param {...Action} actions  buttons that may help
  */
 export function showError(error, ...actions) {
   const { name, code, message, hint, offset, cause } = /** @type {any} */ (
@@ -73,7 +73,7 @@ export function showError(error, ...actions) {
   alerts.replaceChildren(card);
 }
 
-/** A notice is no error: spoken politely, and gone with the next turn, unless it stays. @param {string} text @param {Action[]} [actions] @param {boolean} [stays] @param {() => void} [onDismiss] */
+/** Shows a notice, which is removed at the next turn unless it stays. @param {string} text @param {Action[]} [actions] @param {boolean} [stays] @param {() => void} [onDismiss] */
 export function showNotice(text, actions = [], stays = false, onDismiss) {
   const card = element('div', stays ? 'alert notice stays' : 'alert notice');
   card.append(element('p', 'alert-text', text), buttons(card, actions, onDismiss));
@@ -82,10 +82,10 @@ export function showNotice(text, actions = [], stays = false, onDismiss) {
   return card;
 }
 
-/** A name that begins it keeps its case. @param {string} text */
+/** Returns a text as a sentence. A name at its beginning keeps its case. @param {string} text */
 const sentence = (text) =>
   `${/^[a-z]+(?!:\/)[ ,:;]/.test(text) ? text[0].toUpperCase() + text.slice(1) : text}${/[.!?]$/.test(text) ? '' : '.'}`;
 
-/** What goes wrong on the page itself, as `showError` shows it. @param {string} code @param {string} message @param {string} hint @param {unknown} [cause] @param {object} [details] */
+/** Makes an error of the page for `showError`. @param {string} code @param {string} message @param {string} hint @param {unknown} [cause] @param {object} [details] */
 export const trouble = (code, message, hint, cause, details) =>
   Object.assign(new Error(message, { cause }), { code, hint, details });

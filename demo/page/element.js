@@ -1,4 +1,4 @@
-/** How elements are made: of texts, never of markup. */
+/** Makes elements from texts, never from markup. */
 
 /**
  * @template {keyof HTMLElementTagNameMap} K

@@ -1,4 +1,4 @@
-/** Numbers for people. */
+/** Formats numbers for users. */
 
 /** @param {number} bytes */
 export const bytes = (bytes) =>
@@ -14,11 +14,11 @@ export const count = (n) => n.toLocaleString('en');
 /** @param {number} n @param {string} item */
 export const counted = (n, item) => `${count(n)} ${item}${n === 1 ? '' : 's'}`;
 
-/** A file's own address, where people copy that of a page about it. @param {string} url */
+/** Converts the address of a file's page on Hugging Face to that of the file. @param {string} url */
 export const fileAddress = (url) =>
   url.replace(/^(https:\/\/huggingface\.co\/[^/?#]+\/[^/?#]+)\/blob\//, '$1/resolve/');
 
-/** The last part of an address. @param {string} url */
+/** Returns the last part of an address. @param {string} url */
 export function nameOf(url) {
   const name = url.split(/[?#]/, 1)[0].split('/').pop() || url;
   try {
@@ -28,7 +28,7 @@ export function nameOf(url) {
   }
 }
 
-/** How fast a reply came, in a unit that people feel: words a second; of writing without spaces, tokens. @param {import('../../js/shared/types.js').Result} result */
+/** Returns the speed of a reply in words per second, or in tokens for writing without spaces. @param {import('../../js/shared/types.js').Result} result */
 export function wordSpeed(result) {
   const perSecond = rate(result);
   if (perSecond === null) return '';
@@ -50,12 +50,12 @@ export const shape = ({ arch, layers, hidden, vocabSize: vocab }) =>
   `${arch}, ${layers} layers × ${hidden}, vocabulary ${count(vocab)}`;
 
 /**
- * Tokens per second of decoding. The first token comes out of the prompt's pass, so n tokens take n − 1 steps.
+ * Returns the tokens per second of decoding. The first token is a result of the prefill, so n tokens take n − 1 steps.
  * @param {number} tokens @param {number} decodeMs
  */
 export const rateOf = (tokens, decodeMs) => (tokens > 1 && decodeMs > 0 ? ((tokens - 1) * 1000) / decodeMs : null);
 
-/** Of a reply. @param {import('../../js/shared/types.js').Result} result */
+/** Returns the tokens per second of a reply. @param {import('../../js/shared/types.js').Result} result */
 export const rate = ({ usage, timings }) => rateOf(usage.completionTokens, timings.decodeMs);
 
 /** @param {number | null} n */
@@ -64,14 +64,14 @@ export const rounded = (n) => (n === null ? '' : n < 10 ? n.toFixed(1) : count(M
 /** @param {number | null} perSecond */
 export const speed = (perSecond) => (perSecond === null ? '' : `${rounded(perSecond)} tokens/s`);
 
-/** How far a load is, for people. @param {Pick<import('../../js/shared/types.js').Progress, 'phase' | 'loaded' | 'total' | 'bytesPerSecond' | 'etaMs' | 'retries'>} progress */
+/** Returns the progress of a load in words. @param {Pick<import('../../js/shared/types.js').Progress, 'phase' | 'loaded' | 'total' | 'bytesPerSecond' | 'etaMs' | 'retries'>} progress */
 export function progress({ phase, loaded, total, bytesPerSecond, etaMs, retries }) {
   const amount = total ? `${bytes(loaded)} of ${bytes(total)}` : bytes(loaded);
   if (phase === 'convert') return `${amount} converted`;
   if (phase === 'paused') return `${amount}, paused`;
   if (retries) return `${amount}; network lost, retrying (${retries + 1})`;
   const pace = bytesPerSecond ? `${bytes(bytesPerSecond)}/s` : '';
-  // What is read from the cache has no bytes left to download, and takes its time all the same.
+  // Reading from the cache takes time too, although no bytes are left to download.
   const ms = etaMs || (bytesPerSecond && total ? ((total - loaded) * 1000) / bytesPerSecond : 0);
   const left = !pace || ms < 1000 ? '' : `${duration(ms)} left`;
   return [amount, pace, left].filter(Boolean).join(', ');

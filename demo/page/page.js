@@ -1,4 +1,4 @@
-/** The page's parts by name, and the small things that are done to them. */
+/** Elements of the page, and small functions for them. */
 
 /** @param {string} id @returns {HTMLElement} */
 export const $ = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -13,12 +13,12 @@ export const chips = [...document.querySelectorAll('button.chip')].map(
 );
 const progress = /** @type {HTMLProgressElement} */ ($('progress'));
 
-/** Screen readers speak this: it changes with what happens, never with every token. @param {string} text */
+/** Announces a status to screen readers. Not called for each token. @param {string} text */
 export function say(text) {
   $('status').textContent = text;
 }
 
-/** @param {boolean} loading  begins with nothing known */
+/** Shows or hides the progress bar; at first its value is unknown. @param {boolean} loading */
 export function showLoading(loading) {
   if (progress.hidden === !loading) return;
   progress.hidden = !loading;
@@ -26,21 +26,21 @@ export function showLoading(loading) {
   $('amount').textContent = loading ? 'Loading…' : '';
 }
 
-/** @param {number} done @param {number} total  0: not known @param {string} words  the same for people */
+/** @param {number} done @param {number} total  0 if unknown @param {string} words  text beside the bar */
 export function showProgress(done, total, words) {
   if (total) progress.value = done / total;
   $('amount').textContent = words;
 }
 
-/** The message field becomes as high as its text, up to what the style sheet allows. */
+/** Sets the height of the message field to that of its text, up to the limit in the style sheet. */
 export function grow() {
   message.style.height = 'auto';
   message.style.height = `${message.scrollHeight}px`;
 }
 
 /**
- * Whether a key is one of an input method that puts a character together. Safari tells of the Enter that accepts one after the
- * composition has ended: only the old code of such keys marks it.
+ * Whether a key belongs to the composition of a character by an input method. Safari sends the Enter that accepts a character after the
+ * composition has ended; it is only recognised by the old key code 229.
  * @param {KeyboardEvent} event
  */
 export const isComposing = (event) => event.isComposing || event.keyCode === 229;
@@ -61,15 +61,15 @@ export function onMessage(submit, editLast) {
   });
 }
 
-/** The mark shows four bits: at rest the 4 of bq4, while a reply is written its tokens by eights. @param {number} [tokens] */
+/** Sets the four squares of the logo: at rest the binary 4 of bq4, while a reply is written the tokens divided by 8. @param {number} [tokens] */
 export function countOn(tokens) {
   const value = tokens === undefined ? 4 : tokens >> 3;
   [...$('nibble').children].forEach((bit, i) => bit.classList.toggle('on', Boolean(value & (8 >> i))));
 }
 
 /**
- * A press beside a dialog closes it: not one on its edge, and none that began inside, as the selection of a text may, or a press
- * on a button that moves away.
+ * Closes a dialog at a click outside of it. Clicks on its edge do not count, nor clicks that began inside, such as the selection of a
+ * text or a click on a button that moved.
  * @param {HTMLDialogElement} dialog @param {() => void} [close]
  */
 export function closeBeside(dialog, close = () => dialog.close()) {
@@ -87,7 +87,7 @@ export function showDialog(dialog) {
   if (dialog.open) return;
   const before = /** @type {HTMLElement | null} */ (document.activeElement);
   dialog.showModal();
-  // Chromium gives a text field its focus back, but not what is typed, until it has been focused once more.
+  // Chromium restores the focus of a text field, but the field gets no key presses until it is focused again.
   dialog.addEventListener(
     'close',
     () => {
@@ -99,17 +99,17 @@ export function showDialog(dialog) {
   );
 }
 
-/** What stands beside the conversation, remembered. theme.js shows it again before the first paint. @param {'details' | 'sidebar'} name @param {boolean} open */
+/** Remembers whether a panel beside the conversation is open. theme.js restores it before the first paint. @param {'details' | 'sidebar'} name @param {boolean} open */
 export function rememberPanel(name, open) {
   try {
     const { panels } = JSON.parse(localStorage.getItem('bq4.panels') ?? '{}');
     localStorage.setItem('bq4.panels', JSON.stringify({ panels: { ...panels, [name]: open } }));
   } catch {
-    // Then nothing is remembered.
+    // Storage is blocked: nothing is remembered.
   }
 }
 
-/** At the side where there is room for it; else it takes the conversation's place. */
+/** The details panel: beside the conversation if the window is wide enough, else in place of it. */
 export const details = {
   wide: matchMedia('(min-width: 64rem)'),
 
@@ -124,10 +124,10 @@ export const details = {
 };
 
 /**
- * The keyboard never falls out of the page: where what had the focus was hidden, disabled or taken away, people go on
- * writing; on a touch screen, where that would bring up the keyboard, reading.
- * @param {Element | null} before  what had it
- * @param {HTMLElement} [back]  where it is to go, if it can
+ * Moves the focus if the focused element was hidden, disabled or removed: to `back`, else to the message field; on touch screens, where
+ * that would open the keyboard, to the conversation.
+ * @param {Element | null} before  element that had the focus
+ * @param {HTMLElement} [back]
  */
 export function keepFocus(before, back) {
   const now = document.activeElement;

@@ -1,8 +1,8 @@
-/** The settings of a conversation: its system prompt, and how the model chooses words. They hold from the next reply on. */
+/** The settings of a conversation: its system prompt and its sampling options. Changes apply from the next reply on. */
 import { element } from './element.js';
 import { loadSettings, saveSettings } from '../storage/local-storage.js';
 
-/** Careful enough for a small model, which repeats itself and wanders off with more freedom. What a model's card says goes first: models/catalogue.js. */
+/** Defaults for small models, which repeat themselves or lose the thread with more randomness. Recommendations in models/catalogue.js take precedence. */
 const DEFAULTS = {
   temperature: 0.6,
   topK: 40,
@@ -13,7 +13,7 @@ const DEFAULTS = {
   seed: /** @type {number | null} */ (null),
 };
 
-/** `maxTokens` null: until the reply ends by itself or the context is full; `seed` null: random. @typedef {typeof DEFAULTS} Values */
+/** `maxTokens` null: until the reply ends or the context is full; `seed` null: random. @typedef {typeof DEFAULTS} Values */
 /** @typedef {{ system: string, sampling: Record<string, unknown> | null }} Chosen */
 
 /** @type {{ name: string, system?: string, sampling: Partial<Values> }[]} */
@@ -34,9 +34,9 @@ export class Settings {
   #preset;
   #system;
   #onChange;
-  /** Of the model in use. @type {Values} */
+  /** Defaults of the model in use. @type {Values} */
   #defaults = DEFAULTS;
-  /** What the person chose. @type {Record<string, unknown>} */
+  /** Settings chosen by the user. @type {Record<string, unknown>} */
   #chosen = {};
 
   /**
@@ -60,7 +60,7 @@ export class Settings {
       this.#chosen = { ...this.#chosen, [name]: this.#read()[/** @type {keyof Values} */ (name)] };
       this.#changed();
     });
-    // A number out of bounds becomes the one that is really used when the field is left.
+    // When a field is left, a number out of bounds is replaced with the one in use.
     form.addEventListener('change', () => this.#fill());
     form.addEventListener('submit', (event) => event.preventDefault());
     system.addEventListener('input', () => this.#changed());
@@ -71,14 +71,14 @@ export class Settings {
     reset.addEventListener('click', () => this.#use({}));
   }
 
-  /** Those of a conversation. @param {Chosen} chosen */
+  /** Shows the settings of a conversation. @param {Chosen} chosen */
   show({ system, sampling }) {
     this.#system.value = system;
     this.#chosen = sampling ?? loadSettings();
     this.#fill();
   }
 
-  /** What the model's card recommends. @param {Partial<Values>} sampling */
+  /** Recommended settings of the model. @param {Partial<Values>} sampling */
   set recommended(sampling) {
     this.#defaults = { ...DEFAULTS, ...sampling };
     this.#fill();
@@ -117,7 +117,7 @@ export class Settings {
     this.#onChange({ system: this.#system.value, sampling: this.#chosen });
   }
 
-  /** Shows which preset this is. */
+  /** Selects the preset that is equal to the settings. */
   #name() {
     const now = JSON.stringify({ ...this.#read(), seed: null });
     const same = (/** @type {Partial<Values>} */ sampling) =>
@@ -136,7 +136,7 @@ export class Settings {
     this.#name();
   }
 
-  /** The number that a slider stands at. */
+  /** Shows the values of the sliders. */
   #labels() {
     for (const field of this.#fields()) {
       const value = field.closest('label')?.querySelector('.value');

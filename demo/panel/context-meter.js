@@ -1,4 +1,4 @@
-/** The model's context: what of a conversation it is given, what is too long for it, how large it is. */
+/** The model's context: which messages of a conversation fit into it, which are too long, and its size. */
 import { clearNotice, showNotice, trouble } from '../page/alerts.js';
 import * as format from '../page/format.js';
 import { $, message, showDialog } from '../page/page.js';
@@ -11,24 +11,24 @@ import { element } from '../page/element.js';
  * @typedef {object} Page
  * @property {import('../models/engine-host.js').Host} host
  * @property {() => import('../chat/conversation.js').Current} current
- * @property {() => string} name  of the model
- * @property {(context: number) => void} reload  the model with another context
+ * @property {() => string} name  name of the model
+ * @property {(context: number) => void} reload  loads the model with another context
  */
 
-/** Tokens that a reply should find free, where the context is large enough for as many. */
+/** Tokens to be left free for a reply, if the context is large enough. */
 const REPLY_TOKENS = 1024;
-/** Milliseconds without a key before the text in the field is counted. */
+/** Milliseconds without a key press before the text in the field is counted. */
 const PAUSE = 250;
-/** The smallest context that is offered. */
+/** The smallest context offered, in tokens. */
 const SMALLEST = 256;
-/** The shortest beginning of a reply that is still cut. */
+/** The beginning of a reply is not cut to fewer characters than this. */
 const SHORT_PREFIX = 200;
 
 const size = /** @type {HTMLSelectElement} */ ($('context-size'));
 const line = $('fine-text');
 const LINE = line.textContent ?? '';
 
-/** Tokens that a prompt may have, so that there is room for a reply. @param {number} context */
+/** Returns the largest number of tokens of a prompt that leaves room for a reply. @param {number} context */
 const limitOf = (context) => context - Math.max(Math.min(REPLY_TOKENS, context >> 1), context >> 2);
 
 export class Context {
@@ -46,7 +46,7 @@ export class Context {
     });
   }
 
-  /** The contexts that the model can have, and the memory that each takes. */
+  /** Lists the contexts that the model supports, with the memory that each needs. */
   offer() {
     const { info } = this.#page.host;
     if (!info) return;
@@ -70,10 +70,11 @@ export class Context {
   }
 
   /**
-   * What the model is given for a reply: the newest turns that leave room for one. Where older turns go, half of the context
-   * becomes free, so that the KV cache of what stays serves several turns. CONTEXT_FULL: the last message alone is too long.
+   * Returns the messages that the model reads: the newest turns that leave room for a reply. If older turns are omitted, so many are
+   * that half of the context is free: then the KV cache of the others stays valid for several turns. Throws CONTEXT_FULL if the last
+   * message alone is too long.
    * @param {Entry[]} path  ends with the message to reply to
-   * @param {string} prefix  the beginning of the reply, where that is continued; of a long one only the end is given
+   * @param {string} prefix  beginning of a reply that is continued; only the end of a long one is used
    * @param {AbortSignal} signal
    */
   async fit(path, prefix, signal) {
@@ -90,11 +91,11 @@ export class Context {
     let messages = current.messages(path, this.system);
     if (!info) return { messages, prefix };
     const turns = path.filter(({ role }) => role === 'user').map(({ id }) => id);
-    let at = turns.indexOf(current.it.from ?? '') + 1 || 1;
+    let at = turns.indexOf(current.conversation.from ?? '') + 1 || 1;
     let tokens = await host.count(messages, prefix);
     if (tokens > limit) {
       for (; at < turns.length && tokens > context >> 1; at++) {
-        current.it.from = turns[at];
+        current.conversation.from = turns[at];
         messages = current.messages(path, this.system);
         tokens = await host.count(messages, prefix);
       }
@@ -107,13 +108,13 @@ export class Context {
     return { messages, prefix };
   }
 
-  /** Whether the model's chat template has a place for a system prompt. */
+  /** Whether the model's chat template supports a system prompt. */
   get system() {
     const { info } = this.#page.host;
     return Boolean(info && (info.chatFormat ? info.chatFormat.roles.system : info.chatTemplate));
   }
 
-  /** How full it is now. @returns {Promise<{ tokens: number, context: number }>} */
+  /** Returns how much of the context is used. @returns {Promise<{ tokens: number, context: number }>} */
   async state() {
     const { host } = this.#page;
     const current = this.#page.current();
@@ -123,7 +124,7 @@ export class Context {
     return { tokens: Math.min(tokens, context), context };
   }
 
-  /** A message that is too long is said so before it is sent. */
+  /** Warns about a message that is too long before it is sent. */
   async #typed() {
     const { host } = this.#page;
     const { info } = host;
@@ -135,17 +136,17 @@ export class Context {
     line.classList.toggle('warns', Boolean(long));
   }
 
-  /** Tokens of a message without the conversation before it. @param {string} content */
+  /** Returns the tokens of a message without the conversation before it. @param {string} content */
   #alone(content) {
     const system = this.#page.current().messages([], this.system);
     return this.#page.host.count([...system, { role: 'user', content }]).catch(() => Math.ceil(content.length / 4));
   }
 
-  /** Who writes counts no tokens. @param {number} tokens @param {number} context */
+  /** Returns the warning, in percent because users do not count tokens. @param {number} tokens @param {number} context */
   #words = (tokens, context) =>
     `Too long: ${this.#page.name()} can read about ${Math.floor((100 * context) / tokens)} % of this message.`;
 
-  /** The message does not fit. @param {{ tokens?: number, context?: number }} details */
+  /** Shows that a message does not fit into the context. @param {{ tokens?: number, context?: number }} details */
   tooLong({ tokens, context }) {
     const { info } = this.#page.host;
     const most = context ?? info?.contextTokens ?? 0;
@@ -162,7 +163,7 @@ export class Context {
     );
   }
 
-  /** Another conversation is shown. */
+  /** Removes warnings and notices when another conversation is shown. */
   clear() {
     clearNotice();
     line.textContent = LINE;

@@ -1,4 +1,4 @@
-/** The numbers beside the conversation. Each comes from the engine or was measured here; none is made up. */
+/** The details panel. Its numbers are reported by the engine or measured here. */
 import * as format from '../page/format.js';
 
 /** @typedef {import('../../js/shared/types.js').EngineInfo} EngineInfo */
@@ -23,7 +23,7 @@ export class Panel {
     this.#meter = /** @type {HTMLMeterElement} */ (root.querySelector('meter'));
   }
 
-  /** The time per token by its parts, where a person looks at it. @returns {Promise<Parts | null>} */
+  /** Returns the section with the time per token; null if it is not visible. @returns {Promise<Parts | null>} */
   async parts() {
     const root = /** @type {HTMLDetailsElement} */ (this.#root.querySelector('#parts'));
     if (!root.open || !root.checkVisibility()) return null;
@@ -31,9 +31,9 @@ export class Panel {
     return (this.#parts ??= new Parts(root));
   }
 
-  /** A reply has ended. @param {import('./stage-times.js').Traced} traced */
+  /** Updates the time per token at the end of a reply. @param {import('./stage-times.js').Traced} traced */
   async endParts(traced) {
-    await this.#parts?.end(traced).catch(() => {}); // a model that broke has said so already
+    await this.#parts?.end(traced).catch(() => {}); // the error of a failed model is already shown
   }
 
   /** @param {string} name @param {string} text */
@@ -80,13 +80,13 @@ export class Panel {
     this.#meter.value = tokens;
   }
 
-  /** While a reply is written. @param {number} tokens @param {number | null} perSecond */
+  /** Updates the figures while a reply is written. @param {number} tokens @param {number | null} perSecond */
   writing(tokens, perSecond) {
     this.set('tokens', format.count(tokens));
     this.set('speed', format.rounded(perSecond));
   }
 
-  /** @param {number} tokens  that were shown: after a stop the engine may have been some ahead @param {Result} result */
+  /** Shows the figures of a reply. @param {number} tokens  tokens shown; after Stop the engine may have computed more @param {Result} result */
   reply(tokens, result) {
     const { timings, usage, seed } = result;
     this.writing(tokens, format.rate(result));

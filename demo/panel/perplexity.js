@@ -1,4 +1,4 @@
-/** How well the model predicts a text that a person gives: the figures of `bq4 perplexity`. Loaded when it is first opened. */
+/** Measures how well the model predicts a text of the user, like `bq4 perplexity`. Loaded when its section is first opened. */
 import { clearAlert, showError, showNotice, trouble } from '../page/alerts.js';
 import { element } from '../page/element.js';
 import * as format from '../page/format.js';
@@ -7,19 +7,19 @@ import { $, say } from '../page/page.js';
 /** @typedef {import('../../js/shared/types.js').Model} Model */
 /** @typedef {{ host: import('../models/engine-host.js').Host, turns: import('../chat/turn.js').Turns, enter: (next: 'ready' | 'writing') => void }} Page */
 
-/** Added to a logit, it is the largest. */
-const FORCED = 1e9;
+/** Logit bias that makes a token the most likely one. */
+const FORCING_BIAS = 1e9;
 const TEXT =
   'Once upon a time there was a little dog who lived by the sea. Every morning he ran along the beach and looked for shells. One day he found a blue one, and when he held it to his ear, it sang.';
 
 /**
- * Each token of a text is made to come, and the engine tells how likely it was.
+ * Forces each token of a text in turn and reads from the engine how likely it was.
  * @param {Model} model @param {number[]} ids @param {AbortSignal} signal @param {(done: number) => void} onToken
  */
 async function predicted(model, ids, signal, onToken) {
   let [nll, first] = [0, 0];
   for (let n = 1; n < ids.length; n++) {
-    const logitBias = [{ token: ids[n], bias: FORCED }];
+    const logitBias = [{ token: ids[n], bias: FORCING_BIAS }];
     const next = model.generate(ids.slice(0, n), { logitBias, logprobs: 1, temperature: 0, maxTokens: 1, signal });
     for await (const { logprobs } of next) {
       if (!logprobs) continue;
@@ -41,11 +41,11 @@ async function tokensOf(model, text) {
       `the text has ${format.count(ids.length)} tokens, and ${format.count(context)} fit`,
       'shorten it, or choose a larger context in Settings',
     );
-  if (ids.length < 2) throw trouble('ARGUMENT', 'the text has no token to predict', 'type a longer one');
+  if (ids.length < 2) throw trouble('ARGUMENT', 'the text is too short to be predicted', 'type a longer one');
   return ids;
 }
 
-/** Fills its part of the page, once. @param {Page} page */
+/** Fills the section of the panel, once. @param {Page} page */
 export function show({ host, turns, enter }) {
   const root = $('perplexity');
   if (root.querySelector('textarea')) return;
@@ -59,7 +59,11 @@ export function show({ host, turns, enter }) {
   const form = element('div', 'sampling measure');
   form.append(label, button);
   const found = element('dl', 'figures');
-  const hint = element('p', 'hint', 'How well the model predicts each token from those before it. 1 would be perfect.');
+  const hint = element(
+    'p',
+    'hint',
+    'How well the model predicts each word, or part of one, from those before it. 1 would be perfect.',
+  );
   root.append(form, found, hint);
 
   /** @param {[name: string, value: string][]} figures */
@@ -107,8 +111,8 @@ export function show({ host, turns, enter }) {
   button.addEventListener('click', async () => {
     if (measuring) return turns.stop();
     measuring = true;
-    if (!(await turns.instead(measure)))
-      showNotice('Nothing is measured while a reply is written, or without a model.');
+    if (!(await turns.runTask(measure)))
+      showNotice('Nothing can be measured while a reply is written, or without a model.');
     measuring = false;
   });
 }

@@ -1,4 +1,4 @@
-/** The requests of the page and its workers since they began, as the browser recorded them. Loaded when it is first opened. */
+/** Lists all requests of the page and its workers, as recorded by the browser. Loaded when its section is first opened. */
 import { element } from '../page/element.js';
 import * as format from '../page/format.js';
 import { $ } from '../page/page.js';
@@ -6,15 +6,15 @@ import { recordedRequests } from './recorded-requests.js';
 
 /** @import { RecordedRequest } from './recorded-requests.js' */
 
-/** Milliseconds for which answers of workers are collected, and between two looks while the list is open. */
+/** Milliseconds for which answers of workers are collected, and between updates of an open list. */
 const [COLLECT, REFRESH] = [200, 2000];
-/** Rows that are shown, the newest first. */
+/** Largest number of rows, the newest first. */
 const MAX_ROWS = 200;
 
-/** Those of the page itself. */
+/** Returns the requests of the page itself. */
 const ofPage = () => recordedRequests(['navigation', 'resource'].flatMap((type) => performance.getEntriesByType(type)));
 
-/** Those of workers: of this page, and of other tabs with it. @returns {Promise<RecordedRequest[]>} */
+/** Returns the requests of workers of this page, in all its tabs. @returns {Promise<RecordedRequest[]>} */
 function ofWorkers() {
   const channel = new BroadcastChannel('bq4-requests');
   /** @type {RecordedRequest[]} */
@@ -52,7 +52,7 @@ function headOf(names) {
   return head;
 }
 
-/** Fills its part of the page while that is open. */
+/** Fills the section of the panel, and updates it while it is open. */
 export function show() {
   const root = /** @type {HTMLDetailsElement} */ ($('requests'));
   if (root.querySelector('table')) return;

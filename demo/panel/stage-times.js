@@ -1,12 +1,12 @@
-/** The time per token by its parts, from the engine's own trace. It runs only while a person looks: the clock costs a little. Loaded on demand. */
+/** The time per token by stage, from the engine's trace. It runs only while the section is visible, because measuring costs some time. Loaded on demand. */
 import * as format from '../page/format.js';
 import { element } from '../page/element.js';
 
 /** @typedef {import('../../js/shared/types.js').StageTrace} StageTrace */
 /** @typedef {(options: { on: boolean }) => Promise<StageTrace[]>} Trace */
-/** What is looked at: a trace, and the limit as tokens per second. @typedef {{ trace: Trace, limit: () => Promise<number | null> }} Traced */
+/** Methods of the host: a trace, and the upper bound in tokens per second. @typedef {{ trace: Trace, limit: () => Promise<number | null> }} Traced */
 
-/** For people, in the order of a token's way; whether it is products of matrices. @type {[string, string[], boolean?][]} */
+/** Rows of the table in the order of computation: name, stages of the trace, whether they are matrix products. @type {[string, string[], boolean?][]} */
 const PARTS = [
   ['Layer matrices', ['qkv', 'o', 'mlpIn', 'down'], true],
   ['Output layer', ['head'], true],
@@ -17,10 +17,10 @@ const PARTS = [
 ];
 
 /**
- * `ofLimit`: how fast a part goes through its weights, beside the kernels alone; 0: not known, or no weights.
+ * Returns the times of one token; null if no token was traced. `ofLimit`: speed of a part relative to the kernels alone; 0 if unknown.
  * @param {StageTrace[]} stages
- * @param {number | null} [limit]  tokens per second of the kernels alone
- * @returns {{ tokens: number, ms: number, parts: { name: string, ms: number, share: number, GBps: number, ofLimit: number }[] } | null}  of one token; null: none was traced
+ * @param {number | null} [limit]  tokens per second if only the kernels took time
+ * @returns {{ tokens: number, ms: number, parts: { name: string, ms: number, share: number, GBps: number, ofLimit: number }[] } | null}
  */
 export function partsOf(stages, limit) {
   const tokens = stages.find(({ stage }) => stage === 'sample')?.calls ?? 0;
@@ -49,19 +49,19 @@ export class Parts {
     this.#root = root;
   }
 
-  /** Whether a person looks. */
-  get #seen() {
+  /** Whether the section is visible. */
+  get #isVisible() {
     return this.#root.open && this.#root.checkVisibility();
   }
 
-  /** Before a reply: what traces is there when the first word comes, as a short reply doesn't wait for it. @param {Traced} traced */
+  /** Prepares the trace before a reply, since a short reply would end before it is ready. @param {Traced} traced */
   async ready({ trace }) {
-    if (this.#seen) await trace({ on: false });
+    if (this.#isVisible) await trace({ on: false });
   }
 
-  /** The prompt is read: from here on each step is one token. @param {Traced} traced */
+  /** Starts the trace when the prompt is read: from then on each step computes one token. @param {Traced} traced */
   async begin({ trace }) {
-    if (!this.#seen) return;
+    if (!this.#isVisible) return;
     this.#begun = true;
     await trace({ on: true });
   }
@@ -71,11 +71,11 @@ export class Parts {
     if (!this.#begun) return;
     this.#begun = false;
     const stages = await trace({ on: false });
-    const output = partsOf(stages, await limit().catch(() => null)); // a file that is out of reach can't be planned with
+    const output = partsOf(stages, await limit().catch(() => null)); // the file may be unreachable
     if (output) this.#show(output);
   }
 
-  /** @param {NonNullable<ReturnType<typeof partsOf>>} made */
+  /** @param {NonNullable<ReturnType<typeof partsOf>>} times */
   #show({ tokens, ms, parts }) {
     const percent = (/** @type {number} */ share) => `${(100 * share).toFixed(1)} %`;
     const rows = parts.map(({ name, ms, share, GBps, ofLimit }) => {
@@ -104,6 +104,6 @@ export class Parts {
       /** @type {HTMLElement} */ (part).hidden = false;
     const note = this.#root.querySelector('.hint');
     if (note)
-      note.textContent = `${ms.toFixed(3)} ms a token, the mean of ${format.counted(tokens, 'token')} of the last reply, on the main thread. The peak is what the kernels alone did in a moment at the start; anything faster counts as 100 %.`;
+      note.textContent = `${ms.toFixed(3)} ms per token: the mean of ${format.counted(tokens, 'token')} of the last reply, on the main thread. The peak is the speed of the matrix code alone, measured at the start; faster parts count as 100 %.`;
   }
 }

@@ -1,21 +1,20 @@
 /**
- * The numbers that a model is made of, as a picture: half bytes from the middle of its file, 16 shades, one square
- * each. Decoration that tells the truth.
+ * Draws weights of a model as a picture: half bytes from the middle of its file as squares in 16 shades. Decoration, but with real data.
  */
 
 const COLUMNS = 48;
 const ROWS = 8;
-/** Of the canvas, per square. */
+/** Pixels of the canvas per square. */
 const PIXELS = 12;
 
-/** Shown squares: two per byte. */
+/** Number of squares: two per byte. */
 const GLIMPSED = COLUMNS * ROWS;
 
-/** In localStorage, by address: what a visit without a network shows. */
+/** Key in localStorage: address and bytes of the last picture, for offline visits. */
 const KEY = 'bq4.glimpse';
 
 /**
- * The bytes that are shown; null: not to be had.
+ * Returns the bytes to be shown; null if they are not available.
  * @param {Blob | string} source  a file, or the address of one on this site
  * @param {number} size  of the file
  * @returns {Promise<Uint8Array | null>}
@@ -47,7 +46,7 @@ async function middle(source, size) {
 /**
  * @param {HTMLCanvasElement} canvas  coloured by its style, again with every change of theme
  * @param {Blob | string} source @param {number} size
- * @returns {Promise<boolean>}  whether there is something to see
+ * @returns {Promise<boolean>}  whether a picture was drawn
  */
 export async function glimpse(canvas, source, size) {
   const bytes = await middle(source, size);
@@ -59,7 +58,7 @@ export async function glimpse(canvas, source, size) {
   return true;
 }
 
-/** What each canvas shows, to be drawn again with every change of theme. @type {Map<HTMLCanvasElement, Uint8Array>} */
+/** Bytes that each canvas shows; it is drawn again when the theme changes. @type {Map<HTMLCanvasElement, Uint8Array>} */
 const shown = new Map();
 new MutationObserver(() => shown.forEach((bytes, canvas) => draw(canvas, bytes))).observe(document.documentElement, {
   attributeFilter: ['data-theme'],
@@ -67,7 +66,7 @@ new MutationObserver(() => shown.forEach((bytes, canvas) => draw(canvas, bytes))
 
 /** @param {HTMLCanvasElement} canvas @param {Uint8Array} bytes */
 function draw(canvas, bytes) {
-  // Drawn without the graphics card: what it draws WebKitGTK loses while the canvas is hidden.
+  // Without the graphics card, because WebKitGTK would lose the picture while the canvas is hidden.
   const context = canvas.getContext('2d', { willReadFrequently: true });
   if (!context) return;
   context.clearRect(0, 0, canvas.width, canvas.height);

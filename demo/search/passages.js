@@ -1,14 +1,14 @@
-/** Texts cut into passages, their vectors, and where both stay: in the private files of this browser, where it has them. */
+/** Splits texts into passages, compares their vectors, and stores both in the browser's private files if it supports them. */
 
 /** @typedef {{ file: string, text: string, vector: Float32Array }} Passage */
 
-/** Characters of a passage: some 100 to 150 tokens, of the 256 that MiniLM reads. */
+/** Largest passage in characters: 100 to 150 tokens of the 256 that MiniLM reads. */
 const LENGTH = 500;
-/** A paragraph of fewer goes with the next: a heading, a line of a list. */
+/** Shorter paragraphs, in characters, are joined with the next: headings, lines of a list. */
 const SHORT = 60;
 const FILE = 'bq4-passages.json';
 
-/** Paragraphs, the short ones together, the long ones at the ends of sentences. @param {string} text @returns {string[]} */
+/** Splits a text into paragraphs; short ones are joined, long ones split after sentences. @param {string} text @returns {string[]} */
 export function passages(text) {
   /** @type {string[]} */
   const items = [];
@@ -22,31 +22,31 @@ export function passages(text) {
     open += open ? between + part : part;
   };
   for (const paragraph of text.split(/\n\s*\n/)) {
-    const whole = paragraph.replace(/\s+/g, ' ').trim();
-    if (whole.length <= LENGTH) add(whole, '\n');
-    else for (const sentence of whole.match(/.{1,480}(?:[.!?…。]+|$)|.{1,480}/gsu) ?? []) add(sentence.trim(), ' ');
+    const line = paragraph.replace(/\s+/g, ' ').trim();
+    if (line.length <= LENGTH) add(line, '\n');
+    else for (const sentence of line.match(/.{1,480}(?:[.!?…。]+|$)|.{1,480}/gsu) ?? []) add(sentence.trim(), ' ');
   }
   return [...items, open].filter(Boolean);
 }
 
-/** The sentences of a passage, which are parts of it. @param {string} text @returns {string[]} */
+/** Splits a passage into sentences, unchanged. @param {string} text @returns {string[]} */
 export const sentences = (text) =>
   (text.match(/[^.!?…。！？\n]+(?:[.!?…。！？]+|)/g) ?? [text]).map((sentence) => sentence.trim()).filter(Boolean);
 
-/** Length 1, so that a product is a cosine. @param {Float32Array} vector */
+/** Scales a vector to length 1, so that a dot product is a cosine. @param {Float32Array} vector */
 export function unit(vector) {
   const length = Math.hypot(...vector) || 1;
   return vector.map((x) => x / length);
 }
 
-/** The nearest ones. @param {Passage[]} all @param {Float32Array} vector  of length 1 @param {number} most @returns {{ passage: Passage, score: number }[]} */
+/** Returns the nearest passages. @param {Passage[]} all @param {Float32Array} vector  of length 1 @param {number} most  largest number of results @returns {{ passage: Passage, score: number }[]} */
 export const nearest = (all, vector, most) =>
   all
     .map((passage) => ({ passage, score: passage.vector.reduce((sum, x, i) => sum + x * vector[i], 0) }))
     .sort((a, b) => b.score - a.score)
     .slice(0, most);
 
-/** @param {string} name @returns {Promise<File | null>}  null: no such file, or the browser has no such folder */
+/** Reads a private file. @param {string} name @returns {Promise<File | null>}  null if it does not exist, or the browser has no private files */
 export async function kept(name) {
   try {
     return await (await (await navigator.storage.getDirectory()).getFileHandle(name)).getFile();
@@ -55,7 +55,7 @@ export async function kept(name) {
   }
 }
 
-/** @param {string} name @param {Blob | string} content @returns {Promise<boolean>}  whether it is kept */
+/** Writes a private file. @param {string} name @param {Blob | string} content @returns {Promise<boolean>}  whether it is stored */
 export async function keep(name, content) {
   try {
     const handle = await (await navigator.storage.getDirectory()).getFileHandle(name, { create: true });
@@ -68,7 +68,7 @@ export async function keep(name, content) {
   }
 }
 
-/** What lies there may be anything. @param {number} width  of the model's vectors @returns {Promise<Passage[]>} */
+/** Returns the stored passages; invalid ones are ignored. @param {number} width  length of the model's vectors @returns {Promise<Passage[]>} */
 export async function keptPassages(width) {
   try {
     const list = JSON.parse((await (await kept(FILE))?.text()) ?? '[]');

@@ -1,24 +1,24 @@
 /**
- * What a reload keeps, in localStorage: conversations, each under its own key, and settings. What lies there may be from
- * another version, from another program or damaged: each part is checked, and what isn't understood counts as absent.
+ * Data that survives a reload, in localStorage: conversations, each under its own key, and settings. Stored data may come from
+ * another version or another program, or be damaged: each part is checked, and invalid parts count as absent.
  */
-import { ATTACHMENT, newId, united, withoutDeleted } from '../chat/tree.js';
+import { ATTACHMENT, mergeEntries, newId, withoutDeleted } from '../chat/tree.js';
 
 /** @typedef {import('../chat/tree.js').Entry} Entry */
 
-/** What the model wrote of all messages up to one, that one included. @typedef {{ upTo: string, text: string }} Summary */
+/** A summary that the model wrote of all messages up to and including the one with id `upTo`. @typedef {{ upTo: string, text: string }} Summary */
 /**
  * @typedef {object} Conversation
  * @property {string} id
- * @property {string} title      '' while nobody named it: then its first words stand for it
- * @property {number} at         when it was last changed, in milliseconds since 1970
- * @property {Entry[]} entries   of all branches
- * @property {string[]} deleted  ids of messages that were deleted, in whichever tab
- * @property {string | null} leaf  the last message of the branch that is shown
- * @property {string | null} from  the model reads from this message on; null: all
- * @property {Summary[]} summaries  the last one that ends on the branch shown is read in place of what it sums up
- * @property {string} system     the system prompt
- * @property {Record<string, unknown> | null} sampling  settings that were chosen for it; null: as set last
+ * @property {string} title      name given by the user; '' if none: its first words are shown instead
+ * @property {number} at         time of the last change, in milliseconds since 1970
+ * @property {Entry[]} entries   messages of all branches
+ * @property {string[]} deleted  ids of messages that were deleted in any tab
+ * @property {string | null} leaf  id of the last message of the branch shown
+ * @property {string | null} from  id of the first message that the model reads; null if it reads all
+ * @property {Summary[]} summaries  the last one that ends on the branch shown is read in place of the messages up to there
+ * @property {string} system     system prompt
+ * @property {Record<string, unknown> | null} sampling  settings chosen for it; null for the settings used last
  */
 
 const VERSION = 2;
@@ -26,12 +26,12 @@ const CHAT = 'bq4.chat.';
 const SETTINGS = 'bq4.settings';
 const LOOKS = 'bq4.looks';
 const PROMPTS = 'bq4.prompts';
-/** Begins the keys of messages that were typed and not sent. */
+/** Prefix of the keys of unsent messages. */
 const DRAFT = 'bq4.draft.';
 const ENDS = ['writing', 'length', 'context', 'stopped', 'interrupted'];
-/** How passages are chosen (excerpts.js). */
+/** Ways to choose passages (excerpts.js). */
 const CHOICES = ['meaning', 'words', 'start'];
-/** In sessionStorage: the conversation of this tab. */
+/** Key in sessionStorage: the conversation of this tab. */
 const OPEN = 'bq4.open';
 
 /** @param {string | null} text @returns {any} */
@@ -44,7 +44,7 @@ function parsed(text) {
   }
 }
 
-/** @template T @param {() => T} work @param {T} otherwise  where nothing may be stored @returns {T} */
+/** Runs an access to storage. @template T @param {() => T} work @param {T} otherwise  returned if storage is blocked or full @returns {T} */
 function allowed(work, otherwise) {
   try {
     return work();
@@ -53,14 +53,14 @@ function allowed(work, otherwise) {
   }
 }
 
-/** @param {string} key @param {object} value @returns {boolean} whether it was kept: storage can be full or refused */
+/** @param {string} key @param {object} value @returns {boolean} whether it was stored: storage can be full or blocked */
 const write = (key, value) =>
   allowed(() => (localStorage.setItem(key, JSON.stringify({ version: VERSION, ...value })), true), false);
 
 /** @param {any} value @returns {string} */
 const text = (value) => (typeof value === 'string' ? value : '');
 
-/** What the model read in place of a message, if its passages can be shown. @param {any} m @returns {Pick<Entry, 'reads'>} */
+/** Returns the excerpt that the model read in place of a message, if it is valid. @param {any} m @returns {Pick<Entry, 'reads'>} */
 function readsOf({ role, reads }) {
   const { passages, by, of, offer } = Object(reads);
   const isShown =
@@ -105,7 +105,7 @@ export const empty = () => ({
   sampling: null,
 });
 
-/** What is understood of a stored or imported one; null: nothing. @param {any} value @returns {Conversation | null} */
+/** Returns the valid parts of a stored or imported conversation; null if it is invalid. @param {any} value @returns {Conversation | null} */
 export function conversationOf(value) {
   if (!value || typeof value !== 'object' || !Array.isArray(value.entries)) return null;
   /** @type {Entry[]} */
@@ -138,10 +138,10 @@ export function read(id) {
   return found && { ...found, id };
 }
 
-/** Nothing of it is worth showing in a list. @param {Conversation} conversation */
+/** Whether a conversation has nothing to be listed for. @param {Conversation} conversation */
 export const isEmpty = ({ entries, title, system }) => !entries.length && !title && !system;
 
-/** All that are stored, the last changed first. */
+/** Returns all stored conversations, the last changed one first. */
 export function list() {
   const keys = allowed(() => Object.keys(localStorage), []);
   const all = keys.filter((key) => key.startsWith(CHAT)).map((key) => read(key.slice(CHAT.length)));
@@ -152,9 +152,9 @@ export function list() {
 }
 
 /**
- * Stores it. What another tab has added to it or deleted meanwhile stays so, unless it is `removedHere` or `restored`.
- * @param {Conversation} conversation @param {Set<string>} [removedHere]  ids of messages @param {string[]} [restored]
- * @returns {boolean}  whether it was kept
+ * Stores a conversation. Messages that another tab has added or deleted meanwhile stay so, except those in `removedHere` and `restored`.
+ * @param {Conversation} conversation @param {Set<string>} [removedHere]  ids of messages @param {string[]} [restored]  ids of messages
+ * @returns {boolean}  whether it was stored
  */
 export function save(conversation, removedHere = new Set(), restored = []) {
   const { entries, deleted, leaf } = read(conversation.id) ?? empty();
@@ -162,9 +162,9 @@ export function save(conversation, removedHere = new Set(), restored = []) {
   const added = deleted.filter((id) => !before.includes(id) && !restored.includes(id));
   conversation.deleted = [...before, ...added];
   const local = added.length ? withoutDeleted(conversation.entries, entries, added) : conversation.entries;
-  // What was added there may stand behind what was deleted here.
+  // Messages added by the other tab may follow messages deleted in this one.
   const others = withoutDeleted(entries, local, conversation.deleted);
-  conversation.entries = united(
+  conversation.entries = mergeEntries(
     local,
     others.filter(({ id }) => !removedHere.has(id)),
   );
@@ -180,29 +180,29 @@ export function save(conversation, removedHere = new Set(), restored = []) {
 /** @param {string} id */
 export const remove = (id) => allowed(() => localStorage.removeItem(CHAT + id), undefined);
 
-/** What was typed in a conversation and not sent. @param {string} id */
+/** Returns the unsent message of a conversation. @param {string} id */
 export const draftOf = (id) => allowed(() => localStorage.getItem(DRAFT + id), null) ?? '';
 
-/** @param {string} id @param {string} text  '': nothing */
+/** Stores the unsent message of a conversation. @param {string} id @param {string} text  '' removes it */
 export const saveDraft = (id, text) =>
   allowed(() => (text ? localStorage.setItem(DRAFT + id, text) : localStorage.removeItem(DRAFT + id)), undefined);
 
-/** Calls when another tab has changed or deleted a conversation. @param {(id: string) => void} onChange */
+/** Calls `onChange` when another tab has changed or deleted a conversation. @param {(id: string) => void} onChange */
 export const onOther = (onChange) =>
   addEventListener('storage', ({ key }) => {
     if (key?.startsWith(CHAT)) onChange(key.slice(CHAT.length));
   });
 
-/** The conversation of this tab, else the last one. @returns {Conversation} */
+/** Returns the conversation that this tab showed last; in a new tab, the last changed one. @returns {Conversation} */
 export function opened() {
   const id = allowed(() => sessionStorage.getItem(OPEN), null);
   return (id === null ? list()[0] : read(id)) ?? { ...empty(), ...(id !== null && { id }) };
 }
 
-/** @param {string} id  of what this tab shows, after a reload too */
+/** Remembers the conversation that this tab shows, for a reload. @param {string} id */
 export const remember = (id) => allowed(() => sessionStorage.setItem(OPEN, id), undefined);
 
-/** What a conversation is called. @param {Conversation} conversation */
+/** Returns the title of a conversation: its name, else its first words. @param {Conversation} conversation */
 export function titleOf({ title, entries }) {
   let text = entries.find(({ role }) => role === 'user')?.content.trim() ?? '';
   const file = ATTACHMENT.exec(text)?.[1];
@@ -220,13 +220,13 @@ export function loadSettings() {
 /** @param {object} values */
 export const saveSettings = (values) => write(SETTINGS, { values });
 
-/** How messages are shown. @returns {{ plain?: unknown, size?: unknown }} */
+/** Returns the preferences for showing messages. @returns {{ plain?: unknown, size?: unknown }} */
 export const loadLooks = () => parsed(allowed(() => localStorage.getItem(LOOKS), null)) ?? {};
 
 /** @param {{ plain: boolean, size: string }} looks */
 export const saveLooks = (looks) => write(LOOKS, looks);
 
-/** Prompts that the person keeps, the newest first. @returns {{ name: string, text: string }[]} */
+/** Returns the user's saved prompts, the newest first. @returns {{ name: string, text: string }[]} */
 export function loadPrompts() {
   const { prompts } = parsed(allowed(() => localStorage.getItem(PROMPTS), null)) ?? {};
   return (Array.isArray(prompts) ? prompts : []).filter((one) => text(one?.name) && text(one.text));

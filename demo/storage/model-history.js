@@ -1,27 +1,27 @@
 /**
- * What a page remembers of models: which was used last, how each is talked to, how fast it was. In localStorage, but for
- * the handle of a file, which only IndexedDB can hold. What lies there may be anything: what isn't understood is absent.
+ * Data about models that is kept between visits: the model used last, and the chat template and speed of each. In localStorage, except
+ * file handles, which only IndexedDB can store. Invalid data counts as absent.
  */
 import { CATALOGUE } from '../models/catalogue.js';
 import { paceOf } from '../models/expected-speed.js';
 
 const [LAST, KNOWN, DOWNLOAD, VISITED] = ['bq4.model', 'bq4.models', 'bq4.download', 'bq4.visited'];
 const [DATABASE, HANDLES] = ['bq4-demo', 'handles'];
-/** Models of which something is remembered. */
+/** Largest number of models whose facts are kept. */
 const MAX_MODELS = 40;
 
-/** A file among others. @typedef {{ file: File, place: string }} PlacedFile  `place`: its folders and name, as far as the browser tells */
+/** A file of several. @typedef {{ file: File, place: string }} PlacedFile  `place`: its path, as far as the browser reports it */
 /** A file, the address of one, or the files that a model is in. @typedef {Blob | string | PlacedFile[]} ModelSource */
 
 /**
  * A model to be used.
  * @typedef {object} ModelChoice
  * @property {'bundled' | 'link' | 'file'} kind
- * @property {string} name           to show while the file hasn't said its own
+ * @property {string} name           display name
  * @property {ModelSource} source
- * @property {string} key            what is remembered of it lies under this
- * @property {FileSystemHandle} [handle]  of the file, or of the folder that it is in
- * @property {number} [folder]       bytes of the folder that it is made of
+ * @property {string} key            key of its facts
+ * @property {FileSystemHandle} [handle]  handle of the file or folder
+ * @property {number} [folder]       size in bytes of a folder that is to be converted
  */
 
 /**
@@ -30,12 +30,12 @@ const MAX_MODELS = 40;
  * @property {ModelChoice['kind']} kind
  * @property {string} name
  * @property {string} key
- * @property {number} bytes  of a file
- * @property {number} context  tokens; 0: the model's own
- * @property {boolean} folder  a folder, not a file
+ * @property {number} bytes  size of a local file or folder
+ * @property {number} context  tokens; 0 for the model's own
+ * @property {boolean} folder  whether it is a folder
  */
 
-/** How a model is talked to, and how fast it was. `integrity`: what its file must be. @typedef {{ format?: string, rate?: number, estimate?: number, at?: number, integrity?: string }} Facts */
+/** Chat template and speed of a model; `integrity`: SHA-256 of its file. @typedef {{ format?: string, rate?: number, estimate?: number, at?: number, integrity?: string }} Facts */
 
 /** @param {string} url @param {string} name @returns {ModelChoice} */
 export const fromLink = (url, name) => ({ kind: 'link', name, source: url, key: url });
@@ -51,7 +51,7 @@ export const fromFile = (file, handle) => ({
 /** @param {PlacedFile[]} files */
 const sizeOf = (files) => files.reduce((sum, { file }) => sum + file.size, 0);
 
-/** @param {string} name @param {PlacedFile[]} files @param {boolean} folder  that is to be converted @returns {ModelChoice} */
+/** @param {string} name @param {PlacedFile[]} files @param {boolean} folder  whether they are a folder that is to be converted @returns {ModelChoice} */
 export const fromFiles = (name, files, folder) => ({
   kind: 'file',
   name,
@@ -75,7 +75,7 @@ function write(key, value) {
   try {
     localStorage.setItem(key, JSON.stringify(value));
   } catch {
-    // Then nothing is remembered.
+    // Storage is full or blocked: nothing is kept.
   }
 }
 
@@ -89,45 +89,45 @@ export function lastModel() {
   return right ? { kind, name, key, bytes, context, folder: folder === true } : null;
 }
 
-/** @param {ModelChoice} choice @param {number} context  0: the model's own */
+/** @param {ModelChoice} choice @param {number} context  tokens; 0 for the model's own */
 export function rememberModel({ kind, name, key, source, handle, folder }, context) {
   const bytes = typeof source === 'string' ? 0 : source instanceof Blob ? source.size : sizeOf(source);
   write(LAST, { kind, name, key, context, bytes: folder ?? bytes, folder: folder !== undefined });
   rememberHandle(handle ?? null);
 }
 
-/** The model of this address was deleted by a person, and is not the one to begin the next visit with. @param {string} url */
+/** Forgets a deleted model, so that the next visit does not start with it. @param {string} url */
 export function forgetModel(url) {
   if (lastModel()?.key === url) write(LAST, {});
   forgetDownload(url);
 }
 
-/** Whether nothing of a model can be stored yet: no page has asked before. A page that was left amid its first download has. */
+/** Whether this is the first visit, so that nothing of a model can be stored. False after a visit that ended during its first download. */
 export function isFirstVisit() {
   if (read(VISITED) || lastModel()) return false;
   write(VISITED, {});
   return true;
 }
 
-/** A download that was not complete when the page was last closed, or whose model was neither used nor dismissed. @returns {{ name: string, url: string, context: number, paused: boolean } | null} */
+/** Returns the download that was incomplete when the page was closed, or whose model was neither used nor dismissed. @returns {{ name: string, url: string, context: number, paused: boolean } | null} */
 export function lastDownload() {
   const { name, url, context, paused } = read(DOWNLOAD) ?? {};
   const right = typeof name === 'string' && typeof url === 'string' && Number.isInteger(context);
   return right ? { name, url, context, paused: paused === true } : null;
 }
 
-/** @param {{ name: string, url: string, context: number } | null} download  null: none */
+/** @param {{ name: string, url: string, context: number } | null} download  null removes it */
 export const rememberDownload = (download) => write(DOWNLOAD, download ?? {});
 
-/** Nothing is left to do for the download of this address. @param {string} url */
+/** Forgets the download of this address, if it is the remembered one. @param {string} url */
 export function forgetDownload(url) {
   if (lastDownload()?.url === url) rememberDownload(null);
 }
 
-/** The download is not to go on by itself, or again. @param {boolean} paused */
+/** Remembers whether the download is paused, so that the next visit does not resume it. @param {boolean} paused */
 export const rememberPause = (paused) => write(DOWNLOAD, { ...read(DOWNLOAD), paused });
 
-/** Keys of files that a person deleted and that may still be there (models/deletion.js). */
+/** Key of the list of deleted files that may still be stored (models/deletion.js). */
 export const DELETED = 'bq4.deleted';
 export const hasDeletions = () => read(DELETED) !== null;
 
@@ -137,13 +137,13 @@ export function factsOf(key) {
   return facts && typeof facts === 'object' ? facts : {};
 }
 
-/** What the file of an address must be, where that is known. @param {unknown} source */
+/** Returns the SHA-256 of the file of an address, if it is known. @param {unknown} source */
 export const integrityOf = (source) =>
   typeof source === 'string'
     ? (CATALOGUE.find(({ url }) => url === source)?.integrity ?? factsOf(source).integrity)
     : undefined;
 
-/** @param {string} key @param {Facts} facts  that are new */
+/** Adds facts about a model. @param {string} key @param {Facts} facts */
 export function rememberFacts(key, facts) {
   const known = read(KNOWN) ?? {};
   const local = { ...factsOf(key), ...facts };
@@ -152,7 +152,7 @@ export function rememberFacts(key, facts) {
   write(KNOWN, { ...Object.fromEntries(others), [key]: local });
 }
 
-/** How much of what was estimated came here. */
+/** Returns the mean ratio of measured to estimated speed on this device. */
 export const paceHere = () => paceOf(Object.values(read(KNOWN) ?? {}));
 
 /** @template T @param {(store: IDBObjectStore) => IDBRequest<T>} work @returns {Promise<T>} */
@@ -170,12 +170,12 @@ function inDatabase(work) {
   });
 }
 
-/** @param {FileSystemHandle | null} handle  of the model that is used, or tried */
+/** @param {FileSystemHandle | null} handle  of the model in use; null removes it */
 export function rememberHandle(handle) {
   inDatabase((store) => /** @type {IDBRequest<any>} */ (handle ? store.put(handle, LAST) : store.delete(LAST))).catch(
     () => {},
-  ); // then it has to be opened by hand
+  ); // then the user has to open the file again
 }
 
-/** The file or folder that was used last, where the browser gives handles out. @returns {Promise<FileSystemHandle | null>} */
+/** Returns the handle of the local file or folder used last, if the browser supports handles. @returns {Promise<FileSystemHandle | null>} */
 export const lastHandle = async () => (await inDatabase((store) => store.get(LAST)).catch(() => null)) ?? null;

@@ -74,7 +74,7 @@ test('without a network a PDF is read; one whose letters need a table is refused
   await ready(page);
   await page.context().setOffline(true);
   await attach('nihon.pdf', japanesePdf());
-  await page.locator('#notices').getByText('“nihon.pdf” needs a table of letters').waitFor();
+  await page.locator('#notices').getByText('“nihon.pdf” needs a table of characters').waitFor();
   assert.equal(await chips().count(), 0);
   await attach('plain.pdf', pdfOf(['Plain.']));
   await chips().first().waitFor();

@@ -140,7 +140,7 @@ test('a chat as a link: the page that opens it has the same messages, and no req
   assert.deepEqual(await texts(page), ['Hello “wörld” 👋', reply]);
   for (const [i, broken] of [link.slice(0, -9), `${here.site.url}#chat=`, `${here.site.url}#chat=%00`].entries()) {
     await page.evaluate((hash) => (location.hash = hash), new URL(broken).hash);
-    await page.getByRole('alert').filter({ hasText: 'the link holds no chat' }).waitFor({ timeout: 30000 });
+    await page.getByRole('alert').filter({ hasText: 'the link contains no readable chat' }).waitFor({ timeout: 30000 });
     await page.getByRole('button', { name: 'Dismiss this message' }).first().click();
     assert.equal((await texts(page)).length, 2, String(i));
   }
@@ -168,8 +168,8 @@ test('? lists the shortcuts; / inserts a prompt, of the page or of the person', 
   await message.pressSequentially('rain');
   await page.keyboard.press('Enter');
   await ready(page);
-  await press(0, 'Keep this message as a prompt, which / inserts');
-  await page.getByText('Kept as a prompt: type / to insert it.').waitFor();
+  await press(0, 'Save this message as a prompt: type / to insert it');
+  await page.getByText('Saved as a prompt: type / in an empty message to insert it.').waitFor();
   await message.fill('');
   await message.pressSequentially('/tell');
   assert.equal(
@@ -187,8 +187,8 @@ test('? lists the shortcuts; / inserts a prompt, of the page or of the person', 
       throw new DOMException('full', 'QuotaExceededError');
     };
   });
-  await press(0, 'Keep this message as a prompt, which / inserts');
-  await page.getByText('The prompt could not be kept').waitFor();
+  await press(0, 'Save this message as a prompt: type / to insert it');
+  await page.getByText('The prompt could not be saved').waitFor();
   // A path is no prompt: Enter sends it.
   await message.fill('/usr/bin');
   await page.keyboard.press('Enter');

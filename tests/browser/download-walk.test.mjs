@@ -139,7 +139,7 @@ test('another model in place of the one that is downloaded: the page says that t
   await halved(page);
   await download(page, '/other.bq4');
   await strip(page, 'Downloading: other.bq4');
-  await notice(page, 'The download of large.bq4 has ended; what was downloaded is kept.').waitFor();
+  await notice(page, 'The download of large.bq4 was stopped. You can resume it later.').waitFor();
 });
 
 test('a connection that breaks for good: what happened in words for people, and Resume', async () => {

@@ -360,7 +360,7 @@ test('screen readers hear a reply in whole sentences, and its end', async () => 
   const reply = await say(page, 'Tell me a story');
   const { status, sentences } = await page.evaluate(() => /** @type {any} */ (globalThis).heard);
   assert.ok(status.length <= 4, status.join(' | '));
-  assert.match(status.at(-1), /^Done: /);
+  assert.match(status.at(-1), /^Done\.$/);
   assert.ok(sentences.length >= 3, `${sentences.length} sentences`);
   for (const sentence of sentences) assert.match(sentence, /[.!?…"]$/);
   const bare = (/** @type {string} */ text) => text.replace(/\s+/g, '');

@@ -83,10 +83,10 @@ test(
       ),
     );
     const status = (/** @type {RegExp} */ words) => page.locator('#status', { hasText: words }).waitFor();
-    await status(/^A model is needed first/);
+    await status(/^Download the search model, or open its file/);
 
     await page.locator('#model').setInputFiles(join(ROOT, 'models/chat.bq4'));
-    await page.getByRole('alert').getByText('one that makes vectors of texts is needed').waitFor();
+    await page.getByRole('alert').getByText('The search needs an embedding model').waitFor();
     await page.locator('#model').setInputFiles(file);
     await status(/^Ready/);
     await page.locator('#files').setInputFiles([
@@ -150,7 +150,7 @@ test(
     t.after(() => page.context().close());
     await page.goto(`${here.site.url}demo/search.html`);
     const status = (/** @type {RegExp} */ words) => page.locator('#status', { hasText: words }).waitFor();
-    await status(/^A model is needed first/);
+    await status(/^Download the search model, or open its file/);
     await page.locator('#model').setInputFiles(file);
     await status(/^Ready/);
     await findInNotes(page);
@@ -185,7 +185,7 @@ test(
     await convert(join(ROOT, 'tests/golden/rerankers/distilbert'), kinds, { quant: 'f32' });
     for (const [wrong, words] of [
       [join(ROOT, 'models/chat.bq4'), 'This model writes'],
-      [kinds, 'This model only names kinds of texts'],
+      [kinds, 'This model only classifies texts'],
     ]) {
       await page.locator('#reranker').setInputFiles(wrong);
       await page.getByRole('alert').getByText(words).waitFor();
@@ -201,7 +201,7 @@ test(
     const byReranker = ranked.map(({ document }) => document);
     assert.notDeepEqual(byReranker, bySimilarity);
     assert.deepEqual(await shown(), byReranker);
-    await page.getByText('The second model, second.bq4, puts the best of what is found first.').waitFor();
+    await page.getByText('The second model, second.bq4, puts the best results first.').waitFor();
     await page.locator('#ask').fill('quantum chromodynamics');
     await found.filter({ hasText: 'Nothing in your texts is about this.' }).waitFor();
 
@@ -220,7 +220,7 @@ test(
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
 
     await page.reload();
-    await page.getByText('puts the best of what is found first').waitFor();
+    await page.getByText('puts the best results first').waitFor();
     await page.locator('#ask').fill(question);
     await found
       .filter({ hasText: /fits \d+ %/ })

@@ -177,7 +177,7 @@ export const STATES = [
         // What is read is soon read: the page stops in the middle.
         new MutationObserver(() => {
           const amount = /** @type {HTMLElement} */ (document.querySelector('#amount'));
-          if (!amount.textContent?.includes('tokens read')) return;
+          if (!amount.textContent?.includes('Reading:')) return;
           const copy = /** @type {HTMLElement} */ (document.body.cloneNode(true));
           document.documentElement.replaceChild(copy, document.body);
           document.documentElement.dataset.held = 'yes';
