@@ -28,7 +28,7 @@ import { Models } from './models/models.js';
 import { Panel } from './panel/panel.js';
 import { recommendedFor } from './models/catalogue.js';
 import { Settings } from './page/settings.js';
-import { draftOf, loadLooks, saveDraft, saveLooks, titleOf } from './storage/local-storage.js';
+import { draftOf, editOf, loadLooks, saveDraft, saveEdit, saveLooks, titleOf } from './storage/local-storage.js';
 import { Turns } from './chat/turn.js';
 import { Log } from './chat/view.js';
 import { Waiting } from './chat/reply-progress.js';
@@ -55,6 +55,7 @@ const log = new Log($('log'), {
   onRegenerate: () => turns.regenerate(),
   onContinue: () => turns.continueReply(),
   onEdit: (entry, text) => turns.edit(entry, text),
+  onEditDraft: (entry, text) => saveEdit(current.conversation.id, entry.id, text),
   onMenu: (entry, menu) => {
     const page = { current, idle: () => phase === 'ready', focusAt: (/** @type {number} */ at) => log.focusAt(at, '') };
     void import('./chat/message-menu.js').then(({ fillMenu }) => fillMenu(entry, menu, page), showError);
@@ -128,6 +129,7 @@ const models = new Models({
 /** Changes the state of the page. @param {typeof phase} next @param {HTMLElement} [back]  gets the focus if the focused element disappears */
 function enter(next, back) {
   const wasLoading = phase === 'loading';
+  const isNew = phase !== next && next === 'writing';
   phase = next;
   const able = phase === 'ready' && host.hasModel;
   showLoading(phase === 'loading');
@@ -142,6 +144,7 @@ function enter(next, back) {
   $('better').hidden = !current.path.length || !models.isTinyInUse;
   document.title = current.path.length ? `${titleOf(current.conversation)} · bq4` : TITLE;
   keepFocus(focused, back);
+  if (isNew) chats?.refresh();
   if (able && wasLoading) turns.sendEarly();
 }
 const TITLE = document.title;
@@ -171,6 +174,7 @@ function keepDraft() {
 
 function showDraft() {
   setComposedText(draftOf(current.conversation.id));
+  log.restoreEdit(editOf(current.conversation.id));
 }
 
 /** Shows a conversation. @param {import('./storage/local-storage.js').Conversation} [conversation]  default: a new one */

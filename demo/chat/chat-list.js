@@ -144,6 +144,7 @@ export class Chats {
         return [...head, this.#row(one, wanted)];
       }),
     );
+    /** @type {HTMLButtonElement} */ (named('json')).disabled = !all.length;
     none.hidden = found.length > 0;
     none.textContent = all.length ? 'No chats found.' : 'Your chats are stored only in this browser.';
   }
@@ -230,7 +231,11 @@ export class Chats {
     const isOpen = id === this.page.current.conversation.id;
     if (isOpen) await this.page.open(); // stops its reply, which stores it once more
     const [one, draft] = [read(id), draftOf(id)];
-    if (!one) return;
+    // A new chat is gone when its first reply is stopped before the first word.
+    if (!one) {
+      saveDraft(id, '');
+      return this.draw();
+    }
     remove(id);
     saveDraft(id, '');
     const at = [...rows.querySelectorAll('.chat')].findIndex((row) => row.matches(':focus-within'));

@@ -1,5 +1,16 @@
 /** The conversation that this tab shows: its branch, its changes and how they are stored. */
-import { draftOf, empty, isEmpty, onOther, opened, read, remember, save, saveDraft } from '../storage/local-storage.js';
+import {
+  draftOf,
+  empty,
+  isEmpty,
+  onOther,
+  opened,
+  read,
+  remember,
+  remove,
+  save,
+  saveDraft,
+} from '../storage/local-storage.js';
 import { withSummary } from './summary-prompt.js';
 import { newestFrom, mergeEntries, newId, pathTo, versions, withoutDeleted } from './tree.js';
 
@@ -98,12 +109,14 @@ export class Current {
     const blank = cut.filter(({ content, reasoning }) => !content && !reasoning);
     for (const entry of cut) entry.end = 'interrupted';
     for (const entry of blank) {
-      const asked = conversation.entries.find(({ id }) => id === entry.parent);
-      const alone = asked && versions(conversation.entries, entry).length === 1;
-      const leaf = alone ? asked.parent : entry.parent;
-      if (alone && conversation.leaf === entry.id && !draftOf(conversation.id))
-        saveDraft(conversation.id, asked.content);
-      this.takeBack(alone ? [entry, asked] : [entry], conversation.leaf === entry.id ? leaf : conversation.leaf);
+      const { entries, leaf } = conversation;
+      const question = entries.find(({ id }) => id === entry.parent);
+      const first = question && versions(entries, entry).length === 1 ? question : entry;
+      const isShown = leaf === entry.id;
+      if (isShown && first === question && !draftOf(conversation.id)) saveDraft(conversation.id, question.content);
+      const others = versions(entries, first).filter((other) => other !== first);
+      const next = others.length ? newestFrom(entries, others[others.length - 1].id) : first.parent;
+      this.takeBack([entry, first], isShown ? next : leaf);
     }
     this.show();
     this.save();
@@ -178,7 +191,12 @@ export class Current {
   /** Stores the conversation. @returns {boolean}  whether it is stored, or is empty and need not be */
   save() {
     const conversation = this.#conversation;
-    if (isEmpty(conversation) && !conversation.deleted.length) return true;
+    if (isEmpty(conversation) && !conversation.deleted.length) {
+      // Its only messages may be those of a turn that failed. Messages of another tab are not removed.
+      const stored = read(conversation.id)?.entries ?? [];
+      if (stored.every(({ id }) => this.#withdrawn.has(id))) remove(conversation.id);
+      return true;
+    }
     conversation.at = Date.now();
     return save(conversation, this.#withdrawn, this.#decided([...this.#deletions.keys()], false));
   }

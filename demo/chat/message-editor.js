@@ -1,14 +1,15 @@
 /** The field that replaces a message of the user while it is edited. Loaded on demand. */
 import { button, element } from '../page/element.js';
-import { isComposing } from '../page/page.js';
+import { isComposing, isSendKey } from '../page/page.js';
 import { hasAttachments } from './tree.js';
 
 /**
  * Opens the field, unless it is open.
  * @param {HTMLElement} root  element of the message @param {HTMLElement} shown  its text, in `root` @param {import('./tree.js').Entry} entry
- * @param {import('./view.js').Actions['onEdit']} onEdit
+ * @param {Pick<import('./view.js').Actions, 'onEdit' | 'onEditDraft'>} actions @param {string} [draft]  text of an unsent edit, which is
+ *   restored without the focus
  */
-export function editMessage(root, shown, entry, onEdit) {
+export function editMessage(root, shown, entry, { onEdit, onEditDraft }, draft) {
   if (root.classList.contains('editing')) return;
   const form = element('form', 'edit');
   const field = element('textarea');
@@ -16,10 +17,11 @@ export function editMessage(root, shown, entry, onEdit) {
   // Attachments stay unchanged.
   const text = hasAttachments(content) ? (shown.lastChild?.textContent ?? '') : content;
   const before = content.slice(0, content.length - text.length);
-  field.value = text; // the field normalizes line ends
+  field.value = draft ?? text; // the field normalizes line ends
   field.setAttribute('aria-label', 'Edit your message');
   field.dir = 'auto';
   const end = () => {
+    onEditDraft(entry, null);
     form.replaceWith(shown);
     root.classList.remove('editing');
     /** @type {HTMLElement | null} */ (root.querySelector('.tools [aria-label^="Edit"]'))?.focus();
@@ -31,15 +33,16 @@ export function editMessage(root, shown, entry, onEdit) {
   field.addEventListener('keydown', (event) => {
     if (isComposing(event)) return;
     if (event.key === 'Escape') end();
-    else if (event.key === 'Enter' && !event.shiftKey) send.click();
+    else if (isSendKey(event)) send.click();
     else return;
     event.preventDefault();
     event.stopPropagation();
   });
+  field.addEventListener('input', () => onEditDraft(entry, field.value));
   send.className = 'filled';
   form.append(field, button('Cancel', 'Cancel', end), send);
   shown.replaceWith(form);
   root.classList.add('editing');
   field.style.height = `${field.scrollHeight + 2}px`;
-  field.focus();
+  if (draft === undefined) field.focus();
 }

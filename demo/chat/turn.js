@@ -161,6 +161,7 @@ export class Turns {
     const previousEnd = shown.entry.end;
     shown.entry.end = 'writing';
     this.#replying = new AbortController();
+    current.save(); // before the first word: the list of chats shows it, and a crash does not lose the message
     enter('writing');
     waiting.begin();
     shown.writing = true;
@@ -208,7 +209,7 @@ export class Turns {
     else if (!hasReply) this.#undo(before);
     current.show();
     enter('ready', before.back);
-    if (hasReply && !current.save())
+    if (!current.save() && hasReply)
       showNotice('This chat could not be saved: the storage of this browser is full or blocked.');
     current.catchUp();
     if (failure) this.#showFailure(failure);

@@ -16,6 +16,7 @@ import { SummaryNote } from './summary-note.js';
  * @property {() => void} onRegenerate
  * @property {() => void} onContinue
  * @property {(entry: Entry, text: string) => boolean} onEdit  returns false if the text cannot be sent now
+ * @property {(entry: Entry, text: string | null) => void} onEditDraft  stores the text of an unsent edit; null removes it
  * @property {(entry: Entry, step: number) => void} onVersion  shows the version `step` places after this one
  * @property {(entry: Entry, menu: HTMLElement) => void} onMenu  fills in the menu of a message
  * @property {() => void} onSummarize
@@ -143,10 +144,10 @@ export class Message {
     );
   }
 
-  /** Replaces the message with a field. When its text is sent, it becomes another version of the message. */
-  edit() {
+  /** Replaces the message with a field. When its text is sent, it becomes another version of the message. @param {string} [draft]  text of an unsent edit */
+  edit(draft) {
     void import('./message-editor.js').then(({ editMessage }) => {
-      editMessage(this.root, this.#body.root, this.entry, this.#actions.onEdit);
+      editMessage(this.root, this.#body.root, this.entry, this.#actions, draft);
     }, showError);
   }
 }
@@ -256,6 +257,11 @@ export class Log {
     const message = this.#messages.findLast(({ entry }) => entry.role === 'user');
     message?.edit();
     return message !== undefined;
+  }
+
+  /** Opens the editor of a message again, with the text of an unsent edit. @param {ReturnType<typeof import('../storage/local-storage.js').editOf>} edit */
+  restoreEdit(edit) {
+    if (edit) this.#messages.find(({ entry }) => entry.id === edit.entry)?.edit(edit.text);
   }
 
   /** Focuses the message at an index, or its button with this label if it has one. @param {number} at @param {string} label */

@@ -239,6 +239,7 @@ export class Models {
       if (!signal.aborted) await this.use(choice, { agreed: true });
     } catch (error) {
       if (signal.aborted) return;
+      say(`${offer.name} was not loaded. ${this.#describeCurrent()}`);
       showError(error, { text: 'Try again', run: () => void this.useOffer(offer) });
     }
   }

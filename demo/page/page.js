@@ -45,8 +45,27 @@ export function grow() {
  */
 export const isComposing = (event) => event.isComposing || event.keyCode === 229;
 
-/** @param {(text: string) => void} submit  called for Enter and the button; Shift+Enter starts a line @param {() => boolean} editLast  for the arrow upwards in an empty field */
+const touch = matchMedia('(pointer: coarse)');
+
+/**
+ * Whether a key press sends a text: Enter; on touch screens, whose keyboards have no Shift+Enter, only Ctrl+Enter or Cmd+Enter.
+ * @param {KeyboardEvent} event
+ */
+export const isSendKey = (event) =>
+  event.key === 'Enter' && !event.shiftKey && !isComposing(event) && (!touch.matches || event.ctrlKey || event.metaKey);
+
+/** Sets the label of the Enter key on touch screens, and the description of the message field, to what Enter does. */
+function describeEnter() {
+  message.enterKeyHint = touch.matches ? 'enter' : 'send';
+  $('keys').textContent = touch.matches
+    ? 'Enter starts a new line, the button sends.'
+    : 'Enter sends, Shift and Enter start a new line.';
+}
+
+/** @param {(text: string) => void} submit  called for the keys that send and for the button @param {() => boolean} editLast  called for the arrow up key in an empty field */
 export function onMessage(submit, editLast) {
+  describeEnter();
+  touch.addEventListener('change', describeEnter);
   $('composer').addEventListener('submit', (event) => {
     event.preventDefault();
     submit(message.value);
@@ -55,7 +74,7 @@ export function onMessage(submit, editLast) {
   message.addEventListener('input', grow);
   message.addEventListener('keydown', (event) => {
     if (event.key === 'ArrowUp' && !message.value && editLast()) event.preventDefault();
-    if (event.key !== 'Enter' || event.shiftKey || isComposing(event)) return;
+    if (!isSendKey(event)) return;
     event.preventDefault();
     submit(message.value);
   });

@@ -6,6 +6,7 @@ import { closeBeside, showDialog } from './page.js';
 const SHORTCUTS = [
   ['Enter', 'Send the message'],
   ['Shift + Enter', 'New line'],
+  ['Ctrl + Enter', 'Send the message, also on a touch screen'],
   ['↑ in an empty field', 'Edit your last message'],
   ['/ in an empty field', 'Insert a prompt'],
   ['Esc', 'Stop the reply, or close what is open'],

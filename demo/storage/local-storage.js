@@ -28,6 +28,8 @@ const LOOKS = 'bq4.looks';
 const PROMPTS = 'bq4.prompts';
 /** Prefix of the keys of unsent messages. */
 const DRAFT = 'bq4.draft.';
+/** Prefix of the keys of unsent edits. */
+const EDIT = 'bq4.edit.';
 const ENDS = ['writing', 'length', 'context', 'stopped', 'interrupted'];
 /** Ways to choose passages (excerpts.js). */
 const CHOICES = ['meaning', 'words', 'start'];
@@ -177,8 +179,9 @@ export function save(conversation, removedHere = new Set(), restored = []) {
   });
 }
 
-/** @param {string} id */
-export const remove = (id) => allowed(() => localStorage.removeItem(CHAT + id), undefined);
+/** Removes a conversation and its unsent edit. @param {string} id */
+export const remove = (id) =>
+  allowed(() => [CHAT, EDIT].forEach((prefix) => localStorage.removeItem(prefix + id)), undefined);
 
 /** Returns the unsent message of a conversation. @param {string} id */
 export const draftOf = (id) => allowed(() => localStorage.getItem(DRAFT + id), null) ?? '';
@@ -186,6 +189,18 @@ export const draftOf = (id) => allowed(() => localStorage.getItem(DRAFT + id), n
 /** Stores the unsent message of a conversation. @param {string} id @param {string} text  '' removes it */
 export const saveDraft = (id, text) =>
   allowed(() => (text ? localStorage.setItem(DRAFT + id, text) : localStorage.removeItem(DRAFT + id)), undefined);
+
+/** Returns the unsent edit of a message in a conversation; null if there is none. @param {string} id @returns {{ entry: string, text: string } | null}  `entry`: id of the message */
+export function editOf(id) {
+  const edit = parsed(allowed(() => localStorage.getItem(EDIT + id), null));
+  return text(edit?.entry) && typeof edit.text === 'string' ? { entry: edit.entry, text: edit.text } : null;
+}
+
+/** Stores the unsent edit of a message, in place of one of another message. @param {string} id  of the conversation @param {string} entry  id of the message @param {string | null} text  null removes it */
+export function saveEdit(id, entry, text) {
+  if (text !== null) write(EDIT + id, { entry, text });
+  else if (editOf(id)?.entry === entry) allowed(() => localStorage.removeItem(EDIT + id), undefined);
+}
 
 /** Calls `onChange` when another tab has changed or deleted a conversation. @param {(id: string) => void} onChange */
 export const onOther = (onChange) =>

@@ -127,7 +127,8 @@ export async function anew(page) {
   });
   await page.locator('[role=status]', { hasText: 'New chat.' }).waitFor();
   await page.evaluate(() => {
-    for (const key of Object.keys(localStorage)) if (/^bq4\.(chat|draft)\./.test(key)) localStorage.removeItem(key);
+    for (const key of Object.keys(localStorage))
+      if (/^bq4\.(chat|draft|edit)\./.test(key)) localStorage.removeItem(key);
     for (const one of document.querySelectorAll('[aria-label="Dismiss this message"]'))
       /** @type {HTMLElement} */ (one).click();
   });

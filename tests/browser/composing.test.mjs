@@ -1,0 +1,144 @@
+// Writing and sending messages in the demo: keys of a touch screen, the list of chats while the first reply is written, unsent edits,
+// and what the page says when nothing can be exported or downloaded.
+import assert from 'node:assert/strict';
+import { afterEach, test } from 'node:test';
+import { newPage, oneHost, openDemo, ready, sample, say, texts, ui } from './site.mjs';
+
+const here = oneHost();
+/** @type {Awaited<ReturnType<typeof newPage>>} */
+let page;
+
+afterEach(async () => {
+  const { trouble } = page;
+  await page.context().close();
+  assert.deepEqual(trouble, []);
+});
+
+/** @param {import('playwright-core').BrowserContextOptions} [options] */
+async function demo(options) {
+  page = await newPage(here.browser, options);
+  await openDemo(page, here.site.url);
+  await sample(page, { temperature: '0', maxTokens: '8' });
+}
+
+const editor = () => page.getByRole('textbox', { name: 'Edit your message' });
+const chatNames = () => page.locator('.chat-name').allTextContents();
+
+/** Clicks elements one after another, before the page does anything else, and returns the names in the list of chats. @param {string[]} selectors */
+const clickAtOnce = (selectors) =>
+  page.evaluate((all) => {
+    for (const one of all) /** @type {HTMLElement} */ (document.querySelector(one)).click();
+    return Array.from(document.querySelectorAll('.chat-name'), ({ textContent }) => textContent);
+  }, selectors);
+
+test('on a touch screen Enter starts a line; the button and Ctrl+Enter send', async () => {
+  await demo({ hasTouch: true, isMobile: true, viewport: { width: 390, height: 800 } });
+  const { message, send } = ui(page);
+  await message.fill('Hello!');
+  await message.press('Enter');
+  await message.pressSequentially('How are you?');
+  assert.equal(await message.inputValue(), 'Hello!\nHow are you?');
+  assert.deepEqual(await texts(page), []);
+  assert.equal(await message.getAttribute('enterkeyhint'), 'enter');
+  assert.equal(await page.locator('#keys').textContent(), 'Enter starts a new line, the button sends.');
+  await send.click();
+  await ready(page);
+  assert.equal((await texts(page))[0], 'Hello!\nHow are you?');
+  await message.fill('Bye');
+  await message.press('Control+Enter');
+  await ready(page);
+  assert.equal((await texts(page))[2], 'Bye');
+  await ui(page).messages.nth(2).getByRole('button', { name: 'Edit your message' }).click();
+  await editor().press('End');
+  await editor().press('Enter');
+  assert.equal(await editor().inputValue(), 'Bye\n');
+});
+
+test('a chat is in the list as soon as its first message is sent, and not if that is stopped before the first word', async () => {
+  await demo({ viewport: { width: 1400, height: 800 } });
+  await page.locator('#chats').click();
+  await page.locator('#chats-dialog[open]').waitFor();
+  await ui(page).message.fill('Tell me a story');
+  assert.deepEqual(await clickAtOnce(['#send']), ['Tell me a story']);
+  await ready(page);
+  await ui(page).newChat.click();
+  await page.locator('[role=log] article').first().waitFor({ state: 'detached' });
+  await ui(page).message.fill('Hello!');
+  await clickAtOnce(['#send', '#stop']);
+  await ready(page);
+  await page.waitForFunction(() => document.querySelectorAll('.chat-name').length === 1);
+  assert.deepEqual(await chatNames(), ['Tell me a story']);
+  assert.equal(await ui(page).message.inputValue(), 'Hello!');
+  const stored = await page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith('bq4.chat.')));
+  assert.equal(stored.length, 1);
+  await clickAtOnce(['#send', '[aria-label="Delete Hello!"]']);
+  await page.waitForFunction(() => document.querySelectorAll('.chat-name').length === 1);
+  await ready(page);
+  assert.deepEqual(await chatNames(), ['Tell me a story']);
+});
+
+test('a reload before the first word of another version shows the version before', async () => {
+  await demo();
+  for (const [entry, draft] of /** @type {const} */ ([
+    [{ id: 'c', parent: 'a', role: 'assistant', content: '', end: 'writing' }, ''],
+    [{ id: 'c', parent: 'x', role: 'assistant', content: '', end: 'writing' }, 'Hi!'],
+  ])) {
+    await page.evaluate((blank) => {
+      const entries = [
+        { id: 'a', parent: null, role: 'user', content: 'Hello!' },
+        { id: 'b', parent: 'a', role: 'assistant', content: 'Hello, how are you?' },
+        { id: 'x', parent: null, role: 'user', content: 'Hi!' },
+        blank,
+      ].filter(({ id }) => id !== 'x' || blank.parent === 'x');
+      localStorage.setItem('bq4.chat.y', JSON.stringify({ version: 2, entries, leaf: 'c' }));
+      sessionStorage.setItem('bq4.open', 'y');
+    }, entry);
+    await page.reload();
+    await ready(page);
+    assert.deepEqual(await texts(page), ['Hello!', 'Hello, how are you?']);
+    assert.equal(await ui(page).message.inputValue(), draft);
+  }
+});
+
+test('without chats nothing can be exported', async () => {
+  await demo();
+  await page.locator('#chats').click();
+  const exportAll = page.getByRole('button', { name: 'Export all' });
+  assert.ok(await exportAll.isDisabled());
+  await page.getByRole('button', { name: 'Close' }).first().click();
+  await say(page, 'Hello!');
+  await page.locator('#chats').click();
+  assert.ok(await exportAll.isEnabled());
+});
+
+test('an edit that was not sent is kept: after a reload, and in its chat', async () => {
+  await demo();
+  await say(page, 'Hello!');
+  await ui(page).message.press('ArrowUp');
+  await editor().fill('Who are you?');
+  await page.reload();
+  await ready(page);
+  await editor().waitFor();
+  assert.equal(await editor().inputValue(), 'Who are you?');
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'message');
+  await editor().fill('Who am I?');
+  await ui(page).newChat.click();
+  await editor().waitFor({ state: 'detached' });
+  await page.locator('.chat-name', { hasText: 'Hello!' }).click();
+  await editor().waitFor();
+  assert.equal(await editor().inputValue(), 'Who am I?');
+  await editor().press('Escape');
+  await page.reload();
+  await ready(page);
+  assert.deepEqual((await texts(page))[0], 'Hello!');
+  assert.equal(await editor().count(), 0);
+});
+
+test('a model that cannot be looked up offline: the status says that it was not loaded', async () => {
+  await demo();
+  await page.context().route('https://huggingface.co/**', (route) => route.abort());
+  await page.getByRole('button', { name: 'Download Gemma 3 270M' }).click();
+  await ui(page).alert.waitFor();
+  assert.equal(await ui(page).status.textContent(), 'Gemma 3 270M was not loaded. Still using Tiny.');
+  page.trouble = page.trouble.filter((text) => !text.includes('huggingface.co'));
+});
