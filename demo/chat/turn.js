@@ -161,7 +161,8 @@ export class Turns {
     const previousEnd = shown.entry.end;
     shown.entry.end = 'writing';
     this.#replying = new AbortController();
-    current.save(); // before the first word: the list of chats shows it, and a crash does not lose the message
+    // The list of chats shows the chat, and a crash before the first word does not lose the message. A continued reply is already stored.
+    if (!continued) current.save();
     enter('writing');
     waiting.begin();
     shown.writing = true;

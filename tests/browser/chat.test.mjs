@@ -137,7 +137,7 @@ test("a token's time by its parts, measured only while a person looks", async ()
   assert.ok(lines.heads === 1 && lines.out <= 0, `labels of one line, within the panel: ${JSON.stringify(lines)}`);
   const sum = (/** @type {number} */ column) => rows.reduce((total, row) => total + Number.parseFloat(row[column]), 0);
   const [, ms, tokens] =
-    /^([\d.]+) ms a token, the mean of (\d+) tokens? of the last reply/.exec(
+    /^([\d.]+) ms per token: the mean of (\d+) tokens? of the last reply/.exec(
       (await parts.locator('.hint').textContent()) ?? '',
     ) ?? [];
   assert.ok(Number(ms) > 0 && Math.abs(sum(1) - Number(ms)) <= 0.0005 * rows.length + 0.0005, `${sum(1)} of ${ms} ms`);
@@ -220,7 +220,7 @@ test('Stop: at most one more token is shown after the click', async () => {
   const computed =
     Number((await stat(page, 'context')).split(' of ')[0]) - Number((await stat(page, 'reused')).split(' of ')[1]);
   assert.ok(computed <= shown + WINDOW + 1, `${computed} tokens computed`);
-  assert.match((await ui(page).status.textContent()) ?? '', /^Stopped after/);
+  assert.match((await ui(page).status.textContent()) ?? '', /^Stopped\.$/);
   assert.match((await ui(page).messages.last().textContent()) ?? '', /Stopped/);
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'message');
   assert.match(await say(page, 'Hello!'), /\w/, 'goes on after it');
