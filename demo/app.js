@@ -11,6 +11,7 @@ import {
   closeBeside,
   chips,
   details,
+  focusMessage,
   isComposing,
   keepFocus,
   message,
@@ -66,7 +67,7 @@ const log = new Log($('log'), {
   onUndoSummary: () => {
     if (phase !== 'ready') return;
     current.takeBackSummary();
-    message.focus();
+    focusMessage();
     void showState();
   },
   onVersion: (entry, step) => {
@@ -193,7 +194,7 @@ async function open(conversation) {
 async function beginAnew() {
   await open();
   say('New chat.');
-  message.focus();
+  focusMessage();
 }
 
 /** Copies a text to the clipboard. @param {string} text @param {HTMLElement} from  button whose label changes for a moment */
@@ -274,7 +275,7 @@ function listen() {
   message.addEventListener('input', showPrompts);
   stop.addEventListener('click', () => {
     void turns.stop();
-    message.focus();
+    focusMessage();
   });
   newChat.addEventListener('click', beginAnew);
   $('chats').addEventListener('click', () => void showChats().catch(showError));
@@ -311,7 +312,7 @@ function listen() {
   for (const chip of chips) {
     chip.addEventListener('click', () => {
       turns.submit(chip.textContent ?? '');
-      message.focus();
+      focusMessage();
     });
   }
   $('details-toggle').addEventListener('click', () => {

@@ -39,6 +39,15 @@ named('json').addEventListener('click', () => download('bq4-chats.json', 'applic
 named('import').addEventListener('click', () => file.click());
 file.addEventListener('change', () => void shown?.bring([...(file.files ?? [])]));
 closeBeside(dialog, () => closeDrawer());
+// At a click, not at the press before it: closing a menu moves the rows below it.
+document.addEventListener('click', ({ target }) => closeMenus((menu) => !menu.contains(/** @type {Node} */ (target))));
+rows.addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape' || !rows.querySelector('details[open]')) return;
+  event.preventDefault();
+  closeMenus(() => true)
+    ?.querySelector('summary')
+    ?.focus();
+});
 dialog.addEventListener('close', () => {
   document.documentElement.removeAttribute('data-sidebar');
   if (deleted) showNotice(deleted.text, [{ text: 'Undo', run: deleted.undo }]);
@@ -69,6 +78,15 @@ wide.addEventListener('change', ({ matches }) => {
     dialog.close();
   }
 });
+
+/** Closes the open menus that match, and returns the last one: while one is open, the list is not redrawn. @param {(menu: HTMLDetailsElement) => boolean} matches */
+function closeMenus(matches) {
+  const menus = [.../** @type {NodeListOf<HTMLDetailsElement>} */ (rows.querySelectorAll('details[open]'))].filter(
+    matches,
+  );
+  for (const menu of menus) menu.open = false;
+  return menus.at(-1);
+}
 
 /** Closes the list if it is a drawer; a sidebar stays open. */
 const closeDrawer = () => dialog.matches(':modal') && dialog.close();

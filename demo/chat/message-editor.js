@@ -38,11 +38,18 @@ export function editMessage(root, shown, entry, { onEdit, onEditDraft }, draft) 
     event.preventDefault();
     event.stopPropagation();
   });
-  field.addEventListener('input', () => onEditDraft(entry, field.value));
+  const fitHeight = () => {
+    field.style.height = 'auto';
+    field.style.height = `${field.scrollHeight + 2}px`;
+  };
+  field.addEventListener('input', () => {
+    fitHeight();
+    onEditDraft(entry, field.value);
+  });
   send.className = 'filled';
   form.append(field, button('Cancel', 'Cancel', end), send);
   shown.replaceWith(form);
   root.classList.add('editing');
-  field.style.height = `${field.scrollHeight + 2}px`;
+  fitHeight();
   if (draft === undefined) field.focus();
 }

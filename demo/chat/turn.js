@@ -3,7 +3,7 @@ import { clearAlert, showError, showNotice } from '../page/alerts.js';
 import { composedText, setComposedText } from './composer.js';
 import { writingLock } from './conversation.js';
 import * as format from '../page/format.js';
-import { countOn, details, message, say, stop } from '../page/page.js';
+import { countOn, details, focusMessage, say, stop } from '../page/page.js';
 import { Speaker } from './screen-reader.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
@@ -96,7 +96,7 @@ export class Turns {
     const { current } = this.#page;
     const { leaf } = current.conversation;
     this.#answer({ leaf, added: [current.add('user', text, entry.parent)], unsent: text });
-    message.focus();
+    focusMessage();
     return true;
   };
 

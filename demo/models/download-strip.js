@@ -1,6 +1,6 @@
 /** The card above the message field with the progress of a download or load, Pause and Cancel. */
 import * as format from '../page/format.js';
-import { $ } from '../page/page.js';
+import { $, focusMessage } from '../page/page.js';
 
 const [strip, words, pause, amount] = [$('arriving'), $('arriving-words'), $('arriving-pause'), $('arriving-amount')];
 const bar = /** @type {HTMLProgressElement} */ ($('arriving-bar'));
@@ -14,7 +14,7 @@ export function onArriving(actions) {
 /** Shows or hides the card. @param {string} text  '' hides it @param {boolean} [paused] @param {boolean} [converted]  whether it cannot be paused, such as a conversion */
 export function showArriving(text, paused = false, converted = false) {
   // The focus would be lost with its button.
-  if (!text && strip.contains(document.activeElement)) $('message').focus();
+  if (!text && strip.contains(document.activeElement)) focusMessage();
   if (!text || words.textContent !== text) {
     bar.removeAttribute('value');
     amount.textContent = '';

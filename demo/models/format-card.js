@@ -1,6 +1,6 @@
 /** Lets the user choose a chat template, with a preview, for a model without one. */
 import { listSupported } from '../../js/index.js';
-import { $ } from '../page/page.js';
+import { $, focusMessage } from '../page/page.js';
 import { element } from '../page/element.js';
 
 /** Display names of chat templates; others are shown under their own name. @type {Record<string, string>} */
@@ -76,6 +76,6 @@ export async function askFormat(chosen, tokenId, onChoose) {
 }
 
 function hideFormat() {
-  if (card.contains(document.activeElement)) $('message').focus();
+  if (card.contains(document.activeElement)) focusMessage();
   card.hidden = true;
 }

@@ -7,7 +7,7 @@ import { onDrop } from './drop.js';
 import * as format from '../page/format.js';
 import { keepForOffline } from '../offline.js';
 import { showOffers } from './offer-cards.js';
-import { $, message, say, showProgress } from '../page/page.js';
+import { $, focusMessage, message, say, showProgress } from '../page/page.js';
 import {
   factsOf,
   forgetDownload,
@@ -419,7 +419,7 @@ export class Models {
     enter('ready');
     this.#showStrip();
     say(`Now using ${choice.name}.`);
-    message.focus();
+    focusMessage();
     await this.#refresh();
     await showState();
   }

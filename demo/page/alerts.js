@@ -1,5 +1,6 @@
 /** Messages to the user: errors, with a hint and folded technical details, and notices. */
 import { button, element } from './element.js';
+import { focusMessage } from './page.js';
 
 /** @typedef {{ text: string, run: () => void }} Action */
 
@@ -14,7 +15,7 @@ function clear(cards) {
     card.dispatchEvent(new Event('removed'));
   }
   // If the focused button was removed, the focus moves to the message field.
-  if (focused && !focused.isConnected) document.getElementById('message')?.focus();
+  if (focused && !focused.isConnected) focusMessage();
 }
 
 const passing = () => notices.querySelectorAll('.notice:not(.stays)');

@@ -62,6 +62,9 @@ function describeEnter() {
     : 'Enter sends, Shift and Enter start a new line.';
 }
 
+/** Focuses the message field; on touch screens, where that opens a keyboard over the conversation, it loses the focus instead. */
+export const focusMessage = () => (touch.matches ? message.blur() : message.focus());
+
 /** @param {(text: string) => void} submit  called for the keys that send and for the button @param {() => boolean} editLast  called for the arrow up key in an empty field */
 export function onMessage(submit, editLast) {
   describeEnter();
@@ -69,7 +72,7 @@ export function onMessage(submit, editLast) {
   $('composer').addEventListener('submit', (event) => {
     event.preventDefault();
     submit(message.value);
-    message.focus();
+    focusMessage();
   });
   message.addEventListener('input', grow);
   message.addEventListener('keydown', (event) => {

@@ -142,3 +142,82 @@ test('a model that cannot be looked up offline: the status says that it was not 
   assert.equal(await ui(page).status.textContent(), 'Gemma 3 270M was not loaded. Still using Tiny.');
   page.trouble = page.trouble.filter((text) => !text.includes('huggingface.co'));
 });
+
+test('the field of an edit grows with its text', async () => {
+  await demo();
+  await say(page, 'Hello!');
+  await ui(page).message.press('ArrowUp');
+  const heightOf = async () => (await editor().boundingBox())?.height ?? 0;
+  await editor().fill('Hello!');
+  const oneLine = await heightOf();
+  await editor().fill('one\ntwo\nthree\nfour');
+  assert.ok((await heightOf()) > 1.5 * oneLine, `${await heightOf()} pixels`);
+  assert.equal(
+    await editor().evaluate((field) => field.scrollHeight > field.clientHeight),
+    false,
+    'all lines are visible',
+  );
+});
+
+test('the menu of a chat is closed by a click outside and by Escape, and another chat is listed meanwhile', async () => {
+  await demo({ viewport: { width: 1400, height: 800 } });
+  await say(page, 'Hello!');
+  await page.locator('#chats').click();
+  const menuButton = page.locator('.chat').first().locator('summary');
+  const isOpen = () => page.locator('.chat-tools[open]').count();
+  await menuButton.click();
+  assert.equal(await isOpen(), 1);
+  await page.keyboard.press('Escape');
+  assert.equal(await isOpen(), 0);
+  assert.equal(await page.locator('#chats-dialog').isVisible(), true);
+  assert.equal(await menuButton.evaluate((button) => button === document.activeElement), true);
+  await menuButton.click();
+  await ui(page).log.click();
+  assert.equal(await isOpen(), 0);
+  await menuButton.click();
+  await ui(page).newChat.click();
+  await page.locator('[role=log] article').first().waitFor({ state: 'detached' });
+  await say(page, 'Tell me a joke');
+  assert.deepEqual(await chatNames(), ['Tell me a joke', 'Hello!']);
+});
+
+test('on a phone a tapped button does not stay highlighted, and Close stays in view in a scrolled dialog', async () => {
+  await demo({ hasTouch: true, isMobile: true, viewport: { width: 390, height: 700 } });
+  const details = page.getByRole('button', { name: 'Details' });
+  const background = () => details.evaluate((button) => getComputedStyle(button).backgroundColor);
+  const before = await background();
+  await details.tap();
+  await details.tap();
+  assert.equal(await background(), before);
+  await page.getByRole('button', { name: 'Settings' }).tap();
+  const dialog = page.getByRole('dialog', { name: 'Settings' });
+  await dialog.evaluate((element) => (element.scrollTop = element.scrollHeight));
+  assert.ok(await dialog.evaluate((element) => element.scrollTop > 0));
+  await dialog.getByRole('button', { name: 'Close' }).tap({ timeout: 5000 });
+  await dialog.waitFor({ state: 'hidden' });
+  await page.getByRole('button', { name: 'Settings' }).tap();
+  await dialog.evaluate((element) => (element.scrollTop = element.scrollHeight));
+  const [close, window] = [
+    await dialog.getByRole('button', { name: 'Close' }).boundingBox(),
+    await dialog.boundingBox(),
+  ];
+  assert.ok(close && window && close.y >= window.y, `${close?.y} in ${window?.y}`);
+});
+
+test('on a phone sending, a new chat and a suggested message do not leave the keyboard open', async () => {
+  await demo({ hasTouch: true, isMobile: true, viewport: { width: 390, height: 700 } });
+  const focused = () => page.evaluate(() => document.activeElement?.id);
+  await ui(page).message.tap();
+  assert.equal(await focused(), 'message');
+  await ui(page).message.fill('Hello!');
+  await ui(page).send.tap();
+  await ready(page);
+  assert.notEqual(await focused(), 'message');
+  await ui(page).newChat.tap();
+  await page.locator('[role=log] article').first().waitFor({ state: 'detached' });
+  assert.notEqual(await focused(), 'message');
+  await page.getByRole('button', { name: 'Tell me a joke' }).tap();
+  await ready(page);
+  assert.equal((await texts(page)).length, 2);
+  assert.notEqual(await focused(), 'message');
+});
