@@ -43,7 +43,10 @@ const COPIED = 'Copied ✓';
 const COPIED_MS = 2000;
 /** Longer pasted texts, in characters, become attachments. */
 const LONG_PASTE = 2000;
-/** The smallest context, in tokens, in which summaries are offered. The built-in model, whose summaries are poor, has less. */
+/**
+ * The smallest context, in tokens, in which summaries are offered. The built-in model, whose summaries are poor, has
+ * less.
+ */
 const SUMMARY_CONTEXT = 2048;
 
 /** The list of chats; null until it is first shown. @type {import('./chat/chat-list.js').Chats | null} */
@@ -127,7 +130,11 @@ const models = new Models({
   onTexts: (files) => void attach(files),
 });
 
-/** Changes the state of the page. @param {typeof phase} next @param {HTMLElement} [back]  gets the focus if the focused element disappears */
+/**
+ * Changes the state of the page.
+ * @param {typeof phase} next
+ * @param {HTMLElement} [back]  gets the focus if the focused element disappears
+ */
 function enter(next, back) {
   const wasLoading = phase === 'loading';
   const isNew = phase !== next && next === 'writing';
@@ -178,7 +185,10 @@ function showDraft() {
   log.restoreEdit(editOf(current.conversation.id));
 }
 
-/** Shows a conversation. @param {import('./storage/local-storage.js').Conversation} [conversation]  default: a new one */
+/**
+ * Shows a conversation.
+ * @param {import('./storage/local-storage.js').Conversation} [conversation]  default: a new one
+ */
 async function open(conversation) {
   await turns.stop();
   clearAlert();
@@ -197,7 +207,11 @@ async function beginAnew() {
   focusMessage();
 }
 
-/** Copies a text to the clipboard. @param {string} text @param {HTMLElement} from  button whose label changes for a moment */
+/**
+ * Copies a text to the clipboard.
+ * @param {string} text
+ * @param {HTMLElement} from  button whose label changes for a moment
+ */
 async function copy(text, from) {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,4 +1,7 @@
-/** The page's side of the service worker, which makes the page work offline and makes it cross-origin isolated (threads need that). */
+/**
+ * The page's side of the service worker, which makes the page work offline and makes it cross-origin isolated (threads
+ * need that).
+ */
 
 /** Milliseconds for which a first visit waits for the service worker. */
 const DEADLINE = 8000;
@@ -63,7 +66,11 @@ export function onVersion(offer, onOthers) {
   navigator.serviceWorker.controller?.postMessage('ask');
 }
 
-/** Requests that page and engine are stored. @param {ServiceWorker} worker @returns {Promise<boolean>}  whether they are */
+/**
+ * Requests that page and engine are stored.
+ * @param {ServiceWorker} worker
+ * @returns {Promise<boolean>}  whether they are
+ */
 const keepPage = (worker) =>
   new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();

@@ -1,4 +1,7 @@
-/** Service worker of the site's root, where no page is: redirects to the demo, also offline. It leaves all other requests alone. */
+/**
+ * Service worker of the site's root, where no page is: redirects to the demo, also offline. It leaves all other
+ * requests alone.
+ */
 
 /** The global of a service worker, for which this project has no types. @type {any} */
 const worker = globalThis;

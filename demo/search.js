@@ -90,7 +90,12 @@ async function open(source) {
   say('Ready.');
 }
 
-/** Remembers a model for the next visit. @param {File | string} source @param {string} nameKey @param {string} ownFile */
+/**
+ * Remembers a model for the next visit.
+ * @param {File | string} source
+ * @param {string} nameKey
+ * @param {string} ownFile
+ */
 async function remember(source, nameKey, ownFile) {
   if (typeof source === 'string') return localStorage.setItem(nameKey, source);
   localStorage.removeItem(nameKey);

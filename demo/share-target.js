@@ -7,7 +7,10 @@ import { $, grow, message } from './page/page.js';
 /** Matches links to models. */
 const MODEL = /^https?:\/\/\S+\.(gguf|bq4)(\?\S*)?$/;
 
-/** Fills a field with the shared text or link; nothing is sent or downloaded without the user. @param {() => Promise<void>} choose  shows the models */
+/**
+ * Fills a field with the shared text or link; nothing is sent or downloaded without the user.
+ * @param {() => Promise<void>} choose  shows the models
+ */
 export async function takeShared(choose) {
   const given = new URLSearchParams(location.search);
   const parts = ['title', 'text', 'url'].map((name) => given.get(name)?.trim() ?? '').filter(Boolean);

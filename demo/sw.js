@@ -10,7 +10,9 @@
  * A browser test compares the stored files with the requests of a browser.
  */
 
-/** Prefix of cache names. There is one cache for each version, and one that records the version in use and the next one. */
+/**
+ * Prefix of cache names. There is one cache for each version, and one that records the version in use and the next one.
+ */
 const PREFIX = 'bq4-demo-4';
 
 /** Folders of the page's files and the engine's. */
@@ -26,7 +28,10 @@ const FOLDERS = [
   '../classifiers/',
   '../node_modules/pdfjs-dist/cmaps/',
 ].map((path) => new URL(path, location.href).href);
-/** Folders that a host may lack, since the page works without them: chat templates, Markdown, formulas, highlighting, PDF, classifiers. */
+/**
+ * Folders that a host may lack, since the page works without them: chat templates, Markdown, formulas, highlighting,
+ * PDF, classifiers.
+ */
 const LIBRARIES = FOLDERS.slice(3);
 /** Character tables for PDF files: too many to store all, so each is stored when it is first fetched. */
 const TABLE = /\.bcmap$/;
@@ -74,7 +79,11 @@ worker.addEventListener('message', (/** @type {any} */ event) => {
   if (event.data === 'replace') worker.skipWaiting();
 });
 
-/** Returns the name of the version in use or of the next one; '' if there is none. @param {'use' | 'next'} which @returns {Promise<string>} */
+/**
+ * Returns the name of the version in use or of the next one; '' if there is none.
+ * @param {'use' | 'next'} which
+ * @returns {Promise<string>}
+ */
 async function named(which) {
   const message = await (await caches.open(PREFIX)).match(`./${which}`);
   return message ? message.text() : '';
@@ -203,7 +212,11 @@ async function nameOf(found) {
   return `${PREFIX}-${(await hash(new TextEncoder().encode(parts.sort().join('\n')))).slice(0, 16)}`;
 }
 
-/** Returns the addresses of this site that a page or a module refers to: imports, also dynamic ones, workers, images. @param {string} text @param {string} base */
+/**
+ * Returns the addresses of this site that a page or a module refers to: imports, also dynamic ones, workers, images.
+ * @param {string} text
+ * @param {string} base
+ */
 function namedIn(text, base) {
   const code = text.replace(/\/\*[^]*?\*\/|^\s*\/\/.*/gm, '');
   // Addresses in markup count only in pages: in modules of libraries they are no files of this site.
@@ -218,7 +231,10 @@ function namedIn(text, base) {
 /** @param {string} url */
 const isOurs = (url) => FOLDERS.some((folder) => url.startsWith(folder)) && !url.includes('?') && url !== LOCAL;
 
-/** Returns the address under which the response of a request is stored; undefined if it is not stored. @param {Request} request */
+/**
+ * Returns the address under which the response of a request is stored; undefined if it is not stored.
+ * @param {Request} request
+ */
 function keyOf(request) {
   if (request.method !== 'GET' || request.headers.has('range')) return undefined;
   const url = new URL(request.url);

@@ -1,4 +1,7 @@
-/** Attached files and texts: as chips above the message field, and in messages of the log. Loaded with the first attachment. */
+/**
+ * Attached files and texts: as chips above the message field, and in messages of the log. Loaded with the first
+ * attachment.
+ */
 import { showNotice } from '../page/alerts.js';
 import { button, element } from '../page/element.js';
 import * as format from '../page/format.js';
@@ -7,7 +10,9 @@ import { blockOf, splitComposed } from './composed.js';
 
 /** @typedef {import('./composed.js').Attachment} Attachment */
 
-/** Characters of one attachment: the browser's storage has room for ten such texts. Longer ones are cut, with a notice. */
+/**
+ * Characters of one attachment: the browser's storage has room for ten such texts. Longer ones are cut, with a notice.
+ */
 const MAX_CHARACTERS = 500_000;
 /** Largest text file that can be attached, in bytes. */
 const MAX_BYTES = 20e6;
@@ -91,7 +96,11 @@ export function attachText(name, text) {
 /** Appended to attribute names to disable them. A noncharacter, so texts do not contain it. */
 const MARK = '\ufdd0';
 
-/** Removes style elements, in one pass for any number of them. Of an unclosed element only the beginning of the tag is removed. @param {string} html */
+/**
+ * Removes style elements, in one pass for any number of them. Of an unclosed element only the beginning of the tag is
+ * removed.
+ * @param {string} html
+ */
 function withoutStyles(html) {
   let [plain, from, open] = ['', 0, -1];
   for (const { 0: tag, index } of html.matchAll(/<\/?style(?=[\s/>])/gi)) {
@@ -116,7 +125,10 @@ function textOfHtml(html) {
     .replace(/\s*\n\s*/g, '\n');
 }
 
-/** Decodes a text file: UTF-16 with a byte order mark, UTF-8, else Windows-1252. Returns '' if it is not text. @param {Uint8Array} bytes */
+/**
+ * Decodes a text file: UTF-16 with a byte order mark, UTF-8, else Windows-1252. Returns '' if it is not text.
+ * @param {Uint8Array} bytes
+ */
 function decodeText(bytes) {
   const mark = (bytes[0] << 8) | bytes[1];
   if (mark === 0xfffe || mark === 0xfeff)
@@ -130,7 +142,12 @@ function decodeText(bytes) {
   }
 }
 
-/** Returns the text of a file. Throws an error whose message continues a sentence that begins with the file's name. @param {File} file @param {AbortSignal} signal @param {(progress: string) => void} onProgress */
+/**
+ * Returns the text of a file. Throws an error whose message continues a sentence that begins with the file's name.
+ * @param {File} file
+ * @param {AbortSignal} signal
+ * @param {(progress: string) => void} onProgress
+ */
 async function textOfFile(file, signal, onProgress) {
   const { name, size } = file;
   if (/\.pdf$/i.test(name) || file.type === 'application/pdf') {
@@ -189,7 +206,11 @@ async function readFiles(files, stop) {
   if (!signal.aborted) message.focus();
 }
 
-/** Shows a message of the log: attachments that can be unfolded, then its text. @param {HTMLElement} place @param {string} content */
+/**
+ * Shows a message of the log: attachments that can be unfolded, then its text.
+ * @param {HTMLElement} place
+ * @param {string} content
+ */
 export function showMessage(place, content) {
   const { attachments, text } = splitComposed(content);
   place.replaceChildren(

@@ -79,7 +79,10 @@ wide.addEventListener('change', ({ matches }) => {
   }
 });
 
-/** Closes the open menus that match, and returns the last one: while one is open, the list is not redrawn. @param {(menu: HTMLDetailsElement) => boolean} matches */
+/**
+ * Closes the open menus that match, and returns the last one: while one is open, the list is not redrawn.
+ * @param {(menu: HTMLDetailsElement) => boolean} matches
+ */
 function closeMenus(matches) {
   const menus = [.../** @type {NodeListOf<HTMLDetailsElement>} */ (rows.querySelectorAll('details[open]'))].filter(
     matches,
@@ -263,7 +266,12 @@ export class Chats {
     this.#offerUndo(one, draft, isOpen);
   }
 
-  /** Offers Undo in the list, and above the message field once the list is closed. @param {Conversation} one @param {string} draft @param {boolean} wasOpen */
+  /**
+   * Offers Undo in the list, and above the message field once the list is closed.
+   * @param {Conversation} one
+   * @param {string} draft
+   * @param {boolean} wasOpen
+   */
   #offerUndo(one, draft, wasOpen) {
     const note = named('deleted');
     const text = `Deleted “${titleOf(one)}”.`;

@@ -4,7 +4,10 @@ import { ATTACHMENT, pathTo } from './tree.js';
 /** @typedef {import('./tree.js').Entry} Entry */
 /** @typedef {{ name: string, text: string }} Attachment */
 
-/** Returns an attachment as a name and a code block, whose fence is longer than any in the text. @param {Attachment} attachment */
+/**
+ * Returns an attachment as a name and a code block, whose fence is longer than any in the text.
+ * @param {Attachment} attachment
+ */
 export function blockOf({ name, text }) {
   let longest = 2;
   for (const [ticks] of text.matchAll(/`+/g)) longest = Math.max(longest, ticks.length);
@@ -12,7 +15,11 @@ export function blockOf({ name, text }) {
   return `${name}:\n${fence}\n${text}\n${fence}\n\n`;
 }
 
-/** Splits a message into its attachments and the text after them. @param {string} composed @returns {{ attachments: Attachment[], text: string }} */
+/**
+ * Splits a message into its attachments and the text after them.
+ * @param {string} composed
+ * @returns {{ attachments: Attachment[], text: string }}
+ */
 export function splitComposed(composed) {
   /** @type {Attachment[]} */
   const attachments = [];

@@ -25,7 +25,11 @@ export class Current {
   #conversation = opened();
   /** Ids of messages that this tab has withdrawn; copies in storage are ignored. @type {Set<string>} */
   #withdrawn = new Set();
-  /** Ids of messages that this tab has deleted (true) or restored (false). Another tab may overwrite that before it has read it. @type {Map<string, boolean>} */
+  /**
+   * Ids of messages that this tab has deleted (true) or restored (false). Another tab may overwrite that before it has
+   * read it.
+   * @type {Map<string, boolean>}
+   */
   #deletions = new Map();
   /** Whether another tab has stored changes that this tab has not read. */
   #isBehind = false;
@@ -56,7 +60,11 @@ export class Current {
     return pathTo(this.#conversation.entries, this.#conversation.leaf);
   }
 
-  /** Returns the index of the first message that the model reads, and the summary that it reads in place of the earlier ones. @param {Entry[]} path */
+  /**
+   * Returns the index of the first message that the model reads, and the summary that it reads in place of the earlier
+   * ones.
+   * @param {Entry[]} path
+   */
   reads(path) {
     const { from, summaries } = this.#conversation;
     const at = (/** @type {string | null} */ id) => path.findIndex((entry) => entry.id === id);
@@ -64,7 +72,12 @@ export class Current {
     return { summary, begin: Math.max(0, at(from), summary ? at(summary.upTo) + 1 : 0) };
   }
 
-  /** Returns the messages that the model reads of a branch. @param {Entry[]} path @param {boolean} hasSystem  whether the chat template supports a system prompt @returns {import('../../js/shared/types.js').Message[]} */
+  /**
+   * Returns the messages that the model reads of a branch.
+   * @param {Entry[]} path
+   * @param {boolean} hasSystem  whether the chat template supports a system prompt
+   * @returns {import('../../js/shared/types.js').Message[]}
+   */
   messages(path, hasSystem) {
     const { system } = this.#conversation;
     const { summary, begin } = this.reads(path);
@@ -123,7 +136,12 @@ export class Current {
     this.#onChange();
   }
 
-  /** Adds a message after the last one, or after `parent`. @param {'user' | 'assistant'} role @param {string} content @param {string | null} [parent] */
+  /**
+   * Adds a message after the last one, or after `parent`.
+   * @param {'user' | 'assistant'} role
+   * @param {string} content
+   * @param {string | null} [parent]
+   */
   add(role, content, parent = this.#conversation.leaf) {
     const entry = { id: newId(), parent, role, content, note: '' };
     this.#conversation.entries.push(entry);
@@ -132,7 +150,11 @@ export class Current {
     return entry;
   }
 
-  /** Removes messages that were added by a failed turn. @param {Entry[]} entries @param {string | null} leaf  of the branch shown then */
+  /**
+   * Removes messages that were added by a failed turn.
+   * @param {Entry[]} entries
+   * @param {string | null} leaf  of the branch shown then
+   */
   takeBack(entries, leaf) {
     for (const { id } of entries) this.#withdrawn.add(id);
     this.#conversation.entries = this.#conversation.entries.filter((entry) => !entries.includes(entry));
@@ -151,7 +173,11 @@ export class Current {
     this.#onChange();
   }
 
-  /** Shows another version of a message and the messages after it. @param {Entry} entry @param {number} step  1: the next version, -1: the previous one */
+  /**
+   * Shows another version of a message and the messages after it.
+   * @param {Entry} entry
+   * @param {number} step  1: the next version, -1: the previous one
+   */
   step(entry, step) {
     const all = versions(this.#conversation.entries, entry);
     const next = all[all.indexOf(entry) + step];
@@ -161,7 +187,10 @@ export class Current {
     this.save();
   }
 
-  /** Adds a summary of older messages, which stay unchanged. @param {import('../storage/local-storage.js').Summary} summary */
+  /**
+   * Adds a summary of older messages, which stay unchanged.
+   * @param {import('../storage/local-storage.js').Summary} summary
+   */
   sumUp(summary) {
     this.change({ summaries: [...this.#conversation.summaries, summary] });
   }
@@ -185,7 +214,11 @@ export class Current {
     this.save();
   }
 
-  /** Returns the ids of messages that this tab has deleted, or restored. @param {string[]} ids @param {boolean} isDeleted */
+  /**
+   * Returns the ids of messages that this tab has deleted, or restored.
+   * @param {string[]} ids
+   * @param {boolean} isDeleted
+   */
   #decided = (ids, isDeleted) => ids.filter((id) => this.#deletions.get(id) === isDeleted);
 
   /** Stores the conversation. @returns {boolean}  whether it is stored, or is empty and need not be */
@@ -206,7 +239,10 @@ export class Current {
     for (const entry of this.#conversation.entries) delete entry.tokens;
   }
 
-  /** Takes over what another tab has stored. If that tab continued the branch shown, its end is shown. Stores again what it has overwritten. */
+  /**
+   * Takes over what another tab has stored. If that tab continued the branch shown, its end is shown. Stores again what
+   * it has overwritten.
+   */
   catchUp() {
     const other = this.#isBehind && read(this.#conversation.id);
     this.#isBehind = false;

@@ -5,7 +5,11 @@
 import { showError, trouble } from '../page/alerts.js';
 import { $, message, say } from '../page/page.js';
 
-/** The part of the Web Speech API that is used here. @typedef {{ lang: string, processLocally: boolean, continuous: boolean, interimResults: boolean, start: () => void, stop: () => void, abort: () => void, onresult: ((event: any) => void) | null, onerror: ((event: any) => void) | null, onend: (() => void) | null }} Recognition */
+/**
+ * The part of the Web Speech API that is used here.
+ * @typedef {{ lang: string, processLocally: boolean, continuous: boolean, interimResults: boolean, start: () => void, stop: () => void, abort: () => void, onresult: ((event: any) => void) | null, onerror: ((event: any) => void) | null, onend: (() => void) | null }}
+ *   Recognition
+ */
 
 /** Messages for errors of a recognition; other errors are its usual ends. @type {Record<string, [string, string]>} */
 const FAILURES = {

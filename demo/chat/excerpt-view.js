@@ -10,7 +10,11 @@ const HOW = {
   start: 'the first ones, since none fits your message better',
 };
 
-/** @param {HTMLElement} message @param {import('./excerpts.js').Excerpt | undefined} excerpt  undefined if the model read all of the message @param {() => void} onSearchModel  loads the search model */
+/**
+ * @param {HTMLElement} message
+ * @param {import('./excerpts.js').Excerpt | undefined} excerpt  undefined if the model read all of the message
+ * @param {() => void} onSearchModel  loads the search model
+ */
 export function showExcerpt(message, excerpt, onSearchModel) {
   message.querySelector('.excerpt')?.remove();
   if (!excerpt || !Array.isArray(excerpt.passages)) return;

@@ -11,7 +11,10 @@ import { excerptText, splitComposed } from './composed.js';
 
 /** @typedef {import('../models/engine-host.js').Host} Host */
 /** @typedef {import('./tree.js').Entry} Entry */
-/** `place`: lines or page in the file; `document`: index of the file, since two may have the same name. @typedef {{ file: string, place: string, text: string, document: number }} Passage */
+/**
+ * `place`: lines or page in the file; `document`: index of the file, since two may have the same name.
+ * @typedef {{ file: string, place: string, text: string, document: number }} Passage
+ */
 /**
  * The text that the model reads in place of a message with long attachments, made of the passages by `excerptText`. `by`: how the
  * passages were chosen; 'start' means that none fits the question, so they are the first ones. `of`: number of all passages.
@@ -39,7 +42,11 @@ let embedder = null;
 /** Vectors of passages, kept while the page is open. @type {Map<string, Float32Array>} */
 const vectors = new Map();
 
-/** Splits a text into passages, unchanged, with the numbers of their first and last lines. @param {string} text @returns {{ text: string, first: number, last: number }[]} */
+/**
+ * Splits a text into passages, unchanged, with the numbers of their first and last lines.
+ * @param {string} text
+ * @returns {{ text: string, first: number, last: number }[]}
+ */
 function slices(text) {
   let [at, line] = [0, 1];
   const step = () => {
@@ -78,7 +85,13 @@ function wordsOf(text) {
   return words.filter((word) => !SHORT_WORD.test(word)).map((word) => word.slice(0, STEM));
 }
 
-/** Returns the BM25 score of each text for a question. 0 if a text has no word of it, or only words that most texts have. @param {string[]} texts @param {string} question @returns {number[]} */
+/**
+ * Returns the BM25 score of each text for a question. 0 if a text has no word of it, or only words that most texts
+ * have.
+ * @param {string[]} texts
+ * @param {string} question
+ * @returns {number[]}
+ */
 export function scoresByWords(texts, question) {
   const all = texts.map(wordsOf);
   const mean = all.reduce((sum, { length }) => sum + length, 0) / all.length;
@@ -95,7 +108,13 @@ export function scoresByWords(texts, question) {
   return scores;
 }
 
-/** @param {import('../../js/shared/types.js').Model} model @param {string[]} texts @param {string} question @param {AbortSignal} signal @returns {Promise<number[]>} */
+/**
+ * @param {import('../../js/shared/types.js').Model} model
+ * @param {string[]} texts
+ * @param {string} question
+ * @param {AbortSignal} signal
+ * @returns {Promise<number[]>}
+ */
 async function scoresByMeaning(model, texts, question, signal) {
   const missing = texts.filter((text) => !vectors.has(text));
   const report = (/** @type {number} */ done) =>
@@ -141,7 +160,11 @@ async function loadEmbedder(host, source) {
   return embedder;
 }
 
-/** Loads the search model: from this device, from the server of this page, or from Hugging Face. @param {Host} host @param {() => void} regenerate  generates another reply */
+/**
+ * Loads the search model: from this device, from the server of this page, or from Hugging Face.
+ * @param {Host} host
+ * @param {() => void} regenerate  generates another reply
+ */
 export async function bringEmbedder(host, regenerate) {
   showLoading(true);
   try {

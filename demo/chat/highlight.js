@@ -1,4 +1,7 @@
-/** Highlights code blocks. The library only classifies parts of the text; elements are made here. Loaded with the first block that has a language. */
+/**
+ * Highlights code blocks. The library only classifies parts of the text; elements are made here. Loaded with the first
+ * block that has a language.
+ */
 // @ts-ignore: its types are under another name
 import highlighter from '../../node_modules/@highlightjs/cdn-assets/es/highlight.min.js';
 

@@ -1,4 +1,7 @@
-/** Conversations as files: JSON contains all chats with all branches, Markdown the shown branch of one chat. Both can be imported. */
+/**
+ * Conversations as files: JSON contains all chats with all branches, Markdown the shown branch of one chat. Both can be
+ * imported.
+ */
 import { trouble } from '../page/alerts.js';
 import { conversationOf, empty, titleOf } from '../storage/local-storage.js';
 import { excerptText, splitComposed } from './composed.js';
@@ -43,7 +46,11 @@ export const fileName = (title) =>
     .replace(/^-|-$/g, '')
     .slice(0, 60) || 'chat';
 
-/** Reads the conversations of a file. @param {File} file @returns {Promise<Conversation[]>}  with new ids, so that stored ones stay */
+/**
+ * Reads the conversations of a file.
+ * @param {File} file
+ * @returns {Promise<Conversation[]>}  with new ids, so that stored ones stay
+ */
 export async function fromFile(file) {
   if (file.size > MAX_BYTES) throw unknown(file.name);
   const text = await file.text();

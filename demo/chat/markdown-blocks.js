@@ -10,9 +10,15 @@ import { Lexer, Tokenizer } from '../../node_modules/marked/lib/marked.esm.js';
 
 /** Longer texts, in characters, stay plain. */
 const LONGEST = 100_000;
-/** Largest work for one text, in the unit of `workOf`: less than a second on a slow machine. A usual chapter needs a hundredth. */
+/**
+ * Largest work for one text, in the unit of `workOf`: less than a second on a slow machine. A usual chapter needs a
+ * hundredth.
+ */
 export const MOST_WORK = 10_000_000;
-/** Work per frame while a text is written. A text that needs more is only read again after it has grown, at most to twice its length. */
+/**
+ * Work per frame while a text is written. A text that needs more is only read again after it has grown, at most to
+ * twice its length.
+ */
 const LITTLE_WORK = 200_000;
 /** Largest number of cells of all tables. */
 const MOST_CELLS = 5_000;
@@ -41,7 +47,11 @@ const formulaReader = (pattern, isBlock) => (source) => {
     : undefined;
 };
 
-/** Returns a function that finds the first possible start of a formula. @param {RegExp} pattern @returns {(source: string) => number | undefined} */
+/**
+ * Returns a function that finds the first possible start of a formula.
+ * @param {RegExp} pattern
+ * @returns {(source: string) => number | undefined}
+ */
 const startOf = (pattern) => (source) => {
   const at = source.search(pattern);
   return at < 0 ? undefined : at;
@@ -127,7 +137,10 @@ const plain = (text) => [
   /** @type {Token} */ ({ type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] }),
 ];
 
-/** The blocks of a text that grows. Only its last two blocks are read again, because new text cannot change the earlier ones. */
+/**
+ * The blocks of a text that grows. Only its last two blocks are read again, because new text cannot change the earlier
+ * ones.
+ */
 export class Blocks {
   /** Work of all readings, in the unit of MOST_WORK. */
   work = 0;
@@ -138,7 +151,11 @@ export class Blocks {
   #next = 0;
   #isPlain = false;
 
-  /** @param {string} source @param {boolean} [writing]  whether more text will follow @returns {Token[] | null}  null if too little is new */
+  /**
+   * @param {string} source
+   * @param {boolean} [writing]  whether more text will follow
+   * @returns {Token[] | null}  null if too little is new
+   */
   read(source, writing = false) {
     const text = source.replace(/\r\n?/g, '\n');
     const grows = text.startsWith(this.#text);
@@ -163,7 +180,10 @@ export class Blocks {
     return this.#text.startsWith(before.map(({ raw }) => raw).join('')) ? before : [];
   }
 
-  /** @param {string} text @returns {{ blocks: Token[] | null, work: number }}  `blocks` is null if the text stays plain */
+  /**
+   * @param {string} text
+   * @returns {{ blocks: Token[] | null, work: number }}  `blocks` is null if the text stays plain
+   */
   #lex(text) {
     const lexer = new BoundedLexer();
     try {

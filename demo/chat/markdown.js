@@ -69,7 +69,10 @@ function nodeOf(token) {
 /** Loaded with the first formula. @type {typeof import('./math.js') | null} */
 let math = null;
 
-/** Returns the element of a formula, which shows its source until it is drawn. @param {{ raw: string, text: string, isBlock: boolean }} token */
+/**
+ * Returns the element of a formula, which shows its source until it is drawn.
+ * @param {{ raw: string, text: string, isBlock: boolean }} token
+ */
 function formula({ raw, text, isBlock }) {
   const place = element(isBlock ? 'div' : 'span', 'formula', raw.trim());
   if (math) math.showFormula(place, text, isBlock);
@@ -160,7 +163,11 @@ export class Renderer {
     this.#place = place;
   }
 
-  /** Draws the blocks that have changed; while a text is written, that is the last one. @param {string} text @param {boolean} [writing]  whether more text will follow */
+  /**
+   * Draws the blocks that have changed; while a text is written, that is the last one.
+   * @param {string} text
+   * @param {boolean} [writing]  whether more text will follow
+   */
   show(text, writing = false) {
     const blocks = this.#blocks.read(text, writing);
     if (!blocks) return;

@@ -10,7 +10,11 @@ const MAX_FORMULA = 2000;
 /** Largest number of macro expansions in a formula: macros can define others. */
 const MAX_EXPANSIONS = 200;
 
-/** @param {HTMLElement} place  contains the source with its delimiters @param {string} formula @param {boolean} isBlock */
+/**
+ * @param {HTMLElement} place  contains the source with its delimiters
+ * @param {string} formula
+ * @param {boolean} isBlock
+ */
 export function showFormula(place, formula, isBlock) {
   if (formula.length > MAX_FORMULA) return;
   const drawn = document.createElement(place.tagName);

@@ -12,12 +12,18 @@ import { directionOf, linesOf } from './text-layout.js';
 const [WIDTH, EDGE, STEP, PADDING] = [720, 36, 26, 16];
 const SANS = 'system-ui, sans-serif';
 const MONO = 'ui-monospace, monospace';
-/** Limits in pixels that all browsers support: some have no canvas higher than 16,384 or with more than 16.7 million pixels. */
+/**
+ * Limits in pixels that all browsers support: some have no canvas higher than 16,384 or with more than 16.7 million
+ * pixels.
+ */
 const [MAX_HEIGHT, MAX_AREA] = [16_000, 16e6];
 /** Longer texts, in characters, are cut. */
 const [MAX_QUESTION, MAX_ANSWER] = [2000, 30_000];
 
-/** @typedef {{ text: string, font: string, height: number, step: number, marker?: string, isCode?: boolean, isQuote?: boolean, isRule?: boolean }} Part */
+/**
+ * @typedef {{ text: string, font: string, height: number, step: number, marker?: string, isCode?: boolean, isQuote?: boolean, isRule?: boolean }}
+ *   Part
+ */
 /** A line of a part and its position. @typedef {{ text: string, y: number, part: Part, first: boolean }} Line */
 
 /** @param {number} size @param {number} [weight] */
@@ -71,7 +77,10 @@ function partsOf(tokens, step = 0) {
 /** @param {string} text @param {number} most */
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most).trimEnd()} …` : text);
 
-/** Returns the text of the question, with the names of its attachments. @param {string} composed  message of the user */
+/**
+ * Returns the text of the question, with the names of its attachments.
+ * @param {string} composed  message of the user
+ */
 function questionOf(composed) {
   const { attachments, text } = splitComposed(composed);
   return [...attachments.map(({ name }) => `[${name}]`), cut(text.trim(), MAX_QUESTION)].join('\n');
@@ -86,7 +95,13 @@ const measuring = (canvas, font) => {
   return (/** @type {string} */ text) => canvas.measureText(text).width;
 };
 
-/** @param {CanvasRenderingContext2D} canvas @param {Part[]} parts @param {number} top @param {number} width @returns {{ lines: Line[], bottom: number }} */
+/**
+ * @param {CanvasRenderingContext2D} canvas
+ * @param {Part[]} parts
+ * @param {number} top
+ * @param {number} width
+ * @returns {{ lines: Line[], bottom: number }}
+ */
 function laidOut(canvas, parts, top, width) {
   /** @type {Line[]} */
   const lines = [];
@@ -103,7 +118,12 @@ function laidOut(canvas, parts, top, width) {
   return { lines, bottom: y };
 }
 
-/** @param {CanvasRenderingContext2D} canvas @param {string} fill @param {number[]} box  x, y, width, height @param {number} radius */
+/**
+ * @param {CanvasRenderingContext2D} canvas
+ * @param {string} fill
+ * @param {number[]} box  x, y, width, height
+ * @param {number} radius
+ */
 function drawBox(canvas, fill, [x, y, width, height], radius) {
   canvas.fillStyle = fill;
   canvas.beginPath();
@@ -160,7 +180,12 @@ export async function drawMessages(question, answer) {
 
 const NAME = 'bq4-reply.png';
 
-/** Saves the picture as a download and offers to copy it. @param {string} question @param {string} answer @param {boolean} isShared  whether it is shared with the device's apps instead, if possible */
+/**
+ * Saves the picture as a download and offers to copy it.
+ * @param {string} question
+ * @param {string} answer
+ * @param {boolean} isShared  whether it is shared with the device's apps instead, if possible
+ */
 export async function shareImage(question, answer, isShared) {
   const file = new File([await drawMessages(question, answer)], NAME, { type: 'image/png' });
   if (isShared)

@@ -1,4 +1,7 @@
-/** The menu of a message: read aloud, rate as bad, save as picture, save as prompt, delete. Loaded when a menu is first opened. */
+/**
+ * The menu of a message: read aloud, rate as bad, save as picture, save as prompt, delete. Loaded when a menu is first
+ * opened.
+ */
 import { showError, showNotice } from '../page/alerts.js';
 import { button } from '../page/element.js';
 import { say } from '../page/page.js';
@@ -39,7 +42,11 @@ export function fillMenu(entry, menu, { current, idle, focusAt }) {
   );
 }
 
-/** Returns the text of a reply without Markdown and code, in pieces that end with a sentence if possible. @param {string} text @returns {string[]} */
+/**
+ * Returns the text of a reply without Markdown and code, in pieces that end with a sentence if possible.
+ * @param {string} text
+ * @returns {string[]}
+ */
 export function spokenPieces(text) {
   const plain = text
     .replace(/^(`{3,}|~{3,})[^]*?(^\1|$(?![^]))/gm, ' ')
@@ -83,7 +90,11 @@ function readAloudButton(entry) {
 const sharesImages = () =>
   'canShare' in navigator && navigator.canShare({ files: [new File([], 'a.png', { type: 'image/png' })] });
 
-/** Returns the button that shares the picture of a reply, or saves it if the device cannot share pictures. @param {Entry} entry @param {import('./conversation.js').Current} current */
+/**
+ * Returns the button that shares the picture of a reply, or saves it if the device cannot share pictures.
+ * @param {Entry} entry
+ * @param {import('./conversation.js').Current} current
+ */
 function imageButton(entry, current) {
   const verb = sharesImages() ? 'Share' : 'Save';
   const question = () => current.path[current.path.indexOf(entry) - 1]?.content ?? '';

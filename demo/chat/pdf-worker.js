@@ -12,7 +12,10 @@ import '../../node_modules/pdfjs-dist/legacy/build/pdf.worker.min.mjs';
 const CMAPS = '../../node_modules/pdfjs-dist/cmaps/';
 
 /** @typedef {{ page: number, pages: number, text: string }} Page */
-/** `offline`: a table could not be fetched, so characters would be missing. @typedef {Page | { end: 'complete' | 'locked' | 'damaged' | 'offline' }} Answer */
+/**
+ * `offline`: a table could not be fetched, so characters would be missing.
+ * @typedef {Page | { end: 'complete' | 'locked' | 'damaged' | 'offline' }} Answer
+ */
 
 /** Whether a table could not be fetched. The library would continue, and characters would be missing. */
 let isTableMissing = false;
@@ -33,7 +36,10 @@ const textOf = ({ items }) =>
     .replace(/[ \t]+\n/g, '\n')
     .trim();
 
-/** Reads a PDF and reports on `port`: the library has its own listener for messages of this worker. @param {MessageEvent<{ bytes: ArrayBuffer, port: MessagePort }>} message */
+/**
+ * Reads a PDF and reports on `port`: the library has its own listener for messages of this worker.
+ * @param {MessageEvent<{ bytes: ArrayBuffer, port: MessagePort }>} message
+ */
 async function read({ data: { bytes, port } }) {
   const answer = (/** @type {Answer} */ of) => port.postMessage(of);
   try {

@@ -25,7 +25,11 @@ const toBase64Url = (bytes) =>
 const fromBase64Url = (text) =>
   Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
 
-/** Reads a stream as text. Throws a RangeError if it has more than `most` bytes. @param {ReadableStream<Uint8Array>} stream @param {number} most */
+/**
+ * Reads a stream as text. Throws a RangeError if it has more than `most` bytes.
+ * @param {ReadableStream<Uint8Array>} stream
+ * @param {number} most
+ */
 async function readAll(stream, most) {
   /** @type {Uint8Array[]} */
   const parts = [];
@@ -85,7 +89,11 @@ export async function chatOf(hash) {
   }
 }
 
-/** @param {string} hash  of the page's address @param {(chat: Conversation) => Promise<void>} open @param {import('./conversation.js').Current} current */
+/**
+ * @param {string} hash  of the page's address
+ * @param {(chat: Conversation) => Promise<void>} open
+ * @param {import('./conversation.js').Current} current
+ */
 export async function openLink(hash, open, current) {
   history.replaceState(null, '', location.pathname + location.search); // so that a reload adds no second copy
   await open(await chatOf(hash));

@@ -25,7 +25,10 @@ const [MAX_SHARE, MAX_TOKENS] = [1 / 8, 256];
 /** Returns the largest number of tokens of a summary. @param {number} contextTokens */
 const summaryTokens = (contextTokens) => Math.min(MAX_TOKENS, Math.floor(contextTokens * MAX_SHARE));
 
-/** `upTo`: id of the last message to be summarized; `messages`: the prompt. @typedef {{ upTo: string, messages: Message[] }} SummaryRequest */
+/**
+ * `upTo`: id of the last message to be summarized; `messages`: the prompt.
+ * @typedef {{ upTo: string, messages: Message[] }} SummaryRequest
+ */
 
 /**
  * Returns the request for as many of the messages that the model no longer sees as fit into its context.

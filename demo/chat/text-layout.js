@@ -13,7 +13,11 @@ const HYPHENATED = /\p{L}[-–—/]$/u;
 const RIGHT_TO_LEFT =
   /^[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u;
 
-/** Returns the direction of a text by its first letter, like `dir="auto"`. @param {string} text @returns {'ltr' | 'rtl'} */
+/**
+ * Returns the direction of a text by its first letter, like `dir="auto"`.
+ * @param {string} text
+ * @returns {'ltr' | 'rtl'}
+ */
 export const directionOf = (text) => (RIGHT_TO_LEFT.test(/\p{L}/u.exec(text)?.[0] ?? '') ? 'rtl' : 'ltr');
 
 /** @param {string} text @param {'word' | 'grapheme'} granularity @returns {string[]} */
@@ -28,7 +32,11 @@ function mayBreak(before, after) {
   return withoutSpaces && !CLOSES.test(after) && !OPENS.test(before);
 }
 
-/** Splits a line into parts that must not be broken, each with the spaces after it. @param {string} line @returns {string[]} */
+/**
+ * Splits a line into parts that must not be broken, each with the spaces after it.
+ * @param {string} line
+ * @returns {string[]}
+ */
 function unbroken(line) {
   /** @type {string[]} */
   const parts = [];

@@ -31,7 +31,12 @@ export const hasAttachments = (text) => ATTACHMENT.test(text);
 export const newId = () =>
   Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(36).padStart(2, '0')).join('');
 
-/** Returns the messages from the first to `leaf`. @param {Entry[]} entries @param {string | null} leaf @returns {Entry[]} */
+/**
+ * Returns the messages from the first to `leaf`.
+ * @param {Entry[]} entries
+ * @param {string | null} leaf
+ * @returns {Entry[]}
+ */
 export function pathTo(entries, leaf) {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   /** @type {Set<Entry>} */
@@ -45,11 +50,20 @@ export function pathTo(entries, leaf) {
   return [...path].reverse();
 }
 
-/** Returns all versions of a message, itself included, the oldest first. @param {Entry[]} entries @param {Entry} entry */
+/**
+ * Returns all versions of a message, itself included, the oldest first.
+ * @param {Entry[]} entries
+ * @param {Entry} entry
+ */
 export const versions = (entries, { parent, role }) =>
   entries.filter((other) => other.parent === parent && other.role === role);
 
-/** Returns the id of the last message of the newest branch below a message. @param {Entry[]} entries @param {string} id @returns {string} */
+/**
+ * Returns the id of the last message of the newest branch below a message.
+ * @param {Entry[]} entries
+ * @param {string} id
+ * @returns {string}
+ */
 export function newestFrom(entries, id) {
   const seen = new Set([id]);
   for (let at = id; ;) {

@@ -1,4 +1,7 @@
-/** A turn: a message and its reply. If no word of the reply arrives, the conversation is restored to its state before the turn. */
+/**
+ * A turn: a message and its reply. If no word of the reply arrives, the conversation is restored to its state before
+ * the turn.
+ */
 import { clearAlert, showError, showNotice } from '../page/alerts.js';
 import { composedText, setComposedText } from './composer.js';
 import { writingLock } from './conversation.js';
@@ -12,7 +15,10 @@ import { Speaker } from './screen-reader.js';
 /** Interval in milliseconds at which an incomplete reply is saved: a reload loses at most this much of it. */
 const SAVE_EVERY = 300;
 
-/** Maps the engine's finish reason to the reason why a reply is incomplete. @type {Partial<Record<Result['finishReason'], Entry['end']>>} */
+/**
+ * Maps the engine's finish reason to the reason why a reply is incomplete.
+ * @type {Partial<Record<Result['finishReason'], Entry['end']>>}
+ */
 const ENDS = { length: 'length', context: 'context', deadline: 'stopped', abort: 'stopped' };
 
 /**
@@ -90,7 +96,12 @@ export class Turns {
     if (text && text === composedText()) this.submit(text);
   }
 
-  /** Adds another version of a message and replies to it. @param {Entry} entry @param {string} text @returns {boolean}  false if no reply can be written now */
+  /**
+   * Adds another version of a message and replies to it.
+   * @param {Entry} entry
+   * @param {string} text
+   * @returns {boolean}  false if no reply can be written now
+   */
   edit = (entry, text) => {
     if (!this.#able) return false;
     const { current } = this.#page;
@@ -130,7 +141,11 @@ export class Turns {
     this.#running = done;
   }
 
-  /** Runs another task of the model, which can be stopped like a reply. @param {(signal: AbortSignal) => Promise<boolean>} task  @returns {Promise<boolean>}  result of the task; false if it cannot run now */
+  /**
+   * Runs another task of the model, which can be stopped like a reply.
+   * @param {(signal: AbortSignal) => Promise<boolean>} task
+   * @returns {Promise<boolean>}  result of the task; false if it cannot run now
+   */
   async runTask(task) {
     if (!this.#able) return false;
     this.#replying = new AbortController();
@@ -142,7 +157,11 @@ export class Turns {
     return done;
   }
 
-  /** Stops the reply that is being written. @param {boolean} [handOver]  another model replaces this one: it gets the message if no word of a reply has arrived @returns {Promise<void>}  settles when the reply has ended */
+  /**
+   * Stops the reply that is being written.
+   * @param {boolean} [handOver]  another model replaces this one: it gets the message if no word of a reply has arrived
+   * @returns {Promise<void>}  settles when the reply has ended
+   */
   stop(handOver) {
     if (handOver && this.#page.phase === 'writing') this.#early = this.#sent;
     this.#replying.abort();

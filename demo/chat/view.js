@@ -129,7 +129,11 @@ export class Message {
     void import('./excerpt-view.js').then((view) => view.showExcerpt(this.root, reads, this.#actions.onSearchModel));
   }
 
-  /** Shows the buttons that switch between versions. @param {number} at  index of this version @param {number} of  number of versions */
+  /**
+   * Shows the buttons that switch between versions.
+   * @param {number} at  index of this version
+   * @param {number} of  number of versions
+   */
   place(at, of) {
     if (of < 2) return this.#versions.replaceChildren();
     const step = (/** @type {string} */ sign, /** @type {string} */ label, /** @type {number} */ by) => {
@@ -144,7 +148,10 @@ export class Message {
     );
   }
 
-  /** Replaces the message with a field. When its text is sent, it becomes another version of the message. @param {string} [draft]  text of an unsent edit */
+  /**
+   * Replaces the message with a field. When its text is sent, it becomes another version of the message.
+   * @param {string} [draft]  text of an unsent edit
+   */
   edit(draft) {
     void import('./message-editor.js').then(({ editMessage }) => {
       editMessage(this.root, this.#body.root, this.entry, this.#actions, draft);
@@ -238,7 +245,12 @@ export class Log {
     this.follow();
   }
 
-  /** Shows the summary of the messages up to `upTo`. @param {string} upTo @param {string} text @param {boolean} [writing] */
+  /**
+   * Shows the summary of the messages up to `upTo`.
+   * @param {string} upTo
+   * @param {string} text
+   * @param {boolean} [writing]
+   */
   summed(upTo, text, writing = true) {
     const { root } = this.#note;
     const above = this.#messages.find(({ entry }) => entry.id === upTo)?.root;
@@ -259,12 +271,19 @@ export class Log {
     return message !== undefined;
   }
 
-  /** Opens the editor of a message again, with the text of an unsent edit. @param {ReturnType<typeof import('../storage/local-storage.js').editOf>} edit */
+  /**
+   * Opens the editor of a message again, with the text of an unsent edit.
+   * @param {ReturnType<typeof import('../storage/local-storage.js').editOf>} edit
+   */
   restoreEdit(edit) {
     if (edit) this.#messages.find(({ entry }) => entry.id === edit.entry)?.edit(edit.text);
   }
 
-  /** Focuses the message at an index, or its button with this label if it has one. @param {number} at @param {string} label */
+  /**
+   * Focuses the message at an index, or its button with this label if it has one.
+   * @param {number} at
+   * @param {string} label
+   */
   focusAt(at, label) {
     const { root } = this.#messages[at] ?? {};
     const same = /** @type {HTMLButtonElement | null | undefined} */ (

@@ -76,7 +76,11 @@ export const CATALOGUE = [
   },
 ];
 
-/** Recommended options; `variables` are for the chat template. @typedef {{ match: RegExp, sampling?: Partial<import('../page/settings.js').Values>, variables?: Record<string, unknown> }} Recommendation */
+/**
+ * Recommended options; `variables` are for the chat template.
+ * @typedef {{ match: RegExp, sampling?: Partial<import('../page/settings.js').Values>, variables?: Record<string, unknown> }}
+ *   Recommendation
+ */
 
 /** Matched against the name of a model's file or its address; the first match counts. @type {Recommendation[]} */
 const RECOMMENDED = [
@@ -91,7 +95,10 @@ const RECOMMENDED = [
   { match: /lfm2/i, sampling: { temperature: 0.3, topK: 0, topP: 1, minP: 0.15, repeatPenalty: 1.05 } },
 ];
 
-/** @param {string} name  name of a model's file, or its address @returns {Pick<Recommendation, 'sampling' | 'variables'>} */
+/**
+ * @param {string} name  name of a model's file, or its address
+ * @returns {Pick<Recommendation, 'sampling' | 'variables'>}
+ */
 export const recommendedFor = (name) => RECOMMENDED.find(({ match }) => match.test(name)) ?? {};
 
 /** Returns the address of a recommended model's file. @param {Offer} offer */

@@ -53,7 +53,13 @@ export const pendingFile = () => pending?.file ?? null;
 
 const textOf = (/** @type {Pending} */ { name, file }) => `${name} deleted (${format.bytes(file.cachedBytes)} freed).`;
 
-/** Hides the file until its deletion is complete or undone. @param {Shelf} shelf @param {Listed} file @param {string} name @param {Pending['onEnd']} onEnd */
+/**
+ * Hides the file until its deletion is complete or undone.
+ * @param {Shelf} shelf
+ * @param {Listed} file
+ * @param {string} name
+ * @param {Pending['onEnd']} onEnd
+ */
 export function deleteLater(shelf, file, name, onEnd) {
   void completeDeletion();
   const deletion = { file, name, shelf, onEnd, release: () => {} };
@@ -128,7 +134,10 @@ const completeWhenHidden = () => document.visibilityState === 'hidden' && void c
 document.addEventListener('visibilitychange', completeWhenHidden);
 addEventListener('pagehide', () => void completeDeletion());
 
-/** Completes the deletions of closed pages, except those that another tab can still undo. @param {Shelf | null} shelf */
+/**
+ * Completes the deletions of closed pages, except those that another tab can still undo.
+ * @param {Shelf | null} shelf
+ */
 export async function completeRecorded(shelf) {
   if (!shelf) return;
   const files = await shelf.list().catch(() => []);

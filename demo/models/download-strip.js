@@ -11,7 +11,12 @@ export function onArriving(actions) {
   $('arriving-cancel').addEventListener('click', actions.cancel);
 }
 
-/** Shows or hides the card. @param {string} text  '' hides it @param {boolean} [paused] @param {boolean} [converted]  whether it cannot be paused, such as a conversion */
+/**
+ * Shows or hides the card.
+ * @param {string} text  '' hides it
+ * @param {boolean} [paused]
+ * @param {boolean} [converted]  whether it cannot be paused, such as a conversion
+ */
 export function showArriving(text, paused = false, converted = false) {
   // The focus would be lost with its button.
   if (!text && strip.contains(document.activeElement)) focusMessage();

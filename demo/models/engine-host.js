@@ -15,9 +15,16 @@ import { integrityOf, isFirstVisit } from '../storage/model-history.js';
 /** @typedef {import('../storage/model-history.js').ModelSource} ModelSource */
 /** Options of a load that the page sets. @typedef {Pick<LoadOptions, 'contextTokens' | 'kv' | 'streaming'>} Sizes */
 
-/** A model that is loaded or being downloaded in addition to the one in use. @typedef {{ model: Model, source: ModelSource, format: string, variables?: Record<string, unknown> }} Prepared */
+/**
+ * A model that is loaded or being downloaded in addition to the one in use.
+ * @typedef {{ model: Model, source: ModelSource, format: string, variables?: Record<string, unknown> }} Prepared
+ */
 
-/** Converts a source of the page to one of the engine. @param {ModelSource} source @param {boolean} [single]  whether one request fetches all of it */
+/**
+ * Converts a source of the page to one of the engine.
+ * @param {ModelSource} source
+ * @param {boolean} [single]  whether one request fetches all of it
+ */
 const opened = (source, single) =>
   typeof source === 'string'
     ? single
@@ -51,7 +58,10 @@ export class Host {
   /** Address that the worker has requested on its own (early-request.js); '' if none. */
   #early = '';
 
-  /** Starts the engine. Throws NO_SIMD, NO_ENGINE, NO_WORKER. @param {(info: Engine['info']) => void} onInfo  called at the start and for each update */
+  /**
+   * Starts the engine. Throws NO_SIMD, NO_ENGINE, NO_WORKER.
+   * @param {(info: Engine['info']) => void} onInfo  called at the start and for each update
+   */
   async start(onInfo) {
     // Scripts of workers are in demo/, because the service worker there only serves addresses below it.
     this.#early = isFirstVisit() ? BUNDLED : '';
@@ -73,7 +83,13 @@ export class Host {
     return this.#engine?.store ?? null;
   }
 
-  /** Returns the load plan of a model. @param {ModelSource} source @param {Sizes} sizes @param {AbortSignal} signal @param {OnProgress} [onProgress]  for a folder, which is converted first */
+  /**
+   * Returns the load plan of a model.
+   * @param {ModelSource} source
+   * @param {Sizes} sizes
+   * @param {AbortSignal} signal
+   * @param {OnProgress} [onProgress]  for a folder, which is converted first
+   */
   async plan(source, { contextTokens: context, kv }, signal, onProgress) {
     // Only one retry, because the user waits for the result. It is needed for servers without range requests.
     const first = typeof source === 'string' ? fromUrl(source, { retries: 1, retryDelay: 100 }) : opened(source);
@@ -86,7 +102,12 @@ export class Host {
     });
   }
 
-  /** Returns the context of a model halved `level` times, in tokens. @param {ModelSource} source @param {number} level @param {AbortSignal} signal */
+  /**
+   * Returns the context of a model halved `level` times, in tokens.
+   * @param {ModelSource} source
+   * @param {number} level
+   * @param {AbortSignal} signal
+   */
   async smaller(source, level, signal) {
     const { contextTokens: context } = await this.plan(source, {}, signal);
     return Math.max(Math.min(context, 64), context >> level);
@@ -168,12 +189,20 @@ export class Host {
     await model?.close();
   }
 
-  /** Generates the next message of a conversation. `prefix`: text that the reply starts with. @param {Message[]} messages @param {GenerateOptions & { prefix?: string }} options */
+  /**
+   * Generates the next message of a conversation. `prefix`: text that the reply starts with.
+   * @param {Message[]} messages
+   * @param {GenerateOptions & { prefix?: string }} options
+   */
   reply(messages, options) {
     return this.model.generate(messages, { ...this.#prompts, ...options });
   }
 
-  /** Returns the number of tokens of a conversation's prompt. @param {Message[]} messages @param {string} [prefix]  text that the reply starts with */
+  /**
+   * Returns the number of tokens of a conversation's prompt.
+   * @param {Message[]} messages
+   * @param {string} [prefix]  text that the reply starts with
+   */
   count(messages, prefix) {
     return this.model.countTokens(messages, { ...this.#prompts, ...(prefix && { prefix }) });
   }
@@ -221,7 +250,11 @@ export class Host {
   }
 }
 
-/** Whether two models would use too much of the device's memory. Browsers report it capped at 8 GB, or not at all. @param {number} a  bytes @param {number} b  bytes */
+/**
+ * Whether two models would use too much of the device's memory. Browsers report it capped at 8 GB, or not at all.
+ * @param {number} a  bytes
+ * @param {number} b  bytes
+ */
 const tight = (a, b) => {
   const { deviceMemory = 4 } = /** @type {any} */ (navigator);
   return a + b > (deviceMemory * 2 ** 30) / 4;

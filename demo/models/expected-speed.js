@@ -1,12 +1,21 @@
-/** Expected speed of a model on this device: the last measured speed, else an estimate from other models, else an upper bound. */
+/**
+ * Expected speed of a model on this device: the last measured speed, else an estimate from other models, else an upper
+ * bound.
+ */
 import * as format from '../page/format.js';
 
-/** @typedef {{ rate?: number, estimate?: number, at?: number }} Facts  measured and estimated tokens per second; time of the measurement */
+/**
+ * @typedef {{ rate?: number, estimate?: number, at?: number }} Facts  measured and estimated tokens per second; time of
+ *   the measurement
+ */
 
 /** English words per token. */
 const WORDS_PER_TOKEN = 0.75;
 
-/** Returns the mean ratio of measured to estimated speed of the models used last; null if none was used. @param {(Facts | null)[]} known */
+/**
+ * Returns the mean ratio of measured to estimated speed of the models used last; null if none was used.
+ * @param {(Facts | null)[]} known
+ */
 export function paceOf(known) {
   const shares = known
     .filter((f) => Number(f?.rate) > 0 && Number(f?.estimate) > 0)

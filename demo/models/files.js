@@ -7,7 +7,10 @@ import { fromFile, fromFiles } from '../storage/model-history.js';
 
 /** @typedef {import('../storage/model-history.js').PlacedFile} PlacedFile */
 /** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
-/** Files, dropped entries, or the handle of a readable folder. @typedef {PlacedFile[] | FileSystemEntry[] | FileSystemHandle} Several */
+/**
+ * Files, dropped entries, or the handle of a readable folder.
+ * @typedef {PlacedFile[] | FileSystemEntry[] | FileSystemHandle} Several
+ */
 
 /** Largest number of files in the folder of a model. */
 const MAX_FILES = 2000;
@@ -32,7 +35,11 @@ async function entriesIn(folder) {
   }
 }
 
-/** Returns all files, including those in folders, except hidden ones. Throws ARGUMENT, READ. @param {Several} given @returns {Promise<PlacedFile[]>} */
+/**
+ * Returns all files, including those in folders, except hidden ones. Throws ARGUMENT, READ.
+ * @param {Several} given
+ * @returns {Promise<PlacedFile[]>}
+ */
 export async function filesOf(given) {
   if (Array.isArray(given) && 'file' in given[0] && 'place' in given[0]) return /** @type {PlacedFile[]} */ (given);
   /** @type {PlacedFile[]} */
@@ -70,7 +77,11 @@ export async function filesOf(given) {
   return found;
 }
 
-/** Returns the model in these files. Throws ARGUMENT, NOT_A_MODEL. @param {PlacedFile[]} files @returns {ModelChoice} */
+/**
+ * Returns the model in these files. Throws ARGUMENT, NOT_A_MODEL.
+ * @param {PlacedFile[]} files
+ * @returns {ModelChoice}
+ */
 export function modelOf(files) {
   const folders = files
     .filter(({ place }) => CONFIG.test(place))

@@ -1,4 +1,7 @@
-/** Shows search results of Hugging Face: repositories, or the files of one with the best for this device marked. Loaded on demand. */
+/**
+ * Shows search results of Hugging Face: repositories, or the files of one with the best for this device marked. Loaded
+ * on demand.
+ */
 import { bestOf, filesOf, search } from './hub.js';
 import * as format from '../page/format.js';
 import { button, element } from '../page/element.js';
@@ -7,7 +10,9 @@ import { fromLink, rememberFacts } from '../storage/model-history.js';
 /** @typedef {import('./hub.js').HubFile} HubFile */
 /** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
 
-/** Returns the largest file, in bytes, that the device has memory for. Browsers report its memory capped, or not at all. */
+/**
+ * Returns the largest file, in bytes, that the device has memory for. Browsers report its memory capped, or not at all.
+ */
 const most = () => {
   const { deviceMemory = 4 } = /** @type {any} */ (navigator);
   return (deviceMemory * 2 ** 30) / 4;
@@ -63,7 +68,12 @@ export async function showFound(place, sought, signal, onUse) {
   }
 }
 
-/** @param {string} name @param {string} facts @param {[text: string, label: string, run: () => void][]} actions @param {boolean} [best] */
+/**
+ * @param {string} name
+ * @param {string} facts
+ * @param {[text: string, label: string, run: () => void][]} actions
+ * @param {boolean} [best]
+ */
 function row(name, facts, actions, best = false) {
   const item = element('li', best ? 'stored best' : 'stored');
   const text = element('p', 'stored-name', name);

@@ -1,4 +1,7 @@
-/** Sends requests to the API of Hugging Face. The page's content security policy only allows its own site; this worker has another one. */
+/**
+ * Sends requests to the API of Hugging Face. The page's content security policy only allows its own site; this worker
+ * has another one.
+ */
 import '../panel/request-reporter.js';
 import { HUB } from './catalogue.js';
 

@@ -5,7 +5,10 @@ import { trouble } from '../page/alerts.js';
 import { factsOf, fromLink, rememberFacts } from '../storage/model-history.js';
 import { addressOf, HUB } from './catalogue.js';
 
-/** A repository on Hugging Face; `file`: path of a file in it, or ''. @typedef {{ repo: string, revision: string, file: string }} Named */
+/**
+ * A repository on Hugging Face; `file`: path of a file in it, or ''.
+ * @typedef {{ repo: string, revision: string, file: string }} Named
+ */
 /** @typedef {{ path: string, url: string, bytes: number, integrity?: string }} HubFile */
 
 /** Weight types that suit a browser, the best choice first: 4 bits keep most of the quality. */
@@ -13,7 +16,11 @@ const PREFERRED = ['Q4_K_M', 'Q5_K_M', 'Q4_K_S', 'Q4_0', 'IQ4_XS', 'IQ4_NL', 'Q4
 
 const NAME = /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/;
 
-/** Parses the name or address of a repository or file; null if it is neither. @param {string} text @returns {Named | null} */
+/**
+ * Parses the name or address of a repository or file; null if it is neither.
+ * @param {string} text
+ * @returns {Named | null}
+ */
 export function named(text) {
   const bare = text
     .trim()
@@ -62,7 +69,12 @@ async function requestJson(path, signal) {
 const integrity = (hex) =>
   `sha256-${btoa(String.fromCharCode(...(hex.match(/../g) ?? []).map((byte) => parseInt(byte, 16))))}`;
 
-/** Returns the .gguf files of a repository, the smallest first. Throws NETWORK, NOT_FOUND, HTTP_STATUS. @param {Named} named @param {AbortSignal} [signal] @returns {Promise<HubFile[]>} */
+/**
+ * Returns the .gguf files of a repository, the smallest first. Throws NETWORK, NOT_FOUND, HTTP_STATUS.
+ * @param {Named} named
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<HubFile[]>}
+ */
 export async function filesOf({ repo, revision }, signal) {
   const list = await requestJson(`models/${repo}/tree/${encodeURIComponent(revision)}?recursive=true`, signal);
   return list
@@ -79,7 +91,11 @@ export async function filesOf({ repo, revision }, signal) {
     .sort((/** @type {HubFile} */ a, /** @type {HubFile} */ b) => a.bytes - b.bytes);
 }
 
-/** Returns the file that fits this device best; undefined if none fits. @param {HubFile[]} files @param {number} most  largest size in bytes */
+/**
+ * Returns the file that fits this device best; undefined if none fits.
+ * @param {HubFile[]} files
+ * @param {number} most  largest size in bytes
+ */
 export function bestOf(files, most) {
   const fitting = files.filter(({ bytes }) => bytes <= most);
   for (const type of PREFERRED) {
@@ -89,19 +105,34 @@ export function bestOf(files, most) {
   return fitting.at(-1);
 }
 
-/** Returns the file of a recommended model, or the best one of its repository if that file no longer exists; undefined without .gguf files. @param {import('./catalogue.js').Offer} offer @param {AbortSignal} [signal] @returns {Promise<HubFile | undefined>} */
+/**
+ * Returns the file of a recommended model, or the best one of its repository if that file no longer exists; undefined
+ * without .gguf files.
+ * @param {import('./catalogue.js').Offer} offer
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<HubFile | undefined>}
+ */
 export async function fileOf({ repo = '', file }, signal) {
   const files = await filesOf({ repo, revision: 'main', file: '' }, signal);
   return files.find(({ path }) => path === file) ?? bestOf(files, Infinity);
 }
 
-/** Searches repositories with .gguf files by words. @param {string} words @param {AbortSignal} [signal] @returns {Promise<string[]>} */
+/**
+ * Searches repositories with .gguf files by words.
+ * @param {string} words
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<string[]>}
+ */
 export async function search(words, signal) {
   const list = await requestJson(`models?filter=gguf&limit=12&search=${encodeURIComponent(words)}`, signal);
   return list.map((/** @type {any} */ { id }) => String(id)).filter((/** @type {string} */ id) => NAME.test(id));
 }
 
-/** Returns the choice of a recommended model. If its SHA-256 is unknown, it is requested from Hugging Face. @param {import('./catalogue.js').Offer} offer @param {AbortSignal} [signal] */
+/**
+ * Returns the choice of a recommended model. If its SHA-256 is unknown, it is requested from Hugging Face.
+ * @param {import('./catalogue.js').Offer} offer
+ * @param {AbortSignal} [signal]
+ */
 export async function linkOf(offer, signal) {
   let url = addressOf(offer);
   if (offer.repo && !(offer.integrity || offer.here || factsOf(url).integrity)) {

@@ -17,7 +17,12 @@ export function showNone() {
   $('glimpse').hidden = true;
 }
 
-/** @param {ModelInfo} info @param {ModelChoice} choice @param {import('./models.js').Page} page @param {AbortSignal} signal  aborted when another model is loaded */
+/**
+ * @param {ModelInfo} info
+ * @param {ModelChoice} choice
+ * @param {import('./models.js').Page} page
+ * @param {AbortSignal} signal  aborted when another model is loaded
+ */
 export function showModel(info, choice, page, signal) {
   const { source, kind, key, name } = choice;
   // The content security policy does not let the page itself read files of other sites.
@@ -35,7 +40,13 @@ export function showModel(info, choice, page, signal) {
   $('format-change').onclick = () => void chatFormat(info, key, page, true);
 }
 
-/** Shows the chat template chosen for a model without one. @param {ModelInfo} info @param {string} key @param {import('./models.js').Page} page @param {boolean} ask  whether the user is asked to choose one */
+/**
+ * Shows the chat template chosen for a model without one.
+ * @param {ModelInfo} info
+ * @param {string} key
+ * @param {import('./models.js').Page} page
+ * @param {boolean} ask  whether the user is asked to choose one
+ */
 async function chatFormat(
   { chatFormat: chat, chatTemplate: template, generates },
   key,

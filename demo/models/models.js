@@ -64,7 +64,11 @@ const CHECK_SHOWN_AFTER = 400;
 /** @type {ModelChoice} */
 const bundled = { kind: 'bundled', name: `${TINY} (built in)`, source: BUNDLED, key: 'bundled' };
 
-/** Returns an error of a load with an explanation, or unchanged if the explanations cannot be loaded. @param {unknown} error @param {ModelChoice} choice */
+/**
+ * Returns an error of a load with an explanation, or unchanged if the explanations cannot be loaded.
+ * @param {unknown} error
+ * @param {ModelChoice} choice
+ */
 const explained = (error, choice) =>
   import('./load-errors.js').then(
     ({ explained }) => explained(error, choice),
@@ -213,7 +217,10 @@ export class Models {
       rememberFacts(this.#current.key, { rate, at: Date.now() });
   }
 
-  /** Shows or hides the card for a page without a model. @param {boolean} ready  whether nothing is being loaded or written */
+  /**
+   * Shows or hides the card for a page without a model.
+   * @param {boolean} ready  whether nothing is being loaded or written
+   */
   showAvailability(ready) {
     const none = ready && this.#hasStarted && !this.#page.host.hasModel;
     $('no-model').hidden = !none;
@@ -253,7 +260,12 @@ export class Models {
     return this.#planning.signal;
   }
 
-  /** Loads a model from several files or folders. @param {import('./files.js').Several} files @param {LoadOptions} [loadOptions] @param {FileSystemHandle} [handle]  of the folder, if there is only one */
+  /**
+   * Loads a model from several files or folders.
+   * @param {import('./files.js').Several} files
+   * @param {LoadOptions} [loadOptions]
+   * @param {FileSystemHandle} [handle]  of the folder, if there is only one
+   */
   async useFiles(files, loadOptions, handle) {
     try {
       const { filesOf, modelOf } = await import('./files.js');
@@ -263,7 +275,12 @@ export class Models {
     }
   }
 
-  /** Converts a folder to a file; returns other choices unchanged. @param {ModelChoice} choice @param {AbortSignal} signal @returns {Promise<ModelChoice>} */
+  /**
+   * Converts a folder to a file; returns other choices unchanged.
+   * @param {ModelChoice} choice
+   * @param {AbortSignal} signal
+   * @returns {Promise<ModelChoice>}
+   */
   async #convertFolder(choice, signal) {
     const { source } = choice;
     if (choice.folder === undefined || source instanceof Blob) return choice;
@@ -352,7 +369,12 @@ export class Models {
     }
   }
 
-  /** Downloads a model while the one in use answers. @param {ModelChoice} choice @param {LoadOptions} loadOptions @param {Plan} plan */
+  /**
+   * Downloads a model while the one in use answers.
+   * @param {ModelChoice} choice
+   * @param {LoadOptions} loadOptions
+   * @param {Plan} plan
+   */
   async #fetchBeside(choice, { context = 0, level = 0 }, plan) {
     const { host, idle, showState } = this.#page;
     const { choice: other } = this.#download ?? {};
@@ -404,7 +426,12 @@ export class Models {
     if (host.hasModel) await showState();
   }
 
-  /** Uses a downloaded model in place of the current one. @param {ModelChoice} choice @param {import('./engine-host.js').Prepared} ready @param {number} context */
+  /**
+   * Uses a downloaded model in place of the current one.
+   * @param {ModelChoice} choice
+   * @param {import('./engine-host.js').Prepared} ready
+   * @param {number} context
+   */
   async #switch(choice, ready, context) {
     const { host, enter, stopReply, showState } = this.#page;
     this.#loading.abort();
@@ -454,7 +481,13 @@ export class Models {
     await this.#showOffers();
   }
 
-  /** Loads a model, which can be used while its weights arrive. @param {ModelChoice} choice @param {LoadOptions} loadOptions @param {Plan | null} plan @returns {Promise<void>} */
+  /**
+   * Loads a model, which can be used while its weights arrive.
+   * @param {ModelChoice} choice
+   * @param {LoadOptions} loadOptions
+   * @param {Plan | null} plan
+   * @returns {Promise<void>}
+   */
   async #fetch(choice, loadOptions, plan) {
     const { host, stopReply } = this.#page;
     const retry = { text: 'Try again', run: () => void this.use(choice, { ...loadOptions, agreed: true }) };
@@ -579,7 +612,10 @@ export class Models {
     await this.#page.host.pause(this.#paused);
   }
 
-  /** Cancels a download or a load; downloaded bytes stay stored. After a load, the previous or the built-in model is used again. */
+  /**
+   * Cancels a download or a load; downloaded bytes stay stored. After a load, the previous or the built-in model is
+   * used again.
+   */
   async #cancel() {
     const { host, stopReply } = this.#page;
     if (this.#preparing) {

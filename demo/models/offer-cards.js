@@ -13,7 +13,11 @@ import { factsOf, fromLink, paceHere } from '../storage/model-history.js';
 /** Estimated memory in addition to the weights, in bytes: the KV cache and the engine. */
 const OVERHEAD_BYTES = 80e6;
 
-/** Estimates the bytes of weights that the kernels read per second here, from the plan of the model in use; 0 if unknown. @param {Host} host */
+/**
+ * Estimates the bytes of weights that the kernels read per second here, from the plan of the model in use; 0 if
+ * unknown.
+ * @param {Host} host
+ */
 async function bytesPerSecond(host) {
   const perSecond = await host.limit().catch(() => null);
   return perSecond ? perSecond * (host.info?.weightBytes ?? 0) : 0;

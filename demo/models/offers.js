@@ -1,4 +1,6 @@
-/** The recommended models: those of the catalogue, and those that `npm start` found on this machine. Loaded on demand. */
+/**
+ * The recommended models: those of the catalogue, and those that `npm start` found on this machine. Loaded on demand.
+ */
 import { addressOf, CATALOGUE } from './catalogue.js';
 import * as format from '../page/format.js';
 
@@ -25,7 +27,10 @@ async function local() {
 /** @type {Promise<(Offer & { url: string })[]> | undefined} */
 let found;
 
-/** Returns all recommended models. A file on this machine is listed first and replaces the same file of the catalogue. @returns {Promise<(Offer & { url: string })[]>} */
+/**
+ * Returns all recommended models. A file on this machine is listed first and replaces the same file of the catalogue.
+ * @returns {Promise<(Offer & { url: string })[]>}
+ */
 export async function offers() {
   const here = await (found ??= local());
   const others = CATALOGUE.map((offer) => ({ ...offer, url: addressOf(offer) }));

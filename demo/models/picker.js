@@ -1,4 +1,6 @@
-/** The dialog of all models: those on this device, recommended ones, local files, Hugging Face, links. Loaded on demand. */
+/**
+ * The dialog of all models: those on this device, recommended ones, local files, Hugging Face, links. Loaded on demand.
+ */
 import * as format from '../page/format.js';
 import { words } from './expected-speed.js';
 import { offers } from './offers.js';
@@ -20,7 +22,10 @@ import { deleteLater, pendingFile, showDeletion, undoDeletion } from './deletion
  * @property {(key: string) => Promise<unknown>} delete
  * @property {(key: string, on: boolean) => Promise<unknown>} pin
  */
-/** A row of the list: a recommended model, a stored one, or both. @typedef {{ choice: ModelChoice, bytes: number, offer?: Offer, stored?: Listed }} Row */
+/**
+ * A row of the list: a recommended model, a stored one, or both.
+ * @typedef {{ choice: ModelChoice, bytes: number, offer?: Offer, stored?: Listed }} Row
+ */
 
 const dialog = /** @type {HTMLDialogElement} */ ($('models'));
 const search = /** @type {HTMLInputElement} */ ($('models-search'));
@@ -185,7 +190,11 @@ export class Picker {
     }
   }
 
-  /** @param {string} backend @param {{ cachedBytes: number, usage: number, quota: number }} room @param {number} deleted  bytes of a file that is no longer listed */
+  /**
+   * @param {string} backend
+   * @param {{ cachedBytes: number, usage: number, quota: number }} room
+   * @param {number} deleted  bytes of a file that is no longer listed
+   */
   #note(backend, { cachedBytes, usage, quota }, deleted) {
     const more = quota > usage ? ` ${format.bytes(quota - usage + deleted)} free.` : '';
     const kept = backend === 'memory' ? " This browser won't keep them after you close the page." : '';

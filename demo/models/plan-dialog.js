@@ -1,4 +1,7 @@
-/** Shows the size, memory and speed of a model before a large download or load, so that the user can decide. Loaded on demand. */
+/**
+ * Shows the size, memory and speed of a model before a large download or load, so that the user can decide. Loaded on
+ * demand.
+ */
 import { expectedSpeed } from './expected-speed.js';
 import * as format from '../page/format.js';
 import { $, showDialog } from '../page/page.js';
@@ -28,7 +31,10 @@ function sizeOf({ fileBytes, cached }, { kind, key, folder, source }) {
     : `${format.bytes(fileBytes)} to download`;
 }
 
-/** Rows of the table; a row whose text is '' is omitted. @type {Record<string, (plan: Plan, choice: ModelChoice) => string>} */
+/**
+ * Rows of the table; a row whose text is '' is omitted.
+ * @type {Record<string, (plan: Plan, choice: ModelChoice) => string>}
+ */
 const ROWS = {
   Licence: (plan) => plan.license || 'not given in the file',
   Size: sizeOf,

@@ -2,13 +2,25 @@
 import { showNotice } from '../page/alerts.js';
 import { forgetDownload } from '../storage/model-history.js';
 
-/** @typedef {{ key: string, take: HTMLElement, dismiss: HTMLElement }} Ready  of a model: its key, the buttons of its notice */
+/**
+ * @typedef {{ key: string, take: HTMLElement, dismiss: HTMLElement }} Ready  of a model: its key, the buttons of its
+ *   notice
+ */
 
-/** Shows the notice. @param {{ name: string, key: string }} choice @param {() => void} run  loads the model or switches to it */
+/**
+ * Shows the notice.
+ * @param {{ name: string, key: string }} choice
+ * @param {() => void} run  loads the model or switches to it
+ */
 export const showReady = ({ name, key }, run) =>
   showNotice(`${name} is ready.`, [{ text: 'Switch', run }], true, () => forgetDownload(key));
 
-/** @param {import('../storage/model-history.js').ModelChoice} choice @param {import('../../js/shared/types.js').Model} model @param {() => void} use @returns {Ready} */
+/**
+ * @param {import('../storage/model-history.js').ModelChoice} choice
+ * @param {import('../../js/shared/types.js').Model} model
+ * @param {() => void} use
+ * @returns {Ready}
+ */
 export function offerSwitch(choice, model, use) {
   let isTaken = false;
   const run = () => {

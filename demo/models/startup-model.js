@@ -9,7 +9,12 @@ import { fromFile, fromLink, lastDownload, lastHandle, lastModel, rememberDownlo
 /** @typedef {import('./models.js').Models} Models */
 /** @typedef {import('./models.js').Page} Page */
 
-/** Loads the model used last, else the built-in one. @param {Models} models @param {Page} page @param {import('./crash-guard.js').Attempt | null} attempt  load that crashed its tab */
+/**
+ * Loads the model used last, else the built-in one.
+ * @param {Models} models
+ * @param {Page} page
+ * @param {import('./crash-guard.js').Attempt | null} attempt  load that crashed its tab
+ */
 export async function comeBack(models, page, attempt) {
   if (attempt) return afterCrash(models, page, attempt);
   const last = /** @type {import('../storage/model-history.js').Last} */ (lastModel());
@@ -25,7 +30,12 @@ export async function comeBack(models, page, attempt) {
   if (!stored?.complete && !lastDownload() && !models.hasChosen) await offerDownload(models, page, choice, { context });
 }
 
-/** Resumes the download that was incomplete when the page was closed; only offers that if it was paused or data is to be saved. @param {Models} models @param {Page} page */
+/**
+ * Resumes the download that was incomplete when the page was closed; only offers that if it was paused or data is to be
+ * saved.
+ * @param {Models} models
+ * @param {Page} page
+ */
 export async function resumeDownload(models, page) {
   const download = lastDownload();
   if (!download) return;
@@ -42,7 +52,13 @@ export async function resumeDownload(models, page) {
   void models.use(choice, { context, agreed: true, quiet: true });
 }
 
-/** Offers in a notice to resume a download. @param {Models} models @param {Page} page @param {import('./models.js').ModelChoice} choice @param {import('./models.js').LoadOptions} loadOptions */
+/**
+ * Offers in a notice to resume a download.
+ * @param {Models} models
+ * @param {Page} page
+ * @param {import('./models.js').ModelChoice} choice
+ * @param {import('./models.js').LoadOptions} loadOptions
+ */
 export async function offerDownload(models, page, choice, loadOptions) {
   const stored = (await page.host.store?.list().catch(() => []))?.find(({ url }) => url === choice.key);
   const words = stored
@@ -52,7 +68,12 @@ export async function offerDownload(models, page, choice, loadOptions) {
   showNotice(words, [{ text: stored ? 'Resume' : 'Download', run }], true, () => rememberDownload(null));
 }
 
-/** Loads a local file again: with its handle if it may be read, else the user is asked to open it. @param {Models} models @param {Page} page @param {import('../storage/model-history.js').Last} last */
+/**
+ * Loads a local file again: with its handle if it may be read, else the user is asked to open it.
+ * @param {Models} models
+ * @param {Page} page
+ * @param {import('../storage/model-history.js').Last} last
+ */
 async function fileAgain(models, page, last) {
   const handle = /** @type {any} */ (await lastHandle());
   const open = async (first = false) => {
@@ -79,14 +100,24 @@ async function fileAgain(models, page, last) {
   });
 }
 
-/** Loads the file or folder of a handle with read permission. Throws READ. @param {Models} models @param {any} handle @param {import('./models.js').LoadOptions} loadOptions */
+/**
+ * Loads the file or folder of a handle with read permission. Throws READ.
+ * @param {Models} models
+ * @param {any} handle
+ * @param {import('./models.js').LoadOptions} loadOptions
+ */
 async function byHandle(models, handle, loadOptions) {
   if (handle.kind === 'file') return models.use(fromFile(await handle.getFile(), handle), loadOptions);
   const { filesOf } = await import('./files.js');
   return models.useFiles(await filesOf(handle), loadOptions, handle);
 }
 
-/** Offers to load with less memory what has crashed its tab. @param {Models} models @param {Page} page @param {import('./crash-guard.js').Attempt} attempt */
+/**
+ * Offers to load with less memory what has crashed its tab.
+ * @param {Models} models
+ * @param {Page} page
+ * @param {import('./crash-guard.js').Attempt} attempt
+ */
 async function afterCrash(models, page, { name, url, kind, level }) {
   rememberDownload(null);
   const less = async () => {

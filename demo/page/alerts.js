@@ -74,7 +74,13 @@ export function showError(error, ...actions) {
   alerts.replaceChildren(card);
 }
 
-/** Shows a notice, which is removed at the next turn unless it stays. @param {string} text @param {Action[]} [actions] @param {boolean} [stays] @param {() => void} [onDismiss] */
+/**
+ * Shows a notice, which is removed at the next turn unless it stays.
+ * @param {string} text
+ * @param {Action[]} [actions]
+ * @param {boolean} [stays]
+ * @param {() => void} [onDismiss]
+ */
 export function showNotice(text, actions = [], stays = false, onDismiss) {
   const card = element('div', stays ? 'alert notice stays' : 'alert notice');
   card.append(element('p', 'alert-text', text), buttons(card, actions, onDismiss));
@@ -87,6 +93,13 @@ export function showNotice(text, actions = [], stays = false, onDismiss) {
 const sentence = (text) =>
   `${/^[a-z]+(?!:\/)[ ,:;]/.test(text) ? text[0].toUpperCase() + text.slice(1) : text}${/[.!?]$/.test(text) ? '' : '.'}`;
 
-/** Makes an error of the page for `showError`. @param {string} code @param {string} message @param {string} hint @param {unknown} [cause] @param {object} [details] */
+/**
+ * Makes an error of the page for `showError`.
+ * @param {string} code
+ * @param {string} message
+ * @param {string} hint
+ * @param {unknown} [cause]
+ * @param {object} [details]
+ */
 export const trouble = (code, message, hint, cause, details) =>
   Object.assign(new Error(message, { cause }), { code, hint, details });

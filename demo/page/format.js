@@ -28,7 +28,10 @@ export function nameOf(url) {
   }
 }
 
-/** Returns the speed of a reply in words per second, or in tokens for writing without spaces. @param {import('../../js/shared/types.js').Result} result */
+/**
+ * Returns the speed of a reply in words per second, or in tokens for writing without spaces.
+ * @param {import('../../js/shared/types.js').Result} result
+ */
 export function wordSpeed(result) {
   const perSecond = rate(result);
   if (perSecond === null) return '';
@@ -64,7 +67,11 @@ export const rounded = (n) => (n === null ? '' : n < 10 ? n.toFixed(1) : count(M
 /** @param {number | null} perSecond */
 export const speed = (perSecond) => (perSecond === null ? '' : `${rounded(perSecond)} tokens/s`);
 
-/** Returns the progress of a load in words. @param {Pick<import('../../js/shared/types.js').Progress, 'phase' | 'loaded' | 'total' | 'bytesPerSecond' | 'etaMs' | 'retries'>} progress */
+/**
+ * Returns the progress of a load in words.
+ * @param {Pick<import('../../js/shared/types.js').Progress, 'phase' | 'loaded' | 'total' | 'bytesPerSecond' | 'etaMs' | 'retries'>}
+ *   progress
+ */
 export function progress({ phase, loaded, total, bytesPerSecond, etaMs, retries }) {
   const amount = total ? `${bytes(loaded)} of ${bytes(total)}` : bytes(loaded);
   if (phase === 'convert') return `${amount} converted`;

@@ -62,10 +62,16 @@ function describeEnter() {
     : 'Enter sends, Shift and Enter start a new line.';
 }
 
-/** Focuses the message field; on touch screens, where that opens a keyboard over the conversation, it loses the focus instead. */
+/**
+ * Focuses the message field; on touch screens, where that opens a keyboard over the conversation, it loses the focus
+ * instead.
+ */
 export const focusMessage = () => (touch.matches ? message.blur() : message.focus());
 
-/** @param {(text: string) => void} submit  called for the keys that send and for the button @param {() => boolean} editLast  called for the arrow up key in an empty field */
+/**
+ * @param {(text: string) => void} submit  called for the keys that send and for the button
+ * @param {() => boolean} editLast  called for the arrow up key in an empty field
+ */
 export function onMessage(submit, editLast) {
   describeEnter();
   touch.addEventListener('change', describeEnter);
@@ -83,7 +89,10 @@ export function onMessage(submit, editLast) {
   });
 }
 
-/** Sets the four squares of the logo: at rest the binary 4 of bq4, while a reply is written the tokens divided by 8. @param {number} [tokens] */
+/**
+ * Sets the four squares of the logo: at rest the binary 4 of bq4, while a reply is written the tokens divided by 8.
+ * @param {number} [tokens]
+ */
 export function countOn(tokens) {
   const value = tokens === undefined ? 4 : tokens >> 3;
   [...$('nibble').children].forEach((bit, i) => bit.classList.toggle('on', Boolean(value & (8 >> i))));
@@ -121,7 +130,11 @@ export function showDialog(dialog) {
   );
 }
 
-/** Remembers whether a panel beside the conversation is open. theme.js restores it before the first paint. @param {'details' | 'sidebar'} name @param {boolean} open */
+/**
+ * Remembers whether a panel beside the conversation is open. theme.js restores it before the first paint.
+ * @param {'details' | 'sidebar'} name
+ * @param {boolean} open
+ */
 export function rememberPanel(name, open) {
   try {
     const { panels } = JSON.parse(localStorage.getItem('bq4.panels') ?? '{}');

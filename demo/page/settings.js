@@ -2,7 +2,10 @@
 import { element } from './element.js';
 import { loadSettings, saveSettings } from '../storage/local-storage.js';
 
-/** Defaults for small models, which repeat themselves or lose the thread with more randomness. Recommendations in models/catalogue.js take precedence. */
+/**
+ * Defaults for small models, which repeat themselves or lose the thread with more randomness. Recommendations in
+ * models/catalogue.js take precedence.
+ */
 const DEFAULTS = {
   temperature: 0.6,
   topK: 40,
@@ -13,7 +16,10 @@ const DEFAULTS = {
   seed: /** @type {number | null} */ (null),
 };
 
-/** `maxTokens` null: until the reply ends or the context is full; `seed` null: random. @typedef {typeof DEFAULTS} Values */
+/**
+ * `maxTokens` null: until the reply ends or the context is full; `seed` null: random.
+ * @typedef {typeof DEFAULTS} Values
+ */
 /** @typedef {{ system: string, sampling: Record<string, unknown> | null }} Chosen */
 
 /** @type {{ name: string, system?: string, sampling: Partial<Values> }[]} */

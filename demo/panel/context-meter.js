@@ -142,7 +142,11 @@ export class Context {
     return this.#page.host.count([...system, { role: 'user', content }]).catch(() => Math.ceil(content.length / 4));
   }
 
-  /** Returns the warning, in percent because users do not count tokens. @param {number} tokens @param {number} context */
+  /**
+   * Returns the warning, in percent because users do not count tokens.
+   * @param {number} tokens
+   * @param {number} context
+   */
   #words = (tokens, context) =>
     `Too long: ${this.#page.name()} can read about ${Math.floor((100 * context) / tokens)} % of this message.`;
 

@@ -86,7 +86,11 @@ export class Panel {
     this.set('speed', format.rounded(perSecond));
   }
 
-  /** Shows the figures of a reply. @param {number} tokens  tokens shown; after Stop the engine may have computed more @param {Result} result */
+  /**
+   * Shows the figures of a reply.
+   * @param {number} tokens  tokens shown; after Stop the engine may have computed more
+   * @param {Result} result
+   */
   reply(tokens, result) {
     const { timings, usage, seed } = result;
     this.writing(tokens, format.rate(result));

@@ -1,11 +1,17 @@
-/** Measures how well the model predicts a text of the user, like `bq4 perplexity`. Loaded when its section is first opened. */
+/**
+ * Measures how well the model predicts a text of the user, like `bq4 perplexity`. Loaded when its section is first
+ * opened.
+ */
 import { clearAlert, showError, showNotice, trouble } from '../page/alerts.js';
 import { element } from '../page/element.js';
 import * as format from '../page/format.js';
 import { $, say } from '../page/page.js';
 
 /** @typedef {import('../../js/shared/types.js').Model} Model */
-/** @typedef {{ host: import('../models/engine-host.js').Host, turns: import('../chat/turn.js').Turns, enter: (next: 'ready' | 'writing') => void }} Page */
+/**
+ * @typedef {{ host: import('../models/engine-host.js').Host, turns: import('../chat/turn.js').Turns, enter: (next: 'ready' | 'writing') => void }}
+ *   Page
+ */
 
 /** Logit bias that makes a token the most likely one. */
 const FORCING_BIAS = 1e9;

@@ -1,4 +1,6 @@
-/** Lists all requests of the page and its workers, as recorded by the browser. Loaded when its section is first opened. */
+/**
+ * Lists all requests of the page and its workers, as recorded by the browser. Loaded when its section is first opened.
+ */
 import { element } from '../page/element.js';
 import * as format from '../page/format.js';
 import { $ } from '../page/page.js';

@@ -1,12 +1,21 @@
-/** The time per token by stage, from the engine's trace. It runs only while the section is visible, because measuring costs some time. Loaded on demand. */
+/**
+ * The time per token by stage, from the engine's trace. It runs only while the section is visible, because measuring
+ * costs some time. Loaded on demand.
+ */
 import * as format from '../page/format.js';
 import { element } from '../page/element.js';
 
 /** @typedef {import('../../js/shared/types.js').StageTrace} StageTrace */
 /** @typedef {(options: { on: boolean }) => Promise<StageTrace[]>} Trace */
-/** Methods of the host: a trace, and the upper bound in tokens per second. @typedef {{ trace: Trace, limit: () => Promise<number | null> }} Traced */
+/**
+ * Methods of the host: a trace, and the upper bound in tokens per second.
+ * @typedef {{ trace: Trace, limit: () => Promise<number | null> }} Traced
+ */
 
-/** Rows of the table in the order of computation: name, stages of the trace, whether they are matrix products. @type {[string, string[], boolean?][]} */
+/**
+ * Rows of the table in the order of computation: name, stages of the trace, whether they are matrix products.
+ * @type {[string, string[], boolean?][]}
+ */
 const PARTS = [
   ['Layer matrices', ['qkv', 'o', 'mlpIn', 'down'], true],
   ['Output layer', ['head'], true],

@@ -58,7 +58,10 @@ export async function glimpse(canvas, source, size) {
   return true;
 }
 
-/** Bytes that each canvas shows; it is drawn again when the theme changes. @type {Map<HTMLCanvasElement, Uint8Array>} */
+/**
+ * Bytes that each canvas shows; it is drawn again when the theme changes.
+ * @type {Map<HTMLCanvasElement, Uint8Array>}
+ */
 const shown = new Map();
 new MutationObserver(() => shown.forEach((bytes, canvas) => draw(canvas, bytes))).observe(document.documentElement, {
   attributeFilter: ['data-theme'],

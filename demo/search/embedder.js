@@ -1,4 +1,7 @@
-/** Finds the models of the search on this device: the embedding model and the reranker; and the download address of the first. */
+/**
+ * Finds the models of the search on this device: the embedding model and the reranker; and the download address of the
+ * first.
+ */
 import * as format from '../page/format.js';
 import { kept } from './passages.js';
 
@@ -17,7 +20,11 @@ export const EMBEDDER = {
 /** Returns the completely downloaded models. @param {Store | null} store @returns {Promise<Listed[]>} */
 const completeFiles = async (store) => ((await store?.list().catch(() => [])) ?? []).filter(({ complete }) => complete);
 
-/** Returns the embedding model on this device, as a source of the engine; null if there is none. @param {Store | null} store @returns {Promise<string | File | null>} */
+/**
+ * Returns the embedding model on this device, as a source of the engine; null if there is none.
+ * @param {Store | null} store
+ * @returns {Promise<string | File | null>}
+ */
 export async function storedEmbedder(store) {
   const stored = (await completeFiles(store)).find(({ url }) => /^all-MiniLM-L6-v2/i.test(format.nameOf(url)));
   if (stored) return stored.url;
@@ -29,7 +36,10 @@ export async function storedEmbedder(store) {
 export const storedReranker = async (store) =>
   (await completeFiles(store)).find(({ name }) => /rerank|cross-?encoder/i.test(name)) ?? null;
 
-/** Returns an embedding model on the machine that runs `npm start`; null on other hosts. @returns {Promise<{ name: string, url: URL, bytes: number } | null>} */
+/**
+ * Returns an embedding model on the machine that runs `npm start`; null on other hosts.
+ * @returns {Promise<{ name: string, url: URL, bytes: number } | null>}
+ */
 export async function localEmbedder() {
   const list = new URL('../local.json?embedders', import.meta.url);
   const [found] = await (await fetch(list)).json();

@@ -1,4 +1,7 @@
-/** Splits texts into passages, compares their vectors, and stores both in the browser's private files if it supports them. */
+/**
+ * Splits texts into passages, compares their vectors, and stores both in the browser's private files if it supports
+ * them.
+ */
 
 /** @typedef {{ file: string, text: string, vector: Float32Array }} Passage */
 
@@ -8,7 +11,11 @@ const LENGTH = 500;
 const SHORT = 60;
 const FILE = 'bq4-passages.json';
 
-/** Splits a text into paragraphs; short ones are joined, long ones split after sentences. @param {string} text @returns {string[]} */
+/**
+ * Splits a text into paragraphs; short ones are joined, long ones split after sentences.
+ * @param {string} text
+ * @returns {string[]}
+ */
 export function passages(text) {
   /** @type {string[]} */
   const items = [];
@@ -39,14 +46,24 @@ export function unit(vector) {
   return vector.map((x) => x / length);
 }
 
-/** Returns the nearest passages. @param {Passage[]} all @param {Float32Array} vector  of length 1 @param {number} most  largest number of results @returns {{ passage: Passage, score: number }[]} */
+/**
+ * Returns the nearest passages.
+ * @param {Passage[]} all
+ * @param {Float32Array} vector  of length 1
+ * @param {number} most  largest number of results
+ * @returns {{ passage: Passage, score: number }[]}
+ */
 export const nearest = (all, vector, most) =>
   all
     .map((passage) => ({ passage, score: passage.vector.reduce((sum, x, i) => sum + x * vector[i], 0) }))
     .sort((a, b) => b.score - a.score)
     .slice(0, most);
 
-/** Reads a private file. @param {string} name @returns {Promise<File | null>}  null if it does not exist, or the browser has no private files */
+/**
+ * Reads a private file.
+ * @param {string} name
+ * @returns {Promise<File | null>}  null if it does not exist, or the browser has no private files
+ */
 export async function kept(name) {
   try {
     return await (await (await navigator.storage.getDirectory()).getFileHandle(name)).getFile();
@@ -55,7 +72,12 @@ export async function kept(name) {
   }
 }
 
-/** Writes a private file. @param {string} name @param {Blob | string} content @returns {Promise<boolean>}  whether it is stored */
+/**
+ * Writes a private file.
+ * @param {string} name
+ * @param {Blob | string} content
+ * @returns {Promise<boolean>}  whether it is stored
+ */
 export async function keep(name, content) {
   try {
     const handle = await (await navigator.storage.getDirectory()).getFileHandle(name, { create: true });
@@ -68,7 +90,11 @@ export async function keep(name, content) {
   }
 }
 
-/** Returns the stored passages; invalid ones are ignored. @param {number} width  length of the model's vectors @returns {Promise<Passage[]>} */
+/**
+ * Returns the stored passages; invalid ones are ignored.
+ * @param {number} width  length of the model's vectors
+ * @returns {Promise<Passage[]>}
+ */
 export async function keptPassages(width) {
   try {
     const list = JSON.parse((await (await kept(FILE))?.text()) ?? '[]');

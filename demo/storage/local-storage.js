@@ -6,7 +6,10 @@ import { ATTACHMENT, mergeEntries, newId, withoutDeleted } from '../chat/tree.js
 
 /** @typedef {import('../chat/tree.js').Entry} Entry */
 
-/** A summary that the model wrote of all messages up to and including the one with id `upTo`. @typedef {{ upTo: string, text: string }} Summary */
+/**
+ * A summary that the model wrote of all messages up to and including the one with id `upTo`.
+ * @typedef {{ upTo: string, text: string }} Summary
+ */
 /**
  * @typedef {object} Conversation
  * @property {string} id
@@ -46,7 +49,13 @@ function parsed(text) {
   }
 }
 
-/** Runs an access to storage. @template T @param {() => T} work @param {T} otherwise  returned if storage is blocked or full @returns {T} */
+/**
+ * Runs an access to storage.
+ * @template T
+ * @param {() => T} work
+ * @param {T} otherwise  returned if storage is blocked or full
+ * @returns {T}
+ */
 function allowed(work, otherwise) {
   try {
     return work();
@@ -55,14 +64,22 @@ function allowed(work, otherwise) {
   }
 }
 
-/** @param {string} key @param {object} value @returns {boolean} whether it was stored: storage can be full or blocked */
+/**
+ * @param {string} key
+ * @param {object} value
+ * @returns {boolean} whether it was stored: storage can be full or blocked
+ */
 const write = (key, value) =>
   allowed(() => (localStorage.setItem(key, JSON.stringify({ version: VERSION, ...value })), true), false);
 
 /** @param {any} value @returns {string} */
 const text = (value) => (typeof value === 'string' ? value : '');
 
-/** Returns the excerpt that the model read in place of a message, if it is valid. @param {any} m @returns {Pick<Entry, 'reads'>} */
+/**
+ * Returns the excerpt that the model read in place of a message, if it is valid.
+ * @param {any} m
+ * @returns {Pick<Entry, 'reads'>}
+ */
 function readsOf({ role, reads }) {
   const { passages, by, of, offer } = Object(reads);
   const isShown =
@@ -107,7 +124,11 @@ export const empty = () => ({
   sampling: null,
 });
 
-/** Returns the valid parts of a stored or imported conversation; null if it is invalid. @param {any} value @returns {Conversation | null} */
+/**
+ * Returns the valid parts of a stored or imported conversation; null if it is invalid.
+ * @param {any} value
+ * @returns {Conversation | null}
+ */
 export function conversationOf(value) {
   if (!value || typeof value !== 'object' || !Array.isArray(value.entries)) return null;
   /** @type {Entry[]} */
@@ -190,13 +211,22 @@ export const draftOf = (id) => allowed(() => localStorage.getItem(DRAFT + id), n
 export const saveDraft = (id, text) =>
   allowed(() => (text ? localStorage.setItem(DRAFT + id, text) : localStorage.removeItem(DRAFT + id)), undefined);
 
-/** Returns the unsent edit of a message in a conversation; null if there is none. @param {string} id @returns {{ entry: string, text: string } | null}  `entry`: id of the message */
+/**
+ * Returns the unsent edit of a message in a conversation; null if there is none.
+ * @param {string} id
+ * @returns {{ entry: string, text: string } | null}  `entry`: id of the message
+ */
 export function editOf(id) {
   const edit = parsed(allowed(() => localStorage.getItem(EDIT + id), null));
   return text(edit?.entry) && typeof edit.text === 'string' ? { entry: edit.entry, text: edit.text } : null;
 }
 
-/** Stores the unsent edit of a message, in place of one of another message. @param {string} id  of the conversation @param {string} entry  id of the message @param {string | null} text  null removes it */
+/**
+ * Stores the unsent edit of a message, in place of one of another message.
+ * @param {string} id  of the conversation
+ * @param {string} entry  id of the message
+ * @param {string | null} text  null removes it
+ */
 export function saveEdit(id, entry, text) {
   if (text !== null) write(EDIT + id, { entry, text });
   else if (editOf(id)?.entry === entry) allowed(() => localStorage.removeItem(EDIT + id), undefined);

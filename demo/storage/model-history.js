@@ -10,7 +10,10 @@ const [DATABASE, HANDLES] = ['bq4-demo', 'handles'];
 /** Largest number of models whose facts are kept. */
 const MAX_MODELS = 40;
 
-/** A file of several. @typedef {{ file: File, place: string }} PlacedFile  `place`: its path, as far as the browser reports it */
+/**
+ * A file of several.
+ * @typedef {{ file: File, place: string }} PlacedFile  `place`: its path, as far as the browser reports it
+ */
 /** A file, the address of one, or the files that a model is in. @typedef {Blob | string | PlacedFile[]} ModelSource */
 
 /**
@@ -35,7 +38,10 @@ const MAX_MODELS = 40;
  * @property {boolean} folder  whether it is a folder
  */
 
-/** Chat template and speed of a model; `integrity`: SHA-256 of its file. @typedef {{ format?: string, rate?: number, estimate?: number, at?: number, integrity?: string }} Facts */
+/**
+ * Chat template and speed of a model; `integrity`: SHA-256 of its file.
+ * @typedef {{ format?: string, rate?: number, estimate?: number, at?: number, integrity?: string }} Facts
+ */
 
 /** @param {string} url @param {string} name @returns {ModelChoice} */
 export const fromLink = (url, name) => ({ kind: 'link', name, source: url, key: url });
@@ -51,7 +57,12 @@ export const fromFile = (file, handle) => ({
 /** @param {PlacedFile[]} files */
 const sizeOf = (files) => files.reduce((sum, { file }) => sum + file.size, 0);
 
-/** @param {string} name @param {PlacedFile[]} files @param {boolean} folder  whether they are a folder that is to be converted @returns {ModelChoice} */
+/**
+ * @param {string} name
+ * @param {PlacedFile[]} files
+ * @param {boolean} folder  whether they are a folder that is to be converted
+ * @returns {ModelChoice}
+ */
 export const fromFiles = (name, files, folder) => ({
   kind: 'file',
   name,
@@ -102,14 +113,20 @@ export function forgetModel(url) {
   forgetDownload(url);
 }
 
-/** Whether this is the first visit, so that nothing of a model can be stored. False after a visit that ended during its first download. */
+/**
+ * Whether this is the first visit, so that nothing of a model can be stored. False after a visit that ended during its
+ * first download.
+ */
 export function isFirstVisit() {
   if (read(VISITED) || lastModel()) return false;
   write(VISITED, {});
   return true;
 }
 
-/** Returns the download that was incomplete when the page was closed, or whose model was neither used nor dismissed. @returns {{ name: string, url: string, context: number, paused: boolean } | null} */
+/**
+ * Returns the download that was incomplete when the page was closed, or whose model was neither used nor dismissed.
+ * @returns {{ name: string, url: string, context: number, paused: boolean } | null}
+ */
 export function lastDownload() {
   const { name, url, context, paused } = read(DOWNLOAD) ?? {};
   const right = typeof name === 'string' && typeof url === 'string' && Number.isInteger(context);
@@ -177,5 +194,8 @@ export function rememberHandle(handle) {
   ); // then the user has to open the file again
 }
 
-/** Returns the handle of the local file or folder used last, if the browser supports handles. @returns {Promise<FileSystemHandle | null>} */
+/**
+ * Returns the handle of the local file or folder used last, if the browser supports handles.
+ * @returns {Promise<FileSystemHandle | null>}
+ */
 export const lastHandle = async () => (await inDatabase((store) => store.get(LAST)).catch(() => null)) ?? null;
