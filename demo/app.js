@@ -29,7 +29,7 @@ import { Models } from './models/models.js';
 import { Panel } from './panel/panel.js';
 import { recommendedFor } from './models/catalogue.js';
 import { Settings } from './page/settings.js';
-import { draftOf, editOf, loadLooks, saveDraft, saveEdit, saveLooks, titleOf } from './storage/local-storage.js';
+import { draftOf, editOf, loadLooks, saveDraft, saveLooks, titleOf } from './storage/local-storage.js';
 import { Turns } from './chat/turn.js';
 import { Log } from './chat/view.js';
 import { Waiting } from './chat/reply-progress.js';
@@ -59,7 +59,7 @@ const log = new Log($('log'), {
   onRegenerate: () => turns.regenerate(),
   onContinue: () => turns.continueReply(),
   onEdit: (entry, text) => turns.edit(entry, text),
-  onEditDraft: (entry, text) => saveEdit(current.conversation.id, entry.id, text),
+  chatId: () => current.conversation.id,
   onMenu: (entry, menu) => {
     const page = { current, idle: () => phase === 'ready', focusAt: (/** @type {number} */ at) => log.focusAt(at, '') };
     void import('./chat/message-menu.js').then(({ fillMenu }) => fillMenu(entry, menu, page), showError);
@@ -137,7 +137,6 @@ const models = new Models({
  */
 function enter(next, back) {
   const wasLoading = phase === 'loading';
-  const isNew = phase !== next && next === 'writing';
   phase = next;
   const able = phase === 'ready' && host.hasModel;
   showLoading(phase === 'loading');
@@ -152,7 +151,7 @@ function enter(next, back) {
   $('better').hidden = !current.path.length || !models.isTinyInUse;
   document.title = current.path.length ? `${titleOf(current.conversation)} · bq4` : TITLE;
   keepFocus(focused, back);
-  if (isNew) chats?.refresh();
+  if (next === 'writing') chats?.refresh();
   if (able && wasLoading) turns.sendEarly();
 }
 const TITLE = document.title;

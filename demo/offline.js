@@ -15,7 +15,7 @@ const TRIED = 'bq4.isolating';
  * @returns {Promise<string>}  description of what works offline, shown to the user
  */
 export async function keepForOffline(store, keepBundled) {
-  if (!('serviceWorker' in navigator)) return "no: this browser doesn't let the page store files";
+  if (!('serviceWorker' in navigator)) return 'no: this browser blocks storage';
   try {
     const worker = await active();
     const [isKept] = await Promise.all([worker && keepPage(worker), keepBundled()]);

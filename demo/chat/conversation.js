@@ -1,16 +1,5 @@
 /** The conversation that this tab shows: its branch, its changes and how they are stored. */
-import {
-  draftOf,
-  empty,
-  isEmpty,
-  onOther,
-  opened,
-  read,
-  remember,
-  remove,
-  save,
-  saveDraft,
-} from '../storage/local-storage.js';
+import { empty, isEmpty, onOther, opened, read, remember, remove, save } from '../storage/local-storage.js';
 import { withSummary } from './summary-prompt.js';
 import { newestFrom, mergeEntries, newId, pathTo, versions, withoutDeleted } from './tree.js';
 
@@ -109,28 +98,14 @@ export class Current {
   }
 
   /**
-   * Marks replies as interrupted if their tab was closed while it wrote them; a tab that is still writing holds a lock. A reply without
-   * a word is removed, and its message becomes a draft again.
+   * Marks replies whose tab was closed while it wrote them (interrupted.js).
    * @returns {Promise<void>}
    */
   async settle() {
-    const conversation = this.#conversation;
-    if (!conversation.entries.some(({ end }) => end === 'writing')) return;
-    const { held = [] } = (await navigator.locks?.query()) ?? {};
-    if (conversation !== this.#conversation || held.some(({ name }) => name === writingLock(conversation.id))) return;
-    const cut = conversation.entries.filter(({ end }) => end === 'writing');
-    const blank = cut.filter(({ content, reasoning }) => !content && !reasoning);
-    for (const entry of cut) entry.end = 'interrupted';
-    for (const entry of blank) {
-      const { entries, leaf } = conversation;
-      const question = entries.find(({ id }) => id === entry.parent);
-      const first = question && versions(entries, entry).length === 1 ? question : entry;
-      const isShown = leaf === entry.id;
-      if (isShown && first === question && !draftOf(conversation.id)) saveDraft(conversation.id, question.content);
-      const others = versions(entries, first).filter((other) => other !== first);
-      const next = others.length ? newestFrom(entries, others[others.length - 1].id) : first.parent;
-      this.takeBack([entry, first], isShown ? next : leaf);
-    }
+    const { id, entries } = this.#conversation;
+    if (!entries.some(({ end }) => end === 'writing')) return;
+    const { markInterrupted } = await import('./interrupted.js');
+    if (this.#conversation.id !== id || !(await markInterrupted(this, writingLock(id)))) return;
     this.show();
     this.save();
     this.#onChange();
@@ -226,8 +201,7 @@ export class Current {
     const conversation = this.#conversation;
     if (isEmpty(conversation) && !conversation.deleted.length) {
       // Its only messages may be those of a turn that failed. Messages of another tab are not removed.
-      const stored = read(conversation.id)?.entries ?? [];
-      if (stored.every(({ id }) => this.#withdrawn.has(id))) remove(conversation.id);
+      if (!read(conversation.id)?.entries.some(({ id }) => !this.#withdrawn.has(id))) remove(conversation.id);
       return true;
     }
     conversation.at = Date.now();

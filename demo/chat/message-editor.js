@@ -1,16 +1,29 @@
 /** The field that replaces a message of the user while it is edited. Loaded on demand. */
 import { button, element } from '../page/element.js';
 import { isComposing, isSendKey } from '../page/page.js';
+import { allowed, EDIT, editOf, write } from '../storage/local-storage.js';
 import { hasAttachments } from './tree.js';
+
+/**
+ * Stores the unsent edit of a message, in place of one of another message.
+ * @param {string} id  of the conversation
+ * @param {string} entry  id of the message
+ * @param {string | null} text  null removes it
+ */
+function saveEdit(id, entry, text) {
+  if (text !== null) write(EDIT + id, { entry, text });
+  else if (editOf(id)?.entry === entry) allowed(() => localStorage.removeItem(EDIT + id), undefined);
+}
 
 /**
  * Opens the field, unless it is open.
  * @param {HTMLElement} root  element of the message @param {HTMLElement} shown  its text, in `root` @param {import('./tree.js').Entry} entry
- * @param {Pick<import('./view.js').Actions, 'onEdit' | 'onEditDraft'>} actions @param {string} [draft]  text of an unsent edit, which is
+ * @param {Pick<import('./view.js').Actions, 'onEdit' | 'chatId'>} actions @param {string} [draft]  text of an unsent edit, which is
  *   restored without the focus
  */
-export function editMessage(root, shown, entry, { onEdit, onEditDraft }, draft) {
+export function editMessage(root, shown, entry, { onEdit, chatId }, draft) {
   if (root.classList.contains('editing')) return;
+  const id = chatId();
   const form = element('form', 'edit');
   const field = element('textarea');
   const { content } = entry;
@@ -21,7 +34,7 @@ export function editMessage(root, shown, entry, { onEdit, onEditDraft }, draft) 
   field.setAttribute('aria-label', 'Edit your message');
   field.dir = 'auto';
   const end = () => {
-    onEditDraft(entry, null);
+    saveEdit(id, entry.id, null);
     form.replaceWith(shown);
     root.classList.remove('editing');
     /** @type {HTMLElement | null} */ (root.querySelector('.tools [aria-label^="Edit"]'))?.focus();
@@ -44,7 +57,7 @@ export function editMessage(root, shown, entry, { onEdit, onEditDraft }, draft) 
   };
   field.addEventListener('input', () => {
     fitHeight();
-    onEditDraft(entry, field.value);
+    saveEdit(id, entry.id, field.value);
   });
   send.className = 'filled';
   form.append(field, button('Cancel', 'Cancel', end), send);

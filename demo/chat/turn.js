@@ -270,12 +270,7 @@ export class Turns {
     else delete shown.entry.tokens;
     this.#page.panel.reply(tokens, result);
     this.#page.replied(result);
-    const words = {
-      stop: 'Done.',
-      length: 'Stopped at the length limit.',
-      context: 'Stopped: the chat is too long for this model.',
-    };
-    say(words[/** @type {keyof typeof words} */ (result.finishReason)] ?? 'Stopped.');
+    say(`${shown.endWords || 'Done'}.`);
   }
 
   /** Restores the conversation after a turn without a word of reply. @param {Before} before */

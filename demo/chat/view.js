@@ -16,7 +16,7 @@ import { SummaryNote } from './summary-note.js';
  * @property {() => void} onRegenerate
  * @property {() => void} onContinue
  * @property {(entry: Entry, text: string) => boolean} onEdit  returns false if the text cannot be sent now
- * @property {(entry: Entry, text: string | null) => void} onEditDraft  stores the text of an unsent edit; null removes it
+ * @property {() => string} chatId  id of the conversation shown
  * @property {(entry: Entry, step: number) => void} onVersion  shows the version `step` places after this one
  * @property {(entry: Entry, menu: HTMLElement) => void} onMenu  fills in the menu of a message
  * @property {() => void} onSummarize
@@ -67,7 +67,7 @@ export class Message {
     this.#body.show(entry.content, entry.reasoning);
     if (fromUser && hasAttachments(entry.content))
       void loadAttachments().then(({ showMessage }) => showMessage(this.#body.root, entry.content));
-    this.#end.textContent = ENDS[entry.end ?? 'writing'] ?? '';
+    this.#end.textContent = this.endWords;
     if (fromUser && entry.content.length > MAX_UNFOLDED && !hasAttachments(entry.content)) this.#fold();
   }
 
@@ -119,7 +119,12 @@ export class Message {
   set end(end) {
     if (end) this.entry.end = end;
     else delete this.entry.end;
-    this.#end.textContent = ENDS[end ?? 'writing'] ?? '';
+    this.#end.textContent = this.endWords;
+  }
+
+  /** Label of an incomplete message; '' if it is complete or being written. */
+  get endWords() {
+    return ENDS[this.entry.end ?? 'writing'] ?? '';
   }
 
   /** The excerpt of the message that the model read; undefined if it read all of it. @param {Entry['reads']} reads */

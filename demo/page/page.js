@@ -54,14 +54,6 @@ const touch = matchMedia('(pointer: coarse)');
 export const isSendKey = (event) =>
   event.key === 'Enter' && !event.shiftKey && !isComposing(event) && (!touch.matches || event.ctrlKey || event.metaKey);
 
-/** Sets the label of the Enter key on touch screens, and the description of the message field, to what Enter does. */
-function describeEnter() {
-  message.enterKeyHint = touch.matches ? 'enter' : 'send';
-  $('keys').textContent = touch.matches
-    ? 'Enter starts a new line, the button sends.'
-    : 'Enter sends, Shift and Enter start a new line.';
-}
-
 /**
  * Focuses the message field; on touch screens, where that opens a keyboard over the conversation, it loses the focus
  * instead.
@@ -73,8 +65,7 @@ export const focusMessage = () => (touch.matches ? message.blur() : message.focu
  * @param {() => boolean} editLast  called for the arrow up key in an empty field
  */
 export function onMessage(submit, editLast) {
-  describeEnter();
-  touch.addEventListener('change', describeEnter);
+  if (touch.matches) message.enterKeyHint = 'enter';
   $('composer').addEventListener('submit', (event) => {
     event.preventDefault();
     submit(message.value);

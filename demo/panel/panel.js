@@ -54,7 +54,7 @@ export class Panel {
       found ||
         (/isolated/.test(threadsReason)
           ? "one thread: the site doesn't allow more"
-          : threadsReason.replace(/ by a measurement.+/, ' (fastest measured)')),
+          : threadsReason.replace(/(.+) by a measurement.+/, 'uses $1 (fastest)')),
     );
   }
 

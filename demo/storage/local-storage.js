@@ -32,7 +32,7 @@ const PROMPTS = 'bq4.prompts';
 /** Prefix of the keys of unsent messages. */
 const DRAFT = 'bq4.draft.';
 /** Prefix of the keys of unsent edits. */
-const EDIT = 'bq4.edit.';
+export const EDIT = 'bq4.edit.';
 const ENDS = ['writing', 'length', 'context', 'stopped', 'interrupted'];
 /** Ways to choose passages (excerpts.js). */
 const CHOICES = ['meaning', 'words', 'start'];
@@ -56,7 +56,7 @@ function parsed(text) {
  * @param {T} otherwise  returned if storage is blocked or full
  * @returns {T}
  */
-function allowed(work, otherwise) {
+export function allowed(work, otherwise) {
   try {
     return work();
   } catch {
@@ -69,7 +69,7 @@ function allowed(work, otherwise) {
  * @param {object} value
  * @returns {boolean} whether it was stored: storage can be full or blocked
  */
-const write = (key, value) =>
+export const write = (key, value) =>
   allowed(() => (localStorage.setItem(key, JSON.stringify({ version: VERSION, ...value })), true), false);
 
 /** @param {any} value @returns {string} */
@@ -219,17 +219,6 @@ export const saveDraft = (id, text) =>
 export function editOf(id) {
   const edit = parsed(allowed(() => localStorage.getItem(EDIT + id), null));
   return text(edit?.entry) && typeof edit.text === 'string' ? { entry: edit.entry, text: edit.text } : null;
-}
-
-/**
- * Stores the unsent edit of a message, in place of one of another message.
- * @param {string} id  of the conversation
- * @param {string} entry  id of the message
- * @param {string | null} text  null removes it
- */
-export function saveEdit(id, entry, text) {
-  if (text !== null) write(EDIT + id, { entry, text });
-  else if (editOf(id)?.entry === entry) allowed(() => localStorage.removeItem(EDIT + id), undefined);
 }
 
 /** Calls `onChange` when another tab has changed or deleted a conversation. @param {(id: string) => void} onChange */

@@ -40,7 +40,6 @@ test('on a touch screen Enter starts a line; the button and Ctrl+Enter send', as
   assert.equal(await message.inputValue(), 'Hello!\nHow are you?');
   assert.deepEqual(await texts(page), []);
   assert.equal(await message.getAttribute('enterkeyhint'), 'enter');
-  assert.equal(await page.locator('#keys').textContent(), 'Enter starts a new line, the button sends.');
   await send.click();
   await ready(page);
   assert.equal((await texts(page))[0], 'Hello!\nHow are you?');
@@ -220,4 +219,14 @@ test('on a phone sending, a new chat and a suggested message do not leave the ke
   await ready(page);
   assert.equal((await texts(page)).length, 2);
   assert.notEqual(await focused(), 'message');
+});
+
+test('the search page offers nothing that needs texts or a model before there are any', async () => {
+  page = await newPage(here.browser);
+  await page.goto(new URL('search.html', new URL('demo/', here.site.url)).href);
+  await page.locator('#status', { hasText: 'to begin' }).waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Remove all texts' }).count(), 0);
+  const colorOf = (/** @type {string} */ selector) =>
+    page.locator(selector).evaluate((element) => getComputedStyle(element).color);
+  assert.notEqual(await colorOf('.file:has(#files)'), await colorOf('.file:has(#model)'), 'as disabled buttons are');
 });
