@@ -22,8 +22,13 @@ const TEMPLATES = {
   fields: turns(
     `{{ '<tool_call>\\n<function=' + f.name + '>\\n' }}{% for k, v in f.arguments | items %}{{ '<parameter=' + k + '>\\n' + (v if v is string else (v | tojson if v is mapping else v | string)) + '\\n</parameter>\\n' }}{% endfor %}{{ '</function>\\n</tool_call>' }}`,
   ),
+  // Granite 3: the template writes no calls, and passes over results of the role `tool`.
+  granite: `{{ '<|start_of_role|>available_tools<|end_of_role|>' + (tools | tojson) + '<|end_of_text|>' if tools }}{% for m in messages %}{% if m.role in ['system', 'user', 'assistant', 'tool_response'] %}{{ '<|start_of_role|>' + m.role + '<|end_of_role|>' + m.content + '<|end_of_text|>' }}{% endif %}{% endfor %}{% if add_generation_prompt %}<|start_of_role|>assistant<|end_of_role|>{% endif %}`,
+  // Command R+: behind all messages stands how calls are written.
+  'told at the end': `{{ tools | tojson if tools }}{% for m in messages %}{{ '<|' + m.role + '|>' + (m.content or '') }}{% if m.tool_calls %}{{ 'Action:\n[\n' }}{% for c in m.tool_calls %}{% set f = c.function %}{{ '    {"tool_name": "' + f.name + '", "parameters": ' + ${args} + '}' + ('' if loop.last else ',\n') }}{% endfor %}{{ '\n]' }}{% endif %}{{ '<|end|>' }}{% endfor %}<|system|>Write Action: and a list of calls.<|end|>{% if add_generation_prompt %}<|assistant|>{% endif %}`,
   ...OWN_NOTATIONS,
 };
+const GRANITE_MARKS = ['<|start_of_role|>', '<|end_of_role|>', '<|end_of_text|>', '<|tool_call|>'];
 const USER = { role: 'user', content: 'Hi' };
 const LARGE = '9007199254740993';
 const parameters = {
@@ -43,7 +48,8 @@ before(async () => {
 after(() => engine.close());
 
 /** @param {string} name */
-const marks = (name) => (Object.hasOwn(OWN_NOTATIONS, name) ? marksOf(name) : true);
+const marks = (name) =>
+  name === 'granite' ? GRANITE_MARKS : Object.hasOwn(OWN_NOTATIONS, name) ? marksOf(name) : true;
 /** @param {string} name @param {(model: import('../../js/shared/types.js').Model) => Promise<void>} work */
 async function withModel(name, work) {
   const ends = Object.hasOwn(OWN_NOTATIONS, name) ? ENDS : [];
@@ -101,6 +107,8 @@ for (const [name, text] of Object.entries({
   hermes: `<tool_call>\n{"name": "weather", "arguments": {"city": "x", "n": ${LARGE}}}\n</tool_call>`,
   texts: `<function=weather>{"city": "x", "n": ${LARGE}}</function>`,
   fields: `<tool_call>\n<function=weather>\n<parameter=city>\nx\n</parameter>\n<parameter=n>\n${LARGE}\n</parameter>\n</function>\n</tool_call>`,
+  granite: `<|tool_call|>[{"name": "weather", "arguments": {"city": "x", "n": ${LARGE}}}]`,
+  'told at the end': `Action:\n[\n    {"tool_name": "weather", "parameters": {"city": "x", "n": ${LARGE}}}\n]`,
   lfm2: `<|tool_call_start|>[weather(city="x", n=${LARGE})]<|tool_call_end|>`,
   'gemma4, results joined': `<|tool_call>call:weather{city:<|"|>x<|"|>,n:${LARGE}}<tool_call|>`,
 }))

@@ -682,6 +682,48 @@ test('arguments in a conversation that are not JSON, or nested thousands deep, a
   await engine.close();
 });
 
+test('what a tool leaves out is empty for a template that reads it of each; a tool without parameters takes none', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const template = `{% for t in tools or [] %}{% set f = t.function %}{{ '[' + f.name + ': ' + f.description + ' (' + f.parameters.type }}{% for name, p in f.parameters.properties | items %}{{ ' ' + name + ':' + p.description }}{% endfor %}{{ ')]' }}{% endfor %}${turns(hermes)}`;
+  const model = await engine.load(fromBytes(await modelWith(template)));
+  const a = { type: 'string', maxLength: 1 };
+  for (const [given, told] of /** @type {const} */ ([
+    [{}, '[f:  (object)]'],
+    [{ description: 'd' }, '[f: d (object)]'],
+    [{ description: 'd', parameters: {} }, '[f: d (object)]'],
+    [{ parameters: { type: 'object', properties: { a } } }, '[f:  (object a:)]'],
+    [{ parameters: { type: 'object', properties: { a: { ...a, description: 'x' } } } }, '[f:  (object a:x)]'],
+  ])) {
+    const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'f', ...given } }];
+    const options = { tools, toolChoice: /** @type {const} */ ('required'), maxTokens: 200, seed: 1, receipt: true };
+    const { origin, toolCalls } = await model.generate(messages, options).result;
+    assert.ok((await model.detokenize(origin?.prompt ?? [])).includes(told), told);
+    if (!('parameters' in given)) assert.deepEqual(toolCalls, [{ name: 'f', arguments: '{}' }]);
+  }
+  // What is still refused is refused for what the template says of the tools as they are.
+  const strict = await engine.load(
+    fromBytes(await modelWith(`{% for t in tools or [] %}{{ t.function.strict.no }}{% endfor %}${turns(hermes)}`)),
+  );
+  const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'f' } }];
+  await assert.rejects(strict.generate(messages, { tools, toolChoice: 'auto', maxTokens: 1 }).result, {
+    code: 'TEMPLATE',
+    message: /no attribute strict/,
+  });
+  await engine.close();
+});
+
+test('a name with half of a surrogate pair is refused: no call could have it', async () => {
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
+  const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'a\ud83d' } }];
+  for (const toolChoice of /** @type {const} */ (['required', 'auto']))
+    await assert.rejects(model.generate(messages, { tools, toolChoice, maxTokens: 90 }).result, {
+      code: 'ARGUMENT',
+      message: /^the name of a tool: .* halves of surrogate pairs/,
+    });
+  await engine.close();
+});
+
 test('references in parameters are those of each tool: by pointer, $anchor and $id', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await tinyModel({ config: { context: 2048 } })));
@@ -739,6 +781,16 @@ const FORMS = {
     ',\n    {"tool_call_id": "C", "tool_name": "N", "parameters": A}',
     '\n]<|END_ACTION|>',
   ],
+  // Behind all messages it repeats how calls are written.
+  'CohereForAI-c4ai-command-r-plus-tool_use': [
+    '\nAction:\n```json\n[\n    {\n        "tool_name": "N",\n        "parameters": A\n    }',
+    ',\n    {\n        "tool_name": "N",\n        "parameters": A\n    }',
+    '\n]```\n',
+  ],
+  // A reply begins with the name of who gets it, and the prompt with the mark before it.
+  'meetkai-functionary-medium-v3.2': null,
+  // It reads no tools but a text of its own.
+  'fireworks-ai-llama-3-firefunction-v2': null,
   'llama-cpp-deepseek-r1': [
     '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>N\n```json\nA\n```<｜tool▁call▁end｜>',
     '\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>N\n```json\nA\n```<｜tool▁call▁end｜>',

@@ -175,7 +175,9 @@ function joinResults(messages, joinsAnswer) {
 export function messagesForTemplate(messages, form) {
   const withIds = form.first.includes(ID) ? messages : assignCallIds(messages);
   const split = form.contentRole ? splitContent(withIds, form.contentRole) : withIds;
-  const joined = form.joinsResults ? joinResults(split, form.contentRole !== null) : split;
+  const joined = (form.joinsResults ? joinResults(split, form.contentRole !== null) : split).map((message) =>
+    form.resultRole && message.role === 'tool' ? { ...message, role: form.resultRole } : message,
+  );
   if (!form.inContent) return joined;
   return joined.map((message) =>
     hasCalls(message)

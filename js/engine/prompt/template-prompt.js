@@ -59,7 +59,13 @@ export class TemplatePrompt {
     try {
       text = render(true);
     } catch (error) {
-      throw tooDeepCall(error, messages) ?? error;
+      templateInput.tools = complete(tools);
+      try {
+        text = templateInput.tools && render(true);
+      } catch {
+        // the error without what was added says more
+      }
+      if (!text) throw tooDeepCall(error, messages) ?? error;
     }
     return { pieces: this.#pieces(text), stop: [], end: generationPrompt(text, () => render(false)) };
   }
@@ -93,6 +99,32 @@ export class TemplatePrompt {
     if (!this.#marks.size) return [{ text, special: true }];
     return text.split(/([\u{f0001}\u{f0002}])/u).map((part) => this.#marks.get(part) ?? { text: part, special: true });
   }
+}
+
+/**
+ * Adds the members that templates read of every tool, with empty values, to tools without them. Returns null if no tool
+ * lacks any.
+ * @param {any[] | undefined} tools @returns {any[] | null}
+ */
+function complete(tools) {
+  let isChanged = false;
+  const withMembers = (/** @type {any} */ value, /** @type {Record<string, any>} */ members) => {
+    if (typeof value !== 'object' || value === null || Object.keys(members).every((name) => name in value))
+      return value;
+    isChanged = true;
+    return { ...members, ...value };
+  };
+  const described = (/** @type {any} */ value) => withMembers(value, { description: '' });
+  const completed = (tools ?? []).map((/** @type {any} */ tool) => {
+    const definition = withMembers(tool?.function, { description: '', parameters: { type: 'object', properties: {} } });
+    const parameters = withMembers(definition?.parameters, { type: 'object', properties: {} });
+    if (!parameters?.properties) return tool;
+    const properties = Object.fromEntries(
+      Object.entries(parameters.properties).map(([name, value]) => [name, described(value)]),
+    );
+    return { ...tool, function: { ...definition, parameters: { ...parameters, properties } } };
+  });
+  return isChanged ? completed : null;
 }
 
 /** Nesting of arguments, in levels, that every template can write. */

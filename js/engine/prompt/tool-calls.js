@@ -56,13 +56,16 @@ function looseText(text) {
 /** Returns the grammar and the pattern of exactly this text. @param {string} text */
 const exactText = (text) => ({ node: text, pattern: escapePattern(text) });
 
+/** Parameters of a tool without `parameters`: it takes no arguments, as in OpenAI's interface. */
+const NO_PARAMETERS = Object.freeze({ additionalProperties: false });
+
 /**
  * Returns the parameters of a tool as a schema that only accepts objects, since arguments are always an object. Throws
  * GRAMMAR if the parameters have another type.
  * @param {Tool} tool
  */
-function objectOf({ name: tool, parameters = {} }) {
-  const { type = 'object' } = parameters;
+function objectOf({ name: tool, parameters = NO_PARAMETERS }) {
+  const { type = 'object' } = /** @type {any} */ (parameters);
   if (![type].flat().includes('object'))
     throw new BqError(
       'GRAMMAR',

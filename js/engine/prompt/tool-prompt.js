@@ -7,7 +7,13 @@ import { isNestedTooDeeply, MAX_NESTING } from '../../shared/nesting.js';
 import { wrong } from '../../shared/options.js';
 import { shown } from '../../shared/quote-value.js';
 import { isInexact } from '../../shared/rounded-number.js';
-import { callForm, DEFAULT_CALL_FORM, FORMS_BY_TOKEN, knowsTools } from '../../text/templates/call-form.js';
+import {
+  callForm,
+  DEFAULT_CALL_FORM,
+  FORMS_BY_TOKEN,
+  knowsTools,
+  resultRoleOf,
+} from '../../text/templates/call-form.js';
 import { compile } from '../../text/templates/jinja.js';
 import { BOS, EOS } from '../../text/templates/template-texts.js';
 import { ENDS } from '../../wasm/abi.js';
@@ -43,10 +49,12 @@ const JSON_CALL_DESCRIPTION = /<tool_call>(?:\\n|\s)*\{\\?["']name/;
 
 /**
  * Returns the form of calls for a template that describes tools but does not write calls; null if it is unknown.
- * @param {LocalModel} model
+ * @param {LocalModel} model @param {import('../../text/templates/call-form.js').Render} render
+ * @returns {CallForm | null}
  */
-function guessForm(model) {
-  for (const [token, form] of FORMS_BY_TOKEN) if (model.findToken(token) !== null) return form;
+function guessForm(model, render) {
+  for (const [token, form] of FORMS_BY_TOKEN)
+    if (model.findToken(token) !== null) return { ...form, resultRole: resultRoleOf(render) };
   return JSON_CALL_DESCRIPTION.test(model.info.chatTemplate) ? DEFAULT_CALL_FORM : null;
 }
 
@@ -67,7 +75,7 @@ async function toolSupport(model) {
   const endTokens = Array.from({ length: vocab }, (_, id) => id).filter((id) => model.flags(id) & ENDS);
   const texts = endTokens.map((id) => decoder.decode(bytesOf(id))).filter(Boolean);
   const isToolAware = knowsTools(renderWith);
-  const form = callForm(renderWith, [EOS, ...texts]) ?? (isToolAware ? guessForm(model) : null);
+  const form = callForm(renderWith, [EOS, ...texts]) ?? (isToolAware ? guessForm(model, renderWith) : null);
   const support = { isToolAware, form };
   supportCache.set(model, support);
   return support;
@@ -225,12 +233,12 @@ export async function prepareCalls(model, messages, { chatFormat: format, tools 
   if (!callable.length && (toolChoice === 'required' || typeof toolChoice === 'object'))
     throw wrong('toolChoice', toolChoice, '"none" or "auto" where there are no tools');
   // The name is written into calls without escapes, so it must be valid in JSON, in a tag and in plain text.
-  const badName = callable.find(({ function: { name } }) => /["\\<>\p{Cc}\p{Co}]/u.test(name));
+  const badName = callable.find(({ function: { name } }) => /["\\<>\p{Cc}\p{Co}\p{Cs}]/u.test(name));
   if (badName)
     throw wrong(
       'the name of a tool',
       badName.function.name,
-      'a name without quotes, backslashes, < >, control characters',
+      'a name without quotes, backslashes, < >, control characters, halves of surrogate pairs',
     );
   const promptTools = callable.length ? tools : [];
   const hasCalls = messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);

@@ -34,6 +34,8 @@ export const PLACEHOLDERS = new RegExp(`([${NAME}${ARGUMENTS}${ID}${COUNT}])`, '
  *   writes the content of a message with calls after the results; null: not needed
  * @property {boolean} joinsResults  whether the template expects results in the message with the calls, as
  *   `tool_responses`
+ * @property {string | null} resultRole  role of messages with results, if the template ignores messages of role `tool`;
+ *   otherwise null
  */
 
 /** Properties of the form of most templates. */
@@ -45,6 +47,7 @@ const DEFAULTS = {
   inContent: false,
   contentRole: null,
   joinsResults: false,
+  resultRole: null,
 };
 
 /** Form of calls if the template does not support tools, so that the system message describes them. @type {CallForm} */
@@ -72,7 +75,21 @@ export const FORMS_BY_TOKEN = new Map([
       inContent: true,
     },
   ],
+  // Granite 3.0 to 3.3.
+  [
+    '<|tool_call|>',
+    {
+      ...DEFAULTS,
+      first: `<|tool_call|>[{"name": "${NAME}", "arguments": ${ARGUMENTS}}`,
+      next: `, {"name": "${NAME}", "arguments": ${ARGUMENTS}}`,
+      after: ']',
+      inContent: true,
+    },
+  ],
 ]);
+
+/** Roles of results in templates that pass over messages of the role `tool`. */
+const RESULT_ROLES = ['tool_response', 'function', 'ipython', 'observation'];
 
 /** @typedef {(context: Record<string, any>) => string} Render */
 
@@ -92,7 +109,10 @@ const TOOLS = NAMES.map((name) => ({
     description: 'qzdescription',
     parameters: {
       type: 'object',
-      properties: { [KEY]: { type: 'string' }, [SECOND]: { type: 'integer' } },
+      properties: {
+        [KEY]: { type: 'string', description: 'qzdescription' },
+        [SECOND]: { type: 'integer', description: 'qzdescription' },
+      },
       required: [],
     },
   },
@@ -114,7 +134,19 @@ const withoutOpenTag = (text) => text.replace(/(<[^>\s]*|\[[A-Za-z_/]*)$/, '');
 /** Returns the common prefix of two strings, without an incomplete tag. @param {string} a @param {string} b */
 const common = (a, b) => withoutOpenTag(a.slice(0, commonLength(a, b)));
 
-/** Renders conversations with calls in one way of passing them to the template. */
+/**
+ * Returns the reply within a text whose template writes the same words at the end after every reply (Command R+).
+ * Returns null if the text before the reply differs, too.
+ * @param {string} text  text with the reply @param {string} before  text without it
+ * @param {string} prompt  prompt for replies, which follows the conversation in `before`
+ */
+function inserted(text, before, prompt) {
+  const length = text.length - before.length;
+  for (let at = commonLength(text, before); at >= 0 && text.endsWith(before.slice(at)); at--)
+    if (text.startsWith(prompt, at)) return text.slice(at + prompt.length, at + length);
+  return null;
+}
+
 class Probe {
   #render;
   #ends;
@@ -150,7 +182,8 @@ class Probe {
       const prompt = this.#text([USER], true);
       if (text.startsWith(prompt)) return text.slice(prompt.length);
       const before = this.#text([USER]);
-      if (!text.startsWith(before) || !prompt.startsWith(before)) return null;
+      if (!prompt.startsWith(before)) return null;
+      if (!text.startsWith(before)) return inserted(text, before, prompt.slice(before.length));
       const commonStart = common(text.slice(before.length), prompt.slice(before.length));
       return text.slice(before.length + commonStart.length);
     } catch {
@@ -192,7 +225,7 @@ class Probe {
 
   /**
    * Determines how results, and content before calls, must be passed to the template.
-   * @returns {Pick<CallForm, 'joinsResults' | 'contentRole'>}
+   * @returns {Pick<CallForm, 'joinsResults' | 'contentRole' | 'resultRole'>}
    */
   conversation() {
     const [name, id] = [NAMES[0], IDS[0]];
@@ -214,9 +247,11 @@ class Probe {
     const all = joinsResults
       ? text({ ...message, content: ANSWER, tool_responses })
       : text({ ...message, content: ANSWER }, result);
-    if (!all.includes(RESULT) || all.indexOf(ANSWER) < all.indexOf(RESULT)) return { joinsResults, contentRole: null };
+    const resultRole = all.includes(RESULT) ? null : resultRoleOf(this.#render);
+    if (!all.includes(RESULT) || all.indexOf(ANSWER) < all.indexOf(RESULT))
+      return { joinsResults, contentRole: null, resultRole };
     const textAs = (/** @type {string} */ role) => text({ role, content: ANSWER });
-    return { joinsResults, contentRole: textAs('model') === textAs('assistant') ? 'model' : 'assistant' };
+    return { joinsResults, contentRole: textAs('model') === textAs('assistant') ? 'model' : 'assistant', resultRole };
   }
 
   /**
@@ -387,6 +422,21 @@ function isUsable({ first, next }) {
   return [first, ...(next === null ? [] : [next])].every(
     (text) => times(text, NAME) === 1 && times(text, ARGUMENTS) === 1 && times(text, ID) <= 1 && !text.startsWith(NAME),
   );
+}
+
+/**
+ * Returns the role of messages with results if the template ignores messages of role `tool`; null if it does not, or if
+ * no other role is known.
+ * @param {Render} render
+ */
+export function resultRoleOf(render) {
+  const writes = (/** @type {string} */ role) =>
+    render({ messages: [USER, { role, content: RESULT }], tools: null, add_generation_prompt: true }).includes(RESULT);
+  try {
+    return writes('tool') ? null : (RESULT_ROLES.find(writes) ?? null);
+  } catch {
+    return null;
+  }
 }
 
 /** Whether the text of a template depends on the tools that are passed to it. @param {Render} render */
