@@ -432,6 +432,31 @@ test('a client that goes away ends its generation, and the next one is served', 
   assert.equal((await client.chat.completions.create({ ...fixed, messages })).choices.length, 1);
 });
 
+test('a stream that waits for its turn sends comments, which clients and proxies count as signs of life', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const running = await client.chat.completions.create(long);
+  const parts = running[Symbol.asyncIterator]();
+  await parts.next();
+  const stream = (/** @type {object} */ fields) =>
+    fetch(`${server.url}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ ...fixed, messages, stream: true, ...fields }),
+    });
+  const asked = [stream({}), stream({ max_tokens: -1 })];
+  await until('both to wait', async () => (await health()).waiting === 2, { state: health });
+  t.mock.timers.tick(15_000);
+  const answers = await inTime('their beginning', Promise.all(asked));
+  assert.deepEqual(
+    answers.map(({ status, headers }) => [status, headers.get('content-type')]),
+    Array(2).fill([200, 'text/event-stream; charset=utf-8']),
+  );
+  running.controller.abort();
+  const [text, failure] = await Promise.all(answers.map((answer) => answer.text()));
+  assert.match(text, /^: waiting\n\ndata: \{.*\n\ndata: \[DONE\]\n\n$/s);
+  assert.match(failure, /^: waiting\n\ndata: \{"error":\{"message":"max_tokens: .*found -1/);
+});
+
 test('requests wait in line; too many are refused; who leaves the line is not served', async () => {
   const queue = new Queue(1, 2);
   const { signal } = new AbortController();

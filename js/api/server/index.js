@@ -18,6 +18,8 @@ import { get, modelFor, POSTS } from './routes.js';
 const RECEIVE_MS = 60_000;
 /** Largest number of bytes of a stream that a slow client has not read. */
 const MAX_UNREAD_BYTES = 8 << 20;
+/** Milliseconds between the comments of a waiting stream. Clients and proxies close a silent one after a minute or more. */
+const COMMENT_MS = 15_000;
 
 /** A model of the server. @typedef {{ id: string, model: Model, created: number, queue: Queue }} Served */
 
@@ -147,9 +149,11 @@ async function route(request, response, { served: servedModels, rules, bodyBudge
   }
   if (!isPost) return sendJson(response, 200, get(path, servedModels));
   const body = new Body(bodyBudget);
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  let commentTimer;
   try {
     await body.read(request);
-    const { model: name, n } = body.parse();
+    const { model: name, n, stream: isStream } = body.parse();
     const { id, model, queue } = modelFor(path, name, servedModels);
     const choices = path.endsWith('/completions') && Number.isInteger(n) ? n : 1;
     const run = async (/** @type {number} */ parallel) => {
@@ -159,8 +163,11 @@ async function route(request, response, { served: servedModels, rules, bodyBudge
       if (fields.stream) await sendChunks(response, completion);
       else sendJson(response, 200, completion);
     };
+    // The wait in the queue, and for a long prompt, can take minutes.
+    if (isStream === true) commentTimer = setInterval(() => sendComment(response), COMMENT_MS);
     await queue.run(signal, run, choices);
   } finally {
+    clearInterval(commentTimer);
     body.release();
   }
 }
@@ -177,19 +184,30 @@ function sendJson(response, status, value, headers) {
     .end(JSON.stringify(value));
 }
 
+/** Sends the head of a response with server-sent events, unless it was sent. @param {ServerResponse} response */
+function beginStream(response) {
+  if (response.headersSent) return;
+  response.writeHead(200, {
+    'Content-Type': 'text/event-stream; charset=utf-8',
+    'Cache-Control': 'no-store',
+    'X-Accel-Buffering': 'no',
+  });
+}
+
+/** Sends a comment, which clients ignore. @param {ServerResponse} response */
+function sendComment(response) {
+  beginStream(response);
+  response.write(': waiting\n\n');
+}
+
 /**
- * Sends chunks as server-sent events. Nothing is sent before the first chunk, so that an early failure has its own
- * status. A connection with too many unread bytes is closed, so that a slow client does not block others.
+ * Sends chunks as server-sent events. Only comments are sent before the first chunk, so that an early failure has its
+ * own status. A connection with too many unread bytes is closed, so that a slow client does not block others.
  * @param {ServerResponse} response @param {AsyncIterable<unknown>} chunks
  */
 async function sendChunks(response, chunks) {
   for await (const chunk of chunks) {
-    if (!response.headersSent)
-      response.writeHead(200, {
-        'Content-Type': 'text/event-stream; charset=utf-8',
-        'Cache-Control': 'no-store',
-        'X-Accel-Buffering': 'no',
-      });
+    beginStream(response);
     response.write(`data: ${JSON.stringify(chunk)}\n\n`);
     if (response.writableLength > MAX_UNREAD_BYTES) return void response.destroy();
   }
