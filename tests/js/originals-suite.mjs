@@ -37,6 +37,7 @@ export const HUGGING_FACE = [
   'bert-uncased',
   'bert-cased',
   'unigram',
+  'xlm-roberta',
   'albert',
 ];
 export const SENTENCE_PIECE = [

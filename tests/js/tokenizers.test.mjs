@@ -273,6 +273,51 @@ test('tokenizer.json that we would read wrongly is refused', () => {
   assert.throws(() => hf({ pre_tokenizer: { type: 'Sequence' } }), fails('FORMAT', /unexpected layout/));
   assert.throws(() => hf({ pre_tokenizer: { type: 'UnicodeScripts' } }), refused(/UnicodeScripts/));
   assert.throws(() => hf({ model: { type: 'WordLevel', vocab: {} } }), refused(/WordLevel/));
+  const [words, marks] = [
+    { type: 'WhitespaceSplit' },
+    { type: 'Metaspace', replacement: '▁', prepend_scheme: 'always' },
+  ];
+  const inTurn = (/** @type {any[]} */ ...pretokenizers) => hf({ pre_tokenizer: { type: 'Sequence', pretokenizers } });
+  const digits = { type: 'Digits', individual_digits: true };
+  assert.throws(
+    () => inTurn(digits, { ...HF.pre_tokenizer, add_prefix_space: true }),
+    refused(/each part .* by ByteLevel/),
+  );
+  const unigram = { type: 'Unigram', vocab: [['<unk>', 0], ['▁', -1], ['▁a', -2]], unk_id: 0 }; // prettier-ignore
+  const ofUnigram = (/** @type {any} */ pre_tokenizer) => () => hf({ added_tokens: [], pre_tokenizer, model: unigram });
+  const sequence = (/** @type {any[]} */ ...pretokenizers) => ofUnigram({ type: 'Sequence', pretokenizers });
+  assert.throws(sequence(digits, marks), refused(/each part .* by Metaspace/));
+  assert.throws(sequence(words, { ...marks, prepend_scheme: 'first' }), refused(/each part .* by Metaspace/));
+  assert.throws(sequence(marks, words), refused(/▁ for spaces by WhitespaceSplit/));
+  assert.throws(sequence(marks, { type: 'Whitespace' }), refused(/▁ for spaces by Whitespace/));
+  const atSpaces = { type: 'Split', pattern: { String: ' ' }, behavior: 'Isolated' };
+  assert.throws(sequence(atSpaces, { ...marks, prepend_scheme: 'never' }), refused(/▁ for spaces by /));
+  assert.throws(ofUnigram({ ...marks, replacement: '_' }), refused(/spaces as "_"/));
+  assert.throws(ofUnigram(words), refused(/no ▁ for spaces/));
+  assert.throws(
+    () => inTurn({ ...marks, prepend_scheme: 'never' }, HF.pre_tokenizer),
+    refused(/Metaspace and by ByteLevel/),
+  );
+  assert.throws(() => hf({ pre_tokenizer: words, decoder: HF.pre_tokenizer }), refused(/decodes text by ByteLevel/));
+  const marked = { type: 'BPE', vocab: { '▁': 0, a: 1 }, merges: [] };
+  assert.throws(() => hf({ added_tokens: [], pre_tokenizer: words, model: marked }), refused(/tokens with ▁/));
+  const wordpiece = { type: 'WordPiece', vocab: { '[UNK]': 0, a: 1, '##a': 2 } };
+  const ofWords =
+    (/** @type {any} */ pre_tokenizer, /** @type {object} */ changes = {}) =>
+    () =>
+      hf({ added_tokens: [], pre_tokenizer, model: { ...wordpiece, ...changes } });
+  assert.throws(ofWords(digits), refused(/whose words have spaces/));
+  assert.throws(ofWords(marks), refused(/▁ for spaces/));
+  assert.throws(ofWords(words, { continuing_subword_prefix: '' }), refused(/without a mark/));
+  const dots = { type: 'Split', pattern: { Regex: '.' }, behavior: 'MergedWithNext' };
+  assert.throws(ofWords({ type: 'Sequence', pretokenizers: [words, dots] }), refused(/MergedWithNext/));
+  const around = [{ SpecialToken: { id: '<s>' } }, { Sequence: { id: 'A' } }];
+  const twice = { type: 'TemplateProcessing', single: around, special_tokens: { '<s>': { ids: [3, 3] } } };
+  assert.throws(() => hf({ post_processor: twice }), refused(/several tokens around a text for <s>/));
+  const adds = (/** @type {object} */ entry) => () => hf({ added_tokens: [...HF.added_tokens, entry] });
+  assert.throws(adds({ id: 2, content: 'ab', single_word: true }), refused(/adds the token "ab"/));
+  const letter = { ...HF.model, vocab: { ...HF.model.vocab, é: 4 } };
+  assert.throws(() => hf({ added_tokens: [{ id: 4, content: 'é' }], model: letter }), refused(/adds the token "é"/));
   assert.throws(() => hf({ model: { ...HF.model, end_of_word_suffix: '</w>' } }), refused(/continue or end a word/));
   assert.throws(() => hf({ added_tokens: [null] }), fails('FORMAT', /without a text/));
   assert.throws(() => hf({ model: { ...HF.model, merges: [null] } }), fails('FORMAT', /expected a merge/));
@@ -607,6 +652,52 @@ test('a text that normalizing makes longer than its bytes is tokenized whole', a
   );
   const ids = await loaded.tokenize('x'.repeat(40), { addSpecial: false });
   assert.deepEqual([ids.length, ids.filter((id) => id === 2).length], [440, 40]);
+  await engine.close();
+});
+
+test('words of Whitespace have the letters that Rust counts among them, and joiners', async () => {
+  const pieces = ['[UNK]', 'Ⅷ', 'ⓐ', '🅰', 'a', '##Ⅷ', '##ⓐ', '##🅰', '##\u200d', '##a', '+', '##+'];
+  const vocab = Object.fromEntries(pieces.map((piece, i) => [piece, i]));
+  const json = {
+    added_tokens: [],
+    pre_tokenizer: { type: 'Whitespace' },
+    model: { type: 'WordPiece', unk_token: '[UNK]', vocab },
+  };
+  const engine = await createEngine({ threads: 1 });
+  const model = await engine.load(
+    fromBytes(await tinyModel({ tokens: parseHfTokenizer(JSON.stringify(json)), chat: null })),
+  );
+  const named = async (/** @type {string} */ text) =>
+    (await model.tokenize(text, { addSpecial: false })).map((id) => pieces[id]);
+  assert.deepEqual(
+    await named('aⅧⓐ🅰\u200da a+'),
+    [...'aⅧⓐ🅰\u200da'].map((c, i) => (i ? `##${c}` : c)).concat('a', '+'),
+  );
+  await engine.close();
+});
+
+test('Prepend and Replace of ▁ are about ▁ where texts have none for spaces', async () => {
+  const byteLevel = { type: 'ByteLevel', add_prefix_space: false, use_regex: true };
+  const letters = Object.fromEntries([...ALPHABET.keys()].map((letter, i) => [letter, i]));
+  const texts = async (/** @type {any} */ normalizer) => {
+    const json = {
+      added_tokens: [],
+      normalizer,
+      pre_tokenizer: byteLevel,
+      decoder: byteLevel,
+      model: { type: 'BPE', vocab: letters, merges: [] },
+    };
+    const model = await engine.load(
+      fromBytes(await tinyModel({ tokens: parseHfTokenizer(JSON.stringify(json)), chat: null })),
+    );
+    return model.detokenize(await model.tokenize('a b', { addSpecial: false }));
+  };
+  const engine = await createEngine({ threads: 1 });
+  const prepend = { type: 'Prepend', prepend: '▁' };
+  const replace = { type: 'Replace', pattern: { String: ' ' }, content: '▁' };
+  assert.equal(await texts(prepend), '▁a b');
+  assert.equal(await texts(replace), 'a▁b');
+  assert.equal(await texts({ type: 'Sequence', normalizers: [prepend, replace] }), '▁a▁b');
   await engine.close();
 });
 

@@ -7,7 +7,6 @@ import { byId, HOLE, parseJson } from './gpt2.js';
 import { marksSpaces, normalizerParts } from './hf-normalizer.js';
 import { stage, stageParts, stepOf } from './hf-split.js';
 import { mergesFromPairs, splitMerge } from './merges.js';
-import { replacePart } from './normalizers.js';
 import { EXPRESSIONS } from './patterns.js';
 import { FLAG, KIND, malformed, NONE, PART, TOKEN, unsupported } from './section.js';
 import { namedSplit } from './split.js';
@@ -42,10 +41,10 @@ const HINT =
  * @param {any} json @param {boolean} marks  whether spaces become ▁, so that ▁ in the text is a space
  */
 function partsOf({ normalizer, pre_tokenizer: pre }, marks) {
+  const marked = marks && marksSpaces(normalizer);
   return [
-    ...normalizerParts(normalizer, HINT),
-    ...(marks ? [replacePart('▁', ' ')] : []),
-    ...stageParts(pre, { hint: HINT, marks }),
+    ...normalizerParts(normalizer, { hint: HINT, marks, marked: false }),
+    ...stageParts(pre, { hint: HINT, marks, marked }),
   ];
 }
 
@@ -85,6 +84,8 @@ function bpe(json, ids) {
   };
   const flags = model.ignore_merges ? FLAG.ignoreMerges : 0;
   if (stepOf(pre, 'ByteLevel') || stepOf(decoder, 'ByteLevel')) {
+    if (!stepOf(pre, 'ByteLevel'))
+      throw unsupported('tokenizer.json decodes text by ByteLevel, which it is not split by', HINT);
     const split = normalizer ? undefined : namedSplit(pre);
     return {
       ...common,
@@ -94,6 +95,8 @@ function bpe(json, ids) {
     };
   }
   const marks = marksSpaces(normalizer) || Boolean(stepOf(pre, 'Metaspace'));
+  if (!marks && [...ids.keys()].some((text) => text.includes('▁')))
+    throw unsupported('tokenizer.json has tokens with ▁, but texts without ▁ for spaces', HINT);
   return {
     ...common,
     flags:
@@ -124,7 +127,9 @@ function pieceToken(text, score, fallback) {
  * @returns {Vocabulary}
  */
 function unigram(json, ids) {
-  const { model, decoder } = json;
+  const { model, normalizer, pre_tokenizer: pre, decoder } = json;
+  if (!marksSpaces(normalizer) && !stepOf(pre, 'Metaspace'))
+    throw unsupported('tokenizer.json is a Unigram model whose texts have no ▁ for spaces', HINT);
   const fallback = Boolean(model.byte_fallback);
   const unk = Number.isInteger(model.unk_id) && model.unk_id < ids.size ? model.unk_id : undefined;
   return {
@@ -146,8 +151,14 @@ function unigram(json, ids) {
  * @returns {Vocabulary}
  */
 function wordpiece(json, ids) {
-  const { model } = json;
+  const { model, normalizer, pre_tokenizer: pre } = json;
+  if (marksSpaces(normalizer) || stepOf(pre, 'Metaspace'))
+    throw unsupported('tokenizer.json is a WordPiece model whose texts have ▁ for spaces', HINT);
+  if (!['BertPreTokenizer', 'Whitespace', 'WhitespaceSplit'].some((type) => stepOf(pre, type)))
+    throw unsupported('tokenizer.json is a WordPiece model whose words have spaces', HINT);
   const prefix = model.continuing_subword_prefix ?? '##';
+  if (!prefix)
+    throw unsupported('tokenizer.json is a WordPiece model without a mark of tokens that continue a word', HINT);
   return {
     ...WORDPIECE,
     parts: [...partsOf(json, false), longestWord(Math.min(model.max_input_chars_per_word ?? 100, 255))],
@@ -205,6 +216,7 @@ function tokenizerOf(json, hints) {
   const isPiece = (/** @type {any} */ entry) =>
     marked && entry?.special === false && entry.content?.includes?.('▁') && ids.get(entry.content) === entry.id;
   const added = addedTokens(list.filter((/** @type {any} */ entry) => !isPiece(entry)));
+  for (const entry of list) checkPlace(entry, ids, vocabulary.kind === KIND.bpe && !marked);
   const specials = new Map([...added].map(([id, { bytes }]) => [fromUtf8(bytes), id]));
   const named = Array.isArray(model.vocab)
     ? model.vocab.map((/** @type {[string, number]} */ [text]) => text).entries()
@@ -237,6 +249,20 @@ function tokenizerOf(json, hints) {
     ...(pair && { pair }),
     tokens,
   };
+}
+
+/**
+ * Refuses an added token which takes the place of a piece that texts still need: next to others in a word, or as a
+ * byte. Throws UNSUPPORTED.
+ * @param {any} entry @param {ReadonlyMap<string, number>} ids @param {boolean} isByteLevel
+ */
+function checkPlace({ content, special, single_word: word }, ids, isByteLevel) {
+  const isLetter = isByteLevel && String(fromAlphabetOrText(content)) !== String(utf8(content));
+  if (ids.has(content) && ((word && !special) || isLetter))
+    throw unsupported(
+      `tokenizer.json adds the token ${JSON.stringify(content)}, which is one of its vocabulary already`,
+      HINT,
+    );
 }
 
 /**
@@ -308,7 +334,9 @@ function template(processor) {
   const idAt = (/** @type {any[]} */ parts) => {
     if (parts.length > 1) throw unsupported('tokenizer.json puts several tokens before a text', HINT);
     const name = parts[0]?.SpecialToken?.id;
-    return name === undefined ? undefined : found.special_tokens[name]?.ids?.[0];
+    const { ids = [] } = (name !== undefined && found.special_tokens[name]) || {};
+    if (ids.length > 1) throw unsupported(`tokenizer.json puts several tokens around a text for ${name}`, HINT);
+    return ids[0];
   };
   const after = found.single.slice(at + 1);
   // Several tokens at the end (Command R: end of turn and end of text) end a complete conversation. They are not added

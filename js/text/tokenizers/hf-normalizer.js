@@ -21,19 +21,43 @@ import { unsupported } from './section.js';
  */
 const isSpaceMarking = ({ pattern, content }) => pattern?.String === ' ' && content === '▁';
 
-/** @param {any} json @param {string} hint @returns {Part[]} */
-function replace(json, hint) {
+/**
+ * Properties of the tokenizer. `marks`: whether it replaces spaces by ▁, which the section writes as spaces; `marked`:
+ * whether that happened before this step.
+ * @typedef {{ hint: string, marks: boolean, marked: boolean }} Context
+ */
+
+/** @param {any} json @param {Context} context @returns {Part[]} */
+function replace(json, { hint, marks, marked }) {
   const { pattern, content } = json;
-  if (isSpaceMarking(json)) return [];
-  if (typeof pattern?.String === 'string' && pattern.String && typeof content === 'string')
-    return [replacePart(pattern.String, content)];
-  if (pattern?.Regex === ' {2,}' && (content === '▁' || content === ' ')) return [spacesPart({ rows: true })];
-  throw unsupported(`tokenizer.json replaces ${JSON.stringify(pattern?.Regex ?? pattern)}`, hint);
+  const toSection = (/** @type {string} */ text) => (marked ? text.replaceAll('▁', ' ') : text);
+  if (typeof pattern?.String === 'string' && pattern.String && typeof content === 'string') {
+    // The section keeps spaces, which stand for ▁ from here on. A ▁ of the text becomes a space, too.
+    if (marks && isSpaceMarking(json)) return marked ? [] : [replacePart('▁', ' ')];
+    if (marked && (pattern.String.includes(' ') || content.includes(' '))) throw unsupportedReplace(json, hint);
+    return [replacePart(toSection(pattern.String), toSection(content))];
+  }
+  if (pattern?.Regex === ' {2,}' && !marked && (content === ' ' || (marks && content === '▁')))
+    return [spacesPart({ rows: true })];
+  throw unsupportedReplace(json, hint);
 }
 
-/** @type {Record<string, (json: any, hint: string) => Part[]>} */
+/** Creates the error for a Replace step without an equivalent. @param {any} json @param {string} hint */
+const unsupportedReplace = ({ pattern }, hint) =>
+  unsupported(`tokenizer.json replaces ${JSON.stringify(pattern?.Regex ?? pattern)}`, hint);
+
+/** @param {any} json @param {Context} context @returns {Part[]} */
+function sequence({ normalizers }, { marked, ...context }) {
+  return normalizers.flatMap((/** @type {any} */ one) => {
+    const parts = normalizerParts(one, { ...context, marked });
+    marked ||= context.marks && marksSpaces(one);
+    return parts;
+  });
+}
+
+/** @type {Record<string, (json: any, context: Context) => Part[]>} */
 const NORMALIZERS = {
-  Sequence: ({ normalizers }, hint) => normalizers.flatMap((/** @type {any} */ one) => normalizerParts(one, hint)),
+  Sequence: sequence,
   BertNormalizer: (json) =>
     bertParts({
       clean: json.clean_text ?? true,
@@ -48,7 +72,7 @@ const NORMALIZERS = {
   Lowercase: () => [lowerPart()],
   StripAccents: () => [stripAccentsPart()],
   Strip: ({ strip_left: before = true, strip_right: behind = true }) => [spacesPart({ before, behind, parts: true })],
-  Prepend: ({ prepend }) => [prefixPart(prepend === '▁' ? ' ' : prepend)],
+  Prepend: ({ prepend }, { marks }) => [prefixPart(marks ? prepend.replaceAll('▁', ' ') : prepend)],
   Precompiled: ({ precompiled_charsmap: map }) => charsmapPart(map ? fromBase64(map) : new Uint8Array()),
   Replace: replace,
 };
@@ -56,12 +80,13 @@ const NORMALIZERS = {
 /**
  * Returns the steps of a normalizer. Throws UNSUPPORTED if there is no equivalent step.
  * @param {any} json  a normalizer, or null
- * @param {string} hint @returns {Part[]}
+ * @param {Context} context @returns {Part[]}
  */
-export function normalizerParts(json, hint) {
+export function normalizerParts(json, context) {
   if (json === null || json === undefined) return [];
-  if (!Object.hasOwn(NORMALIZERS, json.type)) throw unsupported(`tokenizer.json normalizes text by ${json.type}`, hint);
-  return NORMALIZERS[json.type](json, hint);
+  if (!Object.hasOwn(NORMALIZERS, json.type))
+    throw unsupported(`tokenizer.json normalizes text by ${json.type}`, context.hint);
+  return NORMALIZERS[json.type](json, context);
 }
 
 /** Whether a normalizer replaces spaces by ▁. @param {any} json @returns {boolean} */

@@ -1,6 +1,6 @@
 /** Converts the pre-tokenizers of tokenizer.json, which split text into words, to stages and steps. */
 import { compileStage, STAGE } from './automaton.js';
-import { prefixPart } from './normalizers.js';
+import { prefixPart, replacePart, spacesPart, whiteSpacePart } from './normalizers.js';
 import { GPT2 } from './patterns.js';
 import { PART, unsupported } from './section.js';
 import { bertStages, PUNCTUATION } from './wordpiece.js';
@@ -8,8 +8,9 @@ import { bertStages, PUNCTUATION } from './wordpiece.js';
 /** @import { Part } from './section.js' */
 
 /**
- * Properties of the tokenizer. `marks`: whether spaces have become ▁ before; `flags`: flags of all stages.
- * @typedef {{ hint: string, marks: boolean, flags?: number }} Context
+ * Properties of the tokenizer. `marks`: whether it replaces spaces by ▁; `marked`: whether that happened before this
+ * step; `flags`: flags of all stages.
+ * @typedef {{ hint: string, marks: boolean, marked?: boolean, flags?: number }} Context
  */
 
 /** Compiles an expression to a stage. @param {string} source @param {number} [flags]  bits of STAGE @returns {Part} */
@@ -17,6 +18,9 @@ export const stage = (source, flags = 0) => ({ type: PART.stage, bytes: compileS
 
 /** Returns an expression that matches a text literally. @param {string} text */
 const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|&-]/g, '\\$&');
+
+/** Characters of Rust's `\\w`: those of Oniguruma's, letters among numbers and symbols, and joiners. */
+const WORD = '\\w\\p{Nl}\\u200c\\u200d\\u24b6-\\u24e9\\u{1f130}-\\u{1f149}\\u{1f150}-\\u{1f169}\\u{1f170}-\\u{1f189}';
 
 /**
  * Returns the stage of a pattern. `behavior` is tokenizer.json's name of what happens to matches.
@@ -30,7 +34,7 @@ function cut(source, behavior, invert, { hint, flags = 0 }) {
   if (behavior === 'Isolated') return stage(source, flags);
   if (behavior === 'Removed') return stage(source, flags | (invert ? STAGE.dropBetween : STAGE.dropMatches));
   if (behavior === 'Contiguous' && !invert) return stage(`(?:${source})+`, flags);
-  if (!invert && Array.from(source.replace(/^\\/, '')).length === 1) {
+  if (!invert && source !== '.' && Array.from(source.replace(/^\\/, '')).length === 1) {
     if (behavior === 'MergedWithNext') return stage(`${source}[^${source}]*|[^${source}]+`, flags);
     if (behavior === 'MergedWithPrevious') return stage(`[^${source}]*${source}|[^${source}]+`, flags);
   }
@@ -39,35 +43,85 @@ function cut(source, behavior, invert, { hint, flags = 0 }) {
 
 /** @param {any} json @param {Context} context @returns {Part[]} */
 function split({ pattern, behavior, invert = false }, context) {
-  const { marks, hint } = context;
+  const { marks, marked, hint } = context;
   let source = pattern?.Regex ?? (typeof pattern?.String === 'string' ? literal(pattern.String) : undefined);
   if (typeof source !== 'string') throw unsupported('tokenizer.json splits text without a pattern', hint);
   if (marks) {
     // Spaces have already become ▁, so an expression with spaces matches nothing. The section writes ▁ as a space.
-    if (source === ' ') return [];
-    if (/ |\\[sSWwpP]|\[\^|\./.test(source) && source !== '[^\\n]+|[\\n]+')
+    if (marked && source === ' ') return [];
+    if ((/ |\\[sSWwpP]|\[\^|\./.test(source) && source !== '[^\\n]+|[\\n]+') || (!marked && source.includes('▁')))
       throw unsupported(`tokenizer.json splits text that has ▁ for spaces by ${source}`, hint);
     source = source.replaceAll('▁', ' ');
   }
   return [cut(source, behavior, invert, context)];
 }
 
-/** @param {any} json @returns {Part[]} */
-function metaspace(json) {
-  const scheme = json.prepend_scheme ?? (json.add_prefix_space === false ? 'never' : 'always');
+/** Whether a pre-tokenizer adds a space before each of its texts. @param {any} json @returns {boolean} */
+const addsSpace = (json) =>
+  (json.type === 'ByteLevel' && (json.add_prefix_space ?? true)) ||
+  (json.type === 'Metaspace' && schemeOf(json) !== 'never') ||
+  (json.type === 'Sequence' && json.pretokenizers.some(addsSpace));
+
+/** @param {any} json  a Metaspace */
+const schemeOf = (json) => json.prepend_scheme ?? (json.add_prefix_space === false ? 'never' : 'always');
+
+/**
+ * Returns the parts of a split at white space. Throws UNSUPPORTED if the text has ▁ instead of spaces.
+ * @param {Part[]} parts @param {string} type @param {Context} context
+ */
+function whiteSpace(parts, type, { marked, hint }) {
+  if (!marked) return parts;
+  throw unsupported(`tokenizer.json splits text that has ▁ for spaces by ${type}`, hint);
+}
+
+/**
+ * Returns the parts of a split into words between white space, each with a ▁ before it (XLM-RoBERTa). Steps run before
+ * all stages, so white space becomes the ▁.
+ * @param {any} json  the Metaspace behind a WhitespaceSplit @param {Context} context @returns {Part[]}
+ */
+const markedWords = (json, context) => [
+  whiteSpacePart(),
+  spacesPart({ before: true, behind: true, rows: true, parts: true }),
+  prefixPart(' '),
+  replacePart(' ▁', ' '), // no second ▁ before a word that begins with one
+  ...metaspace({ ...json, prepend_scheme: 'never' }, context),
+];
+
+/** @param {any} json @param {Context} context @returns {Part[]} */
+function metaspace(json, { hint, marks, marked }) {
+  const scheme = schemeOf(json);
+  if (!marks) throw unsupported('tokenizer.json splits text by Metaspace and by ByteLevel', hint);
+  const mark = json.replacement ?? '▁';
+  if (mark !== '▁') throw unsupported(`tokenizer.json writes spaces as ${JSON.stringify(mark)}`, hint);
   const prefix = scheme === 'never' ? [] : [prefixPart(' ', { unlessThere: true, atStart: scheme === 'first' })];
-  return json.split === false ? prefix : [...prefix, stage(' [^ ]*|[^ ]+')];
+  const start = [...(marked ? [] : [replacePart('▁', ' ')]), ...prefix];
+  return json.split === false ? start : [...start, stage(' [^ ]*|[^ ]+')];
+}
+
+/** @param {any} json @param {Context} context @returns {Part[]} */
+function sequence({ pretokenizers: [...steps] }, { flags: outer, ...context }) {
+  const [first, second] = steps;
+  const words =
+    first?.type === 'WhitespaceSplit' &&
+    second?.type === 'Metaspace' &&
+    schemeOf(second) === 'always' &&
+    second.split !== false;
+  if (words && !context.marked) steps.splice(0, 2, { ...second, words });
+  let [marked, flags] = [context.marked, outer];
+  return steps.flatMap((/** @type {any} */ one, /** @type {number} */ i) => {
+    if (i && (addsSpace(one) || has(one, 'Metaspace')))
+      throw unsupported(`tokenizer.json puts a space before each part of a text by ${one.type}`, context.hint);
+    const parts = one.words ? markedWords(one, { ...context, flags }) : stageParts(one, { ...context, marked, flags });
+    marked ||= has(one, 'Metaspace');
+    // After ByteLevel, texts consist of letters that represent bytes.
+    if (has(one, 'ByteLevel')) flags = STAGE.bytes;
+    return parts;
+  });
 }
 
 /** @type {Record<string, (json: any, context: Context) => Part[]>} */
 const SPLITTERS = {
-  Sequence: ({ pretokenizers }, context) => {
-    // After ByteLevel, the text consists of letters that represent bytes.
-    const bytes = pretokenizers.findIndex((/** @type {any} */ one) => one.type === 'ByteLevel');
-    return pretokenizers.flatMap((/** @type {any} */ one, /** @type {number} */ i) =>
-      stageParts(one, bytes >= 0 && i > bytes ? { ...context, flags: STAGE.bytes } : context),
-    );
-  },
+  Sequence: sequence,
   ByteLevel: ({ add_prefix_space: prefix = true, use_regex: regex = true }) => [
     ...(prefix ? [prefixPart(' ', { unlessThere: true })] : []),
     ...(regex ? [stage(GPT2)] : []),
@@ -75,10 +129,11 @@ const SPLITTERS = {
   Split: split,
   Digits: ({ individual_digits: one }, { flags }) => [stage(one ? '\\p{N}' : '\\p{N}+', flags)],
   Punctuation: ({ behavior = 'Isolated' }, context) => [cut(PUNCTUATION, behavior, false, context)],
-  Whitespace: () => [stage('\\w+|[^\\w\\s]+', STAGE.dropBetween)],
-  WhitespaceSplit: () => [stage('\\s+', STAGE.dropMatches)],
+  Whitespace: (_, context) =>
+    whiteSpace([stage(`[${WORD}]+|[^${WORD}\\s]+`, STAGE.dropBetween)], 'Whitespace', context),
+  WhitespaceSplit: (_, context) => whiteSpace([stage('\\s+', STAGE.dropMatches)], 'WhitespaceSplit', context),
   CharDelimiterSplit: ({ delimiter }) => [stage(literal(delimiter), STAGE.dropMatches)],
-  BertPreTokenizer: bertStages,
+  BertPreTokenizer: (_, context) => whiteSpace(bertStages(), 'BertPreTokenizer', context),
   Metaspace: metaspace,
 };
 
@@ -93,6 +148,9 @@ export function stageParts(json, context) {
     throw unsupported(`tokenizer.json splits text by ${json.type}`, context.hint);
   return SPLITTERS[json.type](json, context);
 }
+
+/** Whether a normalizer, pre-tokenizer or decoder has a step of a type. @param {any} json @param {string} type */
+const has = (json, type) => stepOf(json, type) !== undefined;
 
 /**
  * Returns the first step of a type, or undefined.

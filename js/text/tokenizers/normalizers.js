@@ -177,6 +177,10 @@ export function replacePart(from, to) {
   return { type: PART.replace, bytes: payload(Uint8Array.of(...a, ...b), a.length, b.length) };
 }
 
+/** Creates a step that replaces all white space by spaces. @returns {Part} */
+export const whiteSpacePart = () =>
+  mapPart(allBecome(intersect(properties('White_Space'), complement([[32, 32]])), ' '));
+
 /** Creates a step that converts text to lower case. @returns {Part} */
 export const lowerPart = () =>
   mapPart([
