@@ -300,7 +300,10 @@ test('tokenizer.json that we would read wrongly is refused', () => {
   );
   assert.throws(() => hf({ pre_tokenizer: words, decoder: HF.pre_tokenizer }), refused(/decodes text by ByteLevel/));
   const marked = { type: 'BPE', vocab: { '▁': 0, a: 1 }, merges: [] };
-  assert.throws(() => hf({ added_tokens: [], pre_tokenizer: words, model: marked }), refused(/tokens with ▁/));
+  const unmarked = (/** @type {object} */ changes) => () =>
+    hf({ added_tokens: [], pre_tokenizer: words, model: { ...marked, ...changes } });
+  assert.throws(unmarked({ byte_fallback: true }), refused(/tokens with ▁/));
+  assert.throws(unmarked({ vocab: { a: 0 } }), refused(/no token for characters that its vocabulary lacks/));
   const wordpiece = { type: 'WordPiece', vocab: { '[UNK]': 0, a: 1, '##a': 2 } };
   const ofWords =
     (/** @type {any} */ pre_tokenizer, /** @type {object} */ changes = {}) =>
@@ -652,6 +655,36 @@ test('a text that normalizing makes longer than its bytes is tokenized whole', a
   );
   const ids = await loaded.tokenize('x'.repeat(40), { addSpecial: false });
   assert.deepEqual([ids.length, ids.filter((id) => id === 2).length], [440, 40]);
+  await engine.close();
+});
+
+test('an added token is searched for as it is normalized, in a text that is; it has the id that the vocabulary gives it', async () => {
+  const pieces = ['[UNK]', 'a', 'covid', '[MASK]', 'élan'];
+  const json = (/** @type {any[]} */ added, /** @type {any} */ normalizer) => ({
+    added_tokens: added.map((entry) => ({ special: false, normalized: true, ...entry })),
+    normalizer,
+    pre_tokenizer: { type: 'BertPreTokenizer' },
+    model: { type: 'WordPiece', unk_token: '[UNK]', vocab: Object.fromEntries(pieces.map((piece, i) => [piece, i])) },
+  });
+  const engine = await createEngine({ threads: 1 });
+  const ids = async (/** @type {any} */ file, /** @type {string} */ text) => {
+    const tokens = parseHfTokenizer(JSON.stringify(file));
+    const model = await engine.load(fromBytes(await tinyModel({ tokens, chat: null })));
+    return model.tokenize(text, { addSpecial: false, parseSpecial: true });
+  };
+  const added = [{ id: 5, content: 'COVID-19' }];
+  const bert = { type: 'BertNormalizer', clean_text: true, handle_chinese_chars: true, strip_accents: null, lowercase: true }; // prettier-ignore
+  const lower = { type: 'Lowercase' };
+  for (const normalizer of [bert, lower, { type: 'Sequence', normalizers: [{ type: 'NFC' }, lower] }])
+    for (const text of ['a COVID-19 a', 'a covid-19 a'])
+      assert.deepEqual(await ids(json(added, normalizer), text), [1, 5, 1]);
+  assert.deepEqual(await ids(json([{ id: 5, content: 'ÉLAN X' }], bert), 'Élan x'), [5]);
+  assert.deepEqual(await ids(json([{ id: 5, content: 'ÉLAN X' }], { type: 'NFD' }), 'e\u0301lan E\u0301LAN X'), [0, 5]);
+  assert.deepEqual(await ids(json([{ id: 5, content: '[MASK]', special: true }], bert), 'a [MASK] a'), [1, 3, 1]);
+  assert.throws(() => parseHfTokenizer(JSON.stringify(json([{ id: 2, content: 'x' }], bert))), {
+    code: 'FORMAT',
+    message: /two tokens have the id 2: "covid" and "x"/,
+  });
   await engine.close();
 });
 

@@ -2,8 +2,9 @@
  * Parses tokenizer.json of Hugging Face: BPE, Unigram and WordPiece, with normalizers, pre-tokenizers and added tokens.
  */
 import { BqError } from '../../shared/errors.js';
-import { byteOf, fromAlphabetOrText, fromPiece, fromUtf8, utf8 } from './bytes.js';
+import { byteOf, fromAlphabetOrText, fromPiece, utf8 } from './bytes.js';
 import { byId, HOLE, parseJson } from './gpt2.js';
+import { addedList, changesText } from './hf-added-tokens.js';
 import { marksSpaces, normalizerParts } from './hf-normalizer.js';
 import { stage, stageParts, stepOf } from './hf-split.js';
 import { mergesFromPairs, splitMerge } from './merges.js';
@@ -97,6 +98,9 @@ function bpe(json, ids) {
   const marks = marksSpaces(normalizer) || Boolean(stepOf(pre, 'Metaspace'));
   if (!marks && [...ids.keys()].some((text) => text.includes('▁')))
     throw unsupported('tokenizer.json has tokens with ▁, but texts without ▁ for spaces', HINT);
+  const parts = partsOf(json, marks);
+  if (!model.byte_fallback && common.unk === undefined)
+    throw unsupported('tokenizer.json has no token for characters that its vocabulary lacks', HINT);
   return {
     ...common,
     flags:
@@ -105,7 +109,7 @@ function bpe(json, ids) {
       (model.fuse_unk ? FLAG.fuseUnknown : 0) |
       (model.byte_fallback ? FLAG.byteFallback : 0) |
       (dropsSpace(decoder) ? FLAG.dropSpace : 0),
-    parts: partsOf(json, marks),
+    parts,
     token: (text) => pieceToken(text, 0, Boolean(model.byte_fallback)),
   };
 }
@@ -209,15 +213,16 @@ function tokenizerOf(json, hints) {
   if (!Object.hasOwn(MODELS, type)) throw unsupported(`tokenizer.json is of type ${type}`, HINT);
   const ids = idsOf(model.vocab);
   const { token, unk, parts, ...vocabulary } = MODELS[type](json, ids);
-  const list = Array.isArray(json.added_tokens) ? json.added_tokens : [];
+  const list = addedList(json, ids);
   // Gemma's added tokens of several ▁ are also results of merges. They remain normal pieces, and are in addition
   // searched for in the text.
   const marked = vocabulary.kind === KIND.unigram || (vocabulary.flags & FLAG.characters) !== 0;
   const isPiece = (/** @type {any} */ entry) =>
     marked && entry?.special === false && entry.content?.includes?.('▁') && ids.get(entry.content) === entry.id;
-  const added = addedTokens(list.filter((/** @type {any} */ entry) => !isPiece(entry)));
+  const searched = list.filter((entry) => !isPiece(entry));
+  const added = addedTokens(searched);
   for (const entry of list) checkPlace(entry, ids, vocabulary.kind === KIND.bpe && !marked);
-  const specials = new Map([...added].map(([id, { bytes }]) => [fromUtf8(bytes), id]));
+  const specials = new Map(searched.map(({ content, id }) => [content, id]));
   const named = Array.isArray(model.vocab)
     ? model.vocab.map((/** @type {[string, number]} */ [text]) => text).entries()
     : [...ids].map(([text, id]) => /** @type {const} */ ([id, text]));
@@ -236,7 +241,11 @@ function tokenizerOf(json, hints) {
   };
   const { bos, eos, pair } = template(json.post_processor);
   const ends = [hints.eos, ...(hints.eog ?? [])].map(idOf).filter((id) => id !== NONE);
-  const rules = rulesPart(json, (entry) => isPiece(entry) && !entry.normalized && /^▁+$/.test(entry.content));
+  const rules = rulesPart(
+    list,
+    json.normalizer,
+    (entry) => isPiece(entry) && !entry.normalized && /^▁+$/.test(entry.content),
+  );
   return {
     ...vocabulary,
     ...withRules(parts, vocabulary.split, rules),
@@ -267,32 +276,31 @@ function checkPlace({ content, special, single_word: word }, ids, isByteLevel) {
 
 /**
  * Returns the added tokens by id. They are searched for in the text before it is split.
- * @param {any[]} list
+ * @param {import('./hf-added-tokens.js').AddedToken[]} list
  */
-function addedTokens(list) {
-  return new Map(
-    list.map((token) => {
-      if (typeof token?.content !== 'string') throw malformed('tokenizer.json has an added token without a text');
-      const { id, content, special } = token;
-      return /** @type {[number, Token]} */ ([
-        id,
-        { bytes: utf8(content), score: 0, kind: special ? TOKEN.control : TOKEN.user },
-      ]);
+const addedTokens = (list) =>
+  new Map(
+    list.map(({ id, content, written = content, special }) => {
+      /** @type {Token} */
+      const token = { bytes: utf8(written), score: 0, kind: special ? TOKEN.control : TOKEN.user };
+      return /** @type {const} */ ([id, token]);
     }),
   );
-}
 
 /**
  * Returns the rules of added tokens: the white space that they absorb, whether they must be complete words, and whether
  * they are searched for in the original or in the normalized text.
- * @param {any} json @param {(entry: any) => boolean} isWritten  whether an entry is a piece of ▁ only
+ * @param {import('./hf-added-tokens.js').AddedToken[]} list @param {any} normalizer
+ * @param {(entry: any) => boolean} isWritten  whether an entry is a piece of ▁ only
  * @returns {Part[]}
  */
-function rulesPart({ added_tokens: list = [], normalizer }, isWritten) {
-  const changes = normalizer && !(normalizer.type === 'Replace' || stepOf(normalizer, 'Prepend'));
-  const rows = (Array.isArray(list) ? list : [])
+function rulesPart(list, normalizer, isWritten) {
+  const changes = changesText(normalizer);
+  const rows = list
     .map((entry) => {
-      const { id, lstrip, rstrip, single_word: word, normalized } = entry;
+      const { id, single_word: word, normalized } = entry;
+      // A text with ▁ for spaces has no white space to absorb.
+      const [lstrip, rstrip] = normalized && marksSpaces(normalizer) ? [] : [entry.lstrip, entry.rstrip];
       const written = isWritten(entry) ? 16 : 0;
       return [id, (lstrip ? 1 : 0) | (rstrip ? 2 : 0) | (word ? 4 : 0) | (normalized && changes ? 8 : 0) | written];
     })

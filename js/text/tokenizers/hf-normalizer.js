@@ -93,3 +93,48 @@ export function normalizerParts(json, context) {
 export const marksSpaces = (json) =>
   Boolean(json) &&
   (json.type === 'Sequence' ? json.normalizers.some(marksSpaces) : json.type === 'Replace' && isSpaceMarking(json));
+
+/** Removes the matches of a pattern. @param {string} text @param {RegExp} pattern */
+const without = (text, pattern) => text.replace(pattern, '');
+/**
+ * Converts to lower case, each character alone: a sigma at the end of a word is not special here.
+ * @param {string} text
+ */
+const lower = (text) => Array.from(text, (c) => c.toLowerCase()).join('');
+
+/**
+ * The result of each normalizer for a short text; null if it is unknown here.
+ * @type {Record<string, (json: any, text: string) => string | null>}
+ */
+const TEXTS = {
+  Sequence: ({ normalizers }, text) =>
+    normalizers.reduce(
+      (/** @type {string | null} */ done, /** @type {any} */ one) => done && normalizedText(one, done),
+      text,
+    ),
+  BertNormalizer: ({ clean_text = true, handle_chinese_chars = true, lowercase = true, strip_accents }, text) => {
+    if (!/^\P{C}*$/u.test(text) || (handle_chinese_chars && /\p{sc=Han}/u.test(text))) return null;
+    const spaced = clean_text ? text.replace(/\s/g, ' ') : text;
+    const bare = (strip_accents ?? lowercase) ? without(spaced.normalize('NFD'), /\p{Mn}/gu) : spaced;
+    return lowercase ? lower(bare) : bare;
+  },
+  NFC: (_, text) => text.normalize('NFC'),
+  NFD: (_, text) => text.normalize('NFD'),
+  NFKC: (_, text) => text.normalize('NFKC'),
+  NFKD: (_, text) => text.normalize('NFKD'),
+  Lowercase: (_, text) => lower(text),
+  StripAccents: (_, text) => without(text, /\p{M}/gu),
+  Strip: ({ strip_left = true, strip_right = true }, text) => {
+    const rest = strip_left ? text.trimStart() : text;
+    return strip_right ? rest.trimEnd() : rest;
+  },
+  Replace: ({ pattern, content }, text) =>
+    pattern?.String ? text.replaceAll(pattern.String, () => content) : text.replace(/ {2,}/g, () => content),
+  Precompiled: (_, text) => (/^[!-~]*$/.test(text) ? text : null),
+};
+
+/**
+ * Returns the text of an added token after a normalizer; null if it is unknown.
+ * @param {any} json @param {string} text @returns {string | null}
+ */
+export const normalizedText = (json, text) => (Object.hasOwn(TEXTS, json.type) ? TEXTS[json.type](json, text) : null);
