@@ -6,6 +6,7 @@
 #include "text/charsmap.h"
 #include "text/compose.h"
 #include "text/out.h"
+#include "text/split.h"
 #include "text/utf8.h"
 
 enum {
@@ -158,7 +159,7 @@ static void put_prefix(const bq_normalizer *s, uint32_t position, const uint8_t 
 static bool read_spaces(const uint8_t *bytes, size_t n, bq_normalizer *s) {
   if (n != 4) return false;
   s->flags = bq_load32(bytes);
-  return s->flags < 16;
+  return s->flags < (s->type == BQ_NORMALIZER_TRIM ? 4u : 16u);
 }
 
 static void put_spaces(const bq_normalizer *s, uint32_t position, const uint8_t *text, size_t bytes,
@@ -173,6 +174,20 @@ static void put_spaces(const bq_normalizer *s, uint32_t position, const uint8_t 
     if (!(s->flags & BQ_SPACES_REPEATED && text[at] == ' ' && at + 1 < bytes &&
           text[at + 1] == ' '))
       bq_out_byte(out, text[at]);
+}
+
+static void put_trimmed(const bq_normalizer *s, const uint8_t *text, size_t bytes, bq_out *out) {
+  size_t begin = bytes, end = 0;
+  for (size_t at = 0, length; at < bytes; at += length) {
+    uint32_t code_point;
+    length = bq_utf8_decode(text + at, bytes - at, &code_point);
+    if (bq_char_class(code_point) == BQ_CHAR_CLASS_SPACE) continue;
+    if (begin == bytes) begin = at;
+    end = at + length;
+  }
+  if (!(s->flags & BQ_SPACES_LEADING)) begin = 0;
+  if (!(s->flags & BQ_SPACES_TRAILING)) end = bytes;
+  if (end > begin) bq_out_text(out, text + begin, end - begin);
 }
 
 /* u32 bytes of the replaced text, u32 bytes of its replacement, both texts */
@@ -205,7 +220,8 @@ bool bq_normalizer_read(uint32_t type, const uint8_t *bytes, size_t n, bq_normal
   switch (type) {
   case BQ_NORMALIZER_MAP: return read_map(bytes, n, out);
   case BQ_NORMALIZER_PREFIX: return read_prefix(bytes, n, out);
-  case BQ_NORMALIZER_SPACES: return read_spaces(bytes, n, out);
+  case BQ_NORMALIZER_SPACES:
+  case BQ_NORMALIZER_TRIM: return read_spaces(bytes, n, out);
   case BQ_NORMALIZER_CHARSMAP: return bq_charsmap_read(bytes, n, out);
   case BQ_NORMALIZER_ORDER: return bq_order_read(bytes, n, out);
   case BQ_NORMALIZER_COMPOSE: return bq_compose_read(bytes, n, out);
@@ -224,6 +240,7 @@ static void run_step(const bq_normalizer *s, uint32_t position, const uint8_t *t
   case BQ_NORMALIZER_ORDER: bq_order(s, text, bytes, out); break;
   case BQ_NORMALIZER_COMPOSE: bq_compose(s, text, bytes, out); break;
   case BQ_NORMALIZER_REPLACE: put_replaced(s, text, bytes, out); break;
+  case BQ_NORMALIZER_TRIM: put_trimmed(s, text, bytes, out); break;
   case BQ_NORMALIZER_TYPES: break;
   }
 }

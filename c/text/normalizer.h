@@ -17,6 +17,7 @@ typedef enum bq_normalizer_type {
   BQ_NORMALIZER_ORDER = 5,    /* puts marks in canonical order */
   BQ_NORMALIZER_COMPOSE = 6,  /* composes characters and marks */
   BQ_NORMALIZER_REPLACE = 7,  /* replaces a text by another */
+  BQ_NORMALIZER_TRIM = 8,     /* removes white space at the ends of each part */
   BQ_NORMALIZER_TYPES
 } bq_normalizer_type;
 

@@ -37,6 +37,8 @@ export const HUGGING_FACE = [
   'bert-uncased',
   'bert-cased',
   'unigram',
+  'stripped',
+  'stripped-end',
   'xlm-roberta',
   'albert',
 ];

@@ -199,6 +199,8 @@ HUGGING_FACE = {
     'bert-uncased': lambda: wordpiece(lowercase=True),
     'bert-cased': lambda: wordpiece(lowercase=False),
     'unigram': lambda: unigram(normalizers.Sequence([normalizers.Replace(Regex(' {2,}'), ' ')]), pre_tokenizers.Metaspace()),
+    'stripped': lambda: unigram(normalizers.Sequence([normalizers.Strip(), normalizers.Replace(Regex(' {2,}'), '▁')]), pre_tokenizers.Metaspace()),
+    'stripped-end': lambda: byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False), normalizers.Strip(left=False, right=True)),
     'xlm-roberta': lambda: unigram(normalizers.NFKC(), pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])),
     'albert': lambda: unigram(normalizers.Sequence([normalizers.Replace('``', '"'), normalizers.Replace("''", '"'), normalizers.NFD(), normalizers.StripAccents(), normalizers.Lowercase(), normalizers.Replace(Regex(' {2,}'), ' ')]), pre_tokenizers.Metaspace()),
 }

@@ -10,6 +10,7 @@ import {
   replacePart,
   spacesPart,
   stripAccentsPart,
+  trimPart,
 } from './normalizers.js';
 import { unsupported } from './section.js';
 
@@ -23,8 +24,8 @@ const isSpaceMarking = ({ pattern, content }) => pattern?.String === ' ' && cont
 
 /**
  * Properties of the tokenizer. `marks`: whether it replaces spaces by ▁, which the section writes as spaces; `marked`:
- * whether that happened before this step.
- * @typedef {{ hint: string, marks: boolean, marked: boolean }} Context
+ * whether that happened before this step; `mapped`: whether SentencePiece's map has replaced all white space by spaces.
+ * @typedef {{ hint: string, marks: boolean, marked: boolean, mapped?: boolean }} Context
  */
 
 /** @param {any} json @param {Context} context @returns {Part[]} */
@@ -47,10 +48,11 @@ const unsupportedReplace = ({ pattern }, hint) =>
   unsupported(`tokenizer.json replaces ${JSON.stringify(pattern?.Regex ?? pattern)}`, hint);
 
 /** @param {any} json @param {Context} context @returns {Part[]} */
-function sequence({ normalizers }, { marked, ...context }) {
+function sequence({ normalizers }, { marked, mapped, ...context }) {
   return normalizers.flatMap((/** @type {any} */ one) => {
-    const parts = normalizerParts(one, { ...context, marked });
+    const parts = normalizerParts(one, { ...context, marked, mapped });
     marked ||= context.marks && marksSpaces(one);
+    mapped ||= one.type === 'Precompiled' && Boolean(one.precompiled_charsmap);
     return parts;
   });
 }
@@ -71,7 +73,9 @@ const NORMALIZERS = {
   NFKD: () => decomposed(true),
   Lowercase: () => [lowerPart()],
   StripAccents: () => [stripAccentsPart()],
-  Strip: ({ strip_left: before = true, strip_right: behind = true }) => [spacesPart({ before, behind, parts: true })],
+  Strip: ({ strip_left: before = true, strip_right: behind = true }, { mapped }) => [
+    mapped ? spacesPart({ before, behind, parts: true }) : trimPart({ before, behind }),
+  ],
   Prepend: ({ prepend }, { marks }) => [prefixPart(marks ? prepend.replaceAll('▁', ' ') : prepend)],
   Precompiled: ({ precompiled_charsmap: map }) => charsmapPart(map ? fromBase64(map) : new Uint8Array()),
   Replace: replace,

@@ -171,6 +171,15 @@ export const spacesPart = ({ before, behind, rows, parts }) => ({
   bytes: payload(new Uint8Array(), (before ? 1 : 0) | (behind ? 2 : 0) | (rows ? 4 : 0) | (parts ? 8 : 0)),
 });
 
+/**
+ * Creates a step that removes white space at the ends of each part between special tokens.
+ * @param {{ before: boolean, behind: boolean }} ends @returns {Part}
+ */
+export const trimPart = ({ before, behind }) => ({
+  type: PART.trim,
+  bytes: payload(new Uint8Array(), (before ? 1 : 0) | (behind ? 2 : 0)),
+});
+
 /** Creates a step that replaces a text by another one. @param {string} from @param {string} to @returns {Part} */
 export function replacePart(from, to) {
   const [a, b] = [utf8(from), utf8(to)];

@@ -27,6 +27,7 @@ export const PART = Object.freeze({
   order: 5,
   compose: 6,
   replace: 7,
+  trim: 8,
   stage: 16,
   words: 17,
   rules: 18,
