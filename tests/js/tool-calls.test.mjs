@@ -687,7 +687,7 @@ test('what a tool leaves out is empty for a template that reads it of each; a to
   const template = `{% for t in tools or [] %}{% set f = t.function %}{{ '[' + f.name + ': ' + f.description + ' (' + f.parameters.type }}{% for name, p in f.parameters.properties | items %}{{ ' ' + name + ':' + p.description }}{% endfor %}{{ ')]' }}{% endfor %}${turns(hermes)}`;
   const model = await engine.load(fromBytes(await modelWith(template)));
   const a = { type: 'string', maxLength: 1 };
-  for (const [given, told] of /** @type {const} */ ([
+  for (const [given, promptPart] of /** @type {const} */ ([
     [{}, '[f:  (object)]'],
     [{ description: 'd' }, '[f: d (object)]'],
     [{ description: 'd', parameters: {} }, '[f: d (object)]'],
@@ -697,7 +697,7 @@ test('what a tool leaves out is empty for a template that reads it of each; a to
     const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'f', ...given } }];
     const options = { tools, toolChoice: /** @type {const} */ ('required'), maxTokens: 200, seed: 1, receipt: true };
     const { origin, toolCalls } = await model.generate(messages, options).result;
-    assert.ok((await model.detokenize(origin?.prompt ?? [])).includes(told), told);
+    assert.ok((await model.detokenize(origin?.prompt ?? [])).includes(promptPart), promptPart);
     if (!('parameters' in given)) assert.deepEqual(toolCalls, [{ name: 'f', arguments: '{}' }]);
   }
   // What is still refused is refused for what the template says of the tools as they are.
