@@ -137,6 +137,21 @@ for (const [name, text] of Object.entries({
     });
   });
 
+test('several calls whose form is in no template, or amid one, are read, and end', async (t) => {
+  const calls = [1, 2, 3].map((n) => ({ name: 'weather', arguments: `{"n":${n}}` }));
+  for (const [name, written] of Object.entries({
+    'told at the end': `Action:\n[\n${[1, 2, 3].map((n) => `    {"tool_name": "weather", "parameters": {"n": ${n}}}`).join(',\n')}\n]`,
+    granite: `<|tool_call|>[${[1, 2, 3].map((n) => `{"name": "weather", "arguments": {"n": ${n}}}`).join(', ')}]`,
+  }))
+    await withModel(name, async (model) => {
+      writes(t, written, { marks: marks(name) });
+      const options = { tools: TOOLS, toolChoice: /** @type {const} */ ('auto'), maxTokens: 400 };
+      const { toolCalls, text, finishReason } = await model.generate([USER], options).result;
+      assert.deepEqual([toolCalls, text, finishReason], [calls, '', 'stop'], name);
+      t.mock.restoreAll();
+    });
+});
+
 test('limits of integers that may have been rounded are kept by what is written; listed ones are refused', async (t) => {
   const limits = { type: 'integer', minimum: Number(LARGE), maximum: Number('9223372036854775807') };
   await withModel('hermes', async (model) => {
