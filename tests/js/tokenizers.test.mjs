@@ -294,6 +294,19 @@ test('tokenizer.json that we would read wrongly is refused', () => {
   assert.throws(sequence(atSpaces, { ...marks, prepend_scheme: 'never' }), refused(/▁ for spaces by /));
   assert.throws(ofUnigram({ ...marks, replacement: '_' }), refused(/spaces as "_"/));
   assert.throws(ofUnigram(words), refused(/no ▁ for spaces/));
+  assert.throws(ofUnigram(HF.pre_tokenizer), refused(/a Unigram model whose texts are written in bytes/));
+  const toMarks = { type: 'Replace', pattern: { String: ' ' }, content: '▁' };
+  for (const delimiter of ['▁', ' '])
+    assert.throws(
+      () =>
+        hf({
+          added_tokens: [],
+          normalizer: toMarks,
+          pre_tokenizer: { type: 'CharDelimiterSplit', delimiter },
+          model: unigram,
+        }),
+      refused(/▁ for spaces by CharDelimiterSplit/),
+    );
   assert.throws(
     () => inTurn({ ...marks, prepend_scheme: 'never' }, HF.pre_tokenizer),
     refused(/Metaspace and by ByteLevel/),

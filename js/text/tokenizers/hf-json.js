@@ -212,6 +212,8 @@ function tokenizerOf(json, hints) {
   const type = typeOf(model);
   if (!Object.hasOwn(MODELS, type)) throw unsupported(`tokenizer.json is of type ${type}`, HINT);
   const ids = idsOf(model.vocab);
+  if (type !== 'BPE' && stepOf(json.pre_tokenizer, 'ByteLevel'))
+    throw unsupported(`tokenizer.json is a ${type} model whose texts are written in bytes`, HINT);
   const { token, unk, parts, ...vocabulary } = MODELS[type](json, ids);
   const list = addedList(json, ids);
   // Gemma's added tokens of several ▁ are also results of merges. They remain normal pieces, and are in addition

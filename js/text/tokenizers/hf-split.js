@@ -132,7 +132,11 @@ const SPLITTERS = {
   Whitespace: (_, context) =>
     whiteSpace([stage(`[${WORD}]+|[^${WORD}\\s]+`, STAGE.dropBetween)], 'Whitespace', context),
   WhitespaceSplit: (_, context) => whiteSpace([stage('\\s+', STAGE.dropMatches)], 'WhitespaceSplit', context),
-  CharDelimiterSplit: ({ delimiter }) => [stage(literal(delimiter), STAGE.dropMatches)],
+  CharDelimiterSplit: ({ delimiter }, { marks, hint }) => {
+    if (marks && /[ ▁]/.test(delimiter))
+      throw unsupported('tokenizer.json splits text that has ▁ for spaces by CharDelimiterSplit', hint);
+    return [stage(literal(delimiter), STAGE.dropMatches)];
+  },
   BertPreTokenizer: (_, context) => whiteSpace(bertStages(), 'BertPreTokenizer', context),
   Metaspace: metaspace,
 };
