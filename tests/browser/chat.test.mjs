@@ -340,7 +340,9 @@ test('Enter before the model is ready: the message is sent as soon as it is', as
   page = await newPage(here.browser);
   const release = await holdRequests(page, '**/chat.bq4*');
   await page.goto(here.site.url);
-  await page.locator('#amount', { hasText: 'Loading…' }).waitFor();
+  // From then on no other status replaces the one that is waited for.
+  await ui(page).status.filter({ hasText: 'Loading the built-in model' }).waitFor();
+  assert.equal(await page.locator('#amount').textContent(), 'Loading…');
   await ui(page).message.fill('Hello!');
   await ui(page).message.press('Enter');
   await ui(page).status.filter({ hasText: 'as soon as the model is ready' }).waitFor();

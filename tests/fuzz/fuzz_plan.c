@@ -43,7 +43,7 @@ static void plan_budgets(const format_input *in, uint64_t file_bytes,
             (err.status == status && (status == BQ_NOMEM || status == BQ_UNSUPPORTED)));
     if (status) continue;
     require(plan.loader_bytes + plan.prefix_block + plan.model_bytes + plan.session_bytes +
-                budget.beside * paging.slot_bytes <= budget.bytes);
+                budget.host_slots * paging.slot_bytes <= budget.bytes);
     require(plan.weight_bytes == whole->weight_bytes);
   }
 }
