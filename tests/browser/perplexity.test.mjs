@@ -117,7 +117,7 @@ test('the demo measures a text as the command does; what is too long, or comes a
         /** @type {HTMLElement} */ (document.querySelector('#send')).click();
       }),
   );
-  await page.getByText('Nothing is measured while a reply is written').waitFor();
+  await page.getByText('Nothing can be measured while a reply is written').waitFor();
   await ready(page);
   assert.match(await say(page, 'Hello!'), /\w/);
   assert.deepEqual(page.trouble, []);
