@@ -32,17 +32,17 @@ const listed = (names) => names.map((name) => `\`${name}\``).join(', ');
 const TABLES = {
   architectures: [
     'Architectures',
-    `A small random checkpoint of each runs here and in the library named. The largest difference is over the logits of all positions.\n\nNames of architectures in GGUF files (\`general.architecture\`). Those without a row below use the same computations as one with a row\n(\`tests/js/gguf-wild.test.mjs\`):\n\n${listed(Object.keys(GGUF_ARCHITECTURES))}\n\nNames of splits of text in GGUF files (\`tokenizer.ggml.pre\`):\n\n${listed(PATTERNS.flatMap(({ names }) => names))}`,
+    `For each architecture, a small random checkpoint is computed by bq4 and by the library in the last column. The largest difference is over the logits of all positions.\n\nThese names of architectures are supported in GGUF files (\`general.architecture\`). Architectures without a row below use the same computations as one with a row\n(\`tests/js/gguf-wild.test.mjs\`):\n\n${listed(Object.keys(GGUF_ARCHITECTURES))}\n\nThese names of pre-tokenizers are supported in GGUF files (\`tokenizer.ggml.pre\`):\n\n${listed(PATTERNS.flatMap(({ names }) => names))}`,
     { architecture: 'architecture', source: 'read from', error: 'largest difference', against: 'compared with' },
   ],
   tokenizers: [
     'Tokenizers',
-    'Token ids of so many texts equal those of the library named. Llama 2 and 3, Qwen 3, Gemma 3, GPT-2, BERT (bge), SmolLM2, MiniLM, stories260K and the bundled model are those models’ own vocabularies (SmolLM2’s original is a tokenizer.json made of its GGUF file); the others are trained by the tests, split and normalized as their names say.',
+    'For each tokenizer, the tokens of the given number of texts equal those of the library in the last column. Llama 2 and 3, Qwen 3, Gemma 3, GPT-2, BERT (bge), SmolLM2, MiniLM, stories260K and the bundled model are tested with their own vocabularies (for SmolLM2, the library reads a tokenizer.json converted from the GGUF file). The other vocabularies are trained by the tests; their names contain the rules for splitting and normalizing.',
     { tokenizer: 'tokenizer', source: 'read from', cases: 'texts', against: 'compared with' },
   ],
   types: [
     'Types of GGUF',
-    'A storage type becomes a compute type when it is loaded. *Decode* is weights per second of one thread with relaxed SIMD, relative to Q4_0 (`docs/log/speed.md` in the repository, "What stored types cost"; floats, codes and small types on another machine, without VNNI). An MXFP4 block whose scale is no f16 (below 2^-24 or above 2^15) is refused. Q8_1 and Q8_K, which no file stores, are refused by name.',
+    'A storage type is converted to a compute type when it is loaded. *Decode* is the number of weights per second of one thread with relaxed SIMD, relative to Q4_0 (`docs/log/speed.md` in the repository, "What stored types cost"; floats, codes and small types were measured on another machine, without VNNI). An MXFP4 block whose scale is out of the range of f16 (below 2^-24 or above 2^15) is refused. Q8_1 and Q8_K are not used in files and are refused.',
     {
       type: 'type',
       bits: 'bits per weight in the file',
@@ -100,7 +100,7 @@ if (missing.length) {
 const all = rowsByTable();
 const rates = decodeRates();
 for (const row of all.get('types') ?? []) row.decode = rates.get(String(row.run)) ?? '–';
-const document = `# Models\n\nWhat runs, and the library that each was compared with. \`node tools/models-doc.mjs\` writes this page from what the tests measured. Anything\nelse is refused by name, with a list of what is supported. To pick a model see the [guide](guides/choose-a-model.md).\n\n${Object.keys(
+const document = `# Models\n\nThis page lists the supported architectures, tokenizers and weight types, with the library that each was compared with. \`node tools/models-doc.mjs\` writes it from the\nresults of the tests. All others are refused; the error names the unsupported one and lists the supported ones. The [guide](guides/choose-a-model.md) describes how to choose a model.\n\n${Object.keys(
   TABLES,
 )
   .map((table) => render(table, all.get(table) ?? []))
