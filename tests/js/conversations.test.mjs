@@ -4,7 +4,12 @@ import { test } from 'node:test';
 import { conversationOf, empty, read, save } from '../../demo/storage/local-storage.js';
 import { pathTo, withoutDeleted } from '../../demo/chat/tree.js';
 
-globalThis.document = /** @type {any} */ ({ getElementById: () => null, createElement: () => ({}) });
+globalThis.matchMedia = /** @type {any} */ (() => ({ matches: false, addEventListener: () => {} }));
+globalThis.document = /** @type {any} */ ({
+  getElementById: () => null,
+  createElement: () => ({}),
+  querySelectorAll: () => [],
+});
 const { asJson, asMarkdown, fromFile } = await import('../../demo/chat/import-export.js');
 
 /** @param {number} count */
