@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { minify } from 'terser';
 import { moveAddresses } from './addresses.mjs';
+import { onlyColumns } from './option-columns.mjs';
 import { wasmHashes } from './size.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -100,23 +101,6 @@ const COLUMNS = {
   'part-openai': ['check', 'default', 'openai', 'openaiCheck', 'chatOnly'],
 };
 
-/** Leaves columns of the table of options out of bundles that do not read them. @param {Record<string, string>} entries @returns {import('rolldown').Plugin} */
-const onlyColumns = (entries) => ({
-  name: 'only-columns',
-  transform(code, id) {
-    const columns = Object.keys(entries).map((name) => COLUMNS[name])[0];
-    if (!columns || id !== join(ROOT, 'js/shared/generate-options.js')) return null;
-    const declared = this.parse(code).body.map((/** @type {any} */ node) => node.declaration?.declarations?.[0]);
-    const table = declared.find((/** @type {any} */ node) => node?.id.name === 'GENERATE_OPTIONS').init;
-    const rows = table.properties.map((/** @type {any} */ { key, value }) => {
-      const kept = value.properties.filter((/** @type {any} */ column) => columns.includes(column.key.name));
-      return `${key.name}: { ${kept.map((/** @type {any} */ column) => code.slice(column.start, column.end)).join(', ')} }`;
-    });
-    const short = `${code.slice(0, table.start)}{ ${rows.join(', ')} }${code.slice(table.end)}`;
-    return { code: columns.includes('check') ? short : short.replace(/^import [^]*?;$/m, ''), map: null };
-  },
-});
-
 /** @type {import('rolldown').Plugin} */
 const alone = {
   name: 'alone',
@@ -159,7 +143,12 @@ async function bundle(entries) {
     input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(ROOT, source)])),
     // What an adapter adapts to is there already.
     external: /^(node:|react$|@langchain\/core\/)/,
-    plugins: [ours, onlyColumns(entries), inlineRuntime, ...(whole ? [] : [alone])],
+    plugins: [
+      ours,
+      onlyColumns(Object.keys(entries).map((name) => COLUMNS[name])[0]),
+      inlineRuntime,
+      ...(whole ? [] : [alone]),
+    ],
     platform: 'neutral',
     preserveEntrySignatures: 'strict',
     onLog: (level, log) => {

@@ -29,7 +29,7 @@ const PRODUCT = new Product(ROOT, {
   folder: 'dist',
   sources: [
     ...['js', 'bin', 'build/wasm', 'package.json', 'package-lock.json'],
-    ...['addresses', 'dist', 'size'].map((name) => `tools/${name}.mjs`),
+    ...['addresses', 'dist', 'option-columns', 'size'].map((name) => `tools/${name}.mjs`),
   ],
 });
 

@@ -11,6 +11,7 @@ import { rolldown } from 'rolldown';
 import { minify } from 'terser';
 import { moveAddresses } from './addresses.mjs';
 import { Product } from './digest.mjs';
+import { onlyColumns } from './option-columns.mjs';
 import { makeDist } from './payload.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -47,6 +48,9 @@ const USUAL = [
 
 /** Grammars, and what tells the engine of files that are no v2 files: not for every visit. */
 const RARE = /js[\\/](text[\\/](grammar|tokenizers)|convert|quantize|format)[\\/]/;
+
+/** Columns of the table of options that the demo reads: no help texts of the command line. */
+const COLUMNS = ['check', 'default', 'sampler', 'openai', 'openaiCheck', 'chatOnly'];
 
 /** Besides scripts. */
 const COPIED = ['build/wasm', 'classifiers', 'models/chat.bq4'];
@@ -94,7 +98,7 @@ async function bundle(name, source, to) {
   const product = await rolldown({
     input: { [name]: entry },
     external: /^node:/,
-    plugins: [addresses, closure],
+    plugins: [addresses, onlyColumns(COLUMNS), closure],
     platform: 'neutral',
     onLog: (level, log) => {
       if (log.code === 'INEFFECTIVE_DYNAMIC_IMPORT') return; // as wanted
@@ -156,7 +160,7 @@ const PRODUCT = new Product(ROOT, {
   folder: relative(ROOT, SITE),
   sources: [
     ...['js', 'bin', 'demo', 'examples', 'package.json', 'package-lock.json', ...COPIED],
-    ...['addresses', 'dist', 'site', 'size'].map((name) => `tools/${name}.mjs`),
+    ...['addresses', 'dist', 'option-columns', 'site', 'size'].map((name) => `tools/${name}.mjs`),
   ],
 });
 
