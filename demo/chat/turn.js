@@ -6,7 +6,7 @@ import { clearAlert, showError, showNotice } from '../page/alerts.js';
 import { composedText, setComposedText } from './composer.js';
 import { writingLock } from './conversation.js';
 import * as format from '../page/format.js';
-import { countOn, details, focusMessage, say, stop } from '../page/page.js';
+import { $, countOn, details, focusMessage, message, say, stop } from '../page/page.js';
 import { Speaker } from './screen-reader.js';
 
 /** @typedef {import('./tree.js').Entry} Entry */
@@ -64,6 +64,7 @@ export class Turns {
   /** @param {Page} page */
   constructor(page) {
     this.#page = page;
+    message.addEventListener('input', () => this.#queue(''));
   }
 
   get #able() {
@@ -75,7 +76,7 @@ export class Turns {
     if (!text.trim()) return;
     if (!this.#able) {
       if (this.#page.phase === 'loading') {
-        this.#early = text;
+        this.#queue(text);
         say('The message is sent as soon as the model is ready.');
       }
       return;
@@ -89,10 +90,16 @@ export class Turns {
     this.#answer({ leaf, added: [current.add('user', text)], unsent: text }, text);
   };
 
+  /** Keeps a message until a model is ready, and shows that. @param {string} text  '' for none */
+  #queue(text) {
+    this.#early = text;
+    $('amount').toggleAttribute('data-queued', text !== '');
+  }
+
   /** Sends the message that was submitted before a model was ready, unless the user has changed it since. */
   sendEarly() {
     const text = this.#early;
-    this.#early = '';
+    this.#queue('');
     if (text && text === composedText()) this.submit(text);
   }
 
@@ -163,7 +170,7 @@ export class Turns {
    * @returns {Promise<void>}  settles when the reply has ended
    */
   stop(handOver) {
-    if (handOver && this.#page.phase === 'writing') this.#early = this.#sent;
+    if (handOver && this.#page.phase === 'writing') this.#queue(this.#sent);
     this.#replying.abort();
     return this.#running;
   }

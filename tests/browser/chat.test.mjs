@@ -346,11 +346,20 @@ test('Enter before the model is ready: the message is sent as soon as it is', as
   await ui(page).message.fill('Hello!');
   await ui(page).message.press('Enter');
   await ui(page).status.filter({ hasText: 'as soon as the model is ready' }).waitFor();
+  const shown = () =>
+    page.locator('#amount').evaluate((amount) => getComputedStyle(amount, '::after').content.replace(/^none$/, ''));
+  assert.match(await shown(), /Your message is sent then/);
+  await ui(page).message.fill('Hello');
+  assert.equal(await shown(), '', 'a changed message is not sent by itself');
+  await ui(page).message.fill('Hello!');
+  await ui(page).message.press('Enter');
+  assert.match(await shown(), /Your message is sent then/);
   release();
   await page.waitForFunction(() => document.querySelectorAll('[role=log] article').length === 2);
   await ready(page);
   assert.equal((await texts(page))[0], 'Hello!');
   assert.equal(await page.locator('#amount').textContent(), '');
+  assert.equal(await shown(), '');
 });
 
 test('a text file becomes part of the message', async () => {
