@@ -443,8 +443,11 @@ test('a stream that waits for its turn sends comments, which clients and proxies
       headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
       body: JSON.stringify({ ...fixed, messages, stream: true, ...fields }),
     });
-  const asked = [stream({}), stream({ max_tokens: -1 })];
+  const asked = [stream({}), stream({ messages: [{ role: 'user', content: 'x '.repeat(2000) }] })];
   await until('both to wait', async () => (await health()).waiting === 2, { state: health });
+  const refused = await inTime('the refusal', stream({ max_tokens: -1 }));
+  assert.equal(refused.status, 400, 'an invalid stream does not wait for its turn');
+  assert.match((await refused.json()).error.message, /^max_tokens: .*found -1/);
   t.mock.timers.tick(15_000);
   const answers = await inTime('their beginning', Promise.all(asked));
   assert.deepEqual(
@@ -454,7 +457,7 @@ test('a stream that waits for its turn sends comments, which clients and proxies
   running.controller.abort();
   const [text, failure] = await Promise.all(answers.map((answer) => answer.text()));
   assert.match(text, /^: waiting\n\ndata: \{.*\n\ndata: \[DONE\]\n\n$/s);
-  assert.match(failure, /^: waiting\n\ndata: \{"error":\{"message":"max_tokens: .*found -1/);
+  assert.match(failure, /^: waiting\n\ndata: \{"error":\{.*"code":"context_length_exceeded"/);
 });
 
 test('requests wait in line; too many are refused; who leaves the line is not served', async () => {

@@ -42,12 +42,11 @@ const toMessages = (messages) =>
   });
 
 /**
- * Returns a completion, or with `stream` its chunks.
- * @param {Model} model @param {ChatCompletionRequest} body @param {CreateOptions} [options]
- * @returns {Promise<ChatCompletion | ChunkStream<ChatCompletionChunk>>}
+ * Checks a request without running the model. Throws ARGUMENT, UNSUPPORTED.
+ * @param {Model} model @param {unknown} body
+ * @returns {Omit<CheckedRequest, 'parallel'>}
  */
-export async function chat(model, body, options) {
-  const { signal, parallel = model.info.sessions } = checkOptions('create', options);
+export function checkChatRequest(model, body) {
   const fields = fieldsOf('chat.completions.create', body);
   checkGenerates(model);
   checkBiases(fields, model);
@@ -56,11 +55,22 @@ export async function chat(model, body, options) {
     throw refuse('top_logprobs', 'top_logprobs needs logprobs: true');
   const usage = wantsUsage(fields);
   const head = headOf('chatcmpl', model.info, fields.model);
-  const request = { model, fields, messages: toMessages(fields.messages), head, usage, parallel };
+  const request = { model, fields, messages: toMessages(fields.messages), head, usage };
   generateOptions(fields); // throws before the reply starts if an option is invalid
   toolsOf(fields);
+  return request;
+}
+
+/**
+ * Returns a completion, or with `stream` its chunks.
+ * @param {Model} model @param {ChatCompletionRequest} body @param {CreateOptions} [options]
+ * @returns {Promise<ChatCompletion | ChunkStream<ChatCompletionChunk>>}
+ */
+export async function chat(model, body, options) {
+  const { signal, parallel = model.info.sessions } = checkOptions('create', options);
+  const request = { ...checkChatRequest(model, body), parallel };
   const lifetime = follow(signal);
-  if (!fields.stream) return collectCompletion(request, lifetime);
+  if (!request.fields.stream) return collectCompletion(request, lifetime);
   return new ChunkStream(chunks(request, lifetime), lifetime.controller);
 }
 

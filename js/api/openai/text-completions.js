@@ -23,12 +23,10 @@ const decoder = new TextDecoder();
 export const listOf = (prompt) => (Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt : [prompt]);
 
 /**
- * Returns a completion, or with `stream` its chunks.
- * @param {Model} model @param {TextCompletionRequest} body @param {CreateOptions} [options]
- * @returns {Promise<TextCompletion | ChunkStream<TextCompletion>>}
+ * Checks a request without running the model. Throws ARGUMENT, UNSUPPORTED.
+ * @param {Model} model @param {unknown} body
  */
-export async function completions(model, body, options) {
-  const { signal, parallel = model.info.sessions } = checkOptions('create', options);
+export function checkTextRequest(model, body) {
   const fields = fieldsOf('completions.create', body);
   checkGenerates(model);
   checkBiases(fields, model);
@@ -43,18 +41,22 @@ export async function completions(model, body, options) {
       `${prompts.length} prompts with n ${n} are ${prompts.length * n} choices, at most ${MAX_CHOICES}`,
       'send several requests',
     );
+  return { model, fields, prompts, head: headOf('cmpl', model.info, fields.model), usage };
+}
+
+/**
+ * Returns a completion, or with `stream` its chunks.
+ * @param {Model} model @param {TextCompletionRequest} body @param {CreateOptions} [options]
+ * @returns {Promise<TextCompletion | ChunkStream<TextCompletion>>}
+ */
+export async function completions(model, body, options) {
+  const { signal, parallel = model.info.sessions } = checkOptions('create', options);
+  const checked = checkTextRequest(model, body);
+  const { fields, prompts } = checked;
   const echoed = await Promise.all(
     prompts.map((prompt) => (!fields.echo ? '' : typeof prompt === 'string' ? prompt : model.detokenize(prompt))),
   );
-  const request = {
-    model,
-    fields,
-    prompts,
-    echoed,
-    head: headOf('cmpl', model.info, fields.model),
-    usage,
-    parallel,
-  };
+  const request = { ...checked, echoed, parallel };
   const lifetime = follow(signal);
   const stream = new ChunkStream(chunks(request, lifetime), lifetime.controller);
   return fields.stream ? stream : collectCompletion(request, stream);

@@ -9,7 +9,7 @@ import { Body, BodyBudget } from './body.js';
 import { checkOrigin, checkToken, preflight } from './guard.js';
 import { Queue } from './queue.js';
 import { Refusal } from './refusal.js';
-import { get, modelFor, POSTS } from './routes.js';
+import { get, modelFor, POSTS, STREAM_CHECKS } from './routes.js';
 
 /** @import { IncomingMessage, Server, ServerResponse } from 'node:http' */
 /** @import { Model } from '../../shared/types.js' */
@@ -153,9 +153,7 @@ async function route(request, response, { served: servedModels, rules, bodyBudge
   let commentTimer;
   try {
     await body.read(request);
-    const { model: name, n, stream: isStream } = body.parse();
-    const { id, model, queue } = modelFor(path, name, servedModels);
-    const choices = path.endsWith('/completions') && Number.isInteger(n) ? n : 1;
+    const { id, model, queue, choices, isStream } = targetOf(path, body, servedModels);
     const run = async (/** @type {number} */ parallel) => {
       const fields = body.parse();
       const options = choices > 1 ? { signal, parallel } : { signal };
@@ -164,12 +162,26 @@ async function route(request, response, { served: servedModels, rules, bodyBudge
       else sendJson(response, 200, completion);
     };
     // The wait in the queue, and for a long prompt, can take minutes.
-    if (isStream === true) commentTimer = setInterval(() => sendComment(response), COMMENT_MS);
+    if (isStream) commentTimer = setInterval(() => sendComment(response), COMMENT_MS);
     await queue.run(signal, run, choices);
   } finally {
     clearInterval(commentTimer);
     body.release();
   }
+}
+
+/**
+ * Returns the model for a request, the number of choices, and whether the answer is a stream. An invalid stream is
+ * refused here, before a comment can begin its answer. Throws a Refusal, ARGUMENT, UNSUPPORTED.
+ * @param {string} path @param {Body} body @param {Served[]} servedModels
+ */
+function targetOf(path, body, servedModels) {
+  const fields = body.parse(); // parsed again when it runs, so that a waiting request only holds its bytes
+  const { id, model, queue } = modelFor(path, fields.model, servedModels);
+  const choices = path.endsWith('/completions') && Number.isInteger(fields.n) ? fields.n : 1;
+  const isStream = fields.stream === true && Object.hasOwn(STREAM_CHECKS, path);
+  if (isStream) STREAM_CHECKS[path](model, fields);
+  return { id, model, queue, choices, isStream };
 }
 
 /**

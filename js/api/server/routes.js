@@ -1,5 +1,7 @@
 /** The paths of the server's interface and the model methods that they call. */
+import { checkChatRequest } from '../openai/chat-completions.js';
 import { rerankRequest } from '../openai/rerank.js';
+import { checkTextRequest } from '../openai/text-completions.js';
 import { Refusal } from './refusal.js';
 
 /** @import { Served } from './index.js' */
@@ -13,6 +15,16 @@ export const POSTS = {
   '/v1/completions': (model) => model.completions,
   '/v1/embeddings': (model) => model.embeddings,
   '/v1/rerank': (model) => ({ create: (body, options) => rerankRequest(model, body, options) }),
+};
+
+/**
+ * Checks of the requests that can be answered by a stream, by path. They do not run the model, so an invalid request
+ * gets its own status at once, before it waits. They throw ARGUMENT, UNSUPPORTED.
+ * @type {Record<string, (model: any, body: any) => unknown>}
+ */
+export const STREAM_CHECKS = {
+  '/v1/chat/completions': checkChatRequest,
+  '/v1/completions': checkTextRequest,
 };
 
 /** @param {Served} served */
