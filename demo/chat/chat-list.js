@@ -4,7 +4,19 @@ import { asJson, asMarkdown, fileName, fromFile } from './import-export.js';
 import { button, element } from '../page/element.js';
 import { closeBeside, rememberPanel, say } from '../page/page.js';
 import * as format from '../page/format.js';
-import { draftOf, list, onOther, read, remove, save, saveDraft, titleOf } from '../storage/local-storage.js';
+import {
+  draftOf,
+  EDIT,
+  editOf,
+  list,
+  onOther,
+  read,
+  remove,
+  save,
+  saveDraft,
+  titleOf,
+  write,
+} from '../storage/local-storage.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
 /**
@@ -247,11 +259,11 @@ export class Chats {
     field.focus();
   }
 
-  /** Deletes a chat and its unsent message. @param {Conversation} shown */
+  /** Deletes a chat, its unsent message and its unsent edit. @param {Conversation} shown */
   async #delete({ id }) {
     const isOpen = id === this.page.current.conversation.id;
     if (isOpen) await this.page.open(); // stops its reply, which stores it once more
-    const [one, draft] = [read(id), draftOf(id)];
+    const [one, draft, edit] = [read(id), draftOf(id), editOf(id)];
     // A new chat is gone when its first reply is stopped before the first word.
     if (!one) {
       saveDraft(id, '');
@@ -263,21 +275,23 @@ export class Chats {
     this.draw();
     const button = rows.querySelectorAll('.chat')[Math.max(0, at)]?.querySelector('button');
     (button ?? search).focus();
-    this.#offerUndo(one, draft, isOpen);
+    this.#offerUndo(one, draft, edit, isOpen);
   }
 
   /**
    * Offers Undo in the list, and above the message field once the list is closed.
    * @param {Conversation} one
    * @param {string} draft
+   * @param {ReturnType<typeof editOf>} edit
    * @param {boolean} wasOpen
    */
-  #offerUndo(one, draft, wasOpen) {
+  #offerUndo(one, draft, edit, wasOpen) {
     const note = named('deleted');
     const text = `Deleted “${titleOf(one)}”.`;
     const undo = () => {
       save(one);
       saveDraft(one.id, draft);
+      if (edit) write(EDIT + one.id, edit);
       deleted = null;
       note.replaceChildren();
       if (wasOpen && !this.page.current.path.length) void this.page.open(one);

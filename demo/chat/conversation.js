@@ -9,6 +9,21 @@ import { newestFrom, mergeEntries, newId, pathTo, versions, withoutDeleted } fro
 /** Returns the name of the lock that a tab holds while it writes a reply of a conversation. @param {string} id */
 export const writingLock = (id) => `bq4.writing.${id}`;
 
+/**
+ * Returns the ids of messages that another tab has stored at the beginning of a turn and has taken back before the first word of the reply.
+ * @param {Entry[]} local @param {Entry[]} stored
+ */
+function takenBackTurn(local, stored) {
+  const kept = new Set(stored.map(({ id }) => id));
+  const gone = local.filter(({ id }) => !kept.has(id));
+  const replies = gone.filter(({ end, content, reasoning }) => end === 'writing' && !content && !reasoning);
+  const questions = gone.filter(({ id }) => {
+    const next = local.filter(({ parent }) => parent === id);
+    return next.length > 0 && next.every((entry) => replies.includes(entry));
+  });
+  return new Set([...replies, ...questions].map(({ id }) => id));
+}
+
 export class Current {
   /** @type {Conversation} */
   #conversation = opened();
@@ -222,6 +237,8 @@ export class Current {
     this.#isBehind = false;
     if (!other) return;
     const local = this.#conversation;
+    const takenBack = takenBackTurn(local.entries, other.entries);
+    local.entries = local.entries.filter(({ id }) => !takenBack.has(id));
     const restored = this.#decided(other.deleted, false);
     const lost = this.#decided(local.deleted, true).filter((id) => !other.deleted.includes(id));
     if (lost.length) other.entries = withoutDeleted(other.entries, local.entries, lost);

@@ -99,6 +99,55 @@ test('a reload before the first word of another version shows the version before
   }
 });
 
+test('a reload before the first word keeps the message although another one has been typed meanwhile', async () => {
+  await demo();
+  await page.evaluate(() => {
+    const entries = [
+      { id: 'a', parent: null, role: 'user', content: 'Hello!' },
+      { id: 'b', parent: 'a', role: 'assistant', content: '', end: 'writing' },
+    ];
+    localStorage.setItem('bq4.chat.y', JSON.stringify({ version: 2, entries, leaf: 'b' }));
+    localStorage.setItem('bq4.draft.y', 'And then?');
+    sessionStorage.setItem('bq4.open', 'y');
+  });
+  await page.reload();
+  await ready(page);
+  assert.equal((await texts(page))[0], 'Hello!');
+  assert.equal(await ui(page).message.inputValue(), 'And then?');
+  await page.getByRole('button', { name: 'Regenerate the reply' }).click();
+  await ready(page);
+  assert.equal((await texts(page)).length, 2);
+});
+
+test('a turn that another tab has taken back before the first word is not stored again', async () => {
+  await demo();
+  await page.evaluate(() => {
+    /** @param {string[]} contents */
+    const put = (...contents) => {
+      const entries = contents.map((content, i) => ({
+        id: `${i}`,
+        parent: i ? `${i - 1}` : null,
+        role: i % 2 ? 'assistant' : 'user',
+        content,
+        ...(!content && { end: 'writing' }),
+      }));
+      localStorage.setItem('bq4.chat.y', JSON.stringify({ version: 2, entries, leaf: `${contents.length - 1}` }));
+    };
+    Object.assign(globalThis, { put });
+    put('Hello!', 'Hi.');
+  });
+  const other = await page.context().newPage();
+  await openDemo(other, here.site.url);
+  assert.deepEqual(await texts(other), ['Hello!', 'Hi.']);
+  const shows = (/** @type {number} */ n) =>
+    other.waitForFunction((n) => document.querySelectorAll('[role=log] article').length === n, n);
+  await page.evaluate("put('Hello!', 'Hi.', 'Bye', '')");
+  await shows(4);
+  await page.evaluate("put('Hello!', 'Hi.')");
+  await shows(2);
+  assert.doesNotMatch(String(await page.evaluate(() => localStorage.getItem('bq4.chat.y'))), /Bye/);
+});
+
 test('without chats nothing can be exported', async () => {
   await demo();
   await page.locator('#chats').click();
@@ -124,6 +173,11 @@ test('an edit that was not sent is kept: after a reload, and in its chat', async
   await ui(page).newChat.click();
   await editor().waitFor({ state: 'detached' });
   await page.locator('.chat-name', { hasText: 'Hello!' }).click();
+  await editor().waitFor();
+  assert.equal(await editor().inputValue(), 'Who am I?');
+  await clickAtOnce(['[aria-label="Delete Hello!"]']);
+  await editor().waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Undo: Deleted “Hello!”.' }).click();
   await editor().waitFor();
   assert.equal(await editor().inputValue(), 'Who am I?');
   await editor().press('Escape');
