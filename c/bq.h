@@ -380,11 +380,11 @@ size_t bq_spread_scratch(const bq_spread *work);
 void bq_spread_multiply(const bq_kernels *kernels, const bq_spread *work, float *scratch);
 
 /* --- saved sessions ---
- * The state is the sequence and its computed keys and values, as bytes in a format of this build.
- * Another session of the same model, KV type and key continues from them with the same bits. Its
- * context may differ, unless only one of the two contexts is so large that it rotates with
- * rope.long_factors (CONF, rope_original). An unfinished run is saved up to its last complete
- * prefill chunk. */
+ * The state is the sequence, its computed keys and values, and the states of recurrent layers, as
+ * bytes in a format of this build. Another session of the same model, KV type and key continues
+ * from them with the same bits. Its context may differ, unless only one of the two contexts is so
+ * large that it rotates with rope.long_factors (CONF, rope_original). An unfinished run is saved up
+ * to its last complete prefill chunk. */
 
 /* Size of the state in bytes; valid until the session is used otherwise. */
 uint64_t bq_session_state_bytes(const bq_session *session);
@@ -502,8 +502,8 @@ bq_rng bq_rng_seed(uint64_t seed);
 
 /* Picks the next token of a session that has logits. Each draw advances *rng by one step; greedy
  * sampling doesn't use it (it may be NULL then). STATE: there are no logits; NO_TOKEN: mask, bias
- * and hook ban all tokens, or all logits are NaN; ARGUMENT: a bias outside the vocabulary, or
- * another option out of range. */
+ * and hook ban all tokens, or all logits are NaN or -infinity; ARGUMENT: a bias outside the
+ * vocabulary, or another option out of range. */
 bq_status bq_session_sample(bq_session *session, const bq_sample_options *options, bq_rng *rng,
                             uint32_t *token, bq_error *err);
 

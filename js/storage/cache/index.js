@@ -290,8 +290,8 @@ export class Store {
   }
 
   /**
-   * Deletes the older files of a new file's URL, which would never be used again, and files without chunks, which
-   * remain of tabs that were killed.
+   * Deletes the older files of a new file's URL that are not pinned, since they would never be used again, and files
+   * without a single byte, which remain of tabs that were killed.
    * @param {string} key @param {string} mark  of the new file
    */
   async #tidy(key, mark) {

@@ -147,6 +147,7 @@ function inserted(text, before, prompt) {
   return null;
 }
 
+/** Renders conversations with calls in one way of passing them to the template. */
 class Probe {
   #render;
   #ends;
