@@ -109,10 +109,11 @@ export class TemplatePrompt {
 function complete(tools) {
   let isChanged = false;
   const withMembers = (/** @type {any} */ value, /** @type {Record<string, any>} */ members) => {
-    if (typeof value !== 'object' || value === null || Object.keys(members).every((name) => name in value))
-      return value;
+    if (typeof value !== 'object' || value === null) return value;
+    const missing = Object.entries(members).filter(([name]) => value[name] === undefined || value[name] === null);
+    if (!missing.length) return value;
     isChanged = true;
-    return { ...members, ...value };
+    return { ...value, ...Object.fromEntries(missing) };
   };
   const described = (/** @type {any} */ value) => withMembers(value, { description: '' });
   const completed = (tools ?? []).map((/** @type {any} */ tool) => {
