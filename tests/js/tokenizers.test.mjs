@@ -694,9 +694,20 @@ test('an added token is searched for as it is normalized, in a text that is; it 
   assert.deepEqual(await ids(json([{ id: 5, content: 'ÉLAN X' }], bert), 'Élan x'), [5]);
   assert.deepEqual(await ids(json([{ id: 5, content: 'ÉLAN X' }], { type: 'NFD' }), 'e\u0301lan E\u0301LAN X'), [0, 5]);
   assert.deepEqual(await ids(json([{ id: 5, content: '[MASK]', special: true }], bert), 'a [MASK] a'), [1, 3, 1]);
+  assert.deepEqual(await ids(json([{ id: 5, content: '新冠' }], bert), 'a新冠a'), [1, 5, 1]);
+  assert.deepEqual(await ids(json([{ id: 5, content: 'A新É' }], bert), 'a新e a'), [5, 1]);
   assert.throws(() => parseHfTokenizer(JSON.stringify(json([{ id: 2, content: 'x' }], bert))), {
     code: 'FORMAT',
     message: /two tokens have the id 2: "covid" and "x"/,
+  });
+  const two = (/** @type {any[]} */ ...added) => parseHfTokenizer(JSON.stringify(json(added, lower)));
+  assert.throws(() => two({ id: 5, content: 'x' }, { id: 5, content: 'y' }), {
+    code: 'FORMAT',
+    message: /two tokens have the id 5: "x" and "y"/,
+  });
+  assert.throws(() => two({ id: 5, content: 'Bar' }, { id: 6, content: 'bar' }), {
+    code: 'UNSUPPORTED',
+    message: /adds "Bar" and "bar", which are the same text after its normalizer/,
   });
   await engine.close();
 });

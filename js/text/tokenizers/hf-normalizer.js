@@ -5,6 +5,7 @@ import {
   charsmapPart,
   composed,
   decomposed,
+  isChinese,
   lowerPart,
   prefixPart,
   replacePart,
@@ -117,8 +118,9 @@ const TEXTS = {
       text,
     ),
   BertNormalizer: ({ clean_text = true, handle_chinese_chars = true, lowercase = true, strip_accents }, text) => {
-    if (!/^\P{C}*$/u.test(text) || (handle_chinese_chars && /\p{sc=Han}/u.test(text))) return null;
-    const spaced = clean_text ? text.replace(/\s/g, ' ') : text;
+    if (!/^\P{C}*$/u.test(text)) return null;
+    const clean = clean_text ? text.replace(/\s/g, ' ') : text;
+    const spaced = handle_chinese_chars ? Array.from(clean, (c) => (isChinese(c) ? ` ${c} ` : c)).join('') : clean;
     const bare = (strip_accents ?? lowercase) ? without(spaced.normalize('NFD'), /\p{Mn}/gu) : spaced;
     return lowercase ? lower(bare) : bare;
   },

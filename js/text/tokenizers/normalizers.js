@@ -24,6 +24,10 @@ const CHINESE = [
   [0x2b920, 0x2ceaf],
   [0x2f800, 0x2fa1f],
 ];
+
+/** Whether BERT's normalizer puts spaces around a character. @param {string} c */
+export const isChinese = (c) =>
+  CHINESE.some(([first, last]) => Number(c.codePointAt(0)) >= first && Number(c.codePointAt(0)) <= last);
 const HANGUL = Object.freeze({ first: 0xac00, last: 0xd7a3, kind: TO.jamo });
 
 /** Returns the change of a character to a text. @param {number} c @param {string} text @returns {Change} */
