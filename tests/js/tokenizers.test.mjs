@@ -294,6 +294,15 @@ test('tokenizer.json that we would read wrongly is refused', () => {
   assert.throws(sequence(atSpaces, { ...marks, prepend_scheme: 'never' }), refused(/▁ for spaces by /));
   assert.throws(ofUnigram({ ...marks, replacement: '_' }), refused(/spaces as "_"/));
   assert.throws(ofUnigram(words), refused(/no ▁ for spaces/));
+  const stripped = (/** @type {object} */ sides) => () =>
+    hf({
+      added_tokens: [],
+      normalizer: { type: 'Strip', ...sides },
+      pre_tokenizer: { ...marks, prepend_scheme: 'first' },
+      model: unigram,
+    });
+  assert.throws(stripped({}), refused(/only if Strip has removed nothing/));
+  assert.doesNotThrow(stripped({ strip_left: false, strip_right: true }));
   assert.throws(ofUnigram(HF.pre_tokenizer), refused(/a Unigram model whose texts are written in bytes/));
   const toMarks = { type: 'Replace', pattern: { String: ' ' }, content: '▁' };
   for (const delimiter of ['▁', ' '])

@@ -43,6 +43,10 @@ const HINT =
  */
 function partsOf({ normalizer, pre_tokenizer: pre }, marks) {
   const marked = marks && marksSpaces(normalizer);
+  // The original puts no ▁ before a text that has lost characters at its beginning.
+  const strip = stepOf(normalizer, 'Strip');
+  if (strip && (strip.strip_left ?? true) && stepOf(pre, 'Metaspace')?.prepend_scheme === 'first')
+    throw unsupported('tokenizer.json puts a ▁ before a text only if Strip has removed nothing before it', HINT);
   return [
     ...normalizerParts(normalizer, { hint: HINT, marks, marked: false }),
     ...stageParts(pre, { hint: HINT, marks, marked }),
