@@ -28,9 +28,9 @@ typedef struct bq_round_errors {
 size_t bq_round_floats(size_t cols);
 
 /* Rounds w [rows][cols] to `out`, whose arrays the caller provides: q [rows][cols], scale and min
- * [rows][blocks of a row]. *errors is overwritten. Returns UNSUPPORTED if the type has more than 4
- * bits or odd levels, and FORMAT for a weight that is not finite or that f16 can't hold (offset =
- * its index, or that of its block). */
+ * [rows][blocks of a row]. Adds to *errors, which the caller initializes. Returns UNSUPPORTED if
+ * the type has more than 4 bits or odd levels, and FORMAT for a weight that is not finite or that
+ * f16 can't hold (offset = its index, or that of its block). */
 bq_status bq_round(bq_type type, const float *w, size_t rows, size_t cols, const bq_round_by *by,
                    float *work, bq_rounded *out, bq_round_errors *errors, bq_error *err);
 
