@@ -9,7 +9,7 @@ import { readRun, table } from '../../tools/testing/repeat.mjs';
 import { ROOT } from '../../tools/setup/setup.mjs';
 
 const OUTPUT = `ok     tests/js/a.test.mjs: 3 passed, 0 failed, 0 skipped, 1.0 s
-FAILED tests/js/b.test.mjs, runs once more, alone
+FAILED tests/js/b.test.mjs, will run again, alone
 
 failed:
   tests/js/c.test.mjs: ended with 1
@@ -17,7 +17,7 @@ failed:
       2 !== 3
   wasm: did not build
 
-left out: npm test -- peers (by its name alone)
+not run: npm test -- peers (by its name alone)
 
 FLAKY tests/js/b.test.mjs: failed, and passed alone
     a wait (b.test.mjs:9)

@@ -1,18 +1,18 @@
-// The folder outside the checkout that several clones share: toolchains and Python packages.
+// The cache folder outside the checkout, with toolchains, Python packages and models. Several clones share it.
 import { mkdirSync, openSync, closeSync, readFileSync, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { say } from './shell.mjs';
 
-/** BQ4_CACHE, else bq4/ in the user's cache folder. */
+/** Returns the path of the cache folder: `BQ4_CACHE`, by default bq4/ in the user's cache folder. */
 export function cacheRoot() {
   if (process.env.BQ4_CACHE) return process.env.BQ4_CACHE;
   return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'bq4');
 }
 
 /**
- * Writes a file so that it is seen whole or not at all.
+ * Writes a file atomically: other processes find the complete file or none.
  * @param {string} path
  * @param {string} text
  */
@@ -33,8 +33,8 @@ function alive(pid) {
 }
 
 /**
- * Runs `work` while no other process on this machine runs work of that name. The lock of a process
- * that is gone is taken over.
+ * Runs `work` while it holds a lock file. Processes of this machine with the same name wait for each other. The lock of a
+ * process that has ended is removed.
  * @template T
  * @param {string} name
  * @param {() => Promise<T>} work
@@ -53,7 +53,7 @@ export async function withLock(name, work) {
       if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EEXIST') throw error;
     }
     const owner = readOwner(path);
-    // An empty lock belongs to a process between open and write, or one that died there.
+    // The lock file is empty if its process has not yet written its id, or ended before doing so.
     if (owner === undefined || (owner === 0 && waited < 10) || (owner > 0 && alive(owner))) {
       if (waited === 0 && owner) say(`waiting for another set-up (process ${owner}) to finish`);
       await sleep(200);
@@ -69,8 +69,9 @@ export async function withLock(name, work) {
 }
 
 /**
+ * Reads the owner of a lock file.
  * @param {string} path
- * @returns {number | undefined} the process that holds the lock, 0 when it says none, undefined when it is gone
+ * @returns {number | undefined}  process id; 0 if the file is empty, undefined if it doesn't exist
  */
 function readOwner(path) {
   try {

@@ -1,5 +1,5 @@
-// Packages of a newer Debian, fetched and unpacked into a folder of their own. Nothing is installed,
-// no root is needed, and the machine's own packages stay as they are.
+// Downloads packages of a newer Debian release and unpacks them into a folder of their own. Nothing is installed, root is not
+// required, and the packages of the system stay unchanged.
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { run, SetupError } from './shell.mjs';
@@ -8,7 +8,10 @@ export const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 const DEFAULT_MIRROR = 'http://deb.debian.org/debian';
 const SUITES = /^(buster|bullseye|bookworm|trixie|forky|duke|sid|oldstable|stable|testing|unstable)$/;
 
-/** @returns {string | undefined} 'debian', 'ubuntu' or a derivative that has their tools */
+/**
+ * Returns the family of this Linux system.
+ * @returns {'debian' | 'ubuntu' | string | undefined}  also for derivatives of these; undefined for all other systems
+ */
 export function debianLike() {
   if (process.platform !== 'linux' || !existsSync('/etc/os-release')) return undefined;
   const release = readFileSync('/etc/os-release', 'utf8');
@@ -17,9 +20,9 @@ export function debianLike() {
 }
 
 /**
- * Debian archive addresses in one apt sources file, of either style.
+ * Returns the addresses of Debian archives in an apt sources file.
  * @param {string} text
- * @param {boolean} deb822 true for `.sources` files
+ * @param {boolean} deb822 whether it is a `.sources` file (stanzas), not a `.list` file (lines)
  * @returns {string[]}
  */
 export function mirrorsIn(text, deb822) {
@@ -50,7 +53,7 @@ export function mirrorsIn(text, deb822) {
     .map((uri) => uri.replace(/\/+$/, ''));
 }
 
-/** The Debian archive this machine already uses, or Debian's own address. */
+/** Returns the address of the Debian archive in the system's apt sources, or the default one. */
 export function debianMirror(etc = '/etc/apt') {
   const parts = join(etc, 'sources.list.d');
   const files = [join(etc, 'sources.list')].concat(
@@ -68,7 +71,7 @@ export function debianMirror(etc = '/etc/apt') {
   return DEFAULT_MIRROR;
 }
 
-/** apt with a state, a cache and a sources list of its own, all under one folder. */
+/** An apt with its own state, cache and sources list in one folder. */
 export class PrivateApt {
   /** @type {Map<string, {version: string, depends: string[]}>} */
   #known = new Map();
@@ -94,7 +97,7 @@ export class PrivateApt {
       'Dir::Etc::preferencesparts': '-',
       'Acquire::Languages': 'none',
       'Acquire::Retries': '3',
-      // apt run by root hands downloads to a user that may not write here.
+      // apt started by root downloads as another user, who cannot write to this folder.
       'APT::Sandbox::User': 'root',
     }).flatMap(([key, value]) => ['-o', `${key}=${value}`]);
   }
@@ -104,10 +107,10 @@ export class PrivateApt {
   }
 
   /**
-   * Reads the control stanzas of packages; names the archive does not have are left out.
+   * Reads the control stanzas of packages. Names that are not in the archive are ignored.
    * @param {readonly string[]} names
    */
-  async #learn(names) {
+  async #readStanzas(names) {
     const text = await run('sh', [
       '-c',
       'apt-cache "$@" || true',
@@ -134,7 +137,7 @@ export class PrivateApt {
   }
 
   /**
-   * These packages with all that they need, as far as `follow` agrees.
+   * Returns packages with their direct and indirect dependencies, without those for which `follow` returns false.
    * @param {readonly string[]} roots
    * @param {(name: string) => boolean} follow
    * @returns {Promise<Map<string, string>>} package name to version
@@ -142,18 +145,18 @@ export class PrivateApt {
   async closure(roots, follow) {
     /** @type {Map<string, string>} */
     const found = new Map();
-    const asked = new Set(roots);
+    const visited = new Set(roots);
     for (let wave = [...roots]; wave.length;) {
-      await this.#learn(wave);
+      await this.#readStanzas(wave);
       const next = new Set();
       for (const name of wave) {
         const info = this.#known.get(name);
         if (!info) continue;
         found.set(name, info.version);
-        for (const needed of info.depends) if (follow(needed) && !asked.has(needed)) next.add(needed);
+        for (const needed of info.depends) if (follow(needed) && !visited.has(needed)) next.add(needed);
       }
       wave = [...next];
-      for (const name of wave) asked.add(name);
+      for (const name of wave) visited.add(name);
     }
     const missing = roots.filter((name) => !found.has(name));
     if (missing.length) throw new SetupError(`Debian ${this.suite} has no package ${missing.join(', ')}`);

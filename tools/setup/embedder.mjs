@@ -1,4 +1,4 @@
-// all-MiniLM-L6-v2 as a browser loads it, of the folder that `npm run models` has fetched: for the demo's search page.
+// Converts all-MiniLM-L6-v2, which `npm run models` downloads, to a file that the demo's search page loads.
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { convert } from '../../js/convert/index.js';
@@ -6,7 +6,7 @@ import { EMBEDDER } from '../serve.mjs';
 import { modelsFolder, realModel } from './models.mjs';
 import { step } from './shell.mjs';
 
-/** Makes the file where there is none yet, in a second: it is there whole or not at all. Without the model it does nothing. */
+/** Converts the model if the file does not exist yet; takes about a second. Does nothing if the model was not downloaded. */
 export async function provideEmbedder() {
   const model = realModel('minilm');
   const path = join(modelsFolder(), 'minilm-bq8', `${EMBEDDER}.bq4`);

@@ -1,5 +1,5 @@
-// A C-to-wasm compiler: the emcc on PATH when it is new enough, else Debian's, from a newer release,
-// unpacked into the cache and pointed at its own libc (this leaves the machine's libc alone).
+// Provides a compiler from C to WebAssembly: the emcc on PATH if it is new enough, otherwise that of a newer Debian release.
+// The latter is unpacked into the cache folder and patched to load its own libc, so that the system's libc stays unchanged.
 import {
   existsSync,
   mkdirSync,
@@ -18,9 +18,9 @@ import { cacheRoot, withLock, writeWhole } from './cache.mjs';
 import { debianLike, PrivateApt } from './debian.mjs';
 import { compareVersions, findOnPath, probe, run, say, SetupError, step } from './shell.mjs';
 
-/** Relaxed SIMD has its final opcodes from this version on. */
+/** Lowest supported version: the first with the final opcodes of relaxed SIMD. */
 export const LEAST_EMCC = '3.1.60';
-/** Part of the cache key: raise it when the recipe below changes. */
+/** Part of the toolchain folder's name. Increase it if the steps in `fetchFrom` change. */
 const RECIPE = 'r1';
 /** Newest first. */
 const SUITES = ['forky', 'trixie'];
@@ -31,7 +31,7 @@ const MACHINES = {
   arm64: { debian: 'arm64', triplet: 'aarch64-linux-gnu', loader: 'ld-linux-aarch64.so.1' },
 };
 
-// What emcc calls of the packages' many programs.
+// Programs of the packages that emcc runs. Others are removed.
 const LLVM_PROGRAMS =
   /^(clang(\+\+|-\d+)?|lld|wasm-ld|llvm-(ar|cxxfilt|dwarfdump|dwp|nm|objcopy|objdump|ranlib|strip))$/;
 const NEVER_USED = [
@@ -47,9 +47,9 @@ const NEVER_USED = [
 
 /**
  * @typedef {object} Emcc
- * @property {string} path the program to run
+ * @property {string} path path of the program
  * @property {string} version
- * @property {string} source where it came from, for people
+ * @property {string} source description of its origin, for messages
  */
 
 /** @returns {Emcc | undefined} */
@@ -59,7 +59,7 @@ function emccOnPath() {
   const version = / (\d+\.\d+\.\d+)/.exec(probe(path, ['--version']) ?? '')?.[1];
   if (!version) return undefined;
   if (compareVersions(version, LEAST_EMCC) < 0) {
-    say(`emcc ${version} on PATH is too old (at least ${LEAST_EMCC} is needed), looking further`);
+    say(`emcc ${version} on PATH is too old (at least ${LEAST_EMCC} is needed), searching for another one`);
     return undefined;
   }
   return { path, version, source: 'PATH' };
@@ -70,8 +70,8 @@ function toolchains() {
 }
 
 /**
- * The newest finished toolchain of this recipe.
- * @param {string} [folder] of toolchains
+ * Returns the newest complete toolchain in the cache folder that has the current RECIPE.
+ * @param {string} [folder] folder that contains toolchains
  * @returns {Emcc | undefined}
  */
 export function newestToolchain(folder = toolchains()) {
@@ -91,20 +91,20 @@ export function newestToolchain(folder = toolchains()) {
 /** @type {Emcc | undefined} */
 let known;
 
-/** @returns {Emcc | undefined} the emcc of PATH, or one fetched before */
+/** Returns the emcc on PATH, or one that was downloaded before. @returns {Emcc | undefined} */
 export function findEmcc() {
   known ??= emccOnPath() ?? newestToolchain();
   return known;
 }
 
-/** Whether an emcc can be fetched for this system. */
+/** Whether an emcc can be downloaded for this system. */
 export function canFetchEmcc() {
   return debianLike() !== undefined && MACHINES[process.arch] !== undefined;
 }
 
 /**
- * Finds emcc, or fetches it: only where canFetchEmcc().
- * @param {NodeJS.ProcessEnv} env to run emcc with
+ * Finds emcc, or downloads it. The caller has checked canFetchEmcc().
+ * @param {NodeJS.ProcessEnv} env environment variables for emcc
  * @returns {Promise<Emcc>}
  */
 export async function provideEmcc(env) {
@@ -138,7 +138,7 @@ async function fetchToolchain(env) {
     } catch (error) {
       if (!(error instanceof SetupError)) throw error;
       failures.push(`Debian ${suite}: ${error.message}`);
-      say(`Debian ${suite} did not work out`);
+      say(`cannot get emcc from Debian ${suite}`);
     } finally {
       rmSync(work, { recursive: true, force: true });
     }
@@ -150,7 +150,7 @@ async function fetchToolchain(env) {
 
 /**
  * @param {string} suite
- * @param {string} work an empty folder beside the result
+ * @param {string} work path of an empty folder in the folder of toolchains
  * @param {NodeJS.ProcessEnv} env
  * @returns {Promise<Emcc>}
  */
@@ -172,15 +172,15 @@ async function fetchFrom(suite, work, env) {
   await step(`fetching emcc ${version} with clang ${llvm} (100 MB or more)`, () =>
     apt.unpack([...packages.keys()], root),
   );
-  await step('making it independent of the machine', async () => {
+  await step("patching it to load its own libraries, not the system's", async () => {
     trim(root, `usr/lib/llvm-${llvm}/bin`);
-    // The loader's address in a program must be absolute, so it names the final place.
+    // The path of the loader in a program must be absolute, so it is the final path.
     await pointAtOwnLibc(root, join(home, 'root'), triplet, loader, `usr/lib/llvm-${llvm}/bin`);
     await addNodeModules(root, work);
   });
   const final = join(work, 'toolchain');
   mkdirSync(join(final, 'bin'), { recursive: true });
-  // Some releases bring emcc's libraries ready-made.
+  // The packages of some releases contain emcc's compiled libraries.
   const libraries = join(root, 'usr/share/emscripten/cache');
   if (existsSync(libraries)) renameSync(libraries, join(final, 'cache'));
   renameSync(root, join(final, 'root'));
@@ -194,7 +194,7 @@ async function fetchFrom(suite, work, env) {
 
   const path = join(home, 'bin', 'emcc');
   await step("building emcc's own libraries (once)", () => warm(path, work, env));
-  // Written last: a toolchain without it was interrupted, and is fetched again.
+  // Written last: a toolchain without this file is incomplete and is downloaded again.
   writeWhole(
     join(home, 'toolchain.json'),
     JSON.stringify({ version, suite, packages: Object.fromEntries([...packages].sort()) }, null, 2) + '\n',
@@ -203,8 +203,8 @@ async function fetchFrom(suite, work, env) {
 }
 
 /**
- * Removes what interrupted set-ups left behind; the caller holds the lock.
- * @param {string} keep
+ * Removes the working folders of interrupted set-ups. The caller holds the lock.
+ * @param {string} keep  path of the working folder in use
  */
 function sweep(keep) {
   for (const name of readdirSync(toolchains())) {
@@ -214,8 +214,8 @@ function sweep(keep) {
 }
 
 /**
- * emcc, the compiler and the libraries they load; not what emcc's package suggests for other work
- * (another Node, headers of the native libc, ...).
+ * Returns the packages of emcc, of the compiler and of the libraries that they load. Other dependencies of emcc's package
+ * are omitted (another Node, headers of the native libc, ...).
  * @param {PrivateApt} apt
  */
 async function packageList(apt) {
@@ -226,8 +226,9 @@ async function packageList(apt) {
 }
 
 /**
+ * Removes files of the packages that emcc doesn't use.
  * @param {string} root
- * @param {string} programs folder of LLVM's programs
+ * @param {string} programs path of the folder of LLVM's programs
  */
 function trim(root, programs) {
   for (const folder of NEVER_USED) rmSync(join(root, folder), { recursive: true, force: true });
@@ -246,15 +247,16 @@ function isElf(path) {
 }
 
 /**
- * @param {string} root where the files are
- * @param {string} home where they will be
- * @param {string} triplet
- * @param {string} loader
- * @param {string} programs
+ * Patches programs and libraries so that they load the libc next to them.
+ * @param {string} root  folder that contains the files now
+ * @param {string} home  folder that will contain them
+ * @param {string} triplet  name of the folder of libraries, such as x86_64-linux-gnu
+ * @param {string} loader  file name of the dynamic loader
+ * @param {string} programs  path of the folder of LLVM's programs
  */
 async function pointAtOwnLibc(root, home, triplet, loader, programs) {
   const libraries = join('usr/lib', triplet);
-  // patchelf itself was linked against this libc too, so it is started through that libc's loader.
+  // patchelf itself is linked against this libc too, so it is started by the loader of this libc.
   /** @param {readonly string[]} args */
   const patch = (args) =>
     run(join(root, libraries, loader), [
@@ -279,14 +281,14 @@ async function pointAtOwnLibc(root, home, triplet, loader, programs) {
       path,
     ]);
   }
-  // These carry a RUNPATH of their own, which would hide the program's.
+  // These libraries have a RUNPATH of their own, which would override that of the program.
   for (const path of files(libraries, /^lib(LLVM|clang-cpp|binaryen)/)) {
     await patch(['--force-rpath', '--set-rpath', join(home, libraries), path]);
   }
 }
 
 /**
- * emcc's JavaScript optimizer loads acorn from beside itself.
+ * Installs acorn next to emcc, where its JavaScript optimizer loads it.
  * @param {string} root
  * @param {string} work
  */
@@ -313,7 +315,7 @@ async function addNodeModules(root, work) {
 }
 
 /**
- * emcc's configuration is a Python file.
+ * Returns emcc's configuration, a Python file.
  * @param {string} root
  * @param {string} cache
  * @param {string} llvm
@@ -331,6 +333,7 @@ function emConfig(root, cache, llvm) {
 }
 
 /**
+ * Returns a shell script that runs one of emcc's Python programs.
  * @param {string} home
  * @param {string} tool
  */
@@ -344,8 +347,8 @@ function launcher(home, tool) {
 }
 
 /**
- * Links and runs a module as emscripten.mk does, so that emcc builds its libc now, and shows that all
- * works.
+ * Compiles a module with the options of emscripten.mk and checks its result. emcc compiles its libc at this time, not in the
+ * user's first build.
  * @param {string} emcc
  * @param {string} work
  * @param {NodeJS.ProcessEnv} env

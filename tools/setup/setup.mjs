@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Sets up all that building and testing need. `npm start` and `npm test` call it by themselves.
+// Sets up everything that building and testing require. `npm start` and `npm test` run it automatically.
 // By hand: node tools/setup/setup.mjs [--tests] [--long] [--print emcc]
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,18 +17,18 @@ export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
  * @typedef {object} Tools absolute paths of programs
  * @property {string} emcc
  * @property {string} make
- * @property {NodeJS.ProcessEnv} env to run make and emcc with
+ * @property {NodeJS.ProcessEnv} env environment variables for make and emcc
  * @property {string} python
- * @property {string} [node] for tests: one version, with relaxed SIMD
- * @property {string} [testPython] for tests: with tools/requirements-test.txt
+ * @property {string} [node] Node for tests: a fixed version with relaxed SIMD
+ * @property {string} [testPython] Python for tests: has the packages of tools/requirements-test.txt
  * @property {string} [gcc]
  * @property {string} [clang]
  * @property {string} [chromium]
  */
 
 /**
- * Idempotent; fast when there is nothing to do.
- * @param {{tests?: boolean, long?: boolean}} [options]  `long`: for the long tests, too
+ * Finds or installs the tools. Idempotent, and fast if everything is already installed.
+ * @param {{tests?: boolean, long?: boolean}} [options]  `tests`: also tools for tests; `long`: also those for long tests
  * @returns {Promise<Tools>}
  */
 export async function setUp({ tests = false, long = false } = {}) {
@@ -59,7 +59,7 @@ export async function setUp({ tests = false, long = false } = {}) {
 }
 
 /**
- * Runs a command's main function: errors made for people are shown without a stack trace.
+ * Runs the main function of a command-line tool. A SetupError is printed without a stack trace.
  * @param {() => Promise<number | void>} main resolves to the exit status
  */
 export async function command(main) {

@@ -1,18 +1,18 @@
-// Running other programs, and telling the person what is going on.
+// Running other programs and printing progress.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** An error that a person can act on: shown without a stack trace. */
+/** An error that the user can correct. It is printed without a stack trace. */
 export class SetupError extends Error {}
 
-/** @param {string} text one line of progress */
+/** Prints a line of progress to standard error. @param {string} text */
 export function say(text) {
   process.stderr.write(`bq4: ${text}\n`);
 }
 
 /**
- * Shows what is being done, and how long it took when it is over.
+ * Runs `work`, and prints a line before it and another with its duration after it.
  * @template T
  * @param {string} text
  * @param {() => Promise<T>} work
@@ -27,7 +27,7 @@ export async function step(text, work) {
 }
 
 /**
- * Runs a program to its end. Rejects with SetupError and the last lines of its output when it fails.
+ * Runs a program to its end. Rejects with a SetupError that contains the last lines of its output if it fails.
  * @param {string} file
  * @param {readonly string[]} args
  * @param {{cwd?: string, env?: NodeJS.ProcessEnv}} [options]
@@ -57,7 +57,7 @@ export function run(file, args, options = {}) {
 }
 
 /**
- * What a program prints, or undefined when it is missing or fails.
+ * Returns the standard output of a program, or undefined if the program is missing or fails.
  * @param {string} file
  * @param {readonly string[]} args
  * @param {NodeJS.ProcessEnv} [env]
@@ -68,7 +68,7 @@ export function probe(file, args, env) {
 }
 
 /**
- * The first of these names found on PATH, as an absolute path.
+ * Returns the absolute path of the first of these programs that is on PATH.
  * @param {readonly string[]} names
  * @returns {string | undefined}
  */

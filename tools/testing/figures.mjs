@@ -1,17 +1,17 @@
-// Tables of figures in documents, each between marks that a script replaces.
+// Tables of measured figures in documents. Each table is between two HTML comments; scripts replace the text between them.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 
-/** What figures were measured on: cores and their name. */
+/** Returns the machine of a measurement: the number of cores and the name of the CPU. */
 export const machine = () => `${availableParallelism()} × ${cpus()[0]?.model.trim() || 'unknown'}`;
 
-/** A table in Markdown. @param {readonly string[]} head @param {readonly (readonly (string | number)[])[]} rows */
+/** Returns a Markdown table. @param {readonly string[]} head @param {readonly (readonly (string | number)[])[]} rows */
 export const tableOf = (head, rows) =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
 /**
- * Puts a text between two marks of a document.
- * @param {string} path @param {string} name  of the marks: `<!-- name -->` and `<!-- /name -->` @param {string} text
+ * Replaces the text between the comments `<!-- name -->` and `<!-- /name -->` of a document. Throws if they are missing.
+ * @param {string} path @param {string} name @param {string} text
  */
 export function replaceTable(path, name, text) {
   const document = readFileSync(path, 'utf8');

@@ -1,15 +1,15 @@
-// Remembers which tests failed and then passed: the second time within a week is a failure.
+// Records flaky tests: tests that failed and then passed. A test that is flaky twice within a week counts as failed.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 
 /**
- * Notes that something was flaky now.
- * @param {string} file   of notes, outside of what is built: it outlives a checkout
+ * Records that a test or job was flaky at `now`.
+ * @param {string} file   JSON file of the records; outside of the build folder, so that it survives a new checkout
  * @param {string} name
- * @param {number} [now]
- * @returns {boolean}  whether it was flaky before, within a week
+ * @param {number} [now]  in ms since 1970
+ * @returns {boolean}  whether it was already flaky within the last week
  */
 export function noteFlaky(file, name, now = Date.now()) {
   /** @type {Record<string, number[]>} */
@@ -17,7 +17,7 @@ export function noteFlaky(file, name, now = Date.now()) {
   try {
     if (existsSync(file)) notes = JSON.parse(readFileSync(file, 'utf8'));
   } catch {
-    // A run that was killed has left half a file.
+    // The file is incomplete if a run was killed while writing it. It is replaced below.
   }
   const recent = (notes[name] ?? []).filter((at) => now - at < WEEK_MS);
   notes[name] = [...recent, now];

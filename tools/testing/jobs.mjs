@@ -1,5 +1,5 @@
-// Runs the jobs of a test run: several at once, the longest first, then those that need the machine for themselves; what has
-// failed runs once more, alone.
+// Runs the jobs of a test run: several at once, the longest first, then one by one the jobs that must run alone. A job that
+// failed is run again, alone.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
@@ -10,44 +10,47 @@ import { dirname } from 'node:path';
  * @property {Counts} counts
  * @property {string} output
  * @property {string} [note]
- * @property {string[]} [failures]  for each its name, place and message
+ * @property {string[]} [failures]  name, location and message of each failed test
  * @property {number} [wall]  seconds
- * @property {number} [cpu]   seconds of all its processes
- * @property {Job[]} [again]  what runs once more in its place, where that is less than all of it
+ * @property {number} [cpu]   CPU seconds of all its processes
+ * @property {Job[]} [again]  jobs to run again instead of this one, if only a part of it failed
  */
 
 /**
  * @typedef {object} Job
  * @property {string} suite
- * @property {string} name     of all runs: what its duration is kept under
- * @property {boolean} [alone] it makes load, or measures: nothing else runs beside it
- * @property {boolean} [first] it is quick, and tells most
- * @property {boolean} [steady]  it depends on nothing but its input: a failure is a fault, and isn't tried again
- * @property {number} [budget] seconds of CPU that it may take, where that is checked
+ * @property {string} name     the same in every run: the key of its recorded duration
+ * @property {boolean} [alone] whether no other job may run at the same time: it uses all cores, or measures time
+ * @property {boolean} [first] whether it runs before the others: it is quick and finds most faults
+ * @property {boolean} [steady]  whether its result depends only on its input, so that a failed run is not repeated
+ * @property {number} [budget] limit in CPU seconds; a job that exceeds it has failed. Default: no limit
  * @property {() => Promise<JobResult>} run
  */
 
-/** Seconds that a job is taken to last where nothing is known. */
+/** Assumed duration in seconds of a job without a recorded or estimated one. */
 const UNKNOWN = 15;
 
-/** How long jobs took, by their names, from one run to the next. */
+/** Durations of jobs by name, kept in a file between runs. */
 export class Durations {
   #file;
   /** @type {Record<string, { wall: number, cpu: number }>} */
   #kept = {};
-  /** Of this run. @type {Map<string, { wall: number, cpu: number }>} */
+  /** Durations measured in this run. @type {Map<string, { wall: number, cpu: number }>} */
   #seen = new Map();
   /** @type {Readonly<Record<string, number>>} */
   #estimates;
 
-  /** @param {string} file @param {Readonly<Record<string, number>>} [estimates]  seconds of jobs that have not run here yet */
+  /**
+   * @param {string} file
+   * @param {Readonly<Record<string, number>>} [estimates]  seconds by job name, used until a job has run on this machine
+   */
   constructor(file, estimates = {}) {
     this.#file = file;
     this.#estimates = estimates;
     if (existsSync(file)) this.#kept = JSON.parse(readFileSync(file, 'utf8'));
   }
 
-  /** @param {string} name */
+  /** Returns the expected duration of a job in seconds. @param {string} name */
   expected(name) {
     return this.#kept[name]?.wall ?? this.#estimates[name] ?? UNKNOWN;
   }
@@ -65,7 +68,7 @@ export class Durations {
     writeFileSync(this.#file, `${JSON.stringify(sorted, null, 1)}\n`);
   }
 
-  /** Those of this run that took most of the processor, a line each. @param {number} count */
+  /** Returns the jobs of this run with the highest CPU time, one line each. @param {number} count */
   slowest(count) {
     const all = [...this.#seen].sort(([, a], [, b]) => b.cpu - a.cpu || b.wall - a.wall);
     return all
@@ -78,13 +81,14 @@ export class Durations {
 const passed = ({ counts }) => counts.failed === 0;
 
 /**
+ * Runs jobs and adds their results to the report.
  * @param {readonly Job[]} jobs
  * @param {object} options
- * @param {number} options.slots  so many at once
+ * @param {number} options.slots  number of jobs that run at the same time
  * @param {Durations} options.durations
  * @param {import('./report.mjs').Report} options.report
- * @param {() => boolean} [options.mayBegin]  false: what has not begun is left out
- * @param {() => boolean} [options.mayRetry]  false: a job that has failed is not run again, and its failure counts
+ * @param {() => boolean} [options.mayBegin]  whether another job may still be started; other jobs are reported as not run
+ * @param {() => boolean} [options.mayRetry]  whether a failed job may still be run again; otherwise its failure counts
  */
 export async function runJobs(jobs, { slots, durations, report, mayBegin = () => true, mayRetry = () => true }) {
   /** Jobs to run again, each with its first result. @type {[Job, JobResult][]} */
@@ -101,7 +105,10 @@ export async function runJobs(jobs, { slots, durations, report, mayBegin = () =>
     }
     if (retry && passed(result)) report.flaky(job);
     if (job.budget && cpu > job.budget)
-      result.failures = [...(result.failures ?? []), `it took ${cpu.toFixed(0)} s of CPU, and may take ${job.budget}`];
+      result.failures = [
+        ...(result.failures ?? []),
+        `it took ${cpu.toFixed(0)} s of CPU, the limit is ${job.budget} s`,
+      ];
     if (job.budget && cpu > job.budget) result.counts = { ...result.counts, failed: result.counts.failed + 1 };
     report.add(job.name, result.counts, { ...result, seconds: wall });
   };

@@ -1,15 +1,16 @@
 #!/usr/bin/env node
-// How many faults the tests catch. Each mutation of tests/mutations/list.mjs is put, alone, into a copy of the repository; the
-// tests that it names run there, until one fails. A test counts only if it passes without the mutation.
+// Mutation testing: counts the deliberate faults that the tests catch. Each mutation of tests/mutations/list.mjs is applied,
+// alone, to a copy of the repository. The tests listed with it run there until one fails. A failure counts only if the same
+// test passes without the mutation.
 //
-//     node tools/testing/mutate.mjs                 all of them, for an hour or two
-//     node tools/testing/mutate.mjs log-sum fork    those whose ids begin so
-//     node tools/testing/mutate.mjs --survivors     those that no test has caught so far
-//     node tools/testing/mutate.mjs --check         only whether the list fits the product
-//     node tools/testing/mutate.mjs --table         only the table in docs/RELIABILITY.md
+//     node tools/testing/mutate.mjs                 runs all mutations (one to two hours)
+//     node tools/testing/mutate.mjs log-sum fork    runs mutations whose id starts with one of these
+//     node tools/testing/mutate.mjs --survivors     runs mutations that no test has caught so far
+//     node tools/testing/mutate.mjs --check         only checks that the list matches the source files
+//     node tools/testing/mutate.mjs --table         only rewrites the table in docs/RELIABILITY.md
 //
-// Results lie in build/reports/mutations.json; those of mutations that were not run again stay. `BQ4_MUTANTS` names a folder for
-// the copy, which is then kept: what was compiled there is not compiled again.
+// Results are in build/reports/mutations.json; results of mutations that are not run again stay there. The environment
+// variable `BQ4_MUTANTS` is a folder for the copy, which is then kept, so that later runs compile only changed files.
 import {
   cpSync,
   existsSync,
@@ -35,14 +36,14 @@ import { machine, replaceTable, tableOf } from './figures.mjs';
 
 const REPORT = join(ROOT, 'build', 'reports', 'mutations.json');
 const DOCUMENT = join(ROOT, 'docs', 'RELIABILITY.md');
-/** Seconds that a test, or what it is built of, may take. A test that hangs has failed. */
+/** Time limits in seconds for a test program and for its build. A test that exceeds its limit has failed. */
 const [TEST, BUILD] = [300, 900];
-/** Seconds that one of the tests of a file may take. */
+/** Time limit in seconds for a single test of a test file. */
 const ONE_TEST = 90;
-/** What is not copied: `build` is, since it holds what was compiled. */
+/** Paths that are not copied. The rest of `build` is copied, since it contains compiled files. */
 const LEFT_OUT = ['.git', 'node_modules', join('build', 'reports')];
 
-/** What is compiled of a file: nothing, programs of C, or modules. @param {Mutation} mutation */
+/** Whether the mutated file must be compiled: it is C, not JavaScript. @param {Mutation} mutation */
 const isCompiled = ({ file }) => !FILES[file].startsWith('js/');
 
 /** @param {Mutation} mutation */
@@ -52,10 +53,13 @@ const roomOf = ({ file }) =>
     .slice(0, FILES[file].startsWith('web/') ? 1 : 2)
     .join('/');
 
-/** What a result is the result of. @param {Mutation} mutation */
+/** Returns a key of a mutation's content; a recorded result is valid while it is unchanged. @param {Mutation} mutation */
 const digestOf = ({ file, from, to }) => JSON.stringify([FILES[file], from, to]);
 
-/** A file with one mutation. SetupError: the list does not fit the file. @param {Mutation} mutation @param {string} text */
+/**
+ * Returns a file's text with one mutation applied. Throws SetupError if `from` doesn't occur exactly once.
+ * @param {Mutation} mutation @param {string} text
+ */
 function mutated({ id, file, from, to }, text) {
   const found = text.split(from).length - 1;
   if (found !== 1)
@@ -65,7 +69,7 @@ function mutated({ id, file, from, to }, text) {
   return text.replace(from, () => to);
 }
 
-/** A test's file, or the program that it is. @param {string} test */
+/** Returns the path of a test's source file. @param {string} test  `c:name`, `js:name` or a path */
 const pathOf = (test) =>
   test.startsWith('c:')
     ? `tests/c/${test.slice(2)}.c`
@@ -73,7 +77,7 @@ const pathOf = (test) =>
       ? `tests/js/${test.slice(3)}.test.mjs`
       : test;
 
-/** Everything that is wrong with the list. @returns {string[]} */
+/** Returns messages for all faults in the list of mutations. @returns {string[]} */
 function problems() {
   const wrong = [];
   const ids = new Set();
@@ -91,14 +95,14 @@ function problems() {
   return wrong;
 }
 
-/** A copy of the repository to put faults into. */
+/** A copy of the repository in which mutations are applied. */
 class Copy {
-  /** The mutation that its modules were last compiled with, '': without one; null: unknown. @type {string | null} */
+  /** Id of the mutation with which the modules were last compiled; '' for none, null if unknown. @type {string | null} */
   #compiled = null;
   #present = '';
-  /** Whether there is what C tests read. */
+  /** Whether the data files of the C tests have been generated. */
   #data = false;
-  /** Whether tests pass without a mutation. @type {Map<string, boolean>} */
+  /** Whether each test passes without a mutation, by test. @type {Map<string, boolean>} */
   #good = new Map();
 
   /** @param {import('../setup/setup.mjs').Tools} tools */
@@ -107,14 +111,14 @@ class Copy {
     const kept = process.env.BQ4_MUTANTS;
     this.root = kept ?? mkdtempSync(join(tmpdir(), 'bq4-mutants-'));
     if (!kept) process.on('exit', () => rmSync(this.root, { recursive: true, force: true }));
-    // A run that was killed may have left a fault, and what was compiled of it.
+    // A run that was killed may have left a mutation in the kept copy, and files compiled from it.
     const differs = (/** @type {string} */ path) =>
       existsSync(join(this.root, path)) && !readFileSync(join(this.root, path)).equals(readFileSync(join(ROOT, path)));
     const stale = Object.values(FILES).filter(differs);
     cpSync(ROOT, this.root, {
       recursive: true,
       preserveTimestamps: true,
-      // What was compiled in a copy that is kept is newer than what is here.
+      // The compiled files of a kept copy are newer than those of this checkout.
       filter: (path) => {
         const name = relative(ROOT, path);
         return !LEFT_OUT.includes(name) && !(name === 'build' && kept && existsSync(join(this.root, name)));
@@ -122,13 +126,13 @@ class Copy {
     });
     const now = new Date();
     for (const path of stale) utimesSync(join(this.root, path), now, now);
-    // As they were built here.
+    // The copied modules were compiled from unchanged sources.
     if (!stale.length && existsSync(join(this.root, 'build', 'wasm'))) this.#compiled = '';
     if (!existsSync(join(this.root, 'node_modules')))
       symlinkSync(join(ROOT, 'node_modules'), join(this.root, 'node_modules'));
   }
 
-  /** @param {Mutation | null} mutation  in place of the one before */
+  /** Undoes the mutation in effect and applies another. @param {Mutation | null} mutation  null for none */
   put(mutation) {
     const before = MUTATIONS.find(({ id }) => id === this.#present);
     if (before) writeFileSync(join(this.root, FILES[before.file]), readFileSync(join(ROOT, FILES[before.file])));
@@ -144,7 +148,7 @@ class Copy {
     return runProgram(line, { cwd: this.root, env, seconds });
   }
 
-  /** Compiles what a test needs. @param {string} test @returns {Promise<boolean>} */
+  /** Compiles the files that a test needs. @param {string} test @returns {Promise<boolean>}  whether it succeeded */
   async #build(test) {
     const isC = test.startsWith('c:');
     if (isC && !this.#data) {
@@ -202,7 +206,7 @@ async function tried(copy, mutation) {
   }
 }
 
-/** Results of mutations that are still as they were. @returns {Outcome[]} */
+/** Reads the recorded results of mutations that have not changed since. @returns {Outcome[]} */
 function known() {
   if (!existsSync(REPORT)) return [];
   const current = new Set(MUTATIONS.map(digestOf));
@@ -239,7 +243,7 @@ await command(async () => {
   const words = process.argv.slice(2);
   const wrong = problems();
   if (wrong.length) throw new SetupError(wrong.join('\n'));
-  if (words.includes('--check')) return console.log(`${MUTATIONS.length} mutations fit the product`);
+  if (words.includes('--check')) return console.log(`${MUTATIONS.length} mutations match the source files`);
   if (words.includes('--table')) return writeTable(known());
   const caughtOnes = new Set(known().flatMap(({ id, verdict }) => (verdict === 'caught' ? [id] : [])));
   const ids = words.filter((word) => !word.startsWith('--'));
@@ -248,7 +252,7 @@ await command(async () => {
       (!ids.length || ids.some((begin) => id.startsWith(begin))) &&
       (!words.includes('--survivors') || !caughtOnes.has(id)),
   );
-  // What needs no compiler first, and what is compiled to modules last.
+  // Mutations of JavaScript run first, then those with C tests, last those that need new modules.
   const effort = (/** @type {Mutation} */ one) => (isCompiled(one) ? (one.tests[0].startsWith('c:') ? 1 : 2) : 0);
   wanted.sort((a, b) => effort(a) - effort(b));
   const copy = new Copy(await setUp({ tests: true }));

@@ -1,13 +1,13 @@
-// Runs a test program, keeping what it prints and how much of a core it took.
+// Runs a test program, and returns its output and its CPU time.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Runs the program that follows, and writes the times of all its processes to the file named first. */
+/** Shell script: runs the command in its arguments and writes the CPU times of all its processes to the file `$0`. */
 const TIMED = 'times="$0"; "$@"; status=$?; times >"$times"; exit $status';
 
-/** Process groups that run. Each is ended with this process. @type {Set<number>} */
+/** Ids of running process groups. They are killed when this process exits. @type {Set<number>} */
 const groups = new Set();
 
 /** Ends all processes of a group. @param {number | undefined} pid */
@@ -16,14 +16,17 @@ function killGroup(pid) {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // It has ended.
+    // The group has already ended.
   }
 }
 
 process.on('exit', () => groups.forEach(killGroup));
 for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(signal, () => process.exit(1));
 
-/** Seconds of all cores that a program and its children took, of what the shell's `times` prints. @param {string} file */
+/**
+ * Returns the CPU seconds of a program and its children, on all cores.
+ * @param {string} file  output of the shell's `times`
+ */
 function cpuSeconds(file) {
   try {
     const children = readFileSync(file, 'utf8').trim().split('\n')[1];
@@ -32,22 +35,24 @@ function cpuSeconds(file) {
     );
     return times.reduce((sum, time) => sum + time, 0);
   } catch {
-    return 0; // it was killed
+    return 0; // The program was killed before the file was written.
   }
 }
 
 /**
  * @typedef {object} Outcome
- * @property {number | string} status  0, or what it ended with
+ * @property {number | string} status  exit status; or the signal, error or time limit that ended the program
  * @property {string} output
  * @property {number} wall  seconds
- * @property {number} cpu   seconds of all its processes; 0: unknown, since it was killed
+ * @property {number} cpu   CPU seconds of all its processes; 0 if unknown, since it was killed
  */
 
 /**
- * @param {readonly string[]} line the program and its arguments
+ * Runs a program to its end.
+ * @param {readonly string[]} line  the program and its arguments
  * @param {{cwd: string, env: NodeJS.ProcessEnv, seconds: number, show?: boolean, silence?: number}} options
- *   seconds: killed after that long; silence: or after so many without output; show: print its output as it comes
+ *   seconds: time limit, after which the program is killed; silence: time limit in seconds without any output;
+ *   show: whether its output is also printed at once
  * @returns {Promise<Outcome>}
  */
 export function runProgram(line, { cwd, env, seconds, show = false, silence = seconds }) {
@@ -55,7 +60,7 @@ export function runProgram(line, { cwd, env, seconds, show = false, silence = se
   const times = join(folder, 'times');
   const startTime = Date.now();
   return new Promise((resolve) => {
-    // In a process group of its own, so that nothing of it outlives it.
+    // The program gets its own process group, so that all its children can be killed with it.
     const child = spawn('sh', ['-c', TIMED, times, ...line], {
       cwd,
       env,
@@ -89,7 +94,7 @@ export function runProgram(line, { cwd, env, seconds, show = false, silence = se
       });
     }
     child.on('error', (error) => end(error.message));
-    // A child that it left behind may keep its output open: the program itself has ended.
+    // The program has exited, but one of its children may keep its output open.
     child.on('exit', () => setTimeout(killGroup, 2000, child.pid).unref());
     child.on('close', (code, signal) => end(late || (code ?? signal ?? 'unknown')));
   });

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// Runs the whole of `npm test` again and again, and writes down how each run went: a test that fails by luck shows itself here.
+// Runs all of `npm test` several times and records the results, in order to find tests that fail only sometimes.
 //
 //     npm run test:repeat -- 10            ten runs
-//     npm run test:repeat -- 10 --load     ten, each beside three programs that keep a core busy
-//     npm run test:repeat -- --table       only the table in docs/RELIABILITY.md
+//     npm run test:repeat -- 10 --load     ten runs, each with three other programs that keep a core busy
+//     npm run test:repeat -- --table       only rewrites the table in docs/RELIABILITY.md
 //
-// Each run is added to docs/figures/test-runs.json. Behind another `--` follows what is run in the place of `npm test`.
+// Each run is added to docs/figures/test-runs.json. Arguments after another `--` are a command to run instead of `npm test`.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -15,26 +15,26 @@ import { machine, replaceTable, tableOf } from './figures.mjs';
 import { runProgram } from './program.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** Programs that keep a core busy beside a run with `--load`. */
+/** Number of programs that keep a core busy during a run with `--load`. */
 const BUSY = 3;
-/** Hours that a run may take: then it hangs. */
+/** Time limit of a run, in hours. */
 const LONGEST = 3;
 
 /**
- * One run.
+ * Result of one run.
  * @typedef {object} Run
- * @property {string} date      when it began
+ * @property {string} date      time of its start, ISO 8601
  * @property {string} machine
- * @property {boolean} load     other programs kept cores busy
+ * @property {boolean} load     whether other programs kept cores busy
  * @property {number} seconds
- * @property {number} cpu       seconds of all cores
+ * @property {number} cpu       CPU seconds of all cores
  * @property {number} passed
- * @property {number} failed    tests; 1 where it ended without saying how many
- * @property {string[]} failures  what has failed
- * @property {string[]} flaky     what has failed, and passed alone
+ * @property {number} failed    number of failed tests; 1 if the run ended without its last line
+ * @property {string[]} failures  names of failed jobs
+ * @property {string[]} flaky     names of jobs that failed, and passed when they ran again alone
  */
 
-/** What a run says of itself at its end. @param {string} output @param {number | string} status */
+/** Reads the results of a run from its output. @param {string} output @param {number | string} status */
 export function readRun(output, status) {
   const [, passed = 0, failed = 0] = (/^(\d+) passed, (\d+) failed, \d+ skipped\s*$/m.exec(lastLine(output)) ?? []).map(
     Number,
@@ -55,7 +55,7 @@ export function readRun(output, status) {
 /** @param {string} output */
 const lastLine = (output) => output.trimEnd().split('\n').at(-1) ?? '';
 
-/** Keeps cores busy until it is called off. @param {number} n @returns {() => void} */
+/** Starts `n` programs that keep a core busy each. @param {number} n @returns {() => void}  stops them */
 function keepBusy(n) {
   const programs = Array.from({ length: n }, () => spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }));
   const end = () => programs.forEach((program) => program.kill('SIGKILL'));
@@ -66,13 +66,13 @@ function keepBusy(n) {
   };
 }
 
-/** The middle one. @param {number[]} values */
+/** Returns the median; the upper one of two. @param {number[]} values */
 const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
 
 /** @param {number} seconds */
 const minutes = (seconds) => (seconds / 60).toFixed(1);
 
-/** All runs of a machine, idle or not, as one row each. @param {Run[]} runs */
+/** Returns a table with a row for each machine, separately for runs with and without load. @param {Run[]} runs */
 export function table(runs) {
   /** @type {Map<string, Run[]>} */
   const kinds = new Map();
@@ -149,7 +149,7 @@ async function main() {
   for (let i = 0; i < count; i++) {
     const run = await runOnce(line, values.load);
     bad += Number(run.failed > 0 || run.flaky.length > 0);
-    // At once, since the next run may be stopped; read anew, since another series may run elsewhere.
+    // Written after each run, since the next one may be interrupted. Read again, since another series may write to it too.
     mkdirSync(dirname(figures), { recursive: true });
     writeFileSync(figures, `[\n${[...known(), run].map((one) => JSON.stringify(one)).join(',\n')}\n]\n`);
     const how = `${run.passed} passed, ${run.failed} failed, ${run.flaky.length} FLAKY`;

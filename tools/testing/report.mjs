@@ -1,16 +1,16 @@
-// Counts test results and prints them as they come.
+// Counts test results and prints each as soon as it is known.
 
 /** @typedef {{passed: number, failed: number, skipped: number}} Counts */
 
-/** Most failures of a suite that are named at the end. */
+/** Largest number of failures of a suite that the summary lists. */
 const SHOWN = 20;
-/** Characters shown of each. */
+/** Largest number of characters printed of a failure. */
 const LENGTH = 600;
 
 /**
- * The tests that failed, of what node's tap reporter writes: groups whose members failed are left out.
+ * Finds the failed tests in the output of Node's TAP reporter. Groups that failed only because of their members are omitted.
  * @param {string} tap
- * @returns {string[]} for each its name, place and message
+ * @returns {string[]}  name, location and message of each
  */
 export function failuresIn(tap) {
   const found = [];
@@ -30,19 +30,19 @@ export function failuresIn(tap) {
 export class Report {
   /** @type {Counts} */
   #total = { passed: 0, failed: 0, skipped: 0 };
-  /** Lines for the end, and what failed in each. @type {{ line: string, failures: readonly string[] }[]} */
+  /** Failed jobs: the line of the summary, and messages of the failed tests. @type {{ line: string, failures: readonly string[] }[]} */
   #failures = [];
   /** @type {string[]} */
   #skips = [];
-  /** What was not run, and why. @type {string[]} */
+  /** Suites and jobs that were not run, with the reason. @type {string[]} */
   #leftOut = [];
-  /** Jobs that failed and then passed, with what failed. @type {{ name: string, failures: readonly string[] }[]} */
+  /** Jobs that failed and then passed, with their failures in the first run. @type {{ name: string, failures: readonly string[] }[]} */
   #flaky = [];
-  /** What failed the first time, by job. @type {Map<string, import('./jobs.mjs').JobResult>} */
+  /** Results of the first run of jobs that failed, by name. @type {Map<string, import('./jobs.mjs').JobResult>} */
   #retried = new Map();
   #noteFlaky;
 
-  /** @param {(name: string) => boolean} [noteFlaky]  notes that a job was flaky; whether it was before, within a week */
+  /** @param {(name: string) => boolean} [noteFlaky]  records a flaky job; returns whether it was flaky in the last week */
   constructor(noteFlaky = () => false) {
     this.#noteFlaky = noteFlaky;
   }
@@ -55,8 +55,8 @@ export class Report {
   /**
    * @param {string} name
    * @param {Counts} counts
-   * @param {{output?: string, note?: string, failures?: readonly string[], seconds?: number}} [details]  `output` is shown when
-   *   something failed, `failures` once more at the end, so that the last lines tell what it was
+   * @param {{output?: string, note?: string, failures?: readonly string[], seconds?: number}} [details]  `output` is printed
+   *   if a test failed; `failures` are printed in the summary, so that the last lines contain the cause
    */
   add(name, counts, { output = '', note = '', failures = [], seconds } = {}) {
     for (const key of /** @type {const} */ (['passed', 'failed', 'skipped'])) this.#total[key] += counts[key];
@@ -71,18 +71,18 @@ export class Report {
   }
 
   /**
-   * A job that failed runs again.
+   * Prints the output of a failed job that will run again.
    * @param {import('./jobs.mjs').Job} job
    * @param {import('./jobs.mjs').JobResult} result
    */
   willRetry({ name }, result) {
     console.log(result.output.trimEnd());
-    console.log(`FAILED ${name}, runs once more, alone`);
+    console.log(`FAILED ${name}, will run again, alone`);
     this.#retried.set(name, result);
   }
 
   /**
-   * A job that failed has passed now: a fault of the test or of the product that shows itself by luck.
+   * Records a job that failed and passed in its second run: the test or the product has a fault that appears sometimes.
    * @param {import('./jobs.mjs').Job} job
    */
   flaky({ name }) {
@@ -92,7 +92,7 @@ export class Report {
   }
 
   /**
-   * One test.
+   * Adds the result of a single test.
    * @param {string} name
    * @param {boolean} passed
    * @param {{output?: string, note?: string}} [details]
@@ -102,7 +102,7 @@ export class Report {
   }
 
   /**
-   * Something that kept tests from running.
+   * Adds a failure that prevented tests from running.
    * @param {string} name
    * @param {string} why
    */
@@ -111,7 +111,7 @@ export class Report {
   }
 
   /**
-   * A suite or a job that was not run; no test of it counts.
+   * Records a suite or a job that was not run. Its tests are not counted.
    * @param {string} name
    * @param {string} why
    */
@@ -120,8 +120,8 @@ export class Report {
   }
 
   /**
-   * Prints the last line.
-   * @param {boolean} dataPresent tests may skip only for want of the shared data
+   * Prints the summary.
+   * @param {boolean} dataPresent  whether the shared data is present; skipped tests then count as a failure
    * @returns {number} the exit status
    */
   finish(dataPresent) {
@@ -133,7 +133,7 @@ export class Report {
       for (const what of failures.slice(0, SHOWN)) console.log(`    ${what.replaceAll('\n', '\n      ')}`);
       if (failures.length > SHOWN) console.log(`    and ${failures.length - SHOWN} more`);
     }
-    if (this.#leftOut.length) console.log(`\nleft out: ${this.#leftOut.join(', ')}`);
+    if (this.#leftOut.length) console.log(`\nnot run: ${this.#leftOut.join(', ')}`);
     for (const { name, failures } of this.#flaky) {
       console.log(`\nFLAKY ${name}: failed, and passed alone`);
       for (const what of failures.slice(0, SHOWN)) console.log(`    ${what.replaceAll('\n', '\n      ')}`);

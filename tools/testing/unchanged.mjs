@@ -1,8 +1,9 @@
-// Test files that take long, and depend on a part of the project alone: they run when that part has changed since they passed.
+// Records of long test files that depend on only a part of the project. They run only if that part has changed since they
+// last passed.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** What passed, with the digest of what it depends on. */
+/** Test files that passed, each with a digest of the files that it depends on. */
 export class Passed {
   #file;
   /** @type {Record<string, string>} */
@@ -14,7 +15,7 @@ export class Passed {
     try {
       if (existsSync(file)) this.#kept = JSON.parse(readFileSync(file, 'utf8'));
     } catch {
-      // A run that was killed has left half a file: all runs again.
+      // The file is incomplete if a run was killed while writing it. All test files then run again.
     }
   }
 
