@@ -1,10 +1,10 @@
-// Addresses of files in modules that a bundler moves.
+// Changes relative file addresses in modules that a bundler moves to another folder.
 import { dirname, join, sep } from 'node:path';
 
 /**
- * The code with each `new URL('./…', import.meta.url)` as its file is found from where the bundle lies.
+ * Returns code in which each `new URL('./…', import.meta.url)` is relative to the folder of the bundle.
  * @param {string} code @param {string} id  path of the module
- * @param {(target: string) => string} found  the path of a file from there
+ * @param {(target: string) => string} found  returns the path of a file relative to the bundle's folder
  */
 export const moveAddresses = (code, id, found) =>
   code.replace(/new URL\('(\.[^']*)', import\.meta\.url\)/g, (_, path) => {

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `npm run bench:peers`: this engine beside other runtimes for browsers and native llama.cpp, on this machine.
+// `npm run bench:peers`: compares this engine with other runtimes for browsers and with native llama.cpp on this machine.
 import { main } from './bench/main.mjs';
 import { command } from './setup/setup.mjs';
 

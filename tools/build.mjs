@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Builds the shipped wasm modules, setting up the compiler first when need be.
+// Builds the shipped wasm modules. Sets up the compiler first if necessary.
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
@@ -7,13 +7,13 @@ import { SetupError } from './setup/shell.mjs';
 import { command, ROOT, setUp } from './setup/setup.mjs';
 
 /**
- * Runs make, with its output shown.
+ * Runs make and prints its output.
  * @param {import('./setup/setup.mjs').Tools} tools
  * @param {readonly string[]} targets of emscripten.mk
  * @returns {Promise<boolean>} whether it succeeded
  */
 export function make(tools, targets) {
-  // A child of npm must not take its job server for make's.
+  // If this process was started by another make, the new one must not use its options and job server.
   const { MAKEFLAGS, MFLAGS, MAKELEVEL, ...env } = tools.env;
   return new Promise((resolve) => {
     const jobs = Math.min(availableParallelism(), 8);

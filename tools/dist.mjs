@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Makes dist/, what the package ships: one file for each place where a page, a worker or Node begins, beside it what it
-// loads on demand. All lie in one folder, so that each finds the others and build/wasm by
-// `new URL('…', import.meta.url)`, which is what bundlers look for too.
+// Makes dist/, the folder that the package ships: one file for each entry of a page, a worker or Node, and files that are
+// loaded on demand. All are in one folder, so that each finds the others and build/wasm by `new URL('…', import.meta.url)`,
+// which bundlers recognize too.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,19 +14,22 @@ import { wasmHashes } from './size.mjs';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const DIST = join(ROOT, 'dist');
 
-/** Bundles: files of dist/ and what each is made of. Nobody loads what is in two bundles in one thread. @type {Record<string, string>[]} */
+/**
+ * Bundles: files of dist/, each with its source. No thread loads code that is in two bundles.
+ * @type {Record<string, string>[]}
+ */
 const BUNDLES = [
   { index: 'js/index.js' },
-  // The parts on demand of these two are the same. What they share with them is in a file of its own: a part that asked
-  // for `worker.js` would begin a second worker where that one was loaded by another address (worker.js?v=2).
+  // These two load the same parts on demand. Code that they share with these parts is in a file of its own: a part that
+  // imported `worker.js` would start a second worker if the first was loaded by another address (worker.js?v=2).
   { node: 'js/node.js', worker: 'js/worker.js' },
   { thread: 'js/thread.js' },
   { 'io-worker': 'js/io-worker.js' },
-  // Asked for by the thread that calls it, be it a page's or an engine's own.
+  // Loaded by the calling thread: that of a page or of an engine.
   { 'part-openai': 'js/api/openai/index.js' },
   { 'part-supported': 'js/supported.js' },
   { connect: 'js/connect.js' },
-  // Adapters, each by itself: whoever takes one loads one file.
+  // Library adapters, each in one file.
   { 'ai-sdk': 'js/api/adapters/ai-sdk.js' },
   { langchain: 'js/api/adapters/langchain.js' },
   { 'prompt-api': 'js/api/adapters/prompt-api.js' },
@@ -40,7 +43,7 @@ const BUNDLES = [
 ];
 const ENTRIES = BUNDLES.flatMap((bundle) => Object.entries(bundle));
 
-/** Parts on demand that nearly every page asks for, README's own among them: in one file they are a tenth smaller. */
+/** Parts on demand that nearly every page loads, also that of README.md. In one file they are 10% smaller. */
 const USUAL = [
   'engine/speculation/prompt-lookup',
   'storage/load/cached-load',
@@ -53,26 +56,26 @@ const USUAL = [
   'wasm/threads',
 ];
 
-/** On demand, and a bundle by itself: so that what a page begins with is one file. */
+/** Modules loaded on demand that are bundles of their own, so that the entry of a page is one file. */
 const ALONE = [
   { id: join(ROOT, 'js/api/openai/index.js'), file: './part-openai.js' },
   { id: join(ROOT, 'js/supported.js'), file: './part-supported.js' },
 ];
 
-/** The room of grammars. */
+/** Modules of grammars. */
 const GRAMMAR = /js[\\/]text[\\/]grammar[\\/]/;
-/** What the regular expressions of grammars and of tokenizers share. */
+/** Modules that the regular expressions of grammars and of tokenizers share. */
 const REGEX = /js[\\/]text[\\/]regex[\\/]/;
-/** What renders templates of models; the compact form is every page's. */
+/** Modules that render chat templates, without the compact form, which every page loads. */
 const TEMPLATES = /js[\\/]text[\\/]templates[\\/](?!compact)/;
-/** What few pages need, and is small. */
+/** Small modules that few pages load. */
 const SELDOM =
   /(wasm[\\/]sha256|storage[\\/]sources[\\/](bytes|file|file-version|local|split)|gguf[\\/]string-list|generation[\\/]logit-processors|model[\\/]probabilities|shared[\\/](quote-value|rounded-number))\.js/;
-/** What tells the engine of files that are no v2 files, and of adapters. */
+/** Modules that describe LoRA adapters and files of other formats than bq4 v2 to the engine. */
 const DESCRIPTIONS = /js[\\/](convert|format|text[\\/]tokenizers)[\\/](?!bq4[\\/](read-v1|companion\.js)|lora)/;
 
 /**
- * Addresses of files, relative to a module of ours, become relative to dist/, and the engine begins with what is usual.
+ * Plugin for modules of this project: makes file addresses relative to dist/, and adds imports of USUAL to the engine.
  * @type {import('rolldown').Plugin}
  */
 const ours = {
@@ -89,7 +92,11 @@ const ours = {
   },
 };
 
-/** Columns of the table of options that a bundle reads; of others all. Only the command line shows help texts. @type {Record<string, string[]>} */
+/**
+ * Columns of the table of options that a bundle reads, by entry. Other bundles contain all columns. Only the command line
+ * prints help texts.
+ * @type {Record<string, string[]>}
+ */
 const COLUMNS = {
   index: ['check', 'default'],
   node: ['check', 'default', 'sampler'],
@@ -111,8 +118,8 @@ const alone = {
 };
 
 /**
- * Copies the bundler's helper for namespaces, 160 bytes, into the files that import it: in a file of its own it would be one more
- * request, which begins only when the engine's file has come.
+ * Copies the bundler's helper for namespaces (160 bytes) into the files that import it. As a separate file it would cost
+ * another request, which would start only after the engine's file has arrived.
  * @type {import('rolldown').Plugin}
  */
 const inlineRuntime = {
@@ -132,16 +139,16 @@ const inlineRuntime = {
   },
 };
 
-/** Folders of the packages that are bundled. @type {Set<string>} */
+/** Folders of the bundled npm packages. @type {Set<string>} */
 const packages = new Set();
 
-/** @param {Record<string, string>} entries @returns {Promise<string[]>} names of what was written */
+/** @param {Record<string, string>} entries @returns {Promise<string[]>} names of the files written */
 async function bundle(entries) {
-  // The command line and its threads are read from a disk, and a page that carries its model has nothing beside it: one file.
+  // One file without parts: the command line and its threads are read from a disk; a single-file page can load no parts.
   const whole = ['cli', 'round-thread', 'single', 'part-supported'].some((name) => name in entries);
   const items = await rolldown({
     input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(ROOT, source)])),
-    // What an adapter adapts to is there already.
+    // The application already has the library of an adapter.
     external: /^(node:|react$|@langchain\/core\/)/,
     plugins: [
       ours,
@@ -152,7 +159,7 @@ async function bundle(entries) {
     platform: 'neutral',
     preserveEntrySignatures: 'strict',
     onLog: (level, log) => {
-      if (log.code === 'INEFFECTIVE_DYNAMIC_IMPORT') return; // as wanted
+      if (log.code === 'INEFFECTIVE_DYNAMIC_IMPORT') return; // intended
       throw new Error(`${level}: ${log.message}`);
     },
   });
@@ -162,7 +169,7 @@ async function bundle(entries) {
     minifyInternalExports: true,
     entryFileNames: '[name].js',
     chunkFileNames: 'part-[name].js',
-    // What grammars share is for those who ask for one, not for every page.
+    // Shared code of grammars is in a group of its own, since only pages with grammars load it.
     codeSplitting: whole
       ? false
       : {
@@ -190,7 +197,10 @@ async function bundle(entries) {
   return output.map(({ fileName }) => fileName);
 }
 
-/** What each file is, by its name: bundles may have parts in common, but none of one name that differ. @type {Map<string, string>} */
+/**
+ * Text of each file by name. Bundles may write the same file, but not different files of the same name.
+ * @type {Map<string, string>}
+ */
 const written = new Map();
 
 rmSync(DIST, { recursive: true, force: true });
@@ -206,18 +216,18 @@ for (const entries of BUNDLES)
       ecma: 2022,
       compress: { passes: 2, unsafe: false },
       mangle: { module: true },
-      // Node prints the whole line in which an error was thrown, and the message behind it.
+      // Node prints the complete line in which an error was thrown before the message.
       format: { max_line_len: 4000 },
     });
     writeFileSync(path, `${code}\n`);
   }
 
-/** A package's name, version and licence, as its licence asks for. @param {string} folder */
+/** Returns a package's name, version and license text, which its license requires to be included. @param {string} folder */
 function noticeOf(folder) {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   return `${name} ${version} (${license})\n\n${readFileSync(join(folder, 'LICENSE'), 'utf8').trim()}\n`;
 }
-// None, where nothing of others is bundled.
+// The file is omitted if no package is bundled.
 const notices = [...packages].sort().map(noticeOf);
 if (notices.length)
   writeFileSync(join(DIST, 'NOTICES.txt'), `Files of this folder contain:\n\n${notices.join('\n\n')}`);

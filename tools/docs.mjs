@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// `npm run site`: sets up, builds what is stale, and makes build/site/, which begins with README.md as index.html. Copy it to any
-// static host.
+// `npm run site`: sets up, builds outdated modules, and generates build/site/ for any static host. Its index.html is made
+// from README.md.
 import { relative } from 'node:path';
 import { buildWasm } from './build.mjs';
 import { provideNodeModules } from './setup/npm.mjs';
@@ -10,7 +10,7 @@ import { say } from './setup/shell.mjs';
 await command(async () => {
   await buildWasm(await setUp());
   await provideNodeModules(ROOT);
-  // Only now are the packages there for certain.
+  // Imported here because these modules need the npm packages installed above.
   const [{ makeDocs }, { SITE }] = await Promise.all([import('./docs/make.mjs'), import('./site.mjs')]);
   await makeDocs();
   say(`made ${relative(ROOT, SITE)}`);

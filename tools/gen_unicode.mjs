@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Writes c/text/unicode_tables.h: which code points the pre-tokenizers take as letters, numbers and
-// white space, after the Unicode Character Database that this Node carries.
+// Writes c/text/unicode_tables.h: the code points that pre-tokenizers treat as letters, numbers and white space. They are from
+// the Unicode Character Database of this Node.
 //
 //   node tools/gen_unicode.mjs          writes the file
 //   node tools/gen_unicode.mjs --print  prints it
@@ -24,7 +24,7 @@ function classOf(codePoint) {
   return Math.max(found, 0);
 }
 
-/** @returns {{ first: number, kind: number }[]} runs of code points of one class, rising */
+/** Returns the runs of code points of one class, in ascending order. @returns {{ first: number, kind: number }[]} */
 function runs() {
   const found = [];
   let last = -1;
@@ -37,12 +37,15 @@ function runs() {
   return found;
 }
 
-/** Runs between two marks. */
+/** Number of runs between two marks. */
 const STRIDE = 16;
-/** Bits of a mark that say where its run lies. */
+/** Number of bits of a mark that contain the offset of its run. */
 const PLACE_BITS = 11;
 
-/** What a run of that class costs: its distance from the run before in 6 bits, or in one or two more bytes. @param {number} kind @param {number} step */
+/**
+ * Encodes a run: the class in 2 bits, and the distance from the previous run in 6 bits or in one or two more bytes.
+ * @param {number} kind @param {number} step
+ */
 function encoded(kind, step) {
   if (step < 62) return [(kind << 6) | step];
   if (step < 62 + 256) return [(kind << 6) | 62, step - 62];

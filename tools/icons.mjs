@@ -1,17 +1,20 @@
 #!/usr/bin/env node
-// Makes the PNG icons of the installed demo out of demo/icon.svg, in Chromium. Run by hand when that changes.
+// Renders demo/icon.svg to the PNG icons of the installed demo, in Chromium. Run it by hand after changes of the SVG file.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { command, ROOT } from './setup/setup.mjs';
 
-/** Name, pixels, and the part of it that the icon fills: systems cut off the rim of a maskable one. @type {[string, number, number][]} */
+/**
+ * File name, size in pixels, and the fraction of the size that the drawing fills. Systems crop the border of a maskable icon.
+ * @type {[string, number, number][]}
+ */
 const ICONS = [
   ['icon-192.png', 192, 1],
   ['icon-512.png', 512, 1],
   ['icon-maskable.png', 512, 0.72],
 ];
 
-/** Behind a maskable icon: the page's own paper. */
+/** Background color of a maskable icon: that of the page. */
 const PAPER = '#f4f6f1';
 
 await command(async () => {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Models with random weights, in the shapes of well-known ones: what speed, memory and loading are measured on.
-// The same shape, types and seed give the same bytes.
+// Makes models with random weights in the shapes of well-known ones, for measuring speed, memory and loading. The same shape,
+// types and seed give the same bytes.
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { createCodec } from '../js/format/bq4/codec.js';
@@ -17,7 +17,11 @@ import { SetupError } from './setup/shell.mjs';
 
 const llama = { arch: 'llama', norm_eps: 1e-5, tied: true };
 
-/** Shapes: `15m` as of stories15M, `135m` as of SmolLM-135M, `500m` as of Qwen2-0.5B, `gemma4-e2b` as of Gemma 4 E2B; the tiny ones have awkward sizes. @type {Record<string, Record<string, any>>} */
+/**
+ * Configurations. `15m` has the shape of stories15M, `135m` of SmolLM-135M, `500m` of Qwen2-0.5B, `gemma4-e2b` of Gemma 4 E2B.
+ * The tiny ones have sizes that are no multiples of vectors and tiles.
+ * @type {Record<string, Record<string, any>>}
+ */
 export const SHAPES = {
   '15m': { ...llama, hidden: 288, layers: 6, heads: 6, ffn: 768, vocab: 32000, context: 256, rope_pairs: 'adjacent' },
   '135m': { ...llama, hidden: 576, layers: 30, heads: 9, kv_heads: 3, ffn: 1536, vocab: 49152, context: 2048 },
@@ -89,10 +93,10 @@ export const SHAPES = {
   },
 };
 
-/** Weights per piece: larger tensors are made and written in several. */
+/** Number of weights per piece. Larger tensors are generated and written in several pieces. */
 const PIECE = 1 << 20;
 
-/** Random numbers (xorshift32 after a mix of seed and stream): one stream per tensor. */
+/** Random number generator (xorshift32; its state is a mix of seed and stream). Each tensor has its own stream. */
 class Random {
   #state;
   /** @param {number} seed @param {number} stream */
@@ -102,7 +106,7 @@ class Random {
     this.#state = (x ^ (x >>> 15)) | 1;
   }
 
-  /** 32 random bits. */
+  /** Returns 32 random bits as an unsigned integer. */
   bits() {
     let x = this.#state;
     x ^= x << 13;
@@ -111,17 +115,17 @@ class Random {
     return (this.#state = x) >>> 0;
   }
 
-  /** Uniform in [-1, 1). */
+  /** Returns a number uniformly distributed in [-1, 1). */
   unit() {
     return this.bits() / 2 ** 31 - 1;
   }
 }
 
-/** A byte of two nibbles, none of them 0 (which stands for -8): the weights' mean is 0. */
+/** For each byte, the byte whose nibbles 0 (weight -8) are replaced by 8 (weight 0), so that the mean of weights is 0. */
 const NIBBLES = Uint8Array.from({ length: 256 }, (_, b) => (b & 15 || 8) | ((b >> 4 || 8) << 4));
 
 /**
- * Whole tiles of a quantized type, made as bytes: uniform weights of the given deviation.
+ * Returns tiles of a quantized type as bytes, with uniformly distributed weights of the given standard deviation.
  * @param {WeightType} type @param {Random} random @param {number} tiles @param {number} deviation
  */
 function randomTiles(type, random, tiles, deviation) {
@@ -132,7 +136,7 @@ function randomTiles(type, random, tiles, deviation) {
   const out = new Uint8Array(tiles * type.tileBytes);
   const view = new DataView(out.buffer);
   const words = new Uint32Array(out.buffer);
-  // A uniform integer in ±n has the deviation n / √3, about.
+  // A uniformly distributed integer in ±n has a standard deviation of about n / √3.
   const base = (deviation * Math.sqrt(3)) / (eight ? 127 : 7.5);
   for (let tile = 0; tile < tiles; tile++) {
     const at = tile * type.tileBytes;
@@ -165,7 +169,7 @@ async function* randomPieces({ name, dims }, type, random, codec) {
   const vector = dims.length === 1;
   const layout = vector ? ROWS : runLayout(type);
   const mean = /ln.*\.weight$/.test(name) ? 1 : 0;
-  // Hidden states stay near 1. Embeddings are small against them: else a tied head would only say the last token again.
+  // Hidden states stay near 1. Embeddings are smaller; otherwise a tied LM head would only predict the last token again.
   const deviation = vector ? 0.05 : (/^w[tp]e/.test(name) ? 2 : 1) / Math.sqrt(cols);
   const whole = type.step > 0 && rows % 8 === 0 && cols % type.step === 0;
   const step = Math.max(8, Math.floor(PIECE / cols / 8) * 8);
@@ -177,7 +181,7 @@ async function* randomPieces({ name, dims }, type, random, codec) {
   }
 }
 
-/** A tokenizer of made-up words, with byte fallback, so that any text can be fed. @param {number} vocab */
+/** Returns a tokenizer of invented words with byte fallback, which accepts any text. @param {number} vocab */
 export function randomTokenizer(vocab) {
   const text = (/** @type {string} */ s) => new TextEncoder().encode(s);
   const fixed = [
@@ -207,10 +211,10 @@ export function randomTokenizer(vocab) {
 /**
  * @typedef {object} RandomOptions
  * @property {string} [quant]  type of the matrices; default bq4
- * @property {string} [embed]  type of embedding and head; default bq8 where matrices are quantized
+ * @property {string} [embed]  type of embedding and LM head; default: bq8 if matrices are quantized, otherwise that of `quant`
  * @property {number} [seed]   default 1
  * @property {boolean} [tokenizer]  default true
- * @property {boolean} [biases]  all biases; default: for the bullet block only
+ * @property {boolean} [biases]  whether all optional biases exist; default: only for the architecture `bullet`
  */
 
 /**

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Writes docs/MODELS.md of the rows that the last test run left under build/reports/models (tests/models-report.mjs).
-// With --check it writes nothing, and fails where the document says something else. Where rows are missing, since tests were not
-// run or skipped, it does neither and ends with 2.
+// Writes docs/MODELS.md from the rows that the last test run wrote to build/reports/models (tests/models-report.mjs).
+// With --check it writes nothing, and fails if the document differs. If rows are missing, since tests were skipped or not run,
+// it writes and checks nothing and exits with status 2.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,7 +17,7 @@ const target = join(root, 'docs/MODELS.md');
 /** @param {string} name */
 const reportAt = (name) => join(root, 'build/reports/models', `${name}.json`);
 
-/** Two digits are enough of an error. @param {string | number | undefined} value */
+/** Formats a cell. Small differences have two digits. @param {string | number | undefined} value */
 const shown = (value) =>
   value === undefined
     ? ''
@@ -25,10 +25,10 @@ const shown = (value) =>
       ? value.toExponential(1)
       : String(value).replaceAll('|', '\\|');
 
-/** Names in a line. @param {readonly string[]} names */
+/** Formats names as one line. @param {readonly string[]} names */
 const listed = (names) => names.map((name) => `\`${name}\``).join(', ');
 
-/** Heading, what it says, and columns: title by key. @type {Record<string, [string, string, Record<string, string>]>} */
+/** Tables of the document: heading, text above the table, and titles of the columns by key. @type {Record<string, [string, string, Record<string, string>]>} */
 const TABLES = {
   architectures: [
     'Architectures',
@@ -55,11 +55,11 @@ const TABLES = {
   ],
 };
 
-/** Decode rates by the type that is computed with, of the table in docs/log/speed.md. @returns {Map<string, string>} */
+/** Reads decode rates, by compute type, from the table in docs/log/speed.md. @returns {Map<string, string>} */
 function decodeRates() {
   const sections = readFileSync(join(root, 'docs/log/speed.md'), 'utf8').split(/^## /m);
   const lines = sections.filter((text) => /^[^\n]*What stored types cost/.test(text)).flatMap((t) => t.split('\n'));
-  // Newer ones stand first, and do not replace what was measured on a quiet machine.
+  // Newer rows are first in the file. Later rows replace them, since these were measured on an idle machine.
   const cells = lines.map((line) => line.split('|').map((cell) => cell.trim()));
   return new Map(cells.filter(([, , bits]) => Number(bits) > 0).map(([, , , run, , decode]) => [run, decode]));
 }
@@ -75,7 +75,11 @@ function rowsByTable() {
   return all;
 }
 
-/** Whether lines say the same: the sums of another processor may be rounded otherwise (relaxed SIMD), so errors may be twice as large. @param {string} a @param {string} b */
+/**
+ * Whether lines are equal except for small differences. Relaxed SIMD rounds sums differently on other processors, so that
+ * errors may differ by a factor below 2.
+ * @param {string} a @param {string} b
+ */
 function alike(a, b) {
   const [x, y] = [a, b].map((line) => line.split(/(\d\.\de-\d+)/));
   const close = (/** @type {number} */ p, /** @type {number} */ q) => p < 2 * q && q < 2 * p;
@@ -113,9 +117,9 @@ else {
   const at = measured.findIndex((line, i) => !alike(line, message[i] ?? ''));
   if (at >= 0 || message.length > measured.length) {
     const line = at >= 0 ? at : measured.length;
-    console.error(`docs/MODELS.md, line ${line + 1}, is not what the tests measured: node tools/models-doc.mjs
+    console.error(`docs/MODELS.md, line ${line + 1}, differs from what the tests measured. To update it: node tools/models-doc.mjs
 measured: ${measured[line] ?? ''}
-said:     ${message[line] ?? ''}`);
+document: ${message[line] ?? ''}`);
     process.exit(1);
   }
 }

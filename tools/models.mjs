@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `npm run models`: puts two real models into the cache folder, and prints where they are.
+// `npm run models`: downloads two real models to the cache folder and prints their paths.
 import { provideModels, realModel } from './setup/models.mjs';
 import { providePython } from './setup/python.mjs';
 import { command, ROOT, setUp } from './setup/setup.mjs';

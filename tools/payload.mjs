@@ -1,4 +1,4 @@
-// What a page downloads of JavaScript from the package as it is shipped: dist/, each file as a server sends it.
+// Limits for the JavaScript that a page downloads from dist/, as gzipped bytes of each file.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -8,23 +8,24 @@ import { Product } from './digest.mjs';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
- * Gzipped bytes of all JavaScript of a page, and of what its own thread loads: with `load`, error groups and hints, sources on the
- * hub and the conversion of Standard JSON Schemas. The thread's include the page itself in tests/browser/readme.test.mjs.
+ * Limits in gzipped bytes for all JavaScript of a page, and for the files that its main thread loads. These contain `load`,
+ * error groups and hints, sources on the hub and the conversion of Standard JSON Schemas. THREAD_LIMIT includes the page's own
+ * script in tests/browser/readme.test.mjs.
  */
 export const SCRIPT_LIMIT = 64_400;
 export const THREAD_LIMIT = 12_930;
 
-/** Gzipped bytes of an adapter. */
+/** Limit in gzipped bytes for a library adapter. */
 export const ADAPTER_LIMIT = 6_260;
 export const ADAPTERS = ['ai-sdk.js', 'langchain.js', 'prompt-api.js', 'react.js'];
 
-/** Of the entries that are none: what a page takes instead of `bq4` (`connect`, `shared`) or beside it. @type {Record<string, number>} */
+/** Limits for other entries: those that replace `bq4` (`connect`, `shared`), and those used in addition to it. @type {Record<string, number>} */
 export const ENTRY_LIMITS = { 'connect.js': 9_550, 'classifiers.js': 5_230, 'receipts.js': 4_760, 'shared.js': 19_210 };
 
-/** What a page with threads, a cache and a model from an address loads: its own thread, the engine's worker, the other threads. */
+/** Files that a page with threads, a cache and a model from a URL loads, in its main thread, the engine's worker and threads. */
 export const PAGE = ['index.js', 'worker.js', 'part-core.js', 'thread.js'];
 
-/** dist/, and what it is made of. */
+/** dist/ and its sources. */
 const PRODUCT = new Product(ROOT, {
   folder: 'dist',
   sources: [
@@ -33,9 +34,9 @@ const PRODUCT = new Product(ROOT, {
   ],
 });
 
-/** Makes dist/, unless it is there as its sources are. @returns {string} what went wrong; '' if nothing */
+/** Generates dist/ if it is missing or outdated. @returns {string}  the output if this failed, otherwise '' */
 export function makeDist() {
-  // The suite has made it, for all of its files.
+  // With BQ4_DIST the test runner has already generated it for all test files.
   if (process.env.BQ4_DIST || PRODUCT.isCurrent()) return '';
   const output = spawnSync(process.execPath, ['tools/dist.mjs'], { cwd: ROOT, encoding: 'utf8' });
   if (output.status !== 0) return output.stdout + output.stderr;
@@ -43,7 +44,7 @@ export function makeDist() {
   return '';
 }
 
-/** Bytes of a file of dist/. @param {string} name @returns {{ raw: number, gzip: number }} */
+/** Returns the size in bytes of a file in dist/. @param {string} name @returns {{ raw: number, gzip: number }} */
 export function sizeOf(name) {
   const bytes = readFileSync(new URL(`../dist/${name}`, import.meta.url));
   return { raw: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length };

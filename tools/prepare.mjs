@@ -1,13 +1,13 @@
 #!/usr/bin/env node
-// `npm install git+…`: npm clones into its cache, installs what package.json names, runs `prepare` (twice) and packs. Only in such
-// a clone this makes what is packed: a checkout's own `npm ci` and `npm install`, which run `prepare` too, are left alone.
+// Builds the package for `npm install git+…`. npm clones the repository into its cache, installs the dependencies, runs
+// `prepare` (twice) and packs the folder. `npm ci` and `npm install` in a checkout run `prepare` too: there this does nothing.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildWasm } from './build.mjs';
 import { run, SetupError } from './setup/shell.mjs';
 import { command, ROOT, setUp } from './setup/setup.mjs';
 
-/** Whether npm cloned it to pack it. @param {string} root */
+/** Whether the folder is a clone that npm made in order to pack it. @param {string} root */
 export const cloned = (root) => /[\\/]_cacache[\\/]tmp[\\/]git-clone/.test(root);
 
 if (cloned(ROOT) && !existsSync(join(ROOT, 'build', 'types', 'js', 'index.d.ts')))

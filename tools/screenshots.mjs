@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// Walks through the states of the demo (tools/screenshots/states.mjs) in each browser that is there, or those that
-// BQ4_BROWSERS names, and takes pictures of the real page, engine and models:
+// Takes screenshots of the demo in all its states (tools/screenshots/states.mjs), with the real page, engine and models. Uses
+// each available browser, or those listed in BQ4_BROWSERS.
 //
-//   docs/screenshots/*.png, layout.json   the main states in Chromium, which tests/browser/pictures.long.mjs compares; one with a
-//                                         real model, where `npm run models` has fetched that
-//   build/screenshots/BROWSER/*.png       all states; BROWSER.png shows them together
+//   docs/screenshots/*.png, layout.json   main states in Chromium, compared by tests/browser/pictures.long.mjs; also one with
+//                                         a real model, if `npm run models` has downloaded it
+//   build/screenshots/BROWSER/*.png       all states; BROWSER.png contains all of them
 //
-//   BQ4_BROWSERS=chromium node tools/screenshots.mjs [STATE... | main]  only these states, or the main ones
+//   BQ4_BROWSERS=chromium node tools/screenshots.mjs [STATE... | main]  only these states, or only the main ones
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { buildWasm } from './build.mjs';
@@ -17,14 +17,15 @@ const DOCS = join(ROOT, 'docs', 'screenshots');
 
 await command(async () => {
   await buildWasm(await setUp({ tests: true }));
-  // Only now are the drivers there for certain.
+  // Imported here because these modules need the browser drivers installed above.
   const { NAMES, skip } = await import('../tests/browser/browsers.mjs');
   const { STATES } = await import('./screenshots/states.mjs');
   const { walk } = await import('./screenshots/walk.mjs');
   const { sheet } = await import('./screenshots/sheet.mjs');
-  const asked = process.argv.slice(2);
+  const stateNames = process.argv.slice(2);
   const states = STATES.filter(
-    ({ name, main, real }) => !asked.length || asked.includes(name) || ((main || real) && asked.includes('main')),
+    ({ name, main, real }) =>
+      !stateNames.length || stateNames.includes(name) || ((main || real) && stateNames.includes('main')),
   );
   const names = /** @type {typeof NAMES} */ (process.env.BQ4_BROWSERS?.split(',') ?? NAMES);
   for (const browser of names) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// Prints what a page downloads: each shipped module, plain and compressed. The gate asks here too.
+// Prints the sizes of the files that a page downloads: plain and compressed. Tests read their limits from here.
 //
-//   node tools/size.mjs [--parts]     --parts: each object of the builds of one thread, before linking: what no module
-//                                     refers to (other tables, scalar kernels) is in it
+//   node tools/size.mjs [--parts]     --parts: sizes of the object files of the builds without threads, before linking. These
+//                                     include unused code (other tables, scalar kernels)
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -10,26 +10,26 @@ import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { PAGE } from './payload.mjs';
 
-/** Bytes that one module may have when gzipped. */
+/** Limit in gzipped bytes for a module. */
 export const MODULE_LIMIT = 107_600;
-/** Of the kernels of rare types, fetched when a model has such weights, beside one of those. */
+/** Modules with optional kernels, loaded in addition if a model has weights of rare types. */
 export const RARE = /-rare\.wasm$/;
 export const RARE_LIMIT = 27_500;
-/** The module that times dot products before a build is chosen. */
+/** The module that measures dot products in order to choose a build. */
 export const PROBE = 'bq4-probe.wasm';
 export const PROBE_LIMIT = 1_400;
-/** The module that holds replies to grammars, fetched when first asked for. */
+/** The module that compiles and applies grammars, loaded when the first grammar is used. */
 export const GRAMMAR = 'bq4-grammar.wasm';
 export const GRAMMAR_LIMIT = 16_000;
-/** The demo's own scripts, each gzipped by itself, but for those that are loaded when first needed. */
+/** Limit for the demo's own scripts, each gzipped separately, without those that are loaded on demand. */
 export const DEMO_LIMIT = 69_500;
-/** The modules of converters, which no page loads before it converts a model; the one for threads is for Node. */
+/** The modules of converters, loaded when a model is converted; the one with threads is for Node. */
 export const CONVERT = /^bq4-convert(-threads)?\.wasm$/;
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const FOLDER = join(ROOT, 'build', 'wasm');
 
-/** The SHA-256 of each module, as `sha256sum -c` reads it in dist/. */
+/** Returns the SHA-256 of each module in the format of `sha256sum -c`, with paths relative to dist/. */
 export function wasmHashes() {
   const names = existsSync(FOLDER) ? readdirSync(FOLDER).filter((name) => name.endsWith('.wasm')) : [];
   const hash = (/** @type {string} */ name) =>
@@ -59,7 +59,7 @@ export function sizes() {
     .map((name) => ({ name, ...measure(join(FOLDER, name)) }));
 }
 
-/** The sum of files, each compressed by itself, as a server sends them. @param {string} name @param {Iterable<string>} paths */
+/** Returns the sum of the sizes of files, each compressed separately, as a server does it. @param {string} name @param {Iterable<string>} paths */
 function totalOf(name, paths) {
   const total = { name, plain: 0, gzip: 0, brotli: 0 };
   for (const path of paths) {
@@ -71,7 +71,7 @@ function totalOf(name, paths) {
   return total;
 }
 
-/** What every visit of the demo loads of its own: what its page, its workers and its service worker begin with, and import. */
+/** Returns the size of the demo's scripts that every visit loads: entries of page, workers and service worker, and imports. */
 export function demoScripts() {
   const folder = join(ROOT, 'demo');
   /** @type {Set<string>} */
@@ -90,7 +90,7 @@ export function demoScripts() {
   return totalOf('demo/, at every visit', paths);
 }
 
-/** What a page loads of the package. */
+/** Returns the size of the package's files that a page loads. */
 function pageScripts() {
   const paths = PAGE.map((name) => join(ROOT, 'dist', name));
   return totalOf(
@@ -99,7 +99,7 @@ function pageScripts() {
   );
 }
 
-/** All of js/. */
+/** Returns the size of all files in js/. */
 function scripts() {
   const folder = join(ROOT, 'js');
   const names = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : [];
@@ -107,7 +107,7 @@ function scripts() {
   return totalOf('js/', paths);
 }
 
-/** Code and data of an object file: sections 10 and 11. @param {string} path */
+/** Returns code and data of an object file (sections 10 and 11). @param {string} path */
 function codeOf(path) {
   const bytes = readFileSync(path);
   const parts = [];
@@ -121,7 +121,7 @@ function codeOf(path) {
   return Buffer.concat(parts);
 }
 
-/** The objects of a build, the largest first. */
+/** Returns the sizes of the object files of a build, the largest first. */
 function parts() {
   const folder = join(ROOT, 'build', 'wasm-plain');
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `npm start`: sets up, builds what is stale, and serves the demo on this machine.
+// `npm start`: sets up, builds outdated modules, and serves the demo on this machine.
 import { parseArgs } from 'node:util';
 import { buildWasm } from './build.mjs';
 import { serve } from './serve.mjs';
@@ -10,23 +10,26 @@ import { provideNodeModules } from './setup/npm.mjs';
 import { command, ROOT, setUp } from './setup/setup.mjs';
 
 const DEFAULT_PORT = 8080;
-/** Where nothing is gained by compressing. */
+/** Address of this machine, for which compression has no benefit. */
 const LOOPBACK = '127.0.0.1';
 const HELP = `npm start -- [--port N] [--host NAME]
 
 Builds bq4 and serves its demo at http://localhost:${DEFAULT_PORT}/ (or the next free port).
---port N, or the environment's PORT, asks for one port and no other.
---host NAME listens there instead of 127.0.0.1; pages from other machines need https.
+--port N     uses this port only (default: the environment variable PORT)
+--host NAME  listens on this address instead of 127.0.0.1; browsers on other machines need https
 `;
 
 /** @param {string} text */
 function parsePort(text) {
   const port = Number(text);
-  if (!/^\d+$/.test(text) || port > 65535) throw new SetupError(`"${text}" is no port: give a number from 0 to 65535`);
+  if (!/^\d+$/.test(text) || port > 65535) throw new SetupError(`expected a port from 0 to 65535, found "${text}"`);
   return port;
 }
 
-/** @param {{port: number, host: string, fixed: boolean}} wish */
+/**
+ * Starts the server.
+ * @param {{port: number, host: string, fixed: boolean}} options  `fixed`: whether other ports must not be tried
+ */
 async function listen({ port, host, fixed }) {
   for (let next = port; ; next++) {
     try {
@@ -50,14 +53,14 @@ await command(async () => {
     throw new SetupError(`${/** @type {Error} */ (error).message}\n\n${HELP}`);
   }
   if (values.help) return void process.stdout.write(HELP);
-  const asked = values.port ?? process.env.PORT;
-  const port = asked ? parsePort(asked) : DEFAULT_PORT;
+  const portText = values.port ?? process.env.PORT;
+  const port = portText ? parsePort(portText) : DEFAULT_PORT;
   await buildWasm(await setUp());
-  // Of these the page loads one, for chat templates that are not known: without it the rest works.
+  // The page loads one of these packages, for unknown chat templates. Everything else works without it.
   await provideNodeModules(ROOT).catch((error) =>
     say(`no npm packages: models with unusual chat templates will not chat. ${error.message}`),
   );
   await provideEmbedder().catch((error) => say(`no model for the search page: ${error.message}`));
-  const { url } = await listen({ port, host: values.host ?? LOOPBACK, fixed: Boolean(asked) });
+  const { url } = await listen({ port, host: values.host ?? LOOPBACK, fixed: Boolean(portText) });
   console.log(`bq4 demo: ${url}demo/  (Ctrl+C stops it)`);
 });

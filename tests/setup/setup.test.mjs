@@ -197,7 +197,7 @@ test('npm start serves on the port asked for, and says so when it is taken', asy
   }
 });
 
-test('npm start refuses what is no port', async () => {
+test('npm start rejects invalid ports and unknown options', async () => {
   for (const args of [
     ['--port', 'x'],
     ['--port', '70000'],
