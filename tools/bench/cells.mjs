@@ -1,6 +1,6 @@
-// What is measured: a list of visits. A visit opens one runtime with one model and measures its cells once; visits are
-// repeated in rounds. A cell is a prompt and the tokens decoded after it, so that decoding happens at that depth.
-// In a round those stand beside each other whose ratio is asked for: the machine's speed changes from minute to minute.
+// The list of measurements, called visits. A visit opens one runtime with one model and measures its cells once; visits are
+// repeated in rounds. A cell is a prompt and the tokens decoded after it; the prompt sets the depth of decoding.
+// Visits whose ratio is reported are adjacent in a round, since the speed of the machine changes from minute to minute.
 import { SHAPES } from '../make_random.mjs';
 
 /**
@@ -11,22 +11,23 @@ import { SHAPES } from '../make_random.mjs';
 
 /**
  * @typedef {object} Visit
- * @property {'us' | 'limit' | 'read' | 'wllama' | 'ort' | 'tjs' | 'native' | 'llama-wasm'} runtime  limit: us beside the bare loop and a plain read;
- *   read: plain reads by one thread and by two; llama-wasm: llama.cpp built here to wasm, with its SIMD kernels, in Node
- * @property {string} version    of the runtime; '' for us: whatever is built
- * @property {string} precision  a name that models.mjs knows
- * @property {string} shape      of make_random.mjs
- * @property {number} threads   0: as many as the engine chooses
- * @property {string} kv         type of the KV cache; '' where there is none
- * @property {string} [variant]  us: 'best', the relaxed module that the browser's dot product asks for (machine.mjs), or 'simd128'; native: 'best', or 'no-amx'
- *   for the best without AMX
+ * @property {'us' | 'limit' | 'read' | 'wllama' | 'ort' | 'tjs' | 'native' | 'llama-wasm'} runtime  us: bq4; limit: bq4 with the bare loop
+ *   and a plain read; read: plain reads by one thread and by two; llama-wasm: llama.cpp built to wasm with its SIMD kernels, in
+ *   Node
+ * @property {string} version    version of the runtime; '' for bq4: the present build
+ * @property {string} precision  name of weight types, as in models.mjs
+ * @property {string} shape      name of a shape in make_random.mjs
+ * @property {number} threads   number of threads; 0 if the engine chooses it
+ * @property {string} kv         type of the KV cache; '' if the runtime has none
+ * @property {string} [variant]  us: 'best' (the relaxed module that is faster in this browser, see machine.mjs) or 'simd128';
+ *   native: 'best', or 'no-amx' for the best without AMX
  * @property {string} [browser]  default chromium
  * @property {Cell[]} cells
- * @property {number} [rounds]   no more than so many; default: as many as the run has
- * @property {boolean} [later]   its rounds after the first few come when all others have theirs
+ * @property {number} [rounds]   largest number of rounds; default: that of the run
+ * @property {boolean} [later]   whether its rounds after the first FEW are measured after those of all other visits
  */
 
-/** A name for people and for --only; the identity of a visit across runs. @param {Visit} visit */
+/** Returns the name of a visit, for output and --only. It identifies the visit across runs. @param {Visit} visit */
 export function nameOf({ runtime, version, precision, shape, threads, kv, variant, browser }) {
   return [
     runtime + (version && ` ${version}`),
@@ -41,13 +42,13 @@ export function nameOf({ runtime, version, precision, shape, threads, kv, varian
     .join(' / ');
 }
 
-/** Tokens of context: what the largest cell needs, and room for warming up. @param {string} shape */
+/** Returns the context length in tokens: that of the largest cell, and room for warming up. @param {string} shape */
 export const contextOf = (shape) => Math.min(SHAPES[shape].context, 2048);
 
-/** Main type, then type of embedding and head. */
+/** Weight types of matrices, and of embedding and LM head. */
 export const OURS = ['bq4h+bq8', 'bq4h+bq4h'];
 
-/** Rounds of other shapes, and of all before those come that can wait. */
+/** Number of rounds for other shapes, and for visits with `later` before all others are complete. */
 export const FEW = 3;
 /** @type {Record<string, number>} */
 const SHAPE_ROUNDS = { '15m': FEW, '500m': FEW };
@@ -95,7 +96,7 @@ const native = (shape, threads, change = {}) => ({
   ...change,
 });
 
-/** Ours and native llama.cpp's of the same kind in turn. @param {string} shape @param {boolean} peers @returns {Visit[]} */
+/** Returns visits of bq4 and native llama.cpp, alternating between equal configurations. @param {string} shape @param {boolean} peers @returns {Visit[]} */
 function mainVisits(shape, peers) {
   const cells = ourCells(shape);
   const visits = THREADS.flatMap((threads) => [
@@ -111,7 +112,7 @@ function mainVisits(shape, peers) {
     : [...visits, chosen, us(shape, 2, { runtime: 'read', kv: '', variant: undefined, cells: [] })];
 }
 
-/** Ours by weight type, KV type, instruction set and browser; a step beside its limit. @param {string} shape @param {readonly string[]} browsers @returns {Visit[]} */
+/** Returns visits of bq4 by weight type, KV type, instruction set and browser, and of a step with its limits. @param {string} shape @param {readonly string[]} browsers @returns {Visit[]} */
 function ourVariants(shape, browsers) {
   if (shape === '500m') return [];
   const cells = ourCells(shape);
@@ -127,7 +128,7 @@ function ourVariants(shape, browsers) {
   ];
 }
 
-/** What else native llama.cpp can be. @param {string} shape @returns {Visit[]} */
+/** Returns visits of native llama.cpp in other configurations. @param {string} shape @returns {Visit[]} */
 function nativeVariants(shape) {
   return THREADS.flatMap((threads) => [
     ...(shape === '500m' ? [] : [native(shape, threads, { precision: 'q8_0', later: true })]),
@@ -140,7 +141,7 @@ function nativeVariants(shape) {
   ]);
 }
 
-/** Slow ones get fewer tokens. @param {string} shape @returns {Visit[]} */
+/** Returns visits of wllama. Slow versions decode fewer tokens. @param {string} shape @returns {Visit[]} */
 function wllama(shape) {
   return THREADS.flatMap((threads) =>
     ['3.8.1', '2.3.7', '2.3.1'].flatMap((version) => {
@@ -163,7 +164,7 @@ function wllama(shape) {
   );
 }
 
-/** What wllama could be: llama.cpp of today with the SIMD kernels that its releases leave out. @param {string} shape @returns {Visit[]} */
+/** Returns visits of llama.cpp compiled to wasm with the SIMD kernels that wllama's releases don't contain. @param {string} shape @returns {Visit[]} */
 function llamaWasm(shape) {
   if (shape !== '135m') return [];
   return THREADS.map((threads) =>
@@ -171,7 +172,7 @@ function llamaWasm(shape) {
   );
 }
 
-/** The ONNX runtimes. At the 500m shape without f32, which is more than a file of ONNX holds. @param {string} shape @returns {Visit[]} */
+/** Returns visits of the ONNX runtimes. The 500m shape is omitted in f32, since it exceeds the limit of an ONNX file. @param {string} shape @returns {Visit[]} */
 function onnx(shape) {
   /** @type {[Visit['runtime'], string][]} */
   const runtimes = [
@@ -201,14 +202,14 @@ function onnx(shape) {
   );
 }
 
-/** Of the peers in browsers, what a target names and what may be the best of them. @param {Visit} visit */
+/** Whether a visit of a peer in a browser is in a target, or may be the fastest of them. @param {Visit} visit */
 const contends = ({ runtime, version, precision }) =>
   runtime === 'wllama'
     ? precision === 'q4_0' && version !== '2.3.7'
     : runtime === 'llama-wasm' || (runtime === 'ort' && precision === 'q8');
 
 /**
- * The shape that the targets are about first.
+ * Returns all visits, those of the shape with targets first.
  * @param {{ shapes: readonly string[], peers: boolean, browsers?: readonly string[], only?: string }} wanted
  * @returns {Visit[]}
  */

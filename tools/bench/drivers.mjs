@@ -1,4 +1,4 @@
-// How a visit is made: a page in a browser, or a program.
+// Makes a visit: opens a page in a browser, or runs a program.
 import { execFile } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,10 +16,10 @@ import { modelPath, modelUrl } from './models.mjs';
 /** @typedef {{ facts: Record<string, any>, cells: { prompt: number, tokens: number, prefillMs: number, decodeMs: number }[] }} Result */
 
 const execute = promisify(execFile);
-/** A visit that takes longer is given up. */
+/** Time limit of a visit. */
 const TIMEOUT_MS = 75_000;
 
-/** Browsers that are open, with a server for their pages. */
+/** Open browsers, with a server for their pages. */
 export class Pages {
   /** @type {Map<string, { version: string, open: (url: string) => Promise<any>, close: () => Promise<void> }>} */
   #browsers = new Map();
@@ -35,7 +35,7 @@ export class Pages {
     return output;
   }
 
-  /** Once more in a new browser when it fails: browsers have bad moments. @param {Visit} visit @returns {Promise<Result>} */
+  /** Visits a page. After a failure it tries again in a new browser, since browsers sometimes fail. @param {Visit} visit @returns {Promise<Result>} */
   async visit(visit) {
     try {
       return await this.#visit(visit);
@@ -58,7 +58,7 @@ export class Pages {
   /** @param {Visit} visit @returns {Promise<Result>} */
   async #visit(visit) {
     const { runtime, version, precision, shape, threads, kv, variant, cells } = visit;
-    // The peers' workers come from blob: addresses, which our own policy forbids.
+    // Peers start workers from blob: URLs, which the policy of bq4's server forbids.
     this.#site ??= await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench/pages', 'build/bench'], policy: false });
     const browser = await this.#browser(visit.browser ?? 'chromium');
     const page = await browser.open(`${this.#site.url}tools/bench/pages/page.html`);
@@ -115,7 +115,7 @@ async function startChromium() {
   };
 }
 
-/** Another one, through the browser tests' drivers. @param {string} name */
+/** Opens another browser with the drivers of the browser tests. @param {string} name */
 async function startOther(name) {
   const drivers = '../../tests/browser/browsers.mjs';
   const { start } = await import(drivers).catch(() => {
@@ -133,7 +133,7 @@ async function startOther(name) {
   };
 }
 
-/** Plain reads of as many bytes as the model's file has, by one thread and by two in turn. @param {Visit} visit @returns {Promise<Result>} */
+/** Measures plain reads of as many bytes as the model's file has, alternating between one thread and two. @param {Visit} visit @returns {Promise<Result>} */
 export async function visitRead(visit) {
   const megabytes = Math.round(statSync(join(ROOT, modelPath(visit))).size / 2 ** 20);
   const { stdout } = await execute(join(ROOT, 'build/native/bench-read'), ['41', String(megabytes)], {

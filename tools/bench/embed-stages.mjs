@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-// `node_modules/.bin/node tools/bench/embed-stages.mjs [rounds] [build]`: where the time of one text of all-MiniLM-L6-v2 goes, in Node, one
-// thread, texts one by one as in embed.mjs (which makes the model): milliseconds a text of each stage, the rate of its products, and beside
-// them what the bare instruction does (tests/bench/dot.c, eight chains), in turns. What a text would take if its products went at that
-// rate, and what if nothing but products took time, bounds what kernels can still bring.
+// `node_modules/.bin/node tools/bench/embed-stages.mjs [rounds] [build]`: measures the stages of embedding a text
+// with all-MiniLM-L6-v2 in Node, with one thread. Texts are embedded one by one as in embed.mjs, which makes the model. Prints for
+// each stage its milliseconds per text and the rate of its products, and the rate of the bare instruction (tests/bench/dot.c, eight
+// chains), measured in alternation. It also prints the time of a text if products ran at that rate, and if only products took time:
+// limits for further improvements of kernels.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createEngine, fromFile } from '../../js/node.js';
@@ -17,7 +18,7 @@ const OPERATIONS = 2e6 * 64; // of one measurement; 16 products each
 const rounds = Number(process.argv[2] ?? 5);
 const build = /** @type {import('../../js/shared/types.js').Build} */ (process.argv[3] ?? relaxedModule(machine()));
 
-/** Products a second of the bare instruction, in 1e9. @returns {Promise<() => number>} */
+/** Returns a function that measures the bare instruction, in 1e9 products per second. @returns {Promise<() => number>} */
 async function bareDots() {
   const { instance } = await WebAssembly.instantiate(readFileSync(DOTS), {
     env: { memory: new WebAssembly.Memory({ initial: 16, maximum: 65536 }) },
@@ -40,7 +41,7 @@ await command(async () => {
   const model = await engine.load(fromFile(MODEL));
   let tokens = 0;
   for (const text of texts) tokens += (await model.embed([text])).tokens[0];
-  /** Of each stage, per round. @type {Map<string, { ms: number[], macs: number }>} */
+  /** Milliseconds of each stage by round, and its products. @type {Map<string, { ms: number[], macs: number }>} */
   const stages = new Map();
   const [whole, peaks] = [/** @type {number[]} */ ([]), /** @type {number[]} */ ([])];
   bare();

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// `node_modules/.bin/node tools/bench/embed.mjs [rounds]`: all-MiniLM-L6-v2 in 8 bits by bq4 and, as int8 ONNX made here, by transformers.js
-// on its wasm device, in one page of Chromium: texts per second, one thread each, in batches of 1 and 32, in turns; cosines between
-// their vectors. The texts are the sentences that tests compare with sentence-transformers, without the longest (400 characters).
+// `node_modules/.bin/node tools/bench/embed.mjs [rounds]`: compares all-MiniLM-L6-v2 in 8 bits in bq4 with an int8 ONNX file of it
+// (made here) in transformers.js on its wasm device. Both run in one page of Chromium with one thread. Prints texts per second in batches
+// of 1 and 32, measured in alternation, and cosines between the vectors. The texts are the sentences that tests compare with
+// sentence-transformers, without those of 400 characters or more.
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch } from '../../tests/browser/launch.mjs';
@@ -35,7 +36,7 @@ await command(async () => {
     );
   const { sentences } = JSON.parse(readFileSync(join(ROOT, 'tests/golden/embeddings/sentences.json'), 'utf8'));
   const texts = sentences.filter((/** @type {string} */ text) => text.length < 400);
-  // The peers' workers come from blob: addresses, which our own policy forbids.
+  // Peers start workers from blob: URLs, which the policy of bq4's server forbids.
   const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench/pages', 'build/bench'], policy: false });
   const browser = await launch({ full: true });
   try {

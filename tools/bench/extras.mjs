@@ -1,5 +1,6 @@
-// What has rows of its own beside the visits of `npm run bench`: types of few bits, several sessions at the same time, guesses, what each table of kernels makes
-// of one matrix. Each is a command that can be run alone; its output becomes docs/benchmarks/NAME-KIND.md, a file for each kind of machine.
+// Measurements of `npm run bench` in addition to its visits: low-bit types, simultaneous sessions, draft tokens, and each table of
+// kernels on one matrix. Each is a command that can also be run alone. Its output is written to docs/benchmarks/NAME-KIND.md, a file
+// for each kind of machine.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { make } from '../build.mjs';
@@ -39,7 +40,7 @@ const EXTRAS = [
   },
 ];
 
-/** The instruction that multiplies bytes, as files are named by it. */
+/** Returns the name of the instruction that multiplies bytes, which is part of file names. */
 const kindOf = (/** @type {import('./machine.mjs').Machine} */ here) =>
   /^vpdpbusd/.test(dotInstruction(here)) ? 'vnni' : /^sdot/.test(dotInstruction(here)) ? 'arm' : 'avx2';
 

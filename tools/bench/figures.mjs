@@ -1,4 +1,4 @@
-// From the results of single visits to what the report shows: medians, rates, ratios against the targets.
+// Computes the report's figures from the results of single visits: medians, rates, ratios for the targets.
 import { SHAPES } from '../make_random.mjs';
 import { dotInFirefox, dotInstruction } from './machine.mjs';
 import { median, summary } from './stats.mjs';
@@ -10,10 +10,10 @@ import { targetsOf } from './targets.mjs';
 /** @typedef {import('./table.mjs').Limit} Limit */
 /** @typedef {import('./targets.mjs').Sizes} Sizes */
 
-/** What is measured again with each build of ours, the machine's own limits among it. @param {{ visit: import('./cells.mjs').Visit }} entry */
+/** Whether a visit is measured again with each build of bq4; also true for the limits of the machine. @param {{ visit: import('./cells.mjs').Visit }} entry */
 const isOurs = ({ visit }) => /^(us|limit|read)$/.test(visit.runtime);
 
-/** Our rows are of the newest build only. @param {Entry[]} entries @returns {Row[]} */
+/** Returns the rows of all visits; those of bq4 contain results of the newest build only. @param {Entry[]} entries @returns {Row[]} */
 export function rowsOf(entries) {
   const newest = entries.filter(isOurs).at(-1)?.subject;
   const local = entries.filter((entry) => !isOurs(entry) || entry.subject === newest);
@@ -54,7 +54,7 @@ export function rowsOf(entries) {
       cells,
       loadMs: summary(facts.map(({ loadMs }) => loadMs)),
       memory: summary(facts.map(({ memory }) => memory ?? NaN)),
-      // The first token takes the arithmetic of the prompt and, counted generously, of one token more.
+      // The first token takes the arithmetic of the prompt and at most that of one more token.
       startRatio: summary(facts.map(({ startMs, warm16Ms }) => startMs / ((warm16Ms * 17) / 16))),
       limits: facts.flatMap(({ limit }) => (limit ? [limit] : [])),
       traces: facts.flatMap(({ traces }) => traces ?? []),
@@ -66,7 +66,7 @@ export function rowsOf(entries) {
   });
 }
 
-/** Weights that one decoded token multiplies. @param {Record<string, any>} shape */
+/** Returns the number of weights that one decoded token multiplies. @param {Record<string, any>} shape */
 export function weightsPerToken({ hidden, layers, heads, kv_heads: kvHeads = heads, ffn, vocab }) {
   return layers * (2 * hidden * hidden + 2 * hidden * (hidden / heads) * kvHeads + 3 * hidden * ffn) + vocab * hidden;
 }
@@ -92,13 +92,13 @@ export function figures(entries, { machine, payload }) {
     busy: summary(entries.flatMap(({ busy }) => (typeof busy === 'number' ? [busy] : []))),
     weights: Object.fromEntries(
       Object.entries(SHAPES)
-        .filter(([, { arch }]) => arch !== 'gemma4') // its layers have widths of their own
+        .filter(([, { arch }]) => arch !== 'gemma4') // its layers have different widths
         .map(([shape, config]) => [shape, weightsPerToken(config)]),
     ),
   };
 }
 
-/** A step, its bare loops and a plain read, as rates: one thread of the 135m shape. @param {Row[]} rows */
+/** Returns rates of a step, its bare loops and a plain read, with one thread and the 135m shape. @param {Row[]} rows */
 function limitsOf(rows) {
   return rows
     .filter(({ visit, limits }) => visit.runtime === 'limit' && visit.shape === '135m' && limits.length)

@@ -1,12 +1,15 @@
 #!/usr/bin/env node
 // `node_modules/.bin/node tools/bench/first-word.mjs [--model FILE.gguf] [--rounds 5] [--threads auto] [--beside CHECKOUT]
-// [--system FILE.txt]`: from the click on a
-// model to the first word of its reply, in Chromium with a profile on disk: cold, when it comes over HTTP and is kept, and warm, from the
-// cache; each in a page of its own, and apart by phase. In the same rounds a bare fetch of its bytes, and a bare read of as many from OPFS,
-// into one buffer and into new memory, as weights need it. Without `--model`: SmolLM2-135M-Instruct Q4_1. `--beside`: another checkout of
-// bq4, built, with these files of the benchmark, measured in the same rounds; which one comes first alternates. `--system`: a system prompt, with
-// a third visit of this checkout, which finds the prompt cache beside the model. Milliseconds, medians
-// (least–most); ratios are medians of those within a round.
+// [--system FILE.txt]`: measures the time from the selection of a model to the first word of its reply, in Chromium with a profile on
+// disk, and the time of each phase. The cold visit downloads the model and stores it in the cache, the warm one loads it from the
+// cache; each has its own page. The same rounds measure a bare fetch of the model's bytes, and a bare read of as many bytes from OPFS
+// into one buffer and into new memory.
+//
+//   --model    default: SmolLM2-135M-Instruct Q4_1
+//   --beside   another checkout of bq4, built, with these files of the benchmark; it is measured in the same rounds, in changing order
+//   --system   a system prompt; adds a third visit of this checkout, which finds the prompt cache next to the model
+//
+// Prints milliseconds: medians (least–most). Ratios are medians of the ratios within a round.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -33,10 +36,10 @@ const { values: given } = parseArgs({
 const rounds = Number(given.rounds);
 const threads = given.threads === 'auto' ? 'auto' : Number(given.threads);
 
-/** The visit that finds a prompt cache. */
+/** Name of the visit that finds a prompt cache. */
 const PROMPT_CACHE = 'warm with prompt cache';
 
-/** A folder with the model and the prompt cache of a system prompt. @param {string} file @param {string} system */
+/** Makes a folder with the model and the prompt cache of a system prompt. @param {string} file @param {string} system */
 function withPromptCache(file, system) {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-bench-model-'));
   const copy = join(folder, basename(file));
@@ -49,7 +52,7 @@ function withPromptCache(file, system) {
 }
 
 /**
- * A server of the files of one checkout, and so an origin and a cache of its own.
+ * A server of the files of one checkout, which is an origin with its own cache.
  * @typedef {{ name: string, url: string, close: () => Promise<void> }} Site
  */
 
@@ -85,7 +88,7 @@ await command(async () => {
     let keptBytes = 0;
     /** @type {Record<string, number>[]} */
     const all = [];
-    // The first round warms up: it fills the caches, the browser's of compiled code among them.
+    // The first round is not counted: it fills the caches, also the browser's cache of compiled code.
     for (let round = -1; round < rounds; round++) {
       /** @type {Record<string, number>} */
       const ms = {};

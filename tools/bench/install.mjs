@@ -1,4 +1,4 @@
-// Installs what is compared with, pinned, into build/bench/peers: no dependency of bq4, nor of its tests.
+// Installs fixed versions of the runtimes for comparison in build/bench/peers. Neither bq4 nor its tests depend on them.
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
@@ -20,13 +20,13 @@ import { ROOT } from '../setup/setup.mjs';
 import { findOnPath, run, SetupError, step } from '../setup/shell.mjs';
 
 /** @typedef {import('../setup/setup.mjs').Tools} Tools */
-/** @typedef {{ program: string, best: string, noAmx: string | null, backends: string[] }} Native folders of backends to choose from */
+/** @typedef {{ program: string, best: string, noAmx: string | null, backends: string[] }} Native  program, and folders of the backends that it chooses from: all of them, and those without AMX */
 
 const PEERS = join(ROOT, 'build', 'bench', 'peers');
 const MODULES = join(PEERS, 'node_modules');
 const LIST = join(ROOT, 'tools', 'bench', 'peers');
 
-/** node-llama-cpp's own package: it holds the source, and so the headers, of its libraries' release. */
+/** The main package of node-llama-cpp. It contains the source of its libraries' release, with the headers. */
 const HEADERS = {
   package: 'node-llama-cpp@3.22.1',
   sha512: 'bltIipuWmc123H7tMIgDGKSsSrhmhlQYeVUC48XTjVW7XGJJiJJyCdlTMzQ/LiWoPkGDpcL4FviDpgw7qfTiDw==',
@@ -34,7 +34,7 @@ const HEADERS = {
 export const LLAMA = `llama.cpp (${HEADERS.package.replace('@', ' ')})`;
 const PLATFORM = { 'linux-x64': 'linux-x64', 'linux-arm64': 'linux-arm64' };
 
-/** Python with what makes models and plots. @param {Tools} tools */
+/** Returns a Python with the packages for making models and plots. @param {Tools} tools */
 export const benchPython = (tools) => providePython(ROOT, tools.python, 'tools/bench/requirements.txt');
 
 /** @param {readonly string[]} args @param {string} cwd */
@@ -44,7 +44,7 @@ async function npm(args, cwd) {
   await run(path, [...args, '--no-audit', '--no-fund'], { cwd });
 }
 
-/** The npm packages of tools/bench/peers, without their install scripts. */
+/** Installs the npm packages of tools/bench/peers, without running their install scripts. */
 export async function providePeers() {
   const lock = readFileSync(join(LIST, 'package-lock.json'));
   const stamp = join(MODULES, '.bench-lock');
@@ -56,7 +56,7 @@ export async function providePeers() {
   writeFileSync(stamp, key);
 }
 
-/** The source of llama.cpp, of the release that the libraries were built from. */
+/** Provides the source of llama.cpp, of the release that the libraries were built from. */
 export async function provideHeaders() {
   const folder = join(PEERS, 'llama.cpp');
   if (existsSync(join(folder, 'include', 'llama.h'))) return folder;
@@ -70,7 +70,7 @@ export async function provideHeaders() {
   return folder;
 }
 
-/** The folder of the libraries of llama.cpp that node-llama-cpp's package for this system brings. */
+/** Returns the folder of llama.cpp's libraries in node-llama-cpp's package for this system. */
 export function librariesFolder() {
   const name = PLATFORM[/** @type {keyof typeof PLATFORM} */ (`${process.platform}-${process.arch}`)];
   if (!name)
@@ -80,7 +80,7 @@ export function librariesFolder() {
   return join(MODULES, '@node-llama-cpp', name, 'bins', name);
 }
 
-/** What links a program with those of them whose names fit. @param {string} libraries  their folder @param {RegExp} names */
+/** Returns linker options for the libraries whose names match. @param {string} libraries  their folder @param {RegExp} names */
 export const linkFlags = (libraries, names) => [
   `-L${libraries}`,
   ...readdirSync(libraries)
@@ -91,7 +91,7 @@ export const linkFlags = (libraries, names) => [
 ];
 
 /**
- * A program of tools/bench/peers, compiled against the libraries of `npm run bench:peers`.
+ * Compiles a program of tools/bench/peers against llama.cpp's libraries, and returns its path.
  * @param {string} gcc @param {string} name  without .c
  * @returns {Promise<string>}
  */
@@ -107,7 +107,7 @@ export async function provideProgram(gcc, name) {
 }
 
 /**
- * The program that times native llama.cpp, and the folders of its backends.
+ * Provides the program that measures native llama.cpp, and the folders of its backends.
  * @param {Tools} tools
  * @returns {Promise<Native>}
  */
@@ -125,7 +125,7 @@ export async function provideNative(tools) {
 }
 
 /**
- * llama.cpp of the same release as wasm with its SIMD kernels, a program for Node.
+ * Compiles llama.cpp of the same release to wasm with its SIMD kernels, as a program for Node.
  * @param {Tools} tools @returns {Promise<string>}
  */
 export async function provideLlamaWasm(tools) {
@@ -158,8 +158,8 @@ export async function provideLlamaWasm(tools) {
 }
 
 /**
- * llama.cpp's server of the same release, in the cache folder with the libraries that it needs and tools.jinja, a chat template that knows of tools. Building that was
- * stopped goes on.
+ * Builds llama.cpp's server of the same release in the cache folder, with its libraries and tools.jinja, a chat template that
+ * supports tools. An interrupted build is continued.
  * @returns {Promise<string>}
  */
 export async function provideLlamaServer() {
@@ -197,9 +197,9 @@ export async function provideLlamaServer() {
 }
 
 /**
- * What llama.cpp must report to be at its best on this CPU.
- * @param {string} system its system info @param {string[]} flags of the CPU
- * @returns {string[]} what is missing
+ * Checks that llama.cpp uses all instruction sets of this CPU.
+ * @param {string} system system info that llama.cpp reports @param {string[]} flags flags of the CPU
+ * @returns {string[]} missing instruction sets
  */
 export function missingInstructions(system, flags) {
   /** @type {[string, string][]} */
@@ -212,14 +212,14 @@ export function missingInstructions(system, flags) {
     ['asimddp', 'DOTPROD'],
     ['i8mm', 'MATMUL_INT8'],
   ];
-  // The backends for AVX-512 do without it.
+  // The backends for AVX-512 don't use it.
   if (!flags.includes('avx512_vnni')) pairs.push(['avx_vnni', 'AVX_VNNI']);
   return pairs
     .filter(([flag, name]) => flags.includes(flag) && !system.includes(`${name} = 1`))
     .map(([, name]) => name);
 }
 
-/** Files that a page loads of each, model aside. */
+/** Files that a page loads of each runtime, without the model. */
 const PAYLOAD = {
   'wllama 3.8.1': ['wllama-3.8.1/esm/index.min.js', 'wllama-3.8.1/esm/wasm/wllama.wasm'],
   'wllama 2.3.7': ['wllama-2.3.7/esm/index.min.js', 'wllama-2.3.7/esm/multi-thread/wllama.wasm'],
@@ -243,7 +243,7 @@ export function weigh(paths) {
   return { raw: sizes.reduce((sum, s) => sum + s.raw, 0), gzip: sizes.reduce((sum, s) => sum + s.gzip, 0) };
 }
 
-/** Bytes of js and wasm that each peer's page loads. */
+/** Returns the sizes of JavaScript and wasm that a page of each peer loads. */
 export const payloads = () =>
   Object.fromEntries(
     Object.entries(PAYLOAD).map(([name, files]) => [name, weigh(files.map((file) => join(MODULES, file)))]),

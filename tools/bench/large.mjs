@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-// `node_modules/.bin/node --expose-gc tools/bench/large.mjs [--types q4_k_m]`: a model of half a billion random weights (the 500m shape, Q4_0 with a Q8_0 embedding) and a byte-level
-// vocabulary of 151,936 tokens, from GGUF, in Node, one thread: plan, heap, load, first token, decode, and what JavaScript holds
-// beside the heap. With `--types q4_k_m` its types and vocabulary are those of a file that people have: Q5_0, Q8_0, Q4_K and Q6_K as
-// llama.cpp mixes them at 896 columns, and Qwen's tokens.
+// `node_modules/.bin/node --expose-gc tools/bench/large.mjs [--types q4_k_m]`: measures a GGUF file with 500 million random
+// weights (the 500m shape, Q4_0 with a Q8_0 embedding) and a byte-level vocabulary of 151,936 tokens, in Node with one thread. Prints the
+// load plan, the heap, times of loading, of the first token and of decoding, and the memory of JavaScript in addition to the heap. With
+// `--types q4_k_m` types and vocabulary are those of a typical downloaded file: Q5_0, Q8_0, Q4_K and Q6_K, as llama.cpp mixes them at
+// 896 columns, and Qwen's tokens.
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -14,7 +15,7 @@ import { vocabularies } from '../../tests/tools/vocabularies.mjs';
 import { benchPython } from './install.mjs';
 import { machine } from './machine.mjs';
 
-/** How each is made, by the types of its matrices. @type {Record<string, () => Promise<string[]>>} */
+/** Functions that make the model, by the types of its matrices. @type {Record<string, () => Promise<string[]>>} */
 const MADE = {
   q4_0: async () => ['--bpe'],
   q4_k_m: async () => {
@@ -27,9 +28,9 @@ const [PROMPT, TOKENS] = [128, 32];
 const mb = (/** @type {number} */ bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 const ms = (/** @type {number} */ time) => `${time.toFixed(0)} ms`;
 
-/** What JavaScript holds, without wasm's memory, which counts among array buffers. @param {number} heap */
+/** Returns the memory that JavaScript uses, without the wasm memory, which Node counts with array buffers. @param {number} heap */
 async function scriptBytes(heap) {
-  // What is let go outside its heap is counted off in later turns.
+  // Memory freed outside of the JavaScript heap is subtracted only in later turns of the event loop.
   for (let i = 0; i < 4; i++) {
     globalThis.gc?.();
     await new Promise((resolve) => setTimeout(resolve, 20));

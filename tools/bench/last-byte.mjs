@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// `node_modules/.bin/node tools/bench/last-byte.mjs [rounds]`: a prompt was sent while a model of some 90 MB was on its way; how long
-// after the last byte its first token comes, in Chromium, one thread. The server holds the last byte back until all layers but one
-// are computed. Beside it what should be left to do, measured warm in the same session: two decode steps and the head for short
-// prompts, else a layer's share of the prompt's prefill and the head; and how long the byte itself is on its way to a page that
-// throws it away, which is no time of ours. Both ends are read off the same machine's clock.
+// `node_modules/.bin/node tools/bench/last-byte.mjs [rounds]`: sends a prompt during the download of a model of about 90 MB, and
+// measures the time from the last byte to the first token, in Chromium with one thread. The server delays the last byte until all
+// layers except one are computed. For comparison it measures the remaining work, warm, in the same session: two decode steps and the LM
+// head for short prompts, otherwise one layer's share of the prefill and the LM head. It also measures the time of the last byte to a page
+// that discards it, which does not depend on bq4. Both ends are on the same machine, so their clocks are the same.
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { shown, summary } from './stats.mjs';
 
 const rounds = Number(process.argv[2] ?? 5);
 const LAYERS = 30;
-/** Tokens per prompt; the engine computes at most so many at once. */
+/** Tokens per prompt, and the largest number of tokens that the engine computes in one batch. */
 const [PROMPTS, BATCH] = [[16, 32, 128], 32];
 const path = join(ROOT, 'build/bench/135m-bq4h.bq4');
 if (!existsSync(path)) {
@@ -34,7 +34,7 @@ const browser = await startPlain(profile);
 /** @typedef {{ first: number, limit: number, way: number }} Early  milliseconds */
 
 const open = () => browser.open(`${site.url}tools/bench/loading.html`, 'globalThis.sendEarly');
-/** @returns {() => void}  lets the last byte go */
+/** @returns {() => void}  releases the last byte */
 function hold() {
   let release = () => {};
   models.faults = [{ stall: size - 1, until: new Promise((resolve) => (release = () => resolve(undefined))) }];

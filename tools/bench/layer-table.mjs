@@ -1,10 +1,11 @@
 #!/usr/bin/env node
-// Gemma 4 E2B's shape with random weights, in Chromium, its file chosen from the disk: what is planned without a budget (the table of per-layer
-// embeddings stays in the file), the heap that is taken, the time of a load and of the first token, and tokens per second.
+// Measures a model with Gemma 4 E2B's shape and random weights in Chromium, loaded from a local file. Prints the load plan without a
+// memory budget (the table of per-layer embeddings stays in the file), the heap, times of loading and of the first token, and tokens
+// per second.
 //
 //   node tools/bench/layer-table.mjs [--layers 35] [--threads 1] [--rounds 3] [--prompt 32] [--tokens 24] [--context 2048] [--whole]
 //
-// --layers: fewer layers with the same vocabulary. --whole: beside it the model with its table in memory, in turns.
+// --layers: number of layers; the vocabulary stays the same. --whole: also measures the model with its table in memory, alternately.
 // The file (4.0 GB with all layers) is made once, in build/bench/.
 import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';

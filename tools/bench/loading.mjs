@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// `node_modules/.bin/node tools/bench/loading.mjs [rounds]`: how fast a model of some 90 MB gets into the engine, in Chromium with a profile
-// on disk: over loopback beside a bare fetch that throws the bytes away, verified and with or without keeping them; and
-// from the cache beside a bare read of the same bytes from OPFS. Each round measures everything once; ratios are of
-// medians of one run. Also the CPU time of the browser and of the server: on a small machine they share the cores, and no
-// arm can be faster than their sum divided by the cores; and the most memory while loading, beside the heap.
+// `node_modules/.bin/node tools/bench/loading.mjs [rounds]`: measures loading a model of about 90 MB in Chromium with a profile on disk.
+// Downloads over loopback, verified, with and without a cache, are compared with a bare fetch that discards the bytes. Loading from the
+// cache is compared with a bare read of the same bytes from OPFS. Each round measures everything once; ratios are those of the medians of
+// one run. Prints also the CPU time of browser and server, since they share the cores: no variant can be faster than their sum divided by
+// the number of cores. The peak of memory while loading is printed relative to the heap.
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,13 +27,13 @@ const profile = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
 const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench', 'build/bench'] });
 const browser = await startPlain(profile);
 const open = () => browser.open(`${site.url}tools/bench/loading.html`, 'globalThis.measure');
-/** Milliseconds so far, of the browser and of the server. */
+/** Returns the CPU milliseconds so far of the browser and of the server. */
 const cpu = () => {
   const { user, system } = process.cpuUsage();
   return [processes(profile).reduce((sum, { cpu }) => sum + cpu, 0), (user + system) / 1000];
 };
 
-/** Bytes: of the renderer with the most, and of all processes. @returns {Record<string, number>} */
+/** Returns memory in bytes: of the largest renderer process, and of all processes. @returns {Record<string, number>} */
 function memory() {
   const all = processes(profile, true);
   const page = all.filter(({ renderer }) => renderer).sort((a, b) => b.rss - a.rss)[0];
@@ -44,7 +44,7 @@ function memory() {
   };
 }
 
-/** Idle, then the most while one load goes on, on a page of its own; ratios to the heap. @param {string} url */
+/** Measures memory on a new page: idle, and its peak during a load; with ratios to the heap. @param {string} url */
 async function memoryOfOneLoad(url) {
   const page = await open();
   await page.evaluate('engineWithCache()'); // the page is idle with its engine started

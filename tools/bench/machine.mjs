@@ -1,10 +1,10 @@
-// What the figures were measured on.
+// Properties of the machine on which figures are measured.
 import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, platform, arch, release, totalmem } from 'node:os';
 
 /** @typedef {{ cpu: string, cores: number, memoryGB: number, os: string, flags: string[], node: string }} Machine */
 
-/** Of the CPU's flags, those that decide how fast such code runs. */
+/** CPU flags that affect the speed of matrix products. */
 const TELLING =
   /^(avx2|avx512(f|bw|vl|_vnni|_bf16|_fp16)|avx_vnni|amx_(int8|bf16|tile)|fma|f16c|sse4_1|ssse3|asimddp|i8mm|sve2?|asimd)$/;
 
@@ -29,7 +29,7 @@ export function machine() {
   };
 }
 
-/** The machine instruction that V8 makes of the relaxed integer dot. @param {Machine} machine */
+/** Returns the machine instruction to which V8 compiles the relaxed integer dot product. @param {Machine} machine */
 export function dotInstruction({ flags }) {
   const has = (/** @type {string} */ flag) => flags.includes(flag);
   if (has('avx_vnni')) return 'vpdpbusd (AVX-VNNI), 128 bits wide';
@@ -39,17 +39,18 @@ export function dotInstruction({ flags }) {
 }
 
 /**
- * The module with relaxed SIMD whose dot product is fewer instructions there, as the engine's own measurement finds. @param {Machine} machine @param {string} [browser]
+ * Returns the module with relaxed SIMD whose dot product needs fewer instructions; the engine's measurement chooses the same.
+ * @param {Machine} machine @param {string} [browser]
  * @returns {'relaxed' | 'relaxed16'}
  */
 export const relaxedModule = (machine, browser = 'chromium') =>
   /pmaddubsw/.test(browser === 'firefox' ? dotInFirefox(machine) : dotInstruction(machine)) ? 'relaxed16' : 'relaxed';
 
-/** What SpiderMonkey makes of it: on x86 never the one instruction. @param {Machine} machine */
+/** Returns the instructions to which SpiderMonkey compiles it: on x86 always more than one. @param {Machine} machine */
 export const dotInFirefox = (machine) =>
   dotInstruction(machine.flags.includes('ssse3') ? { ...machine, flags: ['ssse3'] } : machine);
 
-/** Counters of this virtual machine's time, or null where the system has none. @returns {{ stolen: number, idle: number, all: number } | null} */
+/** Returns counters of this virtual machine's CPU time, or null if the system has none. @returns {{ stolen: number, idle: number, all: number } | null} */
 export function times() {
   try {
     const parts = /^cpu +(.*)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1].split(' ').map(Number) ?? [];
@@ -63,10 +64,10 @@ export function times() {
   }
 }
 
-/** Share of time that other machines on the same host took. @param {ReturnType<typeof times>} before @param {ReturnType<typeof times>} after */
+/** Returns the share of CPU time used by other virtual machines on the same host. @param {ReturnType<typeof times>} before @param {ReturnType<typeof times>} after */
 export const stolenShare = (before, after) =>
   before && after && after.all > before.all ? (after.stolen - before.stolen) / (after.all - before.all) : null;
 
-/** Share of the cores' time that anybody used. @param {ReturnType<typeof times>} before @param {ReturnType<typeof times>} after */
+/** Returns the share of CPU time used by all programs. @param {ReturnType<typeof times>} before @param {ReturnType<typeof times>} after */
 export const busyShare = (before, after) =>
   before && after && after.all > before.all ? 1 - (after.idle - before.idle) / (after.all - before.all) : null;

@@ -1,4 +1,4 @@
-// The two commands `npm run bench` and `npm run bench:peers`: they differ in what is visited.
+// The commands `npm run bench` and `npm run bench:peers`. The second one also measures other runtimes.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -26,24 +26,24 @@ const RESULTS = join(ROOT, 'build', 'bench', 'results.jsonl');
 const help = (peers) => `npm run ${peers ? 'bench:peers' : 'bench'} -- [options]
 
 ${peers ? 'Times bq4, other runtimes for browsers and native llama.cpp' : 'Times bq4'} on models with random weights and writes
-docs/log/benchmarks.md when all is measured. Leave the machine alone meanwhile. Results are kept in
-build/bench/results.jsonl as they come: the same command goes on where the last one stopped.
+docs/log/benchmarks.md when everything is measured. Run nothing else on the machine meanwhile. Each result is appended to
+build/bench/results.jsonl: if a run is interrupted, the same command continues it.
 
---shapes    of tools/make_random.mjs; default 15m,135m,500m
---runs      rounds, one measurement of every cell each; default 5. At most 3 of other
-            shapes than 135m; past 3, what no target asks for comes last
---only      measure what has this regular expression in its name, for instance '^native', 'wllama 3', '135m.*1t'
---browser   more browsers for bq4 itself; default: firefox where there is one
---extras    only what has no visits: types of few bits, sessions at the same time, guesses, into docs/benchmarks;
-            without --only and --quick they come after all visits
---budget-s  stop after about so many seconds
---quick     3 runs of the 15m shape
---list      name what would be measured
---forget    throw the results away whose name has this regular expression
---report    measure nothing, write the report of what is there
+--shapes    shapes of tools/make_random.mjs; default 15m,135m,500m
+--runs      number of rounds, in each of which every cell is measured once; default 5. Shapes other than 135m have at
+            most 3 rounds; after round 3, measurements without a target come last
+--only      measure only names that match this regular expression, for instance '^native', 'wllama 3', '135m.*1t'
+--browser   additional browser for bq4 itself; default: firefox if it is installed
+--extras    measure only low-bit types, simultaneous sessions and draft tokens, and write them to docs/benchmarks;
+            without --only and --quick they are measured after everything else
+--budget-s  stop after about this number of seconds
+--quick     3 rounds of the 15m shape
+--list      print the names of all measurements
+--forget    delete the results whose names match this regular expression
+--report    measure nothing; write the report from the present results
 `;
 
-/** The files whose change makes our own results old. */
+/** Returns a hash of the files that bq4's results depend on: after a change these are measured again. */
 function ourBuild() {
   const hash = createHash('sha256');
   const files = (/** @type {string} */ folder) =>
@@ -55,7 +55,7 @@ function ourBuild() {
   return hash.digest('hex').slice(0, 10);
 }
 
-/** JavaScript and wasm that a page loads of ours. */
+/** Returns the sizes of bq4's JavaScript and wasm files that a page loads. */
 function ourPayload() {
   const failed = makeDist();
   if (failed) throw new SetupError(failed);
@@ -68,7 +68,7 @@ function ourPayload() {
   };
 }
 
-/** @param {{ peers: boolean }} which */
+/** Runs the command. @param {{ peers: boolean }} options  `peers`: whether other runtimes are measured too */
 export async function main({ peers }) {
   const { values } = parseArgs({
     options: {
@@ -105,7 +105,7 @@ export async function main({ peers }) {
       rounds,
       ends: values['budget-s'] ? started + Number(values['budget-s']) * 1e3 : Infinity,
     });
-    if (left) return void say(`${left} visits left: the same command goes on`);
+    if (left) return void say(`${left} visits left: the same command continues with them`);
   }
   if (values.only && !values.report) return;
   if (values.extras || !(values.quick || values.report)) await measureExtras(tools);
@@ -124,9 +124,11 @@ async function measureAll(tools, python, visits, { rounds, ends }) {
     throw new SetupError('the bare loop could not be built, see above');
   if (uses(/wllama|ort|tjs|native|llama-wasm/)) await providePeers();
   const native = uses(/native/) ? await provideNative(tools) : null;
-  /** What can't be had costs its own visits only. @param {() => Promise<any>} get */
-  const orWhy = (get) => get().catch((/** @type {Error} */ error) => error);
-  const llamaWasm = uses(/llama-wasm/) ? await orWhy(() => provideLlamaWasm(tools)) : null;
+  // If llama.cpp can't be built to wasm, only its own visits fail, with this error.
+  /** @type {any} */
+  const llamaWasm = uses(/llama-wasm/)
+    ? await provideLlamaWasm(tools).catch((/** @type {Error} */ error) => error)
+    : null;
   const read = uses(/read/) ? await make(tools, ['build/native/bench-read']) : null;
   for (const visit of visits) await provideModel(visit, python);
   const build = ourBuild();
@@ -155,7 +157,7 @@ async function measureAll(tools, python, visits, { rounds, ends }) {
   }
 }
 
-/** A document with another table between the marks of that name. @param {string} text @param {string} table @param {string} [name] */
+/** Returns a document in which the table between the comments of that name is replaced. @param {string} text @param {string} table @param {string} [name] */
 export const withTable = (text, table, name = 'benchmarks') =>
   text.replace(
     new RegExp(`(<!-- ${name}: [^>]*-->\\n)[^]*?(<!-- end of ${name} -->)`),
@@ -165,18 +167,18 @@ export const withTable = (text, table, name = 'benchmarks') =>
 /** @param {string} python */
 async function writeReport(python) {
   const entries = readEntries(RESULTS);
-  if (!entries.length) throw new SetupError('nothing is measured yet');
-  const peersThere = existsSync(join(ROOT, 'build/bench/peers/node_modules'));
+  if (!entries.length) throw new SetupError('there are no results yet');
+  const hasPeers = existsSync(join(ROOT, 'build/bench/peers/node_modules'));
   const output = figures(entries, {
     machine: machine(),
-    payload: { ours: ourPayload(), peers: peersThere ? payloads() : {} },
+    payload: { ours: ourPayload(), peers: hasPeers ? payloads() : {} },
   });
   const json = join(ROOT, 'build', 'bench', 'figures.json');
   const report = join(ROOT, 'docs', 'log', 'benchmarks.md');
   mkdirSync(dirname(json), { recursive: true });
   writeFileSync(json, `${JSON.stringify(output, null, 2)}\n`);
   await run(python, [join(ROOT, 'tools/bench/plots.py'), json, join(ROOT, 'docs', 'benchmarks')]);
-  // What other commands measured, each file of which names its own.
+  // Results of other commands. Each of these files contains the command that wrote it.
   const others = readdirSync(join(ROOT, 'docs', 'benchmarks'))
     .filter((name) => name.endsWith('.md'))
     .map((name) => readFileSync(join(ROOT, 'docs', 'benchmarks', name), 'utf8'));

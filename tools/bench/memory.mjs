@@ -1,10 +1,10 @@
-// What a runtime takes of a machine's memory, by one definition for all of them: the proportional set size of the
-// processes that this one has started (a page shared by several counts once), while it loads a model, beside before.
+// Measures the memory of a runtime, by the same definition for all of them: the increase of the proportional set size of the
+// child processes of this one while it loads a model. Memory pages shared by several processes count once.
 import { memoryOf, processTree } from './processes.mjs';
 
 const EVERY_MS = 100;
 
-/** Bytes of all processes below this one; NaN where the system does not tell. */
+/** Returns the bytes of all child processes; NaN if the system does not report them. */
 export function bytesBelow() {
   try {
     const below = [...processTree((pid) => pid === process.pid).keys()].filter((pid) => pid !== process.pid);
@@ -15,7 +15,7 @@ export function bytesBelow() {
 }
 
 /**
- * The most that was seen while `work` went on, beyond `before`.
+ * Runs `work` and measures the peak of memory meanwhile, minus `before`.
  * @template T
  * @param {number} before
  * @param {() => Promise<T>} work

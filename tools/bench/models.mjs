@@ -1,4 +1,4 @@
-// Model files with random weights, in every runtime's format, made once and kept in build/bench/.
+// Makes model files with random weights in the formats of all runtimes. They are kept in build/bench/.
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileSink } from '../../js/format/output.js';
@@ -12,17 +12,17 @@ const FOLDER = 'build/bench/models';
 /** @type {Record<string, string>} */
 const ONNX = { fp32: 'model.onnx', q8: 'model_quantized.onnx', q4: 'model_q4.onnx' };
 
-/** The file of a visit's model, from the root. @param {Visit} visit */
+/** Returns the path of a visit's model file, relative to the root. @param {Visit} visit */
 export function modelPath({ runtime, shape, precision }) {
   if (runtime === 'us' || runtime === 'limit' || runtime === 'read') return `${FOLDER}/${shape}-${precision}.bq4`;
   if (runtime === 'ort' || runtime === 'tjs') return `${FOLDER}/${shape}/onnx/${ONNX[precision]}`;
   return `${FOLDER}/${shape}-${precision}.gguf`;
 }
 
-/** What a page is told: transformers.js wants the folder. @param {Visit} visit */
+/** Returns the path that a page receives: transformers.js requires that of the folder. @param {Visit} visit */
 export const modelUrl = (visit) => `/${visit.runtime === 'tjs' ? `${FOLDER}/${visit.shape}` : modelPath(visit)}`;
 
-/** Makes the model of a visit unless it is there. @param {Visit} visit @param {string} python with tools/bench/requirements.txt */
+/** Makes the model of a visit if it does not exist. @param {Visit} visit @param {string} python with tools/bench/requirements.txt */
 export async function provideModel(visit, python) {
   const path = modelPath(visit);
   if (existsSync(join(ROOT, path))) return;

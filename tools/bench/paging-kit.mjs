@@ -1,4 +1,4 @@
-// What the benchmarks of weights that stay in a file share: a model of random weights, made once, and the page that loads it.
+// Shared by the benchmarks of paging: makes a model with random weights, and opens the page that loads it.
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileSink } from '../../js/format/output.js';
@@ -9,14 +9,14 @@ import { ROOT } from '../setup/setup.mjs';
 
 export const megabytes = (/** @type {number} */ bytes) => (bytes / 1e6).toFixed(1);
 
-/** Makes the file unless it is there. @param {string} path  from the root @param {Parameters<typeof makeRandom>[0]} config */
+/** Makes the file if it does not exist. @param {string} path  relative to the root @param {Parameters<typeof makeRandom>[0]} config */
 export async function provideRandomModel(path, config) {
   if (existsSync(join(ROOT, path))) return;
   mkdirSync(join(ROOT, 'build', 'bench'), { recursive: true });
   await makeRandom(config, await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
 }
 
-/** The page paging.html in a browser of its own; `run` calls one of its functions. @param {string[]} folders  that are served, too */
+/** Opens the page paging.html in a new browser; `run` calls one of its functions. @param {string[]} folders  additional served folders */
 export async function openPagingPage(folders = []) {
   const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench', ...folders] });
   const browser = await launch({ full: true });

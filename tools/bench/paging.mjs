@@ -1,8 +1,7 @@
 #!/usr/bin/env node
-// What a budget costs, in Chromium: tokens per second with all weights in memory and with a share of them, beside
-// what the same file's storage gives to a worker that only reads, before and after. A round's limit is the smaller of
-// its rate with all weights and its storage's bytes per second, divided by those streamed per token. Rounds are
-// interleaved, figures are medians.
+// Measures the cost of a memory budget in Chromium: tokens per second with all weights in memory and with a share of them. A worker
+// that only reads the same file measures the storage before and after. The limit of a round is the smaller of two rates: that with all
+// weights in memory, and the storage's bytes per second divided by the bytes read per token. Rounds are interleaved; figures are medians.
 //
 //   node tools/bench/paging.mjs [--shape 135m] [--shares 0.9,0.6,0.3] [--threads 1] [--rounds 5] [--tokens 24]
 import { writeFileSync } from 'node:fs';
@@ -37,7 +36,7 @@ await command(async () => {
     const piece = info.at(-1).paging.slotBytes;
     /** @type {number[][]} */
     const rates = shares.map(() => []);
-    /** Of the smaller limit, in the same round. @type {number[][]} */
+    /** Shares of the smaller limit in the same round. @type {number[][]} */
     const ratios = shares.map(() => []);
     const storage = { handle: /** @type {number[]} */ ([]), blob: /** @type {number[]} */ ([]) };
     /** @type {any[]} */

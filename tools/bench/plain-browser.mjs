@@ -1,6 +1,6 @@
 /**
- * Chromium driven over its DevTools protocol with nothing of it switched on. Playwright switches on what reports of the
- * network, which then keeps a copy of answers up to 10 MB: that halves the rate of loads and triples their memory.
+ * Controls Chromium by its DevTools protocol without enabling any of its domains. Playwright enables network reports, for which
+ * Chromium keeps copies of responses up to 10 MB: that halves the rate of loading and triples its memory.
  */
 import { spawnChromium } from '../../tests/browser/chromium.mjs';
 import { findChromium } from '../setup/system.mjs';
@@ -9,7 +9,7 @@ import { memoryOf, processTree } from './processes.mjs';
 /** @typedef {{ cpu: number, rss: number, pss: number, renderer: boolean }} Process  milliseconds, bytes */
 
 /**
- * The processes of the browser with this profile.
+ * Returns the processes of the browser with this profile.
  * @param {string} profile @param {boolean} [memory]
  * @returns {Process[]}
  */
@@ -45,7 +45,7 @@ export async function startPlain(profile) {
   const { product } = await send('Browser.getVersion');
   return {
     version: String(product).split('/')[1],
-    /** A page, once `ready` is true there. @param {string} url @param {string} ready  an expression */
+    /** Opens a page and waits until `ready` is true in it. @param {string} url @param {string} ready  an expression */
     async open(url, ready) {
       const { targetId } = await send('Target.createTarget', { url });
       const { sessionId } = await send('Target.attachToTarget', { targetId, flatten: true });

@@ -1,4 +1,4 @@
-// The processes of this machine, as /proc tells of them.
+// Reads the processes of this machine from /proc.
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** @typedef {{ parent: number, command: string, cpu: number }} Process  cpu: milliseconds */
@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 const read = (pid, file) => readFileSync(`/proc/${pid}/${file}`, 'utf8');
 
 /**
- * Those that `ours` is true of, and all below them. Throws where there is no /proc.
+ * Returns the processes for which `ours` returns true, and all their descendants. Throws if there is no /proc.
  * @param {(pid: number, command: string) => boolean} ours
  * @returns {Map<number, Process>}
  */
@@ -16,7 +16,7 @@ export function processTree(ours) {
   const all = new Map();
   for (const pid of readdirSync('/proc').map(Number).filter(Boolean)) {
     try {
-      // What comes before is the program's name in brackets, whatever is in it.
+      // The text before is the program's name in brackets, which may contain any characters.
       const fields = read(pid, 'stat').split(') ').at(-1)?.split(' ') ?? [];
       all.set(pid, {
         parent: Number(fields[1]),
@@ -35,7 +35,7 @@ export function processTree(ours) {
   return new Map([...all].filter(([pid]) => among(pid)));
 }
 
-/** Bytes; `pss` counts what processes share once, and takes a while to get. 0 if it has ended. @param {number} pid @returns {{ rss: number, pss: number }} */
+/** Returns memory in bytes; 0 if the process has ended. `pss` counts shared memory once, and is slow to read. @param {number} pid @returns {{ rss: number, pss: number }} */
 export function memoryOf(pid) {
   let text = '';
   try {

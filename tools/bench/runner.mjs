@@ -1,5 +1,5 @@
-// Visits in rounds, so that a noisy minute hits all of them; every result is appended to a file at once, so that a run
-// can be stopped and go on later.
+// Makes visits in rounds, so that a noisy period of the machine affects all of them. Each result is appended to a file
+// immediately, so that an interrupted run can be continued.
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { FEW, nameOf } from './cells.mjs';
@@ -9,23 +9,23 @@ import { busyShare, stolenShare, times } from './machine.mjs';
 /** @typedef {import('./drivers.mjs').Result} Result */
 
 /**
- * @typedef {object} Entry  a line of the file
- * @property {string} name    of the visit
- * @property {string} subject what of ours was measured: a hash of the build; '' for peers
+ * @typedef {object} Entry  a line of the file: one result
+ * @property {string} name    name of the visit
+ * @property {string} subject hash of the measured build of bq4; '' for peers
  * @property {number} round
  * @property {string} at      ISO date
- * @property {number} ms      that the visit took
- * @property {number | null} [stolen] share of the time that the host gave to others
- * @property {number | null} [busy] share of the cores that was in use right before the visit, when nothing of ours runs
+ * @property {number} ms      duration of the visit
+ * @property {number | null} [stolen] share of CPU time that the host gave to other virtual machines; null if unknown
+ * @property {number | null} [busy] share of the cores in use right before the visit, by other programs; null if unknown
  * @property {Visit} visit
  * @property {Result} [result]
  * @property {string} [error]
  */
 
-/** Milliseconds before a visit: the last one's pages are gone, then it is seen what else runs. */
+/** Pauses before a visit: for closing the pages of the last one, then for measuring the load by other programs. */
 const [AFTERMATH_MS, LOOK_MS] = [100, 200];
 
-/** What a visit is thought to take that was never made. */
+/** Assumed duration of a visit that was never made. */
 const UNKNOWN_MS = 10_000;
 
 /** @param {string} path @returns {Entry[]} */
@@ -37,24 +37,25 @@ export function readEntries(path) {
     .map((line) => JSON.parse(line));
 }
 
-/** Takes the entries of these visits out. @param {string} path @param {(entry: Entry) => boolean} which */
+/** Removes the entries for which `which` returns true. @param {string} path @param {(entry: Entry) => boolean} which */
 export function forget(path, which) {
   const kept = readEntries(path).filter((entry) => !which(entry));
   if (existsSync(path)) writeFileSync(path, kept.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
 }
 
 /**
+ * Makes the visits that have no result yet.
  * @param {object} run
- * @param {string} run.path  of the file of results
+ * @param {string} run.path  path of the file of results
  * @param {Visit[]} run.visits
  * @param {number} run.rounds
- * @param {(visit: Visit) => string} run.subjectOf
+ * @param {(visit: Visit) => string} run.subjectOf  returns the `subject` of the entry
  * @param {(visit: Visit) => Promise<Result>} run.make
- * @param {number} [run.budgetMs]  no visit begins that would not end in time
+ * @param {number} [run.budgetMs]  time limit: no visit is started that would probably exceed it
  * @param {(text: string) => void} run.say
  * @param {() => number} [run.now]
  * @param {(ms: number) => Promise<any>} [run.pause]
- * @returns {Promise<number>} visits left to make
+ * @returns {Promise<number>} number of visits that were not made in time
  */
 export async function runVisits({
   path,

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
-// `node_modules/.bin/node tools/bench/smollm2.mjs [rounds] [--write]`: SmolLM2-135M-Instruct's GGUF file in bq4, in two wllamas and in native llama.cpp; in
-// transformers.js an int8 ONNX of the same shape with random weights, since no registry has one of this model. In turns, one thread each, in
-// Chromium a page of its own each time: milliseconds of loading, rates of a prompt and of what is written behind it, the most memory that
-// this took, and the milliseconds from opening a runtime in a page whose cache has the file to the first token of a reply. `--write` makes
-// docs/benchmarks/real-model.md of it, which docs/log/benchmarks.md repeats, and the table of medians in README.md and docs/benchmarks.md.
+// `node_modules/.bin/node tools/bench/smollm2.mjs [rounds] [--write]`: measures SmolLM2-135M-Instruct's GGUF file in bq4, in two versions
+// of wllama and in native llama.cpp. transformers.js runs an int8 ONNX file of the same shape with random weights, since no registry has
+// one of this model. All have one thread and are measured in alternation; in Chromium each measurement has a new page. Prints load time,
+// rates of prefill and decode, peak of memory, and the time from opening a runtime in a page with the file in its cache to the first token
+// of a reply. `--write` writes docs/benchmarks/real-model.md, which docs/log/benchmarks.md includes, and the tables of medians in
+// README.md and docs/benchmarks.md.
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,7 +25,7 @@ import { median, shown, summary } from './stats.mjs';
 
 const execute = promisify(execFile);
 const [PROMPT, TOKENS, FIRST] = [128, 32, 5];
-/** What stands in for this model where there is no file of it. */
+/** Model used in place of this one for a runtime without a file of it. */
 const SAME_SHAPE = /** @type {any} */ ({ runtime: 'tjs', shape: '135m', precision: 'q8' });
 /** @type {readonly Peer[]} */
 const PEERS = [
@@ -52,7 +53,7 @@ await command(async () => {
   await provideModels(python);
   await provideModel(SAME_SHAPE, python);
   const native = await provideNative(tools);
-  // The peers' workers come from blob: addresses, which our own policy forbids.
+  // Peers start workers from blob: URLs, which the policy of bq4's server forbids.
   const pages = await serve({
     root: ROOT,
     folders: [...PUBLIC, 'tools/bench/pages', 'build/bench'],

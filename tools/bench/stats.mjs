@@ -1,4 +1,4 @@
-// Small statistics over repeated measurements.
+// Statistics of repeated measurements.
 
 /** @typedef {{ median: number, least: number, most: number, n: number }} Summary */
 
@@ -15,10 +15,10 @@ export function summary(values) {
   };
 }
 
-/** NaN without values. @param {readonly number[]} values */
+/** Returns the median; NaN without values. @param {readonly number[]} values */
 export const median = (values) => summary(values)?.median ?? NaN;
 
-/** Three significant digits, no exponent. @param {number} x */
+/** Formats a number with three significant digits and without an exponent. @param {number} x */
 export function short(x) {
   if (x === 0) return '0';
   const rounded = Number(x.toPrecision(3));
@@ -26,7 +26,7 @@ export function short(x) {
   return rounded.toFixed(Math.min(6, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(rounded))))));
 }
 
-/** "123 (120–130)". @param {Summary | null} s */
+/** Formats a summary as "123 (120–130)". @param {Summary | null} s */
 export function shown(s) {
   if (!s) return '–';
   return s.n > 1 ? `${short(s.median)} (${short(s.least)}–${short(s.most)})` : short(s.median);

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// `node tools/bench/store.mjs [rounds]`: what the cache of model files costs beside bare OPFS files of the same 100 MB, in
-// Chromium with a profile on disk. Each round measures everything once; the ratios are of medians of one run.
-// Reads include opening store and file, replaying the journal and closing; writes flush every chunk before it counts.
+// `node tools/bench/store.mjs [rounds]`: compares the cache of model files with bare OPFS files of the same size (100 MB), in
+// Chromium with a profile on disk. Each round measures everything once; ratios are those of the medians of one run.
+// Reads include opening the store and the file, replaying the journal and closing. Writes include a flush of each chunk.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

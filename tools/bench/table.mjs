@@ -1,13 +1,13 @@
-// Rows of results, and questions about them: which is best, ratios of two, a step by its parts.
+// Rows of results, and functions that find the best one, compute ratios of two, and split a step into its stages.
 import { median, summary } from './stats.mjs';
 
 /** @typedef {import('./stats.mjs').Summary} Summary */
-/** One round. @typedef {{ round: number, at?: number, prefill: number, decode: number }} Round  tokens per second; `at`: when, ms */
+/** Rates of one round. @typedef {{ round: number, at?: number, prefill: number, decode: number }} Round  tokens per second; `at`: time in ms */
 /** @typedef {{ prompt: number, tokens: number, prefill: Summary | null, decode: Summary | null, byRound: Round[] }} Rates in tokens per second */
-/** Medians of a step, the bare loops and a plain read: milliseconds; what they read: bytes. @typedef {{ ms: Record<'step' | 'bare' | 'bareF32' | 'bareSimd128' | 'read', number>, bytes: number, bytesF32: number, weights: number }} Limit */
+/** Medians of a step, of the bare loops and of a plain read in `ms`, with the bytes that they read. @typedef {{ ms: Record<'step' | 'bare' | 'bareF32' | 'bareSimd128' | 'read', number>, bytes: number, bytesF32: number, weights: number }} Limit */
 
 /**
- * @typedef {object} Row  a visit, all its rounds together
+ * @typedef {object} Row  results of a visit in all its rounds
  * @property {string} name
  * @property {import('./cells.mjs').Visit} visit
  * @property {string} subject
@@ -15,16 +15,16 @@ import { median, summary } from './stats.mjs';
  * @property {Rates[]} cells
  * @property {Summary | null} loadMs
  * @property {Summary | null} memory  bytes
- * @property {Limit[]} limits  of each round
- * @property {import('./pages/limit.js').Traced[]} traces  of all rounds
- * @property {Summary | null} startRatio  us: start of the first prompt, against the same arithmetic when warm
- * @property {Summary | null} twoReads  read: a plain read by two threads, against one
- * @property {Record<'tile' | 'v1' | 'v2', Summary | null>} loadRates  limit: GB/s of files that lie in memory
- * @property {Record<string, any>} facts  of the last round
+ * @property {Limit[]} limits  one for each round
+ * @property {import('./pages/limit.js').Traced[]} traces  traces of all rounds
+ * @property {Summary | null} startRatio  us: time of the first prompt, relative to the same arithmetic when warm
+ * @property {Summary | null} twoReads  read: rate of a plain read by two threads, relative to one
+ * @property {Record<'tile' | 'v1' | 'v2', Summary | null>} loadRates  limit: GB/s for loading files from memory
+ * @property {Record<string, any>} facts  facts of the last round
  * @property {string[]} errors
  */
 
-/** Answers questions about rows. */
+/** A collection of rows with queries. */
 export class Table {
   /** @param {Row[]} rows */
   constructor(rows) {
@@ -39,7 +39,7 @@ export class Table {
     );
   }
 
-  /** The row whose median is best, and its cell. @param {Row[]} rows @param {number} prompt @param {What} what @returns {{ row: Row, cell: Rates } | null} */
+  /** Returns the row with the best median, and its cell. @param {Row[]} rows @param {number} prompt @param {What} what @returns {{ row: Row, cell: Rates } | null} */
   best(rows, prompt, what) {
     const all = rows.flatMap((row) =>
       row.cells.filter((cell) => cell.prompt === prompt && cell[what]).map((cell) => ({ row, cell })),
@@ -58,10 +58,14 @@ export class Table {
 
 /** @typedef {'prefill' | 'decode'} What */
 
-/** Rounds are of one run that lie no further apart, in ms: results of peers are kept when ours are measured again. */
+/** Largest distance in ms of two rounds of one run. Older results of peers remain when bq4 is measured again. */
 const ONE_RUN = 30 * 60e3;
 
-/** Ratio of two cells: of rounds that both have, of one run; its median counts. Without such rounds, of their medians. @param {Rates | null} a @param {Rates | null} b @param {What} what @param {What} [whatB] @returns {Summary | null} */
+/**
+ * Returns the ratios of two cells in the rounds of the same run that both have; the report uses their median. Without such
+ * rounds it is the ratio of the two medians.
+ * @param {Rates | null} a @param {Rates | null} b @param {What} what @param {What} [whatB] @returns {Summary | null}
+ */
 export function ratioOf(a, b, what, whatB = what) {
   if (!a?.[what] || !b?.[whatB]) return null;
   const paired = a.byRound.flatMap((x) =>
@@ -75,8 +79,8 @@ export function ratioOf(a, b, what, whatB = what) {
 }
 
 /**
- * How many times a decode step takes at `depth` what it takes at `base`, of rounds that both cells of a row have. Attention reads
- * all positions, so the time rises in a straight line: the one through both cells, each at the mean of its depths.
+ * Returns the duration of a decode step at `depth` relative to `base`, for rounds that both cells of a row have. Attention reads
+ * all positions, so the duration is linear in the depth: the line through both cells, each at the mean of its depths.
  * @param {Row | undefined} row @param {readonly [number, number]} prompts @param {number} base @param {number} depth @returns {Summary | null}
  */
 export function stepRatio(row, prompts, base, depth) {
@@ -100,7 +104,7 @@ export function stepRatio(row, prompts, base, depth) {
 const PRODUCTS = new Set(['qkv', 'o', 'mlpIn', 'down', 'head']);
 
 /**
- * A step by its parts, medians over rounds: milliseconds, and shares of the sum of all.
+ * Returns the stages of a step: medians over rounds in milliseconds, and shares of their sum.
  * @param {Row} row @param {number} depth
  */
 export function stepOf(row, depth) {
@@ -111,7 +115,7 @@ export function stepOf(row, depth) {
     return { stage, ms, bytes: weightBytes + kvBytes, product: PRODUCTS.has(stage) };
   });
   const all = stages.reduce((sum, { ms }) => sum + ms, 0);
-  /** Of every round. @param {(stage: string) => boolean} which */
+  /** Returns the share of these stages in each round. @param {(stage: string) => boolean} which */
   const share = (which) =>
     summary(
       traces.map((trace) => {

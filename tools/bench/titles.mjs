@@ -1,4 +1,4 @@
-// What visits are called in the report.
+// Titles of visits in the report.
 
 /** @typedef {{ visit: import('./cells.mjs').Visit }} Visited */
 

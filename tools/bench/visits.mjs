@@ -1,16 +1,15 @@
 #!/usr/bin/env node
-// How soon the demo can be used in Chromium, over a line as slow as a person's may be: a first visit on a cold cache and
-// a second one.
+// Measures how soon the demo can be used in Chromium over a slow connection: a first visit with an empty cache and a second one.
 //
 //   npm run build && node tools/bench/visits.mjs [--latency 100] [--mbit 10] [--rounds 5] [--sources] [--plain]
 //
-// Milliseconds there and back; megabits a second; --sources: as `npm start` serves the demo, every module a file, in place of
-// what tools/site.mjs makes; --plain: from a host that sends no headers for isolation.
-// The line delays every byte and shares its rate between connections, each of which costs one way there and back before
-// its first byte. It does not start slowly as TCP does, and loses nothing. The server gzips, as hosts do. Reported for each
-// visit, from its beginning, before the page reloads itself for isolation: the text box is there; what is written is heard;
-// "Send" can be pressed; the first word of a reply to a message that was there before. And what it asked for: responses,
-// bytes that the server sent.
+// --latency: round-trip time in ms; --mbit: rate in megabits per second; --sources: serves every module as a file, as `npm start` does,
+// instead of the output of tools/site.mjs; --plain: sends no headers for cross-origin isolation.
+//
+// The connection delays all bytes and shares its rate between TCP connections, each of which takes a round trip before its first byte.
+// It has no slow start and no packet loss. The server compresses with gzip. Times are reported for each visit from its beginning, before
+// the page reloads itself for isolation, until: the text box exists; its input has an effect; "Send" can be pressed; the first word of
+// a reply to a message entered before. The number of responses and of sent bytes are also reported.
 import { connect, createServer } from 'node:net';
 import { parseArgs } from 'node:util';
 import { launch } from '../../tests/browser/launch.mjs';
@@ -33,7 +32,7 @@ const { values } = parseArgs({
 const [latency, rate] = [Number(values.latency), (Number(values.mbit) * 1e6) / 8 / 1000];
 const middle = (/** @type {number[]} */ list) => Math.round(list.sort((a, b) => a - b)[list.length >> 1]);
 
-/** A slow line to a port of this machine. @param {number} port */
+/** Starts a proxy that simulates a slow connection to a port of this machine. @param {number} port */
 async function line(port) {
   /** When it has sent all that it has. */
   let free = 0;
@@ -79,7 +78,7 @@ async function line(port) {
   };
 }
 
-/** In the page, from its very beginning: notes when each is so. */
+/** Runs in the page before its scripts: records the time at which each condition becomes true. */
 function watch() {
   if (!location.protocol.startsWith('http')) return;
   /** @type {{ began: number, times: Record<string, number> }} */
@@ -93,10 +92,10 @@ function watch() {
   });
   const is = {
     box: () => document.styleSheets.length > 0 && document.querySelector('#message')?.checkVisibility(),
-    // The page gives it the keyboard when it has begun to listen.
+    // The page focuses the text box after it has added its listeners.
     hears: () => document.activeElement?.id === 'message',
     ready: () => document.querySelector('#send:not(:disabled)'),
-    // Replies of the visit before may be there too.
+    // Replies of the previous visit may also be in the page.
     word: () => message && document.querySelector('.assistant:last-child .text')?.textContent,
   };
   const look = () => {

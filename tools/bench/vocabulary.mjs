@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// `node_modules/.bin/node tools/bench/vocabulary.mjs [--rounds N]`: what a large vocabulary costs at a first load: 151,936 byte-level tokens with
-// their merges and 262,144 SentencePiece ones, each on a model of one small layer, from GGUF and from the .bq4 that `convert` makes
-// of it. Every load is the first of a process of its own; medians of the time of load() and of what all threads of the process
-// computed meanwhile, which other programs disturb less.
+// `node_modules/.bin/node tools/bench/vocabulary.mjs [--rounds N]`: measures the cost of a large vocabulary at the first load. The vocabularies have
+// 151,936 byte-level tokens with merges, and 262,144 SentencePiece tokens. Each belongs to a model with one small layer, as GGUF and as
+// .bq4 made by `convert`. Each load is the first in a new process. Prints medians of the duration of load() and of the CPU time of all
+// threads of the process, which depends less on other programs.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ const VOCABULARIES = [
 ];
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '7' }, load: { type: 'string' } } });
 
-/** In a process of its own. @param {string} path */
+/** Measures a load in a new process. @param {string} path */
 async function loadOnce(path) {
   const engine = await createEngine({ threads: 1 });
   const [since, used] = [performance.now(), process.cpuUsage()];
