@@ -1,4 +1,4 @@
-// From a click to the first word of a reply, and the barest things that move the same bytes.
+// Measures the time from a click to the first word of a reply, and bare reads and fetches of the same bytes.
 /** What the package ships, as its users load it. @type {typeof import('../../js/index.js')} */
 const { createWorkerEngine, fromUrl } = await import(`${'../../dist'}/index.js`);
 
@@ -9,14 +9,14 @@ const BARE = 'bare.bin';
 
 const reader = new Worker(new URL('first-word-read.js', import.meta.url));
 
-/** Milliseconds of a bare read. @param {boolean} keeps  into new memory @returns {Promise<number>} */
+/** Returns the milliseconds of a bare read. @param {boolean} keeps  whether it reads into new memory @returns {Promise<number>} */
 const bareRead = (keeps) =>
   new Promise((resolve) => {
     reader.onmessage = ({ data }) => resolve(data);
     reader.postMessage({ name: BARE, keeps });
   });
 
-/** Milliseconds of a fetch whose bytes are thrown away. @param {string} url */
+/** Returns the milliseconds of a fetch that discards the bytes. @param {string} url */
 async function bareFetch(url) {
   const since = performance.now();
   const { body } = await fetch(url, { cache: 'no-store' });
@@ -26,7 +26,7 @@ async function bareFetch(url) {
 }
 
 /**
- * Makes the file of the bare read: the first bytes of the model's, as many as the cache keeps of it.
+ * Makes the file of the bare read: the first bytes of the model file, as many as the cache stores of it.
  * @param {string} url @param {number} bytes
  */
 async function makeBareFile(url, bytes) {
@@ -54,7 +54,7 @@ const timesOfWorker = () =>
     channel.postMessage('');
   });
 
-/** One visit, from the click on. @param {Visit} visit @returns {Promise<Record<string, number>>} */
+/** Measures one visit, starting with the click. @param {Visit} visit @returns {Promise<Record<string, number>>} */
 async function visit({ url, threads, text, system, promptCache }) {
   const click = now();
   const engine = await createWorkerEngine({

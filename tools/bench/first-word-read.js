@@ -1,8 +1,8 @@
-// A bare read of a file of the browser's private file system: the least that a warm load costs.
+// Reads a file of the browser's private file system: the minimum cost of a warm load.
 const MIB = 1 << 20;
 
 /**
- * Reads all of it, a MiB at a time: into one buffer again and again, or into new memory as large as the file.
+ * Reads the file in pieces of 1 MiB: into the same buffer, or into new memory of the file's size (`keeps`).
  * @param {string} name @param {boolean} keeps
  */
 async function read(name, keeps) {

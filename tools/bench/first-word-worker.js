@@ -1,8 +1,8 @@
-// The worker of an engine that says where its time goes. Functions of the platform and of the engine are timed from outside, so that the
-// product needs no code for it; a call within a call counts once, for the inner one.
+// An engine's worker that reports how its time is spent. It wraps functions of the platform and of the engine, so that the product
+// needs no code for it. The time of a nested call counts only for the inner function.
 
 /**
- * `spent`: milliseconds in it, by what was done; `moments`: when that began first and ended last; all by the clock of all threads.
+ * `spent`: milliseconds by activity; `moments`: first start and last end of each activity. All threads use the same clock.
  * @typedef {{ started: number, spent: Record<string, number>, moments: Record<string, [number, number]> }} Times
  */
 
@@ -10,7 +10,7 @@ const clock = () => performance.timeOrigin + performance.now();
 
 /** @type {Times} */
 const times = { started: clock(), spent: {}, moments: {} };
-/** Milliseconds of the calls within the one that runs. */
+/** Milliseconds of nested calls in the current call. */
 let inner = 0;
 
 /** @param {string} name @param {number} begin @param {number} end */
@@ -19,7 +19,7 @@ function note(name, begin, end) {
   times.moments[name] = [Math.min(first, begin), end];
 }
 
-/** Times a method that returns when it is done. @param {any} object @param {string} method @param {(args: any[]) => string} nameOf */
+/** Measures a synchronous method. @param {any} object @param {string} method @param {(args: any[]) => string} nameOf */
 function timeCalls(object, method, nameOf) {
   const original = object[method];
   object[method] = function timed(/** @type {any[]} */ ...args) {
@@ -38,7 +38,7 @@ function timeCalls(object, method, nameOf) {
   };
 }
 
-/** Notes when a function begins and when its promise settles. @param {any} object @param {string} method @param {string} name */
+/** Records the start of a function and the time at which its promise settles. @param {any} object @param {string} method @param {string} name */
 function noteCalls(object, method, name) {
   const original = object[method];
   object[method] = function noted(/** @type {any[]} */ ...args) {
@@ -50,7 +50,7 @@ function noteCalls(object, method, name) {
   };
 }
 
-/** What functions of the engine's ABI do. @type {[string, RegExp][]} */
+/** Activities, with patterns of the functions of the engine's ABI. @type {[string, RegExp][]} */
 const WORK = [
   ['hash', /^bqw_(xxh64|sha256)/],
   ['repack', /^bqw_repack/],
@@ -65,7 +65,7 @@ timeCalls(handles, 'write', ([{ length }]) => (length < 4096 ? 'mark' : 'write')
 noteCalls(WebAssembly, 'compileStreaming', 'compile');
 noteCalls(WebAssembly, 'compile', 'compile');
 const { instantiate } = WebAssembly;
-/** Instances whose functions are timed. @param {any} module @param {any} imports */
+/** Creates instances whose functions are measured. @param {any} module @param {any} imports */
 WebAssembly.instantiate = /** @type {any} */ (
   async (/** @type {any} */ module, /** @type {any} */ imports) => {
     const exports = { .../** @type {any} */ (await instantiate(module, imports)).exports };
@@ -79,7 +79,7 @@ WebAssembly.instantiate = /** @type {any} */ (
 const channel = new BroadcastChannel('bq4 bench');
 channel.onmessage = () => channel.postMessage(times);
 
-/** Messages that come before the engine's script listens. @type {MessageEvent[]} */
+/** Messages that arrive before the engine's script listens. @type {MessageEvent[]} */
 const early = [];
 globalThis.onmessage = (event) => early.push(event);
 await import(`${'../../dist'}/worker.js`);

@@ -1,4 +1,4 @@
-// Times the ways of a model to its engine, each beside the barest thing that moves the same bytes.
+// Measures ways of loading a model, and bare fetches and reads of the same bytes.
 import { createWorkerEngine, fromUrl } from '../../js/index.js';
 import { median } from './stats.mjs';
 
@@ -26,7 +26,7 @@ async function copyOf(url) {
   return handle;
 }
 
-/** One stream after the other over all of it, thrown away. @param {FileSystemFileHandle} handle */
+/** Reads the complete file as streams, one after another, and discards the bytes. @param {FileSystemFileHandle} handle */
 async function bareRead(handle) {
   const file = await handle.getFile();
   for (let at = 0; at < file.size; at += 1 << 20) await file.slice(at, at + (1 << 20)).arrayBuffer();
@@ -57,7 +57,7 @@ async function finish() {
   engine = null;
 }
 
-/** For memory: everything but the load. */
+/** For measuring memory: does everything except the load. */
 async function engineWithCache() {
   engine = await createWorkerEngine({ threads: 1, cache: 'auto' });
   await engine.store.clear();
@@ -91,7 +91,7 @@ async function sendEarly({ url, tokens }) {
   Object.assign(globalThis, { tokens });
 }
 
-/** When the last byte of a file is there, by the wall clock, for a page that throws it away. @param {{ url: string, size: number }} file */
+/** Returns the wall-clock time at which the last byte of a file arrives; the bytes are discarded. @param {{ url: string, size: number }} file */
 async function lastByte({ url, size }) {
   const response = await fetch(url, { cache: 'no-store', headers: { Range: `bytes=${size - (1 << 20)}-${size - 1}` } });
   const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
@@ -101,7 +101,7 @@ async function lastByte({ url, size }) {
 
 const workUnits = async () => (await session.stats()).workUnits;
 
-/** When its first token came; and in milliseconds a decode step, a whole prompt like it and the head, all warm. */
+/** Returns the time of its first token, and milliseconds of a decode step, an equal prompt and the LM head, all warm. */
 async function early() {
   const seen = await times;
   const { tokens } = /** @type {any} */ (globalThis);

@@ -1,18 +1,18 @@
-// Runs in the browser under test: one model with all weights in memory and under budgets, its file in OPFS.
+// Runs in the browser under test: loads a model from OPFS with all weights in memory and with memory budgets.
 import { createWorkerEngine, fromBlob, fromHandle } from '../../js/index.js';
 
 const FILE = 'bench-paging.bq4';
 /** @type {{ file: File, handle: FileSystemFileHandle | null, models: any[], reader: Worker } | null} */
 let state = null;
 
-/** Milliseconds. @param {() => Promise<any>} work */
+/** Returns the duration of `work` in ms. @param {() => Promise<any>} work */
 async function timed(work) {
   const since = performance.now();
   await work();
   return performance.now() - since;
 }
 
-/** One call of the worker that only reads. @param {any} message @returns {Promise<any>} */
+/** Calls the worker that only reads. @param {any} message @returns {Promise<any>} */
 function read(message) {
   const { reader } = /** @type {any} */ (state);
   return new Promise((resolve, reject) => {
@@ -22,7 +22,7 @@ function read(message) {
   });
 }
 
-/** A copy in OPFS. @param {string} url */
+/** Copies the file to OPFS. @param {string} url */
 async function copied(url) {
   const folder = await navigator.storage.getDirectory();
   const handle = await folder.getFileHandle(FILE, { create: true });
@@ -38,8 +38,8 @@ const chosenFile = () => {
 };
 
 /**
- * Loads the model once per share of its weights; 1: all of them. Or once per budget. Without an address it is the file that was chosen in the
- * page, read where it is: for models that exceed a profile's quota.
+ * Loads the model once for each share of its weights in memory (1: all of them), or once for each budget. Without `url` it is the
+ * local file selected in the page, read without a copy: for models that exceed the quota of a profile.
  * @param {{ url?: string, shares?: number[], budgets?: ('none' | 'infinite')[], threads: number, context: number }} options
  */
 async function open({ url, shares = [], budgets, threads, context }) {
@@ -80,7 +80,7 @@ async function open({ url, shares = [], budgets, threads, context }) {
 
 let calls = 0;
 
-/** Tokens per second of model `i`. @param {{ i: number, prompt: number, tokens: number }} cell */
+/** Returns the tokens per second of model `i`. @param {{ i: number, prompt: number, tokens: number }} cell */
 async function decode({ i, prompt, tokens }) {
   const { session, model } = /** @type {any} */ (state).models[i];
   const ids = Array.from({ length: prompt }, (_, n) => (n === 0 ? 300 + (++calls % 4000) : 500 + ((n * 37) % 5000)));
@@ -98,7 +98,7 @@ async function decode({ i, prompt, tokens }) {
   };
 }
 
-/** Bytes per second of reading the file in pieces and nothing else. @param {{ way: 'handle' | 'blob', piece: number, ms: number }} options */
+/** Returns the bytes per second for only reading the file in pieces. @param {{ way: 'handle' | 'blob', piece: number, ms: number }} options */
 async function storage({ way: mode, piece, ms }) {
   const { file, handle } = /** @type {any} */ (state);
   return (await read({ way: mode, piece, ms, file, handle })).rate;

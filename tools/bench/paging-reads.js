@@ -1,4 +1,4 @@
-// A worker that reads a file in OPFS in pieces, throws them away, and says how fast that went.
+// A worker that reads a file in OPFS in pieces, discards them and reports the rate.
 
 /** @param {any} handle @param {File} file @param {'handle' | 'blob'} mode @param {number} piece @param {number} ms */
 async function rate(handle, file, mode, piece, ms) {

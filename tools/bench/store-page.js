@@ -1,4 +1,4 @@
-// Lets tools/bench/store.mjs call the worker that measures.
+// Calls the measuring worker for tools/bench/store.mjs.
 const worker = new Worker(new URL('./store-worker.js', import.meta.url), { type: 'module' });
 
 Object.assign(globalThis, {

@@ -1,4 +1,4 @@
-// One round in the browser under test: the store beside bare files of the same size, each in turn.
+// Measures one round in the browser under test: the store and bare files of the same size, one after another.
 import { openStore } from '../../js/storage/cache/index.js';
 
 const MIB = 1 << 20;
@@ -79,7 +79,7 @@ const storeRead = (reuse) =>
       if (!(await entry.read(c, undefined, reuse ? into : undefined))) throw new Error('not there');
   });
 
-/** Without opening and closing. */
+/** Excludes opening and closing. */
 async function openRead() {
   let result = 0;
   await withEntry(async (entry) => {

@@ -1,4 +1,5 @@
-// Vectors of texts by bq4 and by transformers.js on its wasm device, one thread each, in turns: every round has each once per size of batch.
+// Embeds texts with bq4 and with transformers.js on its wasm device, with one thread each. Each round measures both once for each
+// batch size.
 import { createWorkerEngine, fromUrl } from '../../../js/index.js';
 
 const AT = '/build/bench/peers/node_modules/@huggingface/transformers/';
@@ -39,7 +40,7 @@ async function openTheirs(folder) {
   };
 }
 
-/** Milliseconds of all texts. @param {Embed} embed @param {string[]} texts @param {number} batch */
+/** Returns the milliseconds for all texts. @param {Embed} embed @param {string[]} texts @param {number} batch */
 async function time(embed, texts, batch) {
   const start = performance.now();
   for (let i = 0; i < texts.length; i += batch) await embed(texts.slice(i, i + batch));

@@ -1,5 +1,5 @@
-// The loops of tests/bench/token.c, a memory for each set of matrices. First message: the sets, answered by their
-// bytes; then one per measurement, answered by its milliseconds (and the bytes that `tile` takes).
+// Runs the loops of tests/bench/token.c, with a memory for each set of matrices. The first message contains the sets; the reply is
+// their sizes in bytes. Each later message requests a measurement; the reply is its duration in ms (and the bytes that `tile` reads).
 import { MEASURED_BUILDS } from '../../../js/wasm/build-choice.js';
 
 const module = WebAssembly.compileStreaming(fetch('/build/bench/token.wasm'));
@@ -21,7 +21,7 @@ async function setUp({ dims, table }) {
   const whole = at + bytes + 64 + 4 * dims[4];
   memory.grow(Math.ceil(whole / PAGE) - 16);
   token.token_set_up(...dims, at, MEASURED_BUILDS.indexOf(table));
-  // The compiler's better code comes while code runs.
+  // Warms up, so that the code is compiled by the optimizing compiler.
   for (const end = performance.now() + 300; performance.now() < end;) token.token_multiply(1);
   token.token_read(2);
   sets.push(token);

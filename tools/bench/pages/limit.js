@@ -1,5 +1,6 @@
-// How near a decode step comes to its own arithmetic: whole steps of the engine, the same matrices back to back and
-// nothing else (tests/bench/token.c), and a plain read of the same bytes, in turn, in one page. And where a step's time goes.
+// Compares decode steps with the time of their matrix products alone. Measures steps of the engine, products of the same matrices
+// without anything between them (tests/bench/token.c), and a plain read of the same bytes, alternately in one page. Also measures the
+// stages of a step.
 import { createWorkerEngine, fromUrl } from '../../../js/index.js';
 import { typeNamed } from '../../../js/format/bq4/weight-types.js';
 import { random } from './page.js';
@@ -12,7 +13,7 @@ const [PROMPT, TOKENS, ROUNDS] = [128, 24, 5];
 /** @param {readonly number[]} list */
 const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
 
-/** A worker that multiplies and reads. @param {{ shape: Record<string, any>, sets: { type: string, head: string, table: string }[] }} what */
+/** Starts a worker that measures products and reads. @param {{ shape: Record<string, any>, sets: { type: string, head: string, table: string }[] }} what */
 async function startLoops({ shape, sets }) {
   const worker = new Worker(new URL('./limit-worker.js', import.meta.url), { type: 'module' });
   /** @param {any} message @returns {Promise<any>} */
@@ -31,9 +32,9 @@ async function startLoops({ shape, sets }) {
   });
   return {
     bytes: /** @type {number[]} */ (bytes),
-    /** Milliseconds of one time. @param {'multiply' | 'read'} work @param {number} set @returns {Promise<number>} */
+    /** Returns the milliseconds of one repetition. @param {'multiply' | 'read'} work @param {number} set @returns {Promise<number>} */
     time: async (work, set) => (await ask({ work, set, times: TOKENS })).ms / TOKENS,
-    /** Blocks of version 1 that become tiles. @returns {Promise<{ ms: number, bytes: number }>} of one time */
+    /** Measures repacking of blocks of version 1 to tiles. @returns {Promise<{ ms: number, bytes: number }>}  of one repetition */
     tile: async () => {
       const { ms, bytes } = await ask({ work: 'tile', set: 1, times: 5 });
       return { ms: ms / 5, bytes };
@@ -61,7 +62,7 @@ export async function whole({ model: url, precision = '', shape, kv, variant, co
   );
   const session = await model.createSession();
 
-  /** Decodes after a prompt that is in the cache from the second time on. @param {number[]} prompt @param {number} tokens */
+  /** Decodes after a prompt that is in the KV cache after the first call. @param {number[]} prompt @param {number} tokens */
   async function decode(prompt, tokens) {
     const { tokens: ids, timings } = await session.generate(prompt, {
       temperature: 0,
@@ -70,7 +71,7 @@ export async function whole({ model: url, precision = '', shape, kv, variant, co
     }).result;
     return { ids, ms: timings.decodeMs / tokens };
   }
-  /** One whose continuation no end token cuts. @param {number} length @param {number} tokens */
+  /** Finds a prompt whose continuation contains no end token. @param {number} length @param {number} tokens */
   async function promptOf(length, tokens) {
     for (let tries = 0; tries < 5; tries++) {
       const prompt = Array.from({ length }, () => 300 + random(shape.vocab - 600));
@@ -82,7 +83,7 @@ export async function whole({ model: url, precision = '', shape, kv, variant, co
   async function traced(depth, prompt, tokens) {
     await session.trace({ on: true });
     const { ms } = await decode(prompt, tokens);
-    // The prompt's last token is computed again: with it there is one step more than decoded tokens.
+    // The last token of the prompt is computed again, so there is one more step than decoded tokens.
     const stages = (await session.trace({ on: false })).map(({ stage, ms, weightBytes, kvBytes }) => ({
       stage,
       ms: ms / (tokens + 1),
@@ -101,7 +102,7 @@ export async function whole({ model: url, precision = '', shape, kv, variant, co
     read: /** @type {number[]} */ ([]),
   };
   for (let round = -1; round < ROUNDS; round++) {
-    // the first one warms up
+    // The first round only warms up.
     const one = {
       step: (await decode(prompt, TOKENS)).ms,
       bare: await loops.time('multiply', 0),
