@@ -79,7 +79,7 @@ const storeRead = (reuse) =>
       if (!(await entry.read(c, undefined, reuse ? into : undefined))) throw new Error('not there');
   });
 
-/** Excludes opening and closing. */
+/** Returns the rate of reading, without the time of opening and closing. */
 async function openRead() {
   let result = 0;
   await withEntry(async (entry) => {

@@ -1,5 +1,5 @@
-// The whole of build/site/: the demo and the examples (tools/site.mjs), and the documents as pages that need no script. Every address
-// is relative, so it works in any folder of any static host.
+// Generates build/site/: the demo and the examples (tools/site.mjs), and the documents as pages that need no scripts. All addresses are
+// relative, so the site works in any folder of any static host.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ import { makeSite, SITE } from '../site.mjs';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (/** @type {string} */ path) => readFileSync(join(ROOT, path), 'utf8');
 
-/** The navigation begins with these; other files of docs/ follow. */
+/** First documents of the navigation. Other files of docs/ follow. */
 const FIRST = [
   'README.md',
   'docs/guides/README.md',
@@ -19,7 +19,7 @@ const FIRST = [
   'docs/MODELS.md',
 ];
 const LAST = ['models/README.md', 'CHANGELOG.md'];
-/** Folders of the navigation, each with a title and its README first. */
+/** Folders of the navigation with their titles. The README of a folder is its first document. */
 const FOLDERS = {
   'docs/guides': 'Guides',
   'docs/reference': 'Reference',
@@ -27,9 +27,9 @@ const FOLDERS = {
   'docs/decisions': 'Decisions',
   'docs/log': 'Logs',
 };
-/** What a browser shows as it is. Other sources become pages. */
+/** Files that a browser can display without conversion. Other sources are converted to pages. */
 const SHOWN = /\.(svg|png|js|json|csv|html|css)$/;
-/** Mobile apps: no pages, but sources that documents point at. */
+/** Folders of mobile apps: they contain no pages, but sources that documents link to. */
 const APPS = 'examples/hosts';
 
 /** @param {string} folder  its Markdown, by name */
@@ -39,14 +39,14 @@ const documentsIn = (folder) =>
     .sort()
     .map((name) => posix.join(folder, name));
 
-/** Where the site has a file of the repository. @param {string} path */
+/** Returns the path in the site of a file of the repository. @param {string} path */
 function placeOf(path) {
   if (path === 'README.md') return 'index.html';
   if (path.endsWith('.md')) return path.replace(/md$/, 'html');
   return path === '' || SHOWN.test(path) || path.endsWith('/') ? path : `${path}.html`;
 }
 
-/** What a link means, as a file of the repository: a folder is its page, or else its README. @param {string} path */
+/** Returns the file of the repository that a link leads to: for a folder its page, otherwise its README. @param {string} path */
 function fileOf(path) {
   const full = join(ROOT, path);
   if (!existsSync(full)) throw new Error(`a link to ${path}, which is not there`);
@@ -56,7 +56,7 @@ function fileOf(path) {
   return fileOf(`${folder}README.md`);
 }
 
-/** Links of the site's own. @param {string} href */
+/** Whether a link leads to the site itself. @param {string} href */
 const isLocal = (href) => !/^([a-z]+:|#|\/)/i.test(href);
 
 /** @param {string} to  the site's folder */
@@ -67,7 +67,7 @@ function writePages(to) {
     files: documentsIn(folder).filter((path) => !shown.includes(path)),
   }));
   const begin = [...shown, ...folders.flatMap(({ files }) => files)];
-  /** Texts by their file, in the order in which links led there. @type {Map<string, import('./page.mjs').Text>} */
+  /** Converted documents by file, in the order in which links to them were found. @type {Map<string, import('./page.mjs').Text>} */
   const texts = new Map();
   /** @param {string} from @param {string} href */
   const resolved = (from, href) => {
@@ -147,7 +147,11 @@ const pagesOfExamples = () =>
     .map((name) => posix.join('examples', ...name.split(/[\\/]/)))
     .filter((path) => path.endsWith('.html') && !path.startsWith(APPS));
 
-/** A page with the policy that `npm start` sends, as a static host may send none; the first one leads back to the documents. @param {string} page */
+/**
+ * Adds the policy that `npm start` sends to a page, since a static host may send none. The list of examples also gets a link
+ * to the documents.
+ * @param {string} page
+ */
 const forStatic = (page) =>
   page
     .replace(

@@ -1,18 +1,18 @@
-// A document as a page: Markdown as GitHub reads it, headings with GitHub's anchors, nothing that a script would have to do.
+// Converts a Markdown document to an HTML page that needs no scripts. Syntax and anchors of headings are those of GitHub.
 import { Marked } from 'marked';
 
 /** @typedef {{ level: number, id: string, html: string }} Heading */
-/** @typedef {{ title: string, html: string, headings: Heading[] }} Text  `title` without marks */
+/** @typedef {{ title: string, html: string, headings: Heading[] }} Text  `title`: text without HTML tags */
 
 /** @type {Record<string, string>} */
 const ESCAPES = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 /** @param {string} text */
 export const escaped = (text) => text.replace(/[&<>"]/g, (mark) => ESCAPES[mark]);
 
-/** Without marks: what `innerText` would be. @param {string} html */
+/** Returns the text of HTML without tags, like `innerText`. @param {string} html */
 const plain = (html) => html.replace(/<[^>]*>/g, '');
 
-/** As GitHub makes anchors. @param {string} html @param {Map<string, number>} taken  how often each was met */
+/** Returns an anchor as GitHub makes it. @param {string} html @param {Map<string, number>} taken  number of uses of each anchor */
 function anchor(html, taken) {
   const text = plain(html).replace(/&\w+;|&#\d+;/g, '');
   const name = text
@@ -25,8 +25,9 @@ function anchor(html, taken) {
 }
 
 /**
+ * Converts a document.
  * @param {string} source  Markdown
- * @param {(href: string) => string} link  where a link or an image leads in the site
+ * @param {(href: string) => string} link  returns the address in the site for that of a link or an image
  * @returns {Text}
  */
 export function textOf(source, link) {
@@ -46,7 +47,7 @@ export function textOf(source, link) {
         headings.push({ level: depth, id, html });
         return `<h${depth} id="${id}">${html}</h${depth}>\n`;
       },
-      // What is wider than the page scrolls by itself; the keyboard gets there too.
+      // Elements wider than the page have a scroll bar of their own, and can be focused by keyboard.
       code: ({ text, lang }) =>
         `<pre tabindex="0"${lang ? ` data-lang="${escaped(lang)}"` : ''}><code>${escaped(text)}\n</code></pre>\n`,
       table(token) {
@@ -66,7 +67,7 @@ export function textOf(source, link) {
   return { title: plain(headings[0]?.html ?? ''), html, headings };
 }
 
-/** Nothing but what the page is made of. */
+/** Content security policy of the page: allows only its own resources. */
 const POLICY = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'";
 
 /** @typedef {{ href: string, title: string, here?: boolean }} Link */

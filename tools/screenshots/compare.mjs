@@ -1,20 +1,20 @@
-// Compares a look at the demo with the one that is kept: pixel by pixel where fonts are the same; where they are not, by
-// which parts there are, and that none leaves the window.
+// Compares a screenshot of the demo with the committed one. With the same fonts it compares pixels. With other fonts it checks that
+// the same parts exist and that all are inside the window.
 import pixelmatch from 'pixelmatch';
 // @ts-ignore it has no types
 import { PNG } from 'pngjs';
 
 /** @typedef {import('./walk.mjs').Box} Box */
 /** @typedef {import('./walk.mjs').Look} Look */
-/** What is kept of a look beside its picture. @typedef {Pick<Look, 'layout' | 'fonts' | 'masks'>} Kept */
+/** Data of a look that is stored in addition to its picture. @typedef {Pick<Look, 'layout' | 'fonts' | 'masks'>} Kept */
 
-/** Of all pixels, how many may differ: a wider scroll bar does, one letter doesn't. */
+/** Largest share of pixels that may differ. A wider scroll bar exceeds it, a single letter doesn't. */
 const DIFFERENT = 0.002;
-/** By how much a pixel's colour may, 0 to 1; edges of letters are left out by themselves. */
+/** Largest difference of a pixel's color, 0 to 1. pixelmatch ignores the edges of letters. */
 const COLOUR = 0.15;
-/** Pixels around what is masked. */
+/** Pixels added around masked parts. */
 const AROUND = 6;
-/** Pixels that a part may be elsewhere. */
+/** Largest difference of a part's position and size, in pixels. */
 const NEAR = 2;
 
 /** @param {{ width: number, height: number, data: Buffer }} png @param {Box[]} masks */
@@ -46,7 +46,7 @@ function moved(before, now, same) {
   const [old, new_] = [Object.keys(before), Object.keys(now)];
   const missingPictures = old.filter((name) => !(name in now)).map((name) => `${name} is gone`);
   const more = new_.filter((name) => !(name in before)).map((name) => `${name} is new`);
-  // How wide and high a text is, and so where the next part begins, depends on the font: but no part leaves the window for it.
+  // The size of a text, and so the position of the next part, depends on the font. Parts must be inside the window with any font.
   const right = Math.max(...Object.values(before).map(([x, , width]) => x + width));
   const far = (/** @type {Box} */ a, /** @type {Box} */ b) =>
     same
@@ -60,8 +60,8 @@ function moved(before, now, same) {
 
 /**
  * @param {{ picture: Uint8Array } & Kept} before @param {Look} now
- * @returns {{ faults: string[], difference: Uint8Array | null, fonts: boolean }}  `difference`: a PNG of what differs;
- *   `fonts`: they are the same, and pixels were compared
+ * @returns {{ faults: string[], difference: Uint8Array | null, fonts: boolean }}  `difference`: a PNG that shows the differences;
+ *   `fonts`: whether the fonts are the same, so that pixels were compared
  */
 export function compare(before, now) {
   const fonts = JSON.stringify(before.fonts) === JSON.stringify(now.fonts);
