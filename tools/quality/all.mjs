@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-// `npm run quality -- --stories FOLDER/stories260K.bin --text BOOK.txt [--other TEXT.txt] [--chat CHECKPOINT] [--only NAME,...]`: all tables of docs/log/quality.md, one after the other, on SmolLM2
-// of `npm run models`. Hours: each is a command of this folder, which its section names, and is written as soon as it is there; those of weights and of
-// positions go on where they were stopped, and --only measures some. NAME: tables, chat, outliers, positions, kv, layers, head,
-// chats, replies.
+// `npm run quality -- --stories FOLDER/stories260K.bin --text BOOK.txt [--other TEXT.txt] [--chat CHECKPOINT] [--only NAME,...]`:
+// measures all tables of docs/log/quality.md, one after another, with SmolLM2 of `npm run models`. This takes hours. Each table is the output
+// of a command of this folder, which is given in its section, and is written as soon as it is complete. If a run is interrupted, tables of
+// weights and positions are continued by the next one. --only measures some tables. NAME: tables, chat, outliers, positions, kv, layers,
+// head, chats, replies.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
-// Twenty questions to a chat model by its own template, greedy; then the same by the mathematics in f32: another file of the model, or transformers (chats.py).
+// Generates greedy replies of a chat model to twenty questions with its own template. They are compared with those of the same model in
+// f32: another file, or transformers (chats.py).
 //   node tools/quality/chats.mjs MODEL.gguf [--activations i8] [--kv f16] [--out chats.json] [--against F32.bq4]
 //   python tools/quality/chats.py MODEL.gguf chats.json build/chats.md
-// --against: of `bq4 convert MODEL.gguf F32.bq4 --quant f32 --embed f32`, all of which is computed in f32. It answers too, and it says how probable it finds
-// each reply: the mean logarithm of a token's probability, of ours and of its own.
+// --against: output of `bq4 convert MODEL.gguf F32.bq4 --quant f32 --embed f32`, which is computed in f32. It generates replies too. For
+// each reply of both models it computes the mean logarithm of a token's probability.
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { createEngine, fromFile } from '../../js/node.js';

@@ -1,11 +1,12 @@
 #!/usr/bin/env node
-// What a share of the head costs and brings, by clusters: a table of docs/log/quality.md.
+// Measures loss and gain of a clustered LM head that computes only a share of its rows: a table of docs/log/quality.md.
 //
 //   npm run build && node tools/quality/head.mjs MODEL TEXT [--tokens 2048] [--shares 0.05,0.1,0.2,0.3,0.5] [--activations i16] [--build relaxed] [--rounds 5]
 //
-// "same choice": as the whole head chooses. "probability": what the whole head gives to the tokens that are computed, the mean of all positions. "out of
-// reach": tokens of the text that were not among them. "step": its time against one with the whole head, --rounds of all in turn (0: none), the
-// median of their ratios and, in brackets, the least and the greatest.
+// "same choice": share of positions where the likeliest token is that of the complete LM head. "probability": sum of the probabilities
+// that the complete head assigns to the computed tokens, as the mean of all positions. "out of reach": share of the text's tokens that
+// were not computed. "step": duration of a step relative to one with the complete head, in alternating --rounds (0: none): the median of
+// the ratios and, in brackets, the smallest and the largest.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { argmax, logSum } from '../../js/engine/model/probabilities.js';

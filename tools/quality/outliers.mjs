@@ -1,10 +1,11 @@
 #!/usr/bin/env node
-// What weights far from all others are worth (row Q3): clamped, kept aside in f16, or more bits for all; docs/log/quality.md, "Weights far from all others".
+// Compares treatments of outlier weights (row Q3): clamping, separate storage in f16, or more bits for all weights. Results are in
+// docs/log/quality.md, "Weights far from all others".
 //
 //   npm run build && node tools/quality/outliers.mjs MODEL...
 //
-// MODEL: whatever `bq4 quantize` reads. Far is beyond three standard deviations of the matrix. The error is that of all weights together, the root of the
-// mean square, in standard deviations; a weight kept aside takes 32 bits, its value in f16 and its place.
+// MODEL: any model that `bq4 quantize` reads. Outliers are beyond three standard deviations of the matrix. The error is the root mean square
+// of all weights, in standard deviations. A separately stored weight takes 32 bits: its value in f16 and its index.
 import { createCodec } from '../../js/format/bq4/codec.js';
 import { matchTensors } from '../../js/format/bq4/names.js';
 import { runLayout, typeNamed, weightBytes } from '../../js/format/bq4/weight-types.js';

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// A text of a model's own, to calibrate on where no other is at hand: drawn at temperature 1 from nothing, or a first word, on, and by turns
-// replies by its chat template where it has one. Seeds are fixed: the same model writes the same text.
+// Generates a text with a model, for calibration if no other text is available. It samples at temperature 1, starting with nothing or with
+// a first word. If the model has a chat template, these texts alternate with replies. Seeds are fixed: a model always generates the same.
 //   node tools/quality/own-text.mjs MODEL OUT.txt [TOKENS] [SEED]     default: 8192 tokens, seed 1
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

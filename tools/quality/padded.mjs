@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// A LLaMA checkpoint as a GGUF file of f32 that llama.cpp's K types fit: these have blocks of 256 weights of a row, so inner rows of the MLP are
-// filled up with zeros to a multiple. A zero adds nothing, so the function is the same to the bit.
+// Converts a LLaMA checkpoint to a GGUF file in f32 that llama.cpp can quantize to K types. These have blocks of 256 weights of a row, so
+// the inner size of the MLP is padded with zeros to a multiple of 256. Zeros add nothing, so the results are bit-identical.
 //   node tools/quality/padded.mjs FOLDER OUT.gguf      FOLDER: config.json, safetensors, tokenizer.json (byte-level BPE, words as GPT-2 has them)
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// How near bq4 and native llama.cpp come to the mathematics of a model: at each position of a text, against the logits of reference.py, top-1
-// agreement, mean KL divergence and perplexity. Prints the table "SmolLM2 beside llama.cpp" of docs/log/quality.md, by one command:
+// Compares logits of bq4 and native llama.cpp with those of reference.py at each position of a text: top-1 agreement, mean KL divergence and
+// perplexity. Prints the table "SmolLM2 beside llama.cpp" of docs/log/quality.md:
 //   npm run build && node tools/quality/quality.mjs MODEL.gguf TEXT [--tokens 20000] [--only NAME] [--python PROGRAM]
-// Windows of 1,000 tokens are computed one after another, so that memory stays small (1 GB), and each one's figures are kept in
-// build/quality/positions-….json: it goes on where it was stopped. --only: rows whose name begins so. PROGRAM has the packages of requirements.txt; without one they are
-// installed into the cache folder.
+// Windows of 1,000 tokens are computed one after another to limit memory to 1 GB. Figures of each window are stored in
+// build/quality/positions-….json: if a run is interrupted, the same command continues it. --only: rows whose name starts with NAME. PROGRAM:
+// a Python with the packages of requirements.txt; by default these are installed in the cache folder.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { spawn } from 'node:child_process';

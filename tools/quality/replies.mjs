@@ -1,13 +1,14 @@
 #!/usr/bin/env node
-// Fifty prompts, greedy, to a model and to what was made of it: how many replies say the same as the reference's do.
+// Compares greedy replies to fifty prompts of a reference model and of quantized files of it: counts the replies of equal meaning.
 //   node tools/quality/replies.mjs REFERENCE.bq4 MINILM.bq4 NAME=FILE ...
-// REFERENCE: `bq4 convert MODEL.gguf REFERENCE.bq4 --quant f32 --embed f32`; MINILM: all-MiniLM-L6-v2, converted. Each FILE is computed as by default.
-// A reply is judged equal in sense to the reference's if it is the same text, or if both
+// REFERENCE: `bq4 convert MODEL.gguf REFERENCE.bq4 --quant f32 --embed f32`; MINILM: all-MiniLM-L6-v2, converted. Each FILE is computed with
+// default options.
+// A reply has the same meaning as the reference's if it is the same text, or if both
 //   - their vectors are closer than those of 99 % of the reference's replies to different prompts are, and
-//   - the reference finds it hardly less probable than its own (mean logarithm of a token's probability): it falls by no more than it does for
-//     half of the replies that the reference itself draws at temperature 0.7 to the same prompts.
-// The second is what tells "The capital is Lyon" from "The capital is Paris". What was drawn is judged, too, and so are replies to other prompts.
-// What the reference says is kept in build/quality/replies.json, by its file's size and time.
+//   - to the reference it is hardly less probable than its own reply (mean logarithm of a token's probability): the decrease is no larger
+//     than for half of the replies that the reference samples at temperature 0.7 for the same prompts.
+// The second condition distinguishes "The capital is Lyon" from "The capital is Paris". Sampled replies, and replies to other prompts, are
+// judged too. Replies of the reference are stored in build/quality/replies.json, by size and time of its file.
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

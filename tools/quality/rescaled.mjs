@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// A model that computes the same function with weights that no blocks of 4 bits hold: what is known of a model is often a file that was
-// rounded, and then the type it was rounded to keeps it exactly, which says nothing of models that one has in full precision. Each input of a
-// layer's products gets a scale from 2^-1/4 to 2^1/4, the same on every machine, and what makes that input the inverse.
+// Makes a model that computes the same function with weights that 4-bit blocks can't store exactly. Often only a quantized file of a model
+// is available. Its storage type then stores the weights exactly, so its measured error tells nothing about models in full precision. Rows
+// of the weights that produce the inputs of a layer's products are multiplied by factors from 2^-1/4 to 2^1/4, the same on every machine.
+// The columns of these products are divided by the same factors.
 //   node tools/quality/rescaled.mjs F32.bq4 OUT.bq4      LLaMA's architecture: norms and products without biases, a gated MLP
 import { open } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

@@ -1,15 +1,17 @@
 #!/usr/bin/env node
-// What leaving out layers costs and brings: tables of docs/log/quality.md and docs/decisions/0019-quality.md.
+// Measures loss and gain of skipping layers: tables of docs/log/quality.md and docs/decisions/0019-quality.md.
 //
 //   npm run build && node tools/quality/skip.mjs MODEL TEXT [--tokens 256] [--skip 1,2,3,4,6,8] [--exit 1,2,4,8,12] [--activations i16] [--sure 0.5,0.9,0.99] [--build relaxed] [--rounds 5] [--plot OUT.svg]
 //
-// First how much a layer matters: the perplexity of the text's first tokens without it alone. Then that of the tokens behind these without the
-// 1, 2, 3, … layers that matter least ("skip"), and without the last ones, which is what a token says that leaves early ("exit"). "same choice":
-// as all layers choose. "step": its time against one with all layers, --rounds of all in turn (0: none), the median of their ratios and, in brackets,
-// the least and the greatest; --plot draws both.
+// First it measures the importance of each layer: the perplexity of the text's first tokens without this layer. Then it measures the
+// perplexity of the following tokens without the 1, 2, 3, … least important layers ("skip"), and without the last layers (early exit,
+// "exit"). "same choice": share of positions where the likeliest token is that of all layers. "step": duration of a step relative to one
+// with all layers, in alternating --rounds (0: none): the median of the ratios and, in brackets, the smallest and the largest. --plot
+// draws both.
 //
-// At last what leaving early could bring at best, if only tokens did that are sure of what comes next without the last layers: how many are (--sure, the
-// probability of the likeliest), how many of these choose as all layers do, and how many weights a step would then meet, against one that leaves never.
+// Finally it estimates the best possible gain of early exit for only those tokens whose prediction without the last layers is sure enough
+// (--sure: probability of the likeliest token): their share, how many of them predict the same token as all layers, and the number of
+// weights that a step would then multiply, relative to a step without early exit.
 // Who leaves has saved those layers; who doesn't has met the head twice.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
