@@ -1,11 +1,12 @@
 #!/usr/bin/env node
-// `npm test`: sets up and runs what a change can break. `npm run test:long`: the rest, which takes longer than it often
-// tells. `npm test -- c js` runs some suites, of both kinds. The last line of output counts passed, failed and skipped tests.
+// `npm test` installs what is missing and runs the tests that a change can break. `npm run test:long` runs the others, which
+// take longer and fail rarely. `npm test -- c js` runs the named suites of both kinds. The last line of output is the number of
+// passed, failed and skipped tests.
 //
-// A file NAME.test.mjs is run by `npm test`, a file NAME.long.mjs by `npm run test:long`; the table SUITES says the rest.
-// Each file, each C test program and each check is a job. All jobs of a tier share the machine's cores, the longest first; one
-// that fails runs once more, alone: when it passes it is FLAKY, which the last lines say, and the second time within a week a
-// failure. build/reports has how long each took, and what the failed ones printed.
+// `npm test` runs files named NAME.test.mjs, `npm run test:long` files named NAME.long.mjs; the table SUITES lists the others.
+// Each file, each C test program and each check is a job. The jobs of a tier share the cores of the machine, the longest first.
+// A job that fails runs again, alone. If it passes then it is FLAKY, and the last lines name it; the second time within a week
+// it counts as a failure. build/reports contains the duration of each job and the output of failed ones.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -29,33 +30,33 @@ import { command, ROOT, setUp } from './setup/setup.mjs';
 /**
  * @typedef {object} Suite
  * @property {boolean} [long]    not part of `npm test`
- * @property {boolean} [named]   part of nothing: it runs when it is named
- * @property {readonly Build[]} [needs]  what is built before its jobs run
+ * @property {boolean} [named]   runs only if it is named on the command line
+ * @property {readonly Build[]} [needs]  builds that its jobs require
  * @property {(tools: Tools) => Job[]} [jobs]
- * @property {(report: Report, tools: Tools) => Promise<void>} [run]  what can't be jobs, after all jobs of its tier
+ * @property {(report: Report, tools: Tools) => Promise<void>} [run]  work that cannot be a job; runs after all jobs of its tier
  */
 
-/** Longest that one program of a suite may run, in seconds: a hang must not hang everything. */
+/** Time limit of one program of a suite, in seconds: a program that hangs must not block the run. */
 const TIMEOUT_MS = 900;
-/** Longest that one test in JavaScript may take, in seconds, unless it says otherwise: of files for `npm test`, and of long ones. */
+/** Time limit of one JavaScript test, in seconds, unless the test sets its own: in files for `npm test`, and in long ones. */
 const [TEST, LONG_TEST] = [150, 300];
-/** Seconds of CPU that a file may take, where the long tier runs: of files for `npm test`, and of long ones. */
+/** Limit of CPU seconds per file in the long tier: for files of `npm test`, and for long ones. */
 const [BUDGET, LONG_BUDGET] = [150, 900];
-/** Seconds of all fuzzers together in the long run. `npm test` runs the corpus alone. */
+/** Total seconds of all fuzzers in the long run. `npm test` runs only their corpus. */
 const LONG_FUZZ = 300;
 
-/** `--all` begins no long job after so many minutes: a slow machine says what it left out, rather than be stopped and say nothing. */
+/** Minutes after which `--all` starts no long job. A slow machine then reports the jobs it did not run, instead of being stopped without a report. */
 const MINUTES = 50;
-/** And runs nothing again after so many: what has failed by then counts as failed. */
+/** Minutes after which no failed job runs again: its failure counts. */
 const RETRY_MINUTES = 56;
 
-/** Quick enough to be run with the type checker: which file may use which. */
+/** Checks of the imports between rooms; quick enough to run with the type checker. */
 const LAYERS = ['tests/js/layers.test.mjs'];
 
-/** Files that make load, or measure: nothing runs beside them. */
+/** Files that measure or use all cores: no other job runs at the same time. */
 const ALONE = ['tests/js/threads.test.mjs', 'tests/js/builds.test.mjs'];
 
-/** Seconds of the files that take longest, for a machine that has not run them yet: they begin first. */
+/** Seconds of the longest files, for a machine that has not run them yet. The longest start first. */
 const ESTIMATES = {
   'tests/js/git-install.long.mjs': 240,
   'tests/js/cache-model.long.mjs': 200,
@@ -76,12 +77,12 @@ const ESTIMATES = {
   ),
 };
 
-/** C tests of what differs between the SIMD builds; all others run as wasm in one of them. */
+/** C tests of code that differs between the SIMD builds. All others run as WebAssembly in one build only. */
 const KERNEL_TESTS = ['test_attend', 'test_golden', 'test_kernels', 'test_product'];
 
 /**
- * Tests of a part of the project that nothing else changes: in `npm test` they run when that part has changed since they passed, and
- * always in the long run.
+ * Tests that depend only on a part of the project. `npm test` runs them if that part has changed since they last passed, the long run
+ * always.
  * @type {readonly { what: string, tests: RegExp, paths: readonly string[] }[]}
  */
 const PARTS = [
@@ -103,7 +104,7 @@ const PARTS = [
   {
     what: 'the engine in C',
     tests: /^(test-gcc|test-wasm-\w+|fuzz|fuzz-wasm)\//,
-    // The data of these tests is made before they run: see cTestData.
+    // cTestData creates the data of these tests before they run.
     paths: [
       'c',
       'tests/c',
@@ -117,11 +118,11 @@ const PARTS = [
   },
 ];
 
-/** What was passed, and how long it took, from one run to the next. */
+/** Results and durations, kept from one run to the next. */
 const REPORTS = join(ROOT, 'build', 'reports');
 
 /**
- * Files of a folder under tests/ whose names match, with forward slashes, from the root.
+ * Returns the paths of files in a folder under tests/ whose names match, relative to the root and with forward slashes.
  * @param {string} folder
  * @param {RegExp} names
  */
@@ -134,18 +135,18 @@ function testFiles(folder, names) {
     .map((name) => `tests/${folder}/${name}`);
 }
 
-/** Of several folders. @param {RegExp} names @param {...string} folders */
+/** Returns the matching files of several folders. @param {RegExp} names @param {...string} folders */
 const filesOf = (names, ...folders) =>
   folders.flatMap((folder) => testFiles(folder, names)).filter((path) => !LAYERS.includes(path));
 
-/** Names of C programs that begin so. @param {string} folder @param {string} prefix */
+/** Returns the names of C programs with a prefix. @param {string} folder @param {string} prefix */
 const programsIn = (folder, prefix) =>
   testFiles(folder, new RegExp(`^${prefix}.*\\.c$`)).map((path) => path.slice(`tests/${folder}/`.length, -'.c'.length));
 
 /** @param {number} passed @param {number} failed @param {number} [skipped] */
 const counts = (passed, failed, skipped = 0) => ({ passed, failed, skipped });
 
-/** A program that passes when it ends with 0. @param {import('./testing/program.mjs').Outcome} outcome @returns {JobResult} */
+/** Returns the result of a program that passes if its exit status is 0. @param {import('./testing/program.mjs').Outcome} outcome @returns {JobResult} */
 const verdict = ({ status, output, wall, cpu }) => ({
   counts: counts(Number(status === 0), Number(status !== 0)),
   output,
@@ -154,7 +155,7 @@ const verdict = ({ status, output, wall, cpu }) => ({
   cpu,
 });
 
-/** What a failed job printed, for whoever looks later. @param {string} name @param {JobResult} result */
+/** Stores the output of a failed job in build/reports/failed. @param {string} name @param {JobResult} result */
 function keepOutput(name, result) {
   if (!result.counts.failed) return result;
   const folder = join(REPORTS, 'failed');
@@ -164,7 +165,7 @@ function keepOutput(name, result) {
 }
 
 /**
- * The C tests of one build.
+ * Returns the jobs of the C tests of one build.
  * @param {Tools} tools
  * @param {string} config of emscripten.mk
  * @param {{ wasm?: boolean, only?: readonly string[] }} [options]
@@ -201,7 +202,7 @@ function cTests(tools, config, { wasm = false, only } = {}) {
   }));
 }
 
-/** Makes what the C tests read from files: build/tokenizers, build/golden. @param {Report} report @param {Tools} tools */
+/** Creates the files that C tests read: build/tokenizers, build/golden. @param {Report} report @param {Tools} tools */
 async function cTestData(report, tools) {
   for (const script of ['make_tokn', 'make_golden']) {
     const line = [/** @type {string} */ (tools.node), `tests/tools/${script}.mjs`];
@@ -210,12 +211,15 @@ async function cTestData(report, tools) {
   }
 }
 
-/** @param {Report} report @param {Tools} tools @param {...string} targets  of emscripten.mk; with -k: what could be built runs, the rest has failed */
+/**
+ * Builds targets. After a failure the others are still built, and their tests run.
+ * @param {Report} report @param {Tools} tools @param {...string} targets  targets of emscripten.mk
+ */
 async function built(report, tools, ...targets) {
   if (!(await make(tools, targets))) report.fail(targets.join(' '), 'did not build');
 }
 
-/** What suites need, in the order in which it is built; each once. */
+/** Builds that suites require, in the order in which they are made, each once. */
 const BUILDS = {
   wasm: (/** @type {Report} */ _, /** @type {Tools} */ tools) => buildWasm(tools),
   native: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'native'),
@@ -242,7 +246,7 @@ const BUILDS = {
     report.one('type declarations', status === 0, { output });
     if (status === 0) product.noteMade();
   },
-  // For all files that read it: two that made it at the same time would read what is half there. So with the site.
+  // Made once for all test files: two that made it at the same time would read incomplete files. The same holds for the site.
   dist: async (/** @type {Report} */ report, /** @type {Tools} */ tools) => {
     const problem = makeDist();
     if (problem) report.one('dist', false, { output: problem });
@@ -255,12 +259,12 @@ const BUILDS = {
 };
 
 /**
- * Files written for node:test, each in a process of its own.
+ * Returns jobs for files of node:test, each in a process of its own.
  * @param {Tools} tools
  * @param {string} suite
  * @param {readonly string[]} files
- * @param {{ browsers?: string, budgets?: boolean }} [options]  `browsers`: in these, whatever a file says; `budgets`: what they
- *   take of the processor is bounded
+ * @param {{ browsers?: string, budgets?: boolean }} [options]  `browsers`: browsers to use instead of those that a file
+ *   names; `budgets`: whether their CPU time is limited
  * @returns {Job[]}
  */
 function nodeTests(tools, suite, files, { browsers, budgets = false } = {}) {
@@ -278,7 +282,7 @@ function nodeTests(tools, suite, files, { browsers, budgets = false } = {}) {
       alone: ALONE.includes(path),
       budget: budgets ? (long ? LONG_BUDGET : BUDGET) : undefined,
       run: async () => {
-        // Short tests run in the headless shell, long ones in the browser that people have.
+        // Short tests run in the headless shell, long ones in the complete browser that users have.
         const own = long ? { ...env, CHROME_PATH: tools.chromium } : env;
         return keepOutput(name, await nodeTest(tools, path, name, own, long ? LONG_TEST : TEST));
       },
@@ -299,7 +303,7 @@ async function nodeTest(tools, path, name, env, seconds) {
     `--test-reporter-destination=${tap}`,
     path,
   ];
-  // A file whose test has failed may never end, since what that test has opened stays open.
+  // After a failed test a file may never end, because servers and browsers of that test stay open.
   const silence = seconds === LONG_TEST ? 4 * seconds : 2 * seconds;
   const { status, output, wall, cpu } = await runProgram(line, { cwd: ROOT, env, seconds: 3 * TIMEOUT_MS, silence });
   const text = existsSync(tap) ? readFileSync(tap, 'utf8') : '';
@@ -372,16 +376,15 @@ function checks(tools) {
   ];
 }
 
-/** Fuzzers, by name. */
+/** Returns the names of the fuzzers. */
 const fuzzers = () => programsIn('fuzz', 'fuzz_').map((name) => name.slice('fuzz_'.length));
 
-/** Files of a fuzzer's corpus. @param {string} name */
+/** Returns the files of a fuzzer's corpus. @param {string} name */
 const seedsOf = (name) => testFiles(`fuzz/corpus/${name}`, /./);
 
 /**
- * Every fuzzer runs for its share of the seconds, or with its corpus alone: guided by clang's libFuzzer, and as wasm, where sizes
- * have 32 bits.
- * @param {Tools} tools @param {number} all  seconds of all together; 0: the corpus alone
+ * Returns the jobs of all fuzzers: with clang's libFuzzer, and as WebAssembly, where sizes have 32 bits.
+ * @param {Tools} tools @param {number} all  total seconds, divided evenly among the fuzzers; 0 runs only their corpus
  * @returns {Job[]}
  */
 function fuzz(tools, all) {
@@ -427,7 +430,7 @@ async function fuzzNative(name, seconds) {
 }
 
 /**
- * The same inputs every time, as far as the seconds last.
+ * Runs a fuzzer as WebAssembly: the same inputs in each run, until the seconds are over.
  * @param {Tools} tools @param {string} name @param {number} seconds @returns {Promise<JobResult>}
  */
 async function fuzzWasm(tools, name, seconds) {
@@ -444,7 +447,7 @@ async function fuzzWasm(tools, name, seconds) {
   return { ...verdict({ ...outcome, status: good ? 0 : outcome.status || 'no input' }), note: inputs };
 }
 
-/** What docs/MODELS.md says is what the tests have measured, where all of those have run: in c, js and js-long. @param {Report} report @param {Tools} tools */
+/** Checks docs/MODELS.md against the measurements of the tests, if all suites with such tests have run: c, js and js-long. @param {Report} report @param {Tools} tools */
 async function modelsDocument(report, tools) {
   const line = [/** @type {string} */ (tools.node), 'tools/models-doc.mjs', '--check'];
   const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_MS });
@@ -452,16 +455,16 @@ async function modelsDocument(report, tools) {
   else report.one('docs/MODELS.md', status === 0, { output });
 }
 
-/** Tests that `npm test` runs in Chromium alone. @param {string} path */
+/** Whether `npm test` runs a test file in Chromium only. @param {string} path */
 const chromiumFirst = (path) => readFileSync(join(ROOT, path), 'utf8').includes('await chromiumFirst(');
 
 const words = process.argv.slice(2);
-/** Both tiers, or the long one; `npm test` itself is the other. */
+/** Flags for both tiers and for the long one. Without a flag the other tier runs. */
 const TIERS = ['--all', '--long'];
-/** With `npm test`: also what has not changed since it passed. */
+/** Flag that also runs tests of parts that have not changed since they passed. */
 const EVERY = '--every';
 const named = words.filter((word) => !TIERS.includes(word) && word !== EVERY);
-/** Whether all that a tier has is run, whatever changed. */
+/** Whether all tests of a tier run, also those of unchanged parts. */
 const thorough = words.some((word) => TIERS.includes(word));
 
 /** @type {Record<string, Suite>} */
@@ -526,7 +529,7 @@ const SUITES = {
 };
 
 /**
- * Leaves out what has passed since what it depends on has changed, and notes what passes.
+ * Removes the jobs of unchanged parts that have passed, and records those that pass.
  * @param {Job[]} jobs @param {Passed} passed
  */
 function unlessUnchanged(jobs, passed) {
