@@ -2,10 +2,12 @@
  * Evaluates the tree of a template: statements write text, expressions have values. Scopes are Jinja's, operators
  * Python's.
  */
-import { applyFilter, contains, escapeHtml, test } from './filters.js';
-import { characterOf, lengthOf, method, formatPercent, characterOffset, textLength } from './methods.js';
+import { applyFilter, contains, test } from './filters.js';
+import { formatPercent } from './format-text.js';
+import { method } from './methods.js';
 import { arithmetic } from './numbers.js';
 import { concat, cut, hasCallerText, isSafe, isText, withSafeMark, stringOf } from './template-texts.js';
+import { characterOf, characterOffset, escapeHtml, lengthOf, textLength } from './text-operations.js';
 import {
   Callable,
   charactersOf,
@@ -35,7 +37,7 @@ import {
 
 /** @typedef {import('./values.js').Meter} Meter */
 /** @typedef {import('./parse.js').Node} Node */
-/** @typedef {import('./methods.js').Args} Args */
+/** @typedef {import('./arguments.js').Args} Args */
 /** @typedef {string | import('./template-texts.js').Text} AnyText */
 /**
  * Way in which a statement ends the current iteration of its loop; undefined: it does not.

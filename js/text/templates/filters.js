@@ -2,25 +2,23 @@
  * Jinja's filters (`value | name`) and tests (`value is name`), by its documentation. Each has a signature (see
  * bindArguments) and a function.
  */
-import {
-  bindArguments,
-  characterOf,
-  caseFolder,
-  joinWith,
-  lengthOf,
-  linesOf,
-  method,
-  formatPercent,
-  replaceText,
-  sortItems,
-  strip,
-  textLength,
-  requireText,
-  toInteger,
-} from './methods.js';
+import { bindArguments } from './arguments.js';
+import { formatPercent } from './format-text.js';
+import { attribute, picker, extremeFilter, groupby, unique, sortItems } from './list-filters.js';
+import { method } from './methods.js';
 import { floatOf, roundNumber } from './numbers.js';
 import { findFirst } from './search.js';
 import { concat, callerText, hasCallerText, isSafe, isText, stringOf, withSafeMark } from './template-texts.js';
+import {
+  characterOf,
+  escapeHtml,
+  joinWith,
+  lengthOf,
+  linesOf,
+  replaceText,
+  strip,
+  textLength,
+} from './text-operations.js';
 import {
   Callable,
   compare,
@@ -35,11 +33,12 @@ import {
   json,
   keyOf,
   Lazy,
-  requireNumber,
   requireInteger,
+  requireNumber,
+  requireText,
   numberOf,
-  toText,
   str,
+  toText,
   templateError,
   isTrue,
   Tuple,
@@ -50,33 +49,12 @@ import {
 } from './values.js';
 
 /** @typedef {import('./values.js').Meter} Meter */
-/** @typedef {import('./methods.js').Args} Args */
+/** @typedef {import('./arguments.js').Args} Args */
 /**
  * Services of the evaluator for filters. `member` returns `value[name]`.
  * @typedef {{ meter: Meter, member: (value: any, name: any) => any }} Host
  */
 /** @typedef {(value: any, values: any[], host: Host) => any} Filter */
-
-/**
- * Returns a function that returns an attribute of an item.
- * @param {any} value  name, or a path of names with points between them
- * @param {Host} host @returns {(item: any) => any}
- */
-function attribute(value, { member }) {
-  const parts =
-    typeof value === 'number'
-      ? [value]
-      : requireText(value)
-          .split('.')
-          .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
-  return (item) => parts.reduce(member, item);
-}
-
-/**
- * Like `attribute`; without a name, the function returns the item itself.
- * @param {any} name @param {Host} host @returns {(item: any) => any}
- */
-const picker = (name, host) => (name == null ? (item) => item : attribute(name, host));
 
 /**
  * Creates the filters select, selectattr, reject and rejectattr.
@@ -107,21 +85,6 @@ const textFilter =
     const call = /** @type {Function} */ (method(isSafe(text) ? withSafeMark(text, false) : text, name));
     const result = call({ at: [], named: new Map() }, meter);
     return isSafe(text) ? withSafeMark(result) : result;
-  };
-
-/**
- * Creates the filters max and min.
- * @param {(order: number) => boolean} wins  whether an item that compares so with the best one so far replaces it
- * @returns {Filter}
- */
-const extremeFilter =
-  (wins) =>
-  (value, [sensitive = false, by], host) => {
-    const get = picker(by, host);
-    const fold = caseFolder(isTrue(sensitive), host.meter);
-    const all = elements(value, host.meter).map((item) => ({ item, key: fold(get(item)) }));
-    if (!all.length) return new Undefined('no element');
-    return all.reduce((a, b) => (wins(compare(b.key, a.key, host.meter)) ? b : a)).item;
   };
 
 /** @param {any} value @param {Args} args @param {Host} host */
@@ -166,59 +129,6 @@ function tojson(value, [ascii = false, wide = null, separators = null, sort = fa
   const [item, key] =
     separators === null ? [space === null ? ', ' : ',', ': '] : elements(separators, meter).map(requireText);
   return json(value, { indent: space, item, key: requireText(key), sort: isTrue(sort), ascii: isTrue(ascii) }, meter);
-}
-
-/** @type {Filter} */
-function groupby(value, [name, otherwise, sensitive = false], host) {
-  const attributeOf = attribute(name, host);
-  const get = (/** @type {any} */ item) => {
-    const result = attributeOf(item);
-    return result instanceof Undefined && otherwise != null ? otherwise : result;
-  };
-  const fold = caseFolder(isTrue(sensitive), host.meter);
-  /** @type {[any, any[]][]} */
-  const groups = [];
-  for (const item of sortItems(elements(value, host.meter), host.meter, { by: get, sensitive: isTrue(sensitive) })) {
-    const last = groups.at(-1);
-    if (last && equal(fold(last[0]), fold(get(item)), host.meter)) last[1].push(item);
-    else groups.push([get(item), [item]]);
-  }
-  return groups.map(([grouper, list]) =>
-    Object.assign(Tuple.from([grouper, list]), {
-      names: new Map([
-        ['grouper', grouper],
-        ['list', list],
-      ]),
-    }),
-  );
-}
-
-/** @type {Filter} */
-function unique(value, [sensitive = false, by], host) {
-  const get = picker(by, host);
-  const fold = caseFolder(isTrue(sensitive), host.meter);
-  const seen = new Set();
-  return elements(value, host.meter).filter((item) => {
-    const picked = stringOf(fold(get(item)));
-    host.meter.countInput(textLength(picked));
-    const key = isNumber(picked) ? numberOf(picked) : keyOf(picked);
-    return !seen.has(key) && seen.add(key);
-  });
-}
-
-const ENTITIES = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&#34;', "'": '&#39;' };
-/** @param {string} text */
-const entities = (text) => text.replace(/[&<>"']/g, (c) => ENTITIES[/** @type {keyof typeof ENTITIES} */ (c)]);
-
-/**
- * Replaces HTML's special characters by entities. If a caller wrote any part of the text, the complete result is
- * marked.
- * @param {string | import('./template-texts.js').Text} text @param {Meter} meter
- */
-export function escapeHtml(text, meter) {
-  meter.countItems(stringOf(text).length);
-  const result = entities(stringOf(text));
-  return meter.countText(hasCallerText(text) ? callerText(result) : result);
 }
 
 /** @type {Filter} */
@@ -462,6 +372,28 @@ const FILTERS = {
     },
   ],
 };
+
+/**
+ * The filter int: converts a value to an integer, or returns `otherwise` if it is not a number.
+ * @param {any} value @param {any} otherwise @param {Meter} meter
+ */
+function toInteger(value, otherwise, meter) {
+  if (typeof value === 'number') return value;
+  if (typeof value === 'boolean') return Number(value);
+  requireDefined(value);
+  let number = NaN;
+  if (value instanceof Float) {
+    number = Math.trunc(value.value);
+    if (Math.abs(number) === Infinity) throw templateError("can't convert an infinite number to an integer");
+  } else if (isText(value)) {
+    const text = stringOf(strip(value, null, meter));
+    if (/^[+-]?\d+(_\d+)*$/.test(text)) number = Number(text.replaceAll('_', ''));
+    else number = Math.trunc(floatOf(text).value);
+  }
+  if (!Number.isFinite(number)) return otherwise;
+  if (Number.isSafeInteger(number)) return number + 0;
+  throw templateError('integers beyond 2^53 are not supported');
+}
 
 /** @param {any} value */
 const firstOf = (value) =>

@@ -1,7 +1,7 @@
 /**
  * Renders a model's chat template with the same result as Python's jinja2 with the settings of transformers. The
  * template is parsed (lexer.js, parse.js), and its tree is evaluated (evaluate.js) with values of Python's types
- * (values.js), their methods (methods.js), and filters (filters.js).
+ * (values.js), their methods (methods.js, text-methods.js), and filters (filters.js, list-filters.js).
  */
 import { BqError } from '../../shared/errors.js';
 import { Evaluator } from './evaluate.js';
@@ -65,7 +65,7 @@ function strftime(format, date) {
   });
 }
 
-/** @typedef {import('./methods.js').Args} Args */
+/** @typedef {import('./arguments.js').Args} Args */
 
 /** Creates the dict for a call of `dict()` or `namespace()`. @param {Args} args @param {Meter} meter */
 function dictOf({ at, named }, meter) {

@@ -78,7 +78,7 @@ export class Undefined {
 /** A function, a macro, or the `loop` of a recursive loop. */
 export class Callable {
   /**
-   * @param {string} name @param {(args: import('./methods.js').Args) => any} call @param {Map<string, any>} [members]
+   * @param {string} name @param {(args: import('./arguments.js').Args) => any} call @param {Map<string, any>} [members]
    */
   constructor(name, call, members = new Map()) {
     this.name = name;
@@ -173,6 +173,12 @@ export const isNumber = (value) =>
   typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint' || value instanceof Float;
 /** @param {any} value @returns {number} */
 export const numberOf = (value) => (value instanceof Float ? value.value : Number(value));
+/** Returns a text as a string. Throws TEMPLATE if the value is not a text. @param {any} value @returns {string} */
+export function requireText(value) {
+  if (isText(value)) return stringOf(value);
+  throw templateError(`expected a text, found a value of type ${typeOf(requireDefined(value))}`);
+}
+
 /** Returns a value as a number. Throws TEMPLATE if it is not a number. @param {any} value @returns {number} */
 export function requireNumber(value) {
   if (isNumber(value)) return numberOf(value);

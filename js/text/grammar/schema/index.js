@@ -9,18 +9,20 @@ import { dfaOfRegex } from '../lookaheads.js';
 import { JSON_NOTATION, valueSpellings, writeValue } from '../notations.js';
 import { parseRegex } from '../regex.js';
 import { characterRule, pythonCharacterRule, spelledRule, Writer } from '../text.js';
-import { ASSERTIONS, isSilent, KEYWORDS, limitedPattern, patternDfa, UNEVALUATED, unevaluated } from './keywords.js';
+import { KEYWORDS, UNEVALUATED, unevaluated } from './keywords.js';
+import { limitedPattern, patternDfa } from './patterns.js';
 import { Registry } from './registry.js';
 import { Admission } from './admits.js';
 import { andSub, ANYTHING, cross, keyOfSub, merge, shape } from './shapes.js';
 import { writeArray } from './arrays.js';
 import { writeObject } from './objects.js';
 import { writeScalars } from './scalars.js';
+import { ASSERTIONS, isSilent } from './unchecked-keywords.js';
 
 /** @import { Dfa } from '../dfa.js' */
 /** @import { Notation, Quote } from '../notations.js' */
 /** @import { Shape, Sub } from './shapes.js' */
-/** @import { Context } from './keywords.js' */
+/** @import { Context } from './keyword-factories.js' */
 
 /** Maximum number of rules: schemas and their combinations. */
 const MAX_RULES = 4000;
