@@ -14,7 +14,7 @@ import { emit, Events } from '../shared/events.js';
 import { PauseGate } from '../shared/pause-gate.js';
 import { planModel } from './plan/plan.js';
 import { openSource } from '../storage/sources/index.js';
-import { filesOf, inOneAnswer, resolveSource } from '../storage/sources/kinds.js';
+import { filesOf, inOneResponse, resolveSource } from '../storage/sources/kinds.js';
 import { isNode, nodeModule } from '../shared/node.js';
 import { after } from '../shared/timeouts.js';
 import { compile, measureBuilds, Wasm } from '../wasm/wasm.js';
@@ -88,7 +88,7 @@ class LocalEngine {
     this.#checkOpen();
     const options = { ...loadOptions, ...handlers };
     const single = await this.#resolveToOneSource(requested, options);
-    return retryInOneAnswer(single, (source) => this.#plan(source, options));
+    return retryInOneResponse(single, (source) => this.#plan(source, options));
   };
 
   /** @param {Source} single @param {import('../shared/types.js').LoadOptions} options */
@@ -129,7 +129,7 @@ class LocalEngine {
     try {
       const allOptions = { ...options, ...handlers };
       const single = await this.#resolveToOneSource(requested, allOptions);
-      const load = () => retryInOneAnswer(single, (resolved) => this.#load(resolved, allOptions, false));
+      const load = () => retryInOneResponse(single, (resolved) => this.#load(resolved, allOptions, false));
       const model = options.promptCache
         ? await (await onDemand(import('./prompt/prompt-cache-file.js'))).loadWithPromptCache(load, single, allOptions)
         : await load();
@@ -171,7 +171,7 @@ class LocalEngine {
         ).Pager.open(
           loading.wasm,
           handle,
-          (await loading.parts()) ?? (await loading.openRows?.()) ?? requested,
+          (await loading.openCachedFile()) ?? (await loading.openRows?.()) ?? requested,
           options.signal,
         );
       model = new LocalModel(
@@ -301,12 +301,12 @@ class LocalEngine {
  * from different nodes. Without hashes it is unknown whether several responses belong to the same version.
  * @template T @param {Source} source @param {(source: Source) => Promise<T>} work @returns {Promise<T>}
  */
-async function retryInOneAnswer(source, work) {
+async function retryInOneResponse(source, work) {
   try {
     return await work(source);
   } catch (error) {
     if (!(error instanceof BqError && error.details.renamed)) throw error;
-    return work(inOneAnswer(source));
+    return work(inOneResponse(source));
   }
 }
 

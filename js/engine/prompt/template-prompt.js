@@ -59,11 +59,11 @@ export class TemplatePrompt {
     try {
       text = render(true);
     } catch (error) {
-      templateInput.tools = complete(tools);
+      templateInput.tools = withExpectedMembers(tools);
       try {
         text = templateInput.tools && render(true);
       } catch {
-        // the error without what was added says more
+        // The error for the caller's tools is thrown below.
       }
       if (!text) throw tooDeepCall(error, messages) ?? error;
     }
@@ -106,7 +106,7 @@ export class TemplatePrompt {
  * lacks any.
  * @param {any[] | undefined} tools @returns {any[] | null}
  */
-function complete(tools) {
+function withExpectedMembers(tools) {
   let isChanged = false;
   const withMembers = (/** @type {any} */ value, /** @type {Record<string, any>} */ members) => {
     if (typeof value !== 'object' || value === null) return value;

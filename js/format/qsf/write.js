@@ -73,15 +73,15 @@ function checkExpressible(h, config) {
     throw new BqError('UNSUPPORTED', `a .qsf file has no number for this model's "${missing}"`, {
       hint: 'write a .bq4 file',
     });
-  const back = completeConfig(configOf('the file', h, { gated: !!config.gated, tied: !!config.tied }));
-  const lost = Object.keys(config).find(
+  const readConfig = completeConfig(configOf('the file', h, { gated: !!config.gated, tied: !!config.tied }));
+  const lostKey = Object.keys(config).find(
     (key) =>
       !IGNORED_KEYS.includes(key) &&
-      (Array.isArray(config[key]) || Math.fround(config[key]) !== Math.fround(back[key] ?? 0)) &&
+      (Array.isArray(config[key]) || Math.fround(config[key]) !== Math.fround(readConfig[key] ?? 0)) &&
       !(key.startsWith('rope') && h.position !== 1),
   );
-  if (lost)
-    throw new BqError('UNSUPPORTED', `a .qsf file can't express that "${lost}" is ${config[lost]}`, {
+  if (lostKey)
+    throw new BqError('UNSUPPORTED', `a .qsf file can't express that "${lostKey}" is ${config[lostKey]}`, {
       hint: 'write a .bq4 file',
     });
 }
@@ -154,11 +154,12 @@ class Writer {
     if (stored >= 2 ** 32)
       throw new BqError('UNSUPPORTED', `tensor "${name}" has ${stored} bytes; the limit of .qsf files is 4 GiB`);
     await this.put(words(kind.id, stored, vectors, dim));
-    const head = async (/** @type {number} */ row) => this.put(words(Math.min(CHUNK, vectors - row) * vectorBytes));
+    const writeChunkSize = async (/** @type {number} */ row) =>
+      this.put(words(Math.min(CHUNK, vectors - row) * vectorBytes));
     let row = 0;
     for await (const bytes of this.encoded(name, tensor, kind)) {
       for (let at = 0; at < bytes.length;) {
-        if (chunks && row % CHUNK === 0) await head(row);
+        if (chunks && row % CHUNK === 0) await writeChunkSize(row);
         const rows = Math.min((bytes.length - at) / vectorBytes, chunks ? CHUNK - (row % CHUNK) : Infinity);
         await this.put(bytes.subarray(at, at + rows * vectorBytes));
         at += rows * vectorBytes;
@@ -175,7 +176,7 @@ class Writer {
     /** @type {Uint8Array[]} */
     const parts = [];
     let tensors = 0;
-    const begin = (
+    const beginEntry = (
       /** @type {number} */ type,
       /** @type {number} */ rows,
       /** @type {number} */ cols,
@@ -184,14 +185,14 @@ class Writer {
       tensors++;
       parts.push(words(type, rows, cols, quant));
     };
-    const vector = async (/** @type {string} */ name, /** @type {InTensor} */ tensor) => {
+    const addVector = async (/** @type {string} */ name, /** @type {InTensor} */ tensor) => {
       for await (const bytes of this.encoded(name, tensor, f16)) parts.push(bytes);
     };
     for (const [type, module] of Object.entries(MATRICES)) {
       const name = `h.${n}.${module}.weight`;
       const tensor = this.take(name);
       if (!tensor) continue;
-      begin(Number(type), tensor.dims[0], tensor.dims[1], AS_LAYER);
+      beginEntry(Number(type), tensor.dims[0], tensor.dims[1], AS_LAYER);
       for await (const bytes of this.encoded(name, tensor, kind)) parts.push(bytes);
     }
     for (const [type, module] of Object.entries({ ...NORM_TYPES, ...BIASES })) {
@@ -202,8 +203,8 @@ class Writer {
         return tensor ? [{ name, tensor }] : [];
       });
       if (!present.length) continue;
-      begin(Number(type), present.length, present[0].tensor.dims[0], f16.id);
-      for (const { name, tensor } of present) await vector(name, tensor);
+      beginEntry(Number(type), present.length, present[0].tensor.dims[0], f16.id);
+      for (const { name, tensor } of present) await addVector(name, tensor);
     }
     const biases = ffnParts(gated, h.ffn, h.hidden).map(([module, size]) => ({
       name: `h.${n}.${module}.bias`,
@@ -211,14 +212,14 @@ class Writer {
       tensor: this.take(`h.${n}.${module}.bias`),
     }));
     if (biases.some(({ tensor }) => tensor)) {
-      begin(
+      beginEntry(
         FFN_BIASES,
         1,
         biases.reduce((sum, { size }) => sum + size, 0),
         f16.id,
       );
       for (const { name, size, tensor } of biases) {
-        if (tensor) await vector(name, tensor);
+        if (tensor) await addVector(name, tensor);
         else parts.push(new Uint8Array(2 * size));
       }
     }

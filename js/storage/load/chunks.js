@@ -52,7 +52,7 @@ export class Chunks {
   live = 0;
   /** Bytes that have arrived and were not taken yet. */
   arrived = 0;
-  /** Called for every piece that arrives. */
+  /** Called when bytes have arrived from the source. */
   onBytes = () => {};
 
   /**
@@ -310,9 +310,9 @@ export class Chunks {
         this.#countBytes(piece.length);
         for (let i = 0; i < piece.length;) {
           chunk ??= await this.#waitForBuffer(c, first, signal);
-          const part = Math.min(chunk.length - filled, piece.length - i);
-          chunk.set(piece.subarray(i, i + part), filled);
-          [filled, i] = [filled + part, i + part];
+          const copied = Math.min(chunk.length - filled, piece.length - i);
+          chunk.set(piece.subarray(i, i + copied), filled);
+          [filled, i] = [filled + copied, i + copied];
           if (filled < chunk.length) continue;
           this.#deliver(c++, chunk, false, signal);
           [chunk, filled] = [null, 0];

@@ -163,7 +163,7 @@ export class Loading {
    * Returns the cached file as a source for paging; null if there is no cache. The file stays open until
    * `releaseCache`. Throws NOMEM if it is not completely cached.
    */
-  async parts() {
+  async openCachedFile() {
     if (!this.#cache || !this.#planResult.url) return null;
     await this.done;
     await this.cacheSettled;

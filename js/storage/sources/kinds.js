@@ -20,7 +20,7 @@ import { decodePart } from './file-name.js';
  * @property {(source: S) => boolean} [pageable]  whether any part can be read at any time while a model is open
  * @property {boolean} [inMemory]  whether the bytes are in memory
  * @property {(source: S) => Source[]} [files]  the files of a model in several files
- * @property {(source: S) => Source} [inOneAnswer]  a copy that is read from one response, from its first byte to the
+ * @property {(source: S) => Source} [inOneResponse]  a copy that is read from one response, from its first byte to the
  *   last
  * @property {(source: S, options: { memoryBudget?: number, signal?: AbortSignal, cache?: unknown })
  *   => Promise<Source>} [resolve]  returns the source that a name refers to
@@ -62,7 +62,7 @@ const KINDS = {
     },
     place: ({ url }) => decodePart(new URL(url).pathname),
     pageable: ({ url }) => url.startsWith('file:'),
-    inOneAnswer: (source) => ({ ...source, single: true }),
+    inOneResponse: (source) => ({ ...source, single: true }),
   },
   file: {
     open: ({ path }) => openPath(path),
@@ -86,7 +86,7 @@ const KINDS = {
     open: refuse('a part of a model must be a single file'),
     files: ({ sources }) => sources,
     pageable: () => true,
-    inOneAnswer: (source) => ({ ...source, sources: source.sources.map(inOneAnswer) }),
+    inOneResponse: (source) => ({ ...source, sources: source.sources.map(inOneResponse) }),
   },
   parts: { open: refuse('a source of parts can be used for paging only'), pageable: () => true },
   hub: {
@@ -146,7 +146,7 @@ export const withPath = (source, change) => kindOf(source).at?.(source, change(p
  * version tags for one file.
  * @param {Source} source @returns {Source}
  */
-export const inOneAnswer = (source) => kindOf(source).inOneAnswer?.(source) ?? source;
+export const inOneResponse = (source) => kindOf(source).inOneResponse?.(source) ?? source;
 
 /**
  * Opens a source of a single file.

@@ -170,21 +170,21 @@ export class Rules {
 
   /**
    * Returns the smallest number of bytes of `min` repetitions of a rule, or of `min` characters of a limited rule.
-   * @param {number} rule @param {number} min @param {Float64Array} least
+   * @param {number} rule @param {number} min @param {Float64Array} bytesToEnd
    */
-  #bytesOf(rule, min, least) {
+  #bytesOf(rule, min, bytesToEnd) {
     const start = this.start(rule);
-    if (this.rules[rule].limited) return least[start] + Math.max(0, min - (this.#flags[start] >>> 8));
-    return min ? min * least[start] : 0;
+    if (this.rules[rule].limited) return bytesToEnd[start] + Math.max(0, min - (this.#flags[start] >>> 8));
+    return min ? min * bytesToEnd[start] : 0;
   }
 
   /**
    * Returns the smallest number of bytes from each state to the end of its rule; Infinity if it cannot be reached.
    * @param {Table} edges @param {Table} calls
    */
-  #least(edges, calls) {
+  #bytesToEnd(edges, calls) {
     const states = this.#flags.length;
-    const least = Float64Array.from(this.#flags, (flags) => (flags & ACCEPTS ? 0 : Infinity));
+    const bytesToEnd = Float64Array.from(this.#flags, (flags) => (flags & ACCEPTS ? 0 : Infinity));
     /**
      * Dependencies between distances, in rows of three: a state, a state whose distance depends on it, and the
      * connection: 0 for an edge, or the index of a call + 1.
@@ -199,7 +199,7 @@ export class Rules {
     }
     const before = byState(dependencies, 3, states);
     const queue = [];
-    for (let s = 0; s < states; s++) if (!least[s]) queue.push(s);
+    for (let s = 0; s < states; s++) if (!bytesToEnd[s]) queue.push(s);
     const queued = new Uint8Array(states);
     for (let q = 0; q < queue.length; q++) {
       const found = queue[q];
@@ -209,25 +209,27 @@ export class Rules {
         /** @type {number} */
         const s = /** @type {number} */ (before.rows[b + 1]);
         const call = before.rows[b + 2];
-        let n = 1 + least[found];
+        let n = 1 + bytesToEnd[found];
         if (call) {
           const rule = calls.rows[call];
-          n = (rule === NONE ? 0 : this.#bytesOf(rule, calls.rows[call + 1], least)) + least[calls.rows[call + 3]];
+          n =
+            (rule === NONE ? 0 : this.#bytesOf(rule, calls.rows[call + 1], bytesToEnd)) +
+            bytesToEnd[calls.rows[call + 3]];
         }
-        if (n >= least[s]) continue;
-        least[s] = n;
+        if (n >= bytesToEnd[s]) continue;
+        bytesToEnd[s] = n;
         if (!queued[s]) queue.push(s);
         queued[s] = 1;
       }
     }
-    return least;
+    return bytesToEnd;
   }
 
   /**
    * Throws GRAMMAR if a rule begins with itself, because it would be called endlessly.
-   * @param {Table} calls @param {Float64Array} least @param {number} root
+   * @param {Table} calls @param {Float64Array} bytesToEnd @param {number} root
    */
-  #checkRecursion({ begin, rows }, least, root) {
+  #checkRecursion({ begin, rows }, bytesToEnd, root) {
     /** Returns the rules that a rule can call before its first byte. @param {number} rule */
     const firsts = (rule) => {
       const states = new Set([this.start(rule)]);
@@ -235,8 +237,8 @@ export class Rules {
       for (const s of states)
         for (let c = 5 * begin[s]; c < 5 * begin[s + 1]; c += 5) {
           const called = rows[c + 1];
-          if (called !== NONE && least[this.start(called)] < Infinity) found.add(called);
-          if (called === NONE || !rows[c + 2] || least[this.start(called)] === 0) states.add(rows[c + 4]);
+          if (called !== NONE && bytesToEnd[this.start(called)] < Infinity) found.add(called);
+          if (called === NONE || !rows[c + 2] || bytesToEnd[this.start(called)] === 0) states.add(rows[c + 4]);
         }
       return [...found];
     };
@@ -265,9 +267,9 @@ export class Rules {
 
   /**
    * Returns the states that are reachable from the root and from which the end is reachable, in ascending order.
-   * @param {Table} edges @param {Table} calls @param {Float64Array} least @param {number} root
+   * @param {Table} edges @param {Table} calls @param {Float64Array} bytesToEnd @param {number} root
    */
-  #usefulStates(edges, calls, least, root) {
+  #usefulStates(edges, calls, bytesToEnd, root) {
     const known = new Uint8Array(this.#flags.length);
     /** @type {number[]} */
     const found = [];
@@ -280,12 +282,12 @@ export class Rules {
       const s = found[i];
       for (let e = edges.begin[s]; e < edges.begin[s + 1]; e++) {
         const to = edges.rows[3 * e + 2];
-        if (least[to] < Infinity) keep(to);
+        if (bytesToEnd[to] < Infinity) keep(to);
       }
       for (let c = 5 * calls.begin[s]; c < 5 * calls.begin[s + 1]; c += 5) {
         const [rule, min, to] = [calls.rows[c + 1], calls.rows[c + 2], calls.rows[c + 4]];
-        const canEnd = rule !== NONE && least[this.start(rule)] < Infinity;
-        if (least[to] === Infinity || (rule !== NONE && min && !canEnd)) continue;
+        const canEnd = rule !== NONE && bytesToEnd[this.start(rule)] < Infinity;
+        if (bytesToEnd[to] === Infinity || (rule !== NONE && min && !canEnd)) continue;
         keep(to);
         if (canEnd) keep(this.start(rule));
       }
@@ -301,53 +303,55 @@ export class Rules {
   encode(root) {
     const n = this.#flags.length;
     const [allEdges, allCalls] = [byState(this.#edges, 3, n), byState(this.#calls, 5, n)];
-    const least = this.#least(allEdges, allCalls);
-    if ([this.start(root), ...this.alternatives].some((state) => least[state] === Infinity))
+    const bytesToEnd = this.#bytesToEnd(allEdges, allCalls);
+    if ([this.start(root), ...this.alternatives].some((state) => bytesToEnd[state] === Infinity))
       throw grammarError(
         UNSATISFIABLE,
         'no text satisfies all of its parts: look for parts that contradict each other',
       );
-    this.#checkRecursion(allCalls, least, root);
-    const kept = this.#usefulStates(allEdges, allCalls, least, root);
-    const number = new Int32Array(n).fill(-1);
-    kept.forEach((old, i) => (number[old] = i));
-    const used = this.rules.flatMap(({ start }, i) => (number[start] >= 0 && least[start] < Infinity ? [i] : []));
-    const ruleNumber = new Map(used.map((old, i) => [old, i]));
+    this.#checkRecursion(allCalls, bytesToEnd, root);
+    const usefulStates = this.#usefulStates(allEdges, allCalls, bytesToEnd, root);
+    const stateNumbers = new Int32Array(n).fill(-1);
+    usefulStates.forEach((old, i) => (stateNumbers[old] = i));
+    const usedRules = this.rules.flatMap(({ start }, i) =>
+      stateNumbers[start] >= 0 && bytesToEnd[start] < Infinity ? [i] : [],
+    );
+    const ruleNumbers = new Map(usedRules.map((old, i) => [old, i]));
     /** @type {number[]} */
     const states = [];
     /** @type {number[]} */
     const edges = [];
     /** @type {number[]} */
     const calls = [];
-    for (const old of kept) {
+    for (const old of usefulStates) {
       for (let e = 3 * allEdges.begin[old]; e < 3 * allEdges.begin[old + 1]; e += 3) {
-        const to = number[allEdges.rows[e + 2]];
+        const to = stateNumbers[allEdges.rows[e + 2]];
         if (to >= 0) edges.push(allEdges.rows[e + 1], to);
       }
       for (let c = 5 * allCalls.begin[old]; c < 5 * allCalls.begin[old + 1]; c += 5) {
         const rule = allCalls.rows[c + 1];
         const min = allCalls.rows[c + 2];
         const max = allCalls.rows[c + 3];
-        const to = number[allCalls.rows[c + 4]];
+        const to = stateNumbers[allCalls.rows[c + 4]];
         if (to < 0) continue;
-        const called = rule === NONE ? NONE : ruleNumber.get(rule);
+        const called = rule === NONE ? NONE : ruleNumbers.get(rule);
         if (called !== undefined) calls.push(called, min, max, to);
         else if (!min) calls.push(NONE, 1, 1, to);
       }
-      states.push(edges.length / 2, calls.length / 4, Math.min(least[old], MAX_DISTANCE), this.#flags[old]);
+      states.push(edges.length / 2, calls.length / 4, Math.min(bytesToEnd[old], MAX_DISTANCE), this.#flags[old]);
     }
-    const rules = used.flatMap((i) => {
+    const rules = usedRules.flatMap((i) => {
       const { start, plain, limited } = this.rules[i];
-      return [number[start], limited ? LENGTH : plain ? PLAIN : 0];
+      return [stateNumbers[start], limited ? LENGTH : plain ? PLAIN : 0];
     });
     const head = [
       MAGIC,
       VERSION,
-      used.length,
-      kept.length,
+      usedRules.length,
+      usefulStates.length,
       edges.length / 2,
       calls.length / 4,
-      Number(ruleNumber.get(root)),
+      Number(ruleNumbers.get(root)),
       this.slack,
     ];
     const parts = [head, rules, states, edges, calls];

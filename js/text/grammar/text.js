@@ -81,7 +81,7 @@ export class Writer {
    * Adds a state inside a character that leads to `to`, with the same number of missing characters.
    * @param {number} to
    */
-  #before(to) {
+  #stateInside(to) {
     const state = this.rules.state();
     const missing = this.#missing?.get(to);
     if (missing !== undefined) this.#setMissing(state, missing);
@@ -103,7 +103,7 @@ export class Writer {
     const key = `${n} ${to}`;
     let state = this.#continued.get(key);
     if (state === undefined) {
-      state = this.#before(to);
+      state = this.#stateInside(to);
       this.#continued.set(key, state);
       this.rules.edge(state, 0x80, 0xbf, this.#continuation(n - 1, to));
     }
@@ -120,18 +120,18 @@ export class Writer {
     const [a, b] = [low[0], high[0]];
     const counted = begins && this.#missing !== null;
     if (!rest) return this.rules.edge(from, a, b, to, counted);
-    const least = low.slice(1).every((byte) => byte === 0x80);
-    const most = high.slice(1).every((byte) => byte === 0xbf);
-    if (a === b && !(least && most)) {
-      const next = this.#before(to);
+    const isFirstFull = low.slice(1).every((byte) => byte === 0x80);
+    const isLastFull = high.slice(1).every((byte) => byte === 0xbf);
+    if (a === b && !(isFirstFull && isLastFull)) {
+      const next = this.#stateInside(to);
       this.rules.edge(from, a, a, next, counted);
       return this.#bytes(next, low.slice(1), high.slice(1), to, false);
     }
-    const begin = least ? a : a + 1;
-    const end = most ? b : b - 1;
-    if (!least) this.#bytes(from, low, [a, ...Array(rest).fill(0xbf)], to, begins);
+    const begin = isFirstFull ? a : a + 1;
+    const end = isLastFull ? b : b - 1;
+    if (!isFirstFull) this.#bytes(from, low, [a, ...Array(rest).fill(0xbf)], to, begins);
     if (begin <= end) this.rules.edge(from, begin, end, this.#continuation(rest, to), counted);
-    if (!most) this.#bytes(from, [b, ...Array(rest).fill(0x80)], high, to, begins);
+    if (!isLastFull) this.#bytes(from, [b, ...Array(rest).fill(0x80)], high, to, begins);
   }
 
   /**
@@ -178,7 +178,7 @@ export class Writer {
           if (c > high) break;
           if (c < low) continue;
           if (escape === undefined)
-            this.rules.edge(states[i], 92, 92, (escape = this.#before(states[target])), this.#missing !== null);
+            this.rules.edge(states[i], 92, 92, (escape = this.#stateInside(states[target])), this.#missing !== null);
           this.#escaped(escape, escapeOf(c, spelled), states[target]);
         }
       }
@@ -196,9 +196,9 @@ export class Writer {
     if (rule === undefined) {
       rule = this.rules.rule('a character');
       this.#sets.set(key, rule);
-      const own = new Writer(this.rules);
-      own.#shares = false;
-      own.dfa(
+      const ruleWriter = new Writer(this.rules);
+      ruleWriter.#shares = false;
+      ruleWriter.dfa(
         this.rules.start(rule),
         [
           { accepts: false, edges: edges.map(([low, high]) => [low, high, 1]) },
@@ -218,7 +218,7 @@ export class Writer {
     // The state after a backslash has the smallest number of missing characters of all escapes that continue from it.
     if (missing < (this.#missing?.get(escape) ?? 0)) this.#setMissing(escape, missing);
     [...text].reduce((at, c, i) => {
-      const next = i + 1 < text.length ? this.#before(to) : to;
+      const next = i + 1 < text.length ? this.#stateInside(to) : to;
       this.rules.edge(at, c.charCodeAt(0), c.charCodeAt(0), next);
       return next;
     }, escape);
@@ -234,9 +234,9 @@ export class Writer {
   limited(from, dfa, missing, { min, max }, to, spelled) {
     if (missing[0] > max) return;
     const rule = this.rules.limitedRule('a text of limited length');
-    const own = new Writer(this.rules);
-    own.#missing = new Map();
-    own.dfa(this.rules.start(rule), dfa, this.rules.state(true), spelled, missing);
+    const ruleWriter = new Writer(this.rules);
+    ruleWriter.#missing = new Map();
+    ruleWriter.dfa(this.rules.start(rule), dfa, this.rules.state(true), spelled, missing);
     this.rules.call(from, rule, to, min, max);
   }
 }

@@ -10,8 +10,8 @@ import { joinTexts, requireInteger, requireText, SPACE, templateError } from './
 /** @typedef {string | import('./template-texts.js').Text} AnyText */
 
 const [WHITE, WORDS] = [new RegExp(`[${SPACE}]`), new RegExp(`[^${SPACE}]+`, 'g')];
-const ENDS = '\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029';
-const LINES = new RegExp(`\\r\\n|[${ENDS}]`, 'g');
+const LINE_BREAKS = '\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029';
+const LINES = new RegExp(`\\r\\n|[${LINE_BREAKS}]`, 'g');
 const SURROGATE = /[\ud800-\udfff]/;
 
 /**

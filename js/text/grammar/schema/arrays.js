@@ -107,7 +107,7 @@ class ContainsCounts {
    * @param {boolean[]} satisfied  for each condition, whether the item satisfies it
    * @returns {number[] | null}
    */
-  after(counts, n, satisfied) {
+  countsAfter(counts, n, satisfied) {
     const next = counts.map((count, k) => count + (satisfied[k] && n >= this.#contains[k].from ? 1 : 0));
     if (this.#contains.some(({ max }, k) => next[k] > max)) return null;
     return next.map((count, k) => Math.min(count, this.limits[k]));
@@ -159,7 +159,7 @@ function writeInOrder({ rules, admission, notation }, values, { min, max, contai
       if (n >= min && counter.mayEnd(counts)) rules.literal(at, ']', to);
       if (i === values.length) return;
       rules.skip(at, stateOf(i + 1, n, counts));
-      const next = n < length ? counter.after(counts, n, satisfied[i]) : null;
+      const next = n < length ? counter.countsAfter(counts, n, satisfied[i]) : null;
       if (!next) return;
       for (const text of valueSpellings(values[i], notation))
         rules.literal(at, (n ? notation.comma : '') + text, stateOf(i + 1, n + 1, next));
@@ -188,12 +188,12 @@ function writeDifferent(compiler, s, { min, max }, from, to) {
   const { rules } = compiler;
   compiler.requireJson('uniqueItems for strings that are not listed');
   const item = rules.rule('an item');
-  const inside = rules.marked(rules.start(item), '"', MARK.open);
+  const textStart = rules.marked(rules.start(item), '"', MARK.open);
   const end = rules.state();
   rules.marked(end, '"', MARK.close, rules.state(true));
-  writeText(compiler, s, compiler.notation.quotes[0], inside, end, compiler.spelled());
-  const more = rules.rule('an item');
-  rules.call(rules.literal(rules.start(more), ', '), item, rules.state(true));
+  writeText(compiler, s, compiler.notation.quotes[0], textStart, end, compiler.spelled());
+  const nextItem = rules.rule('an item');
+  rules.call(rules.literal(rules.start(nextItem), ', '), item, rules.state(true));
 
   const begin = rules.marked(from, '[', MARK.list);
   const close = rules.state();
@@ -201,7 +201,7 @@ function writeDifferent(compiler, s, { min, max }, from, to) {
   if (!min) rules.skip(begin, close);
   const first = rules.state();
   rules.call(begin, item, first);
-  rules.call(first, more, close, Math.max(0, min - 1), Math.min(max, MAX_DIFFERENT) - 1);
+  rules.call(first, nextItem, close, Math.max(0, min - 1), Math.min(max, MAX_DIFFERENT) - 1);
   rules.slack += 1 + min * min;
 }
 
@@ -265,10 +265,10 @@ function writeItems(compiler, { prefix, rest, min, max }, from, to) {
     first = rules.state();
     rules.call(at, compiler.rule(rest), first);
   }
-  const more = rules.rule('an item');
-  rules.call(rules.literal(rules.start(more), notation.comma), compiler.rule(rest), rules.state(true));
+  const nextItem = rules.rule('an item');
+  rules.call(rules.literal(rules.start(nextItem), notation.comma), compiler.rule(rest), rules.state(true));
   const written = Math.max(n, 1);
-  rules.call(first, more, close, Math.max(0, min - written), max - written);
+  rules.call(first, nextItem, close, Math.max(0, min - written), max - written);
 }
 
 /**
@@ -315,7 +315,7 @@ function writeCounted(compiler, { prefix, rest, min, max, contains }, from, to) 
       for (const counted of combinations) {
         // An item counts for a condition only from the condition's first item on, and only below the count's limit.
         if (counted.some((isCounted, k) => isCounted && (n < contains[k].from || counts[k] === limits[k]))) continue;
-        const next = counter.after(counts, n, counted);
+        const next = counter.countsAfter(counts, n, counted);
         const sub = next && itemOf(n, counted);
         if (sub) rules.call(before, compiler.rule(sub), stateOf(Math.min(n + 1, last), next));
       }

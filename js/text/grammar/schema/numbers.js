@@ -44,12 +44,11 @@ const ANY_NUMBER = '-?(0|[1-9]\\d{0,14})(\\.\\d{1,15})?([eE][+-]?\\d{1,2})?';
 const NONE = dfaOf('[^\\s\\S]');
 
 /**
- * Returns an expression of integers of 1 to 14 digits, each followed by the result of `part`.
- * @param {(whole: number) => string} part  returns the expression of the fraction for a number of digits before the
- *   point
+ * Returns an expression of integers of 1 to 14 digits, each followed by the result of `fraction`.
+ * @param {(n: number) => string} fraction  returns the expression of the fraction after n digits
  */
-const eachLength = (part) =>
-  Array.from({ length: EXACT_DIGITS - 1 }, (_, i) => `[1-9]\\d{${i}}${part(i + 1)}`).join('|');
+const eachLength = (fraction) =>
+  Array.from({ length: EXACT_DIGITS - 1 }, (_, i) => `[1-9]\\d{${i}}${fraction(i + 1)}`).join('|');
 /**
  * Decimals that are different doubles if their values differ, so that excluding the decimal of a number excludes the
  * number: numbers of 15 digits, and longer integers, because excluded integers are below 2^53.
@@ -97,11 +96,11 @@ function exclusive(limit, larger) {
   return { limit, open: true };
 }
 
-/** Returns an expression of `least` to `most` digits. @param {number} least @param {number} most  may be Infinity */
-const digitsBetween = (least, most) => `\\d{${least},${most === Infinity ? '' : most}}`;
+/** Returns an expression of `min` to `max` digits. @param {number} min @param {number} max  may be Infinity */
+const digitsBetween = (min, max) => `\\d{${min},${max === Infinity ? '' : max}}`;
 
-/** Returns an expression of at most `most` digits that are not all 0. @param {number} most */
-const notZero = (most) => `(${Array.from({ length: most }, (_, i) => `0{${i}}[1-9]\\d{0,${most - 1 - i}}`).join('|')})`;
+/** Returns an expression of at most `max` digits that are not all 0. @param {number} max */
+const notZero = (max) => `(${Array.from({ length: max }, (_, i) => `0{${i}}[1-9]\\d{0,${max - 1 - i}}`).join('|')})`;
 
 /**
  * Returns an expression of one digit from `low` to `high`; if low > high, nothing matches it.
@@ -127,20 +126,20 @@ function besideDigits(digits, larger, first) {
 
 /**
  * Returns an expression of the integers larger or smaller than one.
- * @param {string} whole @param {boolean} larger @param {number} most  maximum number of digits
+ * @param {string} integer  its digits @param {boolean} larger @param {number} maxDigits
  */
-function besideInteger(whole, larger, most) {
-  const n = whole.length;
+function besideInteger(integer, larger, maxDigits) {
+  const n = integer.length;
   const others = larger
-    ? n < most
-      ? [`[1-9]${digitsBetween(n, most - 1)}`]
+    ? n < maxDigits
+      ? [`[1-9]${digitsBetween(n, maxDigits - 1)}`]
       : []
     : n > 2
       ? ['0', `[1-9]\\d{0,${n - 2}}`]
       : n === 2
         ? ['\\d']
         : [];
-  return `(${[...besideDigits(whole, larger, true), ...others].join('|')})`;
+  return `(${[...besideDigits(integer, larger, true), ...others].join('|')})`;
 }
 
 /**
@@ -148,27 +147,30 @@ function besideInteger(whole, larger, most) {
  * @param {number} limit @param {boolean} larger @param {boolean} open  whether the limit itself is excluded
  * @param {{ whole: number, part: number }} digits  maximum numbers of digits @returns {Dfa}
  */
-function oneSide(limit, larger, open, { whole: most, part: parts }) {
-  if (limit === Infinity) return larger ? NONE : dfaOf(`(0|[1-9]${digitsBetween(0, most - 1)})(\\.\\d{1,${parts}})?`);
+function oneSide(limit, larger, open, { whole: maxWhole, part: maxPart }) {
+  if (limit === Infinity)
+    return larger ? NONE : dfaOf(`(0|[1-9]${digitsBetween(0, maxWhole - 1)})(\\.\\d{1,${maxPart}})?`);
   const { whole, part } = digitsOf(limit);
-  const width = Math.max(most, whole.length);
-  const rest = `(\\.\\d{1,${Math.max(parts, part.length + 1)}})?`;
-  const sides = [`${besideInteger(whole, larger, width)}${rest}`];
-  const spare = Math.max(1, parts - part.length);
+  const width = Math.max(maxWhole, whole.length);
+  const anyFraction = `(\\.\\d{1,${Math.max(maxPart, part.length + 1)}})?`;
+  const sides = [`${besideInteger(whole, larger, width)}${anyFraction}`];
+  const spare = Math.max(1, maxPart - part.length);
   if (larger) {
     // Equal before the point: the fraction is larger, or begins with the limit's digits and continues.
-    if (!part && !open) sides.push(`${whole}${rest}`);
-    if (!part && open) sides.push(`${whole}\\.${notZero(parts)}`);
+    if (!part && !open) sides.push(`${whole}${anyFraction}`);
+    if (!part && open) sides.push(`${whole}\\.${notZero(maxPart)}`);
     if (part)
       sides.push(
-        ...[...part].map((c, i) => `${whole}\\.${part.slice(0, i)}${digit(Number(c) + 1, 9)}\\d{0,${parts}}`),
+        ...[...part].map((c, i) => `${whole}\\.${part.slice(0, i)}${digit(Number(c) + 1, 9)}\\d{0,${maxPart}}`),
         `${whole}\\.${part}${open ? notZero(spare) : `\\d{0,${spare}}`}`,
       );
   } else {
-    if (!part && !open) sides.push(`${whole}(\\.0{1,${parts}})?`);
+    if (!part && !open) sides.push(`${whole}(\\.0{1,${maxPart}})?`);
     if (part) {
       sides.push(whole);
-      sides.push(...[...part].map((c, i) => `${whole}\\.${part.slice(0, i)}${digit(0, Number(c) - 1)}\\d{0,${parts}}`));
+      sides.push(
+        ...[...part].map((c, i) => `${whole}\\.${part.slice(0, i)}${digit(0, Number(c) - 1)}\\d{0,${maxPart}}`),
+      );
       for (let i = 1; i < part.length; i++) sides.push(`${whole}\\.${part.slice(0, i)}`);
       if (!open) sides.push(`${whole}\\.${part}0{0,${spare}}`);
     }
@@ -186,19 +188,20 @@ const compareDigits = (before, limit, n, digit) =>
   n < limit.length ? before || Math.sign(digit - Number(limit[n])) : 1;
 
 /**
- * Returns the integers from low to high, of at most `most` digits.
- * @param {{ limit: number, open: boolean }} low @param {{ limit: number, open: boolean }} high @param {number} most
+ * Returns the integers from low to high, of at most `maxDigits` digits.
+ * @param {{ limit: number, open: boolean }} low @param {{ limit: number, open: boolean }} high
+ * @param {number} maxDigits
  * @returns {Dfa}
  */
-function integersBetween(low, high, most) {
-  const least = digitsOf(Math.max(low.limit, 0));
-  const endless = high.limit === Infinity && most === Infinity;
+function integersBetween(low, high, maxDigits) {
+  const lowDigits = digitsOf(Math.max(low.limit, 0));
+  const endless = high.limit === Infinity && maxDigits === Infinity;
   // Number of digits from which on the state no longer depends on it.
-  const last = endless ? least.whole.length + 1 : Infinity;
+  const last = endless ? lowDigits.whole.length + 1 : Infinity;
   const { whole, part } =
-    high.limit < Infinity ? digitsOf(high.limit) : { whole: '9'.repeat(endless ? last + 1 : most), part: '' };
+    high.limit < Infinity ? digitsOf(high.limit) : { whole: '9'.repeat(endless ? last + 1 : maxDigits), part: '' };
   // A limit with a fraction is larger than the integer before its point.
-  const above = low.limit >= 0 && (low.open || least.part) ? 1 : 0;
+  const above = low.limit >= 0 && (low.open || lowDigits.part) ? 1 : 0;
   const below = high.open && !part ? -1 : 0;
   return explore(
     'a limit of numbers',
@@ -207,14 +210,14 @@ function integersBetween(low, high, most) {
     (at) => ({
       accepts:
         at.n > 0 &&
-        (at.n > least.whole.length || (at.n === least.whole.length && at.low >= above)) &&
+        (at.n > lowDigits.whole.length || (at.n === lowDigits.whole.length && at.low >= above)) &&
         (at.n < whole.length || at.high <= below),
       edges: Array.from({ length: at.n < whole.length && !at.zero ? 10 : 0 }, (_, digit) => [
         48 + digit,
         48 + digit,
         {
           n: Math.min(at.n + 1, last),
-          low: compareDigits(at.low, least.whole, at.n, digit),
+          low: compareDigits(at.low, lowDigits.whole, at.n, digit),
           high: compareDigits(at.high, whole, at.n, digit),
           zero: at.n === 0 && digit === 0,
         },
@@ -276,23 +279,23 @@ function multiples(m, parts) {
       `multipleOf ${m} takes too many states`,
       `use a number with fewer digits: without its point at most ${MAX_REMAINDERS}, and less with digits after the point`,
     );
-  const most = Math.min(scale, parts);
+  const maxDigits = Math.min(scale, parts);
   /** Returns 10^n modulo the divisor. @param {number} n */
   const power = (n) => Number(10n ** BigInt(n) % digits);
   /**
-   * `rest`: remainder of the digits except for `ended` zeros at the end. `part`: number of digits after the point, or
-   * -1 if there is no point yet. `read`: whether there is a digit.
-   * @typedef {{ rest: number, ended: number, part: number, read: boolean }} Read
+   * `remainder`: remainder of the digits except for `zerosAtEnd` zeros at the end. `part`: number of digits after the
+   * point, or -1 if there is no point yet. `read`: whether there is a digit.
+   * @typedef {{ remainder: number, zerosAtEnd: number, part: number, read: boolean }} Read
    */
   /** @param {Read} at @param {number} digit @returns {Read} */
-  const afterDigit = ({ rest, ended, part }, digit) => {
+  const afterDigit = ({ remainder, zerosAtEnd, part }, digit) => {
     const next = part < 0 ? part : part + 1;
-    if (digit === 0 && ended < zeros) return { rest, ended: ended + 1, part: next, read: true };
+    if (digit === 0 && zerosAtEnd < zeros) return { remainder, zerosAtEnd: zerosAtEnd + 1, part: next, read: true };
     // Further zeros count as ordinary digits.
-    const tens = digit === 0 ? 1 : ended + 1;
+    const tens = digit === 0 ? 1 : zerosAtEnd + 1;
     return {
-      rest: (rest * power(tens) + digit) % divisor,
-      ended: digit === 0 || zeros === 0 ? ended : 0,
+      remainder: (remainder * power(tens) + digit) % divisor,
+      zerosAtEnd: digit === 0 || zeros === 0 ? zerosAtEnd : 0,
       part: next,
       read: true,
     };
@@ -300,16 +303,16 @@ function multiples(m, parts) {
   return explore(
     `multipleOf ${m}`,
     // 0 is a multiple: the zeros at the end count as read.
-    /** @type {Read} */ ({ rest: 0, ended: zeros, part: -1, read: false }),
-    ({ rest, ended, part, read }) => `${rest} ${ended} ${part} ${read}`,
+    /** @type {Read} */ ({ remainder: 0, zerosAtEnd: zeros, part: -1, read: false }),
+    ({ remainder, zerosAtEnd, part, read }) => `${remainder} ${zerosAtEnd} ${part} ${read}`,
     (at) => {
-      const { rest, ended, part, read } = at;
-      const left = Math.max(0, scale - Math.max(part, 0));
-      const accepts = read && part !== 0 && ended === zeros && (rest * power(left)) % divisor === 0;
+      const { remainder, zerosAtEnd, part, read } = at;
+      const missing = Math.max(0, scale - Math.max(part, 0));
+      const accepts = read && part !== 0 && zerosAtEnd === zeros && (remainder * power(missing)) % divisor === 0;
       /** @type {[number, number, Read][]} */
       const edges = [];
-      if (read && part < 0 && (most > 0 || parts === Infinity)) edges.push([46, 46, { ...at, part: 0 }]);
-      if (part < most)
+      if (read && part < 0 && (maxDigits > 0 || parts === Infinity)) edges.push([46, 46, { ...at, part: 0 }]);
+      if (part < maxDigits)
         for (let digit = 0; digit < 10; digit++) edges.push([48 + digit, 48 + digit, afterDigit(at, digit)]);
       else if (parts === Infinity) edges.push([48, 48, { ...at, part: Math.max(part, 1) }]);
       return { accepts, edges };
@@ -346,14 +349,14 @@ export const numberAdmits = (n) => (v) =>
 function withoutTinyLimits(n) {
   const isTiny = (/** @type {number} */ limit) => limit !== 0 && Math.abs(limit) < TINY;
   if (![n.min, n.above, n.max, n.below].some(isTiny)) return n;
-  const least = (/** @type {number} */ limit) => (isTiny(limit) ? (limit > 0 ? TINY : 0) : limit);
-  const most = (/** @type {number} */ limit) => (isTiny(limit) ? (limit < 0 ? -TINY : 0) : limit);
+  const lowerLimit = (/** @type {number} */ limit) => (isTiny(limit) ? (limit > 0 ? TINY : 0) : limit);
+  const upperLimit = (/** @type {number} */ limit) => (isTiny(limit) ? (limit < 0 ? -TINY : 0) : limit);
   const [low, high] = [n.above, n.below].map(isTiny);
   return {
     ...n,
-    min: Math.max(least(n.min), low ? least(n.above) : -Infinity),
+    min: Math.max(lowerLimit(n.min), low ? lowerLimit(n.above) : -Infinity),
     above: low ? -Infinity : n.above,
-    max: Math.min(most(n.max), high ? most(n.below) : Infinity),
+    max: Math.min(upperLimit(n.max), high ? upperLimit(n.below) : Infinity),
     below: high ? Infinity : n.below,
   };
 }
@@ -365,9 +368,15 @@ function withoutTinyLimits(n) {
 function withoutFarLimits(n) {
   const isLow = Math.max(n.min, n.above) < FAR;
   const isHigh = Math.min(n.max, n.below) > -FAR;
-  const most = (/** @type {number} */ limit) => (isLow && limit >= FAR ? Infinity : limit);
-  const least = (/** @type {number} */ limit) => (isHigh && limit <= -FAR ? -Infinity : limit);
-  return { ...n, max: most(n.max), below: most(n.below), min: least(n.min), above: least(n.above) };
+  const upperLimit = (/** @type {number} */ limit) => (isLow && limit >= FAR ? Infinity : limit);
+  const lowerLimit = (/** @type {number} */ limit) => (isHigh && limit <= -FAR ? -Infinity : limit);
+  return {
+    ...n,
+    max: upperLimit(n.max),
+    below: upperLimit(n.below),
+    min: lowerLimit(n.min),
+    above: lowerLimit(n.above),
+  };
 }
 
 /**

@@ -105,14 +105,14 @@ function unnamedProperties(compiler, o, declared) {
 function writeOther(compiler, { names, sub }, { members, distinct }, from, to) {
   const { rules, writer } = compiler;
   for (const quote of members.names) {
-    const inside = distinct ? rules.marked(from, quote.open, MARK.open) : rules.literal(from, quote.open);
+    const nameStart = distinct ? rules.marked(from, quote.open, MARK.open) : rules.literal(from, quote.open);
     const end = rules.state();
     const allowed = compiler.allowedIn(quote);
     const texts = names && allowed ? intersection(names, allowed) : (names ?? allowed);
-    if (texts) writer.dfa(inside, texts, end, quote.escaped && SPELLINGS[quote.escaped]);
-    else rules.call(inside, distinct ? compiler.spelled() : compiler.character(quote), end, 0, Infinity);
-    const behind = distinct ? rules.marked(end, quote.close, MARK.close) : rules.literal(end, quote.close);
-    rules.call(rules.literal(behind, members.colon), compiler.rule(sub), to);
+    if (texts) writer.dfa(nameStart, texts, end, quote.escaped && SPELLINGS[quote.escaped]);
+    else rules.call(nameStart, distinct ? compiler.spelled() : compiler.character(quote), end, 0, Infinity);
+    const nameEnd = distinct ? rules.marked(end, quote.close, MARK.close) : rules.literal(end, quote.close);
+    rules.call(rules.literal(nameEnd, members.colon), compiler.rule(sub), to);
   }
 }
 
@@ -153,11 +153,11 @@ function writeOthers(compiler, free, others, { n, min, max, style }, from, close
   const { rules } = compiler;
   if (n >= min) rules.skip(from, close);
   if (!free.length || n >= max) return;
-  const least = Math.max(0, min - n);
+  const missing = Math.max(0, min - n);
   const first = n ? from : rules.state();
   if (!n) for (const other of free) writeOther(compiler, other, style, from, first);
-  const had = n ? 0 : 1;
-  rules.call(first, others, close, Math.max(0, least - had), max - n - had);
+  const written = n ? 0 : 1;
+  rules.call(first, others, close, Math.max(0, missing - written), max - n - written);
 }
 
 /**
@@ -199,13 +199,13 @@ function mustDiffer({ min, required }, free, requiredOthers) {
  */
 function writeProperties(compiler, o, declared, free, requiredOthers, members, from, to) {
   const { rules, admission, notation } = compiler;
-  const most = declared.length + (requiredOthers ? 1 : 0);
+  const namedCount = declared.length + (requiredOthers ? 1 : 0);
   const distinct = mustDiffer(o, free, requiredOthers);
   if (distinct) compiler.requireJson('minProperties together with unnamed properties');
   const style = { members, distinct };
-  const max = distinct ? Math.min(o.max, MAX_DIFFERENT) : free.length || o.max < most ? o.max : Infinity;
+  const max = distinct ? Math.min(o.max, MAX_DIFFERENT) : free.length || o.max < namedCount ? o.max : Infinity;
   // States count properties only up to the limits, and at least up to 1: a comma precedes each property but the first.
-  const last = Math.max(1, Math.min(most, max < Infinity ? Infinity : o.min));
+  const last = Math.max(1, Math.min(namedCount, max < Infinity ? Infinity : o.min));
   let row = Array.from({ length: last + 1 }, () => rules.state());
   if (distinct) rules.marked(from, members.open, MARK.list, row[0]);
   else rules.literal(from, members.open, row[0]);
@@ -304,9 +304,9 @@ export function writeObject(compiler, s, members, from, to) {
   const open = o.open || !o.properties.size || o.min > declared.length;
   let free = open || o.witnesses.length ? unnamedProperties(compiler, o, declared) : [];
   // If only a few names are allowed, they become named properties, so that each is written at most once.
-  const few = free.map(({ names }) => names && textsOf(names, MAX_NAMES));
-  if (free.length && few.every(Boolean)) {
-    declared = [...declared, ...few.flatMap((names) => names ?? [])];
+  const listedNames = free.map(({ names }) => names && textsOf(names, MAX_NAMES));
+  if (free.length && listedNames.every(Boolean)) {
+    declared = [...declared, ...listedNames.flatMap((names) => names ?? [])];
     free = [];
   }
   const optional = open ? free : [];
