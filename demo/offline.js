@@ -10,7 +10,7 @@ const TRIED = 'bq4.isolating';
 
 /**
  * Registers the service worker and waits until the page, the engine and the bundled model are stored.
- * @param {import('./models/picker.js').Shelf | null} store
+ * @param {import('./models/picker.js').Store | null} store
  * @param {() => Promise<boolean>} keepBundled  waits until the bundled model is stored; returns whether it is
  * @returns {Promise<string>}  description of what works offline, shown to the user
  */

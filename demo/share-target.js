@@ -12,8 +12,8 @@ const MODEL = /^https?:\/\/\S+\.(gguf|bq4)(\?\S*)?$/;
  * @param {() => Promise<void>} choose  shows the models
  */
 export async function takeShared(choose) {
-  const given = new URLSearchParams(location.search);
-  const parts = ['title', 'text', 'url'].map((name) => given.get(name)?.trim() ?? '').filter(Boolean);
+  const query = new URLSearchParams(location.search);
+  const parts = ['title', 'text', 'url'].map((name) => query.get(name)?.trim() ?? '').filter(Boolean);
   if (!parts.length) return;
   history.replaceState(null, '', location.pathname); // so that a reload does not share it again
   const link = parts.find((part) => MODEL.test(part));

@@ -65,9 +65,11 @@ worker.addEventListener('fetch', (/** @type {any} */ event) => {
   if (!key) return;
   const visit = event.request.mode === 'navigate';
   // Checked here and not by the page, so that a version whose page cannot start is still replaced.
-  if (visit) event.waitUntil(lookBehind());
+  if (visit) event.waitUntil(storeNextVersion());
   event.respondWith(
-    (visit ? unlessOpen(event.request) : Promise.resolve()).then(() => answer(event.request, key)).then(isolated),
+    (visit ? promoteUnlessOpen(event.request) : Promise.resolve())
+      .then(() => respond(event.request, key))
+      .then(withIsolation),
   );
 });
 
@@ -75,7 +77,7 @@ worker.addEventListener('message', (/** @type {any} */ event) => {
   if (event.data === 'keep') event.waitUntil(keepFirst(event.ports[0]));
   // A page that has just started requests this, because it may have missed the message to all pages.
   if (event.data === 'ask') event.waitUntil(offer([event.source]));
-  if (event.data === 'take') event.waitUntil(take(event.source));
+  if (event.data === 'take') event.waitUntil(promoteForPage(event.source));
   if (event.data === 'replace') worker.skipWaiting();
 });
 
@@ -84,63 +86,65 @@ worker.addEventListener('message', (/** @type {any} */ event) => {
  * @param {'use' | 'next'} which
  * @returns {Promise<string>}
  */
-async function named(which) {
+async function recordedVersion(which) {
   const message = await (await caches.open(PREFIX)).match(`./${which}`);
   return message ? message.text() : '';
 }
 
 /** Records the name of a version. @param {'use' | 'next'} which @param {string} name */
-async function name(which, name) {
+async function recordVersion(which, name) {
   await (await caches.open(PREFIX)).put(`./${which}`, new Response(name));
 }
 
 /** Whether a version is stored; false if storage cannot be read. */
-const isVersionKept = () => named('use').then(Boolean, () => false);
+const isVersionKept = () => recordedVersion('use').then(Boolean, () => false);
 
-/** Stores a version of the page unless one is stored, and answers whether one is. @param {MessagePort} port */
+/** Stores a version of the page unless one is stored, and reports whether one is. @param {MessagePort} port */
 async function keepFirst(port) {
   if (!(await isVersionKept())) await keepInTurn().catch(() => {}); // storage full or offline
   port.postMessage(await isVersionKept());
 }
 
 /** Name of the version in use, cached while this worker runs. */
-let using = '';
+let versionInUse = '';
 
 /** Puts the next version into use and deletes all others. */
 async function promote() {
-  const next = await named('next');
-  if (next) await name('use', next);
-  await name('next', '');
-  using = await named('use');
+  const next = await recordedVersion('next');
+  if (next) await recordVersion('use', next);
+  await recordVersion('next', '');
+  versionInUse = await recordedVersion('use');
   const names = await caches.keys();
   await Promise.all(
     names
-      .filter((one) => one.startsWith('bq4-demo-') && one !== PREFIX && one !== using)
+      .filter((one) => one.startsWith('bq4-demo-') && one !== PREFIX && one !== versionInUse)
       .map((one) => caches.delete(one)),
   );
 }
 
 /** Returns the number of open pages. */
-const pages = async () => (await worker.clients.matchAll({ type: 'window', includeUncontrolled: true })).length;
+const countPages = async () => (await worker.clients.matchAll({ type: 'window', includeUncontrolled: true })).length;
 
 /** Puts the next version into use if no page uses the old one. @param {any} request  for the page */
-async function unlessOpen(request) {
+async function promoteUnlessOpen(request) {
   try {
-    if ((await pages()) <= (request.isReloadNavigation ? 1 : 0) && (await named('next'))) await promote();
+    if ((await countPages()) <= (request.isReloadNavigation ? 1 : 0) && (await recordedVersion('next')))
+      await promote();
   } catch {
     // Storage was removed: the files come from the network.
   }
 }
 
 /** Puts the next version into use at a user's request, if no other page is open. @param {any} page  that requests it */
-async function take(page) {
-  const alone = (await pages()) <= 1;
+async function promoteForPage(page) {
+  const alone = (await countPages()) <= 1;
   if (alone) await promote();
   if (alone) worker.registration.waiting?.postMessage('replace');
   page.postMessage({ version: alone ? 'taken' : 'others open' });
 }
 
-async function lookBehind() {
+/** Stores the version that the server has now, and informs the pages of it. */
+async function storeNextVersion() {
   if (!(await isVersionKept())) return; // the page requests it later
   await keepInTurn().catch(() => {}); // offline: the stored version stays
   await offer(await worker.clients.matchAll({ type: 'window' }));
@@ -148,7 +152,7 @@ async function lookBehind() {
 
 /** Informs pages of the next version, if there is one. @param {any[]} pages */
 async function offer(pages) {
-  if (!(await named('next').catch(() => ''))) return;
+  if (!(await recordedVersion('next').catch(() => ''))) return;
   for (const page of pages) page.postMessage({ version: 'next' });
 }
 
@@ -163,20 +167,20 @@ function keepInTurn() {
 
 /** Stores the version that the server has now, unless it is stored already. */
 async function keep() {
-  const found = await gather();
+  const found = await fetchFiles();
   const version = await nameOf(found);
-  const use = await named('use');
-  if (version === use) return name('next', '');
-  if (version === (await named('next'))) return;
+  const use = await recordedVersion('use');
+  if (version === use) return recordVersion('next', '');
+  if (version === (await recordedVersion('next'))) return;
   // If files change meanwhile, they may be parts of two versions: the next visit tries again.
-  if (use && (await nameOf(await gather())) !== version) return;
+  if (use && (await nameOf(await fetchFiles())) !== version) return;
   const cache = await caches.open(version);
   await Promise.all([...found].map(([url, response]) => cache.put(url, response)));
-  await name(use ? 'next' : 'use', version);
+  await recordVersion(use ? 'next' : 'use', version);
 }
 
 /** Fetches all files of the page. Throws if one is missing. @returns {Promise<Map<string, Response>>} */
-async function gather() {
+async function fetchFiles() {
   /** @type {Map<string, Promise<Response>>} */
   const found = new Map();
   const add = async (/** @type {string} */ url) => {
@@ -187,7 +191,7 @@ async function gather() {
     const response = await request;
     if (!response.ok && LIBRARIES.some((folder) => url.startsWith(folder))) return void found.delete(url);
     if (!response.ok) throw new Error(`${url}: ${response.status}`);
-    if (/\/$|\.(js|html)$/.test(url)) await Promise.all(namedIn(await response.clone().text(), url).map(add));
+    if (/\/$|\.(js|html)$/.test(url)) await Promise.all(addressesIn(await response.clone().text(), url).map(add));
   };
   await add(FOLDERS[0]);
   return new Map(
@@ -217,13 +221,13 @@ async function nameOf(found) {
  * @param {string} text
  * @param {string} base
  */
-function namedIn(text, base) {
+function addressesIn(text, base) {
   const code = text.replace(/\/\*[^]*?\*\/|^\s*\/\/.*/gm, '');
   // Addresses in markup count only in pages: in modules of libraries they are no files of this site.
-  const named = base.endsWith('.js')
+  const pattern = base.endsWith('.js')
     ? /(?:from|import|URL)\s*\(?\s*(['"])(?<name>\.[^'"]*[^'"/])\1/g
     : /(?:src|href)="(?<name>[^"#]+)"/g;
-  return [...code.matchAll(named)]
+  return [...code.matchAll(pattern)]
     .map(({ groups }) => new URL(groups?.name ?? '', base).href)
     .filter((url) => isOurs(url) && url !== location.href);
 }
@@ -244,25 +248,25 @@ function keyOf(request) {
   return isOurs(path) ? path : undefined;
 }
 
-/** @param {Request} request @param {string} key */
-async function answer(request, key) {
+/** Returns the stored response of a request, or that of the network. @param {Request} request @param {string} key */
+async function respond(request, key) {
   try {
-    using ||= await named('use');
-    const kept = using && (await (await caches.open(using)).match(key));
-    if (kept) return kept;
+    versionInUse ||= await recordedVersion('use');
+    const stored = versionInUse && (await (await caches.open(versionInUse)).match(key));
+    if (stored) return stored;
   } catch {
     // Without storage the response comes from the network.
   }
   const response = await fetch(request);
-  if (using && response.ok && TABLE.test(key)) await keepTable(key, response.clone()).catch(() => {});
+  if (versionInUse && response.ok && TABLE.test(key)) await keepTable(key, response.clone()).catch(() => {});
   return response;
 }
 
 /** @param {string} key @param {Response} response */
-const keepTable = async (key, response) => (await caches.open(using)).put(key, response);
+const keepTable = async (key, response) => (await caches.open(versionInUse)).put(key, response);
 
-/** @param {Response} response */
-function isolated(response) {
+/** Returns a response with the headers of a cross-origin isolated page. @param {Response} response */
+function withIsolation(response) {
   // Redirects and opaque responses pass unchanged.
   if (response.type === 'opaque' || response.type === 'opaqueredirect' || response.status === 304) return response;
   const headers = new Headers(response.headers);

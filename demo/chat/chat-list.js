@@ -49,7 +49,7 @@ named('new').addEventListener('click', () => {
 });
 named('json').addEventListener('click', () => download('bq4-chats.json', 'application/json', asJson(list())));
 named('import').addEventListener('click', () => file.click());
-file.addEventListener('change', () => void shown?.bring([...(file.files ?? [])]));
+file.addEventListener('change', () => void shown?.importFiles([...(file.files ?? [])]));
 closeBeside(dialog, () => closeDrawer());
 // At a click, not at the press before it: closing a menu moves the rows below it.
 document.addEventListener('click', ({ target }) => closeMenus((menu) => !menu.contains(/** @type {Node} */ (target))));
@@ -115,11 +115,11 @@ function download(name, type, text) {
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
-/** Whether a chat with the same messages is already stored. @param {Conversation} one */
-const isHere = (one) => {
+/** Whether a chat with the same messages is already stored. @param {Conversation} chat */
+const isStored = (chat) => {
   const messagesOf = (/** @type {Conversation} */ { entries }) =>
     JSON.stringify(entries.map(({ role, content }) => [role, content]));
-  const messages = messagesOf(one);
+  const messages = messagesOf(chat);
   return list().some((other) => messagesOf(other) === messages);
 };
 
@@ -171,9 +171,9 @@ export class Chats {
     let group = '';
     rows.replaceChildren(
       ...found.flatMap((one) => {
-        const its = groupOf(one.at);
-        const head = its === group ? [] : [element('li', 'group', its)];
-        group = its;
+        const chatGroup = groupOf(one.at);
+        const head = chatGroup === group ? [] : [element('li', 'group', chatGroup)];
+        group = chatGroup;
         return [...head, this.#row(one, wanted)];
       }),
     );
@@ -259,10 +259,10 @@ export class Chats {
     field.focus();
   }
 
-  /** Deletes a chat, its unsent message and its unsent edit. @param {Conversation} shown */
+  /** Deletes a chat, its unsent message and its unsent edit. @param {Conversation} chat */
   async #delete({ id }) {
     const isOpen = id === this.page.current.conversation.id;
-    if (isOpen) await this.page.open(); // stops its reply, which stores it once more
+    if (isOpen) await this.page.open(); // stops its reply, which stores it again
     const [one, draft, edit] = [read(id), draftOf(id), editOf(id)];
     // A new chat is gone when its first reply is stopped before the first word.
     if (!one) {
@@ -301,27 +301,27 @@ export class Chats {
     note.replaceChildren(element('span', '', text), button('Undo', `Undo: ${text}`, undo));
   }
 
-  /** @param {File[]} files */
-  async bring(files) {
+  /** Imports the chats of files that are not stored yet. @param {File[]} files */
+  async importFiles(files) {
     file.value = '';
     try {
       const all = (await Promise.all(files.map(fromFile))).flat();
-      const fresh = all.filter((one) => !isHere(one));
-      const old = all.length - fresh.length;
-      const lost = fresh.filter((one) => !save(one));
+      const newChats = all.filter((chat) => !isStored(chat));
+      const storedCount = all.length - newChats.length;
+      const unsaved = newChats.filter((chat) => !save(chat));
       this.draw();
-      if (lost.length)
+      if (unsaved.length)
         throw trouble(
           'NOT_KEPT',
-          `${lost.length} of ${all.length} chats could not be saved`,
+          `${unsaved.length} of ${all.length} chats could not be saved`,
           'the storage of this browser is full or blocked: delete chats and import them again',
         );
-      const words = `${format.counted(fresh.length, 'chat')} imported${old ? `, ${old} already here` : ''}.`;
+      const words = `${format.counted(newChats.length, 'chat')} imported${storedCount ? `, ${storedCount} already here` : ''}.`;
       say(words);
       named('deleted').replaceChildren(element('span', '', words));
-      if (fresh.length === 1 && !old) {
+      if (newChats.length === 1 && !storedCount) {
         closeDrawer();
-        await this.page.open(fresh[0]);
+        await this.page.open(newChats[0]);
       }
     } catch (error) {
       closeDrawer();

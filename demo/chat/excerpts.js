@@ -227,9 +227,9 @@ async function excerptOf(documents, own, { host, limit, signal, count }) {
   const found = chosen.length > 0;
   if (!found && !own.attachments.length) return;
   if (!found) chosen = all.map((_, i) => i).slice(0, MAX_PASSAGES);
-  const most = limit * (own.attachments.length ? SHARE : LATER_SHARE);
+  const maxTokens = limit * (own.attachments.length ? SHARE : LATER_SHARE);
   const inOrder = () => [...chosen].sort((a, b) => a - b).map((i) => all[i]);
-  while (chosen.length && (await count(excerptText(inOrder(), own.text))) > most) chosen.pop();
+  while (chosen.length && (await count(excerptText(inOrder(), own.text))) > maxTokens) chosen.pop();
   if (!chosen.length) return;
   signal.throwIfAborted();
   const passages = inOrder();

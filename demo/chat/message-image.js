@@ -151,9 +151,9 @@ function drawLines(canvas, lines, left, width) {
 export async function drawMessages(question, answer) {
   const element = document.createElement('canvas');
   const canvas = /** @type {CanvasRenderingContext2D} */ (element.getContext('2d'));
-  const asked = { ...sans(17), step: 0, text: questionOf(question) };
-  const measure = measuring(canvas, asked.font);
-  const bubble = laidOut(canvas, [asked], EDGE + PADDING, 0.8 * (WIDTH - 2 * EDGE) - 2 * PADDING);
+  const questionPart = { ...sans(17), step: 0, text: questionOf(question) };
+  const measure = measuring(canvas, questionPart.font);
+  const bubble = laidOut(canvas, [questionPart], EDGE + PADDING, 0.8 * (WIDTH - 2 * EDGE) - 2 * PADDING);
   const bubbleBottom = bubble.bottom + PADDING - 10;
   const blocks = new Blocks().read(cut(answer.trim(), MAX_ANSWER)) ?? [];
   const reply = laidOut(canvas, partsOf(blocks), bubbleBottom + 24, WIDTH - 2 * EDGE);
@@ -163,7 +163,7 @@ export async function drawMessages(question, answer) {
   canvas.scale(scale, scale);
   drawBox(canvas, colour('--paper'), [0, 0, WIDTH, height], 0);
 
-  canvas.font = asked.font;
+  canvas.font = questionPart.font;
   const inner = Math.max(...bubble.lines.map(({ text }) => measure(text)));
   const left = WIDTH - EDGE - PADDING - inner;
   drawBox(canvas, colour('--tint'), [left - PADDING, EDGE, inner + 2 * PADDING, bubbleBottom - EDGE], 12);

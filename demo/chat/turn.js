@@ -67,14 +67,15 @@ export class Turns {
     message.addEventListener('input', () => this.#queue(''));
   }
 
-  get #able() {
+  /** Whether a reply can be requested now. */
+  get #canReply() {
     return this.#page.phase === 'ready' && this.#page.host.hasModel;
   }
 
   /** @param {string} text */
   submit = (text) => {
     if (!text.trim()) return;
-    if (!this.#able) {
+    if (!this.#canReply) {
       if (this.#page.phase === 'loading') {
         this.#queue(text);
         say('The message is sent as soon as the model is ready.');
@@ -110,7 +111,7 @@ export class Turns {
    * @returns {boolean}  false if no reply can be written now
    */
   edit = (entry, text) => {
-    if (!this.#able) return false;
+    if (!this.#canReply) return false;
     const { current } = this.#page;
     const { leaf } = current.conversation;
     this.#answer({ leaf, added: [current.add('user', text, entry.parent)], unsent: text });
@@ -123,7 +124,7 @@ export class Turns {
     const { current, log } = this.#page;
     const { leaf } = current.conversation;
     const last = current.path.at(-1);
-    if (!this.#able || last?.role !== 'assistant') return;
+    if (!this.#canReply || last?.role !== 'assistant') return;
     const back = document.activeElement === log.again ? log.again : undefined;
     current.endAt(last.parent);
     this.#answer({ leaf, added: [], back });
@@ -135,7 +136,7 @@ export class Turns {
     const { current } = this.#page;
     const { leaf } = current.conversation;
     const last = current.path.at(-1);
-    if (!this.#able || last?.role !== 'assistant' || !last.end) return;
+    if (!this.#canReply || last?.role !== 'assistant' || !last.end) return;
     this.#answer({ leaf, added: [], continued: last });
     stop.focus();
   };
@@ -154,7 +155,7 @@ export class Turns {
    * @returns {Promise<boolean>}  result of the task; false if it cannot run now
    */
   async runTask(task) {
-    if (!this.#able) return false;
+    if (!this.#canReply) return false;
     this.#replying = new AbortController();
     const done = task(this.#replying.signal);
     this.#running = done.then(

@@ -3,7 +3,7 @@
 /** Its name on the page; its file contains another one. */
 export const TINY = 'Tiny';
 
-/** @typedef {import('./picker.js').Shelf} Shelf */
+/** @typedef {import('./picker.js').Store} Store */
 
 /** The query is the file's id, so that a new model has another address than the stored one. A test compares them. */
 export const BUNDLED = new URL('../../models/chat.bq4?6368f489', import.meta.url).href;
@@ -13,7 +13,7 @@ const [CHECKS, INTERVAL] = [40, 250];
 
 /**
  * Waits until the built-in model is stored, pins it against eviction and deletes its other versions.
- * @param {Shelf | null} store
+ * @param {Store | null} store
  * @returns {Promise<boolean>}  whether it is stored
  */
 export async function keepBundled(store) {

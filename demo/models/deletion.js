@@ -10,12 +10,12 @@ import { $ } from '../page/page.js';
 import { DELETED, forgetModel, read } from '../storage/model-history.js';
 
 /** @typedef {import('../../js/storage/cache/types.js').Listed} Listed */
-/** @typedef {import('./picker.js').Shelf} Shelf */
+/** @typedef {import('./picker.js').Store} Store */
 /**
  * @typedef {object} Pending
  * @property {Listed} file
  * @property {string} name
- * @property {Shelf} shelf
+ * @property {Store} store
  * @property {(error?: unknown) => void} onEnd  called when the files are deleted, or stay
  * @property {() => void} release  releases the lock
  */
@@ -55,14 +55,14 @@ const textOf = (/** @type {Pending} */ { name, file }) => `${name} deleted (${fo
 
 /**
  * Hides the file until its deletion is complete or undone.
- * @param {Shelf} shelf
+ * @param {Store} store
  * @param {Listed} file
  * @param {string} name
  * @param {Pending['onEnd']} onEnd
  */
-export function deleteLater(shelf, file, name, onEnd) {
+export function deleteLater(store, file, name, onEnd) {
   void completeDeletion();
-  const deletion = { file, name, shelf, onEnd, release: () => {} };
+  const deletion = { file, name, store, onEnd, release: () => {} };
   pending = deletion;
   navigator.locks
     ?.request(lockOf(file.key), () => {
@@ -111,12 +111,12 @@ export async function completeDeletion() {
   const deletion = pending;
   pending = null;
   clearNotes();
-  const { shelf, file, name, onEnd } = deletion;
+  const { store, file, name, onEnd } = deletion;
   /** @type {unknown} */
   let failure;
   forgetModel(file.url); // first, because a page that is being closed may not get further
   try {
-    await shelf.delete(file.key);
+    await store.delete(file.key);
   } catch (error) {
     failure = trouble(
       /** @type {any} */ (error).code ?? 'STORAGE',
@@ -136,16 +136,16 @@ addEventListener('pagehide', () => void completeDeletion());
 
 /**
  * Completes the deletions of closed pages, except those that another tab can still undo.
- * @param {Shelf | null} shelf
+ * @param {Store | null} store
  */
-export async function completeRecorded(shelf) {
-  if (!shelf) return;
-  const files = await shelf.list().catch(() => []);
+export async function completeRecorded(store) {
+  if (!store) return;
+  const files = await store.list().catch(() => []);
   for (const key of recorded())
     await navigator.locks
       ?.request(lockOf(key), { ifAvailable: true }, async (lock) => {
         if (!lock) return;
-        await shelf.delete(key).then(
+        await store.delete(key).then(
           () => forgetModel(files.find((file) => file.key === key)?.url ?? ''),
           () => {}, // the model is in use again
         );

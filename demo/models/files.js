@@ -27,21 +27,21 @@ async function entriesIn(folder) {
   const all = [];
   // Browsers return entries in batches, and an empty batch at the end.
   for (;;) {
-    const some = await new Promise(
-      (/** @type {(some: FileSystemEntry[]) => void} */ resolve, reject) => void reader.readEntries(resolve, reject),
+    const batch = await new Promise(
+      (/** @type {(batch: FileSystemEntry[]) => void} */ resolve, reject) => void reader.readEntries(resolve, reject),
     );
-    if (!some.length) return all;
-    all.push(...some);
+    if (!batch.length) return all;
+    all.push(...batch);
   }
 }
 
 /**
  * Returns all files, including those in folders, except hidden ones. Throws ARGUMENT, READ.
- * @param {Several} given
+ * @param {Several} chosen
  * @returns {Promise<PlacedFile[]>}
  */
-export async function filesOf(given) {
-  if (Array.isArray(given) && 'file' in given[0] && 'place' in given[0]) return /** @type {PlacedFile[]} */ (given);
+export async function filesOf(chosen) {
+  if (Array.isArray(chosen) && 'file' in chosen[0] && 'place' in chosen[0]) return /** @type {PlacedFile[]} */ (chosen);
   /** @type {PlacedFile[]} */
   const found = [];
   /** Whether an entry is read: hidden ones are not. @param {string} name */
@@ -68,8 +68,8 @@ export async function filesOf(given) {
     else for await (const one of handle.values()) await visitHandle(one, `${place}/${one.name}`);
   };
   try {
-    if (Array.isArray(given)) for (const entry of /** @type {FileSystemEntry[]} */ (given)) await visit(entry);
-    else await visitHandle(given, given.name);
+    if (Array.isArray(chosen)) for (const entry of /** @type {FileSystemEntry[]} */ (chosen)) await visit(entry);
+    else await visitHandle(chosen, chosen.name);
   } catch (error) {
     if (/** @type {any} */ (error).hint) throw error;
     throw trouble('READ', 'the folder cannot be read', 'choose its files instead', error);
@@ -88,9 +88,9 @@ export function modelOf(files) {
     .map(({ place }) => place.replace(/config\.json$/, ''));
   const [root] = folders.sort((a, b) => a.split('/').length - b.split('/').length);
   if (root !== undefined) {
-    const its = files.filter(({ place }) => place.startsWith(root) && !MODEL.test(place));
-    if (its.some(({ place }) => WEIGHTS.test(place)))
-      return fromFiles(root.split('/').at(-2) || 'Your files', its, true);
+    const folderFiles = files.filter(({ place }) => place.startsWith(root) && !MODEL.test(place));
+    if (folderFiles.some(({ place }) => WEIGHTS.test(place)))
+      return fromFiles(root.split('/').at(-2) || 'Your files', folderFiles, true);
   }
   const models = files.filter(({ place }) => MODEL.test(place));
   const names = [...new Set(models.map(({ place }) => place.replace(PART, '.gguf')))];

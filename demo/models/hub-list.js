@@ -11,9 +11,10 @@ import { fromLink, rememberFacts } from '../storage/model-history.js';
 /** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
 
 /**
- * Returns the largest file, in bytes, that the device has memory for. Browsers report its memory capped, or not at all.
+ * Returns the size in bytes of the largest file that the device has memory for. Browsers report its memory capped, or
+ * not at all.
  */
-const most = () => {
+const maxFileBytes = () => {
   const { deviceMemory = 4 } = /** @type {any} */ (navigator);
   return (deviceMemory * 2 ** 30) / 4;
 };
@@ -45,7 +46,7 @@ export async function showFound(place, sought, signal, onUse) {
     }
     const all = await filesOf(sought, signal);
     const files = sought.file ? all.filter(({ path }) => path === sought.file) : all;
-    const best = bestOf(files, most());
+    const best = bestOf(files, maxFileBytes());
     const use = (/** @type {HubFile} */ { path, url, integrity }) => {
       if (integrity) rememberFacts(url, { integrity });
       onUse(fromLink(url, format.nameOf(path)));

@@ -14,7 +14,7 @@ const KINDS = [
  * Returns an error with a message and a hint for users; the engine's error is its cause. Returns other errors unchanged.
  * @param {unknown} error @param {import('../storage/model-history.js').ModelChoice} choice
  */
-export function explained(error, { kind, name, source }) {
+export function explainLoadError(error, { kind, name, source }) {
   const { code, details } = /** @type {any} */ (error);
   const loadError = (/** @type {string} */ message, hint = '') =>
     Object.assign(trouble(code, message, hint, error, details), { offset: /** @type {any} */ (error).offset });

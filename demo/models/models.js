@@ -69,9 +69,9 @@ const bundled = { kind: 'bundled', name: `${TINY} (built in)`, source: BUNDLED, 
  * @param {unknown} error
  * @param {ModelChoice} choice
  */
-const explained = (error, choice) =>
+const explain = (error, choice) =>
   import('./load-errors.js').then(
-    ({ explained }) => explained(error, choice),
+    ({ explainLoadError }) => explainLoadError(error, choice),
     () => error,
   );
 
@@ -136,7 +136,7 @@ export class Models {
         current: () => (host.hasModel && this.#current?.key) || '',
         downloading: () => (this.#download && !this.#download.paused ? this.#download.choice.key : ''),
         file: () => (this.#current?.kind === 'file' && host.hasModel ? this.#current : null),
-        shelf: () => host.store,
+        store: () => host.store,
         onUse: (choice, loadOptions) => void this.use(choice, loadOptions),
         onOffer: (offer) => void this.useOffer(offer),
         onFiles: (files, loadOptions) => void this.useFiles(files, loadOptions),
@@ -347,9 +347,9 @@ export class Models {
     if (choice.kind === 'bundled') return this.#fetch(choice, { context, level }, null);
     try {
       choice = await this.#convertFolder(requested, signal);
-      const [least, plan] = await this.#prepare(`Checking ${choice.name}`, CHECK_SHOWN_AFTER, async () => {
-        const least = level ? await host.smaller(choice.source, level, signal) : context;
-        return [least, await host.plan(choice.source, least ? { contextTokens: least } : {}, signal)];
+      const [contextTokens, plan] = await this.#prepare(`Checking ${choice.name}`, CHECK_SHOWN_AFTER, async () => {
+        const contextTokens = level ? await host.smaller(choice.source, level, signal) : context;
+        return [contextTokens, await host.plan(choice.source, contextTokens ? { contextTokens } : {}, signal)];
       });
       if (signal.aborted) return;
       if ((level > 0 || needsConsent(plan, choice)) && !(before && plan.fits !== 'no')) {
@@ -357,15 +357,15 @@ export class Models {
         if (!(await agreed(plan, choice, signal)))
           return signal.aborted || say(`Cancelled. ${this.#describeCurrent()}`);
       }
-      const beside = choice.kind === 'link' && !plan.cached.complete && host.hasModel && !this.arriving;
-      if (beside) await this.#fetchBeside(choice, { context: least, level }, plan);
-      else await this.#fetch(choice, { context: least, level }, plan);
+      const keepsCurrent = choice.kind === 'link' && !plan.cached.complete && host.hasModel && !this.arriving;
+      if (keepsCurrent) await this.#fetchMeanwhile(choice, { context: contextTokens, level }, plan);
+      else await this.#fetch(choice, { context: contextTokens, level }, plan);
     } catch (error) {
       if (signal.aborted) return;
       say(`${choice.name} was not loaded. ${this.#describeCurrent()}`);
       if (quiet) return (await import('./startup-model.js')).offerDownload(this, this.#page, choice, { context });
       const again = { text: 'Try again', run: () => void this.use(choice, { context, level, agreed: before }) };
-      showError(await explained(error, choice), ...(choice.kind === 'file' ? [] : [again]));
+      showError(await explain(error, choice), ...(choice.kind === 'file' ? [] : [again]));
     }
   }
 
@@ -375,7 +375,7 @@ export class Models {
    * @param {LoadOptions} loadOptions
    * @param {Plan} plan
    */
-  async #fetchBeside(choice, { context = 0, level = 0 }, plan) {
+  async #fetchMeanwhile(choice, { context = 0, level = 0 }, plan) {
     const { host, idle, showState } = this.#page;
     const { choice: other } = this.#download ?? {};
     await this.#dropDownload();
@@ -416,11 +416,11 @@ export class Models {
       await download.prepared?.model.close().catch(() => {});
       this.#download = null;
       this.#showStrip();
-      const wrong = /** @type {any} */ (error)?.code === 'INTEGRITY';
-      if (wrong) rememberDownload(null);
-      say(wrong ? `${choice.name} was not loaded.` : 'The download stopped. What was downloaded is kept.');
+      const isDamaged = /** @type {any} */ (error)?.code === 'INTEGRITY';
+      if (isDamaged) rememberDownload(null);
+      say(isDamaged ? `${choice.name} was not loaded.` : 'The download stopped. What was downloaded is kept.');
       const again = () => void this.use(choice, { context, level, agreed: true });
-      showError(await explained(error, choice), { text: wrong ? 'Try again' : 'Resume', run: again });
+      showError(await explain(error, choice), { text: isDamaged ? 'Try again' : 'Resume', run: again });
     }
     await this.#refresh();
     if (host.hasModel) await showState();
@@ -503,7 +503,7 @@ export class Models {
       await stopReply();
       await host.drop();
       say(`${choice.name} was not loaded.`);
-      showError(await explained(error, choice), retry);
+      showError(await explain(error, choice), retry);
       if (choice.kind !== 'bundled') return this.#fetch(bundled, {}, null);
     }
     await this.#finishLoading();
@@ -579,7 +579,7 @@ export class Models {
       this.#restorePrevious();
       enter('ready');
       say(`${choice.name} was not loaded. ${this.#describeCurrent()}`);
-      showError(await explained(error, choice), ...(choice.kind === 'file' ? [] : [retry]));
+      showError(await explain(error, choice), ...(choice.kind === 'file' ? [] : [retry]));
       return false;
     }
   }

@@ -15,7 +15,7 @@ import { deleteLater, pendingFile, showDeletion, undoDeletion } from './deletion
 /** @typedef {import('../storage/model-history.js').ModelChoice} ModelChoice */
 /** @typedef {{ level?: number }} LoadOptions  as in models.js */
 /**
- * @typedef {object} Shelf  the methods of the engine's store that the demo uses
+ * @typedef {object} Store  the methods of the engine's store that the demo uses
  * @property {string} backend
  * @property {() => Promise<Listed[]>} list
  * @property {() => Promise<{ cachedBytes: number, usage: number, quota: number, persisted: boolean }>} usage
@@ -38,7 +38,7 @@ const [fileInput, folderInput] = ['file', 'folder'].map((id) => /** @type {HTMLI
  * @property {() => string} current  key of the model in use; '' if none
  * @property {() => string} downloading  key of the model that is being downloaded; '' if none
  * @property {() => ModelChoice | null} file  local file in use; null if none
- * @property {() => Shelf | null} shelf
+ * @property {() => Store | null} store  null if this browser does not let the page store models
  * @property {(choice: ModelChoice, how?: LoadOptions) => void} onUse
  * @property {(offer: Offer) => void} onOffer
  * @property {(files: PlacedFile[], how?: LoadOptions) => void} onFiles  several files, or those of a folder
@@ -153,9 +153,9 @@ export class Picker {
 
   /** Reads the list of stored models again and draws it. */
   async show() {
-    const { bundled, shelf, onError, file } = this.#actions;
+    const { bundled, onError, file } = this.#actions;
     try {
-      const store = shelf();
+      const store = this.#actions.store();
       const [all, room] = store ? await Promise.all([store.list(), store.usage()]) : [[], null];
       const deleted = all.find(({ key }) => key === pendingFile()?.key);
       const list = all.filter((file) => file !== deleted);
@@ -167,14 +167,14 @@ export class Picker {
         offer,
         stored: stored(offer.url),
       }));
-      const kept = stored(String(bundled.source));
+      const storedBundled = stored(String(bundled.source));
       const ownFile = file();
       const shown = [bundled.source, ...offered.map(({ choice }) => choice.source)];
       this.#rows = [
         ...(ownFile
           ? [{ choice: ownFile, bytes: ownFile.source instanceof Blob ? ownFile.source.size : (ownFile.folder ?? 0) }]
           : []),
-        { choice: bundled, bytes: kept?.fileBytes ?? 0, stored: kept },
+        { choice: bundled, bytes: storedBundled?.fileBytes ?? 0, stored: storedBundled },
         ...offered,
         ...list
           .filter(({ url }) => !shown.includes(url))
@@ -196,9 +196,9 @@ export class Picker {
    * @param {number} deleted  bytes of a file that is no longer listed
    */
   #note(backend, { cachedBytes, usage, quota }, deleted) {
-    const more = quota > usage ? ` ${format.bytes(quota - usage + deleted)} free.` : '';
-    const kept = backend === 'memory' ? " This browser won't keep them after you close the page." : '';
-    return `Models use ${format.bytes(cachedBytes - deleted)}.${more}${kept}`;
+    const freeNote = quota > usage ? ` ${format.bytes(quota - usage + deleted)} free.` : '';
+    const lossNote = backend === 'memory' ? " This browser won't keep them after you close the page." : '';
+    return `Models use ${format.bytes(cachedBytes - deleted)}.${freeNote}${lossNote}`;
   }
 
   #draw() {
@@ -225,8 +225,8 @@ export class Picker {
     const item = element('li', 'stored');
     item.dataset.key = key;
     if (stored) item.dataset.url = stored.url;
-    const part = stored && !stored.complete;
-    const size = part
+    const isPartial = stored && !stored.complete;
+    const size = isPartial
       ? `${format.bytes(stored.cachedBytes)} of ${format.bytes(stored.fileBytes)} downloaded`
       : bytes
         ? format.bytes(bytes)
@@ -247,7 +247,7 @@ export class Picker {
       ? ['✓ In use', `${name} is in use`]
       : downloading
         ? ['Downloading', `${name} is being downloaded`]
-        : part
+        : isPartial
           ? ['Resume', `Resume the download of ${name}`]
           : stored?.complete || choice.kind !== 'link' || offer?.here
             ? ['Use', `Use ${name}`]
@@ -272,7 +272,7 @@ export class Picker {
     const toggle = button(pinned ? 'Kept' : 'Keep', `${pinned ? 'Kept' : 'Keep'}: ${name}`, () => {
       // Requests persistent storage. Some browsers ask the user; the answer is not awaited.
       if (!pinned) navigator.storage?.persist?.().catch(() => {});
-      return this.#change((shelf) => shelf.pin(key, !pinned));
+      return this.#change((store) => store.pin(key, !pinned));
     });
     toggle.title = "Won't be deleted when space is short";
     toggle.setAttribute('aria-pressed', String(pinned));
@@ -282,9 +282,9 @@ export class Picker {
   /** @param {Listed} file @param {string} name */
   #delete(file, name) {
     const deleteButton = button('Delete', `Delete ${name} from this browser`, () =>
-      this.#change(async (shelf) => {
+      this.#change(async (store) => {
         await this.#actions.onDelete(file.url);
-        deleteLater(shelf, file, name, (error) => {
+        deleteLater(store, file, name, (error) => {
           if (error) this.#actions.onError(error);
           void this.#change(async () => {});
         });
@@ -294,10 +294,10 @@ export class Picker {
     return deleteButton;
   }
 
-  /** @param {(shelf: Shelf) => Promise<unknown>} work */
-  async #change(work) {
-    const shelf = this.#actions.shelf();
-    if (shelf) await work(shelf).catch(this.#actions.onError);
+  /** Changes the store, then draws the list. @param {(store: Store) => Promise<unknown>} change */
+  async #change(change) {
+    const store = this.#actions.store();
+    if (store) await change(store).catch(this.#actions.onError);
     await this.show();
     // The pressed button was replaced or removed, and the focus with it.
     if (dialog.open && !dialog.contains(document.activeElement)) search.focus();

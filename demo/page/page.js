@@ -122,7 +122,7 @@ export function showDialog(dialog) {
 }
 
 /**
- * Remembers whether a panel beside the conversation is open. theme.js restores it before the first paint.
+ * Remembers whether a panel next to the conversation is open. theme.js restores it before the first paint.
  * @param {'details' | 'sidebar'} name
  * @param {boolean} open
  */
@@ -135,7 +135,7 @@ export function rememberPanel(name, open) {
   }
 }
 
-/** The details panel: beside the conversation if the window is wide enough, else in place of it. */
+/** The details panel: next to the conversation if the window is wide enough, else in place of it. */
 export const details = {
   wide: matchMedia('(min-width: 64rem)'),
 
@@ -157,11 +157,11 @@ export const details = {
  */
 export function keepFocus(before, back) {
   const now = document.activeElement;
-  const lost =
+  const isLost =
     !now ||
     now === document.body ||
     (now instanceof HTMLElement && (!now.checkVisibility() || now.matches(':disabled')));
-  if (!lost || before === null || before === document.body) return;
+  if (!isLost || before === null || before === document.body) return;
   if (back?.checkVisibility() && !back.matches(':disabled')) back.focus();
   else if (matchMedia('(hover: hover)').matches) message.focus();
   else $('log').focus();

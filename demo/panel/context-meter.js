@@ -70,8 +70,8 @@ export class Context {
   }
 
   /**
-   * Returns the messages that the model reads: the newest turns that leave room for a reply. If older turns are omitted, so many are
-   * that half of the context is free: then the KV cache of the others stays valid for several turns. Throws CONTEXT_FULL if the last
+   * Returns the messages that the model reads: the newest turns that leave room for a reply. If older turns are omitted, half of the
+   * context is freed at once: then the KV cache of the other turns stays valid for several turns. Throws CONTEXT_FULL if the last
    * message alone is too long.
    * @param {Entry[]} path  ends with the message to reply to
    * @param {string} prefix  beginning of a reply that is continued; only the end of a long one is used
@@ -153,7 +153,7 @@ export class Context {
   /** Shows that a message does not fit into the context. @param {{ tokens?: number, context?: number }} details */
   tooLong({ tokens, context }) {
     const { info } = this.#page.host;
-    const most = context ?? info?.contextTokens ?? 0;
+    const limit = context ?? info?.contextTokens ?? 0;
     const larger = {
       text: 'Larger context…',
       run: () => {
@@ -162,7 +162,7 @@ export class Context {
       },
     };
     showNotice(
-      tokens ? this.#words(tokens, most) : 'Too long for this model.',
+      tokens ? this.#words(tokens, limit) : 'Too long for this model.',
       info && info.trainedContext > info.contextTokens ? [larger] : [],
     );
   }

@@ -28,8 +28,8 @@ const completeFiles = async (store) => ((await store?.list().catch(() => [])) ??
 export async function storedEmbedder(store) {
   const stored = (await completeFiles(store)).find(({ url }) => /^all-MiniLM-L6-v2/i.test(format.nameOf(url)));
   if (stored) return stored.url;
-  const own = await kept(OWN_FILE);
-  return own?.size ? new File([own], 'the model') : null;
+  const ownFile = await kept(OWN_FILE);
+  return ownFile?.size ? new File([ownFile], 'the model') : null;
 }
 
 /** Returns a reranker that was downloaded on the chat page; null if there is none. @param {Store | null} store */

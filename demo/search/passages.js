@@ -50,14 +50,14 @@ export function unit(vector) {
  * Returns the nearest passages.
  * @param {Passage[]} all
  * @param {Float32Array} vector  of length 1
- * @param {number} most  largest number of results
+ * @param {number} max  largest number of results
  * @returns {{ passage: Passage, score: number }[]}
  */
-export const nearest = (all, vector, most) =>
+export const nearest = (all, vector, max) =>
   all
     .map((passage) => ({ passage, score: passage.vector.reduce((sum, x, i) => sum + x * vector[i], 0) }))
     .sort((a, b) => b.score - a.score)
-    .slice(0, most);
+    .slice(0, max);
 
 /**
  * Reads a private file.
