@@ -303,8 +303,8 @@ typedef struct bq_lora {
 /* Sets the adapter, `parts` [layers][BQ_ADAPTED_COUNT], or removes it (NULL). The caller keeps the
  * arrays unchanged until the session is freed or gets another adapter; forks use them too. `key`:
  * see bq_session_set_key; not 0 with an adapter. SHAPE: a layer lacks an adapted matrix;
- * NO_SESSION: no memory for A x beside the previous adapter's block, if that is too small. The
- * session is unchanged on failure. */
+ * NO_SESSION: the previous adapter's block for A x is too small, and there is no memory for another
+ * one. The session is unchanged on failure. */
 bq_status bq_session_set_adapter(bq_session *session, const bq_lora *parts, uint64_t key,
                                  bq_error *err);
 

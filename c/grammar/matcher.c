@@ -255,21 +255,21 @@ static bool add_far(bq_matcher *m, uint32_t left, const uint32_t *near, uint32_t
 
 static bool make_mask(bq_matcher *m, void *ctx) {
   wanted_mask *wanted = ctx;
-  uint32_t *own = m->masks + (size_t)BQ_MAX_MASKS * m->v->words;
+  uint32_t *uncached = m->masks + (size_t)BQ_MAX_MASKS * m->v->words;
   const plain_options options = plain_at(m, m->current);
   /* If more characters may follow than any token has, tokens of all lengths share a mask. */
   const bool counted =
       options.left && !options.others && options.left <= m->v->longest && !m->now.head;
   const unsigned reach = counted ? BQ_REACH_NEAR : BQ_REACH_ALL;
   const uint32_t common = bq_dfa_canonical(m, m->current, reach);
-  const uint32_t *kept;
+  const uint32_t *cached;
   if (common == BQ_TABLE_FULL) return false;
-  wanted->mask = own;
+  wanted->mask = uncached;
   /* In a list of unique items the mask depends on the items, so it is never cached. */
-  if (m->now.head) return compute_mask(m, common, reach, own);
-  if (!cached_mask(m, common, reach, &kept)) return false;
-  if (counted) return add_far(m, options.left, kept, own);
-  wanted->mask = kept;
+  if (m->now.head) return compute_mask(m, common, reach, uncached);
+  if (!cached_mask(m, common, reach, &cached)) return false;
+  if (counted) return add_far(m, options.left, cached, uncached);
+  wanted->mask = cached;
   return true;
 }
 

@@ -90,7 +90,8 @@ static uint64_t rows_bytes(const bq_entry *e, uint32_t rows) {
 static uint32_t head_rows(const bq_entry *head, uint64_t slot) {
   uint64_t group = rows_bytes(head, BQ_TILE_ROWS), room = slot ? slot : HEAD_PART;
   uint64_t groups = ((uint64_t)head->rows + BQ_TILE_ROWS - 1) / BQ_TILE_ROWS;
-  uint64_t most = room / group ? room / group : 1, units = (groups + most - 1) / most;
+  uint64_t max_groups = room / group ? room / group : 1;
+  uint64_t units = (groups + max_groups - 1) / max_groups;
   return (uint32_t)((groups + units - 1) / units * BQ_TILE_ROWS);
 }
 

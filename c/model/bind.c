@@ -225,7 +225,7 @@ static shape shape_of(const bq_config *c, uint32_t slot) {
 
 static bool layer_has(const bq_binding *b, uint32_t slot) {
   const bq_config *c = b->config;
-  const uint64_t own = b->modules[bq_layer_kind_of(c, layer_of(slot))];
+  const uint64_t layer_modules = b->modules[bq_layer_kind_of(c, layer_of(slot))];
   const module_run run = modules_of(slot);
   const bool norm = modules[run.first].cols == NONE;
   const role r = role_of(slot);
@@ -233,7 +233,7 @@ static bool layer_has(const bq_binding *b, uint32_t slot) {
   if (modules[run.first].stacked && r) return false;
   if (run.first == BQ_EMBED_PROJECT || (run.first == BQ_LAYER_SCALE && r)) return false;
   for (uint32_t i = 0; i < run.n; i++)
-    if (!(own >> (run.first + i) & 1)) return false;
+    if (!(layer_modules >> (run.first + i) & 1)) return false;
   return true;
 }
 

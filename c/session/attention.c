@@ -43,14 +43,14 @@ static void prepare_head(const bq_layer_run *p, const bq_layer_step *step, uint3
   const bq_config *c = &s->model->config;
   const bq_weights *m = step->n ? &p->w->module[step->module[which]] : NULL;
   const uint32_t table = p->w->kind->rope, rotated = p->w->kind->rope_dim;
-  const size_t dim = p->w->kind->head_dim, own = c->qk_norm == BQ_QK_EACH ? h * dim : 0;
+  const size_t dim = p->w->kind->head_dim, norm_at = c->qk_norm == BQ_QK_EACH ? h * dim : 0;
   const float *cs =
       table == BQ_NO_ROPE ? NULL : s->batch.rope[table] + (size_t)j->batch_at * rotated;
   clip_head(p, x, stride, c->qkv_clip);
   for (uint32_t t = 0; t < j->tokens; t++) {
     if (m)
-      bq_apply_norm(s, x + t * stride, bq_norm_weight(m) + own, m->b ? m->b + own : NULL,
-                    dim, x + t * stride);
+      bq_apply_norm(s, x + t * stride, bq_norm_weight(m) + norm_at,
+                    m->b ? m->b + norm_at : NULL, dim, x + t * stride);
     if (cs)
       s->model->kernels->rope(x + t * stride, cs + (size_t)t * rotated, rotated,
                               c->rope_pairs == BQ_ROPE_ADJACENT);
@@ -117,11 +117,11 @@ bq_stage bq_store_kv(const bq_layer_run *p, const bq_layer_step *step, size_t th
 static void count_attention(const bq_layer_run *p, const bq_segment *g, size_t thread,
                             bq_attend_job *attend) {
   const bq_session *s = p->s;
-  const uint32_t parts = bq_eviction_groups(&s->options);
-  if (!parts || p->w->kind->window || s->sequence.n_texts) return;
+  const uint32_t groups = bq_eviction_groups(&s->options);
+  if (!groups || p->w->kind->window || s->sequence.n_texts) return;
   attend->attention_sums =
-      g->s->eviction.by_query + (thread * BQ_KV_BLOCK + g->position % BQ_KV_BLOCK) * parts;
-  attend->attention_sums_stride = parts;
+      g->s->eviction.by_query + (thread * BQ_KV_BLOCK + g->position % BQ_KV_BLOCK) * groups;
+  attend->attention_sums_stride = groups;
 }
 
 /* First position in the window of the session's options, for a layer that has no window in the
@@ -247,6 +247,7 @@ static void attend_units(const bq_layer_run *p, bq_attend_pass pass, size_t unit
       s->model->kernels->attend[BQ_KV_I8](&attend);
     }
 }
+
 bq_stage bq_attend(const bq_layer_run *p, bq_attend_pass pass, size_t thread, size_t threads) {
   const bq_session *s = p->s;
   if (BQ_HAS_THREADS && pass) {

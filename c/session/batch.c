@@ -143,11 +143,11 @@ bool bq_batch_has_outputs(const bq_session *s) {
 /* The outputs of all members are stored one after the other in the first member's buffer. */
 bq_output_slice bq_output_rows(const bq_session *s) {
   const uint32_t first = s->batch.gathered ? 0 : first_output(s) - s->chunk.start;
-  const uint32_t end = s->batch.gathered ? s->batch.gathered : s->chunk.length,
-                 at = first + s->batch.head_at;
+  const uint32_t end = s->batch.gathered ? s->batch.gathered : s->chunk.length;
+  const uint32_t at = first + s->batch.head_at;
   const uint32_t max_rows = bq_head_is_clustered(s) ? 1 : s->options.batch;
   return (bq_output_slice){at, bq_min32(max_rows, end - at),
-                   bq_output_at(s, first_output(s) + s->batch.head_at)};
+                           bq_output_at(s, first_output(s) + s->batch.head_at)};
 }
 
 void bq_batch_gather(bq_session *s) {

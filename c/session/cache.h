@@ -12,7 +12,7 @@
 #include "bq.h"
 #include "session/options.h"
 
-/* The part of the pool for blocks of one size. */
+/* A shelf: the part of the pool with the blocks of one size. */
 typedef struct bq_kv_shelf {
   uint32_t n_blocks, n_free;
   size_t block_bytes;

@@ -12,7 +12,6 @@
 #include "core/minmax.h"
 #include "kernels/kv.h"
 
-
 static uint32_t groups_of(const bq_session *s) { return bq_eviction_groups(&s->options); }
 
 static uint32_t *by_query_of(const bq_session *s, size_t thread, uint32_t position) {

@@ -93,7 +93,7 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
   const uint32_t layers = s->model->config.layers, ready = s->model->ready;
   bq_status status = run_embed(s, err);
   if (status != BQ_OK) return status;
-  const bool results = bq_batch_has_outputs(s);
+  const bool has_outputs = bq_batch_has_outputs(s);
   if (s->batch.layer < layers) {
     if (ready < BQ_READY_LAYER(s->batch.layer))
       return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "layer %u has not arrived yet",
@@ -110,8 +110,8 @@ static bq_status run_slices(bq_session *s, bq_error *err) {
       end_layer(s);
     }
     /* Outputs are slices of their own. */
-    if (s->batch.layer < layers || results) return BQ_OK;
-  } else if (results) {
+    if (s->batch.layer < layers || has_outputs) return BQ_OK;
+  } else if (has_outputs) {
     if (ready < BQ_READY_ALL(layers))
       return bq_fail(err, BQ_WANT_DATA, BQ_NO_OFFSET, "the head has not arrived yet");
     bool done = false;
@@ -133,7 +133,7 @@ static uint32_t output_rows_of(const bq_session *s) {
  * have the same model and options of computation. */
 static bq_status check_others(const bq_session *s, bq_session *const *others, size_t n,
                               bq_error *err) {
-  uint64_t rows = bq_chunk_pending(s), results = output_rows_of(s);
+  uint64_t rows = bq_chunk_pending(s), output_rows = output_rows_of(s);
   for (size_t i = 0; i < n; i++) {
     const bq_session *other = others[i];
     const bq_session_options *a = &s->options, *b = &other->options;
@@ -161,13 +161,13 @@ static bq_status check_others(const bq_session *s, bq_session *const *others, si
                      "where eviction or a recurrent layer ends a batch",
                      (uint64_t)i, (uint32_t)BQ_KV_BLOCK);
     rows += bq_chunk_pending(other);
-    results += bq_chunk_pending(other) ? output_rows_of(other) : 0;
+    output_rows += bq_chunk_pending(other) ? output_rows_of(other) : 0;
   }
-  if (rows > s->options.chunk || results > s->options.rows || bq_chunk_pending(s) == 0)
+  if (rows > s->options.chunk || output_rows > s->options.rows || bq_chunk_pending(s) == 0)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "%l tokens with %l results in one pass: the first session was made for 1 to %u "
                    "and %u, and has %u of its own to run",
-                   rows, results, s->options.chunk, s->options.rows, bq_chunk_pending(s));
+                   rows, output_rows, s->options.chunk, s->options.rows, bq_chunk_pending(s));
   return BQ_OK;
 }
 
