@@ -1,7 +1,7 @@
 /** Helpers for asynchronous work: yielding to the event loop, waits that a signal can end, and deferred promises. */
 
-/** Milliseconds of work between two turns of the event loop. A turn can cost 0.1 ms. */
-const TURN_MS = 4;
+/** Milliseconds of work between two yields. A yield can cost 0.1 ms. */
+const WORK_MS = 4;
 
 /** Functions that resolve the promises of waiting callers, in order. @type {(() => void)[]} */
 const resolvers = [];
@@ -12,7 +12,7 @@ let channel;
  * Returns a promise that settles after a turn of the event loop. (A nested setTimeout would add 4 ms.)
  * @returns {Promise<void>}
  */
-function turn() {
+function turnOfEventLoop() {
   if (typeof setImmediate === 'function') return new Promise((resolve) => setImmediate(resolve));
   if (!channel) {
     channel = new MessageChannel();
@@ -26,29 +26,29 @@ function turn() {
 }
 
 /** Limits the time that long work takes before it yields to the event loop. */
-export class Pace {
+export class Yielder {
   #start = performance.now();
 
   /**
-   * Yields for one turn if the work since the last turn took `ms` or more. Otherwise returns undefined, so that no
-   * await is needed.
+   * Yields for one turn of the event loop if the work since the last yield took `ms` or more. Otherwise returns
+   * undefined, so that no await is needed.
    * @param {number} [ms]
    * @returns {Promise<void> | undefined}
    */
-  pause(ms = TURN_MS) {
+  yield(ms = WORK_MS) {
     if (performance.now() - this.#start < ms) return undefined;
-    return turn().then(() => {
+    return turnOfEventLoop().then(() => {
       this.#start = performance.now();
     });
   }
 
   /**
-   * Waits for as long as the work since the last turn took, so that half of the processor's time is used.
+   * Waits for as long as the work since the last yield took, so that half of the processor's time is used.
    * @returns {Promise<void> | undefined}
    */
   rest() {
     const elapsedMs = performance.now() - this.#start;
-    if (elapsedMs < TURN_MS) return undefined;
+    if (elapsedMs < WORK_MS) return undefined;
     return new Promise((resolve) => setTimeout(resolve, elapsedMs)).then(() => {
       this.#start = performance.now();
     });

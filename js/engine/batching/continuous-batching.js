@@ -4,7 +4,7 @@
  * most one turn of the event loop for further sessions. Loaded when a second session decodes.
  */
 import { OK, WANT_DATA } from '../../wasm/abi.js';
-import { Pace } from '../../shared/async.js';
+import { Yielder } from '../../shared/async.js';
 import { DEFAULT_DRAFT_TOKENS } from '../plan/plan.js';
 
 /** @import { Wasm } from '../../wasm/wasm.js' */
@@ -45,7 +45,7 @@ class Batcher {
   #ready = [];
   /** Number of rounds started. A start that has waited is cancelled if another round has started in the meantime. */
   #round = 0;
-  #pace = new Pace();
+  #yielder = new Yielder();
   /** Whether weights are paged. Sessions must run one after another then. */
   #paged = false;
 
@@ -70,9 +70,9 @@ class Batcher {
     const needsYield = this.#ready.some(({ stopConditions }) => !stopConditions.aborted);
     await (allReady
       ? paceState.slow
-        ? this.#pace.rest()
-        : this.#pace.pause(needsYield ? undefined : ISOLATED_YIELD_MS)
-      : new Pace().pause(0));
+        ? this.#yielder.rest()
+        : this.#yielder.yield(needsYield ? undefined : ISOLATED_YIELD_MS)
+      : new Yielder().yield(0));
     if (round !== this.#round) return;
     this.#round++;
     const ready = this.#ready;

@@ -1,6 +1,6 @@
 /** The token sequence of a session, and the loop that computes it. */
 import { MORE, OK, WANT_DATA } from '../../wasm/abi.js';
-import { Pace } from '../../shared/async.js';
+import { Yielder } from '../../shared/async.js';
 import { DEFAULT_DRAFT_TOKENS } from '../plan/plan.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 
@@ -24,7 +24,7 @@ export class TokenSequence {
   #model;
   #wasm;
   sizes;
-  #pace = new Pace();
+  #yielder = new Yielder();
   /** Tokens of the sequence in C, without `pendingToken`. @type {number[]} */
   tokens;
   /** A generated token that is appended when the generation continues. @type {number | null} */
@@ -201,7 +201,7 @@ export class TokenSequence {
         continue;
       }
       // Awaits only if necessary, because threads wait during each await.
-      const pause = paceState.slow ? this.#pace.rest() : this.#pace.pause(aborted && ISOLATED_YIELD_MS);
+      const pause = paceState.slow ? this.#yielder.rest() : this.#yielder.yield(aborted && ISOLATED_YIELD_MS);
       if (pause) await waitFor(pause);
     }
     if (!wasBatched) this.lastRunMs += performance.now() - runStart;

@@ -107,7 +107,7 @@ const sentencePiece = (get) => ({
 /** @param {(key: string) => any} get @returns {Kind} */
 function unigram(get) {
   const map = get('precompiled_charsmap');
-  const rows = get('remove_extra_whitespaces') ?? false;
+  const removesRepeated = get('remove_extra_whitespaces') ?? false;
   return {
     kind: KIND.unigram,
     flags: get('add_space_prefix') ? FLAG.addSpace : 0,
@@ -115,7 +115,7 @@ function unigram(get) {
     write: writePiece,
     parts: [
       ...(map ? charsmapPart(Uint8Array.from(map)) : []),
-      ...(rows ? [spacesPart({ before: true, behind: true, rows })] : []),
+      ...(removesRepeated ? [spacesPart({ atStart: true, atEnd: true, repeated: true })] : []),
     ],
   };
 }

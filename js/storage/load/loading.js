@@ -8,7 +8,7 @@ import { CHUNK, Chunks } from './chunks.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import { sections, u64 } from '../../shared/sections.js';
 import { readFirst } from '../sources/read.js';
-import { follow, deferred, Pace } from '../../shared/async.js';
+import { follow, deferred, Yielder } from '../../shared/async.js';
 
 /** @import { Planned } from '../../engine/plan/plan.js' */
 /** @import { ByteSource } from '../sources/types.js' */
@@ -229,9 +229,9 @@ export class Loading {
 
   /**
    * Copies the bytes that the loader requests to their destination.
-   * @param {Uint8Array} bytes @param {number} at  their offset in the file @param {Pace} pace
+   * @param {Uint8Array} bytes @param {number} at  their offset in the file @param {Yielder} yielder
    */
-  async #feed(bytes, at, pace) {
+  async #feed(bytes, at, yielder) {
     const { signal } = this.#lifetime;
     for (
       let want = this.#nextWant();
@@ -242,7 +242,7 @@ export class Loading {
       const n = Math.min(want.dst_bytes, bytes.length - from);
       this.#wasm.bytes(want.dst, n).set(bytes.subarray(from, from + n));
       this.#wasm.check('bqw_loader_wrote', this.#loader, n);
-      await pace.pause(8);
+      await yielder.yield(8);
       signal.throwIfAborted();
     }
   }
@@ -251,13 +251,13 @@ export class Loading {
   async #loadPrefix() {
     const { head, prefixBytes, cached, manifest } = this.#planResult;
     if (manifest.length) return manifest;
-    const pace = new Pace();
+    const yielder = new Yielder();
     const readPrefix = (/** @type {Uint8Array} */ knownBytes) =>
       readFirst(this.#file, knownBytes, prefixBytes, this.#lifetime.signal);
     let bytes = await readPrefix(head);
     for (let tries = cached ? -1 : 0; ; tries++) {
       try {
-        await this.#feed(bytes, 0, pace);
+        await this.#feed(bytes, 0, yielder);
         return bytes;
       } catch (error) {
         if (!(await this.#shouldRetry(error, tries))) throw error;
@@ -300,7 +300,7 @@ export class Loading {
     // Progress counts bytes of the original file; the repacked file may be larger.
     const scale = this.plan.fileBytes / totalBytes;
     chunks.onBytes = () => this.#paused || this.#meter?.report(phase, scale * (at + chunks.arrived));
-    const pace = new Pace();
+    const yielder = new Yielder();
     for (let want = this.#nextWant(); want.length; want = this.#nextWant()) {
       const c = Math.floor((want.offset - from) / CHUNK);
       if (c >= chunks.count)
@@ -314,7 +314,7 @@ export class Loading {
       at = chunks.offset(c) + bytes.length;
       if (cached) this.#meter?.addCached(scale * bytes.length);
       this.#meter?.report(this.#paused ? 'paused' : phase, scale * (at + chunks.arrived));
-      await this.#loadChunk(chunks, c, bytes, cached, pace);
+      await this.#loadChunk(chunks, c, bytes, cached, yielder);
     }
     if (dataSections.HASH || !this.#hasFetched) return;
     if (this.#file.renamed) throw renamedError(this.#file);
@@ -324,9 +324,9 @@ export class Loading {
 
   /**
    * Copies a chunk to its destination, verifies it and stores it in the cache.
-   * @param {Chunks} chunks @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {Pace} pace
+   * @param {Chunks} chunks @param {number} c @param {Uint8Array} bytes @param {boolean} cached @param {Yielder} yielder
    */
-  async #loadChunk(chunks, c, bytes, cached, pace) {
+  async #loadChunk(chunks, c, bytes, cached, yielder) {
     if (cached && this.#planResult.repacked && !((await this.#entry?.intact?.(c, bytes)) ?? true)) {
       await this.#entry?.drop(c);
       // The hash of the entire file needs all bytes from one visit.
@@ -337,7 +337,7 @@ export class Loading {
     this.#hasFetched ||= !cached;
     for (let tries = cached ? -1 : 0; ; tries++) {
       try {
-        await this.#feed(bytes, chunks.offset(c), pace);
+        await this.#feed(bytes, chunks.offset(c), yielder);
         break;
       } catch (error) {
         if (tries < 0) await this.#entry?.drop(c);

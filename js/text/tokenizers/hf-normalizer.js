@@ -40,7 +40,7 @@ function replace(json, { hint, marks, marked }) {
     return [replacePart(toSection(pattern.String), toSection(content))];
   }
   if (pattern?.Regex === ' {2,}' && !marked && (content === ' ' || (marks && content === '▁')))
-    return [spacesPart({ rows: true })];
+    return [spacesPart({ repeated: true })];
   throw unsupportedReplace(json, hint);
 }
 
@@ -74,8 +74,8 @@ const NORMALIZERS = {
   NFKD: () => decomposed(true),
   Lowercase: () => [lowerPart()],
   StripAccents: () => [stripAccentsPart()],
-  Strip: ({ strip_left: before = true, strip_right: behind = true }, { mapped }) => [
-    mapped ? spacesPart({ before, behind, parts: true }) : trimPart({ before, behind }),
+  Strip: ({ strip_left: atStart = true, strip_right: atEnd = true }, { mapped }) => [
+    mapped ? spacesPart({ atStart, atEnd, inParts: true }) : trimPart({ atStart, atEnd }),
   ],
   Prepend: ({ prepend }, { marks }) => [prefixPart(marks ? prepend.replaceAll('▁', ' ') : prepend)],
   Precompiled: ({ precompiled_charsmap: map }) => charsmapPart(map ? fromBase64(map) : new Uint8Array()),

@@ -77,11 +77,11 @@ function whiteSpace(parts, type, { marked, hint }) {
 /**
  * Returns the parts of a split into words between white space, each with a ▁ before it (XLM-RoBERTa). Steps run before
  * all stages, so white space becomes the ▁.
- * @param {any} json  the Metaspace behind a WhitespaceSplit @param {Context} context @returns {Part[]}
+ * @param {any} json  the Metaspace that follows a WhitespaceSplit @param {Context} context @returns {Part[]}
  */
 const markedWords = (json, context) => [
   whiteSpacePart(),
-  spacesPart({ before: true, behind: true, rows: true, parts: true }),
+  spacesPart({ atStart: true, atEnd: true, repeated: true, inParts: true }),
   prefixPart(' '),
   replacePart(' ▁', ' '), // no second ▁ before a word that begins with one
   ...metaspace({ ...json, prepend_scheme: 'never' }, context),

@@ -165,23 +165,23 @@ export function prefixPart(text, { atStart = false, unlessThere = false } = {}) 
 }
 
 /**
- * Creates a step that removes spaces. before, behind: at the beginning and the end of the text; rows: all except one of
- * consecutive spaces; parts: before and behind apply to each part between special tokens.
- * @param {{ before?: boolean, behind?: boolean, rows?: boolean, parts?: boolean }} which
+ * Creates a step that removes spaces. atStart, atEnd: at the beginning and the end of the text; repeated: all except one
+ * of consecutive spaces; inParts: atStart and atEnd apply to each part between special tokens.
+ * @param {{ atStart?: boolean, atEnd?: boolean, repeated?: boolean, inParts?: boolean }} which
  * @returns {Part}
  */
-export const spacesPart = ({ before, behind, rows, parts }) => ({
+export const spacesPart = ({ atStart, atEnd, repeated, inParts }) => ({
   type: PART.spaces,
-  bytes: payload(new Uint8Array(), (before ? 1 : 0) | (behind ? 2 : 0) | (rows ? 4 : 0) | (parts ? 8 : 0)),
+  bytes: payload(new Uint8Array(), (atStart ? 1 : 0) | (atEnd ? 2 : 0) | (repeated ? 4 : 0) | (inParts ? 8 : 0)),
 });
 
 /**
  * Creates a step that removes white space at the ends of each part between special tokens.
- * @param {{ before: boolean, behind: boolean }} ends @returns {Part}
+ * @param {{ atStart: boolean, atEnd: boolean }} ends @returns {Part}
  */
-export const trimPart = ({ before, behind }) => ({
+export const trimPart = ({ atStart, atEnd }) => ({
   type: PART.trim,
-  bytes: payload(new Uint8Array(), (before ? 1 : 0) | (behind ? 2 : 0)),
+  bytes: payload(new Uint8Array(), (atStart ? 1 : 0) | (atEnd ? 2 : 0)),
 });
 
 /** Creates a step that replaces a text by another one. @param {string} from @param {string} to @returns {Part} */

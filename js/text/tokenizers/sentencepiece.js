@@ -105,7 +105,7 @@ export function parseSentencePiece(bytes, hints = {}) {
       'unigram and BPE with spaces before words are supported',
     );
   const on = (/** @type {number} */ key) => normalizer.get(key) !== 0;
-  const [prefix, rows] = [on(3), on(4)];
+  const [prefix, removesRepeated] = [on(3), on(4)];
   // Numbers are unsigned with 64 bits, so -1 ("no token") is the largest one.
   const idAt = (/** @type {number} */ key, /** @type {number} */ otherwise) => {
     const id = Number(trainer.get(key) ?? otherwise);
@@ -114,7 +114,7 @@ export function parseSentencePiece(bytes, hints = {}) {
   const map = normalizer.get(2);
   const parts = [
     ...(map instanceof Uint8Array ? charsmapPart(map) : []),
-    ...(rows ? [spacesPart({ before: true, behind: true, rows })] : []),
+    ...(removesRepeated ? [spacesPart({ atStart: true, atEnd: true, repeated: true })] : []),
     ...spacedParts(pieces.flatMap((piece, id) => (isSpaced(piece.bytes, piece.kind) ? [id] : []))),
   ];
   const [unk, bos, eos] = [idAt(40, 0), idAt(41, 1), idAt(42, 2)];

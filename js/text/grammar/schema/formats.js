@@ -56,16 +56,16 @@ const IPV6 = [
 function references(letters, queried) {
   const unreserved = `A-Za-z0-9\\-._~${letters}`;
   const sub = "!$&'()*+,;=";
-  const segment = (/** @type {string} */ more) => `([${unreserved}${sub}${more}]|${PERCENT})`;
+  const segment = (/** @type {string} */ extra) => `([${unreserved}${sub}${extra}]|${PERCENT})`;
   const char = segment(':@');
   const authority = `(${segment(':')}*@)?(\\[(${IPV6}|[vV]${HEX}+\\.[${unreserved}${sub}:]+)\\]|${segment('')}*)(:\\d*)?`;
-  const behind = `(/${char}*)*`;
-  const rooted = `//${authority}${behind}|/(${char}+${behind})?`;
+  const path = `(/${char}*)*`;
+  const rooted = `//${authority}${path}|/(${char}+${path})?`;
   const tail = `(\\?${segment(`:@/?${queried}`)}*)?(#${segment(':@/?')}*)?`;
   const scheme = '[A-Za-z][A-Za-z0-9+\\-.]*:';
   return {
-    absolute: `${scheme}(${rooted}|${char}+${behind})${tail}`,
-    any: `(${scheme}(${rooted}|${char}+${behind}|)|${rooted}|${segment('@')}+${behind}|)${tail}`,
+    absolute: `${scheme}(${rooted}|${char}+${path})${tail}`,
+    any: `(${scheme}(${rooted}|${char}+${path}|)|${rooted}|${segment('@')}+${path}|)${tail}`,
   };
 }
 const LETTERS =
