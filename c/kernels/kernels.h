@@ -7,16 +7,16 @@
  * "Same bits everywhere".
  *
  * Canonical orders
- *   - f32 sum over n values: four lanes, value i in lane i mod 4, each lane in rising i, then (l0 +
- *   l1) + (l2 + l3). Fused multiply-add is never used.
+ *   - f32 sum over n values: four lanes, value i in lane i mod 4, each lane in rising i, then
+ *     (l0 + l1) + (l2 + l3). Fused multiply-add is never used.
  *   - f32 dot product: the same with x[i] * y[i].
- *   - quantized matvec: one f32 accumulator per row, blocks in rising k; acc += ((float)dot *
- *   a_scale) * w_scale, where dot is the exact i32 sum over the weights that share both scales,
- *   that is, min(32, weight block) products. Types with a minimum have unsigned q in dot and then
- *   add acc += ((float)sum * a_scale) * w_min, where sum is the exact sum of the quantized
- *   activations.
+ *   - quantized matvec: one f32 accumulator per row, blocks in rising k;
+ *     acc += ((float)dot * a_scale) * w_scale, where dot is the exact i32 sum over the weights that
+ *     share both scales, that is, min(32, weight block) products. Types with a minimum have
+ *     unsigned q in dot and then add acc += ((float)sum * a_scale) * w_min, where sum is the exact
+ *     sum of the quantized activations.
  *   - Finite inputs whose results stay finite never give NaN. The payload of other NaNs is
- *   unspecified.
+ *     unspecified.
  *
  * Activations are quantized per block of 32 along k (k is padded with zeros):
  *     m = max |x[i]|;  if !(m >= 0x1p-100f): scale 0, all q 0
@@ -191,9 +191,9 @@ typedef struct bq_kernels {
    *   e[j] = exp(s[j] - max(s)); the lane of j in their sum is j mod 4
    *   f32, f16: w[j] = e[j] * (1 / sum(e));
    *     y[d] = sum over j, rising, of w[j] * v[j][d]          (one accumulator per d, from 0)
-   *   i8: the query is quantized as activations are, in blocks of 32 along head_dim. The weights of
-   * the positions are quantized likewise, in blocks of 32 from position 0 on (0 for positions that
-   *   the row doesn't attend to):
+   *   i8: the query is quantized as activations are, in blocks of 32 along head_dim. The weights
+   *   of the positions are quantized likewise, in blocks of 32 from position 0 on (0 for positions
+   *   that the row doesn't attend to):
    *     w[j] = e[j] * v_scale[j]
    *     y[d] = (sum over blocks, rising, of (float)dot(w, v[d]) * w_scale) * (1 / sum(e))
    *   attention_sums, for each group of 32 positions: part = sum of w[j] (f32, f16) or e[j] (i8),

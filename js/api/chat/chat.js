@@ -84,7 +84,9 @@ export class Chat {
         throw isRegenerated ? error : Chat.#addUnsent(error, content);
       }
     };
-    return Generation.check(check, (_, end, reading) => this.#answer(content, isRegenerated, options, end, reading));
+    return Generation.check(check, (_, end, reading) =>
+      this.#generateReply(content, isRegenerated, options, end, reading),
+    );
   }
 
   /** @returns {Promise<ChatStats>} */
@@ -109,13 +111,13 @@ export class Chat {
 
   /**
    * @param {any} content
-   * @param {boolean} isRegenerated  whether the last message is answered again
+   * @param {boolean} isRegenerated  whether the last reply is replaced
    * @param {GenerateOptions | undefined} options
    * @param {(result: Result) => void} end
    * @param {import('../../shared/generation.js').Reading} reading
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#answer(content, isRegenerated, options, end, { signal, reader }) {
+  async *#generateReply(content, isRegenerated, options, end, { signal, reader }) {
     if (this.#isClosed) throw new BqError('CLOSED', 'the chat was closed');
     if (this.#lifetime)
       throw new BqError('STATE', 'a reply is still being generated', { hint: 'await it or abort it first' });

@@ -29,7 +29,7 @@ import { events } from './server-sent-events.js';
 
 const OPTIONS = { apiKey: text, model: text, headers: anyValue, fetch: callback };
 
-/** Largest number of characters of an unreadable answer that an error message quotes. */
+/** Largest number of characters of an unreadable response that an error message quotes. */
 const MAX_QUOTED = 200;
 
 /**
@@ -56,15 +56,15 @@ async function request(url, { headers, fetch: send }, init) {
     });
   }
   if (!response.ok)
-    throw fromOpenAIError(response.status, await answerOf(response, url, init.signal).catch(() => null), url);
+    throw fromOpenAIError(response.status, await jsonOf(response, url, init.signal).catch(() => null), url);
   return response;
 }
 
 /**
- * Reads the JSON of an answer. Throws NETWORK, FORMAT. An answer with an error status may also be other text.
+ * Reads the JSON of a response. Throws NETWORK, FORMAT. A response with an error status may also be other text.
  * @param {Response} response @param {string} url @param {AbortSignal | null} [signal] @returns {Promise<any>}
  */
-async function answerOf(response, url, signal) {
+async function jsonOf(response, url, signal) {
   let text;
   try {
     text = await response.text();
@@ -88,26 +88,29 @@ async function answerOf(response, url, signal) {
 const connectionLost = (url, cause) =>
   new BqError('NETWORK', `the connection to ${url} ended before the answer did`, { cause, details: { url } });
 
-/** Throws an error that a server has sent with a status of success. @param {any} answer @param {string} url */
-function checkAnswer(answer, url) {
-  if (answer?.error) throw fromOpenAIError(200, answer, url);
-  if (answer?.object === 'error') throw fromOpenAIError(200, { error: answer }, url);
-  if (answer !== null && typeof answer === 'object' && !Array.isArray(answer)) return answer;
-  throw new BqError('FORMAT', `${url}: expected an object, found ${shown(answer)}`, {
+/**
+ * Returns the JSON of a response. Throws an error that the server has sent with a status of success, and FORMAT.
+ * @param {any} json @param {string} url
+ */
+function checkJson(json, url) {
+  if (json?.error) throw fromOpenAIError(200, json, url);
+  if (json?.object === 'error') throw fromOpenAIError(200, { error: json }, url);
+  if (json !== null && typeof json === 'object' && !Array.isArray(json)) return json;
+  throw new BqError('FORMAT', `${url}: expected an object, found ${shown(json)}`, {
     details: { url },
     hint: 'check the address of the server, which ends in /v1',
   });
 }
 
 /**
- * Checks that a complete answer has its list, because callers read its first entry.
- * @param {any} answer
+ * Returns the JSON of a complete response. Checks that it has its list, because callers read its first entry.
+ * @param {any} json
  * @param {string} url
  */
-function checkCompleteAnswer(answer, url) {
+function checkCompleteJson(json, url) {
   const list = url.endsWith('/embeddings') ? 'data' : 'choices';
-  if (Array.isArray(checkAnswer(answer, url)[list]) && answer[list].length > 0) return answer;
-  throw new BqError('FORMAT', `${url}: expected "${list}" with at least one entry, found ${shown(answer[list])}`, {
+  if (Array.isArray(checkJson(json, url)[list]) && json[list].length > 0) return json;
+  throw new BqError('FORMAT', `${url}: expected "${list}" with at least one entry, found ${shown(json[list])}`, {
     details: { url },
   });
 }
@@ -128,7 +131,7 @@ function chunkOf({ data, isComplete }, url) {
       details: { url },
     });
   }
-  return checkAnswer(chunk, url);
+  return checkJson(chunk, url);
 }
 
 /**
@@ -143,12 +146,12 @@ async function* chunks(response, url, { signal, release }) {
   try {
     let { body } = response;
     if (/\bjson\b/.test(response.headers.get('content-type') ?? '')) {
-      // A server without streaming sends a complete answer or an error. Other servers send events with the wrong
+      // A server without streaming sends a complete response or an error. Other servers send events with the wrong
       // content type.
       const text = await response.text();
       if (/^\s*\{/.test(text)) {
-        const answer = chunkOf({ data: text, isComplete: false }, url);
-        yield isChat ? chunkOfAnswer(reader.read(answer, 'message')) : answer;
+        const json = chunkOf({ data: text, isComplete: false }, url);
+        yield isChat ? chunkOfAnswer(reader.read(json, 'message')) : json;
         return;
       }
       ({ body } = new Response(text));
@@ -195,7 +198,7 @@ export function connect(address, options) {
   const list = async (listOptions) => {
     const { signal } = checkOptions('createOne', listOptions);
     const at = `${url}/models`;
-    return checkAnswer(await answerOf(await request(at, server, { signal }), at, signal), at);
+    return checkJson(await jsonOf(await request(at, server, { signal }), at, signal), at);
   };
   /**
    * Returns the id of the first model in the server's list, for requests without a model.
@@ -222,8 +225,8 @@ export function connect(address, options) {
         const fields = { ...withPlainSchemas(body), model: body.model ?? model ?? (await defaultModel(signal)) };
         const response = await request(at, server, { method: 'POST', body: JSON.stringify(fields), signal });
         if (body.stream) return new ChunkStream(chunks(response, at, lifetime), lifetime.controller);
-        const answer = checkCompleteAnswer(await answerOf(response, at, signal), at);
-        return path === 'chat/completions' ? new ChunkReader().read(answer, 'message') : answer;
+        const json = checkCompleteJson(await jsonOf(response, at, signal), at);
+        return path === 'chat/completions' ? new ChunkReader().read(json, 'message') : json;
       } finally {
         if (!body.stream) lifetime.release();
       }

@@ -58,7 +58,7 @@ export async function serveModels(
   /** @type {Set<Promise<void>>} */
   const running = new Set();
   const server = createServer({ requestTimeout: RECEIVE_MS }, (request, response) => {
-    const exchange = answer(request, response, {
+    const exchange = handleRequest(request, response, {
       served: servedModels,
       rules,
       bodyBudget,
@@ -96,8 +96,8 @@ function listen(server, host, port) {
  * @typedef {{ served: Served[], rules: import('./guard.js').Rules, bodyBudget: BodyBudget, shutdown: AbortSignal }} ServerState
  */
 
-/** Answers a request. @param {IncomingMessage} request @param {ServerResponse} response @param {ServerState} state */
-async function answer(request, response, state) {
+/** Handles a request. @param {IncomingMessage} request @param {ServerResponse} response @param {ServerState} state */
+async function handleRequest(request, response, state) {
   const disconnect = new AbortController();
   const end = () => disconnect.abort(state.shutdown.reason);
   response.once('close', () => {
@@ -128,7 +128,7 @@ function splitTarget(request) {
 }
 
 /**
- * Answers a request of an allowed origin.
+ * Handles a request of an allowed origin.
  * @param {IncomingMessage} request
  * @param {ServerResponse} response
  * @param {ServerState} state

@@ -245,7 +245,7 @@ function tokenizerOf(json, hints) {
     if (!tokens[id]) throw malformed(`the vocabulary has no token ${name}`);
     return id;
   };
-  const { bos, eos, pair } = template(json.post_processor);
+  const { bos, eos, pair } = addedBy(json.post_processor);
   const ends = [hints.eos, ...(hints.eog ?? [])].map(idOf).filter((id) => id !== NONE);
   const rules = rulesPart(
     list,
@@ -334,7 +334,7 @@ function withRules(parts, split, rules) {
  * @param {any} processor
  * @returns {{ bos?: number, eos?: number, pair?: import('./section.js').PairFormat }}
  */
-function template(processor) {
+function addedBy(processor) {
   const bert = stepOf(processor, 'BertProcessing');
   const ends = bert ?? stepOf(processor, 'RobertaProcessing');
   if (ends) {
