@@ -22,7 +22,7 @@ const $ = (id) => document.getElementById(id);
 function removeText(id) {
   const element = $(id);
   if (!element)
-    throw new BqError('FORMAT', `the page has lost its "${id}"`, { hint: 'make the page anew: npx bq4 bundle' });
+    throw new BqError('FORMAT', `the page has no element "${id}"`, { hint: 'create the page again: npx bq4 bundle' });
   const text = element.textContent.trim();
   element.remove();
   return text;
@@ -46,7 +46,7 @@ const showStatus = (text) => ($('status').textContent = text);
 /** @param {unknown} error */
 function showError(error) {
   const { message, hint } = /** @type {any} */ (error);
-  showStatus(`That failed: ${message}${hint ? ` (${hint})` : ''}`);
+  showStatus(`Error: ${message}${hint ? ` (${hint})` : ''}`);
 }
 
 /** Appends a message to the page. @param {string} role @param {string} text */

@@ -16,7 +16,7 @@ import { checkOptions, wrong } from '../shared/options.js';
 export async function score(model, text, options) {
   const { topLogprobs = 0, ...handlers } = checkOptions('score', options);
   const ids = typeof text === 'string' ? await model.tokenize(text) : text;
-  if (ids?.length < 2) throw wrong('the text to score', text, 'a text of at least two tokens');
+  if (ids?.length < 2) throw wrong('the text to score', text, 'a string of at least two tokens');
   const { promptLogprobs = [] } = await model.generate(ids, {
     maxTokens: 0,
     promptLogprobs: topLogprobs,
@@ -50,8 +50,8 @@ export async function rerank(model, query, documents, options) {
  */
 export async function ranking(model, query, documents, options) {
   const { topN: _, ...handlers } = checkOptions('rerank', options);
-  if (typeof query !== 'string') throw wrong('the query', query, 'a text');
-  if (!Array.isArray(documents) || textList(documents)) throw wrong('the documents', documents, 'a list of texts');
+  if (typeof query !== 'string') throw wrong('the query', query, 'a string');
+  if (!Array.isArray(documents) || textList(documents)) throw wrong('the documents', documents, 'a list of strings');
   const { reranks, labels } = model.info;
   if (!reranks)
     throw new BqError(

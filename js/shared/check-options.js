@@ -56,7 +56,7 @@ export function nearest(name, names) {
 
 /** Returns a value as text for an error message. @param {unknown} value */
 function shown(value) {
-  if (value === undefined) return 'nothing';
+  if (value === undefined) return 'undefined';
   if (typeof value === 'number' || typeof value === 'bigint') return String(value); // NaN is null as JSON
   if (typeof value === 'function') return 'a function';
   try {
@@ -88,7 +88,7 @@ export const wrong = (name, value, expected) =>
  */
 export function checkBy(checks, call, options) {
   if (options !== undefined && object(options))
-    throw wrong(`the last argument of ${call}`, options, 'an object of options');
+    throw wrong(`the last argument of ${call}`, options, 'an options object');
   const entries = Object.entries(options ?? {}).filter(([, value]) => value !== undefined);
   for (const [name, value] of entries) {
     const names = Object.keys(checks);
@@ -96,7 +96,7 @@ export function checkBy(checks, call, options) {
       const suggestion = nearest(name, names);
       const question = suggestion ? `; did you mean "${suggestion}"?` : '';
       throw new BqError('ARGUMENT', `${call}: unknown option "${name}"${question}`, {
-        hint: `${call} takes ${names.join(', ')}`,
+        hint: `options of ${call}: ${names.join(', ')}`,
         details: { param: name },
       });
     }

@@ -14,13 +14,13 @@ export const number = (minimum, maximum = Infinity) =>
   );
 /** @param {number} minimum @param {number} [maximum] */
 export const integer = (minimum, maximum = 2 ** 32 - 1) =>
-  kind(`a whole number from ${minimum} to ${maximum}`, (v) => Number.isInteger(v) && v >= minimum && v <= maximum);
+  kind(`an integer from ${minimum} to ${maximum}`, (v) => Number.isInteger(v) && v >= minimum && v <= maximum);
 /** @param {string[]} names */
 export const oneOf = (...names) => kind(`one of ${names.join(', ')}`, (v) => names.includes(v));
 
 export const anyValue = () => '';
 export const flag = kind('true or false', (v) => typeof v === 'boolean');
-export const text = kind('a text', (v) => typeof v === 'string');
+export const text = kind('a string', (v) => typeof v === 'string');
 export const signal = kind(
   'an AbortSignal',
   (v) => [v?.throwIfAborted, v?.addEventListener].every((method) => typeof method === 'function') && !flag(v.aborted),
@@ -28,32 +28,35 @@ export const signal = kind(
 /** Whether a value is a port or a Worker. */
 export const isPort = (/** @type {any} */ v) =>
   [v?.postMessage, v?.terminate ?? v?.close].every((method) => typeof method === 'function');
-export const worker = kind('a Worker, or a function that makes one', (v) => !v || typeof v === 'function' || isPort(v));
+export const worker = kind(
+  'a Worker, or a function that creates one',
+  (v) => !v || typeof v === 'function' || isPort(v),
+);
 export const callback = kind('a function', (v) => typeof v === 'function');
 export const bytes = kind('a number of bytes', (v) => typeof v === 'number' && v > 0);
 export const tokenCount = kind(
-  'a whole number of at least 0, or Infinity',
+  'an integer of at least 0, or Infinity',
   (v) => v === Infinity || !integer(0, Number.MAX_SAFE_INTEGER)(v),
 );
 /** Infinity means no limit. */
 export const milliseconds = kind('a number of milliseconds', (v) => typeof v === 'number' && v >= 0);
 export const address = kind('an address', (v) => !text(v) || v instanceof URL);
 export const addresses = kind('a list of addresses', (v) => Array.isArray(v) && v.every((item) => !address(item)));
-export const texts = kind('a text or a list of texts', (v) => [v].flat().every((t) => !text(t)));
-export const stopTexts = kind('a text or a list of texts, none empty', (v) => [v].flat().every((t) => t && !text(t)));
-export const tokenList = kind('a list of tokens', (v) => Array.isArray(v) && v.every((id) => !integer(0)(id)));
+export const texts = kind('a string or a list of strings', (v) => [v].flat().every((t) => !text(t)));
+export const stopTexts = kind('a non-empty string or a list of them', (v) => [v].flat().every((t) => t && !text(t)));
+export const tokenList = kind('a list of token ids', (v) => Array.isArray(v) && v.every((id) => !integer(0)(id)));
 export const rate = kind('a number above 0', (v) => typeof v === 'number' && v > 0);
 export const deadline = kind('a number of milliseconds or a Date', (v) =>
   v instanceof Date ? !Number.isNaN(v.getTime()) : !milliseconds(v),
 );
-export const threads = kind('"auto" or 1 to 32', (v) => v === 'auto' || !integer(1, 32)(v));
+export const threads = kind('"auto" or an integer from 1 to 32', (v) => v === 'auto' || !integer(1, 32)(v));
 /** Lists, Maps and Promises are refused: their own properties are not their contents, which would be ignored. */
 export const object = kind('an object', (v) => typeof v === 'object' && v && !v[Symbol.iterator] && !v.then?.call);
 
 export const objects = kind('a list of objects', (v) => Array.isArray(v) && v.every((item) => !object(item)));
 export const chatFormat = kind('a name or an object', (v) => !text(v) || !object(v));
 export const marks = kind(
-  'two texts',
+  'two non-empty strings',
   (v) => Array.isArray(v) && v.length === 2 && v.every((mark) => mark && !text(mark)),
 );
 

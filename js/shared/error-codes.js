@@ -20,25 +20,25 @@ export const ERRORS = /** @satisfies {Record<string, ErrorRow>} */ ({
   HTTP_STATUS: { group: 'network', hint: 'check the address of the file' },
   EXPIRED: {
     group: 'network',
-    hint: 'get a new address for the file and load it again: what the cache has is not fetched twice',
+    hint: 'get a new address for the file and load it again: cached chunks are not fetched again',
   },
   CHANGED: { group: 'network', hint: 'the file is being replaced: load it again' },
   READ: {
     group: 'storage',
-    hint: 'the file was moved, changed or its permission withdrawn: choose it again',
+    hint: 'the file was moved or changed, or its permission was withdrawn: choose it again',
   },
   WRITE: { group: 'storage' },
-  STORAGE: { group: 'storage', hint: 'the model works without it, but will be fetched again next time' },
+  STORAGE: { group: 'storage', hint: 'the model works without the cache, but is fetched again next time' },
   QUOTA: {
     group: 'storage',
-    hint: 'free some storage, delete models that are not needed, or go on without a cache',
+    hint: 'free some storage, delete unused models, or load without a cache',
   },
   IN_USE: { group: 'storage', hint: 'close the model, also in other tabs, and try again' },
   NOT_A_MODEL: {
     group: 'format',
-    hint: 'the address or file is no .bq4 or .gguf model: convert one with "npx bq4 convert"',
+    hint: 'the file is not a .bq4 or .gguf model: convert one with "npx bq4 convert"',
   },
-  FORMAT: { group: 'format', hint: 'the file is malformed: fetch it again or convert it anew' },
+  FORMAT: { group: 'format', hint: 'the file is malformed: fetch it again or convert it again' },
   TRUNCATED: { group: 'format', hint: 'the file ends too early: fetch it again' },
   CHECKSUM: { group: 'format' },
   INTEGRITY: { group: 'format' },
@@ -50,7 +50,7 @@ export const ERRORS = /** @satisfies {Record<string, ErrorRow>} */ ({
     hint: 'plan again with a smaller context, fewer sessions or a smaller model',
   },
   STATE: { group: 'generation', hint: 'wait for the running call to end, or abort it' },
-  CLOSED: { group: 'generation', hint: 'it was closed: create a new one' },
+  CLOSED: { group: 'generation', hint: 'the object was closed: create a new one' },
   NO_SESSION: {
     group: 'generation',
     hint: 'close a session, wait for a reply to end, or load the model with more sessions or forks',
@@ -66,11 +66,11 @@ export const ERRORS = /** @satisfies {Record<string, ErrorRow>} */ ({
   RESTARTED: { group: 'generation' },
   NO_SIMD: {
     group: 'environment',
-    hint: 'needs WebAssembly SIMD: Chrome 91, Firefox 89, Safari 16.4, Node 20.16 or newer',
+    hint: 'use a browser with WebAssembly SIMD: Chrome 91, Firefox 89, Safari 16.4, Node 20.16 or newer',
   },
   NO_ENGINE: {
     group: 'environment',
-    hint: 'serve build/wasm/*.wasm of the same bq4 version beside its dist/ folder, or pass wasmUrl',
+    hint: 'serve build/wasm/*.wasm of the same bq4 version next to its dist/ folder, or pass wasmUrl',
   },
   NO_WORKER: {
     group: 'environment',
@@ -78,6 +78,6 @@ export const ERRORS = /** @satisfies {Record<string, ErrorRow>} */ ({
   },
   TRAP: {
     group: 'environment',
-    hint: 'the engine met a bug or damaged memory: close the model and load it again',
+    hint: 'the engine has a bug or its memory is damaged: close the model and load it again',
   },
 });

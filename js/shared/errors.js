@@ -78,7 +78,7 @@ export class BqError extends Error {
  */
 export const onDemand = (module) =>
   module.catch((cause) => {
-    throw new BqError('NETWORK', `a part of bq4 could not be loaded: ${cause.message}`, {
+    throw new BqError('NETWORK', `a module of bq4 can't be loaded: ${cause.message}`, {
       cause,
       hint: 'check the connection and try again, or reload the page',
     });

@@ -52,7 +52,7 @@ export const GENERATE_OPTIONS = {
   maxTokens: {
     check: tokenCount,
     default: 1024,
-    meaning: 'limit of the tokens to generate',
+    meaning: 'largest number of tokens to generate',
     flag: 'N',
     openai: 'max_tokens',
     aiSdk: 'maxOutputTokens',
@@ -61,7 +61,7 @@ export const GENERATE_OPTIONS = {
   temperature: {
     check: number(0),
     default: 0.7,
-    meaning: '0: always the likeliest token',
+    meaning: 'randomness of the sampling (0: always the most likely token)',
     flag: 'T',
     openai: 'temperature',
     openaiCheck: number(0, 2),
@@ -72,7 +72,7 @@ export const GENERATE_OPTIONS = {
   topK: {
     check: integer(0),
     default: 40,
-    meaning: 'samples among the K likeliest tokens',
+    meaning: 'samples from the K most likely tokens',
     flag: 'K',
     openai: 'top_k',
     aiSdk: 'topK',
@@ -82,7 +82,7 @@ export const GENERATE_OPTIONS = {
   topP: {
     check: number(0, 1),
     default: 0.95,
-    meaning: 'samples among the likeliest tokens with this total probability',
+    meaning: 'samples from the most likely tokens with this total probability',
     flag: 'P',
     openai: 'top_p',
     aiSdk: 'topP',
@@ -92,7 +92,7 @@ export const GENERATE_OPTIONS = {
   minP: {
     check: number(0, 1),
     default: 0,
-    meaning: 'samples among tokens with at least this share of the highest probability',
+    meaning: 'samples from tokens with at least this share of the highest probability',
     flag: 'P',
     openai: 'min_p',
     sampler: 'min_p',
@@ -110,7 +110,7 @@ export const GENERATE_OPTIONS = {
   repeatLast: {
     check: integer(0),
     default: 64,
-    meaning: 'recent tokens that the repeat penalty counts',
+    meaning: 'number of recent tokens that the repeat penalty applies to',
     sampler: 'repeat_last',
     receipt: true,
   },
@@ -129,7 +129,7 @@ export const GENERATE_OPTIONS = {
     aiSdk: 'stopSequences',
     receipt: true,
   },
-  stopTokens: { check: tokenList, meaning: "tokens that end the text, besides the model's own", receipt: true },
+  stopTokens: { check: tokenList, meaning: "tokens that end the text, in addition to the model's", receipt: true },
   logitBias: {
     check: biases,
     meaning: 'numbers that are added to the logits of tokens',
@@ -138,7 +138,7 @@ export const GENERATE_OPTIONS = {
   },
   presencePenalty: {
     check: number(-Infinity),
-    meaning: 'subtracted from the logits of tokens that this generation has had',
+    meaning: 'subtracted from the logits of tokens that occurred in this generation',
     openai: 'presence_penalty',
     openaiCheck: number(-2, 2),
     aiSdk: 'presencePenalty',
@@ -154,11 +154,11 @@ export const GENERATE_OPTIONS = {
   },
   logprobs: {
     check: integer(0, 20),
-    meaning: 'alternatives with log probabilities in each part',
+    meaning: 'number of alternatives with log probabilities in each part',
   },
   promptLogprobs: {
     check: integer(0, 20),
-    meaning: 'alternatives with log probabilities of each token of the prompt',
+    meaning: 'number of alternatives with log probabilities for each token of the prompt',
   },
   responseFormat: {
     check: object,
@@ -169,11 +169,11 @@ export const GENERATE_OPTIONS = {
   },
   speculate: { check: speculation, meaning: 'speculative decoding', openai: 'bq4' },
   adapter: { check: adapter, meaning: 'the LoRA adapter to compute with; null: none', openai: 'bq4' },
-  contextPolicy: { check: contextPolicy, meaning: 'what happens when the context is full', openai: 'bq4' },
+  contextPolicy: { check: contextPolicy, meaning: 'action when the context is full', openai: 'bq4' },
   receipt: { check: flag, meaning: 'adds `origin` to the result of a reply, for a receipt' },
-  sinks: { check: integer(0), meaning: 'first tokens that stay when a full context is shifted' },
+  sinks: { check: integer(0), meaning: 'number of first tokens that are kept when a full context is shifted' },
   deadline: { check: deadline, meaning: 'milliseconds from the call, or a Date, after which the generation ends' },
-  maxTokensPerSecond: { check: rate, meaning: 'limit of the speed' },
+  maxTokensPerSecond: { check: rate, meaning: 'largest number of tokens per second' },
   signal: { check: signal, meaning: 'an AbortSignal that ends the generation' },
   onProgress: { check: callback, meaning: 'called while the prompt is computed' },
 };

@@ -216,7 +216,7 @@ export class Generation {
     await this.#drain();
     if (this.#failure && !(wasEnded && this.#result)) throw this.#failure.error;
     if (this.#result) return this.#result;
-    throw new BqError('STATE', 'the generation was left before it began');
+    throw new BqError('STATE', 'the generation was abandoned before it started');
   }
 
   #leave() {

@@ -41,7 +41,7 @@ export function listen(port, onMessage, onFailure) {
     port.on('message', onMessage);
     port.on('messageerror', (/** @type {Error} */ e) => onFailure(e.message));
     port.on('error', (/** @type {Error} */ e) => onFailure(e.message));
-    port.on('exit', () => onFailure('it ended'));
+    port.on('exit', () => onFailure('it exited'));
     port.on('close', () => onFailure('it was closed'));
   } else {
     port.onmessage = (/** @type {MessageEvent} */ e) => onMessage(e.data);

@@ -103,7 +103,7 @@ export function after(name, run) {
  */
 export function within(name, promise) {
   return new Promise((resolve, reject) => {
-    const end = after(name, () => reject(new Error(`no answer within ${timeout(name)} ms`)));
+    const end = after(name, () => reject(new Error(`no response within ${timeout(name)} ms`)));
     promise.then(resolve, reject).finally(end);
   });
 }

@@ -78,7 +78,7 @@ await chromiumFirst((name) => {
 
   for (const [why, siteOf, cause] of /** @type {[string, () => typeof strict, RegExp][]} */ ([
     ['an origin that is not allowed', () => stranger, /allows this page \(CORS\)/],
-    ['a policy without it in connect-src', () => strict, /Content-Security-Policy has it in connect-src/],
+    ['a policy without it in connect-src', () => strict, /connect-src of the Content-Security-Policy allows it/],
   ]))
     test(`a page of ${why}: the error names the address and the cause`, async () => {
       if (siteOf() === strict) expectFaults(/connect-src/);

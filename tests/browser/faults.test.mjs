@@ -516,7 +516,7 @@ await chromiumFirst((name) => {
       plenty
         ? /at most a quarter of this machine's/
         : deviceMemory
-          ? /are much for this machine's/
+          ? /are more than a quarter of this machine's/
           : /does not report the memory/,
     );
     assert.match(most.fitsReason, /MB/);

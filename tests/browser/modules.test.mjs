@@ -42,7 +42,7 @@ await chromiumFirst((name) => {
       here.site.refused.add(path);
       const error = await page.evaluate(inPage, what);
       assert.deepEqual([error.name, error.code], ['BqError', 'NETWORK'], JSON.stringify(error));
-      assert.match(error.message, /a part of bq4 could not be loaded/);
+      assert.match(error.message, /a module of bq4 can't be loaded/);
       assert.match(error.hint, /reload/);
       here.site.refused.clear();
       assert.equal((await page.evaluate(inPage, what)).code ?? '', '', 'the next engine has it');

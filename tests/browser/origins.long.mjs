@@ -134,7 +134,7 @@ engine.load('${other.url}chat.bq4', { contextTokens: 64 }).then(
     const refused = (await says(loads(), policy())).said;
     assert.equal(refused.code, 'NETWORK');
     assert.match(refused.message, /the Content-Security-Policy forbids it/);
-    assert.ok(refused.hint.startsWith(`name ${origin} in connect-src`), refused.hint);
+    assert.ok(refused.hint.startsWith(`add ${origin} to connect-src`), refused.hint);
     assert.deepEqual((await says(loads(), policy(`; connect-src 'self' ${origin}`))).said, message.ids);
   });
 });

@@ -136,8 +136,8 @@ await chromiumFirst((name) => {
       return reports;
     }, code);
     assert.deepEqual(messages, [
-      'ARGUMENT: generate: expected an object of options, found 5',
-      'ARGUMENT: generate: expected an object of options, found []',
+      'ARGUMENT: generate: expected an options object, found 5',
+      'ARGUMENT: generate: expected an options object, found []',
       'ARGUMENT: createChat: unknown option "sytem"; did you mean "system"?',
     ]);
   });

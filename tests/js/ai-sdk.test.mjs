@@ -156,7 +156,7 @@ test('a provider of several models, by a registry', async () => {
   );
   await assert.rejects(
     async () => generateText({ model: registry.languageModel('bq4:other'), prompt }),
-    /no model is called "other"/,
+    /unknown model "other"/,
   );
 });
 
@@ -322,7 +322,7 @@ test('options and models of the wrong kind are refused by name; fields for bq4 a
       code: 'ARGUMENT',
       message: `${make.name}: unknown option "modelID"; did you mean "modelId"?`,
     });
-    assert.throws(() => make(far, /** @type {any} */ ({ modelId: 5 })), { message: /^modelId: expected a text/ });
+    assert.throws(() => make(far, /** @type {any} */ ({ modelId: 5 })), { message: /^modelId: expected a string/ });
     assert.throws(() => make(far, /** @type {any} */ (null)), { message: /^the last argument of/ });
   }
   for (const wrong of /** @type {any[]} */ ([null, [], 'x', { a: null }]))

@@ -222,13 +222,13 @@ for (const [name, create] of /** @type {const} */ ([
             chat.send(any(message)).result,
             (/** @type {any} */ e) => e.code === 'ARGUMENT' && pattern.test(e.message),
           );
-        await refused(undefined, /content: expected a text or a list of text parts, found nothing/);
+        await refused(undefined, /content: expected a string or a list of text parts, found undefined/);
         await refused([{ type: 'image_url', image_url: {} }], /expected { type: 'text', text }, found .*"image_url"/);
         await refused([{ role: 'user', contents: 'x' }], /message: unknown option "contents"; did you mean "content"/);
         await refused([{ role: 'bot', content: 'x' }], /unknown role "bot"/);
-        await refused([{ role: 'user' }], /content: expected a text or a list of text parts, found nothing/);
-        await refused([{ role: 'user', content: null }], /content: expected a text .*, found null/);
-        await refused([{ role: 'assistant' }], /content: expected a text .*, found nothing/);
+        await refused([{ role: 'user' }], /content: expected a string or a list of text parts, found undefined/);
+        await refused([{ role: 'user', content: null }], /content: expected a string .*, found null/);
+        await refused([{ role: 'assistant' }], /content: expected a string .*, found undefined/);
         assert.equal(chat.messages.length, length);
         assert.throws(() => any(chat.messages).push({ role: 'user', content: 'x' }), { name: 'TypeError' });
       }));

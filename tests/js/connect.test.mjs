@@ -152,14 +152,14 @@ test('options are checked by name and kind, headers may have any form that fetch
   const url = 'http://127.0.0.1:9/v1';
   for (const [options, message, param] of /** @type {[any, RegExp, string][]} */ ([
     [{ apikey: 'x' }, /^connect: unknown option "apikey"; did you mean "apiKey"\?/, 'apikey'],
-    [{ apiKey: 5 }, /^apiKey: expected a text, found 5/, 'apiKey'],
+    [{ apiKey: 5 }, /^apiKey: expected a string, found 5/, 'apiKey'],
     [{ apiKey: 'a\nb' }, /^apiKey: (?!.*a\nb)/, 'apiKey'],
     [{ headers: { 'a b': 'c' } }, /^headers: /, 'headers'],
     [{ headers: 5 }, /^headers: /, 'headers'],
     [{ fetch: 5 }, /^fetch: expected a function, found 5/, 'fetch'],
-    [{ model: 5 }, /^model: expected a text, found 5/, 'model'],
-    [null, /^the last argument of connect: expected an object of options, found null/, ''],
-    ['x', /^the last argument of connect: expected an object of options, found "x"/, ''],
+    [{ model: 5 }, /^model: expected a string, found 5/, 'model'],
+    [null, /^the last argument of connect: expected an options object, found null/, ''],
+    ['x', /^the last argument of connect: expected an options object, found "x"/, ''],
   ]))
     assert.throws(
       () => connect(url, options),

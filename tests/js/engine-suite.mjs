@@ -600,16 +600,16 @@ export function engineSuite(name, create) {
         await refused(session.generate(PROMPT, { topP: 5 }).result, /topP: expected a number from 0 to 1, found 5/);
         await refused(
           session.generate(PROMPT, { seed: 0.5 }).result,
-          /seed: expected a whole number from 0 to \d+, found 0\.5/,
+          /seed: expected an integer from 0 to \d+, found 0\.5/,
         );
         await refused(
           session.generate(PROMPT, any({ stop: [7] })).result,
-          /stop: expected a text or a list of texts, none empty, found \[7\]/,
+          /stop: expected a non-empty string or a list of them, found \[7\]/,
         );
         await refused(session.generate(PROMPT, { maxTokens: NaN }).result, /maxTokens: expected .*, found NaN$/);
         await refused(session.generate(PROMPT, any({ topK: 5n })).result, /topK: expected .*, found 5$/);
-        await refused(session.generate(PROMPT, { stop: '' }).result, /stop: .*none empty, found ""/);
-        await refused(session.generate(PROMPT, { stop: ['a', ''] }).result, /stop: .*none empty/);
+        await refused(session.generate(PROMPT, { stop: '' }).result, /stop: expected a non-empty string .*, found ""/);
+        await refused(session.generate(PROMPT, { stop: ['a', ''] }).result, /stop: expected a non-empty string/);
         const { vocabSize } = model.info;
         const outside = new RegExp(`expected .*0 to ${vocabSize - 1}, found ${vocabSize}$`);
         await refused(session.generate(PROMPT, { stopTokens: [vocabSize] }).result, outside);
@@ -645,11 +645,11 @@ export function engineSuite(name, create) {
         for (const wrong of notTokens) {
           await refused(
             session.generate(any(wrong)).result,
-            /the prompt: expected a text or a list of token ids|at least one token/,
+            /the prompt: expected a string or a list of token ids|at least one token/,
           );
           await refused(
             model.embed([any(wrong)]),
-            /the prompt: expected a text or a list of token ids|at least one token/,
+            /the prompt: expected a string or a list of token ids|at least one token/,
           );
           await refused(
             model.detokenize(any([...Array.from(any(wrong)), 'x'])),
@@ -659,13 +659,13 @@ export function engineSuite(name, create) {
         assert.equal(await model.detokenize(new Uint8Array(0)), '');
         await refused(
           session.generate(PROMPT, any('fast')).result,
-          /last argument of generate: expected an object of options, found "fast"/,
+          /last argument of generate: expected an options object, found "fast"/,
         );
         await refused(
           session.generate(any(undefined)).result,
-          /the prompt: expected a text.* token ids, found nothing/,
+          /the prompt: expected a string.* token ids, found undefined/,
         );
-        await refused(model.tokenize(any(undefined)), /expected a text/);
+        await refused(model.tokenize(any(undefined)), /expected a string/);
         await refused(model.tokenize('x', any({ parse_special: true })), /"parseSpecial"/);
         await refused(model.createSession(any({ contxt: 5 })), /"contextTokens"/);
         await refused(model.createChat(any({ message: [] })), /"messages"/);

@@ -211,7 +211,7 @@ test('unknown options are refused: of models and of structured output any, of ca
     [() => new ChatBq4(/** @type {any} */ ({ model, temprature: 1 })), /did you mean "temperature"/],
     [() => new ChatBq4(/** @type {any} */ ({ model, maxTokns: 1 })), /did you mean "max_tokens"/],
     [() => new ChatBq4(/** @type {any} */ ({ model, frob: 1 })), /^ChatBq4: unknown option "frob"$/],
-    [() => new ChatBq4(/** @type {any} */ ({ model: Promise.resolve(model) })), /^the model: expected .* is awaited/],
+    [() => new ChatBq4(/** @type {any} */ ({ model: Promise.resolve(model) })), /^the model: expected .* \(await it\)/],
     [() => new ChatBq4(/** @type {any} */ ({})), /^the model: expected/],
     [() => new Bq4Embeddings(/** @type {any} */ ({ model, truncate: true })), /unknown option "truncate"/],
     [() => new Bq4Embeddings(/** @type {any} */ ({})), /^the model: expected/],

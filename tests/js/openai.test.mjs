@@ -268,14 +268,14 @@ for (const [name, create] of /** @type {const} */ ([
       await refused({ temperature: 3 }, 'temperature', /temperature: expected a number from 0 to 2, found 3/);
       await refused({ logit_bias: { 5: 200 } }, 'logit_bias', /-100 to 100/);
       await refused({ top_logprobs: 2 }, 'top_logprobs', /logprobs: true/);
-      await refused({ n: 0 }, 'n', /n: expected a whole number from 1 to 128, found 0/);
+      await refused({ n: 0 }, 'n', /n: expected an integer from 1 to 128, found 0/);
       await refused({ messages: undefined }, 'messages', /no messages/);
       await refused({ messages: [] }, 'messages', /no messages/);
       for (const role of ['system', 'user', 'tool'])
         await refused(
           { messages: [{ role }] },
           'content',
-          /content: expected a text or a list of text parts, found nothing/,
+          /content: expected a string or a list of text parts, found undefined/,
         );
       await refused({ max_completion_tokens: 3 }, 'max_tokens', /max_tokens is 8, but max_completion_tokens is 3/);
       await refused({ stream_options: { include_usage: true } }, 'stream_options', /stream: true/);
@@ -468,7 +468,7 @@ for (const [name, create] of /** @type {const} */ ([
       );
       await assert.rejects(model.embeddings.create({ input: 'one', dimensions: 3 }), {
         code: 'ARGUMENT',
-        message: /have 48 numbers/,
+        message: /dimensions: expected 48/,
       });
       await assert.rejects(model.embeddings.create({ input: 'x'.repeat(999) }), { code: 'CONTEXT_FULL' });
     });

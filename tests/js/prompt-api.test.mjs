@@ -530,11 +530,11 @@ test('what a page says of its model is checked by name', () => {
     for (const wrong of /** @type {any[]} */ ([null, undefined, {}, 'x', Promise.resolve(model)]))
       assert.throws(() => make(wrong, make === polyfill ? { replace: true } : {}), {
         name: 'TypeError',
-        message: /^the model must be one of load\(\), which is awaited/,
+        message: /^expected a loaded model \(await load\(\)\)/,
       });
     for (const [about, message] of /** @type {[any, RegExp][]} */ ([
       [{ language: ['en'] }, /^unknown option "language", expected one of cached, languages/],
-      [{ languages: 'en' }, /^expected a list of texts as the option "languages"/],
+      [{ languages: 'en' }, /^expected a list of strings as the option "languages"/],
       [{ cached: true }, /^expected a function as the option "cached"/],
       [null, /^the options must be an object/],
     ]))

@@ -220,7 +220,7 @@ test('results that JSON would empty: what they hold, or an error that names thei
     [() => 7, 'a function'],
     [Symbol('x'), 'a symbol'],
   ])) {
-    const message = `expected a result that JSON can hold, found ${found}: return `;
+    const message = `expected a result that JSON can represent, found ${found}: return `;
     assert.ok((await runOnce(() => result)).startsWith(`Error: ${message}`), found);
     await assert.rejects(
       runOnce(() => result, { toolErrors: 'throw' }),

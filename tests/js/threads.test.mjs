@@ -192,7 +192,7 @@ async function withoutThreads(script, reason) {
 test('workers that fail to start: one thread, and why', () => withoutThreads('broken.mjs', /this one is broken/));
 test('workers that never answer: one thread after a while, and why', (t) => {
   setTimeouts(t, { threadStart: 1 });
-  return withoutThreads('silent.mjs', /no answer within 1 ms/);
+  return withoutThreads('silent.mjs', /no response within 1 ms/);
 });
 
 const late = new URL('./threads/late.mjs', import.meta.url);
@@ -204,7 +204,7 @@ test('threads that come after their time-out compute the models that are loaded 
   const engine = await createEngine({ threads: 2, threadUrl: late });
   t.after(() => engine.close());
   assert.equal(engine.info.threads, 1);
-  assert.match(engine.info.threadsReason, /no answer within 1 ms/);
+  assert.match(engine.info.threadsReason, /no response within 1 ms/);
   restore();
   const changes = [];
   engine.events.addEventListener('threads', (event) => changes.push(/** @type {any} */ (event).detail));
@@ -271,7 +271,10 @@ test('the choice: what is measured is the beginning, never more than the cores, 
     assert.deepEqual(info.learned, {});
   }
   const single = await createEngine({ threads: 1 });
-  assert.deepEqual([single.info.threads, single.info.threadsReason, single.info.timings], [1, 'asked for', []]);
+  assert.deepEqual(
+    [single.info.threads, single.info.threadsReason, single.info.timings],
+    [1, 'set by the option threads', []],
+  );
   for (const threads of [0, 1.5, 33, -1, NaN, /** @type {any} */ ('many')])
     for (const create of [createEngine, createWorkerEngine])
       await assert.rejects(create({ threads }), { code: 'ARGUMENT' });
@@ -418,7 +421,10 @@ test('a number that was asked for stays', async (t) => {
   const model = await engine.load(fromBytes(await tinyModel({ type: 'bq4', config: { context: 512 } })));
   await model.generate(LONG, { temperature: 0, maxTokens: 60, stopTokens: [] }).result;
   assert.deepEqual([...new Set([...runs.prefill, ...runs.decode])], [3]);
-  assert.deepEqual([engine.info.threads, engine.info.threadsReason, engine.info.learned], [3, 'asked for', {}]);
+  assert.deepEqual(
+    [engine.info.threads, engine.info.threadsReason, engine.info.learned],
+    [3, 'set by the option threads', {}],
+  );
   await engine.close();
 });
 

@@ -79,7 +79,7 @@ function requestOf(options) {
       void warnings.push({
         type: 'unsupported',
         feature: `tool ${name}`,
-        details: 'expected a function that the page runs itself',
+        details: 'expected a tool of the type function',
       }),
   );
   const body = {
@@ -327,7 +327,9 @@ export const rerankingModel = (model, options) => ({
   async doRerank(/** @type {any} */ { documents: { type, values }, query, topN, abortSignal, providerOptions }) {
     const localModel = /** @type {import('../../shared/types.js').Model} */ (model);
     if (!localModel.rerank)
-      throw new BqError('UNSUPPORTED', 'a model of connect() ranks no documents', { hint: 'load a reranker here' });
+      throw new BqError('UNSUPPORTED', 'models of connect() do not support rerank()', {
+        hint: 'load a reranker with load()',
+      });
     const texts = type === 'object' ? values.map((/** @type {object} */ document) => JSON.stringify(document)) : values;
     const ranked = await endIdleStreamsDuring(model, () =>
       localModel.rerank(query, texts, { topN, ...providerOptions?.bq4, signal: abortSignal }),
@@ -336,7 +338,7 @@ export const rerankingModel = (model, options) => ({
       ranking: ranked.map(({ index, score }) => ({ index, relevanceScore: score })),
       warnings:
         type === 'object'
-          ? [{ type: 'compatibility', feature: 'object documents', details: 'they are read as JSON texts' }]
+          ? [{ type: 'compatibility', feature: 'object documents', details: 'they are converted to JSON' }]
           : [],
       response: { modelId: this.modelId },
     };
@@ -353,8 +355,8 @@ export function createProvider(models) {
   for (const model of Object.values(models)) checkModel(model);
   const modelNamed = (/** @type {string} */ id) => {
     if (Object.hasOwn(models, id)) return models[id];
-    throw new BqError('ARGUMENT', `no model is called "${id}"`, {
-      hint: `there are ${Object.keys(models).join(', ')}`,
+    throw new BqError('ARGUMENT', `unknown model "${id}"`, {
+      hint: `expected one of ${Object.keys(models).join(', ')}`,
     });
   };
   return {
@@ -363,7 +365,7 @@ export function createProvider(models) {
     embeddingModel: (/** @type {string} */ modelId) => embeddingModel(modelNamed(modelId), { modelId }),
     rerankingModel: (/** @type {string} */ modelId) => rerankingModel(modelNamed(modelId), { modelId }),
     imageModel: () => {
-      throw new BqError('UNSUPPORTED', 'bq4 makes no images');
+      throw new BqError('UNSUPPORTED', 'bq4 does not generate images');
     },
   };
 }

@@ -75,8 +75,8 @@ function jsonOf(message) {
   const text = textOf(message.content);
   const rounded = roundedInteger(text);
   if (rounded)
-    throw new BqError('FORMAT', `expected numbers that JavaScript can hold, found the integer ${rounded}`, {
-      hint: 'ask for a text in the schema, or pass { includeRaw: true } to get the reply as it is',
+    throw new BqError('FORMAT', `expected integers up to 2^53, found ${rounded}`, {
+      hint: 'use a string in the schema, or pass { includeRaw: true } to get the unparsed reply',
     });
   try {
     return JSON.parse(text);
@@ -84,7 +84,7 @@ function jsonOf(message) {
     const { finish_reason: reason } = message.response_metadata ?? {};
     throw new BqError('FORMAT', `expected a reply in JSON, found text that ends early (finish reason "${reason}")`, {
       cause,
-      hint: 'allow more tokens (max_tokens), or pass { includeRaw: true } to get the reply as it is',
+      hint: 'allow more tokens (max_tokens), or pass { includeRaw: true } to get the unparsed reply',
     });
   }
 }
@@ -227,7 +227,7 @@ export class ChatBq4 extends BaseChatModel {
               id,
               name,
               args: input,
-              error: roundedInteger(input) ? 'an integer beyond 2^53, where numbers are rounded' : 'no JSON',
+              error: roundedInteger(input) ? 'an integer beyond 2^53, where numbers are rounded' : 'not valid JSON',
               type: /** @type {const} */ ('invalid_tool_call'),
             },
       ),

@@ -33,7 +33,7 @@ const PROGRESS_INTERVAL_MS = 50;
 /** Descriptions of valid options, with their checks. @type {Record<string, [string, (value: any) => boolean]>} */
 const OPTIONS = {
   cached: ['a function', (value) => typeof value === 'function'],
-  languages: ['a list of texts', (value) => Array.isArray(value) && value.every((tag) => typeof tag === 'string')],
+  languages: ['a list of strings', (value) => Array.isArray(value) && value.every((tag) => typeof tag === 'string')],
 };
 
 /** Throws a TypeError for an unknown name or an invalid value. @param {any} options @param {typeof OPTIONS} checks */
@@ -71,7 +71,7 @@ export function promptApi(modelOrLoader, options = {}) {
   checkOptions(options, OPTIONS);
   const { cached = () => false, languages } = options;
   if (typeof modelOrLoader !== 'function' && !modelOrLoader?.chat)
-    throw new TypeError('the model must be one of load(), which is awaited, or a function that loads one');
+    throw new TypeError('expected a loaded model (await load()) or a function that loads one');
   /** Promise of the model; null before loading starts. @type {Promise<Model> | null} */
   let loading = typeof modelOrLoader === 'function' ? null : Promise.resolve(modelOrLoader);
   let ready = loading !== null;

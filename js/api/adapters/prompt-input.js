@@ -45,7 +45,7 @@ export const failure = (name, message, cause) => Object.assign(new Exception(mes
 
 /** Creates a QuotaExceededError. @param {number} requested  tokens @param {number} quota  tokens @returns {Error} */
 export function quotaError(requested, quota) {
-  const message = `the input takes ${requested} tokens, there is room for ${quota}`;
+  const message = `the input has ${requested} tokens, but there is room for ${quota}`;
   const numbers = { requested, quota };
   const { QuotaExceededError } = /** @type {any} */ (globalThis);
   return QuotaExceededError
@@ -87,7 +87,7 @@ function textOf(content) {
   return listOf(content, 'content')
     .map(({ type, value }) => {
       checkOneOf(type, TYPES, 'type');
-      if (type !== 'text') throw failure('NotSupportedError', `the session expects no ${type}`);
+      if (type !== 'text') throw failure('NotSupportedError', `the session does not support the type "${type}"`);
       if (typeof value !== 'string') throw new TypeError('the value of a text must be a string');
       return value;
     })
@@ -111,7 +111,7 @@ export function promptOf(input, hasHistory) {
   inputMessages.forEach(({ role, content, prefix: isPrefix }, i) => {
     checkOneOf(role, ROLES, 'role');
     if (isPrefix && (role !== 'assistant' || i < inputMessages.length - 1))
-      throw failure('SyntaxError', 'only a last assistant message can be a prefix');
+      throw failure('SyntaxError', 'only the last message, of the role assistant, can be a prefix');
     if (role === 'system' && (hasHistory || i > 0)) throw new TypeError('a system message must come first');
     const text = textOf(content);
     if (isPrefix) prefix = text;
@@ -142,7 +142,7 @@ export function turnsOf(messages) {
  * @returns {Expected[]}
  */
 const expectedOf = (list) =>
-  (list === undefined ? [] : listOf(list, 'what is expected')).map(({ type, languages }) => {
+  (list === undefined ? [] : listOf(list, 'expectedInputs or expectedOutputs')).map(({ type, languages }) => {
     checkOneOf(type, TYPES, 'type');
     return { type, languages: languages && Intl.getCanonicalLocales(listOf(languages, 'languages')) };
   });

@@ -12,7 +12,7 @@ function argumentsOf(name, input) {
   const rounded = roundedInteger(input);
   if (!rounded) return JSON.parse(input || '{}');
   throw new BqError('TOOL', `a call of "${name}" has the integer ${rounded}, beyond 2^53, where numbers are rounded`, {
-    hint: 'ask for a text in the schema of the tool',
+    hint: 'use a string in the schema of the tool',
   });
 }
 

@@ -55,7 +55,7 @@ export function useModel(load, deps = []) {
  * @returns {{ messages: readonly Readonly<Message>[], status: Status, error: Error | null, send: (text: string) => Promise<void>, regenerate: () => Promise<void>, stop: () => void }}
  */
 export function useChat(model, options = {}) {
-  if (object(options)) throw wrong('the last argument of useChat', options, 'an object of options');
+  if (object(options)) throw wrong('the last argument of useChat', options, 'an options object');
   const latestOptions = useRef(options);
   latestOptions.current = options;
   const [messages, setMessages] = useState(/** @type {readonly Readonly<Message>[]} */ ([]));
@@ -71,7 +71,7 @@ export function useChat(model, options = {}) {
     if (!model) return undefined;
     const { generate, ...chatOptions } = latestOptions.current;
     const createChat = async () => {
-      if (generate !== undefined && object(generate)) throw wrong('generate', generate, 'an object of options');
+      if (generate !== undefined && object(generate)) throw wrong('generate', generate, 'an options object');
       return model.createChat(chatOptions);
     };
     const conversation = { createChat, chat: createChat(), lifetime: new AbortController(), reply: null };

@@ -25,7 +25,7 @@ import { ChunkReader } from '../openai/chunks.js';
 /** Throws ARGUMENT if a value is not a model, such as the promise of a model. @param {any} model */
 export function checkModel(model) {
   if (typeof model?.chat?.completions?.create === 'function') return model;
-  throw wrong('the model', model, `a model of load() or connect()${model?.then ? ', which is awaited' : ''}`);
+  throw wrong('the model', model, `a model of load() or connect()${model?.then ? ' (await it)' : ''}`);
 }
 
 /** Returns the name of a model. @param {any} model @returns {string} */

@@ -11,7 +11,7 @@ import { checkOptions, wrong } from '../../shared/options.js';
  */
 export function textOf(content) {
   if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) throw wrong('content', content, 'a text or a list of text parts');
+  if (!Array.isArray(content)) throw wrong('content', content, 'a string or a list of text parts');
   return content
     .map((part) => {
       if (typeof part === 'string') return part;

@@ -61,7 +61,7 @@ export function readClassifier(file) {
       `has the width ${shown(width)}: expected an integer from 1 to ${LIMITS.width}, at most ${LIMITS.weights} weights`,
     );
   if (!['mean', 'cls', 'last'].includes(pooling) || typeof normalize !== 'boolean')
-    refuse('does not say how vectors are pooled and whether they are normalized');
+    refuse('has no valid "pooling" (mean, cls or last) or "normalize" (true or false)');
   if (type !== 'f32' && type !== 'bq4') refuse(`has weights of the type ${shown(type)}: expected f32 or bq4`);
   const rows = labels.length;
   const bytes = decodeBase64(file.weights, type === 'bq4' ? packedBytes(rows, width) : 4 * rows * width);

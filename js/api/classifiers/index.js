@@ -40,11 +40,11 @@ export { readClassifier, scores, writeClassifier };
 const OPTIONS = {
   name: null,
   type: null,
-  labels: ['a list of different texts', (v) => Array.isArray(v) && new Set(v).size === v.length],
+  labels: ['a list of different strings', (v) => Array.isArray(v) && new Set(v).size === v.length],
   test: null,
   pooling: null,
   penalty: ['a number of at least 0', (v) => Number.isFinite(v) && v >= 0],
-  iterations: ['a whole number of at least 1', (v) => Number.isInteger(v) && v >= 1],
+  iterations: ['an integer of at least 1', (v) => Number.isInteger(v) && v >= 1],
   signal: null,
   onProgress: null,
 };
@@ -64,12 +64,11 @@ function checkExamples(param, examples) {
 
 /** Checks the options of training. Throws ARGUMENT. @param {unknown} options */
 function checkTrainOptions(options) {
-  if (typeof options !== 'object' || options === null)
-    throw wrong('the last argument', 'an object of options', options);
+  if (typeof options !== 'object' || options === null) throw wrong('the last argument', 'an options object', options);
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(OPTIONS, name))
       throw new BqError('ARGUMENT', `trainClassifier: unknown option "${name}"`, {
-        hint: `trainClassifier takes ${Object.keys(OPTIONS).join(', ')}`,
+        hint: `options of trainClassifier: ${Object.keys(OPTIONS).join(', ')}`,
         details: { param: name },
       });
     const [expected, isValid] = OPTIONS[name] ?? [];
@@ -138,7 +137,7 @@ export async function trainClassifier(model, examples, options = {}) {
   const unlabelled = parts.train.concat(parts.test).find(({ label }) => !classOf.has(label));
   if (unlabelled)
     throw new BqError('ARGUMENT', `unknown label "${unlabelled.label}" of an example`, {
-      hint: `labels are ${labels.slice(0, 20).join(', ')}`,
+      hint: `expected one of ${labels.slice(0, 20).join(', ')}`,
     });
   const missingLabel = labels.find((_, i) => !classes[0].includes(i));
   if (labels.length < 2 || missingLabel !== undefined)

@@ -52,7 +52,7 @@ async function request(url, { headers, fetch: send }, init) {
     throw new BqError('NETWORK', `${url} can't be reached: ${cause?.cause?.message || thrownText(cause)}`, {
       cause,
       details: { url },
-      hint: 'check that the server runs, that it allows this page (CORS), and that the Content-Security-Policy has it in connect-src',
+      hint: 'check that the server runs, that it allows this page (CORS), and that connect-src of the Content-Security-Policy allows it',
     });
   }
   if (!response.ok)
@@ -86,7 +86,10 @@ async function jsonOf(response, url, signal) {
 
 /** @param {string} url @param {unknown} [cause] */
 const connectionLost = (url, cause) =>
-  new BqError('NETWORK', `the connection to ${url} ended before the answer did`, { cause, details: { url } });
+  new BqError('NETWORK', `the connection to ${url} ended before the response was complete`, {
+    cause,
+    details: { url },
+  });
 
 /**
  * Returns the JSON of a response. Throws an error that the server has sent with a status of success, and FORMAT.
@@ -266,7 +269,7 @@ function headersOf(callerHeaders, apiKey) {
   } catch (cause) {
     // For `apiKey` the message of the cause is not used, because it quotes the key.
     const reason =
-      param === 'headers' ? /** @type {Error} */ (cause).message : 'it has characters that no header can have';
+      param === 'headers' ? /** @type {Error} */ (cause).message : 'it has characters that are not allowed in a header';
     throw new BqError('ARGUMENT', `${param}: ${reason}`, { details: { param } });
   }
 }
@@ -275,10 +278,10 @@ function headersOf(callerHeaders, apiKey) {
 function addressOf(address) {
   try {
     const { href, host } = new URL(address, globalThis.location?.href);
-    if (!host) throw new TypeError('the address names no host');
+    if (!host) throw new TypeError('the address has no host');
     return href.replace(/[?#].*$/, '').replace(/\/+$/, '');
   } catch (cause) {
-    throw new BqError('ARGUMENT', `"${address}" is no address of a server`, {
+    throw new BqError('ARGUMENT', `expected the address of a server, found "${address}"`, {
       cause,
       hint: 'for instance http://127.0.0.1:8080/v1',
     });

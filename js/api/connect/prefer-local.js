@@ -39,7 +39,9 @@ export async function localOrRemote(engine, source, remote, { tokensPerSecond = 
     if (plan.fits === 'no') return useRemote(plan.fitsReason);
     const rate = plan.tokensPerSecond;
     if (rate !== null && rate < tokensPerSecond)
-      return useRemote(`about ${rate.toPrecision(2)} tokens per second here, ${tokensPerSecond} are wanted`);
+      return useRemote(
+        `about ${rate.toPrecision(2)} tokens per second on this machine, expected at least ${tokensPerSecond}`,
+      );
     return { where: 'local', reason: plan.fitsReason, plan, model: await engine.load(source, options) };
   } catch (error) {
     if (error instanceof BqError && LOCAL_FAILURES.has(error.code)) return useRemote(error.message);

@@ -38,7 +38,7 @@ export async function* events(body) {
         return;
       }
       if (pendingText.length + data.reduce((sum, line) => sum + line.length, 0) > MAX_EVENT_LENGTH)
-        throw new BqError('NETWORK', 'the server sends an event without an end', {
+        throw new BqError('NETWORK', 'the server sent an event that is too long', {
           hint: 'check the address of the server',
         });
     }

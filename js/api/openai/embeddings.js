@@ -27,8 +27,8 @@ export async function embeddings(model, body, options) {
   if (dimensions !== undefined && dimensions !== embedding.width)
     throw refuse(
       'dimensions',
-      `dimensions is ${dimensions}: the model's vectors have ${embedding.width} numbers, and none can be left out`,
-      'leave it out',
+      `dimensions: expected ${embedding.width}, the width of the model's vectors, found ${dimensions}`,
+      'omit it',
     );
   // As with OpenAI, a text that is too long is an error.
   const { vectors, tokens } = await model.embed(listOf(input), { truncate: false, signal });

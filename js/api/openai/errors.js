@@ -90,7 +90,7 @@ const TOO_LONG = /context_length_exceeded|exceed_context_size/;
 export function fromOpenAIError(status, body, url = '') {
   const answer = body?.error ?? body ?? {};
   const text = typeof answer === 'string' ? answer.slice(0, 300) : answer.message;
-  const message = typeof text === 'string' && text ? text : `the server answered ${status}`;
+  const message = typeof text === 'string' && text ? text : `the server responded with HTTP ${status}`;
   const code = codeOf(answer.code) ?? (TOO_LONG.test(`${answer.code} ${answer.type}`) ? 'CONTEXT_FULL' : 'HTTP_STATUS');
   const hint = answer.hint ?? (code === 'HTTP_STATUS' ? (HINTS[status] ?? '') : undefined);
   const details = {

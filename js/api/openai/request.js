@@ -45,11 +45,11 @@ const isText = (v) => typeof v === 'string';
 /** @param {any} v */
 const isTokens = (v) => isListOf(v, (id) => Number.isInteger(id) && id >= 0);
 const prompt = kind(
-  `a text, a list of tokens, or a list of at most ${MAX_CHOICES} of one of these`,
+  `a string, a list of token ids, or a list of at most ${MAX_CHOICES} of either`,
   (v) => isText(v) || isTokens(v) || (v?.length <= MAX_CHOICES && (isListOf(v, isText) || isListOf(v, isTokens))),
 );
 const stops = kind(
-  `a text or a list of at most ${MAX_STOPS} texts`,
+  `a string or a list of at most ${MAX_STOPS} strings`,
   (v) => !texts(v) && [v].flat().length <= MAX_STOPS,
 );
 
@@ -138,7 +138,7 @@ const FIELDS = {
   rerank: {
     query: text,
     documents: kind(
-      'a list of texts, or of { text }',
+      'a list of strings, or of { text }',
       (v) => Array.isArray(v) && v.every((document) => isText(document?.text ?? document)),
     ),
     ...METADATA,
@@ -178,7 +178,7 @@ export function fieldsOf(call, body) {
   if (deepField) throw refuse(deepField, `${deepField}: expected at most ${MAX_NESTING} levels of nesting, found more`);
   const bodyFields = withoutNulls(/** @type {object} */ (body));
   const unsupported = UNSUPPORTED.find((name) => bodyFields[name] !== undefined && !Object.hasOwn(FIELDS[call], name));
-  if (unsupported) throw refuse(unsupported, `${call} does not support "${unsupported}"`, 'leave it out');
+  if (unsupported) throw refuse(unsupported, `${call} does not support "${unsupported}"`, 'omit it');
   const fields = checkBy(FIELDS[call], call, bodyFields);
   if (fields.bq4) fields.bq4 = membersOf('bq4', EXTENSIONS, fields.bq4);
   return fields;
@@ -212,7 +212,7 @@ function maxTokensOf({ max_tokens, max_completion_tokens }) {
     throw refuse(
       'max_tokens',
       `max_tokens is ${max_tokens}, but max_completion_tokens is ${max_completion_tokens}`,
-      'leave max_tokens out',
+      'omit max_tokens',
     );
   return max_completion_tokens ?? max_tokens;
 }
@@ -260,7 +260,7 @@ export function generateOptions(fields, index = 0) {
  */
 export function wantsUsage({ stream, stream_options: options }) {
   if (!options) return false;
-  if (!stream) throw refuse('stream_options', 'stream_options need stream: true');
+  if (!stream) throw refuse('stream_options', 'stream_options needs stream: true');
   const { include_usage = false } = membersOf(
     'stream_options',
     { include_usage: flag, include_obfuscation: exactly(false, 'false') },

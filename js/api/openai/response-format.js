@@ -7,8 +7,8 @@ import { membersOf, refuse } from './check-fields.js';
 /** @import { Options } from '../../shared/checks.js' */
 
 const schema = kind('a JSON Schema: an object, true or false', (v) => !object(v) || !flag(v));
-const pattern = kind('a text or a RegExp', (v) => !text(v) || v instanceof RegExp);
-const choices = kind('a list of texts', (v) => Array.isArray(v) && v.every((choice) => !text(choice)));
+const pattern = kind('a string or a RegExp', (v) => !text(v) || v instanceof RegExp);
+const choices = kind('a list of strings', (v) => Array.isArray(v) && v.every((choice) => !text(choice)));
 
 /** Members of each type of format, in addition to `type`. @type {Record<string, Options>} */
 const MEMBERS = {
@@ -33,7 +33,7 @@ export function formatOf(value) {
   const schemaFields = { name: text, description: text, strict: flag, schema };
   const nestedSchema = schemaMember && membersOf(`${at}.json_schema`, schemaFields, schemaMember).schema;
   if (nestedSchema !== undefined && checked.schema !== undefined)
-    throw refuse(`${at}.schema`, `${at} has two schemas: schema and json_schema.schema`, 'leave one out');
+    throw refuse(`${at}.schema`, `${at} has two schemas: schema and json_schema.schema`, 'omit one of them');
   if (nestedSchema === undefined && checked.schema === undefined)
     throw refuse(
       `${at}.json_schema`,

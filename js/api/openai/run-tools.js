@@ -34,7 +34,7 @@ function functionsOf(toolList) {
         'tools',
         'expected tools of the form { type: "function", function: { name, parameters, function } }',
       );
-    if (functions.has(definition.name)) throw refuse('tools', `two tools are called "${definition.name}"`);
+    if (functions.has(definition.name)) throw refuse('tools', `two tools have the name "${definition.name}"`);
     functions.set(definition.name, run);
     return { type: tool.type, function: definition };
   });
@@ -104,7 +104,7 @@ export async function runTools(create, body, options) {
   membersOf('bq4', EXTENSIONS, { maxSteps, toolErrors });
   const request = { ...fields, ...(Object.keys(extensions).length > 0 && { bq4: extensions }) };
   if (fields.stream || (fields.n ?? 1) !== 1)
-    throw refuse(fields.stream ? 'stream' : 'n', 'runTools gives one whole reply');
+    throw refuse(fields.stream ? 'stream' : 'n', 'runTools returns one complete reply');
   const { functions, tools } = functionsOf(toolList);
   const stepLimit = maxSteps ?? DEFAULT_MAX_STEPS;
   /** @type {ChatMessage[]} */

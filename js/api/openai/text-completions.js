@@ -38,7 +38,7 @@ export function checkTextRequest(model, body) {
   if (prompts.length * n > MAX_CHOICES)
     throw refuse(
       'n',
-      `${prompts.length} prompts with n ${n} are ${prompts.length * n} choices, at most ${MAX_CHOICES}`,
+      `${prompts.length} prompts with n ${n} are ${prompts.length * n} choices; the limit is ${MAX_CHOICES}`,
       'send several requests',
     );
   return { model, fields, prompts, head: headOf('cmpl', model.info, fields.model), usage };

@@ -5,7 +5,7 @@
 import { thrownText } from '../../shared/errors.js';
 
 /** @param {string} found @param {string} hint */
-const refuse = (found, hint) => new TypeError(`expected a result that JSON can hold, found ${found}: ${hint}`);
+const refuse = (found, hint) => new TypeError(`expected a result that JSON can represent, found ${found}: ${hint}`);
 
 /** Whether a value is an error, including errors from another realm. @param {any} value */
 const isError = (value) => value instanceof Error || Object.prototype.toString.call(value) === '[object Error]';
@@ -35,7 +35,7 @@ function toPlain(_, value) {
   if (ArrayBuffer.isView(value) && !(value instanceof DataView)) return Array.from(/** @type {any} */ (value));
   if (isOpaque(value)) {
     const tag = Object.prototype.toString.call(value).slice('[object '.length, -1);
-    throw refuse(`an object of the class ${tag === 'Object' ? value.constructor?.name : tag}`, 'return what it holds');
+    throw refuse(`an object of the class ${tag === 'Object' ? value.constructor?.name : tag}`, 'return its content');
   }
   return value;
 }
@@ -51,7 +51,7 @@ export function contentOf(value) {
   if (value === undefined) return ''; // a function that returns nothing
   if (isError(value)) throw value;
   if (typeof value === 'function' || typeof value === 'symbol')
-    throw refuse(`a ${typeof value}`, 'return a text, or an object of data');
+    throw refuse(`a ${typeof value}`, 'return a string or a plain object');
   const json = JSON.stringify(value, toPlain);
   // `toPlain` writes some numbers as strings. On their own they need no quotes.
   return typeof value === 'bigint' || typeof value === 'number' ? String(value) : (json ?? '');

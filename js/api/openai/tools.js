@@ -32,11 +32,12 @@ function checkTool(tool, i) {
  * @returns {Pick<CompleteOptions, 'tools' | 'toolChoice'>}
  */
 export function toolsOf({ tools: toolList = [], tool_choice: choice }) {
-  if (toolList.length > MAX_TOOLS) throw refuse('tools', `there are ${toolList.length} tools, at most ${MAX_TOOLS}`);
+  if (toolList.length > MAX_TOOLS)
+    throw refuse('tools', `expected at most ${MAX_TOOLS} tools, found ${toolList.length}`);
   const tools = toolList.map(checkTool);
   const names = tools.map((/** @type {ChatCompletionTool} */ tool) => tool.function.name);
   const duplicate = names.find((/** @type {string} */ name, /** @type {number} */ i) => names.indexOf(name) < i);
-  if (duplicate !== undefined) throw refuse('tools', `two tools are called "${duplicate}"`);
+  if (duplicate !== undefined) throw refuse('tools', `two tools have the name "${duplicate}"`);
   if (choice === undefined) return { tools, toolChoice: tools.length ? 'auto' : 'none' };
   if (choice === 'none' || choice === 'auto') return { tools, toolChoice: tools.length ? choice : 'none' };
   if (!tools.length) throw refuse('tool_choice', 'tool_choice needs tools');
@@ -76,7 +77,7 @@ const CALL = { id: text, type: oneOf('function'), function: object, index: integ
 // OpenAI's client adds `parsed_arguments` to messages that it has parsed.
 const CALL_FUNCTION = {
   name: text,
-  arguments: kind('a text of JSON', (v) => !text(v) || !object(v)),
+  arguments: kind('a string of JSON', (v) => !text(v) || !object(v)),
   parsed_arguments: () => '',
 };
 

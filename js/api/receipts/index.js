@@ -173,8 +173,8 @@ export async function receiptOf(model, session, result, options) {
   const { tokens } = result;
   const from = sequence.length - tokens.length;
   if (from < 1 || tokens.some((token, i) => sequence[from + i] !== token))
-    throw new BqError('STATE', 'the session does not end with what this result has generated', {
-      hint: 'ask for the receipt before anything else is done with the session',
+    throw new BqError('STATE', 'the session does not end with the tokens of this result', {
+      hint: 'create the receipt before the session is used again',
     });
   const { context } = await session.stats();
   return createReceipt(model, context, file, sequence.slice(0, from), result, jsonOptions);
@@ -203,8 +203,8 @@ export async function receiptOfReply(model, result, options) {
       hint: 'reply without tools, or without reasoning',
     });
   if (prompt.length + tokens.length > context + 1)
-    throw new BqError('UNSUPPORTED', 'receipts do not support replies that outgrew their context', {
-      hint: 'give a smaller maxTokens, or load the model with a larger context',
+    throw new BqError('UNSUPPORTED', 'receipts do not support replies that exceeded their context', {
+      hint: 'pass a smaller maxTokens, or load the model with a larger context',
     });
   return createReceipt(model, context, file, prompt, result, toJson({ ...replyOptions, stop, stopTokens }));
 }

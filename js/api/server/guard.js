@@ -51,20 +51,20 @@ export function checkOrigin({ headers }, rules) {
     throw new Refusal(
       403,
       'host_refused',
-      `this server is not called "${name}": start it with --allow-host ${name} if it is`,
+      `"${name}" is not a host name of this server: start it with --allow-host ${name} to allow it`,
     );
   const { origin } = headers;
   if (origin === undefined) {
     const site = headers['sec-fetch-site'];
     if (site === 'cross-site' || site === 'same-site')
-      throw new Refusal(403, 'origin_refused', 'pages of other origins may not use this server');
+      throw new Refusal(403, 'origin_refused', 'pages of other origins are not allowed to use this server');
     return {};
   }
   if (!rules.origins.includes('*') && !rules.origins.includes(origin))
     throw new Refusal(
       403,
       'origin_refused',
-      `pages of ${origin} may not use this server: start it with --allow-origin ${origin} to allow them`,
+      `pages of ${origin} are not allowed to use this server: start it with --allow-origin ${origin} to allow them`,
     );
   return {
     'Access-Control-Allow-Origin': origin,

@@ -40,13 +40,13 @@ export async function whyNoWorker(code, { message: refusal, stack = '' }) {
   const details = { url, status };
   if (status >= 400) {
     const hint = status === 403 && url.includes('/@fs/') ? OUTSIDE_ROOT : NOT_COPIED;
-    return { message: `${url} answers ${status}`, hint, details };
+    return { message: `${url} responds with HTTP ${status}`, hint, details };
   }
   if (!answer || /^(text|application)\/(x-)?(java|ecma)script/.test(type)) return undefined;
   const isPage = /html/.test(type);
   return {
     message: `${url}: expected a script, found the content type "${type}"`,
-    hint: isPage ? `the server answers with a page for a missing file: ${NOT_COPIED}` : 'serve .js as text/javascript',
+    hint: isPage ? `the server responds with a page for a missing file: ${NOT_COPIED}` : 'serve .js as text/javascript',
     details,
   };
 }

@@ -32,12 +32,8 @@ const checkArgument = (name, isValid, expected) => (value) => {
   if (isValid(value)) return value;
   throw wrong(name, value, expected);
 };
-const textArgument = checkArgument('the text', (v) => typeof v === 'string', 'a text');
-const count = checkArgument(
-  'the number of tokens',
-  (v) => Number.isInteger(v) && v > 0,
-  'a whole number of at least 1',
-);
+const textArgument = checkArgument('the text', (v) => typeof v === 'string', 'a string');
+const count = checkArgument('the number of tokens', (v) => Number.isInteger(v) && v > 0, 'an integer of at least 1');
 const bytes = checkArgument('the saved session', (v) => v instanceof Uint8Array, 'a Uint8Array');
 
 /** Checks a list of tokens. @param {any} value @param {string} [name] @param {string} [expected] */
@@ -52,7 +48,7 @@ function tokens(value, name = 'the list of tokens', expected = 'a list of token 
 function texts(value) {
   if (typeof value === 'string') return [value];
   if (Array.isArray(value)) return value.map((entry) => prompt(entry));
-  throw wrong('the list of texts', value, 'a text or a list of texts');
+  throw wrong('the list of texts', value, 'a string or a list of strings');
 }
 
 /** Checks the same, or pairs of texts. @param {any} value */
@@ -66,13 +62,13 @@ function textsOrPairs(value) {
 }
 
 /** @param {any} value @param {string} [expected] */
-const prompt = (value, expected = 'a text or a list of token ids') =>
+const prompt = (value, expected = 'a string or a list of token ids') =>
   typeof value === 'string' ? value : tokens(value, 'the prompt', expected);
 /** Whether a prompt is a list of messages, instead of a text or tokens. @param {any} value */
 export const isMessages = (value) => Array.isArray(value) && typeof value[0] === 'object';
 /** @param {any} value */
 const promptOrMessages = (value) =>
-  isMessages(value) ? messagesOf(value) : prompt(value, 'a text, a list of messages or a list of token ids');
+  isMessages(value) ? messagesOf(value) : prompt(value, 'a string, a list of messages or a list of token ids');
 
 const pace = checkArgument('the pace', (v) => PACES.includes(v), `one of ${PACES.join(', ')}`);
 
@@ -80,7 +76,7 @@ const pace = checkArgument('the pace', (v) => PACES.includes(v), `one of ${PACES
 function choices(value) {
   if (Array.isArray(value) && value.length && new Set(value).size === value.length)
     if (value.every((choice) => typeof choice === 'string' && choice)) return [...value];
-  throw wrong('the list of options', value, 'a list of different texts, none empty');
+  throw wrong('the list of options', value, 'a list of different non-empty strings');
 }
 /** @param {unknown} value */
 const flag = (value = true) => Boolean(value);

@@ -304,10 +304,7 @@ export class ReplayConnection {
         call.sentCall = null;
         if (lifetimeSignal.aborted) return abortedResult(call);
         if (call.parts.length && call.request.options.deadline !== undefined)
-          throw restartedError(
-            'the tab that computed the generation was closed, and its deadline can not be kept',
-            call,
-          );
+          throw restartedError("the tab that computed the generation was closed, and its deadline can't be met", call);
         if (++call.lostLeaders >= MAX_LOST_LEADERS)
           throw restartedError(`${call.lostLeaders} tabs in a row were lost while they computed the call`, call);
       }
