@@ -354,10 +354,10 @@ async function warmUp(model, aborted) {
  * @returns {Promise<{ workerCount: number, reason: string, isBlocked?: boolean }>}
  */
 async function planThreads(requested = 'auto') {
-  if (requested === 1) return { workerCount: 1, reason: 'asked for' };
+  if (requested === 1) return { workerCount: 1, reason: 'set by the option threads' };
   const reason = threadsBlocked();
   const isBlocked = Boolean(reason);
-  if (requested !== 'auto') return { workerCount: requested, reason: reason || 'asked for', isBlocked };
+  if (requested !== 'auto') return { workerCount: requested, reason: reason || 'set by the option threads', isBlocked };
   const cores =
     globalThis.navigator?.hardwareConcurrency ?? (isNode ? (await nodeModule('os')).availableParallelism() : 1);
   // One core stays free for the page, unless the machine has only two.

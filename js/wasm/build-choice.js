@@ -45,7 +45,7 @@ export function pickBuild(
   if (requested === 'simd128') return { build: requested, reason: 'requested by the option build' };
   const relaxed = validate(RELAXED);
   if (requested && !relaxed)
-    throw new BqError('NO_SIMD', 'this browser has no relaxed SIMD', { hint: 'leave the choice of the build to bq4' });
+    throw new BqError('NO_SIMD', 'this browser has no relaxed SIMD', { hint: 'omit the option build' });
   return relaxed
     ? { build: requested ?? 'relaxed', reason: 'relaxed SIMD is available' }
     : { build: 'simd128', reason: 'relaxed SIMD is not available here' };

@@ -62,7 +62,7 @@ export async function fetchModule(url, signal) {
     return WebAssembly.compile(await readFile(new URL(url)));
   }
   const response = await fetch(url, { signal });
-  if (!response.ok) throw new Error(`the server answered with status ${response.status}`);
+  if (!response.ok) throw new Error(`the server responded with HTTP ${response.status}`);
   // Streaming compilation needs this content type, which some hosts don't send.
   if (response.headers.get('content-type') === 'application/wasm') return WebAssembly.compileStreaming(response);
   return WebAssembly.compile(await response.arrayBuffer());

@@ -88,11 +88,11 @@ test('wrong usage: exit code 2 and what is wrong', () => {
     [['run', path, 'x', '--max-tokens', '-1'], /run: expected a value after --max-tokens, found -1/],
     [['run', path, 'x', '--max-tokens'], /run: expected a value after --max-tokens/],
     [['run', path, 'x', '--json=yes'], /run: --json takes no value, found "yes"/],
-    [['serve', path, '--port', 'abc'], /--port is "abc"; expected an integer from 0 to 65535/],
+    [['serve', path, '--port', 'abc'], /--port: expected an integer from 0 to 65535, found "abc"/],
     [['run', path], /--prompt/],
     [['run'], /run: expected FILE \[PROMPT\], found 0 arguments/],
     [['run', path, '--prompt', 'x', '--frob'], /--frob/],
-    [['run', path, '--prompt', 'x', '--max-tokens', 'many'], /--max-tokens is "many"/],
+    [['run', path, '--prompt', 'x', '--max-tokens', 'many'], /--max-tokens: expected .* found "many"/],
     [['run', path, '--prompt', 'x', '--kv', 'q1'], /--kv/],
     [['run', path, '--prompt', 'x', '--regex', 'a', '--schema', 'b'], /exclude each other/],
     [['convert', path], /convert: expected IN OUT, found 1 argument\n/],
@@ -222,7 +222,7 @@ test('a pipe in place of a model is refused at once, as what it is', { skip: pro
   ]) {
     const { status, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: 'utf8', timeout: 60_000 });
     assert.equal(status, 1, args[0]);
-    assert.match(stderr, /^bq4: READ: .*pipe is not a regular file\n +copy it to a file/);
+    assert.match(stderr, /^bq4: READ: .*pipe is not a regular file\n +copy it to a regular file/);
   }
 });
 

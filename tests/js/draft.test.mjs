@@ -168,8 +168,8 @@ describe('what is computed', () => {
       await assert.rejects(free, { code: 'NO_SESSION' });
       await assert.rejects(other.generate(ids, { ...GREEDY, speculate }).result, {
         code: 'NO_SESSION',
-        message: "the draft model's sessions are all in use (1)",
-        hint: /a session for each generation/,
+        message: 'all sessions of the draft model are in use (1)',
+        hint: /one session for each concurrent generation/,
         details: { sessions: 1 },
       });
       break;

@@ -98,7 +98,7 @@ test('missing, ambiguous and damaged files are named', async () => {
   for (const [files, expected] of /** @type {[File[], object][]} */ ([
     [without('model.safetensors'), { code: 'NOT_A_MODEL', message: /no safetensors file/ }],
     [[...without('model.safetensors'), index], { code: 'NOT_A_MODEL', message: /model-1\.safetensors is missing/ }],
-    [[...tiny, fileAt('config.json', '{}')], { code: 'ARGUMENT', message: /two files are called config\.json/ }],
+    [[...tiny, fileAt('config.json', '{}')], { code: 'ARGUMENT', message: /two files have the name config\.json/ }],
     [
       [...without('config.json'), fileAt('config.json', '{')],
       { code: 'FORMAT', message: /config\.json is not valid JSON/ },

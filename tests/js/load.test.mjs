@@ -110,7 +110,7 @@ test('what goes wrong on a hub says what to do', async (t) => {
   const fails = (/** @type {string} */ name, /** @type {string} */ hubUrl, /** @type {object} */ expected) =>
     assert.rejects(node.load(fromUrl(name, { hubUrl, retries: 0 }), { threads: 1 }), expected);
   const missing = await hub(t, { status: 401 });
-  await fails('hf:owner/name', missing.hubUrl, { code: 'HTTP_STATUS', hint: /no such repository: check its name/ });
+  await fails('hf:owner/name', missing.hubUrl, { code: 'HTTP_STATUS', hint: /does not exist: check its name/ });
   const gated = await hub(t, { gated: true, files: { 'a.gguf': MODEL } });
   await fails('hf:owner/name', gated.hubUrl, { code: 'HTTP_STATUS', hint: /accept its conditions on the hub's page/ });
   await fails('hf:owner/name@lost', gated.hubUrl, { code: 'HTTP_STATUS', hint: /check the names .* revision/ });

@@ -469,10 +469,10 @@ test('calls of a conversation that are none are refused by name; members without
     const ofArguments = (/** @type {any} */ given) => promptOf({ name: 'weather', arguments: given });
     for (const [given, found] of /** @type {[any, RegExp][]} */ ([
       ...['[1]', '5', 'true', '"x"', [1], 5].map((one) => [one, /are .*; expected an object$/]),
-      ['{"a": 1e999}', /have a number, Infinity; expected/],
-      [{ a: [NaN] }, /have a number, NaN; expected/],
-      [{ a: 1n }, /have a bigint, 1; expected/],
-      [{ a: () => 1 }, /have a function, .*; expected/],
+      ['{"a": 1e999}', /contain a number, Infinity; expected/],
+      [{ a: [NaN] }, /contain a number, NaN; expected/],
+      [{ a: 1n }, /contain a bigint, 1; expected/],
+      [{ a: () => 1 }, /contain a function, .*; expected/],
     ]))
       await assert.rejects(ofArguments(given), {
         code: 'ARGUMENT',

@@ -386,7 +386,7 @@ if (isNode) {
       await assert.rejects(session.generate(PROMPT, SEEDED).result, { code: 'READ' });
       // Written anew it may be any file: it has to be loaded.
       await writeFile(cut, bytes);
-      await assert.rejects(session.generate(PROMPT, SEEDED).result, { code: 'READ', message: /it was written since/ });
+      await assert.rejects(session.generate(PROMPT, SEEDED).result, { code: 'READ', message: /it was changed after/ });
       await model.close();
       const again = await engine.load(fromFile(cut), OPTIONS);
       assert.equal((await again.generate(PROMPT, SEEDED).result).tokens.length, 30);

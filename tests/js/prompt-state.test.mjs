@@ -280,7 +280,7 @@ test('a prompt cache is requested once: a file that fails or is no prompt cache 
   }
   // A file that begins otherwise is not read to its end.
   const plain = await engine.load(fromFile(file), { promptCache: server.at('/other') });
-  assert.match(plain.info.promptCache?.problem ?? '', /^FORMAT: .*\/other is no prompt cache$/);
+  assert.match(plain.info.promptCache?.problem ?? '', /^FORMAT: .*\/other is not a prompt cache$/);
   const [request] = server.asked().filter(({ path }) => path === '/other');
   assert.ok(request.sent < other.length, `${request.sent} bytes`);
   // A model that can't be loaded.

@@ -303,7 +303,7 @@ test('what stands for a source, and what does not', () => {
   for (const kind of ['x', '__proto__', null])
     assert.throws(() => placeOf(/** @type {any} */ ({ kind })), {
       code: 'ARGUMENT',
-      message: `expected a source that fromUrl or another function made, found one of the kind ${kind}`,
+      message: `expected a source that fromUrl or a similar function returned, found the kind ${kind}`,
     });
   /** @type {[string, (value: any) => unknown, any[]][]} */
   const makers = [

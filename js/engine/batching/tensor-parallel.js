@@ -106,7 +106,7 @@ export class TensorParallel {
         rare: wasm.rare,
         bytes: bytesPerWorker,
       });
-      if (answers.some((message) => message !== 'ready')) throw new Error('a worker could not begin');
+      if (answers.some((message) => message !== 'ready')) throw new Error('a worker could not start');
     };
     const started = begin();
     /** @type {TensorParallel | undefined} */

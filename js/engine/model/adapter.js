@@ -39,7 +39,7 @@ async function readSettings(source, signal) {
     return JSON.parse(new TextDecoder().decode(await readRange(file, 0, MAX_JSON_BYTES, signal)));
   } catch (cause) {
     if (!(cause instanceof SyntaxError)) throw cause;
-    throw new BqError('FORMAT', `${file.name} is not JSON`, { cause });
+    throw new BqError('FORMAT', `${file.name} is not valid JSON`, { cause });
   } finally {
     await file.close();
   }

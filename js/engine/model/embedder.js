@@ -110,7 +110,7 @@ export class Embedder {
     const { labels } = this.#model.info;
     if (!labels)
       throw new BqError('UNSUPPORTED', 'the model has no classifier of its own', {
-        hint: 'give classify() one in `classifier`, made by bq4/classifiers',
+        hint: 'pass one as `classifier`, created by bq4/classifiers',
       });
     const cuts = texts.map((text, i) => this.#cut(text, i, truncate));
     const logits = await this.#runInTurn(
@@ -132,12 +132,12 @@ export class Embedder {
     if (!name) return texts;
     if (!Object.hasOwn(prompts, name))
       throw new BqError('ARGUMENT', `the model has no prompt "${name}"`, {
-        hint: `it has ${Object.keys(prompts).join(', ') || 'none'}`,
+        hint: `expected one of ${Object.keys(prompts).join(', ') || 'none'}`,
       });
     const i = texts.findIndex((text) => typeof text !== 'string');
     if (i >= 0 && requestedName)
-      throw new BqError('ARGUMENT', `text ${i} is given as tokens, which no prompt can precede`, {
-        hint: 'give it as a text, or leave `prompt` out',
+      throw new BqError('ARGUMENT', `text ${i} is a list of token ids, which the option prompt does not support`, {
+        hint: 'pass a string, or omit `prompt`',
       });
     return texts.map((text) => (typeof text === 'string' ? prompts[name] + text : text));
   }
@@ -196,13 +196,13 @@ export class Embedder {
       typeof text === 'string' ? this.#encode(text, truncate) : { ids: text, isComplete: true };
     if (!ids.length)
       throw new BqError('ARGUMENT', `text ${index} has no tokens`, {
-        hint: 'leave empty texts out',
+        hint: 'omit empty texts',
         details: { index },
       });
     if (ids.length <= maximum) return { ids, isComplete };
     if (!truncate)
-      throw new BqError('CONTEXT_FULL', `text ${index} has ${ids.length} tokens, there is room for ${maximum}`, {
-        hint: 'cut it into parts, or leave `truncate` on',
+      throw new BqError('CONTEXT_FULL', `text ${index} has ${ids.length} tokens; the limit is ${maximum}`, {
+        hint: 'split it, or omit `truncate: false`',
         details: { index, tokens: ids.length, most: maximum },
       });
     // A text that was cut also ends with the end token.

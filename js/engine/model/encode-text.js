@@ -57,7 +57,7 @@ export function encodeText(wasm, model, text, options = {}, context = 0) {
     // The spare memory has room for far longer texts than the context.
     throw new BqError(
       'CONTEXT_FULL',
-      `a text of ${text.length} characters is far too long for a context of ${context}`,
+      `a text of ${text.length} characters is too long for a context of ${context} tokens`,
       {
         cause,
         details: { characters: text.length, context },

@@ -200,7 +200,7 @@ export class LocalModel {
    */
   async grammars() {
     if (!this.info.tokenizer)
-      throw new BqError('STATE', 'the model has no tokenizer, so its text can not be constrained to a format');
+      throw new BqError('STATE', "the model has no tokenizer, so its text can't be constrained to a format");
     const { Grammars } = await onDemand(import('../generation/grammar-guide.js'));
     const grammars = (this.#grammars ??= Grammars.create(this, this.bytes('TOKN'), this.#wasm.grammarUrl));
     grammars.catch(() => (this.#grammars = null)); // the next call tries again
@@ -234,7 +234,7 @@ export class LocalModel {
     try {
       return text ? JSON.parse(text) : null;
     } catch (cause) {
-      throw new BqError('FORMAT', `the ${tag} section is not JSON`, { cause, hint: 'convert the model anew' });
+      throw new BqError('FORMAT', `the ${tag} section is not valid JSON`, { cause, hint: 'convert the model again' });
     }
   }
 
@@ -462,7 +462,7 @@ export class LocalModel {
   /** Returns the error for a call that gets no session. */
   noSession() {
     const { sessions } = this.info;
-    return new BqError('NO_SESSION', `the model's sessions are all in use (${sessions})`, { details: { sessions } });
+    return new BqError('NO_SESSION', `all sessions of the model are in use (${sessions})`, { details: { sessions } });
   }
 
   /**

@@ -19,7 +19,7 @@ function splitTemplate(template) {
   const [before, between, after] = template.split(/\{query\}|\{document\}/);
   if (after === undefined || template.indexOf('{query}') > template.indexOf('{document}'))
     throw new BqError('FORMAT', 'the template of the reranker lacks {query} or {document}', {
-      hint: 'convert the model anew',
+      hint: 'convert the model again',
     });
   const last = [...before.matchAll(SPECIAL)].at(-1);
   const start = last ? last.index + last[0].length : 0;
@@ -74,15 +74,15 @@ function tokensOf(model, { text, textPair }) {
  */
 export function pairCut(model, pair, index, truncate) {
   if (!model.pair)
-    throw new BqError('UNSUPPORTED', 'the model does not say how two texts are joined', {
+    throw new BqError('UNSUPPORTED', 'the model does not specify how two texts are joined', {
       hint: 'classify single texts, or convert the model with its tokenizer.json',
     });
   const { before, first, between, second, after, types } = tokensOf(model, pair);
   const maxTokens = model.info.embedding.tokens;
   const tokens = before.length + first.length + between.length + second.length + after.length;
   if (tokens > maxTokens && !truncate)
-    throw new BqError('CONTEXT_FULL', `pair ${index} has ${tokens} tokens, there is room for ${maxTokens}`, {
-      hint: 'cut its texts, or leave `truncate` on',
+    throw new BqError('CONTEXT_FULL', `pair ${index} has ${tokens} tokens; the limit is ${maxTokens}`, {
+      hint: 'shorten its texts, or omit `truncate: false`',
       details: { index, tokens, most: maxTokens },
     });
   const room = Math.max(maxTokens - before.length - between.length - after.length, 0);

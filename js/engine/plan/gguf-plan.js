@@ -106,7 +106,7 @@ export async function describeGguf(compiled, file, firstBytes, { repack, repackT
   const { id, runType } = await computeIdAndTypes(compiled, head.subarray(0, header.end), length);
   if (file.parts && integrity)
     throw new BqError('ARGUMENT', 'integrity: expected a single file, found a model in several files', {
-      hint: 'leave it out, or merge the parts',
+      hint: 'omit it, or merge the parts',
     });
   const { layer_embed: embeds, layer_embed_projected: tableless } = description.config;
   const repacks = repack || (repackTable && embeds > 0 && !tableless);

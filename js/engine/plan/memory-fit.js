@@ -45,7 +45,7 @@ const defaultKv = ({ no_head: encodes, key_bias: keyBias }) => (encodes ? 'f32' 
 export async function fitPlan(planner, heapBase, options, apply, pagingHint, pagesTable = false) {
   const { memoryBudget: budget, sessions = 1, adapterBytes = 0, exact = false } = options;
   if (budget !== undefined && !(budget > 0))
-    throw new BqError('ARGUMENT', `expected memoryBudget to be a number of bytes, found ${budget}`);
+    throw new BqError('ARGUMENT', `memoryBudget: expected a number of bytes, found ${budget}`);
   /**
    * @param {Partial<LoadOptions>} sizes
    * @param {number} [pagedBudget]  budget that is met by paging weights if necessary
@@ -89,7 +89,7 @@ export async function fitPlan(planner, heapBase, options, apply, pagingHint, pag
   if (bytesOf(requested) <= limit) {
     const { note = '', ...plan } = planBest(requested);
     const machineFit = budget === undefined && !apply ? await guessFit(plan.heapBytes) : null;
-    const [fits, reason] = machineFit ?? ['yes', `${megabytes(plan.heapBytes)}, as asked for`];
+    const [fits, reason] = machineFit ?? ['yes', `${megabytes(plan.heapBytes)}, with the requested sizes`];
     return {
       ...requested,
       ...plan,
@@ -126,7 +126,7 @@ async function machineBytes() {
  * @returns {Promise<['yes' | 'no' | 'unknown', string]>}
  */
 async function guessFit(heap) {
-  if (heap <= ALWAYS_AVAILABLE) return ['yes', `${megabytes(heap)} are no more than any browser gives`];
+  if (heap <= ALWAYS_AVAILABLE) return ['yes', `${megabytes(heap)} are available in every browser`];
   const machine = await machineBytes();
   if (!machine)
     return ['unknown', `the browser does not report the memory of this machine; ${megabytes(heap)} are needed`];
@@ -135,5 +135,5 @@ async function guessFit(heap) {
   // Browsers report at most 8 GiB, newer ones at most 32 GiB.
   if (heap > machine && machine < 8 * 2 ** 30)
     return ['no', `${megabytes(heap)} are needed, this machine has ${megabytes(machine)}`];
-  return ['unknown', `${megabytes(heap)} are much for this machine's ${megabytes(machine)}`];
+  return ['unknown', `${megabytes(heap)} are more than a quarter of this machine's ${megabytes(machine)}`];
 }

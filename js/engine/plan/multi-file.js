@@ -32,7 +32,7 @@ function folderOf(sources, signal) {
   sources.forEach((source, i) => {
     const name = paths[i].startsWith(root) ? paths[i].slice(root.length) : paths[i];
     if (name && files.has(name))
-      throw new BqError('ARGUMENT', `two files are called ${name}`, {
+      throw new BqError('ARGUMENT', `two files have the name ${name}`, {
         hint: 'select the folder itself (webkitdirectory), which gives paths, or fewer files',
       });
     files.set(name, source);

@@ -67,17 +67,17 @@ export function fitToBudget({ requested, planFor, bytesOf, smallestNumbers, budg
   const contextThatFits = largest(1, requested.contextTokens, (contextTokens) => fits({ ...single, contextTokens }));
   const needed = bytesOf(requested);
   const neededText = Number.isFinite(needed) ? megabytes(needed) : `more than ${megabytes(LIMIT)}`;
-  const fitsReason = `${neededText} are needed, ${budget === undefined || budget > LIMIT ? `WebAssembly can have ${megabytes(LIMIT)}` : `the budget is ${megabytes(budget)}`}`;
+  const fitsReason = `${neededText} are needed, ${budget === undefined || budget > LIMIT ? `the limit of WebAssembly is ${megabytes(LIMIT)}` : `the budget is ${megabytes(budget)}`}`;
   if (!chosen && (apply || exact || !Number.isFinite(needed))) {
     const smallest = bytesOf({ sessions: 1, contextTokens: Math.min(MIN_CONTEXT, requested.contextTokens), kv: 'i8' });
     throw new BqError(
       'NOMEM',
-      `${fitsReason}; the least that is of use, one session of ${Math.min(MIN_CONTEXT, requested.contextTokens)} tokens, takes ${Number.isFinite(smallest) ? megabytes(smallest) : 'more than that too'}`,
+      `${fitsReason}; the smallest configuration, one session of ${Math.min(MIN_CONTEXT, requested.contextTokens)} tokens, needs ${Number.isFinite(smallest) ? megabytes(smallest) : 'more than that as well'}`,
       {
         ...(pagingHint && { hint: pagingHint }),
         ...(unpageable && {
           cause: unpageable,
-          hint: `fewer bytes would do if weights could be read from the file for every token, but ${unpageable.message}`,
+          hint: `reading weights from the file for every token would need less memory, but ${unpageable.message}`,
         }),
         details: { needed, smallest, budget: limit, weightBytes: smallestNumbers.weight_bytes, contextThatFits },
       },

@@ -6,8 +6,11 @@ import { BqError } from '../../shared/errors.js';
 import { shown } from '../../shared/quote-value.js';
 
 /** @param {number} index  of the message @param {string} problem @param {string} [hint] */
-const wrongResult = (index, problem, hint = 'results follow the message with their calls, one for each call at most') =>
-  new BqError('ARGUMENT', `messages[${index}]: ${problem}`, { details: { param: 'messages', index }, hint });
+const wrongResult = (
+  index,
+  problem,
+  hint = 'put results after the message with their calls, at most one for each call',
+) => new BqError('ARGUMENT', `messages[${index}]: ${problem}`, { details: { param: 'messages', index }, hint });
 
 /**
  * Returns the ids of the calls of a message; the index for a call without an id. Throws ARGUMENT if two ids are equal.
@@ -17,7 +20,11 @@ function idsOf({ tool_calls: calls }, index) {
   const ids = calls.map((/** @type {any} */ call, /** @type {number} */ i) => call.id ?? `${i}`);
   const duplicate = ids.find((/** @type {any} */ id, /** @type {number} */ i) => ids.indexOf(id) < i);
   if (duplicate === undefined) return ids;
-  throw wrongResult(index, `two calls have the id ${shown(duplicate)}`, 'give each call of a message an id of its own');
+  throw wrongResult(
+    index,
+    `two calls have the id ${shown(duplicate)}`,
+    'use a different id for each call of a message',
+  );
 }
 
 /**
@@ -37,12 +44,13 @@ export function checkResults(messages) {
       answered = new Set();
       continue;
     }
-    const subject = `the result of a call${id === undefined ? '' : `, whose tool_call_id is ${shown(id)},`}`;
-    if (!ids) throw wrongResult(i, `${subject} follows no message with calls`);
+    const subject = `the tool result${id === undefined ? '' : ` with the tool_call_id ${shown(id)}`}`;
+    if (!ids) throw wrongResult(i, `${subject} does not follow a message with calls`);
     const at = id === undefined ? answered.size : ids.indexOf(id);
-    if (at < 0) throw wrongResult(i, `${subject} names none of the calls before it, which are ${shown(ids)}`);
-    if (at >= ids.length) throw wrongResult(i, `${subject} is one more than there are calls (${ids.length})`);
-    if (answered.has(at)) throw wrongResult(i, `${subject} is the second one of its call`);
+    if (at < 0) throw wrongResult(i, `${subject} has no call; the calls before it are ${shown(ids)}`);
+    if (at >= ids.length)
+      throw wrongResult(i, `${subject} has no call; the number of calls before it is ${ids.length}`);
+    if (answered.has(at)) throw wrongResult(i, `${subject} is the second result of its call`);
     answered.add(at);
   }
 }

@@ -44,10 +44,10 @@ async function readBytes(file, signal) {
   let length = 0;
   for await (const piece of file.stream(0, Infinity, signal)) {
     if (!length && MAGIC.some((byte, i) => i < piece.length && byte !== piece[i]))
-      throw new BqError('FORMAT', `${file.name} is no prompt cache`);
+      throw new BqError('FORMAT', `${file.name} is not a prompt cache`);
     length += piece.length;
     if (Math.max(length, file.size) > MAX_BYTES)
-      throw new BqError('FORMAT', `${file.name} is no prompt cache: it has more than ${MAX_BYTES} bytes`);
+      throw new BqError('FORMAT', `${file.name} is not a prompt cache: it has more than ${MAX_BYTES} bytes`);
     pieces.push(piece.slice());
   }
   return new Uint8Array(await new Blob(pieces).arrayBuffer());
@@ -61,7 +61,7 @@ async function readBytes(file, signal) {
 async function readPromptCache(model, requested, signal) {
   try {
     const source = requested === true ? promptCacheSource(model) : { ...ONE_TRY, ...requested };
-    if (!source) throw new BqError('ARGUMENT', 'the model has no address, so no file lies beside it');
+    if (!source) throw new BqError('ARGUMENT', 'the model has no address to find the file');
     const file = await openSource(source, signal);
     try {
       return { bytes: await readBytes(file, signal), problem: '' };
@@ -96,7 +96,7 @@ async function usePromptCache(model, { bytes, problem }) {
 export async function loadWithPromptCache(load, source, { promptCache, streaming, signal }) {
   if (streaming)
     throw new BqError('ARGUMENT', 'promptCache: expected a load without streaming, found streaming', {
-      hint: 'a prompt cache is taken up when all weights are there; loadPromptCache(bytes) does it later',
+      hint: 'load without streaming, or call loadPromptCache(bytes) after the load',
     });
   const reading = follow(signal);
   const file = readPromptCache(source, /** @type {true | Source} */ (promptCache), reading.signal);

@@ -151,7 +151,7 @@ function tooDeepCall(error, messages) {
         `messages[${i}]: the arguments of a call of "${called.name}" are nested ${levels} levels deep, which the model's chat template can't write`,
         {
           cause: error,
-          hint: `nest them less deep than ${error.details.depth} levels, or pass a nested part as a text of JSON`,
+          hint: `nest them less deep than ${error.details.depth} levels, or pass a nested part as a string of JSON`,
           details: { param: 'messages', index: i, levels },
         },
       );

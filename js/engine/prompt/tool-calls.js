@@ -90,7 +90,7 @@ function fieldsNode({ name: tool, parameters = {} }, { open, between: separator,
       'GRAMMAR',
       `parameters of "${tool}": the keyword "${unsupportedKeyword}" is not supported for calls of this model`,
       {
-        hint: 'leave it out, or put it into a property: the template writes arguments as names and values',
+        hint: 'omit it, or put it into a property: the template writes arguments as names and values',
       },
     );
   const required = new Set(parameters.required ?? []);

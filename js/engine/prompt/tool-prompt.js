@@ -126,7 +126,7 @@ function parseArguments(text) {
   try {
     return parseExact(text);
   } catch {
-    throw wrongArguments(`are not JSON: ${text.slice(0, 100)}`);
+    throw wrongArguments(`are not valid JSON: ${text.slice(0, 100)}`);
   }
 }
 
@@ -138,7 +138,7 @@ function parseArguments(text) {
 function checkedNumber(_, value) {
   if (['function', 'symbol'].includes(typeof value) || (typeof value === 'number' && !Number.isFinite(value)))
     throw wrongArguments(
-      `have a ${typeof value}, ${shown(value)}; expected values of JSON, and numbers that a double can hold`,
+      `contain a ${typeof value}, ${shown(value)}; expected values of JSON, and numbers in the range of a double`,
     );
   return value;
 }
@@ -151,9 +151,9 @@ function checkedValue(key, value) {
   if (typeof value === 'bigint' || isInexact(value))
     throw Object.assign(
       wrongArguments(
-        `have a ${typeof value}, ${value}; expected values of JSON, and integers up to 2^53, beyond which numbers of JavaScript are rounded`,
+        `contain a ${typeof value}, ${value}; expected values of JSON, and integers up to 2^53, beyond which numbers of JavaScript are rounded`,
       ),
-      { hint: 'pass the arguments as a text of JSON, whose integers are kept as they are written' },
+      { hint: 'pass the arguments as a string of JSON, whose integers are not rounded' },
     );
   return checkedNumber(key, value);
 }
@@ -166,7 +166,7 @@ function textOfArguments(value, isObject) {
   try {
     return exactJson(value, isObject ? checkedValue : checkedNumber);
   } catch (error) {
-    throw error instanceof BqError ? error : wrongArguments(`are not JSON: ${shown(value)}`);
+    throw error instanceof BqError ? error : wrongArguments(`are not valid JSON: ${shown(value)}`);
   }
 }
 
@@ -231,7 +231,7 @@ export async function prepareCalls(model, messages, { chatFormat: format, tools 
       throw wrong('a tool', tool, '{ type: "function", function: { name, parameters } }');
   const callable = chooseTools(tools, toolChoice);
   if (!callable.length && (toolChoice === 'required' || typeof toolChoice === 'object'))
-    throw wrong('toolChoice', toolChoice, '"none" or "auto" where there are no tools');
+    throw wrong('toolChoice', toolChoice, '"none" or "auto" without tools');
   // The name is written into calls without escapes, so it must be valid in JSON, in a tag and in plain text.
   const badName = callable.find(({ function: { name } }) => /["\\<>\p{Cc}\p{Co}\p{Cs}]/u.test(name));
   if (badName)
@@ -247,7 +247,7 @@ export async function prepareCalls(model, messages, { chatFormat: format, tools 
   const roles = format ? null : model.info.chatFormat?.roles;
   if (!isToolAware && promptTools.length && roles && !model.info.chatTemplate && !Object.hasOwn(roles, 'system'))
     throw new BqError('UNSUPPORTED', "the model's chat format has no system message, which would describe the tools", {
-      hint: 'load a model whose chat template has tools or a system message',
+      hint: 'load a model whose chat template supports tools or a system message',
     });
   if (!isToolAware)
     return {
@@ -258,7 +258,7 @@ export async function prepareCalls(model, messages, { chatFormat: format, tools 
     };
   if (!form)
     throw new BqError('UNSUPPORTED', "the model's chat template writes tool calls in an unknown form", {
-      hint: 'leave tools out, or pass chatFormat: then the system message describes the tools',
+      hint: 'omit tools, or pass chatFormat: then the system message describes the tools',
     });
   return {
     messages: convertCalls(messages, form),

@@ -168,7 +168,7 @@ const compareLastToken = (session, saved) =>
         'ARGUMENT',
         'expected a prompt cache, found a saved session, whose last token is not computed',
         {
-          hint: 'expected what model.savePromptCache(messages) returns; for bytes of session.save() use session.restore(bytes)',
+          hint: 'pass the bytes of model.savePromptCache(messages); for those of session.save() use session.restore(bytes)',
         },
       );
     if (!isSame)

@@ -98,7 +98,7 @@ export class DraftModel {
       throw new BqError('NO_SESSION', cause.message.replace('the model', 'the draft model'), {
         cause,
         details: cause.details,
-        hint: 'load the draft model with a session for each generation that uses it at once',
+        hint: 'load the draft model with one session for each concurrent generation',
       });
     }
   }

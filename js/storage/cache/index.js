@@ -484,7 +484,7 @@ export async function openStore(options = {}) {
   } = checkBy(OPTION_CHECKS, 'cache', options);
   const reasons = [];
   const hasSha256 = options.sha256 || globalThis.crypto?.subtle;
-  if (!hasSha256) reasons.push('no SHA-256 without a secure context');
+  if (!hasSha256) reasons.push('SHA-256 requires a secure context');
   for (const [kind, open] of hasSha256 ? BACKENDS : []) {
     if (requested === 'auto' ? kind === 'memory' || (kind === 'file') !== isNode : requested !== kind) continue;
     try {

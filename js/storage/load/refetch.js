@@ -26,8 +26,7 @@ export function notAModel(file, head) {
 }
 
 /** Returns the error of a file that was replaced by another one. @param {ByteSource} file */
-export const changedError = (file) =>
-  new BqError('CHANGED', `${file.name} is another file now than when the load was planned`);
+export const changedError = (file) => new BqError('CHANGED', `${file.name} has changed since the load was planned`);
 
 /**
  * Returns the error of a file whose server sends different version tags, while no hash shows whether the bytes belong

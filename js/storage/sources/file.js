@@ -36,14 +36,14 @@ export async function openFile(path) {
   }
   if (!file || !version)
     throw new BqError('READ', `${path} is not a regular file`, {
-      hint: 'copy it to a file: a model is read from several places',
+      hint: 'copy it to a regular file: a model needs random access',
     });
   const { stat, wasWritten } = version;
   const { size, mtimeMs } = stat;
   if (stat.isDirectory()) {
     await file.close();
     throw new BqError('READ', `${path} is a folder, not a file`, {
-      hint: `convert a folder of Hugging Face's first: npx bq4 convert ${path} model.bq4`,
+      hint: `convert a Hugging Face folder first: npx bq4 convert ${path} model.bq4`,
     });
   }
   return {

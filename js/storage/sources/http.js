@@ -169,7 +169,7 @@ export class HttpSource {
     signal?.throwIfAborted();
     const controller = new AbortController();
     const stallTimer = new StallTimer(this.#timeout, () =>
-      this.#networkError(`nothing came for ${this.#timeout} ms`, null, {}),
+      this.#networkError(`no data for ${this.#timeout} ms`, null, {}),
     );
     const abort = () => stallTimer.end(signal?.reason);
     signal?.addEventListener('abort', abort);
@@ -209,7 +209,7 @@ export class HttpSource {
       throw new BqError('TRUNCATED', `${this.name} ends before the expected bytes (${range})`, {
         details: { status },
       });
-    throw new BqError('HTTP_STATUS', `the server answered ${status} for ${this.name}`, {
+    throw new BqError('HTTP_STATUS', `the server responded with HTTP ${status} for ${this.name}`, {
       details: { status, retryAfter: Number(response.headers.get('retry-after')) || 0 },
     });
   }
@@ -255,7 +255,7 @@ export class HttpSource {
       this.renamed = true;
       if (!this.hashed)
         fail(
-          new BqError('CHANGED', `${this.name} is another version than before: ${tag}, not ${this.tag}`, {
+          new BqError('CHANGED', `${this.name} has changed: expected the version ${this.tag}, found ${tag}`, {
             offset,
             details: { renamed: true },
           }),

@@ -48,7 +48,7 @@ export const pathOnHub = (hub, path) => new URL(path.split('/').map(encodeURICom
  * @returns {Record<number, string>}
  */
 const statusHints = (repo) => ({
-  401: `${repo} is private or gated, or there is no such repository: check its name, accept its conditions on the hub's page; ${ACCESS_ADVICE}`,
+  401: `${repo} is private, gated or does not exist: check its name, accept its conditions on the hub's page; ${ACCESS_ADVICE}`,
   403: `${repo} is private or gated: accept its conditions on the hub's page; ${ACCESS_ADVICE}`,
   404: `check the names of the repository, of the file and of the revision`,
 });
@@ -186,7 +186,7 @@ export async function resolveHub(source, { memoryBudget, signal, cache }) {
     path = bestFile(files, WEIGHTS_SHARE * (memoryBudget ?? (await defaultBudget())))?.path;
     if (!path)
       throw new BqError('NOT_A_MODEL', `expected a GGUF file in ${repo}, found none of its ${files.length} files`, {
-        hint: `name a repository with GGUF files, or convert this one: npx bq4 convert hf:${repo} model.bq4`,
+        hint: `use a repository with GGUF files, or convert this one: npx bq4 convert hf:${repo} model.bq4`,
       });
   }
   const hints = statusHints(repo);

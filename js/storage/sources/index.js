@@ -149,7 +149,8 @@ const COPIES = {
  */
 function checkSource(source) {
   const { kind, companion, manifest } = source;
-  if (!Object.hasOwn(COPIES, kind)) throw wrong('the source', source, 'one that fromUrl or another function made');
+  if (!Object.hasOwn(COPIES, kind))
+    throw wrong('the source', source, 'an object that fromUrl or a similar function returned');
   const copy = COPIES[kind](source);
   // A companion has no companion itself.
   const ownCompanion = tagOf(companion) === 'Object' ? { ...companion, companion: undefined } : companion;

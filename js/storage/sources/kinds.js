@@ -100,7 +100,7 @@ function kindOf({ kind }) {
   if (Object.hasOwn(KINDS, kind)) return KINDS[kind];
   throw new BqError(
     'ARGUMENT',
-    `expected a source that fromUrl or another function made, found one of the kind ${kind}`,
+    `expected a source that fromUrl or a similar function returned, found the kind ${kind}`,
   );
 }
 

@@ -103,7 +103,7 @@ async function sharedFileReader(path) {
     ...reader,
     async read(offset, bytes, getTarget) {
       const piece = await read(offset, bytes, getTarget);
-      if (await wasWritten()) throw failure(path, offset, 'it was written since the model was loaded');
+      if (await wasWritten()) throw failure(path, offset, 'it was changed after the model was loaded');
       return piece;
     },
   };

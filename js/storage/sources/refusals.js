@@ -28,7 +28,7 @@ function watch() {
 export async function refusalOf(url, cause) {
   if (!/^https?:/.test(url))
     return new BqError('READ', `expected a readable address, found "${url}"`, {
-      hint: 'addresses of http:, https:, data: and blob: are read, in Node of file:, in apps and extensions of their own schemes',
+      hint: 'supported: http:, https:, data: and blob:, in Node file:, in apps and extensions their own schemes',
       cause,
     });
   if (!blockedOrigins) watch();
@@ -36,7 +36,7 @@ export async function refusalOf(url, cause) {
   const { origin } = new URL(url);
   if (!blockedOrigins?.has(origin)) return null;
   return new BqError('NETWORK', `${url}: the Content-Security-Policy forbids it`, {
-    hint: `name ${origin} in connect-src, in the policy of the page and in that of the worker's script`,
+    hint: `add ${origin} to connect-src, in the policy of the page and in that of the worker's script`,
     cause,
   });
 }

@@ -193,7 +193,10 @@ export class RemoteSource {
     }
     const final =
       this.#hasDelivered && EXPIRED_STATUSES.includes(status)
-        ? new BqError('EXPIRED', `${this.name} answers ${status} now`, { details: error.details, cause: error })
+        ? new BqError('EXPIRED', `${this.name} now responds with HTTP ${status}`, {
+            details: error.details,
+            cause: error,
+          })
         : (refusal ?? error);
     if (http !== this.#http || (await this.nextMirror(signal))) return;
     final.offset ??= at;
