@@ -323,11 +323,11 @@ test('a call that the model begins by itself is never ended for the limit: what 
 const never = { allOf: [{ type: 'string' }, { type: 'integer' }] };
 /** Parameters that nothing satisfies, and where the fault is. @type {[schema: object, place: string, message: RegExp][]} */
 const unsatisfiable = [
-  [never, '', /nothing can satisfy/],
-  [{ enum: [] }, '', /nothing can satisfy/],
-  [{ properties: { a: { enum: [] } }, required: ['a'] }, '/properties/a', /nothing can satisfy/],
-  [{ properties: { a: never, b: { enum: [] } }, required: ['a'] }, '/properties/a', /nothing can satisfy/],
-  [{ properties: { b: { enum: [] } }, minProperties: 2, maxProperties: 1 }, '', /nothing can satisfy/],
+  [never, '', /no text can satisfy/],
+  [{ enum: [] }, '', /no text can satisfy/],
+  [{ properties: { a: { enum: [] } }, required: ['a'] }, '/properties/a', /no text can satisfy/],
+  [{ properties: { a: never, b: { enum: [] } }, required: ['a'] }, '/properties/a', /no text can satisfy/],
+  [{ properties: { b: { enum: [] } }, minProperties: 2, maxProperties: 1 }, '', /no text can satisfy/],
   [
     {
       properties: { a: { type: 'array', items: { $ref: '#/$defs/x' }, minItems: 1 } },
@@ -335,7 +335,7 @@ const unsatisfiable = [
       $defs: { x: never },
     },
     '/properties/a/items',
-    /nothing can satisfy/,
+    /no text can satisfy/,
   ],
 ];
 
@@ -605,7 +605,7 @@ test('calls that are names and values: required names without a schema, texts th
   for (const [given, message] of /** @type {[object, RegExp][]} */ ([
     [{ type: 'array' }, /expected the type "object", found "array"/],
     [{ properties: { 'a>\nb': {} } }, /contains a separator/],
-    [{ required: ['z'], additionalProperties: false }, /nothing can satisfy/],
+    [{ required: ['z'], additionalProperties: false }, /no text can satisfy/],
   ]))
     await assert.rejects(ask(given), { code: 'GRAMMAR', message });
   for (const given of [null, [], 'x', 5])

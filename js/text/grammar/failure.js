@@ -16,7 +16,7 @@ export const grammarError = (message, hint = 'see docs/reference/generation.md')
  */
 export function checkCharacters(subject, text) {
   if (/\p{Cs}/u.test(text))
-    throw grammarError(`${subject} has half of a surrogate pair, which is no character: ${shown(text)}`);
+    throw grammarError(`${subject} has a lone surrogate, which is not a character: ${shown(text)}`);
 }
 
 /**
@@ -25,6 +25,6 @@ export function checkCharacters(subject, text) {
  */
 export const tooLargeError = (subject) =>
   grammarError(
-    `${subject} takes too many states`,
+    `${subject} needs too many states`,
     'make it smaller: fewer alternatives, or lower limits of repetition',
   );

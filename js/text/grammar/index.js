@@ -78,7 +78,7 @@ function schemaOf(format) {
   if (wrapper === undefined) return format.schema;
   checkMembers('responseFormat.json_schema', wrapper, JSON_SCHEMA_MEMBERS);
   if (format.schema !== undefined)
-    throw grammarError('responseFormat has a schema in "schema" and one in "json_schema"', 'leave one of them out');
+    throw grammarError('responseFormat has a schema in "schema" and one in "json_schema"', 'omit one of them');
   return wrapper.schema;
 }
 
@@ -127,7 +127,7 @@ export async function compile(given) {
       return withStepBound(() => compileSchema(schemaOf(format), format.parts));
     }
     default:
-      throw grammarError('responseFormat of the type "text" has no effect', 'leave it out');
+      throw grammarError('responseFormat of the type "text" has no effect', 'omit it');
   }
 }
 

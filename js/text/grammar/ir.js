@@ -32,7 +32,7 @@ const MAX_DISTANCE = 1 << 22;
  */
 
 /** Message of the error for grammars that no text satisfies. */
-export const UNSATISFIABLE = 'nothing can satisfy this';
+export const UNSATISFIABLE = 'no text can satisfy this';
 
 const encoder = new TextEncoder();
 
@@ -226,7 +226,7 @@ export class Rules {
   }
 
   /**
-   * Throws GRAMMAR if a rule begins with itself, because it would be called endlessly.
+   * Throws GRAMMAR if a rule is left-recursive, because it would be called endlessly.
    * @param {Table} calls @param {Float64Array} bytesToEnd @param {number} root
    */
   #checkRecursion({ begin, rows }, bytesToEnd, root) {
@@ -255,8 +255,8 @@ export class Rules {
         path.pop();
       } else if (done.get(rule) === false)
         throw grammarError(
-          `the rule "${this.rules[rule].name}" begins with itself`,
-          'write the repetition with * or +, or begin the rule with a text',
+          `the rule "${this.rules[rule].name}" is left-recursive`,
+          'write the repetition with * or +, or begin the rule with a string',
         );
       else if (!done.has(rule)) {
         done.set(rule, false);

@@ -152,7 +152,7 @@ export class Evaluator {
       case 'FilterBlock': {
         const result = this.#applyFilters(this.#block(node.body, new Scope(scope, node.missing)), node.filters, scope);
         if (!isText(result))
-          throw templateError(`expected a text from a filter block, found a value of type ${typeOf(result)}`);
+          throw templateError(`expected a string from a filter block, found a value of type ${typeOf(result)}`);
         return this.#print(out, result);
       }
       case 'With': {
@@ -487,7 +487,7 @@ export class Evaluator {
     const list =
       Array.isArray(value) && !(value instanceof Lazy) && (!(value instanceof View) || value.kind === 'range');
     if (!list && !isText(value)) throw templateError(`can't slice a value of type ${typeOf(requireDefined(value))}`);
-    if (isSafe(value)) throw templateError('slices of safe texts are not supported');
+    if (isSafe(value)) throw templateError('slices of safe strings are not supported');
     if (!step) throw templateError('the step of a slice must not be 0');
     const n = isText(value) ? lengthOf(stringOf(value), meter) : value.length;
     const [low, high] = step > 0 ? [0, n] : [-1, n - 1];

@@ -105,7 +105,7 @@ function map(value, { at, named }, host) {
 
 /** @type {Filter} */
 function indent(value, [width = 4, first = false, blank = false], { meter }) {
-  if (isSafe(value)) throw templateError('indent of safe texts is not supported');
+  if (isSafe(value)) throw templateError('indent of safe strings is not supported');
   const space = isText(width) ? width : (meter.countOutput(requireInteger(width)), ' '.repeat(Math.max(width, 0)));
   // A line break at the end of the text begins another line, which linesOf does not return. So one is appended.
   const lines = linesOf(concat([requireText(value) && value, '\n']), false, meter);
@@ -257,7 +257,7 @@ const FILTERS = {
     '',
     (value, _, { meter }) => {
       if (value instanceof Lazy)
-        throw templateError('last expects a list or a text, found a generator: use the filter list first');
+        throw templateError('last expects a list or a string, found a generator: use the filter list first');
       if (isText(value)) return characterOf(value, -1, meter) ?? new Undefined('no last element');
       const all = elements(value, meter);
       return all.length ? all.at(-1) : new Undefined('no last element');
@@ -331,7 +331,7 @@ const FILTERS = {
   title: [
     '',
     (value, _, { meter }) => {
-      if (isSafe(value)) throw templateError('title of safe texts is not supported');
+      if (isSafe(value)) throw templateError('title of safe strings is not supported');
       const text = toText(value, meter);
       meter.countItems(stringOf(text).length);
       const result = stringOf(text).replace(/[^-\s({[<]+/g, (/** @type {string} */ word) => {
@@ -427,7 +427,7 @@ export function applyFilter(name, value, args, host) {
   const { meter } = host;
   meter.count();
   if (isSafe(value) && !FOR_SAFE_TEXTS.has(name))
-    throw templateError(`the filter "${name}" is not supported for safe texts`);
+    throw templateError(`the filter "${name}" is not supported for safe strings`);
   /** @type {() => any} */
   let run;
   if (Object.hasOwn(VARIADIC_FILTERS, name)) run = () => VARIADIC_FILTERS[name](value, args, host);

@@ -112,5 +112,5 @@ export function method(value, key) {
 
 /** Throws TEMPLATE for a safe text. @param {any} value @param {string} subject  of the message */
 function refuseSafe(value, subject) {
-  if (isSafe(value)) throw templateError(`${subject} is not supported for safe texts`);
+  if (isSafe(value)) throw templateError(`${subject} is not supported for safe strings`);
 }

@@ -50,7 +50,7 @@ class Reader {
     if (escaped) return this.#escaped(escaped);
     if (!close) return this.#match(new RegExp(pattern ?? '', 'uy'))?.[0] ?? null;
     const end = this.#text.indexOf(close, this.#at);
-    if (end < 0) throw new SyntaxError('a text without an end');
+    if (end < 0) throw new SyntaxError('a string without an end');
     const text = this.#text.slice(this.#at, end);
     this.#at = end + close.length;
     return text;

@@ -47,7 +47,7 @@ const findMethod = (last, required) => [
         : last
           ? (findAllFromRight(part, needle, meter, 1)[0] ?? -1)
           : findFirst(part, needle, meter);
-    if (at < 0 && required) throw templateError('index(): the text does not contain the part');
+    if (at < 0 && required) throw templateError('index(): the string does not contain the part');
     return at < 0 ? -1 : lengthOf(value.slice(0, begin + at), meter);
   },
 ];
@@ -122,7 +122,7 @@ const padMethod = (leftPad) => [
     const length = lengthOf(stringOf(text), meter);
     const pad = Math.max(requireInteger(width) - length, 0);
     if (Array.from(requireText(fill)).length !== 1)
-      throw templateError(`the fill of a text must be one character, found "${stringOf(fill)}"`);
+      throw templateError(`the fill of a string must be one character, found "${stringOf(fill)}"`);
     meter.countOutput(pad * stringOf(fill).length);
     const before = leftPad(length + pad, pad);
     return concat([stringOf(fill).repeat(before), text, stringOf(fill).repeat(pad - before)]);

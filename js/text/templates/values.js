@@ -117,7 +117,7 @@ export class Meter {
   countOutput(characters) {
     if (!(characters <= MAX_LENGTH))
       throw templateError(
-        `a text has ${characters.toLocaleString('en')} characters; at most ${MAX_LENGTH.toLocaleString('en')} are allowed`,
+        `a string has ${characters.toLocaleString('en')} characters; at most ${MAX_LENGTH.toLocaleString('en')} are allowed`,
       );
     this.countInput(characters);
   }
@@ -176,7 +176,7 @@ export const numberOf = (value) => (value instanceof Float ? value.value : Numbe
 /** Returns a text as a string. Throws TEMPLATE if the value is not a text. @param {any} value @returns {string} */
 export function requireText(value) {
   if (isText(value)) return stringOf(value);
-  throw templateError(`expected a text, found a value of type ${typeOf(requireDefined(value))}`);
+  throw templateError(`expected a string, found a value of type ${typeOf(requireDefined(value))}`);
 }
 
 /** Returns a value as a number. Throws TEMPLATE if it is not a number. @param {any} value @returns {number} */
@@ -378,7 +378,7 @@ export function repr(value, meter) {
     meter.usesCallerText ||= hasCallerText(value);
     meter.countItems(stringOf(value).length);
     if (value instanceof Text && value.safe)
-      throw templateError('printing a list that contains a safe text is not supported');
+      throw templateError('printing a list that contains a safe string is not supported');
     return meter.countText(quoteString(stringOf(value)));
   }
   if (value instanceof View && value.shown) return value.shown;

@@ -26,7 +26,7 @@ const MAX = { nfaStates: 20_000, states: 4096, classes: 250, steps: 4_000_000 };
 /** @param {string} source @param {string} resource  whose limit is exceeded */
 const tooLarge = (source, resource) =>
   unsupported(
-    `the tokenizer splits text by the expression ${JSON.stringify(source.slice(0, 200))}, which takes too many ${resource}`,
+    `the tokenizer splits text by the expression ${JSON.stringify(source.slice(0, 200))}, which needs too many ${resource}`,
     'simplify the expression',
   );
 
@@ -139,7 +139,7 @@ function compileTable(source, options) {
         const { match, next } = follow(states[i], byClass);
         if (match && i === START)
           throw unsupported(
-            `the tokenizer splits text by the expression ${JSON.stringify(source)}, which matches the empty text`,
+            `the tokenizer splits text by the expression ${JSON.stringify(source)}, which matches the empty string`,
             'each match must have at least one character',
           );
         const key = next.join();

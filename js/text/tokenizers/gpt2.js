@@ -32,9 +32,7 @@ export function byId(entries, hole) {
   }
   if (tokens.length === count) return tokens;
   if (hole === undefined || tokens.length > 2 * count + MAX_HOLES)
-    throw malformed(
-      `expected the ids 0 to ${count - 1} for ${count} tokens, but ids up to ${tokens.length - 1} are there`,
-    );
+    throw malformed(`expected the ids 0 to ${count - 1} for ${count} tokens, found ids up to ${tokens.length - 1}`);
   return Array.from(tokens, (token) => token ?? hole);
 }
 
@@ -78,6 +76,6 @@ export function parseJson(text, name) {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw malformed(`${name} is not JSON (${/** @type {Error} */ (error).message})`);
+    throw malformed(`${name} is not valid JSON (${/** @type {Error} */ (error).message})`);
   }
 }

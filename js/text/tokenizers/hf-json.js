@@ -187,7 +187,7 @@ function idsOf(vocab) {
   if (!Array.isArray(vocab)) return new Map(Object.entries(vocab));
   vocab.forEach((piece, id) => {
     if (typeof piece?.[0] !== 'string' || typeof piece[1] !== 'number')
-      throw malformed(`expected a text with a score for piece ${id}`);
+      throw malformed(`expected a string with a score for piece ${id}`);
   });
   return new Map(vocab.map(([text], id) => [text, id]));
 }

@@ -82,7 +82,7 @@ export function parseTiktoken(text) {
   const family = FAMILIES.find(({ ranks }) => ranks === lines.length);
   if (!family)
     throw unsupported(
-      `a file of ${lines.length} ranks is of an unknown family, and doesn't say how text is split into words`,
+      `a file of ${lines.length} ranks is of an unknown family, and does not specify how text is split into words`,
       `known are ${FAMILIES.map(({ names, ranks }) => `${names} (${ranks})`).join(', ')}; for others use tokenizer.json`,
     );
   return ofRanks(lines, family);

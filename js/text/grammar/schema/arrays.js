@@ -217,7 +217,7 @@ function writeUnique(compiler, array, from, to) {
   if (array.contains.length)
     throw grammarError(
       'contains together with uniqueItems is supported only for items of an enum, or for at most one item',
-      'give the items an enum, or leave one of the two out',
+      'use an enum for the items, or omit one of the two',
     );
   const strings = prefix.length || min > MAX_REQUIRED ? null : unlimitedString(compiler, rest);
   if (strings) return writeDifferent(compiler, strings, array, from, to);
@@ -227,7 +227,7 @@ function writeUnique(compiler, array, from, to) {
   if (!prefix.length || lists.length < prefix.length || tuples > MAX_TUPLES || min > prefix.length)
     throw grammarError(
       'uniqueItems is supported only for items with few values, for strings of any length, or for at most one item',
-      'give the items an enum, or leave uniqueItems out and remove repetitions afterwards',
+      'use an enum for the items, or omit uniqueItems and remove repetitions afterwards',
     );
   /** @type {any[][]} */
   let all = [[]];

@@ -239,7 +239,7 @@ export class Compiler {
     if (this.notation !== JSON_NOTATION)
       throw grammarError(
         `${subject} is not supported in the calls of this model`,
-        'leave it out, and check the arguments of calls afterwards',
+        'omit it, and check the arguments of calls afterwards',
       );
   }
 

@@ -276,7 +276,7 @@ function multiples(m, parts) {
   const divisor = Number(digits);
   if (digits * BigInt(scale + zeros + 1) > MAX_REMAINDERS)
     throw grammarError(
-      `multipleOf ${m} takes too many states`,
+      `multipleOf ${m} needs too many states`,
       `use a number with fewer digits: without its point at most ${MAX_REMAINDERS}, and less with digits after the point`,
     );
   const maxDigits = Math.min(scale, parts);
