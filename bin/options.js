@@ -100,7 +100,7 @@ export function numberOf(options, name) {
   if (options[name] === undefined) return undefined;
   const number = Number(options[name]);
   if (options[name].trim() === '' || !Number.isFinite(number) || number < 0)
-    throw new Usage(`--${name} is "${options[name]}"; expected a number of at least 0`);
+    throw new Usage(`--${name}: expected a number of at least 0, found "${options[name]}"`);
   return number;
 }
 
@@ -134,7 +134,7 @@ export async function sourceOf(file, options = {}) {
 export function oneOf(options, name, ...allowed) {
   const word = options[name];
   if (word !== undefined && !allowed.includes(word))
-    throw new Usage(`--${name} is "${word}"; expected ${allowed.slice(0, -1).join(', ')} or ${allowed.at(-1)}`);
+    throw new Usage(`--${name}: expected ${allowed.slice(0, -1).join(', ')} or ${allowed.at(-1)}, found "${word}"`);
   return word;
 }
 

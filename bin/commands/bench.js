@@ -30,7 +30,7 @@ const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 function countOf(options, name, defaultValue) {
   const number = numberOf(options, name) ?? defaultValue;
   if (!Number.isInteger(number) || number < 1)
-    throw new Usage(`--${name} is "${options[name]}"; expected an integer of at least 1`);
+    throw new Usage(`--${name}: expected an integer of at least 1, found "${options[name]}"`);
   return number;
 }
 
@@ -87,7 +87,7 @@ async function measure(model, options) {
     }
     return { runs, promptTokens: ids.length, embed: median(rates) };
   }
-  if (tokens >= context) throw new Usage(`--tokens is ${tokens}; expected less than the context of ${context}`);
+  if (tokens >= context) throw new Usage(`--tokens: expected less than the context of ${context}, found ${tokens}`);
   const ids = await promptOf(model, Math.min(prompt, context - tokens));
   const replies = [];
   for (let i = 0; i < runs; i++) replies.push(await measureReply(model, ids, tokens));

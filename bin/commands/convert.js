@@ -23,7 +23,7 @@ Without --quant, --embed and --row-scales the weights of a .gguf file are not ch
       'tokenizer file (default: that in the folder of the model); a .txt file has one token per line',
     ),
     name: value('TEXT', 'name of the model to store in the file'),
-    license: value('TEXT', 'license to store in the file: an SPDX id or a text'),
+    license: value('TEXT', 'license to store in the file: an SPDX id or other text'),
     card: value('FILE', 'model card to store in the file'),
     chat: value('FILE', 'JSON file of the chat format (default: derived from the chat template)'),
     hash: value(

@@ -201,7 +201,7 @@ function checkSameTokens([one, other]) {
 function strideOf(options, context) {
   const stride = numberOf(options, 'stride') ?? Math.ceil(context / 2);
   if (Number.isInteger(stride) && stride > 0 && stride < context) return stride;
-  throw new Usage(`--stride is "${options.stride}"; expected an integer from 1 to ${context - 1}`);
+  throw new Usage(`--stride: expected an integer from 1 to ${context - 1}, found "${options.stride}"`);
 }
 
 /** @param {string[]} files  the model, the text @param {any} options */
@@ -219,7 +219,7 @@ export async function measurePerplexity([file, path], options) {
     const context = Math.min(...models.map(({ model }) => model.info.contextTokens));
     const stride = strideOf(options, context);
     const { ids } = models[0];
-    if (ids.length < 2) throw new BqError('ARGUMENT', `${path} has ${ids.length} tokens; expected at least 2`);
+    if (ids.length < 2) throw new BqError('ARGUMENT', `${path}: expected at least 2 tokens, found ${ids.length}`);
     const windows = windowsOf(ids.length, context, stride);
     /**
      * Calls score() inside a session of each model.

@@ -64,7 +64,7 @@ function sizeOf(options, name) {
   if (text === undefined) return undefined;
   const [, number, unit = ''] = /^(\d+(?:\.\d+)?)\s*(MB|GB)?$/i.exec(text) ?? [];
   if (!number)
-    throw new Usage(`--${name} is "${text}"; expected a number of bytes, or a size in MB or GB, such as 80MB`);
+    throw new Usage(`--${name}: expected a number of bytes, or a size in MB or GB, such as 80MB, found "${text}"`);
   return Math.floor(
     Number(number) * /** @type {Record<string, number>} */ ({ MB: 1e6, GB: 1e9 })[unit.toUpperCase()] || Number(number),
   );
@@ -74,7 +74,7 @@ function sizeOf(options, name) {
 function percentOf(text) {
   if (text === undefined) return undefined;
   const [, number = '0'] = /^(\d+(?:\.\d+)?)\s*%?$/.exec(text) ?? [];
-  if (!Number(number)) throw new Usage(`--target-ppl is "${text}"; expected a percentage above 0, such as 3%`);
+  if (!Number(number)) throw new Usage(`--target-ppl: expected a percentage above 0, such as 3%, found "${text}"`);
   return Number(number);
 }
 

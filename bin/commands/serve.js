@@ -35,7 +35,7 @@ const isLocal = (host) => host === 'localhost' || host === '::1' || /^127\./.tes
 export async function serveFiles(files, options) {
   const port = options.port === undefined ? undefined : Number(options.port);
   if (port !== undefined && !(/^\d+$/.test(options.port) && port <= 65535))
-    throw new Usage(`--port is "${options.port}"; expected an integer from 0 to 65535`);
+    throw new Usage(`--port: expected an integer from 0 to 65535, found "${options.port}"`);
   const { host, 'allow-origin': origins, 'allow-host': hosts, token = process.env.BQ4_TOKEN || undefined } = options;
   const ids = files.map(idOf);
   if (new Set(ids).size < ids.length)

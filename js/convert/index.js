@@ -177,7 +177,7 @@ function checkOptions(output, options) {
   else chosenTypes(options);
   if (options.compress && !isQsf) throw new BqError('ARGUMENT', '--compress is supported for .qsf files only');
   if (![undefined, 'xxh64', 'sha256'].includes(options.hash))
-    throw new BqError('ARGUMENT', `--hash is "${options.hash}"; expected xxh64 or sha256`);
+    throw new BqError('ARGUMENT', `--hash: expected xxh64 or sha256, found "${options.hash}"`);
   if (options.activationSteps && (isQsf || options.v1 || output.endsWith('.bullet')))
     throw new BqError('ARGUMENT', '--activation-steps is supported for .bq4 files of version 2 only');
   if (options.hash && options.v1) throw new BqError('ARGUMENT', '--hash is not supported for v1 files');

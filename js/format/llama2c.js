@@ -80,7 +80,7 @@ function checkHeader(h, name) {
   if (!isValid)
     throw new BqError('NOT_A_MODEL', `${name} does not begin like a llama2.c checkpoint`, {
       offset: 0,
-      hint: 'convert reads llama2.c .bin files, safetensors files and folders that hold them',
+      hint: 'convert reads llama2.c .bin files, safetensors files and folders that contain them',
     });
 }
 

@@ -51,13 +51,13 @@ import { METHODS, Quantizer } from './quantizer.js';
 /** Checks the options. Throws ARGUMENT. @param {Input} input @param {QuantizeOptions} options */
 function checkOptions({ config }, { method = 'gptaq', calibrate, threads, budget, targetSize, targetPpl, smooth = 0 }) {
   if (!Object.hasOwn(METHODS, method))
-    throw new BqError('ARGUMENT', `--method is "${method}"; expected one of ${Object.keys(METHODS).join(', ')}`);
+    throw new BqError('ARGUMENT', `--method: expected one of ${Object.keys(METHODS).join(', ')}, found "${method}"`);
   if (threads !== undefined && !(Number.isInteger(threads) && threads > 0))
-    throw new BqError('ARGUMENT', `--threads is ${threads}; expected an integer of at least 1`);
+    throw new BqError('ARGUMENT', `--threads: expected an integer of at least 1, found ${threads}`);
   if (budget !== undefined && !(budget > 0))
-    throw new BqError('ARGUMENT', `--budget is ${budget}; expected a number of bytes`);
+    throw new BqError('ARGUMENT', `--budget: expected a number of bytes, found ${budget}`);
   if (!(smooth >= 0 && smooth <= 1))
-    throw new BqError('ARGUMENT', `--smooth is ${smooth}; expected a number from 0 to 1`);
+    throw new BqError('ARGUMENT', `--smooth: expected a number from 0 to 1, found ${smooth}`);
   if (smooth && calibrate === undefined)
     throw new BqError('ARGUMENT', '--smooth needs a calibration text', { hint: 'pass --calibrate FILE' });
   if (targetSize !== undefined && targetPpl !== undefined)

@@ -97,6 +97,6 @@ test('a config.json that says other layers have experts than do is refused by na
   writeFileSync(join(from, 'config.json'), JSON.stringify({ ...config, mlp_only_layers: [0] }));
   await assert.rejects(convert(from, join(folder, 'mixed.bq4')), {
     code: 'SHAPE',
-    message: /"h\.0\.mlp\.router\.weight".* no place in this configuration/,
+    message: /"h\.0\.mlp\.router\.weight".* no counterpart in this configuration/,
   });
 });

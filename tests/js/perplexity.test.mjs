@@ -89,7 +89,7 @@ test('unsupported options are refused by name', () => {
     [[plain], 2, /expected FILE TEXT, found 1 argument/],
     [[plain, join(folder, 'none.txt')], 1, /READ.*none\.txt/s],
     [[plain, empty], 1, /expected at least 2/],
-    [[plain, text, '--stride', '256'], 2, /--stride is "256"; expected an integer from 1 to 255/],
+    [[plain, text, '--stride', '256'], 2, /--stride: expected an integer from 1 to 255, found "256"/],
     [[plain, text, '--against', other], 1, /MISMATCH.*vocabulary of 300/s],
     [[join(ROOT, 'tests/golden/fixtures/bert'), text], 1, /tokenizer|embedding model/],
   ];

@@ -247,7 +247,7 @@ test('quantize --target-size: types by what each matrix costs, and the file is n
   assert.ok(sizes[0] < sizes[1]);
   const { status, stderr } = bq4('quantize', tiny, join(folder, 'o.bq4'), '--calibrate', text, '--target-size', '30KB');
   assert.equal(status, 2);
-  assert.match(stderr, /--target-size is "30KB"/);
+  assert.match(stderr, /--target-size: expected .* found "30KB"/);
   const small = bq4('quantize', tiny, join(folder, 'o.bq4'), '--calibrate', text, '--target-size', '0.03MB');
   assert.match(small.stderr, /the target size is \d+ bytes too small for the smallest types/);
 });
@@ -324,7 +324,7 @@ test('quantize --target-ppl: the smallest that was tried and grows no more, targ
   const tight = quantized(tiny, join(folder, 'b.bq4'), '--calibrate', text, '--target-ppl', '1');
   assert.ok(loose.bytes < tight.bytes, `${loose.bytes}, ${tight.bytes}`);
   for (const [given, words] of /** @type {[string[], RegExp][]} */ ([
-    [['--calibrate', text, '--target-ppl', '0'], /--target-ppl is "0"; expected a percentage above 0/],
+    [['--calibrate', text, '--target-ppl', '0'], /--target-ppl: expected a percentage above 0, .* found "0"/],
     [['--target-ppl', '3%'], /choosing types needs a calibration text/],
     [['--calibrate', text, '--target-ppl', '3%', '--target-size', '1MB'], /exclude each other/],
   ]))
@@ -356,7 +356,7 @@ test('quantize --smooth: other weights, the same function; what has no norms to 
   quantized(tiny, rounded, '--calibrate', text, '--smooth', '0.25', '--quant', 'bq4h');
   for (const [given, words] of /** @type {[string[], RegExp][]} */ ([
     [['--smooth', '0.5'], /--smooth needs a calibration text/],
-    [['--calibrate', text, '--smooth', '2'], /--smooth is 2; expected a number from 0 to 1/],
+    [['--calibrate', text, '--smooth', '2'], /--smooth: expected a number from 0 to 1, found 2/],
   ]))
     assert.match(bq4('quantize', tiny, join(folder, 'o.bq4'), ...given).stderr, words);
   assert.ok(!existsSync(join(folder, 'o.bq4')));
@@ -521,9 +521,9 @@ test('quantize: wrong arguments', () => {
   for (const [args, message] of /** @type {const} */ ([
     [['--calibrate', join(folder, 'none.txt')], /none\.txt can't be read/],
     [['--calibrate', empty], /calibration text has no tokens/],
-    [['--method', 'magic'], /--method is "magic"; expected one of search, gptq/],
+    [['--method', 'magic'], /--method: expected one of search, gptq/],
     [['--quant', 'q9'], /unknown weight type "q9"/],
-    [['--threads', '0'], /--threads is 0; expected an integer of at least 1/],
+    [['--threads', '0'], /--threads: expected an integer of at least 1, found 0/],
     [['--target-size', '1MB'], /choosing types needs a calibration text/],
   ])) {
     const { status, stderr } = bq4('quantize', tiny, join(folder, 'out.bq4'), ...args);

@@ -52,7 +52,7 @@ def round_away(x):
 
 def refuse(name, values, bad):
     index = int(np.flatnonzero(bad)[0])
-    raise ExportError("FORMAT", f"weight {index} is {values.ravel()[index]}: {name} can't hold it",
+    raise ExportError("FORMAT", f"weight {index} is {values.ravel()[index]}: {name} can't represent it",
                       "the checkpoint is damaged, or its weights need a wider type")
 
 

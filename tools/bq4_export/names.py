@@ -228,7 +228,7 @@ def match(config, tensors):
         tensors = {n: t for n, t in tensors.items() if n != "lm_head.weight"}
     for name in tensors:
         if name not in {row[0] for row in rows}:
-            raise ExportError("SHAPE", f'tensor "{name}" has no place in this configuration', "is the configuration of another model?")
+            raise ExportError("SHAPE", f'tensor "{name}" has no counterpart in this configuration', "is the configuration of another model?")
     out = []
     for name, dims, required, embedding in rows:
         tensor = tensors.get(name)

@@ -25,7 +25,7 @@ const [file, out] = positionals;
 const [stories, temperature] = [Number(values.stories), Number(values.temperature)];
 if (!file || !out) throw new Error('expected MODEL.bq4 REPLIES.json');
 if (!Number.isInteger(stories) || stories < 0)
-  throw new Error(`--stories: expected a whole number, found "${values.stories}"`);
+  throw new Error(`--stories: expected an integer, found "${values.stories}"`);
 if (!(temperature >= 0)) throw new Error(`--temperature: expected a number, found "${values.temperature}"`);
 
 /** @type {{ id: string, kind: string, turns: string[] }[]} */

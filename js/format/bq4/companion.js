@@ -17,7 +17,7 @@ import { readRange } from '../../storage/sources/read.js';
 /** @param {string} reason */
 const malformed = (reason) =>
   new BqError('FORMAT', `the sidecar config of the v1 file is invalid: ${reason}`, {
-    hint: 'see docs/FORMAT.md §3, or convert the model anew',
+    hint: 'see docs/FORMAT.md §3, or convert the model again',
   });
 
 /**
@@ -104,7 +104,7 @@ export async function readCompanion(source, signal) {
     if (!(error instanceof BqError) || !['READ', 'HTTP_STATUS', 'NETWORK'].includes(error.code)) throw error;
     throw new BqError('UNSUPPORTED', `a v1 file needs its sidecar config: ${error.message}`, {
       cause: error,
-      hint: 'put NAME.json beside NAME.bq4, or pass { companion: source }',
+      hint: 'put NAME.json next to NAME.bq4, or pass { companion: source }',
     });
   } finally {
     await file?.close();

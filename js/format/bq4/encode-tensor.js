@@ -113,7 +113,7 @@ export async function encodePiece(codec, match, from, type, layout, rows, row) {
     const values = await codec.dequantize(from.type, 0, from.bytes, rows, cols);
     const value = values.subarray(index, index + type.block).find((w) => !Number.isFinite(w)) ?? values[index];
     const at = row * cols + index;
-    throw new BqError('FORMAT', `tensor "${name}", weight ${at} is ${value}: ${type.name} can't hold it`, {
+    throw new BqError('FORMAT', `tensor "${name}", weight ${at} is ${value}: ${type.name} can't represent it`, {
       cause,
       hint: 'the checkpoint is damaged, or its weights need a wider type (--quant f32)',
       details: { tensor: name, index: at },

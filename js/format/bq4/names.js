@@ -172,7 +172,7 @@ export function matchTensors(config, tensors) {
     const list = `"${unknown.slice(0, 8).join('", "')}"${unknown.length > 8 ? ` and ${unknown.length - 8} more` : ''}`;
     throw new BqError(
       'SHAPE',
-      `${unknown.length > 1 ? 'tensors' : 'tensor'} ${list} ${unknown.length > 1 ? 'have' : 'has'} no place in this configuration`,
+      `${unknown.length > 1 ? 'tensors' : 'tensor'} ${list} ${unknown.length > 1 ? 'have' : 'has'} no counterpart in this configuration`,
       {
         hint: 'check that the configuration belongs to this model',
         details: { tensors: unknown.map(shortened) },

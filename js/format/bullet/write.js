@@ -142,7 +142,7 @@ function encodePiece(name, weights, first) {
     const { index } = cause.details;
     throw new BqError(
       'FORMAT',
-      `tensor "${name}", weight ${first + index} is ${weights[index]}: a .bullet file can't hold it`,
+      `tensor "${name}", weight ${first + index} is ${weights[index]}: a .bullet file can't represent it`,
       {
         cause,
         hint: 'the checkpoint is damaged, or its weights need a wider type',

@@ -19,7 +19,7 @@ const GGUF_ACTIVATIONS = { silu: 'silu', relu2: 'relu2' };
  */
 function ggufActivation(name) {
   if (typeof name === 'string' && Object.hasOwn(GGUF_ACTIVATIONS, name)) return GGUF_ACTIVATIONS[name];
-  throw new BqError('UNSUPPORTED', `bitnet.hidden_activation is ${shown(name)}, which is not computed`, {
+  throw new BqError('UNSUPPORTED', `bitnet.hidden_activation is ${shown(name)}, which is not supported`, {
     hint: `expected one of ${Object.keys(GGUF_ACTIVATIONS).join(', ')}`,
   });
 }

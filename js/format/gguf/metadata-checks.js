@@ -163,9 +163,9 @@ export function checkMetadata(metadata, arch, read, config) {
     const expected = `expected ${values.join(' or ')}`;
     if (compared)
       throw new BqError('SHAPE', `${found}, but the tensors of the file have ${values.join(' or ')}`, {
-        hint: `${expected}: the GGUF file contradicts itself; convert it anew`,
+        hint: `${expected}: the values of the GGUF file are inconsistent; convert it again`,
       });
-    throw new BqError('UNSUPPORTED', `${found}, which is not computed for this architecture`, {
+    throw new BqError('UNSUPPORTED', `${found}, which is not supported for this architecture`, {
       hint: `${expected}, or no such key; results without it would be wrong`,
     });
   }

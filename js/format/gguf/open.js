@@ -80,7 +80,7 @@ function factsOf({ metadata, tensors }) {
       const value = metadata[fullKey] ?? otherwise;
       if (value === undefined)
         throw new BqError('FORMAT', `the GGUF file has no metadata value "${fullKey}"`, {
-          hint: 'the GGUF file is incomplete: fetch it again or convert it anew',
+          hint: 'the GGUF file is incomplete: fetch it again or convert it again',
         });
       return value;
     },
@@ -89,7 +89,7 @@ function factsOf({ metadata, tensors }) {
       const tensor = byName.get(name);
       if (!tensor)
         throw new BqError('SHAPE', `tensor "${name}" is missing`, {
-          hint: 'the GGUF file is incomplete: fetch it again or convert it anew',
+          hint: 'the GGUF file is incomplete: fetch it again or convert it again',
         });
       return tensor.dims;
     },

@@ -71,10 +71,7 @@ function changeOf(config, { name, storedName, a, b, scale }, ropePairs) {
       hint: `expected one of ${SLOTS.join(', ')}`,
     });
   if (Number(layer) >= config.layers)
-    throw new BqError(
-      'SHAPE',
-      `the adapter changes "${storedName}", but the model has no more than ${config.layers} layers`,
-    );
+    throw new BqError('SHAPE', `the adapter changes "${storedName}", but the model has only ${config.layers} layers`);
   const [rows, cols] = shapeOf(config, slot);
   const rank = a.dims[0];
   if (!hasShape(a, rank, cols) || !hasShape(b, rows, rank) || !rank)

@@ -113,7 +113,10 @@ export async function readPeft(file, settings, config) {
     const rank = numberFor(settings, 'rank_pattern', 'r', module);
     const alpha = numberFor(settings, 'alpha_pattern', 'lora_alpha', module);
     if (a.dims[0] !== rank)
-      throw new BqError('SHAPE', `"${module}.lora_A.weight" has rank ${a.dims[0]}; adapter_config.json says ${rank}`);
+      throw new BqError(
+        'SHAPE',
+        `"${module}.lora_A.weight" has rank ${a.dims[0]}; adapter_config.json specifies ${rank}`,
+      );
     const scale = alpha / (settings.use_rslora ? Math.sqrt(rank) : rank);
     const rows = settings.fan_in_fan_out ? transposed(b) : b;
     return canonicalTensors(hf, config, `${module}.weight`, rows).map(

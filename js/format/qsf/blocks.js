@@ -218,7 +218,7 @@ function encodeBlock(kind, w, bytes, at) {
  * @returns {never}
  */
 function refuse(name, index, value, kind) {
-  throw new BqError('FORMAT', `tensor "${name}", weight ${index} is ${value}: ${kind.name} can't hold it`, {
+  throw new BqError('FORMAT', `tensor "${name}", weight ${index} is ${value}: ${kind.name} can't represent it`, {
     hint: 'the checkpoint is damaged, or its weights are too large for f16',
     details: { tensor: name, index },
   });

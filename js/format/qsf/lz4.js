@@ -26,14 +26,14 @@ export function unpackLz4(src, size) {
   let [at, to] = [0, 0];
   const lengthOf = (/** @type {number} */ n) => {
     for (let isContinued = n === 15; isContinued;) {
-      expect(at < src.length, 'a length is cut short', at);
+      expect(at < src.length, 'a length is truncated', at);
       n += src[at];
       isContinued = src[at++] === 255;
     }
     return n;
   };
   for (;;) {
-    expect(at < src.length, 'it is cut short', at);
+    expect(at < src.length, 'it is truncated', at);
     const token = src[at++];
     const literals = lengthOf(token >> 4);
     expect(literals <= src.length - at && literals <= size - to, 'too many literals', at);
@@ -41,7 +41,7 @@ export function unpackLz4(src, size) {
     at += literals;
     to += literals;
     if (at === src.length) break;
-    expect(at + 2 <= src.length, 'it is cut short', at);
+    expect(at + 2 <= src.length, 'it is truncated', at);
     const back = src[at] | (src[at + 1] << 8);
     at += 2;
     const length = MIN_MATCH + lengthOf(token & 15);

@@ -313,7 +313,7 @@ export async function writeQsf(sink, matches, options, { config, tokenizer }) {
     await writeEnd(writer, h, embed);
     const unwritten = writer.tensors.keys().next().value;
     if (unwritten)
-      throw new BqError('UNSUPPORTED', `tensor "${unwritten}" has no place in a .qsf file`, {
+      throw new BqError('UNSUPPORTED', `tensor "${unwritten}" is not supported in a .qsf file`, {
         hint: 'write a .bq4 file',
       });
     h.fileSize = writer.position % 2 ** 32;

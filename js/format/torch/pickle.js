@@ -65,7 +65,7 @@ export class Machine {
   damaged(problem) {
     return new BqError('FORMAT', `${this.file}: the pickle is damaged: ${problem}`, {
       offset: this.at,
-      hint: 'save the checkpoint again, best as safetensors',
+      hint: 'save the checkpoint again, preferably as safetensors',
     });
   }
 
@@ -264,7 +264,7 @@ export function walk(value, visit) {
       throw new BqError(
         'FORMAT',
         `the dicts of the pickle have more than ${MAX_ENTRIES} entries, ${MAX_NAME_CHARACTERS} characters of names or ${MAX_DEPTH} levels`,
-        { hint: 'save the checkpoint again, best as safetensors' },
+        { hint: 'save the checkpoint again, preferably as safetensors' },
       );
     if (!(inner instanceof Map)) return void visit(name, inner);
     for (const [key, next] of inner) if (typeof key === 'string') enter(next, name ? `${name}.${key}` : key, depth + 1);

@@ -65,7 +65,7 @@ class Tensor {
 
 /** @param {string} file @param {string} problem */
 const malformed = (file, problem) =>
-  new BqError('FORMAT', `${file}: ${problem}`, { hint: 'save the checkpoint again, best as safetensors' });
+  new BqError('FORMAT', `${file}: ${problem}`, { hint: 'save the checkpoint again, preferably as safetensors' });
 
 /** Replaces torch._utils._rebuild_tensor_v2. Throws FORMAT. @param {string} file @param {any[]} args */
 function rebuildTensor(file, [storage, start, dims, strides]) {

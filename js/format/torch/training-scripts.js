@@ -97,7 +97,7 @@ function renamed(script, name, tensor) {
   const key = module ?? stem;
   if (!key || !Object.hasOwn(script.names, key))
     throw new BqError('UNSUPPORTED', `unknown tensor "${name}"`, {
-      hint: 'this may be a model of another family: put its config.json beside it',
+      hint: 'this may be a model of another family: put its config.json in the same folder',
     });
   const canonical = `${layer === undefined ? '' : `h.${layer}.`}${script.names[key]}`;
   if (!canonical.endsWith('attn.qkv')) return [[`${canonical}.${part}`, tensor]];
@@ -118,7 +118,7 @@ export async function readTorchModel(file) {
   const args = value instanceof Map ? value.get('model_args') : null;
   if (!script || !(args instanceof Map))
     throw new BqError('NOT_A_MODEL', `${file.name} does not contain its configuration`, {
-      hint: 'put the config.json of its model beside it',
+      hint: 'put the config.json of its model in the same folder',
     });
   const dims = (/** @type {string} */ name) => {
     const found = tensors.get(name);
@@ -128,7 +128,7 @@ export async function readTorchModel(file) {
   const nested = [...args].find(([, item]) => typeof item === 'object' && item !== null);
   if (nested)
     throw new BqError('FORMAT', `model_args of ${file.name} has ${shown(nested[1])} for ${shown(nested[0])}`, {
-      hint: 'expected numbers, strings and booleans; or put the config.json of its model beside it',
+      hint: 'expected numbers, strings and booleans; or put the config.json of its model in the same folder',
     });
   const config = script.config(args, dims);
   const canonical = new Map(

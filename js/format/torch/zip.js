@@ -102,7 +102,7 @@ export async function readZip(file) {
     const [method, nameBytes, extraBytes, commentBytes] = [10, 28, 30, 32].map((o) => view.getUint16(at + o, true));
     const extra = at + ENTRY_BYTES + nameBytes;
     if (extra + extraBytes + commentBytes > directory.length)
-      throw damaged(file, `central directory entry ${i} is cut short`, offset + at);
+      throw damaged(file, `central directory entry ${i} is truncated`, offset + at);
     const name = decoder.decode(directory.subarray(at + ENTRY_BYTES, extra));
     const [size, packed, header] = widen(view, extra, extra + extraBytes, [
       view.getUint32(at + 24, true),
@@ -112,7 +112,7 @@ export async function readZip(file) {
     if (method !== 0 || (view.getUint16(at + 8, true) & 1) !== 0)
       throw new BqError('UNSUPPORTED', `${file.name}: "${name}" in the zip archive is compressed or encrypted`, {
         offset: offset + at,
-        hint: 'expected an archive of torch.save, which compresses nothing: save the checkpoint again',
+        hint: 'expected an archive of torch.save, which is not compressed: save the checkpoint again',
       });
     if (size !== packed || !(header + 30 + size <= offset))
       throw damaged(file, `entry "${name}" declares ${size} bytes, which exceed the archive`, offset + at);
