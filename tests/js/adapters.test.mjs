@@ -345,7 +345,7 @@ const REFUSED = [
   ['another method', (s) => (s.peft_type = 'LOHA'), 'UNSUPPORTED', /peft_type "LOHA"/],
   ['no alpha', (s) => (s.lora_alpha = 'x'), 'FORMAT', /"lora_alpha"/],
   ['a pattern that is an expression', (s) => (s.rank_pattern = { '(a+)+$': 3 }), 'UNSUPPORTED', /\(a\+\)\+\$/],
-  ['another rank than it says', (s) => (s.r = 3), 'SHAPE', /rank 8.*says 3/],
+  ['another rank than it says', (s) => (s.r = 3), 'SHAPE', /rank 8.*specifies 3/],
   ['half a pair', (_, t) => t.delete(`${FIRST}.lora_B.weight`), 'SHAPE', /q_proj\.lora_B\.weight" is missing/],
   [
     'a vector of DoRA',
@@ -353,7 +353,7 @@ const REFUSED = [
     'UNSUPPORTED',
     /lora_magnitude_vector/,
   ],
-  ['a layer too many', (_, t) => rename(t, 'layers.1.', 'layers.7.'), 'SHAPE', /layers\.7.*more than 2 layers/],
+  ['a layer too many', (_, t) => rename(t, 'layers.1.', 'layers.7.'), 'SHAPE', /layers\.7.*only 2 layers/],
   ['a module that no such model has', (_, t) => rename(t, 'q_proj', 'query'), 'UNSUPPORTED', /self_attn\.query/],
   ['the head', (_, t) => rename(t, 'model.layers.0.self_attn.q_proj', 'lm_head'), 'UNSUPPORTED', /lm_head/],
   [

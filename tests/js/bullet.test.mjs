@@ -301,7 +301,7 @@ test('hashes that no name of the configuration has are reported, all of them', a
   );
   await assert.rejects(convert(path, join(fresh(), 'out.bq4')), {
     code: 'SHAPE',
-    message: new RegExp(`"${names.join('", "')}" have no place`),
+    message: new RegExp(`"${names.join('", "')}" have no counterpart`),
     details: { tensors: names },
   });
   const card = spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), 'inspect', path, '--json'], { encoding: 'utf8' });

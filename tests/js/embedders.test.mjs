@@ -67,7 +67,7 @@ test('texts, with prompts by their names; a name that the model lacks is refused
     assert.deepEqual(truncated, [2]);
   }
   await assert.rejects(model.embed('x', { prompt: 'Clustering' }), { code: 'ARGUMENT', hint: /query, document/ });
-  await assert.rejects(model.embed([ids[0]], { prompt: 'query' }), { code: 'ARGUMENT', message: /tokens/ });
+  await assert.rejects(model.embed([ids[0]], { prompt: 'query' }), { code: 'ARGUMENT', message: /token ids/ });
   const { status, stdout } = spawnSync(process.execPath, ['bin/bq4.js', 'embed', path, texts[0], '--prompt', 'query'], {
     encoding: 'utf8',
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
