@@ -614,7 +614,7 @@ export async function round({ read, wording }, inputs, seed) {
     await read(input, draw);
     return null;
   } catch (/** @type {any} */ error) {
-    const typed = error?.name === 'BqError' && error.code && error.message && (wording === false || !/\[object |undefined|NaN/.test(error.message)); // prettier-ignore
+    const typed = error?.name === 'BqError' && error.code && error.message && (wording === false || !/\[object |(?<!found )undefined|NaN/.test(error.message)); // prettier-ignore
     return typed ? null : error;
   }
 }
