@@ -10,14 +10,15 @@ import { newestFrom, mergeEntries, newId, pathTo, versions, withoutDeleted } fro
 export const writingLock = (id) => `bq4.writing.${id}`;
 
 /**
- * Returns the ids of messages that another tab has stored at the beginning of a turn and has taken back before the first word of the reply.
+ * Returns the ids of messages that another tab stored at the beginning of a turn and removed before the first word of the
+ * reply.
  * @param {Entry[]} local @param {Entry[]} stored
  */
 function takenBackTurn(local, stored) {
   const kept = new Set(stored.map(({ id }) => id));
-  const gone = local.filter(({ id }) => !kept.has(id));
-  const replies = gone.filter(({ end, content, reasoning }) => end === 'writing' && !content && !reasoning);
-  const questions = gone.filter(({ id }) => {
+  const missingEntries = local.filter(({ id }) => !kept.has(id));
+  const replies = missingEntries.filter(({ end, content, reasoning }) => end === 'writing' && !content && !reasoning);
+  const questions = missingEntries.filter(({ id }) => {
     const next = local.filter(({ parent }) => parent === id);
     return next.length > 0 && next.every((entry) => replies.includes(entry));
   });
