@@ -214,7 +214,7 @@ describe('the package, bundled', { skip: missing() }, () => {
       await page.context().close();
       await strict.close();
       assert.equal(code, 'NO_WORKER', error);
-      assert.match(error, /worker\.js\S* answers 403/);
+      assert.match(error, /worker\.js\S* responds with HTTP 403/);
       assert.match(hint, /server\.fs\.allow/);
       const allowed = await open({ fs: { allow: [folder] } });
       await check(allowed.url);
@@ -312,7 +312,7 @@ describe('the package, bundled', { skip: missing() }, () => {
           assert.equal(code, 'NO_WORKER', error);
           const why = fallback
             ? 'worker.js: expected a script, found the content type "text/html'
-            : 'worker.js answers 404';
+            : 'worker.js responds with HTTP 404';
           assert.ok(error.includes(why), error);
           assert.match(hint, /esbuild, Rollup.*copy bq4\/dist and bq4\/build\/wasm.*"Bundlers"/);
           await page.context().close();
