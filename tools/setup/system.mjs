@@ -100,7 +100,8 @@ function look(wanted) {
     if (findHeadlessShell() === found.chromium && !process.env.CHROME_PATH)
       needs.push({
         what: "Chromium's headless shell",
-        packages: ['chromium-headless-shell'],
+        // Debian's packages of both depend on files of the same version, so an older Chromium is upgraded with it.
+        packages: ['chromium-headless-shell', ...(found.chromium === '/usr/bin/chromium' ? ['chromium'] : [])],
         optional: true,
         without: 'tests run in Chromium itself, which takes longer',
       });
