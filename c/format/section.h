@@ -34,7 +34,7 @@ typedef enum bq_place { BQ_IN_PLAN = 1, BQ_IN_REST = 2, BQ_IN_MANIFEST = 4 } bq_
  * FORMAT; UNSUPPORTED: a section is required but unknown. */
 bq_status bq_sections_read(const uint8_t *file, size_t from, size_t to, bq_place place,
                            bq_sections *out, bq_error *err);
-/* Returns the section with this tag; NULL if there is none. */
+/* Returns the section with this tag, or NULL if the file does not contain it. */
 const bq_section *bq_sections_find(const bq_sections *sections, uint32_t tag);
 
 #endif

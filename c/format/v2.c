@@ -92,8 +92,8 @@ static bq_status read_plan(const bq_prefix_input *in, const header *h, bq_prefix
   return BQ_OK;
 }
 
-/* Returns the offset of the SUM8 that ends the prefix, before zeros up to a multiple of 64; 0 if
- * there is none. */
+/* Returns the offset of the SUM8 that ends the prefix, before zeros up to a multiple of 64, or
+ * 0 if the prefix has no such section. */
 static size_t find_rest_sum(const uint8_t *b, size_t from, size_t end) {
   size_t at = end - BQ_SUM8_BYTES;
   for (size_t zeros = 0; zeros < BQ_ALIGN && at >= from; zeros += 8, at -= 8) {

@@ -37,7 +37,7 @@ void bq_vocabulary_build(bq_vocabulary *v, bq_arena *arena);
  * none of these bits may be set before. */
 void bq_vocabulary_plain(const bq_vocabulary *v, uint32_t above, uint32_t characters,
                          uint32_t *mask);
-/* The longest token at the start of a text of n > 0 bytes; BQ_TOKEN_NONE: there is none. */
+/* The longest token at the start of a text of n > 0 bytes; BQ_TOKEN_NONE if no token matches. */
 uint32_t bq_vocabulary_longest(const bq_vocabulary *v, const uint8_t *text, size_t n);
 
 #endif

@@ -21,7 +21,7 @@ static uint64_t batch_of(uint64_t unit, uint64_t total) {
 }
 
 /* Compute type for v1 blocks that straddle rows: the one with the largest blocks that divide rows
- * of this length; F32 if there is none. */
+ * of this length; F32 if no such type exists. */
 static bq_type straddling_type(uint32_t cols) {
   if (cols % 32 == 0) return BQ_TYPE_BQ4_32;
   return cols % 16 == 0 ? BQ_TYPE_BQ4_16 : BQ_TYPE_F32;

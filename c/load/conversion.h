@@ -42,8 +42,8 @@ void bq_convert(const bq_conversion *conversion, const bq_kernels *kernels, cons
  * tensor. */
 uint32_t bq_conversion_unit(const bq_conversion *conversion);
 /* Checks `n` stored bytes, a multiple of the unit. Returns the offset of the first scale, or weight
- * of a float type, that is NaN or infinite, or in tiles of a 7-bit weight above 127; `n` if there
- * is none. */
+ * of a float type, that is NaN or infinite, or in tiles of a 7-bit weight above 127; `n` if all are
+ * valid. */
 size_t bq_conversion_find_bad(const bq_conversion *conversion, const uint8_t *stored, size_t n);
 
 #endif

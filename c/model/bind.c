@@ -284,14 +284,14 @@ static bool equals(const uint8_t *name, size_t n, const char *text) {
   return n == strlen(text) && memcmp(name, text, n) == 0;
 }
 
-/* Slot of a tensor outside the layers, by its name; -1: there is none. */
+/* Slot of a tensor outside the layers, by its name; -1 if the name is unknown. */
 static int find_other(const uint8_t *name, size_t n) {
   for (int i = 0; i < BQ_MODEL_SLOTS; i++)
     if (equals(name, n, other_slots[i].name)) return i;
   return -1;
 }
 
-/* Slot of a tensor within its layer, by its name without "h.N."; -1: there is none. */
+/* Slot of a tensor within its layer, by its name without "h.N."; -1 if the name is unknown. */
 static int find_in_layer(const uint8_t *name, size_t n) {
   for (int i = 0; i < BQ_LAYER_SLOTS; i++) {
     const char *known = modules_of(BQ_MODEL_SLOTS + (uint32_t)i).name;

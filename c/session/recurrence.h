@@ -46,7 +46,7 @@ void bq_recurrence_copy(bq_recurrence *to, const bq_recurrence *from);
 
 /* The largest number of positions, at most n, with a snapshot, or 0. */
 uint32_t bq_recurrence_floor(const bq_recurrence *r, uint32_t n);
-/* The snapshot after n positions; NULL: there is none, or n is 0. */
+/* The snapshot after n positions; NULL if it does not exist or n is 0. */
 float *bq_recurrence_find(const bq_recurrence *r, uint32_t n);
 /* Discards snapshots after more than n positions. */
 void bq_recurrence_truncate(bq_recurrence *r, uint32_t n);
@@ -57,7 +57,7 @@ void bq_recurrence_open(bq_recurrence *r, uint32_t start);
 void bq_recurrence_close(bq_recurrence *r, uint32_t end);
 
 /* Position of the snapshot that is saved in addition to the one after `computed` positions: the one
- * at a block boundary from which the last position can be recomputed; 0: there is none. */
+ * at a block boundary from which the last position can be recomputed; 0 if none exists. */
 uint32_t bq_recurrence_saved_block(const bq_recurrence *r, uint32_t computed);
 /* Creates the entries of these two snapshots in an empty session; the caller then fills in their
  * states. */

@@ -94,7 +94,7 @@ struct bq_tokenizer {
   uint32_t *sorted;    /* ids of the tokens that are looked up inside a text, sorted by text */
   uint32_t n_sorted;
   uint8_t first[256];  /* kinds of the sorted tokens that begin with each byte */
-  uint32_t byte[256];  /* the token of a single byte; BQ_TOKEN_NONE: there is none */
+  uint32_t byte[256];  /* the token of a single byte, or BQ_TOKEN_NONE */
 };
 
 static inline uint32_t bq_vocab_kind(const bq_tokenizer *t, uint32_t id) { return t->kinds[id]; }
@@ -116,19 +116,19 @@ static inline uint32_t bq_hash_byte(uint32_t hash, uint8_t byte) {
   return (hash ^ byte) * 16777619u;
 }
 
-/* The token of a kind in `kinds` with exactly this text, whose hash is passed; BQ_TOKEN_NONE: there
- * is none. */
+/* The token of a kind in `kinds` with exactly this text, whose hash is passed, or
+ * BQ_TOKEN_NONE. */
 uint32_t bq_vocab_find_hash(const bq_tokenizer *t, uint32_t hash, const uint8_t *text, size_t bytes,
                             uint32_t kinds);
 /* As bq_vocab_find_hash, but computes the hash. */
 uint32_t bq_vocab_find(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds);
-/* Rank of the merge of two tokens; BQ_TOKEN_NONE: there is none. */
+/* Rank of the merge of two tokens; BQ_TOKEN_NONE if they do not merge. */
 uint32_t bq_vocab_rank(const bq_tokenizer *t, uint32_t left, uint32_t right);
 /* Unigram: whether some token begins with the text of this hash. A Bloom filter: rarely true
  * although no token does. */
 bool bq_vocab_begins(const bq_tokenizer *t, uint32_t hash);
 /* The longest of the sorted tokens of a kind in `kinds` at the start of the bytes, and its length;
- * BQ_TOKEN_NONE: there is none. */
+ * BQ_TOKEN_NONE if no token matches. */
 uint32_t bq_vocab_match(const bq_tokenizer *t, const uint8_t *text, size_t bytes, uint32_t kinds,
                         uint32_t *length);
 

@@ -1,7 +1,7 @@
 /** The conversation that this tab shows: its branch, its changes and how they are stored. */
 import { empty, isEmpty, onOther, opened, read, remember, remove, save } from '../storage/local-storage.js';
 import { withSummary } from './summary-prompt.js';
-import { newestFrom, mergeEntries, newId, pathTo, versions, withoutDeleted } from './tree.js';
+import { isWordless, mergeEntries, newestFrom, newId, pathTo, versions, withoutDeleted } from './tree.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
 /** @typedef {import('./tree.js').Entry} Entry */
@@ -17,7 +17,7 @@ export const writingLock = (id) => `bq4.writing.${id}`;
 function takenBackTurn(local, stored) {
   const kept = new Set(stored.map(({ id }) => id));
   const missingEntries = local.filter(({ id }) => !kept.has(id));
-  const replies = missingEntries.filter(({ end, content, reasoning }) => end === 'writing' && !content && !reasoning);
+  const replies = missingEntries.filter((entry) => entry.end === 'writing' && isWordless(entry));
   const questions = missingEntries.filter(({ id }) => {
     const next = local.filter(({ parent }) => parent === id);
     return next.length > 0 && next.every((entry) => replies.includes(entry));

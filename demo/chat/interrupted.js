@@ -1,6 +1,6 @@
 /** Marks replies whose tab was closed while it wrote them. Loaded when a conversation has a reply that is marked as being written. */
 import { draftOf, saveDraft } from '../storage/local-storage.js';
-import { newestFrom, versions } from './tree.js';
+import { isWordless, newestFrom, versions } from './tree.js';
 
 /**
  * Marks the replies as interrupted; a tab that is still writing holds a lock. A reply without a word is removed, and its message becomes
@@ -14,7 +14,7 @@ export async function markInterrupted(current, lock) {
   const cut = conversation.entries.filter(({ end }) => end === 'writing'); // not those that this tab begins meanwhile
   const { held = [] } = (await navigator.locks?.query()) ?? {};
   if (conversation !== current.conversation || held.some(({ name }) => name === lock)) return false;
-  const blank = cut.filter(({ content, reasoning }) => !content && !reasoning);
+  const blank = cut.filter(isWordless);
   for (const entry of cut) entry.end = 'interrupted';
   for (const entry of blank) {
     const { entries, leaf } = conversation;

@@ -107,3 +107,6 @@ export function withoutDeleted(local, theirs, deleted) {
   }
   return local.filter(({ id }) => !deleted.includes(id));
 }
+
+/** Whether a reply has no word yet, neither text nor reasoning. @param {Entry} entry */
+export const isWordless = ({ content, reasoning }) => !content && !reasoning;

@@ -65,7 +65,7 @@ export async function marked(attempt, load) {
   });
 }
 
-/** Returns the load that crashed a tab, once; null if there is none. @returns {Promise<Attempt | null>} */
+/** Returns the load that crashed a tab, once; null if no tab crashed. @returns {Promise<Attempt | null>} */
 export async function crashed() {
   const mark = read();
   if (!mark || !navigator.locks) return null;

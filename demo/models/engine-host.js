@@ -78,7 +78,7 @@ export class Host {
     }
   }
 
-  /** Store of downloaded models; null if there is none. */
+  /** Store of downloaded models; null while none is open. */
   get store() {
     return this.#engine?.store ?? null;
   }
@@ -243,7 +243,7 @@ export class Host {
     return this.#model !== null;
   }
 
-  /** The model in use. Throws STATE if there is none. */
+  /** The model in use. Throws STATE if no model is loaded. */
   get model() {
     if (!this.#model) throw new BqError('STATE', 'no model is loaded', { hint: 'open a file, or reload the page' });
     return this.#model;

@@ -54,7 +54,7 @@ export async function filesOf(chosen) {
   const visit = async (entry) => {
     if (!isRead(entry.name)) return;
     if (entry.isDirectory)
-      for (const one of await entriesIn(/** @type {FileSystemDirectoryEntry} */ (entry))) await visit(one);
+      for (const child of await entriesIn(/** @type {FileSystemDirectoryEntry} */ (entry))) await visit(child);
     else
       found.push({
         file: await new Promise((resolve, reject) => /** @type {any} */ (entry).file(resolve, reject)),

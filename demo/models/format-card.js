@@ -30,7 +30,8 @@ export const formatTitle = (name) => (name ? (NAMES[name] ?? name) : NONE);
 /** @typedef {Awaited<ReturnType<typeof listSupported>>['chatFormats']} Formats */
 
 /**
- * Returns the first format whose stop string is a token of the model, which was then probably trained with it; '' if there is none.
+ * Returns the first format whose stop string is a token of the model, which was then probably trained with it; '' if no
+ * format has one.
  * @param {Formats} formats @param {(text: string) => Promise<number | null>} tokenId
  */
 async function likely(formats, tokenId) {

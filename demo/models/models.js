@@ -96,7 +96,7 @@ export class Models {
   #previous = null;
   /** Whether the model is in use while its weights are still being read. */
   arriving = false;
-  /** Description of the work before a load, such as converting a folder; '' if there is none. */
+  /** Description of the work before a load, such as converting a folder; '' if nothing is to be done. */
   #preparing = '';
   /** @type {Download | null} */
   #download = null;

@@ -21,7 +21,7 @@ export const EMBEDDER = {
 const completeFiles = async (store) => ((await store?.list().catch(() => [])) ?? []).filter(({ complete }) => complete);
 
 /**
- * Returns the embedding model on this device, as a source of the engine; null if there is none.
+ * Returns the embedding model on this device, as a source of the engine; null if none is stored.
  * @param {Store | null} store
  * @returns {Promise<string | File | null>}
  */
@@ -32,7 +32,7 @@ export async function storedEmbedder(store) {
   return ownFile?.size ? new File([ownFile], 'the model') : null;
 }
 
-/** Returns a reranker that was downloaded on the chat page; null if there is none. @param {Store | null} store */
+/** Returns a reranker that was downloaded on the chat page; null if none is stored. @param {Store | null} store */
 export const storedReranker = async (store) =>
   (await completeFiles(store)).find(({ name }) => /rerank|cross-?encoder/i.test(name)) ?? null;
 

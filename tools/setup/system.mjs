@@ -157,8 +157,8 @@ export function findChromium() {
 }
 
 /**
- * Chromium's headless shell: the same engine without the code of its windows, which half of the CPU time of a short test goes
- * into. Chromium itself where there is none, or where CHROME_PATH names one.
+ * Returns the path of Chromium's headless shell, which has the same engine but no windows, so that short tests take half the
+ * CPU time. Returns that of Chromium if the shell is not installed or CHROME_PATH is set.
  * @returns {string | undefined}
  */
 export function findHeadlessShell() {
