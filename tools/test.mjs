@@ -13,7 +13,6 @@ import { join } from 'node:path';
 import { buildWasm, make } from './build.mjs';
 import { digestOf, Product } from './digest.mjs';
 import { makeDist } from './payload.mjs';
-import { makeSite } from './site.mjs';
 import { noteFlaky } from './testing/flaky.mjs';
 import { Durations, runJobs } from './testing/jobs.mjs';
 import { failuresIn, Report } from './testing/report.mjs';
@@ -253,6 +252,8 @@ const BUILDS = {
     else tools.env.BQ4_DIST = 'made';
   },
   site: async (/** @type {Report} */ _, /** @type {Tools} */ tools) => {
+    // Loaded here: its packages are installed by the set-up, after this module has been loaded.
+    const { makeSite } = await import('./site.mjs');
     await makeSite();
     tools.env.BQ4_SITE = 'made';
   },

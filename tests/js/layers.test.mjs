@@ -271,6 +271,39 @@ test('js/: a module that is loaded on demand fails as BqError, and bundlers see 
   assert.ok(found > 15);
 });
 
+/** The modules that `entry` imports statically, with those of these modules, and the packages of each.
+ * @param {string} entry @returns {Map<string, string[]>} */
+function packagesBelow(entry) {
+  /** @type {Map<string, string[]>} */
+  const packages = new Map();
+  /** @param {string} file */
+  const visit = (file) => {
+    if (packages.has(file)) return;
+    const text = readFileSync(join(root, file), 'utf8').replace(/\/\*[^]*?\*\/|\/\/.*/g, '');
+    const names = [...text.matchAll(/^(?:import|(?:import|export)\b[^;'(=]*\bfrom) '([^']+)'/gm)].map(
+      ([, name]) => name,
+    );
+    packages.set(
+      file,
+      names.filter((name) => !/^(?:\.|node:)/.test(name)),
+    );
+    for (const name of names.filter((name) => name.startsWith('.'))) visit(normalize(join(dirname(file), name)));
+  };
+  visit(entry);
+  return packages;
+}
+
+test('tools/: an npm script that installs the packages is loaded without them', () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const entries = Object.values(scripts).flatMap((line) => /^node (tools\S+)/.exec(line)?.[1] ?? []);
+  const installing = [...new Set(entries)].filter((entry) => packagesBelow(entry).has('tools/setup/setup.mjs'));
+  for (const entry of ['tools/start.mjs', 'tools/test.mjs', 'tools/build.mjs', 'tools/prepare.mjs'])
+    assert.ok(installing.includes(entry), entry);
+  for (const entry of installing)
+    for (const [file, packages] of packagesBelow(entry))
+      assert.deepEqual(packages, [], `${entry} loads ${file} before the set-up`);
+});
+
 test('tests/README.md and SECURITY.md: the tests that they name exist', () => {
   let found = 0;
   const documents = ['tests/README.md', 'SECURITY.md'].map((path) => readFileSync(join(root, path), 'utf8'));
