@@ -70,7 +70,7 @@ const REGEX = /js[\\/]text[\\/]regex[\\/]/;
 const TEMPLATES = /js[\\/]text[\\/]templates[\\/](?!compact)/;
 /** Small modules that few pages load. */
 const SELDOM =
-  /(wasm[\\/]sha256|storage[\\/]sources[\\/](bytes|file|file-version|local|split)|gguf[\\/]string-list|generation[\\/]logit-processors|model[\\/]probabilities|shared[\\/](quote-value|rounded-number))\.js/;
+  /(wasm[\\/]sha256|storage[\\/]sources[\\/](bytes|file|file-version|local|split)|gguf[\\/]string-list|generation[\\/]logit-processors|model[\\/]probabilities|engine[\\/]speed-estimate|shared[\\/](nesting|quote-value|rounded-number))\.js/;
 /** Modules that describe LoRA adapters and files of other formats than bq4 v2 to the engine. */
 const DESCRIPTIONS = /js[\\/](convert|format|text[\\/]tokenizers)[\\/](?!bq4[\\/](read-v1|companion\.js)|lora)/;
 
