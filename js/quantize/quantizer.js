@@ -7,12 +7,13 @@ import { encoded } from '../format/bq4/encode-tensor.js';
 import { matchTensors } from '../format/bq4/names.js';
 import { chosenTypes, largestPieceOf } from '../convert/parts.js';
 import { isSearched, ROWS, runLayout, typeNamed, weightBytes } from '../format/bq4/weight-types.js';
-import { ALIGN, CHUNK } from '../format/bq4/frame.js';
+import { ALIGN } from '../format/bq4/frame.js';
 import { isNetworkError, keyOf, openJournal, reportsOf } from '../convert/journal.js';
 import { fileSink } from '../format/output.js';
 import { matrixOf, prefixLengthOf, writeV2 } from '../format/bq4/write-v2.js';
 import { BqError } from '../shared/errors.js';
 import { nodeModule } from '../shared/node.js';
+import { CHUNK_BYTES } from '../shared/sections.js';
 import { fromFile } from '../storage/sources/index.js';
 import { CONVERT_THREADS_URL, CONVERT_URL } from './abi.js';
 import { Calibrator } from './calibrate.js';
@@ -153,7 +154,7 @@ function roomFor({ config, parts }, matches, types, { targetSize = Infinity, has
   const otherBytes = matches
     .filter((match) => !choosable.includes(match))
     .reduce((sum, match) => sum + bytesOf(match), 0);
-  return targetSize - prefixBytes - otherBytes - ALIGN * choosable.length - 32 * Math.ceil(targetSize / CHUNK);
+  return targetSize - prefixBytes - otherBytes - ALIGN * choosable.length - 32 * Math.ceil(targetSize / CHUNK_BYTES);
 }
 
 /**

@@ -1,4 +1,7 @@
-/** Reads the sections of a bq4 file (docs/FORMAT.md §2). C has checked these bytes before. */
+/** The size of a chunk, and the sections of a bq4 file (docs/FORMAT.md §2). C has checked their bytes before. */
+
+/** Bytes of a chunk: the unit of download, of hashing and of the cache. */
+export const CHUNK_BYTES = 1 << 20;
 
 /** @param {Uint8Array} bytes @param {number} at */
 const view = (bytes, at) => new DataView(bytes.buffer, bytes.byteOffset + at);

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { createEngine, fromUrl } from '../../js/node.js';
-import { CHUNK, Chunks, MAX_LIVE } from '../../js/storage/load/chunks.js';
+import { CHUNK_BYTES } from '../../js/shared/sections.js';
+import { Chunks, MAX_LIVE } from '../../js/storage/load/chunks.js';
 import { tinyModel } from './fixture.mjs';
 import { timeout } from '../../js/shared/timeouts.js';
 import { faultServer } from '../server/faults.mjs';
@@ -99,7 +100,7 @@ test('bytes held in JavaScript are bounded, also when they are not read', async 
     return asked === before && seen.length > 0;
   });
   assert.ok(asked <= 1 + MAX_LIVE / 4 + 2, 'no more ranges than may be held, or wait');
-  assert.ok(Math.max(...seen) <= MAX_LIVE * CHUNK + 65536);
+  assert.ok(Math.max(...seen) <= MAX_LIVE * CHUNK_BYTES + 65536);
   release();
   await (await model).close();
   assert.ok(most > 4 && most <= MAX_LIVE, `${most} chunks at once`);

@@ -2,9 +2,8 @@
  * Encodes the parts of a v2 file before its data (docs/FORMAT.md §2): header, sections, tensor directory, chunk hashes.
  */
 import { BqError } from '../../shared/errors.js';
+import { CHUNK_BYTES } from '../../shared/sections.js';
 
-/** Number of bytes of data that one hash covers. */
-export const CHUNK = 1 << 20;
 /** Alignment of tensors, in bytes. */
 export const ALIGN = 64;
 
@@ -141,7 +140,7 @@ export function encodeDirectory(entries) {
  */
 export function prefixSizes(plan, others, dataBytes, hashBytes = 8) {
   const planLength = sizeOf(plan) + SUM_BYTES;
-  const hash = 16 + 8 + hashBytes * Math.ceil(dataBytes / CHUNK);
+  const hash = 16 + 8 + hashBytes * Math.ceil(dataBytes / CHUNK_BYTES);
   const prefixLength = alignUp(HEADER_BYTES + planLength + sizeOf(others) + hash + SUM_BYTES, ALIGN);
   if (planLength > MAX_PLAN_BYTES)
     throw new BqError('FORMAT', `the plan has ${planLength} bytes; the limit is ${MAX_PLAN_BYTES}`);
@@ -179,7 +178,7 @@ export function encodePrefix({ plan, others, dataBytes, hashes, hashBytes = 8, f
   const chunks = new Uint8Array(8 + hashBytes * hashes.length);
   const chunkView = new DataView(chunks.buffer);
   chunkView.setUint32(0, hashBytes === 32 ? 2 : 1, true);
-  chunkView.setUint32(4, CHUNK, true);
+  chunkView.setUint32(4, CHUNK_BYTES, true);
   hashes.forEach((h, i) => chunks.set(h, 8 + hashBytes * i));
   at = putSections(bytes, at, [...others, { tag: 'HASH', payload: chunks }]);
   putSections(bytes, at, [sumSection(hash(bytes.subarray(0, at)))]);

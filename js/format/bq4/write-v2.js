@@ -3,8 +3,9 @@
  * written and hashed first, at its final offset. The prefix, which contains the hashes, is written last.
  */
 import { BqError } from '../../shared/errors.js';
+import { CHUNK_BYTES } from '../../shared/sections.js';
 import { encodeConfig } from './config.js';
-import { ALIGN, alignUp, CHUNK, encodeDirectory, encodePrefix, prefixSizes, section } from './frame.js';
+import { ALIGN, alignUp, encodeDirectory, encodePrefix, prefixSizes, section } from './frame.js';
 import { weightBytes } from './weight-types.js';
 
 /**
@@ -63,7 +64,7 @@ export function matrixOf(dims) {
 
 /** Collects bytes into chunks; hashes and writes each chunk. */
 class ChunkWriter {
-  #buffer = new Uint8Array(CHUNK);
+  #buffer = new Uint8Array(CHUNK_BYTES);
   #filled = 0;
   /** Number of bytes received so far. */
   position = 0;
@@ -95,29 +96,29 @@ class ChunkWriter {
    * @param {number} position @param {Uint8Array[]} hashes
    */
   async restore(position, hashes) {
-    const chunks = Math.floor(position / CHUNK);
+    const chunks = Math.floor(position / CHUNK_BYTES);
     for (let i = 0; i <= chunks; i++) {
-      const length = Math.min(CHUNK, position - i * CHUNK);
-      const bytes = (await this.sink.read?.(this.start + i * CHUNK, length)) ?? new Uint8Array();
+      const length = Math.min(CHUNK_BYTES, position - i * CHUNK_BYTES);
+      const bytes = (await this.sink.read?.(this.start + i * CHUNK_BYTES, length)) ?? new Uint8Array();
       if (bytes.length !== length || !hashes[i] || this.hash(bytes).some((byte, k) => byte !== hashes[i][k]))
         return false;
       if (i === chunks) this.#buffer.set(bytes);
     }
     this.hashes = hashes.slice(0, chunks);
     this.position = position;
-    this.#filled = position - chunks * CHUNK;
+    this.#filled = position - chunks * CHUNK_BYTES;
     return true;
   }
 
   /** @param {Uint8Array} bytes */
   async put(bytes) {
     for (let at = 0; at < bytes.length;) {
-      const piece = bytes.subarray(at, at + CHUNK - this.#filled);
+      const piece = bytes.subarray(at, at + CHUNK_BYTES - this.#filled);
       this.#buffer.set(piece, this.#filled);
       this.#filled += piece.length;
       this.position += piece.length;
       at += piece.length;
-      if (this.#filled === CHUNK) await this.flush();
+      if (this.#filled === CHUNK_BYTES) await this.flush();
     }
   }
 

@@ -8,7 +8,8 @@
  * A process that is killed loses at most the chunk that was being written. Writes are not flushed: after a power cut
  * records may exist without their bytes, so readers compare the hash of each chunk.
  */
-import { CHUNK, encodeRecord, lengthOf, PREFIX, RECORD_BYTES, replay } from './layout.js';
+import { CHUNK_BYTES } from '../../shared/sections.js';
+import { encodeRecord, lengthOf, PREFIX, RECORD_BYTES, replay } from './layout.js';
 
 /** @import { About, Backend, Space } from './types.js' */
 
@@ -74,7 +75,7 @@ class Segments {
   #locate(index) {
     if (index === PREFIX) return ['prefix', 0];
     const perSegment = this.#perSegment;
-    return [`s${Math.floor(index / perSegment)}`, (index % perSegment) * CHUNK];
+    return [`s${Math.floor(index / perSegment)}`, (index % perSegment) * CHUNK_BYTES];
   }
 
   /** @type {Space['scan']} */
@@ -158,7 +159,7 @@ class Segments {
   /** As Space['parts']. */
   async parts() {
     const { fileBytes, prefixBytes } = this.#metadata;
-    const step = this.#perSegment * CHUNK;
+    const step = this.#perSegment * CHUNK_BYTES;
     const parts = [];
     for (let offset = prefixBytes; offset < fileBytes; offset += step) {
       const handle = await this.#folder.locate(`s${(offset - prefixBytes) / step}`);

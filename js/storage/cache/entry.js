@@ -4,8 +4,9 @@
  * `problem`, and a chunk that can't be read counts as missing.
  */
 import { BqError } from '../../shared/errors.js';
+import { CHUNK_BYTES } from '../../shared/sections.js';
 import { keepAhead } from './early-write.js';
-import { CHUNK, chunksOf, lengthOf, PREFIX } from './layout.js';
+import { chunksOf, lengthOf, PREFIX } from './layout.js';
 import { lock } from './locks.js';
 
 /** @import { About, Backend, EntryOptions, Space } from './types.js' */
@@ -182,8 +183,8 @@ export class Entry {
     for (let filled = 0; filled < length;) {
       signal?.throwIfAborted();
       const at = offset + filled - prefixBytes;
-      const c = at < 0 ? PREFIX : Math.floor(at / CHUNK);
-      const from = at < 0 ? offset + filled : at % CHUNK;
+      const c = at < 0 ? PREFIX : Math.floor(at / CHUNK_BYTES);
+      const from = at < 0 ? offset + filled : at % CHUNK_BYTES;
       const n = Math.min(lengthOf(this.#metadata, c) - from, length - filled);
       if (!this.has(c) || !(await this.#readInto(c, from, target.subarray(filled, filled + n)))) return null;
       filled += n;

@@ -1,7 +1,6 @@
 /** The division of a file into prefix and chunks, and the journal of stored chunks. */
+import { CHUNK_BYTES } from '../../shared/sections.js';
 
-/** Bytes per chunk, as in docs/FORMAT.md. */
-export const CHUNK = 1 << 20;
 /** Index that stands for the prefix instead of a chunk. */
 export const PREFIX = 0xffffffff;
 
@@ -56,11 +55,11 @@ export function replay(journal) {
 }
 
 /** Returns the number of chunks of a file. @param {{ fileBytes: number, prefixBytes: number }} about */
-export const chunksOf = ({ fileBytes, prefixBytes }) => Math.ceil((fileBytes - prefixBytes) / CHUNK);
+export const chunksOf = ({ fileBytes, prefixBytes }) => Math.ceil((fileBytes - prefixBytes) / CHUNK_BYTES);
 
 /**
  * Returns the length of a chunk or of the prefix, in bytes.
  * @param {{ fileBytes: number, prefixBytes: number }} about @param {number} index
  */
 export const lengthOf = ({ fileBytes, prefixBytes }, index) =>
-  index === PREFIX ? prefixBytes : Math.min(CHUNK, fileBytes - prefixBytes - index * CHUNK);
+  index === PREFIX ? prefixBytes : Math.min(CHUNK_BYTES, fileBytes - prefixBytes - index * CHUNK_BYTES);

@@ -1,6 +1,6 @@
 /** The cache of an engine, and the entry of a file in it. Loaded for engines with a cache. */
 import { BqError, onDemand } from '../../shared/errors.js';
-import { u32 } from '../../shared/sections.js';
+import { CHUNK_BYTES, u32 } from '../../shared/sections.js';
 import { PREFIX } from '../cache/layout.js';
 import { Wasm } from '../../wasm/wasm.js';
 
@@ -10,9 +10,8 @@ export { PREFIX };
 /** @import { Cache, CacheEntry, EngineOptions, Plan, Source } from '../../shared/types.js' */
 /** @import { Compiled } from '../../wasm/wasm.js' */
 
-/** Spare heap bytes for hashing, and the largest number of bytes that the shared instance hashes. */
+/** Spare heap bytes for hashing. */
 const SPARE_BYTES = 4096;
-const CHUNK = 2 ** 20;
 /** Kinds of chunk hashes (docs/FORMAT.md, HASH). */
 const [XXH64, SHA256] = [1, 2];
 
@@ -24,10 +23,10 @@ function hashes(compiled) {
   /** @type {Promise<Wasm> | undefined} */
   let sharedInstance;
   const create = async (/** @type {number} */ bytes) => Wasm.create(await compiled, bytes + SPARE_BYTES);
-  const instance = () => (sharedInstance ??= create(CHUNK));
+  const instance = () => (sharedInstance ??= create(CHUNK_BYTES));
   return {
     async hash(/** @type {Uint8Array} */ bytes) {
-      const wasm = await (bytes.length > CHUNK ? create(bytes.length) : instance());
+      const wasm = await (bytes.length > CHUNK_BYTES ? create(bytes.length) : instance());
       return wasm.scope((take) => {
         const { at, length } = wasm.put(take, bytes);
         const out = take(8);
@@ -39,7 +38,7 @@ function hashes(compiled) {
       ? undefined
       : async (/** @type {Uint8Array} */ bytes) => {
           const hash = new (await onDemand(import('../../wasm/sha256.js'))).Sha256(await instance());
-          for (let at = 0; at < bytes.length; at += CHUNK) hash.add(bytes.subarray(at, at + CHUNK));
+          for (let at = 0; at < bytes.length; at += CHUNK_BYTES) hash.add(bytes.subarray(at, at + CHUNK_BYTES));
           return hash.end();
         },
   };

@@ -4,13 +4,12 @@
  */
 import { BqError } from '../../shared/errors.js';
 import { deferred, follow } from '../../shared/async.js';
+import { CHUNK_BYTES } from '../../shared/sections.js';
 
 /** @import { ByteSource } from '../sources/types.js' */
 /** @import { CacheEntry } from '../../shared/types.js' */
 /** @import { Deferred } from '../../shared/async.js' */
 
-/** Bytes per chunk (docs/FORMAT.md, HASH). */
-export const CHUNK = 1 << 20;
 /** Smallest and largest number of chunks per range. A range should take RANGE_MS, so that requests cost little. */
 const MIN_RANGE = 4;
 const MAX_RANGE = 16;
@@ -69,7 +68,7 @@ export class Chunks {
     this.#total = total;
     this.#head = head;
     this.#lifetime = follow(signal);
-    this.count = Math.max(Math.ceil((total - from) / CHUNK), 0);
+    this.count = Math.max(Math.ceil((total - from) / CHUNK_BYTES), 0);
     signal.addEventListener('abort', this.#abortAll);
   }
 
@@ -82,12 +81,12 @@ export class Chunks {
 
   /** Returns the offset of a chunk in the file. @param {number} c */
   offset(c) {
-    return this.#from + c * CHUNK;
+    return this.#from + c * CHUNK_BYTES;
   }
 
   /** @param {number} c */
   length(c) {
-    return Math.min(CHUNK, this.#total - this.offset(c));
+    return Math.min(CHUNK_BYTES, this.#total - this.offset(c));
   }
 
   /**
@@ -121,7 +120,7 @@ export class Chunks {
   /** Releases the buffer of a chunk. @param {Uint8Array | null} [bytes]  not used any more */
   release(bytes) {
     this.live--;
-    if (bytes?.buffer.byteLength === CHUNK) this.#spareBuffers.push(bytes.buffer);
+    if (bytes?.buffer.byteLength === CHUNK_BYTES) this.#spareBuffers.push(bytes.buffer);
     if (this.#isClosed) this.#freeBuffers();
     this.#wake();
     this.#schedule();
@@ -169,7 +168,7 @@ export class Chunks {
   /** Returns a buffer for a chunk. @param {number} c */
   #buffer(c) {
     this.live++;
-    return new Uint8Array(this.#spareBuffers.pop() ?? new ArrayBuffer(CHUNK), 0, this.length(c));
+    return new Uint8Array(this.#spareBuffers.pop() ?? new ArrayBuffer(CHUNK_BYTES), 0, this.length(c));
   }
 
   /** Whether a range must wait for a free buffer. @param {number} first */

@@ -4,9 +4,9 @@
  */
 import { changedError, renamedError, Samples, refetchOrThrow } from './refetch.js';
 import { structs } from '../../wasm/abi.js';
-import { CHUNK, Chunks } from './chunks.js';
+import { Chunks } from './chunks.js';
 import { BqError, onDemand } from '../../shared/errors.js';
-import { sections, u64 } from '../../shared/sections.js';
+import { CHUNK_BYTES, sections, u64 } from '../../shared/sections.js';
 import { readFirst } from '../sources/read.js';
 import { follow, deferred, Yielder } from '../../shared/async.js';
 
@@ -302,7 +302,7 @@ export class Loading {
     chunks.onBytes = () => this.#paused || this.#meter?.report(phase, scale * (at + chunks.arrived));
     const yielder = new Yielder();
     for (let want = this.#nextWant(); want.length; want = this.#nextWant()) {
-      const c = Math.floor((want.offset - from) / CHUNK);
+      const c = Math.floor((want.offset - from) / CHUNK_BYTES);
       if (c >= chunks.count)
         throw new BqError(
           'TRUNCATED',

@@ -3,7 +3,7 @@
  * demand, since the failure may be one of the network.
  */
 import { BqError } from '../../shared/errors.js';
-import { CHUNK } from './chunks.js';
+import { CHUNK_BYTES } from '../../shared/sections.js';
 
 /** @import { ByteSource } from '../sources/types.js' */
 
@@ -58,7 +58,7 @@ export class Samples {
   /** @param {ByteSource} file @param {number} dataBytes */
   constructor(file, dataBytes) {
     this.#file = file;
-    const chunks = Math.ceil(dataBytes / CHUNK);
+    const chunks = Math.ceil(dataBytes / CHUNK_BYTES);
     this.#chunks = new Set(SAMPLED_EIGHTHS.map((eighths) => Math.floor((chunks * eighths) / 8)));
   }
 
