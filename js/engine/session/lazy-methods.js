@@ -1,6 +1,6 @@
 /** Methods of sessions and models that few pages use. They are in one module, which is loaded on demand. */
 import { checkCall, TABLE } from '../../remote/port/methods.js';
-import { BqError } from '../../shared/errors.js';
+import { BqError, onDemand } from '../../shared/errors.js';
 import * as state from './saved-state.js';
 
 export { chooseOption, chooseNext as choose } from '../model/score-options.js';
@@ -77,6 +77,14 @@ export async function restore(session, _model, args) {
     sequence.tokens = state.restore(wasm, sequence.handle, saved);
   });
   return session.stats();
+}
+
+/** @param {LocalSession} session @param {LocalModel} model @param {any[]} args */
+export async function trace({ parts: { wasm, sequence } }, model, args) {
+  const { options } = checkCall(TABLE.session.trace, args);
+  const { readTrace } = await onDemand(import('../model/trace.js'));
+  sequence.check();
+  return readTrace(wasm, sequence.handle, model.info.layers, options);
 }
 
 /** Smallest number of additional shared tokens for which copying the KV cache is faster than computing them. */

@@ -11,12 +11,39 @@ import { dropUnread } from '../generation/unread-parts.js';
 
 /** @import { LocalAdapter } from '../model/adapter.js' */
 /** @import { LocalModel } from '../model/model.js' */
+/** @import { Guide } from '../generation/grammar-guide.js' */
+/** @import { ReplyParts } from '../generation/reply-parts.js' */
+/** @import { Reader, Reading } from '../../shared/generation.js' */
 /** @import { GenerateOptions, Part, Result, Session, SessionOptions } from '../../shared/types.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
 /**
  * Parts of a session. `fit` checks that a prompt fits in the context and returns its tokens.
  * @typedef {{ wasm: Wasm, sequence: TokenSequence, fit: (prompt: ArrayLike<number>) => Uint32Array }} SessionParts
+ */
+
+/**
+ * State of a running generation.
+ * @typedef {object} GenerationState
+ * @property {GenerateOptions & { speculate?: any }} options  with the id of the draft model
+ * @property {number} maxTokens
+ * @property {number} maxLength  tokens of the sequence at which the generation ends; Infinity if a full context is
+ *   shifted
+ * @property {Uint32Array} tokens  the prompt
+ * @property {import('../generation/rate-limiter.js').RateLimiter | null} rateLimiter  null without a limit
+ * @property {import('./token-sequence.js').StopConditions & { signal: AbortSignal }} stopConditions
+ * @property {Reader | null} reader
+ * @property {import('../generation/unread-parts.js').PartState[]} partStates  one for the prompt, and with a reader one
+ *   for each part
+ * @property {ReplyParts | null} replyParts
+ * @property {Guide | ReplyParts | null} guide  constraint of the text; null: any text
+ * @property {Output} output
+ * @property {Result} result
+ * @property {import('../speculation/prompt-lookup.js').Speculator | null} speculator
+ * @property {import('../speculation/draft-model.js').DraftModel | null} draftModel
+ * @property {number} remaining  tokens until the limit, before the current step
+ * @property {number} sampled  token that the current step sampled for the guide; -1: none
+ * @property {number} stepStart  time of performance.now() from which the current step is measured
  */
 
 /** @implements {Session} */
@@ -54,7 +81,7 @@ export class LocalSession {
    * @param {string | ArrayLike<number>} prompt
    * @param {GenerateOptions} [options]
    * @param {() => boolean} [aborted]  returns whether another thread has aborted; noticed earlier than the signal
-   * @param {import('../generation/reply-parts.js').ReplyParts | null} [replyParts]  constrained sections of a reply
+   * @param {ReplyParts | null} [replyParts]  constrained sections of a reply
    */
   generate(prompt, options, aborted, replyParts = null) {
     return Generation.check(
@@ -126,7 +153,7 @@ export class LocalSession {
 
   /**
    * Returns a method whose code is loaded at the first call.
-   * @param {'append' | 'copyCacheFrom' | 'choose' | 'restore' | 'save' | 'stats' | 'truncate'} name
+   * @param {'append' | 'copyCacheFrom' | 'choose' | 'restore' | 'save' | 'stats' | 'trace' | 'truncate'} name
    * @returns {(...args: any[]) => Promise<any>}
    */
   #lazyMethod =
@@ -139,6 +166,7 @@ export class LocalSession {
   restore = this.#lazyMethod('restore');
   save = this.#lazyMethod('save');
   stats = this.#lazyMethod('stats');
+  trace = this.#lazyMethod('trace');
   truncate = this.#lazyMethod('truncate');
 
   /** @type {Session['fork']} */
@@ -151,14 +179,6 @@ export class LocalSession {
   async tokens() {
     this.#sequence.check();
     return [...this.#sequence.allTokens()];
-  }
-
-  /** @type {Session['trace']} */
-  async trace(traceOptions) {
-    const { options } = checkCall(TABLE.session.trace, [traceOptions]);
-    const { readTrace } = await onDemand(import('../model/trace.js'));
-    this.#sequence.check();
-    return readTrace(this.#wasm, this.#sequence.handle, this.#model.info.layers, options);
   }
 
   async close() {
@@ -214,81 +234,21 @@ export class LocalSession {
   }
 
   /**
+   * Computes the parts of a generation.
    * @param {ReturnType<typeof checkCall>} call
    * @param {(() => boolean) | undefined} aborted
-   * @param {(result: Result) => void} end @param {import('../../shared/generation.js').Reading} reading
-   * @param {import('../generation/reply-parts.js').ReplyParts | null} replyParts
+   * @param {(result: Result) => void} end @param {Reading} reading
+   * @param {ReplyParts | null} replyParts
    * @returns {AsyncGenerator<Part, void>}
    */
-  async *#generate({ args, options, onProgress }, aborted, end, { signal, reader }, replyParts) {
-    this.#checkIdle();
-    this.#model.checkGenerates();
-    signal.throwIfAborted();
-    const { seed = Math.floor(Math.random() * 2 ** 53), maxTokens = DEFAULT_MAX_TOKENS } = options;
-    const { deadline, maxTokensPerSecond, contextPolicy = 'error', speculate = 'auto' } = options;
-    const rateLimiter =
-      deadline === undefined && !maxTokensPerSecond
-        ? null
-        : new (await onDemand(import('../generation/rate-limiter.js'))).RateLimiter({ deadline, maxTokensPerSecond });
-    const shiftsContext = contextPolicy !== 'error';
-    const stopConditions = { signal, aborted, due: rateLimiter?.deadline };
-    this.#checkIdle();
-    const tokens = this.#checkPrompt(args[0] ?? this.#sequence.allTokens());
-    if (options.adapter !== undefined) this.useAdapter(options.adapter);
-    const result = emptyResult(seed, tokens.length);
-    const { timings, usage } = result;
-    /** @type {import('../generation/unread-parts.js').PartState[]} */
-    const partStates = [{ tokens: tokens.length, text: 0, decodeMs: 0 }];
-    /**
-     * @type {import('../generation/grammar-guide.js').Guide | import('../generation/reply-parts.js').ReplyParts | null}
-     */
-    let guide = replyParts;
-    /** @type {import('../speculation/prompt-lookup.js').Speculator | null} */
-    let speculator = null;
-    /** @type {import('../speculation/draft-model.js').DraftModel | null} */
-    let draftModel = null;
-    const output = new Output(this.#wasm, this.#model, this.#sequence.handle, options, seed);
-    this.#isBusy = true;
+  async *#generate(call, aborted, end, reading, replyParts) {
+    const state = await this.#begin(call, aborted, reading, replyParts);
+    const { result, stopConditions, rateLimiter, maxTokens } = state;
+    const { signal, reader } = reading;
     let hasFailed = false;
     try {
-      // The module loads while the prompt is computed. If loading fails, the generation decodes without draft tokens.
-      const speculates = speculate && this.#sequence.maxDraftTokens && maxTokens > 2;
-      const loadingSpeculator = speculates
-        ? onDemand(import('../speculation/prompt-lookup.js')).catch(() => null)
-        : null;
-      if (speculate.model)
-        draftModel = (await onDemand(import('./lazy-methods.js'))).DraftModel.open(
-          this.#model,
-          speculate.model,
-          this.#sequence,
-          tokens,
-        );
-      guide ??= await this.#model.guide(options);
-      if (guide?.warnings.length) result.warnings = [...guide.warnings];
-      output.logitProcessors = await this.#model.logitProcessors(options, this.#sequence.handle);
-      // Formats and biases may select any token, so they need all logits.
-      if (this.#options.quality?.lmHeadFraction)
-        await this.#model.useClusteredHead(
-          this.#sequence.handle,
-          !guide && !options.logitBias && options.promptLogprobs === undefined,
-          signal,
-        );
-      if (output.logitProcessors && options.promptLogprobs !== undefined)
-        result.promptLogprobs = await output.logitProcessors.logprobsOfPrompt(
-          this.#sequence,
-          stopConditions,
-          tokens,
-          options.promptLogprobs,
-        );
-      let stepStart = performance.now();
-      usage.cachedTokens = await this.#sequence.prefill(stopConditions, onProgress, tokens);
-      timings.prefillMs = performance.now() - stepStart;
-      const speculation = await loadingSpeculator;
-      if (speculation) speculator = new speculation.Speculator(this.#model, this.#sequence, speculate, draftModel);
-      if (!speculator || speculate === 'auto') this.#model.decoding.add(this.#sequence);
-      output.begin(guide && !replyParts?.isFreeText ? null : tokens[tokens.length - 1]);
+      await this.#prepare(state, call.onProgress);
       // The finish reason is 'abort' until another one is set, so it is right if a reader leaves its loop.
-      if (maxTokens < 1) result.finishReason = 'length';
       while (result.finishReason === 'abort') {
         // A pause also takes effect between computing and sampling.
         const pause = this.#sequence.waitWhilePaused(stopConditions);
@@ -297,45 +257,21 @@ export class LocalSession {
           result.finishReason = 'deadline';
           break;
         }
-        this.#sequence.check();
-        const remaining = Math.min(
-          maxTokens - result.tokens.length,
-          shiftsContext ? Infinity : this.#context - this.length + 1,
-        );
-        let sampled = -1;
-        const ids = guide ? guide.next(remaining, (mask) => (sampled = output.sample(mask))) : [output.sample()];
+        const ids = this.#sampleTokens(state);
         for (const [i, id] of ids.entries()) {
-          const isComplete = guide !== null && i === ids.length - 1 && guide.hasEnded(remaining - ids.length);
-          const isFull = this.length >= this.#context;
-          const limitReason =
-            result.tokens.length + 1 >= maxTokens ? 'length' : isFull && !shiftsContext ? 'context' : null;
-          const logprobs = output.logitProcessors?.accept(id, !guide || (i === 0 && id === sampled));
-          const lastReason = isComplete ? 'stop' : limitReason;
-          const part = { ...output.part(id, result, lastReason, replyParts?.hidesText), ...logprobs };
-          timings[usage.completionTokens++ ? 'decodeMs' : 'firstTokenMs'] += performance.now() - stepStart;
-          this.#sequence.pendingToken = id;
-          if (reader)
-            partStates.push({ tokens: this.length + 1, text: result.text.length, decodeMs: timings.decodeMs });
+          const part = this.#addToken(state, ids, i);
           this.unreadSince = now();
           yield part;
           this.unreadSince = Infinity;
           if (result.finishReason !== 'abort') break;
-          stepStart = performance.now();
-          if (!isFull) this.#sequence.push(id);
-          else {
-            // Dropped tokens can't be restored, so the reader must have read all earlier parts.
-            if (reader) await this.#waitForReader(reader);
-            signal.throwIfAborted();
-            speculator?.finish(usage);
-            const { shift } = await onDemand(import('../prompt/context-policy.js'));
-            await shift(this.#sequence, id, options, stopConditions, result, this.#model);
-            speculator?.start();
-          }
+          state.stepStart = performance.now();
+          if (this.length < this.#context) this.#sequence.push(id);
+          else await this.#shiftContext(state, id);
         }
         if (result.finishReason !== 'abort') break;
         // No limit (0) if aborts are noticed through shared memory.
         const workUnits = aborted ? 0 : 1;
-        if (speculator) await speculator.run(stopConditions, workUnits, maxTokens - result.tokens.length);
+        if (state.speculator) await state.speculator.run(stopConditions, workUnits, maxTokens - result.tokens.length);
         else await this.#sequence.run(stopConditions, workUnits);
       }
       if (reader) await this.#waitForReader(reader);
@@ -343,25 +279,173 @@ export class LocalSession {
       hasFailed = !(signal.aborted || aborted?.());
       throw error;
     } finally {
-      this.#isBusy = false;
-      this.unreadSince = Infinity;
-      this.#model.decoding.delete(this.#sequence);
-      speculator?.finish(usage);
-      draftModel?.close();
-      guide?.close();
-      this.#model.releaseUnit(this.#sequence.handle);
-      output.close();
-      if (reader && this.#wasm.alive) dropUnread(reader.readCount ?? Infinity, partStates, result, this.#sequence);
-      usage.totalTokens = usage.promptTokens + usage.completionTokens;
-      if (this.#sequence.isClosed) this.#free();
+      this.#finish(state);
       if (!hasFailed) end(result);
     }
   }
 
   /**
-   * Waits until a reader in another thread has read all parts.
-   * @param {import('../../shared/generation.js').Reader} reader
+   * Checks the call of a generation and marks the session as busy. Throws ARGUMENT, CLOSED, CONTEXT_FULL, NO_SESSION,
+   * STATE, UNSUPPORTED.
+   * @param {ReturnType<typeof checkCall>} call
+   * @param {(() => boolean) | undefined} aborted
+   * @param {Reading} reading @param {ReplyParts | null} replyParts
+   * @returns {Promise<GenerationState>}
    */
+  async #begin({ args, options }, aborted, { signal, reader }, replyParts) {
+    this.#checkIdle();
+    this.#model.checkGenerates();
+    signal.throwIfAborted();
+    const {
+      seed = Math.floor(Math.random() * 2 ** 53),
+      maxTokens = DEFAULT_MAX_TOKENS,
+      contextPolicy = 'error',
+      deadline,
+      maxTokensPerSecond,
+    } = options;
+    const rateLimiter =
+      deadline === undefined && !maxTokensPerSecond
+        ? null
+        : new (await onDemand(import('../generation/rate-limiter.js'))).RateLimiter({ deadline, maxTokensPerSecond });
+    this.#checkIdle();
+    const tokens = this.#checkPrompt(args[0] ?? this.#sequence.allTokens());
+    if (options.adapter !== undefined) this.useAdapter(options.adapter);
+    const output = new Output(this.#wasm, this.#model, this.#sequence.handle, options, seed);
+    this.#isBusy = true;
+    return {
+      options,
+      maxTokens,
+      tokens,
+      rateLimiter,
+      output,
+      reader,
+      replyParts,
+      maxLength: contextPolicy === 'error' ? this.#context : Infinity,
+      stopConditions: { signal, aborted, due: rateLimiter?.deadline },
+      result: emptyResult(seed, tokens.length),
+      partStates: [{ tokens: tokens.length, text: 0, decodeMs: 0 }],
+      guide: replyParts,
+      speculator: null,
+      draftModel: null,
+      remaining: 0,
+      sampled: -1,
+      stepStart: 0,
+    };
+  }
+
+  /**
+   * Loads the modules that a generation needs, and computes its prompt.
+   * @param {GenerationState} state @param {GenerateOptions['onProgress']} onProgress
+   */
+  async #prepare(state, onProgress) {
+    const { options, maxTokens, tokens, stopConditions, result } = state;
+    const { speculate = 'auto' } = options;
+    // The module loads while the prompt is computed. If loading fails, the generation decodes without draft tokens.
+    const speculates = speculate && this.#sequence.maxDraftTokens && maxTokens > 2;
+    const loadingSpeculator = speculates ? onDemand(import('../speculation/prompt-lookup.js')).catch(() => null) : null;
+    if (speculate.model)
+      state.draftModel = (await onDemand(import('./lazy-methods.js'))).DraftModel.open(
+        this.#model,
+        speculate.model,
+        this.#sequence,
+        tokens,
+      );
+    await this.#prepareOutput(state);
+    state.stepStart = performance.now();
+    result.usage.cachedTokens = await this.#sequence.prefill(stopConditions, onProgress, tokens);
+    result.timings.prefillMs = performance.now() - state.stepStart;
+    const speculation = await loadingSpeculator;
+    if (speculation)
+      state.speculator = new speculation.Speculator(this.#model, this.#sequence, speculate, state.draftModel);
+    if (!speculation || speculate === 'auto') this.#model.decoding.add(this.#sequence);
+    const isContinued = !state.guide || state.replyParts?.isFreeText;
+    state.output.begin(isContinued ? tokens[tokens.length - 1] : null);
+    if (maxTokens < 1) result.finishReason = 'length';
+  }
+
+  /** Prepares what selects the tokens: formats, biases, the LM head. @param {GenerationState} state */
+  async #prepareOutput(state) {
+    const { options, tokens, stopConditions, output, result } = state;
+    const { promptLogprobs } = options;
+    const guide = (state.guide ??= await this.#model.guide(options));
+    if (guide?.warnings.length) result.warnings = [...guide.warnings];
+    output.logitProcessors = await this.#model.logitProcessors(options, this.#sequence.handle);
+    // Formats and biases may select any token, so they need all logits.
+    if (this.#options.quality?.lmHeadFraction)
+      await this.#model.useClusteredHead(
+        this.#sequence.handle,
+        !guide && !options.logitBias && promptLogprobs === undefined,
+        stopConditions.signal,
+      );
+    if (output.logitProcessors && promptLogprobs !== undefined)
+      result.promptLogprobs = await output.logitProcessors.logprobsOfPrompt(
+        this.#sequence,
+        stopConditions,
+        tokens,
+        promptLogprobs,
+      );
+  }
+
+  /** Returns the next tokens: one, or several if a format forces them. @param {GenerationState} state */
+  #sampleTokens(state) {
+    const { guide, output } = state;
+    this.#sequence.check();
+    state.remaining = Math.min(state.maxTokens - state.result.tokens.length, state.maxLength - this.length + 1);
+    state.sampled = -1;
+    return guide ? guide.next(state.remaining, (mask) => (state.sampled = output.sample(mask))) : [output.sample()];
+  }
+
+  /**
+   * Adds a token to the result and returns its part. Sets the finish reason if the token is the last one.
+   * @param {GenerationState} state
+   * @param {number[]} ids @param {number} i  index of the token in `ids`
+   * @returns {Part}
+   */
+  #addToken(state, ids, i) {
+    const { guide, output, result } = state;
+    const { timings, usage } = result;
+    const id = ids[i];
+    const isComplete = guide !== null && i === ids.length - 1 && guide.hasEnded(state.remaining - ids.length);
+    const limitReason =
+      result.tokens.length + 1 >= state.maxTokens ? 'length' : this.length >= state.maxLength ? 'context' : null;
+    const logprobs = output.logitProcessors?.accept(id, !guide || (i === 0 && id === state.sampled));
+    const lastReason = isComplete ? 'stop' : limitReason;
+    const part = { ...output.part(id, result, lastReason, state.replyParts?.hidesText), ...logprobs };
+    timings[usage.completionTokens++ ? 'decodeMs' : 'firstTokenMs'] += performance.now() - state.stepStart;
+    this.#sequence.pendingToken = id;
+    if (state.reader)
+      state.partStates.push({ tokens: this.length + 1, text: result.text.length, decodeMs: timings.decodeMs });
+    return part;
+  }
+
+  /** Removes the oldest tokens of a full context and appends a token. @param {GenerationState} state @param {number} id */
+  async #shiftContext({ options, stopConditions, result, reader, speculator }, id) {
+    // Dropped tokens can't be restored, so the reader must have read all earlier parts.
+    if (reader) await this.#waitForReader(reader);
+    stopConditions.signal.throwIfAborted();
+    speculator?.finish(result.usage);
+    const { shift } = await onDemand(import('../prompt/context-policy.js'));
+    await shift(this.#sequence, id, options, stopConditions, result, this.#model);
+    speculator?.start();
+  }
+
+  /** Frees the parts of a generation, removes unread tokens and completes the result. @param {GenerationState} state */
+  #finish({ reader, partStates, result, speculator, draftModel, guide, output }) {
+    const { usage } = result;
+    this.#isBusy = false;
+    this.unreadSince = Infinity;
+    this.#model.decoding.delete(this.#sequence);
+    speculator?.finish(usage);
+    draftModel?.close();
+    guide?.close();
+    this.#model.releaseUnit(this.#sequence.handle);
+    output.close();
+    if (reader && this.#wasm.alive) dropUnread(reader.readCount ?? Infinity, partStates, result, this.#sequence);
+    usage.totalTokens = usage.promptTokens + usage.completionTokens;
+    if (this.#sequence.isClosed) this.#free();
+  }
+
+  /** Waits until a reader in another thread has read all parts. @param {Reader} reader */
   async #waitForReader(reader) {
     this.unreadSince = now();
     await reader.caughtUp();
