@@ -2,13 +2,14 @@
  * The engine's side of a port. It calls the methods in the table of `methods.js`, and stores the objects that they
  * create until they are closed.
  */
-import { BqError, packError, unpackError } from '../../shared/errors.js';
+import { BqError, packError } from '../../shared/errors.js';
 import { FORWARDED_EVENTS } from '../../shared/events.js';
-import { WINDOW, listen, PROTOCOL } from '../../shared/protocol.js';
+import { listen, PROTOCOL } from '../../shared/protocol.js';
 import { OPTIONS } from '../../shared/options.js';
 import { overrideTimeouts } from '../../shared/timeouts.js';
 import { delegateWorkers, handleSpawned } from '../../shared/workers.js';
 import { TABLE } from './methods.js';
+import { RunningCall } from './running-call.js';
 
 /** @import { Engine } from '../../shared/types.js' */
 /** @import { OpenStep } from '../../shared/protocol.js' */
@@ -18,12 +19,6 @@ import { TABLE } from './methods.js';
  * @typedef {object} Root
  * @property {(options: any, onStep: (step: OpenStep) => void) => Promise<Engine>} open
  * @property {(engine: Engine) => Promise<void>} close  called when the port closes
- */
-/**
- * A running call and its object. `window`: number of parts that may be sent before a grant; `synced`: number of parts
- * that the reader has confirmed as read; `readCount`: number of parts that the reader had read when it left, or null if
- * it has not left; `wake`: continues a generation that waits for its reader.
- * @typedef {{ target: number | string, controller: AbortController, window: number, synced: number, readCount: number | null, wake: () => void }} Call
  */
 /**
  * An object of a port, with the number of its parent object.
@@ -57,183 +52,158 @@ function transferablesOf(value) {
 }
 
 /**
- * Answers the calls of a port. Each port owns a tree of the objects that were created over it.
- * @param {any} port
- * @param {Root} root
+ * Returns the arguments of a method's call, with the signal and the progress of the call among its options.
+ * @param {import('./methods.js').Row} row @param {any} request @param {RunningCall} call
  */
-export function serve(port, root) {
-  /** @type {Map<number | string, Node>} */
-  const nodes = new Map();
-  /** @type {Map<number, Call>} */
-  const calls = new Map();
-  let lastId = 0;
-  let isClosed = false;
+function argumentsOf(row, { args = [], options, progress }, call) {
+  if (!row.options) return args;
+  return [
+    ...args,
+    {
+      ...options,
+      ...('signal' in OPTIONS[row.options] && { signal: call.signal }),
+      ...(progress && { onProgress: (/** @type {object} */ event) => call.post({ progress: event }) }),
+    },
+  ];
+}
 
-  /** Opens the engine. @param {any} request @param {number} id */
-  async function open({ protocol, options, hosts, timeouts }, id) {
+/** The objects of a port and its running calls. Each port owns a tree of the objects that were created over it. */
+class PortServer {
+  #port;
+  #root;
+  /** Objects by their numbers. @type {Map<number | string, Node>} */
+  #nodes = new Map();
+  /** Running calls by their ids. @type {Map<number, RunningCall>} */
+  #calls = new Map();
+  #lastId = 0;
+  #isClosed = false;
+
+  /** @param {any} port @param {Root} root */
+  constructor(port, root) {
+    this.#port = port;
+    this.#root = root;
+    listen(
+      port,
+      (request) => this.#receive(request),
+      (reason) => this.#fail(reason),
+    );
+  }
+
+  /** Handles a message: a call, or a message about a running one. @param {any} request */
+  async #receive(request) {
+    const { id } = request;
+    if (request.spawned) return handleSpawned(request);
+    if (request.ping) return this.#port.postMessage({ pong: true });
+    if (request.abort || request.grant || request.synced !== undefined) return this.#calls.get(id)?.receive(request);
+    const call = new RunningCall(this.#port, id, request.target);
+    this.#calls.set(id, call);
+    try {
+      const value = await this.#answer(request, call);
+      this.#port.postMessage({ id, value }, transferablesOf(value));
+    } catch (error) {
+      call.post({ error: packError(error) });
+    }
+    this.#calls.delete(id);
+  }
+
+  /** Handles the failure of the port. @param {string} reason */
+  #fail(reason) {
+    if (this.#isClosed) return;
+    this.#port.postMessage({ failure: reason });
+    this.#end(this.#nodes.get(0)?.object).catch(() => {});
+  }
+
+  /**
+   * Runs a call and returns its value. Throws ARGUMENT, CLOSED, and the errors of the method.
+   * @param {any} request @param {RunningCall} call @returns {Promise<any>}
+   */
+  async #answer(request, call) {
+    const { target, method, flag } = request;
+    if (method === 'open') return this.#open(request.args[0], call);
+    const node = this.#nodes.get(target);
+    if (!node) throw new BqError('CLOSED', CLOSED);
+    const row = Object.hasOwn(TABLE[node.kind], method) ? TABLE[node.kind][method] : null;
+    if (!row) throw new BqError('ARGUMENT', `unknown method "${method}" of a ${node.kind}`);
+    if (method === 'close') return this.#close(target, node);
+    const args = argumentsOf(row, request, call);
+    if (row.stream)
+      return call.stream(
+        node.object[method](...args, flag ? () => Number(Atomics.load(flag, 0)) === 1 : undefined),
+        flag,
+      );
+    const result = await node.object[method](...args);
+    return row.makes ? this.#addObject(row.makes, result, node, call) : result;
+  }
+
+  /** Opens the engine. @param {any} request @param {RunningCall} call */
+  async #open({ protocol, options, hosts, timeouts }, call) {
     if (protocol !== PROTOCOL)
       throw new BqError('NO_WORKER', `expected a worker of protocol version ${protocol}, found ${PROTOCOL}`, {
         hint: 'clear the HTTP cache and reload the page',
       });
-    const { signal } = /** @type {Call} */ (calls.get(id)).controller;
-    if (hosts) delegateWorkers(port);
+    if (hosts) delegateWorkers(this.#port);
     overrideTimeouts(timeouts);
-    const engine = await root.open({ ...options, signal }, (progress) => port.postMessage({ id, progress }));
+    const engine = await this.#root.open({ ...options, signal: call.signal }, (progress) => call.post({ progress }));
     const { info, store } = engine;
-    nodes.set(0, { kind: 'engine', object: engine, parent: null });
-    for (const type of FORWARDED_EVENTS) engine.events.addEventListener(type, forwardEvent);
-    if (store) nodes.set('store', { kind: 'store', object: store, parent: 0 });
+    this.#nodes.set(0, { kind: 'engine', object: engine, parent: null });
+    for (const type of FORWARDED_EVENTS) engine.events.addEventListener(type, this.#forwardEvent);
+    if (store) this.#nodes.set('store', { kind: 'store', object: store, parent: 0 });
     return { info, store: store && { backend: store.backend, reason: store.reason } };
   }
 
   /** @param {any} event */
-  function forwardEvent({ type, detail: { error, ...detail } }) {
-    if (!isClosed) port.postMessage({ event: type, detail: { ...detail, ...(error && { error: packError(error) }) } });
+  #forwardEvent = ({ type, detail: { error, ...detail } }) => {
+    if (!this.#isClosed)
+      this.#port.postMessage({ event: type, detail: { ...detail, ...(error && { error: packError(error) }) } });
+  };
+
+  /**
+   * Adds an object that a call has created, and returns its handle. A model that is still loading is announced by a
+   * message, and the call ends when it is loaded. Throws CLOSED.
+   * @param {string} kind @param {any} object @param {Node} creator @param {RunningCall} call
+   */
+  async #addObject(kind, object, creator, call) {
+    if (this.#isClosed || !this.#nodes.has(call.target)) {
+      await object.close();
+      throw new BqError('CLOSED', CLOSED);
+    }
+    // A fork belongs to the model, so it stays open when the original session is closed.
+    const parent = kind === creator.kind ? creator.parent : call.target;
+    this.#nodes.set(++this.#lastId, { kind, object, parent });
+    call.target = this.#lastId;
+    const handle = { target: call.target, info: object.info };
+    if (!object.loaded) return { handle };
+    call.post({ handle });
+    await object.loaded;
+    return undefined;
   }
 
   /** Removes an object and its children. @param {number | string} target */
-  function dropObject(target) {
-    nodes.delete(target);
-    for (const call of calls.values()) {
-      if (call.target !== target) continue;
-      call.window = Infinity; // wakes a generation that waits for its reader, so that it notices the end
-      call.wake();
-    }
-    for (const [child, { parent }] of nodes) if (parent === target) dropObject(child);
+  #dropObject(target) {
+    this.#nodes.delete(target);
+    for (const call of this.#calls.values()) if (call.target === target) call.release();
+    for (const [child, { parent }] of this.#nodes) if (parent === target) this.#dropObject(child);
   }
 
   /** Closes an object. Closing the engine closes the port. @param {number | string} target @param {Node} node */
-  async function close(target, { object }) {
-    if (target === 0) return end(object);
-    dropObject(target);
+  async #close(target, { object }) {
+    if (target === 0) return this.#end(object);
+    this.#dropObject(target);
     await object.close();
   }
 
   /** Ends the port: aborts its calls and closes its models. @param {Engine} [engine] */
-  async function end(engine) {
-    isClosed = true;
-    for (const type of FORWARDED_EVENTS) nodes.get(0)?.object.events.removeEventListener(type, forwardEvent);
-    const models = [...nodes.values()].filter(({ kind }) => kind === 'model');
-    nodes.clear();
-    for (const call of calls.values()) {
-      call.controller.abort(new BqError('CLOSED', 'the engine was closed'));
-      call.window = Infinity;
-      call.wake();
-    }
+  async #end(engine) {
+    this.#isClosed = true;
+    for (const type of FORWARDED_EVENTS)
+      this.#nodes.get(0)?.object.events.removeEventListener(type, this.#forwardEvent);
+    const models = [...this.#nodes.values()].filter(({ kind }) => kind === 'model');
+    this.#nodes.clear();
+    for (const call of this.#calls.values()) call.close();
     await Promise.all(models.map(({ object }) => object.close()));
-    if (engine) await root.close(engine);
+    if (engine) await this.#root.close(engine);
   }
-
-  /** Runs a call and returns its value. @param {any} request @param {Call} call @returns {Promise<any>} */
-  async function answer({ id, target, method, args = [], options, flag, progress }, call) {
-    if (method === 'open') return open(args[0], id);
-    const node = nodes.get(target);
-    if (!node) throw new BqError('CLOSED', CLOSED);
-    const row = Object.hasOwn(TABLE[node.kind], method) ? TABLE[node.kind][method] : null;
-    if (!row) throw new BqError('ARGUMENT', `unknown method "${method}" of a ${node.kind}`);
-    if (method === 'close') return close(target, node);
-    const { signal } = call.controller;
-    const onProgress = (/** @type {object} */ event) => port.postMessage({ id, progress: event });
-    const optionChecks = row.options ? OPTIONS[row.options] : {};
-    const callOptions = { ...options, ...('signal' in optionChecks && { signal }), ...(progress && { onProgress }) };
-    const callArgs = row.options ? [...args, callOptions] : args;
-    if (row.stream)
-      return stream(
-        id,
-        node.object[method](...callArgs, flag ? () => Number(Atomics.load(flag, 0)) === 1 : undefined),
-        call,
-        flag,
-      );
-    const result = await node.object[method](...callArgs);
-    if (!row.makes) return result;
-    if (isClosed || !nodes.has(target)) {
-      await result.close();
-      throw new BqError('CLOSED', CLOSED);
-    }
-    // A fork belongs to the model, so it stays open when the original session is closed.
-    nodes.set(++lastId, { kind: row.makes, object: result, parent: row.makes === node.kind ? node.parent : target });
-    call.target = lastId;
-    const handle = { target: lastId, info: result.info };
-    if (!result.loaded) return { handle };
-    port.postMessage({ id, handle });
-    await result.loaded;
-    return undefined;
-  }
-
-  /**
-   * Sends the parts of a generation and returns its result.
-   * @param {number} id
-   * @param {import('../../shared/generation.js').Generation} generation
-   * @param {Call} call
-   * @param {Int32Array} [flag]  shared memory: whether the reader has left (1), and the number of parts that it had
-   *   read
-   */
-  async function stream(id, generation, call, flag) {
-    let sentCount = 0;
-    generation.readBy({
-      get readCount() {
-        return call.readCount ?? (flag && Atomics.load(flag, 0) ? Atomics.load(flag, 1) : null);
-      },
-      async caughtUp() {
-        port.postMessage({ id, sync: sentCount });
-        while (call.synced < sentCount && call.readCount === null && call.window < Infinity)
-          await new Promise((resolve) => (call.wake = () => resolve(undefined)));
-      },
-    });
-    try {
-      for await (const part of generation) {
-        sentCount++;
-        port.postMessage({ id, part });
-        if (--call.window === 0) await new Promise((resolve) => (call.wake = () => resolve(undefined)));
-      }
-    } catch (error) {
-      if (isClosed) throw error;
-    }
-    return await generation.result;
-  }
-
-  listen(
-    port,
-    async (request) => {
-      if (request.spawned) return handleSpawned(request);
-      if (request.ping) return port.postMessage({ pong: true });
-      const runningCall = calls.get(request.id);
-      if (request.abort) {
-        if (!runningCall) return;
-        runningCall.readCount = request.readCount ?? Infinity;
-        runningCall.controller.abort(unpackError(request.abort));
-        return runningCall.wake();
-      }
-      if (request.synced !== undefined) {
-        if (runningCall) runningCall.synced = request.synced;
-        return runningCall?.wake();
-      }
-      if (request.grant) {
-        if (runningCall && (runningCall.window += request.grant) > 0) runningCall.wake();
-        return;
-      }
-      /** @type {Call} */
-      const call = {
-        target: request.target,
-        controller: new AbortController(),
-        window: WINDOW,
-        synced: -1,
-        readCount: null,
-        wake: () => {},
-      };
-      calls.set(request.id, call);
-      try {
-        const value = await answer(request, call);
-        port.postMessage({ id: request.id, value }, transferablesOf(value));
-      } catch (error) {
-        port.postMessage({ id: request.id, error: packError(error) });
-      }
-      calls.delete(request.id);
-    },
-    (reason) => {
-      if (isClosed) return;
-      port.postMessage({ failure: reason });
-      end(nodes.get(0)?.object).catch(() => {});
-    },
-  );
 }
+
+/** Answers the calls of a port until it closes. @param {any} port @param {Root} root */
+export const serve = (port, root) => void new PortServer(port, root);
