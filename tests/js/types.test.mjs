@@ -1,7 +1,7 @@
 // The declarations that are generated from JSDoc, as a TypeScript project uses them.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -18,8 +18,17 @@ const tsc = (...args) =>
     encoding: 'utf8',
   });
 
-test('types of everything public are exported', () => {
+/** The modules of public types, one for each area. */
+const AREAS = readdirSync(join(root, 'js/shared/types')).map((name) => `shared/types/${name.replace('.js', '')}`);
+
+test('js/shared/types.js has the types of all areas', () => {
   const text = readFileSync(join(root, 'js/shared/types.js'), 'utf8');
+  const exported = [...text.matchAll(/^export \* from '\.\/types\/(\w+)\.js';$/gm)].map(([, name]) => name);
+  assert.deepEqual(exported.map((name) => `shared/types/${name}`).sort(), AREAS.sort());
+});
+
+test('types of everything public are exported', () => {
+  const text = AREAS.map((name) => readFileSync(join(root, 'js', `${name}.js`), 'utf8')).join('\n');
   const names = [...text.matchAll(/@typedef \{.*\} (\w+)(?: \*\/)?$/gm)].map(([, name]) => name);
   assert.ok(names.length > 30, `${names}`);
   const exported = readFileSync(join(root, 'js/index.js'), 'utf8');
@@ -64,7 +73,7 @@ for (const [name, what, skipLibCheck] of /** @type {const} */ ([
 /** Where a declaration may say `any`: what callers narrow themselves, and what is as it is in a library that is extended. */
 const ANY = {
   'api/adapters/langchain': ['withStructuredOutput(schema: any, options?: any): any;'],
-  'shared/types': ['function: (args: any, more: {'],
+  'shared/types/openai': ['function: (args: any, more: {'],
   'shared/errors': [
     'details: Record<string, any>;',
     'static [Symbol.hasInstance](value: any): boolean;',
@@ -78,7 +87,7 @@ test('what is public has types: `any` only where the list says', () => {
   const entries = Object.values(exports).flatMap(
     ({ types }) => types?.replace(/^.*types\/js\/(.*)\.d\.ts$/, '$1') ?? [],
   );
-  const all = [...entries, 'shared/types', 'storage/sources/types', 'storage/cache/types', 'shared/errors'];
+  const all = [...entries, ...AREAS, 'storage/sources/types', 'storage/cache/types', 'shared/errors'];
   assert.ok(entries.length > 8 && all.includes('index'), `${all}`);
   /** @type {Record<string, string[]>} */
   const found = {};

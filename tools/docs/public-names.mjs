@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The public names of the package, read from its sources: properties of JSDoc types, options, methods, error codes. The test of
 // the reference (tests/js/api-doc.test.mjs) compares them with docs/reference. As a command it prints them, type by type.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ERRORS } from '../../js/shared/error-codes.js';
 
@@ -9,7 +9,11 @@ const root = new URL('../../', import.meta.url);
 const read = (/** @type {string} */ path) => readFileSync(new URL(path, root), 'utf8');
 
 /** The modules that declare public types. */
-const MODULES = ['js/shared/types.js', 'js/storage/sources/types.js', 'js/storage/cache/types.js'];
+const MODULES = [
+  ...readdirSync(new URL('js/shared/types/', root)).map((name) => `js/shared/types/${name}`),
+  'js/storage/sources/types.js',
+  'js/storage/cache/types.js',
+];
 
 /** Properties of each type that is written with `@typedef {object}`, by its name. @returns {Map<string, string[]>} */
 export function publicTypes() {
