@@ -21,8 +21,175 @@ const [BEFORE, AROUND, AFTER_SUM] = [0, 2, 3];
 const SHARED = 2;
 /** Value of `qk_norm`: each head is normalized by itself. */
 const HEADS = 1;
+/** Value of `norm`: a LayerNorm, with a bias. */
+const LAYER_NORM = 1;
 /** Value of `mamba`: the result is gated but not normalized. */
 const GATE = 1;
+
+/** Adds the tensors of a configuration to a list. */
+class TensorList {
+  /** @type {Slot[]} */
+  slots = [];
+  #config;
+
+  /** @param {Record<string, any>} config  complete */
+  constructor(config) {
+    this.#config = config;
+  }
+
+  /** @param {string} name @param {number[]} dims */
+  add(name, dims, required = true, embedding = false) {
+    const exact =
+      (this.#config.labels && name.startsWith('pooled.')) || /\.(router|switch|delta\.[ab])\.weight$/.test(name);
+    this.slots.push({ name, dims, required, embedding, exact });
+  }
+
+  /** @param {string} name @param {number} out @param {number} into */
+  linear(name, out, into) {
+    this.add(`${name}.weight`, [out, into]);
+    this.add(`${name}.bias`, [out], false);
+    this.add(`${name}.scale`, [out], false);
+  }
+
+  /** @param {string} name */
+  norm(name, size = this.#config.hidden) {
+    this.add(`${name}.weight`, [size]);
+    if (this.#config.norm === LAYER_NORM) this.add(`${name}.bias`, [size], false);
+  }
+
+  /** @param {string} name @param {number} inner */
+  mlp(name, inner) {
+    const { hidden, gated, sub_norms: hasSubNorms } = this.#config;
+    if (gated) this.linear(`${name}.gate`, inner, hidden);
+    this.linear(`${name}.up`, inner, hidden);
+    if (hasSubNorms) this.norm(`${name}.sub_norm`, inner);
+    this.linear(`${name}.down`, hidden, inner);
+  }
+}
+
+/** Tensors before the layers. @param {TensorList} list @param {Record<string, any>} c */
+function addEmbeddings(list, c) {
+  list.add('wte.weight', [c.vocab, c.hidden], true, true);
+  if (c.position === LEARNED) list.add('wpe.weight', [c.context, c.hidden], true, true);
+  if (c.token_types) list.add('wtt.weight', [c.token_types, c.hidden], true, true);
+  if (c.embed_norm) list.norm('ln_0');
+  if (c.bias_buckets) list.add('attn.biases.weight', [c.bias_buckets * c.heads]);
+  const globalAngles = (c.global_head_dim || c.rope_dim) / 2;
+  if (c.position === ROPE) list.add('rope.factors', [globalAngles], false);
+  if (c.position === ROPE && c.local_theta) list.add('rope.local_factors', [c.rope_dim / 2], false);
+  if (c.position === ROPE && c.rope_original) list.add('rope.long_factors', [globalAngles]);
+  if (!c.layer_embed) return;
+  const width = c.layers * c.layer_embed;
+  if (!c.layer_embed_projected) list.add('embed.layers.weight', [c.vocab, width], true, true);
+  list.add('embed.project.weight', [width, c.hidden]);
+  list.norm('embed.norm', c.layer_embed);
+}
+
+/** Tensors of a recurrent layer. @param {TensorList} list @param {Record<string, any>} c @param {string} layer */
+function addRecurrence(list, c, layer) {
+  const values = c.state_value_heads * c.state_value_dim;
+  const channels = 2 * c.state_key_heads * c.state_key_dim + values;
+  if (c.mamba) {
+    list.linear(`${layer}.mamba.in`, values + channels + c.state_value_heads, c.hidden);
+    list.add(`${layer}.mamba.taps.weight`, [channels * c.conv_size]);
+    list.add(`${layer}.mamba.bias.weight`, [channels]);
+    for (const name of ['dt', 'decay', 'skip']) list.add(`${layer}.mamba.${name}.weight`, [c.state_value_heads]);
+    if (c.mamba !== GATE) list.add(`${layer}.mamba.norm.weight`, [values]);
+    list.linear(`${layer}.mamba.out`, c.hidden, values);
+  } else if (c.state_value_heads) {
+    list.linear(`${layer}.delta.in`, channels, c.hidden);
+    list.linear(`${layer}.delta.z`, values, c.hidden);
+    list.linear(`${layer}.delta.a`, c.state_value_heads, c.hidden);
+    list.linear(`${layer}.delta.b`, c.state_value_heads, c.hidden);
+    list.add(`${layer}.delta.taps.weight`, [channels * c.conv_size]);
+    list.add(`${layer}.delta.dt.weight`, [c.state_value_heads]);
+    list.add(`${layer}.delta.decay.weight`, [c.state_value_heads]);
+    list.add(`${layer}.delta.norm.weight`, [c.state_value_dim]);
+    list.linear(`${layer}.delta.out`, c.hidden, values);
+  } else {
+    list.linear(`${layer}.conv.in`, 3 * c.hidden, c.hidden);
+    list.add(`${layer}.conv.taps.weight`, [c.hidden * c.conv_size]);
+    list.linear(`${layer}.conv.out`, c.hidden, c.hidden);
+  }
+}
+
+/** Returns whether a layer attends to all positions. @param {Record<string, any>} c @param {number} n */
+const isGlobal = (c, n) =>
+  !c.window || (c.global_every ? (n + 1) % c.global_every === 0 : Boolean(c.global_layers?.includes(n)));
+
+/** Returns whether a layer uses keys and values of an earlier layer. @param {Record<string, any>} c @param {number} n */
+const sharesKv = (c, n) => n >= c.layers - (c.shared_kv ?? 0);
+
+/** @param {TensorList} list @param {Record<string, any>} c @param {number} n */
+function addAttention(list, c, n) {
+  const name = `h.${n}.attn`;
+  const hasKv = !sharesKv(c, n);
+  const dim = (isGlobal(c, n) && c.global_head_dim) || c.head_dim;
+  const q = c.heads * dim;
+  const kv = ((isGlobal(c, n) && c.global_kv_heads) || c.kv_heads) * dim;
+  list.linear(`${name}.q`, c.attn_gate ? 2 * q : q, c.hidden);
+  if (hasKv) list.linear(`${name}.k`, kv, c.hidden);
+  if (hasKv && !(c.keys_as_values && isGlobal(c, n))) list.linear(`${name}.v`, kv, c.hidden);
+  if (c.qk_norm) list.norm(`${name}.q_norm`, c.qk_norm === HEADS ? dim : q);
+  if (c.qk_norm && hasKv) list.norm(`${name}.k_norm`, c.qk_norm === HEADS ? dim : kv);
+  if (c.sub_norms) list.norm(`${name}.sub_norm`, q);
+  list.linear(`${name}.o`, c.hidden, q);
+}
+
+/** @param {TensorList} list @param {Record<string, any>} c @param {string} layer */
+function addExperts(list, c, layer) {
+  const inner = c.expert_ffn || c.ffn;
+  list.linear(`${layer}.mlp.router`, c.experts, c.hidden);
+  list.add(`${layer}.mlp.experts.gate.weight`, [c.experts, inner, c.hidden]);
+  list.add(`${layer}.mlp.experts.up.weight`, [c.experts, inner, c.hidden]);
+  list.add(`${layer}.mlp.experts.down.weight`, [c.experts, c.hidden, inner]);
+  if (c.shared_ffn && !c.shared_always) list.linear(`${layer}.mlp.shared.switch`, 1, c.hidden);
+  if (c.shared_ffn) list.mlp(`${layer}.mlp.shared`, c.shared_ffn);
+}
+
+/**
+ * Adds the tensors of a layer.
+ * @param {TensorList} list @param {Record<string, any>} c @param {number} n
+ * @param {{ isRecurrent: boolean, isDense: boolean }} kind
+ */
+function addLayer(list, c, n, { isRecurrent, isDense }) {
+  const layer = `h.${n}`;
+  const place = c.norm_place ?? BEFORE;
+  const [before, after] = [place === BEFORE || place === AROUND, place !== BEFORE];
+  if (before && !(c.first_unnormed && n === 0)) list.norm(`${layer}.ln1`);
+  if (isRecurrent) addRecurrence(list, c, layer);
+  if (!isRecurrent || c.attn_beside) addAttention(list, c, n);
+  if (after) list.norm(`${layer}.ln1_post`);
+  if (!c.ffn) return;
+  if (before && c.block !== SHARED) list.norm(`${layer}.ln2`);
+  if (isDense) list.mlp(`${layer}.mlp`, (sharesKv(c, n) && c.shared_kv_ffn) || c.ffn);
+  else addExperts(list, c, layer);
+  if (after) list.norm(`${layer}.ln2_post`);
+  if (c.layer_embed) {
+    list.linear(`${layer}.embed.gate`, c.layer_embed, c.hidden);
+    list.linear(`${layer}.embed.out`, c.hidden, c.layer_embed);
+    list.norm(`${layer}.embed.post`);
+  }
+  if (c.layer_scale) list.add(`${layer}.layer_scale.weight`, [1]);
+}
+
+/** Tensors after the layers. @param {TensorList} list @param {Record<string, any>} c */
+function addHead(list, c) {
+  if (c.norm_place !== AFTER_SUM) list.norm('ln_f');
+  if (c.dense1) {
+    list.add('pooled.dense1.weight', [c.dense1, c.hidden]);
+    list.add('pooled.dense1.bias', [c.dense1], false);
+    list.add('pooled.norm.weight', [c.dense1], false);
+    list.add('pooled.norm.bias', [c.dense1], false);
+  }
+  if (c.dense2) {
+    list.add('pooled.dense2.weight', [c.dense2, c.dense1 || c.hidden]);
+    list.add('pooled.dense2.bias', [c.dense2], false);
+  }
+  if (c.no_head) return;
+  if (!c.tied) list.add('lm_head.weight', [c.vocab, c.hidden], true, true);
+  list.add('lm_head.bias', [c.vocab], false, true);
+}
 
 /**
  * Returns all tensors that a model with this configuration can have, in execution order. Throws FORMAT.
@@ -31,129 +198,13 @@ const GATE = 1;
  */
 export function tensorTable(config) {
   const c = completeConfig(config);
-  const layerNorm = c.norm === 1;
-  const isGlobal = (/** @type {number} */ n) =>
-    !c.window || (c.global_every ? (n + 1) % c.global_every === 0 : !!c.global_layers?.includes(n));
-  const globalDim = c.global_head_dim || c.head_dim;
-  const embeds = c.layer_embed && c.layers * c.layer_embed;
-  /** @type {Slot[]} */
-  const slots = [];
-  const add = (/** @type {string} */ name, /** @type {number[]} */ dims, required = true, embedding = false) =>
-    slots.push({
-      name,
-      dims,
-      required,
-      embedding,
-      exact: (c.labels && name.startsWith('pooled.')) || /\.(router|switch|delta\.[ab])\.weight$/.test(name),
-    });
-  const linear = (/** @type {string} */ name, /** @type {number} */ out, /** @type {number} */ into) => {
-    add(`${name}.weight`, [out, into]);
-    add(`${name}.bias`, [out], false);
-    add(`${name}.scale`, [out], false);
-  };
-  const mlp = (/** @type {string} */ name, /** @type {number} */ inner) => {
-    if (c.gated) linear(`${name}.gate`, inner, c.hidden);
-    linear(`${name}.up`, inner, c.hidden);
-    if (c.sub_norms) norm(`${name}.sub_norm`, inner);
-    linear(`${name}.down`, c.hidden, inner);
-  };
-  const norm = (/** @type {string} */ name, size = c.hidden) => {
-    add(`${name}.weight`, [size]);
-    if (layerNorm) add(`${name}.bias`, [size], false);
-  };
-  const dense = new Set(c.experts ? c.dense_layers : Array(c.layers).keys());
+  const list = new TensorList(c);
   const recurrent = new Set(c.conv_layers);
-  const values = c.state_value_heads * c.state_value_dim;
-  const channels = 2 * c.state_key_heads * c.state_key_dim + values;
-  const place = c.norm_place ?? BEFORE;
-  const [before, after] = [place === BEFORE || place === AROUND, place !== BEFORE];
-  add('wte.weight', [c.vocab, c.hidden], true, true);
-  if (c.position === LEARNED) add('wpe.weight', [c.context, c.hidden], true, true);
-  if (c.token_types) add('wtt.weight', [c.token_types, c.hidden], true, true);
-  if (c.embed_norm) norm('ln_0');
-  if (c.bias_buckets) add('attn.biases.weight', [c.bias_buckets * c.heads]);
-  const globalAngles = (c.global_head_dim || c.rope_dim) / 2;
-  if (c.position === ROPE) add('rope.factors', [globalAngles], false);
-  if (c.position === ROPE && c.local_theta) add('rope.local_factors', [c.rope_dim / 2], false);
-  if (c.position === ROPE && c.rope_original) add('rope.long_factors', [globalAngles]);
-  if (embeds) {
-    if (!c.layer_embed_projected) add('embed.layers.weight', [c.vocab, embeds], true, true);
-    add('embed.project.weight', [embeds, c.hidden]);
-    norm('embed.norm', c.layer_embed);
-  }
-  for (let n = 0; n < c.layers; n++) {
-    if (before && !(c.first_unnormed && n === 0)) norm(`h.${n}.ln1`);
-    if (recurrent.has(n) && c.mamba) {
-      linear(`h.${n}.mamba.in`, values + channels + c.state_value_heads, c.hidden);
-      add(`h.${n}.mamba.taps.weight`, [channels * c.conv_size]);
-      add(`h.${n}.mamba.bias.weight`, [channels]);
-      for (const name of ['dt', 'decay', 'skip']) add(`h.${n}.mamba.${name}.weight`, [c.state_value_heads]);
-      if (c.mamba !== GATE) add(`h.${n}.mamba.norm.weight`, [values]);
-      linear(`h.${n}.mamba.out`, c.hidden, values);
-    } else if (recurrent.has(n) && c.state_value_heads) {
-      linear(`h.${n}.delta.in`, channels, c.hidden);
-      linear(`h.${n}.delta.z`, values, c.hidden);
-      linear(`h.${n}.delta.a`, c.state_value_heads, c.hidden);
-      linear(`h.${n}.delta.b`, c.state_value_heads, c.hidden);
-      add(`h.${n}.delta.taps.weight`, [channels * c.conv_size]);
-      add(`h.${n}.delta.dt.weight`, [c.state_value_heads]);
-      add(`h.${n}.delta.decay.weight`, [c.state_value_heads]);
-      add(`h.${n}.delta.norm.weight`, [c.state_value_dim]);
-      linear(`h.${n}.delta.out`, c.hidden, values);
-    } else if (recurrent.has(n)) {
-      linear(`h.${n}.conv.in`, 3 * c.hidden, c.hidden);
-      add(`h.${n}.conv.taps.weight`, [c.hidden * c.conv_size]);
-      linear(`h.${n}.conv.out`, c.hidden, c.hidden);
-    }
-    const shares = n >= c.layers - (c.shared_kv ?? 0);
-    if (!recurrent.has(n) || c.attn_beside) {
-      const dim = isGlobal(n) ? globalDim : c.head_dim;
-      const q = c.heads * dim;
-      const kv = ((isGlobal(n) && c.global_kv_heads) || c.kv_heads) * dim;
-      linear(`h.${n}.attn.q`, c.attn_gate ? 2 * q : q, c.hidden);
-      if (!shares) linear(`h.${n}.attn.k`, kv, c.hidden);
-      if (!shares && !(c.keys_as_values && isGlobal(n))) linear(`h.${n}.attn.v`, kv, c.hidden);
-      if (c.qk_norm) norm(`h.${n}.attn.q_norm`, c.qk_norm === HEADS ? dim : q);
-      if (c.qk_norm && !shares) norm(`h.${n}.attn.k_norm`, c.qk_norm === HEADS ? dim : kv);
-      if (c.sub_norms) norm(`h.${n}.attn.sub_norm`, q);
-      linear(`h.${n}.attn.o`, c.hidden, q);
-    }
-    if (after) norm(`h.${n}.ln1_post`);
-    if (!c.ffn) continue;
-    if (before && c.block !== SHARED) norm(`h.${n}.ln2`);
-    if (dense.has(n)) mlp(`h.${n}.mlp`, (shares && c.shared_kv_ffn) || c.ffn);
-    else {
-      linear(`h.${n}.mlp.router`, c.experts, c.hidden);
-      const inner = c.expert_ffn || c.ffn;
-      add(`h.${n}.mlp.experts.gate.weight`, [c.experts, inner, c.hidden]);
-      add(`h.${n}.mlp.experts.up.weight`, [c.experts, inner, c.hidden]);
-      add(`h.${n}.mlp.experts.down.weight`, [c.experts, c.hidden, inner]);
-      if (c.shared_ffn && !c.shared_always) linear(`h.${n}.mlp.shared.switch`, 1, c.hidden);
-      if (c.shared_ffn) mlp(`h.${n}.mlp.shared`, c.shared_ffn);
-    }
-    if (after) norm(`h.${n}.ln2_post`);
-    if (embeds) {
-      linear(`h.${n}.embed.gate`, c.layer_embed, c.hidden);
-      linear(`h.${n}.embed.out`, c.hidden, c.layer_embed);
-      norm(`h.${n}.embed.post`);
-    }
-    if (c.layer_scale) add(`h.${n}.layer_scale.weight`, [1]);
-  }
-  if (place !== AFTER_SUM) norm('ln_f');
-  if (c.dense1) {
-    add('pooled.dense1.weight', [c.dense1, c.hidden]);
-    add('pooled.dense1.bias', [c.dense1], false);
-    add('pooled.norm.weight', [c.dense1], false);
-    add('pooled.norm.bias', [c.dense1], false);
-  }
-  if (c.dense2) {
-    add('pooled.dense2.weight', [c.dense2, c.dense1 || c.hidden]);
-    add('pooled.dense2.bias', [c.dense2], false);
-  }
-  if (c.no_head) return slots;
-  if (!c.tied) add('lm_head.weight', [c.vocab, c.hidden], true, true);
-  add('lm_head.bias', [c.vocab], false, true);
-  return slots;
+  const dense = new Set(c.experts ? c.dense_layers : Array(c.layers).keys());
+  addEmbeddings(list, c);
+  for (let n = 0; n < c.layers; n++) addLayer(list, c, n, { isRecurrent: recurrent.has(n), isDense: dense.has(n) });
+  addHead(list, c);
+  return list.slots;
 }
 
 /**
