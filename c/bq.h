@@ -29,7 +29,7 @@
  * - Sizes are in bytes unless the comment names another unit.
  * - The caller frees sessions before their model, and a model by freeing its loader.
  * - Names in capitals at the end of a comment are the statuses that a function returns besides OK.
- * - A *slice* is the unit of work between two points where a run can stop: one layer for one
+ * - A *work unit* is what is computed between two points where a run can stop: one layer for one
  *   micro-batch, or the LM head. */
 #ifndef BQ_H
 #define BQ_H
@@ -81,9 +81,9 @@ typedef struct bq_trace {
   void (*mark)(void *ctx, bq_stage stage, uint32_t layer);
 } bq_trace;
 
-/* Hook that stops a run. `is_requested` is called between two slices, on the thread that called
- * bq_session_run; if it returns true, the run ends with MORE. A run of many slices thus stops as
- * promptly as runs of one slice. Zeroed: runs are never stopped. */
+/* Hook that stops a run. `is_requested` is called between two work units, on the thread that called
+ * bq_session_run; if it returns true, the run ends with MORE. A run of many work units thus stops
+ * as promptly as runs of one work unit. Zeroed: runs are never stopped. */
 typedef struct bq_stop {
   void *ctx;
   bool (*is_requested)(void *ctx);
@@ -117,8 +117,7 @@ typedef enum bq_evict {
 
 typedef struct bq_session_options {
   uint32_t context;    /* maximum positions; 0: the model's own */
-  uint32_t chunk;     /* prefill chunk: tokens whose hidden states are kept at once; 0: min(context,
-                         256) */
+  uint32_t prefill_window; /* tokens whose hidden states are kept at once; 0: min(context, 256) */
   uint32_t batch;      /* micro-batch: tokens per matmul in prefill; 0: 32 */
   bq_kv_type kv_type;  /* 0: f32; docs/decisions/0005-kv-cache-types.md compares them */
   bq_activations activations; /* type of activations in matmuls with quantized weights */
@@ -325,20 +324,20 @@ bq_status bq_session_append(bq_session *session, uint32_t token, bq_error *err);
  * texts (bq_session_texts). */
 bq_status bq_session_draft(bq_session *session, const uint32_t *tokens, size_t n, size_t *taken,
                            bq_error *err);
-/* Computes at most `slices` slices (0: no limit). OK: everything is computed. MORE: the limit is
- * reached or bq_stop ended the run; call again. WANT_DATA: weights are missing; feed the loader,
- * read the pages (bq_session_pages) or compute the spread rows, then call again. NOMEM: forks have
- * used up the KV cache. */
-bq_status bq_session_run(bq_session *session, size_t slices, bq_error *err);
+/* Computes at most `work_units` work units (0: no limit). OK: everything is computed. MORE: the
+ * limit is reached or bq_stop ended the run; call again. WANT_DATA: weights are missing; feed the
+ * loader, read the pages (bq_session_pages) or compute the spread rows, then call again. NOMEM:
+ * forks have used up the KV cache. */
+bq_status bq_session_run(bq_session *session, size_t work_units, bq_error *err);
 /* Runs several sessions of a model in one forward batch (continuous batching). Each weight is read
  * once for all of them, and each session gets the same bits as alone. `session` provides buffers
  * and options; it must have tokens to compute. The pending tokens of all sessions together are at
- * most its `chunk`, their outputs at most its `rows`. The `n` others must have no larger context,
- * and the same KV type, adapter and kind of outputs. After MORE and WANT_DATA call again with the
- * same sessions; a change of any of them, or another kind of run, abandons the batch. ARGUMENT, and
- * as bq_session_run. */
+ * most its `prefill_window`, their outputs at most its `rows`. The `n` others must have no larger
+ * context, and the same KV type, adapter and kind of outputs. After MORE and WANT_DATA call again
+ * with the same sessions; a change of any of them, or another kind of run, abandons the batch.
+ * ARGUMENT, and as bq_session_run. */
 bq_status bq_session_run_with(bq_session *session, bq_session *const *others, size_t n,
-                              size_t slices, bq_error *err);
+                              size_t work_units, bq_error *err);
 
 /* --- tensor parallelism over hosts ---
  * Where threads can't share memory, other hosts can compute rows of matmuls: each holds a part of
@@ -384,7 +383,7 @@ void bq_spread_multiply(const bq_kernels *kernels, const bq_spread *work, float 
  * bytes in a format of this build. Another session of the same model, KV type and key continues
  * from them with the same bits. Its context may differ, unless only one of the two contexts is so
  * large that it rotates with rope.long_factors (CONF, rope_original). An unfinished run is saved up
- * to its last complete prefill chunk. */
+ * to its last complete prefill window. */
 
 /* Size of the state in bytes; valid until the session is used otherwise. */
 uint64_t bq_session_state_bytes(const bq_session *session);
@@ -401,13 +400,13 @@ bq_status bq_session_save(const bq_session *session, uint64_t at, uint8_t *out, 
 bq_status bq_session_restore(bq_session *session, const uint8_t *bytes, size_t n, bq_error *err);
 
 /* --- paging: reads that the host makes for a paged model ---
- * A session of such a model also stops with WANT_DATA if its next slice needs a page that isn't in
- * memory. The host then gets a list of pages, reads each from the file and reports it. */
+ * A session of such a model also stops with WANT_DATA if its next work unit needs a page that isn't
+ * in memory. The host then gets a list of pages, reads each from the file and reports it. */
 
 /* Returns pages to read for this session, the most urgent first: *n of them, at most `capacity`.
- * The list has the pages of the next slice and, as far as buffers are free, of later slices. A page
- * is returned once until it is reported as done. No session of this model may run during the
- * call. */
+ * The list has the pages of the next work unit and, as far as buffers are free, of later work
+ * units. A page is returned once until it is reported as done. No session of this model may run
+ * during the call. */
 bq_status bq_session_pages(bq_session *session, bq_page *out, size_t capacity, size_t *n);
 /* Reports that a page is in place or, if not `good`, could not be read; it will then be returned
  * again. ARGUMENT: no such page is being read. */
@@ -448,8 +447,8 @@ const float *bq_session_result(const bq_session *session, uint32_t position);
 typedef struct bq_session_stats {
   uint64_t tokens;   /* in the sequence */
   uint64_t computed; /* positions in the KV cache that every layer has computed */
-  uint64_t slices;   /* since the session was created */
-  bq_work work;      /* of these slices */
+  uint64_t work_units; /* since the session was created */
+  bq_work work;        /* of these work units */
   uint32_t rows;     /* rows of the open forward batch, or of the next one; 0: nothing is pending */
 } bq_session_stats;
 bq_session_stats bq_session_stats_get(const bq_session *session);

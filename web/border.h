@@ -266,14 +266,14 @@ uint32_t bqw_session_sync(uint32_t session, const uint32_t *tokens, uint32_t n, 
 uint32_t bqw_session_append(uint32_t session, uint32_t token);
 /* bq_session_draft: the next run computes the first *taken of n draft tokens. */
 uint32_t bqw_session_draft(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t *taken);
-/* bq_session_run; slices 0: no limit. The module imports env.stop, which is called between two
- * slices: non-zero ends the run with MORE. WANT_DATA: weights or pages are missing; STATE: there
- * are no tokens. */
-uint32_t bqw_session_run(uint32_t session, uint32_t slices);
+/* bq_session_run; work_units 0: no limit. The module imports env.stop, which is called between two
+ * work units: non-zero ends the run with MORE. WANT_DATA: weights or pages are missing; STATE:
+ * there are no tokens. */
+uint32_t bqw_session_run(uint32_t session, uint32_t work_units);
 /* bq_session_run_with: one forward batch with n other sessions, at most BQW_TOGETHER. */
 enum { BQW_TOGETHER = 15 };
 uint32_t bqw_session_run_with(uint32_t session, const uint32_t *others, uint32_t n,
-                              uint32_t slices);
+                              uint32_t work_units);
 /* bq_session_pages: *count pages to read for a session of a paged model, at most `capacity`. Report
  * each with bqw_page_done. */
 uint32_t bqw_session_pages(uint32_t session, bqw_page *out, uint32_t capacity, uint32_t *count);
@@ -302,8 +302,8 @@ uint32_t bqw_session_second(uint32_t session, const uint32_t *at, uint32_t n);
 /* *out = address of the vector of a text, f32 (bq_session_vector). STATE: no vector was requested,
  * or the run has not finished. */
 uint32_t bqw_session_vector(uint32_t session, uint32_t text, uint32_t *out);
-/* Number of slices computed since the session was created; 0 for an unknown session. */
-uint32_t bqw_session_slices(uint32_t session);
+/* Number of work units computed since the session was created; 0 for an unknown session. */
+uint32_t bqw_session_work_units(uint32_t session);
 /* Rows of the open forward batch, or of the next one; and the work since the session was created:
  * the sum of bytes read and multiply-accumulates, which take about the same time. 0 for an unknown
  * session. */

@@ -20,7 +20,7 @@ uint32_t bqw_layer_cut(uint32_t session, uint32_t layer, uint32_t module, uint32
  * `after` are [tokens][carried], `input` is the input at `to`, [tokens][cols], or NULL. With layer
  * = number of layers, writes the embedding to `after`. Afterwards the session is as after
  * bqw_session_sync: nothing of the sequence is computed. ARGUMENT: the sequence is longer than a
- * prefill chunk, or there are no such cuts. WANT_DATA: the layer's weights, or rows of the
+ * prefill window, or there are no such cuts. WANT_DATA: the layer's weights, or rows of the
  * embedding, have to be read (bqw_session_pages); then call again. */
 uint32_t bqw_layer_part(uint32_t session, uint32_t layer, uint32_t from, uint32_t to,
                         const float *before, float *after, float *input);

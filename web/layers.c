@@ -137,10 +137,10 @@ static bq_status check_part(const bq_session *s, uint32_t layer, uint32_t from, 
                             bq_error *err) {
   const uint32_t layers = s->model->config.layers;
   if (layer > layers || s->sequence.n_texts || !s->sequence.n_tokens ||
-      s->sequence.n_tokens > s->options.chunk)
+      s->sequence.n_tokens > s->options.prefill_window)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,
                    "layer %u of %u, over %u tokens in windows of %u", layer, layers,
-                   s->sequence.n_tokens, s->options.chunk);
+                   s->sequence.n_tokens, s->options.prefill_window);
   /* Layers of these models need other data of earlier layers than the residual. */
   const bq_config *c = &s->model->config;
   if (c->shared_kv || c->layer_embed || c->sub_norms)
@@ -156,7 +156,7 @@ static bq_status check_part(const bq_session *s, uint32_t layer, uint32_t from, 
 
 /* Computes the embedding. WANT_DATA leaves the batch open: the next call continues. */
 static bq_status run_embedding(bq_session *s, float *after, bq_error *err) {
-  bq_status status = s->chunk.owner == s ? BQ_OK : open_batch(s, err);
+  bq_status status = s->part.owner == s ? BQ_OK : open_batch(s, err);
   if (!status) status = bq_forward_embed(s, err);
   if (status) return status;
   memcpy(after, s->batch.x, (size_t)s->batch.rows * s->model->config.hidden * sizeof *after);

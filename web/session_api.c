@@ -77,21 +77,21 @@ bqw_session_draft(uint32_t session, const uint32_t *tokens, uint32_t n, uint32_t
   return bqw_report(status, &err);
 }
 
-BQW(uint32_t) bqw_session_run(uint32_t session, uint32_t slices) {
+BQW(uint32_t) bqw_session_run(uint32_t session, uint32_t work_units) {
   bq_session *s = bqw_session_of(session);
   if (!s) return BQ_ARGUMENT;
   bq_error err = {0};
-  return bqw_report(bq_session_run(s, slices, &err), &err);
+  return bqw_report(bq_session_run(s, work_units, &err), &err);
 }
 
 BQW(uint32_t)
-bqw_session_run_with(uint32_t session, const uint32_t *others, uint32_t n, uint32_t slices) {
+bqw_session_run_with(uint32_t session, const uint32_t *others, uint32_t n, uint32_t work_units) {
   bq_session *s = bqw_session_of(session), *list[BQW_TOGETHER];
   if (!s || n > BQW_TOGETHER) return BQ_ARGUMENT;
   for (uint32_t i = 0; i < n; i++)
     if (!(list[i] = bqw_session_of(others[i]))) return BQ_ARGUMENT;
   bq_error err = {0};
-  return bqw_report(bq_session_run_with(s, list, n, slices, &err), &err);
+  return bqw_report(bq_session_run_with(s, list, n, work_units, &err), &err);
 }
 
 BQW(uint32_t)
@@ -148,9 +148,9 @@ BQW(uint32_t) bqw_session_vector(uint32_t session, uint32_t text, uint32_t *out)
   return bqw_report(BQ_OK, NULL);
 }
 
-BQW(uint32_t) bqw_session_slices(uint32_t session) {
+BQW(uint32_t) bqw_session_work_units(uint32_t session) {
   bq_session *s = bqw_session_of(session);
-  return s ? (uint32_t)bq_session_stats_get(s).slices : 0;
+  return s ? (uint32_t)bq_session_stats_get(s).work_units : 0;
 }
 
 BQW(uint32_t) bqw_session_rows(uint32_t session) {

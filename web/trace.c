@@ -28,7 +28,7 @@ static bq_work work_of(const bq_session *s, bq_stage stage, uint32_t layer) {
   if (stage == BQ_STAGE_HEAD)
     return s->batch.head_unit ? (bq_work){0} : bq_session_work(s, stage, 0, 0, bq_output_rows(s).n);
   const bool of_layer = stage >= BQ_STAGE_NORM && stage <= BQ_STAGE_DOWN;
-  if (!of_layer || s->chunk.owner != s) return (bq_work){0};
+  if (!of_layer || s->part.owner != s) return (bq_work){0};
   const uint32_t left = s->batch.rows - s->batch.row;
   return bq_batch_work(s, stage, layer, s->batch.row,
                       left < s->options.batch ? left : s->options.batch);

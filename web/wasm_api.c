@@ -131,7 +131,7 @@ static bq_session_options session_options(const bqw_session_options *in) {
   bq_session_options o = {0};
   if (in) {
     o.context = in->context;
-    o.chunk = in->window;
+    o.prefill_window = in->window;
     o.batch = in->batch;
     o.kv_type = (bq_kv_type)in->kv_type;
     o.activations = (bq_activations)in->activations;
@@ -489,7 +489,8 @@ BQW(uint32_t) bqw_page_done(uint32_t model, uint32_t id, uint32_t good) {
   return bqw_report(bq_model_page_done(m, id, good != 0, &err), &err);
 }
 
-/* A session that is in the middle of a slice when spreading ends finishes it without spreading. */
+/* A session that is in the middle of a work unit when spreading ends finishes it without spreading.
+ */
 BQW(void) bqw_spread_from(uint32_t tokens) {
   engine.spread = tokens;
   for (size_t i = 0; i < HANDLES; i++)

@@ -11,9 +11,9 @@
  *
  * Ownership of a slot: bq_pages_claim assigns it to a unit; it is then LOADING and belongs to the
  * host, which reads. bq_pages_done makes it FILLED, until the next claim. Sessions of one model run
- * one at a time and claim slots only between two slices. A slice checks for FILLED before it
- * begins, so no slot is written while a slice computes with it. If several sessions displace each
- * other's units, this costs time but doesn't change results. */
+ * one at a time and claim slots only between two work units. A work unit checks for FILLED before
+ * it begins, so no slot is written while a work unit computes with it. If several sessions displace
+ * each other's units, this costs time but doesn't change results. */
 #ifndef BQ_PAGES_H
 #define BQ_PAGES_H
 

@@ -46,7 +46,7 @@ bq_status bq_session_set_adapter(bq_session *s, const bq_lora *parts, uint64_t k
   }
   bq_arena arena = {0};
   bq_arena_take(&arena, rows * stride, sizeof(float));
-  /* The block's contents are only used within a slice, so a block that is large enough is
+  /* The block's contents are only used within a work unit, so a block that is large enough is
    * reused. */
   float *down = stride > 0 && stride <= s->lora.stride ? s->lora.down : NULL;
   if (stride > 0 && !down && !arena.overflow)

@@ -6,7 +6,7 @@
 #include "model/ready.h"
 #include "session/evict.h"
 
-uint32_t bq_chunk_pending(const bq_session *s) {
+uint32_t bq_tokens_pending(const bq_session *s) {
   if (s->sequence.n_texts) return s->outputs.ready ? 0 : s->sequence.texts[s->sequence.n_texts].row;
   return bq_sequence_pending(s);
 }
@@ -17,13 +17,14 @@ uint32_t bq_rows_until_boundary(const bq_session *s) {
   return BQ_KV_BLOCK - s->sequence.computed % BQ_KV_BLOCK;
 }
 
-/* Rows of the session's next chunk. */
-static uint32_t chunk_rows(const bq_session *s) {
-  return bq_min32(bq_min32(s->options.chunk, bq_chunk_pending(s)), bq_rows_until_boundary(s));
+/* Rows of the session's part in the next batch. */
+static uint32_t part_rows(const bq_session *s) {
+  return bq_min32(bq_min32(s->options.prefill_window, bq_tokens_pending(s)),
+                  bq_rows_until_boundary(s));
 }
 
 uint32_t bq_batch_rows(const bq_session *s) {
-  return s->chunk.owner == s ? s->batch.rows : chunk_rows(s);
+  return s->part.owner == s ? s->batch.rows : part_rows(s);
 }
 
 uint32_t bq_micro_batch_rows(const bq_session *s) {
@@ -33,15 +34,15 @@ uint32_t bq_micro_batch_rows(const bq_session *s) {
 /* --- members ---------------------------------------------------------------------------------- */
 
 void bq_batch_drop(bq_session *s) {
-  bq_session *owner = s->chunk.owner;
+  bq_session *owner = s->part.owner;
   if (!owner) return;
   for (uint32_t i = 0; i < owner->batch.n_members; i++)
-    owner->batch.members[i].s->chunk.owner = NULL;
+    owner->batch.members[i].s->part.owner = NULL;
   owner->batch.n_members = owner->batch.rows = 0;
 }
 
 void bq_batch_split(bq_session *s) {
-  if (s->chunk.owner && s->chunk.owner->batch.n_members > 1) bq_batch_drop(s);
+  if (s->part.owner && s->part.owner->batch.n_members > 1) bq_batch_drop(s);
 }
 
 static bq_row text_row(const bq_session *s, uint32_t row) {
@@ -58,26 +59,26 @@ bq_row bq_row_at(const bq_session *s, uint32_t row) {
   while (s->batch.members[--i].row > row) continue;
   bq_session *member = s->batch.members[i].s;
   const uint32_t at = row - s->batch.members[i].row;
-  return (bq_row){member, 0, member->chunk.start + at, member->sequence.second,
-                  member->chunk.length - at};
+  return (bq_row){member, 0, member->part.start + at, member->sequence.second,
+                  member->part.length - at};
 }
 
-/* Opens a chunk of `len` tokens of `member` and adds the member to the batch of `s`. */
+/* Adds a part of `len` tokens of `member` to the batch of `s`. */
 static bq_status add_member(bq_session *s, bq_session *member, uint32_t len, bq_error *err) {
   const uint32_t start = member->sequence.computed;
   const uint32_t end = member->sequence.n_texts
                            ? member->sequence.texts[member->sequence.n_texts].first
                            : start + len;
-  bq_assert(len > 0 && s->batch.rows + len <= s->options.chunk);
+  bq_assert(len > 0 && s->batch.rows + len <= s->options.prefill_window);
   bq_assert(end <= member->options.context);
   bq_batch_drop(member);
   bq_status status = bq_eviction_begin(member, start, len, err);
   if (!status) status = bq_cache_open(&member->kv, start, end, err);
   if (status) return status;
   bq_recurrence_open(&member->recurrence, start);
-  member->chunk.owner = s;
-  member->chunk.start = start;
-  member->chunk.length = len;
+  member->part.owner = s;
+  member->part.start = start;
+  member->part.length = len;
   s->batch.members[s->batch.n_members++] = (bq_batch_member){member, s->batch.rows};
   s->batch.rows += len;
   return BQ_OK;
@@ -92,19 +93,19 @@ bq_status bq_batch_open(bq_session *s, bq_session *const *others, size_t n, bq_e
   s->batch.row = s->batch.embedded = s->batch.gathered = s->batch.head_unit = s->batch.head_at =
       s->batch.phase = 0;
   s->batch.spread = BQ_SPREAD_NONE;
-  bq_status status = add_member(s, s, chunk_rows(s), err);
+  bq_status status = add_member(s, s, part_rows(s), err);
   for (size_t i = 0; i < n && !status; i++)
-    if (bq_chunk_pending(others[i]))
-      status = add_member(s, others[i], bq_chunk_pending(others[i]), err);
+    if (bq_tokens_pending(others[i]))
+      status = add_member(s, others[i], bq_tokens_pending(others[i]), err);
   if (status) bq_batch_drop(s);
   return status;
 }
 
 bool bq_batch_matches(const bq_session *s, bq_session *const *others, size_t n) {
-  if (s->chunk.owner != s) return false;
+  if (s->part.owner != s) return false;
   uint32_t members = 1;
   for (size_t i = 0; i < n; i++) {
-    if (!bq_chunk_pending(others[i])) continue;
+    if (!bq_tokens_pending(others[i])) continue;
     if (members == s->batch.n_members || s->batch.members[members].s != others[i]) return false;
     members++;
   }
@@ -116,7 +117,7 @@ void bq_batch_close(bq_session *s) {
     bq_session *member = s->batch.members[i].s;
     bq_eviction_end(member);
     if (!member->sequence.n_texts) {
-      member->sequence.computed = member->chunk.start + member->chunk.length;
+      member->sequence.computed = member->part.start + member->part.length;
       bq_recurrence_close(&member->recurrence, member->sequence.computed);
     }
     member->outputs.ready =
@@ -127,26 +128,28 @@ void bq_batch_close(bq_session *s) {
 
 /* --- outputs ---------------------------------------------------------------------------------- */
 
-/* First position of a member's chunk that has an output. */
+/* First position of a member's part that has an output. */
 static uint32_t first_output(const bq_session *s) {
-  return s->outputs.from > s->chunk.start ? s->outputs.from : s->chunk.start;
+  return s->outputs.from > s->part.start ? s->outputs.from : s->part.start;
 }
 
-static uint32_t chunk_end(const bq_session *s) { return s->chunk.start + s->chunk.length; }
+static uint32_t part_end(const bq_session *s) {
+  return s->part.start + s->part.length;
+}
 
 bool bq_batch_has_outputs(const bq_session *s) {
-  if (s->chunk.owner != s) return s->sequence.computed + chunk_rows(s) > s->outputs.from;
-  /* The chunks of other members always reach the end of their sequence. */
-  return s->batch.n_members > 1 || chunk_end(s) > s->outputs.from;
+  if (s->part.owner != s) return s->sequence.computed + part_rows(s) > s->outputs.from;
+  /* The parts of other members always reach the end of their sequence. */
+  return s->batch.n_members > 1 || part_end(s) > s->outputs.from;
 }
 
 /* The outputs of all members are stored one after the other in the first member's buffer. */
-bq_output_slice bq_output_rows(const bq_session *s) {
-  const uint32_t first = s->batch.gathered ? 0 : first_output(s) - s->chunk.start;
-  const uint32_t end = s->batch.gathered ? s->batch.gathered : s->chunk.length;
+bq_output_range bq_output_rows(const bq_session *s) {
+  const uint32_t first = s->batch.gathered ? 0 : first_output(s) - s->part.start;
+  const uint32_t end = s->batch.gathered ? s->batch.gathered : s->part.length;
   const uint32_t at = first + s->batch.head_at;
   const uint32_t max_rows = bq_head_is_clustered(s) ? 1 : s->options.batch;
-  return (bq_output_slice){at, bq_min32(max_rows, end - at),
+  return (bq_output_range){at, bq_min32(max_rows, end - at),
                            bq_output_at(s, first_output(s) + s->batch.head_at)};
 }
 
@@ -155,8 +158,8 @@ void bq_batch_gather(bq_session *s) {
   if (s->batch.n_members == 1 || s->batch.gathered) return;
   for (uint32_t i = 0; i < s->batch.n_members; i++) {
     const bq_session *member = s->batch.members[i].s;
-    const uint32_t first = first_output(member), n = chunk_end(member) - first;
-    const uint32_t row = s->batch.members[i].row + first - member->chunk.start;
+    const uint32_t first = first_output(member), n = part_end(member) - first;
+    const uint32_t row = s->batch.members[i].row + first - member->part.start;
     memmove(s->batch.x + s->batch.gathered * hidden, s->batch.x + row * hidden,
             n * hidden * sizeof *s->batch.x);
     s->batch.gathered += n;
@@ -168,9 +171,9 @@ void bq_batch_scatter(const bq_session *s) {
   for (uint32_t i = 0; i < s->batch.n_members; i++) {
     const bq_session *member = s->batch.members[i].s;
     const uint32_t first = first_output(member);
-    const size_t n = (size_t)(chunk_end(member) - first) * s->outputs.cols;
-    bq_assert(first < chunk_end(member) &&
-              chunk_end(member) - member->outputs.from <= member->options.rows);
+    const size_t n = (size_t)(part_end(member) - first) * s->outputs.cols;
+    bq_assert(first < part_end(member) &&
+              part_end(member) - member->outputs.from <= member->options.rows);
     if (i > 0) memcpy(bq_output_at(member, first), from, n * sizeof *from);
     from += n;
   }

@@ -30,14 +30,14 @@ static uint64_t blocks_touched(uint64_t positions) {
 }
 
 /* Maximum number of blocks of one layer that a session holds. With a window, these are the blocks
- * of the open chunk, of the positions that it attends to, and of one more position, since the last
+ * of the open batch, of the positions that it attends to, and of one more position, since the last
  * token may be recomputed. */
 static uint64_t layer_blocks(const bq_config *c, const bq_session_options *o, uint32_t layer) {
   if (!bq_config_stores(c, layer)) return 0;
   const uint64_t all = blocks_of(o->context), own = bq_config_window(c, layer);
   if (o->evict && !own) return bq_min64(all, blocks_of(o->kv_window) + 1);
   const uint64_t window = own ? own : o->kv_window;
-  return window ? bq_min64(all, blocks_touched(window + o->chunk)) : all;
+  return window ? bq_min64(all, blocks_touched(window + o->prefill_window)) : all;
 }
 
 static uint64_t shelf_blocks(const bq_config *c, const bq_session_options *o, uint32_t shelf) {

@@ -4,8 +4,8 @@
  *
  * A block holds BQ_KV_BLOCK positions of one layer: [kv_heads] parts of a head (kernels/kv.h). The
  * index of a position in its block depends on the position alone, so freeing, moving or sharing
- * blocks doesn't change results. Blocks are allocated and freed between slices, on the thread that
- * called the session. */
+ * blocks doesn't change results. Blocks are allocated and freed between work units, on the thread
+ * that called the session. */
 #ifndef BQ_CACHE_H
 #define BQ_CACHE_H
 

@@ -101,7 +101,7 @@ bq_status bq_clustered_head(bq_session *s, bq_error *err) {
   if (!m->clusters)
     return bq_fail(err, BQ_STATE, BQ_NO_OFFSET,
                    "the head has no clusters: call bq_model_cluster first");
-  const bq_output_slice rows = bq_output_rows(s);
+  const bq_output_range rows = bq_output_rows(s);
   const job j = {.s = s,
                  .x = s->batch.x + (size_t)rows.first * m->config.hidden,
                  .logits = rows.results,

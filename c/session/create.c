@@ -14,7 +14,7 @@
 /* Maximum number of positions in the scratch of one attention call, over layers with and without a
  * sliding window in the model. */
 static uint64_t max_attended(const bq_config *c, const bq_session_options *o) {
-  const uint64_t own = c->window ? (uint64_t)c->window + o->chunk + 2 * BQ_KV_BLOCK : 0;
+  const uint64_t own = c->window ? (uint64_t)c->window + o->prefill_window + 2 * BQ_KV_BLOCK : 0;
   const uint64_t others = o->kv_window ? bq_window_span(o->kv_window) : o->context;
   return bq_max64(others, bq_min64(own, o->context));
 }
@@ -34,16 +34,17 @@ static bq_session *lay_out_session(bq_arena *arena, const bq_config *c, const bq
   if (widest > SIZE_MAX / 8) arena->overflow = true;
 
   s->sequence.tokens = bq_arena_take(arena, o->context, sizeof *s->sequence.tokens);
-  s->batch.members = bq_arena_take(arena, o->chunk, sizeof *s->batch.members);
+  s->batch.members = bq_arena_take(arena, o->prefill_window, sizeof *s->batch.members);
   s->sequence.texts = bq_arena_take(arena, bq_max_texts(o) + 1, sizeof *s->sequence.texts);
-  s->batch.x = bq_arena_take(arena, (uint64_t)o->chunk * c->hidden, sizeof(float));
+  s->batch.x = bq_arena_take(arena, (uint64_t)o->prefill_window * c->hidden, sizeof(float));
   if (c->layer_embed) {
-    s->batch.start = bq_arena_take(arena, (uint64_t)o->chunk * c->hidden, sizeof(float));
+    s->batch.start = bq_arena_take(arena, (uint64_t)o->prefill_window * c->hidden, sizeof(float));
     s->batch.layer_embeds = bq_arena_take(
-        arena, (uint64_t)o->chunk * bq_buffer_cols(c, BQ_BUFFER_LAYER_EMBEDS), sizeof(float));
+        arena, (uint64_t)o->prefill_window * bq_buffer_cols(c, BQ_BUFFER_LAYER_EMBEDS),
+        sizeof(float));
   }
   for (uint32_t i = 0; i < bq_rope_tables(c); i++) {
-    const uint64_t floats = (uint64_t)o->chunk * bq_config_rope_dim(c, i);
+    const uint64_t floats = (uint64_t)o->prefill_window * bq_config_rope_dim(c, i);
     s->batch.rope[i] = bq_arena_take(arena, floats, sizeof(float));
     if (bq_moved_sinks(o)) s->sink_cache.rope[i] = bq_arena_take(arena, floats, sizeof(float));
   }

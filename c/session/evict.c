@@ -3,7 +3,7 @@
  *
  * After every BQ_KV_BLOCK positions, BQ_KV_BLOCK positions are evicted, and the remaining ones move
  * to the front, their bytes unchanged. The slot of a position is then the number of earlier
- * positions that are still in the cache. A chunk ends where positions are evicted. Until then
+ * positions that are still in the cache. A batch ends where positions are evicted. Until then
  * attention is stored per query, so that a position can be recomputed. */
 #include "session/evict.h"
 
@@ -93,8 +93,8 @@ bq_status bq_eviction_begin(bq_session *s, uint32_t start, uint32_t tokens, bq_e
 
 void bq_eviction_end(bq_session *s) {
   if (!s->options.evict || s->sequence.n_texts) return;
-  const size_t n = (size_t)s->chunk.length * groups_of(s);
-  uint32_t *sums = by_query_of(s, 0, s->chunk.start);
+  const size_t n = (size_t)s->part.length * groups_of(s);
+  uint32_t *sums = by_query_of(s, 0, s->part.start);
   for (size_t t = 1; t < s->options.parallel.threads; t++)
-    for (size_t i = 0; i < n; i++) sums[i] += by_query_of(s, t, s->chunk.start)[i];
+    for (size_t i = 0; i < n; i++) sums[i] += by_query_of(s, t, s->part.start)[i];
 }

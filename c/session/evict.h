@@ -12,10 +12,10 @@ void bq_eviction_reset(bq_session *s);
 /* Prepares for a saved state whose first `scored` positions are accumulated; the caller then fills
  * in `totals` and `by_query`. */
 void bq_eviction_resume(bq_session *s, uint32_t scored);
-/* Must be called before a chunk of `tokens` tokens at `start`: evicts positions if the cache is
- * full, and clears the chunk's sums. NOMEM: shared blocks can't be copied; nothing is changed. */
+/* Must be called before a batch of `tokens` tokens at `start`: evicts positions if the cache is
+ * full, and clears the batch's sums. NOMEM: shared blocks can't be copied; nothing is changed. */
 bq_status bq_eviction_begin(bq_session *s, uint32_t start, uint32_t tokens, bq_error *err);
-/* Must be called after the chunk: adds up the sums of all threads. */
+/* Must be called after the batch: adds up the sums of all threads. */
 void bq_eviction_end(bq_session *s);
 
 #endif

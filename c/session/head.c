@@ -38,7 +38,7 @@ const bq_phases *bq_head_phases(const void *arg, uint32_t layer, size_t threads)
 }
 
 bq_micro_batch bq_head_batch(const bq_session *s, const bq_matrix *head, uint32_t row0) {
-  const bq_output_slice rows = bq_output_rows(s);
+  const bq_output_range rows = bq_output_rows(s);
   return (bq_micro_batch){.s = s,
                           .batch_at = rows.first,
                           .tokens = rows.n,

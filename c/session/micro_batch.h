@@ -1,5 +1,5 @@
-/* A micro-batch: the rows that one slice computes, with the buffers that a layer's steps read and
- * write. Rows are tokens. This header has no .c file. */
+/* A micro-batch: the rows that one work unit computes, with the buffers that a layer's steps read
+ * and write. Rows are tokens. This header has no .c file. */
 #ifndef BQ_MICRO_BATCH_H
 #define BQ_MICRO_BATCH_H
 

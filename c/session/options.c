@@ -47,10 +47,11 @@ bq_status bq_session_options_resolve(const bq_config *config, const bq_session_o
   if ((unsigned)o.activations >= BQ_ACTIVATIONS_COUNT)
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET, "unknown type of activations %u",
                    (uint32_t)o.activations);
-  o.chunk = bq_min32(o.chunk ? o.chunk : 256, o.kv_window ? o.kv_window : o.context);
-  o.batch = bq_min32(o.batch ? o.batch : 32, o.chunk);
+  o.prefill_window =
+      bq_min32(o.prefill_window ? o.prefill_window : 256, o.kv_window ? o.kv_window : o.context);
+  o.batch = bq_min32(o.batch ? o.batch : 32, o.prefill_window);
   /* Bidirectional attention needs all keys of a layer before any query. */
-  if (config->bidirectional) o.chunk = o.batch = o.context;
+  if (config->bidirectional) o.prefill_window = o.batch = o.context;
   o.hidden = o.hidden || config->no_head;
   if (!(o.head >= 0 && o.head < 1))
     return bq_fail(err, BQ_ARGUMENT, BQ_NO_OFFSET,

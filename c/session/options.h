@@ -49,7 +49,7 @@ static inline size_t bq_panel_rows(const bq_session_options *o) {
 }
 /* Maximum number of texts in one forward batch (texts.c). */
 static inline uint32_t bq_max_texts(const bq_session_options *o) {
-  return (o->chunk + 31) / 32;
+  return (o->prefill_window + 31) / 32;
 }
 
 #endif

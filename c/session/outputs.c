@@ -10,7 +10,7 @@
 void bq_hidden_outputs(bq_session *s) {
   const bq_model *m = s->model;
   const size_t hidden = m->config.hidden;
-  const bq_output_slice rows = bq_output_rows(s);
+  const bq_output_range rows = bq_output_rows(s);
   for (uint32_t t = 0; t < rows.n; t++) {
     const float *x = s->batch.x + (size_t)(rows.first + t) * hidden;
     float *y = rows.results + t * hidden;
@@ -51,16 +51,16 @@ static void end_pooling(bq_session *s, const bq_session *member, uint32_t text, 
     normalize(vector, member->outputs.dense ? bq_config_vector_cols(c) : c->hidden);
 }
 
-/* Pools a member's chunk, whose first row is x. Positions are added one by one and in order, so
- * chunks don't change the bits. */
+/* Pools a member's part, whose first row is x. Positions are added one by one and in order, so
+ * prefill windows don't change the bits. */
 static void pool_window(bq_session *batch, const bq_session *s, const float *x, float *y) {
   const size_t hidden = s->model->config.hidden;
-  const uint32_t end = s->chunk.start + s->chunk.length;
+  const uint32_t end = s->part.start + s->part.length;
   const uint32_t last =
       s->outputs.pooling == BQ_POOL_MEAN || end <= s->outputs.from ? end : s->outputs.from + 1;
-  for (uint32_t p = s->outputs.from > s->chunk.start ? s->outputs.from : s->chunk.start; p < last;
+  for (uint32_t p = s->outputs.from > s->part.start ? s->outputs.from : s->part.start; p < last;
        p++)
-    pool_row(s, x + (p - s->chunk.start) * hidden, p == s->outputs.from, y, s->outputs.pooled);
+    pool_row(s, x + (p - s->part.start) * hidden, p == s->outputs.from, y, s->outputs.pooled);
   if (end == s->sequence.n_tokens)
     end_pooling(batch, s, 0, s->sequence.n_tokens, s->outputs.pooled);
 }
@@ -114,6 +114,6 @@ const float *bq_session_vector(const bq_session *s, size_t text) {
 const float *bq_session_logits(const bq_session *s) { return bq_last_logits(s); }
 
 bq_session_stats bq_session_stats_get(const bq_session *s) {
-  return (bq_session_stats){s->sequence.n_tokens, bq_sequence_complete(s), s->run.slices,
+  return (bq_session_stats){s->sequence.n_tokens, bq_sequence_complete(s), s->run.work_units,
                             s->run.work, bq_batch_rows(s)};
 }

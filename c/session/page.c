@@ -8,7 +8,7 @@ static bool pages_head(const bq_session *s) {
   return bq_batch_has_outputs(s) && !bq_outputs_hidden_states(s);
 }
 
-/* Whether the session will use a unit: layers may be skipped, and chunks without outputs need no
+/* Whether the session will use a unit: layers may be skipped, and batches without outputs need no
  * head. */
 static bool computes_with(const bq_session *s, uint32_t unit) {
   const uint32_t layer = s->model->pages->units[unit].layer;
@@ -26,19 +26,20 @@ static uint32_t unit_from(const bq_session *s, uint32_t unit) {
   return BQ_NO_UNIT;
 }
 
-/* The unit of the next slice or, if that needs none, the first one that will be needed. */
+/* The unit of pages for the next work unit or, if that needs none, the first one that will be
+ * needed. */
 static uint32_t next_unit(const bq_session *s) {
   const bq_pages *p = s->model->pages;
-  const uint32_t layers = s->model->config.layers, layer = s->chunk.owner == s ? s->batch.layer : 0;
+  const uint32_t layers = s->model->config.layers, layer = s->part.owner == s ? s->batch.layer : 0;
   return unit_from(s, p->next_unit[layer] + (layer == layers ? s->batch.head_unit : 0));
 }
 
-/* Claims the embedding rows of the open batch, or of the next chunk, that are not in memory.
+/* Claims the embedding rows of the open batch, or of the next one, that are not in memory.
  * Returns their number. */
 static size_t claim_rows(bq_session *s, uint32_t table, bq_page *out, size_t capacity) {
-  const bool is_open = s->chunk.owner == s;
+  const bool is_open = s->part.owner == s;
   const uint32_t rows =
-      is_open ? s->batch.rows : bq_min32(s->options.chunk, bq_sequence_pending(s));
+      is_open ? s->batch.rows : bq_min32(s->options.prefill_window, bq_sequence_pending(s));
   uint32_t reserved = 0;
   size_t n = 0;
   for (uint32_t t = is_open ? s->batch.embedded : 0; t < rows && n < capacity && ~reserved; t++) {
@@ -65,7 +66,8 @@ bq_status bq_session_pages(bq_session *s, bq_page *out, size_t capacity, size_t 
   return BQ_OK;
 }
 
-/* --- slices --------------------------------------------------------------------------------- */
+/* --- work units ---------------------------------------------------------------------------------
+ */
 
 static bq_status embedding_row(const bq_model *m, uint32_t table, const bq_matrix *matrix,
                                uint32_t row, float *y, bq_error *err) {

@@ -1,11 +1,11 @@
-/* Weights that are read on demand (model/pages.h): determines the pages that the next slice of a
- * session needs and those to read ahead. Implements of bq.h: bq_session_pages. */
+/* Weights that are read on demand (model/pages.h): determines the pages that the next work unit of
+ * a session needs and those to read ahead. Implements of bq.h: bq_session_pages. */
 #ifndef BQ_PAGE_H
 #define BQ_PAGE_H
 
 #include "session/session.h"
 
-/* These functions return the weights of a slice, whether they are paged or not. WANT_DATA: they
+/* These functions return the weights of a work unit, whether they are paged or not. WANT_DATA: they
  * have to be read first. */
 
 /* Copies row `token` of the token embedding to `wte` and, unless they are NULL, row `position` of

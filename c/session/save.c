@@ -261,7 +261,7 @@ static uint8_t *cleared_copy(const bq_session *s, uint32_t layer, const uint8_t 
   const size_t place = BQ_KV_BLOCK - last, dim = bq_config_head_dim(c, shelf);
   uint8_t *copy = s->kv.pool->spare;
   float *zeros = s->scratch.buffer[BQ_BUFFER_K]; /* [batch][kv_heads * head_dim], unused between
-                                                    slices */
+                                                    work units */
   memcpy(copy, block, s->kv.pool->shelves[shelf].block_bytes);
   memset(zeros, 0, dim * sizeof *zeros);
   for (uint32_t h = 0; h < bq_config_kv_heads(c, shelf); h++) {

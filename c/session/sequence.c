@@ -63,7 +63,7 @@ static void recompute_from(bq_session *s, uint32_t position) {
 void bq_draft_discard(bq_session *s) {
   if (s->sequence.n_draft == 0) return;
   s->sequence.n_draft = 0;
-  if (s->chunk.owner && s->chunk.start + s->chunk.length > s->sequence.n_tokens) bq_batch_drop(s);
+  if (s->part.owner && s->part.start + s->part.length > s->sequence.n_tokens) bq_batch_drop(s);
   if (s->recurrence.floats) recompute_from(s, s->sequence.n_tokens);
   s->sequence.computed = bq_sequence_complete(s);
 }
@@ -140,12 +140,11 @@ bq_status bq_session_sync(bq_session *s, const uint32_t *tokens, size_t n, size_
   memcpy(s->sequence.tokens + common, tokens + common, (n - common) * sizeof *tokens);
   s->sequence.n_tokens = (uint32_t)n;
   recompute_from(s, common);
-  /* An open chunk survives only if the new sequence still contains all of it. */
-  if (s->chunk.owner && common < s->chunk.start + s->chunk.length) bq_batch_drop(s);
+  /* An open batch survives only if the new sequence still contains all of its part. */
+  if (s->part.owner && common < s->part.start + s->part.length) bq_batch_drop(s);
   if (!unchanged) sequence_changed(s);
   if (!s->outputs.ready) recompute_from(s, s->outputs.from);
-  bq_cache_truncate(&s->kv,
-                    s->chunk.owner ? s->chunk.start + s->chunk.length : s->sequence.computed);
+  bq_cache_truncate(&s->kv, s->part.owner ? s->part.start + s->part.length : s->sequence.computed);
   if (kept) *kept = s->sequence.computed;
   return BQ_OK;
 }

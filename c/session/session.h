@@ -1,19 +1,20 @@
 /* The state of a session, and the files of this directory that maintain its parts.
  *
- * A session computes in *forward batches*. A batch computes the rows of a prefill chunk layer by
+ * A session computes in *forward batches*. A batch computes the rows of a prefill window layer by
  * layer, in micro-batches of options.batch rows, so that a layer's weights are used for the
- * complete chunk before the next layer is needed:
+ * complete window before the next layer is needed:
  *
- *   for each chunk of the sequence:    x[rows] = embedding
- *     for each layer, micro-batch:     x[rows] = layer(x[rows])            <- one slice
- *   for the last chunk:                logits = head(norm(x[last]))        <- one slice
+ *   for each window of the sequence:   x[rows] = embedding
+ *     for each layer, micro-batch:     x[rows] = layer(x[rows])            <- one work unit
+ *   for the last window:               logits = head(norm(x[last]))        <- one work unit
  *
- * Decode is a chunk of one token. A run can stop between any two slices: when the caller's limit is
- * reached, or when weights have not arrived. A forward batch may have chunks of several sessions,
- * its *members* (continuous batching); the first member owns it, and its buffers and options are
- * used. Or the rows are *texts* of one session, packed sequences that don't attend to each other.
- * The result of every operation for a token is independent of the other rows of the batch. So any
- * division into chunks, micro-batches and members gives the same bits as computing token by token.
+ * Decode is a window of one token. A run can stop between any two work units: when the caller's
+ * limit is reached, or when weights have not arrived. A forward batch may have parts of several
+ * sessions, its *members* (continuous batching); the first member owns it, and its buffers and
+ * options are used. Or the rows are *texts* of one session, packed sequences that don't attend to
+ * each other. The result of every operation for a token is independent of the other rows of the
+ * batch. So any division into windows, micro-batches and members gives the same bits as computing
+ * token by token.
  *
  * The struct is divided by concern; each part is maintained by one file. There is one header per .c
  * file, and a file includes only files below it:
@@ -72,7 +73,7 @@ typedef struct bq_scratch {
   bq_expert_routing *routes; /* NULL in models without experts */
 } bq_scratch;
 
-/* The state of the spread matmul that a slice has stopped at. */
+/* The state of the spread matmul that a work unit has stopped at. */
 typedef enum bq_spread_state {
   BQ_SPREAD_NONE = 0,
   BQ_SPREAD_WANTED,
@@ -92,7 +93,7 @@ enum { BQ_STATE_HEAD = 128, BQ_STATE_HASH = 8 }; /* bytes, save.c */
 /* A session in a forward batch. */
 typedef struct bq_batch_member {
   bq_session *s;
-  uint32_t row; /* row of its chunk's first token in the batch */
+  uint32_t row; /* row of its part's first token in the batch */
 } bq_batch_member;
 
 /* One of the texts of a session (packed sequences). */
@@ -115,17 +116,18 @@ typedef struct bq_sequence {
   uint32_t second;    /* of the sequence: as bq_text.second */
 } bq_sequence;
 
-/* The part of a session that is in a forward batch: a prefill chunk, or one token in decode. */
-typedef struct bq_chunk {
-  bq_session *owner;      /* the owner of the forward batch; NULL: no chunk is open */
+/* The part of a session that is in a forward batch: a prefill window, or one token in decode. */
+typedef struct bq_batch_part {
+  bq_session *owner;      /* the owner of the forward batch; NULL: no batch is open */
   uint32_t start, length; /* positions [start, start + length) */
-} bq_chunk;
+} bq_batch_part;
 
-/* The forward batch of a session, valid while its chunk.owner is the session itself. */
+/* The forward batch of a session, valid while its part.owner is the session itself. */
 typedef struct bq_forward_batch {
-  bq_batch_member *members; /* [options.chunk]; n_members are in use, the first is this session */
+  bq_batch_member *members; /* [options.prefill_window]; n_members are in use, the first is this
+                               session */
   uint32_t n_members;
-  uint32_t rows;      /* of all members together, at most options.chunk */
+  uint32_t rows;      /* of all members together, at most options.prefill_window */
   uint32_t embedded;  /* rows of x that are embedded; < rows: embedding rows have to be read */
   uint32_t layer;     /* the layer to compute next; == layers: the head is next */
   uint32_t row;       /* the first row of the next micro-batch in that layer */
@@ -133,13 +135,15 @@ typedef struct bq_forward_batch {
                          moved to the front of x; 0: not moved yet */
   uint32_t head_unit; /* number of completed pages of the head; 0 unless the head is paged */
   uint32_t head_at;   /* number of rows with outputs that the head's current page has computed */
-  uint32_t phase;     /* the next phase of a slice with spread matmuls */
+  uint32_t phase;     /* the next phase of a work unit with spread matmuls */
   bq_spread_state spread;
-  float *x;           /* [options.chunk][hidden]: hidden states between layers */
-  float *start;       /* [options.chunk][hidden]: x before the first layer; NULL without
-                         layer_embed */
-  float *layer_embeds; /* [options.chunk][layers * layer_embed]: rows of the table, scaled */
-  float *rope[BQ_ROPE_TABLES]; /* [options.chunk][rope_dim / 2][2]: bq_rope_table of each row */
+  float *x;     /* [options.prefill_window][hidden]: hidden states between layers */
+  float *start; /* [options.prefill_window][hidden]: x before the first layer; NULL without
+                   layer_embed */
+  float *layer_embeds; /* [options.prefill_window][layers * layer_embed]: rows of the table,
+                          scaled */
+  float *rope[BQ_ROPE_TABLES]; /* [options.prefill_window][rope_dim / 2][2]: bq_rope_table of each
+                                  row */
 } bq_forward_batch;
 
 /* Outputs: logits, hidden states or pooled vectors, and the requests for them. */
@@ -158,12 +162,12 @@ typedef struct bq_outputs {
   bq_candidate *candidates; /* [vocab]: the sampler's; NULL if outputs are hidden states */
 } bq_outputs;
 
-/* Slices of a run and their work. */
+/* Work units of a run, and their work. */
 typedef struct bq_run_state {
-  uint64_t slices; /* computed since the session was created */
-  uint64_t end;    /* the current run ends at this number of slices */
-  bool stopped;    /* the current run is to end */
-  bq_work work;    /* of all slices */
+  uint64_t work_units; /* computed since the session was created */
+  uint64_t end;        /* the current run ends at this number of work units */
+  bool stopped;        /* the current run is to end */
+  bq_work work;        /* of all work units */
 } bq_run_state;
 
 /* Progress of restoring a saved session (save.c). */
@@ -187,7 +191,7 @@ typedef struct bq_eviction {
                          BQ_KV_BLOCK */
   uint64_t *totals;   /* [groups] */
   uint32_t *by_query; /* [threads][BQ_KV_BLOCK][groups]: attention of the queries from `scored` on
-                         (bq_attend_job); between chunks thread 0 has the sums of all threads */
+                         (bq_attend_job); between batches thread 0 has the sums of all threads */
   uint32_t *kept;     /* [groups]: scratch, the groups that are not evicted */
 } bq_eviction;
 
@@ -206,7 +210,7 @@ struct bq_session {
   uint64_t key;               /* bq_session_set_key */
   bq_layer_set skipped;       /* bq_session_skip */
   bq_sequence sequence;
-  bq_chunk chunk;
+  bq_batch_part part;
   bq_forward_batch batch;
   bq_outputs outputs;
   bq_run_state run;

@@ -5,7 +5,7 @@
 #include "session/head.h"
 #include "session/linear.h"
 
-/* The micro-batch of the current slice: of a layer, or of the head. */
+/* The micro-batch of the current work unit: of a layer, or of the head. */
 static bq_micro_batch spread_batch(const bq_session *s, uint32_t tokens) {
   if (s->batch.layer == s->model->config.layers) return bq_head_batch(s, &s->model->head, 0);
   return bq_layer_batch(s, tokens);
@@ -93,7 +93,7 @@ static bool spread_part(const bq_session *s, uint32_t tokens, uint32_t part, uin
 }
 
 static bool spread_wanted(const bq_session *s) {
-  return BQ_CAN_SPREAD && s->chunk.owner == s && s->batch.spread == BQ_SPREAD_WANTED;
+  return BQ_CAN_SPREAD && s->part.owner == s && s->batch.spread == BQ_SPREAD_WANTED;
 }
 
 bool bq_session_spread(const bq_session *s, uint32_t part, uint32_t parts, bq_spread *out) {

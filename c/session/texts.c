@@ -22,7 +22,7 @@ static bool fits(const bq_session *s, uint32_t end, uint32_t length) {
   const uint32_t rows = s->sequence.texts[s->sequence.n_texts].row, first = next_first(end);
   if (s->sequence.n_texts && s->model->config.bidirectional && rows + length > ROWS_AT_ONCE)
     return false;
-  return first <= s->options.chunk && length <= s->options.chunk - first;
+  return first <= s->options.prefill_window && length <= s->options.prefill_window - first;
 }
 
 static bq_status check_text(const bq_session *s, const uint32_t *tokens, uint32_t length, size_t i,
@@ -38,7 +38,7 @@ static bq_status check_text(const bq_session *s, const uint32_t *tokens, uint32_
   return BQ_OK;
 }
 
-/* A text that is too long for one chunk becomes the sequence. */
+/* A text that is too long for one window becomes the sequence. */
 static bq_status run_as_sequence(bq_session *s, const uint32_t *tokens, uint32_t length,
                                  bq_pooling how, bool normalize, bq_error *err) {
   bq_status status = bq_session_sync(s, tokens, length, NULL, err);
@@ -75,7 +75,7 @@ bq_status bq_session_texts(bq_session *s, const uint32_t *tokens, const uint32_t
   bq_status status = bq_pooling_check(&s->model->config, &pooling, &labels, err);
   if (status) return status;
   *taken = 1;
-  if (lengths[0] > s->options.chunk)
+  if (lengths[0] > s->options.prefill_window)
     return run_as_sequence(s, tokens, lengths[0], how, normalize, err);
   begin_texts(s, pooling, normalize, labels);
   uint32_t end = 0;

@@ -1,5 +1,5 @@
-/* Counts the bytes and multiply-accumulates of a slice from shapes. Rates and utilization can be
- * computed from them and measured times, and tests can count work without a clock. Implements of
+/* Counts the bytes and multiply-accumulates of a work unit from shapes. Rates and utilization can
+ * be computed from them and measured times, and tests can count work without a clock. Implements of
  * bq.h: bq_session_work. */
 #ifndef BQ_WORK_H
 #define BQ_WORK_H

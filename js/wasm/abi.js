@@ -72,7 +72,7 @@ export const functions = {
   bqw_session_texts: 'suuuuuuu',
   bqw_session_second: 'suuu',
   bqw_session_vector: 'suuu',
-  bqw_session_slices: 'uu',
+  bqw_session_work_units: 'uu',
   bqw_session_rows: 'uu',
   bqw_session_work: 'fu',
   bqw_session_trace: 'suuu',

@@ -78,7 +78,7 @@ static inline bq_status restore_state(bq_session *s, const saved_state *saved, s
 static inline void step_by_step(const tiny_model *t, bq_session_options o, const uint32_t *tokens,
                                 uint32_t n, float *want) {
   const size_t vocab = t->model.config.vocab;
-  o.chunk = 1;
+  o.prefill_window = 1;
   bq_session *s = filled_session(t, o);
   for (uint32_t i = 0; i < n; i++) {
     if (i) append(s, tokens[i]);

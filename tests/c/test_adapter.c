@@ -80,7 +80,7 @@ static void test_merged_weights(void) {
   make(&merged, BQ_TYPE_F32, bq_kernels_best());
   make_adapter(&plain, &a, 3);
   merge(&merged, &a);
-  bq_session *s = tiny_session(&plain, (bq_session_options){.batch = 7, .chunk = 20});
+  bq_session *s = tiny_session(&plain, (bq_session_options){.batch = 7, .prefill_window = 20});
   bq_session *want = tiny_session(&merged, (bq_session_options){0});
   bq_session *without = tiny_session(&plain, (bq_session_options){0});
   use(s, &a, 1);
@@ -113,11 +113,12 @@ static void check_bits(bq_type type, bq_activations activations) {
   bq_session_free(s);
   for (uint32_t batch = 1; batch <= 33; batch += 8)
     for (size_t threads = 1; threads <= 3; threads++) {
-      s = tiny_session(&best, (bq_session_options){.activations = activations, .batch = batch,
-                                                   .chunk = 40,
-                                                   .parallel = {.ctx = &threads,
-                                                                .run = one_by_one,
-                                                                .threads = threads}});
+      s = tiny_session(&best,
+                       (bq_session_options){
+                           .activations = activations,
+                           .batch = batch,
+                           .prefill_window = 40,
+                           .parallel = {.ctx = &threads, .run = one_by_one, .threads = threads}});
       use(s, &a, 1);
       logits_of(s, 13);
       CHECK_MEM(logits_of(s, N), want, sizeof want);

@@ -61,8 +61,8 @@ static bq_session *fork_of(const bq_session *s) {
 /* The logits that a session of its own computes for these tokens. */
 static void check_fresh(const tiny_model *t, const bq_session *s, const uint32_t *tokens,
                         size_t n) {
-  bq_session *own = new_session(t, (bq_session_options){.kv_type = s->options.kv_type,
-                                                        .chunk = 77, .batch = 20});
+  bq_session *own = new_session(
+      t, (bq_session_options){.kv_type = s->options.kv_type, .prefill_window = 77, .batch = 20});
   sync_to(own, tokens, n);
   const float *got = bq_session_logits(s), *want = bq_session_logits(own);
   if (CHECK(got && want)) CHECK_MEM(got, want, VOCAB * sizeof *want);
@@ -117,7 +117,7 @@ static void check_windows(bq_kv_type kv) {
   tiny_model t;
   make(&t, local());
   /* One token after the other, none of what is outside the window. */
-  bq_session *s = new_session(&t, (bq_session_options){.kv_type = kv, .chunk = 1});
+  bq_session *s = new_session(&t, (bq_session_options){.kv_type = kv, .prefill_window = 1});
   static float want[LONG][VOCAB];
   for (uint32_t i = 0; i < LONG; i++) {
     CHECK_EQ(i ? bq_session_append(s, prompt[i], NULL) : bq_session_sync(s, prompt, 1, NULL, NULL),
@@ -131,8 +131,8 @@ static void check_windows(bq_kv_type kv) {
   static const uint32_t cuts[][2] = {{0, 0}, {300, 7}, {41, 41}, {39, 5}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
     for (uint32_t n = LONG - 1; n > 99; n -= 250) {
-      s = new_session(
-          &t, (bq_session_options){.kv_type = kv, .chunk = cuts[i][0], .batch = cuts[i][1]});
+      s = new_session(&t, (bq_session_options){
+                              .kv_type = kv, .prefill_window = cuts[i][0], .batch = cuts[i][1]});
       sync_to(s, prompt, n);
       CHECK_MEM(bq_session_logits(s), want[n - 1], sizeof want[0]);
       CHECK_EQ(sync_to(s, prompt, n - 1), n - 2); /* a step back stays in the window */
@@ -210,7 +210,8 @@ static void test_forks(void) {
 static void test_fork_amid_a_run(void) {
   tiny_model t;
   make(&t, llama());
-  bq_session *a = new_session(&t, (bq_session_options){.forks = 1, .chunk = 128, .batch = 64});
+  bq_session *a =
+      new_session(&t, (bq_session_options){.forks = 1, .prefill_window = 128, .batch = 64});
   bq_session_sync(a, prompt, 400, NULL, NULL);
   CHECK_EQ(bq_session_run(a, 15, NULL), BQ_MORE);
   bq_session *b = fork_of(a);
@@ -336,7 +337,7 @@ static void test_restored_sessions_go_on(void) {
 static void test_saved_amid_a_run(void) {
   tiny_model t;
   make(&t, llama());
-  bq_session *a = new_session(&t, (bq_session_options){.chunk = 100, .batch = 50});
+  bq_session *a = new_session(&t, (bq_session_options){.prefill_window = 100, .batch = 50});
   bq_session_sync(a, prompt, 500, NULL, NULL);
   CHECK_EQ(bq_session_run(a, 17, NULL), BQ_MORE);
   const uint64_t computed = bq_session_stats_get(a).computed;

@@ -128,7 +128,7 @@ static void check_logits(bq_type type, bool biases, bq_activations activations) 
     if (some[i] >= -1e30f) CHECK_MEM(&some[i], &whole[i], sizeof *some);
     else CHECK(some[i] == -INFINITY);
   static const bq_session_options cuts[] = {
-      {.chunk = 9, .batch = 4}, {.parallel = {.run = in_turn, .threads = 3}}, {.rows = 5}};
+      {.prefill_window = 9, .batch = 4}, {.parallel = {.run = in_turn, .threads = 3}}, {.rows = 5}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
     bq_session_options o = cuts[i];
     o.activations = activations;

@@ -98,14 +98,14 @@ static void check_guesses(bq_config config, bq_type type, bq_session_options o, 
       run(w.s, slices);
       run(w.plain, 0);
       check_same(w.s, w.plain);
-      const uint64_t before = bq_session_stats_get(w.s).slices;
+      const uint64_t before = bq_session_stats_get(w.s).work_units;
       for (uint32_t i = 0; i < wrong; i++) { /* what was guessed is there already */
         append(&w, at++);
         run(w.s, slices);
         run(w.plain, 0);
         check_same(w.s, w.plain);
       }
-      CHECK_EQ(bq_session_stats_get(w.s).slices, before);
+      CHECK_EQ(bq_session_stats_get(w.s).work_units, before);
     }
   close_twins(&w);
 }
@@ -113,12 +113,13 @@ static void check_guesses(bq_config config, bq_type type, bq_session_options o, 
 static void test_logits_are_those_without_guesses(void) {
   for (size_t slices = 0; slices < 3; slices++) {
     check_guesses(llama(), BQ_TYPE_BQ4_32, (bq_session_options){0}, slices);
-    check_guesses(windowed(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
-    check_guesses(convolving(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
-    check_guesses(delta(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
-    check_guesses(mamba(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
-    check_guesses(mamba_beside(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
-    check_guesses(layered(), BQ_TYPE_BQ8_32, (bq_session_options){.chunk = 8}, slices);
+    check_guesses(windowed(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
+    check_guesses(convolving(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
+    check_guesses(delta(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
+    check_guesses(mamba(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
+    check_guesses(mamba_beside(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8},
+                  slices);
+    check_guesses(layered(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
     check_guesses(learned(), BQ_TYPE_F32, (bq_session_options){.batch = 2}, slices);
   }
 }
@@ -138,7 +139,8 @@ static void test_anything_may_come_between(void) {
   for (int change = 0; change < CHANGES; change++)
     for (size_t slices = 0; slices < 3; slices++) { /* 0: the run is done */
       twins w;
-      open_twins(&w, windowed(), BQ_TYPE_BQ4_32, (bq_session_options){.forks = 1, .chunk = 16});
+      open_twins(&w, windowed(), BQ_TYPE_BQ4_32,
+                 (bq_session_options){.forks = 1, .prefill_window = 16});
       uint8_t id[BQ_FILE_ID_BYTES] = {7};
       memcpy(w.t.model.file_id, id, sizeof id);
       prompt(&w, 20);
@@ -167,7 +169,7 @@ static void test_anything_may_come_between(void) {
           if (bq_session_restore(w.s, saved, 0, NULL) == BQ_OK) break;
       }
       if (change == RUN_WITH) {
-        other = tiny_session(&w.t, (bq_session_options){.chunk = 16});
+        other = tiny_session(&w.t, (bq_session_options){.prefill_window = 16});
         sync_to(other, 3);
         CHECK_EQ(bq_session_append(w.s, token(n), NULL), BQ_OK);
         CHECK_EQ(bq_session_append(w.plain, token(n++), NULL), BQ_OK);

@@ -122,7 +122,7 @@ static void check_bits(bq_config config, bq_type type, bq_kv_type kv) {
     embed(alone, text + 3, 5, (bq_pooling)how, true, wanted[1]);
     for (uint32_t window = 1; window <= 40; window += 6) {
       bq_session *s = tiny_session(
-          &t, (bq_session_options){.chunk = window, .batch = window / 2, .kv_type = kv});
+          &t, (bq_session_options){.prefill_window = window, .batch = window / 2, .kv_type = kv});
       for (int round = 0; round < 2; round++) { /* after each other, and what is kept of both */
         embed(s, text, TEXT, (bq_pooling)how, true, got);
         CHECK_MEM(got, wanted[0], sizeof got);
@@ -268,7 +268,7 @@ static void test_several_texts_of_a_session(void) {
   for (bq_kv_type kv = 0; kv < BQ_KV_COUNT; kv++)
     for (uint32_t window = 16; window <= 600; window += 292) {
       if (SANITIZED && window != 16 + 292 * ((uint32_t)kv % 3)) continue;
-      const bq_session_options o = {.chunk = window, .batch = window / 3, .kv_type = kv};
+      const bq_session_options o = {.prefill_window = window, .batch = window / 3, .kv_type = kv};
       most_taken = 0;
       check_texts(roomy(decoder()), BQ_TYPE_BQ4_32, o, 1);
       check_texts(windowed(), BQ_TYPE_F32, o, 0);
@@ -311,7 +311,7 @@ static void check_pairs(bq_config config, bq_type type, bq_pooling how) {
   tiny_model t;
   tiny_create(&t, config, type, bq_kernels_best(), true);
   bq_session *one = tiny_session(&t, (bq_session_options){0}),
-             *small = tiny_session(&t, (bq_session_options){.chunk = 16, .batch = 5});
+             *small = tiny_session(&t, (bq_session_options){.prefill_window = 16, .batch = 5});
   for (int i = 0; i < PARTS; i++) {
     embed_pair(one, length[i], second[i], how, alone[i]);
     embed_pair(small, length[i], second[i], how, chunked);
@@ -452,9 +452,9 @@ static void test_between_tokens(void) {
   uint32_t token;
   CHECK(bq_session_logits(s) == NULL && bq_session_result(s, TEXT - 1) == NULL);
   CHECK_EQ(bq_session_sample(s, NULL, NULL, &token, NULL), BQ_STATE);
-  const uint64_t slices = bq_session_stats_get(s).slices;
+  const uint64_t slices = bq_session_stats_get(s).work_units;
   embed(s, text, TEXT, BQ_POOL_MEAN, true, vector); /* it is there */
-  CHECK_EQ(bq_session_stats_get(s).slices, slices);
+  CHECK_EQ(bq_session_stats_get(s).work_units, slices);
   CHECK_EQ(bq_session_results(s, TEXT - 1, NULL), BQ_OK);
   CHECK(bq_session_vector(s, 0) == NULL);
   run(s, 0);

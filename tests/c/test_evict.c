@@ -139,7 +139,7 @@ static void check_cuts(bq_config config, bq_kv_type kv) {
   static const uint32_t cuts[][2] = {{0, 0}, {39, 39}, {100, 20}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
     const uint32_t n = (uint32_t[]){LONG - 1, FULL + 2, FULL + BQ_KV_BLOCK}[i];
-    o.chunk = cuts[i][0];
+    o.prefill_window = cuts[i][0];
     o.batch = cuts[i][1];
     o.parallel = (bq_parallel){0};
     if (i % 2) o.parallel = (bq_parallel){.run = in_turn, .ctx = &threads, .threads = threads};
@@ -316,7 +316,7 @@ static void check_copies(bq_config config, bq_kv_type kv, uint32_t n) {
   bq_session_free(b);
   /* On threads and in other windows: the same bytes. */
   o.parallel = (bq_parallel){.run = in_turn, .ctx = &threads, .threads = threads};
-  o.chunk = 77;
+  o.prefill_window = 77;
   b = filled_session(&t, o);
   sync_to(b, prompt, n);
   uint8_t *other = saved_of(b, &again);

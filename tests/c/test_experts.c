@@ -70,11 +70,11 @@ static void check_bits(bq_config config, bq_type type, bq_session_options o) {
   tiny_model t;
   tiny_create(&t, config, type, bq_kernels_best(), false);
   make_reference(&t, o);
-  for (o.chunk = 1; o.chunk <= 40; o.chunk += 6) {
-    o.batch = 1 + o.chunk / 2;
-    check_prompt(&t, o, o.chunk % 3);
+  for (o.prefill_window = 1; o.prefill_window <= 40; o.prefill_window += 6) {
+    o.batch = 1 + o.prefill_window / 2;
+    check_prompt(&t, o, o.prefill_window % 3);
   }
-  o.chunk = 0;
+  o.prefill_window = 0;
   for (size_t threads = 1; threads <= 5; threads++) {
     o.parallel = (bq_parallel){.ctx = &threads, .run = run_backwards, .threads = threads};
     o.batch = threads % 2 ? 7 : 33;

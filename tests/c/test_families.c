@@ -130,7 +130,7 @@ static void check_decode(void) {
 
 /* Positions from `from` on in one prompt, after `decoded` tokens one by one: the bits of decode. */
 static void check_prefill(uint32_t decoded, uint32_t window, uint32_t batch) {
-  bq_session *s = new_session((bq_session_options){.chunk = window, .batch = batch});
+  bq_session *s = new_session((bq_session_options){.prefill_window = window, .batch = batch});
   for (uint32_t i = 0; i < decoded; i++) {
     CHECK_EQ(i ? bq_session_append(s, f.ids[i], NULL) : bq_session_sync(s, f.ids, 1, NULL, NULL),
              BQ_OK);

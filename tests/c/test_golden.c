@@ -106,7 +106,7 @@ static void check_model(const char *name, bq_session_options o, const char *hash
     REQUIRE(loader && bq_loader_model(loader, &model, NULL) == BQ_OK);
     CHECK_EQ(bq_model_ready(model), bq_model_config(model)->layers + 2);
     uint64_t hash = 0;
-    o.chunk = i ? 3 : 0;
+    o.prefill_window = i ? 3 : 0;
     o.batch = i ? 2 : 0;
     uint32_t agree = follow(model, o, &hash);
     if (!strcmp(hashed, "f32")) CHECK_EQ(agree, greedy_ids);

@@ -156,8 +156,9 @@ static void backwards(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) 
 
 static void prefill_and_decode(const fixture *f, loaded *l, uint32_t window, uint32_t batch,
                                size_t slices, size_t threads) {
-  bq_session_options o = {
-      .chunk = window, .batch = batch, .parallel = {&threads, backwards, threads, NULL, NULL}};
+  bq_session_options o = {.prefill_window = window,
+                          .batch = batch,
+                          .parallel = {&threads, backwards, threads, NULL, NULL}};
   bq_session *s = session_of(l, o);
   host h = host_of(f, l, window * 31 + batch);
   CHECK_EQ(bq_session_sync(s, prompt, PROMPT - 4, NULL, NULL), BQ_OK);
@@ -223,7 +224,7 @@ static void test_failed_reads_are_asked_for_again(void) {
   make_wanted(&f);
   loaded l;
   must_load(&l, &f, (bq_residency){.paged = true}, 0);
-  bq_session *s = session_of(&l, (bq_session_options){.chunk = 6});
+  bq_session *s = session_of(&l, (bq_session_options){.prefill_window = 6});
   host h = host_of(&f, &l, 3);
   h.fail_every = 3;
   bq_session_sync(s, prompt, PROMPT, NULL, NULL);
@@ -248,7 +249,7 @@ static void test_sessions_share_the_pages(void) {
   host h = host_of(&f, &l, 9);
   bq_session *all[3];
   for (uint32_t i = 0; i < 3; i++) {
-    all[i] = session_of(&l, (bq_session_options){.chunk = 4 + 5 * i, .batch = 3});
+    all[i] = session_of(&l, (bq_session_options){.prefill_window = 4 + 5 * i, .batch = 3});
     bq_session_sync(all[i], prompt, PROMPT, NULL, NULL);
   }
   for (uint32_t step = 0; step < 1500; step++) {
@@ -337,7 +338,7 @@ static void check_skipped_pages(const fixture *f, const char *const *names, uint
                                 uint32_t skipped) {
   loaded l;
   must_load(&l, f, (bq_residency){.paged = true, .layers = resident}, 0);
-  bq_session *s = session_of(&l, (bq_session_options){.chunk = 7});
+  bq_session *s = session_of(&l, (bq_session_options){.prefill_window = 7});
   uint32_t list[5], n_skipped = 0;
   for (uint32_t i = 0; i < 5; i++)
     if (skipped >> i & 1) list[n_skipped++] = i;
@@ -391,7 +392,7 @@ static void test_windows_before_the_last_read_no_head(void) {
   for (uint32_t window = 1; window <= 8; window++) {
     loaded l;
     must_load(&l, &f, (bq_residency){.paged = true, .layers = window % 3}, 0);
-    bq_session *s = session_of(&l, (bq_session_options){.chunk = window});
+    bq_session *s = session_of(&l, (bq_session_options){.prefill_window = window});
     bq_session_sync(s, prompt, PROMPT, NULL, NULL);
     bq_status status;
     while ((status = bq_session_run(s, 1, NULL)) != BQ_OK) {

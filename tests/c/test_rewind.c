@@ -128,7 +128,7 @@ static void check_kind(const kind *k, bq_kv_type kv) {
   for (uint32_t i = 0; i < POSITIONS; i++)
     for (int how = 0; how < WAYS; how++) {
       if (SANITIZED && how != (int)(i + (uint32_t)kv) % WAYS) continue;
-      o.chunk = (i + (uint32_t)how) % 2 ? 8 : 0;
+      o.prefill_window = (i + (uint32_t)how) % 2 ? 8 : 0;
       const int failures = check_state.failures;
       check_way(&t, o, (way)how, k->positions[i]);
       if (check_state.failures > failures)
@@ -156,7 +156,7 @@ static void test_saved_bytes_tell_nothing_of_the_past(void) {
     tiny_model t;
     create_model(&t, k);
     bq_session_options o = options_of(k, BQ_KV_I8);
-    o.chunk = 8;
+    o.prefill_window = 8;
     const uint32_t at = k->positions[1];
     bq_session *a = filled_session(&t, o), *b = filled_session(&t, o);
     const uint32_t n = go_back(a, BACK_TO_OTHER_TOKENS, at);
@@ -197,7 +197,7 @@ static void test_vectors_of_longer_texts(void) {
     tiny_model t;
     create_model(&t, &kinds[i]);
     bq_session_options o = options_of(&kinds[i], BQ_KV_I8);
-    o.chunk = 100;
+    o.prefill_window = 100;
     bq_session *s = filled_session(&t, o);
     const int failures = check_state.failures;
     static const uint32_t lengths[] = {400, 600, 640, 256, 512, 600, 130, 660};
@@ -214,7 +214,7 @@ static void test_texts_that_fill_more_than_a_window(void) {
     tiny_model t;
     create_model(&t, &kinds[i]);
     bq_session_options o = options_of(&kinds[i], BQ_KV_I8);
-    o.chunk = 100;
+    o.prefill_window = 100;
     bq_session *s = filled_session(&t, o);
     for (uint32_t n = 400; n <= 640; n += 80) {
       size_t taken;
@@ -284,7 +284,7 @@ static void check_random(const kind *k, bq_kv_type kv, uint32_t seed) {
   create_model(&t, k);
   bq_session_options o = options_of(k, kv);
   step_by_step(&t, o, prompt, LONG, &want[0][0]);
-  o.chunk = seed % 2 ? 20 : 0;
+  o.prefill_window = seed % 2 ? 20 : 0;
   bq_session *s = filled_session(&t, o), *spare = filled_session(&t, o);
   uint32_t random = seed;
   for (uint32_t i = 0; i < 60; i++) {

@@ -168,7 +168,7 @@ static void check_slicings(bq_config config, bq_type type, bool biases, bq_sessi
   static const uint32_t cuts[][2] = {{0, 0}, {1, 1}, {7, 3}, {8, 8}, {33, 5}, {20, 33}, {48, 16}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
     for (size_t slices = 0; slices < 4; slices++) {
-      o.chunk = cuts[i][0];
+      o.prefill_window = cuts[i][0];
       o.batch = cuts[i][1];
       bq_session *s = new_session(&t, o);
       size_t kept = 99;
@@ -339,7 +339,8 @@ static void test_results_of_many_positions(void) {
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
     for (uint32_t from = 0; from < PROMPT; from += 4) {
       bq_session *s = new_session(
-          &t, (bq_session_options){.chunk = cuts[i][0], .batch = cuts[i][1], .rows = PROMPT});
+          &t,
+          (bq_session_options){.prefill_window = cuts[i][0], .batch = cuts[i][1], .rows = PROMPT});
       bq_session_sync(s, prompt, PROMPT, NULL, NULL);
       CHECK_EQ(bq_session_results(s, from, NULL), BQ_OK);
       run_by_slices(s, i % 2);
@@ -378,9 +379,10 @@ static void test_hidden_states(void) {
     tiny_model t;
     tiny_create(&t, configs[i], BQ_TYPE_F32, bq_kernels_best(), false);
     const uint32_t hidden = t.model.config.hidden;
-    bq_session *s = new_session(&t, (bq_session_options){.rows = PROMPT, .chunk = 9, .batch = 4});
+    bq_session *s =
+        new_session(&t, (bq_session_options){.rows = PROMPT, .prefill_window = 9, .batch = 4});
     bq_session *h = new_session(
-        &t, (bq_session_options){.rows = PROMPT, .chunk = 9, .batch = 4, .hidden = true});
+        &t, (bq_session_options){.rows = PROMPT, .prefill_window = 9, .batch = 4, .hidden = true});
     bq_session *both[] = {s, h};
     for (int k = 0; k < 2; k++) {
       bq_session_sync(both[k], prompt, PROMPT, NULL, NULL);
@@ -413,7 +415,7 @@ static void test_waiting_for_data(void) {
   /* arrivals: how many calls pass between one stage and the next */
   for (uint32_t pace = 0; pace < 4; pace++)
     for (uint32_t window = 5; window <= 40; window += 35) {
-      bq_session *s = new_session(&t, (bq_session_options){.chunk = window, .batch = 4});
+      bq_session *s = new_session(&t, (bq_session_options){.prefill_window = window, .batch = 4});
       bq_session_sync(s, prompt, PROMPT, NULL, NULL);
       t.model.ready = 0;
       uint32_t waits = 0, calls_made = 0;
@@ -443,14 +445,15 @@ static void test_waiting_for_data(void) {
 static void test_layers_before_the_last_are_done_when_it_arrives(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_best(), false);
-  bq_session *s = new_session(&t, (bq_session_options){.chunk = CONTEXT, .batch = PROMPT});
+  bq_session *s = new_session(&t, (bq_session_options){.prefill_window = CONTEXT, .batch = PROMPT});
   bq_session_sync(s, prompt, PROMPT, NULL, NULL);
   t.model.ready = BQ_READY_LAYER(1);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_WANT_DATA);
-  CHECK_EQ(bq_session_stats_get(s).slices, 2); /* layers 0 and 1, the whole prompt in one batch */
+  CHECK_EQ(bq_session_stats_get(s).work_units,
+           2); /* layers 0 and 1, the whole prompt in one batch */
   t.model.ready = BQ_READY_ALL(3);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-  CHECK_EQ(bq_session_stats_get(s).slices, 4); /* layer 2 and the head */
+  CHECK_EQ(bq_session_stats_get(s).work_units, 4); /* layer 2 and the head */
   bq_session_free(s);
   tiny_free(&t);
 }
@@ -459,7 +462,7 @@ static void test_prefix_reuse(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   make_reference(&t, (bq_session_options){0});
-  bq_session *s = new_session(&t, (bq_session_options){.chunk = 8, .batch = 3});
+  bq_session *s = new_session(&t, (bq_session_options){.prefill_window = 8, .batch = 3});
   size_t kept;
   bq_session_sync(s, prompt, 20, &kept, NULL);
   bq_session_run(s, 0, NULL);
@@ -499,10 +502,10 @@ static void test_sync_amid_a_run(void) {
   for (size_t stop = 1; stop < 30; stop++) {
     static const size_t next[] = {PROMPT, 5, 12, 20};
     for (size_t i = 0; i < 4; i++) {
-      bq_session *s = new_session(&t, (bq_session_options){.chunk = 9, .batch = 4});
+      bq_session *s = new_session(&t, (bq_session_options){.prefill_window = 9, .batch = 4});
       bq_session_sync(s, prompt, 20, NULL, NULL);
       bq_session_run(s, stop, NULL);
-      CHECK_EQ(bq_session_stats_get(s).slices <= stop, 1);
+      CHECK_EQ(bq_session_stats_get(s).work_units <= stop, 1);
       size_t n = next[i], kept;
       CHECK_EQ(bq_session_sync(s, prompt, n, &kept, NULL), BQ_OK);
       CHECK(kept <= n);
@@ -518,7 +521,7 @@ static void test_append_amid_a_run(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_best(), false);
   make_reference(&t, (bq_session_options){0});
-  bq_session *s = new_session(&t, (bq_session_options){.chunk = 4, .batch = 2});
+  bq_session *s = new_session(&t, (bq_session_options){.prefill_window = 4, .batch = 2});
   bq_session_sync(s, prompt, 1, NULL, NULL);
   for (size_t i = 1; i < PROMPT; i++) {
     bq_session_run(s, i % 5, NULL);
@@ -597,15 +600,15 @@ static void test_a_run_is_stopped_between_slices(void) {
     bq_session_sync(s, prompt, PROMPT - 1, NULL, NULL);
     left = UINT32_MAX;
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-    const uint64_t before = bq_session_stats_get(s).slices;
+    const uint64_t before = bq_session_stats_get(s).work_units;
     left = passes;
     bq_session_append(s, prompt[PROMPT - 1], NULL);
     const bool ends = passes + 1 < slices;
     CHECK_EQ(bq_session_run(s, 0, NULL), ends ? BQ_MORE : BQ_OK);
-    CHECK_EQ(bq_session_stats_get(s).slices - before, ends ? passes + 1 : slices);
+    CHECK_EQ(bq_session_stats_get(s).work_units - before, ends ? passes + 1 : slices);
     left = UINT32_MAX;
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-    CHECK_EQ(bq_session_stats_get(s).slices - before, slices);
+    CHECK_EQ(bq_session_stats_get(s).work_units - before, slices);
     check_logits(s, PROMPT - 1);
     bq_session_free(s);
   }
@@ -828,7 +831,7 @@ static void test_every_stage_is_marked(void) {
   for (size_t threads = 1; threads < 4; threads++) {
     marks m = {0};
     bq_session_options o = {
-        .chunk = 20,
+        .prefill_window = 20,
         .batch = 10,
         .trace = {&m, count_mark},
         .parallel = {.ctx = &threads, .run = run_backwards, .threads = threads}};

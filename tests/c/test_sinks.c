@@ -117,7 +117,7 @@ static void check_cuts(bq_config config, bq_kv_type kv) {
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
     for (size_t k = 0; k < (i ? 1 : 3); k++) {
       const uint32_t n = (uint32_t[]){LONG - 1, MOVE + 1, MOVE}[(i + k) % 3];
-      o.chunk = cuts[i][0];
+      o.prefill_window = cuts[i][0];
       o.batch = cuts[i][1];
       o.parallel = (bq_parallel){0};
       if (i % 2) o.parallel = (bq_parallel){.run = in_turn, .ctx = &threads, .threads = threads};

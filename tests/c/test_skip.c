@@ -54,7 +54,7 @@ static void check_skipped(uint32_t set) {
   bq_session *want = tiny_session(&without, (bq_session_options){0});
   sync_to(want, PROMPT, 0);
   static const bq_session_options cuts[] = {
-      {0}, {.chunk = 9, .batch = 4}, {.parallel = {.run = in_turn, .threads = 3}}};
+      {0}, {.prefill_window = 9, .batch = 4}, {.parallel = {.run = in_turn, .threads = 3}}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
     bq_session_options o = cuts[i];
     o.forks = 1;

@@ -79,7 +79,7 @@ static void check_model(bq_config config, bq_type type, bq_activations activatio
   float wanted[DECODED * VOCAB], got[DECODED * VOCAB];
   tiny_model t;
   tiny_create(&t, config, type, bq_kernels_best(), true);
-  bq_session_options o = {.chunk = WINDOW, .batch = BATCH, .activations = activations};
+  bq_session_options o = {.prefill_window = WINDOW, .batch = BATCH, .activations = activations};
   CHECK_EQ(decode(&t, o, 1, 0, wanted), 0);
   for (o.spread = 1; o.spread <= BATCH; o.spread += BATCH - 1)
     for (uint32_t hosts = 1; hosts <= 4; hosts++) {
@@ -105,7 +105,7 @@ static void test_small_batches_stay(void) {
   float logits[DECODED * VOCAB];
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), true);
-  const bq_session_options o = {.chunk = WINDOW, .batch = BATCH, .spread = BATCH};
+  const bq_session_options o = {.prefill_window = WINDOW, .batch = BATCH, .spread = BATCH};
   /* Of 21 tokens two batches of 8 have so many, each with four products of three layers. */
   CHECK_EQ(decode(&t, o, 2, 0, logits), 2 * 4 * 3);
   tiny_free(&t);
@@ -117,8 +117,8 @@ static void test_a_wait_that_ends(void) {
   bq_spread work;
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), true);
-  bq_session *s = tiny_session(&t, (bq_session_options){.chunk = WINDOW, .spread = 1});
-  bq_session *plain = tiny_session(&t, (bq_session_options){.chunk = WINDOW});
+  bq_session *s = tiny_session(&t, (bq_session_options){.prefill_window = WINDOW, .spread = 1});
+  bq_session *plain = tiny_session(&t, (bq_session_options){.prefill_window = WINDOW});
   for (uint32_t i = 0; i < N; i++) ids[i] = token(i);
   CHECK(!bq_session_spread(s, 0, 1, &work));
   CHECK_EQ(bq_session_sync(s, ids, N, NULL, NULL), BQ_OK);

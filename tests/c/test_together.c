@@ -111,7 +111,7 @@ static void check_group(bq_config config, bq_type type, bq_session_options o, si
 
 static void test_each_has_the_bits_it_has_alone(void) {
   for (size_t slices = 0; slices < 3; slices++) {
-    const bq_session_options o = {.chunk = WINDOW, .rows = ROWS};
+    const bq_session_options o = {.prefill_window = WINDOW, .rows = ROWS};
     check_group(llama(), BQ_TYPE_BQ4_32, o, slices);
     check_group(windowed(), BQ_TYPE_BQ8_32, o, slices);
     check_group(convolving(), BQ_TYPE_BQ8_32, o, slices);
@@ -129,7 +129,8 @@ static void test_each_has_the_bits_it_has_alone(void) {
 static void test_with_any_cache_and_any_batch(void) {
   for (bq_kv_type kv = 0; kv < BQ_KV_COUNT; kv++)
     for (uint32_t batch = 1; batch <= 33; batch += 8) {
-      bq_session_options o = {.chunk = WINDOW, .rows = ROWS, .batch = batch, .kv_type = kv};
+      bq_session_options o = {
+          .prefill_window = WINDOW, .rows = ROWS, .batch = batch, .kv_type = kv};
       check_group(llama(), BQ_TYPE_BQ4H_32, o, 0);
       o.activations = BQ_ACTIVATIONS_I16;
       check_group(llama(), BQ_TYPE_BQ4H_32, o, 0);
@@ -139,7 +140,8 @@ static void test_with_any_cache_and_any_batch(void) {
 /* Weights are read once for all: a step of four sessions counts as many bytes of them as one. */
 static void test_weights_are_counted_once(void) {
   group g;
-  open_group(&g, llama(), BQ_TYPE_BQ4_32, (bq_session_options){.chunk = WINDOW, .rows = ROWS});
+  open_group(&g, llama(), BQ_TYPE_BQ4_32,
+             (bq_session_options){.prefill_window = WINDOW, .rows = ROWS});
   for (size_t i = 0; i < SESSIONS; i++) sync_to(g.s[i], i, 1);
   run_all(&g, 0);
   bq_session *one = tiny_session(&g.t, g.o);
@@ -157,7 +159,8 @@ static void test_weights_are_counted_once(void) {
 /* Who has nothing to run is left as it is. */
 static void test_done_ones_are_left_out(void) {
   group g;
-  open_group(&g, llama(), BQ_TYPE_BQ4_32, (bq_session_options){.chunk = WINDOW, .rows = ROWS});
+  open_group(&g, llama(), BQ_TYPE_BQ4_32,
+             (bq_session_options){.prefill_window = WINDOW, .rows = ROWS});
   for (size_t i = 0; i < SESSIONS; i++) sync_to(g.s[i], i, 4);
   run_all(&g, 0);
   bq_session_append(g.s[0], token(0, 4), NULL);
@@ -175,7 +178,7 @@ static void renew(group *g, size_t i, uint32_t n) {
 
 /* Amid a pass: one is given another sequence, gets a token more, is run alone or freed. */
 static void test_changes_amid_a_pass(void) {
-  const bq_session_options options = {.chunk = WINDOW, .rows = ROWS};
+  const bq_session_options options = {.prefill_window = WINDOW, .rows = ROWS};
   enum { SYNC, APPEND, ALONE, FIRST_ALONE, FREE, FIRST_FREE, CHANGES };
   for (int change = 0; change < CHANGES; change++)
     for (size_t slices = 1; slices < 4; slices++) {
@@ -200,7 +203,7 @@ static void test_changes_amid_a_pass(void) {
 static void test_forks_together(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  const bq_session_options o = {.chunk = WINDOW, .rows = ROWS, .forks = 2};
+  const bq_session_options o = {.prefill_window = WINDOW, .rows = ROWS, .forks = 2};
   bq_session *s[3] = {tiny_session(&t, o)};
   sync_to(s[0], 0, 20);
   CHECK_EQ(bq_session_run(s[0], 0, NULL), BQ_OK);
@@ -226,7 +229,7 @@ static void test_forks_together(void) {
 
 static void test_what_does_not_fit_is_refused(void) {
   group g;
-  open_group(&g, llama(), BQ_TYPE_F32, (bq_session_options){.chunk = 20, .rows = 4});
+  open_group(&g, llama(), BQ_TYPE_F32, (bq_session_options){.prefill_window = 20, .rows = 4});
   bq_error err;
   CHECK_EQ(run(&g, 0), BQ_STATE); /* without tokens */
   for (size_t i = 0; i < SESSIONS; i++) sync_to(g.s[i], i, 6);

@@ -18,7 +18,7 @@ export async function stats({ parts: { wasm, sequence, context } }) {
   return {
     tokens: sequence.allTokens().length,
     context,
-    workUnits: wasm.call('bqw_session_slices', sequence.handle),
+    workUnits: wasm.call('bqw_session_work_units', sequence.handle),
     draftedTokens: sequence.draftedCount,
     acceptedTokens: sequence.acceptedCount,
   };

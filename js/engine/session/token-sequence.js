@@ -131,7 +131,7 @@ export class TokenSequence {
   async prefill(stopConditions, onProgress, tokens) {
     const progressModule = onProgress && (await onDemand(import('../generation/prefill-progress.js')));
     const cachedCount = this.sync(tokens);
-    const workUnits = () => this.#wasm.call('bqw_session_slices', this.handle);
+    const workUnits = () => this.#wasm.call('bqw_session_work_units', this.handle);
     const progress = progressModule?.prefillProgress(onProgress, tokens.length - cachedCount, this.sizes, workUnits);
     await this.run(stopConditions, 1, progress?.onWorkUnits);
     progress?.end();
