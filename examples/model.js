@@ -1,8 +1,9 @@
-/** Which model an example uses: `?model=ADDRESS`, else the small one that lies in the repository. */
-const chosen = new URLSearchParams(location.search).get('model');
-export const MODEL = chosen ?? new URL('../models/chat.bq4', import.meta.url).href;
+const modelParameter = new URLSearchParams(location.search).get('model');
+/** Address of the model of an example: `?model=ADDRESS`, or the small model of the repository. */
+export const MODEL = modelParameter ?? new URL('../models/chat.bq4', import.meta.url).href;
 
-/** A model that an example offers, since the small one is too small for it. @typedef {{ name: string, megabytes: number, url: string, local: string }} Offer */
+/** A model that an example offers, since the built-in model is too small for its task. `local`: address of the list of models that
+ * the machine of the server has, relative to this file. @typedef {{ name: string, megabytes: number, url: string, local: string }} Offer */
 
 /** @type {Offer} */
 export const SMOLLM2 = {
@@ -22,18 +23,19 @@ export const MINILM = {
 /** @param {string} id @returns {any} */
 export const $ = (id) => document.getElementById(id);
 
-/** Says in the page what went wrong, and what helps. @param {any} error */
+/** Shows the message of an error and its hint in the page. @param {any} error */
 export function showError(error) {
   if (error?.name === 'AbortError') return;
   $('status').textContent = [error?.message ?? error, error?.hint].filter(Boolean).join(': ');
 }
 
-/** Shows how much of a model has come. @param {{ loaded: number, total: number }} progress */
+/** Shows the progress of loading a model, in percent. @param {{ loaded: number, total: number }} progress  in bytes */
 export function showProgress({ loaded, total }) {
   $('status').textContent = `Loading the model: ${((loaded / total) * 100).toFixed(0)} %`;
 }
 
-/** The address of a model's file on the machine that serves this page, as `npm start` lists it; undefined: the file is not there. @param {Offer} offer */
+/** Address of a model's file on the machine that serves this page (`npm start` lists its models), or undefined if it is not there.
+ * @param {Offer} offer */
 async function localAddress({ name, local }) {
   const list = new URL(local, import.meta.url);
   /** @type {{ name: string, url: string }[]} */
@@ -41,13 +43,14 @@ async function localAddress({ name, local }) {
     (response) => (response.ok ? response.json() : []),
     () => [],
   );
-  const file = files.find((one) => one.name.startsWith(name.replace(' ', '-')));
+  const file = files.find((entry) => entry.name.startsWith(name.replace(' ', '-')));
   return file && new URL(file.url, list).href;
 }
 
-/** Shows a button in `#offer` that loads the model in place of the small one. @param {Offer} offer @param {(source: string) => Promise<void>} load */
+/** Shows a button in `#offer` that loads the model in place of the built-in one, unless the address of the page names a model.
+ * @param {Offer} offer @param {(source: string) => Promise<void>} load */
 export async function offerModel(offer, load) {
-  if (chosen) return;
+  if (modelParameter) return;
   const address = await localAddress(offer);
   const button = document.createElement('button');
   button.type = 'button';

@@ -2,13 +2,13 @@
 import { createWorkerEngine } from '../../js/index.js';
 import { $, MODEL, showError, showProgress } from '../model.js';
 
-/** A new paragraph of the conversation. @param {string} text @param {string} [name] */
-function paragraph(text, name = '') {
-  const p = document.createElement('p');
-  p.className = name;
-  p.textContent = text;
-  $('log').append(p);
-  return p;
+/** Appends a paragraph to the conversation and returns its element. @param {string} text @param {string} [className] */
+function appendParagraph(text, className = '') {
+  const element = document.createElement('p');
+  element.className = className;
+  element.textContent = text;
+  $('log').append(element);
+  return element;
 }
 
 try {
@@ -17,24 +17,24 @@ try {
   const chat = await model.createChat();
   $('status').textContent = 'Ready.';
   $('send').disabled = false;
-  /** @type {AbortController | undefined} */
-  let reply;
-  $('stop').onclick = () => reply?.abort();
+  /** Stops the current reply. @type {AbortController | undefined} */
+  let controller;
+  $('stop').onclick = () => controller?.abort();
   $('form').onsubmit = async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     if ($('send').disabled) return;
     const text = $('message').value;
     $('message').value = '';
-    paragraph(text, 'mine');
-    const message = paragraph('');
-    reply = new AbortController();
+    appendParagraph(text, 'user');
+    const message = appendParagraph('');
+    controller = new AbortController();
     [$('send').disabled, $('stop').hidden] = [true, false];
     try {
-      const words = chat.send(text, { maxTokens: 200, temperature: 0.7, signal: reply.signal });
-      for await (const part of words) message.textContent += part.text;
-      const { usage, timings } = await words.result;
+      const reply = chat.send(text, { maxTokens: 200, temperature: 0.7, signal: controller.signal });
+      for await (const part of reply) message.textContent += part.text;
+      const { usage, timings } = await reply.result;
       const rate = (1000 * (usage.completionTokens - 1)) / timings.decodeMs;
-      $('status').textContent = `${usage.completionTokens} tokens, ${rate.toFixed(0)} in a second`;
+      $('status').textContent = `${usage.completionTokens} tokens, ${rate.toFixed(0)} per second`;
     } catch (error) {
       showError(error);
     }

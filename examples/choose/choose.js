@@ -2,8 +2,9 @@
 import { createWorkerEngine } from '../../js/index.js';
 import { $, MODEL, showError, showProgress } from '../model.js';
 
-/** @param {{ text: string, probability: number }} option */
-function row({ text, probability }) {
+/** The line of an answer: its text, its probability (0 to 1) as a percentage and as a bar.
+ * @param {{ text: string, probability: number }} option */
+function createRow({ text, probability }) {
   const label = document.createElement('label');
   const meter = document.createElement('meter');
   meter.value = probability;
@@ -25,7 +26,7 @@ try {
         prompt,
         answers.map((/** @type {string} */ answer) => ` ${answer}`),
       );
-      $('answer').replaceChildren(...options.map(row));
+      $('answer').replaceChildren(...options.map(createRow));
     } catch (error) {
       showError(error);
     }

@@ -1,4 +1,4 @@
-// A service worker can't start workers, nor import on demand: this one passes words on, the panel has the engine.
+// Forwards the selected text to the panel, which has the engine: a service worker can neither start workers nor import on demand.
 const { contextMenus, runtime, sidePanel, storage } = globalThis.chrome;
 
 runtime.onInstalled.addListener(() => {
@@ -7,6 +7,8 @@ runtime.onInstalled.addListener(() => {
 });
 
 contextMenus.onClicked.addListener(({ selectionText }, tab) => {
-  sidePanel.open({ windowId: tab.windowId }); // first: it needs the click
-  storage.session.set({ asked: { words: selectionText, at: Date.now() } });
+  // Chrome allows open() only in the task of the click, so it is called before anything asynchronous.
+  sidePanel.open({ windowId: tab.windowId });
+  // The time makes the value differ from the previous one, so that the panel gets an event for the same text, too.
+  storage.session.set({ request: { text: selectionText, time: Date.now() } });
 });

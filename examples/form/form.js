@@ -27,10 +27,10 @@ try {
     $('fill').disabled = false;
   };
   await offerModel(SMOLLM2, async (source) => {
-    const better = await engine.load(source, { onProgress: showProgress });
-    const before = model;
-    model = better;
-    await before.close();
+    const nextModel = await engine.load(source, { onProgress: showProgress });
+    const previousModel = model;
+    model = nextModel;
+    await previousModel.close();
   });
 } catch (error) {
   showError(error);

@@ -1,4 +1,4 @@
-/** What the model must write. It can't write anything else, however small it is; whether it is true is another matter. */
+/** JSON Schema of the reply. Every model's reply satisfies it; the values may still differ from the text. */
 export const SCHEMA = {
   type: 'object',
   properties: {

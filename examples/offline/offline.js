@@ -3,9 +3,9 @@ import { createWorkerEngine } from '../../js/index.js';
 import { $, MODEL, showError, showProgress } from '../model.js';
 
 try {
-  const worker = await navigator.serviceWorker?.register(new URL('./sw.js', import.meta.url));
+  const registration = await navigator.serviceWorker?.register(new URL('./sw.js', import.meta.url));
   const engine = await createWorkerEngine({
-    // A service worker keeps the scripts of workers only from its own folder on.
+    // A service worker can store scripts of workers only if they are in its folder.
     worker: () => new Worker(new URL('./worker.js', import.meta.url), { type: 'module' }),
     threadUrl: new URL('./thread.js', import.meta.url),
     cache: 'auto',
@@ -15,7 +15,7 @@ try {
   $('tell').disabled = false;
   $('status').textContent = navigator.serviceWorker?.controller
     ? 'Ready, with or without a network.'
-    : worker
+    : registration
       ? 'Ready. From the next visit on it needs no network.'
       : 'Ready. This browser has no service workers here.';
   $('tell').onclick = async () => {

@@ -1,2 +1,2 @@
-// A thread of the engine, under an address that the service worker of this folder may answer for. With the package: import 'bq4/files/thread.js';
+// A thread of the engine. The file is in this folder so that the folder's service worker can store it. With the package: import 'bq4/files/thread.js';
 import '../../js/thread.js';

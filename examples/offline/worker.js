@@ -1,2 +1,2 @@
-// The engine's worker, under an address that the service worker of this folder may answer for. With the package: import 'bq4/files/worker.js';
+// The engine's worker. The file is in this folder so that the folder's service worker can store it. With the package: import 'bq4/files/worker.js';
 import '../../js/worker.js';

@@ -1,17 +1,17 @@
-// A chat of two hooks, with the imports of an app that has a bundler. With JSX, h('p', null, text) is <p>{text}</p>.
-// Here: `npm start`, then examples/react/. In an app: `npm install bq4 react react-dom`.
+// A chat with two hooks; the imports are those of an app with a bundler. With JSX, h('p', null, text) is <p>{text}</p>.
+// In this repository: `npm start`, then examples/react/. In an app: `npm install bq4 react react-dom`.
 import { createElement as h, StrictMode, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { createWorkerEngine } from 'bq4';
 import { useChat, useModel } from 'bq4/react';
 import { MODEL } from '../model.js';
 
-/** One for the page, whatever comes and goes on it. */
+/** The engine of the page; it is created once, outside the components, which can be unmounted. */
 const engine = createWorkerEngine({ cache: 'auto' });
 const loadModel = async (options) => (await engine).load(MODEL, options);
 
 function Chat() {
-  const { model, progress, error: failure } = useModel(loadModel);
+  const { model, progress, error: loadError } = useModel(loadModel);
   const chat = useChat(model, { generate: { maxTokens: 200, temperature: 0.7 } });
   const [text, setText] = useState('');
   const send = (event) => {
@@ -23,12 +23,16 @@ function Chat() {
   return h(
     'section',
     null,
-    h('p', { id: 'status', className: 'status', role: 'status' }, says(chat.status, progress, failure ?? chat.error)),
+    h(
+      'p',
+      { id: 'status', className: 'status', role: 'status' },
+      statusText(chat.status, progress, loadError ?? chat.error),
+    ),
     h(
       'div',
       { id: 'log', className: 'log', role: 'log' },
       chat.messages.map(({ role, content }, i) =>
-        h('p', { key: i, className: role === 'user' ? 'mine' : '' }, content),
+        h('p', { key: i, className: role === 'user' ? 'user' : '' }, content),
       ),
     ),
     h(
@@ -67,8 +71,8 @@ function Chat() {
   );
 }
 
-/** A line about the state of things. */
-function says(status, progress, error) {
+/** Text of the status line. */
+function statusText(status, progress, error) {
   if (error) return [error.message, error.hint].filter(Boolean).join(': ');
   if (status === 'waiting')
     return progress

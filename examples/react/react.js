@@ -1,4 +1,5 @@
-// React for a page without a bundler. npm has it as CommonJS: its files run here as modules, which share what they export.
+// React for a page without a bundler. Its npm packages are CommonJS files. They run here as modules with one common `exports` object,
+// which `require` returns for every name.
 const React = /** @type {any} */ ({});
 Object.assign(globalThis, { exports: React, require: () => React });
 for (const file of [

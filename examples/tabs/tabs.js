@@ -6,9 +6,10 @@ try {
   const engine = await createSharedEngine({ cache: 'auto' });
   const model = await engine.load(MODEL, { onProgress: showProgress });
   const chat = await model.createChat();
-  const show = () => ($('status').textContent = engine.info.leads ? 'This tab computes.' : 'Another tab computes.');
-  show();
-  engine.events.addEventListener('restarted', show);
+  const showLeader = () =>
+    ($('status').textContent = engine.info.leads ? 'This tab computes.' : 'Another tab computes.');
+  showLeader();
+  engine.events.addEventListener('restarted', showLeader);
   let prompt = 'Tell me a story.';
   $('tell').disabled = false;
   $('tell').onclick = async () => {
@@ -20,7 +21,7 @@ try {
     } catch (error) {
       showError(error);
     }
-    show();
+    showLeader();
     prompt = $('tell').textContent = 'Tell me more.';
     $('tell').disabled = false;
   };

@@ -12,7 +12,7 @@ import { findChromium } from '../../tools/setup/system.mjs';
 import { appFolder, consumers, programs } from '../consumers/install.mjs';
 import { examples, sections } from '../js/api-doc.mjs';
 import { inTime } from '../waiting.mjs';
-import { makeApp, MODEL, saidInNode, shares } from './bundled.mjs';
+import { makeApp, MODEL, repliesInNode, checkSharing } from './bundled.mjs';
 import { failOnFaults } from './console.mjs';
 import { FLAGS, launch, missing } from './launch.mjs';
 import { folderHost } from './packed.mjs';
@@ -32,13 +32,13 @@ describe('the package, in', { skip: missing() }, () => {
   let app;
   /** @type {import('playwright-core').Browser} */
   let browser;
-  /** @type {import('./bundled.mjs').Said} */
+  /** @type {import('./bundled.mjs').Replies} */
   let message;
   before(
     async () => {
       above = await consumers();
       app = appFolder(above);
-      message = await saidInNode();
+      message = await repliesInNode();
       browser = await launch();
     },
     { timeout: 600_000 },
@@ -103,7 +103,7 @@ describe('the package, in', { skip: missing() }, () => {
     );
     writeFileSync(join(place, 'package.json'), (examples.get('Bundlers') ?? [])[1].code);
     const site = await parcelled('parcel-tabs', [option], 'share');
-    await shares(browser, site.url, message);
+    await checkSharing(browser, site.url, message);
     await site.close();
   });
 
@@ -159,7 +159,7 @@ describe('the package, in', { skip: missing() }, () => {
       await works(page, site.url);
       assert.deepEqual(JSON.parse(await page.locator('pre').innerText()), message.ids);
       await page.context().close();
-      await shares(browser, `${site.url}tabs`, message);
+      await checkSharing(browser, `${site.url}tabs`, message);
     } finally {
       await site.close();
     }
@@ -204,9 +204,9 @@ describe('the package, in', { skip: missing() }, () => {
           longer,
           { timeout: 60_000 },
         );
-      /** What the menu does. @param {string} words */
-      const select = (words) =>
-        worker.evaluate((asked) => /** @type {any} */ (globalThis).chrome.storage.session.set({ asked }), { words });
+      /** Stores a request as the handler of the context menu does. @param {string} text */
+      const select = (text) =>
+        worker.evaluate((request) => /** @type {any} */ (globalThis).chrome.storage.session.set({ request }), { text });
       await select('a dog');
       const panel = new URL('panel.html?model=chat.bq4', worker.url()).href;
       await page.goto(panel);

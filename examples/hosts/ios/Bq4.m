@@ -8,7 +8,8 @@
 
 NSString *const Bq4ErrorDomain = @"bq4";
 
-static void fill(NSError **error, const bq_error *err) {
+/* Sets *error to the detail and the hint of *err, if the caller passed an address for it. */
+static void set_error(NSError **error, const bq_error *err) {
   if (!error) return;
   NSDictionary *info = [NSDictionary
       dictionaryWithObjectsAndKeys:[NSString stringWithUTF8String:err->detail],
@@ -18,8 +19,9 @@ static void fill(NSError **error, const bq_error *err) {
   *error = [NSError errorWithDomain:Bq4ErrorDomain code:err->status userInfo:info];
 }
 
-/* `ctx`: an id<Bq4Listener>, which the caller of reply_run keeps alive. */
-static bool told(void *ctx, const char *text, size_t n) {
+/* A reply_text: passes text to the listener. `ctx` is an id<Bq4Listener>, owned by the caller of
+ * reply_run. */
+static bool pass_text(void *ctx, const char *text, size_t n) {
 #if __has_feature(objc_arc)
   id<Bq4Listener> listener = (__bridge id<Bq4Listener>)ctx;
 #else
@@ -40,7 +42,7 @@ static bool told(void *ctx, const char *text, size_t n) {
   bq_error err = {0};
   model = reply_open([file bytes], [file length], context, &err);
   if (model) return self;
-  fill(error, &err);
+  set_error(error, &err);
 #if !__has_feature(objc_arc)
   [self release];
 #endif
@@ -55,7 +57,7 @@ static bool told(void *ctx, const char *text, size_t n) {
 }
 
 - (BOOL)replyTo:(NSString *)prompt
-           most:(uint32_t)most
+      maxTokens:(uint32_t)maxTokens
     temperature:(float)temperature
            seed:(uint64_t)seed
        listener:(id<Bq4Listener>)listener
@@ -67,9 +69,10 @@ static bool told(void *ctx, const char *text, size_t n) {
 #else
   void *ctx = (void *)listener;
 #endif
-  if (!reply_run(model, [bytes bytes], [bytes length], most, temperature, seed, told, ctx, &err))
+  if (!reply_run(model, [bytes bytes], [bytes length], maxTokens, temperature, seed, pass_text, ctx,
+                 &err))
     return YES;
-  fill(error, &err);
+  set_error(error, &err);
   return NO;
 }
 

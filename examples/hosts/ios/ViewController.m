@@ -1,12 +1,13 @@
-// The package in a WKWebView: page, engine and model lie in the app's bundle (a folder reference "page"
-// with index.html, page.js, chat.bq4, bq4/dist and bq4/build/wasm) and are answered for from there under
-// a scheme of the app's own, so that the page has workers and WebAssembly. Without cross-origin isolation
-// the engine computes with one thread.
+// The package in a WKWebView. Page, engine and model are in the app's bundle: a folder reference "page"
+// with index.html, page.js, chat.bq4, bq4/dist and bq4/build/wasm. Requests for them have a URL scheme of
+// the app, so that the page can use workers and WebAssembly. Without cross-origin isolation the engine
+// computes with one thread.
 #import <UIKit/UIKit.h>
 #import <WebKit/WebKit.h>
 
 static NSString *const Scheme = @"bq4";
 
+/** Responds to requests of the page with files of the folder "page". */
 @interface PageFiles : NSObject <WKURLSchemeHandler>
 @end
 
@@ -21,7 +22,7 @@ static NSString *typeOf(NSString *name) {
 - (void)webView:(WKWebView *)view startURLSchemeTask:(id<WKURLSchemeTask>)task {
   NSURL *url = task.request.URL;
   NSString *root = [NSBundle.mainBundle pathForResource:@"page" ofType:nil];
-  // Nothing above the folder: `..` is gone from what is standardized.
+  // A standardized absolute path has no `..`, so it is inside the folder.
   NSString *path = [root stringByAppendingPathComponent:url.path.stringByStandardizingPath];
   NSData *body = [NSData dataWithContentsOfFile:path options:NSDataReadingMappedIfSafe error:nil];
   NSDictionary *headers = @{@"Content-Type" : typeOf(path),

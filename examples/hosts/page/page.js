@@ -1,4 +1,4 @@
-// What the app shows: the package and a model lie beside this page, wherever the app has put both.
+// Script of the page that the app shows. The package and a model are in the same folder as the page.
 import { createWorkerEngine } from './bq4/dist/index.js';
 
 /** @param {string} id @returns {any} */

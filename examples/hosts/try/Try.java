@@ -3,29 +3,33 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import org.bq4.example.Bq4;
 
-/** Bq4.java at a desk: java Try MODEL PROMPT TOKENS, one part of the reply a line, then what a file that is none says. */
+/**
+ * Runs Bq4.java without a phone: java Try MODEL PROMPT TOKENS. Prints each part of the reply in a line, then the results of a stop, of
+ * an exception in the listener, and of bytes that are no model.
+ */
 public final class Try {
-  public static void main(String[] given) throws Exception {
-    int most = Integer.parseInt(given[2]);
-    try (Bq4 model = new Bq4(Files.readAllBytes(Path.of(given[0])), 256)) {
-      model.reply(given[1], most, 0, 0, text -> say(text));
+  public static void main(String[] args) throws Exception {
+    String prompt = args[1];
+    int maxTokens = Integer.parseInt(args[2]);
+    try (Bq4 model = new Bq4(Files.readAllBytes(Path.of(args[0])), 256)) {
+      model.reply(prompt, maxTokens, 0, 0, text -> print(text));
       int[] parts = {0};
-      model.reply(given[1], most, 0, 0, text -> ++parts[0] < 3);
-      say("stopped after " + parts[0]);
+      model.reply(prompt, maxTokens, 0, 0, text -> ++parts[0] < 3);
+      print("stopped after " + parts[0]);
       try {
-        model.reply(given[1], most, 0, 0, text -> { throw new IllegalStateException("thrown"); });
+        model.reply(prompt, maxTokens, 0, 0, text -> { throw new IllegalStateException("thrown"); });
       } catch (IllegalStateException error) {
-        say(error.getMessage());
+        print(error.getMessage());
       }
     }
-    try (Bq4 none = new Bq4(new byte[100], 0)) {
-      say("no failure");
+    try (Bq4 model = new Bq4(new byte[100], 0)) {
+      print("expected a failure, but 100 zero bytes were loaded");
     } catch (Bq4.Failure error) {
-      say(error.getMessage());
+      print(error.getMessage());
     }
   }
 
-  private static boolean say(String text) {
+  private static boolean print(String text) {
     System.out.writeBytes((text + "\n").getBytes(StandardCharsets.UTF_8));
     return true;
   }

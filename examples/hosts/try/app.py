@@ -1,9 +1,9 @@
-"""An app around the package on a desk: a WebKitGTK view whose files come by a scheme of its own, as in a WKWebView.
+"""An app without a phone: a WebKitGTK view whose files have a URL scheme of the app, as in a WKWebView.
 
     /usr/bin/python3 app.py FOLDER [MESSAGE]
 
-shows FOLDER/index.html. With a message it is sent once the page is ready; what the page then says is printed, and it ends.
-Needs python3-gi and gir1.2-webkit2-4.1 of Debian.
+shows FOLDER/index.html. A message is sent when the page is ready; the page's status and reply are then printed as JSON, and the
+program ends. It requires Debian's packages python3-gi and gir1.2-webkit2-4.1.
 """
 import json
 import os
@@ -18,8 +18,9 @@ from gi.repository import Gio, GLib, Gtk, WebKit2  # noqa: E402
 TYPES = {'.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.wasm': 'application/wasm'}
 ROOT = os.path.realpath(sys.argv[1])
 
-# Every half second: sends the message once, and tells what the page says when the reply is there.
-LOOK = """
+# Runs in the page every half second. Sends the message once; returns the status and the reply as JSON when the reply is complete, and
+# '' before that.
+POLL_SCRIPT = """
 (() => {
   const [status, reply, send] = ['status', 'reply', 'send'].map((id) => document.getElementById(id));
   if (send.disabled) return '';
@@ -34,7 +35,7 @@ LOOK = """
 """
 
 
-def answer(request):
+def respond(request):
     path = os.path.realpath(ROOT + request.get_path())
     if not path.startswith(ROOT + os.sep) or not os.path.isfile(path):
         request.finish_error(GLib.Error(f'there is no {request.get_path()}'))
@@ -48,7 +49,7 @@ def answer(request):
 
 
 context = WebKit2.WebContext.get_default()
-context.register_uri_scheme('bq4', answer)
+context.register_uri_scheme('bq4', respond)
 context.get_security_manager().register_uri_scheme_as_secure('bq4')
 view = WebKit2.WebView.new_with_context(context)
 window = Gtk.Window()
@@ -59,21 +60,21 @@ window.show_all()
 view.load_uri('bq4://app/index.html')
 
 
-def look():
-    def told(_, result):
+def poll_page():
+    def print_result(_, result):
         try:
-            said = view.evaluate_javascript_finish(result).to_string()
+            text = view.evaluate_javascript_finish(result).to_string()
         except GLib.Error:
-            return  # the page is not there yet
-        if said:
-            print(said, flush=True)
+            return  # The page is not loaded yet.
+        if text:
+            print(text, flush=True)
             Gtk.main_quit()
 
-    script = LOOK.replace('MESSAGE', json.dumps(sys.argv[2]))
-    view.evaluate_javascript(script, -1, None, None, None, told)
+    script = POLL_SCRIPT.replace('MESSAGE', json.dumps(sys.argv[2]))
+    view.evaluate_javascript(script, -1, None, None, None, print_result)
     return True
 
 
 if len(sys.argv) > 2:
-    GLib.timeout_add(500, look)
+    GLib.timeout_add(500, poll_page)
 Gtk.main()

@@ -1,21 +1,22 @@
-// Bq4.m at a desk, with GNUstep's Foundation: try MODEL PROMPT TOKENS, one part of the reply a line, then
-// what a file that is none says.
+// Runs Bq4.m without a phone, with GNUstep's Foundation: try MODEL PROMPT TOKENS. Prints each part of the reply
+// in a line, then the results of a stop and of bytes that are no model.
 #import <stdio.h>
 #import <stdlib.h>
 
 #import "Bq4.h"
 
-@interface Out : NSObject <Bq4Listener> {
+/** Prints the parts of a reply if maxParts is 0; otherwise counts them, and stops the reply after maxParts. */
+@interface Printer : NSObject <Bq4Listener> {
  @public
-  int parts, most;
+  int parts, maxParts;
 }
 @end
 
-@implementation Out
+@implementation Printer
 
 - (BOOL)replyText:(NSString *)text {
-  if (most == 0) printf("%s\n", [text UTF8String]);
-  return ++parts != most;
+  if (maxParts == 0) printf("%s\n", [text UTF8String]);
+  return ++parts != maxParts;
 }
 
 @end
@@ -28,14 +29,15 @@ int main(int argc, char **argv) {
   NSString *prompt = [NSString stringWithUTF8String:argv[2]];
   uint32_t tokens = (uint32_t)strtoul(argv[3], NULL, 10);
   Bq4 *model = [[Bq4 alloc] initWithFile:file context:256 error:&error];
-  Out *out = [[Out new] autorelease], *few = [[Out new] autorelease];
-  few->most = 3;
-  [model replyTo:prompt most:tokens temperature:0 seed:0 listener:out error:&error];
-  [model replyTo:prompt most:tokens temperature:0 seed:0 listener:few error:&error];
-  printf("stopped after %d\n", few->parts);
+  Printer *printer = [[Printer new] autorelease], *counter = [[Printer new] autorelease];
+  counter->maxParts = 3;
+  [model replyTo:prompt maxTokens:tokens temperature:0 seed:0 listener:printer error:&error];
+  [model replyTo:prompt maxTokens:tokens temperature:0 seed:0 listener:counter error:&error];
+  printf("stopped after %d\n", counter->parts);
   [model release];
   model = [[Bq4 alloc] initWithFile:[NSMutableData dataWithLength:100] context:0 error:&error];
-  printf("%s\n", model ? "no failure" : [[error localizedDescription] UTF8String]);
+  printf("%s\n", model ? "expected an error, but 100 zero bytes were loaded"
+                       : [[error localizedDescription] UTF8String]);
   [pool release];
   return 0;
 }

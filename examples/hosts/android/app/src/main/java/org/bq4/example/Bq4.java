@@ -2,19 +2,22 @@ package org.bq4.example;
 
 import java.nio.charset.StandardCharsets;
 
-/** A model in this process, through jni.c. One thread at a time; not the one that draws. */
+/**
+ * A model in this process, through jni.c. Its methods are called from one thread at a time; not from
+ * the main thread, since they can take seconds.
+ */
 public final class Bq4 implements AutoCloseable {
   static {
     System.loadLibrary("bq4");
   }
 
-  /** Hears a reply as it comes, in whole characters. */
+  /** Receives the parts of a reply, in complete characters. */
   public interface Listener {
-    /** false: enough. */
+    /** Returns false to stop the reply. */
     boolean text(String text);
   }
 
-  /** What the engine says is wrong: its status, what and where, and what to do. */
+  /** An error of the engine. The message has its status, its detail and a hint. */
   public static final class Failure extends RuntimeException {
     Failure(String message) {
       super(message);
@@ -23,15 +26,22 @@ public final class Bq4 implements AutoCloseable {
 
   private long model;
 
-  /** @param file a .bq4 file, whole @param context positions; 0: the model's own */
+  /**
+   * @param file all bytes of a .bq4 file
+   * @param context number of positions; 0: the model's context length
+   */
   public Bq4(byte[] file, int context) {
     model = open(file, context);
   }
 
-  /** Goes on from a prompt that has the model's chat tokens in it. temperature 0: the likeliest. */
-  public void reply(String prompt, int most, float temperature, long seed, Listener listener) {
-    if (model == 0) throw new IllegalStateException("closed");
-    run(model, prompt.getBytes(StandardCharsets.UTF_8), most, temperature, seed, listener);
+  /**
+   * Continues a prompt, which contains the model's chat tokens, by at most maxTokens tokens.
+   * Temperature 0 is greedy sampling.
+   */
+  public void reply(
+      String prompt, int maxTokens, float temperature, long seed, Listener listener) {
+    if (model == 0) throw new IllegalStateException("the model is closed: open a new one");
+    run(model, prompt.getBytes(StandardCharsets.UTF_8), maxTokens, temperature, seed, listener);
   }
 
   @Override
@@ -41,19 +51,19 @@ public final class Bq4 implements AutoCloseable {
   }
 
   /** Called by jni.c. */
-  private static boolean tell(Listener listener, byte[] text) {
+  private static boolean passText(Listener listener, byte[] text) {
     return listener.text(new String(text, StandardCharsets.UTF_8));
   }
 
   /** Called by jni.c. */
-  private static Failure failure(byte[] message) {
+  private static Failure createFailure(byte[] message) {
     return new Failure(new String(message, StandardCharsets.UTF_8));
   }
 
   private static native long open(byte[] file, int context);
 
   private static native void run(
-      long model, byte[] prompt, int most, float temperature, long seed, Listener listener);
+      long model, byte[] prompt, int maxTokens, float temperature, long seed, Listener listener);
 
   private static native void close(long model);
 }

@@ -13,12 +13,12 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * The package in a WebView: page, engine and model lie in the app's assets and are answered for from
- * there, under an https: address, so that the page has workers, WebAssembly and a cache. Without
- * cross-origin isolation, which a WebView has not, the engine computes with one thread.
+ * The package in a WebView. Page, engine and model are assets of the app. Requests for them have an
+ * https: address, so that the page can use workers, WebAssembly and a cache. A WebView has no
+ * cross-origin isolation, so the engine computes with one thread.
  */
 public final class MainActivity extends Activity {
-  /** Reserved for this by Android: it leads nowhere else. */
+  /** An origin that Android reserves for assets: no server has this name. */
   private static final String ORIGIN = "https://appassets.androidplatform.net/";
 
   @Override
@@ -39,15 +39,15 @@ public final class MainActivity extends Activity {
       if (!address.startsWith(ORIGIN)) return null;
       String path = address.substring(ORIGIN.length()).replaceFirst("[?#].*$", "");
       try {
-        return answer(path, getAssets().open(path));
+        return respond(path, getAssets().open(path));
       } catch (IOException error) {
         return new WebResourceResponse("text/plain", "utf-8", 404, "Not Found", headers(), null);
       }
     }
   }
 
-  /** Whole, whatever range is asked for: the engine can do with that, and reads it as a stream. */
-  private static WebResourceResponse answer(String path, InputStream body) {
+  /** The response is the complete file, also to a request for a range; the engine accepts that. */
+  private static WebResourceResponse respond(String path, InputStream body) {
     return new WebResourceResponse(typeOf(path), null, 200, "OK", headers(), body);
   }
 
