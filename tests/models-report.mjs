@@ -1,20 +1,22 @@
-// Rows of docs/MODELS.md, written by the tests that know them: `node tools/models-doc.mjs` makes the document of what the last test run left,
-// and a whole run ends by comparing it with these (tools/test.mjs, js-long).
+// Rows of docs/MODELS.md, written by the tests that measure them. `node tools/models-doc.mjs` writes the document from the rows of the last
+// test run; a complete run compares the document with its rows at the end (tools/test.mjs, js-long).
 //
 //     modelRows('architectures', 'llama', [{ architecture: 'LLaMA 2, 3', source: 'GGUF', error: 3.1e-5, against: 'transformers 5.23' }]);
 //
-// | table | a row |
+// | table | fields of a row |
 // |---|---|
-// | `architectures` | `architecture`, `source` ("safetensors", "GGUF"), `error` (largest of any logit, a number), `against` |
-// | `tokenizers` | `tokenizer`, `source` ("tokenizer.json", "GGUF", …), `cases` (how many texts gave equal ids), `against` |
-// | `types` | `type` (GGUF's name), `bits` (per weight, in the file), `run` (what it becomes), `memory` (bits there), `exact` ("bit for bit" or why not), `against` |
+// | `architectures` | `architecture`, `source` ("safetensors", "GGUF"), `error` (largest error of a logit, a number), `against` |
+// | `tokenizers` | `tokenizer`, `source` ("tokenizer.json", "GGUF", …), `cases` (number of texts with equal tokens), `against` |
+// | `types` | `type` (GGUF's name), `bits` (per weight, in the file), `run` (compute type), `memory` (bits per weight in memory), `exact` ("bit for bit" or the reason why not), `against` |
+//
+// `against` names the program that the test compares with.
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const folder = fileURLToPath(new URL('../build/reports/models/', import.meta.url));
 
-/** Where the rows come from, TABLE.NAME: without one of these the document would lack what it had. */
+/** Reports of which the document consists, as TABLE.NAME; tools/models-doc.mjs requires all of them. */
 export const REPORTS = [
   'architectures.safetensors',
   'architectures.gguf',
@@ -29,13 +31,16 @@ export const REPORTS = [
 ];
 
 /**
- * All rows of a test, none of which was skipped.
+ * Writes a report. A test calls it only if it has skipped no row.
  * @param {'architectures' | 'tokenizers' | 'types'} table
- * @param {string} name  of the test's rows: it replaces those of its last run
- * @param {Record<string, string | number>[]} rows
+ * @param {string} name  of the report; it replaces the one of the last run
+ * @param {Record<string, string | number>[]} rows  all rows of the report
  */
 export function modelRows(table, name, rows) {
-  assert.ok(REPORTS.includes(`${table}.${name}`), `${table}.${name} is no report of docs/MODELS.md`);
+  assert.ok(
+    REPORTS.includes(`${table}.${name}`),
+    `expected a report of docs/MODELS.md (REPORTS), found ${table}.${name}`,
+  );
   mkdirSync(folder, { recursive: true });
   writeFileSync(`${folder}${table}.${name}.json`, `${JSON.stringify({ table, rows }, null, 1)}\n`);
 }

@@ -1,11 +1,11 @@
-// What `npm pack` would put into the package, without making it.
+// The files of the package, listed by `npm pack` without writing it.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** @type {Set<string> | undefined} */
+/** The result of the first call. @type {Set<string> | undefined} */
 let paths;
 
-/** Paths from the repository's root. */
+/** Paths of the package's files, relative to the root of the repository. @returns {Set<string>} */
 export function packedFiles() {
   if (paths) return paths;
   const output = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {

@@ -5,7 +5,7 @@ import axe from 'axe-core';
 import { afterEach, test } from 'node:test';
 import { withoutPassages } from '../../demo/chat/composed.js';
 import { japanesePdf, lockedPdf, pdfOf, scannedPdf } from '../tools/pdf.mjs';
-import { kept, newPage, oneHost, openDemo, ready, sample, ui } from './site.mjs';
+import { waitUntilOffline, newPage, oneHost, openDemo, ready, setSampling, ui } from './site.mjs';
 
 const here = oneHost();
 /** @type {Awaited<ReturnType<typeof newPage>>} */
@@ -21,7 +21,7 @@ afterEach(async () => {
 async function demo(options) {
   page = await newPage(here.browser, options);
   await openDemo(page, here.site.url);
-  await sample(page, { temperature: '0', maxTokens: '4' });
+  await setSampling(page, { temperature: '0', maxTokens: '4' });
 }
 
 const chips = () => page.getByRole('list', { name: 'Attachments' }).getByRole('listitem');
@@ -69,7 +69,7 @@ test('letters of an old Japanese encoding are read', async () => {
 
 test('without a network a PDF is read; one whose letters need a table is refused for that, unless the table was fetched before', async () => {
   await demo({ serviceWorkers: 'allow' });
-  await kept(page);
+  await waitUntilOffline(page);
   await page.reload();
   await ready(page);
   await page.context().setOffline(true);

@@ -62,7 +62,7 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
   after(async () => {
     await browser?.disconnect();
     own?.program.kill('SIGKILL');
-    await own?.gone;
+    await own?.exit;
     await site?.close();
     rmSync(profile, { recursive: true, force: true });
   });

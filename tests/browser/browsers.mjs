@@ -1,24 +1,24 @@
-// Three real browsers behind one small interface, so that a test is written once and runs on all of them.
+// Three real browsers with one small interface, so that the same test runs in each of them.
 import { inTime, Late } from '../waiting.mjs';
 import { launch, missing as noChromium } from './launch.mjs';
 import { newPage } from './site.mjs';
 
 /**
- * @typedef {object} Page  in a profile of its own
+ * @typedef {object} Page  a page with a profile of its own
  * @property {(url: string) => Promise<void>} goto
  * @property {() => Promise<void>} reload
  * @property {<A, R>(work: (arg: A) => R | Promise<R>, arg?: A) => Promise<R>} evaluate
- *   runs a function in the page; what goes in and comes out is JSON, what it throws is thrown here
- * @property {<A>(work: (arg: A) => any, arg?: A) => Promise<void>} until  waits for something true
+ *   runs a function in the page; its argument and its result are copied as JSON, its errors are thrown here
+ * @property {<A>(work: (arg: A) => any, arg?: A) => Promise<void>} until  waits until a function in the page returns a true value
  * @property {(selector: string) => Promise<void>} click
  * @property {(selector: string, text: string) => Promise<void>} type
- * @property {(width: number, height: number) => Promise<void>} size  of what the page has of the window
- * @property {(features: { forcedColors?: 'active', reducedMotion?: 'reduce' }) => Promise<void>} [media]  what the system
- *   asks for; Chromium alone can pretend
- * @property {() => Promise<Uint8Array>} picture  a PNG of what is seen
+ * @property {(width: number, height: number) => Promise<void>} size  sets the size of the viewport, in CSS pixels
+ * @property {(features: { forcedColors?: 'active', reducedMotion?: 'reduce' }) => Promise<void>} [media]  emulates settings of the
+ *   system; only in Chromium
+ * @property {() => Promise<Uint8Array>} picture  a PNG of the viewport
  * @property {() => Promise<string[]>} trouble
- *   what went wrong: exceptions, console errors, violations of the policy. WebKit's driver tells of none: there it is
- *   what shims/watch.js saw, in pages that begin with it
+ *   faults: exceptions, console errors, violations of the policy. WebKit's driver reports none; there shims/watch.js collects
+ *   them, in pages whose first script it is
  * @property {() => Promise<void>} close
  */
 
@@ -28,13 +28,13 @@ import { newPage } from './site.mjs';
  * @property {string} version
  * @property {(url?: string) => Promise<Page>} open
  * @property {() => Promise<void>} close
- * @property {boolean} [alive]  it was not killed
- * @property {() => Promise<unknown>} kill  without asking it
+ * @property {boolean} [alive]  false after it was killed
+ * @property {() => Promise<unknown>} kill  ends its process
  */
 
 /** @typedef {'chromium' | 'firefox' | 'webkit'} Name */
 
-/** What each can do, as far as tests depend on it. */
+/** Features of each browser on which tests depend. */
 export const BROWSERS = /** @type {const} */ ({
   chromium: { relaxed: true, sharedMemory: true, opfs: true },
   firefox: { relaxed: true, sharedMemory: true, opfs: true },
@@ -51,35 +51,36 @@ async function driver(name) {
   return import('./launch-webkit.mjs').then(({ missing, launchWebkit }) => ({ missing, start: launchWebkit }));
 }
 
-/** Why this browser can't be had here, or false: for node:test's `skip`. @param {Name} name */
+/** The reason why a browser is not available, or false: for node:test's `skip`. @param {Name} name */
 export const skip = async (name) => (await driver(name)).missing() ?? false;
 
-/** @param {Name} name @returns {Promise<Browser>} closed by the caller */
+/** Starts a browser. @param {Name} name @returns {Promise<Browser>} closed by the caller */
 export async function start(name) {
   const { missing, start } = await driver(name);
   const reason = missing();
   if (reason) throw new Error(reason);
-  const started = start();
+  const starting = start();
   try {
-    return bounded(await inTime(`${name} to start`, started));
+    return withTimeouts(await inTime(`${name} to start`, starting));
   } catch (error) {
-    started.then(
+    // A browser that starts after the timeout is of no use.
+    starting.then(
       (browser) => browser.kill(),
       () => {},
-    ); // if it comes after all
+    );
     throw error;
   }
 }
 
-/** Seconds that an end may take. */
-const END = 20;
+/** Time limit of closing a page or a browser, in seconds. */
+const CLOSE_TIMEOUT_SECONDS = 20;
 
 /**
- * Nothing waits for ever. A browser that doesn't answer is killed: the one test that waited fails, saying for what, and so
- * do at once all that still have pages of it.
+ * A browser whose operations have time limits. When one is exceeded, the browser is killed: the test that waited fails with the name of
+ * the operation, and later calls for other pages of the browser fail at once.
  * @param {Browser} browser @returns {Browser}
  */
-function bounded(browser) {
+function withTimeouts(browser) {
   const { name } = browser;
   let pages = 0;
   const record = {
@@ -87,13 +88,13 @@ function bounded(browser) {
     alive: true,
     async kill() {
       record.alive = false;
-      await inTime(`${name} to die`, browser.kill(), { seconds: END }).catch(() => {});
+      await inTime(`${name} to end`, browser.kill(), { seconds: CLOSE_TIMEOUT_SECONDS }).catch(() => {});
     },
     /** @param {string} [url] */
     async open(url) {
       /** @template T @param {string} what @param {() => Promise<T>} work @param {() => unknown} [state] @returns {Promise<T>} */
-      const watched = async (what, work, state) => {
-        if (!record.alive) throw new Error(`${name} was killed: it had hung before`);
+      const runInTime = async (what, work, state) => {
+        if (!record.alive) throw new Error(`${name} was killed, since it did not answer an earlier call`);
         try {
           return await inTime(`${name}: ${what}`, work(), { state });
         } catch (error) {
@@ -101,15 +102,15 @@ function bounded(browser) {
           throw error;
         }
       };
-      const page = await watched('a new page', () => browser.open(url));
+      const page = await runInTime('a new page', () => browser.open(url));
       pages++;
-      let at = url ?? 'about:blank';
+      let address = url ?? 'about:blank';
       const state = async () =>
-        `a page at ${at}, one of ${pages}, with ${JSON.stringify(await inTime('its troubles', page.trouble(), { seconds: 2 }).catch(() => 'no answer'))}`;
-      const bound =
+        `a page at ${address}, one of ${pages}, with ${JSON.stringify(await inTime('its faults', page.trouble(), { seconds: 2 }).catch(() => 'no answer'))}`;
+      const wrap =
         (/** @type {any} */ method, /** @type {string} */ what) =>
         (/** @type {any[]} */ ...args) =>
-          watched(
+          runInTime(
             `${what} ${String(args[0] ?? '')
               .replace(/\s+/g, ' ')
               .slice(0, 300)}`,
@@ -118,27 +119,28 @@ function bounded(browser) {
           );
       return {
         goto: async (/** @type {string} */ to) => {
-          at = to;
-          await bound(page.goto, 'goto')(to);
+          address = to;
+          await wrap(page.goto, 'goto')(to);
         },
-        reload: bound(page.reload, 'reload'),
-        evaluate: bound(page.evaluate, 'evaluate'),
-        until: bound(page.until, 'until'),
-        click: bound(page.click, 'click'),
-        type: bound(page.type, 'type'),
-        size: bound(page.size, 'size'),
-        ...(page.media && { media: bound(page.media, 'media') }),
-        picture: bound(page.picture, 'picture'),
-        trouble: bound(page.trouble, 'trouble'),
+        reload: wrap(page.reload, 'reload'),
+        evaluate: wrap(page.evaluate, 'evaluate'),
+        until: wrap(page.until, 'until'),
+        click: wrap(page.click, 'click'),
+        type: wrap(page.type, 'type'),
+        size: wrap(page.size, 'size'),
+        ...(page.media && { media: wrap(page.media, 'media') }),
+        picture: wrap(page.picture, 'picture'),
+        trouble: wrap(page.trouble, 'trouble'),
         close: async () => {
           pages--;
-          await inTime('', page.close(), { seconds: END }).catch(() => {}); // it ends with its browser
+          // A page that does not close ends with its browser.
+          await inTime('a closed page', page.close(), { seconds: CLOSE_TIMEOUT_SECONDS }).catch(() => {});
         },
       };
     },
     close: () =>
       record.alive
-        ? inTime(`${name} to close`, browser.close(), { seconds: END }).catch(() => record.kill())
+        ? inTime(`${name} to close`, browser.close(), { seconds: CLOSE_TIMEOUT_SECONDS }).catch(() => record.kill())
         : Promise.resolve(),
   };
   return record;
@@ -168,6 +170,6 @@ async function startChromium() {
       };
     },
     close: () => browser.close(),
-    kill: () => browser.close(), // playwright kills what doesn't close
+    kill: () => browser.close(), // Playwright kills a browser that does not close.
   };
 }

@@ -11,7 +11,7 @@ import { build, createLogger, createServer } from 'vite';
 import webpack from 'webpack';
 import { serve } from '../../tools/serve.mjs';
 import { engineOptions, examples } from '../js/api-doc.mjs';
-import { main, makeApp, MODEL, saidInNode, shares } from './bundled.mjs';
+import { mainScript, makeApp, MODEL, repliesInNode, checkSharing } from './bundled.mjs';
 import { failOnFaults } from './console.mjs';
 import { launch, missing } from './launch.mjs';
 import { folderHost, installPacked } from './packed.mjs';
@@ -27,7 +27,7 @@ describe('the package, bundled', { skip: missing() }, () => {
   const tabs = join(folder, 'tabs');
   /** @type {import('playwright-core').Browser} */
   let browser;
-  /** @type {import('./bundled.mjs').Said} */
+  /** @type {import('./bundled.mjs').Replies} */
   let message;
   after(async () => {
     await browser?.close();
@@ -45,7 +45,7 @@ describe('the package, bundled', { skip: missing() }, () => {
     }
     // Vite's server shows nothing from above its app.
     cpSync(join(folder, 'node_modules'), join(tabs, 'node_modules'), { recursive: true });
-    message = await saidInNode();
+    message = await repliesInNode();
     browser = await launch();
   });
 
@@ -78,7 +78,7 @@ describe('the package, bundled', { skip: missing() }, () => {
   async function sharesBuilt(name) {
     const site = await serve({ root: folder, folders: [name] });
     try {
-      await shares(browser, `${site.url}${name}/`, message);
+      await checkSharing(browser, `${site.url}${name}/`, message);
     } finally {
       await site.close();
     }
@@ -167,7 +167,7 @@ describe('the package, bundled', { skip: missing() }, () => {
   for (const [name, optimizeDeps] of preBundling)
     for (const [root, check] of /** @type {[string, (url: string) => Promise<unknown>][]} */ ([
       [folder, works],
-      [tabs, (url) => shares(browser, url, message)],
+      [tabs, (url) => checkSharing(browser, url, message)],
     ]))
       test(`Vite's own server, bq4${root === tabs ? '/shared' : ''} ${name}`, async () => {
         const server = await createServer({
@@ -189,7 +189,7 @@ describe('the package, bundled', { skip: missing() }, () => {
   test("Vite's own server, the package above its app: the error names the setting, and that helps", async () => {
     for (const [kind, check] of /** @type {const} */ ([
       ['show', works],
-      ['share', (/** @type {string} */ url) => shares(browser, url, message)],
+      ['share', (/** @type {string} */ url) => checkSharing(browser, url, message)],
     ])) {
       const root = join(folder, `inner-${kind}`);
       makeApp(root, kind);
@@ -281,7 +281,10 @@ describe('the package, bundled', { skip: missing() }, () => {
 
     test(`${name}, with the package's files beside the page`, async () => {
       const options = engineOptions((examples.get('Bundlers') ?? [])[0]);
-      for (const [kind, script] of Object.entries({ beside: main('show', options), sharing: main('share', options) })) {
+      for (const [kind, script] of Object.entries({
+        beside: mainScript('show', options),
+        sharing: mainScript('share', options),
+      })) {
         writeFileSync(join(folder, `${kind}.js`), script);
         await bundle(`${kind}.js`, out(kind));
         page(out(kind));

@@ -8,7 +8,7 @@ import { PUBLIC, serve as serveSite } from '../../tools/serve.mjs';
 import { tinyModel } from '../js/fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { failOnFaults } from './console.mjs';
-import { launch, launchOwn, launchPersistent } from './launch.mjs';
+import { launch, launchProcess, launchPersistent } from './launch.mjs';
 import { takeNotes } from './notes.mjs';
 import { newPage, ROOT } from './site.mjs';
 import { inTime, until } from '../waiting.mjs';
@@ -227,7 +227,7 @@ test('a load is aborted while it downloads, and while it reads what is kept; the
 test('the browser is killed in the middle: nothing that was verified is fetched again', async (t) => {
   const server = await faultServer(bytes, { hold: prefix + 9.5 * MiB });
   const folder = join(profile, 'killed');
-  const own = await launchOwn(folder);
+  const own = await launchProcess(folder);
   t.after(() => own.kill().catch(() => {}));
   const page = await ready(await own.page());
   const ended = load(page, server.url).then(() => 'it ended', String);
@@ -240,7 +240,7 @@ test('the browser is killed in the middle: nothing that was verified is fetched 
   await own.kill();
   server.faults = [];
   server.forget();
-  const again = await launchOwn(folder);
+  const again = await launchProcess(folder);
   t.after(() => again.kill().catch(() => {}));
   const seen = await load(await ready(await again.page()), server.url);
   const fetched = asked(server.requests);
@@ -257,12 +257,12 @@ test('the browser is killed in the middle: nothing that was verified is fetched 
  */
 async function killedAndAgain(t, name, server, word, times) {
   const folder = join(profile, name);
-  const own = await launchOwn(folder);
+  const own = await launchProcess(folder);
   t.after(() => own.kill().catch(() => {}));
   const page = await ready(await own.page());
   const notes = await takeNotes(t);
   let n = 0;
-  const last = notes.last(`${word} ${times} times`, (text) => text.startsWith(word) && ++n === times, true);
+  const last = notes.waitForLast(`${word} ${times} times`, (text) => text.startsWith(word) && ++n === times, true);
   await page.evaluate(([url, notes]) => {
     const worker = new Worker('/tests/browser/slow-store-worker.mjs', { type: 'module' });
     worker.onerror = ({ message }) => fetch(notes + encodeURIComponent(`failed: ${message}`));
@@ -280,7 +280,7 @@ async function killedAndAgain(t, name, server, word, times) {
   }
   server.forget();
   server.faults = [];
-  const again = await launchOwn(folder);
+  const again = await launchProcess(folder);
   t.after(() => again.kill().catch(() => {}));
   const { complete } = await load(await ready(await again.page()), server.url);
   const fetched = asked(server.requests);

@@ -1,7 +1,7 @@
 // What can be done with messages and chats of the demo: deleted, rated, read aloud, kept as prompts, shared as links; and its shortcuts.
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { kept, newPage, oneHost, openDemo, ready, sample, say, texts, ui } from './site.mjs';
+import { waitUntilOffline, newPage, oneHost, openDemo, ready, setSampling, say, texts, ui } from './site.mjs';
 
 const here = oneHost();
 /** @type {Awaited<ReturnType<typeof newPage>>} */
@@ -17,7 +17,7 @@ afterEach(async () => {
 async function demo(options) {
   page = await newPage(here.browser, options);
   await openDemo(page, here.site.url);
-  await sample(page, { temperature: '0', maxTokens: '8' });
+  await setSampling(page, { temperature: '0', maxTokens: '8' });
 }
 
 /** Opens the menu of a message and presses a button in it. @param {number} at @param {string} name */
@@ -60,9 +60,9 @@ test('a message is deleted with its reply, what followed stays, and Undo brings 
 
 test('of two versions of a reply one is deleted, and the other is shown', async () => {
   await demo();
-  await sample(page, { temperature: '1', seed: '1' });
+  await setSampling(page, { temperature: '1', seed: '1' });
   const first = await say(page, 'Hello');
-  await sample(page, { seed: '2' });
+  await setSampling(page, { seed: '2' });
   await ui(page).messages.last().hover();
   await ui(page).regenerate.click();
   await page.getByRole('log').getByText('2 of 2', { exact: true }).waitFor();
@@ -259,7 +259,7 @@ test('the page lists every request that it and its workers made; a reply makes n
   const root = page.context().waitForEvent('request', (request) => request.url().endsWith('/root.js'));
   if (!seen.some((url) => url.endsWith('/root.js'))) await root;
   root.catch(() => {});
-  await kept(page);
+  await waitUntilOffline(page);
   const before = seen.length;
   await say(page, 'Tell me a story');
   assert.equal(seen.length, before, seen.slice(before).join());
@@ -402,7 +402,7 @@ test('two tabs: what one deletes is gone in the other, too, and for good, though
   const joke = await say(tab, 'Tell me a joke');
   await shows(page, ['Hello', first, 'Tell me a joke', joke]);
   // Amid a reply of the other, whose tab stores what it has every moment.
-  await sample(tab, { maxTokens: '300', temperature: '2', topK: '0', topP: '1', seed: '3' });
+  await setSampling(tab, { maxTokens: '300', temperature: '2', topK: '0', topP: '1', seed: '3' });
   await ui(tab).message.fill('Another one');
   await ui(tab).send.click();
   await page.waitForFunction(() => Object.values(localStorage).some((value) => value.includes('Another one')));

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { WINDOW } from '../../js/shared/protocol.js';
 import {
-  anew,
+  resetPage,
   holdRequests,
   newPage,
   oneHost,
@@ -13,7 +13,7 @@ import {
   ready,
   repeatAtOnce,
   ROOT,
-  sample,
+  setSampling,
   say,
   stat,
   texts,
@@ -37,7 +37,7 @@ afterEach(async () => {
 /** The page that all share, with nothing on it. */
 async function demo() {
   if (shared) {
-    await anew(shared);
+    await resetPage(shared);
     return shared;
   }
   const output = await newPage(here.browser);
@@ -86,7 +86,7 @@ test('a message is sent, words stream in, the figures are there', async () => {
       /** @type {any} */ (globalThis).seen.add(log.querySelector('article:nth-child(2) .text')?.textContent),
     ).observe(log, { subtree: true, childList: true, characterData: true });
   });
-  await sample(page, { temperature: '0' });
+  await setSampling(page, { temperature: '0' });
   const reply = await say(page, 'Tell me a story');
   assert.match(reply, /\w/);
   assert.deepEqual(await texts(page), ['Tell me a story', reply]);
@@ -115,7 +115,7 @@ test("a token's time by its parts, measured only while a person looks", async ()
   assert.ok(!asked.some((path) => path.endsWith('trace.js')), `nobody looks: not even its code is there, ${asked}`);
 
   await parts.locator('summary').click();
-  await sample(page, { temperature: '0' });
+  await setSampling(page, { temperature: '0' });
   await say(page, 'Tell me a story');
   await parts.locator('tbody tr').first().waitFor();
   const rows = await parts
@@ -196,7 +196,7 @@ test('Enter sends, Shift+Enter starts a line, blank text is not sent', async () 
 
 test('Stop: at most one more token is shown after the click', async () => {
   const page = await demo();
-  await sample(page, { temperature: '0' });
+  await setSampling(page, { temperature: '0' });
   const clicked = page.evaluate(
     () =>
       new Promise((resolve) => {
@@ -244,7 +244,7 @@ test('Stop at once, by button and by Escape', async () => {
 
 test('a second turn reuses the KV cache of the first', async () => {
   const page = await ownDemo();
-  await sample(page, { temperature: '0' });
+  await setSampling(page, { temperature: '0' });
   await say(page, 'Hello!');
   assert.match(await stat(page, 'reused'), /^0 of \d+$/);
   const before = Number((await stat(page, 'reused')).split(' of ')[1]) + Number(await stat(page, 'tokens'));
@@ -271,7 +271,7 @@ test('a reload keeps the conversation, and it goes on', async () => {
 test('a reload in the middle of a reply keeps what was written, marked, and it can be continued', async () => {
   const page = await demo();
   // Too hot to come to an end soon.
-  await sample(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '400', seed: '3' });
+  await setSampling(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '400', seed: '3' });
   await ui(page).message.fill('Tell me a story');
   await page.evaluate(() => {
     const tokens = /** @type {HTMLElement} */ (document.querySelector('[data-stat=tokens]'));
@@ -292,7 +292,7 @@ test('a reload in the middle of a reply keeps what was written, marked, and it c
   assert.equal(local, 'Tell me a story');
   assert.ok(written.length > 8 && reply.startsWith(written), `"${reply}" after "${written}"`);
   assert.equal(await page.locator('.tools .end').last().textContent(), 'Interrupted');
-  await sample(page, { temperature: '0' });
+  await setSampling(page, { temperature: '0' });
   await page.getByRole('button', { name: 'Continue the reply' }).click();
   await ready(page);
   const after = String((await texts(page)).at(-1));
@@ -396,7 +396,7 @@ test('a text file becomes part of the message', async () => {
   assert.deepEqual(await chips.locator('b').allTextContents(), ['notes.md', 'more.txt', 'page.html']);
   assert.equal(await ui(page).message.inputValue(), 'What shall I buy?');
   await page.getByRole('button', { name: 'Remove more.txt' }).click();
-  await sample(page, { maxTokens: '4' });
+  await setSampling(page, { maxTokens: '4' });
   await ui(page).send.click();
   await ready(page);
   assert.equal(await chips.count(), 0);
@@ -463,7 +463,7 @@ test('a long text and files that are pasted are attached, a short text is not', 
 
 test('the arrow upwards in an empty field edits the last message', async () => {
   const page = await demo();
-  await sample(page, { maxTokens: '8' });
+  await setSampling(page, { maxTokens: '8' });
   await say(page, 'Hello!');
   await ui(page).message.press('ArrowUp');
   const editor = page.getByRole('textbox', { name: 'Edit your message' });
@@ -476,7 +476,7 @@ test('the arrow upwards in an empty field edits the last message', async () => {
 
 test('an edit that is sent while a reply is written stays in its field, and is sent after it', async () => {
   const page = await demo();
-  await sample(page, { maxTokens: '8' });
+  await setSampling(page, { maxTokens: '8' });
   await say(page, 'Hello!');
   await ui(page).message.press('ArrowUp');
   const editor = page.getByRole('textbox', { name: 'Edit your message' });
@@ -590,7 +590,7 @@ test('a chat that is deleted amid a reply is gone with its draft; Undo brings bo
 
 test('Regenerate gives another reply to the same message', async () => {
   const page = await demo();
-  await sample(page, { temperature: '1.5', topK: '0', seed: '1' });
+  await setSampling(page, { temperature: '1.5', topK: '0', seed: '1' });
   await say(page, 'Hello!');
   const first = await say(page, 'Tell me a story');
   const again = async () => {
@@ -604,7 +604,7 @@ test('Regenerate gives another reply to the same message', async () => {
   assert.equal(await again(), first, 'the same seed says the same');
   const [reused, prompt] = (await stat(page, 'reused')).split(' of ').map(Number);
   assert.ok(reused >= prompt - 1, `${reused} of ${prompt}`);
-  await sample(page, { seed: '2' });
+  await setSampling(page, { seed: '2' });
   assert.notEqual(await again(), first);
   assert.equal(await ui(page).regenerate.count(), 1);
 });
@@ -626,7 +626,7 @@ test('Copy', async () => {
 
 test('settings: temperature 0 repeats itself, a reload keeps them, Reset, bounds', async () => {
   const page = await demo();
-  await sample(page, { temperature: '0', maxTokens: '7', topK: '99999' });
+  await setSampling(page, { temperature: '0', maxTokens: '7', topK: '99999' });
   const first = await say(page, 'Tell me a story');
   assert.equal(await stat(page, 'tokens'), '7');
   await page.reload();
@@ -745,7 +745,7 @@ test('a message that is too long is reported while it is typed, and is not sent'
 
 test('a conversation never runs out of words: older turns go by themselves, behind a line', async () => {
   const page = await ownDemo(512);
-  await sample(page, { temperature: '0', maxTokens: '60' });
+  await setSampling(page, { temperature: '0', maxTokens: '60' });
   const words = Array(246).fill('the').join(' ');
   await say(page, words);
   assert.equal(await page.locator('.divider').count(), 0);
@@ -766,19 +766,19 @@ test('a conversation never runs out of words: older turns go by themselves, behi
 
 test('a reply that is cut says why, and Continue writes the rest, as if it had never been cut', async () => {
   const page = await demo();
-  await sample(page, { temperature: '0', repeatPenalty: '1' });
+  await setSampling(page, { temperature: '0', repeatPenalty: '1' });
   const whole = await say(page, 'Tell me a story');
   assert.equal(await page.getByRole('button', { name: 'Continue the reply' }).count(), 0, 'it is complete');
   assert.equal(await page.locator('.tools .end').last().textContent(), '');
-  await anew(page);
-  await sample(page, { temperature: '0', repeatPenalty: '1', maxTokens: '20' });
+  await resetPage(page);
+  await setSampling(page, { temperature: '0', repeatPenalty: '1', maxTokens: '20' });
   const cut = await say(page, 'Tell me a story');
   assert.ok(whole.startsWith(cut) && cut.length < whole.length, cut);
   assert.equal(await page.locator('.tools .end').last().textContent(), 'Stopped at the length limit');
   assert.doesNotMatch((await ui(page).status.textContent()) ?? '', /Done/);
   await page.reload();
   await ready(page);
-  await sample(page, { temperature: '0', repeatPenalty: '1', maxTokens: '400' });
+  await setSampling(page, { temperature: '0', repeatPenalty: '1', maxTokens: '400' });
   await page.getByRole('button', { name: 'Continue the reply' }).click();
   await ready(page);
   const [local, all, ...more] = await texts(page);
@@ -792,7 +792,7 @@ test('a reply that is cut says why, and Continue writes the rest, as if it had n
 test('a reply that was stopped, or that a full context ended, can be continued, again and again', async () => {
   const page = await ownDemo(512);
   // Too hot to come to an end soon.
-  await sample(page, { temperature: '2', topK: '0', topP: '1', seed: '2', repeatPenalty: '1.5' });
+  await setSampling(page, { temperature: '2', topK: '0', topP: '1', seed: '2', repeatPenalty: '1.5' });
   await say(page, 'Tell me a story');
   assert.equal(await page.locator('.tools .end').last().textContent(), 'Stopped: too long for this model');
   for (let times = 0; times < 2; times++) {
@@ -806,7 +806,7 @@ test('a reply that was stopped, or that a full context ended, can be continued, 
 
 test('two tabs: neither overwrites messages of the other, in one conversation or in two', async () => {
   const page = await ownDemo();
-  await sample(page, { maxTokens: '8' });
+  await setSampling(page, { maxTokens: '8' });
   await say(page, 'Hello!');
   const tab = await page.context().newPage();
   await openDemo(tab, here.site.url);
@@ -867,7 +867,7 @@ test('two tabs: neither overwrites messages of the other, in one conversation or
 
 test('what another tab writes while a reply comes here is shown after it', async () => {
   const page = await ownDemo();
-  await sample(page, { maxTokens: '8' });
+  await setSampling(page, { maxTokens: '8' });
   await say(page, 'Hello!');
   const other = await page.context().newPage();
   await other.goto(new URL('icon.svg', page.url()).href);
@@ -881,7 +881,7 @@ test('what another tab writes while a reply comes here is shown after it', async
       localStorage.setItem(key, JSON.stringify(value));
     });
   });
-  await sample(page, { maxTokens: '400', temperature: '2', topK: '0', topP: '1', seed: '3' });
+  await setSampling(page, { maxTokens: '400', temperature: '2', topK: '0', topP: '1', seed: '3' });
   const last = await say(page, 'Tell me a story');
   await page.locator('[role=log] article .text', { hasText: / And more\.$/ }).waitFor();
   assert.equal((await texts(page)).at(-1), last, 'what came here is as it was');

@@ -1,4 +1,4 @@
-// What every start of Chromium needs.
+// Command-line flags of Chromium in tests, and a Chromium without a driver.
 import { spawn } from 'node:child_process';
 import { inTime } from '../waiting.mjs';
 
@@ -15,28 +15,29 @@ export const FLAGS = [
 ];
 
 /**
- * A Chromium of one's own, without a driver.
+ * Starts Chromium in a process of its own.
  * @param {string} executable
- * @param {string} profile  its folder
- * @param {{ detached?: boolean }} [options]  `detached`: the leader of a group that can be killed as a whole
- * @returns {Promise<{ program: import('node:child_process').ChildProcess, endpoint: string, gone: Promise<unknown> }>}  `endpoint`: of its protocol
+ * @param {string} profile  a folder
+ * @param {{ detached?: boolean }} [options]  `detached`: the process leads a group, which can be killed together
+ * @returns {Promise<{ program: import('node:child_process').ChildProcess, endpoint: string, exit: Promise<unknown> }>}  `endpoint`: address
+ *   of the DevTools protocol; `exit`: resolves when the process has ended
  */
 export async function spawnChromium(executable, profile, { detached = false } = {}) {
   const args = [...FLAGS, '--headless', '--remote-debugging-port=0', `--user-data-dir=${profile}`, 'about:blank'];
   const program = spawn(executable, args, { detached, stdio: ['ignore', 'ignore', 'pipe'] });
-  const promise = new Promise((resolve) => program.on('exit', resolve));
+  const exit = new Promise((resolve) => program.on('exit', resolve));
   let text = '';
   /** @type {Promise<string>} */
   const listening = new Promise((resolve, reject) => {
     program.stderr.on('data', (data) => {
       text += data;
-      const found = /listening on (ws:\S+)/.exec(text);
-      if (found) resolve(found[1]);
+      const match = /listening on (ws:\S+)/.exec(text);
+      if (match) resolve(match[1]);
     });
     program.on('exit', () => reject(new Error(text)));
   });
   try {
-    return { program, endpoint: await inTime('Chromium to listen', listening, { state: () => text }), gone: promise };
+    return { program, endpoint: await inTime('Chromium to listen', listening, { state: () => text }), exit };
   } catch (error) {
     program.kill('SIGKILL');
     throw error;

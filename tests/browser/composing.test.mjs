@@ -2,7 +2,7 @@
 // and what the page says when nothing can be exported or downloaded.
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { newPage, oneHost, openDemo, ready, sample, say, texts, ui } from './site.mjs';
+import { newPage, oneHost, openDemo, ready, setSampling, say, texts, ui } from './site.mjs';
 
 const here = oneHost();
 /** @type {Awaited<ReturnType<typeof newPage>>} */
@@ -18,7 +18,7 @@ afterEach(async () => {
 async function demo(options) {
   page = await newPage(here.browser, options);
   await openDemo(page, here.site.url);
-  await sample(page, { temperature: '0', maxTokens: '8' });
+  await setSampling(page, { temperature: '0', maxTokens: '8' });
 }
 
 const editor = () => page.getByRole('textbox', { name: 'Edit your message' });

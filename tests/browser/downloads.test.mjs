@@ -7,7 +7,7 @@ import { after, test } from 'node:test';
 import { PUBLIC, serve } from '../../tools/serve.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { withLargeModel } from './large-model.mjs';
-import { newPage, openDemo, ready, ROOT, sample, say, texts, ui } from './site.mjs';
+import { newPage, openDemo, ready, ROOT, setSampling, say, texts, ui } from './site.mjs';
 
 const here = withLargeModel('downloads');
 
@@ -109,7 +109,7 @@ test('the first screen offers better models: one click downloads, Tiny answers m
   assert.equal(await page.locator('#message').getAttribute('placeholder'), 'Message Gemma 3 270M…');
   assert.equal(await page.locator('#sampling [name="topK"]').inputValue(), '64', 'sampled as its card says');
   assert.equal((await texts(page)).length, 4, 'the conversation stays');
-  await sample(page, { maxTokens: '3' });
+  await setSampling(page, { maxTokens: '3' });
   await say(page, 'Hello');
   assert.equal((await texts(page)).length, 6, 'it answers, though it has another vocabulary');
   await page.reload();

@@ -1,91 +1,96 @@
-// A group of tests for each browser; one that can't be had here is a skipped test that says why.
+// Groups of tests that run in several browsers, and browsers that the groups of a file share. A browser that is not available is reported
+// as a skipped test with the reason.
 import { after, before, describe, test } from 'node:test';
 import { failOnFaults } from './console.mjs';
-import { NAMES, skip, start as startOwn } from './browsers.mjs';
+import { NAMES, skip, start as startBrowser } from './browsers.mjs';
 import { host, ISOLATED } from './host.mjs';
 
 /** @typedef {import('./browsers.mjs').Name} Name */
 /** @typedef {import('./browsers.mjs').Browser} Browser */
 
-/** Milliseconds that a browser may have nothing to do before it ends. */
+/** Milliseconds after which an unused browser is closed. */
 const IDLE_MS = 3000;
 
-/** One browser of each kind for all tests of a process, and how many groups of tests use it. @type {Map<Name, { started: Promise<Browser>, users: number }>} */
-const shared = new Map();
-/** Ends that are due. @type {Map<Name, NodeJS.Timeout>} */
-const idle = new Map();
+/** A browser and the number of groups of tests that use it. @typedef {{ browser: Promise<Browser>, users: number }} SharedBrowser */
 
-/** The one that lives, or another. @param {Name} name */
-async function current(name) {
-  const last = await shared.get(name)?.started.catch(() => undefined);
-  if (!last?.alive) shared.set(name, { started: startOwn(name), users: shared.get(name)?.users ?? 0 });
-  return /** @type {{ started: Promise<Browser>, users: number }} */ (shared.get(name));
+/** One browser of each kind for all tests of a process. @type {Map<Name, SharedBrowser>} */
+const sharedBrowsers = new Map();
+/** Timers that close unused browsers. @type {Map<Name, NodeJS.Timeout>} */
+const idleTimers = new Map();
+
+/** The shared browser of a kind. It is started for the first call, and again after it was killed. @param {Name} name @returns {Promise<SharedBrowser>} */
+async function sharedBrowser(name) {
+  const last = await sharedBrowsers.get(name)?.browser.catch(() => undefined);
+  if (!last?.alive)
+    sharedBrowsers.set(name, { browser: startBrowser(name), users: sharedBrowsers.get(name)?.users ?? 0 });
+  return /** @type {SharedBrowser} */ (sharedBrowsers.get(name));
 }
 
-/** @param {Name} name */
-function endIdle(name) {
-  const one = shared.get(name);
-  if (!one || one.users > 0) return;
-  shared.delete(name);
-  one.started.then(
+/** Closes the shared browser of a kind if no group uses it. @param {Name} name */
+function closeIdle(name) {
+  const entry = sharedBrowsers.get(name);
+  if (!entry || entry.users > 0) return;
+  sharedBrowsers.delete(name);
+  entry.browser.then(
     (browser) => browser.close(),
     () => {},
   );
 }
 
 /**
- * The browser that all share; where it was killed because it hung, the next one.
+ * The shared browser of a kind. Pages are opened in the one that runs at that time: if a browser does not answer, it is killed and replaced.
  * @param {Name} name
- * @returns {Promise<Browser>}  its `close` closes the pages that were opened here
+ * @returns {Promise<Browser>}  its `close` closes only the pages that were opened with this object
  */
 export async function start(name) {
-  const first = await current(name);
-  first.users++;
-  const browser = await first.started;
+  const entry = await sharedBrowser(name);
+  entry.users++;
+  const browser = await entry.browser;
   /** @type {import('./browsers.mjs').Page[]} */
   const pages = [];
   return {
     ...browser,
     async open(url) {
-      const page = await (await (await current(name)).started).open(url);
+      const page = await (await (await sharedBrowser(name)).browser).open(url);
       pages.push(page);
       return page;
     },
     async close() {
       for (const page of pages.splice(0)) await page.close();
-      const one = shared.get(name);
-      if (!one || --one.users > 0) return;
-      clearTimeout(idle.get(name));
-      idle.set(name, setTimeout(endIdle, IDLE_MS, name));
+      const entry = sharedBrowsers.get(name);
+      if (!entry || --entry.users > 0) return;
+      clearTimeout(idleTimers.get(name));
+      idleTimers.set(name, setTimeout(closeIdle, IDLE_MS, name));
     },
   };
 }
 
-/** Closes idle browsers at once: after the last group of tests the process would only wait for their time-outs. */
-function endAllIdle() {
-  for (const [name, timer] of idle) {
+/** Closes unused browsers at once: after the last group of tests the process would only wait for their timers. */
+function closeAllIdle() {
+  for (const [name, timer] of idleTimers) {
     clearTimeout(timer);
-    endIdle(name);
+    closeIdle(name);
   }
 }
 
-/** The browsers that BQ4_BROWSERS names, else these. @param {readonly Name[]} names */
-const wanted = (names) => /** @type {readonly Name[]} */ (process.env.BQ4_BROWSERS?.split(',') ?? names);
+/** The browsers of BQ4_BROWSERS, or `names` if it is not set. @param {readonly Name[]} names */
+const selectBrowsers = (names) => /** @type {readonly Name[]} */ (process.env.BQ4_BROWSERS?.split(',') ?? names);
 
-/** @param {(name: Name) => void} declare  tests and hooks */
+/** Declares a group of tests for each browser. @param {(name: Name) => void} declare  declares tests and hooks */
 export const everyBrowser = (declare) => inBrowsers(declare, NAMES);
 
-/** For `npm test` in Chromium alone; `npm run test:long` runs the same in the others. @param {(name: Name) => void} declare  tests and hooks */
+/** Declares a group of tests for Chromium; `npm run test:long` runs it in the other browsers, too.
+ * @param {(name: Name) => void} declare  declares tests and hooks */
 export const chromiumFirst = (declare) => inBrowsers(declare, ['chromium']);
 
 /** @param {(name: Name) => void} declare @param {readonly Name[]} names */
 async function inBrowsers(declare, names) {
   failOnFaults();
-  after(endAllIdle);
-  const here = wanted(names);
-  // All reasons before the first group: node:test takes a pause between groups for the end of the file.
-  const reasons = await Promise.all(here.map(skip));
-  for (const [i, name] of here.entries()) {
+  after(closeAllIdle);
+  const selection = selectBrowsers(names);
+  // Awaited before the first group: node:test mistakes a pause between groups for the end of the file.
+  const reasons = await Promise.all(selection.map(skip));
+  for (const [i, name] of selection.entries()) {
     const reason = reasons[i];
     if (reason) test(name, { skip: reason });
     else describe(name, () => declare(name));
@@ -93,7 +98,7 @@ async function inBrowsers(declare, names) {
 }
 
 /**
- * A site, and a browser, for the tests of the group that this is called in.
+ * A site and a browser for the tests of the group in whose declaration it is called.
  * @param {import('./browsers.mjs').Name} name
  * @param {Record<string, string>} [headers]  of the site's pages
  * @param {Parameters<typeof host>[1]} [options]
@@ -119,10 +124,10 @@ export function oneSite(name, headers = {}, options = {}) {
 }
 
 /**
- * A group of tests on a site as any host serves it, and one on a site whose pages are isolated.
+ * Declares a group of tests on a site without special headers, and one on a site whose pages are cross-origin isolated.
  * @param {import('./browsers.mjs').Name} name
- * @param {(here: { isolated: boolean, open: () => Promise<import('./browsers.mjs').Page> }) => void} declare  tests; `open` gives a new
- *   page of the site
+ * @param {(here: { isolated: boolean, open: () => Promise<import('./browsers.mjs').Page> }) => void} declare  declares tests; `open` opens a
+ *   new page of the site
  */
 export function everyHost(name, declare) {
   for (const [kind, headers] of Object.entries({ 'as any host serves it': {}, isolated: ISOLATED })) {

@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { CONFIG, tinyModel } from '../js/fixture.mjs';
 import { v1 } from '../js/v1.mjs';
 import { faultServer } from '../server/faults.mjs';
-import { barrier, TIMEOUT_MS, until } from '../waiting.mjs';
+import { barrier, TIMEOUT_SECONDS, until } from '../waiting.mjs';
 import { chromiumFirst, start } from './every.mjs';
 import { host } from './host.mjs';
 
@@ -57,7 +57,7 @@ const FILES = {
 const READ = { bytesPerSecond: 8_000_000 };
 const RETRIES = 2;
 /** No answer counts as missing, however busy the machine: but where it is, which costs a test as long. */
-const QUICK = { retries: RETRIES, retryDelay: 5, timeout: 1000 * TIMEOUT_MS };
+const QUICK = { retries: RETRIES, retryDelay: 5, timeout: 1000 * TIMEOUT_SECONDS };
 const IMPATIENT = { timeout: 2000 };
 
 const integrity = `sha256-${createHash('sha256').update(bytes).digest('base64')}`;

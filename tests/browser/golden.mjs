@@ -1,14 +1,16 @@
-// A golden run, the same code in Node and in a browser: greedy ids, and a hash of the logits of every step.
+// A golden run, with the same code in Node and in a browser: greedy tokens, and a hash of the logits of every step.
 import { xxh64 } from '../js/xxh64.mjs';
 import { argmax, openLogits } from '../js/logits.mjs';
 
 /**
+ * Computes the logits of a sequence.
  * @param {import('../../js/shared/types.js').Build} build
  * @param {import('../../js/shared/types.js').SourceLike} source
  * @param {number[]} prompt
- * @param {number[] | number} follow  ids to go along, whatever the model would have said; or how many to choose
- * @param {number} [threads]  0: with the build that has none
- * @returns {Promise<{ ids: number[], hash: string }>}  `ids`: the choices; `hash`: XXH64 of all logits, as in logit_hashes.txt
+ * @param {number[] | number} follow  tokens after the prompt, or the number of tokens that the model chooses
+ * @param {number} [threads]  0: the build without threads
+ * @returns {Promise<{ ids: number[], hash: string }>}  `ids`: the most probable token of each step; `hash`: XXH64 of all logits, as in
+ *   logit_hashes.txt
  */
 export async function goldenRun(build, source, prompt, follow, threads = 0) {
   const model = await openLogits(source, { build, threads });

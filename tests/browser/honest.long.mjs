@@ -13,7 +13,7 @@ import { randomGguf } from '../js/gguf-writer.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { everyBrowser, start } from './every.mjs';
 import { LARGE_SHAPE, makeLarge } from './large-model.mjs';
-import { comesTo, openFile, press, ready, say, seen, set, textOf, texts } from './person.mjs';
+import { waitForValue, openFile, press, ready, say, waitUntilVisible, setFields, textOf, texts } from './person.mjs';
 import { until } from '../waiting.mjs';
 import { ROOT } from './site.mjs';
 
@@ -124,7 +124,7 @@ await everyBrowser((name) => {
     const page = await demo();
     const address = `${here.site.url}local/mine/large.bq4`;
     await check(page, address);
-    await seen(page, '#plan-start');
+    await waitUntilVisible(page, '#plan-start');
     const [memory, fits, shape, size] = await Promise.all(
       ['Memory', 'Fits', 'Architecture', 'Size'].map((row) => planned(page, row)),
     );
@@ -135,7 +135,7 @@ await everyBrowser((name) => {
     await whole(page);
     const [plannedMemory] = memory.split(' with');
     // The name of the model is shown before its figures.
-    await comesTo(async () => (await stat(page, 'memory')).startsWith(plannedMemory), true, `planned: ${memory}`);
+    await waitForValue(async () => (await stat(page, 'memory')).startsWith(plannedMemory), true, `planned: ${memory}`);
     const byLink = await stat(page, 'memory');
     await page.click('#model-name');
     await press(page, 'Use Tiny (built in)', '#stored');
@@ -150,7 +150,7 @@ await everyBrowser((name) => {
       field.files = data.files;
       field.dispatchEvent(new Event('change'));
     }, address);
-    await seen(page, '#plan-start');
+    await waitUntilVisible(page, '#plan-start');
     assert.deepEqual(
       [await planned(page, 'Memory'), await planned(page, 'Fits'), await planned(page, 'Architecture')],
       [memory, fits, shape],
@@ -159,14 +159,14 @@ await everyBrowser((name) => {
     await press(page, 'Load and use', '#plan');
     await called(page, 'large.bq4');
     await whole(page);
-    await comesTo(() => stat(page, 'memory'), byLink);
+    await waitForValue(() => stat(page, 'memory'), byLink);
     await page.close();
   });
 
   test('the address of a GGUF file: its plan first, then it answers; another start asks for nothing more', async () => {
     const page = await demo();
     await check(page, here.models.at('/Some.gguf'));
-    await seen(page, '#plan-start');
+    await waitUntilVisible(page, '#plan-start');
     assert.match(await planned(page, 'Architecture'), /^llama, 6 layers/);
     assert.match(await planned(page, 'Size'), /to download$/);
     await press(page, 'Download', '#plan');
@@ -194,13 +194,13 @@ await everyBrowser((name) => {
       const before = models.asked().length;
       await check(page, models.at(path));
       // The alert of the address before is still there when this one is looked up.
-      await comesTo(async () => words.test(await textOf(page, '[role=alert]')), true, `${path}: ${words}`);
+      await waitForValue(async () => words.test(await textOf(page, '[role=alert]')), true, `${path}: ${words}`);
       assert.equal(models.asked().length - before, requests, `requests for ${path}`);
     }
 
     models.faults = [{ drop: 3_000_000, times: 1 }];
     await check(page, models.at('/elsewhere.bq4'));
-    await seen(page, '#plan-start');
+    await waitUntilVisible(page, '#plan-start');
     await listen(page);
     await press(page, 'Download', '#plan');
     await called(page, 'elsewhere.bq4');
@@ -211,7 +211,7 @@ await everyBrowser((name) => {
 
   test('figures are of now: none of the reply before beside one that begins, none after a reload; the context is what is in it', async () => {
     const page = await demo();
-    await set(page, { seed: '4', maxTokens: '24' });
+    await setFields(page, { seed: '4', maxTokens: '24' });
     await say(page, 'Tell me a story');
     const figures = () => Promise.all(['speed', 'ttft', 'tokens', 'reused'].map((one) => stat(page, one)));
     for (const one of await figures()) assert.match(one, /\d/);
@@ -247,7 +247,7 @@ await everyBrowser((name) => {
     const reportOf = async (known) => {
       await page.evaluate((text) => localStorage.setItem('bq4.models', text), JSON.stringify(known));
       await check(page, address);
-      await seen(page, '#plan-start');
+      await waitUntilVisible(page, '#plan-start');
       const text = await planned(page, 'Speed here');
       await press(page, 'Cancel', '#plan');
       return text;
@@ -332,7 +332,7 @@ await everyBrowser((name) => {
     const gguf = new Uint8Array(readFileSync(join(ROOT, 'models/chat.bq4')).subarray(0, 5000));
     gguf.set(Buffer.from('GGUF'));
     await openFile(page, 'iPhone.gguf', gguf);
-    await seen(page, '[role=alert]');
+    await waitUntilVisible(page, '[role=alert]');
     const alert = await textOf(page, '[role=alert]');
     assert.doesNotMatch(alert, /convert|export_bq4/i);
     assert.doesNotMatch(await textOf(page, '#status'), /IPhone/);
@@ -355,14 +355,14 @@ await everyBrowser((name) => {
   test('the picture of the weights is there again after it was hidden', async () => {
     const page = await demo();
     await page.size(1280, 800);
-    await seen(page, '#glimpse');
+    await waitUntilVisible(page, '#glimpse');
     await until('the picture', async () => (await colours(page)) > 8, { every: 100, state: () => colours(page) });
-    await set(page, { maxTokens: '2' });
+    await setFields(page, { maxTokens: '2' });
     await say(page, 'Hello!');
     assert.equal(await page.evaluate(() => document.querySelector('#glimpse')?.checkVisibility()), false);
     await press(page, 'New chat', '.bar');
     await page.until(() => document.querySelector('#glimpse')?.checkVisibility());
-    await comesTo(() => texts(page), []);
+    await waitForValue(() => texts(page), []);
     // What is there is painted a moment later.
     await until('the picture', async () => (await colours(page)) > 8, { every: 100, state: () => colours(page) });
     await page.close();

@@ -1,4 +1,4 @@
-// A web server for pages under test: an empty page, the demo, and servers on demand for suites that run in a page.
+// A web server for pages under test: an empty page, the files of the repository, and fault servers for suites that run in a page.
 import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
@@ -17,8 +17,8 @@ const TYPES = {
   '.svg': 'image/svg+xml',
   '.wasm': 'application/wasm',
 };
-const WATCH = '<script src="/tests/browser/shims/watch.js"></script>';
-const PAGE = `<!doctype html><meta charset="utf-8"><title>tests</title><link rel="icon" href="data:,">${WATCH}
+const WATCH_SCRIPT = '<script src="/tests/browser/shims/watch.js"></script>';
+const PAGE = `<!doctype html><meta charset="utf-8"><title>tests</title><link rel="icon" href="data:,">${WATCH_SCRIPT}
 <script type="importmap">{ "imports": {
   "node:test": "/tests/browser/shims/node-test.mjs",
   "node:assert/strict": "/tests/browser/shims/node-assert.mjs",
@@ -26,15 +26,15 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>tests</title><link rel
 } }</script>`;
 
 /**
- * Workers are those of the package: as sources each would ask for eighty files, and a suite that starts hundreds would spend a
- * sixth of its time with that. Of a host with `sources` they are the sources.
+ * Scripts of workers that are served from the package: their sources consist of eighty files, which would be a sixth of the time of a
+ * suite that starts hundreds of workers. A host with `sources` serves the sources.
  */
-const SHIPPED = /^\/js\/((worker|io-worker|thread|part-[a-z0-9-]+)\.js)$/;
+const PACKAGED_SCRIPTS = /^\/js\/((worker|io-worker|thread|part-[a-z0-9-]+)\.js)$/;
 
-/** Where SmolLM2's GGUF is, if it is on this machine. */
+/** Path of SmolLM2's GGUF, if it is on this machine. */
 export const REAL = '/local/smollm2.gguf';
 
-/** What makes a page cross-origin isolated. */
+/** Headers of a cross-origin isolated page. */
 export const ISOLATED = {
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-embedder-policy': 'require-corp',
@@ -42,10 +42,10 @@ export const ISOLATED = {
 };
 
 /**
- * Serves an empty page as `/`, and the repository. Every page begins with shims/watch.js.
- * @param {Record<string, string>} [headers]
- * @param {{ sources?: boolean }} [options]
- * @returns {Promise<{ url: string, refused: Set<string>, close: () => Promise<void> }>}  `refused`: paths whose connection is reset
+ * Serves an empty page as `/`, and the files of the repository. The first script of every page is shims/watch.js.
+ * @param {Record<string, string>} [headers]  of every response
+ * @param {{ sources?: boolean }} [options]  `sources`: workers are served as sources
+ * @returns {Promise<{ url: string, refused: Set<string>, close: () => Promise<void> }>}  `refused`: paths for which connections are reset
  */
 export async function host(headers = {}, { sources = false } = {}) {
   const problem = sources ? '' : makeDist();
@@ -70,17 +70,17 @@ export async function host(headers = {}, { sources = false } = {}) {
       return void createReadStream(model).pipe(response);
     }
     if (path === '/control/serve') {
-      const items = await faultServer(
+      const faulty = await faultServer(
         new Uint8Array(Buffer.concat(await request.toArray())),
         JSON.parse(decodeURIComponent(query)),
       );
-      servers.set(String(servers.size), items);
-      return json({ id: servers.size - 1, url: items.url });
+      servers.set(String(servers.size), faulty);
+      return json({ id: servers.size - 1, url: faulty.url });
     }
     if (path === '/control/asked') return json(await servers.get(query)?.asked());
     if (path === '/control/close') return json(String(await servers.get(query)?.close()));
-    const shipped = sources ? undefined : SHIPPED.exec(path)?.[1];
-    const file = publicPath(shipped ? `/dist/${shipped}` : path.endsWith('/') ? `${path}index.html` : path, [
+    const packaged = sources ? undefined : PACKAGED_SCRIPTS.exec(path)?.[1];
+    const file = publicPath(packaged ? `/dist/${packaged}` : path.endsWith('/') ? `${path}index.html` : path, [
       'dist',
       'js',
       'build/wasm',
@@ -97,7 +97,8 @@ export async function host(headers = {}, { sources = false } = {}) {
     try {
       let body = readFileSync(join(ROOT, String(file)));
       const type = TYPES[extname(String(file))] ?? 'application/octet-stream';
-      if (type === 'text/html') body = Buffer.from(body.toString().replace('<meta charset="utf-8">', `$&${WATCH}`));
+      if (type === 'text/html')
+        body = Buffer.from(body.toString().replace('<meta charset="utf-8">', `$&${WATCH_SCRIPT}`));
       response.writeHead(200, { 'content-type': type, ...headers }).end(body);
     } catch {
       response.writeHead(404).end();
@@ -109,7 +110,7 @@ export async function host(headers = {}, { sources = false } = {}) {
     url: `http://localhost:${port}/`,
     refused,
     close: async () => {
-      await Promise.all([...servers.values()].map((output) => output.close()));
+      await Promise.all([...servers.values()].map((faulty) => faulty.close()));
       await new Promise((resolve) => {
         server.close(resolve);
         server.closeAllConnections();

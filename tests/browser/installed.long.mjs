@@ -1,14 +1,14 @@
 // The demo as an installed app: Chromium's own judgement of it, and what other apps share with it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { kept, newPage, oneHost, openDemo, ready, texts, ui } from './site.mjs';
+import { waitUntilOffline, newPage, oneHost, openDemo, ready, texts, ui } from './site.mjs';
 
 const here = oneHost();
 
 test('it can be installed: manifest, icons, a start without a network', async () => {
   const page = await newPage(here.browser, { serviceWorkers: 'allow' });
   await openDemo(page, here.site.url);
-  await kept(page);
+  await waitUntilOffline(page);
   const session = await page.context().newCDPSession(page);
   const { errors, data } = await session.send('Page.getAppManifest');
   assert.deepEqual(errors, []);

@@ -1,20 +1,20 @@
-// Loads the model at `url` with a store of this `backend`, says a few words, and reports to the model's server by asking for
-// an address: nobody drives this browser.
+// Script of a page in a browser without a driver. It loads the model at `url` with a store of this `backend`, generates some tokens, and
+// sends the result to the model's server in the path of a request.
 import { createWorkerEngine, fromUrl } from '/js/index.js';
 
-const asked = new URLSearchParams(location.search);
-const url = String(asked.get('url'));
+const parameters = new URLSearchParams(location.search);
+const url = String(parameters.get('url'));
 /** @returns {Promise<object>} */
 async function load() {
   const engine = await createWorkerEngine({
     threads: 1,
     build: 'simd128',
-    cache: { backend: /** @type {any} */ (asked.get('backend')) },
+    cache: { backend: /** @type {any} */ (parameters.get('backend')) },
   });
   const source = fromUrl(url);
   const { cached } = await engine.plan(source);
   let problem = '';
-  const model = await engine.load(source, { onProgress: (now) => (problem = now.cacheProblem || problem) });
+  const model = await engine.load(source, { onProgress: (progress) => (problem = progress.cacheProblem || problem) });
   const { tokens: ids } = await (await model.createSession()).generate('the quick', { temperature: 0, maxTokens: 6 })
     .result;
   await model.close();

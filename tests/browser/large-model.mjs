@@ -1,4 +1,4 @@
-// Tests of the demo with a model of some 26 MB on a server whose faults they choose: enough that the demo asks before it downloads it.
+// Set-up for tests of the demo with a model of 26 MB, for which the demo shows a confirmation before the download. A fault server serves it.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,17 +9,18 @@ import { faultServer } from '../server/faults.mjs';
 import { launch } from './launch.mjs';
 import { newPage, openDemo, repeatAtOnce, serveDemo } from './site.mjs';
 
-/** The large model's shape, but for its context. */
+/** The large model's shape, without its context. */
 export const LARGE_SHAPE = { ...SHAPES['tiny-llama'], hidden: 512, ffn: 2048, layers: 10, heads: 8, kv_heads: 8 };
 
-/** @param {string} file @param {{ context: number, layers?: number }} options */
+/** Writes the large model. @param {string} file  its path @param {{ context: number, layers?: number }} options */
 export const makeLarge = async (file, options) => {
   await makeRandom({ ...LARGE_SHAPE, ...options }, await fileSink(file), { quant: 'bq4' });
 };
 
 /**
- * What the tests of one file share, from their first to their last; pages and what `cleanup` names end with each test.
- * @param {string} name  of the folder with `large`
+ * A browser, the demo's site, and a server with the large model, for all tests of a file. Each test may add functions to `cleanup`, which
+ * are called after it.
+ * @param {string} name  of the folder with `large`, the path of the model
  */
 export function withLargeModel(name) {
   const folder = mkdtempSync(join(tmpdir(), `bq4-${name}-`));
@@ -30,7 +31,7 @@ export function withLargeModel(name) {
     folder,
     large: join(folder, 'large.bq4'),
     cleanup: /** @type {(() => Promise<unknown>)[]} */ ([]),
-    /** The demo in a page of its own. */
+    /** Opens the demo in a page of its own, which is closed after the test. */
     async demo() {
       const page = await newPage(here.browser);
       here.cleanup.push(() => page.context().close());

@@ -1,29 +1,30 @@
-// Firefox for a test, through WebDriver BiDi: playwright can't drive a stock Firefox, puppeteer can.
+// Starts Firefox for a test. Puppeteer controls it through WebDriver BiDi; Playwright supports only its own build of Firefox.
 import puppeteer from 'puppeteer-core';
 import { findFirefox } from '../../tools/setup/system.mjs';
-import { TIMEOUT_MS } from '../waiting.mjs';
+import { TIMEOUT_SECONDS } from '../waiting.mjs';
 import { watchPage } from './console.mjs';
 
 /** @typedef {import('./browsers.mjs').Browser} Browser */
 
-/** Why there is none, or undefined. */
+/** The reason why Firefox cannot be started, or undefined. */
 export const missing = () =>
-  findFirefox() ? undefined : 'no Firefox: `npm test` installs it as root on Debian; FIREFOX_PATH may say where it is';
+  findFirefox() ? undefined : 'no Firefox: `npm test` installs it as root on Debian; or set FIREFOX_PATH to its path';
 
 /**
- * Whether an error that Firefox tells of is an exception or a violation of a policy: it also tells so of requests that CORS forbids, which
- * the page has heard of.
+ * Whether an error that Firefox reports is an uncaught exception or a violation of a policy. Firefox also reports requests that CORS
+ * forbids, which are no faults, since the page gets their errors.
  * @param {any} error
  */
 const isFault = (error) =>
   /^(uncaught exception|\w*(Error|Exception)\b|Content-Security-Policy)/.test(error?.message ?? '');
 
-/** Milliseconds that a navigation may take. */
-const NAVIGATION = 15_000;
+/** Time limit of a navigation, in milliseconds. */
+const NAVIGATION_TIMEOUT_MS = 15_000;
 
 /**
- * @param {{ prefs?: Record<string, unknown> }} [options]  of about:config. For measurements: outside isolated pages Firefox's
- *   clock has steps of a millisecond, unless `privacy.reduceTimerPrecision` is false
+ * Starts Firefox.
+ * @param {{ prefs?: Record<string, unknown> }} [options]  `prefs`: preferences of about:config. Measurements set
+ *   `privacy.reduceTimerPrecision` to false: otherwise the clock of pages that are not isolated has steps of a millisecond
  * @returns {Promise<Browser>} closed by the caller
  */
 export async function launchFirefox({ prefs = {} } = {}) {
@@ -32,12 +33,12 @@ export async function launchFirefox({ prefs = {} } = {}) {
     executablePath: findFirefox(),
     headless: true,
     protocolTimeout: 120_000,
-    // Nothing that asks the network by itself.
+    // Firefox makes no requests of its own.
     extraPrefsFirefox: {
       'app.update.enabled': false,
       'network.captive-portal-service.enabled': false,
       'network.connectivity-service.enabled': false,
-      // A page that asks for storage that lasts gets it: there is nobody to answer.
+      // Requests for persistent storage are granted without a dialog.
       'dom.storageManager.prompt.testing': true,
       'dom.storageManager.prompt.testing.allow': true,
       ...prefs,
@@ -62,8 +63,9 @@ export async function launchFirefox({ prefs = {} } = {}) {
           console.error(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sourceFile}`),
         );
       });
-      /** Where a navigation changes the process (isolated pages) puppeteer at times misses its end: then the page tells. @param {() => Promise<unknown>} go */
-      const arrived = async (go) => {
+      /** Navigates and waits until the page is complete. If a navigation changes the process (isolated pages), Puppeteer sometimes misses
+       * its end, so the page is asked. @param {() => Promise<unknown>} go */
+      const navigate = async (go) => {
         await go().catch((error) => {
           if (error.name !== 'TimeoutError') throw error;
         });
@@ -73,11 +75,11 @@ export async function launchFirefox({ prefs = {} } = {}) {
         });
       };
       const record = {
-        goto: (/** @type {string} */ to) => arrived(() => page.goto(to, { timeout: NAVIGATION })),
-        reload: () => arrived(() => page.reload({ timeout: NAVIGATION })),
+        goto: (/** @type {string} */ to) => navigate(() => page.goto(to, { timeout: NAVIGATION_TIMEOUT_MS })),
+        reload: () => navigate(() => page.reload({ timeout: NAVIGATION_TIMEOUT_MS })),
         evaluate: (/** @type {any} */ work, /** @type {any} */ arg) => page.evaluate(work, arg),
         until: async (/** @type {any} */ work, /** @type {any} */ arg) =>
-          void (await page.waitForFunction(work, { timeout: 1000 * TIMEOUT_MS, polling: 50 }, arg)),
+          void (await page.waitForFunction(work, { timeout: 1000 * TIMEOUT_SECONDS, polling: 50 }, arg)),
         click: (/** @type {string} */ selector) => page.click(selector),
         type: (/** @type {string} */ selector, /** @type {string} */ text) => page.type(selector, text),
         size: (/** @type {number} */ width, /** @type {number} */ height) => page.setViewport({ width, height }),

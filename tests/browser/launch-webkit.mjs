@@ -1,5 +1,5 @@
-// WebKitGTK for a test: the poorest of browsers, with SIMD128 but no relaxed SIMD, no shared memory and no OPFS.
-// Debian's WebKitWebDriver speaks the W3C protocol, of which we need eight commands; an Xvfb is its screen.
+// Starts WebKitGTK for a test. It is the tested browser with the fewest features: SIMD128, but no relaxed SIMD, no shared memory and no
+// OPFS. Debian's WebKitWebDriver implements the W3C protocol; eight of its commands are used here. Xvfb provides the screen.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
@@ -9,12 +9,12 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lacksWebkit } from '../../tools/setup/system.mjs';
 import { inTime, until } from '../waiting.mjs';
-import { watchAsked } from './console.mjs';
+import { pollPage } from './console.mjs';
 
 /** @typedef {import('./browsers.mjs').Browser} Browser */
 /** @typedef {import('node:child_process').ChildProcess} Child */
 
-/** Why there is none, or undefined. */
+/** The reason why WebKitGTK cannot be started, or undefined. */
 export const missing = () => {
   const lacks = lacksWebkit();
   return lacks.length
@@ -22,30 +22,39 @@ export const missing = () => {
     : undefined;
 };
 
-/** What still runs, lest a test that dies leave it behind. @type {Set<Child>} */
+/** Processes that are ended when the process of the test ends. @type {Set<Child>} */
 const running = new Set();
 process.on('exit', () => running.forEach((child) => child.kill()));
 
 /** @param {string} program @param {string[]} args @param {NodeJS.ProcessEnv} [env] */
-function begin(program, args, env = process.env) {
+function startProgram(program, args, env = process.env) {
   const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'ignore'] });
   running.add(child);
   child.on('exit', () => running.delete(child));
   return child;
 }
 
-/** @param {Child} child */
-async function end(child) {
+/** Ends a program, after 10 seconds with SIGKILL. @param {Child} child */
+async function endProgram(child) {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const isGone = once(child, 'exit');
+  const exit = once(child, 'exit');
   child.kill();
-  await inTime('', isGone, { seconds: 10 }).catch(() => child.kill('SIGKILL'));
+  await inTime('the end of a program', exit, { seconds: 10 }).catch(() => child.kill('SIGKILL'));
 }
 
-/** A screen for browsers without one. */
-async function beginScreen() {
-  // -noreset: it stays when its last program ends.
-  const screen = begin('Xvfb', ['-displayfd', '1', '-screen', '0', '2560x1600x24', '-nolisten', 'tcp', '-noreset']);
+/** Starts a virtual screen. */
+async function startScreen() {
+  // -noreset: the screen stays when its last program ends.
+  const screen = startProgram('Xvfb', [
+    '-displayfd',
+    '1',
+    '-screen',
+    '0',
+    '2560x1600x24',
+    '-nolisten',
+    'tcp',
+    '-noreset',
+  ]);
   const [number] = await inTime(
     'the number of a screen',
     once(createInterface({ input: /** @type {any} */ (screen.stdout) }), 'line'),
@@ -61,10 +70,13 @@ async function freePort() {
   return port;
 }
 
-/** One session of a driver of its own: a fresh profile. @param {string} display @param {string[]} features */
-async function session(display, features) {
+/** Starts a driver with one session, which has a new profile. @param {string} display @param {string[]} features */
+async function startSession(display, features) {
   const port = await freePort();
-  const driver = begin('WebKitWebDriver', [`--port=${port}`, '--host=127.0.0.1'], { ...process.env, DISPLAY: display });
+  const driver = startProgram('WebKitWebDriver', [`--port=${port}`, '--host=127.0.0.1'], {
+    ...process.env,
+    DISPLAY: display,
+  });
   /** @param {string} method @param {string} path @param {object} [body] */
   const call = async (method, path, body = {}) => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, {
@@ -107,13 +119,13 @@ async function session(display, features) {
       post: (path, body) => call('POST', `/session/${sessionId}${path}`, body),
       async end() {
         await call('DELETE', `/session/${sessionId}`).catch(() => {});
-        await end(driver);
+        await endProgram(driver);
       },
-      /** The browser goes with its driver. */
-      kill: () => end(driver),
+      /** Ends the driver, which ends the browser. */
+      kill: () => endProgram(driver),
     };
   } catch (error) {
-    await end(driver);
+    await endProgram(driver);
     throw error;
   }
 }
@@ -122,28 +134,29 @@ async function session(display, features) {
 const ELEMENT = 'element-6066-11e4-a52e-4f735466cecf';
 
 /**
- * @param {{ features?: string[] }} [options]  more of WebKit's features, such as 'FileSystem' and 'StorageAPI'
- *   (OPFS is then there but refuses, as in Safari's private windows); `MiniBrowser --features=help` lists them
+ * Starts WebKitGTK.
+ * @param {{ features?: string[] }} [options]  features of WebKit that are off by default, such as 'FileSystem' and 'StorageAPI'
+ *   (OPFS then exists, but refuses access, as in Safari's private windows); `MiniBrowser --features=help` lists them
  * @returns {Promise<Browser>} closed by the caller
  */
 export async function launchWebkit({ features = [] } = {}) {
-  const { screen, display } = await beginScreen();
-  const first = await session(display, features);
-  /** Started beforehand for the first page. @type {typeof first | undefined} */
-  let ready = first;
+  const { screen, display } = await startScreen();
+  const first = await startSession(display, features);
+  /** The session of the first page; undefined after that page is open. @type {typeof first | undefined} */
+  let firstSession = first;
   /** @type {Set<typeof first>} */
-  const open = new Set([first]);
+  const sessions = new Set([first]);
   return {
     name: 'webkit',
     version: `WebKitGTK ${first.version}`,
     async open(url) {
-      const own = ready ?? (await session(display, features));
-      ready = undefined;
-      open.add(own);
+      const session = firstSession ?? (await startSession(display, features));
+      firstSession = undefined;
+      sessions.add(session);
       /** @type {string[]} */
       const trouble = [];
       const evaluate = async (/** @type {Function} */ work, /** @type {any} */ arg = null) => {
-        const { error, value } = await own.post('/execute/async', {
+        const { error, value } = await session.post('/execute/async', {
           script: `const [arg, done] = arguments;
             (async () => (${work})(arg))().then((value) => done({ value }), (error) => done({ error: error + '\\n' + error?.stack }));`,
           args: [arg],
@@ -151,68 +164,69 @@ export async function launchWebkit({ features = [] } = {}) {
         if (error) throw new Error(error);
         return value;
       };
-      const seen = () => evaluate(() => /** @type {any} */ (globalThis).trouble ?? []);
-      /** Before the page goes, and what it saw with it. */
-      const keep = async () => void trouble.push(...(await seen()));
+      /** Faults that shims/watch.js has collected in the page. */
+      const pageFaults = () => evaluate(() => /** @type {any} */ (globalThis).trouble ?? []);
+      /** Copies the faults of the page, before a navigation discards them. */
+      const saveFaults = async () => void trouble.push(...(await pageFaults()));
       const element = async (/** @type {string} */ selector) =>
-        `/element/${(await own.post('/element', { using: 'css selector', value: selector }))[ELEMENT]}`;
+        `/element/${(await session.post('/element', { using: 'css selector', value: selector }))[ELEMENT]}`;
       const record = {
         async goto(/** @type {string} */ to) {
-          await keep();
-          await own.post('/url', { url: to });
+          await saveFaults();
+          await session.post('/url', { url: to });
         },
         async reload() {
-          await keep();
-          await own.post('/refresh');
+          await saveFaults();
+          await session.post('/refresh');
         },
         evaluate,
         async until(/** @type {any} */ work, /** @type {any} */ arg) {
           await until(String(work), () => evaluate(work, arg), { every: 50 });
         },
-        click: async (/** @type {string} */ selector) => own.post(`${await element(selector)}/click`),
+        click: async (/** @type {string} */ selector) => session.post(`${await element(selector)}/click`),
         type: async (/** @type {string} */ selector, /** @type {string} */ text) =>
-          own.post(`${await element(selector)}/value`, { text }),
+          session.post(`${await element(selector)}/value`, { text }),
         async size(/** @type {number} */ width, /** @type {number} */ height) {
-          // What the window has besides the page, only the page can tell.
-          const ask = (/** @type {number} */ more, /** @type {number} */ wider) =>
-            own.post('/window/rect', { x: 0, y: 0, width: width + wider, height: height + more });
-          await ask(0, 0);
+          // The driver sets the size of the window; the page measures how much of it the viewport has.
+          const setWindow = (/** @type {number} */ extraHeight, /** @type {number} */ extraWidth) =>
+            session.post('/window/rect', { x: 0, y: 0, width: width + extraWidth, height: height + extraHeight });
+          await setWindow(0, 0);
           await evaluate(() => new Promise((resolve) => setTimeout(resolve, 200)));
-          const [inner, outer] = await evaluate(() => [innerWidth, innerHeight]);
-          await ask(height - outer, width - inner);
+          const [viewWidth, viewHeight] = await evaluate(() => [innerWidth, innerHeight]);
+          await setWindow(height - viewHeight, width - viewWidth);
           await evaluate(() => new Promise((resolve) => setTimeout(resolve, 200)));
         },
-        picture: async () => Buffer.from(await own.get('/screenshot'), 'base64'),
-        trouble: async () => [...trouble, ...(await seen())],
+        picture: async () => Buffer.from(await session.get('/screenshot'), 'base64'),
+        trouble: async () => [...trouble, ...(await pageFaults())],
         async close() {
-          closed();
-          open.delete(own);
-          await own.end();
+          reportClose();
+          sessions.delete(session);
+          await session.end();
         },
       };
       let address = url ?? 'about:blank';
       const { goto } = record;
       record.goto = (to) => goto((address = to));
-      const closed = watchAsked({
+      const reportClose = pollPage({
         address: () => address,
         picture: record.picture,
-        look: async () => (open.has(own) ? record.trouble() : trouble),
+        look: async () => (sessions.has(session) ? record.trouble() : trouble),
       });
       if (url) await record.goto(url);
       return record;
     },
     async close() {
-      await Promise.all([...open].map((own) => own.end()));
-      await end(screen);
+      await Promise.all([...sessions].map((session) => session.end()));
+      await endProgram(screen);
     },
     async kill() {
-      await Promise.all([...open].map((own) => own.kill()));
-      await end(screen);
+      await Promise.all([...sessions].map((session) => session.kill()));
+      await endProgram(screen);
     },
   };
 }
 
-/** The browser that the driver starts; undefined: not where Debian has it. */
+/** Path of the browser that the driver starts; undefined if it is not in Debian's folder. */
 export function findMiniBrowser() {
   const inside = (/** @type {string} */ folder, /** @type {RegExp} */ name) =>
     readdirSync(folder, { withFileTypes: true })
@@ -223,13 +237,13 @@ export function findMiniBrowser() {
 }
 
 /**
- * Starts the browser as a person does, with a profile that outlives it, which the driver's private windows have not. Nobody
- * can evaluate anything in its page: that has to report by itself.
+ * Starts the browser without the driver, with a profile that stays after its end; the driver's windows are private. Its page has to send
+ * results by requests.
  * @param {string} profile  a folder
  * @param {string} url
  */
 export async function openWebkit(profile, url) {
-  const { screen, display } = await beginScreen();
+  const { screen, display } = await startScreen();
   const at = (/** @type {string} */ name) => join(profile, name);
   const env = {
     ...process.env,
@@ -239,11 +253,11 @@ export async function openWebkit(profile, url) {
     XDG_CACHE_HOME: at('cache'),
     XDG_CONFIG_HOME: at('config'),
   };
-  const browser = begin(String(findMiniBrowser()), [url], env);
+  const browser = startProgram(String(findMiniBrowser()), [url], env);
   return {
     async close() {
-      await end(browser);
-      await end(screen);
+      await endProgram(browser);
+      await endProgram(screen);
     },
   };
 }

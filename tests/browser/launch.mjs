@@ -21,26 +21,27 @@ function launchOptions({ full = false, args = [], ...options } = {}) {
 }
 
 /**
- * @param {import('playwright-core').LaunchOptions & { full?: boolean }} [options]  `args` are added to ours; `full`: the browser
- *   that people have, where a test measures; else its headless shell, if installed
+ * Starts Chromium.
+ * @param {import('playwright-core').LaunchOptions & { full?: boolean }} [options]  `args` are added to FLAGS; `full`: the complete
+ *   browser, for tests that measure; otherwise its headless shell, if it is installed
  * @returns {Promise<import('playwright-core').Browser>} closed by the caller
  */
 export const launch = async (options) => chromium.launch(launchOptions(options));
 
-/** With a profile on disk. @param {string} profile  its folder */
+/** Starts Chromium with a profile on disk. @param {string} profile  a folder */
 export const launchPersistent = async (profile) => chromium.launchPersistentContext(profile, launchOptions());
 
-/** Chromium in a process that a test can kill. @param {string} profile  its folder */
-export async function launchOwn(profile) {
+/** Starts Chromium in a process that the test can kill. @param {string} profile  a folder */
+export async function launchProcess(profile) {
   const executable = String(findHeadlessShell());
-  const { program, endpoint, gone: isGone } = await spawnChromium(executable, profile, { detached: true });
-  const own = await chromium.connectOverCDP(endpoint);
+  const { program, endpoint, exit } = await spawnChromium(executable, profile, { detached: true });
+  const browser = await chromium.connectOverCDP(endpoint);
   return {
-    page: () => own.contexts()[0].newPage(),
+    page: () => browser.contexts()[0].newPage(),
     async kill() {
-      process.kill(-Number(program.pid), 'SIGKILL'); // the whole group
-      await isGone;
-      await own.close().catch(() => {});
+      process.kill(-Number(program.pid), 'SIGKILL'); // A negative number is the group of processes.
+      await exit;
+      await browser.close().catch(() => {});
     },
   };
 }

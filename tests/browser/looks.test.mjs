@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import { test } from 'node:test';
-import { comesTo } from './person.mjs';
-import { anew, newPage, oneHost, openDemo, ready, sample, say, ui } from './site.mjs';
+import { waitForValue } from './person.mjs';
+import { resetPage, newPage, oneHost, openDemo, ready, setSampling, say, ui } from './site.mjs';
 
 /** @typedef {import('./site.mjs').Page} Page */
 const here = oneHost();
@@ -19,7 +19,7 @@ async function demo({ colorScheme = 'light', reducedMotion = 'no-preference', vi
   const page = (shared ??= await ownDemo());
   await page.emulateMedia({ colorScheme, reducedMotion });
   await page.setViewportSize(viewport ?? { width: 1280, height: 900 });
-  await anew(page);
+  await resetPage(page);
   return page;
 }
 
@@ -291,7 +291,7 @@ test('the log follows what is written, unless it was scrolled away', async () =>
     localStorage.setItem('bq4.chat.x', JSON.stringify({ version: 2, entries, leaf: 'm19' }));
   });
   await openDemo(page, here.site.url);
-  await sample(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '200', seed: '3' });
+  await setSampling(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '200', seed: '3' });
   // Pixels from the end of the log once the page has come to rest.
   const away = () =>
     page.evaluate(async () => {
@@ -299,9 +299,9 @@ test('the log follows what is written, unless it was scrolled away', async () =>
       const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
       return Math.round(log.scrollHeight - log.scrollTop - log.clientHeight);
     });
-  await comesTo(away, 0, 'after loading');
+  await waitForValue(away, 0, 'after loading');
   await say(page, 'Tell me a story');
-  await comesTo(away, 0, 'after a reply');
+  await waitForValue(away, 0, 'after a reply');
   // The browser tells late that the page has scrolled, and more has been written since; then the log becomes smaller.
   await page.evaluate(() => {
     const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
@@ -310,7 +310,7 @@ test('the log follows what is written, unless it was scrolled away', async () =>
   });
   await page.setViewportSize({ width: 1280, height: 600 });
   await page.waitForFunction(() => innerHeight === 600);
-  await comesTo(away, 0, 'after more than a page was written at once');
+  await waitForValue(away, 0, 'after more than a page was written at once');
   await page.evaluate(() => document.querySelector('[role=log] > [style]')?.removeAttribute('style'));
   await page.evaluate(() => {
     const tokens = /** @type {HTMLElement} */ (document.querySelector('[data-stat=tokens]'));
@@ -343,7 +343,7 @@ test('the log follows what is written, unless it was scrolled away', async () =>
 
 test('screen readers hear a reply in whole sentences, and its end', async () => {
   const page = await demo();
-  await sample(page, { temperature: '0' });
+  await setSampling(page, { temperature: '0' });
   await page.evaluate(() => {
     const status = /** @type {HTMLElement} */ (document.querySelector('[role=status]'));
     const events = { status: /** @type {(string | null)[]} */ ([]), sentences: /** @type {(string | null)[]} */ ([]) };

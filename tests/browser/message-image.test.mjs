@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chromiumFirst, oneSite } from './every.mjs';
-import { press, ready, say, seen } from './person.mjs';
+import { press, ready, say, waitUntilVisible } from './person.mjs';
 
 /** @typedef {import('./browsers.mjs').Page} Page */
 
@@ -145,7 +145,7 @@ await chromiumFirst((name) => {
     });
     await press(page, 'Share the question and this reply as a picture', '[role=log]');
     await page.until(() => document.body.dataset.saved === 'bq4-reply.png blob:');
-    await seen(page, '#notices .notice');
+    await waitUntilVisible(page, '#notices .notice');
     await page.close();
   });
 });

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { failOnFaults } from './console.mjs';
-import { newPage, openDemo, plainHost, ready, ROOT, sample, say, stat, texts, ui, useFile } from './site.mjs';
+import { newPage, openDemo, plainHost, ready, ROOT, setSampling, say, stat, texts, ui, useFile } from './site.mjs';
 import { makeLarge, withLargeModel } from './large-model.mjs';
 
 failOnFaults();
@@ -53,7 +53,7 @@ test('a model without a chat format: reported, chosen with a preview, remembered
     /^<\|start_header_id\|>user<\|end_header_id\|>\n\nHello!<\|eot_id\|>/,
   );
   await ready(page);
-  await sample(page, { maxTokens: '2' });
+  await setSampling(page, { maxTokens: '2' });
   await say(page, 'Hello');
   assert.ok(await card.isVisible(), 'a message does not take it away');
   const plain = Number((await stat(page, 'reused')).split(' of ')[1]);

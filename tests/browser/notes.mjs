@@ -1,29 +1,29 @@
-// Notes of a page or worker that is going to be killed. They are made here, in the process of the test, and who makes one
-// waits until it is here: what has no note has not been done, however late messages of a browser come.
+// Notes of a page or worker that the test will kill. A page sends a note by a request to the process of the test and waits for the response.
+// So the page has not started any work after the last note, even if messages of the browser are late.
 import { createServer } from 'node:http';
 import { inTime } from '../waiting.mjs';
 
 /**
- * In the page or worker: `await fetch(notes.url + text)`.
+ * Starts a server of notes. The page or worker sends a note with `await fetch(notes.url + text)`.
  * @param {import('node:test').TestContext} t
  */
 export async function takeNotes(t) {
   /** @type {string[]} */
   const all = [];
-  /** @type {{ matches: (text: string) => boolean, hold: boolean, found: () => void } | null} */
-  let awaited = null;
+  /** The note that ends the recording. @type {{ matches: (text: string) => boolean, hold: boolean, resolve: () => void } | null} */
+  let lastNote = null;
   let closed = false;
   const server = createServer((request, response) => {
     const text = decodeURIComponent(String(request.url).slice(1));
-    if (closed) return; // whoever was held, or comes later, never goes on
+    if (closed) return; // Without a response, the sender waits until it is killed.
     all.push(text);
-    const answer = () => response.writeHead(200, { 'access-control-allow-origin': '*' }).end();
-    if (!awaited?.matches(text)) return void answer();
+    const respond = () => response.writeHead(200, { 'access-control-allow-origin': '*' }).end();
+    if (!lastNote?.matches(text)) return void respond();
     closed = true;
-    const { hold, found } = awaited;
-    if (hold) return found();
-    response.on('finish', found);
-    answer();
+    const { hold, resolve } = lastNote;
+    if (hold) return resolve();
+    response.on('finish', resolve);
+    respond();
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
   t.after(() => {
@@ -33,21 +33,21 @@ export async function takeNotes(t) {
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
   return {
     url: `http://127.0.0.1:${port}/`,
-    /** In the order in which they were made. */
+    /** All notes, in the order in which they were sent. */
     all,
     /**
-     * The note for which this is true; it is the last one that is taken until `again`.
-     * @param {string} what  for the error @param {(text: string) => boolean} matches
-     * @param {boolean} hold  whoever made it never goes on; else it goes on as it is found
+     * Waits for a note that matches; it is the last one that is recorded until `reset`.
+     * @param {string} what  the note, for the error @param {(text: string) => boolean} matches
+     * @param {boolean} hold  whether the sender gets no response, so that it waits until it is killed
      */
-    last(what, matches, hold) {
-      return inTime(what, new Promise((resolve) => (awaited = { matches, hold, found: () => resolve(undefined) })), {
+    waitForLast(what, matches, hold) {
+      return inTime(what, new Promise((resolve) => (lastNote = { matches, hold, resolve: () => resolve(undefined) })), {
         state: () => `the notes ${all.slice(-5).join(', ')}`,
       });
     },
-    /** Begins anew. */
-    again() {
-      [all.length, awaited, closed] = [0, null, false];
+    /** Deletes all notes; new ones are recorded. */
+    reset() {
+      [all.length, lastNote, closed] = [0, null, false];
     },
   };
 }

@@ -12,7 +12,7 @@ import { randomGguf } from '../js/gguf-writer.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { SHAPES } from '../../tools/make_random.mjs';
 import { everyBrowser, start } from './every.mjs';
-import { comesTo, press, ready, say, seen, set, textOf } from './person.mjs';
+import { waitForValue, press, ready, say, waitUntilVisible, setFields, textOf } from './person.mjs';
 import { ROOT } from './site.mjs';
 
 const NAME = 'SmolLM2 135M';
@@ -114,7 +114,7 @@ const planned = (page) =>
 async function offered(browser, site, name = NAME) {
   const page = await browser.open(`${site.url}demo/`);
   await ready(page);
-  await set(page, { temperature: '0' });
+  await setFields(page, { temperature: '0' });
   await picker(page, name);
   return page;
 }
@@ -131,7 +131,7 @@ await everyBrowser((name) => {
         const page = await offered(browser, site);
         assert.deepEqual(await rows(page), [`${NAME}The smallest download; often wrong98.4 MB · Apache-2.0`]);
         await press(page, `Download ${NAME}`, '#stored');
-        await seen(page, '#plan-start');
+        await waitUntilVisible(page, '#plan-start');
         const { Licence, Size, From, Memory } = await planned(page);
         assert.deepEqual([Licence, Size, From], ['apache-2.0', '98.4 MB to download', new URL(models.origin).host]);
         assert.match(Memory, /^[\d.]+ MB with a context of [\d,]+ tokens/);
@@ -144,7 +144,7 @@ await everyBrowser((name) => {
         models.forget();
         await page.reload();
         await whole(page);
-        await set(page, { temperature: '0' });
+        await setFields(page, { temperature: '0' });
         assert.match(await say(page, QUESTION), /Paris/);
         await picker(page);
         await page.until(() =>
@@ -173,7 +173,7 @@ await everyBrowser((name) => {
         const page = await offered(browser, site, FILE);
         assert.deepEqual(await rows(page, FILE), [`${FILE}98.4 MB · On this computer`]);
         await press(page, `Use ${FILE}`, '#stored');
-        await seen(page, '#plan-start');
+        await waitUntilVisible(page, '#plan-start');
         const { Licence, Size, From } = await planned(page);
         assert.deepEqual([Licence, Size, From], ['apache-2.0', '98.4 MB, on this computer', new URL(site.url).host]);
         await press(page, 'Load and use', '#plan');
@@ -206,7 +206,7 @@ await everyBrowser((name) => {
           await page.until((name) => document.querySelector('#stored')?.textContent?.includes(name), NAME);
           const row = await rows(page);
           await press(page, `Download ${NAME}`, '#stored');
-          await seen(page, '#plan-start');
+          await waitUntilVisible(page, '#plan-start');
           await press(page, 'Download', '#plan');
           await page.until(() => /INTEGRITY at byte 0/.test(document.querySelector('#alerts')?.textContent ?? ''));
           assert.match(
@@ -214,11 +214,11 @@ await everyBrowser((name) => {
             /http:.* \(\d+ bytes\) has the hash sha256-.*; expected sha256-.*This is not the requested file/s,
           );
           assert.equal(await textOf(page, '#status'), `${NAME} was not loaded.`);
-          await comesTo(() => kept(page), before);
+          await waitForValue(() => kept(page), before);
           await ready(page);
           assert.notEqual((await say(page, 'Hello')).trim(), '');
           await page.click('#model-name');
-          await comesTo(() => rows(page), row, 'it is on offer as before, and not stored');
+          await waitForValue(() => rows(page), row, 'it is on offer as before, and not stored');
           assert.deepEqual(await page.trouble(), []);
           await page.close();
         } finally {

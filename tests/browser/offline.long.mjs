@@ -6,7 +6,7 @@ import { after, afterEach, before, test } from 'node:test';
 import { serve } from '../../tools/serve.mjs';
 import { expectFaults, failOnFaults } from './console.mjs';
 import { launch } from './launch.mjs';
-import { kept, newPage, openDemo, plainHost, ready, ROOT, say, texts, ui } from './site.mjs';
+import { waitUntilOffline, newPage, openDemo, plainHost, ready, ROOT, say, texts, ui } from './site.mjs';
 
 failOnFaults();
 
@@ -49,7 +49,7 @@ test('the network goes away: it goes on, and even starts again', async () => {
   cleanup.push(site.close);
   const page = await watched();
   await openDemo(page, site.url);
-  await kept(page);
+  await waitUntilOffline(page);
   await page.waitForFunction(
     async () => (await navigator.serviceWorker.getRegistration('/'))?.active?.state === 'activated',
   );
@@ -96,7 +96,7 @@ test('a host without any header, in a subfolder: policy and offline included', a
   await isolatedDemo(page, host.url);
   assert.equal(loads(), 2, 'the page reloads itself once');
   assert.match(await say(page, 'Hello!'), /\w/);
-  await kept(page);
+  await waitUntilOffline(page);
   assert.deepEqual(page.trouble, []);
 
   expectFaults(/^policy: /);
@@ -144,7 +144,7 @@ test('without headers and without a service worker: one thread, no reload', asyn
   await page.addInitScript(() => Object.defineProperty(globalThis, 'crossOriginIsolated', { value: false }));
   const loads = visits(page);
   await openDemo(page, host.url);
-  await kept(page);
+  await waitUntilOffline(page);
   await page.reload();
   await ready(page);
   assert.match(await say(page, 'Hello!'), /\w/);
@@ -157,13 +157,13 @@ test('the bundled model is fetched once, and its address names its file', async 
   cleanup.push(host.close);
   const page = await watched();
   await isolatedDemo(page, host.url);
-  await kept(page);
+  await waitUntilOffline(page);
   const fetched = () => host.paths.filter((path) => path === 'models/chat.bq4').length;
   const before = fetched();
   await page.reload();
   await ready(page);
   assert.match(await say(page, 'Hello!'), /\w/);
-  await kept(page);
+  await waitUntilOffline(page);
   assert.equal(fetched(), before + 1, 'but for a glimpse, on a host that knows no ranges');
   await ui(page).models.click();
   await page.locator('#stored li[data-url]').waitFor();
@@ -179,7 +179,7 @@ test('what is stored is what a visit needs, now or later', async () => {
   cleanup.push(host.close);
   const page = await watched();
   await isolatedDemo(page, host.url);
-  await kept(page);
+  await waitUntilOffline(page);
   const stored = await page.evaluate(async () => {
     const requests = await Promise.all(
       (await caches.keys())
@@ -233,7 +233,7 @@ test('the service worker answers with the version that it keeps, and leaves rang
   cleanup.push(site.close);
   const page = await watched();
   await openDemo(page, site.url);
-  await kept(page);
+  await waitUntilOffline(page);
   await page.reload();
   await ready(page);
   assert.ok(await page.evaluate(() => Boolean(navigator.serviceWorker.controller)));
@@ -274,7 +274,7 @@ test('a second visit starts without asking the network; a new version is kept wh
   cleanup.push(host.close);
   const page = await watched();
   await isolatedDemo(page, host.url);
-  await kept(page);
+  await waitUntilOffline(page);
   // Everything but the look behind is silent: nothing that the start waits for comes from there.
   host.hold = true;
   await page.reload();
@@ -353,7 +353,7 @@ test('a service worker that is killed in the middle of a reply', async () => {
   cleanup.push(host.close);
   const page = await watched();
   await isolatedDemo(page, host.url);
-  await kept(page);
+  await waitUntilOffline(page);
   await ui(page).message.fill('Tell me a story');
   await ui(page).send.click();
   await page.waitForFunction(() => document.querySelectorAll('[role=log] article').length === 2);
@@ -393,7 +393,7 @@ test('a network that does not answer: the start does not wait for it', async () 
   cleanup.push(host.close);
   const page = await watched();
   await isolatedDemo(page, host.url);
-  await kept(page);
+  await waitUntilOffline(page);
   host.hold = true;
   await page.reload();
   await ready(page);

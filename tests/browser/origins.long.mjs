@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { engineOptions, examples } from '../js/api-doc.mjs';
-import { MODEL, saidInNode, shares } from './bundled.mjs';
+import { MODEL, repliesInNode, checkSharing } from './bundled.mjs';
 import { failOnFaults } from './console.mjs';
 import { launch, missing } from './launch.mjs';
 import { folderHost, installPacked } from './packed.mjs';
@@ -29,7 +29,7 @@ describe('other origins', { skip: missing() }, () => {
   let browser;
   /** Has the package, and a model. @type {Awaited<ReturnType<typeof folderHost>>} */
   let other;
-  /** @type {import('./bundled.mjs').Said} */
+  /** @type {import('./bundled.mjs').Replies} */
   let message;
   before(async () => {
     installPacked(folder);
@@ -37,7 +37,7 @@ describe('other origins', { skip: missing() }, () => {
     cpSync(MODEL, join(site, 'chat.bq4'));
     writeFileSync(join(site, 'index.html'), HTML);
     other = await folderHost(folder, { headers: SHARED });
-    message = await saidInNode();
+    message = await repliesInNode();
     browser = await launch();
   });
   after(async () => {
@@ -105,7 +105,7 @@ describe('other origins', { skip: missing() }, () => {
     const app = `${page.replace("'bq4/shared'", from)}\nshare(${options});\n`;
     for (const [name, text] of Object.entries({ ...recipe(), 'app.js': app })) writeFileSync(join(site, name), text);
     const host = await folderHost(site, { headers: ISOLATED });
-    await shares(browser, host.url, message);
+    await checkSharing(browser, host.url, message);
     await host.close();
   });
 

@@ -1,4 +1,4 @@
-// The package as it is installed: what `npm pack` makes, in the node_modules of a folder, and hosts for pages that use it.
+// The installed package: the result of `npm pack` in the node_modules of a folder, and servers for pages that use it.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { extname, join } from 'node:path';
 import { makeDist } from '../../tools/payload.mjs';
 import { ROOT } from './site.mjs';
 
-/** Packs it, of a dist/ made anew. @param {string} folder  where the tarball goes @returns {string} its path */
+/** Builds dist/ and packs the package. @param {string} folder  of the tarball @returns {string} path of the tarball */
 export function pack(folder) {
   assert.equal(makeDist(), '');
   const [{ filename }] = JSON.parse(
@@ -20,12 +20,12 @@ export function pack(folder) {
   return join(folder, filename);
 }
 
-/** Puts it where npm would, without asking a registry: it depends on nothing. @param {string} folder */
+/** Installs the package in a folder as npm would, but without a registry, since it has no dependencies. @param {string} folder */
 export function installPacked(folder) {
   const tarball = pack(folder);
-  const place = join(folder, 'node_modules/bq4');
-  mkdirSync(place, { recursive: true });
-  execFileSync('tar', ['-xzf', tarball, '-C', place, '--strip-components=1']);
+  const target = join(folder, 'node_modules/bq4');
+  mkdirSync(target, { recursive: true });
+  execFileSync('tar', ['-xzf', tarball, '-C', target, '--strip-components=1']);
   rmSync(tarball);
 }
 
@@ -42,16 +42,16 @@ const TYPES = {
 };
 
 /**
- * A host of all files of a folder, as plain as they come: no ranges.
+ * Serves all files of a folder, without ranges.
  * @param {string} folder
- * @param {{ headers?: Record<string, string>, fallback?: string }} [options]  `fallback`: the file to answer with where there is none
- * @returns {Promise<{ url: string, asked: string[], close: () => Promise<void> }>}  `asked`: paths of files that were there
+ * @param {{ headers?: Record<string, string>, fallback?: string }} [options]  `fallback`: the file that is served for unknown paths
+ * @returns {Promise<{ url: string, asked: string[], close: () => Promise<void> }>}  `asked`: paths of the files that were served
  */
 export async function folderHost(folder, { headers = {}, fallback } = {}) {
   /** @type {string[]} */
   const asked = [];
   const server = createServer((request, response) => {
-    const { pathname } = new URL(String(request.url), 'http://localhost'); // without `..`
+    const { pathname } = new URL(String(request.url), 'http://localhost'); // URL resolves `..`.
     const path = decodeURIComponent(pathname.endsWith('/') ? `${pathname}index.html` : pathname);
     for (const name of [path, fallback ?? path])
       try {

@@ -9,7 +9,17 @@ import { serve } from '../../tools/serve.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { everyBrowser, start } from './every.mjs';
 import { makeLarge } from './large-model.mjs';
-import { comesTo, drawn, press, ready, say, seen, set, textOf, texts } from './person.mjs';
+import {
+  waitForValue,
+  renderedTexts,
+  press,
+  ready,
+  say,
+  waitUntilVisible,
+  setFields,
+  textOf,
+  texts,
+} from './person.mjs';
 import { plainHost, ROOT } from './site.mjs';
 
 /** @typedef {import('./browsers.mjs').Page} Page */
@@ -88,13 +98,13 @@ await everyBrowser((name) => {
   /** Of a large one the plan is shown. @param {Page} page @param {string} path */
   const check = async (page, path) => {
     await look(page, path);
-    await seen(page, '#plan-start');
+    await waitUntilVisible(page, '#plan-start');
   };
   /** A small one is loaded at once. @param {Page} page */
   const useLong = async (page, models = here.models) => {
     await look(page, '/long.bq4', models);
     await says(page, '#model-name', /^long\.bq4$/);
-    await seen(page, '#arriving', false);
+    await waitUntilVisible(page, '#arriving', false);
     await ready(page);
   };
 
@@ -117,7 +127,7 @@ await everyBrowser((name) => {
     assert.ok(filled, 'what goes on is filled');
     for (const words of [/CC0-1\.0/, /26\.\d MB to download/, /tokens\/s/]) await says(page, '#plan', words);
     await press(page, 'Cancel', '#plan');
-    await seen(page, '#plan-start', false);
+    await waitUntilVisible(page, '#plan-start', false);
     assert.equal(await focus(page), await page.evaluate(() => 'model-name'));
     await page.close();
   });
@@ -136,13 +146,13 @@ await everyBrowser((name) => {
     here.models.faults = [];
     await press(page, 'Resume');
     await says(page, '#notices', /large\.bq4 is ready\./);
-    await seen(page, '#arriving', false);
+    await waitUntilVisible(page, '#arriving', false);
     await press(page, 'Switch', '#notices');
     await says(page, '#model-name', /^large\.bq4$/);
     await ready(page);
-    await set(page, { maxTokens: '2' });
+    await setFields(page, { maxTokens: '2' });
     await send(page, 'Hello');
-    await comesTo(async () => (await texts(page)).length, 4);
+    await waitForValue(async () => (await texts(page)).length, 4);
     await page.close();
   });
 
@@ -170,8 +180,8 @@ await everyBrowser((name) => {
       /** @type {any} */ (globalThis).reports.some((/** @type {string} */ text) => /about \d.* left$/.test(text)),
     );
     await ready(page);
-    await comesTo(() => textOf(page, '#amount'), '');
-    await comesTo(() => texts(page), []);
+    await waitForValue(() => textOf(page, '#amount'), '');
+    await waitForValue(() => texts(page), []);
     const reports = await page.evaluate(() => /** @type {any} */ (globalThis).reports);
     assert.ok(
       reports.some((/** @type {string} */ text) => /^Reading a long text…$/.test(text)),
@@ -183,10 +193,10 @@ await everyBrowser((name) => {
   test('a model without a chat format: reported, chosen with a preview, remembered; it comes back after a reload, with its conversation', async () => {
     const page = await demo();
     await useLong(page);
-    await seen(page, '#format-preview');
-    await set(page, { maxTokens: '2' });
+    await waitUntilVisible(page, '#format-preview');
+    await setFields(page, { maxTokens: '2' });
     await say(page, 'Hello');
-    await seen(page, '#format-preview');
+    await waitUntilVisible(page, '#format-preview');
     await page.evaluate(() => {
       const choice = /** @type {HTMLSelectElement} */ (
         document.querySelector('#format-preview')?.closest('section')?.querySelector('select')
@@ -196,14 +206,14 @@ await everyBrowser((name) => {
     });
     await says(page, '#format-preview', /^<\|start_header_id\|>user<\|end_header_id\|>\n\nHello!<\|eot_id\|>/);
     await press(page, 'Use template');
-    await seen(page, '#format-preview', false);
-    const message = await drawn(page);
+    await waitUntilVisible(page, '#format-preview', false);
+    const message = await renderedTexts(page);
     await page.reload();
     await says(page, '#model-name', /long\.bq4/);
     await ready(page);
     await says(page, '[data-stat="format"]', /Llama 3/);
-    await comesTo(() => texts(page), message);
-    await seen(page, '#format-preview', false);
+    await waitForValue(() => texts(page), message);
+    await waitUntilVisible(page, '#format-preview', false);
     await page.close();
   });
 
@@ -215,21 +225,21 @@ await everyBrowser((name) => {
       await says(page, '[data-stat="offline"]', /^yes/);
       if (chosen) {
         await useLong(page, models);
-        await set(page, { maxTokens: '2' });
+        await setFields(page, { maxTokens: '2' });
         await says(page, '[data-stat="offline"]', /2 models/);
       }
       await send(page, 'Hello!');
-      await comesTo(async () => (await texts(page)).length, 2);
+      await waitForValue(async () => (await texts(page)).length, 2);
       await ready(page);
-      const message = await drawn(page);
+      const message = await renderedTexts(page);
       await Promise.all([host.close(), models.close()]);
       await page.reload();
       await ready(page);
       await says(page, '#model-name', chosen ? /^long\.bq4$/ : /^Tiny \(built in\)$/);
-      await comesTo(() => texts(page), message);
+      await waitForValue(() => texts(page), message);
       // By its own words: what appears above the field may move it away from a pointer.
       await send(page, 'Tell me a joke');
-      await comesTo(async () => (await texts(page)).length, 4);
+      await waitForValue(async () => (await texts(page)).length, 4);
       await ready(page);
       assert.ok((await texts(page)).includes('Tell me a joke'));
       await page.close();
@@ -267,7 +277,7 @@ await everyBrowser((name) => {
   test('one place for models, at the top: its name on a phone, a search, a file, an address', async () => {
     const page = await demo();
     await page.size(390, 700);
-    await seen(page, '#model-name');
+    await waitUntilVisible(page, '#model-name');
     assert.equal(await textOf(page, '#model-name'), 'Tiny (built in)');
     await page.click('#model-name');
     const rows = () =>
@@ -285,14 +295,14 @@ await everyBrowser((name) => {
       'SmolLM2 360M',
       'SmolLM2 135M',
     ];
-    await comesTo(rows, all);
-    for (const selector of ['#link', '#models-search']) await seen(page, selector);
+    await waitForValue(rows, all);
+    for (const selector of ['#link', '#models-search']) await waitUntilVisible(page, selector);
     await page.evaluate(() => {
       const search = /** @type {HTMLInputElement} */ (document.querySelector('#models-search'));
       search.value = 'sMOL';
       search.dispatchEvent(new Event('input', { bubbles: true }));
     });
-    await comesTo(rows, ['SmolLM2 360M', 'SmolLM2 135M']);
+    await waitForValue(rows, ['SmolLM2 360M', 'SmolLM2 135M']);
     await page.close();
   });
 
@@ -302,25 +312,25 @@ await everyBrowser((name) => {
     await send(page, words(1200));
     await says(page, '#notices', /Too long: Tiny can read about 8[3456] % of this message\./);
     assert.deepEqual(await texts(page), []);
-    await set(page, { maxTokens: '60', seed: '2', temperature: '2', topK: '0', topP: '1' });
+    await setFields(page, { maxTokens: '60', seed: '2', temperature: '2', topK: '0', topP: '1' });
     await send(page, words(504));
-    await comesTo(async () => (await texts(page)).length, 2);
+    await waitForValue(async () => (await texts(page)).length, 2);
     await ready(page);
     await send(page, 'Hello!');
-    await comesTo(async () => (await texts(page)).length, 4);
+    await waitForValue(async () => (await texts(page)).length, 4);
     await ready(page);
-    await comesTo(() => textOf(page, '.divider + article .text'), 'Hello!');
+    await waitForValue(() => textOf(page, '.divider + article .text'), 'Hello!');
     assert.equal(await textOf(page, '#notices'), '');
     await page.close();
   });
 
   test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message that is dismissed', async () => {
     const page = await demo();
-    await set(page, { maxTokens: '8' });
+    await setFields(page, { maxTokens: '8' });
     await say(page, 'Hello!');
     await pressHere(page, 'Regenerate the reply');
     await ready(page);
-    await comesTo(() => focus(page), 'Regenerate the reply');
+    await waitForValue(() => focus(page), 'Regenerate the reply');
     await pressHere(page, 'Edit your message');
     await page.until(() => document.activeElement?.tagName === 'TEXTAREA' && document.activeElement.id !== 'message');
     await page.evaluate(() => {
@@ -335,14 +345,14 @@ await everyBrowser((name) => {
     await page.until(() => /Hello!/.test(document.querySelector('[role=log] article .text')?.textContent ?? ''));
     assert.notEqual(await focus(page), 'nowhere');
     await pressHere(page, 'New chat', '.bar');
-    await comesTo(() => texts(page), []);
+    await waitForValue(() => texts(page), []);
     assert.equal(await focus(page), 'message');
     await page.close();
   });
 
   test('a screen reader hears a reply in whole sentences, and its end', async () => {
     const page = await demo();
-    await set(page, { temperature: '0' });
+    await setFields(page, { temperature: '0' });
     await page.evaluate(() => {
       const events = {
         status: /** @type {(string | null)[]} */ ([]),
@@ -389,7 +399,7 @@ await everyBrowser((name) => {
     await died(mark);
     assert.match(await textOf(page, '[role=alert]'), /large\.bq4/);
     await press(page, 'Load with less memory');
-    await seen(page, '#plan-start');
+    await waitUntilVisible(page, '#plan-start');
     await says(page, '#plan', /context of 128 tokens/);
     await press(page, 'Cancel', '#plan');
     await ready(page);
@@ -404,7 +414,7 @@ await everyBrowser((name) => {
     const page = await here.browser.open(`${here.site.url}demo/?text=${encodeURIComponent(link)}`);
     await ready(page);
     assert.equal(await page.evaluate(() => /** @type {any} */ (document.querySelector('#link')).value), link);
-    await comesTo(
+    await waitForValue(
       () => focus(page),
       await page.evaluate(() => document.querySelector('#link')?.getAttribute('aria-label') || 'link'),
     );

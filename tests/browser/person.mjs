@@ -1,43 +1,45 @@
-// What a person does in the demo, in words that every browser's page understands.
-
+// Actions of a user in the demo, for pages of every browser (browsers.mjs).
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 
 /** @typedef {import('./browsers.mjs').Page} Page */
 
-/** @param {Page} page */
+/** Waits until the demo can send a message. @param {Page} page */
 export const ready = (page) =>
   page.until(() => {
     const send = /** @type {HTMLButtonElement | null} */ (document.querySelector('#send'));
     return send && !send.disabled && !send.hidden;
   });
 
-/** @param {Page} page @returns {Promise<string[]>} */
+/** The messages of the conversation, as text. @param {Page} page @returns {Promise<string[]>} */
 export const texts = (page) =>
-  page.evaluate(() => [...document.querySelectorAll('[role=log] article .text')].map((one) => one.textContent ?? ''));
+  page.evaluate(() =>
+    [...document.querySelectorAll('[role=log] article .text')].map((element) => element.textContent ?? ''),
+  );
 
-/** The same once what has marks of Markdown is drawn, which waits for a library. @param {Page} page */
-export async function drawn(page) {
+/** The messages after Markdown was rendered, for which the page loads a module. @param {Page} page */
+export async function renderedTexts(page) {
   await page.evaluate(async () => {
-    const own = /** @type {HTMLScriptElement} */ (document.querySelector('script[type=module][src]'));
-    await import(new URL('chat/markdown.js', own.src).href);
+    const script = /** @type {HTMLScriptElement} */ (document.querySelector('script[type=module][src]'));
+    await import(new URL('chat/markdown.js', script.src).href);
     await new Promise((resolve) => setTimeout(resolve));
   });
   return texts(page);
 }
 
-/** @param {Page} page @param {string} selector @returns {Promise<string>} */
+/** The text of an element; '' if there is none. @param {Page} page @param {string} selector @returns {Promise<string>} */
 export const textOf = (page, selector) =>
-  page.evaluate((one) => document.querySelector(one)?.textContent ?? '', selector);
+  page.evaluate((elementSelector) => document.querySelector(elementSelector)?.textContent ?? '', selector);
 
-/** @param {Page} page @param {string} selector @param {boolean} [is] */
-export const seen = (page, selector, is = true) =>
+/** Waits until an element is visible, or invisible. @param {Page} page @param {string} selector @param {boolean} [visible] */
+export const waitUntilVisible = (page, selector, visible = true) =>
   page.until(
-    ([one, is]) => Boolean(document.querySelector(String(one))?.checkVisibility()) === is,
-    /** @type {[string, boolean]} */ ([selector, is]),
+    ([elementSelector, expected]) =>
+      Boolean(document.querySelector(String(elementSelector))?.checkVisibility()) === expected,
+    /** @type {[string, boolean]} */ ([selector, visible]),
   );
 
-/** @param {Page} page @param {string} text */
+/** Sends a message and waits for the reply. @param {Page} page @param {string} text @returns {Promise<string>}  the reply */
 export async function say(page, text) {
   await page.type('#message', text);
   await page.click('#send');
@@ -46,23 +48,24 @@ export async function say(page, text) {
 }
 
 /**
- * What is looked at comes to be this: the page may take a moment for what it was told.
- * @template T @param {() => Promise<T>} look @param {T} wanted @param {string} [why]
+ * Polls a value until it is the expected one; fails after 200 polls.
+ * @template T @param {() => Promise<T>} read @param {T} expected @param {string} [message]
  */
-export async function comesTo(look, wanted, why) {
-  for (let tries = 0; tries < 200 && !isDeepStrictEqual(await look(), wanted); tries++)
+export async function waitForValue(read, expected, message) {
+  for (let polls = 0; polls < 200 && !isDeepStrictEqual(await read(), expected); polls++)
     await new Promise((resolve) => setTimeout(resolve, 50));
-  assert.deepEqual(await look(), wanted, why);
+  assert.deepEqual(await read(), expected, message);
 }
 
 /**
- * Presses a button by its label once it is shown, as a keyboard does: it need not be in view.
- * @param {Page} page @param {string} label @param {string} [within]
+ * Waits for a button with this label and activates it. The button need not be in the viewport.
+ * @param {Page} page @param {string} label @param {string} [within]  selector of an element that contains the button
  */
 export async function press(page, label, within = 'body') {
   const find = (/** @type {[string, string, boolean]} */ [label, within, click]) => {
     const button = [...document.querySelectorAll(`${within} button`)].findLast(
-      (one) => (one.getAttribute('aria-label') ?? one.textContent?.trim()) === label && one.checkVisibility(),
+      (element) =>
+        (element.getAttribute('aria-label') ?? element.textContent?.trim()) === label && element.checkVisibility(),
     );
     if (click) /** @type {HTMLElement | undefined} */ (button)?.click();
     return Boolean(button);
@@ -71,8 +74,8 @@ export async function press(page, label, within = 'body') {
   await page.evaluate(find, [label, within, true]);
 }
 
-/** @param {Page} page @param {Record<string, string>} values */
-export const set = (page, values) =>
+/** Sets fields of the settings. @param {Page} page @param {Record<string, string>} values  by name or id */
+export const setFields = (page, values) =>
   page.evaluate((values) => {
     for (const [name, value] of Object.entries(values)) {
       const field = /** @type {HTMLInputElement} */ (document.querySelector(`#sampling [name="${name}"], #${name}`));
@@ -81,7 +84,7 @@ export const set = (page, values) =>
     }
   }, values);
 
-/** @param {Page} page @param {string} name @param {string | Uint8Array} content  chosen by hand */
+/** Opens a file as a file dialog would. @param {Page} page @param {string} name @param {string | Uint8Array} content */
 export const openFile = (page, name, content) =>
   page.evaluate(
     ([name, base64]) => {
@@ -94,14 +97,14 @@ export const openFile = (page, name, content) =>
     [name, Buffer.from(content).toString('base64')],
   );
 
-/** A stored conversation, and the page that shows it. @param {Page} page @param {object[]} message @param {object} [more] */
-export async function shown(page, message, more = {}) {
-  const entries = message.map((one, i) => ({
+/** Stores a conversation and reloads the page, which then shows it. @param {Page} page @param {object[]} messages  fields of each entry @param {object} [more]  fields of the conversation */
+export async function showConversation(page, messages, more = {}) {
+  const entries = messages.map((message, i) => ({
     id: `m${i}`,
     parent: i ? `m${i - 1}` : null,
     role: i % 2 ? 'assistant' : 'user',
     note: '',
-    ...one,
+    ...message,
   }));
   await page.evaluate(
     ([entries, more]) => {

@@ -11,7 +11,7 @@ import { convert } from '../../js/convert/index.js';
 import { createEngine, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { serve } from '../../tools/serve.mjs';
-import { newPage, oneHost, openDemo, ready, ROOT, sample, say, ui } from './site.mjs';
+import { newPage, oneHost, openDemo, ready, ROOT, setSampling, say, ui } from './site.mjs';
 
 const here = oneHost();
 const folder = mkdtempSync(join(tmpdir(), 'bq4-search-'));
@@ -303,7 +303,7 @@ test(
   async () => {
     const page = await newPage(here.browser);
     await openDemo(page, here.site.url);
-    await sample(page, { temperature: '0', maxTokens: '4' });
+    await setSampling(page, { temperature: '0', maxTokens: '4' });
     const asked = await serveHub(page);
     const filler =
       'Hills, rivers and weather are what this paragraph speaks of, as so many others of this text do. '.repeat(4);

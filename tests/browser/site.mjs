@@ -1,4 +1,4 @@
-// What the tests of the demo share: a page that is watched for errors, and words for what a person does on it.
+// Helpers for tests of the demo in Chromium: pages that are watched for errors, and actions of a user.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -7,7 +7,7 @@ import { after, before } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { publicPath, PUBLIC, serve } from '../../tools/serve.mjs';
 import { makeSite, SITE } from '../../tools/site.mjs';
-import { TIMEOUT_MS } from '../waiting.mjs';
+import { TIMEOUT_SECONDS } from '../waiting.mjs';
 import { failOnFaults, watchPage } from './console.mjs';
 import { launch } from './launch.mjs';
 
@@ -17,8 +17,8 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** @typedef {import('playwright-core').Browser} Browser */
 
 /**
- * Serves the demo as hosts do, of a few files: a load takes half the CPU time of one of the sources. Modules that a test imports
- * alone come of these. BQ4_SOURCES=1 serves all of them, for stack traces that can be read.
+ * Serves the built demo, which consists of a few files: it loads in half the CPU time of the sources. Modules that only a test imports are
+ * served from the sources. BQ4_SOURCES=1 serves only sources, for readable stack traces.
  */
 export async function serveDemo() {
   if (process.env.BQ4_SOURCES) return serve({ root: ROOT });
@@ -26,7 +26,7 @@ export async function serveDemo() {
   return serve({ root: SITE, sources: ROOT });
 }
 
-/** Chromium and the demo, for the tests of a file: there once these begin, gone when they are done. @param {{ sources?: boolean }} [options] */
+/** Chromium and a server of the demo, for all tests of a file. @param {{ sources?: boolean }} [options]  `sources`: serves the sources */
 export function oneHost({ sources = false } = {}) {
   const here = {
     browser: /** @type {Browser} */ (/** @type {any} */ (null)),
@@ -45,9 +45,9 @@ export function oneHost({ sources = false } = {}) {
 }
 
 /**
- * Opens a page in a context of its own, without service workers: the demo's reads and stores the whole page again, which takes
- * more of the processor than all else that the page does. Tests about it say `serviceWorkers: 'allow'`. `page.trouble` collects
- * what went wrong on the page: exceptions, console errors, violations of the content security policy.
+ * Opens a page in a context of its own. Service workers are blocked, because the demo's stores all files of the page, which takes more CPU
+ * time than the page itself; tests of service workers pass `serviceWorkers: 'allow'`. `page.trouble` collects the faults of the page:
+ * exceptions, console errors, violations of the Content-Security-Policy.
  * @param {Browser} browser
  * @param {import('playwright-core').BrowserContextOptions} [options]
  * @returns {Promise<Page & { trouble: string[] }>}
@@ -58,7 +58,7 @@ export async function newPage(browser, options = {}) {
     serviceWorkers: 'block',
     ...options,
   });
-  context.setDefaultTimeout(1000 * TIMEOUT_MS);
+  context.setDefaultTimeout(1000 * TIMEOUT_SECONDS);
   const page = await context.newPage();
   /** @type {string[]} */
   const trouble = [];
@@ -75,7 +75,7 @@ export async function newPage(browser, options = {}) {
   return Object.assign(page, { trouble });
 }
 
-/** Requests that match wait until what this returns is called. @param {Page} page @param {string} pattern */
+/** Delays requests that match. @param {Page} page @param {string} pattern @returns {Promise<() => void>} a function that releases them */
 export async function holdRequests(page, pattern) {
   let release = () => {};
   /** @type {Promise<void>} */
@@ -87,7 +87,7 @@ export async function holdRequests(page, pattern) {
   return release;
 }
 
-/** Requests that fail are repeated without a pause. @param {Page} page  before it is opened */
+/** Makes the engine repeat failed requests without a pause. @param {Page} page  before its first navigation */
 export const repeatAtOnce = (page) =>
   page.addInitScript(() => {
     /** @type {any} */ (globalThis)[Symbol.for('bq4.timeouts')] = { retryDelay: 0 };
@@ -99,14 +99,14 @@ export async function openDemo(page, url) {
   await ready(page);
 }
 
-/** @param {Page} page */
+/** Waits until the demo can send a message. @param {Page} page */
 export const ready = (page) =>
   page.waitForFunction(() => {
     const send = /** @type {HTMLButtonElement | null} */ (document.querySelector('#send'));
     return send && !send.disabled && !send.hidden;
   });
 
-/** Opens a model's file and waits until that model answers: the one in use goes on meanwhile. @param {Page} page @param {string} path */
+/** Opens a model's file and waits until the demo uses that model. Until then the previous model stays in use. @param {Page} page @param {string} path */
 export async function useFile(page, path) {
   await ui(page).file.setInputFiles(path);
   await page.locator('#model-name', { hasText: basename(path) }).waitFor();
@@ -114,8 +114,8 @@ export async function useFile(page, path) {
   await page.locator('#arriving').waitFor({ state: 'hidden' });
 }
 
-/** A page as if nothing had been said, set or opened on it before: a load would take seconds. @param {Page} page */
-export async function anew(page) {
+/** Resets the demo: a new chat, default settings, no open dialogs, no stored conversations. It is faster than loading the page again. @param {Page} page */
+export async function resetPage(page) {
   await ready(page);
   await page.evaluate(() => {
     const press = (/** @type {string} */ selector) =>
@@ -129,12 +129,12 @@ export async function anew(page) {
   await page.evaluate(() => {
     for (const key of Object.keys(localStorage))
       if (/^bq4\.(chat|draft|edit)\./.test(key)) localStorage.removeItem(key);
-    for (const one of document.querySelectorAll('[aria-label="Dismiss this message"]'))
-      /** @type {HTMLElement} */ (one).click();
+    for (const button of document.querySelectorAll('[aria-label="Dismiss this message"]'))
+      /** @type {HTMLElement} */ (button).click();
   });
 }
 
-/** @param {Page} page */
+/** Locators of the demo's elements. @param {Page} page */
 export const ui = (page) => ({
   message: page.getByRole('textbox', { name: 'Message' }),
   send: page.getByRole('button', { name: 'Send', exact: true }),
@@ -150,10 +150,10 @@ export const ui = (page) => ({
   models: page.locator('#model-name'),
 });
 
-/** The whole conversation as texts, without buttons and notes. @param {Page} page */
+/** The texts of all messages, without buttons and notes. @param {Page} page */
 export const texts = (page) => page.locator('[role=log] article .text').allTextContents();
 
-/** Says something and waits for the end of the reply. @param {Page} page @param {string} text */
+/** Sends a message and waits for the end of the reply. @param {Page} page @param {string} text @returns {Promise<string>} the reply */
 export async function say(page, text) {
   await ui(page).message.fill(text);
   await ui(page).send.click();
@@ -163,14 +163,15 @@ export async function say(page, text) {
   return reply;
 }
 
-/** @param {Page} page @param {string} name of a figure in the details */
+/** The text of a figure in the details. @param {Page} page @param {string} name */
 export const stat = async (page, name) => (await page.locator(`[data-stat="${name}"]`).textContent()) ?? '';
 
-/** Waits until the page says that it works without a network. @param {Page} page */
-export const kept = (page) => page.locator('[data-stat="offline"]', { hasText: /^yes/ }).waitFor({ state: 'attached' });
+/** Waits until the page shows that it works without a network. @param {Page} page */
+export const waitUntilOffline = (page) =>
+  page.locator('[data-stat="offline"]', { hasText: /^yes/ }).waitFor({ state: 'attached' });
 
-/** @param {Page} page @param {Record<string, string>} values */
-export async function sample(page, values) {
+/** Sets sampling options in the demo's settings. @param {Page} page @param {Record<string, string>} values */
+export async function setSampling(page, values) {
   await page.evaluate((values) => {
     for (const [name, value] of Object.entries(values)) {
       const field = /** @type {HTMLInputElement} */ (document.querySelector(`#sampling [name="${name}"]`));
@@ -184,13 +185,13 @@ export async function sample(page, values) {
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
 
 /**
- * The plainest of hosts: files under a folder, types for what needs one, no other header, no ranges.
+ * A minimal server: files below a path, with Content-Type for a few types, without other headers and without ranges.
  * @param {string} base  '/some/folder'
- * @param {Record<string, string>} [before]  text to put before a file's own
- * @returns {Promise<{ url: string, paths: string[], hold: boolean, release: () => void, close: () => Promise<void> }>}  `paths`: what was asked
- *   for; `hold`: nothing is answered, until `release`
+ * @param {Record<string, string>} [prefixes]  text to insert before the text of a file, by path
+ * @returns {Promise<{ url: string, paths: string[], hold: boolean, release: () => void, close: () => Promise<void> }>}  `paths`: paths of
+ *   all responses; `hold`: while it is true, requests get no response; `release`: ends that
  */
-export async function plainHost(base, before = {}) {
+export async function plainHost(base, prefixes = {}) {
   /** @type {string[]} */
   const paths = [];
   const record = {
@@ -216,7 +217,7 @@ export async function plainHost(base, before = {}) {
       const body = readFileSync(join(ROOT, path.endsWith('/') ? `${path}index.html` : path));
       paths.push(path);
       response.setHeader('Content-Type', TYPES[extname(path) || '.html'] ?? 'application/octet-stream');
-      response.end(before[path] ? before[path] + body : body);
+      response.end(prefixes[path] ? prefixes[path] + body : body);
     } catch {
       response.writeHead(404).end();
     }

@@ -1,4 +1,4 @@
-// What the tests of the store do in a page or in a worker of it, by name.
+// Operations of the tests of the store, by name. They run in a page or in its worker, on one store, one entry and one file.
 import { openStore } from '../../js/storage/cache/index.js';
 import { cases, check, digest, keep, makeFile, MIB, noise, run, same, sha256 } from '../js/store-suite.mjs';
 
@@ -17,8 +17,8 @@ const state = () => ({
   prefix: entry.has(0xffffffff),
 });
 
-/** OPFS folder of the store's file. @param {string} name of the store */
-async function folder(name) {
+/** The OPFS folder of the store's file. @param {string} name  of the store */
+async function openFolder(name) {
   const root = await navigator.storage.getDirectory();
   const top = await (await root.getDirectoryHandle('bq4')).getDirectoryHandle(name);
   for await (const [, handle] of /** @type {any} */ (top).entries()) return handle;
@@ -39,13 +39,13 @@ export const ops = {
   async prefix() {
     return entry.writePrefix(file.prefix);
   },
-  /** Chunks in this order; with `notes`, an address of notes.mjs, a note is made before and after each. */
-  async write(order, notes = '') {
-    const note = (/** @type {string} */ text) => notes && fetch(notes + text);
+  /** Writes chunks in this order. With `notesUrl`, an address of notes.mjs, a note is sent before and after each. */
+  async write(order, notesUrl = '') {
+    const sendNote = (/** @type {string} */ text) => notesUrl && fetch(notesUrl + text);
     for (const c of order) {
-      await note(`begin ${c}`);
+      await sendNote(`begin ${c}`);
       if (!(await entry.write(c, file.data[c]))) break;
-      await note(`done ${c}`);
+      await sendNote(`done ${c}`);
     }
     return state();
   },
@@ -53,7 +53,7 @@ export const ops = {
     const there = await entry.waitFor(c);
     return { there, role: entry.role, right: there && same(await entry.read(c), file.data[c]) };
   },
-  /** Reads all there is and drops what isn't what it should be, as a load does. */
+  /** Reads all stored chunks and drops the damaged ones, as a load does. */
   async verify() {
     const bad = [];
     for (let c = 0; c < file.data.length; c++) {
@@ -62,7 +62,7 @@ export const ops = {
       if (bytes && same(bytes, file.data[c])) continue;
       bad.push(c);
       if (!bytes) {
-        check(!entry.has(c), `chunk ${c} can't be read, and is there`);
+        check(!entry.has(c), `chunk ${c}: expected has() to be false, since read() returned null`);
         continue;
       }
       check(digest(bytes) !== entry.hash(c), `chunk ${c}: another content with the same hash`);
@@ -70,7 +70,7 @@ export const ops = {
     }
     return { ...state(), bad, range: !!(await entry.readRange(0, file.fileBytes)) };
   },
-  /** All that was dropped or isn't there, as a load does. */
+  /** Writes all chunks that were dropped or are missing, as a load does. */
   async heal() {
     const fetched = [];
     for (let c = 0; c < file.data.length; c++) {
@@ -92,21 +92,21 @@ export const ops = {
     await store.clear();
   },
 
-  /** Changes a file of the store from outside. */
-  async harm(name, what, { at = 0, bytes = 0 } = {}) {
-    const handle = await (await (await folder(name)).getFileHandle(what)).createSyncAccessHandle();
-    if (what.startsWith('s') && bytes === 0) handle.truncate(at);
+  /** Damages a file of the store: overwrites `bytes` bytes at `at` (negative: from the end); truncates a segment to `at` if `bytes` is 0. */
+  async harm(name, fileName, { at = 0, bytes = 0 } = {}) {
+    const handle = await (await (await openFolder(name)).getFileHandle(fileName)).createSyncAccessHandle();
+    if (fileName.startsWith('s') && bytes === 0) handle.truncate(at);
     else handle.write(noise(5, bytes), { at: at < 0 ? handle.getSize() + at : at });
     handle.flush();
     handle.close();
   },
   files: async (name) => {
     const names = [];
-    for await (const key of (await folder(name)).keys()) names.push(key);
+    for await (const key of (await openFolder(name)).keys()) names.push(key);
     return names.sort();
   },
   async cutJournal(name, by) {
-    const handle = await (await (await folder(name)).getFileHandle('journal')).createSyncAccessHandle();
+    const handle = await (await (await openFolder(name)).getFileHandle('journal')).createSyncAccessHandle();
     handle.truncate(handle.getSize() - by);
     handle.close();
   },

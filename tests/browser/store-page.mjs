@@ -1,4 +1,4 @@
-// Lets a test call the operations of store-ops.mjs, here or in a worker.
+// Script of a page in which a test calls the operations of store-ops.mjs, in the page (`ops`) or in its worker (`inWorker`).
 import { askToPersist } from '../../js/storage/cache/index.js';
 import { ops } from './store-ops.mjs';
 

@@ -1,4 +1,4 @@
-// The operations of store-ops.mjs in a worker.
+// A worker that runs the operations of store-ops.mjs: each message is a call, each answer its result or error.
 import { ops } from './store-ops.mjs';
 
 onmessage = async ({ data: { id, name, args } }) => {

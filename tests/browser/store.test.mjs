@@ -8,7 +8,7 @@ import { PUBLIC, serve } from '../../tools/serve.mjs';
 import { cases } from '../js/store-suite.mjs';
 import { inTime } from '../waiting.mjs';
 import { failOnFaults } from './console.mjs';
-import { launch, launchOwn, launchPersistent } from './launch.mjs';
+import { launch, launchProcess, launchPersistent } from './launch.mjs';
 import { takeNotes } from './notes.mjs';
 import { newPage, ROOT } from './site.mjs';
 
@@ -239,7 +239,7 @@ test('killing the browser at any moment loses at most the chunk under way', asyn
   /** Begun, and not said to be done. @type {number[]} */
   let underWay = [];
   const start = async () => {
-    const own = await launchOwn(folder);
+    const own = await launchProcess(folder);
     t.after(() => own.kill().catch(() => {}));
     const page = await ready(await own.page());
     return { own, page, opened: await inWorker(page, 'open', 23, chunks, options) };
@@ -259,9 +259,9 @@ test('killing the browser at any moment loses at most the chunk under way', asyn
     assert.deepEqual((await inWorker(page, 'verify')).bad, [], `round ${round}: trusted, but never verified`);
     done = opened.have;
     await inWorker(page, 'prefix');
-    notes.again();
+    notes.reset();
     let count = 0;
-    const kill = notes.last(
+    const kill = notes.waitForLast(
       `'${at}' of chunk ${whole} of round ${round}`,
       (text) => text.startsWith(at) && count++ === whole,
       hold,

@@ -28,7 +28,7 @@ await chromiumFirst((name) => {
         const names = await page.evaluate(async (path) => {
           await import(path);
           const shim = '/tests/browser/shims/node-test.mjs';
-          return (await import(shim)).declared();
+          return (await import(shim)).testNames();
         }, `/tests/js/${suite}.test.mjs`);
         const here = [...names.entries()].filter(([, test]) => belongsTo(test, isolated));
         assert.ok(here.length > 7);

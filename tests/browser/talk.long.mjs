@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { everyBrowser, oneSite } from './every.mjs';
-import { comesTo, press, ready, say, set, shown, texts } from './person.mjs';
+import { waitForValue, press, ready, say, setFields, showConversation, texts } from './person.mjs';
 
 /** @typedef {import('./browsers.mjs').Page} Page */
 
@@ -55,16 +55,16 @@ await everyBrowser((name) => {
 
   test('a list of conversations: found, opened, renamed, deleted with Undo', async () => {
     const page = await open();
-    await set(page, { maxTokens: '8' });
+    await setFields(page, { maxTokens: '8' });
     const first = await say(page, 'Hello!');
     await press(page, 'New chat', '.bar');
     await ready(page);
-    await comesTo(() => texts(page), []);
+    await waitForValue(() => texts(page), []);
     await say(page, 'Tell me a joke');
     await showList(page);
-    await comesTo(() => listed(page), ['Tell me a joke', 'Hello!']);
+    await waitForValue(() => listed(page), ['Tell me a joke', 'Hello!']);
     await page.type('#chats-dialog [type=search]', 'hELLO');
-    await comesTo(() => listed(page), ['Hello!']);
+    await waitForValue(() => listed(page), ['Hello!']);
 
     await pressInMenu(page, 'Rename Hello!');
     await page.evaluate(() => {
@@ -77,34 +77,34 @@ await everyBrowser((name) => {
       search.value = '';
       search.dispatchEvent(new Event('input'));
     });
-    await comesTo(() => listed(page), ['Tell me a joke', 'A greeting'], 'a name is no change of what was said');
+    await waitForValue(() => listed(page), ['Tell me a joke', 'A greeting'], 'a name is no change of what was said');
 
     await pressInMenu(page, 'Delete Tell me a joke');
-    await comesTo(() => listed(page), ['A greeting']);
-    await comesTo(() => texts(page), [], 'it was shown');
+    await waitForValue(() => listed(page), ['A greeting']);
+    await waitForValue(() => texts(page), [], 'it was shown');
     assert.ok(await page.evaluate(() => document.querySelector('#chats-dialog')?.contains(document.activeElement)));
     await press(page, 'Undo: Deleted “Tell me a joke”.');
-    await comesTo(() => listed(page), ['Tell me a joke', 'A greeting']);
+    await waitForValue(() => listed(page), ['Tell me a joke', 'A greeting']);
     assert.equal((await texts(page)).length, 2);
     await pressInMenu(page, 'Delete A greeting');
     await press(page, 'Close', '#chats-dialog');
     await page.until(() => document.querySelector('#notices button')); // the dialog says later that it is closed
     await press(page, 'Undo', '#notices');
     await showList(page);
-    await comesTo(() => listed(page), ['Tell me a joke', 'A greeting'], 'also when the list has been closed');
+    await waitForValue(() => listed(page), ['Tell me a joke', 'A greeting'], 'also when the list has been closed');
     await page.evaluate(() =>
       /** @type {HTMLElement} */ (document.querySelectorAll('#chats-dialog .chat-name')[1]).click(),
     );
-    await comesTo(() => texts(page), ['Hello!', first]);
+    await waitForValue(() => texts(page), ['Hello!', first]);
     await page.reload();
     await ready(page);
-    await comesTo(() => texts(page), ['Hello!', first], 'a reload stays with it');
+    await waitForValue(() => texts(page), ['Hello!', first], 'a reload stays with it');
     await close(page);
   });
 
   test('export and import: JSON with every branch, Markdown as it is shown', async () => {
     const page = await open();
-    await set(page, { maxTokens: '8' });
+    await setFields(page, { maxTokens: '8' });
     await say(page, 'Hello!');
     await press(page, 'Regenerate the reply');
     await ready(page);
@@ -137,7 +137,7 @@ await everyBrowser((name) => {
     await page.until(() =>
       [...document.querySelectorAll('.versions')].some((one) => one.textContent?.includes('2 of 2')),
     );
-    await comesTo(() => texts(page), message);
+    await waitForValue(() => texts(page), message);
     await bring('one.md', markdown.replace('# Hello!', '# A greeting\n\n> Be kind.'));
     await page.until(
       () =>
@@ -167,7 +167,7 @@ await everyBrowser((name) => {
 
   test('branches: an edited message and another reply stand beside what was before', async () => {
     const page = await open();
-    await set(page, { maxTokens: '8' });
+    await setFields(page, { maxTokens: '8' });
     await say(page, 'Hello!');
     const before = [...(await texts(page)), 'Tell me a joke', await say(page, 'Tell me a joke')];
     await page.evaluate(() =>
@@ -185,23 +185,23 @@ await everyBrowser((name) => {
     assert.equal(local, 'Good night!');
     assert.match(reply, /\w/);
     await press(page, 'Previous version');
-    await comesTo(() => texts(page), before, 'with all that followed it');
+    await waitForValue(() => texts(page), before, 'with all that followed it');
     await page.reload();
     await ready(page);
-    await comesTo(() => texts(page), before);
+    await waitForValue(() => texts(page), before);
     await press(page, 'Next version');
-    await comesTo(() => texts(page), ['Good night!', reply]);
+    await waitForValue(() => texts(page), ['Good night!', reply]);
     await press(page, 'Regenerate the reply');
     await ready(page);
     assert.equal((await texts(page)).length, 2);
     await press(page, 'Previous version');
-    await comesTo(() => texts(page), ['Good night!', reply], 'the reply before is not lost');
+    await waitForValue(() => texts(page), ['Good night!', reply], 'the reply before is not lost');
     await close(page);
   });
 
   test('Stop before the first word leaves nothing, of an edit or another reply either', async () => {
     const page = await open();
-    await set(page, { maxTokens: '8' });
+    await setFields(page, { maxTokens: '8' });
     await say(page, 'Hello!');
     const before = await texts(page);
     for (const mode of ['Send the edited message', 'Regenerate the reply']) {
@@ -214,12 +214,12 @@ await everyBrowser((name) => {
         /** @type {HTMLElement} */ (document.querySelector('#stop')).click();
       }, mode);
       await ready(page);
-      await comesTo(() => texts(page), before, mode);
+      await waitForValue(() => texts(page), before, mode);
       assert.equal(await page.evaluate(() => document.querySelectorAll('.versions button').length), 0, mode);
     }
     await page.reload();
     await ready(page);
-    await comesTo(() => texts(page), before);
+    await waitForValue(() => texts(page), before);
     await close(page);
   });
 
@@ -229,10 +229,10 @@ await everyBrowser((name) => {
       page.evaluate(
         () => performance.getEntriesByType('resource').filter(({ name }) => /marked|markdown/.test(name)).length,
       );
-    await set(page, { maxTokens: '8' });
+    await setFields(page, { maxTokens: '8' });
     await say(page, 'Hello!');
     assert.equal(await loaded(), 0, 'nobody needs it');
-    await shown(page, [
+    await showConversation(page, [
       { content: '**mine** stays as it is' },
       { content: MARKDOWN, reasoning: 'I think.\nThen I write.' },
     ]);
@@ -333,7 +333,7 @@ await everyBrowser((name) => {
         `|${'a|'.repeat(2000)}\n|${'-|'.repeat(2000)}`,
       ];
       // All in one conversation, which shows them at once.
-      await shown(
+      await showConversation(
         page,
         evil.flatMap((content) => [{ content: 'x' }, { content: `**x** ${content}\n\n${content}` }]),
       );
@@ -357,7 +357,7 @@ await everyBrowser((name) => {
 
   test('a chosen context length: its memory is shown beforehand, the model has it, after a reload and in the conversation, too', async () => {
     const page = await open();
-    await set(page, { maxTokens: '8' });
+    await setFields(page, { maxTokens: '8' });
     const reply = await say(page, 'Hello!');
     /** Tokens, and megabytes, of each that is offered. */
     const offered = await page.evaluate(() =>
@@ -395,7 +395,7 @@ await everyBrowser((name) => {
     await page.reload();
     await ready(page);
     await smaller();
-    await comesTo(() => texts(page), ['Hello!', reply]);
+    await waitForValue(() => texts(page), ['Hello!', reply]);
     await close(page);
   });
 
@@ -403,8 +403,8 @@ await everyBrowser((name) => {
     const page = await open();
     const much = 'The dog went to the park and the cat went to the house. '.repeat(18).trim();
     const turns = ['a', 'b', 'c'].flatMap((name) => [{ content: `Tell me of ${name}.` }, { content: much }]);
-    await shown(page, turns);
-    await set(page, { maxTokens: '8', temperature: '0' });
+    await showConversation(page, turns);
+    await setFields(page, { maxTokens: '8', temperature: '0' });
     await say(page, 'Hello!');
     const message = await texts(page);
     const used = () =>
@@ -440,7 +440,7 @@ await everyBrowser((name) => {
 
   test('each conversation has its own settings; presets; a chat format without a system prompt is reported', async () => {
     const page = await open();
-    await set(page, { maxTokens: '8', temperature: '0.3', system: 'Be kind.' });
+    await setFields(page, { maxTokens: '8', temperature: '0.3', system: 'Be kind.' });
     await say(page, 'Hello!');
     await press(page, 'New chat', '.bar');
     const values = () =>
@@ -450,23 +450,23 @@ await everyBrowser((name) => {
             /** @type {HTMLInputElement} */ (document.querySelector(`#sampling [name="${name}"], #${name}`)).value,
         ),
       );
-    await comesTo(values, ['0.3', '', ''], 'a new one begins with what was chosen last');
+    await waitForValue(values, ['0.3', '', ''], 'a new one begins with what was chosen last');
     await page.evaluate(() => {
       const preset = /** @type {HTMLSelectElement} */ (document.querySelector('#preset'));
       preset.value = 'Brief answers';
       preset.dispatchEvent(new Event('change'));
     });
-    await comesTo(values, ['0.4', 'Brief answers', 'Answer in one or two short sentences.']);
-    await set(page, { maxTokens: '8' });
+    await waitForValue(values, ['0.4', 'Brief answers', 'Answer in one or two short sentences.']);
+    await setFields(page, { maxTokens: '8' });
     await say(page, 'Tell me a joke');
     await showList(page);
     await page.evaluate(() =>
       /** @type {HTMLElement} */ (document.querySelectorAll('#chats-dialog .chat-name')[1]).click(),
     );
-    await comesTo(values, ['0.3', '', 'Be kind.']);
+    await waitForValue(values, ['0.3', '', 'Be kind.']);
     await page.reload();
     await ready(page);
-    await comesTo(values, ['0.3', '', 'Be kind.']);
+    await waitForValue(values, ['0.3', '', 'Be kind.']);
     assert.ok(
       await page.evaluate(
         () =>

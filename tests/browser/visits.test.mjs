@@ -9,7 +9,7 @@ import { makeSite, SITE } from '../../tools/site.mjs';
 import { DEMO_LIMIT } from '../../tools/size.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { pdfOf } from '../tools/pdf.mjs';
-import { kept, newPage, oneHost, openDemo, plainHost, ready, ROOT, say, texts } from './site.mjs';
+import { waitUntilOffline, newPage, oneHost, openDemo, plainHost, ready, ROOT, say, texts } from './site.mjs';
 
 const here = oneHost({ sources: true });
 before(() => makeSite());
@@ -112,7 +112,7 @@ test('from a host without headers: the visit that shares memory waits for no mor
   await page.goto(host.url);
   await page.waitForFunction(() => crossOriginIsolated);
   await ready(page);
-  await kept(page);
+  await waitUntilOffline(page);
   const [model, library] = ['models/chat.bq4', 'node_modules/temml/dist/temml.mjs'];
   const order = host.paths.filter((path) => path === model || path === library);
   assert.equal(order[0], model, host.paths.join(' '));
@@ -125,7 +125,7 @@ test('of the site: all parts are kept, and it starts and formats without a netwo
   t.after(site.close);
   const page = await visitor();
   await openDemo(page, site.url);
-  await kept(page);
+  await waitUntilOffline(page);
   await site.close();
   const stored = await page.evaluate(async () => {
     const name = (await caches.keys()).find((one) => /-[0-9a-f]{16}$/.test(one));
@@ -195,7 +195,7 @@ test('nothing moves after the first paint, at a first visit and at a second (CLS
       addEventListener('resize', () => requestAnimationFrame(() => requestAnimationFrame(() => shifts.splice(0))));
     });
     const assertStill = async (/** @type {string} */ visit) => {
-      await kept(page);
+      await waitUntilOffline(page);
       const { sum, moved } = await page.evaluate(() => {
         const shifts = /** @type {any[]} */ (/** @type {any} */ (globalThis).shifts);
         /** @param {DOMRect} rect */
@@ -226,7 +226,7 @@ test(`of the sources: the demo's own scripts, as a browser asks for them, have a
   const all = asked(page);
   await openDemo(page, here.site.url);
   assert.match(await say(page, 'Hello!'), /\w/);
-  await kept(page);
+  await waitUntilOffline(page);
   const own = new Set(all.map(({ path }) => path).filter((path) => /^demo\/.*\.js$/.test(path)));
   assert.ok(own.size > 30 && !own.has('demo/chat/markdown.js'), [...own].join(' '));
   const bytes = [...own, 'demo/sw.js']

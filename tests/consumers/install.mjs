@@ -1,5 +1,5 @@
-// Frameworks and runtimes that the package is built with and run in, pinned in package.json here. They are a gigabyte that only long
-// tests need: installed beside the set-up's other things, once for all checkouts.
+// Frameworks and runtimes of tests with the packed package. package.json in this folder fixes their versions. They have a size of 1 GB and
+// are needed by long tests only, so they are installed when a test needs them, in the cache folder, once for all checkouts.
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { installPacked } from '../browser/packed.mjs';
 
 const HERE = import.meta.dirname;
 
-/** @returns {Promise<string>} a folder with all of them in its node_modules */
+/** Installs the frameworks, unless they are installed. @returns {Promise<string>} the folder that has them in its node_modules */
 export async function consumers() {
   const lock = readFileSync(join(HERE, 'package-lock.json'));
   const folder = join(cacheRoot(), 'consumers', createHash('sha256').update(lock).digest('hex').slice(0, 12));
@@ -27,22 +27,22 @@ export async function consumers() {
 }
 
 /**
- * An app of these tests: the package as it is packed, and the others in the node_modules above it.
- * @param {string} above  of `consumers`
+ * A new folder for an app. Its node_modules has the packed package; the frameworks are in the node_modules of the folder above.
+ * @param {string} parent  the folder of `consumers`
  */
-export function appFolder(above) {
-  const folder = mkdtempSync(join(above, 'app-'));
+export function appFolder(parent) {
+  const folder = mkdtempSync(join(parent, 'app-'));
   writeFileSync(join(folder, 'package.json'), '{ "name": "app", "private": true }\n');
   installPacked(folder);
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** Programs in that folder. @param {string} above */
-export const programs = (above) => ({
-  bun: join(above, 'node_modules/bun/bin/bun.exe'),
-  deno: join(above, 'node_modules/deno/deno'),
-  next: join(above, 'node_modules/next/dist/bin/next'),
-  node20: join(above, 'node_modules/node20/bin/node'),
-  node22: join(above, 'node_modules/node22/bin/node'),
-  parcel: join(above, 'node_modules/parcel/lib/bin.js'),
+/** Paths of the programs. @param {string} folder  of `consumers` */
+export const programs = (folder) => ({
+  bun: join(folder, 'node_modules/bun/bin/bun.exe'),
+  deno: join(folder, 'node_modules/deno/deno'),
+  next: join(folder, 'node_modules/next/dist/bin/next'),
+  node20: join(folder, 'node_modules/node20/bin/node'),
+  node22: join(folder, 'node_modules/node22/bin/node'),
+  parcel: join(folder, 'node_modules/parcel/lib/bin.js'),
 });

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
-// Lines of c/ that the fuzzers reach, by file: each runs for some seconds over what it has found before (build/fuzz/corpus) and its seeds.
+// Prints the line coverage of the fuzzers, for each file of c/. Each fuzzer runs for some seconds with its corpus (build/fuzz/corpus) and
+// its seeds (tests/fuzz/corpus).
 //
-//   node tests/fuzz/coverage.mjs [SECONDS for each, default 20] [FUZZER...]
+//   node tests/fuzz/coverage.mjs [SECONDS of each fuzzer, default 20] [FUZZER...]
 //
-// Needs clang with libFuzzer, llvm-profdata and llvm-cov. A file is listed where a fuzzer links it; lines that any of them reaches count.
+// Requires clang with libFuzzer, llvm-profdata and llvm-cov. A line counts if any of the fuzzers reaches it.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,10 +12,10 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const OUT = 'build/fuzz-coverage';
-const [seconds = '20', ...asked] = process.argv.slice(2);
+const [seconds = '20', ...selection] = process.argv.slice(2);
 const names = readdirSync(join(ROOT, 'tests/fuzz'))
   .flatMap((file) => /^fuzz_(.*)\.c$/.exec(file)?.[1] ?? [])
-  .filter((name) => !asked.length || asked.includes(name));
+  .filter((name) => !selection.length || selection.includes(name));
 const run = (/** @type {string} */ program, /** @type {string[]} */ args, env = {}) =>
   execFileSync(program, args, {
     cwd: ROOT,
@@ -33,17 +34,17 @@ for (const name of names) {
   const program = `${OUT}/${name}`;
   const coverage = ['-fprofile-instr-generate', '-fcoverage-mapping', `tests/fuzz/fuzz_${name}.c`, ...sources];
   run(process.env.CLANG ?? 'clang', [...flags.split(' '), ...coverage, '-o', program]);
-  const found = `build/fuzz/corpus/${name}`;
-  mkdirSync(join(ROOT, found), { recursive: true });
+  const corpus = `build/fuzz/corpus/${name}`;
+  mkdirSync(join(ROOT, corpus), { recursive: true });
   const seeds = `tests/fuzz/corpus/${name}`;
   const profile = { LLVM_PROFILE_FILE: `${program}.profraw` };
-  run(program, [`-max_total_time=${seconds}`, found, ...(existsSync(join(ROOT, seeds)) ? [seeds] : [])], profile);
+  run(program, [`-max_total_time=${seconds}`, corpus, ...(existsSync(join(ROOT, seeds)) ? [seeds] : [])], profile);
 }
 const all = `${OUT}/all.profdata`;
 run('llvm-profdata', ['merge', ...names.map((name) => `${OUT}/${name}.profraw`), '-o', all]);
 const programs = names.map((name, i) => (i ? `-object=${OUT}/${name}` : `${OUT}/${name}`));
-const exported = JSON.parse(run('llvm-cov', ['export', '-summary-only', `-instr-profile=${all}`, ...programs]));
-for (const { filename, summary } of exported.data[0].files) {
+const report = JSON.parse(run('llvm-cov', ['export', '-summary-only', `-instr-profile=${all}`, ...programs]));
+for (const { filename, summary } of report.data[0].files) {
   const file = filename.replace(ROOT, '').replace(/^.*?(?=c\/)/, '');
   const { count, covered, percent } = summary.lines;
   if (file.startsWith('c/')) console.log(`${percent.toFixed(0).padStart(4)} %  ${covered} of ${count}  ${file}`);

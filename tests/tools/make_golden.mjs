@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Writes build/golden/: the golden tiny model as .bq4 files, and the reference ids as plain text; each checkpoint of
-// tests/golden/fixtures as NAME.bq4 with its ids and expected logits (of encoders: hidden states); for tests/c/test_golden.c and test_families.c. The same conversion as `bq4 convert`, by the encoders in JavaScript.
+// Writes build/golden/ for tests/c/test_golden.c and test_families.c: the golden tiny model as .bq4 files, with the reference tokens as
+// plain text, and each checkpoint of tests/golden/fixtures as NAME.bq4, with its tokens and expected logits (of encoders: hidden states).
+// The conversion is that of `bq4 convert`.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,10 +10,10 @@ import { convert } from '../../js/convert/index.js';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const OUT = join(ROOT, 'build', 'golden');
 
-/** What each file of build/golden is made with. */
+/** Options of the conversion for each file tiny-NAME.bq4. */
 export const GOLDEN_MODELS = { f32: { quant: 'f32' }, bq4: { quant: 'bq4', embed: 'bq4' } };
 
-/** Checkpoints of other programs, and their logits at every position. */
+/** Writes the checkpoints of other programs, with the logits of every position. */
 async function makeFamilies() {
   const from = join(ROOT, 'tests/golden/fixtures');
   const names = readdirSync(from);
@@ -25,10 +26,11 @@ async function makeFamilies() {
   writeFileSync(join(OUT, 'families.txt'), `${names.join('\n')}\n`);
 }
 
+/** Writes all files of build/golden. */
 export async function makeGolden() {
   mkdirSync(OUT, { recursive: true });
   const { prompt_ids: prompt, ids } = JSON.parse(readFileSync(join(ROOT, 'tests/golden/tiny.json'), 'utf8'));
-  // Number of prompt ids, number of greedy ids, then both.
+  // The number of prompt tokens, the number of greedy tokens, then the tokens of both.
   writeFileSync(join(OUT, 'tiny.ids'), `${prompt.length} ${ids.length}\n${[...prompt, ...ids].join(' ')}\n`);
   for (const [name, options] of Object.entries(GOLDEN_MODELS))
     await convert(join(ROOT, 'tests/golden/tiny'), join(OUT, `tiny-${name}.bq4`), options);

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// Writes tests/fuzz/corpus/tokenizer/: valid inputs that tests/fuzz/fuzz_tokenizer.c starts from.
+// Writes tests/fuzz/corpus/tokenizer/: valid inputs from which tests/fuzz/fuzz_tokenizer.c starts.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
 
 const OUT = fileURLToPath(new URL('../fuzz/corpus/tokenizer/', import.meta.url));
-/** Bits of the mode: the text is framed by BOS and EOS; special tokens in it are recognised. */
+/** Bits of the mode byte: BOS and EOS are added to the text; special tokens in it are recognised. */
 const [ADD_SPECIAL, PARSE_SPECIAL] = [8, 16];
 
 const token = (/** @type {string} */ text, kind = /** @type {number} */ (TOKEN.normal), score = 0) => ({

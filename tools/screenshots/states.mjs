@@ -1,5 +1,5 @@
 // The states of the demo that are looked at: how large the page is, and what a person has done before.
-import { openFile, press, ready, say, set, shown } from '../../tests/browser/person.mjs';
+import { openFile, press, ready, say, setFields, showConversation } from '../../tests/browser/person.mjs';
 
 /** @typedef {import('../../tests/browser/browsers.mjs').Page} Page */
 /**
@@ -54,7 +54,7 @@ const noMore = async () => {};
 
 /** @param {Page} page */
 async function story(page) {
-  await set(page, { seed: '4' });
+  await setFields(page, { seed: '4' });
   await say(page, 'Hello!');
   await say(page, 'Tell me a story about a dog.');
 }
@@ -84,7 +84,7 @@ async function answer(page, kit) {
   await press(page, 'Download', '#plan');
   await page.until(() => document.querySelector('#model-name')?.textContent?.includes('SmolLM2'));
   await ready(page);
-  await set(page, { temperature: '0' });
+  await setFields(page, { temperature: '0' });
   await say(page, 'What is the capital of France?');
   await say(page, 'What is it famous for?');
 }
@@ -107,13 +107,13 @@ export const STATES = [
   { name: 'light', size: DESK, main: true, make: story },
   { name: 'dark', size: DESK, theme: 'dark', main: true, make: story },
   { name: 'phone', size: PHONE, main: true, make: story },
-  { name: 'formatted', size: DESK, main: true, make: (page) => shown(page, FORMATTED) },
-  { name: 'dark-formatted', size: DESK, theme: 'dark', make: (page) => shown(page, FORMATTED) },
+  { name: 'formatted', size: DESK, main: true, make: (page) => showConversation(page, FORMATTED) },
+  { name: 'dark-formatted', size: DESK, theme: 'dark', make: (page) => showConversation(page, FORMATTED) },
   {
     name: 'branches',
     size: DESK,
     async make(page) {
-      await set(page, { seed: '4', maxTokens: '24' });
+      await setFields(page, { seed: '4', maxTokens: '24' });
       await say(page, 'Tell me a joke');
       await press(page, 'Regenerate the reply');
       await ready(page);
@@ -124,8 +124,8 @@ export const STATES = [
     size: DESK,
     main: true,
     async make(page) {
-      await shown(page, FORMATTED);
-      await set(page, { seed: '4', maxTokens: '16' });
+      await showConversation(page, FORMATTED);
+      await setFields(page, { seed: '4', maxTokens: '16' });
       await press(page, 'New chat', '.bar');
       await say(page, 'Tell me a story');
       // Beside the conversation, as there are chats and there is room.
@@ -163,7 +163,7 @@ export const STATES = [
     size: DESK,
     main: true,
     async make(page, kit) {
-      await shown(page, FORMATTED);
+      await showConversation(page, FORMATTED);
       await download(page, kit, 1e6);
     },
   },
@@ -225,7 +225,7 @@ export const STATES = [
     size: DESK,
     main: true,
     async make(page) {
-      await shown(page, FORMATTED.slice(0, 2));
+      await showConversation(page, FORMATTED.slice(0, 2));
       await openFile(page, 'notes.bq4', 'not a model '.repeat(30));
       await seen(page, '[role=alert]');
     },
@@ -254,7 +254,7 @@ export const STATES = [
       await ready(page);
     },
   },
-  { name: 'forced', size: DESK, media: { forcedColors: 'active' }, make: (page) => shown(page, FORMATTED) },
+  { name: 'forced', size: DESK, media: { forcedColors: 'active' }, make: (page) => showConversation(page, FORMATTED) },
   {
     name: 'forced-models',
     size: DESK,
@@ -266,16 +266,16 @@ export const STATES = [
     {
       name: `width-${width}-formatted`,
       size: /** @type {[number, number]} */ ([width, 844]),
-      make: (/** @type {Page} */ page) => shown(page, FORMATTED),
+      make: (/** @type {Page} */ page) => showConversation(page, FORMATTED),
     },
   ]),
   // A page of 1280 x 800 that is zoomed has so many of its own pixels.
   { name: 'zoom-200', size: [640, 400], make: noMore },
-  { name: 'zoom-200-formatted', size: [640, 400], make: (page) => shown(page, FORMATTED) },
+  { name: 'zoom-200-formatted', size: [640, 400], make: (page) => showConversation(page, FORMATTED) },
   { name: 'zoom-400', size: [320, 200], make: noMore },
-  { name: 'zoom-400-formatted', size: [320, 200], make: (page) => shown(page, FORMATTED) },
-  { name: 'phone-across', size: [844, 390], make: (page) => shown(page, FORMATTED) },
-  { name: 'right-to-left', size: DESK, make: (page) => shown(page, ARABIC) },
-  { name: 'devanagari', size: PHONE, make: (page) => shown(page, HINDI) },
-  { name: 'still', size: DESK, media: { reducedMotion: 'reduce' }, make: (page) => shown(page, FORMATTED) },
+  { name: 'zoom-400-formatted', size: [320, 200], make: (page) => showConversation(page, FORMATTED) },
+  { name: 'phone-across', size: [844, 390], make: (page) => showConversation(page, FORMATTED) },
+  { name: 'right-to-left', size: DESK, make: (page) => showConversation(page, ARABIC) },
+  { name: 'devanagari', size: PHONE, make: (page) => showConversation(page, HINDI) },
+  { name: 'still', size: DESK, media: { reducedMotion: 'reduce' }, make: (page) => showConversation(page, FORMATTED) },
 ];

@@ -1,21 +1,22 @@
-// A page that uses the package as its readers do, for bundlers. It takes what is found by address: a worker, its threads, the one that
-// reads what is larger than its budget, modules that are imported on demand.
+// A page that uses the package, for bundlers. It loads all kinds of files that the package finds by address: a worker, its threads, the
+// worker that reads pages of weights, and modules that are imported on demand.
 import { createWorkerEngine, fromBlob } from 'bq4';
 
 async function run(options) {
   const engine = await createWorkerEngine({ threads: 2, cache: 'auto', ...options });
-  const say = async (model) =>
+  const generate = async (model) =>
     (await (await model.createSession()).generate('Once', { temperature: 0, maxTokens: 8 }).result).tokens;
   const model = await engine.load('chat.bq4', { contextTokens: 64, onProgress() {} });
-  const ids = await say(model);
+  const ids = await generate(model);
   await model.close();
   const file = fromBlob(await (await fetch('chat.bq4')).blob());
   const { heapBytes, weightBytes } = await engine.plan(file, { contextTokens: 64 });
-  const paged = await engine.load(file, { contextTokens: 64, memoryBudget: heapBytes - Math.floor(weightBytes * 0.4) });
+  const memoryBudget = heapBytes - Math.floor(weightBytes * 0.4);
+  const pagedModel = await engine.load(file, { contextTokens: 64, memoryBudget });
   const result = {
     ids,
-    paged: await say(paged),
-    residency: paged.info.residency,
+    paged: await generate(pagedModel),
+    residency: pagedModel.info.residency,
     threads: engine.info.threads,
     worker: engine.info.worker,
     store: engine.store?.backend,

@@ -1,4 +1,5 @@
-// A page that shares its engine with the other tabs, for bundlers. `tell` goes on with what has been said, in whichever tab computes then.
+// A page that shares its engine with other tabs, for bundlers. `continueReply` continues the conversation; the tab that is the leader at
+// that time computes it.
 import { createSharedEngine } from 'bq4/shared';
 
 async function run(options) {
@@ -10,7 +11,7 @@ async function run(options) {
     const { shared, leads, threads } = engine.info;
     return { ids, shared, leads, threads };
   };
-  Object.assign(window, { tell: report });
+  Object.assign(window, { continueReply: report });
   return report('Once');
 }
 

@@ -1,4 +1,4 @@
-// js/worker.js with the counters of count-calls.mjs, for a page. The first message brings their memory.
+// js/worker.js with the counters of count-calls.mjs, for a page. The first message contains their shared memory.
 onmessage = async ({ data: counters }) => {
   onmessage = null;
   const { countCalls } = await import('../../js/count-calls.mjs');

@@ -1,4 +1,4 @@
-// goldenRun in a worker of a page, where threads may wait for each other.
+// goldenRun in a worker of a page: Atomics.wait is allowed there, but not in the page.
 import { goldenRun } from '../golden.mjs';
 
 onmessage = ({ data }) =>

@@ -1,9 +1,9 @@
-// As much of node:assert/strict as the suites in tests/js use, for a page.
+// The functions of node:assert/strict that the suites in tests/js use, for a page.
 
-/** @param {any} value */
-const show = (value) => JSON.stringify(value, (_, v) => (v === undefined ? 'undefined' : v))?.slice(0, 500);
+/** A value as text for a message. @param {any} value */
+const format = (value) => JSON.stringify(value, (_, v) => (v === undefined ? 'undefined' : v))?.slice(0, 500);
 
-/** @param {any} a @param {any} b @returns {boolean} */
+/** Whether two values are deeply equal. @param {any} a @param {any} b @returns {boolean} */
 function same(a, b) {
   if (Object.is(a, b)) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || !a || !b) return false;
@@ -17,47 +17,50 @@ function ok(condition, message = 'not true') {
   if (!condition) throw new Error(message);
 }
 
-/** Does the error fit? @param {any} error @param {any} expected */
-function fits(error, expected) {
+/** Throws unless the error is the expected one. @param {any} error @param {any} expected  as the argument of assert.throws */
+function checkError(error, expected) {
   if (expected === undefined) return;
   if (typeof expected === 'function')
-    return ok(expected(error) === true, `not the expected error: ${error?.stack ?? error}`);
-  if (expected instanceof RegExp) return ok(expected.test(String(error)), `not the expected error: ${error}`);
-  const meets = (/** @type {any} */ value, /** @type {any} */ wanted) =>
-    wanted instanceof RegExp ? wanted.test(String(value)) : same(value, wanted);
+    return ok(expected(error) === true, `the check of the error failed; found ${error?.stack ?? error}`);
+  if (expected instanceof RegExp)
+    return ok(expected.test(String(error)), `expected an error that matches ${expected}, found ${error}`);
+  const matches = (/** @type {any} */ value, /** @type {any} */ pattern) =>
+    pattern instanceof RegExp ? pattern.test(String(value)) : same(value, pattern);
   for (const key of expected instanceof Error ? ['name', 'message'] : Object.keys(expected))
     ok(
-      meets(error?.[key], expected[key]),
-      `${key} of the error is ${show(error?.[key])}, not ${show(expected[key])}: ${error?.stack ?? error}`,
+      matches(error?.[key], expected[key]),
+      `${key} of the error: expected ${format(expected[key])}, found ${format(error?.[key])}: ${error?.stack ?? error}`,
     );
 }
 
 export default Object.assign(ok, {
   ok,
   equal: (/** @type {any} */ a, /** @type {any} */ b, message = '') =>
-    ok(Object.is(a, b), `${message} ${show(a)} is not ${show(b)}`),
-  notEqual: (/** @type {any} */ a, /** @type {any} */ b) => ok(!Object.is(a, b), `both are ${show(a)}`),
+    ok(Object.is(a, b), `${message} expected ${format(b)}, found ${format(a)}`),
+  notEqual: (/** @type {any} */ a, /** @type {any} */ b) =>
+    ok(!Object.is(a, b), `expected another value than ${format(b)}`),
   deepEqual: (/** @type {any} */ a, /** @type {any} */ b, message = '') =>
-    ok(same(a, b), `${message} ${show(a)} is not ${show(b)}`),
-  notDeepEqual: (/** @type {any} */ a, /** @type {any} */ b) => ok(!same(a, b), `both are ${show(a)}`),
+    ok(same(a, b), `${message} expected ${format(b)}, found ${format(a)}`),
+  notDeepEqual: (/** @type {any} */ a, /** @type {any} */ b) =>
+    ok(!same(a, b), `expected another value than ${format(b)}`),
   match: (/** @type {string} */ text, /** @type {RegExp} */ pattern) =>
-    ok(pattern.test(text), `${text} does not match ${pattern}`),
+    ok(pattern.test(text), `expected a match of ${pattern}, found ${text}`),
   doesNotMatch: (/** @type {string} */ text, /** @type {RegExp} */ pattern) =>
-    ok(!pattern.test(text), `${text} matches ${pattern}`),
+    ok(!pattern.test(text), `expected no match of ${pattern}, found ${text}`),
   async rejects(/** @type {any} */ promise, /** @type {any} */ expected, message = '') {
     try {
       await (typeof promise === 'function' ? promise() : promise);
     } catch (error) {
-      return fits(error, expected);
+      return checkError(error, expected);
     }
-    throw new Error(`nothing was thrown ${message}`);
+    throw new Error(`expected a rejection, found none ${message}`);
   },
   throws(/** @type {() => any} */ body, /** @type {any} */ expected) {
     try {
       body();
     } catch (error) {
-      return fits(error, expected);
+      return checkError(error, expected);
     }
-    throw new Error('nothing was thrown');
+    throw new Error('expected an error, found none');
   },
 });

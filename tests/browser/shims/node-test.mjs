@@ -1,4 +1,4 @@
-// As much of node:test as the suites in tests/js use, for a page, which runs what was declared one by one.
+// The functions of node:test that the suites in tests/js use, for a page. The page lists the tests and runs each one by its number.
 /** @typedef {{ name: string, before: Function[], after: Function[], tests: { name: string, body: Function }[] }} Group */
 
 /** @type {Group[]} */
@@ -19,17 +19,20 @@ export const before = (body) => current.before.push(body);
 /** @param {Function} body */
 export const after = (body) => current.after.push(body);
 
-/** @typedef {{ group: Group, name: string, body: Function }} Declared */
-/** @type {Declared[]} */
+/** @typedef {{ group: Group, name: string, body: Function }} Test */
+/** All tests, in the order of their declarations. @type {Test[]} */
 let order = [];
 
-/** Names of all that was declared, in order. */
-export function declared() {
-  order = groups.flatMap((group) => group.tests.map((one) => ({ group, ...one })));
+/** Names of all tests, in order. Called before `run`. */
+export function testNames() {
+  order = groups.flatMap((group) => group.tests.map((entry) => ({ group, ...entry })));
   return order.map(({ group, name }) => `${group.name}: ${name}`);
 }
 
-/** Runs one of them, with its group's hooks around the first and the last. @param {number} i @returns {Promise<string | null>}  what went wrong */
+/**
+ * Runs a test; `before` hooks of its group run before the first test of the group, `after` hooks after the last one.
+ * @param {number} i  its place in `testNames` @returns {Promise<string | null>}  the stack of its error; null: the test has passed
+ */
 export async function run(i) {
   const { group, body } = order[i];
   try {

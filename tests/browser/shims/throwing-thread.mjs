@@ -1,4 +1,4 @@
-// A thread of an engine that throws as it begins.
+// A thread of an engine that throws at its first message.
 onmessage = () => {
   throw new Error('thrown in a thread');
 };

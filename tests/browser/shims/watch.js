@@ -1,4 +1,5 @@
-// Collects what goes wrong on a page whose browser doesn't tell its driver. The first script of the page.
+// Collects the faults of a page in `globalThis.trouble`, for browsers that do not report them to their drivers. It is the first script of
+// the page.
 (() => {
   const trouble = /** @type {any} */ (globalThis.trouble = /** @type {string[]} */ ([]));
   /** Message and place: WebKit's stacks have no message. @param {any} error */

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// Walks formats.json with masks of our own over a model's vocabulary, tokens picked at random, and writes every mask, for
-// compare.py:
+// Generates random tokens for each format of formats.json with bq4's masks over a model's vocabulary, and writes every mask to FOLDER,
+// for compare.py:
 //
-//   node tests/tools/masks/walk.mjs MODEL FOLDER [STEPS]
+//   node tests/tools/masks/walk.mjs MODEL FOLDER [STEPS, default 40]
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createEngine, fromFile } from '../../../js/node.js';
