@@ -5,12 +5,12 @@ import { test } from 'node:test';
 import { rolldown } from 'rolldown';
 import { trainClassifier } from '../../js/api/classifiers/index.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
-import { bodyOf, named, runBy, sourceOf } from '../js/api-doc.mjs';
+import { bodyOf, namedExamples, examplesRunIn, sourceOf } from '../js/api-doc.mjs';
 import { chromiumFirst, oneSite } from './every.mjs';
 import { ROOT } from './site.mjs';
 
 /** @param {string} name */
-const codeOf = (name) => /** @type {import('../js/api-doc.mjs').Block} */ (named.get(name)).code;
+const codeOf = (name) => /** @type {import('../js/api-doc.mjs').Block} */ (namedExamples.get(name)).code;
 
 /** What the component of an example becomes in a page: a script that shows it and gives `root` to end it. */
 async function component() {
@@ -146,7 +146,7 @@ await chromiumFirst((name) => {
 });
 
 test('each has a test here', () =>
-  assert.deepEqual(runBy('page').sort(), [
+  assert.deepEqual(examplesRunIn('page').sort(), [
     'A streaming reply 0',
     'Cache 0',
     'One engine for all tabs 0',

@@ -67,7 +67,7 @@ function span({ range }) {
   const [, from, to] = /bytes=(\d+)-(\d*)/.exec(String(range)) ?? [];
   return [Number(from), to ? Number(to) + 1 : size];
 }
-/** @param {(request: import('../server/faults.mjs').Asked) => boolean} when @param {Fault} what */
+/** @param {(request: import('../server/faults.mjs').LoggedRequest) => boolean} when @param {Fault} what */
 const from = (when, what) => (/** @type {any} */ request) => (when(request) ? what : undefined);
 const later = (/** @type {Fault} */ what) => [from(({ nth }) => nth >= 2, what)];
 const resumed = (/** @type {Server} */ server) =>

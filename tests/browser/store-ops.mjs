@@ -1,6 +1,6 @@
 // Operations of the tests of the store, by name. They run in a page or in its worker, on one store, one entry and one file.
 import { openStore } from '../../js/storage/cache/index.js';
-import { cases, check, digest, keep, makeFile, MIB, noise, run, same, sha256 } from '../js/store-suite.mjs';
+import { cases, check, digest, writeFile, makeFile, MIB, noise, run, same, sha256 } from '../js/store-suite.mjs';
 
 /** @type {import('../../js/storage/cache/index.js').Store} */
 let store;
@@ -81,7 +81,7 @@ export const ops = {
     return { ...state(), fetched };
   },
   async another(seed, chunks) {
-    await keep(store, makeFile(seed, chunks));
+    await writeFile(store, makeFile(seed, chunks));
   },
   list: async () => (await store.list()).map(({ fileId, complete }) => [Number(fileId), complete]),
   usage: () => store.usage(),

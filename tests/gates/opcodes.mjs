@@ -1,6 +1,6 @@
-// Walks a wasm module: its imports, exports, and every instruction of its functions. Knows the
-// instructions of WebAssembly 2.0 with relaxed SIMD and threads; meeting any other one is an error,
-// so nothing passes unseen. (Binary format: WebAssembly core specification, chapter 5.)
+// Reads a WebAssembly module: its sections, and every instruction of its functions. The supported
+// instructions are those of WebAssembly 2.0 with relaxed SIMD and threads; any other one is an error, so
+// that no instruction is missed. (Binary format: WebAssembly core specification, chapter 5.)
 
 /** A cursor over the bytes of a module. */
 class Cursor {
@@ -16,7 +16,7 @@ class Cursor {
     return this.bytes[this.at++];
   }
 
-  /** LEB128, of either sign: only the unsigned value is returned. */
+  /** Reads a LEB128 number. A signed one is returned as if it were unsigned. */
   leb() {
     let value = 0;
     for (let shift = 1; ; shift *= 128) {
@@ -39,7 +39,7 @@ class Cursor {
     return new TextDecoder().decode(this.bytes.subarray(start, this.at));
   }
 
-  /** @param {number} length */
+  /** A cursor over the next bytes, which are skipped. @param {number} length */
   part(length) {
     const start = this.at;
     this.skip(length);
@@ -48,12 +48,14 @@ class Cursor {
 }
 
 /**
+ * The sections of a module.
  * @param {Uint8Array} bytes
  * @returns {Generator<{id: number, body: Cursor}>}
  */
 export function* sections(bytes) {
   const cursor = new Cursor(bytes);
-  if (new DataView(bytes.buffer, bytes.byteOffset).getUint32(0) !== 0x0061736d) throw new Error('no wasm module');
+  if (new DataView(bytes.buffer, bytes.byteOffset).getUint32(0) !== 0x0061736d)
+    throw new Error('expected a WebAssembly module: its first bytes are 00 61 73 6d');
   cursor.skip(8);
   while (cursor.at < cursor.end) {
     const id = cursor.byte();
@@ -61,27 +63,27 @@ export function* sections(bytes) {
   }
 }
 
-/** Skips an alignment and an offset, with the memory's index when the alignment says there is one. @param {Cursor} c */
-function memarg(c) {
+/** Skips an alignment and an offset, and the index of the memory if a bit of the alignment is set. @param {Cursor} c */
+function skipMemarg(c) {
   if (c.leb() & 0x40) c.leb();
   c.leb();
 }
 
 /** @param {Cursor} c @param {number} n */
-function indices(c, n) {
+function skipIndices(c, n) {
   for (let i = 0; i < n; i++) c.leb();
 }
 
-/** Skips what follows a one-byte instruction. @param {Cursor} c @param {number} op */
+/** Skips the immediates of a one-byte instruction. @param {Cursor} c @param {number} op */
 function skipPlain(c, op) {
   if (op <= 0x01 || op === 0x05 || op === 0x0b || op === 0x0f || op === 0x1a || op === 0x1b) return; // nop, else, end, return, drop, select
   if (op >= 0x02 && op <= 0x04) return void c.leb(); // block, loop, if: type
   if (op === 0x0c || op === 0x0d || op === 0x10 || op === 0x12) return void c.leb(); // br, br_if, call, return_call
-  if (op === 0x0e) return indices(c, c.leb() + 1); // br_table
-  if (op === 0x11 || op === 0x13) return indices(c, 2); // call_indirect, return_call_indirect
+  if (op === 0x0e) return skipIndices(c, c.leb() + 1); // br_table
+  if (op === 0x11 || op === 0x13) return skipIndices(c, 2); // call_indirect, return_call_indirect
   if (op === 0x1c) return c.skip(c.leb()); // select with types
   if (op >= 0x20 && op <= 0x26) return void c.leb(); // locals, globals, tables
-  if (op >= 0x28 && op <= 0x3e) return memarg(c); // loads and stores
+  if (op >= 0x28 && op <= 0x3e) return skipMemarg(c); // loads and stores
   if (op === 0x3f || op === 0x40) return void c.leb(); // memory.size, memory.grow
   if (op === 0x41 || op === 0x42) return void c.leb(); // integer constants
   if (op === 0x43) return c.skip(4);
@@ -92,31 +94,31 @@ function skipPlain(c, op) {
   throw new Error(`unknown instruction 0x${op.toString(16)} before byte ${c.at}`);
 }
 
-/** Skips what follows 0xfc and its number. @param {Cursor} c @param {number} op */
+/** Skips the immediates of an instruction with prefix 0xfc. @param {Cursor} c @param {number} op */
 function skipBulk(c, op) {
   if (op <= 7) return; // saturating conversions
   const counts = [2, 1, 2, 1, 2, 1, 2, 1, 1, 1]; // memory.init ... table.fill
   if (op > 17) throw new Error(`unknown instruction 0xfc ${op} before byte ${c.at}`);
-  indices(c, counts[op - 8]);
+  skipIndices(c, counts[op - 8]);
 }
 
-/** Skips what follows 0xfd and its number. @param {Cursor} c @param {number} op */
+/** Skips the immediates of an instruction with prefix 0xfd. @param {Cursor} c @param {number} op */
 function skipSimd(c, op) {
-  if (op <= 11 || op === 92 || op === 93) return memarg(c); // loads, store
+  if (op <= 11 || op === 92 || op === 93) return skipMemarg(c); // loads, store
   if (op === 12 || op === 13) return c.skip(16); // const, shuffle
   if (op >= 21 && op <= 34) return c.skip(1); // extract and replace lane
   if (op >= 84 && op <= 91) {
-    memarg(c);
+    skipMemarg(c);
     return c.skip(1);
   } // load and store lane
   if (op > 0x113) throw new Error(`unknown instruction 0xfd 0x${op.toString(16)} before byte ${c.at}`);
 }
 
-/** Skips what follows 0xfe and its number. @param {Cursor} c @param {number} op */
+/** Skips the immediates of an instruction with prefix 0xfe. @param {Cursor} c @param {number} op */
 function skipAtomic(c, op) {
   if (op === 3) return c.skip(1); // fence
   if (op > 0x4e) throw new Error(`unknown instruction 0xfe ${op} before byte ${c.at}`);
-  memarg(c);
+  skipMemarg(c);
 }
 
 /**
@@ -145,14 +147,14 @@ function* opcodes(bytes) {
   }
 }
 
-/** Of each instruction how often it occurs, and how often straight after another of its kind. @typedef {{ all: Map<string, number>, repeated: Map<string, number> }} Counts */
+/** Number of occurrences of each instruction, and of occurrences directly after the same instruction. @typedef {{ all: Map<string, number>, repeated: Map<string, number> }} Counts */
 
-/** Of modules that were read. @type {WeakMap<Uint8Array, Counts>} */
-const countsOf = new WeakMap();
+/** Results of modules that were read before. @type {WeakMap<Uint8Array, Counts>} */
+const cache = new WeakMap();
 
 /** @param {Uint8Array} bytes @returns {Counts} */
 function count(bytes) {
-  const cached = countsOf.get(bytes);
+  const cached = cache.get(bytes);
   if (cached) return cached;
   /** @type {Counts} */
   const counts = { all: new Map(), repeated: new Map() };
@@ -162,24 +164,25 @@ function count(bytes) {
     if (name === last) counts.repeated.set(name, (counts.repeated.get(name) ?? 0) + 1);
     last = name;
   }
-  countsOf.set(bytes, counts);
+  cache.set(bytes, counts);
   return counts;
 }
 
 /**
+ * Number of occurrences of each instruction.
  * @param {Uint8Array} bytes
- * @returns {ReadonlyMap<string, number>} how often each instruction occurs
+ * @returns {ReadonlyMap<string, number>}
  */
 export const countOpcodes = (bytes) => count(bytes).all;
 
 /**
- * How often an instruction takes its last operand straight from another of its kind.
- * @param {Uint8Array} bytes @param {string} wanted
+ * Number of occurrences of an instruction directly after the same instruction, whose result is its last operand.
+ * @param {Uint8Array} bytes @param {string} name  of the instruction
  */
-export const chained = (bytes, wanted) => count(bytes).repeated.get(wanted) ?? 0;
+export const countChained = (bytes, name) => count(bytes).repeated.get(name) ?? 0;
 
 /**
- * The relaxed SIMD instructions of a module: those from 0xfd 0x100 on, whose results may differ
+ * The relaxed SIMD instructions of a module with their counts: those from 0xfd 0x100 on, whose results may differ
  * between machines.
  * @param {Uint8Array} bytes
  * @returns {Map<string, number>}

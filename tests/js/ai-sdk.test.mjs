@@ -7,7 +7,7 @@ import { createProvider, embeddingModel, languageModel, rerankingModel } from '.
 import { pieces, collectReply } from '../../js/api/adapters/translate.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { inTime } from '../waiting.mjs';
-import { speaking } from './scripted-server.mjs';
+import { connectToScript } from './scripted-server.mjs';
 import { setTimeouts } from './timeouts.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
@@ -200,7 +200,7 @@ test('failures are errors of the model; unsupported options are warnings', async
 });
 
 test('tools: the call is made, its result goes back, the text comes', async () => {
-  const { model: messageText, requests } = await speaking([
+  const { model: messageText, requests } = await connectToScript([
     [
       { reasoning_content: 'I look.' },
       { tool_calls: [{ index: 0, id: 'call_7', function: { name: 'weather', arguments: '{"city"' } }] },
@@ -241,7 +241,7 @@ test('tools: the call is made, its result goes back, the text comes', async () =
 });
 
 test('pieces of several calls at once are put together by their index', async () => {
-  const { model: messageText } = await speaking([
+  const { model: messageText } = await connectToScript([
     [
       { content: 'a' },
       {

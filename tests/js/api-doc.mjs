@@ -1,4 +1,4 @@
-// docs/reference and docs/guides as tests read them: their sections, the names in them, their examples.
+// The sections of docs/reference and docs/guides, the names in them, and their examples, for tests.
 import { readdirSync, readFileSync } from 'node:fs';
 
 const root = new URL('../../', import.meta.url);
@@ -12,9 +12,9 @@ export const DOCUMENTS = ['docs/reference', 'docs/guides'].flatMap((folder) =>
 
 /** @typedef {{ kind: string, code: string }} Block */
 
-/** The text of each heading that has code, up to the next heading. @type {Map<string, string>} */
+/** The text between a heading and the next one, for headings with code blocks. @type {Map<string, string>} */
 export const sections = new Map();
-/** The code blocks of each heading that has some. @type {Map<string, Block[]>} */
+/** The code blocks of each heading. @type {Map<string, Block[]>} */
 export const examples = new Map();
 
 for (const path of DOCUMENTS) {
@@ -31,32 +31,32 @@ for (const path of DOCUMENTS) {
     const fence = /^```(\w*)$/.exec(line);
     if (fence && block) block = null;
     else if (fence) {
-      // Examples are named by their heading.
+      // Tests find examples by their heading.
       if (!blocks.length && examples.has(heading))
-        throw new Error(`two examples are under "${heading}", one in ${path}`);
+        throw new Error(`expected different headings of examples, found a second "${heading}" in ${path}`);
       blocks.push((block = { kind: fence[1], code: '' }));
       examples.set(heading, blocks);
     } else if (block) block.code += `${line}\n`;
   }
 }
 
-/** Names that are written as code in some documents. @param {string[]} paths @returns {Set<string>} */
+/** Names in the code blocks and code spans of documents. @param {string[]} paths @returns {Set<string>} */
 export function namesIn(paths) {
   const texts = paths.map((path) => readFileSync(new URL(path, root), 'utf8'));
   const code = texts.flatMap((text) => [...text.matchAll(/```\w*\n[^]*?```|`[^`\n]+`/g)].map(([all]) => all));
   return new Set(code.flatMap((all) => all.match(/[\p{L}\w$]+/gu) ?? []));
 }
 
-/** What an example gives to createWorkerEngine. @param {Block} block */
+/** The code of the options that an example passes to createWorkerEngine. @param {Block} block */
 export function engineOptions({ code }) {
   const [, options] = /createWorkerEngine\((\{[^]*\})\);/.exec(code) ?? [];
-  if (!options) throw new Error(`no options in\n${code}`);
+  if (!options) throw new Error(`expected a call of createWorkerEngine with options, found\n${code}`);
   return options;
 }
 
 /**
- * How each example is run, by its heading and its place under it: in Node (api-examples.test.mjs), in a page
- * (browser/api-examples.test.mjs), or by a test of its own, which takes it from here.
+ * Where each example runs: in Node (api-examples.test.mjs), in a page (browser/api-examples.test.mjs), or in the test with this path, which
+ * gets the example from `examples`. The key is the heading and the number of the example under it.
  * @type {Record<string, 'node' | 'page' | `tests/${string}`>}
  */
 export const RUNS = {
@@ -134,17 +134,19 @@ export const RUNS = {
   'Read calls yourself 0': 'node',
 };
 
-/** Every example that is code, or what a program reads, by its name in RUNS. @type {Map<string, Block>} */
-export const named = new Map(
+/** Every code block with a language, by its name in RUNS. @type {Map<string, Block>} */
+export const namedExamples = new Map(
   [...examples].flatMap(([title, blocks]) =>
-    blocks.filter(({ kind }) => kind !== '').map((one, i) => /** @type {[string, Block]} */ ([`${title} ${i}`, one])),
+    blocks
+      .filter(({ kind }) => kind !== '')
+      .map((block, i) => /** @type {[string, Block]} */ ([`${title} ${i}`, block])),
   ),
 );
 
-/** The names of examples that are run so. @param {'node' | 'page'} how */
-export const runBy = (how) => Object.keys(RUNS).filter((name) => RUNS[name] === how);
+/** The names of the examples that run in Node, or in a page. @param {'node' | 'page'} place */
+export const examplesRunIn = (place) => Object.keys(RUNS).filter((name) => RUNS[name] === place);
 
-/** The module behind each entry of the package. @type {Record<string, string>} */
+/** The module of each entry of the package. @type {Record<string, string>} */
 const ENTRIES = Object.fromEntries(
   Object.entries(JSON.parse(readFileSync(new URL('package.json', root), 'utf8')).exports)
     .filter(([, to]) => to.types)
@@ -154,20 +156,20 @@ const ENTRIES = Object.fromEntries(
     ]),
 );
 
-/** Where the sources have what an example imports from the package; null: it is of another one. @param {string} name */
+/** Path of the source of a module that an example imports; null if it is of another package. @param {string} name */
 export const sourceOf = (name) =>
   ENTRIES[name] ?? (name.startsWith('bq4/classifiers/') ? name.replace('bq4/', '') : null);
 
 /**
- * An example as the body of an async function, which gives the values of some of its names.
- * @param {string} code @param {(name: string) => string} address  of what it imports
- * @param {readonly string[]} [gives]
+ * An example as the body of an async function that returns the values of some of its variables.
+ * @param {string} code @param {(name: string) => string} address  returns the address of an imported module
+ * @param {readonly string[]} [variables]
  */
-export function bodyOf(code, address, gives = []) {
+export function bodyOf(code, address, variables = []) {
   const body = code.replace(
     /^import (\{[^}]*\}|\w+) from '([^']+)'(?: with (\{.*\}))?;/gm,
     (_, names, from, attributes) =>
       `const ${names.startsWith('{') ? names : `{ default: ${names} }`} = await import('${address(from)}'${attributes ? `, { with: ${attributes} }` : ''});`,
   );
-  return `'use strict'; {\n${body}\nreturn { ${gives.join(', ')} };\n}`;
+  return `'use strict'; {\n${body}\nreturn { ${variables.join(', ')} };\n}`;
 }

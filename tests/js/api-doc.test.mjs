@@ -9,7 +9,7 @@ import { TABLE } from '../../js/remote/port/methods.js';
 import { OPTIONS } from '../../js/shared/options.js';
 import { ERRORS } from '../../js/shared/error-codes.js';
 import { publicTypes } from '../../tools/docs/public-names.mjs';
-import { DOCUMENTS, named, namesIn, RUNS, sourceOf } from './api-doc.mjs';
+import { DOCUMENTS, namedExamples, namesIn, RUNS, sourceOf } from './api-doc.mjs';
 import { testFolder } from './folders.mjs';
 
 const root = new URL('../../', import.meta.url);
@@ -137,7 +137,7 @@ test('a table of options has no row of one that is not there', () => {
 });
 
 test('every example is run, in Node, in a page or by a test of its own', () => {
-  assert.deepEqual([...named.keys()].sort(), Object.keys(RUNS).sort());
+  assert.deepEqual([...namedExamples.keys()].sort(), Object.keys(RUNS).sort());
   for (const [name, how] of Object.entries(RUNS))
     if (how.startsWith('tests/')) {
       const [, heading] = /^(.*) \d+$/.exec(name) ?? [];

@@ -9,7 +9,7 @@ import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { serveModels } from '../../js/api/server/index.js';
 import { convert } from '../../js/convert/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
-import { bodyOf, named, runBy, sourceOf } from './api-doc.mjs';
+import { bodyOf, namedExamples, examplesRunIn, sourceOf } from './api-doc.mjs';
 import { safetensors } from './checkpoints.mjs';
 import { random, tinyModel } from './fixture.mjs';
 import { testFolder } from './folders.mjs';
@@ -72,7 +72,7 @@ const SESSION = new Set([
 
 /** Runs an example. @param {string} name @param {string[]} gives  names whose values are told @param {More} more @returns {Promise<Ran>} */
 async function run(name, gives, { scope = {}, change = (code) => code }) {
-  const { code } = /** @type {import('./api-doc.mjs').Block} */ (named.get(name));
+  const { code } = /** @type {import('./api-doc.mjs').Block} */ (namedExamples.get(name));
   const session = SESSION.has(name) ? await model.createSession() : null;
   let out = '';
   /** @type {any[][]} */
@@ -341,7 +341,7 @@ const CHECKS = {
     assert.equal(typeof weather.city, 'string');
   },
   'Tools 1': async (run, t) => {
-    const { code } = /** @type {import('./api-doc.mjs').Block} */ (named.get('Tools 0'));
+    const { code } = /** @type {import('./api-doc.mjs').Block} */ (namedExamples.get('Tools 0'));
     const [tools, asked] = code.split('\n');
     const { run: ran, log } = await run(['run'], {
       scope: { model: await roomy(t) },
@@ -469,7 +469,7 @@ async function minilm(t) {
   return items;
 }
 
-test('each has a test here', () => assert.deepEqual(Object.keys(CHECKS).sort(), runBy('node').sort()));
+test('each has a test here', () => assert.deepEqual(Object.keys(CHECKS).sort(), examplesRunIn('node').sort()));
 
 for (const [name, check] of Object.entries(CHECKS))
   test(name, { skip: REAL.includes(name) && !realModel('minilm') ? NO_REAL_MODEL : false }, async (t) => {

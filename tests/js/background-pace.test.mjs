@@ -6,11 +6,11 @@ import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { throttleInBackground } from '../../js/remote/client/background.js';
 import { inTime, until } from '../waiting.mjs';
-import { BIG, counted, prompt } from './counting-engine.mjs';
+import { BIG, createCountingEngine, prompt } from './counting-engine.mjs';
 import { tinyModel } from './fixture.mjs';
 
 test('a paused engine computes nothing, amid a prompt and between tokens, and then goes on where it was', async (t) => {
-  const { engine, session, read, roundTrips } = await counted(t);
+  const { engine, session, read, roundTrips } = await createCountingEngine(t);
   const { tokens: ids } = await session.generate(prompt, { temperature: 0, maxTokens: 20 }).result;
   await session.append([7]);
   for (const amid of ['the prompt', 'the reply']) {
@@ -95,7 +95,7 @@ test('a deadline returns what is there and says so; in a pause, too', async (t) 
 });
 
 test('a cap of the rate: one token, and no other before its time', async (t) => {
-  const { session, read, roundTrips } = await counted(t);
+  const { session, read, roundTrips } = await createCountingEngine(t);
   const { tokens: ids } = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5 }).result;
   const capped = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5, maxTokensPerSecond: 500 }).result;
   assert.deepEqual(capped.tokens, ids);
@@ -112,7 +112,7 @@ test('a cap of the rate: one token, and no other before its time', async (t) => 
 });
 
 test('a deadline ends the wait for the next token, too', async (t) => {
-  const { session } = await counted(t);
+  const { session } = await createCountingEngine(t);
   const run = session.generate([1, 2, 3], { maxTokensPerSecond: 1e-3, deadline: 50 }).result;
   const { finishReason, tokens } = await inTime('the end of a reply whose next token is far away', run);
   assert.equal(finishReason, 'deadline');

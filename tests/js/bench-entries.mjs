@@ -1,4 +1,4 @@
-// Entries of a benchmark's results, as the tests of its figures need them.
+// Entries of benchmark results, for tests of the code that computes figures from them.
 import assert from 'node:assert/strict';
 import { nameOf, visitsOf } from '../../tools/bench/cells.mjs';
 
@@ -15,7 +15,7 @@ export const PAYLOAD = {
   peers: { 'wllama 3.8.1': { raw: 9_000_000, gzip: 2_500_000 } },
 };
 
-/** An entry at these rates of prefill and decode. */
+/** An entry with these rates of prefill and decode, in tokens per second. */
 export function entry(visit, round, prefill, decode, facts = {}) {
   const cells = visit.cells.map(({ prompt, tokens }) => ({
     prompt,
@@ -34,11 +34,11 @@ export function entry(visit, round, prefill, decode, facts = {}) {
   };
 }
 
-/** @param {string} only @param {boolean} [peers] */
-export const one = (only, peers = true) => {
-  const found = visitsOf({ shapes: ['135m'], peers, only });
-  assert.equal(found.length, 1, only);
-  return found[0];
+/** The only visit whose name matches. @param {string} pattern @param {boolean} [peers] */
+export const visitNamed = (pattern, peers = true) => {
+  const visits = visitsOf({ shapes: ['135m'], peers, only: pattern });
+  assert.equal(visits.length, 1, pattern);
+  return visits[0];
 };
 
 export const OURS = '^us / bq4h.bq8 / 135m / 1t / kv i8 / best$';

@@ -9,7 +9,18 @@ import { figures } from '../../tools/bench/figures.mjs';
 import { benchPython } from '../../tools/bench/install.mjs';
 import { reportText } from '../../tools/bench/report.mjs';
 import { ROOT, setUp } from '../../tools/setup/setup.mjs';
-import { entry, LIMIT, LIMIT_FACTS, MACHINE, NATIVE, one, OURS, PAYLOAD, SHAPE, WLLAMA } from './bench-entries.mjs';
+import {
+  entry,
+  LIMIT,
+  LIMIT_FACTS,
+  MACHINE,
+  NATIVE,
+  visitNamed,
+  OURS,
+  PAYLOAD,
+  SHAPE,
+  WLLAMA,
+} from './bench-entries.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -84,13 +95,13 @@ print(json.dumps({"matmuls": sum(n.op_type == sys.argv[2] for n in g.node), "mis
   await t.test('plots', () => {
     const output = figures(
       [
-        entry(one(OURS), 0, 500, 100),
-        entry(one(NATIVE), 0, 1000, 125),
-        entry(one(WLLAMA), 0, 20, 10),
-        entry(one('^read / '), 0, 1, 1, { read: { ratio: 1.5 } }),
-        entry(one('^llama-wasm .* 1t '), 0, 60, 20),
-        entry(one('135m / threads chosen'), 0, 500, 100),
-        entry(one(LIMIT), 0, 1, 1, LIMIT_FACTS),
+        entry(visitNamed(OURS), 0, 500, 100),
+        entry(visitNamed(NATIVE), 0, 1000, 125),
+        entry(visitNamed(WLLAMA), 0, 20, 10),
+        entry(visitNamed('^read / '), 0, 1, 1, { read: { ratio: 1.5 } }),
+        entry(visitNamed('^llama-wasm .* 1t '), 0, 60, 20),
+        entry(visitNamed('135m / threads chosen'), 0, 500, 100),
+        entry(visitNamed(LIMIT), 0, 1, 1, LIMIT_FACTS),
       ],
       { machine: MACHINE, payload: PAYLOAD },
     );

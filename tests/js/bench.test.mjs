@@ -16,7 +16,18 @@ import { forget, readEntries, runVisits } from '../../tools/bench/runner.mjs';
 import { shown, summary } from '../../tools/bench/stats.mjs';
 import { ratioOf, stepOf, stepRatio } from '../../tools/bench/table.mjs';
 import { ROOT } from '../../tools/setup/setup.mjs';
-import { entry, LIMIT, LIMIT_FACTS, MACHINE, NATIVE, one, OURS, PAYLOAD, SHAPE, WLLAMA } from './bench-entries.mjs';
+import {
+  entry,
+  LIMIT,
+  LIMIT_FACTS,
+  MACHINE,
+  NATIVE,
+  visitNamed,
+  OURS,
+  PAYLOAD,
+  SHAPE,
+  WLLAMA,
+} from './bench-entries.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -40,7 +51,7 @@ test('every visit has a name of its own, and its cells fit into the context', ()
 
 test('a run stops when its budget is used up and goes on where it stopped', async () => {
   const path = join(folder, 'results.jsonl');
-  const visits = [OURS, NATIVE, WLLAMA].map((only) => one(only));
+  const visits = [OURS, NATIVE, WLLAMA].map((only) => visitNamed(only));
   let clock = 0;
   let output = /** @type {string[]} */ ([]);
   const run = (/** @type {number} */ budgetMs, subject = 'a') =>
@@ -86,7 +97,7 @@ test('a run stops when its budget is used up and goes on where it stopped', asyn
 });
 
 test('some visits have fewer rounds, some can wait with their last', async () => {
-  const visits = [one(OURS), { ...one(WLLAMA), rounds: 1 }, { ...one(NATIVE), later: true }];
+  const visits = [visitNamed(OURS), { ...visitNamed(WLLAMA), rounds: 1 }, { ...visitNamed(NATIVE), later: true }];
   const output = /** @type {string[]} */ ([]);
   await runVisits({
     path: join(folder, 'few.jsonl'),
@@ -149,7 +160,7 @@ test('a ratio is of figures from the same round', () => {
 });
 
 test('a step beside its bare loop, and its parts', () => {
-  const output = figures([entry(one(OURS), 0, 500, 100), entry(one(LIMIT), 0, 1, 1, LIMIT_FACTS)], {
+  const output = figures([entry(visitNamed(OURS), 0, 500, 100), entry(visitNamed(LIMIT), 0, 1, 1, LIMIT_FACTS)], {
     machine: MACHINE,
     payload: PAYLOAD,
   });
@@ -167,7 +178,7 @@ test('a step beside its bare loop, and its parts', () => {
 });
 
 test("the tables of README and of the benchmarks are the reports'", () => {
-  const output = figures([entry(one(OURS), 0, 500, 100), entry(one(WLLAMA), 0, 20, 10)], {
+  const output = figures([entry(visitNamed(OURS), 0, 500, 100), entry(visitNamed(WLLAMA), 0, 20, 10)], {
     machine: MACHINE,
     payload: PAYLOAD,
   });
@@ -188,7 +199,12 @@ test("the tables of README and of the benchmarks are the reports'", () => {
 });
 
 test('ratios against the targets: medians, the newest build of ours, the best of the peers', () => {
-  const [us, native, slow, fast] = [one(OURS), one(NATIVE), one(WLLAMA), one('^ort .*/ q8 / 135m / 1t')];
+  const [us, native, slow, fast] = [
+    visitNamed(OURS),
+    visitNamed(NATIVE),
+    visitNamed(WLLAMA),
+    visitNamed('^ort .*/ q8 / 135m / 1t'),
+  ];
   const output = figures(
     [
       { ...entry(us, 0, 1, 1), subject: 'an older build' },
@@ -223,16 +239,17 @@ test('ratios against the targets: medians, the newest build of ours, the best of
 });
 
 test('what is not reached says why, with the figures of the same run; what is reached does not', () => {
-  const both = (/** @type {string} */ only, /** @type {number} */ threads) => one(only.replace('1t', `${threads}t`));
-  const read = one('^read / ');
+  const both = (/** @type {string} */ only, /** @type {number} */ threads) =>
+    visitNamed(only.replace('1t', `${threads}t`));
+  const read = visitNamed('^read / ');
   const output = figures(
     [
       entry(both(OURS, 1), 0, 500, 100),
       entry(both(OURS, 2), 0, 950, 140),
       entry(both(NATIVE, 1), 0, 1000, 100),
       entry(both(NATIVE, 2), 0, 1600, 120),
-      entry({ ...one(NATIVE), variant: 'no-amx' }, 0, 400, 90),
-      entry(one(WLLAMA), 0, 400, 5),
+      entry({ ...visitNamed(NATIVE), variant: 'no-amx' }, 0, 400, 90),
+      entry(visitNamed(WLLAMA), 0, 400, 5),
       entry(read, 0, 1, 1, { read: { MB: 86, GB_per_s: 10, of_two: 15, ratio: 1.5 } }),
     ],
     { machine: MACHINE, payload: PAYLOAD },
@@ -271,7 +288,7 @@ test('a decode step at any depth, on the line through two', () => {
 });
 
 test('the report says which module it measured, and extras by which command', () => {
-  const build = (/** @type {string} */ name) => ({ ...entry(one(OURS), 0, 500, 100, { build: name }) });
+  const build = (/** @type {string} */ name) => ({ ...entry(visitNamed(OURS), 0, 500, 100, { build: name }) });
   const text = reportText(figures([build('relaxed16')], { machine: MACHINE, payload: PAYLOAD }));
   assert.match(text, /\| bq4's module \| relaxed16 in Chromium \|/);
   const extra = { name: 'a', title: 'Some rows', what: 'What they are.', args: ['a.mjs', '--build', 'relaxed'] };
@@ -285,8 +302,10 @@ test('the report says which module it measured, and extras by which command', ()
 });
 
 test('errors are in the report', () => {
-  const failed = { ...entry(one(WLLAMA), 0, 1, 1), result: undefined, error: 'it broke\nsomewhere' };
-  const text = reportText(figures([entry(one(OURS), 0, 500, 100), failed], { machine: MACHINE, payload: PAYLOAD }));
+  const failed = { ...entry(visitNamed(WLLAMA), 0, 1, 1), result: undefined, error: 'it broke\nsomewhere' };
+  const text = reportText(
+    figures([entry(visitNamed(OURS), 0, 500, 100), failed], { machine: MACHINE, payload: PAYLOAD }),
+  );
   assert.match(text, /could not be measured:\n\n- wllama 3\.8\.1 .*: it broke\n/);
 });
 
@@ -311,7 +330,7 @@ test(
   'a native program that does not use this CPU, or other threads than asked for, is an error of its visit',
   { skip: process.platform === 'win32' && 'a shell script' },
   async () => {
-    const visit = one(NATIVE);
+    const visit = visitNamed(NATIVE);
     /** @param {string} system @param {number} threads */
     const native = (system, threads) => {
       const program = join(folder, 'native.sh');
@@ -372,7 +391,7 @@ test('what else runs is seen before each visit', async () => {
   const path = join(folder, 'busy.jsonl');
   await runVisits({
     path,
-    visits: [one(OURS)],
+    visits: [visitNamed(OURS)],
     rounds: 1,
     subjectOf: () => '',
     say() {},

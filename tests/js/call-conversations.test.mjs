@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';
 import { exactJson, parseExact, roundedInteger } from '../../js/shared/exact-json.js';
 import { ENDS, marksOf, TEMPLATES as OWN_NOTATIONS } from './call-templates.mjs';
-import { modelWith, writes } from './scripted.mjs';
+import { modelWith, scriptReply } from './scripted.mjs';
 
 /** Each call of a message, behind its content. @param {string} call */
 const turns = (call) =>
@@ -114,7 +114,7 @@ for (const [name, text] of Object.entries({
 }))
   test(`${name}: integers of a call that the model writes are those of its arguments`, async (t) => {
     await withModel(name, async (model) => {
-      writes(t, text, { marks: marks(name) });
+      scriptReply(t, text, { marks: marks(name) });
       const options = { tools: TOOLS, toolChoice: /** @type {const} */ ('required'), maxTokens: 400 };
       const { toolCalls } = await model.generate([USER], options).result;
       assert.deepEqual(
@@ -122,7 +122,7 @@ for (const [name, text] of Object.entries({
         [`{"city":"x","n":${LARGE}}`],
       );
       t.mock.restoreAll();
-      writes(t, text, { marks: marks(name) });
+      scriptReply(t, text, { marks: marks(name) });
       // Where a page's function would get another number, it is not called.
       const functions = [{ ...TOOLS[0], function: { ...TOOLS[0].function, function: () => assert.fail('called') } }];
       const run = {
@@ -144,7 +144,7 @@ test('several calls whose form is in no template, or amid one, are read, and end
     granite: `<|tool_call|>[${[1, 2, 3].map((n) => `{"name": "weather", "arguments": {"n": ${n}}}`).join(', ')}]`,
   }))
     await withModel(name, async (model) => {
-      writes(t, written, { marks: marks(name) });
+      scriptReply(t, written, { marks: marks(name) });
       const options = { tools: TOOLS, toolChoice: /** @type {const} */ ('auto'), maxTokens: 400 };
       const { toolCalls, text, finishReason } = await model.generate([USER], options).result;
       assert.deepEqual([toolCalls, text, finishReason], [calls, '', 'stop'], name);
@@ -162,7 +162,7 @@ test('limits of integers that may have been rounded are kept by what is written;
       ['9223372036854773760', true],
     ]);
     for (const [text, isAllowed] of texts) {
-      const { refused } = writes(t, text);
+      const { refused } = scriptReply(t, text);
       const { text: written, warnings } = await model.generate('x', {
         responseFormat: { type: 'json_schema', schema: limits },
         maxTokens: 40,

@@ -1,14 +1,14 @@
-// Short templates with the syntax of those that LFM2 and Gemma 4 were published with, and the tokens that are marks in them.
+// Short chat templates with the syntax of the templates of LFM2 and Gemma 4, and their special tokens.
 
-/** Messages as LFM2 writes them. @param {string} system  the text of tools @param {string} content  of a message */
+/** A template of LFM2. @param {string} system  expression of the text that lists the tools @param {string} content  template of a message */
 const lfm2 = (system, content) =>
   `{% if tools %}{{ '<|im_start|>system\\n' + ${system} + '<|im_end|>\\n' }}{% endif %}{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}${content}{{ '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}`;
-/** Calls in Python as newer templates write them, where no text is escaped. @param {string} quote */
+/** Macros of calls in Python's syntax, as newer templates have them; texts are not escaped. @param {string} quote */
 const pythonCalls = (quote) =>
   `{% macro shown(v) %}{% if v is string %}{{ "${quote}" + v + "${quote}" }}{% elif v is mapping %}{{ v | tojson }}{% else %}{{ v | string }}{% endif %}{% endmacro %}{% macro calls(all) %}{% set ns = namespace(all=[]) %}{% for c in all %}{% set one = namespace(all=[]) %}{% for k, v in c.function.arguments.items() %}{% set one.all = one.all + [k + '=' + shown(v)] %}{% endfor %}{% set ns.all = ns.all + [c.function.name + '(' + (one.all | join(', ')) + ')'] %}{% endfor %}{{ '<|tool_call_start|>[' + (ns.all | join(', ')) + ']<|tool_call_end|>' }}{% endmacro %}`;
 const jsonCalls = `{% if m.tool_calls %}<|tool_call_start|>[{% for c in m.tool_calls %}{{ ', ' if not loop.first }}{{ '{"name": "' + c.function.name + '", "arguments": ' + (c.function.arguments | tojson) + '}' }}{% endfor %}]<|tool_call_end|>{% endif %}`;
 
-/** Gemma 4's values, declarations and turns. @param {string} results  behind calls @param {string} end  of a turn @param {string} prompt  whether the model's turn begins anew */
+/** A template of Gemma 4. @param {string} results  template of the results after calls @param {string} end  of a turn @param {string} prompt  condition under which the prompt starts a turn of the model */
 const gemma4 = (results, end, prompt) =>
   `{% macro noted(v) %}{% if v is string %}{{ '<|"|>' + v + '<|"|>' }}{% elif v is boolean %}{{ 'true' if v else 'false' }}{% elif v is mapping %}{{ '{' }}{% for k, x in v | dictsort %}{{ ',' if not loop.first }}{{ k }}:{{ noted(x) }}{% endfor %}{{ '}' }}{% elif v is sequence %}{{ '[' }}{% for x in v %}{{ ',' if not loop.first }}{{ noted(x) }}{% endfor %}{{ ']' }}{% else %}{{ v }}{% endif %}{% endmacro %}{% macro response(name, v) %}{{ '<|tool_response>response:' + name + (noted(v) if v is mapping else '{value:' + noted(v) + '}') + '<tool_response|>' }}{% endmacro %}{% set ns = namespace(last='', told=false) %}{% if tools %}<|turn>system\n{% for t in tools %}{{ '<|tool>declaration:' + t.function.name + noted(t.function.parameters or {}) + '<tool|>' }}{% endfor %}<turn|>\n{% endif %}{% for m in messages %}${results}{% if add_generation_prompt and ${prompt} %}{{ '<|turn>model\\n' }}{% endif %}{% if add_generation_prompt and not enable_thinking %}{{ '<|channel>thought\\n<channel|>' }}{% endif %}`.replace(
     'END',

@@ -1,4 +1,4 @@
-// Small checkpoints in the formats of others, made from the same random weights.
+// Small checkpoints in the formats of other programs, with random weights.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bf16FromNumber, f16FromNumber } from '../../js/format/bq4/half.js';
@@ -18,7 +18,7 @@ export const CONFIG = {
   tied: true,
 };
 
-/** Canonical name → { dims, values }. @param {Record<string, any>} [config] @param {{ biases?: boolean, seed?: number }} [options] */
+/** Random weights by bq4's names. @param {Record<string, any>} [config] @param {{ biases?: boolean, seed?: number }} [options] */
 export function randomWeights(config = CONFIG, { biases = false, seed = 1 } = {}) {
   const next = random(seed);
   const slots = tensorTable(config).filter((slot) => slot.required || (biases && slot.name.endsWith('.bias')));
@@ -45,10 +45,10 @@ export function llama2c(weights, variant, config = CONFIG) {
   const { hidden, ffn, layers, heads, kv_heads, vocab, context, tied } = config;
   const stacked = (/** @type {string} */ name) =>
     Array.from({ length: layers }, (_, n) => weights.get(`h.${n}.${name}.weight`).values);
-  const one = (/** @type {string} */ name) => [weights.get(`${name}.weight`).values];
+  const single = (/** @type {string} */ name) => [weights.get(`${name}.weight`).values];
   const matrices = ['attn.q', 'attn.k', 'attn.v', 'attn.o'].flatMap(stacked);
   const mlp = ['mlp.gate', 'mlp.down', 'mlp.up'].flatMap(stacked);
-  const head = tied ? [] : one('lm_head');
+  const head = tied ? [] : single('lm_head');
   if (variant === 'legacy') {
     const header = Buffer.from(
       Int32Array.of(hidden, ffn, layers, heads, kv_heads, tied ? vocab : -vocab, context).buffer,
@@ -56,7 +56,16 @@ export function llama2c(weights, variant, config = CONFIG) {
     const rope = new Float32Array(context * (hidden / heads)).fill(7);
     return Buffer.concat([
       header,
-      join32([...one('wte'), ...stacked('ln1'), ...matrices, ...stacked('ln2'), ...mlp, ...one('ln_f'), rope, ...head]),
+      join32([
+        ...single('wte'),
+        ...stacked('ln1'),
+        ...matrices,
+        ...stacked('ln2'),
+        ...mlp,
+        ...single('ln_f'),
+        rope,
+        ...head,
+      ]),
     ]);
   }
   const header = Buffer.alloc(256);
@@ -66,11 +75,11 @@ export function llama2c(weights, variant, config = CONFIG) {
   header[36] = Number(tied);
   return Buffer.concat([
     header,
-    join32([...stacked('ln1'), ...stacked('ln2'), ...one('ln_f'), ...one('wte'), ...matrices, ...mlp, ...head]),
+    join32([...stacked('ln1'), ...stacked('ln2'), ...single('ln_f'), ...single('wte'), ...matrices, ...mlp, ...head]),
   ]);
 }
 
-/** tokenizer.bin with byte tokens and made-up words. @param {number} vocab */
+/** A tokenizer.bin of llama2.c with invented tokens. @param {number} vocab  number of tokens */
 export function tokenizerBin(vocab) {
   const texts = ['<unk>', '\n<s>\n', '\n</s>\n', '<0x0A>', ...Array.from({ length: vocab - 4 }, (_, i) => ` w${i}`)];
   const parts = [Buffer.from(Uint32Array.of(8).buffer)];
@@ -83,7 +92,7 @@ export function tokenizerBin(vocab) {
   return Buffer.concat(parts);
 }
 
-const HF = {
+const HF_NAMES = {
   ln1: 'input_layernorm',
   'attn.q': 'self_attn.q_proj',
   'attn.k': 'self_attn.k_proj',
@@ -95,10 +104,10 @@ const HF = {
   'mlp.down': 'mlp.down_proj',
 };
 
-/** Hugging Face's name. @param {string} name */
+/** Hugging Face's name of a tensor. @param {string} name  bq4's name */
 export function hfName(name) {
   const match = /^h\.(\d+)\.(.+)\.(weight|bias)$/.exec(name);
-  if (match) return `model.layers.${match[1]}.${HF[match[2]]}.${match[3]}`;
+  if (match) return `model.layers.${match[1]}.${HF_NAMES[match[2]]}.${match[3]}`;
   return name.replace(/^wte/, 'model.embed_tokens').replace(/^ln_f/, 'model.norm');
 }
 

@@ -15,12 +15,12 @@ import { createEngine } from '../../js/node.js';
 import { createWorkerEngine, fromBlob, fromBytes, fromFile, fromUrl } from '../../js/index.js';
 import { CHAT, CONFIG, tokenizer } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
-import { one, v1, values } from './v1.mjs';
+import { singlePiece, v1, randomTensors } from './v1.mjs';
 
 const GREEDY = { temperature: 0, maxTokens: 16 };
 /** The same weights as a v2 file. */
 async function v2(config) {
-  const tensors = values(config).map(({ name, dims, data }) => {
+  const tensors = randomTensors(config).map(({ name, dims, data }) => {
     const { rows, cols } = matrixOf(dims);
     const type = v1Type(dims);
     const blocks = quantize(type.id, FLAT, data, 1, data.length);
@@ -32,7 +32,7 @@ async function v2(config) {
       dims,
       type: wanted,
       layout,
-      pieces: one(quantize(wanted.id, layout, dims.length === 1 ? exact : data, rows, cols)),
+      pieces: singlePiece(quantize(wanted.id, layout, dims.length === 1 ? exact : data, rows, cols)),
     };
   });
   const sink = memorySink();

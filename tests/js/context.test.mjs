@@ -5,7 +5,7 @@ import { createEngine, fromFile } from '../../js/node.js';
 import { SUMMARY_REQUEST, summaryTokens, withSummary } from '../../js/api/chat/summary-prompt.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
-import { counted } from './counting-engine.mjs';
+import { createCountingEngine } from './counting-engine.mjs';
 import { tinyModel } from './fixture.mjs';
 
 const system = { role: 'system', content: 'You are brief.' };
@@ -232,7 +232,7 @@ for (const [name, load] of LOADS) {
 }
 
 test('a summary is made once: the same turns later cost no second one', async (t) => {
-  const { model, session, read } = await counted(t);
+  const { model, session, read } = await createCountingEngine(t);
   await session.close();
   const options = { temperature: 0, maxTokens: 3, contextPolicy: /** @type {const} */ ('summarize') };
   const samples = async (/** @type {any[]} */ messages) => {

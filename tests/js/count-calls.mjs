@@ -1,11 +1,11 @@
-// Counters in shared memory for a worker's engine: how many slices were run and tokens sampled so far, readable from
-// another thread at any moment; and a gate, where the worker stops when it has run so many slices.
+// Counters of an engine in a worker: numbers of computed work units and sampled tokens, in shared memory, so that another thread can read
+// them at any time; and a gate at which the worker waits after a given number of work units.
 import { Wasm } from '../../js/wasm/wasm.js';
 
-/** Words of the counters' memory. `LIMIT`: slices at which the worker waits, 0 for never; `WAITING`: 1 while it does. */
+/** Indices of the counters, and their number. `LIMIT`: work units after which the worker waits, 0: it does not wait; `WAITING`: 1 while it waits. */
 export const [WORK_UNITS, SAMPLES, LIMIT, WAITING, WORDS] = [0, 1, 2, 3, 4];
 
-/** Call it before an engine runs. @param {Int32Array} counters  WORDS of shared memory */
+/** Installs the counters. It is called before an engine is created. @param {Int32Array} counters  WORDS words of shared memory */
 export function countCalls(counters) {
   const { call, stop } = Wasm.prototype;
   const waitAtGate = (/** @type {number} */ workUnits) => {
@@ -16,8 +16,8 @@ export function countCalls(counters) {
     Atomics.store(counters, WAITING, 0);
   };
   let isLastCounted = false;
-  // A slice is counted before the worker looks for an abort: one that another thread counts after its abort is the one
-  // that was being computed, however long this thread is kept from the processor in between.
+  // A work unit is counted before the worker checks for an abort. So another thread that reads the counter after its abort finds at most
+  // one more: the work unit that was computed at that time.
   Wasm.prototype.stop = function () {
     const workUnits = Atomics.add(counters, WORK_UNITS, 1) + 1;
     const ends = stop.call(this);
@@ -36,16 +36,16 @@ export function countCalls(counters) {
   };
 }
 
-/** A gate as other threads set it. @param {Int32Array} counters */
+/** The gate, for another thread. @param {Int32Array} counters */
 export const gateOf = (counters) => {
   const set = (/** @type {number} */ limit) => {
     Atomics.store(counters, LIMIT, limit);
     Atomics.notify(counters, LIMIT);
   };
   return {
-    /** The worker waits once it has run so many more slices. @param {number} workUnits */
+    /** Closes the gate: the worker waits after this number of further work units. @param {number} workUnits */
     closeAfter: (workUnits) => set(Atomics.load(counters, WORK_UNITS) + workUnits),
-    /** Whether it waits there: it has run exactly those. */
+    /** Whether the worker waits at the gate. */
     reached: () => Atomics.load(counters, WAITING) === 1,
     open: () => set(0),
   };

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { tinyModel, tokenizer } from './fixture.mjs';
-import { report } from './generation-summary.mjs';
+import { readGeneration } from './generation-summary.mjs';
 
 const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
 const BERT = new URL('../golden/gguf/bert.gguf', import.meta.url);
@@ -54,11 +54,11 @@ for (const [build, threads] of /** @type {const} */ ([
       for (const [name, options] of some)
         for (const [seed, prompt] of PROMPTS.entries()) {
           const run = (/** @type {any} */ speculate) =>
-            report(model.generate(prompt, { maxTokens: 30, seed, ...options, speculate }));
+            readGeneration(model.generate(prompt, { maxTokens: 30, seed, ...options, speculate }));
           const plain = await run(false);
           for (const [i, draft] of drafts.entries()) {
-            const { said: message, usage } = await run({ model: draft, tokens: 3 + i });
-            assert.deepEqual(message, plain.said, name);
+            const { output: message, usage } = await run({ model: draft, tokens: 3 + i });
+            assert.deepEqual(message, plain.output, name);
             assert.ok(usage.acceptedTokens <= usage.draftedTokens);
             if (i === 0 && name === 'greedy') assert.equal(usage.acceptedTokens, usage.draftedTokens, 'itself');
             accepted[i] += usage.acceptedTokens;

@@ -12,7 +12,7 @@ import { inputOf } from '../../js/quantize/calibration-model.js';
 import { fromFile } from '../../js/storage/sources/index.js';
 import { openBytes } from '../../js/storage/sources/bytes.js';
 import { testFolder } from './folders.mjs';
-import { letters } from './letter-tokenizer.mjs';
+import { writeLetterTokenizer } from './letter-tokenizer.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const folder = testFolder('drift').fresh();
@@ -122,7 +122,7 @@ test('quantize: what was changed before is made good, so that the model predicts
 for (const family of ['falcon', 'gemma2-heads', 'mixtral', 'bloom', 'qwen2'])
   test(`the same of a model of another family: ${family}`, () => {
     const whole = join(folder, 'whole.bq4');
-    const kept = ['--quant', 'f32', '--embed', 'f32', '--tokenizer', letters(folder)];
+    const kept = ['--quant', 'f32', '--embed', 'f32', '--tokenizer', writeLetterTokenizer(folder)];
     bq4('convert', join(root, 'tests/golden/gguf', `${family}.gguf`), whole, ...kept);
     const [by, beside] = ['gptaq', 'gptq'].map((method) => klOf(whole, 'bq3a', method));
     assert.ok(by < beside, `${by}, ${beside}`);

@@ -1,8 +1,9 @@
 /**
- * Encoders and decoders of the weight types (docs/FORMAT.md §1) in JavaScript, beside c/quant/encode.c and c/core/dequantize.c: the same bytes, but that
- * blocks with a minimum are not searched: they go from their least weight to their largest.
+ * Encoders and decoders of the weight types (docs/FORMAT.md §1) in JavaScript. They give the same bytes as c/quant/encode.c and
+ * c/core/dequantize.c, except for blocks with a minimum: C searches for the best range, this code takes the range from the smallest weight
+ * to the largest.
  *
- * All arithmetic is f32: a double result of one operation on f32 values, rounded by Math.fround, is the f32 result.
+ * All arithmetic is f32: the result of an operation on f32 values in double precision, rounded by Math.fround, is the f32 result.
  */
 import { BqError } from '../../js/shared/errors.js';
 import { bf16FromNumber, bf16ToNumber, f16FromNumber, f16ToNumber } from '../../js/format/bq4/half.js';
@@ -11,20 +12,20 @@ import { FLAT, TILED, TYPES, weightBytes } from '../../js/format/bq4/weight-type
 const { fround, trunc, abs, sign } = Math;
 const MINIMUM = fround(1e-8);
 
-/** Halves go away from zero, as C's roundf takes them. @param {number} x  an f32 */
+/** Rounds to the nearest integer, halves away from zero, as C's roundf. @param {number} x  an f32 */
 function roundAway(x) {
   const whole = trunc(x);
   return abs(x - whole) >= 0.5 ? whole + sign(x) : whole;
 }
 
-/** @param {import('../../js/format/bq4/weight-types.js').WeightType} type @param {number} index @param {number} value @returns {never} */
+/** Throws the error for a weight that the type cannot represent. @param {import('../../js/format/bq4/weight-types.js').WeightType} type @param {number} index @param {number} value @returns {never} */
 function refuse(type, index, value) {
   const why = Number.isFinite(value) ? `too large for ${type.name}` : 'not a finite number';
   throw new BqError('FORMAT', `weight ${index} is ${value}: ${why}`, { details: { index } });
 }
 
 /**
- * Unsigned integers, scale and minimum of one block, from its least weight to its largest.
+ * Unsigned integers, scale and minimum of one block; the range is from its smallest weight to its largest.
  * @param {import('../../js/format/bq4/weight-types.js').WeightType} type
  * @param {Float32Array} src @param {number} at @param {number} count @param {Int8Array} q  as quantizeBlock's
  * @returns {Scales}
@@ -50,22 +51,22 @@ function quantizeBetween(type, src, at, count, q) {
   return { scale, min };
 }
 
-/** Of less than 4 bits. @param {import('../../js/format/bq4/weight-types.js').WeightType} type */
+/** Whether a type has less than 4 bits. @param {import('../../js/format/bq4/weight-types.js').WeightType} type */
 const isSmall = (type) => type.bits > 0 && type.bits < 4;
-/** −3, −1, 1, 3. @param {import('../../js/format/bq4/weight-types.js').WeightType} type */
+/** Whether the levels of a type are −3, −1, 1, 3. @param {import('../../js/format/bq4/weight-types.js').WeightType} type */
 const isOdd = (type) => type.bits === 2 && !type.minBytes;
 
-/** @param {boolean} odd @param {number} x  over the scale */
+/** The nearest level. @param {boolean} odd @param {number} x  weight / scale */
 function levelOf(odd, x) {
   if (odd) return x < -2 ? -3 : x < 0 ? -1 : x < 2 ? 1 : 3;
   return x < -0.5 ? -1 : x < 0.5 ? 0 : 1;
 }
 
-/** The best of 15 scales that are fitted twice. @param {boolean} odd @param {Float32Array} w @param {number} m  the largest size */
+/** The best of 15 scales, each of which is fitted twice. @param {boolean} odd @param {Float32Array} w @param {number} m  largest absolute weight */
 function smallScale(odd, w, m) {
   const high = odd ? 3 : 1;
   let best = fround(m / high);
-  let most = 0;
+  let maxGain = 0;
   for (let i = 0; i < 15; i++) {
     let scale = fround(fround(m * fround(1 - fround(fround(0.05) * i))) / high);
     for (let fit = 0; fit < 2; fit++) {
@@ -79,17 +80,17 @@ function smallScale(odd, w, m) {
       if (!(squares > 0 && products > 0)) break;
       scale = fround(products / squares);
       const gain = fround(products * scale);
-      if (gain > most) [most, best] = [gain, scale];
+      if (gain > maxGain) [maxGain, best] = [gain, scale];
     }
   }
   return best;
 }
 
-/** @param {import('../../js/format/bq4/weight-types.js').WeightType} type @param {Float32Array} w @param {number} m @param {Int8Array} q */
+/** Integers and scale of a block with less than 4 bits. @param {import('../../js/format/bq4/weight-types.js').WeightType} type @param {Float32Array} w @param {number} m  largest absolute weight @param {Int8Array} q */
 function quantizeSmall(type, w, m, q) {
   const odd = isOdd(type);
-  const found = m >= 2 ** -60 ? f16ToNumber(f16FromNumber(smallScale(odd, w, m))) : 0;
-  const scale = m >= 2 ** -60 ? Math.max(found, 2 ** -24) : 0;
+  const fittedScale = m >= 2 ** -60 ? f16ToNumber(f16FromNumber(smallScale(odd, w, m))) : 0;
+  const scale = m >= 2 ** -60 ? Math.max(fittedScale, 2 ** -24) : 0;
   const inverse = scale > 0 ? fround(1 / scale) : 0;
   q.fill(odd ? -3 : 0);
   w.forEach((x, i) => {
@@ -99,7 +100,7 @@ function quantizeSmall(type, w, m, q) {
   return { scale, min: 0 };
 }
 
-/** Bits of a small weight: [byte of its group's row, from which bit on, how many, from which bit of what is kept on]. @param {import('../../js/format/bq4/weight-types.js').WeightType} type @param {number} k */
+/** Places of the bits of a small weight: [group of 4 bytes, first bit in the byte, number of bits, first bit of the value]. @param {import('../../js/format/bq4/weight-types.js').WeightType} type @param {number} k */
 function smallPlaces(type, k) {
   const [j, high] = [(k & 15) >> 2, (k >> 4) & 1];
   if (type.bits !== 3) return [[j >> 1, 4 * (j & 1) + 2 * high, 2, 0]];
@@ -110,38 +111,39 @@ function smallPlaces(type, k) {
   ];
 }
 
-/** Groups of 4 bytes of 32 small weights. @param {import('../../js/format/bq4/weight-types.js').WeightType} type */
-const groups = (type) => (type.bits === 3 ? 3 : 2);
+/** Number of groups of 4 bytes of 32 small weights. @param {import('../../js/format/bq4/weight-types.js').WeightType} type */
+const groupCount = (type) => (type.bits === 3 ? 3 : 2);
 
 /**
- * @param {import('../../js/format/bq4/weight-types.js').WeightType} type @param {Uint8Array} out @param {number} at  of the row's first group
- * @param {number} gap  bytes from a group to the next @param {number} k @param {number} q
+ * Writes a small weight.
+ * @param {import('../../js/format/bq4/weight-types.js').WeightType} type @param {Uint8Array} out @param {number} at  offset of the row's first group
+ * @param {number} gap  bytes from a group to the next @param {number} k  index of the weight @param {number} q
  */
 function putSmall(type, out, at, gap, k, q) {
-  const kept = isOdd(type) ? (q + 3) / 2 : type.bits === 1 ? q + 1 : q;
+  const value = isOdd(type) ? (q + 3) / 2 : type.bits === 1 ? q + 1 : q;
   for (const [group, bit, bits, from] of smallPlaces(type, k)) {
-    const byte = at + ((k >> 5) * groups(type) + group) * gap + (k & 3);
-    out[byte] = (out[byte] & ~((2 ** bits - 1) << bit)) | (((kept >> from) & (2 ** bits - 1)) << bit);
+    const byte = at + ((k >> 5) * groupCount(type) + group) * gap + (k & 3);
+    out[byte] = (out[byte] & ~((2 ** bits - 1) << bit)) | (((value >> from) & (2 ** bits - 1)) << bit);
   }
 }
 
-/** @type {(...args: [import('../../js/format/bq4/weight-types.js').WeightType, Uint8Array, number, number, number]) => number} */
+/** Reads a small weight. @type {(...args: [import('../../js/format/bq4/weight-types.js').WeightType, Uint8Array, number, number, number]) => number} */
 function getSmall(type, bytes, at, gap, k) {
-  let kept = 0;
+  let value = 0;
   for (const [group, bit, bits, from] of smallPlaces(type, k))
-    kept |= ((bytes[at + ((k >> 5) * groups(type) + group) * gap + (k & 3)] >> bit) & (2 ** bits - 1)) << from;
-  return isOdd(type) ? 2 * kept - 3 : type.bits === 1 ? kept - 1 : kept;
+    value |= ((bytes[at + ((k >> 5) * groupCount(type) + group) * gap + (k & 3)] >> bit) & (2 ** bits - 1)) << from;
+  return isOdd(type) ? 2 * value - 3 : type.bits === 1 ? value - 1 : value;
 }
 
-/** As the file can hold them. @typedef {{ scale: number, min: number }} Scales */
+/** Scale and minimum of a block, rounded to the precision of the file. @typedef {{ scale: number, min: number }} Scales */
 
 /**
  * Integers and scale of one block.
  * @param {import('../../js/format/bq4/weight-types.js').WeightType} type
  * @param {Float32Array} src
  * @param {number} at     first weight of the block
- * @param {number} count  weights there are, at most type.block
- * @param {Int8Array} q   [type.block], the rest becomes 0
+ * @param {number} count  number of weights, at most type.block
+ * @param {Int8Array} q   [type.block]; elements from `count` on become 0
  * @returns {Scales}
  */
 function quantizeBlock(type, src, at, count, q) {
@@ -173,7 +175,7 @@ function quantizeBlock(type, src, at, count, q) {
   return { scale, min: 0 };
 }
 
-/** Where minima and weights lie in a tile (tables in docs/FORMAT.md), and what it holds for q = 0. @param {import('../../js/format/bq4/weight-types.js').WeightType} type */
+/** Offsets of minima and weights in a tile (tables in docs/FORMAT.md), and the stored value of q = 0. @param {import('../../js/format/bq4/weight-types.js').WeightType} type */
 function tileShape(type) {
   const { block, bits, scaleBytes, minBytes, step } = type;
   const minsAt = (step / block) * 8 * scaleBytes;
@@ -186,7 +188,7 @@ function tileShape(type) {
 }
 
 /**
- * Byte within the weights of a tile that holds column k of row r.
+ * Offset of the byte of column k of row r, within the weights of a tile.
  * @param {number} k @param {number} r @param {boolean} eight
  */
 function tileByte(k, r, eight) {
@@ -194,7 +196,7 @@ function tileByte(k, r, eight) {
   return (k >> 5) * 128 + ((k & 15) >> 2) * 32 + r * 4 + (k & 3);
 }
 
-/** @param {DataView} view @param {number} at @param {number} scale @param {number} bytes  2: f16, 4: f32, 0: not there */
+/** @param {DataView} view @param {number} at @param {number} scale @param {number} bytes  2: f16, 4: f32, 0: the type has none */
 function putScale(view, at, scale, bytes) {
   if (bytes === 0) return;
   if (bytes === 2) view.setUint16(at, f16FromNumber(scale), true);
@@ -205,11 +207,13 @@ function putScale(view, at, scale, bytes) {
 function getScale(view, at, bytes, name) {
   if (bytes === 0) return 0;
   const scale = bytes === 2 ? f16ToNumber(view.getUint16(at, true)) : view.getFloat32(at, true);
-  if (!Number.isFinite(scale)) throw new BqError('FORMAT', `a scale of ${name} is ${scale}`, { offset: at });
+  if (!Number.isFinite(scale))
+    throw new BqError('FORMAT', `a scale of ${name}: expected a finite number, found ${scale}`, { offset: at });
   return scale;
 }
 
 /**
+ * Encodes a matrix in tiles of 8 rows.
  * @param {import('../../js/format/bq4/weight-types.js').WeightType} type
  * @param {Float32Array} src
  * @param {number} rows
@@ -236,7 +240,7 @@ function toTiles(type, src, rows, cols) {
       const { scale, min } = quantizeBlock(type, src, row * cols + first, count, q);
       putScale(view, tile + (block * 8 + r) * type.scaleBytes, scale, type.scaleBytes);
       putScale(view, tile + minsAt + (block * 8 + r) * type.minBytes, min, type.minBytes);
-      if (isSmall(type)) q.forEach((one, k) => putSmall(type, out, tile + weightsAt + 4 * r, 32, k, one));
+      if (isSmall(type)) q.forEach((level, k) => putSmall(type, out, tile + weightsAt + 4 * r, 32, k, level));
       for (let i = 0; i < count && !isSmall(type); i++) {
         const k = block * type.block + i;
         const at = tile + weightsAt + tileByte(k, r, eight);
@@ -250,6 +254,7 @@ function toTiles(type, src, rows, cols) {
 }
 
 /**
+ * Encodes a matrix row by row.
  * @param {import('../../js/format/bq4/weight-types.js').WeightType} type
  * @param {Float32Array} src
  * @param {number} rows
@@ -265,7 +270,7 @@ function toRows(type, src, rows, cols) {
   for (let row = 0; row < rows; row++) {
     for (let first = 0; first < cols; first += type.block, at += type.blockBytes) {
       const { scale, min } = quantizeBlock(type, src, row * cols + first, Math.min(type.block, cols - first), q);
-      if (isSmall(type)) q.forEach((one, k) => putSmall(type, out, at, 4, k, one));
+      if (isSmall(type)) q.forEach((level, k) => putSmall(type, out, at, 4, k, level));
       else if (eight) out.set(new Uint8Array(q.buffer), at);
       else for (let i = 0; i < type.block / 2; i++) out[at + i] = (q[2 * i] & 15) | ((q[2 * i + 1] & 15) << 4);
       putScale(view, at + scalesAt, scale, type.scaleBytes);
@@ -276,6 +281,7 @@ function toRows(type, src, rows, cols) {
 }
 
 /**
+ * Encodes f32, f16 or bf16.
  * @param {import('../../js/format/bq4/weight-types.js').WeightType} type
  * @param {Float32Array} src
  */
@@ -298,8 +304,8 @@ function toFloats(type, src) {
 }
 
 /**
- * f32 weights [rows][cols] to the bytes of a type and layout. FLAT asks that the block divides rows · cols.
- * FORMAT: a weight that is not finite or that the type can't hold (details.index).
+ * Encodes f32 weights [rows][cols] in a type and layout. For FLAT, rows · cols is a multiple of the block.
+ * Throws FORMAT if a weight is not finite or too large for the type (details.index).
  * @param {number} typeId
  * @param {number} layout
  * @param {Float32Array} src
@@ -315,7 +321,7 @@ export function quantize(typeId, layout, src, rows, cols) {
 }
 
 /**
- * The inverse: f32 [rows][cols]. FORMAT: a scale that is not finite.
+ * Decodes weights to f32 [rows][cols]. Throws FORMAT if a scale is not finite.
  * @param {number} typeId
  * @param {number} layout
  * @param {Uint8Array} bytes

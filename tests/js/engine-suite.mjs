@@ -1,25 +1,25 @@
-// What every engine must do: run over the engine of this thread and over the one in a worker, in Node and, with
-// tests/browser/shims for node:test and node:assert, in Chromium.
+// Tests of the behaviour of every engine. They run with an engine in this thread and with one in a worker, in Node and, with
+// tests/browser/shims in place of node:test and node:assert, in browsers.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fromBlob, fromBytes, fromUrl } from '../../js/index.js';
-import { BYTE, CONFIG, spaces, tinyModel, tokenizer } from './fixture.mjs';
+import { BYTE, CONFIG, spaceTokenizer, tinyModel, tokenizer } from './fixture.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { inTime, until } from '../waiting.mjs';
 
 export const GREEDY = { temperature: 0 };
-export /** For failures that are to be final soon. */
-const QUICK = { retries: 1, retryDelay: 1 };
+/** Options of a source that fails soon. */
+export const QUICK = { retries: 1, retryDelay: 1 };
 const PROMPT = 'Once upon a time there was';
 
-/** All parts and the result. */
+/** Reads all parts of a generation and its result. */
 export async function collect(generation) {
   const parts = [];
   for await (const part of generation) parts.push(part);
   return { parts, result: await generation.result };
 }
 
-/** @param {string} name @param {(options?: object) => Promise<import('../../js/shared/types.js').Engine>} create */
+/** Declares the group of tests. @param {string} name @param {(options?: object) => Promise<import('../../js/shared/types.js').Engine>} create */
 export function engineSuite(name, create) {
   describe(name, () => {
     /** @type {import('../../js/shared/types.js').Engine} */
@@ -32,24 +32,24 @@ export function engineSuite(name, create) {
     });
     after(() => engine.close());
     const load = (options = {}, bytes = file) => engine.load(fromBytes(bytes), options);
-    /** A session of its own model, closed after `use`. */
-    const withSession = async (use, options = {}) => {
+    /** Calls `body` with a session of a new model, which is closed afterwards. */
+    const withSession = async (body, options = {}) => {
       const model = await load(options);
       try {
-        return await use(await model.createSession(), model);
+        return await body(await model.createSession(), model);
       } finally {
         await model.close();
       }
     };
 
-    test('says which build runs and why', () => {
+    test('engine.info names the build and the reason for it', () => {
       const { build, reason } = engine.info;
       assert.ok(['relaxed', 'relaxed16', 'simd128'].includes(build));
       assert.doesNotMatch(reason, /self test/);
       assert.match(reason, /relaxed SIMD|kernels are the fastest/);
     });
 
-    test('plan: what a model is and takes, before it is loaded', async () => {
+    test('plan: properties and memory of a model, before it is loaded', async () => {
       const plan = await engine.plan(fromBytes(file), { contextTokens: 128, sessions: 2, kv: 'f32' });
       const {
         arch,
@@ -60,7 +60,7 @@ export function engineSuite(name, create) {
         ffn,
         vocabSize: vocab,
         tied,
-        name: called,
+        name: modelName,
         license,
         version,
         contextTokens: context,
@@ -78,7 +78,7 @@ export function engineSuite(name, create) {
           ffn,
           vocab,
           tied,
-          called,
+          modelName,
           license,
           version,
           context,
@@ -95,7 +95,7 @@ export function engineSuite(name, create) {
           ffn: 96,
           vocab: CONFIG.vocab,
           tied: true,
-          called: 'tiny',
+          modelName: 'tiny',
           license: 'CC0-1.0',
           version: 2,
           context: 128,
@@ -116,7 +116,7 @@ export function engineSuite(name, create) {
       );
     });
 
-    test('the heap is what was planned, and everything that was planned fits', async () => {
+    test('the heap has the planned size, and all planned sessions fit into it', async () => {
       const options = { contextTokens: 200, sessions: 3 };
       const plan = await engine.plan(fromBytes(file), options);
       const model = await load(options);
@@ -131,19 +131,18 @@ export function engineSuite(name, create) {
       await model.close();
     });
 
-    test('calls at once share one session: each waits its turn, in order, and an abort ends the wait', async () => {
-      // Its replies fill the context: they can't end before they are aborted or the model is closed, since a reader in another thread
-      // is sent a few parts ahead at most.
+    test('simultaneous calls share one session: they run in order, and an abort ends the wait of a call', async () => {
+      // Replies of this model end only by an abort, by closing the model, or when the context is full.
       const model = await load({}, await endless);
-      const alone = async () => (await model.generate(PROMPT, { ...GREEDY, maxTokens: 6 }).result).tokens;
-      const wanted = await alone();
+      const generate = async () => (await model.generate(PROMPT, { ...GREEDY, maxTokens: 6 }).result).tokens;
+      const expected = await generate();
       const order = [];
       const controller = new AbortController();
       const calls = [
-        alone(),
+        generate(),
         model.completions.create({ prompt: PROMPT, temperature: 0, max_tokens: 6 }),
         assert.rejects(model.generate(PROMPT, { signal: controller.signal }).result, { name: 'AbortError' }),
-        alone(),
+        generate(),
         model.embed(['x']),
         model.choose(PROMPT, ['a', 'b']),
         model.savePromptCache([{ role: 'system', content: 'Be kind' }]),
@@ -154,7 +153,7 @@ export function engineSuite(name, create) {
       });
       controller.abort();
       const [first, completion, , third, { vectors }, { best }] = /** @type {any[]} */ (await Promise.all(calls));
-      assert.deepEqual([first, third], [wanted, wanted]);
+      assert.deepEqual([first, third], [expected, expected]);
       assert.equal(completion.usage.completion_tokens, 6);
       assert.deepEqual([vectors.length, typeof best], [1, 'string']);
       assert.ok(order.indexOf(0) < order.indexOf(3), `${order}`);
@@ -166,7 +165,7 @@ export function engineSuite(name, create) {
       await waiting;
     });
 
-    test('embeddings that are asked for first, at once: each has its vectors, and an abort is heard in the queue', async () => {
+    test('simultaneous calls of embed before any other call: each gets its vectors, and an abort ends the wait of a call', async () => {
       const model = await load();
       const controller = new AbortController();
       const calls = ['a', 'b', 'c'].map((text) => model.embed([text]));
@@ -178,7 +177,7 @@ export function engineSuite(name, create) {
       await model.close();
     });
 
-    test('a loop and its result beside it read the same parts; a throwing callback is reported, and ends nothing', async () => {
+    test('a loop and `result` give the same parts; an error of a callback is reported, and the generation continues', async () => {
       const failures = [];
       const listen = (event) => (event.preventDefault?.(), failures.push(event));
       const { error } = console;
@@ -190,65 +189,65 @@ export function engineSuite(name, create) {
       const model = await engine.load(fromBytes(file), { onProgress });
       const session = await model.createSession();
       const run = session.generate(PROMPT, { ...GREEDY, maxTokens: 12, onProgress });
-      const [{ parts, result }, whole] = await Promise.all([collect(run), run.result]);
+      const [{ parts, result }, sameResult] = await Promise.all([collect(run), run.result]);
       assert.deepEqual(
         parts.map(({ token }) => token),
-        whole.tokens,
+        sameResult.tokens,
       );
-      assert.equal(parts.map(({ text }) => text).join(''), whole.text);
-      assert.equal(result, whole);
-      const late = session.generate(PROMPT, { ...GREEDY, maxTokens: 12 });
-      const ended = late.result;
-      assert.deepEqual((await collect(late)).parts, parts, 'a loop that begins after the result');
-      assert.deepEqual((await ended).tokens, whole.tokens);
+      assert.equal(parts.map(({ text }) => text).join(''), sameResult.text);
+      assert.equal(result, sameResult);
+      const second = session.generate(PROMPT, { ...GREEDY, maxTokens: 12 });
+      const secondResult = second.result;
+      assert.deepEqual((await collect(second)).parts, parts, 'a loop that begins after `result` was read');
+      assert.deepEqual((await secondResult).tokens, sameResult.tokens);
       await model.close();
       console.error = error;
       globalThis.removeEventListener?.('error', listen);
       assert.ok(failures.length >= 3, `${failures.length} reports`);
     });
 
-    test('leaving a loop leaves the session as far as it was read', async () => {
+    test('after a loop was left, the session has the tokens that the loop has read', async () => {
       await withSession(async (session) => {
         const prompt = await session.append(PROMPT).then(() => session.tokens());
-        const whole = (await session.continue({ ...GREEDY, maxTokens: 24 }).result).tokens;
+        const tokens = (await session.continue({ ...GREEDY, maxTokens: 24 }).result).tokens;
         for (const count of [1, 4, 7, 8, 9, 23, 24]) {
           const run = session.generate(prompt, { ...GREEDY, maxTokens: 24 });
-          let seen = 0;
-          for await (const part of run) if (part.token >= 0 && ++seen === count) break;
-          assert.deepEqual((await run.result)?.tokens, whole.slice(0, count));
+          let parts = 0;
+          for await (const part of run) if (part.token >= 0 && ++parts === count) break;
+          assert.deepEqual((await run.result)?.tokens, tokens.slice(0, count));
           assert.equal((await run.result)?.finishReason, count < 24 ? 'abort' : 'length');
           assert.equal((await run.result)?.usage.completionTokens, count);
-          assert.deepEqual(await session.tokens(), [...prompt, ...whole.slice(0, count)]);
-          const { tokens: ids } = await session.continue({ ...GREEDY, maxTokens: 24 - count }).result;
-          assert.deepEqual(ids, whole.slice(count), `goes on behind ${count} tokens`);
+          assert.deepEqual(await session.tokens(), [...prompt, ...tokens.slice(0, count)]);
+          const { tokens: rest } = await session.continue({ ...GREEDY, maxTokens: 24 - count }).result;
+          assert.deepEqual(rest, tokens.slice(count), `continues after ${count} tokens`);
         }
       });
     });
 
-    test('the same tokens from bytes, Blob, ranges and a server without ranges', async () => {
-      const ranged = await faultServer(file);
-      const whole = await faultServer(file, { status: 200 });
+    test('the tokens are the same from bytes, a Blob, a server with ranges and one without', async () => {
+      const rangeServer = await faultServer(file);
+      const plainServer = await faultServer(file, { status: 200 });
       const sources = [
         fromBytes(file),
         fromBytes(file.slice().buffer),
         fromBlob(new Blob([/** @type {any} */ (file)])),
-        fromUrl(ranged.url),
-        fromUrl(whole.url),
-        ranged.url,
+        fromUrl(rangeServer.url),
+        fromUrl(plainServer.url),
+        rangeServer.url,
       ];
-      const seen = new Set();
+      const replies = new Set();
       for (const source of sources) {
         const model = await engine.load(source);
         const session = await model.createSession();
-        seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 20 }).result).tokens.join());
+        replies.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 20 }).result).tokens.join());
         await model.close();
       }
-      assert.equal(seen.size, 1, [...seen].join('\n'));
-      await ranged.close();
-      await whole.close();
+      assert.equal(replies.size, 1, [...replies].join('\n'));
+      await rangeServer.close();
+      await plainServer.close();
     });
 
-    test('from a server: one small range to plan, one to load', async () => {
+    test('from a server with ranges: plan requests one small range, load that range and the rest', async () => {
       const server = await faultServer(file);
       const plan = await engine.plan(fromUrl(server.url));
       assert.deepEqual(
@@ -264,14 +263,14 @@ export function engineSuite(name, create) {
       await server.close();
     });
 
-    test('from a server without ranges: one request', async () => {
+    test('from a server without ranges: load sends one request', async () => {
       const server = await faultServer(file, { status: 200 });
       await (await engine.load(fromUrl(server.url))).close();
       assert.equal((await server.asked()).length, 1);
       await server.close();
     });
 
-    test('info: what the file says', async () => {
+    test('model.info has the properties of the file', async () => {
       const model = await load();
       assert.deepEqual(model.info.tokenizer, {
         kind: 'bpe',
@@ -289,7 +288,7 @@ export function engineSuite(name, create) {
       await model.close();
     });
 
-    test('tokenize and detokenize', async () => {
+    test('detokenize gives the text that was tokenized; special tokens only with parseSpecial', async () => {
       const model = await load();
       for (const text of ['', 'the you', 'naïve 日本語 🙂\n\ttab', '\ufeffmark\ufeff', '<|user|>']) {
         const ids = await model.tokenize(text);
@@ -304,11 +303,11 @@ export function engineSuite(name, create) {
       assert.deepEqual(await model.tokenize(' the', { addSpecial: false }), [BYTE + 256 + 2]);
       assert.equal(await model.tokenId('<|end|>'), 3);
       assert.equal(await model.tokenId('nothing like it'), null);
-      assert.equal(await model.detokenize([BYTE + 0xe6, BYTE + 0x97]), '\ufffd', 'a cut character');
+      assert.equal(await model.detokenize([BYTE + 0xe6, BYTE + 0x97]), '\ufffd', 'an incomplete character');
       await model.close();
     });
 
-    test('shares that leave the likeliest token alone, at any temperature; a repetition window of nothing and of everything', () =>
+    test('options that leave only the most probable token are greedy at any temperature; repeatLast 0 and the largest value', () =>
       withSession(async (session) => {
         const generate = async (/** @type {import('../../js/shared/types.js').GenerateOptions} */ options) =>
           (await session.generate(PROMPT, { maxTokens: 30, seed: 5, ...options }).result).tokens;
@@ -332,7 +331,7 @@ export function engineSuite(name, create) {
         });
       }));
 
-    test('generate: parts, text and ids belong together', () =>
+    test('generate: parts, text, tokens and usage are consistent', () =>
       withSession(async (session, model) => {
         const { parts, result } = await collect(
           session.generate(PROMPT, { temperature: 1, topK: 0, topP: 1, seed: 7, maxTokens: 60 }),
@@ -343,18 +342,18 @@ export function engineSuite(name, create) {
         );
         assert.equal(parts.map((p) => p.text).join(''), result.text);
         assert.ok(result.tokens.length > 1 && result.text.length > 0);
-        const shown = result.finishReason === 'stop' ? result.tokens.slice(0, -1) : result.tokens;
-        assert.equal(result.text, await model.detokenize(shown));
+        const textTokens = result.finishReason === 'stop' ? result.tokens.slice(0, -1) : result.tokens;
+        assert.equal(result.text, await model.detokenize(textTokens));
         assert.equal(result.usage.completionTokens, result.tokens.length);
         assert.equal(result.usage.promptTokens, (await model.tokenize(PROMPT)).length);
         assert.equal(result.seed, 7);
-        // The clocks of Firefox and WebKit advance by whole milliseconds: there a tiny model takes no time.
-        const least = typeof document === 'object' && !/Chrome/.test(navigator.userAgent) ? 0 : Number.MIN_VALUE;
-        for (const ms of ['prefillMs', 'firstTokenMs', 'decodeMs']) assert.ok(result.timings[ms] >= least, ms);
+        // The clocks of Firefox and WebKit have a resolution of 1 ms, so a tiny model can take 0 ms there.
+        const minMs = typeof document === 'object' && !/Chrome/.test(navigator.userAgent) ? 0 : Number.MIN_VALUE;
+        for (const ms of ['prefillMs', 'firstTokenMs', 'decodeMs']) assert.ok(result.timings[ms] >= minMs, ms);
       }));
 
-    test('generate: an SPM space in front is dropped only where no text precedes it', async () => {
-      const model = await load({}, await tinyModel({ tokens: spaces(), chat: null }));
+    test('generate: the leading space of SentencePiece is dropped only at the beginning of the text', async () => {
+      const model = await load({}, await tinyModel({ tokens: spaceTokenizer(), chat: null }));
       const session = await model.createSession();
       const run = async (prompt) => (await session.generate(prompt, { temperature: 0, maxTokens: 3 }).result).text;
       assert.match(await run([1]), /^\S/);
@@ -362,7 +361,7 @@ export function engineSuite(name, create) {
       await model.close();
     });
 
-    test('generate: with kernels of rare types, which come with the model, the same tokens everywhere', async () => {
+    test('generate: with optional kernels, which are loaded with the model, the tokens are the same everywhere', async () => {
       for (const [type, ids] of /** @type {[string, number[]][]} */ ([
         ['bq3a', [23, 61, 60, 37, 49, 160, 22, 208]],
         ['bqt', [102, 20, 23, 130, 264, 144, 23, 205]],
@@ -375,7 +374,7 @@ export function engineSuite(name, create) {
       }
     });
 
-    test('generate: a text and its ids are the same prompt; the result needs no loop', () =>
+    test('generate: a text and its tokens are the same prompt; `result` works without a loop', () =>
       withSession(async (session, model) => {
         const options = { ...GREEDY, maxTokens: 8 };
         const a = await session.generate(PROMPT, options).result;
@@ -387,8 +386,8 @@ export function engineSuite(name, create) {
         await assert.rejects(collect(once), { code: 'STATE' });
       }));
 
-    test('generate: any slicing of the prompt and either KV reuse or not gives the same tokens', async () => {
-      const seen = new Set();
+    test('generate: batch and window of the prefill, and a filled KV cache, do not change the tokens', async () => {
+      const replies = new Set();
       for (const options of [
         {},
         { prefillBatch: 1 },
@@ -398,15 +397,15 @@ export function engineSuite(name, create) {
       ]) {
         await withSession(async (session) => {
           const run = async () =>
-            seen.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 24 }).result).tokens.join());
+            replies.add((await session.generate(PROMPT, { ...GREEDY, maxTokens: 24 }).result).tokens.join());
           await run();
-          await run(); // all of the prompt is in the KV cache now
+          await run(); // The second time, the KV cache has all of the prompt.
         }, options);
       }
-      assert.equal(seen.size, 1, [...seen].join('\n'));
+      assert.equal(replies.size, 1, [...replies].join('\n'));
     });
 
-    test('generate: a seed repeats, seeds differ, and one is chosen where none is given', () =>
+    test('generate: the same seed gives the same tokens, another one others; the result has the seed that was chosen', () =>
       withSession(async (session) => {
         const run = (seed) =>
           session.generate(PROMPT, { temperature: 1.2, topK: 0, topP: 1, seed, maxTokens: 16 }).result;
@@ -416,7 +415,7 @@ export function engineSuite(name, create) {
         assert.deepEqual((await run(d.seed)).tokens, d.tokens);
       }));
 
-    test('stop: tokens, strings over token borders, the number of tokens, the context', () =>
+    test('a generation stops at tokens, at strings across several tokens, at maxTokens, and at the end of the context', () =>
       withSession(async (session, model) => {
         const free = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30 }).result;
         const third = free.tokens[2];
@@ -430,56 +429,56 @@ export function engineSuite(name, create) {
         const { parts, result } = await collect(session.generate(PROMPT, { ...GREEDY, stop: ['never', middle] }));
         assert.equal(result.stop, middle);
         assert.equal(result.text, free.text.slice(0, free.text.indexOf(middle)));
-        assert.equal(parts.map((p) => p.text).join(''), result.text, 'no part shows what was taken back');
+        assert.equal(parts.map((p) => p.text).join(''), result.text, 'no part has text of the stop string');
 
         const start = `${free.text.at(-1)}${'?'.repeat(20)}`;
-        const held = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30, stop: [start] }).result;
-        assert.equal(held.text, free.text, 'what was held back is shown at the end');
+        const complete = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30, stop: [start] }).result;
+        assert.equal(complete.text, free.text, 'an incomplete stop string is part of the text');
 
-        const none = await session.generate(PROMPT, { ...GREEDY, maxTokens: 0 }).result;
-        assert.deepEqual([none.tokens, none.text, none.finishReason], [[], '', 'length']);
+        const empty = await session.generate(PROMPT, { ...GREEDY, maxTokens: 0 }).result;
+        assert.deepEqual([empty.tokens, empty.text, empty.finishReason], [[], '', 'length']);
         const full = await session.generate(await model.tokenize('x'.repeat(250)), { temperature: 0, stopTokens: [] })
           .result;
         if (full.finishReason === 'context')
-          assert.equal(251 + full.tokens.length - 1, 256, 'the last token needs no place');
+          assert.equal(251 + full.tokens.length - 1, 256, 'the last token needs no position');
         else assert.equal(full.finishReason, 'stop');
       }));
 
-    test('a longer prompt computes only what is new', () =>
+    test('for a longer prompt only the new tokens are computed', () =>
       withSession(async (session, model) => {
         const ids = await model.tokenize('x'.repeat(100));
         const more = [...ids, ...(await model.tokenize('y'.repeat(20), { addSpecial: false }))];
         await session.generate(ids, { maxTokens: 0 }).result;
         const before = (await session.stats()).workUnits;
-        const { usage, tokens: reused } = await session.generate(more, { ...GREEDY, maxTokens: 5 }).result;
+        const { usage, tokens } = await session.generate(more, { ...GREEDY, maxTokens: 5 }).result;
         assert.equal(usage.cachedTokens, ids.length);
         assert.equal(
           (await session.stats()).workUnits - before,
           5 * (CONFIG.layers + 1),
           'one batch, then token by token',
         );
-        const fresh = await withSession((other) => other.generate(more, { ...GREEDY, maxTokens: 5 }).result);
-        assert.deepEqual(reused, fresh.tokens);
+        const reference = await withSession((other) => other.generate(more, { ...GREEDY, maxTokens: 5 }).result);
+        assert.deepEqual(tokens, reference.tokens);
         const shorter = await session.generate(ids.slice(0, 50), { ...GREEDY, maxTokens: 3 }).result;
         assert.equal(shorter.usage.cachedTokens, 49, 'the last token is computed for its logits');
       }));
 
-    test('a small model guesses: the same text; a closed one, or one of another engine, is refused', async () => {
-      const sure = await tinyModel({ config: { hidden: 256, ffn: 256 } });
-      const [model, small] = [await load({}, sure), await load({}, sure)];
-      const ask = (speculate) => model.generate(PROMPT, { ...GREEDY, maxTokens: 30, speculate }).result;
-      const [plain, fast] = [await ask(false), await ask({ model: small, tokens: 3 })];
+    test('with a draft model the text is the same; a closed draft model, or one of another engine, is refused', async () => {
+      const bytes = await tinyModel({ config: { hidden: 256, ffn: 256 } });
+      const [model, draft] = [await load({}, bytes), await load({}, bytes)];
+      const generate = (speculate) => model.generate(PROMPT, { ...GREEDY, maxTokens: 30, speculate }).result;
+      const [plain, fast] = [await generate(false), await generate({ model: draft, tokens: 3 })];
       assert.deepEqual([fast.tokens, fast.text], [plain.tokens, plain.text]);
       assert.ok(fast.usage.acceptedTokens > 5, JSON.stringify(fast.timings));
-      await small.close();
+      await draft.close();
       const other = await create();
-      for (const lost of [small, await other.load(fromBytes(sure))])
-        await assert.rejects(() => ask({ model: lost }), { code: 'CLOSED' });
+      for (const unusable of [draft, await other.load(fromBytes(bytes))])
+        await assert.rejects(() => generate({ model: unusable }), { code: 'CLOSED' });
       await other.close();
       await model.close();
     });
 
-    test('two sessions at once give what each gives alone', async () => {
+    test('two simultaneous sessions give the same tokens as each of them alone', async () => {
       const prompts = ['the first of two', 'and something else altogether'];
       const run = (session, prompt) => session.generate(prompt, { ...GREEDY, maxTokens: 25 }).result;
       const alone = [];
@@ -494,38 +493,38 @@ export function engineSuite(name, create) {
       await model.close();
     });
 
-    test('leaving the loop ends the generation; the session goes on', () =>
+    test('leaving the loop ends the generation; the session can be used again', () =>
       withSession(async (session) => {
         const options = { ...GREEDY, maxTokens: 20 };
         const run = session.generate(PROMPT, options);
         for await (const part of run) if (part.token >= 0) break;
         assert.equal((await run.result)?.finishReason, 'abort');
         assert.equal((await run.result).tokens.length, 1);
-        const whole = await session.generate(PROMPT, options).result;
-        assert.equal(whole.tokens.length, 20);
-        assert.equal(whole.tokens[0], (await run.result).tokens[0]);
+        const second = await session.generate(PROMPT, options).result;
+        assert.equal(second.tokens.length, 20);
+        assert.equal(second.tokens[0], (await run.result).tokens[0]);
       }));
 
-    test('textStream: the texts, computed as they are read; canceling ends the generation', () =>
+    test('textStream gives the texts, which are computed while they are read; canceling it ends the generation', () =>
       withSession(async (session) => {
         const { text } = await session.generate('Once', { temperature: 0, maxTokens: 8 }).result;
-        const whole = session.generate('Once', { temperature: 0, maxTokens: 8 });
-        const reader = whole.textStream.getReader();
-        let read = '';
-        for (let part = await reader.read(); !part.done; part = await reader.read()) read += part.value;
-        assert.equal(read, text);
-        assert.equal((await whole.result)?.text, text);
-        const left = session.generate('Once', { temperature: 0, maxTokens: 100 });
-        const first = left.textStream.getReader();
-        await first.read();
-        assert.throws(() => left.textStream, { code: 'STATE' });
-        await first.cancel();
-        assert.equal((await left.result)?.finishReason, 'abort');
-        assert.ok((await left.result).tokens.length < 20, `${(await left.result).tokens.length}`);
+        const run = session.generate('Once', { temperature: 0, maxTokens: 8 });
+        const reader = run.textStream.getReader();
+        let streamText = '';
+        for (let part = await reader.read(); !part.done; part = await reader.read()) streamText += part.value;
+        assert.equal(streamText, text);
+        assert.equal((await run.result)?.text, text);
+        const second = session.generate('Once', { temperature: 0, maxTokens: 100 });
+        const secondReader = second.textStream.getReader();
+        await secondReader.read();
+        assert.throws(() => second.textStream, { code: 'STATE' });
+        await secondReader.cancel();
+        assert.equal((await second.result)?.finishReason, 'abort');
+        assert.ok((await second.result).tokens.length < 20, `${(await second.result).tokens.length}`);
         await session.generate('Once', { maxTokens: 1 }).result;
       }));
 
-    test('abort: before, in the prompt, between tokens; the session goes on', () =>
+    test('abort before the start, in the prompt and between tokens; the session can be used again', () =>
       withSession(async (session, model) => {
         const expected = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).result;
         const reason = new Error('enough of it');
@@ -540,22 +539,22 @@ export function engineSuite(name, create) {
 
         const controller = new AbortController();
         const running = session.generate(PROMPT, { ...GREEDY, signal: controller.signal });
-        const seen = [];
+        const tokens = [];
         await assert.rejects(async () => {
           for await (const part of running) {
-            seen.push(part.token);
-            if (seen.length === 4) controller.abort(reason);
+            tokens.push(part.token);
+            if (tokens.length === 4) controller.abort(reason);
           }
         }, reason);
         assert.equal((await running.result)?.finishReason, 'abort');
-        assert.deepEqual((await running.result).tokens, seen);
-        assert.deepEqual(seen, expected.tokens.slice(0, seen.length));
-        assert.equal(seen.length, 4, 'no token after the call');
-        const again = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).result;
-        assert.deepEqual(again.tokens, expected.tokens);
+        assert.deepEqual((await running.result).tokens, tokens);
+        assert.deepEqual(tokens, expected.tokens.slice(0, tokens.length));
+        assert.equal(tokens.length, 4, 'no token after the abort');
+        const second = await session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).result;
+        assert.deepEqual(second.tokens, expected.tokens);
       }));
 
-    test('wrong use is a typed error', () =>
+    test('wrong calls are refused with the code of an error', () =>
       withSession(async (session, model) => {
         const code = (promise, expected) =>
           assert.rejects(
@@ -584,37 +583,43 @@ export function engineSuite(name, create) {
         assert.equal(ok.tokens.length, 2);
       }));
 
-    test('options: unknown ones are refused with the nearest known one, values by kind and range', () =>
+    test('unknown options are refused, and the error names the nearest known one; values are checked by type and range', () =>
       withSession(async (session, model) => {
-        const refused = (promise, pattern) =>
+        const assertRefused = (promise, pattern) =>
           assert.rejects(
             async () => promise,
             (/** @type {any} */ e) => e.code === 'ARGUMENT' && pattern.test(e.message) && e.hint !== '',
           );
         const any = (options) => /** @type {any} */ (options);
-        await refused(
+        await assertRefused(
           session.generate(PROMPT, any({ max_tokens: 2 })).result,
           /generate: unknown option "max_tokens"; did you mean "maxTokens"\?/,
         );
-        await refused(session.generate(PROMPT, any({ top_k: 2 })).result, /"topK"/);
-        await refused(session.generate(PROMPT, { topP: 5 }).result, /topP: expected a number from 0 to 1, found 5/);
-        await refused(
+        await assertRefused(session.generate(PROMPT, any({ top_k: 2 })).result, /"topK"/);
+        await assertRefused(
+          session.generate(PROMPT, { topP: 5 }).result,
+          /topP: expected a number from 0 to 1, found 5/,
+        );
+        await assertRefused(
           session.generate(PROMPT, { seed: 0.5 }).result,
           /seed: expected an integer from 0 to \d+, found 0\.5/,
         );
-        await refused(
+        await assertRefused(
           session.generate(PROMPT, any({ stop: [7] })).result,
           /stop: expected a non-empty string or a list of them, found \[7\]/,
         );
-        await refused(session.generate(PROMPT, { maxTokens: NaN }).result, /maxTokens: expected .*, found NaN$/);
-        await refused(session.generate(PROMPT, any({ topK: 5n })).result, /topK: expected .*, found 5$/);
-        await refused(session.generate(PROMPT, { stop: '' }).result, /stop: expected a non-empty string .*, found ""/);
-        await refused(session.generate(PROMPT, { stop: ['a', ''] }).result, /stop: expected a non-empty string/);
+        await assertRefused(session.generate(PROMPT, { maxTokens: NaN }).result, /maxTokens: expected .*, found NaN$/);
+        await assertRefused(session.generate(PROMPT, any({ topK: 5n })).result, /topK: expected .*, found 5$/);
+        await assertRefused(
+          session.generate(PROMPT, { stop: '' }).result,
+          /stop: expected a non-empty string .*, found ""/,
+        );
+        await assertRefused(session.generate(PROMPT, { stop: ['a', ''] }).result, /stop: expected a non-empty string/);
         const { vocabSize } = model.info;
         const outside = new RegExp(`expected .*0 to ${vocabSize - 1}, found ${vocabSize}$`);
-        await refused(session.generate(PROMPT, { stopTokens: [vocabSize] }).result, outside);
-        await refused(session.generate(PROMPT, { logitBias: [{ token: vocabSize, bias: 1 }] }).result, outside);
-        await refused(model.detokenize([5, vocabSize]), outside);
+        await assertRefused(session.generate(PROMPT, { stopTokens: [vocabSize] }).result, outside);
+        await assertRefused(session.generate(PROMPT, { logitBias: [{ token: vocabSize, bias: 1 }] }).result, outside);
+        await assertRefused(model.detokenize([5, vocabSize]), outside);
         for (const bias of [
           { token: 5 },
           { bias: 1 },
@@ -626,7 +631,7 @@ export function engineSuite(name, create) {
           { token: 5, bias: 1, x: 0 },
           { token: 0.5, bias: 1 },
         ])
-          await refused(
+          await assertRefused(
             session.generate(PROMPT, any({ logitBias: [bias] })).result,
             /logitBias: expected a list of \{ token, bias \}, found \[/,
           );
@@ -642,60 +647,60 @@ export function engineSuite(name, create) {
           new BigInt64Array(2),
           new DataView(new ArrayBuffer(4)),
         ];
-        for (const wrong of notTokens) {
-          await refused(
-            session.generate(any(wrong)).result,
+        for (const value of notTokens) {
+          await assertRefused(
+            session.generate(any(value)).result,
             /the prompt: expected a string or a list of token ids|at least one token/,
           );
-          await refused(
-            model.embed([any(wrong)]),
+          await assertRefused(
+            model.embed([any(value)]),
             /the prompt: expected a string or a list of token ids|at least one token/,
           );
-          await refused(
-            model.detokenize(any([...Array.from(any(wrong)), 'x'])),
+          await assertRefused(
+            model.detokenize(any([...Array.from(any(value)), 'x'])),
             /the list of tokens: expected a list of token ids/,
           );
         }
         assert.equal(await model.detokenize(new Uint8Array(0)), '');
-        await refused(
+        await assertRefused(
           session.generate(PROMPT, any('fast')).result,
           /last argument of generate: expected an options object, found "fast"/,
         );
-        await refused(
+        await assertRefused(
           session.generate(any(undefined)).result,
           /the prompt: expected a string.* token ids, found undefined/,
         );
-        await refused(model.tokenize(any(undefined)), /expected a string/);
-        await refused(model.tokenize('x', any({ parse_special: true })), /"parseSpecial"/);
-        await refused(model.createSession(any({ contxt: 5 })), /"contextTokens"/);
-        await refused(model.createChat(any({ message: [] })), /"messages"/);
-        await refused(
+        await assertRefused(model.tokenize(any(undefined)), /expected a string/);
+        await assertRefused(model.tokenize('x', any({ parse_special: true })), /"parseSpecial"/);
+        await assertRefused(model.createSession(any({ contxt: 5 })), /"contextTokens"/);
+        await assertRefused(model.createChat(any({ message: [] })), /"messages"/);
+        await assertRefused(
           load(any({ contextSize: 5 })),
           /load: unknown option "contextSize"; did you mean "contextTokens"/,
         );
-        await refused(load(any({ streaming: 'yes' })), /streaming: expected true or false, found "yes"/);
-        await refused(engine.plan(fromBytes(file), any({ kvCache: 'i8' })), /plan: unknown option "kvCache"/);
-        await refused(create(any({ thread: 1 })), /"thread"; did you mean "threads"/);
+        await assertRefused(load(any({ streaming: 'yes' })), /streaming: expected true or false, found "yes"/);
+        await assertRefused(engine.plan(fromBytes(file), any({ kvCache: 'i8' })), /plan: unknown option "kvCache"/);
+        await assertRefused(create(any({ thread: 1 })), /"thread"; did you mean "threads"/);
         assert.equal(
           (await session.generate(PROMPT, { maxTokens: 2, topK: undefined }).result).tokens.length,
           2,
-          'undefined is not given',
+          'undefined counts as a missing option',
         );
       }));
 
-    test('stop may be one text', () =>
+    test('the option `stop` may be a single string', () =>
       withSession(async (session) => {
         const free = await session.generate(PROMPT, { ...GREEDY, maxTokens: 30 }).result;
         const middle = free.text.slice(5, 9);
         assert.equal((await session.generate(PROMPT, { ...GREEDY, stop: middle }).result).stop, middle);
       }));
 
-    test('a prompt tells how far it is, in tokens', () =>
+    test('prefill reports its progress in tokens', () =>
       withSession(async (session, model) => {
-        const seen = [];
+        const reports = [];
         const ids = await model.tokenize('x'.repeat(150));
-        await session.generate(ids, { maxTokens: 0, onProgress: (p) => seen.push(p) }).result;
-        assert.deepEqual(seen[0], {
+        await session.generate(ids, { maxTokens: 0, onProgress: (p) => reports.push(p) }).result;
+        assert.deepEqual(reports[0], {
           phase: 'prefill',
           loaded: 0,
           total: ids.length,
@@ -703,24 +708,25 @@ export function engineSuite(name, create) {
           bytesPerSecond: null,
           etaMs: null,
         });
-        assert.deepEqual([seen.at(-1).loaded, seen.at(-1).total, seen.at(-1).etaMs], [ids.length, ids.length, 0]);
+        const { loaded, total, etaMs } = reports.at(-1);
+        assert.deepEqual([loaded, total, etaMs], [ids.length, ids.length, 0]);
         assert.deepEqual(
-          seen.map((p) => p.loaded),
-          seen.map((p) => p.loaded).sort((a, b) => a - b),
+          reports.map((p) => p.loaded),
+          reports.map((p) => p.loaded).sort((a, b) => a - b),
         );
         const more = [];
         await session.generate([...ids, BYTE, BYTE], { maxTokens: 0, onProgress: (p) => more.push(p) }).result;
-        assert.equal(more[0].total, 2, 'only what is new');
+        assert.equal(more[0].total, 2, 'only the new tokens');
       }));
 
-    test("OpenAI's chat completions: chunks, and the whole", async () => {
+    test("OpenAI's chat completions: the chunks of a stream have the content of the complete response", async () => {
       const model = await load();
       const request = { messages: [{ role: 'user', content: 'Hello' }], temperature: 0, max_tokens: 6, logprobs: true };
-      const whole = await model.chat.completions.create(request);
+      const response = await model.chat.completions.create(request);
       const choices = [];
       for await (const chunk of await model.chat.completions.create({ ...request, stream: true }))
         choices.push(...chunk.choices);
-      const [{ message, logprobs, finish_reason }] = whole.choices;
+      const [{ message, logprobs, finish_reason }] = response.choices;
       assert.equal(choices.map(({ delta }) => delta.content ?? '').join(''), message.content);
       assert.deepEqual(
         choices.flatMap((choice) => choice.logprobs?.content ?? []),
@@ -734,52 +740,52 @@ export function engineSuite(name, create) {
     const FREE = { temperature: 1, topK: 0, topP: 1, stopTokens: [] };
     const endless = tinyModel({ tokens: { ...tokenizer(), eog: [] } });
 
-    test('sessions: append, generate from there, go on; the same as all at once', async () => {
+    test('sessions: append and continue in several calls give the same tokens as one generation', async () => {
       const model = await load({}, await endless);
       const session = await model.createSession();
-      const seen = [];
-      const first = await session.append('Once upon a time', { onProgress: (event) => seen.push(event.loaded) });
+      const progress = [];
+      const first = await session.append('Once upon a time', { onProgress: (event) => progress.push(event.loaded) });
       const ids = await model.tokenize('Once upon a time');
-      assert.deepEqual([first.tokens, seen[0], seen.at(-1)], [ids.length, 0, ids.length]);
+      assert.deepEqual([first.tokens, progress[0], progress.at(-1)], [ids.length, 0, ids.length]);
       await session.append(' there was');
       assert.deepEqual(await session.tokens(), [
         ...ids,
         ...(await model.tokenize(' there was', { addSpecial: false })),
       ]);
       const prompt = await session.tokens();
-      const one = await session.continue({ ...GREEDY, maxTokens: 5 }).result;
-      assert.equal(one.usage.cachedTokens, prompt.length, 'its logits were there');
-      assert.deepEqual(await session.tokens(), [...prompt, ...one.tokens]);
-      const two = await session.continue({ ...GREEDY, maxTokens: 5 }).result;
+      const firstHalf = await session.continue({ ...GREEDY, maxTokens: 5 }).result;
+      assert.equal(firstHalf.usage.cachedTokens, prompt.length, 'the logits were computed by append');
+      assert.deepEqual(await session.tokens(), [...prompt, ...firstHalf.tokens]);
+      const secondHalf = await session.continue({ ...GREEDY, maxTokens: 5 }).result;
       assert.equal((await session.stats()).tokens, prompt.length + 10);
       await session.append([BYTE]);
       assert.equal((await session.tokens()).at(-1), BYTE);
-      const whole = await model.generate(prompt, { ...GREEDY, maxTokens: 10 }).result.catch((error) => error.code);
-      assert.equal(whole, 'NO_SESSION', 'the one there is belongs to its caller');
+      const code = await model.generate(prompt, { ...GREEDY, maxTokens: 10 }).result.catch((error) => error.code);
+      assert.equal(code, 'NO_SESSION', 'the only session belongs to its caller');
       await session.close();
       assert.deepEqual(
-        [...one.tokens, ...two.tokens],
+        [...firstHalf.tokens, ...secondHalf.tokens],
         (await model.generate(prompt, { ...GREEDY, maxTokens: 10 }).result).tokens,
       );
       await model.close();
     });
 
-    test('sessions: truncate goes back, and what is kept is not computed again', async () => {
+    test('sessions: truncate returns to an earlier position; the tokens before it are not computed again', async () => {
       const model = await load({}, await endless);
       const session = await model.createSession();
       await session.append('Once upon a time there was');
-      const before = await session.tokens();
-      const one = await session.continue({ ...FREE, seed: 1, maxTokens: 9 }).result;
-      assert.deepEqual((await session.truncate(before.length)).tokens, before.length);
-      const two = await session.continue({ ...FREE, seed: 1, maxTokens: 9 }).result;
-      assert.deepEqual(two.tokens, one.tokens);
-      assert.equal(two.usage.cachedTokens, before.length - 1, 'the last one is computed for its logits');
+      const prompt = await session.tokens();
+      const first = await session.continue({ ...FREE, seed: 1, maxTokens: 9 }).result;
+      assert.deepEqual((await session.truncate(prompt.length)).tokens, prompt.length);
+      const second = await session.continue({ ...FREE, seed: 1, maxTokens: 9 }).result;
+      assert.deepEqual(second.tokens, first.tokens);
+      assert.equal(second.usage.cachedTokens, prompt.length - 1, 'the last one is computed for its logits');
       await assert.rejects(session.truncate(999), { code: 'ARGUMENT', message: /found 999/ });
       await assert.rejects(session.truncate(0), { code: 'ARGUMENT' });
       await model.close();
     });
 
-    test('sessions: a fork goes on for itself, and outlives the one it comes from', async () => {
+    test('sessions: a fork is independent, and stays open when its origin is closed', async () => {
       const model = await load({ forks: 1, forkTokens: 40 }, await endless);
       for (const [options, message] of /** @type {const} */ ([
         [{ forks: 2 }, /^forks: expected at most 1 \(of the loaded model\), found 2$/],
@@ -796,56 +802,56 @@ export function engineSuite(name, create) {
         await fork.continue({ ...FREE, seed: 2, maxTokens: 9 }).result,
       ];
       assert.notDeepEqual(a.tokens, b.tokens);
-      assert.equal(b.usage.cachedTokens, b.usage.promptTokens, 'nothing was computed twice');
+      assert.equal(b.usage.cachedTokens, b.usage.promptTokens, 'no token was computed twice');
       assert.ok(workUnits > 0);
       await assert.rejects(session.fork(), { code: 'NO_SESSION', message: /forks/ });
       const prompt = (await fork.tokens()).slice(0, -9);
       await session.close();
-      const again = await fork.generate(prompt, { ...FREE, seed: 1, maxTokens: 9 }).result;
-      assert.deepEqual(again.tokens, a.tokens);
+      const repetition = await fork.generate(prompt, { ...FREE, seed: 1, maxTokens: 9 }).result;
+      assert.deepEqual(repetition.tokens, a.tokens);
       await fork.close();
       await fork.close();
       await (await model.createSession()).close();
       await model.close();
     });
 
-    test('sessions: saved ones go on elsewhere without a prompt to compute; those of others, or broken ones, are refused', async () => {
+    test('sessions: a restored session continues without computing the prompt; damaged files and those of other models are refused', async () => {
       const model = await load({}, await endless);
       const session = await model.createSession();
       await session.append('Once upon a time there was');
-      const half = await session.continue({ ...GREEDY, maxTokens: 4 }).result;
-      const saved = await session.save();
+      const beginning = await session.continue({ ...GREEDY, maxTokens: 4 }).result;
+      const file = await session.save();
       const rest = await session.continue({ ...GREEDY, maxTokens: 6 }).result;
-      const other = await load({ contextTokens: 100 }, await endless);
-      const later = await other.createSession();
-      const { tokens } = await later.restore(saved);
-      assert.equal(tokens, half.usage.promptTokens + 4);
-      const isGone = await later.continue({ ...GREEDY, maxTokens: 6 }).result;
-      assert.deepEqual(isGone.tokens, rest.tokens);
-      assert.equal(isGone.usage.cachedTokens, tokens - 1, 'all but the last, which had not been computed');
-      for (const cut of [0, 100, saved.length - 1])
-        await assert.rejects(later.restore(saved.slice(0, cut)), { code: 'TRUNCATED' });
-      assert.equal((await later.stats()).tokens, 0, 'nothing is left of it');
-      await later.restore(saved);
-      await assert.rejects(later.restore(Uint8Array.of(...saved, 0)), { code: 'FORMAT' });
-      for (const at of [130, saved.length >> 1, saved.length - 1]) {
-        const changed = saved.slice();
+      const sameModel = await load({ contextTokens: 100 }, await endless);
+      const restored = await sameModel.createSession();
+      const { tokens } = await restored.restore(file);
+      assert.equal(tokens, beginning.usage.promptTokens + 4);
+      const continuation = await restored.continue({ ...GREEDY, maxTokens: 6 }).result;
+      assert.deepEqual(continuation.tokens, rest.tokens);
+      assert.equal(continuation.usage.cachedTokens, tokens - 1, 'all but the last, which had not been computed');
+      for (const length of [0, 100, file.length - 1])
+        await assert.rejects(restored.restore(file.slice(0, length)), { code: 'TRUNCATED' });
+      assert.equal((await restored.stats()).tokens, 0, 'the session is empty after a failure');
+      await restored.restore(file);
+      await assert.rejects(restored.restore(Uint8Array.of(...file, 0)), { code: 'FORMAT' });
+      for (const at of [130, file.length >> 1, file.length - 1]) {
+        const changed = file.slice();
         changed[at] ^= 4;
-        await assert.rejects(later.restore(changed), { code: 'FORMAT', message: /damaged/ });
-        assert.equal((await later.stats()).tokens, 0, 'nothing is left of it');
+        await assert.rejects(restored.restore(changed), { code: 'FORMAT', message: /damaged/ });
+        assert.equal((await restored.stats()).tokens, 0, 'the session is empty after a failure');
       }
-      await assert.rejects(later.restore(new Uint8Array(500)), { code: 'FORMAT', message: /no saved session/ });
-      await assert.rejects(later.restore(/** @type {any} */ ('x')), { code: 'ARGUMENT' });
-      assert.deepEqual((await later.generate('Once', { ...GREEDY, maxTokens: 3 }).result).tokens.length, 3);
-      const stranger = await load({}, await tinyModel({ seed: 2 }));
+      await assert.rejects(restored.restore(new Uint8Array(500)), { code: 'FORMAT', message: /no saved session/ });
+      await assert.rejects(restored.restore(/** @type {any} */ ('x')), { code: 'ARGUMENT' });
+      assert.deepEqual((await restored.generate('Once', { ...GREEDY, maxTokens: 3 }).result).tokens.length, 3);
+      const otherModel = await load({}, await tinyModel({ seed: 2 }));
       await assert.rejects(
-        (await stranger.createSession()).restore(saved),
+        (await otherModel.createSession()).restore(file),
         (/** @type {any} */ e) => e.code === 'MISMATCH' && e.hint !== '',
       );
-      await Promise.all([model, other, stranger].map((one) => one.close()));
+      await Promise.all([model, sameModel, otherModel].map((loaded) => loaded.close()));
     });
 
-    test('close: twice is fine, what is closed says so, a parent closes its children', async () => {
+    test('close can be called twice; calls of closed objects are refused; models and engines close their sessions and models', async () => {
       const model = await load({ sessions: 2 }, await endless);
       const session = await model.createSession();
       const other = await model.createSession();
@@ -853,7 +859,7 @@ export function engineSuite(name, create) {
       await session.close();
       await assert.rejects(session.stats(), { code: 'CLOSED' });
       await assert.rejects(session.generate(PROMPT).result, { code: 'CLOSED' });
-      await (await model.createSession()).close(); // its place is free again
+      await (await model.createSession()).close(); // Its slot is free again.
       const run = other.generate(PROMPT, { maxTokens: 200 })[Symbol.asyncIterator]();
       await run.next();
       await model.close();
@@ -866,47 +872,47 @@ export function engineSuite(name, create) {
       );
       await assert.rejects(other.stats(), { code: 'CLOSED' });
       await assert.rejects(model.tokenize('x'), { code: 'CLOSED' });
-      const own = await create();
-      const late = await own.load(await endless);
-      const reply = late.generate(PROMPT, { maxTokens: 200 });
+      const otherEngine = await create();
+      const otherModel = await otherEngine.load(await endless);
+      const reply = otherModel.generate(PROMPT, { maxTokens: 200 });
       const parts = reply[Symbol.asyncIterator]();
       await parts.next();
-      const closing = own.close();
+      const closing = otherEngine.close();
       await assert.rejects(
         async () => {
           for (;;) if ((await parts.next()).done) break;
         },
         { code: 'CLOSED' },
-        'a reply under way',
+        'a running reply',
       );
       await closing;
-      await own.close();
-      await assert.rejects(late.tokenize('x'), { code: 'CLOSED' });
-      await assert.rejects(own.load(fromBytes(file)), { code: 'CLOSED' });
+      await otherEngine.close();
+      await assert.rejects(otherModel.tokenize('x'), { code: 'CLOSED' });
+      await assert.rejects(otherEngine.load(fromBytes(file)), { code: 'CLOSED' });
     });
 
     const html = new TextEncoder().encode('<!doctype html><title>Sign in</title>');
-    const damaged = (at) => {
+    const damage = (at) => {
       const bytes = file.slice();
       bytes[at] ^= 1;
       return bytes;
     };
     /** @type {Record<string, [make: () => Uint8Array, code: string, hint?: RegExp]>} */
-    const wrong = {
+    const wrongFiles = {
       'an empty file': [() => new Uint8Array(), 'TRUNCATED'],
       'a web page': [() => html, 'NOT_A_MODEL', /page/],
       'a GGUF file of another byte order': [() => new TextEncoder().encode('GGUF....'), 'UNSUPPORTED', /little-endian/],
-      'a GGUF file cut in its header': [
+      'a GGUF file truncated in its header': [
         () => Uint8Array.from([...new TextEncoder().encode('GGUF'), 3, 0, 0, 0]),
         'TRUNCATED',
       ],
       'a pickle': [() => Uint8Array.of(0x80, 2, 0x7d, 0x71, 0), 'NOT_A_MODEL', /convert/],
-      'a file cut in its header': [() => file.slice(0, 40), 'TRUNCATED'],
-      'a file cut in its prefix': [() => file.slice(0, 3000), 'TRUNCATED'],
-      'a file cut in its weights': [() => file.slice(0, file.length - 100), 'TRUNCATED'],
-      'a damaged header': [() => damaged(33), 'CHECKSUM'],
-      'a damaged plan': [() => damaged(100), 'CHECKSUM'],
-      'a version from the future': [
+      'a file truncated after 40 bytes': [() => file.slice(0, 40), 'TRUNCATED'],
+      'a file truncated in its header': [() => file.slice(0, 3000), 'TRUNCATED'],
+      'a file truncated in its weights': [() => file.slice(0, file.length - 100), 'TRUNCATED'],
+      'a damaged first section of the header': [() => damage(33), 'CHECKSUM'],
+      'a damaged plan': [() => damage(100), 'CHECKSUM'],
+      'an unknown version': [
         () => {
           const bytes = file.slice();
           bytes[4] = 9;
@@ -915,9 +921,9 @@ export function engineSuite(name, create) {
         'UNSUPPORTED',
       ],
     };
-    for (const [what, [make, code, hint]] of Object.entries(wrong)) {
-      test(`${what} is ${code}`, async () => {
-        const bytes = make();
+    for (const [what, [create, code, hint]] of Object.entries(wrongFiles)) {
+      test(`${what} is refused with ${code}`, async () => {
+        const bytes = create();
         await assert.rejects(
           load({}, bytes),
           (/** @type {any} */ e) => e.code === code && e.hint !== '' && (!hint || hint.test(e.hint)),
@@ -925,28 +931,28 @@ export function engineSuite(name, create) {
       });
     }
 
-    test('errors keep their offset', () =>
+    test('errors of a file have an offset', () =>
       assert.rejects(
         load({}, file.slice(0, 3000)),
         (/** @type {any} */ e) => e.code === 'TRUNCATED' && Number.isInteger(e.offset),
       ));
 
     /** @type {Record<string, [import('../server/faults.mjs').Rule, string, (() => Uint8Array)?]>} */
-    const serving = {
-      'a 404': [{ status: 404 }, 'HTTP_STATUS'],
-      'a page instead of the file': [{ headers: { 'content-type': 'text/html' } }, 'NOT_A_MODEL', () => html],
+    const responses = {
+      'a response 404': [{ status: 404 }, 'HTTP_STATUS'],
+      'a web page in place of the file': [{ headers: { 'content-type': 'text/html' } }, 'NOT_A_MODEL', () => html],
       'a connection that breaks': [{ drop: 200_000 }, 'NETWORK'],
       'a connection that breaks, without ranges': [{ drop: 200_000, status: 200 }, 'NETWORK'],
     };
-    // The length of what such a server sends is not known before its end.
+    // Without ranges the length of the file is not known before its end.
     for (const bytes of [10, 500, 3000, 200_000])
-      serving[`a file cut after ${bytes} bytes, without ranges`] = [
+      responses[`a file that ends after ${bytes} bytes, without ranges`] = [
         { status: 200 },
         'TRUNCATED',
         () => file.subarray(0, bytes),
       ];
-    for (const [what, [fault, code, body]] of Object.entries(serving)) {
-      test(`${what} is ${code}`, async () => {
+    for (const [what, [fault, code, body]] of Object.entries(responses)) {
+      test(`${what} gives ${code}`, async () => {
         const server = await faultServer(body?.() ?? file, fault);
         await assert.rejects(
           engine.load(fromUrl(server.url, QUICK)),
@@ -956,17 +962,17 @@ export function engineSuite(name, create) {
       });
     }
 
-    test('progress: plan, download or load, ready; never backwards', async () => {
+    test('progress of a load: phases plan, download or load, ready; `loaded` never decreases', async () => {
       const server = await faultServer(file);
       for (const [source, phase] of [
         [fromUrl(server.url), 'download'],
         [fromBytes(file), 'load'],
       ]) {
-        const seen = [];
-        const model = await engine.load(source, { onProgress: (p) => seen.push(p) });
-        assert.deepEqual([seen[0].phase, seen[0].total], ['plan', file.length]);
-        assert.ok(seen.some((p) => p.phase === phase));
-        const { bytesPerSecond, ...last } = seen.at(-1);
+        const reports = [];
+        const model = await engine.load(source, { onProgress: (p) => reports.push(p) });
+        assert.deepEqual([reports[0].phase, reports[0].total], ['plan', file.length]);
+        assert.ok(reports.some((p) => p.phase === phase));
+        const { bytesPerSecond, ...last } = reports.at(-1);
         assert.deepEqual(last, {
           phase: 'ready',
           loaded: file.length,
@@ -978,15 +984,15 @@ export function engineSuite(name, create) {
         });
         assert.ok(bytesPerSecond === null || bytesPerSecond >= 0);
         assert.deepEqual(
-          seen.map((p) => p.loaded),
-          seen.map((p) => p.loaded).sort((a, b) => a - b),
+          reports.map((p) => p.loaded),
+          reports.map((p) => p.loaded).sort((a, b) => a - b),
         );
         await model.close();
       }
       await server.close();
     });
 
-    test('abort of a load ends the download', async () => {
+    test('an abort of a load ends the download', async () => {
       for (const fault of [
         { stall: { after: 70_000 } },
         { stall: { after: 70_000 }, status: 200 },
@@ -1004,7 +1010,7 @@ export function engineSuite(name, create) {
       await assert.rejects(load({ signal: AbortSignal.abort() }), { name: 'AbortError' });
     });
 
-    test('abort of a streaming load that has resolved ends it: `loaded` rejects, and so do calls that wait for weights', async () => {
+    test('an abort after a streaming load has resolved ends the download: `loaded` and calls that wait for weights reject', async () => {
       const server = await faultServer(file, { stall: { after: 120_000 } });
       const controller = new AbortController();
       const model = await engine.load(fromUrl(server.url), { streaming: true, signal: controller.signal });
@@ -1018,19 +1024,19 @@ export function engineSuite(name, create) {
       await server.close();
     });
 
-    test('progress: a download that stalls shows how far it is', async () => {
+    test('progress of a stalled download includes all bytes that have arrived', async () => {
       const server = await faultServer(file, { stall: { after: 70_000 } });
       const controller = new AbortController();
       let last = { loaded: 0 };
       const loading = engine.load(fromUrl(server.url), { signal: controller.signal, onProgress: (p) => (last = p) });
       const ended = assert.rejects(loading, { name: 'AbortError' });
-      await until('the bytes that came before it stalled', () => last.loaded === 65_536 + 70_000);
+      await until('progress with all bytes before the stall', () => last.loaded === 65_536 + 70_000);
       controller.abort();
       await ended;
       await server.close();
     });
 
-    test('an option that is a function is refused by its name, and nothing is left of the call', async () => {
+    test('an unknown option that is a function is refused by its name, and the session can be used again', async () => {
       await withSession(async (session) => {
         const onToken = /** @type {any} */ ({ onToken: () => {} });
         await assert.rejects(
@@ -1041,14 +1047,14 @@ export function engineSuite(name, create) {
       });
     });
 
-    test('the result of a generation that failed says why, as often as it is asked', () =>
+    test('`result` of a failed generation rejects each time it is read', () =>
       withSession(async (session) => {
         const run = session.generate([CONFIG.vocab]);
         await assert.rejects(run.result, { code: 'ARGUMENT' });
         await assert.rejects(run.result, { code: 'ARGUMENT' });
       }));
 
-    test('an error keeps its cause', () =>
+    test('an error has its cause', () =>
       withSession((session) =>
         assert.rejects(
           session.generate('x'.repeat(5_000_000)).result,
@@ -1056,7 +1062,7 @@ export function engineSuite(name, create) {
         ),
       ));
 
-    test('streaming: a generation starts while weights are still on their way', async () => {
+    test('streaming: a generation waits for weights, can be aborted meanwhile, and gives the same tokens', async () => {
       const expected = await withSession((session) => session.generate(PROMPT, { ...GREEDY, maxTokens: 10 }).result);
       const server = await faultServer(file, { stall: { after: 120_000 } });
       const model = await engine.load(fromUrl(server.url), { streaming: true });
@@ -1064,9 +1070,9 @@ export function engineSuite(name, create) {
       const controller = new AbortController();
       const waiting = session.generate(PROMPT, { ...GREEDY, signal: controller.signal }).result;
       const ended = assert.rejects(waiting, { name: 'AbortError' });
-      await session.stats(); // a round trip: the generation has been asked for
+      await session.stats(); // After this round trip the generation has started.
       controller.abort();
-      await ended; // although the data never comes
+      await ended; // The weights never arrive.
       await model.close();
       await assert.rejects(model.loaded, { code: 'CLOSED' });
       await server.close();

@@ -1,5 +1,4 @@
-// Tiny models with random weights and a byte-level tokenizer, written by our own writer: real files for the
-// tests of loading, sessions and chat. What they say is noise, but always the same noise.
+// Tiny models with random weights and a byte-level tokenizer, as .bq4 files. Their replies are meaningless, but the same on every machine.
 import { encodeTokenizer, FLAG, KIND, NONE, TOKEN } from '../../js/text/tokenizers/section.js';
 import { memorySink } from '../../js/format/output.js';
 import { tensorTable } from '../../js/format/bq4/names.js';
@@ -11,10 +10,12 @@ import { xxh64 } from './xxh64.mjs';
 const encoder = new TextEncoder();
 
 export const SPECIAL = ['<|endoftext|>', '<|user|>', '<|assistant|>', '<|end|>', '<|system|>'];
-/** Id of a byte's token. */
+/** The token of byte 0; the tokens of all bytes are in order. */
 export const BYTE = SPECIAL.length;
+/** Texts of the tokens after those of the bytes. */
 const PAIRS = ['th', 'the', ' the', 'in', 'an', ' a', 'ou', 'you', 'er', 'es'];
 
+/** A byte-level BPE tokenizer with the tokens SPECIAL, all bytes, and PAIRS. */
 export function tokenizer() {
   /** @type {import('../../js/text/tokenizers/section.js').Token[]} */
   const tokens = SPECIAL.map((text) => ({ bytes: encoder.encode(text), score: 0, kind: TOKEN.control }));
@@ -23,7 +24,7 @@ export function tokenizer() {
   const idOf = (/** @type {string} */ text) =>
     tokens.findIndex((t) => t.kind === TOKEN.normal && String(t.bytes) === String(encoder.encode(text)));
   for (const text of PAIRS) {
-    // Split at the longest end that is a token already.
+    // Both parts of a merge have to be tokens already.
     const cut = [...text.slice(1)]
       .map((_, i) => i + 1)
       .find((i) => idOf(text.slice(0, i)) >= 0 && idOf(text.slice(i)) >= 0);
@@ -33,8 +34,8 @@ export function tokenizer() {
   return { kind: KIND.bpe, flags: FLAG.addBos, bos: 0, eos: 0, unk: NONE, pad: NONE, eog: [0, 3], tokens, merges };
 }
 
-/** An SPM tokenizer in which every token but the special ones begins with a space. */
-export function spaces() {
+/** A SentencePiece tokenizer in which every normal token begins with a space. */
+export function spaceTokenizer() {
   /** @type {import('../../js/text/tokenizers/section.js').Token[]} */
   const tokens = ['<unk>', '<s>', '</s>'].map((text, i) => ({
     bytes: encoder.encode(text),
@@ -79,7 +80,7 @@ export const CONFIG = {
   tied: true,
 };
 
-/** Uniform in [-1, 1), the same on every machine. @param {number} seed */
+/** A generator of uniform numbers in [-1, 1), the same on every machine. @param {number} seed */
 export function random(seed) {
   let state = seed >>> 0 || 1;
   return () => {
@@ -91,9 +92,9 @@ export function random(seed) {
 }
 
 /**
- * Bytes of a v2 file.
+ * The bytes of a .bq4 file of version 2.
  * @param {{ config?: object, type?: string, seed?: number, chat?: object | null, tokens?: object | null, name?: string, license?: string, card?: string, template?: string,
- *   sha256?: (bytes: Uint8Array) => Uint8Array }} [options]  `sha256`: hashes chunks with it
+ *   sha256?: (bytes: Uint8Array) => Uint8Array }} [options]  `type`: of matrices; `sha256`: adds SHA-256 hashes of the chunks
  */
 export async function tinyModel({
   config = {},
@@ -107,22 +108,22 @@ export async function tinyModel({
   template = '',
   sha256,
 } = {}) {
-  const whole = { ...CONFIG, ...config };
+  const fullConfig = { ...CONFIG, ...config };
   const next = random(seed);
-  const tensors = tensorTable(whole)
+  const tensors = tensorTable(fullConfig)
     .filter((slot) => slot.required)
     .map(({ name: tensor, dims }) => {
       const { rows, cols } = matrixOf(dims);
-      const wanted = typeNamed(dims.length > 1 ? type : 'f32');
+      const weightType = typeNamed(dims.length > 1 ? type : 'f32');
       const norm = /ln.*weight$/.test(tensor);
       const values = Float32Array.from({ length: rows * cols }, () =>
         norm ? 1 + 0.1 * next() : next() * (tensor === 'wte.weight' ? 1 : 0.4),
       );
-      const layout = runLayout(wanted);
-      const bytes = quantize(wanted.id, layout, values, rows, cols);
+      const layout = runLayout(weightType);
+      const bytes = quantize(weightType.id, layout, values, rows, cols);
       return {
         name: tensor,
-        type: wanted,
+        type: weightType,
         layout,
         dims,
         pieces: async function* () {
@@ -134,7 +135,7 @@ export async function tinyModel({
   await writeV2(
     sink,
     {
-      config: whole,
+      config: fullConfig,
       tensors,
       name,
       license,

@@ -1,10 +1,10 @@
-// A folder of a test file's own, gone when its tests are done, and new ones in it.
+// Temporary folders of a test file.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 
-/** @param {string} name */
+/** Creates a folder that is deleted after the tests of the file. `fresh()` creates a new folder in it and returns its path. @param {string} name */
 export function testFolder(name) {
   const folder = mkdtempSync(join(tmpdir(), `bq4-${name}-`));
   after(() => rmSync(folder, { recursive: true }));

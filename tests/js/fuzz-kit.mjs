@@ -1,4 +1,5 @@
-// Mutants of what the parsers in JavaScript read. A round is named by its parser and its seed, and is the same each time.
+// Fuzzing of the parsers in JavaScript: valid inputs of each parser, and random mutations of them. A round is determined by its parser and
+// its seed.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { conversationOf } from '../../demo/storage/local-storage.js';
@@ -55,23 +56,27 @@ import { archive, torchPickle, torchZip } from './torch-writer.mjs';
 import { v1 } from './v1.mjs';
 
 /** @import { Draw } from './random-numbers.mjs' */
-/** What a parser reads: bytes, or JSON as a value. @typedef {{ name: string, inputs: () => Promise<any[]>, read: (input: any, draw: Draw) => any, rounds?: number, wording?: false }} Target  `wording`: whether messages are looked at */
+/**
+ * A parser and its valid inputs: bytes, or JSON values. `rounds`: factor of the number of rounds; `wording`: whether the text of its errors is
+ * checked.
+ * @typedef {{ name: string, inputs: () => Promise<any[]>, read: (input: any, draw: Draw) => any, rounds?: number, wording?: false }} Target
+ */
 
 const golden = (/** @type {string} */ name) =>
   readFileSync(fileURLToPath(new URL(`../golden/${name}`, import.meta.url)));
 const goldenJson = (/** @type {string} */ name) => JSON.parse(golden(name).toString());
 const utf8 = (/** @type {string} */ text) => new TextEncoder().encode(text);
-/** In a mutant: lists in lists, deeper than a stack. As text alone, for what would write it out can't. */
+/** Placeholder of lists nested deeper than the stack. Only `textOf` replaces it, because JSON.stringify cannot write such a value. */
 const DEEP = '(deep)';
 /** @param {any} json */
 const textOf = (json) =>
   (JSON.stringify(json) ?? '').replaceAll(JSON.stringify(DEEP), () => `${'['.repeat(20_000)}${']'.repeat(20_000)}`);
 const bytesOf = (/** @type {any} */ json) => utf8(textOf(json));
-/** As a reader has it. @param {any} json */
+/** The value as a reader parses it, without placeholders. @param {any} json */
 const valueOf = (json) => (json === undefined ? undefined : JSON.parse(textOf(json)));
 
 const NUMBERS = [0, -1, 1, 2, 7, 63, 64, 255, 256, 65535, 65536, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 53];
-/** What may stand anywhere in JSON. @type {(() => any)[]} */
+/** Values that replace any part of a JSON value. @type {(() => any)[]} */
 const VALUES = [
   ...NUMBERS.map((n) => () => n),
   () => 0.5,
@@ -100,22 +105,22 @@ const VALUES = [
   () => DEEP,
 ];
 
-/** All places of a JSON value: what holds each, and its key. @param {any} value @param {[any, string | number][]} found */
-function places(value, found = []) {
-  if (value === null || typeof value !== 'object' || found.length > 20_000) return found;
+/** All parts of a JSON value, each as its object or array and its key. @param {any} value @param {[any, string | number][]} parts  the result so far */
+function partsOf(value, parts = []) {
+  if (value === null || typeof value !== 'object' || parts.length > 20_000) return parts;
   for (const key of Object.keys(value)) {
-    found.push([value, Array.isArray(value) ? Number(key) : key]);
-    places(value[key], found);
+    parts.push([value, Array.isArray(value) ? Number(key) : key]);
+    partsOf(value[key], parts);
   }
-  return found;
+  return parts;
 }
 
-/** @param {any} json @param {Draw} draw */
+/** A mutated copy of a JSON value. @param {any} json @param {Draw} draw */
 function mutateJson(json, draw) {
   let copy = structuredClone(json);
   for (let i = draw(3); i >= 0; i--) {
     if (!draw(60)) copy = VALUES[draw(VALUES.length)]();
-    const all = places(copy);
+    const all = partsOf(copy);
     if (!all.length) return copy;
     const [holder, key] = all[draw(all.length)];
     const [other, otherKey] = all[draw(all.length)];
@@ -135,7 +140,7 @@ function mutateJson(json, draw) {
   return copy;
 }
 
-/** @param {Uint8Array} bytes @param {Draw} draw @param {number} [within]  only in the first bytes */
+/** A mutated copy of bytes. @param {Uint8Array} bytes @param {Draw} draw @param {number} [within]  mutates only this number of first bytes */
 function mutateBytes(bytes, draw, within = bytes.length) {
   let out = bytes.slice();
   const at = () => draw(Math.max(1, Math.min(within, out.length)));
@@ -162,13 +167,13 @@ function mutateBytes(bytes, draw, within = bytes.length) {
   return out;
 }
 
-/** One of the inputs, changed. @param {any[]} inputs @param {Draw} draw */
+/** A mutated copy of one of the inputs. @param {any[]} inputs @param {Draw} draw */
 export function mutate(inputs, draw) {
   const input = inputs[draw(inputs.length)];
   return input instanceof Uint8Array ? mutateBytes(input, draw) : mutateJson(input, draw);
 }
 
-/** A folder in memory. @param {Record<string, any>} files  bytes, or JSON @returns {any} */
+/** A folder in memory, for openHfFolder. @param {Record<string, any>} files  bytes, or JSON values @returns {any} */
 export const folderOf = (files) => ({
   path: 'folder',
   names: Object.keys(files),
@@ -178,21 +183,21 @@ export const folderOf = (files) => ({
   stamp: () => '',
 });
 
-/** All that a checkpoint is asked for. @param {any} checkpoint */
-async function use(checkpoint) {
+/** Reads the parts of a checkpoint that a conversion reads. @param {any} checkpoint */
+async function readCheckpoint(checkpoint) {
   encodeConfig(completeConfig(checkpoint.config));
   const matches = matchTensors(checkpoint.config, checkpoint.tensors);
   for (const { tensor } of /** @type {any[]} */ (matches).slice(0, 4))
     if (matrixOf(tensor.dims).cols < 1e6) await tensor.read(0, 1);
 }
 
-/** @param {Map<string, any>} tensors */
+/** Reads the first row of each tensor. @param {Map<string, any>} tensors */
 async function readRows(tensors) {
   for (const tensor of tensors.values()) if (tensor && matrixOf(tensor.dims).cols < 1e6) await tensor.read(0, 1);
 }
 
-/** @param {Map<string, { dims: number[], values: Float32Array }>} weights */
-const readable = (weights) =>
+/** Tensors with a `read` method, as readers of checkpoints return them. @param {Map<string, { dims: number[], values: Float32Array }>} weights */
+const withReaders = (weights) =>
   new Map(
     [...weights].map(([name, { dims, values }]) => {
       const { cols } = matrixOf(dims);
@@ -256,6 +261,7 @@ const TOKENIZERS = [
 
 /** A field of a protocol buffer: bytes. @param {number} field @param {Uint8Array} data */
 const field = (field, data) => Buffer.concat([Buffer.from([(field << 3) | 2, data.length]), data]);
+/** A SentencePiece model with byte tokens. */
 function sentencePiece() {
   const piece = (/** @type {string} */ text, /** @type {number} */ score, /** @type {number} */ type) => {
     const number = Buffer.alloc(5);
@@ -278,7 +284,7 @@ function sentencePiece() {
   );
 }
 
-/** Ranks of GPT-2's number: a file of another number is of no family. */
+/** A tiktoken file with as many ranks as GPT-2's: the number of ranks determines the family. */
 const ranks = () =>
   utf8(Array.from({ length: 50256 }, (_, i) => `${btoa(i < 256 ? String.fromCharCode(i) : `<${i}>`)} ${i}\n`).join(''));
 
@@ -291,12 +297,12 @@ export const TARGETS = [
     inputs: async () => [(await tinyModel({ config: { layers: 1 } })).slice(0), golden('v2/words.bq4')].map((b) => new Uint8Array(b)), // prettier-ignore
     async read(bytes, draw) {
       const prefix = Number(bytes.length > 32 ? new DataView(bytes.buffer).getBigUint64(24, true) : 0n);
-      // Half of them keep their sums, or nothing behind these is ever looked at.
+      // Half of the mutants get valid checksums; otherwise the code after the check of the sums would not run.
       if (draw(2) && prefix < bytes.length && prefix > 88) {
         try {
           reseal(bytes);
         } catch {
-          // It has no sums any more.
+          // The mutant has no place for checksums.
         }
       }
       await inspect(openBytes(bytes));
@@ -353,7 +359,7 @@ export const TARGETS = [
     async read(pickle) {
       const file = openBytes(new Uint8Array(archive([['a/data.pkl', Buffer.from(pickle)], ['a/data/0', Buffer.alloc(16)]]))); // prettier-ignore
       await readRows((await readTorch(file)).tensors);
-      await use(await readTorchModel(file));
+      await readCheckpoint(await readTorchModel(file));
     },
   },
   {
@@ -417,7 +423,7 @@ export const TARGETS = [
       if (!files || typeof files !== 'object') return;
       const folder = folderOf({ ...files, 'model.safetensors': weights });
       const checkpoint = await openHfFolder(folder, null, 'folder');
-      await use(checkpoint);
+      await readCheckpoint(checkpoint);
       await chatFormat(await tokenizerOf(checkpoint), checkpoint.template);
     },
   },
@@ -440,11 +446,11 @@ export const TARGETS = [
     inputs: async () => {
       const sink = memorySink();
       const options = { compress: 'lz4' };
-      await writeQsf(sink, matchTensors(CONFIG, readable(WEIGHTS)), /** @type {any} */ (options), /** @type {any} */ ({ config: CONFIG, tokenizer: null })); // prettier-ignore
+      await writeQsf(sink, matchTensors(CONFIG, withReaders(WEIGHTS)), /** @type {any} */ (options), /** @type {any} */ ({ config: CONFIG, tokenizer: null })); // prettier-ignore
       return [new Uint8Array(sink.bytes)];
     },
     async read(bytes, draw) {
-      await use(await readQsf(openBytes(draw(2) ? mutateBytes(bytes, draw, 400) : bytes)));
+      await readCheckpoint(await readQsf(openBytes(draw(2) ? mutateBytes(bytes, draw, 400) : bytes)));
     },
   },
   {
@@ -456,14 +462,14 @@ export const TARGETS = [
       return [new Uint8Array(readFileSync(to))];
     },
     async read(bytes, draw) {
-      await use(await readBullet(openBytes(draw(2) ? mutateBytes(bytes, draw, 1500) : bytes)));
+      await readCheckpoint(await readBullet(openBytes(draw(2) ? mutateBytes(bytes, draw, 1500) : bytes)));
     },
   },
   {
     name: 'llama2c',
     inputs: async () => [new Uint8Array(llama2c(WEIGHTS, 'legacy')), new Uint8Array(llama2c(WEIGHTS, 'v1'))],
     async read(bytes, draw) {
-      await use(await readLlama2c(openBytes(draw(2) ? mutateBytes(bytes, draw, 64) : bytes)));
+      await readCheckpoint(await readLlama2c(openBytes(draw(2) ? mutateBytes(bytes, draw, 64) : bytes)));
     },
   },
   {
@@ -531,11 +537,11 @@ export const TARGETS = [
   },
 ];
 
-/** Those that need a model. @param {import('../../js/shared/types.js').Engine} engine @returns {Promise<Target[]>} */
+/** The parsers that need a model. @param {import('../../js/shared/types.js').Engine} engine @returns {Promise<Target[]>} */
 export async function modelTargets(engine) {
   const file = await tinyModel({ config: { layers: 1 }, chat: CHAT });
   const model = await engine.load(fromBytes(file));
-  const { savePromptCache: promptState } = model;
+  const { savePromptCache } = model;
   return [
     {
       name: 'plan',
@@ -544,7 +550,7 @@ export async function modelTargets(engine) {
     },
     {
       name: 'prompt-state',
-      inputs: async () => [await promptState([{ role: 'user', content: 'Hi' }])],
+      inputs: async () => [await savePromptCache([{ role: 'user', content: 'Hi' }])],
       read: (bytes, draw) => model.loadPromptCache(draw(2) ? mutateBytes(bytes, draw, 120) : bytes),
     },
     {
@@ -604,8 +610,9 @@ export async function modelTargets(engine) {
 }
 
 /**
- * One round. The error where one came that is no BqError, or a BqError without sense.
- * @param {Target} target @param {any[]} inputs @param {number} seed @returns {Promise<unknown>}
+ * Runs one round.
+ * @param {Target} target @param {any[]} inputs @param {number} seed
+ * @returns {Promise<unknown>}  null: the mutant was read, or refused with a proper BqError; otherwise the error
  */
 export async function round({ read, wording }, inputs, seed) {
   const draw = drawFrom(seed);

@@ -1,9 +1,9 @@
-/** The parts and the result of a generation, to compare generations that are computed in different ways. */
+// The parts and the result of a generation, for comparing generations that are computed in different ways.
 
-/** `said`: all but how it was computed; `usage` and `timings` beside it. @param {any} generation */
-export async function report(generation) {
+/** Reads a generation. `output`: its parts and its result without `usage` and `timings`, which depend on the computation. @param {any} generation */
+export async function readGeneration(generation) {
   const parts = [];
   for await (const part of generation) parts.push(part);
   const { timings, usage, ...result } = await generation.result;
-  return { said: { parts, result }, usage, timings };
+  return { output: { parts, result }, usage, timings };
 }

@@ -1,4 +1,4 @@
-// Writes GGUF files for tests: headers with any lie in them, and small models. What PyPI's gguf writes is in tests/golden/gguf.
+// Writes GGUF files for tests: headers with arbitrary values, and small models. tests/golden/gguf has files that PyPI's gguf has written.
 import { quantize } from './encode.mjs';
 import { f16FromNumber } from '../../js/format/bq4/half.js';
 import { tensorTable } from '../../js/format/bq4/names.js';
@@ -6,7 +6,7 @@ import { ROWS, typeNamed } from '../../js/format/bq4/weight-types.js';
 import { matrixOf } from '../../js/format/bq4/write-v2.js';
 import { random } from './fixture.mjs';
 
-/** A configuration whose weights take some MB: enough to be paged. */
+/** A configuration with a few MB of weights, enough for paging. */
 export const SMALL = {
   arch: 'llama',
   layers: 12,
@@ -20,27 +20,28 @@ export const SMALL = {
   tied: true,
 };
 
-/** A value of a type by GGUF's name for it. @typedef {[type: string, value: any]} Value */
+/** A metadata value and its type. @typedef {[type: string, value: any]} Value */
+/** Names of types, in the order of GGUF's numbers. */
 const TYPES = ['u8', 'i8', 'u16', 'i16', 'u32', 'i32', 'f32', 'bool', 'text', 'array', 'u64', 'i64', 'f64'];
 
 /** @param {number} n */
 const u32 = (n) => Buffer.from(Uint32Array.of(n).buffer);
 /** @param {number | bigint} n */
 export const u64 = (n) => Buffer.from(BigUint64Array.of(BigInt(n)).buffer);
-/** @param {string | Uint8Array} text */
-const string = (text) => Buffer.concat([u64(Buffer.byteLength(text)), Buffer.from(text)]);
+/** A GGUF string: length and bytes. @param {string | Uint8Array} text */
+const encodeString = (text) => Buffer.concat([u64(Buffer.byteLength(text)), Buffer.from(text)]);
 
 /** @param {string} type @param {any} value @returns {Buffer} */
-function bytesOf(type, value) {
+function encodeValue(type, value) {
   const out = Buffer.alloc(8);
   switch (type) {
     case 'text':
-      return string(value);
+      return encodeString(value);
     case 'array':
       return Buffer.concat([
         u32(TYPES.indexOf(value[0])),
         u64(value[1].length),
-        ...value[1].map((/** @type {any} */ one) => bytesOf(value[0], one)),
+        ...value[1].map((/** @type {any} */ item) => encodeValue(value[0], item)),
       ]);
     case 'u64':
       return u64(value);
@@ -67,7 +68,7 @@ function bytesOf(type, value) {
 const encodeMetadata = (metadata) =>
   Buffer.concat(
     Object.entries(metadata).map(([key, [type, value]]) =>
-      Buffer.concat([string(key), u32(TYPES.indexOf(type)), bytesOf(type, value)]),
+      Buffer.concat([encodeString(key), u32(TYPES.indexOf(type)), encodeValue(type, value)]),
     ),
   );
 
@@ -80,7 +81,7 @@ const encodeMetadata = (metadata) =>
  */
 
 /**
- * What stands before the tensors.
+ * The header of a file, up to the data of the tensors.
  * @param {Record<string, Value>} metadata
  * @param {(Omit<Tensor, 'bytes'> & { bytes: { length: number } })[]} tensors
  * @param {{ version?: number, alignment?: number }} [options]
@@ -90,7 +91,13 @@ export function ggufHead(metadata, tensors, { version = 3, alignment = 32 } = {}
     alignment === 32 ? metadata : { 'general.alignment': /** @type {Value} */ (['u32', alignment]), ...metadata };
   let at = 0;
   const infos = tensors.map(({ name, dims, type, bytes }) => {
-    const info = Buffer.concat([string(name), u32(dims.length), ...dims.toReversed().map(u64), u32(type), u64(at)]);
+    const info = Buffer.concat([
+      encodeString(name),
+      u32(dims.length),
+      ...dims.toReversed().map(u64),
+      u32(type),
+      u64(at),
+    ]);
     at += Math.ceil(bytes.length / alignment) * alignment;
     return info;
   });
@@ -106,16 +113,18 @@ export function ggufHead(metadata, tensors, { version = 3, alignment = 32 } = {}
 }
 
 /**
+ * A complete file.
  * @param {Record<string, Value>} metadata
  * @param {Tensor[]} tensors
  * @param {{ version?: number, alignment?: number }} [options]
  */
 export function gguf(metadata, tensors, options) {
-  const last = (options?.alignment ?? 32) - 1;
-  const padded = (/** @type {Uint8Array} */ bytes) => Buffer.concat([bytes, Buffer.alloc(-bytes.length & last, 0xa5)]);
-  return Buffer.concat([ggufHead(metadata, tensors, options), ...tensors.map(({ bytes }) => padded(bytes))]);
+  const mask = (options?.alignment ?? 32) - 1;
+  const pad = (/** @type {Uint8Array} */ bytes) => Buffer.concat([bytes, Buffer.alloc(-bytes.length & mask, 0xa5)]);
+  return Buffer.concat([ggufHead(metadata, tensors, options), ...tensors.map(({ bytes }) => pad(bytes))]);
 }
 
+/** GGUF's names of tensors by bq4's names. */
 const NAMES = {
   wte: 'token_embd',
   ln_f: 'output_norm',
@@ -131,28 +140,28 @@ const NAMES = {
   'mlp.down': 'ffn_down',
 };
 
-/** GGUF's name of a tensor. @param {string} name  ours */
+/** GGUF's name of a tensor. @param {string} name  bq4's name */
 export function ggufName(name) {
   const [, layer, module, ending] = /^(?:h\.(\d+)\.)?(.+)\.(weight|bias)$/.exec(name) ?? [];
-  const theirs = /** @type {Record<string, string>} */ (NAMES)[module];
-  return `${layer === undefined ? '' : `blk.${layer}.`}${theirs}.${ending}`;
+  const moduleName = /** @type {Record<string, string>} */ (NAMES)[module];
+  return `${layer === undefined ? '' : `blk.${layer}.`}${moduleName}.${ending}`;
 }
 
-/** Blocks of GGUF from row-major blocks of ours with the same values: [their name, their number, ours, bytes, bytes of scales]. */
+/** GGUF's block types: their number, the bq4 type with the same values, bytes of a block, and bytes of its scales. */
 const BLOCKS = {
   q8_0: { number: 8, run: 'bq8', bytes: 34, scales: 2 },
   q4_0: { number: 2, run: 'bq4h', bytes: 18, scales: 2 },
   q4_1: { number: 3, run: 'bq4a', bytes: 20, scales: 4 },
 };
 
-/** @param {keyof typeof BLOCKS} name @param {Uint8Array} blocks */
-function blocksAs(name, blocks) {
+/** Converts row-major blocks of bq4 to blocks of GGUF. @param {keyof typeof BLOCKS} name  GGUF's type @param {Uint8Array} blocks */
+function convertBlocks(name, blocks) {
   const { bytes, scales } = BLOCKS[name];
   const out = new Uint8Array(blocks.length);
   for (let at = 0; at < blocks.length; at += bytes) {
     out.set(blocks.subarray(at + bytes - scales, at + bytes), at);
     if (name === 'q8_0') out.set(blocks.subarray(at, at + 32), at + 2);
-    // Nibbles of weights 2i and 2i + 1; theirs are of i and i + 16, and of q4_0 from 0 to 15 where ours are two's complement.
+    // A byte of bq4 has weights 2i and 2i + 1; a byte of GGUF has i and i + 16. Nibbles of q4_0 have an offset of 8, bq4's are two's complement.
     const nibble = (/** @type {number} */ w) =>
       ((blocks[at + (w >> 1)] >> (4 * (w & 1))) & 15) ^ (name === 'q4_0' ? 8 : 0);
     for (let i = 0; name !== 'q8_0' && i < 16; i++) out[at + scales + i] = nibble(i) | (nibble(i + 16) << 4);
@@ -160,25 +169,25 @@ function blocksAs(name, blocks) {
   return out;
 }
 
-/** The type of ours with the values of GGUF's. @param {string} name @returns {string} */
+/** The bq4 type with the same values as a type of GGUF. @param {string} name  GGUF's name @returns {string} */
 export const runType = (name) => BLOCKS[/** @type {keyof typeof BLOCKS} */ (name)]?.run ?? name;
 
-/** A tensor of GGUF. @param {string} name  ours @param {{ dims: number[], values: Float32Array }} tensor @param {string} type  of matrices @returns {Tensor} */
+/** A tensor of GGUF. @param {string} name  bq4's name @param {{ dims: number[], values: Float32Array }} tensor @param {string} type  of matrices, GGUF's name @returns {Tensor} */
 export function ggufTensor(name, { dims, values }, type) {
-  const theirs = { name: ggufName(name), dims };
-  if (dims.length === 1 || type === 'f32') return { ...theirs, type: 0, bytes: new Uint8Array(values.slice().buffer) };
+  const info = { name: ggufName(name), dims };
+  if (dims.length === 1 || type === 'f32') return { ...info, type: 0, bytes: new Uint8Array(values.slice().buffer) };
   if (type === 'f16')
-    return { ...theirs, type: 1, bytes: new Uint8Array(Uint16Array.from(values, f16FromNumber).buffer) };
+    return { ...info, type: 1, bytes: new Uint8Array(Uint16Array.from(values, f16FromNumber).buffer) };
   const { rows, cols } = matrixOf(dims);
   const { number, run } = BLOCKS[/** @type {keyof typeof BLOCKS} */ (type)];
   return {
-    ...theirs,
+    ...info,
     type: number,
-    bytes: blocksAs(/** @type {any} */ (type), quantize(typeNamed(run).id, ROWS, values, rows, cols)),
+    bytes: convertBlocks(/** @type {any} */ (type), quantize(typeNamed(run).id, ROWS, values, rows, cols)),
   };
 }
 
-/** Metadata of a LLaMA. @param {Record<string, any>} config  ours @returns {Record<string, Value>} */
+/** Metadata of a LLaMA model. @param {Record<string, any>} config  of bq4 @returns {Record<string, Value>} */
 export const llamaMetadata = ({ layers, hidden, heads, kv_heads, ffn, context, norm_eps }) => ({
   'general.architecture': ['text', 'llama'],
   'general.name': ['text', 'Tiny'],
@@ -193,7 +202,7 @@ export const llamaMetadata = ({ layers, hidden, heads, kv_heads, ffn, context, n
   'llama.rope.dimension_count': ['u32', hidden / heads],
 });
 
-/** Metadata of a byte-level tokenizer without merges: printable characters stand for themselves. @param {number} count @returns {Record<string, Value>} */
+/** Metadata of a byte-level tokenizer without merges; its tokens are printable ASCII characters and invented words. @param {number} count  number of tokens @returns {Record<string, Value>} */
 export function bytesTokenizer(count) {
   const alphabet = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i));
   const words = Array.from({ length: count - 97 }, (_, i) => `w${i}x`);
@@ -209,22 +218,22 @@ export function bytesTokenizer(count) {
 }
 
 /**
- * A LLaMA of Q8_0 blocks that nobody has quantized: fast to make, of any size. Layers lie in the order of their names, as many
- * files have them: 0, 1, 10, 11, 2, …
+ * A LLaMA model of random Q8_0 blocks; it is fast to create, in any size. Layers are in the alphabetical order of their names, as in many
+ * files: 0, 1, 10, 11, 2, …
  * @param {Record<string, any>} config @param {{ seed?: number, metadata?: Record<string, Value> }} [options]
  */
 export function randomGguf(config, { seed = 1, metadata = {} } = {}) {
   return gguf(randomMetadata(config, metadata), randomTensors(config, seed));
 }
 
-/** @param {Record<string, any>} config @param {Record<string, Value>} [metadata] */
+/** Metadata of `randomGguf`. @param {Record<string, any>} config @param {Record<string, Value>} [metadata]  more entries */
 export const randomMetadata = (config, metadata) => ({
   ...llamaMetadata(config),
   ...bytesTokenizer(config.vocab),
   ...metadata,
 });
 
-/** The same in so many files, the tokenizer in the first. @param {Record<string, any>} config @param {number} count */
+/** The same model in several files; the first one has the tokenizer. @param {Record<string, any>} config @param {number} count  number of files */
 export function randomParts(config, count) {
   const tensors = randomTensors(config, 1);
   const each = Math.ceil(tensors.length / count);
@@ -239,7 +248,7 @@ export function randomParts(config, count) {
   });
 }
 
-/** @param {Record<string, any>} config @param {number} seed */
+/** Tensors of `randomGguf`. @param {Record<string, any>} config @param {number} seed */
 function randomTensors(config, seed) {
   const next = random(seed);
   const tensors = tensorTable(config)

@@ -10,7 +10,7 @@ import { convert } from '../../js/convert/index.js';
 import { xxh64 } from './xxh64.mjs';
 import { fromFile } from '../../js/index.js';
 import { modelRows } from '../models-report.mjs';
-import { argmax, openLogits, surprise } from './logits.mjs';
+import { argmax, openLogits, surprisal } from './logits.mjs';
 
 /** More than this machine may have cores, and numbers that divide no count of rows. */
 const THREADS = [1, 2, 5, 8];
@@ -206,7 +206,7 @@ for (const build of BUILDS) {
       let sum = 0;
       for (const window of sample.windows)
         for (let i = 0; i + 1 < window.length; i++)
-          sum += surprise(i ? model.next(window[i]) : model.start([window[0]]), window[i + 1]);
+          sum += surprisal(i ? model.next(window[i]) : model.start([window[0]]), window[i + 1]);
       const value = Math.exp(sum / sample.predictions);
       t.diagnostic(
         `${options.quant ?? 'default'}, embedding ${options.embed ?? 'default'}: ${value.toFixed(4)} (${(100 * (value / sample.perplexity - 1)).toFixed(2)} %)`,

@@ -48,7 +48,7 @@ async function fromHub(files, faults, options, name = REPO) {
   rmSync(out, { force: true });
   try {
     const report = await convert(`hf:${name}`, out, { endpoint: server.endpoint, ...options });
-    return { report, data: dataOf(out), seen: server.seen };
+    return { report, data: dataOf(out), requests: server.requests };
   } finally {
     await server.close();
     assert.ok(
@@ -59,19 +59,19 @@ async function fromHub(files, faults, options, name = REPO) {
 }
 
 test('shards and index, by ranges of one commit; the token goes to the hub alone', async () => {
-  const { data, seen } = await fromHub(sharded, { token: 'secret' }, { token: 'secret', revision: 'v1' });
+  const { data, requests } = await fromHub(sharded, { token: 'secret' }, { token: 'secret', revision: 'v1' });
   assert.deepEqual(data, wanted);
-  const cdn = seen.filter(({ host }) => host === 'cdn');
+  const cdn = requests.filter(({ host }) => host === 'cdn');
   assert.ok(
     cdn.length > 4 && cdn.every(({ token, range }) => token === undefined && range !== undefined),
     'no token, ranges only',
   );
-  assert.ok(seen.filter(({ host }) => host === 'hub').every(({ token }) => token === 'Bearer secret'));
+  assert.ok(requests.filter(({ host }) => host === 'hub').every(({ token }) => token === 'Bearer secret'));
   assert.ok(
-    seen.some(({ url }) => url.endsWith('/revision/v1')) &&
-      seen.filter(({ url }) => url.includes('/resolve/')).every(({ url }) => url.includes(SHA)),
+    requests.some(({ url }) => url.endsWith('/revision/v1')) &&
+      requests.filter(({ url }) => url.includes('/resolve/')).every(({ url }) => url.includes(SHA)),
   );
-  assert.ok(!seen.some(({ url }) => /README|gitattributes|evil/.test(url)), 'only what is needed');
+  assert.ok(!requests.some(({ url }) => /README|gitattributes|evil/.test(url)), 'only what is needed');
 });
 
 test('pytorch_model.bin, a repository that was renamed', async () => {
@@ -135,6 +135,6 @@ test('the command: HF_ENDPOINT, HF_TOKEN and --revision', async () => {
   const [code] = await once(child, 'exit');
   await server.close();
   assert.equal(code, 0);
-  assert.ok(server.seen.some(({ url }) => url.endsWith('/revision/v1')));
+  assert.ok(server.requests.some(({ url }) => url.endsWith('/revision/v1')));
   assert.deepEqual(dataOf(join(folder, 'cli.bq4')), wanted);
 });

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
 import { pack } from '../browser/packed.mjs';
-import { modelServer, script } from './readme.mjs';
+import { modelServer, writeScript } from './readme.mjs';
 
 const run = promisify(execFile);
 
@@ -26,7 +26,7 @@ test(
       'it depends on nothing',
     );
     assert.ok(existsSync(join(folder, 'node_modules/bq4/build/types/js/index.d.ts')), 'types');
-    const { stdout } = await run(process.execPath, [script(folder, await modelServer(t))], { cwd: folder });
+    const { stdout } = await run(process.execPath, [writeScript(folder, await modelServer(t))], { cwd: folder });
     assert.match(stdout, /Paris/);
     const help = await run('npx', ['--no-install', 'bq4', '--help'], { cwd: folder });
     assert.match(help.stdout, /bq4 run/);

@@ -1,20 +1,20 @@
-// Takes the lead of a shared engine for a moment, as a tab does that replaces a frozen leader, and gives it back.
+// Takes the role of the leader of a shared engine, as a tab does that replaces a frozen leader, and resigns at once.
 
 /**
- * Resolves when the lead is free again; does nothing where there is no leader.
- * @param {string} name  of the engine, as createSharedEngine was given it
+ * Ends the term of the leader. Resolves after the resignation; does nothing if there is no leader.
+ * @param {string} name  of the engine, the option of createSharedEngine
  */
 export async function interruptLeader(name) {
-  const { held = [] } = await navigator.locks.query();
-  const lock = held
-    .map((found) => / leader \d+$/.exec(found.name ?? '') && found.name)
-    .find((found) => found?.includes(name));
+  const { held: locks = [] } = await navigator.locks.query();
+  const lock = locks
+    .map((info) => / leader \d+$/.exec(info.name ?? '') && info.name)
+    .find((lockName) => lockName?.includes(name));
   if (!lock) return;
-  const [, room, term] = /** @type {string[]} */ (/** @type {unknown} */ (/^(.*) leader (\d+)$/.exec(lock)));
-  const channel = new BroadcastChannel(room);
-  await navigator.locks.request(`${room} leader ${Number(term) + 1}`, async () => {
+  const [, channelName, term] = /** @type {string[]} */ (/** @type {unknown} */ (/^(.*) leader (\d+)$/.exec(lock)));
+  const channel = new BroadcastChannel(channelName);
+  await navigator.locks.request(`${channelName} leader ${Number(term) + 1}`, async () => {
     channel.postMessage({ leader: 'none', term: Number(term) + 1 });
-    // The leader of the term before has heard of it when it gives up its lock.
+    // The previous leader releases its lock when it has received the message.
     await navigator.locks.request(lock, async () => {});
     channel.postMessage({ resigned: 'none' });
   });

@@ -11,7 +11,7 @@ import { Bq4Embeddings, ChatBq4 } from '../../js/api/adapters/langchain.js';
 import { connect } from '../../js/connect.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
 import { until } from '../waiting.mjs';
-import { speaking } from './scripted-server.mjs';
+import { connectToScript } from './scripted-server.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
 const prompt = 'Who are you?';
@@ -79,7 +79,7 @@ test('structured output keeps to the schema', async () => {
 });
 
 test('tools: bound, called, answered; a call with invalid JSON is listed apart', async () => {
-  const { model, requests } = await speaking([
+  const { model, requests } = await connectToScript([
     [
       { tool_calls: [{ index: 0, id: 'call_7', function: { name: 'weather', arguments: '{"city"' } }] },
       { tool_calls: [{ index: 0, function: { arguments: ':"Bonn"}' } }] },

@@ -1,4 +1,5 @@
-// all-MiniLM-L6-v2, from its Hugging Face folder, against sentence-transformers on 500 sentences (tests/golden/make_embeddings.py).
+// Tests of all-MiniLM-L6-v2, converted from its Hugging Face folder: its vectors are compared with those of sentence-transformers on 500
+// sentences (tests/golden/make_embeddings.py).
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,20 +24,20 @@ function cosine(a, b) {
   return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 }
 
-/** To the vector that sentence-transformers gives it. @param {ArrayLike<number>} vector @param {number} i  which sentence */
-export const nearness = (vector, i) =>
+/** Cosine similarity of a vector and the vector of sentence-transformers. @param {ArrayLike<number>} vector @param {number} i  number of the sentence */
+export const referenceSimilarity = (vector, i) =>
   cosine(vector, Array.from(halves.subarray(i * hidden, (i + 1) * hidden), f16ToNumber));
 
-/** @param {number} every  of so many sentences one is taken, and each that is cut */
+/** Declares the tests. @param {number} every  every n-th sentence is compared, and each sentence that is truncated */
 export function cosinesSuite(every) {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-minilm-'));
   after(() => rmSync(folder, { recursive: true }));
-  for (const [quant, least] of /** @type {[string, number][]} */ ([
+  for (const [quant, minCosine] of /** @type {[string, number][]} */ ([
     ['f32', 0.9999],
     ['bq8', 0.995],
   ]))
     test(
-      `${quant}: cosines of at least ${least}, texts cut where sentence-transformers cuts them`,
+      `${quant}: cosines of at least ${minCosine}; texts are truncated at the same length as by sentence-transformers`,
       { skip: !minilm && NO_REAL_MODEL, timeout: 200_000 },
       async (t) => {
         const path = join(folder, `${quant}.bq4`);
@@ -45,14 +46,17 @@ export function cosinesSuite(every) {
         const model = await engine.load(fromFile(path));
         assert.deepEqual(model.info.embedding, { pooling: 'mean', normalize: true, tokens: 256, width: 384 });
         const longest = Math.max(...sentences.map(({ length }) => length));
-        const taken = [...sentences.keys()].filter((i) => i % every === 0 || sentences[i].length === longest);
-        const { vectors, tokens, truncated } = await model.embed(taken.map((i) => sentences[i]));
-        const cosines = vectors.map((vector, i) => nearness(vector, taken[i]));
+        const selection = [...sentences.keys()].filter((i) => i % every === 0 || sentences[i].length === longest);
+        const { vectors, tokens, truncated } = await model.embed(selection.map((i) => sentences[i]));
+        const cosines = vectors.map((vector, i) => referenceSimilarity(vector, selection[i]));
         const worst = cosines.indexOf(Math.min(...cosines));
         t.diagnostic(
-          `${quant}: from ${cosines[worst].toFixed(6)} on, ${(cosines.reduce((a, b) => a + b, 0) / cosines.length).toFixed(6)} on average`,
+          `${quant}: minimum ${cosines[worst].toFixed(6)}, mean ${(cosines.reduce((a, b) => a + b, 0) / cosines.length).toFixed(6)}`,
         );
-        assert.ok(cosines[worst] >= least, `${cosines[worst]}: ${sentences[taken[worst]]}`);
+        assert.ok(
+          cosines[worst] >= minCosine,
+          `expected at least ${minCosine}, found ${cosines[worst]} for "${sentences[selection[worst]]}"`,
+        );
         assert.ok(truncated.length > 0 && truncated.every((i) => tokens[i] === 256));
         await engine.close();
       },

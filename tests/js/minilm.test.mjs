@@ -9,7 +9,7 @@ import { convert } from '../../js/convert/index.js';
 import { createEngine, fromBytes, fromFile } from '../../js/node.js';
 import { NO_REAL_MODEL } from '../../tools/setup/models.mjs';
 import { gguf } from './gguf-writer.mjs';
-import { cosinesSuite, minilm, nearness, sentences } from './minilm-suite.mjs';
+import { cosinesSuite, minilm, referenceSimilarity, sentences } from './minilm-suite.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'bq4-minilm-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -103,7 +103,7 @@ test(
     const whole = await engine.load(fromFile(path));
     for (const [i, text] of few.entries()) {
       assert.deepEqual(await model.tokenize(text), await whole.tokenize(text), text);
-      const near = nearness(vectors[i], sentences.indexOf(text));
+      const near = referenceSimilarity(vectors[i], sentences.indexOf(text));
       assert.ok(near >= 0.9999, `${near}: ${text}`);
     }
     await engine.close();

@@ -1,5 +1,5 @@
-// Random sequences of public calls on every kind of engine, compared with a small model of what sessions hold. Generation is greedy,
-// so which tokens follow a timeline is known from a session that computes it anew.
+// A model-based test: random sequences of public calls on every kind of engine, compared with a small model of the sessions, which has
+// their tokens. Generation is greedy, so the expected tokens are those of a session that computes the sequence from the start.
 import assert from 'node:assert/strict';
 import { createEngine } from '../../js/node.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
@@ -19,7 +19,7 @@ const LOAD = {
   prefillWindow: 16,
   prefillBatch: 8,
 };
-/** What a session holds beside keys and values of all layers, by the family that has it. @type {Record<string, object>} */
+/** Configurations of families whose sessions have different kinds of state. @type {Record<string, object>} */
 export const CONFIGS = {
   llama: {},
   lfm2: { conv_size: 3, conv_layers: [0, 2] },
@@ -66,7 +66,7 @@ const THINKING = {
   think: /** @type {[string, string]} */ (['e', 'a']),
 };
 
-/** Each gives an engine, and what ends it. @type {Record<string, () => Promise<{ engine: any, close: () => Promise<void> }>>} */
+/** Creates an engine of each kind; `close` ends all that was created. @type {Record<string, () => Promise<{ engine: any, close: () => Promise<void> }>>} */
 export const ENGINES = {
   thread: async () => {
     const engine = await createEngine({ threads: 1 });
@@ -94,8 +94,8 @@ export const ENGINES = {
   },
 };
 
-/** Whole numbers below a limit. @param {number} seed */
-function numbers(seed) {
+/** A generator of random integers below a limit. @param {number} seed */
+function createRandom(seed) {
   let state = seed >>> 0 || 1;
   return (/** @type {number} */ limit) => {
     state ^= state << 13;
@@ -105,7 +105,7 @@ function numbers(seed) {
   };
 }
 
-/** What each step does, by the number of times that it is among those to choose from. */
+/** Relative frequency of each step. */
 const WEIGHTS = {
   generate: 4,
   leave: 6,
@@ -129,14 +129,14 @@ const WEIGHTS = {
 };
 const NAMES = Object.entries(WEIGHTS).flatMap(([name, times]) => Array(times).fill(name));
 
-/** @param {number} seed @param {number} length @returns {Step[]} */
+/** The steps of a seed. @param {number} seed @param {number} length @returns {Step[]} */
 export function stepsOf(seed, length) {
-  const next = numbers(seed);
+  const next = createRandom(seed);
   for (let i = 0; i < 10; i++) next(2);
   return Array.from({ length }, () => [NAMES[next(NAMES.length)], next(1000), next(1000), next(1000)]);
 }
 
-/** What greedy generation gives behind a timeline, computed once for all engines. */
+/** The expected tokens: greedy generations after a sequence, computed once for all engines. */
 export class Oracle {
   #engine = createEngine({ threads: 1 });
   #model;
@@ -149,21 +149,21 @@ export class Oracle {
     );
   }
 
-  /** @type {Map<string, { ids: number[], texts: string[], reason: string }>} */
-  #known = new Map();
+  /** Results by sequence and maxTokens. @type {Map<string, { ids: number[], texts: string[], reason: string }>} */
+  #results = new Map();
 
-  /** @param {number[]} sequence @param {number} maxTokens */
+  /** The generation after a sequence. @param {number[]} sequence @param {number} maxTokens */
   async after(sequence, maxTokens) {
     const key = `${maxTokens} ${sequence}`;
-    let known = this.#known.get(key);
-    if (!known) {
+    let result = this.#results.get(key);
+    if (!result) {
       const run = (await this.#model).generate(sequence, { temperature: 0, maxTokens, speculate: false });
       const texts = [];
       for await (const { text } of run) texts.push(text);
       const { tokens: ids, finishReason: reason } = /** @type {any} */ (await run.result);
-      this.#known.set(key, (known = { ids, texts, reason }));
+      this.#results.set(key, (result = { ids, texts, reason }));
     }
-    return known;
+    return result;
   }
 
   async close() {
@@ -171,185 +171,182 @@ export class Oracle {
   }
 }
 
-/** @param {number[]} numbers  of a step */
+/** Random tokens. @param {number[]} numbers  of a step */
 const tokensOf = ([count, first]) =>
   Array.from({ length: 1 + (count % 12) }, (_, i) => BYTE + 97 + ((first + i * 5) % 20));
 
-/** Does steps on an engine, and compares after each of them. @param {any} engine @param {Oracle} oracle @param {Step[]} steps */
+/** Runs steps on an engine, and compares it with the model after each step. @param {any} engine @param {Oracle} oracle @param {Step[]} steps */
 export async function compare(engine, oracle, steps) {
   const model = await engine.load(fromBytes(await oracle.bytes), LOAD);
-  /** What is open, the tokens that it should have, and the session that it was forked from, whose room it shares. @type {{ session: Session, tokens: number[], fork: boolean, root: number }[]} */
+  /** The open sessions with their expected tokens. `root`: number of the session from which it was forked, with which it shares memory. @type {{ session: Session, tokens: number[], fork: boolean, root: number }[]} */
   const open = [{ session: await model.createSession(), tokens: [], fork: false, root: 0 }];
   let roots = 1;
   /** @type {{ bytes: Uint8Array, tokens: number[] } | null} */
-  let saved = null;
+  let savedSession = null;
 
-  /** A prompt with room behind it, so that a step can be what it is called. @param {number[]} tokens @param {number[]} given */
-  const promptOf = (tokens, given) => {
-    const more = tokensOf(given);
-    const whole = [...tokens, ...more];
+  /** A prompt that leaves at least 30 positions free; null continues the session. @param {number[]} tokens  of the session @param {number[]} numbers  of the step */
+  const promptOf = (tokens, numbers) => {
+    const more = tokensOf(numbers);
+    const longer = [...tokens, ...more];
     if (!tokens.length) return { prompt: more, sequence: more };
-    if (given[0] % 3 === 0 && tokens.length < CONTEXT - 30) return { prompt: null, sequence: tokens };
-    return whole.length < CONTEXT - 30 ? { prompt: whole, sequence: whole } : { prompt: more, sequence: more };
+    if (numbers[0] % 3 === 0 && tokens.length < CONTEXT - 30) return { prompt: null, sequence: tokens };
+    return longer.length < CONTEXT - 30 ? { prompt: longer, sequence: longer } : { prompt: more, sequence: more };
   };
 
-  /** Reads a generation as far as it is to be read. @param {any} one @param {number[]} given @param {'generate' | 'leave' | 'abort' | 'both'} how @param {object} [more] */
-  const generate = async (one, given, how, more = {}) => {
-    const { prompt, sequence } = promptOf(one.tokens, given);
-    const maxTokens = 1 + (given[2] % 20);
-    const wanted = await oracle.after(sequence, maxTokens);
-    const stop = how === 'leave' || how === 'abort' ? 1 + (given[1] % maxTokens) : Infinity;
+  /** Runs a generation, completely or until it is left or aborted, and compares its parts and its result. @param {any} entry  of `open` @param {number[]} numbers  of the step @param {'generate' | 'leave' | 'abort' | 'both'} mode @param {object} [more]  options */
+  const generate = async (entry, numbers, mode, more = {}) => {
+    const { prompt, sequence } = promptOf(entry.tokens, numbers);
+    const maxTokens = 1 + (numbers[2] % 20);
+    const expected = await oracle.after(sequence, maxTokens);
+    const stop = mode === 'leave' || mode === 'abort' ? 1 + (numbers[1] % maxTokens) : Infinity;
     const controller = new AbortController();
-    const options = { temperature: 0, maxTokens, ...more, ...(how === 'abort' && { signal: controller.signal }) };
-    const run = prompt ? one.session.generate(prompt, options) : one.session.continue(options);
+    const options = { temperature: 0, maxTokens, ...more, ...(mode === 'abort' && { signal: controller.signal }) };
+    const run = prompt ? entry.session.generate(prompt, options) : entry.session.continue(options);
     /** @type {any[]} */
     const parts = [];
-    const beside = how === 'both' ? run.result : null;
-    beside?.catch(() => {}); // the loop fails with the same
-    let thrown = null;
+    const earlyResult = mode === 'both' ? run.result : null;
+    earlyResult?.catch(() => {}); // The loop below throws the same error.
+    let errorName = null;
     try {
       for await (const part of run) {
         if (parts.push(part) < stop) continue;
-        if (how === 'leave') break;
+        if (mode === 'leave') break;
         controller.abort();
       }
     } catch (error) {
-      thrown = /** @type {any} */ (error).name;
+      errorName = /** @type {any} */ (error).name;
     }
-    const read = Math.min(stop, wanted.ids.length);
-    const whole = read === wanted.ids.length;
-    const reason = whole ? wanted.reason : 'abort';
+    const count = Math.min(stop, expected.ids.length);
+    const complete = count === expected.ids.length;
+    const reason = complete ? expected.reason : 'abort';
     assert.deepEqual(
       parts.map(({ token }) => token),
-      wanted.ids.slice(0, read),
+      expected.ids.slice(0, count),
       'parts',
     );
-    assert.equal(thrown, how === 'abort' && !whole ? 'AbortError' : null, 'what is thrown');
+    assert.equal(errorName, mode === 'abort' && !complete ? 'AbortError' : null, 'name of the error');
     const result = await run.result;
     assert.deepEqual(
       [result.tokens, result.text, result.finishReason, result.usage.completionTokens],
-      [wanted.ids.slice(0, read), wanted.texts.slice(0, read).join(''), reason, read],
+      [expected.ids.slice(0, count), expected.texts.slice(0, count).join(''), reason, count],
       'result',
     );
-    if (beside) assert.equal(await beside, result, 'the result beside the loop');
-    one.tokens = [...sequence, ...wanted.ids.slice(0, read)];
+    if (earlyResult) assert.equal(await earlyResult, result, '`result` read before the loop');
+    entry.tokens = [...sequence, ...expected.ids.slice(0, count)];
   };
 
-  const reply = async (/** @type {number[]} */ given, /** @type {object} */ more) => {
-    const messages = [{ role: 'user', content: String.fromCharCode(97 + (given[0] % 26), 97 + (given[1] % 26)) }];
-    const run = model.generate(messages, { temperature: 0, maxTokens: 1 + (given[2] % 9), ...more });
-    const report = { text: '', reasoning: '' };
+  /** Generates a reply, completely or in part, and compares its parts with its result. */
+  const reply = async (/** @type {number[]} */ numbers, /** @type {object} */ more) => {
+    const messages = [{ role: 'user', content: String.fromCharCode(97 + (numbers[0] % 26), 97 + (numbers[1] % 26)) }];
+    const run = model.generate(messages, { temperature: 0, maxTokens: 1 + (numbers[2] % 9), ...more });
+    const stream = { text: '', reasoning: '' };
     /** @type {any} */
     let last = null;
     let count = 0;
-    const stop = given[1] % 2 ? Infinity : 1 + (given[0] % 5);
+    const stop = numbers[1] % 2 ? Infinity : 1 + (numbers[0] % 5);
     for await (const part of run) {
-      report.text += part.text;
-      report.reasoning += part.reasoning ?? '';
+      stream.text += part.text;
+      stream.reasoning += part.reasoning ?? '';
       last = part;
       if (++count === stop) break;
     }
     const { tokens: ids, text, reasoning = '', finishReason: reason } = await run.result;
-    assert.deepEqual(
-      [text, reasoning, ids.at(-1)],
-      [report.text, report.reasoning, last.token],
-      'the reply that was read',
-    );
+    assert.deepEqual([text, reasoning, ids.at(-1)], [stream.text, stream.reasoning, last.token], 'parts of the reply');
     return { ids, reason, text, reasoning };
   };
 
-  /** @type {Record<string, (one: (typeof open)[number], given: number[]) => Promise<unknown>>} */
-  const acts = {
-    generate: (one, given) => generate(one, given, 'generate'),
-    leave: (one, given) => generate(one, given, 'leave'),
-    abort: (one, given) => generate(one, given, 'abort'),
-    both: (one, given) => generate(one, given, 'both'),
-    async append(one, given) {
-      const more = tokensOf(given);
-      if (one.tokens.length + more.length > CONTEXT)
-        return void (await assert.rejects(one.session.append(more), { code: 'CONTEXT_FULL' }));
-      await one.session.append(more);
-      one.tokens = [...one.tokens, ...more];
+  /** The steps by name. @type {Record<string, (entry: (typeof open)[number], numbers: number[]) => Promise<unknown>>} */
+  const actions = {
+    generate: (entry, numbers) => generate(entry, numbers, 'generate'),
+    leave: (entry, numbers) => generate(entry, numbers, 'leave'),
+    abort: (entry, numbers) => generate(entry, numbers, 'abort'),
+    both: (entry, numbers) => generate(entry, numbers, 'both'),
+    async append(entry, numbers) {
+      const more = tokensOf(numbers);
+      if (entry.tokens.length + more.length > CONTEXT)
+        return void (await assert.rejects(entry.session.append(more), { code: 'CONTEXT_FULL' }));
+      await entry.session.append(more);
+      entry.tokens = [...entry.tokens, ...more];
     },
-    async truncate(one, [at]) {
-      if (!one.tokens.length) return void (await assert.rejects(one.session.truncate(1), { code: 'ARGUMENT' }));
-      one.tokens = one.tokens.slice(0, 1 + (at % one.tokens.length));
-      await one.session.truncate(one.tokens.length);
+    async truncate(entry, [at]) {
+      if (!entry.tokens.length) return void (await assert.rejects(entry.session.truncate(1), { code: 'ARGUMENT' }));
+      entry.tokens = entry.tokens.slice(0, 1 + (at % entry.tokens.length));
+      await entry.session.truncate(entry.tokens.length);
     },
-    async fork(one) {
-      if (open.filter(({ fork, root }) => fork && root === one.root).length >= LOAD.forks) return;
-      open.push({ session: await one.session.fork(), tokens: [...one.tokens], fork: true, root: one.root });
+    async fork(entry) {
+      if (open.filter(({ fork, root }) => fork && root === entry.root).length >= LOAD.forks) return;
+      open.push({ session: await entry.session.fork(), tokens: [...entry.tokens], fork: true, root: entry.root });
     },
-    async save(one) {
-      if (one.tokens.length) saved = { bytes: await one.session.save(), tokens: [...one.tokens] };
+    async save(entry) {
+      if (entry.tokens.length) savedSession = { bytes: await entry.session.save(), tokens: [...entry.tokens] };
     },
-    async restore(one) {
-      if (!saved) return;
-      await one.session.restore(saved.bytes.slice());
-      one.tokens = [...saved.tokens];
+    async restore(entry) {
+      if (!savedSession) return;
+      await entry.session.restore(savedSession.bytes.slice());
+      entry.tokens = [...savedSession.tokens];
     },
-    async tokens(one) {
-      assert.equal((await one.session.stats()).tokens, one.tokens.length);
+    async tokens(entry) {
+      assert.equal((await entry.session.stats()).tokens, entry.tokens.length);
     },
-    reply: (_, given) => reply(given, {}),
-    think: (_, given) => reply(given, { chatFormat: THINKING }),
+    reply: (_, numbers) => reply(numbers, {}),
+    think: (_, numbers) => reply(numbers, { chatFormat: THINKING }),
     async embed(_, [a, b]) {
       const texts = [`x${a % 7}`, `y${b % 7}`];
-      const [one, two] = await Promise.all([model.embed([texts[0]]), model.embed([texts[1]])]);
-      assert.deepEqual((await model.embed(texts)).vectors, [...one.vectors, ...two.vectors]);
+      const [first, second] = await Promise.all([model.embed([texts[0]]), model.embed([texts[1]])]);
+      assert.deepEqual((await model.embed(texts)).vectors, [...first.vectors, ...second.vectors]);
     },
-    async atOnce(one, given) {
+    async atOnce(entry, numbers) {
       const controller = new AbortController();
       const aborted = model.generate('x', { signal: controller.signal, temperature: 0 }).result;
-      const calls = [generate(one, given, 'generate'), reply(given, {}), reply(given, {}), reply(given, {})];
+      const calls = [generate(entry, numbers, 'generate'), reply(numbers, {}), reply(numbers, {}), reply(numbers, {})];
       controller.abort();
       await assert.rejects(aborted, { name: 'AbortError' });
       const [, ...replies] = await Promise.all(calls);
       for (const other of replies) assert.deepEqual(other, replies[0]);
     },
-    async throwing(one, given) {
+    async throwing(entry, numbers) {
       const { error } = console;
       console.error = () => {};
       const onProgress = () => {
         throw new Error('of the page');
       };
-      await generate(one, given, 'generate', { onProgress }).finally(() => (console.error = error));
+      await generate(entry, numbers, 'generate', { onProgress }).finally(() => (console.error = error));
     },
-    async wrong(one) {
-      await assert.rejects(one.session.continue({ maxTokens: 1.5 }).result, { code: 'ARGUMENT' });
-      await assert.rejects(one.session.truncate(one.tokens.length + 1), { code: 'ARGUMENT' });
+    async wrong(entry) {
+      await assert.rejects(entry.session.continue({ maxTokens: 1.5 }).result, { code: 'ARGUMENT' });
+      await assert.rejects(entry.session.truncate(entry.tokens.length + 1), { code: 'ARGUMENT' });
     },
-    // While a generation is read, the session refuses other work, and goes on unharmed.
-    async busy(one, given) {
-      const { prompt, sequence } = promptOf(one.tokens, given);
+    // While a generation is read, the session refuses other calls, and the generation continues.
+    async busy(entry, numbers) {
+      const { prompt, sequence } = promptOf(entry.tokens, numbers);
       const { ids } = await oracle.after(sequence, 12);
       const options = { temperature: 0, maxTokens: 12 };
-      const run = prompt ? one.session.generate(prompt, options) : one.session.continue(options);
+      const run = prompt ? entry.session.generate(prompt, options) : entry.session.continue(options);
       let count = 0;
       for await (const part of run) {
         assert.equal(part.token, ids[count++]);
-        if (count === 2) await assert.rejects(one.session.truncate(1), { code: 'STATE' });
+        if (count === 2) await assert.rejects(entry.session.truncate(1), { code: 'STATE' });
       }
-      one.tokens = [...sequence, ...ids];
+      entry.tokens = [...sequence, ...ids];
     },
-    async close(one) {
+    async close(entry) {
       if (open.length < 2) return;
-      open.splice(open.indexOf(one), 1);
-      await one.session.close();
-      await assert.rejects(one.session.tokens(), { code: 'CLOSED' });
+      open.splice(open.indexOf(entry), 1);
+      await entry.session.close();
+      await assert.rejects(entry.session.tokens(), { code: 'CLOSED' });
     },
     async open() {
-      // One stays for replies.
+      // One session stays free for replies.
       if (open.filter(({ fork }) => !fork).length < SESSIONS - 1)
         open.push({ session: await model.createSession(), tokens: [], fork: false, root: roots++ });
     },
   };
 
   try {
-    for (const [at, [name, which, ...given]] of steps.entries()) {
-      const one = open[which % open.length];
+    for (const [at, [name, index, ...numbers]] of steps.entries()) {
+      const entry = open[index % open.length];
       try {
-        await acts[name](one, [...given, which]);
+        await actions[name](entry, [...numbers, index]);
         for (const { session, tokens } of open) assert.deepEqual(await session.tokens(), tokens, 'tokens of a session');
       } catch (error) {
         throw new Error(`step ${at}, ${name}: ${/** @type {Error} */ (error).message}`, { cause: error });
@@ -361,10 +358,10 @@ export async function compare(engine, oracle, steps) {
 }
 
 /**
- * A sequence that fails, as short as leaving out steps makes it.
- * @param {(steps: Step[]) => Promise<void>} run @param {Step[]} steps @param {number} [tries]
+ * Shortens a failing sequence by leaving out steps, as long as it still fails.
+ * @param {(steps: Step[]) => Promise<void>} run @param {Step[]} steps @param {number} [tries]  maximum number of runs
  */
-export async function shrunk(run, steps, tries = 60) {
+export async function shrink(run, steps, tries = 60) {
   for (let size = steps.length >> 1; size > 0; size >>= 1)
     for (let at = 0; at < steps.length && tries > 0; tries--) {
       const fewer = [...steps.slice(0, at), ...steps.slice(at + size)];
@@ -379,7 +376,7 @@ export async function shrunk(run, steps, tries = 60) {
 }
 
 /**
- * Runs sequences on an engine. What fails is told with its seed, which BQ4_SEED takes, and the shortest sequence that fails.
+ * Runs sequences on an engine. The error of a failing one has its seed, for BQ4_SEED, and the shortest sequence that fails.
  * @param {string} name  of the engine @param {number[]} seeds @param {number} length @param {Oracle} oracle
  */
 export async function runSequences(name, seeds, length, oracle) {
@@ -390,9 +387,9 @@ export async function runSequences(name, seeds, length, oracle) {
       try {
         await compare(engine, oracle, steps);
       } catch (error) {
-        const least = await shrunk((fewer) => compare(engine, oracle, fewer), steps);
+        const shortest = await shrink((fewer) => compare(engine, oracle, fewer), steps);
         throw new Error(
-          `engine "${name}", BQ4_SEED=${seed}: ${/** @type {Error} */ (error).message}\n${JSON.stringify(least)}`,
+          `engine "${name}", BQ4_SEED=${seed}: ${/** @type {Error} */ (error).message}\n${JSON.stringify(shortest)}`,
           { cause: error },
         );
       }

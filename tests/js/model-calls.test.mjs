@@ -7,7 +7,7 @@ import { createEngine, fromBytes } from '../../js/node.js';
 import { ARGUMENTS, callForm, NAME } from '../../js/text/templates/call-form.js';
 import { compile } from '../../js/text/templates/jinja.js';
 import { ENDS, marksOf, TEMPLATES } from './call-templates.mjs';
-import { modelWith, writes } from './scripted.mjs';
+import { modelWith, scriptReply } from './scripted.mjs';
 
 const FORMS = {
   lfm2: null,
@@ -210,7 +210,7 @@ for (const kind of /** @type {const} */ (['special', 'added', 'spelled']))
           if (kind === 'spelled' && more === thinksBeforeCall) return;
           // And so do another call and the mark of results, which is what ends them then.
           if (kind === 'spelled' && name === 'gemma4, results apart' && calls.length) return;
-          const { refused, spelled, found } = writes(t, text, { marks: marks(name) });
+          const { refused, spelled, found } = scriptReply(t, text, { marks: marks(name) });
           const request = /** @type {any} */ ({ messages, tools: TOOLS, temperature: 0, max_tokens: 400, ...more });
           const [{ message, finish_reason }] = /** @type {any} */ (await models[name].chat.completions.create(request))
             .choices;
@@ -237,7 +237,7 @@ for (const kind of /** @type {const} */ (['special', 'added', 'spelled']))
         ['<|channel>thought\nHm.\n<channel|>Yes.<channel|>', 'Hm.\n'],
         ['Yes.<channel|>', undefined],
       ])) {
-        writes(t, text, { marks: marks(name) });
+        scriptReply(t, text, { marks: marks(name) });
         const request = /** @type {any} */ ({ messages, temperature: 0, max_tokens: 60, ...thinks });
         const [{ message }] = /** @type {any} */ (await models[name].chat.completions.create(request)).choices;
         assert.equal(message.reasoning_content, reasoning);
@@ -254,7 +254,7 @@ for (const kind of /** @type {const} */ (['special', 'added', 'spelled']))
           'Well <tool <|tool_call>call:weather{city:<|"|>Oslo<|"|>}<tool_call|><|tool_call>call:weather{city:<|"|>Oslo<|"|>}<tool_call|>',
         ],
       ])) {
-        writes(t, text, { marks: marks(name) });
+        scriptReply(t, text, { marks: marks(name) });
         const deltas = [];
         const request = { messages, tools: TOOLS, max_tokens: 400, stream: /** @type {const} */ (true) };
         for await (const { choices } of await models[name].chat.completions.create(request)) deltas.push(choices[0]);
@@ -275,7 +275,7 @@ for (const kind of /** @type {const} */ (['special', 'added', 'spelled']))
         ['gemma4, results joined', `<|tool_call>call:weather{city:<|"|>${'Oslo '.repeat(100)}<|"|>}<tool_call|>`],
       ])) {
         const ask = async (/** @type {object} */ more) => {
-          writes(t, text, { marks: marks(name) });
+          scriptReply(t, text, { marks: marks(name) });
           const request = /** @type {any} */ ({ messages, tools: TOOLS, max_tokens: 120, temperature: 0, ...more });
           const { choices } = /** @type {any} */ (await models[name].chat.completions.create(request));
           t.mock.restoreAll();
@@ -388,11 +388,11 @@ test('a chat goes on behind its calls', async (t) => {
     const model = await engine.load(fromBytes(await modelWith(TEMPLATES[name], { marks: marksOf(name), ends: ENDS })));
     const chat = await model.createChat({ tools: TOOLS });
     const options = { toolChoice: /** @type {const} */ ('auto'), maxTokens: 400 };
-    writes(t, text, { marks: marksOf(name) });
+    scriptReply(t, text, { marks: marksOf(name) });
     const { toolCalls } = await chat.send('Hi', options).result;
     assert.deepEqual(toolCalls, [{ name: 'weather', arguments: '{"city":"Oslo"}' }]);
     t.mock.restoreAll();
-    writes(t, 'It is cold.', { marks: marksOf(name) });
+    scriptReply(t, 'It is cold.', { marks: marksOf(name) });
     const { text: answer } = await chat.send(/** @type {any} */ ({ role: 'tool', content: 'cold' }), options).result;
     assert.equal(answer, 'It is cold.');
     t.mock.restoreAll();
@@ -548,7 +548,7 @@ test('a server is asked for calls, and told of their results', async (t) => {
     const model = await engine.load(fromBytes(await modelWith(TEMPLATES[name], { marks, ends: ENDS })));
     const site = await serveModels([{ id: 'calls', model }], { port: 0 });
     const ask = async (/** @type {string} */ reply, /** @type {any} */ body) => {
-      writes(t, reply, { marks });
+      scriptReply(t, reply, { marks });
       const response = await fetch(new URL('chat/completions', site.url.endsWith('/') ? site.url : `${site.url}/`), {
         method: 'POST',
         headers: { 'content-type': 'application/json' },

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';
 import { resolveBuilds } from '../../js/shared/builds.js';
 import { tinyModel } from './fixture.mjs';
-import { unshared } from './unshared.mjs';
+import { createUnsharedEngine } from './unshared.mjs';
 
 const BUILDS = /** @type {any} */ (resolveBuilds(new URL('../../build/wasm/', import.meta.url)));
 const RARE = await tinyModel({ type: 'bq4_16' });
@@ -54,7 +54,7 @@ test('every build computes the same with them, whatever shares the work', async 
       all.push(await idsOf(engine, RARE));
       await engine.close();
     }
-  const engine = await unshared({ threads: 2 });
+  const engine = await createUnsharedEngine({ threads: 2 });
   const model = await engine.load(fromBytes(RARE));
   assert.equal(model.info.tensorParallel?.parts, 2);
   await model.close();

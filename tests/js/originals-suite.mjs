@@ -1,5 +1,5 @@
-// Tokenizers trained by PyPI's tokenizers and sentencepiece, and what those make of random strings: ours, in wasm, makes the
-// same of them. Without the two packages the tests are skipped.
+// Tokenizers that PyPI's tokenizers and sentencepiece train: bq4 gives the same tokens for random strings as these libraries. Without the
+// two packages the tests are skipped.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -51,15 +51,15 @@ export const SENTENCE_PIECE = [
   'sp-unigram-folded',
 ];
 
-/** Why nothing can be compared with the originals, or false. */
+/** The reason why the original libraries cannot run, or false. */
 export const lacksOriginals = () =>
   spawnSync(PYTHON, ['-c', 'import tokenizers, sentencepiece']).status !== 0 &&
   `${PYTHON} lacks the packages tokenizers and sentencepiece (tools/requirements-test.txt)`;
 
-/** @param {...string} args  of tests/tools/original_tokenizers.py */
+/** Runs tests/tools/original_tokenizers.py. @param {...string} args */
 export const runOriginals = (...args) => execFileSync(PYTHON, ['-B', SCRIPT, ...args]);
 
-/** @param {string} path @returns {{ text: string, ids: number[] }[]} */
+/** Texts and their tokens. @param {string} path  of a file that the script has written @returns {{ text: string, ids: number[] }[]} */
 export function readCases(path) {
   const bytes = readFileSync(path);
   let at = 4;
@@ -72,7 +72,7 @@ export function readCases(path) {
   });
 }
 
-/** @param {number} strings  for each tokenizer @param {boolean} [report]  in docs/MODELS.md */
+/** Declares the tests. @param {number} strings  number of strings for each tokenizer @param {boolean} [report]  whether the rows of docs/MODELS.md are written */
 export function originalsSuite(strings, report = false) {
   const missing = lacksOriginals();
   const folder = mkdtempSync(join(tmpdir(), 'bq4-originals-'));
@@ -84,21 +84,21 @@ export function originalsSuite(strings, report = false) {
     if (report && !missing) modelRows('tokenizers', 'originals', rows);
   });
   for (const name of [...HUGGING_FACE, ...SENTENCE_PIECE]) {
-    test(`${name}: ids of ${strings} random strings`, { skip: missing, timeout: 300_000 }, async () => {
-      const here = join(folder, name);
-      const cases = readCases(join(here, 'cases'));
+    test(`${name}: the tokens of ${strings} random strings`, { skip: missing, timeout: 300_000 }, async () => {
+      const tokenizerFolder = join(folder, name);
+      const cases = readCases(join(tokenizerFolder, 'cases'));
       assert.equal(cases.length, strings);
-      const theirs = HUGGING_FACE.includes(name);
-      const others = theirs
-        ? ['tokenizer.json', ...gemmaFile(here, name)]
-        : ['tokenizer.model', ...ggufFile(here, name)];
-      for (const source of others) {
-        await compare(join(here, source), cases, theirs);
+      const isHuggingFace = HUGGING_FACE.includes(name);
+      const sources = isHuggingFace
+        ? ['tokenizer.json', ...gemmaFile(tokenizerFolder, name)]
+        : ['tokenizer.model', ...ggufFile(tokenizerFolder, name)];
+      for (const source of sources) {
+        await compare(join(tokenizerFolder, source), cases, isHuggingFace);
         rows.push({
           tokenizer: name,
           source: source.endsWith('.gguf') ? 'GGUF' : source,
           cases: cases.length,
-          against: theirs ? 'PyPI tokenizers' : 'PyPI sentencepiece',
+          against: isHuggingFace ? 'PyPI tokenizers' : 'PyPI sentencepiece',
         });
       }
     });
@@ -106,16 +106,17 @@ export function originalsSuite(strings, report = false) {
 }
 
 /**
+ * Compares the tokens of bq4 with the expected ones.
  * @param {string} path  of a tokenizer
  * @param {{ text: string, ids: number[] }[]} cases
- * @param {boolean} [parseSpecial]  SentencePiece finds no control tokens in texts, Hugging Face's always does
+ * @param {boolean} [parseSpecial]  whether special tokens in texts are recognized: by Hugging Face's library always, by SentencePiece never
  */
 export async function compare(path, cases, parseSpecial = true) {
   const tokens = await readTokenizerFile(path, { vocab: 0 });
   const engine = await createEngine({ threads: 1 });
   try {
     const sizes = { layers: 1, hidden: 8, heads: 1, kv_heads: 1, ffn: 8, vocab: tokens.tokens.length };
-    const context = cases.reduce((most, { text }) => Math.max(most, text.length), 256);
+    const context = cases.reduce((maximum, { text }) => Math.max(maximum, text.length), 256);
     const bytes = await tinyModel({ config: { ...CONFIG, ...sizes, context }, tokens, chat: null });
     const model = await engine.load(fromBytes(bytes), { contextTokens: context });
     for (const { text, ids } of cases)
@@ -129,7 +130,7 @@ export async function compare(path, cases, parseSpecial = true) {
   }
 }
 
-/** Gemma's tokenizer as the metadata of a GGUF file has it since Gemma 4: the name of that file. @param {string} folder @param {string} name */
+/** Writes Gemma's tokenizer as metadata of a GGUF file, in the form of Gemma 4. @param {string} folder @param {string} name @returns {string[]} the name of the file; [] for other tokenizers */
 function gemmaFile(folder, name) {
   if (!name.startsWith('gemma')) return [];
   const { model, added_tokens: added } = JSON.parse(readFileSync(join(folder, 'tokenizer.json'), 'utf8'));
@@ -157,7 +158,7 @@ function gemmaFile(folder, name) {
   return ['gemma4.gguf'];
 }
 
-/** The same pieces in the metadata of a GGUF file, whose BPE knows no normalization: the names of those that there are. @param {string} folder @param {string} name */
+/** Writes a SentencePiece tokenizer as metadata of a GGUF file. @param {string} folder @param {string} name @returns {string[]} the name of the file; [] for BPE with normalization, which GGUF does not have */
 function ggufFile(folder, name) {
   const { charsmap, ...pieces } = JSON.parse(readFileSync(join(folder, 'gguf.json'), 'utf8'));
   const unigram = name.includes('unigram');
@@ -175,7 +176,9 @@ function ggufFile(folder, name) {
     remove_extra_whitespaces: ['bool', pieces.rows],
     ...(charsmap.length && { precompiled_charsmap: ['array', ['u8', charsmap]] }),
   };
-  const named = Object.entries(metadata).map(([key, value]) => /** @type {const} */ ([`tokenizer.ggml.${key}`, value]));
-  writeFileSync(join(folder, 'tokenizer.gguf'), gguf(Object.fromEntries(named), []));
+  const entries = Object.entries(metadata).map(
+    ([key, value]) => /** @type {const} */ ([`tokenizer.ggml.${key}`, value]),
+  );
+  writeFileSync(join(folder, 'tokenizer.gguf'), gguf(Object.fromEntries(entries), []));
   return ['tokenizer.gguf'];
 }

@@ -1,4 +1,4 @@
-// Another thread that talks to an engine over a port that it is given.
+// A thread that uses an engine over a port. The port is in its first message.
 import { parentPort } from 'node:worker_threads';
 import { connectEngine, fromBytes } from '../../js/index.js';
 import { tinyModel } from './fixture.mjs';

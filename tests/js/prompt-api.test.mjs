@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { polyfill, promptApi } from '../../js/api/adapters/prompt-api.js';
 import { createWorkerEngine, fromFile } from '../../js/index.js';
-import { speaking } from './scripted-server.mjs';
+import { connectToScript } from './scripted-server.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
 const fixed = { samplingMode: 'most-predictable' };
@@ -455,7 +455,7 @@ describe('tools', () => {
         },
       ],
     });
-    const { model: remote, requests } = await speaking([
+    const { model: remote, requests } = await connectToScript([
       [call(0, 'Oslo'), call(1, 'Rome')],
       [{ content: 'Rome is' }, { content: ' warmer.' }],
     ]);

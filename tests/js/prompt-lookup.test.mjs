@@ -6,7 +6,7 @@ import { createEngine, fromBytes } from '../../js/node.js';
 import { findNearRepetition, findRepetition } from '../../js/engine/speculation/prompt-lookup.js';
 import { createWorkerEngine } from '../../js/index.js';
 import { tinyModel } from './fixture.mjs';
-import { report } from './generation-summary.mjs';
+import { readGeneration } from './generation-summary.mjs';
 
 const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
 const LIST = 'red apples, green pears, yellow lemons, ';
@@ -58,12 +58,12 @@ for (const [build, threads] of /** @type {const} */ ([
         let accepted = 0;
         for (const [seed, prompt] of PROMPTS.entries()) {
           const run = (/** @type {any} */ speculate) =>
-            report(model.generate(prompt, { maxTokens: 40, seed, ...options, speculate }));
+            readGeneration(model.generate(prompt, { maxTokens: 40, seed, ...options, speculate }));
           const plain = await run(false);
           assert.deepEqual([plain.usage.draftedTokens, plain.usage.acceptedTokens], [0, 0]);
           for (const speculate of [{ tokens: 1 }, { tokens: 7 }, true, 'auto']) {
-            const { said: message, usage } = await run(speculate);
-            assert.deepEqual(message, plain.said);
+            const { output: message, usage } = await run(speculate);
+            assert.deepEqual(message, plain.output);
             assert.ok(usage.acceptedTokens <= usage.draftedTokens);
             if (typeof speculate === 'object') accepted += usage.acceptedTokens;
           }
@@ -75,10 +75,10 @@ for (const [build, threads] of /** @type {const} */ ([
     test('up to the end of the context', async () => {
       const prompt = LIST.repeat(16);
       const run = (/** @type {any} */ speculate) =>
-        report(model.generate(prompt, { temperature: 0, seed: 1, speculate }));
+        readGeneration(model.generate(prompt, { temperature: 0, seed: 1, speculate }));
       const [plain, fast] = [await run(false), await run({ tokens: 7 })];
-      assert.equal(plain.said.result.finishReason, 'context');
-      assert.deepEqual(fast.said, plain.said);
+      assert.equal(plain.output.result.finishReason, 'context');
+      assert.deepEqual(fast.output, plain.output);
       assert.ok(fast.usage.acceptedTokens > 0);
     });
   });

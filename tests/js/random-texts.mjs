@@ -1,4 +1,4 @@
-// Texts of a format, made of tokens picked at random among those that its masks allow.
+// Random texts of a format. Each token is picked at random from those that the mask allows.
 import { encodeTokenizer } from '../../js/text/tokenizers/section.js';
 import { compile, Machine } from '../../js/text/grammar/index.js';
 import { random, tokenizer } from './fixture.mjs';
@@ -12,16 +12,16 @@ export const grammarMachine = () =>
     TOKENS,
   );
 
-/** @param {number} [seed] */
+/** A generator of random texts with a machine of its own. @param {number} [seed] */
 export const picker = async (seed = 1) => pickerOf(await grammarMachine(), seed);
 
-/** @param {Machine} machine @param {number} seed */
+/** A generator of random texts. @param {Machine} machine @param {number} seed */
 export function pickerOf(machine, seed) {
   const next = random(seed);
   const draw = () => (next() + 1) / 2;
 
   /**
-   * A text; after `limit` tokens it comes to its end.
+   * A random text. After `limit` tokens it is completed in the shortest way.
    * @param {any} format @param {number} limit @param {import('../../js/text/grammar/index.js').Compiled} [compiled]
    */
   async function pick(format, limit, compiled) {
@@ -37,31 +37,32 @@ export function pickerOf(machine, seed) {
       const mask = matcher.mask(TOKENS / 32);
       const ids = Array.from({ length: TOKENS }, (_, id) => id).filter((id) => (mask[id >>> 5] >>> (id & 31)) & 1);
       const id = ids[Math.floor(draw() * ids.length)];
-      if (id === undefined) throw new Error(`nothing may follow ${new TextDecoder().decode(Uint8Array.from(bytes))}`);
-      if (!matcher.accept(id)) throw new Error(`token ${id} is allowed, and not accepted`);
+      if (id === undefined)
+        throw new Error(`the mask allows no token after ${new TextDecoder().decode(Uint8Array.from(bytes))}`);
+      if (!matcher.accept(id)) throw new Error(`the mask allows token ${id}, but the matcher does not accept it`);
       bytes.push(...machine.token(id));
     }
     machine.give(matcher);
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes));
   }
 
-  /** Whether a text keeps to a format. @param {any} format @param {string} text @param {import('../../js/text/grammar/index.js').Compiled} [compiled] */
+  /** Whether a text is of a format. @param {any} format @param {string} text @param {import('../../js/text/grammar/index.js').Compiled} [compiled] */
   async function takes(format, text, compiled) {
     const matcher = await machine.matcher(JSON.stringify(format), async () => compiled ?? compile(format));
     const bytes = new TextEncoder().encode(text);
-    const whole = bytes.every((byte) => matcher.accept(machine.longest(Uint8Array.of(byte)))) && matcher.complete;
+    const valid = bytes.every((byte) => matcher.accept(machine.longest(Uint8Array.of(byte)))) && matcher.complete;
     machine.give(matcher);
-    return whole;
+    return valid;
   }
 
   return Object.assign(pick, { takes });
 }
 
-/** One line, a space behind commas and colons. @param {any} value @returns {string} */
+/** A value as JSON in one line, with a space after commas and colons. @param {any} value @returns {string} */
 export function textOf(value) {
   if (Array.isArray(value)) return `[${value.map(textOf).join(', ')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   return `{${Object.entries(value)
-    .map(([name, one]) => `${JSON.stringify(name)}: ${textOf(one)}`)
+    .map(([name, property]) => `${JSON.stringify(name)}: ${textOf(property)}`)
     .join(', ')}}`;
 }

@@ -13,7 +13,7 @@ import { Layers } from '../../js/quantize/layers.js';
 import { openReading, sessionOf } from '../../js/quantize/calibration-model.js';
 import { fromFile } from '../../js/storage/sources/index.js';
 import { testFolder } from './folders.mjs';
-import { letters } from './letter-tokenizer.mjs';
+import { writeLetterTokenizer } from './letter-tokenizer.mjs';
 
 /** @import { Cut } from '../../js/quantize/layers.js' */
 
@@ -23,7 +23,7 @@ const TEXT =
   'The rain fell in torrents, except at times, when a wind swept up the street and rattled along the roofs. ';
 /** Attention and MLP side by side; norms around both; experts; ALiBi; biases; norms behind; an encoder; one after the other. */
 const FAMILIES = ['falcon', 'gemma2-heads', 'mixtral', 'bloom', 'qwen2', 'olmo2', 'bert', 'llama-gqa'];
-const tokenizer = letters(folder);
+const tokenizer = writeLetterTokenizer(folder);
 
 /** @param {string} family */
 function modelOf(family) {

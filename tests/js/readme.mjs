@@ -1,4 +1,4 @@
-// README's first lines of code as they are written there, but for where the model is.
+// The first code example of README.md as a script, with the address of another model.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { realModel } from '../../tools/setup/models.mjs';
 const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
 export const [, code] = /\n## Install\n[^]*?```js\n([^]*?)```/.exec(readme) ?? [];
 
-/** A server of SmolLM2. @param {import('node:test').TestContext} t @returns {Promise<string>} its address */
+/** Starts a server of SmolLM2. @param {import('node:test').TestContext} t @returns {Promise<string>} address of the model */
 export async function modelServer(t) {
   const server = createServer((request, response) => {
     const body = readFileSync(String(realModel('smollm2')));
@@ -28,12 +28,12 @@ export async function modelServer(t) {
 }
 
 /**
- * A script of these lines, which exports the reply as `said`.
- * @param {string} folder  where it goes @param {string} url  of the model @returns {string} its path
+ * Writes the example as a script that exports the reply as `reply`.
+ * @param {string} folder @param {string} url  of the model @param {string} [from]  address of the package @returns {string} path of the script
  */
-export function script(folder, url, from = 'bq4') {
+export function writeScript(folder, url, from = 'bq4') {
   const path = join(folder, 'app.mjs');
   const text = code.replace("'bq4'", `'${from}'`).replace(/'hf:\S+'/, `'${url}'`);
-  writeFileSync(path, `${text}\nexport const said = text;\n`);
+  writeFileSync(path, `${text}\nexport const reply = text;\n`);
   return path;
 }

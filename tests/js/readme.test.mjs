@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
-import { code, modelServer, script } from './readme.mjs';
+import { code, modelServer, writeScript } from './readme.mjs';
 
 test(
   'an install, a bare import and an address: SmolLM2 says Paris',
@@ -16,10 +16,10 @@ test(
     t.after(() => rmSync(folder, { recursive: true }));
     assert.match(code, /from 'bq4';.*'hf:\S+\.gguf'/s);
     const from = new URL('../../js/index.js', import.meta.url).href;
-    const path = script(folder, await modelServer(t), from);
+    const path = writeScript(folder, await modelServer(t), from);
     const log = t.mock.method(console, 'log', () => {});
-    const { said: message } = await import(pathToFileURL(path).href);
-    assert.match(message, /Paris/);
-    assert.deepEqual(log.mock.calls[0].arguments, [message]);
+    const { reply } = await import(pathToFileURL(path).href);
+    assert.match(reply, /Paris/);
+    assert.deepEqual(log.mock.calls[0].arguments, [reply]);
   },
 );

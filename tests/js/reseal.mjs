@@ -1,7 +1,7 @@
-// Makes the checksums of a v2 file's header and prefix right again after it was changed.
+// Updates the checksums in the header of a .bq4 file of version 2 after a change of the header.
 import { xxh64 } from './xxh64.mjs';
 
-/** @param {Uint8Array} file */
+/** @param {Uint8Array} file  changed in place @returns {Uint8Array} the file */
 export function reseal(file) {
   const view = new DataView(file.buffer, file.byteOffset);
   view.setBigUint64(56, xxh64(file.subarray(0, 56)), true);

@@ -1,6 +1,6 @@
-// Random sampling options, and every token that comes compared with a small sampler: the chain of filters of c/session/sampler.c, written
-// plainly. Logits are those of the engine; exponentials here are the platform's, so where a draw falls within a hair of a border both
-// sides of it are right.
+// A model-based test of sampling: with random options, every token is compared with those of a small sampler, a plain implementation of the
+// filters of c/session/sampler.c. It uses the logits of the engine, but the exponential function of the platform. So if a random number is
+// very close to the border between two tokens, both are accepted.
 import assert from 'node:assert/strict';
 import { createEngine } from '../../js/node.js';
 import { fromBytes } from '../../js/index.js';
@@ -12,12 +12,12 @@ import { openLogits } from './logits.mjs';
 /** @typedef {{ id: number, value: number }} Candidate */
 
 const CONTEXT = 64;
-/** Part of a sum within which a border may lie on either side. */
-const HAIR = 1e-5;
+/** Relative tolerance of sums of weights. */
+const TOLERANCE = 1e-5;
 const bytes = await tinyModel();
 const { fround } = Math;
 
-/** SplitMix64, as fractions. @param {number} seed */
+/** A generator of uniform numbers in [0, 1): SplitMix64, as in c/session/sampler.c. @param {number} seed */
 function random(seed) {
   let state = BigInt(seed);
   return () => {
@@ -29,25 +29,25 @@ function random(seed) {
   };
 }
 
-/** What is added to the logit of each token. @param {GenerateOptions} options @param {number[]} arrivals  tokens of this generation */
-function biases({ logitBias = [], presencePenalty = 0, frequencyPenalty = 0 }, arrivals) {
+/** The sum of biases and penalties of each token. @param {GenerateOptions} options @param {number[]} generated  tokens of this generation */
+function biases({ logitBias = [], presencePenalty = 0, frequencyPenalty = 0 }, generated) {
   /** @type {Map<number, number>} */
   const all = new Map();
   const add = (/** @type {number} */ id, /** @type {number} */ bias) => all.set(id, (all.get(id) ?? 0) + bias);
   for (const { token, bias } of logitBias) add(token, bias);
-  for (const id of new Set(arrivals))
+  for (const id of new Set(generated))
     if (presencePenalty || frequencyPenalty)
-      add(id, -presencePenalty - frequencyPenalty * arrivals.filter((one) => one === id).length);
+      add(id, -presencePenalty - frequencyPenalty * generated.filter((token) => token === id).length);
   return all;
 }
 
 /**
- * The tokens that may come next, of which there are several only where a draw falls on a border.
- * @param {Float32Array} logits @param {GenerateOptions} options @param {number[]} sequence @param {number} prompt  tokens of it
- * @param {() => number} draw
+ * The acceptable next tokens; there are several only if the random number is on a border.
+ * @param {Float32Array} logits @param {GenerateOptions} options @param {number[]} sequence @param {number} prompt  number of tokens of the prompt
+ * @param {() => number} draw  uniform in [0, 1)
  * @returns {Set<number>}
  */
-export function sampled(logits, options, sequence, prompt, draw) {
+export function sampleTokens(logits, options, sequence, prompt, draw) {
   const { temperature = 0.7, topK = 40, topP = 0.95, minP = 0, repeatPenalty = 1, repeatLast = 64 } = options;
   const bias = biases(options, sequence.slice(prompt));
   const recent = new Set(repeatLast ? sequence.slice(-repeatLast) : []);
@@ -61,72 +61,71 @@ export function sampled(logits, options, sequence, prompt, draw) {
       return { id, value: fround(value > 0 ? value / penalty : value * penalty) };
     });
   const best = all.reduce((a, b) => (b.value > a.value ? b : a));
-  const heat = fround(temperature);
-  if (!(heat > 0)) return new Set([best.id]);
-  const share = draw();
+  const divisor = fround(temperature);
+  if (!(divisor > 0)) return new Set([best.id]);
+  const fraction = draw();
   if (topK === 1 || topP === 0) return new Set([best.id]);
-  const warm = all.map(({ id, value }) => ({ id, value: fround(value / heat) }));
-  const most = fround(best.value / heat);
-  const weigh = (/** @type {Candidate} */ { id, value }) => ({ id, weight: Math.exp(value - most) });
-  if (!topK && topP >= 1 && minP <= 0) return picked(warm.map(weigh), share);
-  const ordered = warm.sort((a, b) => b.value - a.value || a.id - b.id).map(weigh);
-  const kept = topK && topK < ordered.length ? ordered.slice(0, topK) : ordered;
-  const total = kept.reduce((sum, { weight }) => sum + weight, 0);
+  const candidates = all.map(({ id, value }) => ({ id, value: fround(value / divisor) }));
+  const maximum = fround(best.value / divisor);
+  const weigh = (/** @type {Candidate} */ { id, value }) => ({ id, weight: Math.exp(value - maximum) });
+  if (!topK && topP >= 1 && minP <= 0) return tokensAt(candidates.map(weigh), fraction);
+  const ordered = candidates.sort((a, b) => b.value - a.value || a.id - b.id).map(weigh);
+  const top = topK && topK < ordered.length ? ordered.slice(0, topK) : ordered;
+  const total = top.reduce((sum, { weight }) => sum + weight, 0);
   /** @type {Set<number>} */
-  const found = new Set();
-  for (const p of [1 - HAIR, 1, 1 + HAIR])
-    for (const m of [1 - HAIR, 1, 1 + HAIR]) {
+  const tokens = new Set();
+  for (const p of [1 - TOLERANCE, 1, 1 + TOLERANCE])
+    for (const m of [1 - TOLERANCE, 1, 1 + TOLERANCE]) {
       let [n, sum] = [0, 0];
       const limit = topP < 1 ? fround(topP) * p * total : Infinity;
-      while (n < kept.length && sum < limit && !(n && kept[n].weight < fround(minP) * m)) sum += kept[n++].weight;
-      for (const id of picked(kept.slice(0, n), share)) found.add(id);
+      while (n < top.length && sum < limit && !(n && top[n].weight < fround(minP) * m)) sum += top[n++].weight;
+      for (const id of tokensAt(top.slice(0, n), fraction)) tokens.add(id);
     }
-  return found;
+  return tokens;
 }
 
-/** @param {{ id: number, weight: number }[]} kept @param {number} share  of their sum, where the draw fell */
-function picked(kept, share) {
-  const sum = kept.reduce((all, { weight }) => all + weight, 0);
+/** The tokens at a place in the sum of the weights. @param {{ id: number, weight: number }[]} candidates @param {number} fraction  of the sum */
+function tokensAt(candidates, fraction) {
+  const sum = candidates.reduce((all, { weight }) => all + weight, 0);
   return new Set(
-    [-HAIR, 0, HAIR].map((hair) => {
-      let left = (share + hair) * sum;
-      return (kept.find(({ weight }) => (left -= weight) < 0) ?? kept[kept.length - 1]).id;
+    [-TOLERANCE, 0, TOLERANCE].map((shift) => {
+      let rest = (fraction + shift) * sum;
+      return (candidates.find(({ weight }) => (rest -= weight) < 0) ?? candidates[candidates.length - 1]).id;
     }),
   );
 }
 
-/** Options at random, each left out as often as not. @param {number} seed @returns {GenerateOptions} */
+/** Random options; each is left out with a probability of one half. @param {number} seed @returns {GenerateOptions} */
 export function optionsOf(seed) {
   const next = drawFrom(seed);
-  const one = (/** @type {any[]} */ ...values) => values[next(values.length)];
+  const pick = (/** @type {any[]} */ ...values) => values[next(values.length)];
   const token = () => (next(3) ? BYTE + next(256) : next(271));
-  const bias = () => one(-Infinity, -100, -3, 2.5, 6, 6, 12);
+  const bias = () => pick(-Infinity, -100, -3, 2.5, 6, 6, 12);
   const all = {
-    temperature: one(0, 0.01, 0.3, 0.7, 1, 1.7, 5),
-    topK: one(0, 1, 2, 5, 40, 270, 271, 100000),
-    topP: one(0, 0.05, 0.5, 0.9, 0.95, 1),
-    minP: one(0, 0.02, 0.1, 0.5, 1),
-    repeatPenalty: one(0, 0.5, 1, 1.1, 1.5, 3),
-    repeatLast: one(0, 1, 3, 64, 1000),
+    temperature: pick(0, 0.01, 0.3, 0.7, 1, 1.7, 5),
+    topK: pick(0, 1, 2, 5, 40, 270, 271, 100000),
+    topP: pick(0, 0.05, 0.5, 0.9, 0.95, 1),
+    minP: pick(0, 0.02, 0.1, 0.5, 1),
+    repeatPenalty: pick(0, 0.5, 1, 1.1, 1.5, 3),
+    repeatLast: pick(0, 1, 3, 64, 1000),
     logitBias: Array.from({ length: next(12) }, () => ({ token: token(), bias: bias() })),
-    presencePenalty: one(-2, 0, 0.5, 2),
-    frequencyPenalty: one(-1, 0, 0.3, 2),
-    speculate: one('auto', true, false, { tokens: 3 }),
-    maxTokens: one(1, 8, 24),
+    presencePenalty: pick(-2, 0, 0.5, 2),
+    frequencyPenalty: pick(-1, 0, 0.3, 2),
+    speculate: pick('auto', true, false, { tokens: 3 }),
+    maxTokens: pick(1, 8, 24),
   };
-  const given = Object.fromEntries(Object.entries(all).filter(() => next(2)));
-  // Without any of these three all else is seldom seen: then one token has nearly all of the weight.
-  return { ...given, seed: one(0, 1, next(2 ** 30), 2 ** 53), maxTokens: all.maxTokens };
+  const options = Object.fromEntries(Object.entries(all).filter(() => next(2)));
+  return { ...options, seed: pick(0, 1, next(2 ** 30), 2 ** 53), maxTokens: all.maxTokens };
 }
 
-/** Compares generations by random options with the sampler here. @param {number[]} seeds */
+/** Compares generations with random options with the sampler of this file. @param {number[]} seeds */
 export async function compareSampling(seeds) {
   const engine = await createEngine({ threads: 1 });
   const reference = await openLogits(fromBytes(bytes), { contextTokens: CONTEXT });
   try {
     const model = await engine.load(fromBytes(bytes), { contextTokens: CONTEXT, kv: 'f32' });
     const session = await model.createSession();
-    let several = 0;
+    let ambiguous = 0;
     let tokens = 0;
     for (const seed of seeds) {
       const options = optionsOf(seed);
@@ -137,17 +136,20 @@ export async function compareSampling(seeds) {
       const sequence = [...prompt];
       for (const [i, id] of ids.entries()) {
         const logits = i ? reference.next(ids[i - 1]) : reference.start(prompt);
-        const may = sampled(logits, options, sequence, prompt.length, draw);
+        const expected = sampleTokens(logits, options, sequence, prompt.length, draw);
         assert.ok(
-          may.has(id),
-          `BQ4_SEED=${seed}: token ${i} is ${id}, not ${[...may].join(' or ')}, by ${JSON.stringify(options)}`,
+          expected.has(id),
+          `BQ4_SEED=${seed}: token ${i}: expected ${[...expected].join(' or ')}, found ${id}, with ${JSON.stringify(options)}`,
         );
-        several += Number(may.size > 1);
+        ambiguous += Number(expected.size > 1);
         tokens++;
         sequence.push(id);
       }
     }
-    assert.ok(several <= tokens / 50, `${several} of ${tokens} draws fell on a border: that is no comparison`);
+    assert.ok(
+      ambiguous <= tokens / 50,
+      `expected at most ${tokens / 50} random numbers on a border, found ${ambiguous} of ${tokens}`,
+    );
   } finally {
     reference.close();
     await engine.close();

@@ -1,5 +1,5 @@
-// Random schemas beside ajv: what a compiled schema writes is valid, what is valid it takes, and what isn't it refuses. Each schema is made
-// with a way to make values, most of which it holds of, in the order and the spelling that docs/reference/generation.md promises to write.
+// Random JSON Schemas, compared with ajv: texts that a compiled schema generates are valid, valid texts are accepted, and invalid ones are
+// refused. Each schema has a generator of values, most of which are valid, in the order and spelling of docs/reference/generation.md.
 import { compile, compileParts } from '../../js/text/grammar/index.js';
 import { notationNamed, writeValue } from '../../js/text/grammar/notations.js';
 import { readArguments } from '../../js/text/templates/noted-values.js';
@@ -7,9 +7,9 @@ import { random } from './fixture.mjs';
 import { grammarMachine, pickerOf, textOf } from './random-texts.mjs';
 import { validator } from './validator.mjs';
 
-/** A schema, and values of which it holds or nearly does. @typedef {{ schema: any, value: () => any }} Model */
+/** A schema, and a generator of valid or nearly valid values. @typedef {{ schema: any, value: () => any }} Model */
 
-// (ajv takes an object without the property '' where it is required, and no properties named __proto__.)
+// The names '' and __proto__ are left out: ajv accepts objects without a required property '', and ignores properties named __proto__.
 const NAMES = ['a', 'b', 'kind', 'constructor', 'isPrototypeOf', 'hasOwnProperty', 'é"\\', ' ', 'x1', 'x2'];
 const PATTERNS = {
   '^x': ['x', 'x1', 'xyz', 'ax'],
@@ -25,7 +25,7 @@ const TEXTS = {
   time: ['10:00:00+14:30', '23:59:60Z', '23:59:59', '00:59:60+01:00', '12:61:00Z'],
   duration: ['P1Y2M3DT4H5M6S', 'PT36H', 'P4W', 'P', 'PT', 'P1D2W'],
   email: ['joe.bloggs@example.co.uk', "o'hara+x@a-b.io", '.a@b.c', 'a@b', 'a@-b.com', 'a..b@c.de'],
-  // (ajv takes a dot at the end too, where RFC 1123 has a letter or digit.)
+  // A dot at the end is left out: ajv accepts it, RFC 1123 does not.
   hostname: ['localhost', 'www.bbc.co.uk', 'a-b.example', '-a', 'a_b', 'a..b'],
   ipv4: ['127.0.0.1', '256.1.1.1', '1.2.3', '01.2.3.4'],
   ipv6: ['::1', '2001:db8::8a2e:370:7334', '::ffff:192.0.2.128', '1::2::3', '12345::', 'fe80::1%eth0'],
@@ -38,7 +38,7 @@ const TEXTS = {
     '//x',
     'x',
   ],
-  // (ajv takes //host:abc/p too, where RFC 3986 has a port of digits.)
+  // //host:abc/p is left out: ajv accepts it, but a port of RFC 3986 has only digits.
   'uri-reference': ['//example.com:80/p', '../a?b#c', '', 'a:b', '#%zz', '/a//b'],
   uuid: ['2EB8AA08-aa98-11ea-b4aa-73b441d16380', '2eb8aa08-aa98-11ea-b4aa-73b441d1638', 'x'],
   'json-pointer': ['', '/a~1b/~0', 'a', '/~2'],
@@ -47,9 +47,9 @@ const TEXTS = {
   regex: ['^a(b|[c_]+)?$', '(', 'a{2,}', '[\\d.]+|x', '*'],
 };
 
-/** @param {number} seed @param {{ closed?: boolean }} [options]  `closed`: objects with named properties have no others */
-export function models(seed, { closed = false } = {}) {
-  // Seeds that lie side by side begin alike.
+/** A generator of schemas with their values. @param {number} seed @param {{ closed?: boolean }} [options]  `closed`: objects with named properties have no others */
+export function schemaModels(seed, { closed = false } = {}) {
+  // Sequences of neighbouring seeds are similar at their beginning.
   const next = random(Math.imul(seed, 0x9e3779b1) >>> 0);
   for (let i = 0; i < 8; i++) next();
   const draw = () => (next() + 1) / 2;
@@ -60,7 +60,7 @@ export function models(seed, { closed = false } = {}) {
   /** @param {number} n @param {readonly string[]} from */
   const some = (n, from) => from.filter(() => chance(n / from.length));
 
-  // (No property: where a schema names others, this one might be allowed, and isn't written.)
+  // The object is empty: another property could be valid, but would not be generated.
   const plain = () => pick([null, true, false, 0, 7, -3, 1.5, 'a', 'xb', '', 'é"', [], [1], {}]);
 
   /** @returns {Model} */
@@ -124,23 +124,23 @@ export function models(seed, { closed = false } = {}) {
     const rest = model(depth - 1);
     if (prefix.length) schema.prefixItems = prefix.map((one) => one.schema);
     if (chance(0.6)) schema.items = rest.schema;
-    // (Of arrays and objects none is written where one of them must not come.)
+    // Only scalars, because a schema that excludes one array or object generates none.
     const scalars = [null, true, 0, 7, -3, 'a', 'xb'].filter(() => chance(0.4));
-    const asked = {
+    const contained = {
       schema: { enum: scalars.length ? scalars : [1] },
       value: () => pick(scalars.length ? scalars : [1]),
     };
     if (chance(0.35)) {
-      schema.contains = asked.schema;
+      schema.contains = contained.schema;
       if (chance(0.5)) schema.minContains = below(3);
       if (chance(0.5)) schema.maxContains = (schema.minContains ?? 1) + below(2);
     }
-    // (Beside items, ajv takes an empty list whatever it must contain.)
+    // With `items`, ajv accepts an empty array in spite of `contains`.
     if (schema.contains || chance(0.3)) schema.minItems = (schema.contains ? 1 : 0) + below(3);
     if (chance(0.3)) schema.maxItems = 1 + below(5);
     const item = (/** @type {number} */ i) => (prefix[i] ?? (schema.items ? rest : { value: plain })).value();
     const value = () =>
-      Array.from({ length: below(6) }, (_, i) => (schema.contains && chance(0.3) ? asked.value() : item(i)));
+      Array.from({ length: below(6) }, (_, i) => (schema.contains && chance(0.3) ? contained.value() : item(i)));
     return { schema, value };
   }
 
@@ -175,11 +175,11 @@ export function models(seed, { closed = false } = {}) {
       schema.additionalProperties = false;
       delete schema.patternProperties;
     }
-    // Others come where the schema speaks of them, or names none.
+    // Other properties are generated only if the schema has a keyword for them, or names no properties.
     const open = Boolean(schema.patternProperties || schema.additionalProperties || !schema.properties);
     const listedNames = schema.propertyNames?.enum;
     const value = () => {
-      const found = new Map(
+      const properties = new Map(
         names
           .filter((name) => schema.required.includes(name) || chance(0.6))
           .map((name) => [name, parts.get(name)?.value()]),
@@ -187,10 +187,10 @@ export function models(seed, { closed = false } = {}) {
       const others = !open ? [] : (listedNames ?? ['x', 'y', 'ab', 'abc', 'hometown_x', 'xb', 'éé', 'b']);
       for (const name of some(1.5, others))
         if (!names.includes(name)) {
-          const mode = schema.patternProperties && new RegExp(pattern, 'u').test(name) ? patterned : rest;
-          found.set(name, (chance(0.8) ? mode.value : plain)());
+          const source = schema.patternProperties && new RegExp(pattern, 'u').test(name) ? patterned : rest;
+          properties.set(name, (chance(0.8) ? source.value : plain)());
         }
-      return Object.fromEntries(found);
+      return Object.fromEntries(properties);
     };
     return { schema, value };
   }
@@ -217,7 +217,7 @@ export function models(seed, { closed = false } = {}) {
     return depth <= 0 ? pick(simple)() : pick([...simple, arrays, objects, objects, combined])(depth);
   }
 
-  /** The arguments of a call, by names that are identifiers. */
+  /** The arguments of a call, with names that are identifiers. */
   const argumentsOf = () => {
     const [first, second] = [model(2), model(2)];
     const properties = { first: first.schema, second: second.schema };
@@ -232,7 +232,7 @@ export function models(seed, { closed = false } = {}) {
   };
 }
 
-/** How values are written and read in a format. @typedef {{ compile: (schema: any) => Promise<import('../../js/text/grammar/index.js').Compiled>, write: (value: any) => string | null, read: (text: string) => any }} Style */
+/** Compiler, writer and reader of values in a format. @typedef {{ compile: (schema: any) => Promise<import('../../js/text/grammar/index.js').Compiled>, write: (value: any) => string | null, read: (text: string) => any }} Style */
 
 /** @type {Style} */
 const JSON_STYLE = {
@@ -241,7 +241,7 @@ const JSON_STYLE = {
   read: JSON.parse,
 };
 
-/** Arguments of calls in a notation, in its first spelling and in its last, in turn. @param {string} name @returns {Style} */
+/** The style of arguments of calls in a notation; texts are written alternately in its first and in its last spelling. @param {string} name @returns {Style} */
 export function callStyle(name) {
   const notation = notationNamed(name);
   const last = {
@@ -256,7 +256,7 @@ export function callStyle(name) {
       try {
         return writeValue(value, count++ % 2 ? last : notation, notation.root);
       } catch (error) {
-        if (/** @type {any} */ (error).code === 'GRAMMAR') return null; // a name that can't be written
+        if (/** @type {any} */ (error).code === 'GRAMMAR') return null; // The notation cannot represent a name.
         throw error;
       }
     },
@@ -265,14 +265,15 @@ export function callStyle(name) {
 }
 
 /**
- * Compares so many schemas, with a seed each. What differs is told by `differences`, with its seed.
- * @param {number} from @param {number} count @param {{ texts?: number, values?: number, style?: Style }} [options]  `style`: of arguments; default: JSON of any value
+ * Compares schemas. Each has a seed, from `from` on; entries of `differences` in the result have the seed and the schema.
+ * @param {number} from @param {number} count @param {{ texts?: number, values?: number, style?: Style }} [options]  `texts`, `values`: numbers for
+ *   each schema; `style`: of arguments of calls; the default is JSON of any value
  */
 export async function compareModels(from, count, { texts = 6, values = 20, style = JSON_STYLE } = {}) {
   const isCall = style !== JSON_STYLE;
   const machine = await grammarMachine();
   const pick = pickerOf(machine, from);
-  const found = {
+  const result = {
     compiled: 0,
     texts: 0,
     valid: 0,
@@ -282,9 +283,9 @@ export async function compareModels(from, count, { texts = 6, values = 20, style
     written: /** @type {{ text: string, value: any }[]} */ ([]),
   };
   for (let seed = from; seed < from + count; seed++) {
-    const { schema, value } = models(seed, { closed: isCall })(isCall);
-    const differ = (/** @type {string} */ what) =>
-      found.differences.push(`seed ${seed}: ${what}\n  ${JSON.stringify(schema)}`);
+    const { schema, value } = schemaModels(seed, { closed: isCall })(isCall);
+    const reportDifference = (/** @type {string} */ text) =>
+      result.differences.push(`seed ${seed}: ${text}\n  ${JSON.stringify(schema)}`);
     const validate = validator(schema);
     const format = { type: 'json_schema', schema };
     const samples = Array.from({ length: values }, () => JSON.parse(JSON.stringify(value())));
@@ -295,32 +296,33 @@ export async function compareModels(from, count, { texts = 6, values = 20, style
     } catch (error) {
       const { code, message } = /** @type {any} */ (error);
       if (code !== 'GRAMMAR') throw error;
-      found.refused.push(`seed ${seed}: ${message}`);
-      const holds = /no text can satisfy/.test(message) && samples.find((one) => validate(one));
-      if (holds !== false && holds !== undefined) differ(`refused, though ${textOf(holds)} is valid`);
+      result.refused.push(`seed ${seed}: ${message}`);
+      const validSample = /no text can satisfy/.test(message) && samples.find((sample) => validate(sample));
+      if (validSample !== false && validSample !== undefined)
+        reportDifference(`the schema is refused, although ${textOf(validSample)} is valid`);
       continue;
     }
-    found.compiled++;
+    result.compiled++;
     for (let i = 0; i < texts; i++) {
-      found.texts++;
+      result.texts++;
       try {
         const text = await pick(format, 2 + 5 * i, compiled);
-        const read = style.read(text);
-        found.written.push({ text, value: read });
-        if (!validate(read)) differ(`writes ${text}, which is not valid`);
+        const parsed = style.read(text);
+        result.written.push({ text, value: parsed });
+        if (!validate(parsed)) reportDifference(`${text} is generated, but not valid`);
       } catch (error) {
-        differ(String(error));
+        reportDifference(String(error));
       }
     }
-    for (const one of samples) {
-      const valid = validate(one);
-      found[valid ? 'valid' : 'invalid']++;
-      const text = style.write(one);
+    for (const sample of samples) {
+      const valid = validate(sample);
+      result[valid ? 'valid' : 'invalid']++;
+      const text = style.write(sample);
       if (text === null) continue;
-      if (isCall) found.written.push({ text, value: one });
+      if (isCall) result.written.push({ text, value: sample });
       if (valid !== (await pick.takes(format, text, compiled)))
-        differ(`${valid ? 'refuses' : 'takes'} ${text}, which is ${valid ? '' : 'not '}valid`);
+        reportDifference(`${text} is ${valid ? 'refused' : 'accepted'}, but ${valid ? '' : 'not '}valid`);
     }
   }
-  return found;
+  return result;
 }

@@ -1,13 +1,14 @@
-// A server with OpenAI's interface that says what it is told, for what no small model says by itself (calls of tools), and `connect()` to it.
+// A server with OpenAI's interface that sends given replies, for tests of replies that small models do not generate (calls of tools).
 import { createServer } from 'node:http';
 import { after } from 'node:test';
 import { connect } from '../../js/connect.js';
 
 /**
- * @param {object[][]} replies  deltas of one reply after the other
- * @returns {Promise<{ model: import('../../js/connect.js').RemoteModel, requests: any[] }>}
+ * Starts the server and connects to it. It is closed after the tests.
+ * @param {object[][]} replies  the deltas of each reply, in the order of the requests
+ * @returns {Promise<{ model: import('../../js/connect.js').RemoteModel, requests: any[] }>}  `requests`: bodies of all requests
  */
-export async function speaking(replies) {
+export async function connectToScript(replies) {
   /** @type {any[]} */
   const requests = [];
   const server = createServer(async (request, response) => {

@@ -12,7 +12,7 @@ import { Queue } from '../../js/api/server/queue.js';
 import { serveModels } from '../../js/api/server/index.js';
 import { inTime, until } from '../waiting.mjs';
 import { tinyModel } from './fixture.mjs';
-import { modelWith, writes } from './scripted.mjs';
+import { modelWith, scriptReply } from './scripted.mjs';
 import { validator } from './validator.mjs';
 
 const FILE = fileURLToPath(new URL('../../models/chat.bq4', import.meta.url));
@@ -205,7 +205,7 @@ describe('tools, with noise that the grammar makes calls of', () => {
     const site = await serveModels([{ id: 'calls', model }], { port: 0 });
     const asked = new OpenAI({ baseURL: site.url, apiKey: '-', maxRetries: 0 });
     const call = '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome", "days": 2}}\n</tool_call>';
-    writes(t, `Well ${call}\n${call}`);
+    scriptReply(t, `Well ${call}\n${call}`);
     const { choices } = await asked.chat.completions
       .stream({ ...request, tools, model: 'calls', tool_choice: 'auto', max_tokens: 300 })
       .finalChatCompletion();

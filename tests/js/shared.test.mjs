@@ -49,8 +49,8 @@ async function place(t) {
     },
     /** A tab in a thread of its own. @param {import('../../js/index.js').SharedOptions} [options] */
     async thread(options) {
-      const ice = new Int32Array(new SharedArrayBuffer(4));
-      const workerData = { name: t.name, threads: 1, cache: path, url: server.url, load: LOAD, ice, ...options };
+      const freezeWord = new Int32Array(new SharedArrayBuffer(4));
+      const workerData = { name: t.name, threads: 1, cache: path, url: server.url, load: LOAD, freezeWord, ...options };
       const thread = new Worker(new URL('./shared-tab.mjs', import.meta.url), { workerData });
       t.after(() => thread.terminate());
       /** What it has said. @type {any[]} */
@@ -74,8 +74,8 @@ async function place(t) {
           await events('frozen');
         },
         thaw() {
-          Atomics.store(ice, 0, 1);
-          Atomics.notify(ice, 0);
+          Atomics.store(freezeWord, 0, 1);
+          Atomics.notify(freezeWord, 0);
         },
         kill: () => thread.terminate(),
       };

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { openStore } from '../../js/storage/cache/index.js';
 import { encodeRecord, replay } from '../../js/storage/cache/layout.js';
-import { cases, digest, keep, makeFile, MIB, run } from './store-suite.mjs';
+import { cases, digest, writeFile, makeFile, MIB, run } from './store-suite.mjs';
 
 const path = mkdtempSync(join(tmpdir(), 'bq4-store-'));
 after(() => rmSync(path, { recursive: true }));
@@ -62,7 +62,7 @@ test('a directory: a segment that was cut, a torn journal, a writer in another p
   const file = makeFile(30, 3);
   const options = { backend: /** @type {const} */ ('file'), path, name: 'harmed', hash: digest };
   let store = await openStore(options);
-  await keep(store, file);
+  await writeFile(store, file);
   const [{ key }] = await store.list();
   await store.close();
   const folder = join(path, 'harmed', key);
@@ -109,7 +109,7 @@ test('a directory: a lock without the number of a process', async () => {
   const options = { backend: /** @type {const} */ ('file'), path, name: 'nameless' };
   const store = await openStore(options);
   const file = makeFile(37, 1);
-  await keep(store, file);
+  await writeFile(store, file);
   const [{ key }] = await store.list();
   const lock = join(path, 'nameless', `${key}.lock`);
   truncateSync(join(path, 'nameless', key, 'journal'), 0);
@@ -143,7 +143,7 @@ test('what has no bytes is tidied away by the next visitor, unless it is in use'
   const entry = await store.open(makeFile(32, 1).options);
   const next = await openStore(options);
   const visit = async (/** @type {number} */ seed) => {
-    await keep(next, makeFile(seed, 1));
+    await writeFile(next, makeFile(seed, 1));
     return readdirSync(join(path, 'tidy')).filter((name) => name === entry.key).length;
   };
   assert.equal(await visit(35), 1);
@@ -162,9 +162,9 @@ test('nonsense in one file harms no other', async () => {
   const options = { backend: /** @type {const} */ ('file'), path, name: 'nonsense', hash: digest };
   const [good, bad] = [makeFile(33, 1), makeFile(34, 1)];
   const store = await openStore(options);
-  await keep(store, bad);
+  await writeFile(store, bad);
   const [{ key }] = await store.list();
-  await keep(store, good);
+  await writeFile(store, good);
   for (const about of [
     'null',
     '7',
@@ -184,7 +184,7 @@ test('nonsense in one file harms no other', async () => {
     const entry = await store.open(bad.options);
     assert.deepEqual([entry.problem, entry.has(0)], [null, false], 'made again');
     await entry.close();
-    await keep(store, bad);
+    await writeFile(store, bad);
     assert.equal((await store.list()).length, 2);
   }
   await store.clear();

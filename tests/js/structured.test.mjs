@@ -6,7 +6,7 @@ import { createEngine } from '../../js/node.js';
 import { Guide } from '../../js/engine/generation/grammar-guide.js';
 import { Output } from '../../js/engine/generation/output.js';
 import { createWorkerEngine, fromBytes } from '../../js/index.js';
-import { spaces, tinyModel } from './fixture.mjs';
+import { spaceTokenizer, tinyModel } from './fixture.mjs';
 import { validator } from './validator.mjs';
 
 const CHAT = readFileSync(new URL('../../models/chat.bq4', import.meta.url));
@@ -253,7 +253,7 @@ test('noise keeps to a schema too, and an SPM tokenizer whose tokens begin with 
     }).result;
     assert.ok(validate(JSON.parse(text)), text);
   }
-  const spelled = await engine.load(fromBytes(await tinyModel({ tokens: spaces(), chat: null })));
+  const spelled = await engine.load(fromBytes(await tinyModel({ tokens: spaceTokenizer(), chat: null })));
   const session = await spelled.createSession();
   const run = async (/** @type {string} */ pattern) =>
     (await session.generate([5], { responseFormat: { type: 'regex', pattern } }).result).text;

@@ -1,7 +1,7 @@
 // As templates-python.test.mjs, with more templates: the same in each run, so that what fails is what was changed. BQ4_SEED makes others.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compare, COSTLY, hasJinja, largeValues, repeated } from './templates-suite.mjs';
+import { compare, COSTLY, hasJinja, largeValues, repeatOperation } from './templates-suite.mjs';
 
 const SEED = Number(process.env.BQ4_SEED ?? 1);
 
@@ -20,5 +20,5 @@ test(
 test('each operation on large values, again and again, is refused', () => {
   const values = largeValues();
   for (const operation of COSTLY)
-    assert.match(repeated(operation, values) ?? 'no error', /^the chat template failed: /, operation);
+    assert.match(repeatOperation(operation, values) ?? 'no error', /^the chat template failed: /, operation);
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compile } from '../../js/text/templates/jinja.js';
-import { compare, conversations, hasJinja, rendered } from './templates-suite.mjs';
+import { compare, conversations, hasJinja, renderWithPython } from './templates-suite.mjs';
 
 const SEED = Number(process.env.BQ4_SEED ?? 20261126);
 
@@ -84,7 +84,7 @@ test(
   { skip: hasJinja ? false : 'Python has no jinja2' },
   () => {
     const contexts = conversations(SEED, 500);
-    const python = rendered(contexts.map((context) => [NOTATION, context]));
+    const python = renderWithPython(contexts.map((context) => [NOTATION, context]));
     const render = compile(NOTATION);
     for (const [i, context] of contexts.entries())
       assert.equal(render(context), python[i].text ?? python[i].error, `BQ4_SEED=${SEED}, conversation ${i}`);

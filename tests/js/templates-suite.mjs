@@ -1,5 +1,5 @@
-// Random templates with random values, rendered by Python's jinja2 and by ours: where ours gives a text it is Python's.
-// A seed makes the same templates again: BQ4_SEED=7 node --test tests/js/templates-python.test.mjs
+// Random templates with random values, rendered by Python's jinja2 and by bq4: a text that bq4 renders is the same as Python's; bq4 may refuse
+// other templates. A seed gives the same templates again: BQ4_SEED=7 node --test tests/js/templates-python.test.mjs
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { compile, prepare } from '../../js/text/templates/jinja.js';
@@ -7,13 +7,13 @@ import { stringOf } from '../../js/text/templates/template-texts.js';
 
 const SCRIPT = fileURLToPath(new URL('../templates/render.py', import.meta.url));
 const PYTHON = process.env.BQ4_PYTHON ?? 'python3';
-/** As make_expected.py has it. */
+/** The time of strftime_now, the same as in make_expected.py. */
 const NOW = new Date('2026-03-07T09:05:02');
 
 /** Whether Python has jinja2. */
 export const hasJinja = spawnSync(PYTHON, ['-c', 'import jinja2']).status === 0;
 
-/** @param {number} seed */
+/** A generator of uniform numbers in [0, 1). @param {number} seed */
 function random(seed) {
   let state = seed >>> 0 || 1;
   return () => {
@@ -59,7 +59,7 @@ const TEXTS = [
 ];
 const NUMBERS = [0, 1, 2, 3, -1, -2, 5, 7, 10, 0.5, 2.5, -1.5, 3.14159, 0.1, 1e16, 1e-5, 123456789, 2.675, 1234.5];
 
-/** What makes templates and values of a seed. @param {number} seed */
+/** A generator of templates and values. @param {number} seed */
 function generator(seed) {
   const next = random(seed);
   const int = (/** @type {number} */ n) => Math.floor(next() * n);
@@ -288,7 +288,7 @@ function generator(seed) {
       () => pick(['n', 'm', 'q[0]', 'd.c', '1', '2', '3.5', '7']),
       () =>
         `(${expression(depth - 1)} ${pick(['+', '-', '*', '/', '//', '%'])} ${pick(['n', 'm', '2', '3', '0.5', '-2', '7', '10'])})`,
-      // Python computes large powers without end.
+      // Small exponents, since Python needs very long for powers of large integers.
       () => `(${pick(['n', 'm', 'd.c', '2', '1.5'])} ** ${pick(['2', '3', '0.5', '-2', '1', '0'])})`,
       () =>
         `(${pick(['n', 'm', 'q | sum', 't', 'd.c'])} | ${pick(['round', 'round(1)', 'round(2)', "round(1, 'ceil')", "round(0, 'floor')", "round(method='ceil')", 'round(-1)', 'int', 'float', 'abs', 'string'])})`,
@@ -405,13 +405,10 @@ function generator(seed) {
   return { template: () => (chance(0.5) ? print(3) : block(2)) + data(), context };
 }
 
-/** The contents of a JSON file as Python reads it: 1e16 is a float there, so numbers are written as they are meant. @param {any} value @returns {string} */
-const json = (value) => JSON.stringify(value);
-
-/** What jinja2 makes of templates with their contexts. @param {[template: string, context: any][]} cases @returns {{ text?: string, error?: string, long?: boolean }[]} */
-export function rendered(cases) {
+/** Renders templates with jinja2. @param {[template: string, context: any][]} cases @returns {{ text?: string, error?: string, long?: boolean }[]}  `long`: the text is too long to be compared */
+export function renderWithPython(cases) {
   const { stdout, stderr, status } = spawnSync(PYTHON, ['-B', SCRIPT], {
-    input: cases.map(json).join('\n'),
+    input: cases.map((entry) => JSON.stringify(entry)).join('\n'),
     encoding: 'utf8',
     maxBuffer: 2 ** 30,
   });
@@ -422,11 +419,11 @@ export function rendered(cases) {
     .map((line) => JSON.parse(line));
 }
 
-/** Conversations with tools, calls, reasoning and content in parts. @param {number} seed @param {number} count @returns {Record<string, any>[]} */
+/** Random conversations with tools, calls, reasoning and content in parts, as values of a chat template. @param {number} seed @param {number} count @returns {Record<string, any>[]} */
 export function conversations(seed, count) {
   const next = random(seed);
   const pick = (/** @type {any[]} */ list) => list[Math.floor(next() * list.length)];
-  const chance = (/** @type {number} */ share) => next() < share;
+  const chance = (/** @type {number} */ p) => next() < p;
   const text = () => `${pick(TEXTS)}${chance(0.2) ? `<|channel>thought\n${pick(TEXTS)}<channel|>` : ''}${pick(TEXTS)}`;
   /** @param {number} depth @returns {any} */
   const value = (depth) =>
@@ -462,35 +459,36 @@ export function conversations(seed, count) {
 }
 
 /**
+ * Compares random templates.
  * @param {number} seed @param {number} count
- * @returns {{ equal: number, refused: number, both: number, wrong: any[] }} `refused`: what Python takes and ours says it doesn't
+ * @returns {{ equal: number, refused: number, both: number, wrong: any[] }}  numbers of templates with equal texts, of those that only bq4
+ *   refuses, of those that both refuse; `wrong`: the other ones
  */
 export function compare(seed, count) {
   const { template, context } = generator(seed);
   const cases = Array.from({ length: count }, () => ({ template: template(), context: context() }));
-  const output = rendered(cases.map((one) => [one.template, one.context]));
+  const output = renderWithPython(cases.map((entry) => [entry.template, entry.context]));
   const result = { equal: 0, refused: 0, both: 0, wrong: /** @type {any[]} */ ([]) };
-  for (const [i, one] of cases.entries()) {
+  for (const [i, entry] of cases.entries()) {
     const { text, error, long } = output[i];
     if (long) continue;
-    let [ours, why] = /** @type {[string | null, any]} */ ([null, null]);
+    let rendering = /** @type {string | null} */ (null);
     try {
-      ours = compile(one.template)(one.context, NOW);
-      // Who wrote what makes no difference.
-      const marked = stringOf(prepare(one.template)({}, one.context, NOW));
-      if (marked !== ours) result.wrong.push({ ...one, ours, marked });
-    } catch (thrown) {
-      why = thrown;
-      if (why.code !== 'TEMPLATE') result.wrong.push({ ...one, thrown: String(why.stack) });
+      rendering = compile(entry.template)(entry.context, NOW);
+      // Marking the texts of callers does not change the text.
+      const marked = stringOf(prepare(entry.template)({}, entry.context, NOW));
+      if (marked !== rendering) result.wrong.push({ ...entry, rendering, marked });
+    } catch (/** @type {any} */ failure) {
+      if (failure.code !== 'TEMPLATE') result.wrong.push({ ...entry, failure: String(failure.stack) });
     }
-    if (ours === null) result[text === undefined ? 'both' : 'refused']++;
-    else if (ours === text) result.equal++;
-    else result.wrong.push({ ...one, ours, python: text ?? error });
+    if (rendering === null) result[text === undefined ? 'both' : 'refused']++;
+    else if (rendering === text) result.equal++;
+    else result.wrong.push({ ...entry, rendering, python: text ?? error });
   }
   return result;
 }
 
-/** Operations on large values, each of which a template may do again and again. */
+/** Expensive operations on large values, which a malicious template could repeat. */
 export const COSTLY = [
   'big == big2',
   'big < big2',
@@ -608,7 +606,7 @@ export const COSTLY = [
   "list | map(attribute='0.0.0.0') | list",
 ];
 
-/** What they are done on. */
+/** The values of these operations. */
 export function largeValues() {
   const big = 'a'.repeat(2 ** 22);
   const list = Array.from({ length: 100_000 }, (_, i) => String(i % 1000));
@@ -625,11 +623,11 @@ export function largeValues() {
   };
 }
 
-/** The error message of a template that repeats an operation very often; null: there was no error. @param {string} operation @param {Record<string, any>} values */
-export function repeated(operation, values) {
-  const turns = '{% for i in range(100000) %}{% for j in range(100) %}';
+/** The error message of a template that repeats an operation 10 million times; null if it ends without an error. @param {string} operation @param {Record<string, any>} values */
+export function repeatOperation(operation, values) {
+  const loops = '{% for i in range(100000) %}{% for j in range(100) %}';
   try {
-    prepare(`${turns}{% set x = ${operation} %}{% endfor %}{% endfor %}`)({}, values);
+    prepare(`${loops}{% set x = ${operation} %}{% endfor %}{% endfor %}`)({}, values);
   } catch (error) {
     return /** @type {any} */ (error).code === 'TEMPLATE'
       ? String(/** @type {any} */ (error).message)

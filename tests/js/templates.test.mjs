@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { ReasoningParser } from '../../js/api/chat/reasoning.js';
 import { derive } from '../../js/text/templates/derive.js';
 import { compile, prepare } from '../../js/text/templates/jinja.js';
-import { COSTLY, largeValues, repeated } from './templates-suite.mjs';
+import { COSTLY, largeValues, repeatOperation } from './templates-suite.mjs';
 import { fingerprint, formatNamed, FORMAT_NAMES, knownFormat } from '../../js/text/templates/known-formats.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -106,7 +106,7 @@ test('a template that doesn’t end, or takes too much work, is refused by a cou
 test('the cost of an operation is counted: on large values, repeated, it is refused', () => {
   const values = largeValues();
   for (const operation of COSTLY.filter((_, i) => i % 9 === 0))
-    assert.match(repeated(operation, values) ?? 'no error', /^the chat template failed: /, operation);
+    assert.match(repeatOperation(operation, values) ?? 'no error', /^the chat template failed: /, operation);
 });
 
 test("text of a caller stays marked, whatever a template does with it; the template's own text is not marked", () => {

@@ -10,7 +10,7 @@ import { createEngine, fromFile } from '../../js/node.js';
 import { structs } from '../../js/wasm/abi.js';
 import { openLogits } from './logits.mjs';
 import { setTimeouts } from './timeouts.mjs';
-import { unshared } from './unshared.mjs';
+import { createUnsharedEngine } from './unshared.mjs';
 import { minTokensWorthwhile, TensorParallel, workerBytes } from '../../js/engine/batching/tensor-parallel.js';
 import { compile, Wasm } from '../../js/wasm/wasm.js';
 
@@ -42,7 +42,7 @@ describe('products spread over workers', () => {
   for (const build of /** @type {const} */ (['relaxed', 'relaxed16', 'simd128']))
     for (const threads of [2, 3, 5])
       test(`${build}, ${threads} workers: the same bits`, async () => {
-        const engine = await unshared({ threads, build });
+        const engine = await createUnsharedEngine({ threads, build });
         const model = await engine.load(MODEL);
         assert.deepEqual(model.info.tensorParallel, { parts: threads, tokens: 1 });
         assert.equal(model.info.threads, 1);
@@ -51,7 +51,7 @@ describe('products spread over workers', () => {
       });
 
   test('activations of 16 bits, and of 8', async () => {
-    const engine = await unshared({ threads: 2 });
+    const engine = await createUnsharedEngine({ threads: 2 });
     for (const activations of /** @type {const} */ (['i8', 'i16'])) {
       const one = await alone.load(MODEL, { activations });
       const model = await engine.load(MODEL, { activations });
@@ -63,7 +63,7 @@ describe('products spread over workers', () => {
   });
 
   test('sessions at once, one of them stopped', async () => {
-    const engine = await unshared({ threads: 2 });
+    const engine = await createUnsharedEngine({ threads: 2 });
     const model = await engine.load(MODEL, { sessions: 3 });
     const controller = new AbortController();
     const stopped = message(model, { signal: controller.signal, maxTokens: 200 });
@@ -76,7 +76,7 @@ describe('products spread over workers', () => {
   });
 
   test('closed amid a reply', async () => {
-    const engine = await unshared({ threads: 2 });
+    const engine = await createUnsharedEngine({ threads: 2 });
     const model = await engine.load(MODEL);
     const reply = message(model, { maxTokens: 200 });
     await model.close();
@@ -85,13 +85,13 @@ describe('products spread over workers', () => {
   });
 
   test('one thread asked for: no worker', async () => {
-    const engine = await unshared({ threads: 1 });
+    const engine = await createUnsharedEngine({ threads: 1 });
     assert.equal((await engine.load(MODEL)).info.tensorParallel, null);
     await engine.close();
   });
 
   test('a budget without room for their parts: no worker', async () => {
-    const engine = await unshared({ threads: 2 });
+    const engine = await createUnsharedEngine({ threads: 2 });
     const { heapBytes } = await engine.plan(MODEL);
     const model = await engine.load(MODEL, { memoryBudget: heapBytes + 2 ** 20 });
     assert.equal(model.info.tensorParallel, null);
@@ -116,7 +116,7 @@ describe('products spread over workers', () => {
          parentPort.on('message', (job) => { if (job?.work && left-- === 0) process.exit(1); });
          await import(${JSON.stringify(new URL('js/thread.js', ROOT).href)});`,
       );
-      const engine = await unshared({ threads: 3, threadUrl: url });
+      const engine = await createUnsharedEngine({ threads: 3, threadUrl: url });
       const model = await engine.load(MODEL);
       assert.equal(model.info.tensorParallel.parts, 3);
       assert.deepEqual(await message(model), expected);
@@ -132,7 +132,7 @@ describe('products spread over workers', () => {
          parentPort.on = (name, heard) => on(name, (job) => (job?.work && left-- <= 0 ? undefined : heard(job)));
          await import(${JSON.stringify(new URL('js/thread.js', ROOT).href)});`,
       );
-      const engine = await unshared({ threads: 2, threadUrl: url });
+      const engine = await createUnsharedEngine({ threads: 2, threadUrl: url });
       const model = await engine.load(MODEL);
       assert.equal(model.info.tensorParallel.parts, 2);
       // Of products, from here on. The tokens are the same if a busy machine misses it with another of them.
@@ -161,7 +161,10 @@ describe('products spread over workers', () => {
     });
 
     test('at the start: one thread', async () => {
-      const engine = await unshared({ threads: 2, threadUrl: script('throws.mjs', 'throw new Error("no")') });
+      const engine = await createUnsharedEngine({
+        threads: 2,
+        threadUrl: script('throws.mjs', 'throw new Error("no")'),
+      });
       const model = await engine.load(MODEL);
       assert.equal(model.info.tensorParallel, null);
       assert.deepEqual(await message(model), expected);

@@ -12,7 +12,7 @@ import { Wasm } from '../../js/wasm/wasm.js';
 import { random, tinyModel } from './fixture.mjs';
 import { openLogits } from './logits.mjs';
 import { inTime, until } from '../waiting.mjs';
-import { pause, team } from './teams.mjs';
+import { blockThread, createTeam } from './teams.mjs';
 import { setTimeouts } from './timeouts.mjs';
 
 // A busy machine lets threads come late, which is no fault: only tests of that say otherwise.
@@ -33,7 +33,7 @@ for (const [count, regions] of [
   [8, 2000],
 ]) {
   test(`${regions} regions on ${count} threads, with gaps in which they fall asleep: every slice is run`, async () => {
-    const { wasm, failure } = await team(count);
+    const { wasm, failure } = await createTeam(count);
     assert.equal(failure, '');
     const next = random(count);
     for (let region = 0; region < regions; region++) {
@@ -41,7 +41,7 @@ for (const [count, regions] of [
       assert.equal(wasm.call('bqw_measure_empty', 1, barriers), count * (1 + barriers));
       const gap = next();
       if (gap > 0.98)
-        pause(1); // asleep, all of them
+        blockThread(1); // asleep, all of them
       else if (gap > 0) for (const until = performance.now() + gap * 0.05; performance.now() < until;); // about to
     }
     for (const spins of [0, 1, 100]) {
@@ -53,7 +53,7 @@ for (const [count, regions] of [
 }
 
 test('fewer threads than there are: the others sit out, and none runs a slice of another region', async () => {
-  const { wasm } = await team(6);
+  const { wasm } = await createTeam(6);
   for (let round = 0; round < 2000; round++) {
     const count = 1 + ((round * 7) % 6);
     wasm.check('bqw_threads', count, round % 3 ? 50 : 0, 0);
@@ -67,7 +67,7 @@ test(`${CYCLES} teams one after the other, with and without new workers`, async 
   kept.count = 3;
   for (let cycle = 0; cycle < CYCLES; cycle++) {
     const fresh = cycle % 10 === 0;
-    const { wasm, threads, failure } = await team(fresh ? 2 : 3, fresh ? undefined : kept);
+    const { wasm, threads, failure } = await createTeam(fresh ? 2 : 3, fresh ? undefined : kept);
     assert.equal(failure, '');
     assert.equal(wasm.call('bqw_measure_empty', 20, 0), 20 * wasm.threads);
     wasm.release();
@@ -78,7 +78,7 @@ test(`${CYCLES} teams one after the other, with and without new workers`, async 
 });
 
 test('threads that find no core are done without, until they find one again', async (t) => {
-  const { wasm } = await team(2);
+  const { wasm } = await createTeam(2);
   // Of the clock's readings in a region the first is its begin; where the caller waits for the other thread, the second and the third are
   // the begin and the end of that; the last is its end. So the clock says whether a region's time goes by in waiting.
   let [now, reading, slow] = [0, 0, 3];
@@ -115,7 +115,7 @@ test('threads that find no core are done without, until they find one again', as
 });
 
 test('a trap in another thread is a trap, not a hang', async () => {
-  const { wasm } = await team(2);
+  const { wasm } = await createTeam(2);
   const block = wasm.alloc(wasm.call('bqw_measure_bytes', 8, 1));
   wasm.call('bqw_measure_prepare', block, 8, 1);
   wasm.call('bqw_measure', block);
@@ -157,11 +157,11 @@ test('threads use less than half of their stacks', async (t) => {
 });
 
 test('idle threads cost nothing: they sleep', async () => {
-  const { wasm } = await team(3);
+  const { wasm } = await createTeam(3);
   assert.equal(wasm.call('bqw_measure_empty', 100, 0), 300);
-  pause(20);
+  blockThread(20);
   const before = process.cpuUsage();
-  pause(500);
+  blockThread(500);
   const { user, system } = process.cpuUsage(before);
   assert.ok(user + system < 100_000, `${user + system} µs of CPU in half a second`);
   wasm.release();

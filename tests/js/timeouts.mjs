@@ -1,17 +1,17 @@
-// Time-outs of js/shared/timeouts.js, set by a test.
+// Timeouts of js/shared/timeouts.js with other values, for tests.
 
-const PLACE = Symbol.for('bq4.timeouts');
+const KEY = Symbol.for('bq4.timeouts');
 
 /**
- * Sets time-outs for as long as a test runs, or until what is returned is called.
+ * Sets timeouts until the end of a test, or until the returned function is called.
  * @param {{ after: (run: () => void) => void }} t
  * @param {import('../../js/shared/timeouts.js').Overrides} overrides
  */
 export function setTimeouts(t, overrides) {
-  const place = /** @type {any} */ (globalThis);
-  const before = place[PLACE];
-  const restore = () => (place[PLACE] = before);
-  place[PLACE] = { ...before, ...overrides };
+  const scope = /** @type {any} */ (globalThis);
+  const previous = scope[KEY];
+  const restore = () => (scope[KEY] = previous);
+  scope[KEY] = { ...previous, ...overrides };
   t.after(restore);
   return restore;
 }

@@ -11,7 +11,7 @@ import { ARGUMENTS, callForm, COUNT, ID, NAME } from '../../js/text/templates/ca
 import { EOS } from '../../js/text/templates/template-texts.js';
 import { compile } from '../../js/text/templates/jinja.js';
 import { tinyModel } from './fixture.mjs';
-import { modelWith, writes } from './scripted.mjs';
+import { modelWith, scriptReply } from './scripted.mjs';
 
 const report = "{% if tools %}{{ '<|system|>' + (tools | tojson) + '<|end|>' }}{% endif %}";
 /** A template that writes calls so. @param {string} calls @param {string} [prompt] */
@@ -207,7 +207,7 @@ for (const marks of [true, false])
       test(`${name}: ${JSON.stringify(text)} ${JSON.stringify(more)}`, async (t) => {
         // Both a thought and a call begin with the same token then.
         if (!marks && more === must && text.startsWith('<think>')) return;
-        const { refused, spelled } = writes(t, text, { marks });
+        const { refused, spelled } = scriptReply(t, text, { marks });
         const request = /** @type {any} */ ({ messages, tools: TOOLS, temperature: 0, max_tokens: 400, ...more });
         const whole = /** @type {any} */ (await models[name].chat.completions.create(request));
         const [{ message, finish_reason }] = whole.choices;
@@ -222,7 +222,7 @@ for (const marks of [true, false])
       });
 
     test('a stream has the same text and calls', async (t) => {
-      writes(t, `Well <tool ${ONE}\n${ONE}`, { marks });
+      scriptReply(t, `Well <tool ${ONE}\n${ONE}`, { marks });
       const deltas = [];
       const request = { messages, tools: TOOLS, max_tokens: 400, stream: /** @type {const} */ (true) };
       for await (const { choices } of await models.hermes.chat.completions.create(request)) deltas.push(choices[0]);
@@ -238,7 +238,7 @@ for (const marks of [true, false])
     test('reasoning that does not end leaves room for what follows it', async (t) => {
       const body = { messages, temperature: 0, max_tokens: 90, stream: /** @type {const} */ (false) };
       const thinks = (/** @type {object} */ more) => models.thinks.chat.completions.create({ ...body, ...more });
-      writes(t, 'So. '.repeat(500), { marks });
+      scriptReply(t, 'So. '.repeat(500), { marks });
       const held = (await thinks(format)).choices[0];
       assert.deepEqual([typeof JSON.parse(held.message.content ?? '').a, held.finish_reason], ['number', 'stop']);
       assert.match(held.message.reasoning_content ?? '', /^(So\. ){5}/);
@@ -248,7 +248,7 @@ for (const marks of [true, false])
     });
 
     test('a context that is full amid calls leaves those that are whole', async (t) => {
-      writes(t, `${ONE}\n`.repeat(100), { marks });
+      scriptReply(t, `${ONE}\n`.repeat(100), { marks });
       const { chat } = models.hermes;
       const [{ message, finish_reason }] = (await chat.completions.create({ messages, tools: TOOLS })).choices;
       assert.ok((message.tool_calls?.length ?? 0) > 10);
@@ -266,7 +266,7 @@ for (const name of /** @type {const} */ (['hermes', 'mistral', 'fields', 'texts'
     const call = text ?? `[TOOL_CALLS][{"name": "weather", "arguments": ${OSLO}, "id": "abcdefghi"}]`;
     const request = { toolChoice: /** @type {const} */ ('auto'), maxTokens: 400 };
     const chat = await model.createChat({ tools: TOOLS });
-    writes(t, name === 'texts' ? `<function=weather>${OSLO}</function>` : call);
+    scriptReply(t, name === 'texts' ? `<function=weather>${OSLO}</function>` : call);
     const { toolCalls: [found] = [], text: messageText } = await chat.send('Hi', request).result;
     t.mock.restoreAll();
     const { id, ...called } = found;
@@ -302,7 +302,7 @@ test('a call that the model begins by itself is never ended for the limit: what 
   }));
   for (const text of [full, `Well ${full}`, `${full}\n${full}`, bare])
     for (let maxTokens = 1; maxTokens < 130; maxTokens += 3) {
-      writes(t, text);
+      scriptReply(t, text);
       const options = { tools, toolChoice: /** @type {const} */ ('auto'), temperature: 0, maxTokens };
       const { toolCalls = [], finishReason, tokens } = await model.generate(messages, options).result;
       assert.deepEqual(toolCalls, Array(toolCalls.length).fill(expectedCall), `${text} in ${maxTokens}`);
@@ -310,7 +310,7 @@ test('a call that the model begins by itself is never ended for the limit: what 
       if (!isWhole) assert.equal(finishReason, 'length', `${text} in ${maxTokens}`);
       assert.ok(tokens.length <= maxTokens);
       t.mock.restoreAll();
-      writes(t, text);
+      scriptReply(t, text);
       const request = { messages, tools, temperature: 0, max_tokens: maxTokens };
       const [{ message, finish_reason }] = (await model.chat.completions.create(request)).choices;
       assert.equal(message.tool_calls?.length ?? 0, toolCalls.length);
@@ -348,13 +348,13 @@ test('a tool whose parameters nothing satisfies is not refused where no call can
   });
   const tools = [toolOf('fine', parameters), toolOf('bad', never)];
   for (const toolChoice of /** @type {const} */ (['none', undefined, { name: 'fine' }])) {
-    writes(t, 'Hello');
+    scriptReply(t, 'Hello');
     const { tokens } = await model.generate(messages, { tools, toolChoice, maxTokens: 60 }).result;
     assert.ok(tokens.length > 0);
     t.mock.restoreAll();
   }
   for (const toolChoice of /** @type {const} */ (['auto', 'required'])) {
-    writes(t, 'Hello');
+    scriptReply(t, 'Hello');
     const optional = [toolOf('fine', parameters), toolOf('odd', { properties: { a: never } })];
     const { tokens } = await model.generate(messages, { tools: optional, toolChoice, maxTokens: 60 }).result;
     assert.ok(tokens.length > 0);
@@ -370,7 +370,7 @@ test('of several tools that can not be called, one is named with its own reason'
     type: /** @type {const} */ ('function'),
     function: { name: `bad${i}`, parameters: schema },
   }));
-  writes(t, 'Hello');
+  scriptReply(t, 'Hello');
   await assert.rejects(model.generate(messages, { tools, toolChoice: 'auto', maxTokens: 4 }).result, {
     code: 'GRAMMAR',
     message: /^the parameters of the tool "bad1", at \/properties\/a: .*enum/,
@@ -404,7 +404,7 @@ test('a tool whose parameters can not be a grammar is refused at the call, by it
   const fine = { type: /** @type {const} */ ('function'), function: { name: 'fine', parameters } };
   for (const [schema, place, message] of wrong)
     for (const toolChoice of /** @type {const} */ (['auto', 'required', { name: 'bad' }])) {
-      const { found } = writes(t, 'Hello');
+      const { found } = scriptReply(t, 'Hello');
       const bad = { type: /** @type {const} */ ('function'), function: { name: 'bad', parameters: schema } };
       let parts = 0;
       const run = model.generate(messages, { tools: [fine, bad], toolChoice, maxTokens: 4 });
@@ -440,7 +440,7 @@ test('arguments are an object whatever else parameters allow', async (t) => {
     { type: 'object', nullable: true, properties, required: ['city'] },
     { anyOf: [{ type: 'null' }, { properties, required: ['city'] }] },
   ]) {
-    writes(t, `<tool_call>\n{"name": "f", "arguments": null}\n</tool_call>`);
+    scriptReply(t, `<tool_call>\n{"name": "f", "arguments": null}\n</tool_call>`);
     const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'f', parameters } }];
     const { toolCalls } = await model.generate(messages, { tools, toolChoice: 'required', maxTokens: 99 }).result;
     assert.equal(JSON.parse(toolCalls?.[0].arguments ?? 'null').city, 'Oslo', JSON.stringify(parameters));
@@ -457,14 +457,14 @@ test('what of parameters was passed over is named, in a reply and in the last ch
   const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'weather', parameters: strange } }];
   const request = { messages, tools, max_tokens: 400 };
   for (const more of /** @type {any[]} */ ([{}, must, { response_format: { type: 'json_schema', schema: strange } }])) {
-    writes(t, ONE);
+    scriptReply(t, ONE);
     const {
       bq4: { warnings },
     } = /** @type {any} */ (await model.chat.completions.create({ ...request, ...more }));
     assert.equal(warnings.length, 2);
     assert.match(warnings.join(), /minimun[^]*town|town[^]*minimun/);
     t.mock.restoreAll();
-    writes(t, ONE);
+    scriptReply(t, ONE);
     const chunks = [];
     for await (const chunk of await model.chat.completions.create({ ...request, ...more, stream: true }))
       chunks.push(chunk);
@@ -483,7 +483,7 @@ test('a tool is called by its name as it is; one that can not be written so is r
     return model.chat.completions.create({ messages, tools, max_tokens: 400, tool_choice: 'required' });
   };
   for (const name of ['a$$b', "$&$'", 'files/read.v2', 'größe']) {
-    const { refused } = writes(t, ONE.replace('weather', () => name).replace(OSLO, '{}'));
+    const { refused } = scriptReply(t, ONE.replace('weather', () => name).replace(OSLO, '{}'));
     const [{ message }] = (await ask(name)).choices;
     assert.equal(message.tool_calls?.[0].function.name, name);
     assert.deepEqual(refused, []);
@@ -509,7 +509,7 @@ test('a template whose calls are not understood, or are lost, is refused by name
       code: 'UNSUPPORTED',
       message: /writes tool calls in an unknown form/,
     });
-  writes(t, ONE);
+  scriptReply(t, ONE);
   const tells = turns("{# <tool_call>\\n{'name': … } #}").replace('{#', '{# <tool_call>\\n{"name": …}');
   assert.equal((await ask(tells)).choices[0].message.tool_calls?.length, 1, 'the template tells of them in this form');
   await engine.close();
@@ -546,11 +546,11 @@ test('Gemma 4’s channel of thought is reasoning; an empty channel before the r
     const completion = /** @type {any} */ (await model.chat.completions.create(/** @type {any} */ (request)));
     return completion.choices[0].message;
   };
-  writes(t, '<|channel>thought\nWell.\n<channel|>Yes.');
+  scriptReply(t, '<|channel>thought\nWell.\n<channel|>Yes.');
   const thought = await ask(true);
   assert.deepEqual([thought.reasoning_content?.trim(), thought.content], ['Well.', 'Yes.']);
   t.mock.restoreAll();
-  writes(t, 'Yes.');
+  scriptReply(t, 'Yes.');
   const plain = await ask(false);
   assert.deepEqual([plain.reasoning_content ?? '', plain.content], ['', 'Yes.']);
   await engine.close();
@@ -596,7 +596,7 @@ test('calls that are names and values: required names without a schema, texts th
     [{ properties: { a: { enum: ['1', true, 2] } }, required: ['a'] }, call(['a', '2']), { a: 2 }],
     [{ properties: { a: { enum: ['x', 1] } }, required: ['a'] }, call(['a', '1']), { a: 1 }],
   ])) {
-    const { refused } = writes(t, text);
+    const { refused } = scriptReply(t, text);
     const [{ message }] = (await ask({ type: 'object', ...given })).choices;
     assert.deepEqual(JSON.parse(message.tool_calls?.[0].function.arguments ?? 'null'), expected);
     assert.deepEqual(refused, []);

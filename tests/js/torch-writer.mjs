@@ -1,6 +1,6 @@
-// Writes what torch.save writes: a zip archive with a pickle and an entry for each storage. For tests.
+// Writes files in the format of torch.save, for tests: a zip archive with a pickle and an entry for each storage.
 
-/** @param {number} n @param {number} bytes */
+/** A little-endian number. @param {number} n @param {number} bytes */
 function le(n, bytes) {
   const out = Buffer.alloc(bytes);
   out.writeUIntLE(n, 0, bytes);
@@ -8,8 +8,9 @@ function le(n, bytes) {
 }
 
 /**
- * All of a zip archive of stored entries but what is in them: parts and where they lie, and where each entry's bytes do.
- * @param {[string, { length: number }][]} entries @returns {{ parts: [number, Buffer][], places: number[], length: number }}
+ * A zip archive of uncompressed entries, without the data of the entries.
+ * @param {[string, { length: number }][]} entries @returns {{ parts: [number, Buffer][], places: number[], length: number }}  `parts`: offsets
+ *   and bytes of the archive's own structures; `places`: offset of the data of each entry; `length`: of the archive
  */
 export function archiveLayout(entries) {
   /** @type {[number, Buffer][]} */
@@ -43,21 +44,21 @@ export function archiveLayout(entries) {
     places.push((at += head.length));
     at += data.length;
   }
-  const listed = Buffer.concat(directory);
+  const directoryBytes = Buffer.concat(directory);
   const end = Buffer.concat([
     Buffer.from('PK\x05\x06', 'latin1'),
     le(0, 4),
     le(entries.length, 2),
     le(entries.length, 2),
-    le(listed.length, 4),
+    le(directoryBytes.length, 4),
     le(at, 4),
     le(0, 2),
   ]);
-  parts.push([at, Buffer.concat([listed, end])]);
-  return { parts, places, length: at + listed.length + end.length };
+  parts.push([at, Buffer.concat([directoryBytes, end])]);
+  return { parts, places, length: at + directoryBytes.length + end.length };
 }
 
-/** A zip archive of stored entries. @param {[string, Buffer][]} entries */
+/** A zip archive of uncompressed entries. @param {[string, Buffer][]} entries */
 export function archive(entries) {
   const { parts, places, length } = archiveLayout(entries);
   const out = Buffer.alloc(length);
@@ -66,12 +67,12 @@ export function archive(entries) {
   return out;
 }
 
-/** @param {string} text */
+/** Pickle opcode of a string. @param {string} text */
 const unicode = (text) => Buffer.concat([Buffer.from('X'), le(Buffer.byteLength(text), 4), Buffer.from(text)]);
-/** @param {number} n */
+/** Pickle opcode of an integer. @param {number} n */
 const integer = (n) => Buffer.concat([Buffer.from('J'), le(n, 4)]);
 
-/** The pickle of a state dict whose tensors are in storages of their numbers. @param {[string, { dims: number[], values: { length: number } }][]} tensors @param {string} [under]  a key that holds it @param {string} [storage]  its kind */
+/** The pickle of a state dict; the storage of tensor i has the key "i". @param {[string, { dims: number[], values: { length: number } }][]} tensors @param {string} [under]  key of an outer dict that contains the state dict @param {string} [storage]  class of the storages */
 export function torchPickle(tensors, under = '', storage = 'FloatStorage') {
   const raw = (/** @type {string} */ text) => Buffer.from(text, 'latin1');
   const tuple = (/** @type {number[]} */ items) => Buffer.concat([raw('('), ...items.map(integer), raw('t')]);
@@ -97,7 +98,7 @@ export function torchPickle(tensors, under = '', storage = 'FloatStorage') {
   return Buffer.concat(pickle);
 }
 
-/** A state dict of f32 tensors. @param {[string, { dims: number[], values: Float32Array }][]} tensors @param {string} [under]  a key that holds it */
+/** A file with a state dict of f32 tensors. @param {[string, { dims: number[], values: Float32Array }][]} tensors @param {string} [under]  key of an outer dict that contains the state dict */
 export function torchZip(tensors, under = '') {
   return archive([
     ['m/data.pkl', torchPickle(tensors, under)],

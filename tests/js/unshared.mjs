@@ -1,13 +1,13 @@
 import { createEngine } from '../../js/node.js';
 
-/** An engine where memory can't be shared. @param {object} options */
-export async function unshared(options) {
-  const own = Object.getOwnPropertyDescriptor(globalThis, 'crossOriginIsolated');
+/** Creates an engine without shared memory, as in a page without cross-origin isolation. @param {object} options */
+export async function createUnsharedEngine(options) {
+  const descriptor = Object.getOwnPropertyDescriptor(globalThis, 'crossOriginIsolated');
   Object.defineProperty(globalThis, 'crossOriginIsolated', { value: false, configurable: true });
   try {
     return await createEngine(options);
   } finally {
-    if (own) Object.defineProperty(globalThis, 'crossOriginIsolated', own);
+    if (descriptor) Object.defineProperty(globalThis, 'crossOriginIsolated', descriptor);
     else delete (/** @type {any} */ (globalThis).crossOriginIsolated);
   }
 }

@@ -1,4 +1,4 @@
-// Tiny files of version 1 and their companions.
+// Tiny .bq4 files of version 1 and their sidecars.
 import { tokenizerToJson, toBase64 } from '../../js/format/bq4/companion-json.js';
 import { quantize } from './encode.mjs';
 import { tensorTable } from '../../js/format/bq4/names.js';
@@ -8,11 +8,13 @@ import { v1Type, writeV1 } from '../../js/format/bq4/write-v1.js';
 import { matrixOf } from '../../js/format/bq4/write-v2.js';
 import { CHAT, random, tokenizer } from './fixture.mjs';
 
-export const one = (bytes) =>
+/** The `pieces` of a tensor: an async generator of its bytes, in a single part. */
+export const singlePiece = (bytes) =>
   async function* () {
     yield bytes;
   };
-export const values = (config) => {
+/** All tensors of a configuration, with random values. */
+export const randomTensors = (config) => {
   const next = random(3);
   return tensorTable(config)
     .filter((slot) => slot.required)
@@ -28,13 +30,13 @@ export const values = (config) => {
     });
 };
 
-/** A v1 file and its companion. */
+/** A file of version 1 and its sidecar. `loose`: names of the tensors in the sidecar, whose types version 1 does not have. */
 export async function v1(config) {
   const tensors = [];
   const loose = {};
-  for (const { name, dims, data } of values(config)) {
+  for (const { name, dims, data } of randomTensors(config)) {
     const type = v1Type(dims);
-    if (type) tensors.push({ name, dims, type, pieces: one(quantize(type.id, FLAT, data, 1, data.length)) });
+    if (type) tensors.push({ name, dims, type, pieces: singlePiece(quantize(type.id, FLAT, data, 1, data.length)) });
     else loose[name] = { dims, f32: toBase64(new Uint8Array(data.buffer)) };
   }
   const sink = memorySink();

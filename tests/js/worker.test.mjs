@@ -9,7 +9,7 @@ import { LocalModel } from '../../js/engine/model/model.js';
 import { connectEngine, createWorkerEngine, fromBytes } from '../../js/index.js';
 import { WINDOW } from '../../js/shared/protocol.js';
 import { inTime, until } from '../waiting.mjs';
-import { BIG, counted, prompt } from './counting-engine.mjs';
+import { BIG, createCountingEngine, prompt } from './counting-engine.mjs';
 import { tinyModel } from './fixture.mjs';
 import { setTimeouts } from './timeouts.mjs';
 
@@ -18,7 +18,7 @@ const SLICES_PER_TOKEN = BIG.layers + 2;
 const sliced = (tokens) => Math.ceil(tokens / 8) * BIG.layers;
 
 test('abort in the prompt: at most one more slice', async (t) => {
-  const { session, read, gate } = await counted(t);
+  const { session, read, gate } = await createCountingEngine(t);
   for (let round = 0; round < 5; round++) {
     const start = read().workUnits;
     const controller = new AbortController();
@@ -39,7 +39,7 @@ test('abort in the prompt: at most one more slice', async (t) => {
 });
 
 test('abort between tokens: at most one more token and one more slice', async (t) => {
-  const { session, read, gate } = await counted(t);
+  const { session, read, gate } = await createCountingEngine(t);
   for (let round = 0; round < 5; round++) {
     const controller = new AbortController();
     gate.closeAfter(SLICES_PER_TOKEN * (4 + round) + round); // amid a token behind those that are read, and not more ahead than it may be
@@ -66,7 +66,7 @@ test('abort between tokens: at most one more token and one more slice', async (t
 });
 
 test('abort without shared memory: by message, within the prompt', async (t) => {
-  const { session, read, gate } = await counted(t);
+  const { session, read, gate } = await createCountingEngine(t);
   const shared = globalThis.SharedArrayBuffer;
   t.after(() => (globalThis.SharedArrayBuffer = shared));
   delete (/** @type {any} */ (globalThis).SharedArrayBuffer);
@@ -81,7 +81,7 @@ test('abort without shared memory: by message, within the prompt', async (t) => 
 });
 
 test('a slow reader slows the worker down: it is never more than the credits ahead', async (t) => {
-  const { session, read, roundTrips } = await counted(t);
+  const { session, read, roundTrips } = await createCountingEngine(t);
   const run = session.generate([1, 2, 3], { temperature: 1, seed: 1, maxTokens: 60 })[Symbol.asyncIterator]();
   for (let taken = 1; taken <= 30; taken++) {
     await run.next();

@@ -1,6 +1,6 @@
 /**
- * XXH64 (Yann Collet's xxHash, 64-bit variant) of bytes in memory, from its public specification. The engine has
- * the same function in C; this one serves where no wasm module is at hand, and checks the other in tests.
+ * XXH64 (Yann Collet's xxHash, 64-bit variant), implemented from its public specification. The engine has the same function in C; tests use
+ * this one to check it, and where no wasm module is loaded.
  */
 
 const P1 = 0x9e3779b185ebca87n;

@@ -1,20 +1,20 @@
-// A hub as huggingface.co is one, as far as converters see it: a list of files by revision, "resolve" by commit, redirects of large
-// files to another host, ranges, errors by header.
+// A server with the interface of huggingface.co that converters use: the list of files of a revision, "resolve" by commit, redirects of
+// large files to another host, ranges, errors in headers.
 import { createServer } from 'node:http';
 
 export const SHA = '0123456789abcdef0123456789abcdef01234567';
 
 /**
  * @typedef {object} HubFaults
- * @property {string} [token]     without it: 401
- * @property {boolean} [gated]
- * @property {string} [renamed]   from this name to the repository's
- * @property {number} [cut]       so many answers of the other host end early
- * @property {number} [expire]    so many answers of the other host later its address is refused, once
- * @property {number} [busy]      so many answers of 503 first
+ * @property {string} [token]     requests without it get 401
+ * @property {boolean} [gated]    files get 403
+ * @property {string} [renamed]   former name of the repository, which is redirected
+ * @property {number} [cut]       number of responses of the other host that break
+ * @property {number} [expire]    number of responses of the other host after which its signature expires, once
+ * @property {number} [busy]      number of first responses with 503
  */
 
-/** @param {import('node:http').RequestListener} listener @returns {Promise<{ origin: string, close: () => Promise<void> }>} */
+/** Starts a server. @param {import('node:http').RequestListener} listener @returns {Promise<{ origin: string, close: () => Promise<void> }>} */
 async function listen(listener) {
   const server = createServer(listener);
   await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
@@ -29,10 +29,10 @@ async function listen(listener) {
   };
 }
 
-/** @param {string} repo @param {Record<string, Buffer>} files  those of weights lie on the other host @param {HubFaults} [faults] */
+/** Starts the hub and the other host. @param {string} repo @param {Record<string, Buffer>} files  weights are on the other host @param {HubFaults} [faults] */
 export async function hubServer(repo, files, faults = {}) {
-  /** What was asked: host, path, whether with a token. @type {{ host: 'hub' | 'cdn', url: string, token: string | undefined, range: string | undefined }[]} */
-  const seen = [];
+  /** All requests, in order. @type {{ host: 'hub' | 'cdn', url: string, token: string | undefined, range: string | undefined }[]} */
+  const requests = [];
   let { cut = 0, expire = Infinity, busy = 0 } = faults;
   let signature = 0;
   /** @param {import('node:http').IncomingMessage} request @param {import('node:http').ServerResponse} response @param {Buffer} bytes @param {Record<string, string>} headers */
@@ -53,7 +53,7 @@ export async function hubServer(repo, files, faults = {}) {
   };
   const cdn = await listen((request, response) => {
     const url = new URL(request.url ?? '', 'http://x');
-    seen.push({
+    requests.push({
       host: 'cdn',
       url: request.url ?? '',
       token: request.headers.authorization,
@@ -66,7 +66,7 @@ export async function hubServer(repo, files, faults = {}) {
   });
   const hub = await listen((request, response) => {
     const path = decodeURIComponent((request.url ?? '').split('?')[0]);
-    seen.push({ host: 'hub', url: path, token: request.headers.authorization, range: request.headers.range });
+    requests.push({ host: 'hub', url: path, token: request.headers.authorization, range: request.headers.range });
     if (busy-- > 0) return void response.writeHead(503).end();
     const fail = (/** @type {number} */ status, /** @type {string} */ code) =>
       void response.writeHead(status, { 'x-error-code': code, 'x-error-message': code }).end();
@@ -97,7 +97,7 @@ export async function hubServer(repo, files, faults = {}) {
   });
   return {
     endpoint: hub.origin,
-    seen,
+    requests,
     close: async () => {
       await hub.close();
       await cdn.close();

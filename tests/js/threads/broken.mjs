@@ -1,2 +1,2 @@
-// A worker's script that ends at once.
+// Script of a worker that throws at once.
 throw new Error('this one is broken');

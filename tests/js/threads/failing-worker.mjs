@@ -1,4 +1,4 @@
-// The engine's worker, which hangs or closes itself when it is told to.
+// The engine's worker, which hangs or exits when it gets a message of the test.
 import '../../../js/worker.js';
 import { parentPort } from 'node:worker_threads';
 

@@ -1,4 +1,4 @@
-// js/worker.js whose threads never come because starting them blocks, as was seen in Firefox.
+// js/worker.js in which starting threads blocks forever, as it happened in Firefox.
 import { Threads } from '../../../js/wasm/threads.js';
 
 Threads.prototype.attach = function () {

@@ -1,4 +1,4 @@
-// A thread that begins when it hears that it may.
+// A thread that starts when the test sends a message.
 const gate = new BroadcastChannel('bq4 late thread');
 await new Promise((resolve) => (gate.onmessage = resolve));
 gate.close();

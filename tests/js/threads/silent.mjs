@@ -1,4 +1,4 @@
-// A worker's script that hears everything and says nothing.
+// Script of a worker that receives messages and never sends one.
 import { parentPort } from 'node:worker_threads';
 
 parentPort?.on('message', () => {});

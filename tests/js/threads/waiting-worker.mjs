@@ -1,4 +1,4 @@
-// An engine's worker that waits for its module until it is told that it has come. Nothing of it computes.
+// A simulated worker of an engine that opens when the test sends 'end', as if its module had been loading until then. It computes nothing.
 import { parentPort } from 'node:worker_threads';
 
 const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPort);
