@@ -1,10 +1,10 @@
-/* A test is a void function; main() RUNs each one and returns check_summary().
+/* Checks of C tests. A test is a void function; main() RUNs each one and returns check_summary().
  *
  *   static void test_add(void) { CHECK_EQ(1 + 1, 2); }
  *   int main(void) { RUN(test_add); return check_summary(); }
  *
- * A failed check is printed and the test goes on; REQUIRE leaves it instead. The last
- * line of output is "N passed, M failed, K skipped", counting tests, not checks. */
+ * A failed check is printed and the test continues; after a failed REQUIRE it returns. The last
+ * line of output is "N passed, M failed, K skipped", the numbers of tests. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether sanitizers watch this program, which then runs some twenty times slower than as wasm.
- * Tests of many combinations compute a part of them here, and all of them as wasm. */
+/* Whether the program is compiled with sanitizers; it is then twenty times slower than as wasm.
+ * Tests of many combinations run a part of them with sanitizers, and all of them as wasm. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { SANITIZED = 1 };
 #elif defined(__has_feature)
@@ -29,48 +29,50 @@ enum { SANITIZED = 0 };
 
 static struct {
   int passed, failed, skipped;
-  int failures; /* in the running test */
-  bool skip;    /* the running test asked to be skipped */
+  int failures; /* number of failed checks of the current test */
+  bool skip;    /* whether the current test is skipped */
 } check_state;
 
-enum { CHECK_SHOWN = 10 }; /* failures of one test that are printed in full */
+enum { CHECK_SHOWN = 10 }; /* maximum number of printed failures of a test */
 
-/* True when this failure should be described. */
+/* Counts a failure and prints its place. Returns whether the caller has to print its description.
+ */
 static inline bool check_fails(const char *file, int line) {
   if (++check_state.failures > CHECK_SHOWN) return false;
   printf("%s:%d: ", file, line);
   return true;
 }
 
-static inline bool check_true(bool ok, const char *what, const char *file, int line) {
-  if (!ok && check_fails(file, line)) printf("CHECK(%s)\n", what);
-  return ok;
+static inline bool check_true(bool passed, const char *description, const char *file, int line) {
+  if (!passed && check_fails(file, line)) printf("CHECK(%s)\n", description);
+  return passed;
 }
 
-static inline bool check_eq(int64_t got, int64_t want, const char *what, const char *file,
-                            int line) {
-  if (got != want && check_fails(file, line)) {
-    printf("%s is %" PRId64 ", not %" PRId64 "\n", what, got, want);
+static inline bool check_eq(int64_t actual, int64_t expected, const char *description,
+                            const char *file, int line) {
+  if (actual != expected && check_fails(file, line)) {
+    printf("%s: expected %" PRId64 ", found %" PRId64 "\n", description, expected, actual);
   }
-  return got == want;
+  return actual == expected;
 }
 
-static inline bool check_str(const char *got, const char *want, const char *what, const char *file,
-                             int line) {
-  bool ok = got == want || (got && want && strcmp(got, want) == 0);
-  if (!ok && check_fails(file, line)) {
-    printf("%s is \"%s\", not \"%s\"\n", what, got ? got : "(null)", want ? want : "(null)");
-  }
-  return ok;
-}
-
-static inline bool check_mem(const void *got, const void *want, size_t n, const char *what,
+static inline bool check_str(const char *actual, const char *expected, const char *description,
                              const char *file, int line) {
-  const unsigned char *a = (const unsigned char *)got, *b = (const unsigned char *)want;
+  bool passed = actual == expected || (actual && expected && strcmp(actual, expected) == 0);
+  if (!passed && check_fails(file, line)) {
+    printf("%s: expected \"%s\", found \"%s\"\n", description, expected ? expected : "(null)",
+           actual ? actual : "(null)");
+  }
+  return passed;
+}
+
+static inline bool check_mem(const void *actual, const void *expected, size_t n,
+                             const char *description, const char *file, int line) {
+  const unsigned char *a = (const unsigned char *)actual, *b = (const unsigned char *)expected;
   for (size_t i = 0; i < n; i++) {
     if (a[i] == b[i]) continue;
     if (check_fails(file, line)) {
-      printf("%s: byte %zu of %zu is 0x%02x, not 0x%02x\n", what, i, n, a[i], b[i]);
+      printf("%s: byte %zu of %zu: expected 0x%02x, found 0x%02x\n", description, i, n, b[i], a[i]);
     }
     return false;
   }
@@ -78,22 +80,25 @@ static inline bool check_mem(const void *got, const void *want, size_t n, const 
 }
 
 #define CHECK(cond) check_true((cond), #cond, __FILE__, __LINE__)
-#define CHECK_EQ(got, want) check_eq((int64_t)(got), (int64_t)(want), #got, __FILE__, __LINE__)
-#define CHECK_STR(got, want) check_str((got), (want), #got, __FILE__, __LINE__)
-/* Bit for bit: n bytes. */
-#define CHECK_MEM(got, want, n) check_mem((got), (want), (n), #got, __FILE__, __LINE__)
+#define CHECK_EQ(actual, expected) \
+  check_eq((int64_t)(actual), (int64_t)(expected), #actual, __FILE__, __LINE__)
+#define CHECK_STR(actual, expected) check_str((actual), (expected), #actual, __FILE__, __LINE__)
+/* Compares n bytes. */
+#define CHECK_MEM(actual, expected, n) \
+  check_mem((actual), (expected), (n), #actual, __FILE__, __LINE__)
 
 #define REQUIRE(cond) \
   do {                \
     if (!CHECK(cond)) return; \
   } while (0)
 
-/* Leaves the test, counted as skipped. Only for data that a plain checkout doesn't have. */
-#define SKIP(why)                   \
-  do {                              \
-    printf("%s: %s\n", __func__, (why)); \
-    check_state.skip = true;        \
-    return;                         \
+/* Returns from the test, which counts as skipped. Used only for data that is not in the repository.
+ */
+#define SKIP(reason)                        \
+  do {                                      \
+    printf("%s: %s\n", __func__, (reason)); \
+    check_state.skip = true;                \
+    return;                                 \
   } while (0)
 
 static inline void check_run(void (*test)(void), const char *name) {

@@ -9,13 +9,13 @@
 #include "fixture.h"
 #include "model/model.h"
 
-/* A matrix or a vector; both NULL: the model has no such tensor. */
-typedef struct found_tensor {
+/* A matrix or a vector of a model; both are NULL if the model has no such tensor. */
+typedef struct tensor_ref {
   const bq_matrix *matrix;
   const float *vector;
-} found_tensor;
+} tensor_ref;
 
-/* A module without a matrix. */
+/* Whether the weights of a module are a vector. */
 static inline bool is_vector(bq_module module) {
   static const bool vectors[BQ_MODULES] = {
       [BQ_LN1] = true,        [BQ_LN2] = true,         [BQ_LN1_POST] = true,
@@ -28,7 +28,8 @@ static inline bool is_vector(bq_module module) {
   return vectors[module];
 }
 
-static inline found_tensor find_in_layer(const bq_layer *l, const char *part) {
+/* `part`: the name without "h.N." in front. */
+static inline tensor_ref find_in_layer(const bq_layer *l, const char *part) {
   static const char *const names[BQ_MODULES] = {[BQ_LN1] = "ln1",
                                                 [BQ_LN2] = "ln2",
                                                 [BQ_LN1_POST] = "ln1_post",
@@ -72,14 +73,15 @@ static inline found_tensor find_in_layer(const bq_layer *l, const char *part) {
     const size_t n = names[i] ? strlen(names[i]) : 0;
     if (!n || strncmp(part, names[i], n) != 0 || part[n] != '.') continue;
     const bq_weights *m = &l->module[i];
-    if (strcmp(part + n, ".bias") == 0) return (found_tensor){NULL, m->b};
-    if (!is_vector((bq_module)i)) return (found_tensor){&m->w, NULL};
-    return (found_tensor){NULL, (const float *)(const void *)m->w.data};
+    if (strcmp(part + n, ".bias") == 0) return (tensor_ref){NULL, m->b};
+    if (!is_vector((bq_module)i)) return (tensor_ref){&m->w, NULL};
+    return (tensor_ref){NULL, (const float *)(const void *)m->w.data};
   }
-  return (found_tensor){NULL, NULL};
+  return (tensor_ref){NULL, NULL};
 }
 
-static inline found_tensor find_tensor(const bq_model *m, const char *name) {
+/* Finds a tensor by its full name. */
+static inline tensor_ref find_tensor(const bq_model *m, const char *name) {
   if (strncmp(name, "h.", 2) == 0) {
     char *end;
     unsigned long layer = strtoul(name + 2, &end, 10);
@@ -87,7 +89,7 @@ static inline found_tensor find_tensor(const bq_model *m, const char *name) {
   }
   const struct {
     const char *name;
-    found_tensor at;
+    tensor_ref tensor;
   } table[] = {{"wte.weight", {&m->wte, NULL}},      {"wpe.weight", {&m->wpe, NULL}},
                {"wtt.weight", {&m->wtt, NULL}},
                {"ln_0.weight", {NULL, m->ln_0_w}},   {"ln_0.bias", {NULL, m->ln_0_b}},
@@ -95,21 +97,21 @@ static inline found_tensor find_tensor(const bq_model *m, const char *name) {
                {"ln_f.weight", {NULL, m->ln_f_w}},   {"ln_f.bias", {NULL, m->ln_f_b}},
                {"lm_head.weight", {&m->head, NULL}}, {"lm_head.bias", {NULL, m->head_b}}};
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-    if (strcmp(name, table[i].name) == 0) return table[i].at;
-  return (found_tensor){NULL, NULL};
+    if (strcmp(name, table[i].name) == 0) return table[i].tensor;
+  return (tensor_ref){NULL, NULL};
 }
 
-/* All weights of the model, as bytes in memory. */
+/* XXH64 of all weights of the model, as they are in memory. */
 static inline uint64_t hash_model(const fixture *f, const bq_model *m) {
   bq_xxh64_state s;
   bq_xxh64_begin(&s, 0);
   for (size_t i = 0; i < f->n_tensors; i++) {
     const fixture_tensor *t = &f->tensors[i];
-    found_tensor at = find_tensor(m, t->name);
-    if (at.vector) bq_xxh64_add(&s, (const uint8_t *)at.vector, t->dims[0] * 4);
-    if (!at.matrix) continue;
-    bq_type type = at.matrix->type;
-    bq_xxh64_add(&s, at.matrix->data,
+    tensor_ref ref = find_tensor(m, t->name);
+    if (ref.vector) bq_xxh64_add(&s, (const uint8_t *)ref.vector, t->dims[0] * 4);
+    if (!ref.matrix) continue;
+    bq_type type = ref.matrix->type;
+    bq_xxh64_add(&s, ref.matrix->data,
                  (size_t)bq_type_bytes(type, bq_type_compute_layout(type), t->dims[0], t->dims[1]));
   }
   return bq_xxh64_end(&s);

@@ -15,7 +15,7 @@ enum { CHUNK = 1 << 20 };
 void fixture_put(fixture_buffer *b, const void *bytes, size_t n) {
   if (b->n + n > b->capacity) {
     b->capacity = 2 * (b->n + n) + 256;
-    b->data = need(realloc(b->data, b->capacity));
+    b->data = check_allocation(realloc(b->data, b->capacity));
   }
   if (n) memcpy(b->data + b->n, bytes, n);
   b->n += n;
@@ -51,7 +51,7 @@ void fixture_put_section(fixture_buffer *b, const char *tag, uint32_t flags, con
   fixture_pad(b, 8);
 }
 
-/* Takes over `part`. */
+/* Appends a section and frees its payload `part`. */
 static void put_part(fixture_buffer *b, const char *tag, uint32_t flags, fixture_buffer part) {
   fixture_put_section(b, tag, flags, part.data, part.n);
   free(part.data);
@@ -99,8 +99,8 @@ static void put_recurrence_keys(fixture_buffer *b, const bq_config *c) {
   if (c->sub_norms) put_key(b, 205, c->sub_norms);
 }
 
-/* Left out when they are 0. */
-static void put_later_keys(fixture_buffer *b, const bq_config *c) {
+/* Keys from 19 on that are left out if their value is 0. */
+static void put_optional_keys(fixture_buffer *b, const bq_config *c) {
   const uint32_t numbers[] = {c->norm_place, c->block, c->qk_norm, c->window, c->global_every,
                               c->unrotated_every};
   const float floats[] = {c->local_theta, c->attn_scale, c->attn_softcap, c->logit_softcap,
@@ -137,7 +137,7 @@ fixture_buffer fixture_conf(const bq_config *c) {
   put_key(&b, 16, c->activation);
   put_key(&b, 17, c->gated);
   put_key(&b, 18, c->tied);
-  put_later_keys(&b, c);
+  put_optional_keys(&b, c);
   put_layer_keys(&b, c);
   put_recurrence_keys(&b, c);
   put_key(&b, 32, c->tokens);
@@ -145,7 +145,8 @@ fixture_buffer fixture_conf(const bq_config *c) {
   return b;
 }
 
-/* A word list: <unk>, <s>, </s>, the printable ASCII characters, then two-letter words. */
+/* Writes the text of a token and returns its length. The vocabulary: <unk>, <s>, </s>, the
+ * printable ASCII characters, then words of two or three letters. */
 static uint32_t token_text(uint32_t id, char out[8]) {
   static const char *const special[] = {"<unk>", "<s>", "</s>"};
   if (id < 3) return (uint32_t)strlen(strcpy(out, special[id]));
@@ -186,7 +187,7 @@ static void put_dims(fixture_buffer *b, const fixture_tensor *t) {
   if (t->ndims == 2) fixture_u32(b, t->dims[1]);
 }
 
-/* The types in use, rising. */
+/* Writes the list of the types in use, in ascending order. */
 static void put_types(fixture_buffer *b, const fixture *f) {
   bool used[BQ_TYPE_COUNT] = {false};
   uint32_t n = 0;
@@ -204,7 +205,7 @@ static void put_types(fixture_buffer *b, const fixture *f) {
   }
 }
 
-/* Those that lie in the file. */
+/* Number of tensors that are in the file. */
 static uint32_t n_stored(const fixture *f) {
   uint32_t n = 0;
   for (size_t i = 0; i < f->n_tensors; i++) n += f->tensors[i].bytes != 0;
@@ -234,7 +235,7 @@ static void put_text(fixture_buffer *b, const char *tag, const char *text) {
   fixture_put_section(b, tag, 0, (const uint8_t *)text, strlen(text));
 }
 
-static fixture_buffer filler(size_t n, char c) {
+static fixture_buffer filled_buffer(size_t n, char c) {
   fixture_buffer b = {0};
   while (b.n < n) fixture_u8(&b, (uint8_t)c);
   return b;
@@ -262,7 +263,7 @@ static void put_sum(fixture_buffer *b, size_t from) {
   fixture_put_section(b, "SUM8", 0, sum, 8);
 }
 
-/* Lays the data out from `prefix` on; returns where it ends. */
+/* Sets the offsets of tensors, from `prefix` on; returns the offset of the end of the data. */
 static uint64_t place_tensors(const fixture_spec *spec, fixture *f, uint64_t prefix) {
   uint64_t at = prefix;
   for (size_t i = 0; i < f->n_tensors; i++) {
@@ -295,7 +296,8 @@ static fixture_buffer hash_section(uint64_t data_bytes, bool sha256) {
   return b;
 }
 
-/* Hashes are zeros. Its length doesn't depend on the tensors' offsets. */
+/* The header of a v2 file. Chunk hashes are 0; fixture_seal computes them. The length of the header
+ * does not depend on the offsets of the tensors. */
 static fixture_buffer make_prefix(const fixture_spec *spec, fixture *f, uint64_t data_bytes,
                                   uint64_t file_bytes) {
   fixture_buffer plan = {0}, rest = {0};
@@ -305,7 +307,7 @@ static fixture_buffer make_prefix(const fixture_spec *spec, fixture *f, uint64_t
   put_text(&plan, "NAME", "fixture");
   if (f->config.tokens) put_part(&rest, "TOKN", 0, tokn_section(f->config.tokens));
   put_text(&rest, "CHAT", CHAT);
-  put_part(&rest, "CARD", 0, filler(spec->card_bytes, 'x'));
+  put_part(&rest, "CARD", 0, filled_buffer(spec->card_bytes, 'x'));
   if (!spec->no_hashes) put_part(&rest, "HASH", 0, hash_section(data_bytes, spec->sha256));
   fixture_buffer b = fixture_prefix(&plan, &rest, file_bytes);
   free(plan.data);
@@ -330,7 +332,7 @@ static void make_v2(const fixture_spec *spec, fixture *f) {
   fixture_seal(f->bytes, f->n);
 }
 
-/* Where section `tag` starts within [from, to); `to` when there is none. */
+/* The offset of section `tag` within [from, to); `to` if there is none. */
 static size_t find_section(const uint8_t *bytes, size_t from, size_t to, const char *tag) {
   while (from + 16 <= to && memcmp(bytes + from, tag, 4) != 0) {
     uint64_t length = bq_load64(bytes + from + 8);
@@ -421,10 +423,10 @@ static fixture_buffer xtra_section(const fixture *f) {
   return b;
 }
 
-/* Any other container: what is in front of its tensors is not ours. */
+/* The header of another container, which the loader does not read. */
 static fixture_buffer foreign_header(void) {
   fixture_buffer b = {0};
-  fixture_put(&b, "a header, as long as it likes", 29);
+  fixture_put(&b, "a header of some other format", 29);
   return b;
 }
 
@@ -439,7 +441,7 @@ static fixture_buffer manifest_of(const fixture *f) {
   return m;
 }
 
-/* Tensors after a header, listed in a manifest. */
+/* A file of v1 or of another container: a header, then tensors, which a manifest lists. */
 static void make_foreign(const fixture_spec *spec, fixture *f) {
   const bool v1 = spec->version == 1;
   fixture_buffer b = v1 ? v1_directory(f) : foreign_header();
@@ -447,7 +449,7 @@ static void make_foreign(const fixture_spec *spec, fixture *f) {
   free(b.data);
   uint64_t at = f->prefix_bytes;
   for (size_t k = 0; k < f->n_tensors; k++) {
-    /* Scattered: from the middle on, then the first half; gaps of odd lengths. */
+    /* Scattered: the second half of the tensors, then the first half, with gaps of odd lengths. */
     size_t i = spec->scattered ? (k + f->n_tensors / 2) % f->n_tensors : k;
     if (!f->tensors[i].bytes) continue;
     if (spec->scattered) at += 1 + k % 7;
@@ -456,7 +458,7 @@ static void make_foreign(const fixture_spec *spec, fixture *f) {
     at += f->tensors[i].bytes;
   }
   b = v1 ? v1_directory(f) : foreign_header();
-  while (b.n < at) fixture_u8(&b, 0xa5); /* what lies in gaps is nobody's business */
+  while (b.n < at) fixture_u8(&b, 0xa5); /* Bytes in gaps are never read. */
   for (size_t i = 0; i < f->n_tensors; i++) {
     const fixture_tensor *t = &f->tensors[i];
     if (t->bytes) memcpy(b.data + t->offset, t->stored, (size_t)t->bytes);
@@ -468,7 +470,7 @@ static void make_foreign(const fixture_spec *spec, fixture *f) {
   f->manifest_bytes = b.n;
 }
 
-/* --- the whole ------------------------------------------------------------------------------ */
+/* --- fixtures ------------------------------------------------------------------------------- */
 
 fixture_spec fixture_llama(void) {
   return (fixture_spec){
@@ -546,13 +548,13 @@ fixture_spec fixture_mamba(bool beside) {
   return s;
 }
 
-fixture fixture_make(const fixture_spec *given) {
-  fixture_spec spec = *given;
+fixture fixture_make(const fixture_spec *input) {
+  fixture_spec spec = *input;
   if (!spec.version) spec.version = 2;
   fixture f = {.config = spec.config};
   f.config.tokens = spec.no_tokenizer ? 0 : spec.config.vocab;
   f.config.merges = 0;
-  maker m = {&spec, &f, spec.seed};
+  builder m = {&spec, &f, spec.seed};
   add_tensors(&m);
   if (spec.version != 2) make_foreign(&spec, &f);
   else make_v2(&spec, &f);
@@ -562,7 +564,7 @@ fixture fixture_make(const fixture_spec *given) {
 void fixture_free(fixture *f) {
   for (size_t i = 0; i < f->n_tensors; i++) {
     free(f->tensors[i].values);
-    free(f->tensors[i].wanted);
+    free(f->tensors[i].input);
     free(f->tensors[i].stored);
   }
   free(f->tensors);
@@ -579,8 +581,8 @@ const fixture_tensor *fixture_find(const fixture *f, const char *name) {
 
 /* --- memory ------------------------------------------------------------------------------- */
 
-/* In front of each block: where malloc's own begins, and how long the block is. Behind it bytes
- * that nobody may change: wasm has no sanitizer that would notice. */
+/* A record in front of each block has the start of malloc's block and the length. Guard bytes after
+ * the block are checked when it is freed, because wasm has no sanitizer. */
 enum { GUARD = BQ_ALIGN, GUARD_BYTE = 0xa7 };
 
 typedef struct record {
@@ -588,7 +590,7 @@ typedef struct record {
   size_t bytes;
 } record;
 
-static void *take(void *ctx, size_t bytes) {
+static void *allocate(void *ctx, size_t bytes) {
   fixture_memory *m = ctx;
   uint8_t *start = bytes < SIZE_MAX / 2 ? malloc(bytes + 2 * BQ_ALIGN + GUARD) : NULL;
   if (!start) return NULL;
@@ -601,7 +603,7 @@ static void *take(void *ctx, size_t bytes) {
   return p;
 }
 
-static void give(void *ctx, void *p) {
+static void release(void *ctx, void *p) {
   fixture_memory *m = ctx;
   if (!p) return;
   record r = ((record *)p)[-1];
@@ -613,5 +615,5 @@ static void give(void *ctx, void *p) {
 }
 
 bq_allocator fixture_allocator(fixture_memory *memory) {
-  return (bq_allocator){memory, take, give};
+  return (bq_allocator){memory, allocate, release};
 }

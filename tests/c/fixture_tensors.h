@@ -1,5 +1,5 @@
-/* The tensors of a fixture: which ones a configuration has, in execution order, with random
- * weights. Header-only; of fixture.c alone. */
+/* The tensors of a configuration, in execution order, with random weights. Included by fixture.c
+ * only. */
 #ifndef FIXTURE_TENSORS_H
 #define FIXTURE_TENSORS_H
 
@@ -11,13 +11,15 @@
 #include "fixture.h"
 #include "quant/encode.h"
 
-static void *need(void *p) {
+/* Ends the program if an allocation has failed. */
+static void *check_allocation(void *p) {
   if (p) return p;
   fprintf(stderr, "fixture: out of memory\n");
   exit(1);
 }
 
-static void must(bq_status status, const bq_error *err, const char *what) {
+/* Ends the program after an error. */
+static void check_status(bq_status status, const bq_error *err, const char *what) {
   if (status == BQ_OK) return;
   fprintf(stderr, "fixture: %s: %s: %s\n", what, bq_status_name(status), err->detail);
   exit(1);
@@ -32,7 +34,7 @@ static uint64_t next_random(uint64_t *state) { /* splitmix64 */
   return z ^ z >> 31;
 }
 
-/* About normal, deviation 1: the sum of 12 uniform numbers. */
+/* An approximately normal number with standard deviation 1: the sum of 12 uniform numbers. */
 static float random_weight(uint64_t *state) {
   float sum = -6.0f;
   for (int i = 0; i < 12; i++) sum += (float)(next_random(state) >> 40) * 0x1p-24f;
@@ -41,24 +43,24 @@ static float random_weight(uint64_t *state) {
 
 static float inverse_root(float n) {
   float x = 1.0f;
-  for (int i = 0; i < 60; i++) x = 0.5f * (x + n / x); /* Newton: no libm needed */
+  for (int i = 0; i < 60; i++) x = 0.5f * (x + n / x); /* Newton's method, without libm */
   return 1.0f / x;
 }
 
-typedef struct maker {
+typedef struct builder {
   const fixture_spec *spec;
   fixture *out;
   uint64_t random;
-} maker;
+} builder;
 
 static size_t weights_of(const fixture_tensor *t) {
   return (size_t)t->dims[0] * (t->ndims == 2 ? t->dims[1] : 1);
 }
 
-/* v1 block size for n weights; 0: none divides. */
+/* The block size in v1 for n weights; 0: no block size divides n. */
 static uint32_t v1_block(const fixture_spec *spec, size_t n) {
-  uint32_t want = spec->block ? spec->block : 32;
-  return n % want == 0 ? want : n % 16 == 0 ? 16 : 0;
+  uint32_t expected = spec->block ? spec->block : 32;
+  return n % expected == 0 ? expected : n % 16 == 0 ? 16 : 0;
 }
 
 static void choose_encoding(const fixture_spec *spec, fixture_tensor *t, bool embedding) {
@@ -75,28 +77,31 @@ static void choose_encoding(const fixture_spec *spec, fixture_tensor *t, bool em
   t->layout = spec->layout == BQ_TILED && t->ndims == 2 ? bq_type_compute_layout(t->type) : BQ_ROWS;
 }
 
-/* wanted -> stored -> values; of a type without encoder random blocks, which are what is wanted. */
-static void encode(maker *m, fixture_tensor *t, size_t rows, size_t cols, float scale) {
+/* Encodes `input` to `stored`, and decodes that to `values`. For a type without an encoder: creates
+ * random blocks in `stored`, and decodes them to `values` and `input`. */
+static void encode(builder *m, fixture_tensor *t, size_t rows, size_t cols, float scale) {
   const bq_type_facts *facts = bq_type_get(t->type);
   bq_error err = {0};
   if (facts->encoded) {
-    must(bq_quantize(t->type, t->layout, t->wanted, rows, cols, t->stored, &err), &err, t->name);
+    check_status(bq_quantize(t->type, t->layout, t->input, rows, cols, t->stored, &err), &err,
+                 t->name);
   } else {
     const size_t bytes = (size_t)bq_type_bytes(t->type, BQ_ROWS, rows, cols);
-    uint8_t *blocks = need(malloc(bytes));
+    uint8_t *blocks = check_allocation(malloc(bytes));
     random_blocks(facts, blocks, bytes / facts->block_bytes, scale, &m->random);
     if (t->layout == BQ_TILED) tile_blocks(t->type, blocks, rows, cols, t->stored);
     else memcpy(t->stored, blocks, bytes);
     free(blocks);
   }
-  must(bq_dequantize(t->type, t->layout, t->stored, rows, cols, t->values, &err), &err, t->name);
-  if (!facts->encoded) memcpy(t->wanted, t->values, rows * cols * sizeof *t->values);
+  check_status(bq_dequantize(t->type, t->layout, t->stored, rows, cols, t->values, &err), &err,
+               t->name);
+  if (!facts->encoded) memcpy(t->input, t->values, rows * cols * sizeof *t->values);
 }
 
-static void add_tensor(maker *m, const char *name, int layer, const char *part, uint32_t rows,
+static void add_tensor(builder *m, const char *name, int layer, const char *part, uint32_t rows,
                        uint32_t cols) {
   fixture *f = m->out;
-  f->tensors = need(realloc(f->tensors, (f->n_tensors + 1) * sizeof *f->tensors));
+  f->tensors = check_allocation(realloc(f->tensors, (f->n_tensors + 1) * sizeof *f->tensors));
   fixture_tensor *t = &f->tensors[f->n_tensors++];
   *t = (fixture_tensor){.ndims = cols ? 2 : 1, .dims = {rows, cols}};
   if (layer < 0) snprintf(t->name, sizeof t->name, "%s.%s", name, part);
@@ -106,44 +111,44 @@ static void add_tensor(maker *m, const char *name, int layer, const char *part, 
   size_t n = weights_of(t);
   bool norm = !cols && strcmp(part, "weight") == 0;
   float size = norm || !cols ? 0.1f : inverse_root((float)cols);
-  t->wanted = need(malloc(n * sizeof(float)));
-  t->values = need(malloc(n * sizeof(float)));
+  t->input = check_allocation(malloc(n * sizeof(float)));
+  t->values = check_allocation(malloc(n * sizeof(float)));
   for (size_t i = 0; i < n; i++)
-    t->wanted[i] = random_weight(&m->random) * size + (norm ? 1.0f : 0.0f);
+    t->input[i] = random_weight(&m->random) * size + (norm ? 1.0f : 0.0f);
   size_t r = cols ? rows : 1, c = cols ? cols : rows;
   uint64_t bytes = bq_type_bytes(t->type, t->layout, r, c);
-  t->stored = need(malloc((size_t)bytes));
+  t->stored = check_allocation(malloc((size_t)bytes));
   encode(m, t, r, c, size / 8);
   bool extra = m->spec->version == 1 && t->layout != BQ_FLAT;
   t->bytes = extra ? 0 : bytes;
 }
 
-static void add_vector(maker *m, const char *name, int layer, const char *part, uint32_t n) {
+static void add_vector(builder *m, const char *name, int layer, const char *part, uint32_t n) {
   add_tensor(m, name, layer, part, n, 0);
 }
 
-/* A matrix and, where wanted, its bias. */
-static void add_linear(maker *m, const char *name, int layer, uint32_t rows, uint32_t cols) {
+/* Adds a matrix and, if the spec has biases, its bias. */
+static void add_linear(builder *m, const char *name, int layer, uint32_t rows, uint32_t cols) {
   add_tensor(m, name, layer, "weight", rows, cols);
   if (m->spec->biases) add_vector(m, name, layer, "bias", rows);
 }
 
-static void add_norm_of(maker *m, const char *name, int layer, uint32_t n) {
+static void add_norm_of(builder *m, const char *name, int layer, uint32_t n) {
   add_vector(m, name, layer, "weight", n);
   if (m->spec->biases && m->spec->config.norm == BQ_NORM_LAYER)
     add_vector(m, name, layer, "bias", n);
 }
 
-static void add_norm(maker *m, const char *name, int layer) {
+static void add_norm(builder *m, const char *name, int layer) {
   add_norm_of(m, name, layer, m->spec->config.hidden);
 }
 
 /* --- tensors -------------------------------------------------------------------------------- */
 
-static void add_attention(maker *m, int i) {
+static void add_attention(builder *m, int i) {
   const bq_config *c = &m->spec->config;
   uint32_t q_dim = c->heads * c->head_dim, kv_dim = c->kv_heads * c->head_dim;
-  const bool each = c->qk_norm == BQ_QK_HEADS; /* with the same weights */
+  const bool each = c->qk_norm == BQ_QK_HEADS; /* each head is normalized with the same weights */
   if (m->spec->fused) {
     add_linear(m, "attn.qkv", i, q_dim + 2 * kv_dim, c->hidden);
   } else {
@@ -157,19 +162,19 @@ static void add_attention(maker *m, int i) {
   add_linear(m, "attn.o", i, c->hidden, q_dim);
 }
 
-/* Without the biases that deltas don't have. */
-static void add_matrix(maker *m, const char *name, int layer, uint32_t rows, uint32_t cols) {
+/* Adds a matrix without a bias. */
+static void add_matrix(builder *m, const char *name, int layer, uint32_t rows, uint32_t cols) {
   add_tensor(m, name, layer, "weight", rows, cols);
 }
 
-static void add_convolution(maker *m, int i) {
+static void add_convolution(builder *m, int i) {
   const bq_config *c = &m->spec->config;
   add_linear(m, "conv.in", i, 3 * c->hidden, c->hidden);
   add_vector(m, "conv.taps", i, "weight", c->hidden * c->conv_size);
   add_linear(m, "conv.out", i, c->hidden, c->hidden);
 }
 
-static void add_delta(maker *m, int i) {
+static void add_delta(builder *m, int i) {
   const bq_config *c = &m->spec->config;
   const uint32_t values = c->state_value_heads * c->state_value_dim;
   const uint32_t channels = 2 * c->state_key_heads * c->state_key_dim + values;
@@ -184,7 +189,7 @@ static void add_delta(maker *m, int i) {
   add_matrix(m, "delta.out", i, c->hidden, values);
 }
 
-static void add_mamba(maker *m, int i) {
+static void add_mamba(builder *m, int i) {
   const bq_config *c = &m->spec->config;
   const uint32_t values = c->state_value_heads * c->state_value_dim;
   const uint32_t channels = 2 * c->state_key_heads * c->state_key_dim + values;
@@ -198,8 +203,8 @@ static void add_mamba(maker *m, int i) {
   add_linear(m, "mamba.out", i, c->hidden, values);
 }
 
-/* What mixes positions in layer i. */
-static void add_mixer(maker *m, int i) {
+/* Adds the operations of layer i that combine positions: attention, recurrence, or both. */
+static void add_mixer(builder *m, int i) {
   const bq_config *c = &m->spec->config;
   const bool recurs = bq_layer_set_has(&c->conv_layers, (uint32_t)i);
   if (!recurs || c->attn_beside) add_attention(m, i);
@@ -207,13 +212,13 @@ static void add_mixer(maker *m, int i) {
   (c->mamba ? add_mamba : c->state_value_heads ? add_delta : add_convolution)(m, i);
 }
 
-static void add_stacked(maker *m, const char *name, int layer, uint32_t rows, uint32_t cols) {
+static void add_stacked(builder *m, const char *name, int layer, uint32_t rows, uint32_t cols) {
   const uint32_t experts = m->spec->config.experts;
   add_tensor(m, name, layer, "weight", experts * rows, cols);
   m->out->tensors[m->out->n_tensors - 1].stacked = experts;
 }
 
-static void add_experts(maker *m, int i) {
+static void add_experts(builder *m, int i) {
   const bq_config *c = &m->spec->config;
   add_linear(m, "mlp.router", i, c->experts, c->hidden);
   add_stacked(m, "mlp.experts.gate", i, c->expert_ffn, c->hidden);
@@ -221,7 +226,7 @@ static void add_experts(maker *m, int i) {
   add_stacked(m, "mlp.experts.down", i, c->hidden, c->expert_ffn);
 }
 
-static void add_mlp(maker *m, int i) {
+static void add_mlp(builder *m, int i) {
   const bq_config *c = &m->spec->config;
   if (m->spec->fused && c->gated) {
     add_linear(m, "mlp.gate_up", i, 2 * c->ffn, c->hidden);
@@ -233,7 +238,7 @@ static void add_mlp(maker *m, int i) {
   add_linear(m, "mlp.down", i, c->hidden, c->ffn);
 }
 
-static void add_embeddings(maker *m) {
+static void add_embeddings(builder *m) {
   const bq_config *c = &m->spec->config;
   add_tensor(m, "wte", -1, "weight", c->vocab, c->hidden);
   if (c->position == BQ_POSITION_LEARNED)
@@ -245,7 +250,7 @@ static void add_embeddings(maker *m) {
     add_vector(m, "rope", -1, "local_factors", c->rope_dim / 2);
 }
 
-static void add_tensors(maker *m) {
+static void add_tensors(builder *m) {
   const bq_config *c = &m->spec->config;
   const bool before = c->norm_place == BQ_NORM_PRE || c->norm_place == BQ_NORM_SANDWICH;
   const bool after = c->norm_place != BQ_NORM_PRE;

@@ -1,11 +1,11 @@
-/* Grammars written in C, for tests of what js/text/grammar writes else.
+/* Compiled grammars built in C, for tests; the product gets them from js/text/grammar.
  *
  *   grammars d = {0};
- *   uint32_t rule = grammars_rule(&d, 0);            // with its first state
- *   grammars_edge(&d, rule's state, 'a', 'z', next);
+ *   uint32_t rule = grammars_rule(&d, 0);            // the next state is its first one
+ *   grammars_edge(&d, state of the rule, 'a', 'z', next);
  *   const uint8_t *bytes = grammars_write(&d, root, &n);
  *
- * `least` of a state is what the test says. */
+ * `least` of a state, the length of its shortest text, is given by the test. */
 #ifndef GRAMMARS_H
 #define GRAMMARS_H
 
@@ -14,25 +14,25 @@
 
 #include "grammar/grammar.h"
 
-enum { GRAMMARS_MOST = 64 };
+enum { GRAMMARS_MAX = 64 };
 
 typedef struct grammars {
   uint32_t n_rules, n_states;
-  bq_rule rules[GRAMMARS_MOST];
-  uint32_t least[GRAMMARS_MOST], flags[GRAMMARS_MOST];
-  uint32_t n_edges[GRAMMARS_MOST], n_calls[GRAMMARS_MOST];
-  bq_edge edges[GRAMMARS_MOST][8];
-  bq_call calls[GRAMMARS_MOST][8];
+  bq_rule rules[GRAMMARS_MAX];
+  uint32_t least[GRAMMARS_MAX], flags[GRAMMARS_MAX];
+  uint32_t n_edges[GRAMMARS_MAX], n_calls[GRAMMARS_MAX];
+  bq_edge edges[GRAMMARS_MAX][8];
+  bq_call calls[GRAMMARS_MAX][8];
 } grammars;
 
 static inline uint32_t grammars_state(grammars *d, uint32_t least, uint32_t flags) {
-  if (d->n_states == GRAMMARS_MOST) abort();
+  if (d->n_states == GRAMMARS_MAX) abort();
   d->least[d->n_states] = least;
   d->flags[d->n_states] = flags;
   return d->n_states++;
 }
 
-/* A rule that starts at the state made next. */
+/* Adds a rule whose first state is the state that is added next. */
 static inline uint32_t grammars_rule(grammars *d, bool plain) {
   d->rules[d->n_rules] = (bq_rule){d->n_states, plain};
   return d->n_rules++;
@@ -48,14 +48,14 @@ static inline void grammars_call(grammars *d, uint32_t from, uint32_t rule, uint
   d->calls[from][d->n_calls[from]++] = (bq_call){rule, min, max, to};
 }
 
-/* An edge whose byte begins a character, in a rule of limited length. */
+/* Adds an edge whose byte begins a character, in a rule of limited length. */
 static inline void grammars_begin(grammars *d, uint32_t from, uint8_t low, uint8_t high,
                                   uint32_t to) {
   grammars_edge(d, from, low, high, to);
   d->edges[from][d->n_edges[from] - 1].range |= BQ_EDGE_BEGINS;
 }
 
-/* To be freed. */
+/* Writes the binary form of the grammars. The caller frees it. */
 static inline uint8_t *grammars_write(const grammars *d, uint32_t root, size_t *n) {
   uint32_t edges = 0, calls = 0;
   for (uint32_t i = 0; i < d->n_states; i++) {

@@ -1,5 +1,5 @@
-/* What the tests of the prefix share. Bytes are always handed over in a block of exactly their
- * length, so that the sanitizer sees every read past the end. */
+/* Helpers for tests of the header of a file. Bytes under test are in a block of exactly their
+ * length, so that the sanitizer detects every read after the end. */
 #ifndef PREFIX_TOOLS_H
 #define PREFIX_TOOLS_H
 
@@ -12,7 +12,7 @@
 #include "format/directory.h"
 #include "load/loader.h"
 
-/* A prefix under test: a copy of some bytes. */
+/* A header under test: a copy of some bytes. */
 typedef struct bytes {
   uint8_t *data;
   size_t n;
@@ -40,7 +40,7 @@ static inline void store(uint8_t *p, uint64_t v, int bytes) {
   for (int i = 0; i < bytes; i++) p[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* Values at the ends of what 1 to 8 bytes can say. */
+/* The ends of the ranges of numbers with 1 to 8 bytes. */
 static const uint64_t extremes[] = {0,
                                     1,
                                     2,
@@ -64,13 +64,13 @@ static const uint64_t extremes[] = {0,
                                     UINT64_MAX};
 enum { EXTREMES = sizeof extremes / sizeof *extremes };
 
-/* The sections of a good file in two runs, to be changed and put together again. */
+/* The sections of a valid file: those of the plan and the other ones. Tests change them. */
 typedef struct parts {
   fixture f;
   fixture_buffer plan, rest;
 } parts;
 
-static inline parts take_apart(fixture_spec spec) {
+static inline parts split_fixture(fixture_spec spec) {
   parts p = {.f = fixture_make(&spec)};
   size_t plan_end = 64 + (size_t)bq_load64(p.f.bytes + 16), at = plan_end;
   fixture_put(&p.plan, p.f.bytes + 64, plan_end - 24 - 64);
@@ -80,8 +80,9 @@ static inline parts take_apart(fixture_spec spec) {
   return p;
 }
 
-/* What is thought of the parts together. The file's data is further back than it needs to be. */
-static inline bq_status judge(parts *p, bq_error *err) {
+/* Joins the sections to a header, reads it and frees the parts. The header may be longer than
+ * before if the fixture has a gap before its data. */
+static inline bq_status read_parts(parts *p, bq_error *err) {
   fixture_buffer prefix = fixture_prefix(&p->plan, &p->rest, p->f.n);
   bytes b = copy_of(prefix.data, prefix.n);
   uint64_t need = 0;
@@ -94,13 +95,13 @@ static inline bq_status judge(parts *p, bq_error *err) {
   return status;
 }
 
-/* Without hashes (their number depends on the length of the prefix), and with room before the data.
- */
-static inline parts roomy(void) {
+/* The parts of a file without hashes, whose number depends on the length of the header, and with a
+ * gap before the data, so that the header can be longer. */
+static inline parts parts_with_gap(void) {
   fixture_spec spec = fixture_llama();
   spec.no_hashes = true;
   spec.gap = 8192;
-  return take_apart(spec);
+  return split_fixture(spec);
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* A llama computed plainly, in double precision, token by token: rotations and what is in sight are
- * the including test's own (`attend`). */
+/* A plain implementation of a LLaMA model in double precision, token by token. The including test
+ * provides attention with its rotations and its attention span (`attend`). */
 #ifndef BQ_TEST_REFERENCE_H
 #define BQ_TEST_REFERENCE_H
 
@@ -7,10 +7,10 @@
 
 #include "tiny_model.h"
 
-enum { MOST_DIM = 64, MOST_POSITIONS = 900 };
+enum { MAX_DIM = 64, MAX_POSITIONS = 900 };
 
 typedef struct vectors {
-  double k[MOST_POSITIONS][MOST_DIM], v[MOST_POSITIONS][MOST_DIM]; /* before rotation; all heads' */
+  double k[MAX_POSITIONS][MAX_DIM], v[MAX_POSITIONS][MAX_DIM]; /* of all heads; not rotated */
 } vectors;
 
 static double weight(const bq_matrix *m, uint32_t row, uint32_t col) {
@@ -19,7 +19,7 @@ static double weight(const bq_matrix *m, uint32_t row, uint32_t col) {
   return (double)values[col];
 }
 
-/* y = W x, by rows that are fetched once. */
+/* y = W x. */
 static void multiply(const bq_weights *w, const double *x, double *y) {
   static float row[512];
   for (uint32_t r = 0; r < w->w.rows; r++) {
@@ -36,7 +36,7 @@ static void norm(const bq_weights *w, const double *x, uint32_t n, double eps, d
   for (uint32_t i = 0; i < n; i++) y[i] = x[i] / sqrt(sum / n + eps) * (double)factors[i];
 }
 
-/* Dims i and i + dim / 2 are a pair. */
+/* Rotates pairs of dims i and i + dim / 2. */
 static void rotate(const double *x, double position, uint32_t dim, double *y) {
   for (uint32_t i = 0; i < dim / 2; i++) {
     const double angle = position * pow(10000, -2.0 * i / dim), c = cos(angle), s = sin(angle);
@@ -45,7 +45,7 @@ static void rotate(const double *x, double position, uint32_t dim, double *y) {
   }
 }
 
-/* One head of the token at p, whose KV head begins at dim `at`. */
+/* Attention of one head of the token at position p; its KV head begins at dim `at`. */
 typedef void attend_fn(const vectors *kv, const double *q, uint32_t p, uint32_t at, uint32_t dim,
                        double *y);
 
@@ -71,7 +71,7 @@ static void reference_layer(const tiny_model *t, uint32_t layer, uint32_t p, vec
   for (uint32_t i = 0; i < c->hidden; i++) x[i] += y[i];
 }
 
-/* The logits of the hidden state after the last layer. */
+/* Computes the logits of the hidden state after the last layer. */
 static void reference_logits(const bq_model *m, const double *x, double *logits) {
   const bq_config *c = &m->config;
   const bq_weights last = {.w = {.data = (const uint8_t *)(const void *)m->ln_f_w}};
@@ -83,7 +83,7 @@ static void reference_logits(const bq_model *m, const double *x, double *logits)
   }
 }
 
-/* The token at p through all layers, kv is [layers]. */
+/* Computes all layers and the logits for the token at position p; kv is [layers]. */
 static void reference_token(const tiny_model *t, uint32_t token, uint32_t p, vectors *kv,
                             attend_fn *attend, double *logits) {
   const bq_config *c = &t->model.config;

@@ -1,5 +1,5 @@
-/* Sessions whose sequences are computed step by step, in memory that is full of NaN, and what their
- * tests ask of them. */
+/* Helpers for tests of sessions: sessions in memory that is filled with NaN, logits computed step
+ * by step, saved sessions. */
 #ifndef SEQUENCES_H
 #define SEQUENCES_H
 
@@ -10,7 +10,7 @@
 #include "session/session.h"
 #include "tiny_model.h"
 
-/* NaN wherever nothing was written. */
+/* Memory that is filled with NaN, so that reads of unwritten floats change results. */
 static inline void *filled_alloc(void *ctx, size_t bytes) {
   (void)ctx;
   void *p = tiny_aligned(bytes);
@@ -44,46 +44,47 @@ static inline void append(bq_session *s, uint32_t token) {
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
 }
 
-static inline void check_logits(const bq_session *s, const float *want) {
-  const float *got = bq_session_logits(s);
-  if (CHECK(got != NULL)) CHECK_MEM(got, want, s->model->config.vocab * sizeof *want);
+static inline void check_logits(const bq_session *s, const float *expected) {
+  const float *actual = bq_session_logits(s);
+  if (CHECK(actual != NULL)) CHECK_MEM(actual, expected, s->model->config.vocab * sizeof *expected);
 }
 
 typedef struct saved_state {
-  uint8_t *bytes; /* malloc */
+  uint8_t *bytes; /* from malloc; freed by the test */
   size_t n;
 } saved_state;
 
-/* In pieces of `piece` bytes. */
-static inline saved_state save_state(const bq_session *s, size_t piece) {
+/* Saves a session in parts of `part` bytes. */
+static inline saved_state save_state(const bq_session *s, size_t part) {
   saved_state saved = {NULL, (size_t)bq_session_state_bytes(s)};
   saved.bytes = malloc(saved.n);
-  for (size_t at = 0; at < saved.n; at += piece) {
-    const size_t n = saved.n - at < piece ? saved.n - at : piece;
+  for (size_t at = 0; at < saved.n; at += part) {
+    const size_t n = saved.n - at < part ? saved.n - at : part;
     CHECK_EQ(bq_session_save(s, at, saved.bytes + at, n, NULL), BQ_OK);
   }
   return saved;
 }
 
-static inline bq_status restore_state(bq_session *s, const saved_state *saved, size_t piece,
+/* Restores a session in parts of `part` bytes. */
+static inline bq_status restore_state(bq_session *s, const saved_state *saved, size_t part,
                                       bq_error *err) {
   bq_status status = BQ_MORE;
-  for (size_t at = 0; at < saved->n && status == BQ_MORE; at += piece)
-    status = bq_session_restore(s, saved->bytes + at,
-                                saved->n - at < piece ? saved->n - at : piece, err);
+  for (size_t at = 0; at < saved->n && status == BQ_MORE; at += part)
+    status =
+        bq_session_restore(s, saved->bytes + at, saved->n - at < part ? saved->n - at : part, err);
   return status;
 }
 
-/* The logits after each of n tokens, computed one at a time: want[n][vocab]. */
+/* Computes the logits after each of n tokens, one token at a time: want[n][vocab]. */
 static inline void step_by_step(const tiny_model *t, bq_session_options o, const uint32_t *tokens,
-                                uint32_t n, float *want) {
+                                uint32_t n, float *expected) {
   const size_t vocab = t->model.config.vocab;
   o.prefill_window = 1;
   bq_session *s = filled_session(t, o);
   for (uint32_t i = 0; i < n; i++) {
     if (i) append(s, tokens[i]);
     else sync_to(s, tokens, 1);
-    memcpy(want + i * vocab, bq_session_logits(s), vocab * sizeof *want);
+    memcpy(expected + i * vocab, bq_session_logits(s), vocab * sizeof *expected);
   }
   bq_session_free(s);
 }

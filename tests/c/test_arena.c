@@ -1,11 +1,11 @@
-/* The arena and the heap: what is handed out lies inside, aligned, and no sum wraps however large
- * the requests are. `size_t` has 32 bits in the wasm builds of this test. */
+/* The arena and the heap: allocations are aligned and inside the block, and no sum overflows,
+ * however large the requests are. `size_t` has 32 bits in the wasm builds of this test. */
 #include <stdlib.h>
 
 #include "check.h"
 #include "core/arena.h"
 
-/* The last multiple of BQ_ALIGN that a size_t holds. */
+/* The largest multiple of BQ_ALIGN that fits in a size_t. */
 #define TOP (SIZE_MAX - (BQ_ALIGN - 1))
 
 static void test_count(void) {
@@ -20,7 +20,7 @@ static void test_count(void) {
   CHECK(!a.overflow);
 }
 
-/* From `used` on, one request. */
+/* Whether one allocation fits in an arena of which `used` bytes are in use. */
 static bool fits(size_t used, uint64_t count, uint64_t size) {
   bq_arena a = {.used = used};
   bq_arena_take(&a, count, size);
@@ -43,8 +43,8 @@ static void test_top(void) {
   CHECK(!fits(TOP, 1, (uint64_t)SIZE_MAX - BQ_ALIGN));
 }
 
-/* Once a request didn't fit, none does. */
-static void test_sticky(void) {
+/* After an allocation that did not fit, all further ones fail. */
+static void test_overflow_is_final(void) {
   bq_arena a = {0};
   bq_arena_take(&a, 1, SIZE_MAX);
   CHECK(a.overflow);
@@ -81,9 +81,9 @@ static void test_heap(void) {
   m.free(m.ctx, b);
   m.free(m.ctx, NULL);
   CHECK_EQ(bq_heap_used(heap), bq_heap_overhead());
-  size_t all = BYTES - bq_heap_overhead(); /* a region that is aligned needs no slack */
-  void *whole = m.alloc(m.ctx, all); /* free neighbours have been joined */
-  CHECK(whole && !m.alloc(m.ctx, 0));
+  size_t all = BYTES - bq_heap_overhead(); /* An aligned region loses no bytes to alignment. */
+  void *block = m.alloc(m.ctx, all);       /* Adjacent free blocks were joined. */
+  CHECK(block && !m.alloc(m.ctx, 0));
   CHECK_EQ(bq_heap_peak(heap), bq_heap_overhead() + bq_heap_cost(all));
   free(region);
 }
@@ -91,7 +91,7 @@ static void test_heap(void) {
 int main(void) {
   RUN(test_count);
   RUN(test_top);
-  RUN(test_sticky);
+  RUN(test_overflow_is_final);
   RUN(test_memory);
   RUN(test_heap);
   return check_summary();

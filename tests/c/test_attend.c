@@ -1,5 +1,5 @@
-/* Attention and KV cache of every table against the scalar table, bit for bit, and the scalar table
- * against plain double arithmetic. Natively only scalar exists; as wasm, the others too. */
+/* Attention and KV cache of every kernel table compared with the scalar table, bit for bit, and the
+ * scalar table with double arithmetic. Native builds have only the scalar table. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -16,17 +16,18 @@ static const bq_kernels *tables[4]; /* tables[0] is scalar */
 static size_t n_tables;
 
 static const char *const TYPE_NAMES[] = {"f32", "f16", "i8", "i4", "i2"};
-_Static_assert(COUNT(TYPE_NAMES) == BQ_KV_COUNT, "a name for each");
+_Static_assert(COUNT(TYPE_NAMES) == BQ_KV_COUNT, "expected a name for each type");
 
-static bool check_same(const void *got, const void *want, size_t bytes, const char *what,
+static bool check_same(const void *actual, const void *expected, size_t bytes, const char *what,
                        const bq_kernels *k) {
-  bool same = memcmp(got, want, bytes) == 0;
+  bool same = memcmp(actual, expected, bytes) == 0;
   if (!CHECK(same)) printf("  %s of table %s\n", what, k->name);
   return same;
 }
 
-/* `bytes` of one value, 16-byte aligned, followed by 64 bytes that must stay as they are. */
-static void *guarded(size_t bytes, int value) {
+/* Allocates `bytes` bytes filled with `value`, 16-byte aligned, followed by 64 guard bytes, which
+ * free_guarded checks. */
+static void *alloc_guarded(size_t bytes, int value) {
   uint8_t *p = aligned_alloc(16, (bytes + 64 + 15) / 16 * 16);
   memset(p, value, bytes);
   memset(p + bytes, 0xa5, 64);
@@ -50,11 +51,12 @@ typedef struct problem {
   float softcap;
   const float *slopes;
   const float *biases;
-  bool counts; /* what is attended to */
-  bool levels; /* keys and values are of the 16 that i4 holds */
+  bool counts; /* attention sums are computed */
+  bool levels; /* keys and values are among the 16 levels of i4 */
 } problem;
 
-/* Biases of scores: buckets of distances, and of each one for up to five heads. */
+/* Biases of scores: the bucket of each distance, and the biases of each bucket for up to 5 heads.
+ */
 static uint8_t bucket_of[2 * BQ_BIAS_FAR + 1];
 static float biases[BQ_BIAS_BUCKETS * 6];
 
@@ -81,7 +83,7 @@ static void free_problem(problem *p) {
 
 enum { BLOCKS = 4, OFFSET = 48, PARTS = BLOCKS * BQ_KV_BLOCK / BQ_KV_SCALED };
 
-/* Blocks that lie anywhere; NULL where there is none. */
+/* Blocks of a KV cache, each allocated by itself; NULL if there is none. */
 typedef struct cache {
   uint8_t *blocks[BLOCKS];
   uint32_t dim;
@@ -98,20 +100,20 @@ static void free_cache(const problem *p, cache *c) {
     if (c->blocks[b]) free_guarded(c->blocks[b], block_bytes(p));
 }
 
-static void check_same_cache(const problem *p, const cache *got, const cache *want,
+static void check_same_cache(const problem *p, const cache *actual, const cache *expected,
                              const char *what, const bq_kernels *k) {
-  for (size_t b = 0; b < BLOCKS && want->blocks[b]; b++)
-    if (!check_same(got->blocks[b], want->blocks[b], block_bytes(p), what, k)) return;
+  for (size_t b = 0; b < BLOCKS && expected->blocks[b]; b++)
+    if (!check_same(actual->blocks[b], expected->blocks[b], block_bytes(p), what, k)) return;
 }
 
-/* What lies in no position's place is `junk`. */
+/* A cache with all positions; bytes of unused slots are `junk`. */
 static cache make_cache(const bq_kernels *k, const problem *p, int junk) {
   cache c = {.dim = (uint32_t)p->dim};
   if (!CHECK(p->positions <= BLOCKS * BQ_KV_BLOCK)) abort();
   for (size_t b = 0; b * BQ_KV_BLOCK < p->positions; b++)
-    c.blocks[b] = guarded(block_bytes(p), junk);
+    c.blocks[b] = alloc_guarded(block_bytes(p), junk);
   const bq_kv_view kv = view_of(&c);
-  for (size_t j = 0, n; j < p->positions; j += n) { /* some at once */
+  for (size_t j = 0, n; j < p->positions; j += n) { /* 1 to 5 positions at a time */
     n = 1 + j % 5;
     if (n > p->positions - j) n = p->positions - j;
     k->kv_store[p->type](&kv, j, n, p->k + j * (p->dim + 3), p->v + j * (p->dim + 3), p->dim + 3);
@@ -119,13 +121,13 @@ static cache make_cache(const bq_kernels *k, const problem *p, int junk) {
   return c;
 }
 
-/* Of each token, and one that nobody writes to. */
+/* The attention sums of each token, with an element after them that is never written. */
 static uint32_t attention_sums[BLOCKS * BQ_KV_BLOCK][PARTS + 1];
 
-/* Runs a job with scratch of its own. */
+/* Runs a job with guarded scratch memory. */
 static void run_job(const bq_kernels *k, const problem *p, bq_attend_job job) {
   size_t bytes = (size_t)bq_attend_scratch(p->type, p->positions, p->dim);
-  job.scratch = guarded(bytes, 0xff);
+  job.scratch = alloc_guarded(bytes, 0xff);
   k->attend[p->type](&job);
   free_guarded(job.scratch, bytes);
 }
@@ -156,15 +158,16 @@ static void attend_rows(const bq_kernels *k, const problem *p, const cache *c, s
   run_job(k, p, job_of(p, c, row0, row1, y));
 }
 
-/* All rows in passes, each of them in ranges of units, backwards, as threads may do them. */
+/* Computes all rows in the three passes, each in ranges of units from the last to the first, since
+ * threads may compute them in any order. */
 static void attend_in_passes(const bq_kernels *k, const problem *p, const cache *c, float *y,
                              uint64_t *seed) {
   const size_t row_bytes = (size_t)bq_attend_shared(p->positions), all = p->tokens * p->heads;
   for (size_t row = 0, rows; row < all; row += rows) {
-    rows = p->heads - row % p->heads; /* of the token */
+    rows = p->heads - row % p->heads; /* the remaining rows of the token */
     if (rows > BQ_ATTEND_ROWS) rows = BQ_ATTEND_ROWS;
     bq_attend_job job = job_of(p, c, row, row + rows, y);
-    bq_attend_part part = {.shared = guarded(rows * row_bytes, 0xff)};
+    bq_attend_part part = {.shared = alloc_guarded(rows * row_bytes, 0xff)};
     job.part = &part;
     const size_t seen = bq_row_end(&job, row) - bq_row_base(&job, row);
     const size_t units[] = {bq_kv_up(seen, BQ_KV_SCALED), rows, bq_kv_dims(p->dim) / 8};
@@ -178,7 +181,7 @@ static void attend_in_passes(const bq_kernels *k, const problem *p, const cache 
   }
 }
 
-/* All rows; what belongs to no row stays 0xa5. */
+/* Computes all rows; bytes between rows stay 0xa5. */
 static float *attend(const bq_kernels *k, const problem *p, const cache *c) {
   float *y = malloc(y_count(p) * sizeof *y);
   memset(y, 0xa5, y_count(p) * sizeof *y);
@@ -186,9 +189,10 @@ static float *attend(const bq_kernels *k, const problem *p, const cache *c) {
   return y;
 }
 
-/* Against double arithmetic on the numbers before they were stored. */
+/* Compares results with double arithmetic on the values before they were stored. */
 static void check_values(const problem *p, const float *y) {
-  const double most[] = {2e-5, 2e-2, 0.12, p->levels ? 0.12 : 1.2, 3.5}, slack = most[p->type];
+  const double limits[] = {2e-5, 2e-2, 0.12, p->levels ? 0.12 : 1.2, 3.5};
+  const double tolerance = limits[p->type];
   double *score = malloc(p->positions * sizeof *score);
   for (size_t row = 0; row < p->tokens * p->heads; row++) {
     const size_t t = row / p->heads, n = p->positions - p->tokens + t + 1, stride = p->dim + 3;
@@ -211,11 +215,11 @@ static void check_values(const problem *p, const float *y) {
     }
     for (size_t j = from; j < end; j++) sum += score[j] = exp(score[j] - max);
     for (size_t d = 0; d < p->dim; d++) {
-      double want = 0;
-      for (size_t j = from; j < end; j++) want += score[j] / sum * p->v[j * stride + d];
-      if (!CHECK(fabs(y[at + d] - want) <= slack)) {
-        printf("  %s, %zu positions, head of %zu: %g, not %g\n", TYPE_NAMES[p->type], n, p->dim,
-               (double)y[at + d], want);
+      double expected = 0;
+      for (size_t j = from; j < end; j++) expected += score[j] / sum * p->v[j * stride + d];
+      if (!CHECK(fabs(y[at + d] - expected) <= tolerance)) {
+        printf("  %s, %zu positions, head of %zu: expected %g, found %g\n", TYPE_NAMES[p->type], n,
+               p->dim, expected, (double)y[at + d]);
         free(score);
         return;
       }
@@ -226,37 +230,38 @@ static void check_values(const problem *p, const float *y) {
 
 static void check_problem(const problem *p) {
   const size_t bytes = y_count(p) * sizeof(float), rows = p->tokens * p->heads;
-  cache stored = make_cache(tables[0], p, 0xff);
-  float *want = attend(tables[0], p, &stored);
-  check_values(p, want);
+  cache scalar = make_cache(tables[0], p, 0xff);
+  float *expected = attend(tables[0], p, &scalar);
+  check_values(p, expected);
   for (size_t t = 0; t < p->tokens; t++)
     for (size_t i = p->heads * p->dim; i < q_stride(p); i++)
-      CHECK_EQ(bq_bits_of(want[t * q_stride(p) + i]), 0xa5a5a5a5);
+      CHECK_EQ(bq_bits_of(expected[t * q_stride(p) + i]), 0xa5a5a5a5);
   for (size_t t = 0; t < n_tables; t++) {
     const bq_kernels *k = tables[t];
     cache own = make_cache(k, p, 0xff);
-    check_same_cache(p, &own, &stored, "kv_store", k);
+    check_same_cache(p, &own, &scalar, "kv_store", k);
     float *y = attend(k, p, &own);
-    if (!check_same(y, want, bytes, "attend", k))
+    if (!check_same(y, expected, bytes, "attend", k))
       printf("  %s, %zu positions, head of %zu, %zu heads, %zu tokens\n", TYPE_NAMES[p->type],
              p->positions, p->dim, p->heads, p->tokens);
-    /* Rows one by one, backwards, over a cache whose unused places hold something else. */
+    /* Rows one by one, from the last to the first, with other bytes in unused slots of the cache.
+     */
     cache other = make_cache(k, p, 0x3c);
     memset(y, 0xa5, bytes);
     for (size_t row = rows; row-- > 0;) attend_rows(k, p, &other, row, row + 1, y);
-    check_same(y, want, bytes, "attend, row by row", k);
+    check_same(y, expected, bytes, "attend, row by row", k);
     if (p->type == BQ_KV_I8) {
       uint64_t seed = rows;
       memset(y, 0xa5, bytes);
       attend_in_passes(k, p, &other, y, &seed);
-      check_same(y, want, bytes, "attend, in passes", k);
+      check_same(y, expected, bytes, "attend, in passes", k);
     }
     free(y);
     free_cache(p, &own);
     free_cache(p, &other);
   }
-  free(want);
-  free_cache(p, &stored);
+  free(expected);
+  free_cache(p, &scalar);
 }
 
 static void test_attend(void) {
@@ -266,16 +271,17 @@ static void test_attend(void) {
   for (size_t p = 0; p < COUNT(positions); p++)
     for (size_t d = 0; d < COUNT(dims); d++)
       for (int type = 0; type < BQ_KV_COUNT; type++) {
-        const size_t heads = 1 + random_bits(&seed) % 5, most = positions[p] < 7 ? positions[p] : 7;
+        const size_t heads = 1 + random_bits(&seed) % 5;
+        const size_t limit = positions[p] < 7 ? positions[p] : 7;
         problem a = make_problem((bq_kv_type)type, positions[p], dims[d], heads,
-                                 1 + random_bits(&seed) % most, &seed);
+                                 1 + random_bits(&seed) % limit, &seed);
         check_problem(&a);
         free_problem(&a);
       }
 }
 
-/* Windows that begin anywhere in a block of the cache and in 32 positions, scores that are bent,
- * and rows that see what comes after them. */
+/* Windows that begin anywhere in a block of the cache and in 32 positions, scores with a soft cap,
+ * slopes or biases, and rows that attend to later positions. */
 static void test_kinds_of_attention(void) {
   static const float slopes[] = {0.5f, 0.25f, -0.125f, 0.0625f, 1.0f};
   const size_t positions[] = {3, 33, 70, 255, 256, 257, 300, 515, 600};
@@ -284,9 +290,10 @@ static void test_kinds_of_attention(void) {
   for (size_t p = 0; p < COUNT(positions); p++)
     for (size_t w = 0; w < COUNT(windows); w++)
       for (int type = 0; type < BQ_KV_COUNT; type++) {
-        const size_t heads = 1 + random_bits(&seed) % 5, most = positions[p] < 9 ? positions[p] : 9;
+        const size_t heads = 1 + random_bits(&seed) % 5;
+        const size_t limit = positions[p] < 9 ? positions[p] : 9;
         problem a = make_problem((bq_kv_type)type, positions[p], dims[random_bits(&seed) % 4],
-                                 heads, 1 + random_bits(&seed) % most, &seed);
+                                 heads, 1 + random_bits(&seed) % limit, &seed);
         const uint32_t kind = random_bits(&seed) >> 8;
         a.window = windows[w];
         if (kind % 4 == 0) a.full = a.positions;
@@ -298,9 +305,9 @@ static void test_kinds_of_attention(void) {
       }
 }
 
-/* What is attended to: the same numbers by every table, of which doubles make about the same. */
-static void check_mass(const problem *p) {
-  static uint32_t want[COUNT(attention_sums)][PARTS + 1];
+/* Attention sums are the same in every table, and about the same with double arithmetic. */
+static void check_attention_sums(const problem *p) {
+  static uint32_t expected[COUNT(attention_sums)][PARTS + 1];
   for (size_t t = 0; t < 3 * n_tables; t++) {
     const bq_kernels *k = tables[t % n_tables];
     cache c = make_cache(k, p, 0x3c);
@@ -312,8 +319,8 @@ static void check_mass(const problem *p) {
     else /* row by row */
       for (size_t row = p->tokens * p->heads; row-- > 0;) attend_rows(k, p, &c, row, row + 1, y);
     free(y);
-    if (t == 0) memcpy(want, attention_sums, sizeof attention_sums);
-    check_same(attention_sums, want, sizeof attention_sums, "mass", k);
+    if (t == 0) memcpy(expected, attention_sums, sizeof attention_sums);
+    check_same(attention_sums, expected, sizeof attention_sums, "attention sums", k);
     free_cache(p, &c);
   }
   for (size_t t = 0; t < p->tokens; t++) {
@@ -321,8 +328,8 @@ static void check_mass(const problem *p) {
     const size_t from = p->window && p->window < end && !p->full ? end - p->window : 0;
     uint64_t all = 0;
     for (size_t i = 0; i <= PARTS; i++) {
-      all += want[t][i];
-      if (i * BQ_KV_SCALED >= end || (i + 1) * BQ_KV_SCALED <= from) CHECK_EQ(want[t][i], 0);
+      all += expected[t][i];
+      if (i * BQ_KV_SCALED >= end || (i + 1) * BQ_KV_SCALED <= from) CHECK_EQ(expected[t][i], 0);
     }
     CHECK(all <= p->heads * 65540 && all + p->heads * (PARTS + 4) >= p->heads * 65536);
   }
@@ -335,36 +342,36 @@ static void check_mass(const problem *p) {
     part[j / BQ_KV_SCALED] += exp(score);
     sum += exp(score);
   }
-  for (size_t i = 0; i < PARTS; i++) CHECK(fabs(want[0][i] - part[i] / sum * 65536) < 2);
+  for (size_t i = 0; i < PARTS; i++) CHECK(fabs(expected[0][i] - part[i] / sum * 65536) < 2);
 }
 
-static void test_mass(void) {
+static void test_attention_sums(void) {
   static const float slopes[] = {0.5f, 0.25f, -0.125f, 0.0625f, 1.0f};
   const size_t positions[] = {1, 31, 32, 33, 255, 256, 257, 300, 600};
   uint64_t seed = 23;
   for (size_t p = 0; p < COUNT(positions); p++)
     for (int kind = 0; kind < 4; kind++)
       for (int type = 0; type < BQ_KV_COUNT; type++) {
-        const size_t most = positions[p] < 9 ? positions[p] : 9;
+        const size_t limit = positions[p] < 9 ? positions[p] : 9;
         problem a = make_problem((bq_kv_type)type, positions[p], 20, kind ? 5 : 1,
-                                 kind ? 1 + random_bits(&seed) % most : 1, &seed);
+                                 kind ? 1 + random_bits(&seed) % limit : 1, &seed);
         a.counts = true;
         if (kind == 2) a.window = 45;
         if (kind == 3) a.slopes = slopes;
-        check_mass(&a);
+        check_attention_sums(&a);
         free_problem(&a);
       }
 }
 
-/* Neither the blocks outside a window nor what the positions there hold matter. */
-static void test_positions_out_of_sight_do_not_matter(void) {
+/* Results do not depend on the blocks outside the window, nor on the values of their positions. */
+static void test_positions_outside_the_window_do_not_matter(void) {
   enum { POSITIONS = 700, WINDOW = 150, FROM = POSITIONS - 3 - WINDOW + 1 };
   uint64_t seed = 20;
   for (int type = 0; type < BQ_KV_COUNT; type++) {
     problem p = make_problem((bq_kv_type)type, POSITIONS, 20, 3, 3, &seed);
     p.window = WINDOW;
     cache all = make_cache(tables[0], &p, 0);
-    float *want = attend(tables[0], &p, &all);
+    float *expected = attend(tables[0], &p, &all);
     for (size_t i = 0; i < FROM * (p.dim + 3); i++) p.k[i] = p.v[i] = 1e30f;
     for (size_t t = 0; t < n_tables; t++) {
       cache some = make_cache(tables[t], &p, 0xff);
@@ -373,41 +380,41 @@ static void test_positions_out_of_sight_do_not_matter(void) {
         some.blocks[b] = NULL;
       }
       float *y = attend(tables[t], &p, &some);
-      check_same(y, want, y_count(&p) * sizeof *y, "attend with a window", tables[t]);
+      check_same(y, expected, y_count(&p) * sizeof *y, "attend with a window", tables[t]);
       free(y);
       free_cache(&p, &some);
     }
-    free(want);
+    free(expected);
     free_cache(&p, &all);
     free_problem(&p);
   }
 }
 
-/* A result doesn't depend on positions after its own, nor on when they were stored. */
+/* A result does not depend on later positions, nor on the time at which they were stored. */
 static void test_later_positions_do_not_matter(void) {
   uint64_t seed = 15;
   for (int type = 0; type < BQ_KV_COUNT; type++)
     for (size_t n = 1; n < 70; n += 4) {
       problem all = make_problem((bq_kv_type)type, n + 40, 20, 3, n + 40, &seed);
-      cache whole = make_cache(tables[0], &all, 0);
-      float *want = attend(tables[0], &all, &whole);
+      cache full = make_cache(tables[0], &all, 0);
+      float *expected = attend(tables[0], &all, &full);
       problem some = all;
       some.positions = some.tokens = n;
       for (size_t t = 0; t < n_tables; t++) {
         cache part = make_cache(tables[t], &some, 0);
         float *y = attend(tables[t], &some, &part);
-        check_same(y, want, y_count(&some) * sizeof *y, "attend without later positions",
+        check_same(y, expected, y_count(&some) * sizeof *y, "attend without later positions",
                    tables[t]);
         free(y);
         free_cache(&some, &part);
       }
-      free(want);
-      free_cache(&all, &whole);
+      free(expected);
+      free_cache(&all, &full);
       free_problem(&all);
     }
 }
 
-/* Numbers that 4 bits hold come back as 8 bits have them, wherever they lie. */
+/* Values that are levels of i4 have the same error as with i8, in any dim. */
 static void test_sixteen_levels(void) {
   const size_t dims[] = {2, 20, 32, 33, 64, 80};
   uint64_t seed = 21;
@@ -417,8 +424,8 @@ static void test_sixteen_levels(void) {
     for (size_t j = 0; j < p.positions; j++)
       for (size_t d = 0; d < p.dim + 3; d++) {
         const size_t at = j * (p.dim + 3) + d;
-        const float most = p.dim % 32 == 1 && d == p.dim - 1 ? 15.0f : 0.0f;
-        const float c = d % 32 < 2 ? (d % 32 ? -15.0f : 15.0f) : most;
+        const float last = p.dim % 32 == 1 && d == p.dim - 1 ? 15.0f : 0.0f;
+        const float c = d % 32 < 2 ? (d % 32 ? -15.0f : 15.0f) : last;
         p.k[at] = 2.0f / 15 * (c != 0.0f ? c : 2.0f * (float)(random_bits(&seed) % 16) - 15);
         p.v[at] = 2.0f / 15 * (c != 0.0f ? c : 2.0f * (float)(random_bits(&seed) % 16) - 15);
       }
@@ -427,8 +434,8 @@ static void test_sixteen_levels(void) {
   }
 }
 
-/* Of one position alone a value comes back: 32 dims are off by half a step at most, and by what two
- * roundings of integers make of it. */
+/* With a single position the result is its value: the error of 32 dims is at most half a step, plus
+ * two roundings of integers. */
 static void check_steps(bq_kv_type type, double parts) {
   const size_t dims[] = {1, 8, 31, 32, 64, 80};
   uint64_t seed = 22;
@@ -436,15 +443,15 @@ static void check_steps(bq_kv_type type, double parts) {
     problem p = make_problem(type, 1, dims[i], 1, 1, &seed);
     cache c = make_cache(tables[0], &p, 0);
     float *y = attend(tables[0], &p, &c);
-    double most = 0;
-    for (size_t d = 0; d < p.dim; d++) most = fmax(most, fabs((double)p.v[d]));
+    double maximum = 0;
+    for (size_t d = 0; d < p.dim; d++) maximum = fmax(maximum, fabs((double)p.v[d]));
     for (size_t d = 0; d < p.dim; d++) {
       double low = p.dim % 32 ? 0 : 9, high = p.dim % 32 ? 0 : -9; /* padded with zeros */
       for (size_t e = d / 32 * 32; e < d / 32 * 32 + 32 && e < p.dim; e++) {
         low = fmin(low, (double)p.v[e]);
         high = fmax(high, (double)p.v[e]);
       }
-      const double off = fabs((double)y[d] - (double)p.v[d]), unit = most / 127;
+      const double off = fabs((double)y[d] - (double)p.v[d]), unit = maximum / 127;
       if (!CHECK(off <= (high - low) / parts / 2 + 2 * unit)) printf("  %zu of %zu\n", d, p.dim);
     }
     free(y);
@@ -453,12 +460,12 @@ static void check_steps(bq_kv_type type, double parts) {
   }
 }
 
-static void test_half_a_step(void) {
+static void test_error_is_at_most_half_a_step(void) {
   check_steps(BQ_KV_I4, 15);
   check_steps(BQ_KV_I2, 4);
 }
 
-/* The largest sums of integers: everything +-127, and weights that are all the same. */
+/* The largest sums of integers: all values are +-127, and all weights are equal. */
 static void test_extremes(void) {
   uint64_t seed = 17;
   for (int round = 0; round < 24; round++) {
@@ -473,41 +480,41 @@ static void test_extremes(void) {
   }
 }
 
-/* One position with nearly all weight: the others of its block are below half a step. */
-static void test_one_loud_position(void) {
+/* One position has nearly all of the weight: the weights of the others are below half a step. */
+static void test_one_dominant_position(void) {
   uint64_t seed = 18;
-  for (size_t loud = 0; loud < 80; loud += 13) {
+  for (size_t position = 0; position < 80; position += 13) {
     problem p = make_problem(BQ_KV_I8, 80, 32, 2, 1, &seed);
-    for (size_t d = 0; d < p.dim; d++) p.k[loud * (p.dim + 3) + d] = 8 * p.q[d];
+    for (size_t d = 0; d < p.dim; d++) p.k[position * (p.dim + 3) + d] = 8 * p.q[d];
     check_problem(&p);
     free_problem(&p);
   }
 }
 
-/* f16 holds infinity, which must be read back as such. */
+/* Values too large for f16 are stored and read as infinity. */
 static void test_infinity(void) {
   uint64_t seed = 16;
   problem p = make_problem(BQ_KV_F16, 9, 8, 1, 1, &seed);
   p.v[4 * (p.dim + 3) + 3] = 1e6f;
   p.v[7 * (p.dim + 3) + 6] = -1e6f;
   cache c = make_cache(tables[0], &p, 0xff);
-  float *want = attend(tables[0], &p, &c);
-  CHECK(want[3] == INFINITY && want[6] == -INFINITY);
+  float *expected = attend(tables[0], &p, &c);
+  CHECK(expected[3] == INFINITY && expected[6] == -INFINITY);
   for (size_t t = 1; t < n_tables; t++) {
     float *y = attend(tables[t], &p, &c);
-    check_same(y, want, 8 * sizeof *y, "attend with infinities", tables[t]);
+    check_same(y, expected, 8 * sizeof *y, "attend with infinities", tables[t]);
     free(y);
   }
-  free(want);
+  free(expected);
   free_cache(&p, &c);
   free_problem(&p);
 }
 
 /* --- storing ---------------------------------------------------------------------------------- */
 
-/* Any pattern of bits: NaN, infinity, subnormal; and every other round moderate numbers, far apart.
- */
-static void test_store_anything(void) {
+/* Random bits (NaN, infinity, subnormal numbers), and in every other round finite numbers of very
+ * different sizes. */
+static void test_store_any_float(void) {
   uint64_t seed = 13;
   for (int type = 0; type < BQ_KV_COUNT; type++)
     for (size_t dim = 1; dim < 70; dim++)
@@ -520,13 +527,13 @@ static void test_store_anything(void) {
           p.k[i] = ldexpf(random_float(&seed), (int)(random_bits(&seed) % 48) - 30);
           p.v[i] = ldexpf(random_float(&seed), -(int)(i / (dim + 3)) * 11);
         }
-        cache want = make_cache(tables[0], &p, 0);
+        cache expected = make_cache(tables[0], &p, 0);
         for (size_t t = 1; t < n_tables; t++) {
-          cache got = make_cache(tables[t], &p, 0);
-          check_same_cache(&p, &got, &want, "kv_store of anything", tables[t]);
-          free_cache(&p, &got);
+          cache actual = make_cache(tables[t], &p, 0);
+          check_same_cache(&p, &actual, &expected, "kv_store of any float", tables[t]);
+          free_cache(&p, &actual);
         }
-        free_cache(&p, &want);
+        free_cache(&p, &expected);
         free_problem(&p);
       }
 }
@@ -573,15 +580,15 @@ int main(void) {
   for (size_t i = 0; i < COUNT(biases); i++) biases[i] = (float)(i * 37 % 19) / 8 - 1;
   RUN(test_attend);
   RUN(test_kinds_of_attention);
-  RUN(test_mass);
-  RUN(test_positions_out_of_sight_do_not_matter);
+  RUN(test_attention_sums);
+  RUN(test_positions_outside_the_window_do_not_matter);
   RUN(test_later_positions_do_not_matter);
   RUN(test_sixteen_levels);
-  RUN(test_half_a_step);
+  RUN(test_error_is_at_most_half_a_step);
   RUN(test_extremes);
-  RUN(test_one_loud_position);
+  RUN(test_one_dominant_position);
   RUN(test_infinity);
-  RUN(test_store_anything);
+  RUN(test_store_any_float);
   RUN(test_store_floats);
   RUN(test_sizes);
   return check_summary();

@@ -1,6 +1,6 @@
-/* The KV cache in blocks: sessions that fork, layers with a window, sessions that are saved and
- * restored compute the bits that a session of its own computes; and the pool of blocks is what was
- * planned. Prompts are longer than two blocks. */
+/* The KV cache in blocks: forked sessions, layers with a window, and saved and restored sessions
+ * compute the same bits as a new session; and the pool of blocks has the planned size. Prompts are
+ * longer than two blocks. */
 #include <string.h>
 
 #include "check.h"
@@ -21,32 +21,32 @@ static bq_config llama(void) {
                      .ffn = 16, .vocab = VOCAB, .context = CONTEXT, .gated = true, .tied = true};
 }
 
-/* Layers 0 and 2 see 40 positions, layer 1 sees all. */
-static bq_config local(void) {
+/* Layers 0 and 2 have a window of 40 positions, layer 1 has none. */
+static bq_config windowed(void) {
   bq_config c = llama();
   c.window = 40;
   c.global_every = 2;
   return c;
 }
 
-static void make(tiny_model *t, bq_config config) {
+static void create_model(tiny_model *t, bq_config config) {
   tiny_create(t, config, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   t->model.file_id[3] = 9;
 }
 
 static int live_blocks;
 
-static void *take(void *ctx, size_t bytes) {
+static void *allocate(void *ctx, size_t bytes) {
   live_blocks++;
   return filled_alloc(ctx, bytes);
 }
 
-static void give(void *ctx, void *ptr) {
+static void release(void *ctx, void *ptr) {
   if (ptr) live_blocks--;
   filled_free(ctx, ptr);
 }
 
-static const bq_allocator allocator = {NULL, take, give};
+static const bq_allocator allocator = {NULL, allocate, release};
 
 static bq_session *new_session(const tiny_model *t, bq_session_options o) {
   return session_in(t, o, allocator);
@@ -58,18 +58,19 @@ static bq_session *fork_of(const bq_session *s) {
   return f;
 }
 
-/* The logits that a session of its own computes for these tokens. */
+/* Compares the logits with those of a new session for these tokens. */
 static void check_fresh(const tiny_model *t, const bq_session *s, const uint32_t *tokens,
                         size_t n) {
   bq_session *own = new_session(
       t, (bq_session_options){.kv_type = s->options.kv_type, .prefill_window = 77, .batch = 20});
   sync_to(own, tokens, n);
-  const float *got = bq_session_logits(s), *want = bq_session_logits(own);
-  if (CHECK(got && want)) CHECK_MEM(got, want, VOCAB * sizeof *want);
+  const float *actual = bq_session_logits(s), *expected = bq_session_logits(own);
+  if (CHECK(actual && expected)) CHECK_MEM(actual, expected, VOCAB * sizeof *expected);
   bq_session_free(own);
 }
 
-static uint32_t held(const bq_session *s) {
+/* Number of blocks of the pool that are in use. */
+static uint32_t used_blocks(const bq_session *s) {
   return s->kv.pool->shelves[0].n_blocks - s->kv.pool->shelves[0].n_free;
 }
 
@@ -77,14 +78,14 @@ static uint32_t held(const bq_session *s) {
 
 static void test_blocks_follow_the_sequence(void) {
   tiny_model t;
-  make(&t, llama());
+  create_model(&t, llama());
   bq_session *s = new_session(&t, (bq_session_options){.kv_type = BQ_KV_I8});
-  CHECK_EQ(held(s), 0);
+  CHECK_EQ(used_blocks(s), 0);
   sync_to(s, prompt, LONG);
-  CHECK_EQ(held(s), 3 * LAYERS);
+  CHECK_EQ(used_blocks(s), 3 * LAYERS);
   check_fresh(&t, s, prompt, LONG);
   CHECK_EQ(sync_to(s, prompt, 257), 256);
-  CHECK_EQ(held(s), 2 * LAYERS);
+  CHECK_EQ(used_blocks(s), 2 * LAYERS);
   check_fresh(&t, s, prompt, 257);
   for (uint32_t i = 257; i < 520; i++) {
     CHECK_EQ(bq_session_append(s, prompt[i], NULL), BQ_OK);
@@ -96,16 +97,16 @@ static void test_blocks_follow_the_sequence(void) {
   tiny_free(&t);
 }
 
-static void test_a_key_of_its_own(void) {
+static void test_another_key_empties_the_session(void) {
   tiny_model t;
-  make(&t, llama());
+  create_model(&t, llama());
   bq_session *s = new_session(&t, (bq_session_options){0});
   sync_to(s, prompt, 300);
   bq_session_set_key(s, 0);
   CHECK(bq_session_logits(s) != NULL);
   bq_session_set_key(s, 7);
   CHECK(bq_session_logits(s) == NULL);
-  CHECK_EQ(sync_to(s, prompt, 300), 0); /* the same tokens, but of another key */
+  CHECK_EQ(sync_to(s, prompt, 300), 0); /* The same tokens have another key. */
   CHECK_EQ(sync_to(s, prompt, 300), 300);
   bq_session_free(s);
   tiny_free(&t);
@@ -115,17 +116,17 @@ static void test_a_key_of_its_own(void) {
 
 static void check_windows(bq_kv_type kv) {
   tiny_model t;
-  make(&t, local());
-  /* One token after the other, none of what is outside the window. */
+  create_model(&t, windowed());
+  /* The expected logits are computed one token after the other. */
   bq_session *s = new_session(&t, (bq_session_options){.kv_type = kv, .prefill_window = 1});
-  static float want[LONG][VOCAB];
+  static float expected[LONG][VOCAB];
   for (uint32_t i = 0; i < LONG; i++) {
     CHECK_EQ(i ? bq_session_append(s, prompt[i], NULL) : bq_session_sync(s, prompt, 1, NULL, NULL),
              BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-    memcpy(want[i], bq_session_logits(s), sizeof want[i]);
+    memcpy(expected[i], bq_session_logits(s), sizeof expected[i]);
   }
-  CHECK_EQ(held(s), 3 + 1 + 1); /* of the layers with a window the last block is enough */
+  CHECK_EQ(used_blocks(s), 3 + 1 + 1); /* Layers with a window need only the last block. */
   CHECK_EQ(s->kv.pool->shelves[0].n_blocks, 3 + 2 + 2);
   bq_session_free(s);
   static const uint32_t cuts[][2] = {{0, 0}, {300, 7}, {41, 41}, {39, 5}};
@@ -134,11 +135,11 @@ static void check_windows(bq_kv_type kv) {
       s = new_session(&t, (bq_session_options){
                               .kv_type = kv, .prefill_window = cuts[i][0], .batch = cuts[i][1]});
       sync_to(s, prompt, n);
-      CHECK_MEM(bq_session_logits(s), want[n - 1], sizeof want[0]);
-      CHECK_EQ(sync_to(s, prompt, n - 1), n - 2); /* a step back stays in the window */
-      CHECK_MEM(bq_session_logits(s), want[n - 2], sizeof want[0]);
-      sync_to(s, prompt, n / 2); /* further back may be gone, but not unnoticed */
-      CHECK_MEM(bq_session_logits(s), want[n / 2 - 1], sizeof want[0]);
+      CHECK_MEM(bq_session_logits(s), expected[n - 1], sizeof expected[0]);
+      CHECK_EQ(sync_to(s, prompt, n - 1), n - 2); /* The window is complete one position earlier. */
+      CHECK_MEM(bq_session_logits(s), expected[n - 2], sizeof expected[0]);
+      sync_to(s, prompt, n / 2); /* Keys evicted since then are computed again. */
+      CHECK_MEM(bq_session_logits(s), expected[n / 2 - 1], sizeof expected[0]);
       bq_session_free(s);
     }
   tiny_free(&t);
@@ -148,11 +149,11 @@ static void test_windows(void) {
   for (int kv = 0; kv < BQ_KV_COUNT; kv++) check_windows((bq_kv_type)kv);
 }
 
-/* Where a window sees everything the model is the one without; with more tokens it is another. */
-static void test_a_window_is_seen(void) {
+/* Up to the length of the window, logits are those of the model without one; then they differ. */
+static void test_windows_change_logits(void) {
   tiny_model t, all;
-  make(&t, local());
-  make(&all, llama());
+  create_model(&t, windowed());
+  create_model(&all, llama());
   bq_session *s = new_session(&t, (bq_session_options){0});
   sync_to(s, prompt, 40);
   check_fresh(&all, s, prompt, 40);
@@ -170,23 +171,23 @@ static void test_a_window_is_seen(void) {
 
 static void check_fork(bq_config config, bq_kv_type kv, uint32_t at, bool parent_first) {
   tiny_model t;
-  make(&t, config);
+  create_model(&t, config);
   uint32_t other[CONTEXT];
   memcpy(other, prompt, sizeof other);
   for (uint32_t i = at; i < CONTEXT; i++) other[i] ^= 1;
   bq_session *a = new_session(&t, (bq_session_options){.kv_type = kv, .forks = 1});
   sync_to(a, prompt, at);
-  const uint32_t before = held(a);
+  const uint32_t before = used_blocks(a);
   bq_session *b = fork_of(a);
-  CHECK_EQ(held(a), before); /* nothing is copied yet */
+  CHECK_EQ(used_blocks(a), before); /* No block is copied before a write. */
   CHECK_MEM(bq_session_logits(b), bq_session_logits(a), VOCAB * sizeof(float));
-  for (uint32_t i = at; i < at + 5; i++) { /* both write, in turn */
+  for (uint32_t i = at; i < at + 5; i++) { /* Both sessions write alternately. */
     CHECK_EQ(bq_session_append(a, prompt[i], NULL), BQ_OK);
     CHECK_EQ(bq_session_append(b, other[i], NULL), BQ_OK);
     CHECK_EQ(bq_session_run(a, 0, NULL), BQ_OK);
     CHECK_EQ(bq_session_run(b, 0, NULL), BQ_OK);
   }
-  CHECK_EQ(held(a), before + (at % BQ_KV_BLOCK ? LAYERS : 2 * LAYERS));
+  CHECK_EQ(used_blocks(a), before + (at % BQ_KV_BLOCK ? LAYERS : 2 * LAYERS));
   check_fresh(&t, a, prompt, at + 5);
   check_fresh(&t, b, other, at + 5);
   bq_session *last = parent_first ? b : a;
@@ -203,13 +204,13 @@ static void test_forks(void) {
     check_fork(llama(), (bq_kv_type)kv, 300, kv % 2);
     check_fork(llama(), (bq_kv_type)kv, 256, kv % 2 == 0);
   }
-  check_fork(local(), BQ_KV_I8, 290, true);
+  check_fork(windowed(), BQ_KV_I8, 290, true);
 }
 
-/* A fork of a run that isn't done computes the rest for itself. */
-static void test_fork_amid_a_run(void) {
+/* A fork of a session whose run is not complete computes the rest itself. */
+static void test_fork_during_a_run(void) {
   tiny_model t;
-  make(&t, llama());
+  create_model(&t, llama());
   bq_session *a =
       new_session(&t, (bq_session_options){.forks = 1, .prefill_window = 128, .batch = 64});
   bq_session_sync(a, prompt, 400, NULL, NULL);
@@ -224,11 +225,11 @@ static void test_fork_amid_a_run(void) {
   tiny_free(&t);
 }
 
-/* Forks that were not planned for live on what the pool has left; then the error says what to do,
- * and what was computed is still good. */
-static void test_a_pool_that_is_used_up(void) {
+/* Forks that were not planned use free blocks of the pool. Without a free block the call fails with
+ * a hint, and computed positions stay valid. */
+static void test_exhausted_pool(void) {
   tiny_model t;
-  make(&t, llama());
+  create_model(&t, llama());
   bq_session *a = new_session(&t, (bq_session_options){0});
   sync_to(a, prompt, 300);
   bq_session *b = fork_of(a);
@@ -236,7 +237,7 @@ static void test_a_pool_that_is_used_up(void) {
   sync_to(b, prompt, 310); /* the third block of each layer */
   CHECK_EQ(a->kv.pool->shelves[0].n_free, 0);
   CHECK_EQ(bq_session_append(a, 1, NULL), BQ_OK);
-  CHECK_EQ(bq_session_run(a, 0, NULL), BQ_OK); /* the only one with its block by now */
+  CHECK_EQ(bq_session_run(a, 0, NULL), BQ_OK); /* Its last block is no longer shared. */
   CHECK_EQ(bq_session_sync(a, prompt, 600, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(a, 0, &err), BQ_NOMEM);
   CHECK(strstr(err.detail, "raise `forks` or `forkPositions`") != NULL);
@@ -250,7 +251,7 @@ static void test_a_pool_that_is_used_up(void) {
 
 static void test_forks_are_planned(void) {
   tiny_model t;
-  make(&t, llama());
+  create_model(&t, llama());
   const bq_config *c = &t.model.config;
   uint64_t kv[3], used;
   bq_session_options o = {.context = 512, .fork_positions = 512};
@@ -265,7 +266,7 @@ static void test_forks_are_planned(void) {
   const uint64_t block = 2 * bq_kv_bytes(BQ_KV_F32, BQ_KV_BLOCK, 4);
   CHECK(kv[1] - kv[0] >= 2 * 2 * LAYERS * block && kv[1] - kv[0] < 2 * 2 * LAYERS * block + 256);
   CHECK(kv[2] - kv[0] >= 2 * LAYERS * block && kv[2] - kv[0] < 2 * LAYERS * block + 256);
-  /* A heap of what is planned has room for them, and for no more. */
+  /* A heap of the planned size has memory for these sessions, and not for another one. */
   uint8_t *region = tiny_aligned((size_t)three + bq_heap_overhead() + BQ_ALIGN);
   bq_heap *heap = bq_heap_create(region, (size_t)three + bq_heap_overhead());
   bq_session *s[3], *more;
@@ -278,7 +279,7 @@ static void test_forks_are_planned(void) {
   CHECK_EQ(bq_session_fork(s[0], &more, &err), BQ_NO_SESSION);
   CHECK(strstr(err.detail, "raise `sessions` or `forks`") != NULL);
   for (int i = 0; i < 3; i++) {
-    prompt[5] ^= 1; /* nothing is shared, and all have room for a whole context */
+    prompt[5] ^= 1; /* No block is shared, and each session can fill its context. */
     sync_to(s[i], prompt, 512);
     check_fresh(&t, s[i], prompt, 512);
   }
@@ -295,13 +296,13 @@ static void test_forks_are_planned(void) {
 
 static void check_restored(bq_config config, bq_kv_type kv, uint32_t n) {
   tiny_model t;
-  make(&t, config);
+  create_model(&t, config);
   bq_session *a = new_session(&t, (bq_session_options){.kv_type = kv});
-  sync_to(a, prompt, n + 20); /* what was there before leaves no trace */
+  sync_to(a, prompt, n + 20); /* Removed positions do not change the saved bytes. */
   sync_to(a, prompt, n);
-  const saved_state saved = save_state(a, 1 << 20), again = save_state(a, 777);
-  CHECK_EQ(saved.n, again.n);
-  CHECK_MEM(saved.bytes, again.bytes, saved.n);
+  const saved_state saved = save_state(a, 1 << 20), in_parts = save_state(a, 777);
+  CHECK_EQ(saved.n, in_parts.n);
+  CHECK_MEM(saved.bytes, in_parts.bytes, saved.n);
   bq_session *b = new_session(&t, (bq_session_options){.kv_type = kv, .context = n + 1});
   sync_to(b, prompt + 1, n / 2 + 1);
   CHECK_EQ(restore_state(b, &saved, n == 300 ? 1000 : 1 << 20, NULL), BQ_OK);
@@ -309,7 +310,7 @@ static void check_restored(bq_config config, bq_kv_type kv, uint32_t n) {
   CHECK_EQ(bq_session_stats_get(b).computed, n - 1);
   CHECK_EQ(bq_session_run(b, 0, NULL), BQ_OK);
   CHECK_MEM(bq_session_logits(b), bq_session_logits(a), VOCAB * sizeof(float));
-  const saved_state copy = save_state(b, 1 << 20); /* in another context: the same bytes */
+  const saved_state copy = save_state(b, 1 << 20); /* The bytes do not depend on the context. */
   CHECK_EQ(copy.n, saved.n);
   CHECK_MEM(copy.bytes, saved.bytes, saved.n);
   CHECK_EQ(bq_session_append(b, prompt[n], NULL), BQ_OK);
@@ -317,26 +318,26 @@ static void check_restored(bq_config config, bq_kv_type kv, uint32_t n) {
   check_fresh(&t, b, prompt, n + 1);
   free(copy.bytes);
   free(saved.bytes);
-  free(again.bytes);
+  free(in_parts.bytes);
   bq_session_free(a);
   bq_session_free(b);
   CHECK_EQ(live_blocks, 0);
   tiny_free(&t);
 }
 
-static void test_restored_sessions_go_on(void) {
+static void test_restored_sessions_continue(void) {
   for (int kv = 0; kv < BQ_KV_COUNT; kv++) {
     check_restored(llama(), (bq_kv_type)kv, 300);
-    check_restored(local(), (bq_kv_type)kv, 513);
+    check_restored(windowed(), (bq_kv_type)kv, 513);
   }
   check_restored(llama(), BQ_KV_I8, 256);
   check_restored(llama(), BQ_KV_F32, 1);
 }
 
-/* Saved amid a prefill: what is complete; and a fork's blocks stay its own. */
-static void test_saved_amid_a_run(void) {
+/* A session saved during a prefill has the positions that are complete. */
+static void test_saved_during_a_run(void) {
   tiny_model t;
-  make(&t, llama());
+  create_model(&t, llama());
   bq_session *a = new_session(&t, (bq_session_options){.prefill_window = 100, .batch = 50});
   bq_session_sync(a, prompt, 500, NULL, NULL);
   CHECK_EQ(bq_session_run(a, 17, NULL), BQ_MORE);
@@ -348,7 +349,7 @@ static void test_saved_amid_a_run(void) {
   CHECK_EQ(bq_session_stats_get(b).computed, computed);
   CHECK_EQ(bq_session_run(b, 0, NULL), BQ_OK);
   check_fresh(&t, b, prompt, 500);
-  CHECK_EQ(bq_session_run(a, 0, NULL), BQ_OK); /* not disturbed */
+  CHECK_EQ(bq_session_run(a, 0, NULL), BQ_OK); /* Saving does not change the session. */
   check_fresh(&t, a, prompt, 500);
   free(saved.bytes);
   bq_session_free(a);
@@ -364,13 +365,13 @@ static void check_refused(bq_session *s, saved_state saved, size_t at, uint8_t v
   CHECK_EQ(restore_state(s, &saved, 64, &err), status);
   CHECK(strstr(err.detail, detail) != NULL);
   CHECK_EQ(bq_session_stats_get(s).tokens, 0);
-  CHECK_EQ(held(s), 0);
+  CHECK_EQ(used_blocks(s), 0);
   saved.bytes[at] = old;
 }
 
 static void test_states_that_do_not_fit_are_refused(void) {
   tiny_model t;
-  make(&t, llama());
+  create_model(&t, llama());
   bq_error err = {0};
   bq_session *s = new_session(&t, (bq_session_options){.context = 300});
   sync_to(s, prompt, 260);
@@ -391,13 +392,13 @@ static void test_states_that_do_not_fit_are_refused(void) {
   check_refused(s, saved, 60, 5, BQ_FORMAT, "261 positions are computed of 260 tokens");
   check_refused(s, saved, 71, 1, BQ_MISMATCH, "another key");
   check_refused(s, saved, 128 + 4 * 7 + 1, 1, BQ_FORMAT, "damaged");
-  saved.bytes[128 + 4 * 7 + 1] = 1; /* and as somebody wrote it, who knows how to hash */
+  saved.bytes[128 + 4 * 7 + 1] = 1; /* An invalid token with a valid hash. */
   const uint64_t hash = bq_xxh64(saved.bytes, saved.n - 8, 0);
   memcpy(saved.bytes + saved.n - 8, &hash, 8);
   CHECK_EQ(restore_state(s, &saved, 64, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "at position 7 is outside the vocabulary") != NULL);
   const saved_state some = {saved.bytes, saved.n - 1};
-  CHECK_EQ(restore_state(s, &some, 1000, &err), BQ_MORE); /* and then something else */
+  CHECK_EQ(restore_state(s, &some, 1000, &err), BQ_MORE); /* The last byte is missing. */
   CHECK_EQ(bq_session_run(s, 0, &err), BQ_STATE);
   sync_to(s, prompt, 270);
   check_fresh(&t, s, prompt, 270);
@@ -414,10 +415,10 @@ static void test_states_that_do_not_fit_are_refused(void) {
   tiny_free(&t);
 }
 
-/* One bit that changed, of the head, the tokens, zeros, the blocks, or the hash itself. */
+/* A changed bit in the header, the tokens, zeros, the blocks, or the hash is detected. */
 static void test_damage(void) {
   tiny_model t;
-  make(&t, local());
+  create_model(&t, windowed());
   for (int kv = 0; kv < BQ_KV_COUNT; kv++) {
     bq_session *s = new_session(&t, (bq_session_options){.kv_type = (bq_kv_type)kv});
     sync_to(s, prompt, 20);
@@ -443,15 +444,15 @@ static void test_damage(void) {
 int main(void) {
   for (uint32_t i = 0; i < CONTEXT; i++) prompt[i] = (i * 7919 + i * i % 13) % 60;
   RUN(test_blocks_follow_the_sequence);
-  RUN(test_a_key_of_its_own);
+  RUN(test_another_key_empties_the_session);
   RUN(test_windows);
-  RUN(test_a_window_is_seen);
+  RUN(test_windows_change_logits);
   RUN(test_forks);
-  RUN(test_fork_amid_a_run);
-  RUN(test_a_pool_that_is_used_up);
+  RUN(test_fork_during_a_run);
+  RUN(test_exhausted_pool);
   RUN(test_forks_are_planned);
-  RUN(test_restored_sessions_go_on);
-  RUN(test_saved_amid_a_run);
+  RUN(test_restored_sessions_continue);
+  RUN(test_saved_during_a_run);
   RUN(test_states_that_do_not_fit_are_refused);
   RUN(test_damage);
   return check_summary();

@@ -1,5 +1,5 @@
-/* A head by clusters: the same rows, to the bit, in another order; of a step's logits those of some
- * of them, however it is computed. */
+/* The clustered LM head: it has the same rows, bit for bit, in another order; a step computes the
+ * logits of some clusters, which are the same with any threads and batches. */
 #include <math.h>
 #include <string.h>
 
@@ -9,16 +9,16 @@
 #include "tiny_model.h"
 
 enum { CONTEXT = 64, VOCAB = 269, HIDDEN = 40, PROMPT = 20 };
-#define SHARE 0.3f /* two of nine clusters */
+#define FRACTION 0.3f /* two of nine clusters */
 
 static uint32_t prompt[CONTEXT];
-static uint64_t taken; /* bytes of the last block */
+static uint64_t last_bytes; /* length of the last block that was allocated */
 
-static void *count(void *ctx, size_t bytes) {
-  taken = bytes;
+static void *allocate(void *ctx, size_t bytes) {
+  last_bytes = bytes;
   return tiny_alloc(ctx, bytes);
 }
-static const bq_allocator allocator = {NULL, count, tiny_give};
+static const bq_allocator allocator = {NULL, allocate, tiny_give};
 
 static void create(tiny_model *t, bq_type type, const bq_kernels *k, bool biases) {
   bq_config c = tiny_llama(VOCAB, CONTEXT);
@@ -28,7 +28,7 @@ static void create(tiny_model *t, bq_type type, const bq_kernels *k, bool biases
   tiny_create(t, c, type, k, biases);
 }
 
-static void end(tiny_model *t) {
+static void free_model(tiny_model *t) {
   tiny_give(NULL, t->model.clusters);
   tiny_free(t);
 }
@@ -38,7 +38,7 @@ static void cluster(tiny_model *t) {
 }
 
 static bq_session *session(const tiny_model *t, bq_session_options o) {
-  o.head = SHARE;
+  o.head = FRACTION;
   bq_session *s = tiny_session(t, o);
   bq_session_clusters(s, true);
   return s;
@@ -49,41 +49,42 @@ static void run(bq_session *s, uint32_t n) {
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
 }
 
-static void check_equal(const bq_session *s, const float *want) {
-  const float *got = bq_session_logits(s);
-  if (CHECK(got != NULL)) CHECK_MEM(got, want, VOCAB * sizeof *got);
+static void check_equal(const bq_session *s, const float *expected) {
+  const float *actual = bq_session_logits(s);
+  if (CHECK(actual != NULL)) CHECK_MEM(actual, expected, VOCAB * sizeof *actual);
 }
 
-static uint32_t computed(const float *logits) {
+/* Number of logits that were computed. */
+static uint32_t count_logits(const float *logits) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < VOCAB; i++) n += logits[i] >= -1e30f;
   return n;
 }
 
-static void test_rows_are_the_heads(void) {
+static void test_rows_are_those_of_the_head(void) {
   for (uint32_t type = 0; type < BQ_TYPE_COUNT; type++) {
     if (!bq_kernels_best()->matrix[type].matmul) continue;
     tiny_model t;
     create(&t, (bq_type)type, bq_kernels_best(), false);
     cluster(&t);
     const bq_clusters *c = t.model.clusters;
-    CHECK_EQ(taken, bq_clusters_bytes(&t.model.config, (bq_type)type));
+    CHECK_EQ(last_bytes, bq_clusters_bytes(&t.model.config, (bq_type)type));
     CHECK_EQ(c->n, 9);
     bool seen[VOCAB] = {false};
     for (uint32_t i = 0; i < VOCAB; i++) {
-      float got[HIDDEN], want[HIDDEN];
+      float actual[HIDDEN], expected[HIDDEN];
       REQUIRE(c->token[i] < VOCAB && !seen[c->token[i]]);
       seen[c->token[i]] = true;
-      c->rows.ops->row(&c->rows, i, got);
-      t.model.head.ops->row(&t.model.head, c->token[i], want);
-      CHECK_MEM(got, want, sizeof got);
+      c->rows.ops->row(&c->rows, i, actual);
+      t.model.head.ops->row(&t.model.head, c->token[i], expected);
+      CHECK_MEM(actual, expected, sizeof actual);
     }
-    end(&t);
+    free_model(&t);
   }
 }
 
-/* What is alike is together: rows that differ along one axis alone are ordered along it. */
-static void test_clusters_are_of_rows_that_are_alike(void) {
+/* Similar rows are in the same cluster: rows that differ along one axis are ordered along it. */
+static void test_clusters_have_similar_rows(void) {
   tiny_model t;
   create(&t, BQ_TYPE_F32, bq_kernels_best(), false);
   float *rows = (float *)(uintptr_t)t.model.head.data;
@@ -92,17 +93,18 @@ static void test_clusters_are_of_rows_that_are_alike(void) {
       rows[i * HIDDEN + j] = (float)(i * 7 % VOCAB) * (j % 2 ? 0.01f : -0.02f);
   cluster(&t);
   for (uint32_t i = 0; i < t.model.clusters->n; i++) {
-    uint32_t least = VOCAB, most = 0;
+    uint32_t first = VOCAB, last = 0;
     for (uint32_t j = 32 * i; j < 32 * i + 32 && j < VOCAB; j++) {
       const uint32_t place = t.model.clusters->token[j] * 7 % VOCAB;
-      least = place < least ? place : least;
-      most = place > most ? place : most;
+      first = place < first ? place : first;
+      last = place > last ? place : last;
     }
-    CHECK(most - least < 32);
+    CHECK(last - first < 32);
   }
-  end(&t);
+  free_model(&t);
 }
 
+/* A bq_parallel that runs the parts of three threads one after the other. */
 static void in_turn(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
   (void)ctx;
   for (size_t i = 0; i < 3; i++) fn(arg, i, 3);
@@ -117,15 +119,16 @@ static void check_logits(bq_type type, bool biases, bq_activations activations) 
   CHECK_MEM(t.model.clusters->token, scalar.model.clusters->token, VOCAB * sizeof(uint32_t));
   bq_session *all = tiny_session(&t, (bq_session_options){.activations = activations});
   run(all, PROMPT);
-  const float *whole = bq_session_logits(all);
+  const float *all_logits = bq_session_logits(all);
   bq_session *s = session(&t, (bq_session_options){.activations = activations});
   run(s, PROMPT);
   float some[VOCAB];
   memcpy(some, bq_session_logits(s), sizeof some);
-  const uint32_t n = computed(some);
-  CHECK(n == 64 || n == 45); /* the last cluster has 13 */
+  const uint32_t n = count_logits(some);
+  CHECK(n == 64 || n == 45); /* The last cluster has 13 rows. */
   for (uint32_t i = 0; i < VOCAB; i++)
-    if (some[i] >= -1e30f) CHECK_MEM(&some[i], &whole[i], sizeof *some);
+    if (some[i] >= -1e30f)
+      CHECK_MEM(&some[i], &all_logits[i], sizeof *some);
     else CHECK(some[i] == -INFINITY);
   static const bq_session_options cuts[] = {
       {.prefill_window = 9, .batch = 4}, {.parallel = {.run = in_turn, .threads = 3}}, {.rows = 5}};
@@ -139,17 +142,17 @@ static void check_logits(bq_type type, bool biases, bq_activations activations) 
   }
   bq_session_free(all);
   bq_session_free(s);
-  end(&t);
-  end(&scalar);
+  free_model(&t);
+  free_model(&scalar);
 }
 
-static void test_logits_are_those_of_all_or_none(void) {
+static void test_logits_are_exact_or_left_out(void) {
   check_logits(BQ_TYPE_BQ8_32, false, BQ_ACTIVATIONS_I16);
   check_logits(BQ_TYPE_BQ4_32, true, BQ_ACTIVATIONS_I8);
   check_logits(BQ_TYPE_F16, true, BQ_ACTIVATIONS_I8);
 }
 
-/* The likeliest of all is found wherever its cluster is among those computed. */
+/* The most probable token is found if its cluster is among those computed. */
 static void test_most_choices_are_the_same(void) {
   tiny_model t;
   create(&t, BQ_TYPE_BQ8_32, bq_kernels_best(), false);
@@ -167,13 +170,14 @@ static void test_most_choices_are_the_same(void) {
     CHECK_EQ(a == b, found);
     same += found;
   }
-  CHECK(same > CONTEXT * 3 / 10); /* random rows are alike by chance alone */
+  CHECK(same > CONTEXT * 3 / 10); /* Random rows are hardly similar, so the limit is low. */
   bq_session_free(all);
   bq_session_free(s);
-  end(&t);
+  free_model(&t);
 }
 
-/* Drafts, several results of a run, several sessions in a pass: each has clusters of its own. */
+/* With draft tokens, several outputs of a run, or several sessions in a batch, each row has its own
+ * clusters. */
 static void test_several_rows_at_once(void) {
   tiny_model t;
   bq_error err = {0};
@@ -219,50 +223,50 @@ static void test_several_rows_at_once(void) {
   bq_session_free(fork);
   bq_session_free(a);
   bq_session_free(s);
-  end(&t);
+  free_model(&t);
 }
 
-static void test_all_of_it_again(void) {
+static void test_clusters_can_be_turned_off(void) {
   tiny_model t;
   create(&t, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   bq_session *all = tiny_session(&t, (bq_session_options){0});
   run(all, PROMPT);
-  bq_session *s = tiny_session(&t, (bq_session_options){.head = SHARE});
-  run(s, PROMPT); /* not before it is said */
+  bq_session *s = tiny_session(&t, (bq_session_options){.head = FRACTION});
+  run(s, PROMPT); /* Clusters are off at first. */
   check_equal(s, bq_session_logits(all));
   cluster(&t);
   const bq_work before = bq_session_stats_get(s).work;
   bq_session_clusters(s, true);
   CHECK(bq_session_logits(s) == NULL);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-  CHECK_EQ(computed(bq_session_logits(s)) < 65, 1);
+  CHECK_EQ(count_logits(bq_session_logits(s)) < 65, 1);
   const bq_work some = bq_session_stats_get(s).work;
   bq_session_clusters(s, false);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
   check_equal(s, bq_session_logits(all));
-  const bq_work whole = bq_session_stats_get(s).work;
-  CHECK(some.macs - before.macs < whole.macs - some.macs);
-  bq_session_clusters(all, true); /* it has no share */
+  const bq_work full = bq_session_stats_get(s).work;
+  CHECK(some.macs - before.macs < full.macs - some.macs);
+  bq_session_clusters(all, true); /* This session has no fraction, so the call has no effect. */
   CHECK(bq_session_logits(all) != NULL);
   bq_session_free(s);
   bq_session_free(all);
-  end(&t);
+  free_model(&t);
 }
 
-static void *nothing(void *ctx, size_t bytes) {
+static void *fail_to_allocate(void *ctx, size_t bytes) {
   (void)ctx, (void)bytes;
   return NULL;
 }
 
-static void test_what_cannot_be(void) {
+static void test_refused_calls(void) {
   tiny_model t;
   bq_error err = {0};
   bq_session *s = NULL;
-  const bq_allocator none = {NULL, nothing, tiny_give};
+  const bq_allocator none = {NULL, fail_to_allocate, tiny_give};
   create(&t, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  const float shares[] = {1, -0.1f, NAN};
+  const float fractions[] = {1, -0.1f, NAN};
   for (size_t i = 0; i < 3; i++) {
-    const bq_session_options o = {.head = shares[i]};
+    const bq_session_options o = {.head = fractions[i]};
     CHECK_EQ(bq_session_create(&t.model, &o, allocator, &s, &err), BQ_ARGUMENT);
     CHECK(strstr(err.detail, "a share of the head") != NULL);
   }
@@ -279,22 +283,22 @@ static void test_what_cannot_be(void) {
   t.model.config.no_head = false;
   CHECK(t.model.clusters == NULL);
   cluster(&t);
-  const bq_clusters *made = t.model.clusters;
-  cluster(&t); /* once */
-  CHECK(t.model.clusters == made);
+  const bq_clusters *clusters = t.model.clusters;
+  cluster(&t); /* A second call has no effect. */
+  CHECK(t.model.clusters == clusters);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
   bq_session_free(s);
-  end(&t);
+  free_model(&t);
 }
 
 int main(void) {
   for (uint32_t i = 0; i < CONTEXT; i++) prompt[i] = i * 17 % VOCAB;
-  RUN(test_rows_are_the_heads);
-  RUN(test_clusters_are_of_rows_that_are_alike);
-  RUN(test_logits_are_those_of_all_or_none);
+  RUN(test_rows_are_those_of_the_head);
+  RUN(test_clusters_have_similar_rows);
+  RUN(test_logits_are_exact_or_left_out);
   RUN(test_most_choices_are_the_same);
   RUN(test_several_rows_at_once);
-  RUN(test_all_of_it_again);
-  RUN(test_what_cannot_be);
+  RUN(test_clusters_can_be_turned_off);
+  RUN(test_refused_calls);
   return check_summary();
 }

@@ -1,5 +1,5 @@
-/* CONF payloads: every key at the ends of its range and past them, defaults, what doesn't fit
- * together. */
+/* CONF payloads: every key at the ends of its range and outside, defaults, combinations that are
+ * refused. */
 #include "check.h"
 
 #include <stdlib.h>
@@ -23,8 +23,8 @@ static void put(fixture_buffer *b, uint32_t key, uint32_t kind, uint32_t flags, 
   fixture_u32(b, value);
 }
 
-/* The keys that can't be left out; `but` is left out all the same. */
-static fixture_buffer least_without(uint32_t but) {
+/* A payload with the required keys except `but`. */
+static fixture_buffer required_keys_without(uint32_t but) {
   static const uint32_t keys[][3] = {{1, U32, 1},  {2, U32, 3},          {3, U32, 48},
                                      {4, U32, 6},  {7, U32, 100},        {8, U32, 500},
                                      {9, U32, 64}, {11, F32, 0x3727c5ac}};
@@ -35,7 +35,7 @@ static fixture_buffer least_without(uint32_t but) {
 }
 
 static bq_status read_and_free(fixture_buffer b, bq_config *out, bq_error *err) {
-  /* A copy of exactly that length, so that the sanitizer sees each byte too many. */
+  /* A copy of exactly this length, so that the sanitizer detects reads after the end. */
   uint8_t *exact = malloc(b.n ? b.n : 1);
   if (b.n) memcpy(exact, b.data, b.n);
   *out = (bq_config){0};
@@ -48,7 +48,7 @@ static bq_status read_and_free(fixture_buffer b, bq_config *out, bq_error *err) 
 static void test_defaults(void) {
   bq_config c;
   bq_error err = {0};
-  CHECK_EQ(read_and_free(least_without(0), &c, &err), BQ_OK);
+  CHECK_EQ(read_and_free(required_keys_without(0), &c, &err), BQ_OK);
   CHECK_EQ(c.arch, 1);
   CHECK_EQ(c.layers, 3);
   CHECK_EQ(c.hidden, 48);
@@ -71,22 +71,23 @@ static void test_defaults(void) {
 }
 
 static void test_round_trip(void) {
-  bq_config want = fixture_bullet().config, c;
-  want.kv_heads = 2;
-  want.rope_pairs = BQ_ROPE_ADJACENT;
-  want.position = BQ_POSITION_ROPE;
-  want.rope_theta = 5e5f;
-  want.rope_dim = 4;
-  want.tied = true;
-  want.gated = false;
-  want.tokens = 90;
-  want.merges = 7;
+  bq_config expected = fixture_bullet().config, c;
+  expected.kv_heads = 2;
+  expected.rope_pairs = BQ_ROPE_ADJACENT;
+  expected.position = BQ_POSITION_ROPE;
+  expected.rope_theta = 5e5f;
+  expected.rope_dim = 4;
+  expected.tied = true;
+  expected.gated = false;
+  expected.tokens = 90;
+  expected.merges = 7;
   bq_error err = {0};
-  CHECK_EQ(read_and_free(fixture_conf(&want), &c, &err), BQ_OK);
-  CHECK_MEM(&c.arch, &want.arch, 9 * sizeof c.arch);
-  CHECK(c.norm == want.norm && c.norm_eps == want.norm_eps && c.position == want.position);
-  CHECK(c.rope_theta == want.rope_theta && c.rope_pairs == want.rope_pairs);
-  CHECK(c.rope_dim == 4 && c.activation == want.activation && !c.gated && c.tied);
+  CHECK_EQ(read_and_free(fixture_conf(&expected), &c, &err), BQ_OK);
+  CHECK_MEM(&c.arch, &expected.arch, 9 * sizeof c.arch);
+  CHECK(c.norm == expected.norm && c.norm_eps == expected.norm_eps &&
+        c.position == expected.position);
+  CHECK(c.rope_theta == expected.rope_theta && c.rope_pairs == expected.rope_pairs);
+  CHECK(c.rope_dim == 4 && c.activation == expected.activation && !c.gated && c.tied);
   CHECK(c.tokens == 90 && c.merges == 7);
 }
 
@@ -95,23 +96,24 @@ static void test_missing(void) {
   for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
     bq_config c;
     bq_error err = {0};
-    CHECK_EQ(read_and_free(least_without(needed[i]), &c, &err), BQ_FORMAT);
+    CHECK_EQ(read_and_free(required_keys_without(needed[i]), &c, &err), BQ_FORMAT);
     CHECK_EQ(err.offset, AT);
     CHECK(strstr(err.detail, "lacks"));
-    CHECK_EQ(c.layers, 0); /* untouched */
+    CHECK_EQ(c.layers, 0); /* The output is unchanged. */
   }
 }
 
-/* The least configuration with one key set to `value`. */
-static bq_status with(uint32_t key, uint32_t kind, uint32_t value, bq_config *c, bq_error *err) {
-  fixture_buffer b = least_without(key);
+/* Reads the required keys with one key set to `value`. */
+static bq_status read_with(uint32_t key, uint32_t kind, uint32_t value, bq_config *c,
+                           bq_error *err) {
+  fixture_buffer b = required_keys_without(key);
   put(&b, key, kind, 0, value);
   return read_and_free(b, c, err);
 }
 
 static void test_ranges(void) {
   static const struct {
-    uint32_t key, least, most; /* within the least configuration */
+    uint32_t key, min, max; /* of the required keys only */
     bq_status outside;
   } ranges[] = {{1, 1, 65535, BQ_UNSUPPORTED}, {2, 1, 1024, BQ_FORMAT},  {4, 1, 1024, BQ_FORMAT},
                 {7, 0, 1 << 20, BQ_FORMAT}, {8, 1, 1 << 24, BQ_FORMAT}, {9, 1, 1 << 24, BQ_FORMAT},
@@ -124,46 +126,46 @@ static void test_ranges(void) {
                 {50, 0, 1, BQ_FORMAT},     {51, 0, 3, BQ_UNSUPPORTED}, {52, 0, 1, BQ_FORMAT},
                 {53, 0, 64, BQ_FORMAT},     {38, 0, 1 << 24, BQ_FORMAT}};
   for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
-    const uint32_t key = ranges[i].key, values[] = {ranges[i].least, ranges[i].most};
+    const uint32_t key = ranges[i].key, values[] = {ranges[i].min, ranges[i].max};
     bq_config c;
     bq_error err = {0};
     for (int k = 0; k < 2; k++) {
-      bq_status status = with(key, U32, values[k], &c, &err);
-      /* 1,024 heads don't divide hidden 48: a complaint of its own. */
+      bq_status status = read_with(key, U32, values[k], &c, &err);
+      /* 1,024 heads do not divide hidden 48, which is another error. */
       CHECK(status == BQ_OK || (key == 4 && strstr(err.detail, "don't divide hidden")));
     }
     const uint32_t beyond[] = {values[0] - 1, values[1] + 1, 1u << 31, UINT32_MAX};
     for (int k = 0; k < 4; k++) {
-      CHECK_EQ(with(key, U32, beyond[k], &c, &err), ranges[i].outside);
-      CHECK_EQ(err.offset, AT + (key < 10 ? 56 : 64)); /* it is the last record */
+      CHECK_EQ(read_with(key, U32, beyond[k], &c, &err), ranges[i].outside);
+      CHECK_EQ(err.offset, AT + (key < 10 ? 56 : 64)); /* The key is the last record. */
     }
-    CHECK_EQ(with(key, F32, ranges[i].least, &c, &err), BQ_FORMAT); /* the wrong kind */
+    CHECK_EQ(read_with(key, F32, ranges[i].min, &c, &err), BQ_FORMAT); /* the wrong type */
   }
 }
 
 static void test_head_shapes(void) {
   bq_config c;
   bq_error err = {0};
-  CHECK_EQ(with(3, U32, 65536, &c, &err), BQ_FORMAT); /* 6 heads don't divide it */
-  CHECK_EQ(with(3, U32, 65538, &c, &err), BQ_FORMAT); /* 6 heads would */
-  CHECK_EQ(with(3, U32, 0, &c, &err), BQ_FORMAT);
-  CHECK_EQ(with(5, U32, 3, &c, &err), BQ_OK);
+  CHECK_EQ(read_with(3, U32, 65536, &c, &err), BQ_FORMAT); /* 6 heads don't divide it */
+  CHECK_EQ(read_with(3, U32, 65538, &c, &err), BQ_FORMAT); /* 6 heads divide it; too large */
+  CHECK_EQ(read_with(3, U32, 0, &c, &err), BQ_FORMAT);
+  CHECK_EQ(read_with(5, U32, 3, &c, &err), BQ_OK);
   CHECK_EQ(c.kv_heads, 3);
-  CHECK_EQ(with(5, U32, 4, &c, &err), BQ_FORMAT);
+  CHECK_EQ(read_with(5, U32, 4, &c, &err), BQ_FORMAT);
   CHECK_EQ(err.offset, AT + 64);
-  CHECK_EQ(with(5, U32, 12, &c, &err), BQ_FORMAT);
-  CHECK_EQ(with(5, U32, 0, &c, &err), BQ_FORMAT);
-  CHECK_EQ(with(6, U32, 0, &c, &err), BQ_FORMAT);
-  CHECK_EQ(with(6, U32, 4096, &c, &err), BQ_OK);
+  CHECK_EQ(read_with(5, U32, 12, &c, &err), BQ_FORMAT);
+  CHECK_EQ(read_with(5, U32, 0, &c, &err), BQ_FORMAT);
+  CHECK_EQ(read_with(6, U32, 0, &c, &err), BQ_FORMAT);
+  CHECK_EQ(read_with(6, U32, 4096, &c, &err), BQ_OK);
   CHECK_EQ(c.rope_dim, 4096);
-  CHECK_EQ(with(6, U32, 4097, &c, &err), BQ_FORMAT);
-  CHECK_EQ(with(6, U32, 7, &c, &err), BQ_FORMAT); /* odd, and positions are RoPE */
-  CHECK_EQ(with(15, U32, 7, &c, &err), BQ_FORMAT);
-  fixture_buffer b = least_without(4); /* 1,024 heads of 4,096 */
+  CHECK_EQ(read_with(6, U32, 4097, &c, &err), BQ_FORMAT);
+  CHECK_EQ(read_with(6, U32, 7, &c, &err), BQ_FORMAT); /* an odd number, with RoPE */
+  CHECK_EQ(read_with(15, U32, 7, &c, &err), BQ_FORMAT);
+  fixture_buffer b = required_keys_without(4); /* 1,024 heads of 4,096 */
   put(&b, 4, U32, 1, 1024);
   put(&b, 6, U32, 1, 4096);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
-  b = least_without(4); /* one head, by default of 8,192 */
+  b = required_keys_without(4); /* one head, by default of 8,192 */
   fixture_buffer wide = {0};
   for (size_t i = 0; i < b.n; i += 8)
     put(&wide, b.data[i], b.data[i + 2], 1, b.data[i] == 3 ? 8192 : bq_load32(b.data + i + 4));
@@ -171,7 +173,7 @@ static void test_head_shapes(void) {
   free(b.data);
   CHECK_EQ(read_and_free(wide, &c, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "1 heads of 8192"));
-  b = least_without(0); /* an odd head_dim and learned positions */
+  b = required_keys_without(0); /* an odd head_dim and learned positions */
   put(&b, 6, U32, 1, 7);
   put(&b, 12, U32, 1, 1);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_OK);
@@ -183,32 +185,32 @@ static void test_floats(void) {
                                      0x7f800001u};
   bq_config c;
   bq_error err = {0};
-  for (int i = 0; i < 4; i++) CHECK_EQ(with(11, F32, bits(good_eps[i]), &c, &err), BQ_OK);
+  for (int i = 0; i < 4; i++) CHECK_EQ(read_with(11, F32, bits(good_eps[i]), &c, &err), BQ_OK);
   for (int i = 0; i < 5; i++) {
-    CHECK_EQ(with(11, F32, bad_eps[i], &c, &err), BQ_FORMAT);
-    CHECK_EQ(with(13, F32, bad_eps[i], &c, &err), BQ_FORMAT);
+    CHECK_EQ(read_with(11, F32, bad_eps[i], &c, &err), BQ_FORMAT);
+    CHECK_EQ(read_with(13, F32, bad_eps[i], &c, &err), BQ_FORMAT);
   }
-  CHECK_EQ(with(13, F32, 0, &c, &err), BQ_FORMAT);
-  CHECK_EQ(with(13, F32, bits(-0.0f), &c, &err), BQ_FORMAT);
-  CHECK_EQ(with(13, F32, bits(1e6f), &c, &err), BQ_OK);
-  CHECK_EQ(with(13, U32, 10000, &c, &err), BQ_FORMAT);
-  for (uint32_t key = 25; key <= 31; key++) { /* 0: as if it were not there */
-    for (int i = 0; i < 4; i++) CHECK_EQ(with(key, F32, bits(good_eps[i]), &c, &err), BQ_OK);
-    for (int i = 0; i < 5; i++) CHECK_EQ(with(key, F32, bad_eps[i], &c, &err), BQ_FORMAT);
-    CHECK_EQ(with(key, U32, 1, &c, &err), BQ_FORMAT);
+  CHECK_EQ(read_with(13, F32, 0, &c, &err), BQ_FORMAT);
+  CHECK_EQ(read_with(13, F32, bits(-0.0f), &c, &err), BQ_FORMAT);
+  CHECK_EQ(read_with(13, F32, bits(1e6f), &c, &err), BQ_OK);
+  CHECK_EQ(read_with(13, U32, 10000, &c, &err), BQ_FORMAT);
+  for (uint32_t key = 25; key <= 31; key++) { /* 0 is the same as a missing key. */
+    for (int i = 0; i < 4; i++) CHECK_EQ(read_with(key, F32, bits(good_eps[i]), &c, &err), BQ_OK);
+    for (int i = 0; i < 5; i++) CHECK_EQ(read_with(key, F32, bad_eps[i], &c, &err), BQ_FORMAT);
+    CHECK_EQ(read_with(key, U32, 1, &c, &err), BQ_FORMAT);
   }
 }
 
 static void test_embedder(void) {
-  bq_config want = fixture_bullet().config, c;
-  want.no_head = want.normalize = true;
-  want.pooling = BQ_POOL_CLS;
-  want.text_tokens = 20;
+  bq_config expected = fixture_bullet().config, c;
+  expected.no_head = expected.normalize = true;
+  expected.pooling = BQ_POOL_CLS;
+  expected.text_tokens = 20;
   bq_error err = {0};
-  REQUIRE(read_and_free(fixture_conf(&want), &c, &err) == BQ_OK);
+  REQUIRE(read_and_free(fixture_conf(&expected), &c, &err) == BQ_OK);
   CHECK(c.no_head && c.normalize && c.pooling == BQ_POOL_CLS && c.text_tokens == 20);
-  want.tied = true; /* to a head that isn't there */
-  CHECK_EQ(read_and_free(fixture_conf(&want), &c, &err), BQ_FORMAT);
+  expected.tied = true; /* but the model has no head */
+  CHECK_EQ(read_and_free(fixture_conf(&expected), &c, &err), BQ_FORMAT);
 }
 
 static void test_experts(void) {
@@ -224,7 +226,7 @@ static void test_experts(void) {
   bq_config c;
   bq_error err = {0};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    fixture_buffer b = least_without(0);
+    fixture_buffer b = required_keys_without(0);
     for (uint32_t k = 0; k < 5; k++) put(&b, 54 + k, U32, 1, cases[i].keys[k]);
     CHECK_EQ(read_and_free(b, &c, &err), cases[i].status);
     if (cases[i].status == BQ_OK)
@@ -235,7 +237,7 @@ static void test_experts(void) {
     bq_status status;
   } sigmoids[] = {{8, 1, BQ_OK}, {8, 2, BQ_FORMAT}, {0, 1, BQ_FORMAT}};
   for (size_t i = 0; i < sizeof sigmoids / sizeof *sigmoids; i++) {
-    fixture_buffer b = least_without(0);
+    fixture_buffer b = required_keys_without(0);
     put(&b, 54, U32, 1, sigmoids[i].experts);
     put(&b, 55, U32, 1, sigmoids[i].experts ? 2 : 0);
     put(&b, 203, U32, 1, sigmoids[i].sigmoid);
@@ -243,7 +245,7 @@ static void test_experts(void) {
   }
   static const uint32_t beside[][2] = {{17, 0}, {20, 1}}; /* not gated, parallel */
   for (int i = 0; i < 2; i++) {
-    fixture_buffer b = least_without(0);
+    fixture_buffer b = required_keys_without(0);
     put(&b, 54, U32, 1, 8);
     put(&b, 55, U32, 1, 2);
     put(&b, beside[i][0], U32, 1, beside[i][1]);
@@ -251,7 +253,7 @@ static void test_experts(void) {
   }
 }
 
-/* Dense layers behind the pooling, and what only encoders have: values in their ranges that fit. */
+/* Dense layers after the pooling, and keys of encoders: ranges and combinations. */
 static void test_dense_layers_and_encoders(void) {
   enum { NORM_PLACE = 19, BIDIRECTIONAL = 34, DENSE1 = 60, DENSE2, ACTIVATION, LABELS };
   enum { FIRST_UNNORMED = 192, BIAS_BUCKETS };
@@ -278,7 +280,7 @@ static void test_dense_layers_and_encoders(void) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     bq_config c;
     bq_error err = {0};
-    fixture_buffer b = least_without(0);
+    fixture_buffer b = required_keys_without(0);
     for (int k = 0; k < 3 && cases[i].keys[k][0]; k++)
       put(&b, cases[i].keys[k][0], U32, 1, cases[i].keys[k][1]);
     CHECK_EQ(read_and_free(b, &c, &err), cases[i].status);
@@ -289,15 +291,15 @@ static void test_dense_layers_and_encoders(void) {
   }
 }
 
-/* Layers with heads of their own and per-layer embeddings, with a table and without, also in an
- * encoder. */
+/* Global layers with heads of another size, and per-layer embeddings with a table and without, also
+ * in an encoder. */
 static void test_layer_shapes(void) {
   enum { NORM_PLACE = 19, WINDOW = 22, GLOBAL_EVERY, BIDIRECTIONAL = 34, GLOBAL_HEAD_DIM = 195 };
   enum { SHARED_KV = 197, LAYER_EMBED = 202, PROJECTED = 204, SUB_NORMS, EXPERTS = 54 };
   static const struct {
     uint32_t keys[5][2];
     bq_status status;
-    uint32_t embeds; /* numbers of a token in the table */
+    uint32_t embeds; /* length of a token's row in the table */
   } cases[] = {
       {{{NORM_PLACE, 2}, {LAYER_EMBED, 16}}, BQ_OK, 48},
       {{{NORM_PLACE, 2}, {LAYER_EMBED, 16}, {PROJECTED, 1}}, BQ_OK, 0},
@@ -316,7 +318,7 @@ static void test_layer_shapes(void) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     bq_config c;
     bq_error err = {0};
-    fixture_buffer b = least_without(0);
+    fixture_buffer b = required_keys_without(0);
     put(&b, 25, F32, 1, bits(100)); /* local_theta */
     for (int k = 0; k < 5 && cases[i].keys[k][0]; k++)
       put(&b, cases[i].keys[k][0], U32, 1, cases[i].keys[k][1]);
@@ -325,13 +327,13 @@ static void test_layer_shapes(void) {
   }
 }
 
-/* Recurrent layers: conv_size 4, two key heads, four value heads; one key and value is changed. */
+/* Recurrent layers: conv_size 4, 2 key heads, 4 value heads; each case changes one key. */
 static void test_recurrence(void) {
   static const uint32_t keys[] = {59, 42, 43, 44, 45, 48, 49}, plain[] = {4, 2, 4, 8, 16, 2, 1};
   static const struct {
     uint32_t key, value;
     bq_status status;
-    const char *says;
+    const char *detail;
   } cases[] = {{48, 2, BQ_OK, ""},
                {48, 3, BQ_OK, ""},
                {49, 0, BQ_OK, ""},
@@ -349,7 +351,7 @@ static void test_recurrence(void) {
   bq_config c;
   bq_error err = {0};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    fixture_buffer b = least_without(cases[i].key == 7 ? 7 : 0);
+    fixture_buffer b = required_keys_without(cases[i].key == 7 ? 7 : 0);
     bool changed = false;
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
       const bool here = keys[k] == cases[i].key;
@@ -359,51 +361,52 @@ static void test_recurrence(void) {
     if (!changed) put(&b, cases[i].key, U32, 1, cases[i].value);
     put(&b, 160, U32, 1, 1);
     CHECK_EQ(read_and_free(b, &c, &err), cases[i].status);
-    if (cases[i].status) CHECK(strstr(err.detail, cases[i].says));
+    if (cases[i].status) CHECK(strstr(err.detail, cases[i].detail));
   }
   CHECK(bq_config_recurs(&c, 0) && bq_config_attends(&c, 0) && !bq_config_recurs(&c, 1));
   CHECK(c.ffn == 0 && c.mamba == BQ_MAMBA_GATE_NORM && c.attn_beside);
-  static const uint32_t useless[][2] = {{48, 1}, {194, 1}}; /* no heads, no expert */
+  static const uint32_t useless[][2] = {{48, 1}, {194, 1}}; /* They need heads, or experts. */
   for (int i = 0; i < 2; i++) {
-    fixture_buffer b = least_without(0);
+    fixture_buffer b = required_keys_without(0);
     put(&b, useless[i][0], U32, 1, useless[i][1]);
     CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
   }
-  fixture_buffer b = least_without(7); /* experts, and an MLP of nothing */
+  fixture_buffer b = required_keys_without(7); /* experts, with an MLP of width 0 */
   put(&b, 7, U32, 1, 0);
   put(&b, 54, U32, 1, 8);
   put(&b, 55, U32, 1, 2);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
 }
 
-/* Keys that say more than one thing together. */
+/* Keys that are combined. */
 static void test_layer_kinds(void) {
   bq_config c;
   bq_error err = {0};
-  fixture_buffer b = least_without(0);
+  fixture_buffer b = required_keys_without(0);
   put(&b, 22, U32, 1, 7);
   put(&b, 23, U32, 1, 3);
   REQUIRE(read_and_free(b, &c, &err) == BQ_OK);
   for (uint32_t i = 0; i < 12; i++) CHECK_EQ(bq_config_window(&c, i), i % 3 == 2 ? 0 : 7);
   c.global_every = 0;
   CHECK_EQ(bq_config_window(&c, 2), 7);
-  b = least_without(0);
+  b = required_keys_without(0);
   put(&b, 19, U32, 1, 3);
   put(&b, 20, U32, 1, 1);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
 }
 
-static bool in_listed(const bq_layer_set *set, uint32_t a, uint32_t b) {
+/* Whether a set has exactly two layers. */
+static bool has_only(const bq_layer_set *set, uint32_t a, uint32_t b) {
   for (uint32_t i = 0; i < BQ_LAYERS_MAX; i++)
     if (bq_layer_set_has(set, i) != (i == a || i == b)) return false;
   return true;
 }
 
-/* Of 70 layers some, each in a word of its own. */
+/* Sets of layers in a model of 70 layers, in several words. */
 static void test_layer_sets(void) {
   bq_config c;
   bq_error err = {0};
-  fixture_buffer b = least_without(2);
+  fixture_buffer b = required_keys_without(2);
   put(&b, 2, U32, 1, 70);
   put(&b, 22, U32, 1, 7);
   put(&b, 64, U32, 1, 1u << 3);
@@ -414,20 +417,20 @@ static void test_layer_sets(void) {
   put(&b, 128, U32, 1, 1);
   put(&b, 130, U32, 1, 1u << 5);
   REQUIRE(read_and_free(b, &c, &err) == BQ_OK);
-  CHECK(in_listed(&c.global_layers, 3, 69));
-  CHECK(in_listed(&c.unrotated_layers, 32, 63));
-  CHECK(in_listed(&c.dense_layers, 0, 69));
+  CHECK(has_only(&c.global_layers, 3, 69));
+  CHECK(has_only(&c.unrotated_layers, 32, 63));
+  CHECK(has_only(&c.dense_layers, 0, 69));
   CHECK_EQ(bq_config_window(&c, 3), 0);
   CHECK_EQ(bq_config_window(&c, 4), 7);
   CHECK(!bq_config_rotated(&c, 63) && bq_config_rotated(&c, 62));
   CHECK(bq_config_dense(&c, 69) && !bq_config_dense(&c, 1));
 }
 
-static void test_layer_sets_that_mean_nothing(void) {
+static void test_refused_layer_sets(void) {
   static const struct {
     uint32_t beside[2][2]; /* keys and values */
     uint32_t key, value;
-    const char *says;
+    const char *detail;
   } cases[] = {{{{22, 7}}, 64, 1u << 3, "layer set is "}, /* there are three layers */
                {{{22, 7}}, 65, 1, "layer set is "},
                {{{22, 7}}, 95, 1u << 31, "layer set is "},
@@ -442,57 +445,57 @@ static void test_layer_sets_that_mean_nothing(void) {
   bq_config c;
   bq_error err = {0};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    fixture_buffer b = least_without(0);
+    fixture_buffer b = required_keys_without(0);
     for (int k = 0; k < 2; k++)
       if (cases[i].beside[k][0]) put(&b, cases[i].beside[k][0], U32, 1, cases[i].beside[k][1]);
     const uint64_t at = AT + b.n;
     put(&b, cases[i].key, U32, 1, cases[i].value);
     CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
-    CHECK(strstr(err.detail, cases[i].says));
+    CHECK(strstr(err.detail, cases[i].detail));
     CHECK_EQ(err.offset, at);
   }
-  fixture_buffer b = least_without(0); /* none is as if there were no key */
+  fixture_buffer b = required_keys_without(0); /* An empty set is the same as a missing key. */
   put(&b, 64, U32, 1, 0);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_OK);
-  b = least_without(0);
+  b = required_keys_without(0);
   put(&b, 64, F32, 1, 0);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
-  b = least_without(0);
+  b = required_keys_without(0);
   put(&b, 159, U32, 1, 0);
   put(&b, 159, U32, 1, 0);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "layer set appears twice"));
-  b = least_without(0);
-  put(&b, 206, U32, 1, 0); /* no key so far */
+  b = required_keys_without(0);
+  put(&b, 206, U32, 1, 0); /* an unknown key */
   CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
 }
 
 static void test_records(void) {
   bq_config c;
   bq_error err = {0};
-  fixture_buffer b = least_without(0);
-  put(&b, 1000, 77, 0, 5); /* from the future, optional: skipped */
+  fixture_buffer b = required_keys_without(0);
+  put(&b, 1000, 77, 0, 5); /* An unknown, optional key is skipped. */
   put(&b, 0, 0, 0, 5);
   put(&b, 206, 0, 0, 5);
   put(&b, 65535, 0, 0, 5);
   CHECK_EQ(read_and_free(b, &c, &err), BQ_OK);
-  b = least_without(0);
+  b = required_keys_without(0);
   put(&b, 1000, 0, 1, 5); /* required */
   CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
   CHECK(strstr(err.detail, "1000"));
   CHECK_EQ(err.offset, AT + 64);
-  b = least_without(0);
+  b = required_keys_without(0);
   put(&b, 7, U32, 0, 100); /* twice */
   CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "twice"));
-  b = least_without(0);
-  put(&b, 17, U32, 2, 1); /* a flag nobody knows */
+  b = required_keys_without(0);
+  put(&b, 17, U32, 2, 1); /* an unknown flag */
   CHECK_EQ(read_and_free(b, &c, &err), BQ_UNSUPPORTED);
-  b = least_without(0);
-  fixture_u8(&b, 0); /* not whole records */
+  b = required_keys_without(0);
+  fixture_u8(&b, 0); /* an incomplete record */
   CHECK_EQ(read_and_free(b, &c, &err), BQ_FORMAT);
   CHECK_EQ(read_and_free((fixture_buffer){0}, &c, &err), BQ_FORMAT);
-  CHECK_EQ(read_and_free(least_without(0), &c, NULL), BQ_OK);
+  CHECK_EQ(read_and_free(required_keys_without(0), &c, NULL), BQ_OK);
 }
 
 int main(void) {
@@ -509,7 +512,7 @@ int main(void) {
   RUN(test_recurrence);
   RUN(test_layer_kinds);
   RUN(test_layer_sets);
-  RUN(test_layer_sets_that_mean_nothing);
+  RUN(test_refused_layer_sets);
   RUN(test_records);
   return check_summary();
 }

@@ -1,9 +1,9 @@
-/* Ids back to text, token by token: only whole UTF-8 sequences come out, wherever they are cut.
- * What ill-formed bytes become is compared with TextDecoder in test_tokenizer_files.c. */
+/* Detokenization, token by token: only complete UTF-8 sequences are returned, wherever tokens
+ * divide them. test_tokenizer_files.c compares the result for ill-formed bytes with TextDecoder. */
 #include "random.h"
 #include "tokn.h"
 
-/* Reads well-formed UTF-8 by the ranges of table 3-7, written out; false for anything else. */
+/* Whether bytes are well-formed UTF-8, by the ranges of table 3-7 of the Unicode standard. */
 static bool well_formed(const char *text, size_t n) {
   const uint8_t *p = (const uint8_t *)text;
   for (size_t i = 0; i < n;) {
@@ -24,8 +24,9 @@ static bool well_formed(const char *text, size_t n) {
   return true;
 }
 
-/* Cuts `bytes` into tokens in all 2^(n - 1) ways: every way gives `want`, in well-formed pieces. */
-static void check_cuts(const void *bytes, size_t n, const char *want, int line) {
+/* Divides `bytes` into tokens in all 2^(n - 1) ways: each gives `expected`, in well-formed parts.
+ * */
+static void check_cuts(const void *bytes, size_t n, const char *expected, int line) {
   const uint8_t *text = bytes;
   tokn d = tokn_new(BQ_TOKENIZER_BPE);
   uint32_t id[16][17];
@@ -34,34 +35,36 @@ static void check_cuts(const void *bytes, size_t n, const char *want, int line) 
       id[from][to] = tokn_add_bytes(&d, text + from, to - from, TOKN_NORMAL, 0);
   tokn_open o = tokn_opened(&d);
   REQUIRE(o.t);
-  char *piece = malloc(bq_detokenize_limit(o.t));
+  char *part = malloc(bq_detokenize_limit(o.t));
   for (uint32_t cuts = 0; cuts < 1u << (n - 1); cuts++) {
-    char got[64] = {0};
+    char actual[64] = {0};
     size_t length = 0;
     bq_detokenizer s = {0};
     for (size_t from = 0, to = 1; to <= n; to++) {
       if (to < n && !(cuts >> (to - 1) & 1)) continue;
-      size_t written = bq_detokenize(o.t, &s, id[from][to], piece);
-      if (!well_formed(piece, written) && check_fails(__FILE__, line))
-        printf("ill-formed piece, cuts %x\n", cuts);
-      memcpy(got + length, piece, written);
+      size_t written = bq_detokenize(o.t, &s, id[from][to], part);
+      if (!well_formed(part, written) && check_fails(__FILE__, line))
+        printf("expected a well-formed part, found another one with cuts %x\n", cuts);
+      memcpy(actual + length, part, written);
       length += written;
       from = to;
     }
-    size_t written = bq_detokenize_end(&s, piece);
-    if (written > 3 && check_fails(__FILE__, line)) printf("%zu bytes at the end\n", written);
-    memcpy(got + length, piece, written);
-    check_str(got, want, "text", __FILE__, line);
-    if (bq_detokenize_end(&s, piece) != 0 && check_fails(__FILE__, line)) printf("a second end\n");
+    size_t written = bq_detokenize_end(&s, part);
+    if (written > 3 && check_fails(__FILE__, line))
+      printf("expected at most 3 bytes at the end, found %zu\n", written);
+    memcpy(actual + length, part, written);
+    check_str(actual, expected, "text", __FILE__, line);
+    if (bq_detokenize_end(&s, part) != 0 && check_fails(__FILE__, line))
+      printf("expected no bytes from a second call of bq_detokenize_end\n");
   }
-  free(piece);
+  free(part);
   tokn_close(&o);
 }
-#define CHECK_CUTS(bytes, want) check_cuts((bytes), sizeof(bytes) - 1, (want), __LINE__)
+#define CHECK_CUTS(bytes, expected) check_cuts((bytes), sizeof(bytes) - 1, (expected), __LINE__)
 
 #define BAD "\xef\xbf\xbd"
 
-static void test_whole_sequences(void) {
+static void test_complete_sequences(void) {
   CHECK_CUTS("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z", "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z");
   CHECK_CUTS("\xe0\xa4\xb9\xe0\xa4\xbf\xe0\xa4\xa8", "\xe0\xa4\xb9\xe0\xa4\xbf\xe0\xa4\xa8");
   CHECK_CUTS("\xed\x9f\xbf\xee\x80\x80", "\xed\x9f\xbf\xee\x80\x80"); /* around the surrogates */
@@ -75,7 +78,7 @@ static void test_ill_formed_bytes(void) {
   CHECK_CUTS("a\xff" "b", "a" BAD "b");
   CHECK_CUTS("\xc3", BAD);
   CHECK_CUTS("\xc3(", BAD "(");
-  CHECK_CUTS("\xe2\x82", BAD);                   /* one for what might have become a character */
+  CHECK_CUTS("\xe2\x82", BAD); /* one U+FFFD for an incomplete character */
   CHECK_CUTS("\xe2\x82" "a", BAD "a");
   CHECK_CUTS("\xf0\x9f\x98\xc3\xa9", BAD "\xc3\xa9");
   CHECK_CUTS("\xf0\x9f\x98\xf0\x9f\x98\x80", BAD "\xf0\x9f\x98\x80");
@@ -87,11 +90,11 @@ static void test_ill_formed_bytes(void) {
   CHECK_CUTS("\xf5\x80\xe2\xe2\x82\xac", BAD BAD BAD "\xe2\x82\xac");
 }
 
-/* Random bytes, each a token: as long as promised and well-formed at every step. */
+/* Random bytes, each as a token: parts are well-formed and not longer than the limit. */
 static void test_random_bytes(void) {
-  static const uint8_t interesting[] = {'a',  0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0,
-                                        0xbf, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xed,
-                                        0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff};
+  static const uint8_t edge_bytes[] = {'a',  0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0,
+                                       0xbf, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xed,
+                                       0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff};
   tokn d = tokn_new(BQ_TOKENIZER_SPM);
   uint32_t byte = tokn_add_all_bytes(&d, TOKN_BYTE);
   tokn_open o = tokn_opened(&d);
@@ -102,7 +105,7 @@ static void test_random_bytes(void) {
   for (int i = 0; i < 200000; i++) {
     char *out = malloc(limit);
     size_t n =
-        bq_detokenize(o.t, &s, byte + interesting[random_bits(&seed) % sizeof interesting], out);
+        bq_detokenize(o.t, &s, byte + edge_bytes[random_bits(&seed) % sizeof edge_bytes], out);
     CHECK(n <= limit && s.n_pending < 4 && well_formed(out, n));
     free(out);
   }
@@ -110,19 +113,19 @@ static void test_random_bytes(void) {
 }
 
 static void check_text(const bq_tokenizer *t, bool keep_space, const uint32_t *ids,
-                       const char *want, int line) {
-  char got[256] = {0};
+                       const char *expected, int line) {
+  char actual[256] = {0};
   size_t n = 0;
   bq_detokenizer s = {.keep_space = keep_space};
-  for (; *ids != BQ_TOKEN_NONE; ids++) n += bq_detokenize(t, &s, *ids, got + n);
-  bq_detokenize_end(&s, got + n);
-  check_str(got, want, "text", __FILE__, line);
+  for (; *ids != BQ_TOKEN_NONE; ids++) n += bq_detokenize(t, &s, *ids, actual + n);
+  bq_detokenize_end(&s, actual + n);
+  check_str(actual, expected, "text", __FILE__, line);
 }
-#define CHECK_TEXT(t, keep, want, ...) \
-  check_text((t), (keep), TOKN_LIST(__VA_ARGS__), (want), __LINE__)
+#define CHECK_TEXT(t, keep, expected, ...) \
+  check_text((t), (keep), TOKN_LIST(__VA_ARGS__), (expected), __LINE__)
 
-/* The space that SPM puts in front goes again, once, and only from the text's first token. */
-static void test_space_in_front(void) {
+/* The leading space of SPM is removed once, and only from the first token of the text. */
+static void test_leading_space(void) {
   tokn d = tokn_new(BQ_TOKENIZER_SPM);
   uint32_t bos = tokn_add(&d, "<s>", TOKN_CONTROL, 0), hi = tokn_add(&d, " hi", TOKN_NORMAL, 0);
   uint32_t space = tokn_add(&d, " ", TOKN_NORMAL, 0), newline = tokn_add(&d, "\n", TOKN_BYTE, 0);
@@ -140,15 +143,15 @@ static void test_space_in_front(void) {
   CHECK_TEXT(o.t, false, "", bos, bos);
   CHECK_TEXT(o.t, true, " hi hi", hi, hi);
   CHECK_TEXT(plain.t, false, " hi", hi);
-  CHECK_TEXT(o.t, false, "hi", 1000, UINT32_MAX - 1, hi); /* ids out of range say nothing */
+  CHECK_TEXT(o.t, false, "hi", 1000, UINT32_MAX - 1, hi); /* Invalid tokens have no text. */
   tokn_close(&plain);
   tokn_close(&o);
 }
 
 int main(void) {
-  RUN(test_whole_sequences);
+  RUN(test_complete_sequences);
   RUN(test_ill_formed_bytes);
   RUN(test_random_bytes);
-  RUN(test_space_in_front);
+  RUN(test_leading_space);
   return check_summary();
 }

@@ -1,8 +1,8 @@
-/* The tensor directory: names, shapes, types and places; and the manifest's tensors. */
+/* The tensor directory: names, shapes, types and offsets; and the tensors of a manifest. */
 #include "format/read.h"
 #include "prefix_tools.h"
 
-/* A good directory, rewritten entry by entry with `change` applied to entry `index`. */
+/* An entry of a valid directory; tests apply a `change` to one of the entries. */
 typedef struct entry {
   char name[300];
   uint32_t type, layout, ndims, dims[9];
@@ -36,12 +36,13 @@ static fixture_buffer all_types(void) {
   return b;
 }
 
-/* `drop` leaves the entry out; `types`: the list of types, NULL = all. */
-static bq_status with_entry(fixture_spec spec, const char *name, change *apply, bool drop,
-                            const fixture_buffer *types, bq_error *err) {
+/* Reads a directory in which the entry `name` is changed, or left out (`drop`). `types`: the list
+ * of types; NULL: all types. */
+static bq_status read_with_entry(fixture_spec spec, const char *name, change *apply, bool drop,
+                                 const fixture_buffer *types, bq_error *err) {
   spec.no_hashes = true;
   spec.gap = 8192;
-  parts p = take_apart(spec);
+  parts p = split_fixture(spec);
   fixture_buffer tens = {0}, plan = {0};
   fixture_buffer all = all_types();
   fixture_put(&tens, types ? types->data : all.data, types ? types->n : all.n);
@@ -55,9 +56,9 @@ static bq_status with_entry(fixture_spec spec, const char *name, change *apply, 
                .offset = t->offset,
                .bytes = t->bytes};
     strcpy(e.name, t->name);
-    bool this_one = strcmp(t->name, name) == 0;
-    if (this_one && apply) apply(&e);
-    if (!this_one || !drop) put_entry(&tens, &e);
+    bool match = strcmp(t->name, name) == 0;
+    if (match && apply) apply(&e);
+    if (!match || !drop) put_entry(&tens, &e);
   }
   size_t conf;
   const uint8_t *conf_bytes = fixture_section(p.f.bytes, p.f.n, "CONF", &conf);
@@ -67,11 +68,11 @@ static bq_status with_entry(fixture_spec spec, const char *name, change *apply, 
   free(tens.data);
   free(all.data);
   p.plan = plan;
-  return judge(&p, err);
+  return read_parts(&p, err);
 }
 
-static bq_status changed(const char *name, change *apply, bq_error *err) {
-  return with_entry(fixture_llama(), name, apply, false, NULL, err);
+static bq_status read_changed(const char *name, change *apply, bq_error *err) {
+  return read_with_entry(fixture_llama(), name, apply, false, NULL, err);
 }
 
 static void nothing(entry *e) { (void)e; }
@@ -128,7 +129,7 @@ static void test_entries(void) {
   static const struct {
     const char *name;
     change *apply;
-    bq_status wanted;
+    bq_status expected;
     const char *says;
   } cases[] = {
       {"wte.weight", nothing, BQ_OK, ""},
@@ -167,7 +168,7 @@ static void test_entries(void) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     bq_error err;
-    CHECK_EQ(changed(cases[i].name, cases[i].apply, &err), cases[i].wanted);
+    CHECK_EQ(read_changed(cases[i].name, cases[i].apply, &err), cases[i].expected);
     if (!CHECK(strstr(err.detail, cases[i].says))) printf("%s: %s\n", cases[i].says, err.detail);
   }
 }
@@ -177,14 +178,14 @@ static void test_missing_tensors(void) {
   fixture f = fixture_make(&llama);
   bq_error err;
   for (size_t i = 0; i < f.n_tensors; i++) {
-    CHECK_EQ(with_entry(llama, f.tensors[i].name, NULL, true, NULL, &err), BQ_SHAPE);
+    CHECK_EQ(read_with_entry(llama, f.tensors[i].name, NULL, true, NULL, &err), BQ_SHAPE);
     CHECK(strstr(err.detail, f.tensors[i].name) && strstr(err.detail, "missing"));
   }
   fixture_free(&f);
   f = fixture_make(&bullet);
   for (size_t i = 0; i < f.n_tensors; i++) { /* biases are optional */
     bool bias = strstr(f.tensors[i].name, ".bias");
-    CHECK_EQ(with_entry(bullet, f.tensors[i].name, NULL, true, NULL, &err),
+    CHECK_EQ(read_with_entry(bullet, f.tensors[i].name, NULL, true, NULL, &err),
              bias ? BQ_OK : BQ_SHAPE);
   }
   fixture_free(&f);
@@ -194,7 +195,7 @@ static void test_type_list(void) {
   static const struct {
     uint32_t ids[4];
     const char *names[4];
-    bq_status wanted;
+    bq_status expected;
     const char *says;
   } lists[] = {
       {{0, 77}, {"f32", "q1_turbo"}, BQ_UNSUPPORTED, "type \"q1_turbo\", unknown here"},
@@ -211,8 +212,8 @@ static void test_type_list(void) {
     fixture_u32(&b, n);
     for (uint32_t k = 0; k < n; k++) put_type(&b, lists[i].ids[k], lists[i].names[k]);
     bq_error err;
-    CHECK_EQ(with_entry(fixture_llama(), "h.1.mlp.up.weight", future_type, false, &b, &err),
-             lists[i].wanted);
+    CHECK_EQ(read_with_entry(fixture_llama(), "h.1.mlp.up.weight", future_type, false, &b, &err),
+             lists[i].expected);
     if (!CHECK(strstr(err.detail, lists[i].says))) printf("%s\n", err.detail);
     free(b.data);
   }
@@ -242,7 +243,7 @@ static void test_manifest(void) {
   bq_error err;
   CHECK_EQ(with_manifest(&f, f.manifest, 0, &err), BQ_UNSUPPORTED);
   CHECK_EQ(with_manifest(&f, f.manifest, f.manifest_bytes, &err), BQ_OK);
-  for (size_t n = 1; n < f.manifest_bytes; n++) { /* whole sections may be left off the end */
+  for (size_t n = 1; n < f.manifest_bytes; n++) { /* Complete sections may be missing at the end. */
     bq_status status = with_manifest(&f, f.manifest, n, &err);
     CHECK(status == BQ_FORMAT || status == BQ_SHAPE);
     CHECK_EQ(err.offset, (uint64_t)BQ_NO_OFFSET);
@@ -256,27 +257,27 @@ static void test_manifest(void) {
   size_t length;
   const uint8_t *extra = fixture_section(f.manifest, f.manifest_bytes, "XTRA", &length);
   const size_t at = (size_t)(extra - f.manifest);
-  uint32_t listed = bq_load32(f.manifest + at);
-  CHECK(listed > 0);
+  uint32_t n_listed = bq_load32(f.manifest + at);
+  CHECK(n_listed > 0);
   bytes c = copy_of(f.manifest, f.manifest_bytes);
   for (size_t i = at; i + 8 <= at + length; i++)
     for (size_t k = 0; k < EXTREMES; k++) {
       if (i > at + 60 && i % 7) continue;
       memcpy(c.data, f.manifest, c.n);
       store(c.data + i, extremes[k], 4);
-      bq_status status = with_manifest(&f, c.data, c.n, &err); /* weights may be anything, here */
+      bq_status status = with_manifest(&f, c.data, c.n, &err); /* It does not read weights. */
       CHECK(status == BQ_OK || status == BQ_FORMAT || status == BQ_SHAPE);
-      if (i == at && (uint32_t)extremes[k] > listed) CHECK_EQ(status, BQ_FORMAT);
+      if (i == at && (uint32_t)extremes[k] > n_listed) CHECK_EQ(status, BQ_FORMAT);
     }
   free(c.data);
   fixture_free(&f);
 }
 
-/* Blocks over all rows: of three types only, and only whole ones. */
+/* The flat layout, blocks across rows: three types have it, and blocks have to be complete. */
 static void test_flat(void) {
   fixture_spec spec = fixture_llama();
   spec.version = 1;
-  spec.config.hidden = 40; /* 32 divides 48 * 40 weights, but no row */
+  spec.config.hidden = 40; /* 32 divides 48 * 40 weights, but not a row of 40. */
   fixture f = fixture_make(&spec);
   const fixture_tensor *t = fixture_find(&f, "h.0.mlp.up.weight");
   CHECK_EQ(t->layout, BQ_FLAT);

@@ -1,5 +1,5 @@
-/* Guesses of what comes next: whatever is guessed, and whatever is done amid it, each token has the
- * logits that it has without. */
+/* Draft tokens: with any draft tokens, and any calls between drafting and their check, each token
+ * has the same logits as without drafts. */
 #include <string.h>
 
 #include "check.h"
@@ -13,33 +13,36 @@ static bq_config llama(void) { return tiny_llama(VOCAB, CONTEXT); }
 static bq_config learned(void) { return tiny_learned(llama()); }
 static bq_config encoder(void) { return tiny_encoder(llama()); }
 
-/* With states that can't be cut: a wrong guess is computed again from where the pass began. */
+/* Recurrent states cannot be truncated: after a wrong draft token, positions are computed again
+ * from the beginning of the batch. */
 static bq_config convolving(void) { return tiny_convolving(llama()); }
 static bq_config delta(void) { return tiny_delta(llama()); }
 static bq_config mamba(void) { return tiny_mamba(llama(), false); }
 static bq_config mamba_beside(void) { return tiny_mamba(llama(), true); }
 static bq_config layered(void) { return tiny_layered(llama(), 5); }
 
-/* With a window that drafts reach beyond. */
+/* The window is shorter than the drafts. */
 static bq_config windowed(void) { return tiny_windowed(llama(), 3); }
 
 static uint32_t token(uint32_t at) { return (at * 37 + at / 7 * 5 + 11) % VOCAB; }
 
-/* A sequence of n of these tokens. */
+/* Sets the sequence to the first n of these tokens. */
 static void sync_to(bq_session *s, uint32_t n) {
   uint32_t ids[CONTEXT];
   for (uint32_t t = 0; t < n; t++) ids[t] = token(t);
   CHECK_EQ(bq_session_sync(s, ids, n, NULL, NULL), BQ_OK);
 }
 
+/* Runs a session in calls of `slices` work units; 0: in one call. */
 static void run(bq_session *s, size_t slices) {
   bq_status status;
   while ((status = bq_session_run(s, slices, NULL)) == BQ_MORE) continue;
   CHECK_EQ(status, BQ_OK);
 }
 
-/* Drafts the n tokens after the first `at`, those from `wrong` on wrongly. */
-static size_t guess(bq_session *s, uint32_t at, uint32_t n, uint32_t wrong) {
+/* Drafts the n tokens after the first `at`; those from number `wrong` on are wrong. Returns the
+ * number of draft tokens that the session has accepted. */
+static size_t draft(bq_session *s, uint32_t at, uint32_t n, uint32_t wrong) {
   uint32_t ids[CONTEXT];
   size_t taken = 99;
   for (uint32_t i = 0; i < n; i++) ids[i] = (token(at + i) + (i >= wrong ? 1 : 0)) % VOCAB;
@@ -48,15 +51,15 @@ static size_t guess(bq_session *s, uint32_t at, uint32_t n, uint32_t wrong) {
 }
 
 static void check_same(const bq_session *s, const bq_session *plain) {
-  const float *got = bq_session_logits(s), *wanted = bq_session_logits(plain);
-  if (CHECK(got && wanted)) CHECK_MEM(got, wanted, VOCAB * sizeof *got);
+  const float *actual = bq_session_logits(s), *expected = bq_session_logits(plain);
+  if (CHECK(actual && expected)) CHECK_MEM(actual, expected, VOCAB * sizeof *actual);
   CHECK_EQ(bq_session_stats_get(s).tokens, bq_session_stats_get(plain).tokens);
   CHECK_EQ(bq_session_stats_get(s).computed, bq_session_stats_get(plain).computed);
 }
 
 typedef struct twins {
   tiny_model t;
-  bq_session *s, *plain; /* only `s` is given guesses */
+  bq_session *s, *plain; /* only `s` gets draft tokens */
 } twins;
 
 static void open_twins(twins *w, bq_config config, bq_type type, bq_session_options o) {
@@ -79,14 +82,14 @@ static void prompt(twins *w, uint32_t n) {
   run(w->plain, 0);
 }
 
-/* Both get the token after the first `at`. */
+/* Appends the token after the first `at` to both. */
 static void append(twins *w, uint32_t at) {
   CHECK_EQ(bq_session_append(w->s, token(at), NULL), BQ_OK);
   CHECK_EQ(bq_session_append(w->plain, token(at), NULL), BQ_OK);
 }
 
-/* Guesses of every length, wrong from every place on. */
-static void check_guesses(bq_config config, bq_type type, bq_session_options o, size_t slices) {
+/* Drafts of every length, wrong from every place on. */
+static void check_drafts(bq_config config, bq_type type, bq_session_options o, size_t slices) {
   twins w;
   open_twins(&w, config, type, o);
   uint32_t at = 9;
@@ -94,12 +97,12 @@ static void check_guesses(bq_config config, bq_type type, bq_session_options o, 
   for (uint32_t n = 0; n < ROWS; n++)
     for (uint32_t wrong = 0; wrong <= n; wrong++) {
       append(&w, at++);
-      CHECK_EQ(guess(w.s, at, n, wrong), n);
+      CHECK_EQ(draft(w.s, at, n, wrong), n);
       run(w.s, slices);
       run(w.plain, 0);
       check_same(w.s, w.plain);
       const uint64_t before = bq_session_stats_get(w.s).work_units;
-      for (uint32_t i = 0; i < wrong; i++) { /* what was guessed is there already */
+      for (uint32_t i = 0; i < wrong; i++) { /* Right draft tokens are computed already. */
         append(&w, at++);
         run(w.s, slices);
         run(w.plain, 0);
@@ -110,34 +113,33 @@ static void check_guesses(bq_config config, bq_type type, bq_session_options o, 
   close_twins(&w);
 }
 
-static void test_logits_are_those_without_guesses(void) {
+static void test_logits_are_those_without_drafts(void) {
   for (size_t slices = 0; slices < 3; slices++) {
-    check_guesses(llama(), BQ_TYPE_BQ4_32, (bq_session_options){0}, slices);
-    check_guesses(windowed(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
-    check_guesses(convolving(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
-    check_guesses(delta(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
-    check_guesses(mamba(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
-    check_guesses(mamba_beside(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8},
-                  slices);
-    check_guesses(layered(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
-    check_guesses(learned(), BQ_TYPE_F32, (bq_session_options){.batch = 2}, slices);
+    check_drafts(llama(), BQ_TYPE_BQ4_32, (bq_session_options){0}, slices);
+    check_drafts(windowed(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
+    check_drafts(convolving(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
+    check_drafts(delta(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
+    check_drafts(mamba(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
+    check_drafts(mamba_beside(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
+    check_drafts(layered(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
+    check_drafts(learned(), BQ_TYPE_F32, (bq_session_options){.batch = 2}, slices);
   }
 }
 
-static void test_with_any_cache(void) {
+static void test_with_every_cache_type(void) {
   for (bq_kv_type kv = 0; kv < BQ_KV_COUNT; kv++) {
     bq_session_options o = {.kv_type = kv};
-    check_guesses(windowed(), BQ_TYPE_BQ4H_32, o, 0);
+    check_drafts(windowed(), BQ_TYPE_BQ4H_32, o, 0);
     o.activations = BQ_ACTIVATIONS_I16;
-    check_guesses(llama(), BQ_TYPE_BQ4H_32, o, 1);
+    check_drafts(llama(), BQ_TYPE_BQ4H_32, o, 1);
   }
 }
 
-/* What is done to a session of which a draft is computed, or is about to be. */
-static void test_anything_may_come_between(void) {
-  enum { SYNC, SHORTER, RESULTS, GUESS, FORK, SAVE, KEY, RUN_WITH, CHANGES };
+/* Calls between drafting and the end of the run. */
+static void test_other_calls_after_drafting(void) {
+  enum { SYNC, SHORTER, RESULTS, DRAFT, FORK, SAVE, KEY, RUN_WITH, CHANGES };
   for (int change = 0; change < CHANGES; change++)
-    for (size_t slices = 0; slices < 3; slices++) { /* 0: the run is done */
+    for (size_t slices = 0; slices < 3; slices++) { /* 0: the run is complete */
       twins w;
       open_twins(&w, windowed(), BQ_TYPE_BQ4_32,
                  (bq_session_options){.forks = 1, .prefill_window = 16});
@@ -145,7 +147,7 @@ static void test_anything_may_come_between(void) {
       memcpy(w.t.model.file_id, id, sizeof id);
       prompt(&w, 20);
       append(&w, 20);
-      CHECK_EQ(guess(w.s, 21, 4, 3), 4);
+      CHECK_EQ(draft(w.s, 21, 4, 3), 4);
       if (slices) CHECK_EQ(bq_session_run(w.s, slices, NULL), BQ_MORE);
       else run(w.s, 0);
       bq_session *other = NULL;
@@ -153,18 +155,18 @@ static void test_anything_may_come_between(void) {
       if (change == SYNC) sync_to(w.s, 21);
       if (change == SHORTER) sync_to(w.s, n = 17), sync_to(w.plain, 17);
       if (change == RESULTS) CHECK_EQ(bq_session_results(w.s, 19, NULL), BQ_OK);
-      if (change == GUESS) guess(w.s, 21, 2, 0);
+      if (change == DRAFT) draft(w.s, 21, 2, 0);
       if (change == KEY) bq_session_set_key(w.s, 5), bq_session_set_key(w.plain, 5);
       if (change == FORK) CHECK_EQ(bq_session_fork(w.s, &other, NULL), BQ_OK);
       if (change == SAVE) {
         run(w.s, 0);
         run(w.plain, 0);
-        static uint8_t saved[1 << 20], wanted[1 << 20];
+        static uint8_t saved[1 << 20], expected[1 << 20];
         const size_t bytes = (size_t)bq_session_state_bytes(w.s);
         CHECK_EQ(bytes, bq_session_state_bytes(w.plain));
         CHECK_EQ(bq_session_save(w.s, 0, saved, bytes, NULL), BQ_OK);
-        CHECK_EQ(bq_session_save(w.plain, 0, wanted, bytes, NULL), BQ_OK);
-        CHECK_MEM(saved, wanted, bytes);
+        CHECK_EQ(bq_session_save(w.plain, 0, expected, bytes, NULL), BQ_OK);
+        CHECK_MEM(saved, expected, bytes);
         while (bq_session_restore(w.s, saved, bytes, NULL) == BQ_MORE)
           if (bq_session_restore(w.s, saved, 0, NULL) == BQ_OK) break;
       }
@@ -186,32 +188,32 @@ static void test_anything_may_come_between(void) {
           CHECK_EQ(bq_session_append(other, token(n), NULL), BQ_OK);
         }
         append(&w, n);
-        guess(w.s, n + 1, 3, n % 4);
+        draft(w.s, n + 1, 3, n % 4);
       }
       bq_session_free(other);
       close_twins(&w);
     }
 }
 
-/* A draft ends where the context does, and in the block of the cache that the sequence ends in. */
-static void test_room(void) {
+/* A draft ends at the end of the context, and of the cache block in which the sequence ends. */
+static void test_drafts_end_with_the_block(void) {
   twins w;
   open_twins(&w, llama(), BQ_TYPE_BQ4_32, (bq_session_options){0});
-  CHECK_EQ(guess(w.s, 0, 3, 3), 0); /* there is no token yet */
+  CHECK_EQ(draft(w.s, 0, 3, 3), 0); /* there is no token yet */
   prompt(&w, 10);
-  CHECK_EQ(guess(w.s, 10, 3, 3), 0); /* nothing is to be run */
+  CHECK_EQ(draft(w.s, 10, 3, 3), 0); /* All tokens are computed. */
   append(&w, 10);
-  CHECK_EQ(guess(w.s, 11, 40, 40), ROWS - 1);
-  CHECK_EQ(guess(w.plain, 11, 1, 1), 0);
+  CHECK_EQ(draft(w.s, 11, 40, 40), ROWS - 1);
+  CHECK_EQ(draft(w.plain, 11, 1, 1), 0);
   prompt(&w, BQ_KV_BLOCK - 3);
   append(&w, BQ_KV_BLOCK - 3);
-  CHECK_EQ(guess(w.s, BQ_KV_BLOCK - 2, 5, 5), 2);
+  CHECK_EQ(draft(w.s, BQ_KV_BLOCK - 2, 5, 5), 2);
   prompt(&w, BQ_KV_BLOCK - 1);
   append(&w, BQ_KV_BLOCK - 1);
-  CHECK_EQ(guess(w.s, BQ_KV_BLOCK, 5, 5), 0);
+  CHECK_EQ(draft(w.s, BQ_KV_BLOCK, 5, 5), 0);
   prompt(&w, CONTEXT - 3);
   append(&w, CONTEXT - 3);
-  CHECK_EQ(guess(w.s, CONTEXT - 2, 5, 5), 2);
+  CHECK_EQ(draft(w.s, CONTEXT - 2, 5, 5), 2);
   for (uint32_t at = CONTEXT - 2;; at++) {
     run(w.s, 0);
     run(w.plain, 0);
@@ -223,21 +225,21 @@ static void test_room(void) {
   close_twins(&w);
 }
 
-static void test_what_no_guess_can_be_made_of(void) {
+static void test_sessions_without_drafts(void) {
   tiny_model t;
   size_t taken = 99;
   const uint32_t bad[] = {1, VOCAB};
   tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_best(), true);
   bq_session *s = tiny_session(&t, (bq_session_options){.rows = ROWS, .hidden = true});
   sync_to(s, 5);
-  CHECK_EQ(guess(s, 5, 2, 2), 0);
+  CHECK_EQ(draft(s, 5, 2, 2), 0);
   bq_session_free(s);
   s = tiny_session(&t, (bq_session_options){.rows = ROWS});
   sync_to(s, 5);
   CHECK_EQ(bq_session_draft(s, bad, 2, &taken, NULL), BQ_ARGUMENT);
   CHECK_EQ(taken, 99);
   CHECK_EQ(bq_session_results(s, 2, NULL), BQ_OK);
-  CHECK_EQ(guess(s, 5, 2, 2), 0);
+  CHECK_EQ(draft(s, 5, 2, 2), 0);
   const uint32_t length = 3;
   CHECK_EQ(bq_session_texts(s, bad, &length, 0, BQ_POOL_MEAN, true, &taken, NULL), BQ_ARGUMENT);
   const uint32_t text[] = {1, 2, 3};
@@ -248,16 +250,16 @@ static void test_what_no_guess_can_be_made_of(void) {
   tiny_create(&t, encoder(), BQ_TYPE_F32, bq_kernels_best(), true);
   s = tiny_session(&t, (bq_session_options){.rows = ROWS});
   sync_to(s, 5);
-  CHECK_EQ(guess(s, 5, 2, 2), 0);
+  CHECK_EQ(draft(s, 5, 2, 2), 0);
   bq_session_free(s);
   tiny_free(&t);
 }
 
 int main(void) {
-  RUN(test_logits_are_those_without_guesses);
-  RUN(test_with_any_cache);
-  RUN(test_anything_may_come_between);
-  RUN(test_room);
-  RUN(test_what_no_guess_can_be_made_of);
+  RUN(test_logits_are_those_without_drafts);
+  RUN(test_with_every_cache_type);
+  RUN(test_other_calls_after_drafting);
+  RUN(test_drafts_end_with_the_block);
+  RUN(test_sessions_without_drafts);
   return check_summary();
 }

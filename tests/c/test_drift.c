@@ -1,5 +1,5 @@
-/* What changed in the inputs of a product, made good by its weights (c/quant/drift.h), against
- * plain sums in f64. */
+/* Correction of weights for a drift of their inputs (c/quant/drift.h), compared with plain sums in
+ * f64. */
 #include <stdlib.h>
 
 #include "check.h"
@@ -12,19 +12,19 @@ static float w[ROWS * COLS], y[TOKENS * COLS], x[TOKENS * COLS];
 static float moments[COLS * COLS], feedback[COLS * COLS], drift[COLS * COLS];
 static double factors[COLS * (COLS + 1)];
 
-/* Neighbours are alike, some are large; x is y where something in front of it changed. */
+/* Neighbouring inputs are correlated, some are large; x is y after a change in earlier layers. */
 static void make_inputs(void) {
   uint64_t state = 3;
   for (int i = 0; i < ROWS * COLS; i++) w[i] = random_float(&state);
   for (int t = 0; t < TOKENS; t++) {
-    const float lost = random_float(&state);
+    const float shift = random_float(&state);
     for (int i = 0; i < COLS; i++) {
       const float before = i ? y[t * COLS + i - 1] : 0;
       y[t * COLS + i] = (0.8f * before + random_float(&state)) * (i % 17 == 3 ? 6.0f : 1.0f);
     }
     for (int i = 0; i < COLS; i++)
       x[t * COLS + i] = 0.9f * y[t * COLS + i] + 0.1f * y[t * COLS + (i + 1) % COLS] +
-                        0.05f * lost + 0.02f * random_float(&state);
+                        0.05f * shift + 0.02f * random_float(&state);
   }
   bq_moments_add(moments, COLS, x, TOKENS, 0, 1);
   CHECK_EQ(bq_moments_end(moments, COLS, 0.001f, NULL), BQ_OK);
@@ -32,7 +32,7 @@ static void make_inputs(void) {
   bq_drift_add(drift, COLS, y, x, TOKENS, 0, 1);
 }
 
-static void make_good(float *v, size_t rows) {
+static void correct(float *v, size_t rows) {
   float *work = malloc(bq_drift_floats(COLS) * sizeof *work);
   bq_drift_correct(v, rows, COLS, drift, feedback, work);
   free(work);
@@ -57,7 +57,7 @@ static void test_tokens_in_parts(void) {
   CHECK_MEM(parts, drift, sizeof parts);
 }
 
-/* Whoever of so many does which rows: the same sums. */
+/* The sums are the same with any number of threads, in any order. */
 static void test_rows_in_parts(void) {
   for (size_t n = 2; n < 6; n++) {
     static float parts[COLS * COLS];
@@ -67,11 +67,11 @@ static void test_rows_in_parts(void) {
   }
 }
 
-/* (v - w) H = w D, in f64. */
+/* The corrected weights v have the least error: (v - w) H = w D, in f64. */
 static void test_least_error(void) {
   static float v[ROWS * COLS];
   memcpy(v, w, sizeof v);
-  make_good(v, ROWS);
+  correct(v, ROWS);
   for (int r = 0; r < ROWS; r++)
     for (int j = 0; j < COLS; j++) {
       double left = 0, right = 0, size = 0;
@@ -81,12 +81,12 @@ static void test_least_error(void) {
         right += (double)w[r * COLS + i] * (double)drift[i * COLS + j];
         size += change * change;
       }
-      const double off = left - right, most = 1e-3 * (double)moments[j * COLS + j] * (size + 1e-3);
-      CHECK(off < most && off > -most);
+      const double off = left - right, limit = 1e-3 * (double)moments[j * COLS + j] * (size + 1e-3);
+      CHECK(off < limit && off > -limit);
     }
 }
 
-/* |v x - w y|^2, of all rows and tokens. */
+/* The sum of |v x - w y|^2 over all rows and tokens. */
 static double error_of(const float *v) {
   double all = 0;
   for (int r = 0; r < ROWS; r++)
@@ -100,20 +100,20 @@ static double error_of(const float *v) {
   return all;
 }
 
-static void test_makes_good(void) {
+static void test_correction_reduces_the_error(void) {
   static float v[ROWS * COLS];
   memcpy(v, w, sizeof v);
-  make_good(v, ROWS);
+  correct(v, ROWS);
   CHECK(error_of(v) < 0.1 * error_of(w));
 }
 
-static void test_rows_are_apart(void) {
+static void test_rows_are_independent(void) {
   static float all[ROWS * COLS], one[COLS];
   memcpy(all, w, sizeof all);
-  make_good(all, ROWS);
+  correct(all, ROWS);
   for (int r = 0; r < ROWS; r++) {
     memcpy(one, w + r * COLS, sizeof one);
-    make_good(one, 1);
+    correct(one, 1);
     CHECK_MEM(one, all + r * COLS, sizeof one);
   }
 }
@@ -124,7 +124,7 @@ int main(void) {
   RUN(test_tokens_in_parts);
   RUN(test_rows_in_parts);
   RUN(test_least_error);
-  RUN(test_makes_good);
-  RUN(test_rows_are_apart);
+  RUN(test_correction_reduces_the_error);
+  RUN(test_rows_are_independent);
   return check_summary();
 }

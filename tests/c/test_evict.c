@@ -1,6 +1,6 @@
-/* A cache from which leaves what gets the least attention: what a plain reference computes that
- * keeps a list of what is there; the same bits however a sequence is computed, forked, saved, or
- * gone back in; and what can't be. */
+/* Eviction by attention: the results match a plain reference that keeps a list of the positions in
+ * the cache; the bits do not depend on batches, forks, saving and truncation; wrong options are
+ * refused. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #include "tiny_configs.h"
 #include "tiny_model.h"
 
-/* Something leaves at FULL and at FULL + BQ_KV_BLOCK. */
+/* Positions are evicted at FULL and at FULL + BQ_KV_BLOCK. */
 enum { TRAINED = 880, LONG = 800, VOCAB = 61, WINDOW = BQ_KV_BLOCK, SINKS = 3, PART = 32 };
 enum { FULL = WINDOW + BQ_KV_BLOCK };
 
@@ -27,88 +27,88 @@ static bq_config llama(void) {
   return c;
 }
 
-static bq_session_options evicting(bq_kv_type kv) {
+static bq_session_options eviction_options(bq_kv_type kv) {
   return (bq_session_options){.context = TRAINED, .kv_type = kv, .kv_window = WINDOW,
                               .sinks = SINKS, .evict = BQ_EVICT_ATTENTION};
 }
 
 /* --- a plain reference ------------------------------------------------------------------------ */
 
-static uint32_t there[TRAINED], n_there; /* positions, in order */
-static double attention[TRAINED];       /* that each of them got, in all layers and heads */
+static uint32_t kept[TRAINED], n_kept; /* Positions in the cache, in order. */
+static double attention[TRAINED];      /* Of each position, summed over layers and heads. */
 
-/* Everything that is there, each rotated by its own position. */
+/* Attends to all kept positions, each key rotated by its own position. */
 static void attend(const vectors *kv, const double *q, uint32_t p, uint32_t at, uint32_t dim,
                    double *y) {
   static double scores[TRAINED];
-  double turned[MOST_DIM], key[MOST_DIM], most = -1e300, sum = 0;
-  rotate(q, p, dim, turned);
-  for (uint32_t j = 0; j < n_there; j++) {
-    rotate(kv->k[there[j]] + at, there[j], dim, key);
+  double rotated[MAX_DIM], key[MAX_DIM], maximum = -1e300, sum = 0;
+  rotate(q, p, dim, rotated);
+  for (uint32_t j = 0; j < n_kept; j++) {
+    rotate(kv->k[kept[j]] + at, kept[j], dim, key);
     scores[j] = 0;
-    for (uint32_t i = 0; i < dim; i++) scores[j] += turned[i] * key[i] / sqrt(dim);
-    most = fmax(most, scores[j]);
+    for (uint32_t i = 0; i < dim; i++) scores[j] += rotated[i] * key[i] / sqrt(dim);
+    maximum = fmax(maximum, scores[j]);
   }
-  for (uint32_t j = 0; j < n_there; j++) sum += scores[j] = exp(scores[j] - most);
+  for (uint32_t j = 0; j < n_kept; j++) sum += scores[j] = exp(scores[j] - maximum);
   for (uint32_t i = 0; i < dim; i++) y[i] = 0;
-  for (uint32_t j = 0; j < n_there; j++) {
-    attention[there[j]] += scores[j] / sum;
-    for (uint32_t i = 0; i < dim; i++) y[i] += scores[j] / sum * kv->v[there[j]][at + i];
+  for (uint32_t j = 0; j < n_kept; j++) {
+    attention[kept[j]] += scores[j] / sum;
+    for (uint32_t i = 0; i < dim; i++) y[i] += scores[j] / sum * kv->v[kept[j]][at + i];
   }
 }
 
-/* Of 32 positions that follow each other in the list. */
+/* The attention of PART positions that follow each other in the list. */
 static double attention_at(uint32_t from) {
   double sum = 0;
-  for (uint32_t i = from; i < from + PART; i++) sum += attention[there[i]];
+  for (uint32_t i = from; i < from + PART; i++) sum += attention[kept[i]];
   return sum;
 }
 
-static void leave(void) {
-  while (n_there > WINDOW) {
-    uint32_t least = PART; /* the sinks' 32 stay */
-    for (uint32_t at = PART; at + WINDOW / 2 < n_there; at += PART)
-      if (attention_at(at) < attention_at(least)) least = at;
-    memmove(there + least, there + least + PART, (n_there - least - PART) * sizeof *there);
-    n_there -= PART;
+static void evict_parts(void) {
+  while (n_kept > WINDOW) {
+    uint32_t lowest = PART; /* The part of the sinks is never evicted. */
+    for (uint32_t at = PART; at + WINDOW / 2 < n_kept; at += PART)
+      if (attention_at(at) < attention_at(lowest)) lowest = at;
+    memmove(kept + lowest, kept + lowest + PART, (n_kept - lowest - PART) * sizeof *kept);
+    n_kept -= PART;
   }
 }
 
-static void test_a_plain_reference(void) {
+static void test_against_a_plain_reference(void) {
   static vectors kv[2];
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_scalar(), false);
-  bq_session *s = filled_session(&t, evicting(BQ_KV_F32));
+  bq_session *s = filled_session(&t, eviction_options(BQ_KV_F32));
   bq_session *all = filled_session(&t, (bq_session_options){.context = TRAINED});
-  double far = 0;
-  bool oldest = true; /* are all that left */
+  double difference = 0;
+  bool only_oldest = true; /* Whether the oldest part was evicted. */
   for (uint32_t p = 0; p < LONG; p++) {
-    double logits[VOCAB], worst = 0;
-    if (p % BQ_KV_BLOCK == 0 && p > WINDOW) leave();
-    oldest = oldest && (p != FULL || there[PART] == BQ_KV_BLOCK + PART);
-    there[n_there++] = p;
+    double logits[VOCAB], error = 0;
+    if (p % BQ_KV_BLOCK == 0 && p > WINDOW) evict_parts();
+    only_oldest = only_oldest && (p != FULL || kept[PART] == BQ_KV_BLOCK + PART);
+    kept[n_kept++] = p;
     reference_token(&t, prompt[p], p, kv, attend, logits);
     if (p % 60 != 7 && p % BQ_KV_BLOCK > 1 && p % BQ_KV_BLOCK != BQ_KV_BLOCK - 1) continue;
     sync_to(s, prompt, p + 1);
     sync_to(all, prompt, p + 1);
     for (uint32_t v = 0; v < VOCAB; v++) {
-      worst = fmax(worst, fabs(logits[v] - (double)bq_session_logits(s)[v]));
-      far = fmax(far, fabs(logits[v] - (double)bq_session_logits(all)[v]));
+      error = fmax(error, fabs(logits[v] - (double)bq_session_logits(s)[v]));
+      difference = fmax(difference, fabs(logits[v] - (double)bq_session_logits(all)[v]));
     }
-    if (!CHECK(worst < 2e-5)) printf("position %u: %g\n", p, worst);
+    if (!CHECK(error < 2e-5)) printf("position %u: %g\n", p, error);
   }
-  CHECK(!oldest);
-  CHECK(far > 1e-3); /* what left is missing */
+  CHECK(!only_oldest);
+  CHECK(difference > 1e-3); /* Evicted positions change the logits. */
   bq_session_free(s);
   bq_session_free(all);
   tiny_free(&t);
 }
 
-/* A few sinks keep all of their part, however little attention it gets. */
+/* A few sinks keep their whole part, even with no attention. */
 static void test_sinks_stay(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_scalar(), false);
-  bq_session *s = filled_session(&t, evicting(BQ_KV_F32));
+  bq_session *s = filled_session(&t, eviction_options(BQ_KV_F32));
   sync_to(s, prompt, FULL);
   for (uint32_t i = 0; i < bq_eviction_groups(&s->options); i++)
     s->eviction.totals[i] = i ? 1u << 30 : 0;
@@ -121,20 +121,20 @@ static void test_sinks_stay(void) {
 
 /* --- the same bits ---------------------------------------------------------------------------- */
 
-/* One after the other, which is all that there is. */
-static void in_turn(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
+/* Runs the parts of all threads one after another. */
+static void run_serially(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
   const size_t threads = *(size_t *)ctx;
   for (size_t i = 0; i < threads; i++) fn(arg, i, threads);
 }
 
-static float want[LONG][VOCAB];
+static float expected[LONG][VOCAB];
 
-static void check_cuts(bq_config config, bq_kv_type kv) {
+static void check_batches(bq_config config, bq_kv_type kv) {
   tiny_model t, scalar;
   tiny_create(&t, config, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   tiny_create(&scalar, config, BQ_TYPE_BQ4_32, bq_kernels_scalar(), false);
-  bq_session_options o = evicting(kv);
-  step_by_step(&t, o, prompt, LONG, &want[0][0]);
+  bq_session_options o = eviction_options(kv);
+  step_by_step(&t, o, prompt, LONG, &expected[0][0]);
   size_t threads = 3;
   static const uint32_t cuts[][2] = {{0, 0}, {39, 39}, {100, 20}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
@@ -142,25 +142,27 @@ static void check_cuts(bq_config config, bq_kv_type kv) {
     o.prefill_window = cuts[i][0];
     o.batch = cuts[i][1];
     o.parallel = (bq_parallel){0};
-    if (i % 2) o.parallel = (bq_parallel){.run = in_turn, .ctx = &threads, .threads = threads};
+    if (i % 2) o.parallel = (bq_parallel){.run = run_serially, .ctx = &threads, .threads = threads};
     bq_session *s = filled_session(i == 2 ? &scalar : &t, o);
     sync_to(s, prompt, n);
-    check_logits(s, want[n - 1]);
+    check_logits(s, expected[n - 1]);
     CHECK_EQ(sync_to(s, prompt, n - 1), n - 2);
-    check_logits(s, want[n - 2]);
+    check_logits(s, expected[n - 2]);
     append(s, prompt[n - 1]);
-    check_logits(s, want[n - 1]);
-    append(s, prompt[n]); /* by what was attended to, if it is the first of a block */
-    check_logits(s, want[n]);
-    CHECK_EQ(sync_to(s, prompt, FULL / 2 + 9), 0); /* what left is computed anew */
-    check_logits(s, want[FULL / 2 + 8]);
+    check_logits(s, expected[n - 1]);
+    append(s, prompt[n]); /* At the beginning of a block: after eviction by the attention so far. */
+    check_logits(s, expected[n]);
+    CHECK_EQ(sync_to(s, prompt, FULL / 2 + 9), 0); /* Evicted positions are computed again. */
+    check_logits(s, expected[FULL / 2 + 8]);
     bq_session_free(s);
   }
   tiny_free(&t);
   tiny_free(&scalar);
 }
 
-static bq_config local(void) { return tiny_windowed(llama(), 40); }
+static bq_config windowed(void) {
+  return tiny_windowed(llama(), 40);
+}
 
 static bq_config alibi(void) {
   bq_config c = llama();
@@ -168,27 +170,27 @@ static bq_config alibi(void) {
   return c;
 }
 
-static void test_however_it_is_computed(void) {
+static void test_bits_do_not_depend_on_batches(void) {
   static const uint64_t hashes[BQ_KV_COUNT] = {
       0x9bec94de193d1097ull, 0x229eaeabf7fbe922ull, 0x0a49ef4f99f1f6bcull, 0x7968430ace06062bull,
-      0x53034b5be33f7a2bull}; /* in every build */
+      0x53034b5be33f7a2bull}; /* The same in every build. */
   for (int kv = 0; kv < BQ_KV_COUNT; kv++) {
-    check_cuts(llama(), (bq_kv_type)kv);
-    const uint64_t hash = bq_xxh64((const uint8_t *)want, sizeof want, 0);
+    check_batches(llama(), (bq_kv_type)kv);
+    const uint64_t hash = bq_xxh64((const uint8_t *)expected, sizeof expected, 0);
     if (!CHECK_EQ(hash, hashes[kv])) printf("0x%016llxull\n", (unsigned long long)hash);
   }
-  check_cuts(local(), BQ_KV_I8);
-  check_cuts(tiny_learned(llama()), BQ_KV_F16);
-  check_cuts(alibi(), BQ_KV_I4);
+  check_batches(windowed(), BQ_KV_I8);
+  check_batches(tiny_learned(llama()), BQ_KV_F16);
+  check_batches(alibi(), BQ_KV_I4);
 }
 
-/* Runs that end amid a window, other texts, and back: attention that no longer holds doesn't
- * count. */
-static void test_a_run_that_is_left(void) {
+/* Runs that stop inside a window, other texts, and truncation: the attention of discarded tokens
+ * does not count. */
+static void test_abandoned_runs(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  step_by_step(&t, evicting(BQ_KV_I8), prompt, LONG, &want[0][0]);
-  bq_session *s = filled_session(&t, evicting(BQ_KV_I8));
+  step_by_step(&t, eviction_options(BQ_KV_I8), prompt, LONG, &expected[0][0]);
+  bq_session *s = filled_session(&t, eviction_options(BQ_KV_I8));
   uint32_t other[LONG];
   memcpy(other, prompt, sizeof other);
   for (uint32_t i = 400; i < LONG; i++) other[i] ^= 1;
@@ -196,52 +198,52 @@ static void test_a_run_that_is_left(void) {
   CHECK_EQ(bq_session_run(s, 25, NULL), BQ_MORE);
   CHECK_EQ(sync_to(s, other, 450), BQ_KV_BLOCK);
   CHECK_EQ(sync_to(s, prompt, FULL), 400);
-  check_logits(s, want[FULL - 1]);
-  CHECK_EQ(bq_session_results(s, FULL - 1, NULL), BQ_OK); /* once more */
+  check_logits(s, expected[FULL - 1]);
+  CHECK_EQ(bq_session_results(s, FULL - 1, NULL), BQ_OK); /* The last token is computed again. */
   CHECK_EQ(bq_session_sync(s, other, FULL + 9, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(s, 2, NULL), BQ_MORE);
   sync_to(s, prompt, FULL + 40);
-  check_logits(s, want[FULL + 39]);
+  check_logits(s, expected[FULL + 39]);
   CHECK_EQ(bq_session_sync(s, prompt, LONG, NULL, NULL), BQ_OK);
   while (bq_session_run(s, 1, NULL) == BQ_MORE) continue;
-  check_logits(s, want[LONG - 1]);
+  check_logits(s, expected[LONG - 1]);
   bq_session_free(s);
   tiny_free(&t);
 }
 
-/* Right ones, then wrong ones: what these attended to doesn't count. */
-static void test_guesses(void) {
+/* Correct draft tokens, then wrong ones: the attention of wrong ones does not count. */
+static void test_draft_tokens(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  step_by_step(&t, evicting(BQ_KV_I8), prompt, LONG, &want[0][0]);
-  bq_session_options o = evicting(BQ_KV_I8);
+  step_by_step(&t, eviction_options(BQ_KV_I8), prompt, LONG, &expected[0][0]);
+  bq_session_options o = eviction_options(BQ_KV_I8);
   o.rows = 8;
   bq_session *s = filled_session(&t, o);
-  size_t taken, all = 0;
+  size_t accepted, all = 0;
   sync_to(s, prompt, 300);
   for (uint32_t i = 300; i < FULL + 20; i++) {
-    uint32_t guesses[7];
-    for (uint32_t j = 0; j < 7; j++) guesses[j] = prompt[i + 1 + j] ^ (j >= i % 4);
+    uint32_t draft[7];
+    for (uint32_t j = 0; j < 7; j++) draft[j] = prompt[i + 1 + j] ^ (j >= i % 4);
     CHECK_EQ(bq_session_append(s, prompt[i], NULL), BQ_OK);
     if (!bq_session_logits(s)) {
-      CHECK_EQ(bq_session_draft(s, guesses, 7, &taken, NULL), BQ_OK);
-      all += taken;
+      CHECK_EQ(bq_session_draft(s, draft, 7, &accepted, NULL), BQ_OK);
+      all += accepted;
     }
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-    check_logits(s, want[i]);
+    check_logits(s, expected[i]);
   }
   CHECK(all > 100);
   for (uint32_t i = FULL + 20; i < LONG; i++) append(s, prompt[i]);
-  check_logits(s, want[LONG - 1]);
+  check_logits(s, expected[LONG - 1]);
   bq_session_free(s);
   tiny_free(&t);
 }
 
-static void test_sessions_in_one_pass(void) {
+static void test_sessions_in_one_batch(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  step_by_step(&t, evicting(BQ_KV_I8), prompt, LONG, &want[0][0]);
-  bq_session_options o = evicting(BQ_KV_I8);
+  step_by_step(&t, eviction_options(BQ_KV_I8), prompt, LONG, &expected[0][0]);
+  bq_session_options o = eviction_options(BQ_KV_I8);
   o.rows = 2;
   bq_session *a = filled_session(&t, o), *b = filled_session(&t, o);
   bq_error err = {0};
@@ -250,14 +252,14 @@ static void test_sessions_in_one_pass(void) {
   CHECK_EQ(bq_session_append(a, prompt[310], NULL), BQ_OK);
   CHECK_EQ(bq_session_sync(b, prompt, FULL, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_run_with(a, &b, 1, 0, NULL), BQ_OK);
-  check_logits(a, want[310]);
-  check_logits(b, want[FULL - 1]);
+  check_logits(a, expected[310]);
+  check_logits(b, expected[FULL - 1]);
   CHECK_EQ(bq_session_append(a, prompt[311], NULL), BQ_OK);
   CHECK_EQ(bq_session_append(b, prompt[FULL], NULL), BQ_OK);
   CHECK_EQ(bq_session_run_with(b, &a, 1, 0, NULL), BQ_OK);
-  check_logits(a, want[311]);
-  check_logits(b, want[FULL]);
-  /* Beyond where something leaves no window goes. */
+  check_logits(a, expected[311]);
+  check_logits(b, expected[FULL]);
+  /* No window reaches past a position where the cache evicts. */
   sync_to(a, prompt, FULL - 2);
   CHECK_EQ(bq_session_sync(a, prompt, FULL + 2, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_append(b, prompt[FULL + 1], NULL), BQ_OK);
@@ -277,12 +279,12 @@ static void test_sessions_in_one_pass(void) {
 
 /* --- forks and saved sessions ----------------------------------------------------------------- */
 
-static uint8_t *saved_of(const bq_session *s, size_t *bytes) {
+static uint8_t *save_session(const bq_session *s, size_t *bytes) {
   *bytes = (size_t)bq_session_state_bytes(s);
   uint8_t *saved = malloc(*bytes);
   for (size_t at = 0; at < *bytes; at += 1000) {
-    const size_t piece = *bytes - at < 1000 ? *bytes - at : 1000;
-    CHECK_EQ(bq_session_save(s, at, saved + at, piece, NULL), BQ_OK);
+    const size_t length = *bytes - at < 1000 ? *bytes - at : 1000;
+    CHECK_EQ(bq_session_save(s, at, saved + at, length, NULL), BQ_OK);
   }
   return saved;
 }
@@ -291,36 +293,36 @@ static void check_copies(bq_config config, bq_kv_type kv, uint32_t n) {
   tiny_model t;
   tiny_create(&t, config, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   t.model.file_id[3] = 9;
-  bq_session_options o = evicting(kv);
-  step_by_step(&t, o, prompt, LONG, &want[0][0]);
+  bq_session_options o = eviction_options(kv);
+  step_by_step(&t, o, prompt, LONG, &expected[0][0]);
   o.forks = 1;
   o.fork_positions = 1;
-  size_t threads = 2, bytes, again;
+  size_t threads = 2, bytes, other_bytes;
   bq_session *a = filled_session(&t, o), *b = NULL;
   sync_to(a, prompt, n);
   REQUIRE(bq_session_fork(a, &b, NULL) == BQ_OK);
   append(b, prompt[n] ^ 1);
-  uint8_t *saved = saved_of(a, &bytes);
+  uint8_t *saved = save_session(a, &bytes);
   for (uint32_t i = n; i < n + 70; i++) append(a, prompt[i]);
-  check_logits(a, want[n + 69]);
-  for (uint32_t i = n; i < n + 70; i++) append(b, prompt[i + 2]); /* both let go of something */
+  check_logits(a, expected[n + 69]);
+  for (uint32_t i = n; i < n + 70; i++) append(b, prompt[i + 2]); /* Both evict. */
   bq_session_free(a);
   if (n > FULL || n + 70 < FULL) CHECK(sync_to(b, prompt, n + 1) >= n);
   else sync_to(b, prompt, n + 1);
-  check_logits(b, want[n]);
+  check_logits(b, expected[n]);
   CHECK_EQ(bq_session_restore(b, saved, bytes, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(b, 0, NULL), BQ_OK);
-  check_logits(b, want[n - 1]);
+  check_logits(b, expected[n - 1]);
   for (uint32_t i = n; i < n + 70; i++) append(b, prompt[i]);
-  check_logits(b, want[n + 69]);
+  check_logits(b, expected[n + 69]);
   bq_session_free(b);
-  /* On threads and in other windows: the same bytes. */
-  o.parallel = (bq_parallel){.run = in_turn, .ctx = &threads, .threads = threads};
+  /* On threads and in other windows, the saved bytes are the same. */
+  o.parallel = (bq_parallel){.run = run_serially, .ctx = &threads, .threads = threads};
   o.prefill_window = 77;
   b = filled_session(&t, o);
   sync_to(b, prompt, n);
-  uint8_t *other = saved_of(b, &again);
-  if (CHECK_EQ(again, bytes)) CHECK_MEM(other, saved, bytes);
+  uint8_t *other = save_session(b, &other_bytes);
+  if (CHECK_EQ(other_bytes, bytes)) CHECK_MEM(other, saved, bytes);
   free(other);
   free(saved);
   bq_session_free(b);
@@ -332,41 +334,42 @@ static void test_forks_and_saved_sessions(void) {
   check_copies(llama(), BQ_KV_I8, FULL);
   check_copies(llama(), BQ_KV_I8, FULL - 20);
   check_copies(llama(), BQ_KV_F32, FULL + 130);
-  check_copies(local(), BQ_KV_I2, FULL + 130);
+  check_copies(windowed(), BQ_KV_I2, FULL + 130);
 }
 
-static void refused_state(bq_session *s, uint8_t *saved, size_t bytes, size_t at, uint32_t value,
-                          bq_status status) {
-  uint32_t was;
+static void check_refused_state(bq_session *s, uint8_t *saved, size_t bytes, size_t at,
+                                uint32_t value, bq_status status) {
+  uint32_t original;
   bq_error err = {0};
-  memcpy(&was, saved + at, 4);
+  memcpy(&original, saved + at, 4);
   memcpy(saved + at, &value, 4);
   if (!CHECK_EQ(bq_session_restore(s, saved, bytes, &err), status)) printf("%s\n", err.detail);
   CHECK_EQ(err.offset, at);
-  memcpy(saved + at, &was, 4);
+  memcpy(saved + at, &original, 4);
   CHECK_EQ(bq_session_stats_get(s).tokens, 0);
 }
 
-static void test_states_that_lie(void) {
+static void test_refused_states(void) {
   enum { COMPUTED = 60, KEY = 64, EVICT = 88, SCORED = 92 };
   tiny_model t;
   size_t bytes;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   t.model.file_id[3] = 9;
-  bq_session *s = filled_session(&t, evicting(BQ_KV_I8));
-  bq_session *r = filled_session(&t, evicting(BQ_KV_I8));
+  bq_session *s = filled_session(&t, eviction_options(BQ_KV_I8));
+  bq_session *r = filled_session(&t, eviction_options(BQ_KV_I8));
   sync_to(s, prompt, FULL + 30);
-  uint8_t *saved = saved_of(s, &bytes);
-  static const uint32_t lies[] = {0, 1, BQ_KV_BLOCK, FULL + 30, FULL + BQ_KV_BLOCK, UINT32_MAX};
-  for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
-    refused_state(r, saved, bytes, SCORED, lies[i], BQ_FORMAT);
+  uint8_t *saved = save_session(s, &bytes);
+  static const uint32_t wrong_values[] = {0,         1, BQ_KV_BLOCK, FULL + 30, FULL + BQ_KV_BLOCK,
+                                          UINT32_MAX};
+  for (size_t i = 0; i < sizeof wrong_values / sizeof *wrong_values; i++)
+    check_refused_state(r, saved, bytes, SCORED, wrong_values[i], BQ_FORMAT);
   uint32_t zero = 0;
-  memcpy(saved + EVICT, &zero, 4); /* the oldest left, it says */
+  memcpy(saved + EVICT, &zero, 4); /* The file states eviction of the oldest. */
   bq_error err = {0};
   CHECK_EQ(bq_session_restore(r, saved, bytes, &err), BQ_MISMATCH);
   CHECK(strstr(err.detail, "eviction") != NULL);
   saved[EVICT] = BQ_EVICT_ATTENTION;
-  /* Any attention will do. */
+  /* Any sums of attention are valid. */
   const size_t attended = (128 + 4 * (FULL + 30) + 63) / 64 * 64;
   memset(saved + attended, 0xff, bq_eviction_groups(&r->options) * 8);
   const uint64_t hash = bq_xxh64(saved, bytes - 8, 0);
@@ -375,12 +378,12 @@ static void test_states_that_lie(void) {
   CHECK_EQ(bq_session_run(r, 0, NULL), BQ_OK);
   for (uint32_t i = FULL + 30; i < FULL + BQ_KV_BLOCK + 3; i++) append(r, prompt[i]);
   CHECK(bq_session_logits(r) != NULL);
-  /* Without it nothing is said of attention. */
+  /* Without eviction by attention, the file has no sums of attention. */
   bq_session *plain = filled_session(&t, (bq_session_options){.kv_type = BQ_KV_I8});
   sync_to(plain, prompt, 300);
   free(saved);
-  saved = saved_of(plain, &bytes);
-  refused_state(plain, saved, bytes, SCORED, BQ_KV_BLOCK, BQ_FORMAT);
+  saved = save_session(plain, &bytes);
+  check_refused_state(plain, saved, bytes, SCORED, BQ_KV_BLOCK, BQ_FORMAT);
   free(saved);
   bq_session_free(plain);
   bq_session_free(s);
@@ -388,18 +391,18 @@ static void test_states_that_lie(void) {
   tiny_free(&t);
 }
 
-/* --- memory, and what can't be ---------------------------------------------------------------- */
+/* --- memory, and refused options -------------------------------------------------------------- */
 
 static void test_memory_does_not_grow(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  bq_session_options o = evicting(BQ_KV_I8);
+  bq_session_options o = eviction_options(BQ_KV_I8);
   uint64_t kv[2];
   bq_session_memory(&t.model.config, t.model.kernels, &o, &kv[0]);
   o.context = 600;
   bq_session_memory(&t.model.config, t.model.kernels, &o, &kv[1]);
   CHECK_EQ(kv[0], kv[1]);
-  bq_session *s = filled_session(&t, evicting(BQ_KV_I8));
+  bq_session *s = filled_session(&t, eviction_options(BQ_KV_I8));
   sync_to(s, prompt, LONG);
   CHECK_EQ(s->kv.pool->shelves[0].n_blocks, t.model.config.layers * 2);
   CHECK_EQ(s->kv.pool->shelves[0].n_free, 0);
@@ -407,27 +410,28 @@ static void test_memory_does_not_grow(void) {
   tiny_free(&t);
 }
 
-static void refused(bq_config config, bq_session_options o, const char *detail) {
+static void check_refused(bq_config config, bq_session_options o, const char *detail) {
   bq_error err = {0};
   bq_session_options out;
   CHECK_EQ(bq_session_options_resolve(&config, &o, &out, &err), BQ_ARGUMENT);
   if (!CHECK(strstr(err.detail, detail) != NULL)) printf("%s\n", err.detail);
 }
 
-static void test_what_cannot_be(void) {
-  bq_session_options o = evicting(BQ_KV_F32), out;
+static void test_refused_options(void) {
+  bq_session_options o = eviction_options(BQ_KV_F32), out;
   o.kv_window = 300;
-  refused(llama(), o, "a KV window of 300: to evict by attention it is to be a multiple of 256");
+  check_refused(llama(), o,
+                "a KV window of 300: to evict by attention it is to be a multiple of 256");
   o.kv_window = o.sinks = 0;
-  refused(llama(), o, "a KV window of 0: to evict");
-  o = evicting(BQ_KV_F32);
+  check_refused(llama(), o, "a KV window of 0: to evict");
+  o = eviction_options(BQ_KV_F32);
   o.evict = BQ_EVICT_COUNT;
-  refused(llama(), o, "unknown way to evict 2");
-  o = evicting(BQ_KV_F32);
-  o.context = TRAINED + 1; /* positions keep their rotations */
-  refused(llama(), o, "context 881 is larger than the model's own, 880");
-  o = evicting(BQ_KV_F32);
-  o.context = WINDOW; /* nothing ever leaves */
+  check_refused(llama(), o, "unknown way to evict 2");
+  o = eviction_options(BQ_KV_F32);
+  o.context = TRAINED + 1; /* Positions keep their rotations, which end here. */
+  check_refused(llama(), o, "context 881 is larger than the model's own, 880");
+  o = eviction_options(BQ_KV_F32);
+  o.context = WINDOW; /* Nothing is ever evicted. */
   const bq_config c = llama();
   CHECK_EQ(bq_session_options_resolve(&c, &o, &out, NULL), BQ_OK);
   CHECK_EQ(out.evict, BQ_EVICT_OLDEST);
@@ -436,15 +440,15 @@ static void test_what_cannot_be(void) {
 
 int main(void) {
   for (uint32_t i = 0; i < TRAINED; i++) prompt[i] = (i * 7919 + i * i % 13) % 60;
-  RUN(test_a_plain_reference);
+  RUN(test_against_a_plain_reference);
   RUN(test_sinks_stay);
-  RUN(test_however_it_is_computed);
-  RUN(test_a_run_that_is_left);
-  RUN(test_guesses);
-  RUN(test_sessions_in_one_pass);
+  RUN(test_bits_do_not_depend_on_batches);
+  RUN(test_abandoned_runs);
+  RUN(test_draft_tokens);
+  RUN(test_sessions_in_one_batch);
   RUN(test_forks_and_saved_sessions);
-  RUN(test_states_that_lie);
+  RUN(test_refused_states);
   RUN(test_memory_does_not_grow);
-  RUN(test_what_cannot_be);
+  RUN(test_refused_options);
   return check_summary();
 }

@@ -10,7 +10,7 @@
 enum { CONTEXT = 48, VOCAB = 61, TEXT = 33 };
 
 static uint32_t text[TEXT];
-static float wanted[TEXT][VOCAB];
+static float expected[TEXT][VOCAB];
 
 static bq_config with_experts(uint32_t experts, uint32_t used, uint32_t shared) {
   return (bq_config){.layers = 2,
@@ -48,7 +48,7 @@ static void make_reference(const tiny_model *t, bq_session_options o) {
     CHECK_EQ(i ? bq_session_append(s, text[i], NULL) : bq_session_sync(s, text, 1, NULL, NULL),
              BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-    memcpy(wanted[i], bq_session_logits(s), sizeof wanted[i]);
+    memcpy(expected[i], bq_session_logits(s), sizeof expected[i]);
   }
   bq_session_free(s);
 }
@@ -62,7 +62,7 @@ static void check_prompt(const tiny_model *t, bq_session_options o, size_t slice
   while ((status = bq_session_run(s, slices, NULL)) == BQ_MORE) {}
   CHECK_EQ(status, BQ_OK);
   for (uint32_t i = 0; i < TEXT; i++)
-    CHECK_MEM(bq_session_result(s, i), wanted[i], sizeof wanted[i]);
+    CHECK_MEM(bq_session_result(s, i), expected[i], sizeof expected[i]);
   bq_session_free(s);
 }
 
@@ -110,7 +110,7 @@ static void test_biases_only_choose(void) {
     bq_session *s = tiny_session(&t, (bq_session_options){.kv_type = BQ_KV_F32});
     CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-    const bool same = !memcmp(bq_session_logits(s), wanted[TEXT - 1], sizeof wanted[0]);
+    const bool same = !memcmp(bq_session_logits(s), expected[TEXT - 1], sizeof expected[0]);
     CHECK_EQ(same, used == 6);
     bq_session_free(s);
     tiny_free(&t);
@@ -133,7 +133,7 @@ static void test_one_expert_is_an_mlp(void) {
   CHECK_EQ(bq_session_sync(s, text, TEXT, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
   for (int i = 0; i < VOCAB; i++)
-    CHECK(fabsf(bq_session_logits(s)[i] - wanted[TEXT - 1][i]) < 1e-4f);
+    CHECK(fabsf(bq_session_logits(s)[i] - expected[TEXT - 1][i]) < 1e-4f);
   bq_session_free(s);
   tiny_free(&t);
 }

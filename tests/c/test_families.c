@@ -16,8 +16,8 @@ static const float tolerance = 1e-3f;
 typedef struct family {
   char name[NAME];
   uint32_t ids[MOST_IDS], n;
-  float wanted[MOST_IDS][MOST_COLS]; /* [n][cols] of these */
-  float got[MOST_IDS][MOST_COLS];    /* token by token; of an encoder in one go */
+  float expected[MOST_IDS][MOST_COLS]; /* [n][cols] of these */
+  float actual[MOST_IDS][MOST_COLS];   /* token by token; of an encoder in one go */
   bq_loader *loader;
   bq_model *model;
   uint32_t cols; /* of a result */
@@ -64,7 +64,7 @@ static bool read_family(void) {
   f.wanted_cols = c->dense1 ? c->dense1 : f.cols;
   file = f.cols <= MOST_COLS && f.wanted_cols <= MOST_COLS ? open_golden(f.name, ".f32") : NULL;
   for (uint32_t i = 0; good && i < f.n; i++)
-    good = file && fread(f.wanted[i], sizeof(float), f.wanted_cols, file) == f.wanted_cols;
+    good = file && fread(f.expected[i], sizeof(float), f.wanted_cols, file) == f.wanted_cols;
   if (file) fclose(file);
   return good;
 }
@@ -78,9 +78,9 @@ static bq_session *new_session(bq_session_options o) {
 }
 
 /* A result in the form in which it is wanted. */
-static void project(const float *got, float *out) {
+static void project(const float *actual, float *out) {
   if (!bq_model_config(f.model)->dense1) {
-    memcpy(out, got, f.cols * sizeof *out);
+    memcpy(out, actual, f.cols * sizeof *out);
     return;
   }
   const bq_matrix *w = &f.model->dense1.w;
@@ -88,16 +88,16 @@ static void project(const float *got, float *out) {
     float row[MOST_COLS];
     w->ops->row(w, k, row);
     out[k] = 0;
-    for (uint32_t i = 0; i < f.cols; i++) out[k] += row[i] * got[i];
+    for (uint32_t i = 0; i < f.cols; i++) out[k] += row[i] * actual[i];
   }
 }
 
 static void check_distance(void) {
-  float worst = 0, got[MOST_COLS];
+  float worst = 0, actual[MOST_COLS];
   for (uint32_t i = 0; i < f.n; i++)
     for (uint32_t k = 0; k < f.wanted_cols; k++) {
-      if (k == 0) project(f.got[i], got);
-      const float d = got[k] - f.wanted[i][k], distance = d < 0 ? -d : d;
+      if (k == 0) project(f.actual[i], actual);
+      const float d = actual[k] - f.expected[i][k], distance = d < 0 ? -d : d;
       if (!(distance <= worst)) worst = distance;
     }
   if (!CHECK(worst <= tolerance)) printf("%s: a result is off by %g\n", f.name, (double)worst);
@@ -110,7 +110,7 @@ static void check_encoder(void) {
   CHECK_EQ(bq_session_results(s, 0, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
   for (uint32_t i = 0; i < f.n; i++)
-    memcpy(f.got[i], bq_session_result(s, i), f.cols * sizeof(float));
+    memcpy(f.actual[i], bq_session_result(s, i), f.cols * sizeof(float));
   bq_session_free(s);
   check_distance();
 }
@@ -122,7 +122,7 @@ static void check_decode(void) {
     CHECK_EQ(i ? bq_session_append(s, f.ids[i], NULL) : bq_session_sync(s, f.ids, 1, NULL, NULL),
              BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-    memcpy(f.got[i], bq_session_logits(s), f.cols * sizeof(float));
+    memcpy(f.actual[i], bq_session_logits(s), f.cols * sizeof(float));
   }
   bq_session_free(s);
   check_distance();
@@ -140,7 +140,7 @@ static void check_prefill(uint32_t decoded, uint32_t window, uint32_t batch) {
   CHECK_EQ(bq_session_results(s, decoded, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
   for (uint32_t i = decoded; i < f.n; i++)
-    if (!CHECK(!memcmp(bq_session_result(s, i), f.got[i], f.cols * sizeof(float))))
+    if (!CHECK(!memcmp(bq_session_result(s, i), f.actual[i], f.cols * sizeof(float))))
       printf("%s: position %u differs after %u tokens one by one\n", f.name, i, decoded);
   bq_session_free(s);
 }

@@ -7,16 +7,22 @@
 #include "core/fmath.h"
 #include "random.h"
 
-/* Error in units of the last place of the float nearest to `want`. */
-static double ulps(float got, double want) { return fabs(got - want) / ldexp(1, ilogb(want) - 23); }
+/* Error in units of the last place of the float nearest to `expected`. */
+static double ulps(float actual, double expected) {
+  return fabs(actual - expected) / ldexp(1, ilogb(expected) - 23);
+}
 
 static void check_expf(float x) {
-  float got = bq_expf(x);
-  double want = exp((double)x);
-  if (isnan(x)) CHECK(isnan(got));
-  else if (x < BQ_EXP_MIN) CHECK(got == 0.0f);
-  else if (want >= 0x1.ffffffp127) CHECK(isinf(got));
-  else if (!CHECK(ulps(got, want) < 1.5)) printf("  exp(%a) = %a, not %a\n", x, got, want);
+  float actual = bq_expf(x);
+  double expected = exp((double)x);
+  if (isnan(x))
+    CHECK(isnan(actual));
+  else if (x < BQ_EXP_MIN)
+    CHECK(actual == 0.0f);
+  else if (expected >= 0x1.ffffffp127)
+    CHECK(isinf(actual));
+  else if (!CHECK(ulps(actual, expected) < 1.5))
+    printf("  exp(%a) = %a, not %a\n", x, actual, expected);
 }
 
 static void test_expf(void) {
@@ -42,10 +48,10 @@ static void test_expf_monotonic(void) {
 }
 
 /* A function with a sign of its own whose ends are 1 and -1. */
-static void check_sigmoid(float x, float got, double want, const char *name) {
-  bool good = isnan(x) ? isnan(got) : signbit(got) == signbit(x);
-  if (fabsf(x) >= FLT_MIN) good &= ulps(got, want) < 1.5;
-  if (!CHECK(good)) printf("  %s(%a) = %a, not %a\n", name, x, got, want);
+static void check_sigmoid(float x, float actual, double expected, const char *name) {
+  bool good = isnan(x) ? isnan(actual) : signbit(actual) == signbit(x);
+  if (fabsf(x) >= FLT_MIN) good &= ulps(actual, expected) < 1.5;
+  if (!CHECK(good)) printf("  %s(%a) = %a, not %a\n", name, x, actual, expected);
 }
 
 static void check_erff_tanhf(float x) {
@@ -80,8 +86,8 @@ static void test_log_exp_pow(void) {
   for (int i = 0; i < 100000; i++) {
     double x = exp(40.0 * random_float(&seed)), y = 2.0 * random_float(&seed);
     CHECK(fabs(bq_log(x) - log(x)) <= 1e-15 * fabs(log(x)) + 2e-16);
-    double e = y * log(x), want = pow(x, y);
-    CHECK(fabs(bq_pow(x, y) - want) <= want * (1e-15 * fabs(e) + 4e-16));
+    double e = y * log(x), expected = pow(x, y);
+    CHECK(fabs(bq_pow(x, y) - expected) <= expected * (1e-15 * fabs(e) + 4e-16));
     CHECK(fabs(bq_exp(e) - exp(e)) <= 4e-16 * exp(e));
   }
   CHECK(bq_log(1.0) == 0.0);

@@ -339,13 +339,13 @@ static uint8_t *section_head(fixture_buffer *run, const char *tag) {
 /* ACTQ with these bytes after `n` announced steps. */
 static bq_status with_activations(uint32_t flags, uint32_t n, const void *bytes, size_t size,
                                   bq_error *err) {
-  parts p = roomy();
+  parts p = parts_with_gap();
   fixture_buffer b = {0};
   fixture_u32(&b, n);
   fixture_put(&b, bytes, size);
   fixture_put_section(&p.rest, "ACTQ", flags, b.data, n == UINT32_MAX && !size ? 3 : b.n);
   free(b.data);
-  return judge(&p, err);
+  return read_parts(&p, err);
 }
 
 /* For other engines: checked, and refused where the file says that nothing else will do. */
@@ -380,73 +380,73 @@ static void test_activations(void) {
 static void test_sections(void) {
   bq_error err;
   const uint8_t payload[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
-  parts p = roomy();
-  CHECK_EQ(judge(&p, &err), BQ_OK);
+  parts p = parts_with_gap();
+  CHECK_EQ(read_parts(&p, &err), BQ_OK);
 
-  p = roomy(); /* from the future, optional */
+  p = parts_with_gap(); /* from the future, optional */
   fixture_put_section(&p.plan, "ABCD", 0, payload, 9);
   fixture_put_section(&p.rest, "EFGH", 0, payload, 0);
   fixture_put_section(&p.rest, "XTRA", 0, payload, 9); /* known in manifests alone */
-  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+  CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "XTRA is in the wrong place"));
-  p = roomy();
+  p = parts_with_gap();
   fixture_put_section(&p.plan, "ABCD", 0, payload, 9);
   fixture_put_section(&p.rest, "EFGH", 0, payload, 0);
-  CHECK_EQ(judge(&p, &err), BQ_OK);
+  CHECK_EQ(read_parts(&p, &err), BQ_OK);
 
   for (int run = 0; run < 2; run++) {
-    p = roomy();
+    p = parts_with_gap();
     fixture_put_section(run ? &p.rest : &p.plan, "ABCD", 1, payload, 9);
-    CHECK_EQ(judge(&p, &err), BQ_UNSUPPORTED);
+    CHECK_EQ(read_parts(&p, &err), BQ_UNSUPPORTED);
     CHECK(strstr(err.detail, "requires section ABCD"));
-    p = roomy();
+    p = parts_with_gap();
     fixture_put_section(run ? &p.rest : &p.plan, "ABCD", 2, payload, 9);
-    CHECK_EQ(judge(&p, &err), BQ_UNSUPPORTED);
-    p = roomy();
+    CHECK_EQ(read_parts(&p, &err), BQ_UNSUPPORTED);
+    p = parts_with_gap();
     fixture_put_section(run ? &p.rest : &p.plan, "AB\tD", 0, payload, 9);
-    CHECK_EQ(judge(&p, &err), BQ_FORMAT);
-    p = roomy(); /* padding */
+    CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
+    p = parts_with_gap(); /* padding */
     fixture_put_section(run ? &p.rest : &p.plan, "ABCD", 0, payload, 9);
     fixture_buffer *b = run ? &p.rest : &p.plan;
     b->data[b->n - 1] = 1;
-    CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+    CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
     CHECK(strstr(err.detail, "padding"));
-    p = roomy(); /* too few bytes for a section */
+    p = parts_with_gap(); /* too few bytes for a section */
     for (int i = 0; i < 8; i++) fixture_u8(run ? &p.rest : &p.plan, 'A');
-    CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+    CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
   }
 
-  p = roomy(); /* twice, in one run and in two */
+  p = parts_with_gap(); /* twice, in one run and in two */
   fixture_put_section(&p.plan, "LICE", 0, payload, 3);
-  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+  CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "LICE appears twice"));
-  p = roomy();
+  p = parts_with_gap();
   fixture_put_section(&p.plan, "ABCD", 0, payload, 3);
   fixture_put_section(&p.rest, "ABCD", 0, payload, 3);
-  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
-  p = roomy();
+  CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
+  p = parts_with_gap();
   fixture_put_section(&p.rest, "TOKN", 0, payload, 3);
-  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+  CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
 
   static const char *const plan_only[] = {"SUM8", "TOKN", "CHAT", "HASH"};
   for (size_t i = 0; i < 4; i++) {
-    p = roomy();
+    p = parts_with_gap();
     fixture_put_section(&p.plan, plan_only[i], 0, payload, 8);
-    CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+    CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
     CHECK(strstr(err.detail, "wrong place"));
   }
-  p = roomy();
+  p = parts_with_gap();
   memcpy(section_head(&p.plan, "LICE"), "Lice", 4);
   fixture_put_section(&p.rest, "LICE", 0, payload, 8);
-  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+  CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
 
   static const char *const needed[] = {"CONF", "TENS"};
   for (size_t i = 0; i < 2; i++) {
-    p = roomy();
+    p = parts_with_gap();
     uint8_t *head = section_head(&p.plan, needed[i]);
     memcpy(head, "none", 4);
     head[4] = 0;
-    CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+    CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
     CHECK(strstr(err.detail, needed[i]));
   }
 }
@@ -456,10 +456,10 @@ static void test_section_lengths(void) {
       16, 1ull << 32, UINT64_MAX - 15, UINT64_MAX - 7, UINT64_MAX - 6, UINT64_MAX};
   bq_error err;
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-    parts p = roomy();
+    parts p = parts_with_gap();
     fixture_put_section(&p.rest, "ABCD", 0, NULL, 0);
     store(p.rest.data + p.rest.n - 8, lengths[i], 8);
-    CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+    CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
     CHECK(strstr(err.detail, "ABCD announces"));
   }
 }
@@ -467,33 +467,33 @@ static void test_section_lengths(void) {
 static void test_many_sections(void) {
   bq_error err;
   for (int n = 64; n < 66; n++) {
-    parts p = roomy(); /* CONF LICE TENS NAME TOKN CHAT CARD: 7 */
+    parts p = parts_with_gap(); /* CONF LICE TENS NAME TOKN CHAT CARD: 7 */
     for (int i = 7; i < n; i++) {
       char tag[5] = {'A', 'A', (char)('A' + i / 26), (char)('A' + i % 26), 0};
       fixture_put_section(&p.rest, tag, 0, NULL, 0);
     }
-    CHECK_EQ(judge(&p, &err), n <= 64 ? BQ_OK : BQ_FORMAT);
+    CHECK_EQ(read_parts(&p, &err), n <= 64 ? BQ_OK : BQ_FORMAT);
   }
 }
 
 static void test_tokenizer_and_config_agree(void) {
   bq_error err;
-  parts p = roomy();
+  parts p = parts_with_gap();
   memcpy(section_head(&p.rest, "TOKN"), "none", 4);
-  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+  CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "no TOKN"));
   fixture_spec spec = fixture_llama();
   spec.no_hashes = spec.no_tokenizer = true;
   spec.gap = 8192;
-  p = take_apart(spec);
+  p = split_fixture(spec);
   fixture_put_section(&p.rest, "TOKN", 0, (const uint8_t *)"abc", 3);
-  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+  CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "0 tokens"));
-  p = roomy(); /* the plan alone is enough to see that so many merges can't be there */
+  p = parts_with_gap(); /* the plan alone is enough to see that so many merges can't be there */
   uint8_t *record = section_head(&p.plan, "CONF") + 16;
   while (bq_load16(record) != 33) record += 8;
   store(record + 4, 1u << 24, 4);
-  CHECK_EQ(judge(&p, &err), BQ_FORMAT);
+  CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "more than the prefix can hold"));
 }
 
@@ -502,16 +502,16 @@ static void test_hash_section(void) {
   for (int what = 0; what < 8; what++) {
     static const uint32_t kinds[] = {1, 2, 2, 1, 1, 1, 3, 1}, chunk[] = {0, 0, 0, 0, 0, 1, 0, 0};
     static const size_t hashes[] = {8, 32, 8, 0, 16, 8, 8, 0}, cut[] = {0, 0, 0, 0, 0, 0, 0, 4};
-    static const bq_status wanted[] = {BQ_OK,     BQ_OK,          BQ_FORMAT,      BQ_FORMAT,
-                                       BQ_FORMAT, BQ_UNSUPPORTED, BQ_UNSUPPORTED, BQ_FORMAT};
-    parts p = roomy();
+    static const bq_status expected[] = {BQ_OK,     BQ_OK,          BQ_FORMAT,      BQ_FORMAT,
+                                         BQ_FORMAT, BQ_UNSUPPORTED, BQ_UNSUPPORTED, BQ_FORMAT};
+    parts p = parts_with_gap();
     fixture_buffer b = {0};
     fixture_u32(&b, kinds[what]);
     fixture_u32(&b, (1 << 20) + chunk[what]);
     for (size_t i = 0; i < hashes[what]; i++) fixture_u8(&b, 1);
     fixture_put_section(&p.rest, "HASH", 0, b.data, b.n - cut[what]);
     free(b.data);
-    CHECK_EQ(judge(&p, &err), wanted[what]);
+    CHECK_EQ(read_parts(&p, &err), expected[what]);
   }
 }
 

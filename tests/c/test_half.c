@@ -62,16 +62,16 @@ static void check_narrow(format f, float x) {
 
 static void check_widen_all(format f) {
   for (uint32_t h = 0; h < 65536; h++) {
-    double want = value_of(f, h);
-    float got = widen(f, h);
-    if (isnan(want)) {
-      CHECK(isnan(got));
+    double expected = value_of(f, h);
+    float actual = widen(f, h);
+    if (isnan(expected)) {
+      CHECK(isnan(actual));
       uint32_t payload = h & ((1u << f.mantissa_bits) - 1);
-      CHECK_EQ(bq_bits_of(got) & 0x7fffff, payload << (23 - f.mantissa_bits));
-      CHECK_EQ(bq_bits_of(got) >> 31, h >> 15);
+      CHECK_EQ(bq_bits_of(actual) & 0x7fffff, payload << (23 - f.mantissa_bits));
+      CHECK_EQ(bq_bits_of(actual) >> 31, h >> 15);
     } else {
-      CHECK((double)got == want && !signbit(got) == !signbit(want));
-      CHECK_EQ(narrow(f, got), h);
+      CHECK((double)actual == expected && !signbit(actual) == !signbit(expected));
+      CHECK_EQ(narrow(f, actual), h);
     }
   }
 }

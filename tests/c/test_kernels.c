@@ -26,9 +26,9 @@ static size_t n_tables;
 static const bq_type TYPES[] = {BQ_FLOAT_TYPES(X) BQ_TILED_TYPES(X)};
 #undef X
 
-static bool check_same(const void *got, const void *want, size_t bytes, const char *what,
+static bool check_same(const void *actual, const void *expected, size_t bytes, const char *what,
                        const bq_kernels *k) {
-  bool same = memcmp(got, want, bytes) == 0;
+  bool same = memcmp(actual, expected, bytes) == 0;
   if (!CHECK(same)) printf("  %s of table %s\n", what, k->name);
   return same;
 }
@@ -128,18 +128,18 @@ static float *run_matmul(const bq_kernels *k, problem p, size_t row0, size_t row
 }
 
 /* All rows at once, then the same in slices as threads would take them, then token by token. */
-static void check_matmul(const bq_kernels *k, problem p, const float *want) {
+static void check_matmul(const bq_kernels *k, problem p, const float *expected) {
   size_t stride = p.w.rows + 3, bytes = p.tokens * stride * sizeof(float);
   const char *type = bq_type_get(p.w.type)->name;
   float *y = run_matmul(k, p, 0, p.w.rows);
-  if (!check_same(y, want, bytes, "matmul", k))
+  if (!check_same(y, expected, bytes, "matmul", k))
     printf("  %s, %u x %u, %zu tokens\n", type, p.w.rows, p.w.cols, p.tokens);
   free(y);
   size_t cut = (p.w.rows / 8 + 1) / 2 * 8;
   float *first = run_matmul(k, p, 0, cut), *second = run_matmul(k, p, cut, p.w.rows);
   for (size_t t = 0; t < p.tokens; t++)
     memcpy(first + t * stride + cut, second + t * stride + cut, (stride - cut) * sizeof *first);
-  check_same(first, want, bytes, "matmul in slices of rows", k);
+  check_same(first, expected, bytes, "matmul in slices of rows", k);
   free(first);
   free(second);
   for (size_t t = 0; t < p.tokens; t += 3) {
@@ -147,7 +147,7 @@ static void check_matmul(const bq_kernels *k, problem p, const float *want) {
     one.x += t * p.x_stride;
     one.tokens = 1;
     y = run_matmul(k, one, 0, p.w.rows);
-    check_same(y, want + t * stride, stride * sizeof *y, "matmul of one token of a batch", k);
+    check_same(y, expected + t * stride, stride * sizeof *y, "matmul of one token of a batch", k);
     free(y);
   }
 }
@@ -187,13 +187,13 @@ static void matmul_case(bq_type type, size_t rows, size_t cols, size_t tokens, c
   make_activations(x, tokens, x_stride, kind, seed);
   for (size_t t = 0; t < tokens; t++) x[t * x_stride + cols] = NAN; /* not to be read */
   problem p = {{data, (uint32_t)rows, (uint32_t)cols, type, NULL}, x, x_stride, tokens};
-  float *want = run_matmul(tables[0], p, 0, rows);
-  check_scalar_matmul(p, want);
+  float *expected = run_matmul(tables[0], p, 0, rows);
+  check_scalar_matmul(p, expected);
   for (size_t t = 0; t < tokens; t++)
     for (size_t i = rows; i < rows + 3; i++)
-      CHECK_EQ(bq_bits_of(want[t * (rows + 3) + i]), 0xa5a5a5a5);
-  for (size_t i = 0; i < n_tables; i++) check_matmul(tables[i], p, want);
-  free(want);
+      CHECK_EQ(bq_bits_of(expected[t * (rows + 3) + i]), 0xa5a5a5a5);
+  for (size_t i = 0; i < n_tables; i++) check_matmul(tables[i], p, expected);
+  free(expected);
   free(x);
   free(data);
 }
@@ -258,10 +258,10 @@ static void test_matmul_saturation(void) {
           memset(data + tile * f->tile_bytes + in_front, f->bits == 7 ? byte & 127 : byte,
                  f->tile_bytes - in_front);
         problem p = {{data, 8, 64, type, NULL}, x, 64, 2};
-        float *want = run_matmul(tables[0], p, 0, 8);
-        check_scalar_matmul(p, want);
-        for (size_t t = 1; t < n_tables; t++) check_matmul(tables[t], p, want);
-        free(want);
+        float *expected = run_matmul(tables[0], p, 0, 8);
+        check_scalar_matmul(p, expected);
+        for (size_t t = 1; t < n_tables; t++) check_matmul(tables[t], p, expected);
+        free(expected);
       }
     free(data);
   }
@@ -287,12 +287,12 @@ static void test_matmul_odd_activations(void) {
       for (size_t k = 0; k < 32 * COUNT(most); k++)
         if (k / 32 != t - 1) x[t * 32 * COUNT(most) + k] = 0;
     problem p = {{data, 8, 32 * COUNT(most), TYPES[i], NULL}, x, 32 * COUNT(most), 6};
-    float *want = run_matmul(tables[0], p, 0, 8);
+    float *expected = run_matmul(tables[0], p, 0, 8);
     for (size_t t = 2; t < 6; t++)
-      for (size_t r = 0; r < 8; r++) CHECK(want[t * 11 + r] == 0); /* below 2^-100 */
-    CHECK(want[11] != 0);
-    for (size_t t = 1; t < n_tables; t++) check_matmul(tables[t], p, want);
-    free(want);
+      for (size_t r = 0; r < 8; r++) CHECK(expected[t * 11 + r] == 0); /* below 2^-100 */
+    CHECK(expected[11] != 0);
+    for (size_t t = 1; t < n_tables; t++) check_matmul(tables[t], p, expected);
+    free(expected);
     free(data);
   }
 }
@@ -321,21 +321,21 @@ static void test_rows(void) {
 /* Every f16 and bf16, infinities and NaNs too, as weights of one row. */
 static void test_rows_of_halves(void) {
   uint16_t *data = malloc(65536 * sizeof *data);
-  float *y = floats(65536), *want = floats(65536);
+  float *y = floats(65536), *expected = floats(65536);
   for (uint32_t h = 0; h < 65536; h++) data[h] = (uint16_t)h;
   for (int kind = 0; kind < 2; kind++) {
     bq_type type = kind ? BQ_TYPE_BF16 : BQ_TYPE_F16;
     for (uint32_t h = 0; h < 65536; h++)
-      want[h] = kind ? bq_bf16_to_f32((uint16_t)h) : bq_f16_to_f32((uint16_t)h);
+      expected[h] = kind ? bq_bf16_to_f32((uint16_t)h) : bq_f16_to_f32((uint16_t)h);
     bq_matrix w = {(uint8_t *)data, 1, 65536, type, NULL};
     for (size_t t = 0; t < n_tables; t++) {
       tables[t]->matrix[type].row(&w, 0, y);
-      check_same(y, want, 65536 * sizeof *y, "row of halves", tables[t]);
+      check_same(y, expected, 65536 * sizeof *y, "row of halves", tables[t]);
     }
   }
   free(data);
   free(y);
-  free(want);
+  free(expected);
 }
 
 static void test_tile_rows(void) {
@@ -350,18 +350,18 @@ static void test_tile_rows(void) {
       for (size_t rows = 1; rows <= 8; rows++) {
         size_t row_bytes = (COLS[c] + f->block - 1) / f->block * f->block_bytes;
         size_t bytes = (size_t)bq_type_bytes(f->run, BQ_TILED, 8, COLS[c]);
-        uint8_t *src = malloc(rows * row_bytes), *got = malloc(bytes), *want = malloc(bytes);
+        uint8_t *src = malloc(rows * row_bytes), *actual = malloc(bytes), *expected = malloc(bytes);
         for (size_t b = 0; b < rows * row_bytes; b++) src[b] = (uint8_t)random_bits(&seed);
-        memset(want, 0x11, bytes);
-        tables[0]->tile_rows(types[i], src, row_bytes, rows, COLS[c], want);
+        memset(expected, 0x11, bytes);
+        tables[0]->tile_rows(types[i], src, row_bytes, rows, COLS[c], expected);
         for (size_t t = 1; t < n_tables; t++) {
-          memset(got, 0x22, bytes);
-          tables[t]->tile_rows(types[i], src, row_bytes, rows, COLS[c], got);
-          check_same(got, want, bytes, "tile_rows", tables[t]);
+          memset(actual, 0x22, bytes);
+          tables[t]->tile_rows(types[i], src, row_bytes, rows, COLS[c], actual);
+          check_same(actual, expected, bytes, "tile_rows", tables[t]);
         }
         free(src);
-        free(got);
-        free(want);
+        free(actual);
+        free(expected);
       }
   }
 }
@@ -369,7 +369,8 @@ static void test_tile_rows(void) {
 /* Weights of all sizes, blocks of equal ones, and of two; every number of weights. */
 static void test_search(void) {
   uint64_t seed = 8;
-  float w[BQ_SEARCH_BLOCKS][BQ_SEARCH_WEIGHTS], want[2][BQ_SEARCH_BLOCKS], got[2][BQ_SEARCH_BLOCKS];
+  float w[BQ_SEARCH_BLOCKS][BQ_SEARCH_WEIGHTS], expected[2][BQ_SEARCH_BLOCKS],
+      actual[2][BQ_SEARCH_BLOCKS];
   const float *rows[BQ_SEARCH_BLOCKS];
   for (int b = 0; b < BQ_SEARCH_BLOCKS; b++) rows[b] = w[b];
   for (int round = 0; round < 200; round++) {
@@ -382,11 +383,11 @@ static void test_search(void) {
       w[5][i] = i % 2 ? 1e38f : -1e38f;
     }
     const float top = (float[]){15, 7, 3}[round % 3];
-    bq_scalar_encoder.search_scales(rows, n, top, want[0], want[1]);
-    CHECK(want[0][2] == 0.0f && want[1][2] == 3.0f);
+    bq_scalar_encoder.search_scales(rows, n, top, expected[0], expected[1]);
+    CHECK(expected[0][2] == 0.0f && expected[1][2] == 3.0f);
     if (!bq_encoder_simd128()) continue;
-    bq_encoder_simd128()->search_scales(rows, n, top, got[0], got[1]);
-    CHECK_MEM(got, want, sizeof got);
+    bq_encoder_simd128()->search_scales(rows, n, top, actual[0], actual[1]);
+    CHECK_MEM(actual, expected, sizeof actual);
   }
 }
 
@@ -396,9 +397,9 @@ static void test_largest(void) {
   for (size_t n = 0; n <= 70; n++) {
     random_floats(&seed, w, 70, 1.0f);
     if (n) w[n * 7 % n] = n % 3 ? -3.0f : n % 2 ? INFINITY : -NAN;
-    const uint32_t want = bq_scalar_encoder.max_magnitude_bits(w, n);
-    for (size_t i = 0; i < n; i++) CHECK(want >= (bq_bits_of(w[i]) & 0x7fffffffu));
-    if (bq_encoder_simd128()) CHECK_EQ(bq_encoder_simd128()->max_magnitude_bits(w, n), want);
+    const uint32_t expected = bq_scalar_encoder.max_magnitude_bits(w, n);
+    for (size_t i = 0; i < n; i++) CHECK(expected >= (bq_bits_of(w[i]) & 0x7fffffffu));
+    if (bq_encoder_simd128()) CHECK_EQ(bq_encoder_simd128()->max_magnitude_bits(w, n), expected);
   }
 }
 
@@ -406,7 +407,7 @@ static void test_largest(void) {
 static void test_round(void) {
   uint64_t seed = 9;
   float w[64];
-  int8_t want[64], got[64];
+  int8_t expected[64], actual[64];
   for (int round = 0; round < 300; round++) {
     const size_t n = 16 * (1 + (size_t)round % 4);
     const float scale = round % 3 ? 0.5f + (float)(round % 7) : 1.0f;
@@ -415,13 +416,13 @@ static void test_round(void) {
     random_floats(&seed, w, n, 20.0f);
     for (size_t i = 0; i < n; i += 2) w[i] = (float)(int)(w[i] * 2) / 2;
     bq_encode_errors told = {1, 2, 0}, other = told;
-    bq_scalar_encoder.round_block(w, n, &range, want, &told);
+    bq_scalar_encoder.round_block(w, n, &range, expected, &told);
     if (!bq_encoder_simd128()) continue;
-    bq_encoder_simd128()->round_block(w, n, &range, got, &other);
-    CHECK_MEM(got, want, n);
+    bq_encoder_simd128()->round_block(w, n, &range, actual, &other);
+    CHECK_MEM(actual, expected, n);
     CHECK_MEM(&other, &told, sizeof told);
-    bq_encoder_simd128()->round_block(w, n, &range, got, NULL);
-    CHECK_MEM(got, want, n);
+    bq_encoder_simd128()->round_block(w, n, &range, actual, NULL);
+    CHECK_MEM(actual, expected, n);
   }
 }
 
@@ -440,7 +441,7 @@ static void vector(float *x, size_t n, uint64_t *seed) {
 }
 
 typedef struct vectors {
-  float x[LONGEST + 1], w[LONGEST], b[LONGEST], y[LONGEST + 1], want[LONGEST + 1];
+  float x[LONGEST + 1], w[LONGEST], b[LONGEST], y[LONGEST + 1], expected[LONGEST + 1];
 } vectors;
 
 static void fill(vectors *v, size_t n, uint64_t *seed) {
@@ -452,7 +453,7 @@ static void fill(vectors *v, size_t n, uint64_t *seed) {
 
 /* One past the end must stay as `untouched` left it. */
 static void check_vector(const vectors *v, size_t n, const char *what, const bq_kernels *k) {
-  if (!check_same(v->y, v->want, n * sizeof(float), what, k)) printf("  n = %zu\n", n);
+  if (!check_same(v->y, v->expected, n * sizeof(float), what, k)) printf("  n = %zu\n", n);
   CHECK_EQ(bq_bits_of(v->y[n]), 0xa5a5a5a5);
 }
 
@@ -464,7 +465,7 @@ static void test_norms(void) {
     for (size_t t = 0; t < n_tables; t++) {
       for (int weights = 0; weights < 2; weights++) {
         const float *w = weights ? v.w : NULL;
-        tables[0]->rmsnorm(v.x, w, 1e-5f, n, v.want);
+        tables[0]->rmsnorm(v.x, w, 1e-5f, n, v.expected);
         tables[t]->rmsnorm(v.x, w, 1e-5f, n, v.y);
         check_vector(&v, n, "rmsnorm", tables[t]);
         memcpy(v.y, v.x, n * sizeof *v.y);
@@ -473,7 +474,7 @@ static void test_norms(void) {
       }
       for (int bias = 0; bias < 2; bias++) {
         const float *b = bias ? v.b : NULL;
-        tables[0]->layernorm(v.x, v.w, b, 1e-5f, n, v.want);
+        tables[0]->layernorm(v.x, v.w, b, 1e-5f, n, v.expected);
         tables[t]->layernorm(v.x, v.w, b, 1e-5f, n, v.y);
         check_vector(&v, n, "layernorm", tables[t]);
         memcpy(v.y, v.x, n * sizeof *v.y);
@@ -514,9 +515,9 @@ static void check_gate(size_t n, const char *what, const vectors *in, gate_fn *r
   static vectors v;
   for (int with_up = 0; with_up < 2; with_up++) {
     v = *in;
-    memcpy(v.want, v.x, sizeof v.want);
+    memcpy(v.expected, v.x, sizeof v.expected);
     memcpy(v.y, v.x, sizeof v.y);
-    reference(v.want, with_up ? v.w : NULL, n);
+    reference(v.expected, with_up ? v.w : NULL, n);
     gate(v.y, with_up ? v.w : NULL, n);
     check_vector(&v, n, what, k);
   }
@@ -533,9 +534,9 @@ static void test_gates(void) {
       check_gate(n, "gelu_mul", &v, s->gelu_mul, k->gelu_mul, k);
       check_gate(n, "gelu_erf_mul", &v, s->gelu_erf_mul, k->gelu_erf_mul, k);
       check_gate(n, "relu_mul", &v, s->relu_mul, k->relu_mul, k);
-      memcpy(v.want, v.x, sizeof v.want);
+      memcpy(v.expected, v.x, sizeof v.expected);
       memcpy(v.y, v.x, sizeof v.y);
-      s->add(v.want, v.b, n);
+      s->add(v.expected, v.b, n);
       k->add(v.y, v.b, n);
       check_vector(&v, n, "add", k);
     }
@@ -554,14 +555,16 @@ static void test_gelu_erf_edges(void) {
   }
   for (size_t i = 41; i < 64; i++) x[i] = 0.25f * (float)i - 13.0f;
   for (size_t t = 0; t < n_tables; t++) {
-    float y[64], want[64];
-    memcpy(want, x, sizeof x);
+    float y[64], expected[64];
+    memcpy(expected, x, sizeof x);
     memcpy(y, x, sizeof x);
-    tables[0]->gelu_erf_mul(want, NULL, 64);
+    tables[0]->gelu_erf_mul(expected, NULL, 64);
     tables[t]->gelu_erf_mul(y, NULL, 64);
     for (size_t i = 0; i < 64; i++)
-      if (isnan(want[i])) CHECK(isnan(y[i]));
-      else CHECK_EQ(bq_bits_of(y[i]), bq_bits_of(want[i]));
+      if (isnan(expected[i]))
+        CHECK(isnan(y[i]));
+      else
+        CHECK_EQ(bq_bits_of(y[i]), bq_bits_of(expected[i]));
     CHECK(y[0] == 0 && isnan(y[2]) && y[3] == INFINITY && y[7] == 3e38f && y[8] == 0);
   }
 }
@@ -600,9 +603,9 @@ static void test_rope(void) {
     for (int adjacent = 0; adjacent < 2; adjacent++) {
       fill(&v, dim, &seed);
       for (size_t t = 0; t < n_tables; t++) {
-        memcpy(v.want, v.x, sizeof v.want);
+        memcpy(v.expected, v.x, sizeof v.expected);
         memcpy(v.y, v.x, sizeof v.y);
-        tables[0]->rope(v.want, v.w, dim, adjacent);
+        tables[0]->rope(v.expected, v.w, dim, adjacent);
         tables[t]->rope(v.y, v.w, dim, adjacent);
         check_vector(&v, dim, "rope", tables[t]);
       }
@@ -610,8 +613,8 @@ static void test_rope(void) {
         size_t a = adjacent ? 2 * i : i, b = adjacent ? a + 1 : a + dim / 2;
         double c = v.w[2 * i], s = v.w[2 * i + 1];
         double slack = 1e-6 * (fabs(c) + fabs(s)) * (fabs(v.x[a]) + fabs(v.x[b]));
-        CHECK(fabs(v.want[a] - (v.x[a] * c - v.x[b] * s)) <= slack);
-        CHECK(fabs(v.want[b] - (v.x[a] * s + v.x[b] * c)) <= slack);
+        CHECK(fabs(v.expected[a] - (v.x[a] * c - v.x[b] * s)) <= slack);
+        CHECK(fabs(v.expected[b] - (v.x[a] * s + v.x[b] * c)) <= slack);
       }
     }
 }

@@ -14,7 +14,7 @@
 
 /* Whether the model holds the tensor's values, to the bit. */
 static bool same_values(const bq_model *m, const fixture_tensor *t) {
-  found_tensor at = find_tensor(m, t->name);
+  tensor_ref at = find_tensor(m, t->name);
   if (t->ndims == 1) return at.vector && memcmp(at.vector, t->values, t->dims[0] * 4) == 0;
   if (!at.matrix || at.matrix->rows != t->dims[0] || at.matrix->cols != t->dims[1]) return false;
   if ((uintptr_t)at.matrix->data % BQ_ALIGN || !at.matrix->ops) return false;

@@ -12,7 +12,7 @@
 enum { PROMPT = 21, VOCAB = 203, PAGES = 7, ALL_PAGES = 80 };
 
 static uint32_t prompt[PROMPT];
-static float wanted[PROMPT][VOCAB]; /* logits after every position, resident */
+static float expected[PROMPT][VOCAB]; /* logits after every position, resident */
 
 /* Five layers, a head in several parts, a last group of rows that is not full. */
 static fixture_spec spec_of(bool bullet, bool tied, bq_type type, bq_type embed) {
@@ -133,7 +133,7 @@ static void make_wanted(const fixture *f) {
     CHECK_EQ(i ? bq_session_append(s, prompt[i], NULL) : bq_session_sync(s, prompt, 1, NULL, NULL),
              BQ_OK);
     CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-    memcpy(wanted[i], bq_session_logits(s), sizeof wanted[i]);
+    memcpy(expected[i], bq_session_logits(s), sizeof expected[i]);
   }
   bq_session_free(s);
   unload(&l);
@@ -141,7 +141,7 @@ static void make_wanted(const fixture *f) {
 
 static void check_logits(const bq_session *s, size_t position) {
   const float *logits = bq_session_logits(s);
-  if (CHECK(logits != NULL)) CHECK_MEM(logits, wanted[position], sizeof wanted[0]);
+  if (CHECK(logits != NULL)) CHECK_MEM(logits, expected[position], sizeof expected[0]);
 }
 
 static host host_of(const fixture *f, loaded *l, uint32_t seed) {

@@ -117,12 +117,12 @@ static void follow(const tiny_model *t, bq_session_options o, uint32_t length, u
 }
 
 static void check_threads(bq_config c, bool every_kv_type) {
-  static float want[STEPS + 1][VOCAB], got[STEPS + 1][VOCAB];
+  static float expected[STEPS + 1][VOCAB], actual[STEPS + 1][VOCAB];
   for (int kv = 0; kv < BQ_KV_COUNT; kv++) {
     if (!every_kv_type && kv != BQ_KV_F16 && kv != BQ_KV_I8) continue;
     tiny_model t;
     tiny_create(&t, c, kv == 1 ? BQ_TYPE_F16 : BQ_TYPE_BQ4_32, bq_kernels_best(), true);
-    follow(&t, (bq_session_options){.kv_type = (bq_kv_type)kv}, PROMPT, STEPS, want);
+    follow(&t, (bq_session_options){.kv_type = (bq_kv_type)kv}, PROMPT, STEPS, expected);
     for (size_t threads = 2; threads <= MOST_THREADS; threads++) {
       /* Runs alone, with a barrier, with shares too: each number of threads meets each of them
        * with some KV type. */
@@ -134,9 +134,9 @@ static void check_threads(bq_config c, bool every_kv_type) {
       bq_session_options o = {.batch = 20, .kv_type = (bq_kv_type)kv,
                               .parallel = {&team, run, threads, with_barrier ? barrier : NULL,
                                            way == 2 ? take : NULL}};
-      memset(got, 0, sizeof got);
-      follow(&t, o, PROMPT, STEPS, got);
-      CHECK_MEM(got, want, sizeof want);
+      memset(actual, 0, sizeof actual);
+      follow(&t, o, PROMPT, STEPS, actual);
+      CHECK_MEM(actual, expected, sizeof expected);
       /* Two batches and STEPS tokens: a layer is one run or ten (one token: six, or all layers in
        * one run); and the heads. */
       if (with_barrier && !c.bidirectional)
@@ -153,18 +153,18 @@ static void check_threads(bq_config c, bool every_kv_type) {
 /* Compares threads with one thread, after a prompt that ends before 512 positions, from where on
  * threads share the attention of a token. Returns the barriers that a thread has passed. */
 static size_t check_far(bq_config c, bq_session_options o, size_t threads, bool shares) {
-  static float want[FAR_STEPS + 1][VOCAB], got[FAR_STEPS + 1][VOCAB];
+  static float expected[FAR_STEPS + 1][VOCAB], actual[FAR_STEPS + 1][VOCAB];
   tiny_model t;
   c.context = FAR_CONTEXT;
   tiny_create(&t, c, BQ_TYPE_BQ4_32, bq_kernels_best(), true);
   o.kv_type = BQ_KV_I8;
-  follow(&t, o, FAR_PROMPT, FAR_STEPS, want);
+  follow(&t, o, FAR_PROMPT, FAR_STEPS, expected);
   team team = {.threads = threads, .seed = threads};
   pthread_mutex_init(&team.mutex, NULL);
   pthread_barrier_init(&team.barrier, NULL, (unsigned)threads);
   o.parallel = (bq_parallel){&team, run, threads, barrier, shares ? take : NULL};
-  follow(&t, o, FAR_PROMPT, FAR_STEPS, got);
-  CHECK_MEM(got, want, sizeof want);
+  follow(&t, o, FAR_PROMPT, FAR_STEPS, actual);
+  CHECK_MEM(actual, expected, sizeof expected);
   pthread_barrier_destroy(&team.barrier);
   pthread_mutex_destroy(&team.mutex);
   tiny_free(&t);

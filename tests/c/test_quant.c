@@ -35,10 +35,10 @@ static void test_known_block(void) {
   /* m = 7, so the scale is 1. Halves go away from zero. */
   float w[32] = {7, -7, 0, 1, 0.5f, -0.5f, 1.5f, -1.5f, 2.5f, -2.5f, 0.49f, -0.49f, 6.5f, -6.5f, 3};
   uint8_t block[20];
-  const uint8_t want[20] = {0x97, 0x10, 0xf1, 0xe2, 0xd3, 0x00, 0x97, 0x03, 0,    0,
-                            0,    0,    0,    0,    0,    0,    0,    0,    0x80, 0x3f};
+  const uint8_t expected[20] = {0x97, 0x10, 0xf1, 0xe2, 0xd3, 0x00, 0x97, 0x03, 0,    0,
+                                0,    0,    0,    0,    0,    0,    0,    0,    0x80, 0x3f};
   CHECK_EQ(bq_quantize(BQ_TYPE_BQ4_32, BQ_ROWS, w, 1, 32, block, NULL), BQ_OK);
-  CHECK_MEM(block, want, sizeof want);
+  CHECK_MEM(block, expected, sizeof expected);
 }
 
 static void test_known_tile(void) {
@@ -519,10 +519,10 @@ static void test_known_minimum(void) {
   float w[32], back[32];
   for (int i = 0; i < 32; i++) w[i] = -1 + (float)(i % 16) * 0.5f;
   uint8_t block[20];
-  const uint8_t want[20] = {0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, 0x10, 0x32,
-                            0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, 0x00, 0x38, 0x00, 0xbc};
+  const uint8_t expected[20] = {0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, 0x10, 0x32,
+                                0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, 0x00, 0x38, 0x00, 0xbc};
   CHECK_EQ(bq_quantize(BQ_TYPE_BQ4A_32, BQ_ROWS, w, 1, 32, block, NULL), BQ_OK);
-  CHECK_MEM(block, want, sizeof want);
+  CHECK_MEM(block, expected, sizeof expected);
   CHECK_EQ(bq_dequantize(BQ_TYPE_BQ4A_32, BQ_ROWS, block, 1, 32, back, NULL), BQ_OK);
   CHECK(back[0] == -1.0f && back[5] == 1.5f && back[31] == 6.5f);
   for (int i = 0; i < 32; i++) w[i] = 3.25f; /* all the same: scale 0 */

@@ -13,7 +13,8 @@
 enum { CONTEXT = 720, LONG = 660, VOCAB = 61, ROWS = 32, AHEAD = 24 };
 
 static uint32_t prompt[CONTEXT];
-static float want[LONG][VOCAB]; /* logits of each position of `prompt`, computed token by token */
+static float expected[LONG]
+                     [VOCAB]; /* logits of each position of `prompt`, computed token by token */
 
 /* A kind of session: which positions its layers keep. */
 typedef struct kind {
@@ -98,9 +99,9 @@ static uint32_t go_back(bq_session *s, way how, uint32_t at) {
 
 static void check_goes_on(bq_session *s, uint32_t n) {
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
-  check_logits(s, want[n - 1]);
+  check_logits(s, expected[n - 1]);
   for (uint32_t i = n; i < n + 8; i++) append(s, prompt[i]);
-  check_logits(s, want[n + 7]);
+  check_logits(s, expected[n + 7]);
 }
 
 static void check_way(const tiny_model *t, bq_session_options o, way how, uint32_t at) {
@@ -124,7 +125,7 @@ static void check_kind(const kind *k, bq_kv_type kv) {
   tiny_model t;
   create_model(&t, k);
   bq_session_options o = options_of(k, kv);
-  step_by_step(&t, o, prompt, LONG, &want[0][0]);
+  step_by_step(&t, o, prompt, LONG, &expected[0][0]);
   for (uint32_t i = 0; i < POSITIONS; i++)
     for (int how = 0; how < WAYS; how++) {
       if (SANITIZED && how != (int)(i + (uint32_t)kv) % WAYS) continue;
@@ -185,8 +186,9 @@ static void check_vector(const tiny_model *t, bq_session_options o, bq_session *
   CHECK_EQ(bq_session_sync(own, prompt, n, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_pool(own, BQ_POOL_MEAN, true, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(own, 0, NULL), BQ_OK);
-  const float *got = bq_session_vector(s, 0), *expected = bq_session_vector(own, 0);
-  if (CHECK(got && expected)) CHECK_MEM(got, expected, t->model.config.hidden * sizeof *got);
+  const float *actual = bq_session_vector(s, 0), *expected = bq_session_vector(own, 0);
+  if (CHECK(actual && expected))
+    CHECK_MEM(actual, expected, t->model.config.hidden * sizeof *actual);
   bq_session_free(own);
 }
 
@@ -283,7 +285,7 @@ static void check_random(const kind *k, bq_kv_type kv, uint32_t seed) {
   tiny_model t;
   create_model(&t, k);
   bq_session_options o = options_of(k, kv);
-  step_by_step(&t, o, prompt, LONG, &want[0][0]);
+  step_by_step(&t, o, prompt, LONG, &expected[0][0]);
   o.prefill_window = seed % 2 ? 20 : 0;
   bq_session *s = filled_session(&t, o), *spare = filled_session(&t, o);
   uint32_t random = seed;
@@ -293,7 +295,7 @@ static void check_random(const kind *k, bq_kv_type kv, uint32_t seed) {
     if (n == 0 || random_below(&random, 3) == 0) continue;
     if (!CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK)) break;
     if (bq_session_logits(s) &&
-        !CHECK(memcmp(bq_session_logits(s), want[n - 1], sizeof want[0]) == 0))
+        !CHECK(memcmp(bq_session_logits(s), expected[n - 1], sizeof expected[0]) == 0))
       printf("%s, seed %u, step %u\n", k->name, seed, i);
   }
   bq_session_free(s);
@@ -310,7 +312,7 @@ static void test_the_last_token_again(void) {
     tiny_model t;
     create_model(&t, k);
     const bq_session_options o = options_of(k, BQ_KV_F32);
-    step_by_step(&t, o, prompt, LONG, &want[0][0]);
+    step_by_step(&t, o, prompt, LONG, &expected[0][0]);
     bq_session *s = filled_session(&t, o), *b = filled_session(&t, o);
     const uint32_t edge = k->positions[1]; /* where a window's lower edge crosses, about */
     for (uint32_t n = edge - 4; n < edge + 6; n++) {
@@ -319,12 +321,12 @@ static void test_the_last_token_again(void) {
       other[n - 1] ^= 1;
       CHECK_EQ(sync_to(s, other, n), n - 1);
       CHECK_EQ(sync_to(s, prompt, n), n - 1);
-      check_logits(s, want[n - 1]);
+      check_logits(s, expected[n - 1]);
       const saved_state saved = save_state(s, 5000);
       CHECK_EQ(restore_state(b, &saved, 5000, NULL), BQ_OK);
       CHECK(bq_session_stats_get(b).computed >= n - 1); /* nothing else is computed anew */
       CHECK_EQ(bq_session_run(b, 0, NULL), BQ_OK);
-      check_logits(b, want[n - 1]);
+      check_logits(b, expected[n - 1]);
       free(saved.bytes);
     }
     bq_session_free(s);

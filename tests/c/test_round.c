@@ -39,7 +39,7 @@ typedef struct outcome {
 } outcome;
 
 /* (v - w)^T H (v - w), and with the diagonal of H, in f64 one after the other. */
-static void judge(outcome *o) {
+static void read_parts(outcome *o) {
   o->error = o->weighted = 0;
   for (int r = 0; r < ROWS; r++)
     for (int i = 0; i < COLS; i++) {
@@ -70,7 +70,7 @@ static void round_by(bq_type type, const float *fed, uint32_t sweeps, outcome *o
       const float product = (float)o->q[r * COLS + i] * o->scale[b];
       CHECK(o->v[r * COLS + i] == product + o->min[b]);
     }
-  judge(o);
+  read_parts(o);
 }
 
 static const bq_type TYPES[] = {BQ_TYPE_BQ4A_32, BQ_TYPE_BQ4H_32, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_16,
@@ -85,7 +85,7 @@ static void test_errors_fall(void) {
   for (size_t t = 0; t < sizeof TYPES / sizeof *TYPES; t++) {
     CHECK_EQ(bq_quantize(TYPES[t], BQ_ROWS, w, ROWS, COLS, bytes, NULL), BQ_OK);
     CHECK_EQ(bq_dequantize(TYPES[t], BQ_ROWS, bytes, ROWS, COLS, plain.v, NULL), BQ_OK);
-    judge(&plain);
+    read_parts(&plain);
     round_by(TYPES[t], NULL, 0, &searched, &errors);
     CHECK(searched.weighted <= plain.weighted);
     round_by(TYPES[t], feedback, 0, &fed, &errors);

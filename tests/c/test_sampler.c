@@ -53,9 +53,9 @@ static void test_rng_is_splitmix64(void) {
   bq_rng rng = bq_rng_seed(0);
   for (int i = 0; i < 3; i++) {
     double u = (double)(known[i] >> 11) * 0x1p-53;
-    uint32_t got = bq_sample(flat, 2, NULL, 0, &(bq_sample_options){.temperature = 1, .top_p = 1},
-                             &rng, scratch);
-    CHECK_EQ(got, u < 0.5 ? 0u : 1u);
+    uint32_t actual = bq_sample(flat, 2, NULL, 0,
+                                &(bq_sample_options){.temperature = 1, .top_p = 1}, &rng, scratch);
+    CHECK_EQ(actual, u < 0.5 ? 0u : 1u);
     CHECK_EQ(rng.state, (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u);
   }
 }
@@ -178,8 +178,8 @@ static void test_filters_over_many_tokens(void) {
     if (o.top_k == 1) continue;
     if (!o.top_k && o.top_p >= 1 && !(o.min_p > 0)) continue; /* drawn in the order of ids */
     bq_rng rng = bq_rng_seed(i), same = rng;
-    const uint32_t want = pick_of_sorted(many, n, &o, &same, sorted);
-    CHECK_EQ(bq_sample(many, n, NULL, 0, &o, &rng, scratch), want);
+    const uint32_t expected = pick_of_sorted(many, n, &o, &same, sorted);
+    CHECK_EQ(bq_sample(many, n, NULL, 0, &o, &rng, scratch), expected);
   }
 }
 
@@ -271,9 +271,9 @@ static void test_repetition_penalty_of_long_windows(void) {
       if (seen[i]) changed[i] = plain[i] > 0 ? plain[i] / 1.7f : plain[i] * 1.7f;
     }
     bq_rng a = bq_rng_seed(round), b = a;
-    const uint32_t got = bq_sample(plain, VOCAB, recent, n, &o, &a, scratch);
+    const uint32_t actual = bq_sample(plain, VOCAB, recent, n, &o, &a, scratch);
     o.repeat_penalty = 1;
-    CHECK_EQ(got, bq_sample(changed, VOCAB, NULL, 0, &o, &b, scratch));
+    CHECK_EQ(actual, bq_sample(changed, VOCAB, NULL, 0, &o, &b, scratch));
   }
 }
 
@@ -411,13 +411,13 @@ static void test_mask_and_bias_equal_changed_logits(void) {
                            .top_p = round % 7 ? 1 : 0.9f,
                            .repeat_penalty = round % 2 ? 1.3f : 0};
     bq_rng a = bq_rng_seed(round), b = a;
-    uint32_t want = bq_sample(changed, vocab, recent, 40, &o, &a, scratch);
+    uint32_t expected = bq_sample(changed, vocab, recent, 40, &o, &a, scratch);
     o.mask = mask;
     o.bias = bias;
     o.n_bias = 30;
-    CHECK_EQ(bq_sample(plain, vocab, recent, 40, &o, &b, scratch), want);
+    CHECK_EQ(bq_sample(plain, vocab, recent, 40, &o, &b, scratch), expected);
     CHECK_EQ(a.state, b.state);
-    CHECK(want == BQ_TOKEN_NONE || changed[want] > -INFINITY);
+    CHECK(expected == BQ_TOKEN_NONE || changed[expected] > -INFINITY);
   }
 }
 

@@ -47,7 +47,7 @@ static void attend(const vectors *kv, const double *q, uint32_t p, uint32_t at, 
                    double *y) {
   static uint32_t list[CONTEXT];
   static double scores[CONTEXT];
-  double turned[MOST_DIM], key[MOST_DIM], most = -1e300, sum = 0;
+  double turned[MAX_DIM], key[MAX_DIM], most = -1e300, sum = 0;
   const uint32_t n = in_sight(p, list);
   rotate(q, n - 1, dim, turned);
   for (uint32_t j = 0; j < n; j++) {
@@ -67,7 +67,7 @@ static void test_a_plain_reference(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_scalar(), false);
   const bq_config *c = &t.model.config;
-  REQUIRE(c->gated && c->kv_heads * c->head_dim <= MOST_DIM);
+  REQUIRE(c->gated && c->kv_heads * c->head_dim <= MAX_DIM);
   bq_session *s = filled_session(&t, sinking(BQ_KV_F32));
   bq_session *all = filled_session(&t, (bq_session_options){.context = TRAINED});
   double far = 0;
@@ -97,12 +97,12 @@ static void in_turn(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
   for (size_t i = 0; i < threads; i++) fn(arg, i, threads);
 }
 
-static float want[LONG][VOCAB];
+static float expected[LONG][VOCAB];
 
 /* The same of the usual model, once for each type in turn. */
 static void usual_steps(const tiny_model *t, bq_kv_type kv) {
   static bq_kv_type done = BQ_KV_COUNT;
-  if (kv != done) step_by_step(t, sinking(kv), prompt, LONG, &want[0][0]);
+  if (kv != done) step_by_step(t, sinking(kv), prompt, LONG, &expected[0][0]);
   done = kv;
 }
 
@@ -111,7 +111,7 @@ static void check_cuts(bq_config config, bq_kv_type kv) {
   tiny_create(&t, config, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   tiny_create(&scalar, config, BQ_TYPE_BQ4_32, bq_kernels_scalar(), false);
   bq_session_options o = sinking(kv);
-  step_by_step(&t, o, prompt, LONG, &want[0][0]);
+  step_by_step(&t, o, prompt, LONG, &expected[0][0]);
   size_t threads = 3;
   static const uint32_t cuts[][2] = {{0, 0}, {39, 39}, {27, 20}, {33, 1}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
@@ -123,13 +123,13 @@ static void check_cuts(bq_config config, bq_kv_type kv) {
       if (i % 2) o.parallel = (bq_parallel){.run = in_turn, .ctx = &threads, .threads = threads};
       bq_session *s = filled_session(i == 2 ? &scalar : &t, o);
       sync_to(s, prompt, n);
-      check_logits(s, want[n - 1]);
+      check_logits(s, expected[n - 1]);
       CHECK_EQ(sync_to(s, prompt, n - 1), n - 2);
-      check_logits(s, want[n - 2]);
+      check_logits(s, expected[n - 2]);
       append(s, prompt[n - 1]);
-      check_logits(s, want[n - 1]);
+      check_logits(s, expected[n - 1]);
       sync_to(s, prompt, n / 2); /* what is gone is computed anew */
-      check_logits(s, want[n / 2 - 1]);
+      check_logits(s, expected[n / 2 - 1]);
       bq_session_free(s);
     }
   tiny_free(&t);
@@ -169,7 +169,7 @@ static void test_a_run_that_is_left(void) {
   CHECK_EQ(bq_session_sync(s, other, LONG, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(s, 5, NULL), BQ_MORE);
   sync_to(s, prompt, 550);
-  check_logits(s, want[549]);
+  check_logits(s, expected[549]);
   /* Guesses that are right, then wrong, about where the window moves. */
   bq_session_options o = sinking(BQ_KV_I8);
   o.rows = 8;
@@ -183,7 +183,7 @@ static void test_a_run_that_is_left(void) {
     if (!bq_session_logits(g))
       CHECK_EQ(bq_session_draft(g, guesses, 7, &taken, NULL), BQ_OK);
     CHECK_EQ(bq_session_run(g, 0, NULL), BQ_OK);
-    check_logits(g, want[i]);
+    check_logits(g, expected[i]);
   }
   bq_session_free(g);
   bq_session_free(s);
@@ -202,8 +202,8 @@ static void test_sessions_in_one_pass(void) {
   CHECK_EQ(bq_session_sync(b, prompt, MOVE + 10, NULL, NULL), BQ_OK);
   CHECK_EQ(bq_session_append(a, prompt[310], NULL), BQ_OK);
   CHECK_EQ(bq_session_run_with(a, &b, 1, 0, NULL), BQ_OK);
-  check_logits(a, want[310]);
-  check_logits(b, want[MOVE + 9]);
+  check_logits(a, expected[310]);
+  check_logits(b, expected[MOVE + 9]);
   o.sinks = 2;
   bq_session *c = filled_session(&t, o);
   bq_error err = {0};
@@ -238,16 +238,16 @@ static void check_copies(bq_kv_type kv, uint32_t n) {
     CHECK_EQ(bq_session_save(a, at, saved + at, piece, NULL), BQ_OK);
   }
   for (uint32_t i = n; i < n + 70; i++) append(a, prompt[i]);
-  check_logits(a, want[n + 69]);
+  check_logits(a, expected[n + 69]);
   bq_session_free(a);
   sync_to(b, prompt, n + 1); /* on a fork's own sinks */
-  check_logits(b, want[n]);
+  check_logits(b, expected[n]);
   CHECK_EQ(sync_to(b, (uint32_t[]){9, 8, 7, 6, 5}, 5), 0); /* other sinks */
   CHECK_EQ(bq_session_restore(b, saved, bytes, NULL), BQ_OK);
   CHECK_EQ(bq_session_run(b, 0, NULL), BQ_OK);
-  check_logits(b, want[n - 1]);
+  check_logits(b, expected[n - 1]);
   for (uint32_t i = n; i < n + 70; i++) append(b, prompt[i]);
-  check_logits(b, want[n + 69]);
+  check_logits(b, expected[n + 69]);
   /* Another window is another cache. */
   bq_error err = {0};
   o.kv_window = WINDOW - 1;

@@ -25,9 +25,9 @@ static void sync_to(bq_session *s, uint32_t n, uint64_t kept) {
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
 }
 
-static void check_equal(const bq_session *s, const bq_session *want) {
-  const float *got = bq_session_logits(s);
-  if (CHECK(got != NULL)) CHECK_MEM(got, bq_session_logits(want), VOCAB * sizeof *got);
+static void check_equal(const bq_session *s, const bq_session *expected) {
+  const float *actual = bq_session_logits(s);
+  if (CHECK(actual != NULL)) CHECK_MEM(actual, bq_session_logits(expected), VOCAB * sizeof *actual);
 }
 
 static void in_turn(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
@@ -51,8 +51,8 @@ static void check_skipped(uint32_t set) {
     }
   without.model.config.layers = left;
   without.model.ready = BQ_READY_ALL(left);
-  bq_session *want = tiny_session(&without, (bq_session_options){0});
-  sync_to(want, PROMPT, 0);
+  bq_session *expected = tiny_session(&without, (bq_session_options){0});
+  sync_to(expected, PROMPT, 0);
   static const bq_session_options cuts[] = {
       {0}, {.prefill_window = 9, .batch = 4}, {.parallel = {.run = in_turn, .threads = 3}}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
@@ -63,17 +63,17 @@ static void check_skipped(uint32_t set) {
     skip(s, set);
     CHECK(bq_session_logits(s) == NULL);
     sync_to(s, PROMPT, 0); /* nothing of before holds */
-    check_equal(s, want);
+    check_equal(s, expected);
     skip(s, set);
     sync_to(s, PROMPT, PROMPT);
     sync_to(s, PROMPT - 1, PROMPT - 2);
     CHECK_EQ(bq_session_fork(s, &fork, NULL), BQ_OK);
     sync_to(fork, PROMPT, PROMPT - 1);
-    check_equal(fork, want);
+    check_equal(fork, expected);
     bq_session_free(fork);
     bq_session_free(s);
   }
-  bq_session_free(want);
+  bq_session_free(expected);
   tiny_free(&t);
   tiny_free(&without);
 }

@@ -68,24 +68,24 @@ static uint32_t decode(const tiny_model *t, bq_session_options o, uint32_t hosts
   for (uint32_t i = 0; i < DECODED; i++) {
     if (i > 0) CHECK_EQ(bq_session_append(s, token(N + i), NULL), BQ_OK);
     asked += run(s, hosts, slices);
-    const float *got = bq_session_logits(s);
-    if (CHECK(got != NULL)) memcpy(logits + i * VOCAB, got, VOCAB * sizeof *logits);
+    const float *actual = bq_session_logits(s);
+    if (CHECK(actual != NULL)) memcpy(logits + i * VOCAB, actual, VOCAB * sizeof *logits);
   }
   bq_session_free(s);
   return asked;
 }
 
 static void check_model(bq_config config, bq_type type, bq_activations activations) {
-  float wanted[DECODED * VOCAB], got[DECODED * VOCAB];
+  float expected[DECODED * VOCAB], actual[DECODED * VOCAB];
   tiny_model t;
   tiny_create(&t, config, type, bq_kernels_best(), true);
   bq_session_options o = {.prefill_window = WINDOW, .batch = BATCH, .activations = activations};
-  CHECK_EQ(decode(&t, o, 1, 0, wanted), 0);
+  CHECK_EQ(decode(&t, o, 1, 0, expected), 0);
   for (o.spread = 1; o.spread <= BATCH; o.spread += BATCH - 1)
     for (uint32_t hosts = 1; hosts <= 4; hosts++) {
-      memset(got, 0, sizeof got);
-      const uint32_t asked = decode(&t, o, hosts, hosts % 3, got);
-      CHECK_MEM(got, wanted, sizeof got);
+      memset(actual, 0, sizeof actual);
+      const uint32_t asked = decode(&t, o, hosts, hosts % 3, actual);
+      CHECK_MEM(actual, expected, sizeof actual);
       CHECK(bq_type_is_float(type) == (asked == 0));
     }
   tiny_free(&t);

@@ -54,11 +54,11 @@ static void alone(const tiny_model *t, bq_session_options o, size_t i, uint32_t 
 
 static void check_alone(const bq_session *s, const tiny_model *t, bq_session_options o, size_t i,
                         uint32_t n, uint32_t results) {
-  float wanted[ROWS * VOCAB];
-  alone(t, o, i, n, results, wanted);
+  float expected[ROWS * VOCAB];
+  alone(t, o, i, n, results, expected);
   for (uint32_t r = 0; r < results; r++) {
-    const float *got = bq_session_result(s, n - results + r);
-    if (CHECK(got != NULL)) CHECK_MEM(got, wanted + r * VOCAB, VOCAB * sizeof *got);
+    const float *actual = bq_session_result(s, n - results + r);
+    if (CHECK(actual != NULL)) CHECK_MEM(actual, expected + r * VOCAB, VOCAB * sizeof *actual);
   }
 }
 

@@ -282,24 +282,24 @@ static void check_words(const char *cut, const char *file, int line) {
   tokn d = tokn_new(BQ_TOKENIZER_BPE);
   d.flags = TOKN_WORDS;
   tokn_add_all_bytes(&d, TOKN_NORMAL);
-  uint32_t want[32];
+  uint32_t expected[32];
   uint8_t text[256];
   size_t n = 0, words = 0;
   for (const char *from = cut; *from; words++) {
     size_t bytes = strcspn(from, "|");
     memcpy(text + n, from, bytes);
     n += bytes;
-    want[words] = bytes == 1 ? (uint8_t)*from : tokn_add_bytes(&d, from, bytes, TOKN_NORMAL, 0);
+    expected[words] = bytes == 1 ? (uint8_t)*from : tokn_add_bytes(&d, from, bytes, TOKN_NORMAL, 0);
     from += bytes + (from[bytes] == '|');
   }
-  want[words] = BQ_TOKEN_NONE;
+  expected[words] = BQ_TOKEN_NONE;
   for (size_t i = 0; i < words; i++) /* equal words have the lowest id */
     for (size_t j = 0; j < i; j++)
-      if (want[i] != BQ_TOKEN_NONE && d.bytes[want[i]] == d.bytes[want[j]] &&
-          memcmp(d.text[want[i]], d.text[want[j]], d.bytes[want[i]]) == 0)
-        want[i] = want[j];
+      if (expected[i] != BQ_TOKEN_NONE && d.bytes[expected[i]] == d.bytes[expected[j]] &&
+          memcmp(d.text[expected[i]], d.text[expected[j]], d.bytes[expected[i]]) == 0)
+        expected[i] = expected[j];
   tokn_open o = tokn_opened(&d);
-  if (o.t) tokn_check(o.t, text, n, false, false, want, file, line);
+  if (o.t) tokn_check(o.t, text, n, false, false, expected, file, line);
   tokn_close(&o);
 }
 #define CHECK_WORDS(cut) check_words((cut), __FILE__, __LINE__)
@@ -456,14 +456,15 @@ static void check_against_obvious(bq_tokenizer_kind kind) {
     d.n_merges = merges;
     for (size_t n = 1; n < 40; n++) {
       uint8_t text[40];
-      uint32_t want[41];
+      uint32_t expected[41];
       for (size_t i = 0; i < n; i++) {
-        want[i] = random_bits(&seed) % 3;
-        text[i] = (uint8_t)('a' + want[i]);
+        expected[i] = random_bits(&seed) % 3;
+        text[i] = (uint8_t)('a' + expected[i]);
       }
-      size_t count = kind == BQ_TOKENIZER_SPM ? obvious_spm(&d, want, n) : obvious_bpe(&d, want, n);
-      want[count] = BQ_TOKEN_NONE;
-      tokn_check(o.t, text, n, false, false, want, __FILE__, __LINE__);
+      size_t count =
+          kind == BQ_TOKENIZER_SPM ? obvious_spm(&d, expected, n) : obvious_bpe(&d, expected, n);
+      expected[count] = BQ_TOKEN_NONE;
+      tokn_check(o.t, text, n, false, false, expected, __FILE__, __LINE__);
     }
     tokn_close(&o);
   }
@@ -487,7 +488,7 @@ static void test_words_that_come_again(void) {
   tokn_open o = tokn_opened(&d);
   REQUIRE(o.t);
   uint8_t *text = malloc(N);
-  uint32_t *want = malloc(N * sizeof *want), *got = malloc(N * sizeof *got);
+  uint32_t *expected = malloc(N * sizeof *expected), *actual = malloc(N * sizeof *actual);
   size_t n = 0, count = 0, found = 0;
   while (n < N - WORD) {
     uint8_t word[WORD] = {' '};
@@ -495,7 +496,7 @@ static void test_words_that_come_again(void) {
     for (size_t i = 1; i <= bytes; i++) word[i] = (uint8_t)('a' + random_bits(&seed) % kinds);
     size_t own = 0;
     uint32_t *ids = tokn_ids(o.t, (char *)word, bytes + 1, false, false, &own);
-    memcpy(want + count, ids, own * sizeof *ids);
+    memcpy(expected + count, ids, own * sizeof *ids);
     memcpy(text + n, word, bytes + 1);
     count += own;
     n += bytes + 1;
@@ -503,19 +504,19 @@ static void test_words_that_come_again(void) {
   }
   uint32_t *ids = tokn_ids(o.t, (char *)text, n, false, false, &found);
   CHECK_EQ(found, count);
-  CHECK_MEM(ids, want, count * sizeof *ids);
+  CHECK_MEM(ids, expected, count * sizeof *ids);
   const size_t room = count / 2;
   void *scratch = malloc((size_t)bq_tokenize_scratch(o.t, n, false));
-  memset(got, 0xff, N * sizeof *got);
+  memset(actual, 0xff, N * sizeof *actual);
   bq_tokenize_options options = {0};
-  CHECK_EQ(bq_tokenize(o.t, (char *)text, n, &options, scratch, got, room, &found), BQ_ARGUMENT);
+  CHECK_EQ(bq_tokenize(o.t, (char *)text, n, &options, scratch, actual, room, &found), BQ_ARGUMENT);
   CHECK_EQ(found, count);
-  CHECK_MEM(got, want, room * sizeof *got);
-  CHECK_EQ(got[room], UINT32_MAX);
+  CHECK_MEM(actual, expected, room * sizeof *actual);
+  CHECK_EQ(actual[room], UINT32_MAX);
   free(scratch);
   free(ids);
-  free(got);
-  free(want);
+  free(actual);
+  free(expected);
   free(text);
   tokn_close(&o);
 }
@@ -607,9 +608,9 @@ enum { OTHER = 1, LETTER = 2, NUMBER = 4, SPACE = 8 };
 enum { LAST = 1, CUT = 2, SPARE = 4 };
 
 /* Words, with | between them. */
-static void check_program(const bq_tokenizer *t, const char *text, const char *want) {
+static void check_program(const bq_tokenizer *t, const char *text, const char *expected) {
   const size_t bytes = strlen(text);
-  char got[200], *to = got;
+  char actual[200], *to = actual;
   bq_splitter s;
   bq_splitter_begin(&s, t->split, (const uint8_t *)text, bytes);
   for (size_t at = 0, end; at < bytes; at = end) {
@@ -619,7 +620,7 @@ static void check_program(const bq_tokenizer *t, const char *text, const char *w
     to += end - at;
   }
   *to = 0;
-  CHECK_STR(got, want);
+  CHECK_STR(actual, expected);
 }
 
 static void test_split_program(void) {

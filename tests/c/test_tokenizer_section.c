@@ -100,29 +100,30 @@ static void test_every_byte(void) {
 
 /* One u32 (or byte) of a section is wrong: which status, and where. */
 static void check_wrong_in(const tokn *d, size_t at, uint32_t value, unsigned bytes,
-                           bq_status want, uint64_t want_at) {
+                           bq_status expected, uint64_t want_at) {
   size_t n;
   uint8_t *section = tokn_write(d, &n);
   for (unsigned i = 0; i < bytes; i++) section[at + i] = (uint8_t)(value >> 8 * i);
   uint64_t offset = 0;
   bq_status status =
       try_section(section, n, (bq_tokenizer_size){d->n_tokens, d->n_merges}, &offset);
-  if (!CHECK_EQ(status, want) || !CHECK_EQ(offset, want_at)) printf("for %u at %zu\n", value, at);
+  if (!CHECK_EQ(status, expected) || !CHECK_EQ(offset, want_at))
+    printf("for %u at %zu\n", value, at);
   free(section);
 }
 
-static void check_wrong(size_t at, uint32_t value, unsigned bytes, bq_status want,
+static void check_wrong(size_t at, uint32_t value, unsigned bytes, bq_status expected,
                         uint64_t want_at) {
   static tokn d; /* large: not one on the stack for each call */
   d = sample(BQ_TOKENIZER_BPE);
-  check_wrong_in(&d, at, value, bytes, want, want_at);
+  check_wrong_in(&d, at, value, bytes, expected, want_at);
 }
 
-static void check_program(size_t at, uint32_t value, unsigned bytes, bq_status want,
+static void check_program(size_t at, uint32_t value, unsigned bytes, bq_status expected,
                           uint64_t want_at) {
   static tokn d;
   d = sample_with_program();
-  check_wrong_in(&d, at, value, bytes, want, want_at);
+  check_wrong_in(&d, at, value, bytes, expected, want_at);
 }
 
 static void test_program_fields(void) {

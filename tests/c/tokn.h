@@ -198,17 +198,17 @@ static inline uint32_t *tokn_ids(const bq_tokenizer *t, const void *text, size_t
 
 /* Checks the ids of a text against a list that ends with BQ_TOKEN_NONE. */
 static inline void tokn_check(const bq_tokenizer *t, const void *text, size_t bytes,
-                              bool add_special, bool parse_special, const uint32_t *want,
+                              bool add_special, bool parse_special, const uint32_t *expected,
                               const char *file, int line) {
   size_t n, wanted = 0;
   uint32_t *ids = tokn_ids(t, text, bytes, add_special, parse_special, &n);
-  while (want[wanted] != BQ_TOKEN_NONE) wanted++;
-  bool same = n == wanted && memcmp(ids, want, n * sizeof *ids) == 0;
+  while (expected[wanted] != BQ_TOKEN_NONE) wanted++;
+  bool same = n == wanted && memcmp(ids, expected, n * sizeof *ids) == 0;
   if (!same && check_fails(file, line)) {
     printf("\"%.*s\" is", (int)bytes, (const char *)text);
     for (size_t i = 0; i < n; i++) printf(" %u", ids[i]);
     printf(", not");
-    for (size_t i = 0; i < wanted; i++) printf(" %u", want[i]);
+    for (size_t i = 0; i < wanted; i++) printf(" %u", expected[i]);
     printf("\n");
   }
   free(ids);
