@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, normalize, relative, sep } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import axe from 'axe-core';
-import { makeDocs } from '../../tools/docs/make.mjs';
+import { writeDocs } from '../../tools/docs/make.mjs';
 import { testFolder } from '../js/folders.mjs';
 import { failOnFaults } from './console.mjs';
 import { launch, missing } from './launch.mjs';
@@ -17,7 +17,7 @@ failOnFaults();
 const BASE = 'some/project';
 const { folder } = testFolder('docs');
 const SITE = join(folder, BASE);
-before(() => makeDocs(SITE));
+before(() => writeDocs(SITE));
 
 /** Its pages, from the site's root. */
 const pages = () =>

@@ -3,22 +3,23 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { escaped, pageOf, textOf } from './page.mjs';
+import { escapeHtml, makePage, convertDocument } from './page.mjs';
 import { pagePolicy } from '../serve.mjs';
 import { makeSite, SITE } from '../site.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (/** @type {string} */ path) => readFileSync(join(ROOT, path), 'utf8');
 
-/** First documents of the navigation. Other files of docs/ follow. */
-const FIRST = [
+/** First documents of the navigation. The other files of docs/ follow. */
+const FIRST_DOCUMENTS = [
   'README.md',
   'docs/guides/README.md',
   'docs/reference/README.md',
   'docs/inside/README.md',
   'docs/MODELS.md',
 ];
-const LAST = ['models/README.md', 'CHANGELOG.md'];
+/** Last documents of the navigation. */
+const LAST_DOCUMENTS = ['models/README.md', 'CHANGELOG.md'];
 /** Folders of the navigation with their titles. The README of a folder is its first document. */
 const FOLDERS = {
   'docs/guides': 'Guides',
@@ -28,11 +29,11 @@ const FOLDERS = {
   'docs/log': 'Logs',
 };
 /** Files that a browser can display without conversion. Other sources are converted to pages. */
-const SHOWN = /\.(svg|png|js|json|csv|html|css)$/;
+const DISPLAYABLE_FILES = /\.(svg|png|js|json|csv|html|css)$/;
 /** Folders of mobile apps: they contain no pages, but sources that documents link to. */
-const APPS = 'examples/hosts';
+const APPS_FOLDER = 'examples/hosts';
 
-/** @param {string} folder  its Markdown, by name */
+/** Returns the Markdown files of a folder, sorted by name. @param {string} folder */
 const documentsIn = (folder) =>
   readdirSync(join(ROOT, folder))
     .filter((name) => name.endsWith('.md'))
@@ -40,119 +41,119 @@ const documentsIn = (folder) =>
     .map((name) => posix.join(folder, name));
 
 /** Returns the path in the site of a file of the repository. @param {string} path */
-function placeOf(path) {
+function sitePathOf(path) {
   if (path === 'README.md') return 'index.html';
   if (path.endsWith('.md')) return path.replace(/md$/, 'html');
-  return path === '' || SHOWN.test(path) || path.endsWith('/') ? path : `${path}.html`;
+  return path === '' || DISPLAYABLE_FILES.test(path) || path.endsWith('/') ? path : `${path}.html`;
 }
 
 /** Returns the file of the repository that a link leads to: for a folder its page, otherwise its README. @param {string} path */
 function fileOf(path) {
-  const full = join(ROOT, path);
-  if (!existsSync(full)) throw new Error(`a link to ${path}, which is not there`);
-  if (!statSync(full).isDirectory()) return path;
+  const fullPath = join(ROOT, path);
+  if (!existsSync(fullPath)) throw new Error(`expected a file or folder at the target of a link, found none: ${path}`);
+  if (!statSync(fullPath).isDirectory()) return path;
   const folder = path.replace(/\/?$/, '/');
-  if (existsSync(join(full, 'index.html'))) return folder;
+  if (existsSync(join(fullPath, 'index.html'))) return folder;
   return fileOf(`${folder}README.md`);
 }
 
 /** Whether a link leads to the site itself. @param {string} href */
 const isLocal = (href) => !/^([a-z]+:|#|\/)/i.test(href);
 
-/** @param {string} to  the site's folder */
-function writePages(to) {
-  const shown = [...new Set([...FIRST, ...documentsIn('docs'), ...LAST])];
+/** Writes the documents as pages, and the files to which they link. @param {string} siteFolder */
+function writePages(siteFolder) {
+  const navigationFiles = [...new Set([...FIRST_DOCUMENTS, ...documentsIn('docs'), ...LAST_DOCUMENTS])];
   const folders = Object.entries(FOLDERS).map(([folder, title]) => ({
     title,
-    files: documentsIn(folder).filter((path) => !shown.includes(path)),
+    files: documentsIn(folder).filter((path) => !navigationFiles.includes(path)),
   }));
-  const begin = [...shown, ...folders.flatMap(({ files }) => files)];
+  const firstFiles = [...navigationFiles, ...folders.flatMap(({ files }) => files)];
   /** Converted documents by file, in the order in which links to them were found. @type {Map<string, import('./page.mjs').Text>} */
   const texts = new Map();
-  /** @param {string} from @param {string} href */
-  const resolved = (from, href) => {
+  /** Returns the relative address in the site for a link, and adds its target to the files to write. @param {string} from @param {string} href */
+  const resolveLink = (from, href) => {
     const [path, hash] = href.split('#');
     const file = fileOf(posix.join(posix.dirname(from), path));
-    if (file.endsWith('.md')) wanted.add(file);
+    if (file.endsWith('.md')) documents.add(file);
     else if (!file.endsWith('/')) sources.add(file);
-    const address = posix.relative(posix.dirname(placeOf(from)), placeOf(file)) + (file.endsWith('/') ? '/' : '');
+    const address = posix.relative(posix.dirname(sitePathOf(from)), sitePathOf(file)) + (file.endsWith('/') ? '/' : '');
     return `${address || './'}${hash === undefined ? '' : `#${hash}`}`;
   };
-  const wanted = new Set(begin);
+  const documents = new Set(firstFiles);
   /** @type {Set<string>} */
   const sources = new Set();
-  const write = (/** @type {string} */ place, /** @type {string} */ text) => {
-    mkdirSync(dirname(join(to, place)), { recursive: true });
-    writeFileSync(join(to, place), text);
+  const writePage = (/** @type {string} */ sitePath, /** @type {string} */ text) => {
+    mkdirSync(dirname(join(siteFolder, sitePath)), { recursive: true });
+    writeFileSync(join(siteFolder, sitePath), text);
   };
-  for (const page of pagesOfExamples())
-    write(
+  for (const page of examplePages())
+    writePage(
       page,
-      forStatic(read(page)).replace(
+      adaptExamplePage(read(page)).replace(
         /href="([^"]+\.md)(#[^"]*)?"/g,
-        (_, href, hash = '') => `href="${resolved(page, href + hash)}"`,
+        (_, href, hash = '') => `href="${resolveLink(page, href + hash)}"`,
       ),
     );
-  for (const path of wanted)
-    // it grows
+  for (const path of documents)
+    // `documents` grows during the loop.
     texts.set(
       path,
-      textOf(read(path), (href) => (isLocal(href) ? resolved(path, href) : href)),
+      convertDocument(read(path), (href) => (isLocal(href) ? resolveLink(path, href) : href)),
     );
   const pages = [...texts].map(([path, text]) => ({ path, ...text, body: text.html }));
-  for (const path of [...sources].filter((name) => !SHOWN.test(name)))
+  for (const path of [...sources].filter((name) => !DISPLAYABLE_FILES.test(name)))
     pages.push({
       path,
       title: basename(path),
       headings: [],
       html: '',
-      body: `<h1>${escaped(path)}</h1>\n<pre tabindex="0"><code>${escaped(read(path))}</code></pre>\n`,
+      body: `<h1>${escapeHtml(path)}</h1>\n<pre tabindex="0"><code>${escapeHtml(read(path))}</code></pre>\n`,
     });
   for (const { path, title, body, headings } of pages) {
-    const place = placeOf(path);
-    const link = (/** @type {string} */ file) => ({
-      href: posix.relative(posix.dirname(place), placeOf(file)),
+    const sitePath = sitePathOf(path);
+    const linkTo = (/** @type {string} */ file) => ({
+      href: posix.relative(posix.dirname(sitePath), sitePathOf(file)),
       title: /** @type {import('./page.mjs').Text} */ (texts.get(file)).title,
       here: file === path,
     });
-    const up = '../'.repeat(place.split('/').length - 1);
+    const rootPrefix = '../'.repeat(sitePath.split('/').length - 1);
     const links = [
-      ...shown.map(link),
-      { href: `${up}examples/`, title: 'Examples' },
-      { href: `${up}demo/`, title: 'The chat demo' },
+      ...navigationFiles.map(linkTo),
+      { href: `${rootPrefix}examples/`, title: 'Examples' },
+      { href: `${rootPrefix}demo/`, title: 'The chat demo' },
     ];
-    write(
-      place,
-      pageOf({
+    writePage(
+      sitePath,
+      makePage({
         title,
-        up,
+        up: rootPrefix,
         body,
         headings,
         links,
-        folders: folders.map((folder) => ({ title: folder.title, links: folder.files.map(link) })),
+        folders: folders.map((folder) => ({ title: folder.title, links: folder.files.map(linkTo) })),
       }),
     );
   }
   for (const path of sources)
-    if (SHOWN.test(path)) {
-      mkdirSync(dirname(join(to, path)), { recursive: true });
-      cpSync(join(ROOT, path), join(to, path));
+    if (DISPLAYABLE_FILES.test(path)) {
+      mkdirSync(dirname(join(siteFolder, path)), { recursive: true });
+      cpSync(join(ROOT, path), join(siteFolder, path));
     }
-  cpSync(join(ROOT, 'tools/docs/style.css'), join(to, 'docs.css'));
+  cpSync(join(ROOT, 'tools/docs/style.css'), join(siteFolder, 'docs.css'));
 }
 
-/** @returns {string[]} */
-const pagesOfExamples = () =>
+/** Returns the paths of the examples' pages. @returns {string[]} */
+const examplePages = () =>
   readdirSync(join(ROOT, 'examples'), { recursive: true, encoding: 'utf8' })
     .map((name) => posix.join('examples', ...name.split(/[\\/]/)))
-    .filter((path) => path.endsWith('.html') && !path.startsWith(APPS));
+    .filter((path) => path.endsWith('.html') && !path.startsWith(APPS_FOLDER));
 
 /**
- * Adds the policy that `npm start` sends to a page, since a static host may send none. The list of examples also gets a link
+ * Adds to a page the content security policy that `npm start` sends, since a static host may send none. The list of examples also gets a link
  * to the documents.
  * @param {string} page
  */
-const forStatic = (page) =>
+const adaptExamplePage = (page) =>
   page
     .replace(
       '<meta charset="utf-8">',
@@ -160,10 +161,10 @@ const forStatic = (page) =>
     )
     .replace('<h1>Examples</h1>', '<p><a href="../index.html">bq4</a></p>\n$&');
 
-/** @param {string} [to]  a folder, which is emptied */
-export async function makeDocs(to = SITE) {
-  await makeSite(to);
-  rmSync(join(to, APPS), { recursive: true });
-  writePages(to);
-  writeFileSync(join(to, '.nojekyll'), ''); // GitHub Pages then takes it as it is
+/** Writes the site with its documents. @param {string} [siteFolder]  its content is deleted first */
+export async function writeDocs(siteFolder = SITE) {
+  await makeSite(siteFolder);
+  rmSync(join(siteFolder, APPS_FOLDER), { recursive: true });
+  writePages(siteFolder);
+  writeFileSync(join(siteFolder, '.nojekyll'), ''); // with this file, GitHub Pages serves the site without changes
 }

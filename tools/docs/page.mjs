@@ -6,22 +6,22 @@ import { Marked } from 'marked';
 
 /** @type {Record<string, string>} */
 const ESCAPES = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-/** @param {string} text */
-export const escaped = (text) => text.replace(/[&<>"]/g, (mark) => ESCAPES[mark]);
+/** Returns text as HTML. @param {string} text */
+export const escapeHtml = (text) => text.replace(/[&<>"]/g, (mark) => ESCAPES[mark]);
 
 /** Returns the text of HTML without tags, like `innerText`. @param {string} html */
-const plain = (html) => html.replace(/<[^>]*>/g, '');
+const stripTags = (html) => html.replace(/<[^>]*>/g, '');
 
-/** Returns an anchor as GitHub makes it. @param {string} html @param {Map<string, number>} taken  number of uses of each anchor */
-function anchor(html, taken) {
-  const text = plain(html).replace(/&\w+;|&#\d+;/g, '');
+/** Returns the anchor of a heading, equal to GitHub's. @param {string} html @param {Map<string, number>} useCounts  number of uses of each anchor */
+function makeAnchor(html, useCounts) {
+  const text = stripTags(html).replace(/&\w+;|&#\d+;/g, '');
   const name = text
     .toLowerCase()
     .replace(/[^\p{L}\p{N}\s_-]/gu, '')
     .replace(/\s/g, '-');
-  const times = taken.get(name) ?? 0;
-  taken.set(name, times + 1);
-  return times ? `${name}-${times}` : name;
+  const uses = useCounts.get(name) ?? 0;
+  useCounts.set(name, uses + 1);
+  return uses ? `${name}-${uses}` : name;
 }
 
 /**
@@ -30,7 +30,7 @@ function anchor(html, taken) {
  * @param {(href: string) => string} link  returns the address in the site for that of a link or an image
  * @returns {Text}
  */
-export function textOf(source, link) {
+export function convertDocument(source, link) {
   /** @type {Heading[]} */
   const headings = [];
   /** @type {Map<string, number>} */
@@ -43,28 +43,29 @@ export function textOf(source, link) {
     renderer: {
       heading({ tokens, depth }) {
         const html = this.parser.parseInline(tokens);
-        const id = anchor(html, taken);
+        const id = makeAnchor(html, taken);
         headings.push({ level: depth, id, html });
         return `<h${depth} id="${id}">${html}</h${depth}>\n`;
       },
       // Elements wider than the page have a scroll bar of their own, and can be focused by keyboard.
       code: ({ text, lang }) =>
-        `<pre tabindex="0"${lang ? ` data-lang="${escaped(lang)}"` : ''}><code>${escaped(text)}\n</code></pre>\n`,
+        `<pre tabindex="0"${lang ? ` data-lang="${escapeHtml(lang)}"` : ''}><code>${escapeHtml(text)}\n</code></pre>\n`,
       table(token) {
-        const cells = (/** @type {typeof token.header} */ row, /** @type {string} */ tag) =>
+        const rowHtml = (/** @type {typeof token.header} */ row, /** @type {string} */ tag) =>
           `<tr>${row.map((cell) => `<${tag}${cell.align ? ` class="${cell.align}"` : ''}>${this.parser.parseInline(cell.tokens)}</${tag}>`).join('')}</tr>\n`;
-        const named = token.header.some(({ text }) => text.trim());
-        const head = named ? `<thead>\n${cells(token.header, 'th')}</thead>\n` : '';
-        return `<div class="table" tabindex="0"><table>\n${head}<tbody>\n${token.rows.map((row) => cells(row, 'td')).join('')}</tbody></table></div>\n`;
+        const hasTitles = token.header.some(({ text }) => text.trim());
+        const head = hasTitles ? `<thead>\n${rowHtml(token.header, 'th')}</thead>\n` : '';
+        return `<div class="table" tabindex="0"><table>\n${head}<tbody>\n${token.rows.map((row) => rowHtml(row, 'td')).join('')}</tbody></table></div>\n`;
       },
       html({ text }) {
-        if (!/^<!--[^]*-->\s*$/.test(text.trim())) throw new Error(`HTML in a document: ${text}`);
+        if (!/^<!--[^]*-->\s*$/.test(text.trim()))
+          throw new Error(`expected no HTML except comments in a document, found ${text}`);
         return '';
       },
     },
   });
   const html = /** @type {string} */ (marked.parse(source));
-  return { title: plain(headings[0]?.html ?? ''), html, headings };
+  return { title: stripTags(headings[0]?.html ?? ''), html, headings };
 }
 
 /** Content security policy of the page: allows only its own resources. */
@@ -73,16 +74,18 @@ const POLICY = "default-src 'none'; style-src 'self'; img-src 'self' data:; base
 /** @typedef {{ href: string, title: string, here?: boolean }} Link */
 
 /**
+ * Returns the HTML of a page.
  * @param {{ title: string, up: string, body: string, headings?: Heading[], links: Link[], folders: { title: string, links: Link[] }[] }} page
- *   `up`: from the page to the site's root; `links`: the navigation; `folders`: documents after them, which open by folder
+ *   `up`: relative address of the site's root; `links`: the navigation; `folders`: documents after these links, which a reader can
+ *   open by folder
  */
-export function pageOf({ title, up, body, headings = [], links, folders }) {
-  const item = (/** @type {Link} */ { href, title: name, here }) =>
+export function makePage({ title, up: rootPrefix, body, headings = [], links, folders }) {
+  const listItem = (/** @type {Link} */ { href, title: name, here }) =>
     `<li><a href="${href}"${here ? ' aria-current="page"' : ''}>${name}</a></li>`;
-  const parts = headings.filter(({ level }) => level === 2 || level === 3);
-  const contents =
-    parts.length > 3
-      ? `<details class="contents"><summary>On this page</summary>\n<ul>\n${parts.map(({ level, id, html }) => `<li class="level${level}"><a href="#${id}">${html}</a></li>`).join('\n')}\n</ul></details>\n`
+  const sections = headings.filter(({ level }) => level === 2 || level === 3);
+  const contentsHtml =
+    sections.length > 3
+      ? `<details class="contents"><summary>On this page</summary>\n<ul>\n${sections.map(({ level, id, html }) => `<li class="level${level}"><a href="#${id}">${html}</a></li>`).join('\n')}\n</ul></details>\n`
       : '';
   return `<!doctype html>
 <html lang="en">
@@ -91,26 +94,26 @@ export function pageOf({ title, up, body, headings = [], links, folders }) {
 <meta http-equiv="Content-Security-Policy" content="${POLICY}">
 <meta name="viewport" content="width=device-width">
 <title>${title === 'bq4' ? title : `${title} · bq4`}</title>
-<link rel="stylesheet" href="${up}docs.css">
-<link rel="icon" href="${up}demo/icon.svg">
+<link rel="stylesheet" href="${rootPrefix}docs.css">
+<link rel="icon" href="${rootPrefix}demo/icon.svg">
 </head>
 <body>
 <a class="skip" href="#text">To the text</a>
 <nav aria-label="Documents">
 <ul>
-${links.map(item).join('\n')}
+${links.map(listItem).join('\n')}
 </ul>
 ${folders
   .map(
     (folder) => `<details${folder.links.some(({ here }) => here) ? ' open' : ''}><summary>${folder.title}</summary>
 <ul>
-${folder.links.map(item).join('\n')}
+${folder.links.map(listItem).join('\n')}
 </ul></details>
 `,
   )
   .join('')}</nav>
 <main id="text" tabindex="-1">
-${contents ? body.replace('</h1>\n', () => `</h1>\n${contents}`) : body}</main>
+${contentsHtml ? body.replace('</h1>\n', () => `</h1>\n${contentsHtml}`) : body}</main>
 </body>
 </html>
 `;

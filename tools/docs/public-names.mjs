@@ -1,21 +1,21 @@
 #!/usr/bin/env node
-// The public names of the package, read from its sources: properties of JSDoc types, options, methods, error codes. The test of
-// the reference (tests/js/api-doc.test.mjs) compares them with docs/reference. As a command it prints them, type by type.
+// The public names of the package, read from its sources: properties of JSDoc types, options, methods and error codes. A test
+// (tests/js/api-doc.test.mjs) compares them with docs/reference. The command `node tools/docs/public-names.mjs` prints them by type.
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ERRORS } from '../../js/shared/error-codes.js';
 
-const root = new URL('../../', import.meta.url);
-const read = (/** @type {string} */ path) => readFileSync(new URL(path, root), 'utf8');
+const ROOT = new URL('../../', import.meta.url);
+const read = (/** @type {string} */ path) => readFileSync(new URL(path, ROOT), 'utf8');
 
 /** The modules that declare public types. */
 const MODULES = [
-  ...readdirSync(new URL('js/shared/types/', root)).map((name) => `js/shared/types/${name}`),
+  ...readdirSync(new URL('js/shared/types/', ROOT)).map((name) => `js/shared/types/${name}`),
   'js/storage/sources/types.js',
   'js/storage/cache/types.js',
 ];
 
-/** Properties of each type that is written with `@typedef {object}`, by its name. @returns {Map<string, string[]>} */
+/** Returns the properties of each type that is declared by `@typedef {object}`, by name of the type. @returns {Map<string, string[]>} */
 export function publicTypes() {
   /** @type {Map<string, string[]>} */
   const types = new Map();
