@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { compare } from '../../tools/screenshots/compare.mjs';
 import { STATES } from '../../tools/screenshots/states.mjs';
-import { walk } from '../../tools/screenshots/walk.mjs';
+import { visitStates } from '../../tools/screenshots/walk.mjs';
 import { missing } from './launch.mjs';
 import { ROOT } from './site.mjs';
 
@@ -26,7 +26,7 @@ test('the main states look as they are kept', { skip: missing() ?? false, timeou
   /** @type {string[]} */
   const faults = [];
   let pixels = 0;
-  const now = await walk('chromium', main, ({ name }, look) => {
+  const now = await visitStates('chromium', main, ({ name }, look) => {
     const kept = { picture: readFileSync(join(KEPT, `${name}.png`)), ...states[name] };
     const seen = compare(kept, look);
     pixels += Number(seen.fonts);

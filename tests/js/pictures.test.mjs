@@ -53,10 +53,14 @@ test('one word more is found, and drawn; one that is masked is not', () => {
 test('another size, a part that is gone, new or elsewhere', () => {
   assert.match(
     compare(look(), look({ picture: drawn([], 100) })).faults.join(),
-    /100 x 100 pixels, 200 x 100 are kept/,
+    /expected 200 x 100 pixels, found 100 x 100/,
   );
   const { faults } = compare(look(), look({ layout: { main: [0, 0, 200, 70], '#alert': [0, 70, 1, 1] } }));
-  assert.deepEqual(faults, ['#send is gone', '#alert is new', 'main is at 0,0,200,70, kept 0,0,200,80']);
+  assert.deepEqual(faults, [
+    '#send is missing',
+    '#alert is new',
+    'expected main at 0,0,200,80, found it at 0,0,200,70',
+  ]);
 });
 
 test('with other fonts parts may lie elsewhere, but in the window', () => {

@@ -1,26 +1,26 @@
-// All pictures of a folder on one.
+// Shows all pictures of a folder in one picture.
 import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { launch } from '../../tests/browser/launch.mjs';
 
-/** @param {string} folder @param {string[]} files  PNGs in it @returns {Promise<string>}  FOLDER.png, beside the folder */
-export async function sheet(folder, files) {
-  const page = join(folder, 'index.html');
+/** Writes FOLDER.png next to the folder. @param {string} folder @param {string[]} files  PNGs in it @returns {Promise<string>}  path of the picture */
+export async function writeSheet(folder, files) {
+  const pagePath = join(folder, 'index.html');
   const figures = files.map(
     (file) => `<figure><img src="${basename(file)}" alt=""><figcaption>${basename(file, '.png')}</figcaption></figure>`,
   );
   const style =
     'body { display: flex; flex-wrap: wrap; gap: 12px; margin: 12px; font: 14px sans-serif } figure { margin: 0 } img { height: 360px; max-width: 640px; object-fit: contain; border: 1px solid #999 }';
   writeFileSync(
-    page,
+    pagePath,
     `<!doctype html><meta charset="utf-8"><title>${basename(folder)}</title><style>${style}</style>${figures.join('\n')}\n`,
   );
   const browser = await launch({ full: true });
   try {
-    const shown = await browser.newPage({ viewport: { width: 2000, height: 1000 } });
-    await shown.goto(pathToFileURL(page).href);
-    await shown.screenshot({ path: `${folder}.png`, fullPage: true });
+    const page = await browser.newPage({ viewport: { width: 2000, height: 1000 } });
+    await page.goto(pathToFileURL(pagePath).href);
+    await page.screenshot({ path: `${folder}.png`, fullPage: true });
   } finally {
     await browser.close();
   }

@@ -1,29 +1,30 @@
-// The states of the demo that are looked at: how large the page is, and what a person has done before.
+// States of the demo for screenshots: size and theme of the page, and the actions that lead to the state.
 import { openFile, press, ready, say, setFields, showConversation } from '../../tests/browser/person.mjs';
 
 /** @typedef {import('../../tests/browser/browsers.mjs').Page} Page */
 /**
- * What a state needs besides its page.
+ * Models for the states.
  * @typedef {object} Kit
- * @property {(options?: { bytesPerSecond?: number, status?: number }) => string} link  of a model of 26 MB that is sent so
- * @property {() => string} real  of SmolLM2-135M-Instruct
- * @property {Uint8Array} formless  a model that doesn't say how a chat is written
+ * @property {(options?: { bytesPerSecond?: number, status?: number }) => string} linkToModel  returns the address of a model of 26 MB,
+ *   and sets how the server sends it from now on
+ * @property {() => string} linkToRealModel  returns the address of SmolLM2-135M-Instruct
+ * @property {Uint8Array} modelWithoutFormat  a file without a chat format
  */
 /**
  * @typedef {object} State
  * @property {string} name
- * @property {[number, number]} [size]
+ * @property {[number, number]} [size]  width and height of the page in CSS pixels; default 1280 x 800
  * @property {'light' | 'dark'} [theme]
- * @property {{ forcedColors?: 'active', reducedMotion?: 'reduce' }} [media]  only where the browser can pretend it
- * @property {boolean} [main]  one for docs/screenshots, which a test compares
- * @property {boolean} [real]  one for docs/screenshots with a real model, whose words a test would not compare: left out where that model is not
- * @property {(page: Page, kit: Kit) => Promise<unknown>} make  from the page with its model ready
+ * @property {{ forcedColors?: 'active', reducedMotion?: 'reduce' }} [media]  browsers that cannot emulate it omit the state
+ * @property {boolean} [main]  whether it is in docs/screenshots, with which a test compares it
+ * @property {boolean} [real]  whether it is in docs/screenshots with a real model. It is omitted without that model; no test compares it
+ * @property {(page: Page, kit: Kit) => Promise<unknown>} prepare  leads to the state from a page whose model is loaded
  */
 
 const DESK = /** @type {[number, number]} */ ([1280, 800]);
 const PHONE = /** @type {[number, number]} */ ([390, 844]);
 
-/** With each kind of formatted text. */
+/** A chat with all kinds of formatted text. */
 const FORMATTED = [
   { content: 'How do I boil an egg?' },
   {
@@ -45,42 +46,43 @@ const HINDI = [
   { content: 'मैं ठीक हूँ, धन्यवाद।\n\n1. पहले **पानी** उबालें।\n2. फिर चाय डालें।\n\n| चीज़ | मिनट |\n|---|--:|\n| चाय | 5 |' },
 ];
 
-/** @param {Page} page @param {string} selector */
-const seen = (page, selector) => page.until((one) => document.querySelector(one)?.checkVisibility(), selector);
-/** @param {Page} page @param {string} words */
-const status = (page, words) =>
+/** Waits until an element is visible. @param {Page} page @param {string} selector */
+const untilVisible = (page, selector) =>
+  page.until((query) => document.querySelector(query)?.checkVisibility(), selector);
+/** Waits until the status line contains a text. @param {Page} page @param {string} words */
+const untilStatus = (page, words) =>
   page.until((text) => document.querySelector('#status')?.textContent?.includes(text), words);
-const noMore = async () => {};
+const doNothing = async () => {};
 
-/** @param {Page} page */
-async function story(page) {
+/** Sends two messages to the bundled model. @param {Page} page */
+async function makeStory(page) {
   await setFields(page, { seed: '4' });
   await say(page, 'Hello!');
   await say(page, 'Tell me a story about a dog.');
 }
 
-/** @param {Page} page @param {string} url */
-async function check(page, url) {
+/** Enters the address of a model. @param {Page} page @param {string} url */
+async function findModel(page, url) {
   await page.click('#model-name');
-  await seen(page, '#stored li'); // its code comes when it is first asked for
+  await untilVisible(page, '#stored li'); // the dialog's code is loaded on demand
   await page.type('#link', url);
   await press(page, 'Find', '#models');
 }
 
-/** @param {Page} page @param {Kit} kit @param {number} bytesPerSecond */
-async function download(page, kit, bytesPerSecond) {
-  await check(page, kit.link());
-  await seen(page, '#plan-start');
-  kit.link({ bytesPerSecond });
+/** Starts a download and waits until the page shows the time that is left. @param {Page} page @param {Kit} kit @param {number} bytesPerSecond */
+async function startDownload(page, kit, bytesPerSecond) {
+  await findModel(page, kit.linkToModel());
+  await untilVisible(page, '#plan-start');
+  kit.linkToModel({ bytesPerSecond });
   await press(page, 'Download', '#plan');
-  await status(page, 'You can already send a message');
-  await page.until(() => document.querySelector('#arriving-amount')?.textContent?.includes('left')); // a longer line than at first
+  await untilStatus(page, 'You can already send a message');
+  await page.until(() => document.querySelector('#arriving-amount')?.textContent?.includes('left')); // this line is longer than the first one
 }
 
-/** A real model answers a real question. @param {Page} page @param {Kit} kit */
-async function answer(page, kit) {
-  await check(page, kit.real());
-  await seen(page, '#plan-start');
+/** Loads a real model and sends two questions. @param {Page} page @param {Kit} kit */
+async function askRealModel(page, kit) {
+  await findModel(page, kit.linkToRealModel());
+  await untilVisible(page, '#plan-start');
   await press(page, 'Download', '#plan');
   await page.until(() => document.querySelector('#model-name')?.textContent?.includes('SmolLM2'));
   await ready(page);
@@ -89,8 +91,8 @@ async function answer(page, kit) {
   await say(page, 'What is it famous for?');
 }
 
-/** Whatever a browser shows in Details, without a scroll of its own. @param {Page} page @param {string} selector */
-async function details(page, selector) {
+/** Opens Details and scrolls to an element, since browsers differ in the initial scroll position. @param {Page} page @param {string} selector */
+async function scrollDetails(page, selector) {
   await page.evaluate((selector) => {
     const panel = /** @type {HTMLElement} */ (document.querySelector('#details'));
     if (!panel.checkVisibility()) /** @type {HTMLElement} */ (document.querySelector('#details-toggle')).click();
@@ -100,19 +102,19 @@ async function details(page, selector) {
 
 /** @type {State[]} */
 export const STATES = [
-  { name: 'light-first', size: DESK, main: true, make: noMore },
-  { name: 'dark-first', size: DESK, theme: 'dark', make: noMore },
-  { name: 'phone-first', size: PHONE, main: true, make: noMore },
-  { name: 'answer', size: DESK, real: true, make: answer },
-  { name: 'light', size: DESK, main: true, make: story },
-  { name: 'dark', size: DESK, theme: 'dark', main: true, make: story },
-  { name: 'phone', size: PHONE, main: true, make: story },
-  { name: 'formatted', size: DESK, main: true, make: (page) => showConversation(page, FORMATTED) },
-  { name: 'dark-formatted', size: DESK, theme: 'dark', make: (page) => showConversation(page, FORMATTED) },
+  { name: 'light-first', size: DESK, main: true, prepare: doNothing },
+  { name: 'dark-first', size: DESK, theme: 'dark', prepare: doNothing },
+  { name: 'phone-first', size: PHONE, main: true, prepare: doNothing },
+  { name: 'answer', size: DESK, real: true, prepare: askRealModel },
+  { name: 'light', size: DESK, main: true, prepare: makeStory },
+  { name: 'dark', size: DESK, theme: 'dark', main: true, prepare: makeStory },
+  { name: 'phone', size: PHONE, main: true, prepare: makeStory },
+  { name: 'formatted', size: DESK, main: true, prepare: (page) => showConversation(page, FORMATTED) },
+  { name: 'dark-formatted', size: DESK, theme: 'dark', prepare: (page) => showConversation(page, FORMATTED) },
   {
     name: 'branches',
     size: DESK,
-    async make(page) {
+    async prepare(page) {
       await setFields(page, { seed: '4', maxTokens: '24' });
       await say(page, 'Tell me a joke');
       await press(page, 'Regenerate the reply');
@@ -123,12 +125,12 @@ export const STATES = [
     name: 'chats',
     size: DESK,
     main: true,
-    async make(page) {
+    async prepare(page) {
       await showConversation(page, FORMATTED);
       await setFields(page, { seed: '4', maxTokens: '16' });
       await press(page, 'New chat', '.bar');
       await say(page, 'Tell me a story');
-      // Beside the conversation, as there are chats and there is room.
+      // The list of chats is next to the conversation if there are chats and the window is wide.
       await page.until(() => document.querySelectorAll('#chats-dialog .chat-name').length === 2);
     },
   },
@@ -136,7 +138,7 @@ export const STATES = [
     name: 'models',
     size: DESK,
     main: true,
-    async make(page) {
+    async prepare(page) {
       await page.click('#model-name');
       await page.until(() => document.querySelectorAll('#stored li button').length > 5);
     },
@@ -145,137 +147,137 @@ export const STATES = [
     name: 'plan',
     size: DESK,
     main: true,
-    async make(page, kit) {
-      await check(page, kit.link());
-      await seen(page, '#plan-start');
+    async prepare(page, kit) {
+      await findModel(page, kit.linkToModel());
+      await untilVisible(page, '#plan-start');
     },
   },
   {
     name: 'plan-phone',
     size: PHONE,
-    async make(page, kit) {
-      await check(page, kit.link());
-      await seen(page, '#plan-start');
+    async prepare(page, kit) {
+      await findModel(page, kit.linkToModel());
+      await untilVisible(page, '#plan-start');
     },
   },
   {
     name: 'downloading',
     size: DESK,
     main: true,
-    async make(page, kit) {
+    async prepare(page, kit) {
       await showConversation(page, FORMATTED);
-      await download(page, kit, 1e6);
+      await startDownload(page, kit, 1e6);
     },
   },
   {
     name: 'reading',
     size: DESK,
-    async make(page) {
+    async prepare(page) {
       await page.evaluate(() => {
         const field = /** @type {HTMLTextAreaElement} */ (document.querySelector('#message'));
         field.value = 'A dog sat in the sun. '.repeat(40);
-        // What is read is soon read: the page stops in the middle.
+        // Prefill takes a short time only, so a copy of the page as it is during prefill replaces the page.
         new MutationObserver(() => {
           const amount = /** @type {HTMLElement} */ (document.querySelector('#amount'));
           if (!amount.textContent?.includes('Reading:')) return;
           const copy = /** @type {HTMLElement} */ (document.body.cloneNode(true));
           document.documentElement.replaceChild(copy, document.body);
-          document.documentElement.dataset.held = 'yes';
+          document.documentElement.dataset.frozen = 'yes';
         }).observe(/** @type {Node} */ (document.querySelector('#amount')), { childList: true });
       });
       await page.click('#send');
-      await page.until(() => document.documentElement.dataset.held);
+      await page.until(() => document.documentElement.dataset.frozen);
     },
   },
   {
     name: 'full',
     size: DESK,
-    async make(page) {
+    async prepare(page) {
       await page.evaluate(() => {
         const field = /** @type {HTMLTextAreaElement} */ (document.querySelector('#message'));
         field.value = 'A dog sat in the sun. '.repeat(120);
       });
       await page.click('#send');
-      await seen(page, '#notices > *');
+      await untilVisible(page, '#notices > *');
     },
   },
-  { name: 'settings', size: DESK, main: true, make: (page) => page.click('#settings-open') },
+  { name: 'settings', size: DESK, main: true, prepare: (page) => page.click('#settings-open') },
   {
     name: 'phone-details',
     size: PHONE,
     main: true,
-    async make(page) {
-      await story(page);
-      await details(page, '#model-title');
+    async prepare(page) {
+      await makeStory(page);
+      await scrollDetails(page, '#model-title');
     },
   },
   {
     name: 'parts',
     size: DESK,
-    async make(page) {
-      await details(page, '#parts-title');
+    async prepare(page) {
+      await scrollDetails(page, '#parts-title');
       await page.evaluate(() => /** @type {HTMLElement} */ (document.querySelector('#parts summary')).click());
-      await story(page);
-      await seen(page, '.parts tbody tr');
-      await details(page, '#parts-title');
+      await makeStory(page);
+      await untilVisible(page, '.parts tbody tr');
+      await scrollDetails(page, '#parts-title');
     },
   },
   {
     name: 'error',
     size: DESK,
     main: true,
-    async make(page) {
+    async prepare(page) {
       await showConversation(page, FORMATTED.slice(0, 2));
       await openFile(page, 'notes.bq4', 'not a model '.repeat(30));
-      await seen(page, '[role=alert]');
+      await untilVisible(page, '[role=alert]');
     },
   },
   {
     name: 'crash',
     size: PHONE,
     main: true,
-    async make(page, kit) {
-      // As a tab leaves it that ended while it loaded.
+    async prepare(page, kit) {
+      // The entry that a tab leaves if it is closed while a model loads.
       await page.evaluate((url) => {
         const mark = { id: 'bq4.loading.x', name: 'large.bq4', url, kind: 'link', level: 0 };
         localStorage.setItem('bq4.loading', JSON.stringify(mark));
-      }, kit.link());
+      }, kit.linkToModel());
       await page.reload();
-      await seen(page, '[role=alert]');
+      await untilVisible(page, '[role=alert]');
     },
   },
   {
     name: 'no-format',
     size: DESK,
     main: true,
-    async make(page, kit) {
-      await openFile(page, 'formless.bq4', kit.formless);
-      await seen(page, '#format');
+    async prepare(page, kit) {
+      await openFile(page, 'formless.bq4', kit.modelWithoutFormat);
+      await untilVisible(page, '#format');
       await ready(page);
     },
   },
-  { name: 'forced', size: DESK, media: { forcedColors: 'active' }, make: (page) => showConversation(page, FORMATTED) },
+  { name: 'forced', size: DESK, media: { forcedColors: 'active' }, prepare: (page) => showConversation(page, FORMATTED) },
   {
     name: 'forced-models',
     size: DESK,
     media: { forcedColors: 'active' },
-    make: (page) => page.click('#model-name'),
+    prepare: (page) => page.click('#model-name'),
   },
   ...[320, 390, 768, 1280, 2560].flatMap((width) => [
-    { name: `width-${width}`, size: /** @type {[number, number]} */ ([width, 844]), make: noMore },
+    { name: `width-${width}`, size: /** @type {[number, number]} */ ([width, 844]), prepare: doNothing },
     {
       name: `width-${width}-formatted`,
       size: /** @type {[number, number]} */ ([width, 844]),
-      make: (/** @type {Page} */ page) => showConversation(page, FORMATTED),
+      prepare: (/** @type {Page} */ page) => showConversation(page, FORMATTED),
     },
   ]),
-  // A page of 1280 x 800 that is zoomed has so many of its own pixels.
-  { name: 'zoom-200', size: [640, 400], make: noMore },
-  { name: 'zoom-200-formatted', size: [640, 400], make: (page) => showConversation(page, FORMATTED) },
-  { name: 'zoom-400', size: [320, 200], make: noMore },
-  { name: 'zoom-400-formatted', size: [320, 200], make: (page) => showConversation(page, FORMATTED) },
-  { name: 'phone-across', size: [844, 390], make: (page) => showConversation(page, FORMATTED) },
-  { name: 'right-to-left', size: DESK, make: (page) => showConversation(page, ARABIC) },
-  { name: 'devanagari', size: PHONE, make: (page) => showConversation(page, HINDI) },
-  { name: 'still', size: DESK, media: { reducedMotion: 'reduce' }, make: (page) => showConversation(page, FORMATTED) },
+  // Numbers of CSS pixels in a window of 1280 x 800 at this zoom.
+  { name: 'zoom-200', size: [640, 400], prepare: doNothing },
+  { name: 'zoom-200-formatted', size: [640, 400], prepare: (page) => showConversation(page, FORMATTED) },
+  { name: 'zoom-400', size: [320, 200], prepare: doNothing },
+  { name: 'zoom-400-formatted', size: [320, 200], prepare: (page) => showConversation(page, FORMATTED) },
+  { name: 'phone-landscape', size: [844, 390], prepare: (page) => showConversation(page, FORMATTED) },
+  { name: 'right-to-left', size: DESK, prepare: (page) => showConversation(page, ARABIC) },
+  { name: 'devanagari', size: PHONE, prepare: (page) => showConversation(page, HINDI) },
+  { name: 'still', size: DESK, media: { reducedMotion: 'reduce' }, prepare: (page) => showConversation(page, FORMATTED) },
 ];

@@ -1,5 +1,5 @@
-// Walks a browser through states of the demo, and looks at each: a picture, where its parts lie, what differs from
-// machine to machine.
+// Brings the demo into each of its states in a browser and measures its look: a picture, the positions of parts, and the parts that
+// differ between machines.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -19,22 +19,22 @@ import { ROOT } from '../setup/setup.mjs';
 /**
  * @typedef {object} Look
  * @property {Uint8Array} picture  PNG
- * @property {Record<string, Box>} layout  the parts that are seen
- * @property {Box[]} masks  what tells of time, of this machine or of today
- * @property {Record<string, number>} fonts  how wide some texts are
+ * @property {Record<string, Box>} layout  visible parts
+ * @property {Box[]} masks  parts whose text depends on time, date or machine
+ * @property {Record<string, number>} fonts  width of a text in some fonts, in pixels
  */
 
-const PARTS = `.bar, .bar > *, main, .lead, .chips, .log, .message .text, .dock, .composer, #send, #details, dialog[open],
+const PART_SELECTOR = `.bar, .bar > *, main, .lead, .chips, .log, .message .text, .dock, .composer, #send, #details, dialog[open],
   dialog[open] .filled, .card, [role=alert], #notices > *`;
-const CHANGING = `[data-stat=speed], [data-stat=ttft], [data-stat=memory], [data-stat=build], [data-stat=reason],
+const MASK_SELECTOR = `[data-stat=speed], [data-stat=ttft], [data-stat=memory], [data-stat=build], [data-stat=reason],
   [data-stat=threads], [data-stat=threads-reason], [data-stat=offline], .message .note, #status, #amount, #stored-note,
   #stored small, #plan-facts, #context-size, .parts, .parts-bar, #chats-dialog small, progress, #link,
   #offer-cards .hint + .hint, #arriving-amount`;
 
-/** Nothing moves, nothing blinks, and fonts are there. @param {Page} page */
-const still = (page) =>
+/** Stops animations and the caret, and waits for fonts and two frames. @param {Page} page */
+const stopMotion = (page) =>
   page.evaluate(async () => {
-    // A sheet that a script makes is none that the page's policy has to allow.
+    // The page's policy forbids inline styles, but does not apply to constructed style sheets.
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(
       '*, ::before, ::after { animation: none !important; transition: none !important; caret-color: transparent !important }',
@@ -46,62 +46,64 @@ const still = (page) =>
     await frame();
   });
 
-/** @param {Page} page @returns {Promise<Omit<Look, 'picture'>>} */
-const measure = (page) =>
+/** Measures the look of a page without its picture. @param {Page} page @returns {Promise<Omit<Look, 'picture'>>} */
+const measureLook = (page) =>
   page.evaluate(
-    ([parts, changing]) => {
-      /** @param {Element} one @returns {[number, number, number, number]} */
-      const box = (one) => {
-        const { x, y, width, height } = one.getBoundingClientRect();
+    ([partSelector, maskSelector]) => {
+      /** @param {Element} element @returns {[number, number, number, number]} */
+      const boxOf = (element) => {
+        const { x, y, width, height } = element.getBoundingClientRect();
         return [Math.round(x), Math.round(y), Math.round(width), Math.round(height)];
       };
-      const shown = (/** @type {string} */ selector) =>
-        [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility() && box(one)[2] > 1);
+      const visibleElements = (/** @type {string} */ selector) =>
+        [...document.querySelectorAll(selector)].filter(
+          (element) => element.checkVisibility() && boxOf(element)[2] > 1,
+        );
       /** @type {Record<string, [number, number, number, number]>} */
       const layout = {};
-      for (const one of shown(parts)) {
-        const name = one.id ? `#${one.id}` : `${one.localName}.${[...one.classList].join('.')}`;
+      for (const element of visibleElements(partSelector)) {
+        const name = element.id ? `#${element.id}` : `${element.localName}.${[...element.classList].join('.')}`;
         let key = name;
         for (let i = 2; key in layout; i++) key = `${name} ${i}`;
-        layout[key] = box(one);
+        layout[key] = boxOf(element);
       }
-      const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement('canvas').getContext('2d'));
+      const context = /** @type {CanvasRenderingContext2D} */ (document.createElement('canvas').getContext('2d'));
       const family = getComputedStyle(document.body).fontFamily;
       const fonts = Object.fromEntries(
         [`100px ${family}`, `bold 100px ${family}`, '100px ui-monospace, monospace'].map((font) => {
-          pen.font = font;
-          return [font, Math.round(pen.measureText('The quick brown fox, 0123456789 „Ägäis“').width)];
+          context.font = font;
+          return [font, Math.round(context.measureText('The quick brown fox, 0123456789 „Ägäis“').width)];
         }),
       );
-      const masks = shown(changing).map(box);
-      // Machines differ in how many lines they take to say what the engine is, and so in where the rest of the panel is.
-      const [engine] = shown('#details section:has(#engine-title)').map(box);
+      const masks = visibleElements(maskSelector).map(boxOf);
+      // The description of the engine has more lines on some machines, which moves the rest of the panel.
+      const [engine] = visibleElements('#details section:has(#engine-title)').map(boxOf);
       if (engine && engine[1] + engine[3] > 60) masks.push([engine[0], engine[1], engine[2], innerHeight - engine[1]]);
       return { layout, masks, fonts };
     },
-    [PARTS, CHANGING],
+    [PART_SELECTOR, MASK_SELECTOR],
   );
 
-/** Where it was fetched (`npm run models`). */
-const REAL = realModel('smollm2');
+/** Path of the model that `npm run models` downloads, or undefined. */
+const REAL_MODEL = realModel('smollm2');
 
-/** What the states share: a site, a server of models, files. */
-async function provide() {
+/** Starts servers for the site and for models. `close` stops them and deletes their files. */
+async function startServers() {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-walk-'));
   const [large, small] = [join(folder, 'large.bq4'), join(folder, 'small.bq4')];
   await makeLarge(large, { context: 256 });
   await makeRandom(SHAPES['tiny-llama'], await fileSink(small), { quant: 'bq4' });
   const [site, models] = await Promise.all([
     serve({ root: ROOT }),
-    faultServer({ '/large.bq4': large, ...(REAL && { [`/${basename(REAL)}`]: REAL }) }),
+    faultServer({ '/large.bq4': large, ...(REAL_MODEL && { [`/${basename(REAL_MODEL)}`]: REAL_MODEL }) }),
   ]);
   return {
     url: `${site.url}demo/`,
     kit: {
-      formless: readFileSync(small),
-      real: () => models.at(`/${basename(String(REAL))}`),
-      /** @type {import('./states.mjs').Kit['link']} */
-      link: (fault) => {
+      modelWithoutFormat: readFileSync(small),
+      linkToRealModel: () => models.at(`/${basename(String(REAL_MODEL))}`),
+      /** @type {import('./states.mjs').Kit['linkToModel']} */
+      linkToModel: (fault) => {
         models.faults = fault ? [fault] : [];
         return models.at('/large.bq4');
       },
@@ -115,17 +117,18 @@ async function provide() {
 }
 
 /**
- * @param {import('../../tests/browser/browsers.mjs').Name} name
- * @param {State[]} states  those that the browser can't pretend are left out
+ * Measures the look of each state.
+ * @param {import('../../tests/browser/browsers.mjs').Name} name  of the browser
+ * @param {State[]} states  states that the browser cannot emulate are omitted
  * @param {(state: State, look: Look) => unknown} onLook
  * @returns {Promise<string>}  the browser's version
  */
-export async function walk(name, states, onLook) {
+export async function visitStates(name, states, onLook) {
   const browser = await start(name);
-  const { url, kit, close } = await provide();
+  const { url, kit, close } = await startServers();
   try {
     for (const state of states) {
-      if (state.real && !REAL) continue;
+      if (state.real && !REAL_MODEL) continue;
       const page = await browser.open();
       try {
         if (state.media && !page.media) continue;
@@ -140,18 +143,18 @@ export async function walk(name, states, onLook) {
         }
         await page.until(() => document.querySelector('[data-stat=offline]')?.textContent !== '');
         await page.evaluate(async () => {
-          // How fast the offers are here is written a moment later, where it can be told.
-          const reportOf = () => document.querySelector('#offer-cards')?.textContent?.includes(' here');
-          for (let tries = 0; tries < 60 && !reportOf(); tries++)
+          // The speed of each offer on this machine is measured after the page is ready, if the browser permits it.
+          const hasSpeed = () => document.querySelector('#offer-cards')?.textContent?.includes(' here');
+          for (let tries = 0; tries < 60 && !hasSpeed(); tries++)
             await new Promise((resolve) => setTimeout(resolve, 50));
         });
-        await state.make(page, kit);
-        await still(page);
-        await onLook(state, { picture: await page.picture(), ...(await measure(page)) });
+        await state.prepare(page, kit);
+        await stopMotion(page);
+        await onLook(state, { picture: await page.picture(), ...(await measureLook(page)) });
       } catch (error) {
         throw new Error(`${name}, state "${state.name}": ${/** @type {Error} */ (error).message}`, { cause: error });
       } finally {
-        kit.link();
+        kit.linkToModel();
         await page.close();
       }
     }
