@@ -3,12 +3,13 @@ import { dirname, join, sep } from 'node:path';
 
 /**
  * Returns code in which each `new URL('./…', import.meta.url)` is relative to the folder of the bundle.
- * @param {string} code @param {string} id  path of the module
- * @param {(target: string) => string} found  returns the path of a file relative to the bundle's folder
+ * @param {string} code  of the module
+ * @param {string} modulePath
+ * @param {(path: string) => string} bundlePathOf  returns the path of a file relative to the folder of the bundle
  */
-export const moveAddresses = (code, id, found) =>
+export const moveAddresses = (code, modulePath, bundlePathOf) =>
   code.replace(/new URL\('(\.[^']*)', import\.meta\.url\)/g, (_, path) => {
-    const address = found(join(dirname(id), path))
+    const address = bundlePathOf(join(dirname(modulePath), path))
       .split(sep)
       .join('/');
     return `new URL('${address.startsWith('.') ? address : `./${address}`}', import.meta.url)`;

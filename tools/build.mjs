@@ -10,16 +10,16 @@ import { command, ROOT, setUp } from './setup/setup.mjs';
  * Runs make and prints its output.
  * @param {import('./setup/setup.mjs').Tools} tools
  * @param {readonly string[]} targets of emscripten.mk
- * @returns {Promise<boolean>} whether it succeeded
+ * @returns {Promise<boolean>} whether make succeeded
  */
-export function make(tools, targets) {
+export function runMake(tools, targets) {
   // If this process was started by another make, the new one must not use its options and job server.
   const { MAKEFLAGS, MFLAGS, MAKELEVEL, ...env } = tools.env;
   return new Promise((resolve) => {
-    const jobs = Math.min(availableParallelism(), 8);
+    const jobCount = Math.min(availableParallelism(), 8);
     const child = spawn(
       tools.make,
-      ['-f', 'emscripten.mk', '-k', `-j${jobs}`, '--no-print-directory', '--output-sync=target', '-s', ...targets],
+      ['-f', 'emscripten.mk', '-k', `-j${jobCount}`, '--no-print-directory', '--output-sync=target', '-s', ...targets],
       { cwd: ROOT, env, stdio: ['ignore', 'inherit', 'inherit'] },
     );
     child.on('error', () => resolve(false));
@@ -27,9 +27,10 @@ export function make(tools, targets) {
   });
 }
 
-/** @param {import('./setup/setup.mjs').Tools} tools */
+/** Builds the modules in build/wasm. Throws SetupError if this fails. @param {import('./setup/setup.mjs').Tools} tools */
 export async function buildWasm(tools) {
-  if (!(await make(tools, ['wasm']))) throw new SetupError('the wasm modules could not be built, see above');
+  if (!(await runMake(tools, ['wasm'])))
+    throw new SetupError('the wasm modules could not be built: the output of make above contains the reason');
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

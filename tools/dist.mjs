@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Makes dist/, the folder that the package ships: one file for each entry of a page, a worker or Node, and files that are
-// loaded on demand. All are in one folder, so that each finds the others and build/wasm by `new URL('…', import.meta.url)`,
-// which bundlers recognize too.
+// Writes dist/, the folder that the package ships: one file for each entry of a page, a worker or Node, and files that are
+// loaded on demand. All files are in one folder, so that each can refer to the others and to build/wasm by
+// `new URL('…', import.meta.url)`, which bundlers recognize too.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,8 +20,8 @@ const DIST = join(ROOT, 'dist');
  */
 const BUNDLES = [
   { index: 'js/index.js' },
-  // These two load the same parts on demand. Code that they share with these parts is in a file of its own: a part that
-  // imported `worker.js` would start a second worker if the first was loaded by another address (worker.js?v=2).
+  // These two load the same files on demand. Code that they share with these files is in a separate file: a file that
+  // imported `worker.js` would start a second worker if the first was loaded from another address (worker.js?v=2).
   { node: 'js/node.js', worker: 'js/worker.js' },
   { thread: 'js/thread.js' },
   { 'io-worker': 'js/io-worker.js' },
@@ -43,8 +43,8 @@ const BUNDLES = [
 ];
 const ENTRIES = BUNDLES.flatMap((bundle) => Object.entries(bundle));
 
-/** Parts on demand that nearly every page loads, also that of README.md. In one file they are 10% smaller. */
-const USUAL = [
+/** Modules loaded on demand by nearly every page, including the page in README.md. In one file they are 10% smaller. */
+const FREQUENT_MODULES = [
   'engine/speculation/prompt-lookup',
   'storage/load/cached-load',
   'storage/load/progress',
@@ -56,39 +56,40 @@ const USUAL = [
   'wasm/threads',
 ];
 
-/** Modules loaded on demand that are bundles of their own, so that the entry of a page is one file. */
-const ALONE = [
+/** Modules loaded on demand that are separate bundles, so that the entry of a page is one file. */
+const SEPARATE_MODULES = [
   { id: join(ROOT, 'js/api/openai/index.js'), file: './part-openai.js' },
   { id: join(ROOT, 'js/supported.js'), file: './part-supported.js' },
 ];
 
-/** Modules of grammars. */
-const GRAMMAR = /js[\\/]text[\\/]grammar[\\/]/;
+/** Modules that compile and apply grammars. */
+const GRAMMAR_MODULES = /js[\\/]text[\\/]grammar[\\/]/;
 /** Modules that the regular expressions of grammars and of tokenizers share. */
-const REGEX = /js[\\/]text[\\/]regex[\\/]/;
+const REGEX_MODULES = /js[\\/]text[\\/]regex[\\/]/;
 /** Modules that render chat templates, without the compact form, which every page loads. */
-const TEMPLATES = /js[\\/]text[\\/]templates[\\/](?!compact)/;
-/** Small modules that few pages load. */
-const SELDOM =
+const TEMPLATE_MODULES = /js[\\/]text[\\/]templates[\\/](?!compact)/;
+/** Small modules that few pages load. Their file is part-seldom.js. */
+const RARE_MODULES =
   /(wasm[\\/]sha256|storage[\\/]sources[\\/](bytes|file|file-version|local|split)|gguf[\\/]string-list|generation[\\/]logit-processors|model[\\/]probabilities|engine[\\/]speed-estimate|shared[\\/](nesting|quote-value|rounded-number))\.js/;
 /** Modules that describe LoRA adapters and files of other formats than bq4 v2 to the engine. */
-const DESCRIPTIONS = /js[\\/](convert|format|text[\\/]tokenizers)[\\/](?!bq4[\\/](read-v1|companion\.js)|lora)/;
+const DESCRIPTION_MODULES = /js[\\/](convert|format|text[\\/]tokenizers)[\\/](?!bq4[\\/](read-v1|companion\.js)|lora)/;
 
 /**
- * Plugin for modules of this project: makes file addresses relative to dist/, and adds imports of USUAL to the engine.
+ * Plugin for modules of this project: changes file addresses to be relative to dist/, and adds imports of USUAL to the engine.
  * @type {import('rolldown').Plugin}
  */
-const ours = {
-  name: 'ours',
+const projectModules = {
+  name: 'project-modules',
   transform(code, id) {
-    const usual = id === join(ROOT, 'js/engine/engine.js') ? USUAL.map((name) => `import '../${name}.js';`) : [];
-    const moved =
-      usual.join('') +
+    const frequentImports =
+      id === join(ROOT, 'js/engine/engine.js') ? FREQUENT_MODULES.map((name) => `import '../${name}.js';`) : [];
+    const movedCode =
+      frequentImports.join('') +
       moveAddresses(code, id, (target) => {
         const entry = ENTRIES.find(([, source]) => join(ROOT, source) === target);
         return entry ? `${entry[0]}.js` : relative(DIST, target);
       });
-    return moved === code ? null : { code: moved, map: null };
+    return movedCode === code ? null : { code: movedCode, map: null };
   },
 };
 
@@ -108,12 +109,12 @@ const COLUMNS = {
   'part-openai': ['check', 'default', 'openai', 'openaiCheck', 'chatOnly'],
 };
 
-/** @type {import('rolldown').Plugin} */
-const alone = {
-  name: 'alone',
+/** Plugin that leaves the import of a SEPARATE_MODULES entry as an import of its file. @type {import('rolldown').Plugin} */
+const separateModules = {
+  name: 'separate-modules',
   resolveId(id, importer) {
-    const part = importer && ALONE.find((one) => one.id === join(dirname(importer), id));
-    return part ? { id: part.file, external: true } : null;
+    const file = importer && SEPARATE_MODULES.find((module) => module.id === join(dirname(importer), id));
+    return file ? { id: file.file, external: true } : null;
   },
 };
 
@@ -140,21 +141,21 @@ const inlineRuntime = {
 };
 
 /** Folders of the bundled npm packages. @type {Set<string>} */
-const packages = new Set();
+const packageFolders = new Set();
 
-/** @param {Record<string, string>} entries @returns {Promise<string[]>} names of the files written */
-async function bundle(entries) {
-  // One file without parts: the command line and its threads are read from a disk; a single-file page can load no parts.
-  const whole = ['cli', 'round-thread', 'single', 'part-supported'].some((name) => name in entries);
-  const items = await rolldown({
+/** Writes a bundle to dist/. @param {Record<string, string>} entries  a row of BUNDLES @returns {Promise<string[]>}  names of the files */
+async function writeBundle(entries) {
+  // Bundles without files on demand: the command line and its threads are read from a disk; a single-file page can load no other file.
+  const isSingleFile = ['cli', 'round-thread', 'single', 'part-supported'].some((name) => name in entries);
+  const build = await rolldown({
     input: Object.fromEntries(Object.entries(entries).map(([name, source]) => [name, join(ROOT, source)])),
     // The application already has the library of an adapter.
     external: /^(node:|react$|@langchain\/core\/)/,
     plugins: [
-      ours,
+      projectModules,
       onlyColumns(Object.keys(entries).map((name) => COLUMNS[name])[0]),
       inlineRuntime,
-      ...(whole ? [] : [alone]),
+      ...(isSingleFile ? [] : [separateModules]),
     ],
     platform: 'neutral',
     preserveEntrySignatures: 'strict',
@@ -163,54 +164,59 @@ async function bundle(entries) {
       throw new Error(`${level}: ${log.message}`);
     },
   });
-  const { output } = await items.write({
+  const { output } = await build.write({
     dir: DIST,
     format: 'es',
     minifyInternalExports: true,
     entryFileNames: '[name].js',
     chunkFileNames: 'part-[name].js',
-    // Shared code of grammars is in a group of its own, since only pages with grammars load it.
-    codeSplitting: whole
+    // Shared code of grammars is in a separate group, since only pages with grammars load it.
+    codeSplitting: isSingleFile
       ? false
       : {
           groups: [
             {
               name: 'core',
-              test: (id) => ![GRAMMAR, REGEX, TEMPLATES, SELDOM, DESCRIPTIONS].some((room) => room.test(id)),
+              test: (id) =>
+                ![GRAMMAR_MODULES, REGEX_MODULES, TEMPLATE_MODULES, RARE_MODULES, DESCRIPTION_MODULES].some((room) =>
+                  room.test(id),
+                ),
               minShareCount: 2,
               priority: 1,
             },
-            { name: 'templates', test: TEMPLATES, minShareCount: 2 },
-            { name: 'seldom', test: SELDOM, minShareCount: 2 },
-            { name: 'descriptions', test: DESCRIPTIONS, minShareCount: 2 },
-            { name: 'grammar', test: GRAMMAR, minShareCount: 2 },
-            { name: 'regex', test: REGEX, minShareCount: 2 },
+            { name: 'templates', test: TEMPLATE_MODULES, minShareCount: 2 },
+            { name: 'seldom', test: RARE_MODULES, minShareCount: 2 },
+            { name: 'descriptions', test: DESCRIPTION_MODULES, minShareCount: 2 },
+            { name: 'grammar', test: GRAMMAR_MODULES, minShareCount: 2 },
+            { name: 'regex', test: REGEX_MODULES, minShareCount: 2 },
           ],
         },
   });
-  await items.close();
+  await build.close();
   for (const chunk of output)
     for (const id of 'moduleIds' in chunk ? chunk.moduleIds : []) {
       const [folder] = /^.*[\\/]node_modules[\\/](@[^\\/]+[\\/])?[^\\/]+/.exec(id) ?? [];
-      if (folder) packages.add(folder);
+      if (folder) packageFolders.add(folder);
     }
   return output.map(({ fileName }) => fileName);
 }
 
 /**
- * Text of each file by name. Bundles may write the same file, but not different files of the same name.
+ * Text of each file by name. Bundles may write the same file, but not different texts under the same name.
  * @type {Map<string, string>}
  */
-const written = new Map();
+const textOfFile = new Map();
 
 rmSync(DIST, { recursive: true, force: true });
 for (const entries of BUNDLES)
-  for (const name of await bundle(entries)) {
+  for (const name of await writeBundle(entries)) {
     const path = join(DIST, name);
     const text = readFileSync(path, 'utf8');
-    if ((written.get(name) ?? text) !== text)
-      throw new Error(`two bundles have a ${name}, and they differ: ${Object.keys(entries)} and one before`);
-    written.set(name, text);
+    if ((textOfFile.get(name) ?? text) !== text)
+      throw new Error(
+        `expected bundles to write the same ${name}, found different text in the bundle of ${Object.keys(entries)}`,
+      );
+    textOfFile.set(name, text);
     const { code } = await minify(text, {
       module: true,
       ecma: 2022,
@@ -228,7 +234,7 @@ function noticeOf(folder) {
   return `${name} ${version} (${license})\n\n${readFileSync(join(folder, 'LICENSE'), 'utf8').trim()}\n`;
 }
 // The file is omitted if no package is bundled.
-const notices = [...packages].sort().map(noticeOf);
+const notices = [...packageFolders].sort().map(noticeOf);
 if (notices.length)
   writeFileSync(join(DIST, 'NOTICES.txt'), `Files of this folder contain:\n\n${notices.join('\n\n')}`);
 writeFileSync(join(DIST, 'SHA256SUMS'), wasmHashes());

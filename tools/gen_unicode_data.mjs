@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Writes js/text/tokenizers/unicode-data.js: the character properties that regular expressions and normalizers of
-// tokenizers use. They are from the Unicode Character Database of this Node. So every browser splits text in the same way,
-// whichever version of Unicode it supports.
+// tokenizers use. They are from the Unicode Character Database of this Node. So text is split in the same way in every
+// browser, whichever version of Unicode it supports.
 //
 //   node tools/gen_unicode_data.mjs          writes the file
 //   node tools/gen_unicode_data.mjs --print  prints it
@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 export const TARGET = fileURLToPath(new URL('../js/text/tokenizers/unicode-data.js', import.meta.url));
 export const VERSION = process.versions.unicode;
 
-/** General categories, in the order of their letters in the table. */
+/** General categories, in the order of their letters in LETTERS. */
 const CATEGORIES = 'Cn Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Cs Co'.split(
   ' ',
 );
@@ -28,9 +28,10 @@ const MARKS = [
   0x1d16d, 0x5ae, 0x301, 0x315, 0x35c, 0x35d, 0x345,
 ];
 
-const text = (/** @type {number[]} */ ...codePoints) => String.fromCodePoint(...codePoints);
-const codes = (/** @type {string} */ string) => Array.from(string, (c) => /** @type {number} */ (c.codePointAt(0)));
-const digits = (/** @type {number} */ n) => n.toString(36);
+const textOf = (/** @type {number[]} */ ...codePoints) => String.fromCodePoint(...codePoints);
+const codePointsOf = (/** @type {string} */ string) =>
+  Array.from(string, (c) => /** @type {number} */ (c.codePointAt(0)));
+const toBase36 = (/** @type {number} */ n) => n.toString(36);
 
 /** @yields {number} all code points except surrogates and Hangul syllables */
 function* characters() {
@@ -38,35 +39,39 @@ function* characters() {
 }
 
 /** Returns runs of characters of one category: length in base 36, letter of the category. */
-function categories() {
+function encodeCategories() {
   const tests = CATEGORIES.map((name) => new RegExp(`^\\p{${name}}$`, 'u'));
-  let [out, last, from] = ['', -1, 0];
+  let [runs, category, start] = ['', -1, 0];
   for (let c = 0; c <= 0x110000; c++) {
-    const string = c > 0x10ffff ? '' : text(c);
-    const now =
-      c > 0x10ffff ? -2 : last >= 0 && tests[last].test(string) ? last : tests.findIndex((test) => test.test(string));
-    if (now === last) continue;
-    if (last >= 0) out += digits(c - from) + LETTERS[last];
-    [last, from] = [now, c];
+    const string = c > 0x10ffff ? '' : textOf(c);
+    const nextCategory =
+      c > 0x10ffff
+        ? -2
+        : category >= 0 && tests[category].test(string)
+          ? category
+          : tests.findIndex((test) => test.test(string));
+    if (nextCategory === category) continue;
+    if (category >= 0) runs += toBase36(c - start) + LETTERS[category];
+    [category, start] = [nextCategory, c];
   }
-  return out;
+  return runs;
 }
 
 /**
  * Returns ranges of matching characters: for each its distance from the end of the previous range, and its length.
  * @param {RegExp} test
  */
-function ranges(test) {
-  const found = [];
+function encodeRanges(test) {
+  const numbers = [];
   let end = 0;
   for (let c = 0; c <= 0x10ffff; c++) {
-    if (!test.test(text(c))) continue;
+    if (!test.test(textOf(c))) continue;
     const first = c;
-    while (c < 0x10ffff && test.test(text(c + 1))) c++;
-    found.push(digits(first - end), digits(c + 1 - first));
+    while (c < 0x10ffff && test.test(textOf(c + 1))) c++;
+    numbers.push(toBase36(first - end), toBase36(c + 1 - first));
     end = c + 1;
   }
-  return found.join(' ');
+  return numbers.join(' ');
 }
 
 /**
@@ -74,86 +79,87 @@ function ranges(test) {
  * entry, and the code points of the new string.
  * @param {(c: string) => string} change
  */
-function changes(change) {
-  const found = [];
-  let last = 0;
+function encodeChanges(change) {
+  const entries = [];
+  let previous = 0;
   for (const c of characters()) {
-    const to = change(text(c));
-    if (to === text(c)) continue;
-    found.push(
-      `${digits(c - last)}:${codes(to)
-        .map((code) => digits(code))
+    const result = change(textOf(c));
+    if (result === textOf(c)) continue;
+    entries.push(
+      `${toBase36(c - previous)}:${codePointsOf(result)
+        .map((code) => toBase36(code))
         .join(',')}`,
     );
-    last = c;
+    previous = c;
   }
-  return found;
+  return entries;
 }
 
 /**
  * Returns runs of characters with a lower-case form: distance from the first character of the previous run, number of
  * characters, step between them, difference of the lower-case form.
  */
-function lowerCase() {
+function encodeLowerCase() {
   /** @type {string[]} */
-  const found = [];
+  const runs = [];
   let [end, run] = [0, /** @type {number[]} */ ([])];
-  const close = () => {
-    if (run.length) found.push([run[0] - end, run[1], run[2], run[3]].map(digits).join(','));
+  const finishRun = () => {
+    if (run.length) runs.push([run[0] - end, run[1], run[2], run[3]].map(toBase36).join(','));
     if (run.length) end = run[0];
   };
   for (const c of characters()) {
-    const [to, ...more] = codes(text(c).toLowerCase());
-    if (to === c || more.length) continue;
-    const difference = to - c;
-    const [first, n, step] = run;
-    const next = n === 1 && c - first <= 2 ? c - first : step;
-    if (run.length && run[3] === difference && c === first + n * next) run = [first, n + 1, next, difference];
+    const [lower, ...rest] = codePointsOf(textOf(c).toLowerCase());
+    if (lower === c || rest.length) continue;
+    const difference = lower - c;
+    const [first, count, step] = run;
+    const newStep = count === 1 && c - first <= 2 ? c - first : step;
+    if (run.length && run[3] === difference && c === first + count * newStep)
+      run = [first, count + 1, newStep, difference];
     else {
-      close();
+      finishRun();
       run = [c, 1, 1, difference];
     }
   }
-  close();
-  return found.join(' ');
+  finishRun();
+  return runs.join(' ');
 }
 
 /**
  * Returns runs of marks of one combining class: distance from the end of the previous run, number of marks, index of their
  * class in MARKS plus 1.
  */
-function combining() {
+function encodeCombining() {
   const swaps = (/** @type {number} */ a, /** @type {number} */ b) =>
-    a !== b && text(a, b).normalize('NFD') === text(b, a);
-  const classes = [...characters()]
-    .filter((c) => /^\p{M}$/u.test(text(c)) && text(c).normalize('NFD') === text(c))
+    a !== b && textOf(a, b).normalize('NFD') === textOf(b, a);
+  const marks = [...characters()]
+    .filter((c) => /^\p{M}$/u.test(textOf(c)) && textOf(c).normalize('NFD') === textOf(c))
     .map((c) => [
       c,
       MARKS.findIndex((mark) => (swaps(0x345, c) || swaps(c, 0x334)) && !swaps(c, mark) && !swaps(mark, c)) + 1,
     ])
-    .filter(([, place]) => place > 0);
-  const found = [];
+    .filter(([, rank]) => rank > 0);
+  const runs = [];
   let end = 0;
-  for (let i = 0; i < classes.length;) {
-    const [first, place] = classes[i];
-    let n = 0;
-    while (i < classes.length && classes[i][0] === first + n && classes[i][1] === place) [i, n] = [i + 1, n + 1];
-    found.push([first - end, n, place].map(digits).join(','));
-    end = first + n;
+  for (let i = 0; i < marks.length;) {
+    const [first, rank] = marks[i];
+    let count = 0;
+    while (i < marks.length && marks[i][0] === first + count && marks[i][1] === rank) [i, count] = [i + 1, count + 1];
+    runs.push([first - end, count, rank].map(toBase36).join(','));
+    end = first + count;
   }
-  return found.join(' ');
+  return runs.join(' ');
 }
 
-/** @param {string} name @param {string} value @param {string} comment */
+/** Returns the declaration of a constant. @param {string} name @param {string} value @param {string} comment */
 const constant = (name, value, comment) => `/** ${comment} */\nexport const ${name} = '${value}';\n`;
 
-/** @returns {string} the module */
+/** Returns the text of the module. @returns {string} */
 export function generate() {
-  let last = 0;
-  const decompositions = changes((c) => c.normalize('NFD'))
+  let codePoint = 0;
+  const decompositions = encodeChanges((c) => c.normalize('NFD'))
     .map((entry) => {
-      last += parseInt(entry, 36);
-      return text(last).normalize('NFC') === text(last) ? entry : `${entry}!`;
+      codePoint += parseInt(entry, 36);
+      return textOf(codePoint).normalize('NFC') === textOf(codePoint) ? entry : `${entry}!`;
     })
     .join(' ');
   return `/**
@@ -161,16 +167,16 @@ export function generate() {
  * these strings.
  */
 ${constant('CATEGORY_NAMES', CATEGORIES.join(' '), `Names of the general categories, in the order of their letters in CATEGORIES: ${LETTERS}`)}
-${constant('CATEGORIES', categories(), 'Runs of characters of one category: length, letter.')}
-${constant('WHITE_SPACE', ranges(/^\p{White_Space}$/u), 'White space, as ranges: distance from the end of the previous range, length.')}
+${constant('CATEGORIES', encodeCategories(), 'Runs of characters of one category: length, letter.')}
+${constant('WHITE_SPACE', encodeRanges(/^\p{White_Space}$/u), 'White space, as ranges: distance from the end of the previous range, length.')}
 /** Characters of each script, as ranges in the same format. @type {Record<string, string>} */
 export const SCRIPTS = {
-${SCRIPTS.map((name) => `  ${name}: '${ranges(new RegExp(`^\\p{Script=${name}}$`, 'u'))}',`).join('\n')}
+${SCRIPTS.map((name) => `  ${name}: '${encodeRanges(new RegExp(`^\\p{Script=${name}}$`, 'u'))}',`).join('\n')}
 };
 
-${constant('LOWER_CASE', lowerCase(), 'Runs of letters with a lower-case form: distance from the first letter of the previous run, number of letters, step, difference.')}
+${constant('LOWER_CASE', encodeLowerCase(), 'Runs of letters with a lower-case form: distance from the first letter of the previous run, number of letters, step, difference.')}
 ${constant('DECOMPOSITIONS', decompositions, 'Full canonical decompositions except Hangul: distance from the previous character, code points, ! if not recomposed.')}
-${constant('COMBINING', combining(), 'Runs of combining marks: distance from the end of the previous run, number of marks, rank of their combining class.')}`;
+${constant('COMBINING', encodeCombining(), 'Runs of combining marks: distance from the end of the previous run, number of marks, rank of their combining class.')}`;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -14,20 +14,20 @@ const ICONS = [
   ['icon-maskable.png', 512, 0.72],
 ];
 
-/** Background color of a maskable icon: that of the page. */
-const PAPER = '#f4f6f1';
+/** Background color of a maskable icon: the background color of the page. */
+const BACKGROUND = '#f4f6f1';
 
 await command(async () => {
   const { launch } = await import('../tests/browser/launch.mjs');
   const browser = await launch();
   try {
     const svg = readFileSync(join(ROOT, 'demo/icon.svg')).toString('base64');
-    for (const [name, size, part] of ICONS) {
+    for (const [name, size, fraction] of ICONS) {
       const page = await browser.newPage({ viewport: { width: size, height: size } });
-      await page.setContent(`<style>body { margin: 0; display: grid; place-items: center; height: 100vh; ${part < 1 ? `background: ${PAPER}` : ''} }</style>
-        <img width="${size * part}" src="data:image/svg+xml;base64,${svg}">`);
+      await page.setContent(`<style>body { margin: 0; display: grid; place-items: center; height: 100vh; ${fraction < 1 ? `background: ${BACKGROUND}` : ''} }</style>
+        <img width="${size * fraction}" src="data:image/svg+xml;base64,${svg}">`);
       await page.locator('img').evaluate((/** @type {HTMLImageElement} */ image) => image.decode());
-      await page.screenshot({ path: join(ROOT, 'demo', name), omitBackground: part === 1 });
+      await page.screenshot({ path: join(ROOT, 'demo', name), omitBackground: fraction === 1 });
       await page.close();
     }
   } finally {

@@ -93,8 +93,8 @@ export const SHAPES = {
   },
 };
 
-/** Number of weights per piece. Larger tensors are generated and written in several pieces. */
-const PIECE = 1 << 20;
+/** Number of weights in a piece. Larger tensors are generated and written in several pieces. */
+const PIECE_WEIGHTS = 1 << 20;
 
 /** Random number generator (xorshift32; its state is a mix of seed and stream). Each tensor has its own stream. */
 class Random {
@@ -126,39 +126,40 @@ const NIBBLES = Uint8Array.from({ length: 256 }, (_, b) => (b & 15 || 8) | ((b >
 
 /**
  * Returns tiles of a quantized type as bytes, with uniformly distributed weights of the given standard deviation.
- * @param {WeightType} type @param {Random} random @param {number} tiles @param {number} deviation
+ * @param {WeightType} type @param {Random} random @param {number} tileCount @param {number} deviation
  */
-function randomTiles(type, random, tiles, deviation) {
-  const eight = type.name === 'bq8_32';
-  const half = eight || type.name === 'bq4h_32';
-  const scaleBytes = half ? 2 : 4;
-  const scales = (8 * type.step) / type.block;
-  const out = new Uint8Array(tiles * type.tileBytes);
-  const view = new DataView(out.buffer);
-  const words = new Uint32Array(out.buffer);
+function randomTiles(type, random, tileCount, deviation) {
+  const is8Bit = type.name === 'bq8_32';
+  const hasF16Scales = is8Bit || type.name === 'bq4h_32';
+  const scaleBytes = hasF16Scales ? 2 : 4;
+  const scalesPerTile = (8 * type.step) / type.block;
+  const bytes = new Uint8Array(tileCount * type.tileBytes);
+  const view = new DataView(bytes.buffer);
+  const words = new Uint32Array(bytes.buffer);
   // A uniformly distributed integer in ±n has a standard deviation of about n / √3.
-  const base = (deviation * Math.sqrt(3)) / (eight ? 127 : 7.5);
-  for (let tile = 0; tile < tiles; tile++) {
-    const at = tile * type.tileBytes;
-    for (let i = 0; i < scales; i++) {
-      const scale = base * (1 + 0.25 * random.unit());
-      if (half) view.setUint16(at + 2 * i, f16FromNumber(scale), true);
-      else view.setFloat32(at + 4 * i, scale, true);
+  const meanScale = (deviation * Math.sqrt(3)) / (is8Bit ? 127 : 7.5);
+  for (let tile = 0; tile < tileCount; tile++) {
+    const tileOffset = tile * type.tileBytes;
+    for (let i = 0; i < scalesPerTile; i++) {
+      const scale = meanScale * (1 + 0.25 * random.unit());
+      if (hasF16Scales) view.setUint16(tileOffset + 2 * i, f16FromNumber(scale), true);
+      else view.setFloat32(tileOffset + 4 * i, scale, true);
     }
-    const from = at + scales * scaleBytes;
-    for (let w = from / 4; w < (at + type.tileBytes) / 4; w++) words[w] = random.bits();
-    if (!eight) for (let i = from; i < at + type.tileBytes; i++) out[i] = NIBBLES[out[i]];
+    const weightOffset = tileOffset + scalesPerTile * scaleBytes;
+    for (let w = weightOffset / 4; w < (tileOffset + type.tileBytes) / 4; w++) words[w] = random.bits();
+    if (!is8Bit) for (let i = weightOffset; i < tileOffset + type.tileBytes; i++) bytes[i] = NIBBLES[bytes[i]];
   }
-  return out;
+  return bytes;
 }
 
-/** @param {Random} random @param {number} n @param {number} mean @param {number} deviation */
-function randomFloats(random, n, mean, deviation) {
+/** Returns uniformly distributed numbers. @param {Random} random @param {number} count @param {number} mean @param {number} deviation */
+function randomFloats(random, count, mean, deviation) {
   const width = deviation * Math.sqrt(3);
-  return Float32Array.from({ length: n }, () => mean + width * random.unit());
+  return Float32Array.from({ length: count }, () => mean + width * random.unit());
 }
 
 /**
+ * Yields a tensor with random weights, in pieces of whole rows.
  * @param {import('../js/format/bq4/names.js').Slot} slot
  * @param {WeightType} type
  * @param {Random} random
@@ -166,32 +167,32 @@ function randomFloats(random, n, mean, deviation) {
  */
 async function* randomPieces({ name, dims }, type, random, codec) {
   const { rows, cols } = matrixOf(dims);
-  const vector = dims.length === 1;
-  const layout = vector ? ROWS : runLayout(type);
+  const isVector = dims.length === 1;
+  const layout = isVector ? ROWS : runLayout(type);
   const mean = /ln.*\.weight$/.test(name) ? 1 : 0;
   // Hidden states stay near 1. Embeddings are smaller; otherwise a tied LM head would only predict the last token again.
-  const deviation = vector ? 0.05 : (/^w[tp]e/.test(name) ? 2 : 1) / Math.sqrt(cols);
-  const whole = type.step > 0 && rows % 8 === 0 && cols % type.step === 0;
-  const step = Math.max(8, Math.floor(PIECE / cols / 8) * 8);
-  for (let row = 0; row < rows; row += step) {
-    const n = Math.min(step, rows - row);
-    yield whole
-      ? randomTiles(type, random, weightBytes(type, layout, n, cols) / type.tileBytes, deviation)
-      : codec.quantize(type, layout, randomFloats(random, n * cols, mean, deviation), n, cols);
+  const deviation = isVector ? 0.05 : (/^w[tp]e/.test(name) ? 2 : 1) / Math.sqrt(cols);
+  const fillsTiles = type.step > 0 && rows % 8 === 0 && cols % type.step === 0;
+  const rowsPerPiece = Math.max(8, Math.floor(PIECE_WEIGHTS / cols / 8) * 8);
+  for (let row = 0; row < rows; row += rowsPerPiece) {
+    const rowCount = Math.min(rowsPerPiece, rows - row);
+    yield fillsTiles
+      ? randomTiles(type, random, weightBytes(type, layout, rowCount, cols) / type.tileBytes, deviation)
+      : codec.quantize(type, layout, randomFloats(random, rowCount * cols, mean, deviation), rowCount, cols);
   }
 }
 
 /** Returns a tokenizer of invented words with byte fallback, which accepts any text. @param {number} vocab */
 export function randomTokenizer(vocab) {
-  const text = (/** @type {string} */ s) => new TextEncoder().encode(s);
-  const fixed = [
-    { bytes: text('<unk>'), score: 0, kind: TOKEN.unknown },
-    { bytes: text('<s>'), score: 0, kind: TOKEN.control },
-    { bytes: text('</s>'), score: 0, kind: TOKEN.control },
+  const encode = (/** @type {string} */ text) => new TextEncoder().encode(text);
+  const fixedTokens = [
+    { bytes: encode('<unk>'), score: 0, kind: TOKEN.unknown },
+    { bytes: encode('<s>'), score: 0, kind: TOKEN.control },
+    { bytes: encode('</s>'), score: 0, kind: TOKEN.control },
     ...Array.from({ length: 256 }, (_, b) => ({ bytes: Uint8Array.of(b), score: 0, kind: TOKEN.byte })),
   ];
-  const words = Array.from({ length: Math.max(0, vocab - fixed.length) }, (_, i) => ({
-    bytes: text(` w${i.toString(36)}`),
+  const words = Array.from({ length: Math.max(0, vocab - fixedTokens.length) }, (_, i) => ({
+    bytes: encode(` w${i.toString(36)}`),
     score: -i,
     kind: TOKEN.normal,
   }));
@@ -203,7 +204,7 @@ export function randomTokenizer(vocab) {
     unk: 0,
     pad: NONE,
     eog: [2],
-    tokens: [...fixed, ...words].slice(0, vocab),
+    tokens: [...fixedTokens, ...words].slice(0, vocab),
     merges: [],
   });
 }
@@ -218,19 +219,20 @@ export function randomTokenizer(vocab) {
  */
 
 /**
- * @param {Record<string, any>} config
+ * Writes a model file with random weights.
+ * @param {Record<string, any>} config  a row of SHAPES
  * @param {import('../js/format/output.js').Sink} sink
  * @param {RandomOptions} [options]
  */
 export async function makeRandom(config, sink, options = {}) {
   const { quant = 'bq4', seed = 1, tokenizer = true, biases = config.arch === 'bullet' } = options;
-  const matrix = typeNamed(quant);
-  const embedding = typeNamed(options.embed ?? (matrix.block > 1 ? 'bq8' : quant));
-  const vector = typeNamed('f32');
+  const matrixType = typeNamed(quant);
+  const embeddingType = typeNamed(options.embed ?? (matrixType.block > 1 ? 'bq8' : quant));
+  const vectorType = typeNamed('f32');
   const slots = tensorTable(config).filter((slot) => slot.required || biases);
-  const codec = await createCodec(4 * Math.max(PIECE, ...slots.map(({ dims }) => 8 * matrixOf(dims).cols)));
+  const codec = await createCodec(4 * Math.max(PIECE_WEIGHTS, ...slots.map(({ dims }) => 8 * matrixOf(dims).cols)));
   const tensors = slots.map((slot, i) => {
-    const type = slot.dims.length === 1 ? vector : slot.embedding ? embedding : matrix;
+    const type = slot.dims.length === 1 ? vectorType : slot.embedding ? embeddingType : matrixType;
     const layout = slot.dims.length === 1 ? ROWS : runLayout(type);
     return {
       name: slot.name,
@@ -240,7 +242,7 @@ export async function makeRandom(config, sink, options = {}) {
       pieces: () => randomPieces(slot, type, new Random(seed, i), codec),
     };
   });
-  const ids = new Random(seed, -2);
+  const idRandom = new Random(seed, -2);
   return writeV2(
     sink,
     {
@@ -250,20 +252,20 @@ export async function makeRandom(config, sink, options = {}) {
       license: 'CC0-1.0',
       tokenizer: tokenizer ? randomTokenizer(config.vocab) : null,
     },
-    { hash: (bytes) => codec.hash(bytes), fileId: Uint8Array.from({ length: 16 }, () => ids.bits()) },
+    { hash: (bytes) => codec.hash(bytes), fileId: Uint8Array.from({ length: 16 }, () => idRandom.bits()) },
   );
 }
 
 const HELP = `node tools/make_random.mjs SHAPE OUT.bq4 [--quant TYPE] [--embed TYPE] [--seed N] [--context N] [--biases] [--no-tokenizer]
 
-SHAPE is one of ${Object.keys(SHAPES).join(', ')}. TYPE: bq4 (the default), bq4h, bq8, bq4_16, bq4_64, f32, f16, bf16.
+SHAPE: one of ${Object.keys(SHAPES).join(', ')}. TYPE: bq4 (the default), bq4h, bq8, bq4_16, bq4_64, f32, f16, bf16.
 `;
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await command(async () => {
-    let parsed;
+    let commandLine;
     try {
-      parsed = parseArgs({
+      commandLine = parseArgs({
         allowPositionals: true,
         options: {
           quant: { type: 'string' },
@@ -281,9 +283,10 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const {
       values,
       positionals: [shape, output],
-    } = parsed;
+    } = commandLine;
     if (values.help) return void process.stdout.write(HELP);
-    if (!output || !Object.hasOwn(SHAPES, shape)) throw new SetupError(HELP);
+    if (!output || !Object.hasOwn(SHAPES, shape))
+      throw new SetupError(`expected SHAPE and OUT.bq4, found "${commandLine.positionals.join(' ')}"\n\n${HELP}`);
     const config = { ...SHAPES[shape], ...(values.context && { context: Number(values.context) }) };
     const { bytes } = await makeRandom(config, await fileSink(output), {
       quant: values.quant,

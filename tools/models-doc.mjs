@@ -9,16 +9,16 @@ import { PATTERNS } from '../js/text/tokenizers/patterns.js';
 import { GGUF_ARCHITECTURES } from '../js/format/families/index.js';
 import { REPORTS } from '../tests/models-report.mjs';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
-const target = join(root, 'docs/MODELS.md');
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const TARGET = join(ROOT, 'docs/MODELS.md');
 
 /** @typedef {Record<string, string | number>} Row */
 
-/** @param {string} name */
-const reportAt = (name) => join(root, 'build/reports/models', `${name}.json`);
+/** Returns the path of a test's rows. @param {string} name */
+const reportAt = (name) => join(ROOT, 'build/reports/models', `${name}.json`);
 
-/** Formats a cell. Small differences have two digits. @param {string | number | undefined} value */
-const shown = (value) =>
+/** Formats a cell. Fractions below 0.1 have two digits. @param {string | number | undefined} value */
+const formatCell = (value) =>
   value === undefined
     ? ''
     : typeof value === 'number' && !Number.isInteger(value) && value < 0.1
@@ -26,13 +26,13 @@ const shown = (value) =>
       : String(value).replaceAll('|', '\\|');
 
 /** Formats names as one line. @param {readonly string[]} names */
-const listed = (names) => names.map((name) => `\`${name}\``).join(', ');
+const formatNames = (names) => names.map((name) => `\`${name}\``).join(', ');
 
 /** Tables of the document: heading, text above the table, and titles of the columns by key. @type {Record<string, [string, string, Record<string, string>]>} */
 const TABLES = {
   architectures: [
     'Architectures',
-    `For each architecture, a small random checkpoint is computed by bq4 and by the library in the last column. The largest difference is over the logits of all positions.\n\nThese names of architectures are supported in GGUF files (\`general.architecture\`). Architectures without a row below use the same computations as one with a row\n(\`tests/js/gguf-wild.test.mjs\`):\n\n${listed(Object.keys(GGUF_ARCHITECTURES))}\n\nThese names of pre-tokenizers are supported in GGUF files (\`tokenizer.ggml.pre\`):\n\n${listed(PATTERNS.flatMap(({ names }) => names))}`,
+    `For each architecture, a small random checkpoint is computed by bq4 and by the library in the last column. The largest difference is over the logits of all positions.\n\nThese names of architectures are supported in GGUF files (\`general.architecture\`). Architectures without a row below use the same computations as one with a row\n(\`tests/js/gguf-wild.test.mjs\`):\n\n${formatNames(Object.keys(GGUF_ARCHITECTURES))}\n\nThese names of pre-tokenizers are supported in GGUF files (\`tokenizer.ggml.pre\`):\n\n${formatNames(PATTERNS.flatMap(({ names }) => names))}`,
     { architecture: 'architecture', source: 'read from', error: 'largest difference', against: 'compared with' },
   ],
   tokenizers: [
@@ -57,69 +57,74 @@ const TABLES = {
 
 /** Reads decode rates, by compute type, from the table in docs/log/speed.md. @returns {Map<string, string>} */
 function decodeRates() {
-  const sections = readFileSync(join(root, 'docs/log/speed.md'), 'utf8').split(/^## /m);
+  const sections = readFileSync(join(ROOT, 'docs/log/speed.md'), 'utf8').split(/^## /m);
   const lines = sections.filter((text) => /^[^\n]*What stored types cost/.test(text)).flatMap((t) => t.split('\n'));
   // Newer rows are first in the file. Later rows replace them, since these were measured on an idle machine.
   const cells = lines.map((line) => line.split('|').map((cell) => cell.trim()));
   return new Map(cells.filter(([, , bits]) => Number(bits) > 0).map(([, , , run, , decode]) => [run, decode]));
 }
 
-/** @returns {Map<string, Row[]>} */
+/** Reads the rows that tests wrote, by table. @returns {Map<string, Row[]>} */
 function rowsByTable() {
   /** @type {Map<string, Row[]>} */
-  const all = new Map();
+  const rowsOf = new Map();
   for (const name of REPORTS) {
     const { table, rows } = JSON.parse(readFileSync(reportAt(name), 'utf8'));
-    all.set(table, [...(all.get(table) ?? []), ...rows]);
+    rowsOf.set(table, [...(rowsOf.get(table) ?? []), ...rows]);
   }
-  return all;
+  return rowsOf;
 }
 
 /**
- * Whether lines are equal except for small differences. Relaxed SIMD rounds sums differently on other processors, so that
+ * Whether lines are equal except for small differences. Relaxed SIMD rounds sums differently on other processors, so
  * errors may differ by a factor below 2.
  * @param {string} a @param {string} b
  */
-function alike(a, b) {
-  const [x, y] = [a, b].map((line) => line.split(/(\d\.\de-\d+)/));
+function areSimilar(a, b) {
+  const [parts, otherParts] = [a, b].map((line) => line.split(/(\d\.\de-\d+)/));
   const close = (/** @type {number} */ p, /** @type {number} */ q) => p < 2 * q && q < 2 * p;
-  return x.length === y.length && x.every((part, i) => part === y[i] || (i % 2 && close(Number(part), Number(y[i]))));
+  return (
+    parts.length === otherParts.length &&
+    parts.every((part, i) => part === otherParts[i] || (i % 2 && close(Number(part), Number(otherParts[i]))))
+  );
 }
 
-/** @param {string} table @param {Row[]} rows */
-function render(table, rows) {
+/** Returns a section of the document. @param {string} table  key of TABLES @param {Row[]} rows */
+function renderTable(table, rows) {
   const [title, text, columns] = TABLES[table];
   const line = (/** @type {string[]} */ cells) => `| ${cells.join(' | ')} |\n`;
   const cells = rows
-    .map((row) => Object.keys(columns).map((key) => shown(row[key])))
+    .map((row) => Object.keys(columns).map((key) => formatCell(row[key])))
     .sort((a, b) => (a.join() < b.join() ? -1 : 1));
   return `## ${title}\n\n${text}\n\n${line(Object.values(columns))}${line(Object.keys(columns).map(() => '---'))}${cells.map(line).join('')}`;
 }
 
-const missing = REPORTS.filter((name) => !existsSync(reportAt(name)));
-if (missing.length) {
-  console.error(`no rows of ${missing.join(', ')}: npm test -- c js js-long writes them`);
+const missingReports = REPORTS.filter((name) => !existsSync(reportAt(name)));
+if (missingReports.length) {
+  console.error(
+    `expected rows in build/reports/models, found none of ${missingReports.join(', ')}: run npm test -- c js js-long`,
+  );
   process.exit(2);
 }
-const all = rowsByTable();
-const rates = decodeRates();
-for (const row of all.get('types') ?? []) row.decode = rates.get(String(row.run)) ?? '–';
-const document = `# Models\n\nThis page lists the supported architectures, tokenizers and weight types, with the library that each was compared with. \`node tools/models-doc.mjs\` writes it from the\nresults of the tests. All others are refused; the error names the unsupported one and lists the supported ones. The [guide](guides/choose-a-model.md) describes how to choose a model.\n\n${Object.keys(
+const tables = rowsByTable();
+const decodeRateOf = decodeRates();
+for (const row of tables.get('types') ?? []) row.decode = decodeRateOf.get(String(row.run)) ?? '–';
+const expectedText = `# Models\n\nThis page lists the supported architectures, tokenizers and weight types, with the library that each was compared with. \`node tools/models-doc.mjs\` writes it from the\nresults of the tests. All others are refused; the error names the unsupported one and lists the supported ones. The [guide](guides/choose-a-model.md) describes how to choose a model.\n\n${Object.keys(
   TABLES,
 )
-  .map((table) => render(table, all.get(table) ?? []))
+  .map((table) => renderTable(table, tables.get(table) ?? []))
   .join('\n')}`;
-if (!process.argv.includes('--check')) writeFileSync(target, document);
+if (!process.argv.includes('--check')) writeFileSync(TARGET, expectedText);
 else {
-  const [measured, message] = [document, existsSync(target) ? readFileSync(target, 'utf8') : ''].map((t) =>
-    t.split('\n'),
+  const [expectedLines, documentLines] = [expectedText, existsSync(TARGET) ? readFileSync(TARGET, 'utf8') : ''].map(
+    (t) => t.split('\n'),
   );
-  const at = measured.findIndex((line, i) => !alike(line, message[i] ?? ''));
-  if (at >= 0 || message.length > measured.length) {
-    const line = at >= 0 ? at : measured.length;
-    console.error(`docs/MODELS.md, line ${line + 1}, differs from what the tests measured. To update it: node tools/models-doc.mjs
-measured: ${measured[line] ?? ''}
-document: ${message[line] ?? ''}`);
+  const difference = expectedLines.findIndex((line, i) => !areSimilar(line, documentLines[i] ?? ''));
+  if (difference >= 0 || documentLines.length > expectedLines.length) {
+    const line = difference >= 0 ? difference : expectedLines.length;
+    console.error(`docs/MODELS.md, line ${line + 1}, differs from the measurements of the tests. To update it: node tools/models-doc.mjs
+measured: ${expectedLines[line] ?? ''}
+document: ${documentLines[line] ?? ''}`);
     process.exit(1);
   }
 }

@@ -1,4 +1,5 @@
-// The table of options has columns for the command line, adapters and requests; a bundle contains those that it reads.
+// A plugin for bundlers that removes columns from the table of options. The table has columns for the command line, adapters and
+// requests; each bundle reads only some of them.
 import { fileURLToPath } from 'node:url';
 
 const TABLE = fileURLToPath(new URL('../js/shared/generate-options.js', import.meta.url));
@@ -12,13 +13,13 @@ export const onlyColumns = (columns) => ({
   name: 'only-columns',
   transform(code, id) {
     if (!columns || id !== TABLE) return null;
-    const declared = this.parse(code).body.map((/** @type {any} */ node) => node.declaration?.declarations?.[0]);
-    const table = declared.find((/** @type {any} */ node) => node?.id.name === 'GENERATE_OPTIONS').init;
+    const declarations = this.parse(code).body.map((/** @type {any} */ node) => node.declaration?.declarations?.[0]);
+    const table = declarations.find((/** @type {any} */ node) => node?.id.name === 'GENERATE_OPTIONS').init;
     const rows = table.properties.map((/** @type {any} */ { key, value }) => {
-      const kept = value.properties.filter((/** @type {any} */ column) => columns.includes(column.key.name));
-      return `${key.name}: { ${kept.map((/** @type {any} */ column) => code.slice(column.start, column.end)).join(', ')} }`;
+      const keptColumns = value.properties.filter((/** @type {any} */ column) => columns.includes(column.key.name));
+      return `${key.name}: { ${keptColumns.map((/** @type {any} */ column) => code.slice(column.start, column.end)).join(', ')} }`;
     });
-    const short = `${code.slice(0, table.start)}{ ${rows.join(', ')} }${code.slice(table.end)}`;
-    return { code: columns.includes('check') ? short : short.replace(/^import [^]*?;$/m, ''), map: null };
+    const shortCode = `${code.slice(0, table.start)}{ ${rows.join(', ')} }${code.slice(table.end)}`;
+    return { code: columns.includes('check') ? shortCode : shortCode.replace(/^import [^]*?;$/m, ''), map: null };
   },
 });

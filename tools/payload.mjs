@@ -8,7 +8,7 @@ import { Product } from './digest.mjs';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
- * Limits in gzipped bytes for all JavaScript of a page, and for the files that its main thread loads. These contain `load`,
+ * Limits in gzipped bytes for all JavaScript of a page, and for the files that its main thread loads. The latter contain `load`,
  * error groups and hints, sources on the hub and the conversion of Standard JSON Schemas. THREAD_LIMIT includes the page's own
  * script in tests/browser/readme.test.mjs.
  */
@@ -17,13 +17,14 @@ export const THREAD_LIMIT = 12_930;
 
 /** Limit in gzipped bytes for a library adapter. */
 export const ADAPTER_LIMIT = 6_260;
+/** Library adapters: files of dist/. */
 export const ADAPTERS = ['ai-sdk.js', 'langchain.js', 'prompt-api.js', 'react.js'];
 
 /** Limits for other entries: those that replace `bq4` (`connect`, `shared`), and those used in addition to it. @type {Record<string, number>} */
 export const ENTRY_LIMITS = { 'connect.js': 9_550, 'classifiers.js': 5_230, 'receipts.js': 4_760, 'shared.js': 19_210 };
 
 /** Files that a page with threads, a cache and a model from a URL loads, in its main thread, the engine's worker and threads. */
-export const PAGE = ['index.js', 'worker.js', 'part-core.js', 'thread.js'];
+export const PAGE_SCRIPTS = ['index.js', 'worker.js', 'part-core.js', 'thread.js'];
 
 /** dist/ and its sources. */
 const PRODUCT = new Product(ROOT, {
@@ -38,9 +39,9 @@ const PRODUCT = new Product(ROOT, {
 export function makeDist() {
   // With BQ4_DIST the test runner has already generated it for all test files.
   if (process.env.BQ4_DIST || PRODUCT.isCurrent()) return '';
-  const output = spawnSync(process.execPath, ['tools/dist.mjs'], { cwd: ROOT, encoding: 'utf8' });
-  if (output.status !== 0) return output.stdout + output.stderr;
-  PRODUCT.noteMade();
+  const build = spawnSync(process.execPath, ['tools/dist.mjs'], { cwd: ROOT, encoding: 'utf8' });
+  if (build.status !== 0) return build.stdout + build.stderr;
+  PRODUCT.recordDigest();
   return '';
 }
 

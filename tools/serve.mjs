@@ -1,5 +1,5 @@
-// A small static server for the demo: the right types and headers, byte ranges, nothing outside the
-// folders it is given.
+// A static web server for the demo, with media types, security headers, byte ranges and compression. It serves only the folders
+// that its caller names.
 import { createHash } from 'node:crypto';
 import { createReadStream, readdirSync, realpathSync, statSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ const TYPES = {
   '.json': 'application/json; charset=utf-8',
   '.webmanifest': 'application/manifest+json; charset=utf-8',
   '.map': 'application/json; charset=utf-8',
-  '.md': 'text/plain; charset=utf-8', // shown; as text/markdown it would be downloaded
+  '.md': 'text/plain; charset=utf-8', // browsers show plain text, but download text/markdown
   '.txt': 'text/plain; charset=utf-8',
   '.svg': 'image/svg+xml',
   '.png': 'image/png',
@@ -29,18 +29,18 @@ const TYPES = {
   '.gguf': 'application/octet-stream',
 };
 
-/** What hosts compress. */
+/** Files that web hosts compress. */
 const COMPRESSIBLE = /\.(html|m?js|css|json|webmanifest|map|md|txt|svg|wasm)$/;
 
-/** Where models of this machine are, under this name. */
-const LOCAL = 'local';
-/** A model that makes vectors of texts, as `npm start` calls its file: the search page asks for it, no chat does. */
+/** First segment of the addresses of models on this machine. */
+const LOCAL_FOLDER = 'local';
+/** Embedding model of the search page: name of its file in the folder of models, without extension. The list of chat models omits it. */
 export const EMBEDDER = 'all-MiniLM-L6-v2';
 
-/** What examples/react/ has of React: without a bundler, its files as npm has them. */
-export const REACT = ['react', 'react-dom', 'scheduler'].map((name) => `node_modules/${name}/cjs`);
+/** Folders of React's npm packages whose files examples/react/ imports without a bundler. */
+export const REACT_FILES = ['react', 'react-dom', 'scheduler'].map((name) => `node_modules/${name}/cjs`);
 
-/** What a page may reach; all else of the checkout stays private. */
+/** Folders of the repository that pages may fetch. All other files are refused. */
 export const PUBLIC = [
   'demo',
   'examples',
@@ -54,12 +54,12 @@ export const PUBLIC = [
   'node_modules/@highlightjs/cdn-assets/es',
   'node_modules/pdfjs-dist/legacy/build',
   'node_modules/pdfjs-dist/cmaps',
-  ...REACT,
+  ...REACT_FILES,
 ];
 
 const POLICY = 'Content-Security-Policy';
 const HEADERS = {
-  // Cross-origin isolation: what shared memory, and so threads, need.
+  // Cross-origin isolation, which browsers require for shared memory and therefore for threads.
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
   'Cross-Origin-Resource-Policy': 'same-origin',
@@ -78,35 +78,39 @@ const HEADERS = {
   ].join('; '),
   'X-Content-Type-Options': 'nosniff',
   'Referrer-Policy': 'no-referrer',
-  // Always ask, answer 304: an edited file shows at the next reload.
+  // Browsers revalidate each file (304 if it is unchanged), so an edited file is used after the next reload.
   'Cache-Control': 'no-cache',
 };
 
-/** Workers that may fetch from elsewhere: models from the links that people paste (the engine's own worker, of the examples), lists of models from the hub. */
-const FETCHING = ['demo/worker.js', 'demo/models/hub-worker.js', 'js/worker.js'];
-const ENGINE_POLICY = {
+/**
+ * Scripts of workers that may fetch from other origins: models from addresses that a user enters, and lists of models from the hub.
+ * The last one is the engine's worker of the examples.
+ */
+const FETCHING_WORKERS = ['demo/worker.js', 'demo/models/hub-worker.js', 'js/worker.js'];
+const FETCHING_HEADERS = {
   [POLICY]: HEADERS[POLICY].replace("connect-src 'self'", "connect-src 'self' https: http:"),
 };
 
-/** A page's import map is a script within it, which the policy names by its hash. @param {string} page */
+/** Returns the policy of a page with an import map: this is an inline script, which the policy allows by its hash. @param {string} page  HTML */
 function importMapPolicy(page) {
-  const [, map] = /<script type="importmap">([^]*?)<\/script>/.exec(page) ?? [];
-  if (map === undefined) return {};
-  const hash = createHash('sha256').update(map).digest('base64');
+  const [, importMap] = /<script type="importmap">([^]*?)<\/script>/.exec(page) ?? [];
+  if (importMap === undefined) return {};
+  const hash = createHash('sha256').update(importMap).digest('base64');
   return { [POLICY]: HEADERS[POLICY].replace("'wasm-unsafe-eval'", `$& 'sha256-${hash}'`) };
 }
 
-/** The policy of a page for a `<meta>`, where a host sends none: frames can't be forbidden there. @param {string} page */
+/** Returns the policy of a page for a `<meta>` element, where `frame-ancestors` has no effect. @param {string} page  HTML */
 export const pagePolicy = (page) =>
   (importMapPolicy(page)[POLICY] ?? HEADERS[POLICY]).replace("; frame-ancestors 'none'", '');
 
-/** The script that answers for `/` where there is no network. */
-const AT_ROOT = 'demo/root.js';
+/** Service worker that responds to `/` without a network. */
+const ROOT_SERVICE_WORKER = 'demo/root.js';
 
 /**
- * @param {string} target of a request
+ * Returns the path of the file that a request names, or undefined if no public folder contains it.
+ * @param {string} target  path and query of the request
  * @param {readonly string[]} folders
- * @returns {string | undefined} a relative path with forward slashes inside one of the folders
+ * @returns {string | undefined}  relative path with forward slashes
  */
 export function publicPath(target, folders) {
   let path;
@@ -115,71 +119,75 @@ export function publicPath(target, folders) {
   } catch {
     return undefined;
   }
-  // No empty, "." or ".." segment, no hidden file, nothing that another system reads as a separator.
+  // Refused: empty segments, ".", "..", hidden files, and characters that are separators on other systems.
   if (!path.startsWith('/') || /[\\\0:]/.test(path) || /\/(?=\/)|\/\./.test(path)) return undefined;
   path = path.slice(1);
   return folders.some((folder) => path === folder || path.startsWith(`${folder}/`)) ? path : undefined;
 }
 
-/** A part of a split model, by its number. */
+/** Number of a part at the end of the name of a file of a split model. */
 const PART = /-(\d{5})-of-\d{5}(?=\.gguf$)/;
 
-/** What a path in a folder leads to, through links too; undefined: nothing, or out of the folder. @param {string} folder @param {string} path */
-function inside(folder, path) {
+/** Returns the real path of a file in a folder, or undefined if it does not exist or is outside the folder. @param {string} folder @param {string} path  can contain symbolic links */
+function resolveInside(folder, path) {
   try {
-    const place = realpathSync(join(folder, path));
-    return place.startsWith(realpathSync(folder) + sep) ? place : undefined;
+    const file = realpathSync(join(folder, path));
+    return file.startsWith(realpathSync(folder) + sep) ? file : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Where a public path lies; undefined: in no public folder, or a link leads elsewhere. The folder itself may be a link, as node_modules may. @param {string} path @param {string} root @param {readonly string[]} folders */
-function placeOf(path, root, folders) {
+/**
+ * Returns the real path of a file in a public folder, or undefined if it is outside. The folder itself can be a symbolic link, as
+ * node_modules can.
+ * @param {string} path @param {string} root @param {readonly string[]} folders
+ */
+function resolvePublic(path, root, folders) {
   const folder = folders
-    .filter((one) => path === one || path.startsWith(`${one}/`))
+    .filter((candidate) => path === candidate || path.startsWith(`${candidate}/`))
     .sort((a, b) => b.length - a.length)[0];
   if (folder === undefined) return undefined;
-  return path === folder ? join(root, path) : inside(join(root, folder), path.slice(folder.length));
+  return path === folder ? join(root, path) : resolveInside(join(root, folder), path.slice(folder.length));
 }
 
-/** Models in a folder and in the folders of it, and where the server has them. @param {string} folder */
+/** Returns the models in a folder and its subfolders: name, address relative to the demo, bytes of all parts. @param {string} folder */
 function localModels(folder) {
-  const names = (/** @type {string} */ path) => {
+  const namesIn = (/** @type {string} */ path) => {
     try {
       return readdirSync(join(folder, path)).filter((name) => !name.startsWith('.'));
     } catch {
       return [];
     }
   };
-  return ['', ...names('')].flatMap((inner) => {
-    const files = names(inner).flatMap((name) => {
-      const place = /\.(gguf|bq4)$/.test(name) && inside(folder, join(inner, name));
-      const stat = place && statSync(place);
+  return ['', ...namesIn('')].flatMap((subfolder) => {
+    const files = namesIn(subfolder).flatMap((name) => {
+      const filePath = /\.(gguf|bq4)$/.test(name) && resolveInside(folder, join(subfolder, name));
+      const stat = filePath && statSync(filePath);
       return stat && stat.isFile() ? [{ name, model: name.replace(PART, '/'), bytes: stat.size }] : [];
     });
     return files
       .filter(({ name }) => Number(PART.exec(name)?.[1] ?? 1) === 1)
       .map(({ name, model }) => ({
         name: basename(name.replace(PART, ''), extname(name)),
-        url: ['..', LOCAL, inner, name].filter(Boolean).map(encodeURIComponent).join('/'),
-        bytes: files.reduce((sum, one) => sum + (one.model === model ? one.bytes : 0), 0),
+        url: ['..', LOCAL_FOLDER, subfolder, name].filter(Boolean).map(encodeURIComponent).join('/'),
+        bytes: files.reduce((sum, file) => sum + (file.model === model ? file.bytes : 0), 0),
       }));
   });
 }
 
 /**
- * One `bytes=` range. Several ranges, or another unit, count as no range: the whole file is a right answer.
+ * Parses a header with one `bytes=` range. Several ranges and other units are ignored; the response is then the complete file.
  * @param {string | undefined} header
  * @param {number} size
- * @returns {{start: number, end: number} | 'unsatisfiable' | undefined} end is the last byte
+ * @returns {{start: number, end: number} | 'unsatisfiable' | undefined}  `end`: offset of the last byte
  */
 export function parseRange(header, size) {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/.exec(header ?? '');
   if (!match || (!match[1] && !match[2])) return undefined;
   if (!match[1]) {
-    const last = Number(match[2]);
-    return last && size ? { start: Math.max(0, size - last), end: size - 1 } : 'unsatisfiable';
+    const suffixLength = Number(match[2]);
+    return suffixLength && size ? { start: Math.max(0, size - suffixLength), end: size - 1 } : 'unsatisfiable';
   }
   const start = Number(match[1]);
   const end = match[2] ? Math.min(Number(match[2]), size - 1) : size - 1;
@@ -188,14 +196,15 @@ export function parseRange(header, size) {
 }
 
 /**
+ * Responds to a request.
  * @param {import('node:http').IncomingMessage} request
  * @param {import('node:http').ServerResponse} response
  * @param {{root: string, sources?: string, folders: readonly string[], home: string, hosts: string[], common: Record<string, string>, models?: string, compressed?: Map<string, Promise<Buffer>>}} site
- *   `compressed`: files by place and version, gzipped; none: answers are not compressed
+ *   `compressed`: gzipped files, by path and ETag; without it, responses are not compressed
  */
-async function answer(request, response, { root, sources, folders, home, hosts, common, models, compressed }) {
+async function respond(request, response, { root, sources, folders, home, hosts, common, models, compressed }) {
   /** @param {number} status @param {Record<string, string | number>} [headers] @param {string} [text] */
-  const reply = (status, headers = {}, text = '') => {
+  const sendText = (status, headers = {}, text = '') => {
     response.writeHead(status, {
       ...common,
       'Content-Type': 'text/plain; charset=utf-8',
@@ -205,45 +214,45 @@ async function answer(request, response, { root, sources, folders, home, hosts, 
     response.end(request.method === 'HEAD' ? '' : text);
   };
   const name = hostName(request.headers.host);
-  if (!isOurs(name, { hosts })) return reply(403, {}, `this server is not called "${name}"\n`);
+  if (!isOurs(name, { hosts })) return sendText(403, {}, `expected a host name of this server, found "${name}"\n`);
   if (request.method !== 'GET' && request.method !== 'HEAD')
-    return reply(405, { Allow: 'GET, HEAD' }, 'only GET and HEAD\n');
+    return sendText(405, { Allow: 'GET, HEAD' }, `expected GET or HEAD, found ${request.method}\n`);
   const target = request.url ?? '/';
-  if (/^\/([?#]|$)/.test(target)) return reply(302, { Location: home + target.slice(1) });
-  let path = publicPath(target, models ? [...folders, LOCAL] : folders);
-  if (path === undefined) return reply(404, {}, 'not found\n');
+  if (/^\/([?#]|$)/.test(target)) return sendText(302, { Location: home + target.slice(1) });
+  let path = publicPath(target, models ? [...folders, LOCAL_FOLDER] : folders);
+  if (path === undefined) return sendText(404, {}, 'not found\n');
   if (path.endsWith('/')) path += 'index.html';
 
   if (models && path === 'demo/local.json') {
-    const embeds = target.endsWith('?embedders');
-    const list = localModels(models).filter(({ name }) => (name === EMBEDDER) === embeds);
-    const text = `${JSON.stringify(list)}\n`;
-    return reply(200, { 'Content-Type': TYPES['.json'] }, text);
+    const isEmbedderList = target.endsWith('?embedders');
+    const entries = localModels(models).filter(({ name }) => (name === EMBEDDER) === isEmbedderList);
+    const text = `${JSON.stringify(entries)}\n`;
+    return sendText(200, { 'Content-Type': TYPES['.json'] }, text);
   }
-  const place =
-    models && path.startsWith(`${LOCAL}/`)
-      ? inside(models, path.slice(LOCAL.length))
-      : (placeOf(path, root, folders) ?? (sources && placeOf(path, sources, folders)));
-  if (place === undefined) return reply(404, {}, 'not found\n');
-  const file = await open(place).catch(() => undefined);
+  const filePath =
+    models && path.startsWith(`${LOCAL_FOLDER}/`)
+      ? resolveInside(models, path.slice(LOCAL_FOLDER.length))
+      : (resolvePublic(path, root, folders) ?? (sources && resolvePublic(path, sources, folders)));
+  if (filePath === undefined) return sendText(404, {}, 'not found\n');
+  const file = await open(filePath).catch(() => undefined);
   try {
     const stat = await file?.stat();
-    if (stat?.isDirectory()) return reply(301, { Location: `${target.split(/[?#]/, 1)[0]}/` });
-    if (!file || !stat?.isFile()) return reply(404, {}, 'not found\n');
-    const zips =
+    if (stat?.isDirectory()) return sendText(301, { Location: `${target.split(/[?#]/, 1)[0]}/` });
+    if (!file || !stat?.isFile()) return sendText(404, {}, 'not found\n');
+    const isCompressed =
       compressed !== undefined &&
       request.headers.range === undefined &&
       COMPRESSIBLE.test(path) &&
       /\bgzip\b/.test(String(request.headers['accept-encoding']));
-    const etag = `"${stat.size.toString(16)}-${Math.trunc(stat.mtimeMs).toString(16)}${zips ? '-gzip' : ''}"`;
+    const etag = `"${stat.size.toString(16)}-${Math.trunc(stat.mtimeMs).toString(16)}${isCompressed ? '-gzip' : ''}"`;
     const headers = {
       ...common,
-      ...(common === HEADERS && FETCHING.includes(path) && ENGINE_POLICY),
-      ...(common === HEADERS && path.endsWith('.html') && importMapPolicy(await readFile(place, 'utf8'))),
-      ...(path === AT_ROOT && { 'Service-Worker-Allowed': '/' }),
+      ...(common === HEADERS && FETCHING_WORKERS.includes(path) && FETCHING_HEADERS),
+      ...(common === HEADERS && path.endsWith('.html') && importMapPolicy(await readFile(filePath, 'utf8'))),
+      ...(path === ROOT_SERVICE_WORKER && { 'Service-Worker-Allowed': '/' }),
       'Content-Type': TYPES[extname(path)] ?? 'application/octet-stream',
       ...(compressed && COMPRESSIBLE.test(path) && { Vary: 'Accept-Encoding' }),
-      ...(zips && { 'Content-Encoding': 'gzip' }),
+      ...(isCompressed && { 'Content-Encoding': 'gzip' }),
       ETag: etag,
       'Accept-Ranges': 'bytes',
     };
@@ -251,17 +260,23 @@ async function answer(request, response, { root, sources, folders, home, hosts, 
       response.writeHead(304, headers);
       return response.end();
     }
-    if (zips) {
-      const key = `${place} ${etag}`;
-      const body = compressed.get(key) ?? readFile(place).then((bytes) => promisify(gzip)(bytes, { level: 9 }));
+    if (isCompressed) {
+      const key = `${filePath} ${etag}`;
+      const body = compressed.get(key) ?? readFile(filePath).then((bytes) => promisify(gzip)(bytes, { level: 9 }));
       compressed.set(key, body);
       const { length } = await body;
       response.writeHead(200, { ...headers, 'Content-Length': length });
       return response.end(request.method === 'HEAD' ? '' : await body);
     }
-    const current = request.headers['if-range'] === undefined || request.headers['if-range'] === etag;
-    const range = request.method === 'GET' && current ? parseRange(request.headers.range, stat.size) : undefined;
-    if (range === 'unsatisfiable') return reply(416, { 'Content-Range': `bytes */${stat.size}` }, 'no such bytes\n');
+    const isCurrentVersion = request.headers['if-range'] === undefined || request.headers['if-range'] === etag;
+    const range =
+      request.method === 'GET' && isCurrentVersion ? parseRange(request.headers.range, stat.size) : undefined;
+    if (range === 'unsatisfiable')
+      return sendText(
+        416,
+        { 'Content-Range': `bytes */${stat.size}` },
+        `expected a range within ${stat.size} bytes, found "${request.headers.range}"\n`,
+      );
     const { start, end } = range ?? { start: 0, end: stat.size - 1 };
     response.writeHead(range ? 206 : 200, {
       ...headers,
@@ -278,10 +293,12 @@ async function answer(request, response, { root, sources, folders, home, hosts, 
 /**
  * Serves folders of `root` until closed.
  * @param {{root: string, sources?: string, port?: number, host?: string, folders?: readonly string[], home?: string, hosts?: string[], policy?: boolean, models?: string, compress?: boolean, plain?: boolean}} options
- *   `sources`: where files are that `root` lacks; `models`: a folder whose models the demo offers; port 0 (the default) takes any free one; home is where `/` leads; hosts: names that it is asked by besides localhost and addresses; policy false: without a Content-Security-Policy;
- *   compress: gzips what hosts gzip, which helps over a network and costs time on one machine; plain: no header that a host would have to be told to send
+ *   `sources`: second root, for files that `root` does not contain; `port`: 0 (the default) is any free port; `home`: target of the
+ *   redirect of `/`; `hosts`: host names to accept besides localhost and IP addresses; `policy`: whether responses have a
+ *   Content-Security-Policy; `models`: folder of models that the demo lists; `compress`: gzips the files that hosts compress, which is
+ *   useful over a network only; `plain`: sends no headers that a host sends only if it is configured so
  * @returns {Promise<{url: string, port: number, close: () => Promise<void>}>}
- *   rejects with code EADDRINUSE when the port is taken
+ *   rejects with code EADDRINUSE if the port is in use
  */
 export async function serve({
   root,
@@ -296,13 +313,22 @@ export async function serve({
   compress = false,
   plain = false,
 }) {
-  const { [POLICY]: csp, ...others } = HEADERS;
-  const common = plain ? { 'Cache-Control': HEADERS['Cache-Control'] } : policy ? HEADERS : others;
+  const { [POLICY]: csp, ...otherHeaders } = HEADERS;
+  const commonHeaders = plain ? { 'Cache-Control': HEADERS['Cache-Control'] } : policy ? HEADERS : otherHeaders;
   /** @type {Map<string, Promise<Buffer>> | undefined} */
   const compressed = compress ? new Map() : undefined;
   const server = createServer((request, response) => {
-    answer(request, response, { root, sources, folders, home, hosts, common, models, compressed }).catch((error) => {
-      // A visitor who leaves in the middle of a file is no error.
+    respond(request, response, {
+      root,
+      sources,
+      folders,
+      home,
+      hosts,
+      common: commonHeaders,
+      models,
+      compressed,
+    }).catch((error) => {
+      // A connection that the browser closes during a response is not an error.
       if (!response.headersSent) response.writeHead(500).end();
       else response.destroy();
       if (!String(error.code).startsWith('ERR_STREAM_')) console.error(error);

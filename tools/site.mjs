@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// Makes build/site/, the demo and the examples as a host serves them to people far away: of the demo its page, what each thread of
-// it begins with as one file, beside it what is loaded on demand; the examples with the files of the package. `npm start` serves the
-// sources, where every module is a file.
+// Writes build/site/, the demo and the examples for a web host. The scripts of the demo are bundled, since each request costs a round
+// trip: the modules that a thread loads at its start are one file; modules that are loaded on demand are in separate files. The examples
+// use the files of the package. `npm start` serves the sources instead, where each module is a file.
 //
-//   npm run build && node tools/site.mjs     then copy build/site to any static host; the pages are demo/ and examples/
+//   npm run build && node tools/site.mjs     then copy build/site to any static host; its pages are demo/ and examples/
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,11 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 export const SITE = join(ROOT, 'build', 'site');
 const DEMO = join(ROOT, 'demo');
 
-/** Where a page or a worker begins. The engine's own workers begin as the demo's do. @type {Record<string, string[]>} */
+/**
+ * Entries of pages and workers: names of bundles, each with the scripts that it replaces. The first script is the source; the demo's
+ * workers also replace the engine's.
+ * @type {Record<string, string[]>}
+ */
 const ENTRIES = {
   app: ['demo/app.js'],
   search: ['demo/search.js'],
@@ -29,8 +33,8 @@ const ENTRIES = {
   'pdf-worker': ['demo/chat/pdf-worker.js'],
 };
 
-/** Parts on demand that every visit asks for: the engine begins with them. */
-const USUAL = [
+/** Modules loaded on demand in every visit. They are part of the worker's first file, which saves requests. */
+const FREQUENT_MODULES = [
   'engine/generation/prefill-progress',
   'engine/speculation/prompt-lookup',
   'engine/speed-estimate',
@@ -46,116 +50,126 @@ const USUAL = [
   'wasm/threads',
 ];
 
-/** Grammars, and what tells the engine of files that are no v2 files: not for every visit. */
-const RARE = /js[\\/](text[\\/](grammar|tokenizers)|convert|quantize|format)[\\/]/;
+/** Modules that most visits do not load: grammars, tokenizers, and readers of formats other than bq4 v2. */
+const RARE_MODULES = /js[\\/](text[\\/](grammar|tokenizers)|convert|quantize|format)[\\/]/;
 
-/** Columns of the table of options that the demo reads: no help texts of the command line. */
+/** Columns of the table of options that the demo reads. */
 const COLUMNS = ['check', 'default', 'sampler', 'openai', 'openaiCheck', 'chatOnly'];
 
-/** Besides scripts. */
+/** Files and folders that are copied without changes. */
 const COPIED = ['build/wasm', 'classifiers', 'models/chat.bq4'];
 
-/** Tables that pdf.js fetches: where the sources have them, and the site, since some hosts serve no node_modules. */
+/**
+ * Relative address of the character maps that pdf.js fetches, in the sources and in the site. The site has its own copy, because some
+ * hosts refuse to serve node_modules.
+ */
 const CMAPS = { source: '../../node_modules/pdfjs-dist/cmaps/', site: './pdf-cmaps/' };
 
-/** @type {import('rolldown').Plugin} */
-const addresses = {
-  name: 'addresses',
+/** Plugin that changes file addresses to those in the site, and adds imports of FREQUENT_MODULES to the worker. @type {import('rolldown').Plugin} */
+const projectModules = {
+  name: 'project-modules',
   transform(code, id) {
-    const usual = id === join(DEMO, 'worker.js') ? USUAL.map((name) => `import '../js/${name}.js';`) : [];
-    const moved =
-      usual.join('') +
+    const frequentImports =
+      id === join(DEMO, 'worker.js') ? FREQUENT_MODULES.map((name) => `import '../js/${name}.js';`) : [];
+    const movedCode =
+      frequentImports.join('') +
       moveAddresses(code, id, (target) => {
-        const [entry] = Object.entries(ENTRIES).find(([, all]) => all.some((one) => join(ROOT, one) === target)) ?? [];
+        const [entry] =
+          Object.entries(ENTRIES).find(([, modules]) => modules.some((module) => join(ROOT, module) === target)) ?? [];
         return entry ? `${entry}.js` : relative(DEMO, target);
       });
-    // The package says which files of dist/ act by being loaded. Of the sources these are the workers, and what they begin with.
+    // package.json lists the files of dist/ with side effects. The sources with side effects are the workers and these imports of them.
     return {
-      code: moved.replace(CMAPS.source, CMAPS.site),
+      code: movedCode.replace(CMAPS.source, CMAPS.site),
       map: null,
       moduleSideEffects: /(worker(\.min)?|thread|request-reporter|early-request)\.m?js$/.test(id),
     };
   },
 };
 
-/** What one thread may load. @param {string} name @param {string} source @param {string} to  the site's folder */
-async function bundle(name, source, to) {
+/** Writes the bundle of a thread: one file for its start, others for modules on demand. @param {string} name @param {string} source @param {string} siteFolder */
+async function writeBundle(name, source, siteFolder) {
   const entry = join(ROOT, source);
-  /** What it begins with. @type {Set<string>} */
-  const first = new Set(['\0rolldown/runtime.js']);
+  /** Modules that the thread loads at its start: the entry and its static imports. @type {Set<string>} */
+  const firstModules = new Set(['\0rolldown/runtime.js']);
   /** @type {import('rolldown').Plugin} */
   const closure = {
     name: 'closure',
     buildEnd() {
-      const add = (/** @type {string} */ id) => {
-        if (first.has(id)) return;
-        first.add(id);
-        this.getModuleInfo(id)?.importedIds.forEach(add);
+      const addModule = (/** @type {string} */ id) => {
+        if (firstModules.has(id)) return;
+        firstModules.add(id);
+        this.getModuleInfo(id)?.importedIds.forEach(addModule);
       };
-      add(entry);
+      addModule(entry);
     },
   };
-  const product = await rolldown({
+  const build = await rolldown({
     input: { [name]: entry },
     external: /^node:/,
-    plugins: [addresses, onlyColumns(COLUMNS), closure],
+    plugins: [projectModules, onlyColumns(COLUMNS), closure],
     platform: 'neutral',
     onLog: (level, log) => {
-      if (log.code === 'INEFFECTIVE_DYNAMIC_IMPORT') return; // as wanted
+      if (log.code === 'INEFFECTIVE_DYNAMIC_IMPORT') return; // intended
       throw new Error(`${level}: ${log.message}`);
     },
   });
-  const { output } = await product.write({
-    dir: join(to, 'demo'),
+  const { output } = await build.write({
+    dir: join(siteFolder, 'demo'),
     format: 'es',
     minifyInternalExports: true,
     entryFileNames: '[name].js',
     chunkFileNames: `${name}-[name].js`,
     codeSplitting: {
       groups: [
-        { name: 'first', test: (id) => first.has(id), priority: 2 },
-        // What its parts on demand share is one file.
-        { name: 'more', test: (id) => !RARE.test(id), minShareCount: 2, priority: 1 },
+        { name: 'first', test: (id) => firstModules.has(id), priority: 2 },
+        // Modules that several modules on demand import are in one file.
+        { name: 'more', test: (id) => !RARE_MODULES.test(id), minShareCount: 2, priority: 1 },
       ],
     },
   });
-  await product.close();
+  await build.close();
   for (const { fileName } of output) {
-    const path = join(to, 'demo', fileName);
-    // What saves a few bytes of 90,000, which the demo may load before its first message.
+    const path = join(siteFolder, 'demo', fileName);
+    // These two options reduce the size slightly. The demo may load DEMO_LIMIT bytes before its first message.
     const compress = { inline: 1, keep_fargs: false };
     const { code } = await minify(readFileSync(path, 'utf8'), { module: true, ecma: 2022, compress });
     writeFileSync(path, `${code}\n`);
   }
 }
 
-/** What examples import of the sources, and files of dist/ with the same. The others of dist/ lie beside the first. @type {Record<string, string>} */
-const ENTRIES_OF_EXAMPLES = {
+/** Modules of js/ that examples import, with the file of dist/ that has the same exports. @type {Record<string, string>} */
+const EXAMPLE_IMPORTS = {
   'remote/tabs/index.js': '../../shared.js',
   'api/adapters/react.js': '../../react.js',
 };
 
-/** @param {string} to  the site's folder */
-function addExamples(to) {
-  const wrong = makeDist();
-  if (wrong) throw new Error(wrong);
-  const [examples, package_, react] = ['examples', 'js', 'examples/react'].map((name) => join(to, name));
-  cpSync(join(ROOT, 'examples'), examples, { recursive: true });
-  // For Node, and for pages of one file.
-  const others = ['cli.js', 'single.js'];
-  cpSync(join(ROOT, 'dist'), package_, { recursive: true, filter: (path) => !others.includes(basename(path)) });
-  for (const [name, target] of Object.entries(ENTRIES_OF_EXAMPLES)) {
-    mkdirSync(dirname(join(package_, name)), { recursive: true });
-    writeFileSync(join(package_, name), `export * from '${target}';\n`);
+/** Copies the examples, with dist/ in place of js/. @param {string} siteFolder */
+function addExamples(siteFolder) {
+  const problem = makeDist();
+  if (problem) throw new Error(problem);
+  const [examplesFolder, packageFolder, reactFolder] = ['examples', 'js', 'examples/react'].map((name) =>
+    join(siteFolder, name),
+  );
+  cpSync(join(ROOT, 'examples'), examplesFolder, { recursive: true });
+  // These are for Node and for single-file pages.
+  const excludedNames = ['cli.js', 'single.js'];
+  cpSync(join(ROOT, 'dist'), packageFolder, {
+    recursive: true,
+    filter: (path) => !excludedNames.includes(basename(path)),
+  });
+  for (const [name, target] of Object.entries(EXAMPLE_IMPORTS)) {
+    mkdirSync(dirname(join(packageFolder, name)), { recursive: true });
+    writeFileSync(join(packageFolder, name), `export * from '${target}';\n`);
   }
-  // Some hosts serve no node_modules.
-  const script = readFileSync(join(react, 'react.js'), 'utf8').replace('../../node_modules/', './npm/');
-  writeFileSync(join(react, 'react.js'), script);
+  // Some hosts refuse to serve node_modules.
+  const script = readFileSync(join(reactFolder, 'react.js'), 'utf8').replace('../../node_modules/', './npm/');
+  writeFileSync(join(reactFolder, 'react.js'), script);
   for (const [file] of script.matchAll(/[\w/-]+\.production\.js/g))
-    cpSync(join(ROOT, 'node_modules', file), join(react, 'npm', file));
+    cpSync(join(ROOT, 'node_modules', file), join(reactFolder, 'npm', file));
 }
 
-/** build/site/, and what it is made of. */
+/** build/site/ and its sources. */
 const PRODUCT = new Product(ROOT, {
   folder: relative(ROOT, SITE),
   sources: [
@@ -164,28 +178,31 @@ const PRODUCT = new Product(ROOT, {
   ],
 });
 
-/** @param {string} [to]  a folder, which is emptied; the usual one only if its sources, or what it holds, have changed */
-export async function makeSite(to = SITE) {
-  // A run of all tests has made it, for all of its files.
-  if (to === SITE && (process.env.BQ4_SITE || PRODUCT.isCurrent())) return;
-  await writeSite(to);
-  if (to === SITE) PRODUCT.noteMade();
+/**
+ * Writes the site.
+ * @param {string} [siteFolder]  its content is deleted first; build/site is written only if the folder or its sources have changed
+ */
+export async function makeSite(siteFolder = SITE) {
+  // With BQ4_SITE the test runner has already generated it for all test files.
+  if (siteFolder === SITE && (process.env.BQ4_SITE || PRODUCT.isCurrent())) return;
+  await writeSite(siteFolder);
+  if (siteFolder === SITE) PRODUCT.recordDigest();
 }
 
-/** @param {string} to */
-async function writeSite(to) {
-  rmSync(to, { recursive: true, force: true });
-  mkdirSync(join(to, 'demo'), { recursive: true });
-  // Service workers and what runs before the page are one file each as they are.
-  const whole = ['sw.js', 'root.js', 'theme.js'];
+/** Writes the site to an empty folder. @param {string} siteFolder */
+async function writeSite(siteFolder) {
+  rmSync(siteFolder, { recursive: true, force: true });
+  mkdirSync(join(siteFolder, 'demo'), { recursive: true });
+  // Service workers and the script that runs before the page is shown import nothing, so they need no bundle.
+  const singleScripts = ['sw.js', 'root.js', 'theme.js'];
   for (const entry of readdirSync(DEMO, { withFileTypes: true }))
-    if (entry.isFile() && (!entry.name.endsWith('.js') || whole.includes(entry.name)))
-      cpSync(join(DEMO, entry.name), join(to, 'demo', entry.name));
+    if (entry.isFile() && (!entry.name.endsWith('.js') || singleScripts.includes(entry.name)))
+      cpSync(join(DEMO, entry.name), join(siteFolder, 'demo', entry.name));
   for (const path of COPIED)
-    if (existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(to, path), { recursive: true });
-  cpSync(join(ROOT, 'demo/chat', CMAPS.source), join(to, 'demo', CMAPS.site), { recursive: true });
-  for (const [name, [source]] of Object.entries(ENTRIES)) await bundle(name, source, to);
-  addExamples(to);
+    if (existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(siteFolder, path), { recursive: true });
+  cpSync(join(ROOT, 'demo/chat', CMAPS.source), join(siteFolder, 'demo', CMAPS.site), { recursive: true });
+  for (const [name, [source]] of Object.entries(ENTRIES)) await writeBundle(name, source, siteFolder);
+  addExamples(siteFolder);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await makeSite();

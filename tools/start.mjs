@@ -19,7 +19,7 @@ Builds bq4 and serves its demo at http://localhost:${DEFAULT_PORT}/ (or the next
 --host NAME  listens on this address instead of 127.0.0.1; browsers on other machines need https
 `;
 
-/** @param {string} text */
+/** Parses a port number. Throws SetupError for other text. @param {string} text */
 function parsePort(text) {
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > 65535) throw new SetupError(`expected a port from 0 to 65535, found "${text}"`);
@@ -27,18 +27,21 @@ function parsePort(text) {
 }
 
 /**
- * Starts the server.
- * @param {{port: number, host: string, fixed: boolean}} options  `fixed`: whether other ports must not be tried
+ * Starts the server. If the port is in use, the next ports are tried.
+ * @param {{port: number, host: string, fixed: boolean}} options  `fixed`: whether no other port is tried
  */
 async function listen({ port, host, fixed }) {
-  for (let next = port; ; next++) {
+  for (let candidate = port; ; candidate++) {
     try {
-      return await serve({ root: ROOT, port: next, host, models: modelsFolder(), compress: host !== LOOPBACK });
+      return await serve({ root: ROOT, port: candidate, host, models: modelsFolder(), compress: host !== LOOPBACK });
     } catch (error) {
       const { code, message } = /** @type {NodeJS.ErrnoException} */ (error);
-      if (code !== 'EADDRINUSE') throw new SetupError(`cannot listen on ${host}, port ${next}: ${message}`);
-      if (fixed || next >= port + 100) throw new SetupError(`port ${next} is taken: choose another one with --port`);
-      say(`port ${next} is taken, trying ${next + 1}`);
+      if (code !== 'EADDRINUSE') throw new SetupError(`cannot listen on ${host}, port ${candidate}: ${message}`);
+      if (fixed || candidate >= port + 100)
+        throw new SetupError(
+          `expected a free port, found that ${candidate} is in use: choose another port with --port`,
+        );
+      say(`port ${candidate} is in use, trying ${candidate + 1}`);
     }
   }
 }
@@ -58,7 +61,7 @@ await command(async () => {
   await buildWasm(await setUp());
   // The page loads one of these packages, for unknown chat templates. Everything else works without it.
   await provideNodeModules(ROOT).catch((error) =>
-    say(`no npm packages: models with unusual chat templates will not chat. ${error.message}`),
+    say(`no npm packages: models whose chat templates are unknown cannot chat. ${error.message}`),
   );
   await provideEmbedder().catch((error) => say(`no model for the search page: ${error.message}`));
   const { url } = await listen({ port, host: values.host ?? LOOPBACK, fixed: Boolean(portText) });

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `npm test` installs what is missing and runs the tests that a change can break. `npm run test:long` runs the others, which
+// `npm test` installs missing tools and runs the tests that a change can affect. `npm run test:long` runs the other tests, which
 // take longer and fail rarely. `npm test -- c js` runs the named suites of both kinds. The last line of output is the number of
 // passed, failed and skipped tests.
 //
@@ -10,7 +10,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { buildWasm, make } from './build.mjs';
+import { buildWasm, runMake } from './build.mjs';
 import { digestOf, Product } from './digest.mjs';
 import { makeDist } from './payload.mjs';
 import { noteFlaky } from './testing/flaky.mjs';
@@ -29,34 +29,34 @@ import { command, ROOT, setUp } from './setup/setup.mjs';
 /**
  * @typedef {object} Suite
  * @property {boolean} [long]    not part of `npm test`
- * @property {boolean} [named]   runs only if it is named on the command line
+ * @property {boolean} [onlyByName]  runs only if the command line names it
  * @property {readonly Build[]} [needs]  builds that its jobs require
- * @property {(tools: Tools) => Job[]} [jobs]
+ * @property {(tools: Tools) => Job[]} [jobs]  returns its jobs
  * @property {(report: Report, tools: Tools) => Promise<void>} [run]  work that cannot be a job; runs after all jobs of its tier
  */
 
-/** Time limit of one program of a suite, in seconds: a program that hangs must not block the run. */
-const TIMEOUT_MS = 900;
-/** Time limit of one JavaScript test, in seconds, unless the test sets its own: in files for `npm test`, and in long ones. */
-const [TEST, LONG_TEST] = [150, 300];
-/** Limit of CPU seconds per file in the long tier: for files of `npm test`, and for long ones. */
-const [BUDGET, LONG_BUDGET] = [150, 900];
+/** Time limit of one program of a suite: a program that hangs must not block the run. */
+const TIMEOUT_SECONDS = 900;
+/** Time limits of one JavaScript test in files of `npm test` and in long files, unless the test sets its own limit. */
+const [TEST_TIMEOUT_SECONDS, LONG_TEST_TIMEOUT_SECONDS] = [150, 300];
+/** Limits of CPU time per file in the long tier: for files of `npm test`, and for long files. */
+const [CPU_LIMIT_SECONDS, LONG_CPU_LIMIT_SECONDS] = [150, 900];
 /** Total seconds of all fuzzers in the long run. `npm test` runs only their corpus. */
-const LONG_FUZZ = 300;
+const LONG_FUZZ_SECONDS = 300;
 
 /** Minutes after which `--all` starts no long job. A slow machine then reports the jobs it did not run, instead of being stopped without a report. */
-const MINUTES = 50;
+const START_LIMIT_MINUTES = 50;
 /** Minutes after which no failed job runs again: its failure counts. */
-const RETRY_MINUTES = 56;
+const RETRY_LIMIT_MINUTES = 56;
 
-/** Checks of the imports between rooms; quick enough to run with the type checker. */
-const LAYERS = ['tests/js/layers.test.mjs'];
+/** Checks of the imports between rooms. They are quick enough to run with the type checker. */
+const ROOM_CHECKS = ['tests/js/layers.test.mjs'];
 
 /** Files that measure or use all cores: no other job runs at the same time. */
-const ALONE = ['tests/js/threads.test.mjs', 'tests/js/builds.test.mjs'];
+const EXCLUSIVE_FILES = ['tests/js/threads.test.mjs', 'tests/js/builds.test.mjs'];
 
-/** Seconds of the longest files, for a machine that has not run them yet. The longest start first. */
-const ESTIMATES = {
+/** Durations of the longest files, for a machine that has not run them yet. The longest start first. */
+const ESTIMATED_SECONDS = {
   'tests/js/git-install.long.mjs': 240,
   'tests/js/cache-model.long.mjs': 200,
   'tests/js/templates-python.long.mjs': 200,
@@ -82,11 +82,11 @@ const KERNEL_TESTS = ['test_attend', 'test_golden', 'test_kernels', 'test_produc
 /**
  * Tests that depend only on a part of the project. `npm test` runs them if that part has changed since they last passed, the long run
  * always.
- * @type {readonly { what: string, tests: RegExp, paths: readonly string[] }[]}
+ * @type {readonly { title: string, tests: RegExp, paths: readonly string[] }[]}
  */
 const PARTS = [
   {
-    what: 'importers, converters and the quantizer',
+    title: 'importers, converters and the quantizer',
     tests:
       /^tests\/js\/(bullet|companion|convert(-.*)?|drift|gguf-(cli|requantize|types|wild)|hf-hostile|make-random|qsf|quantize(-.*)?|reading|reserved|torch)\.test\.mjs$/,
     paths: [
@@ -96,14 +96,14 @@ const PARTS = [
     ],
   },
   {
-    what: 'the renderer of chat templates',
+    title: 'the renderer of chat templates',
     tests: /^tests\/js\/templates(-python)?\.test\.mjs$/,
     paths: ['js/api', 'js/shared', 'js/text', 'tests/js', 'tests/templates', 'tools/requirements-test.txt'],
   },
   {
-    what: 'the engine in C',
+    title: 'the engine in C',
     tests: /^(test-gcc|test-wasm-\w+|fuzz|fuzz-wasm)\//,
-    // cTestData creates the data of these tests before they run.
+    // makeCTestData creates the data of these tests before they run.
     paths: [
       'c',
       'tests/c',
@@ -136,18 +136,18 @@ function testFiles(folder, names) {
 
 /** Returns the matching files of several folders. @param {RegExp} names @param {...string} folders */
 const filesOf = (names, ...folders) =>
-  folders.flatMap((folder) => testFiles(folder, names)).filter((path) => !LAYERS.includes(path));
+  folders.flatMap((folder) => testFiles(folder, names)).filter((path) => !ROOM_CHECKS.includes(path));
 
 /** Returns the names of C programs with a prefix. @param {string} folder @param {string} prefix */
 const programsIn = (folder, prefix) =>
   testFiles(folder, new RegExp(`^${prefix}.*\\.c$`)).map((path) => path.slice(`tests/${folder}/`.length, -'.c'.length));
 
 /** @param {number} passed @param {number} failed @param {number} [skipped] */
-const counts = (passed, failed, skipped = 0) => ({ passed, failed, skipped });
+const countsOf = (passed, failed, skipped = 0) => ({ passed, failed, skipped });
 
 /** Returns the result of a program that passes if its exit status is 0. @param {import('./testing/program.mjs').Outcome} outcome @returns {JobResult} */
-const verdict = ({ status, output, wall, cpu }) => ({
-  counts: counts(Number(status === 0), Number(status !== 0)),
+const resultOf = ({ status, output, wall, cpu }) => ({
+  counts: countsOf(Number(status === 0), Number(status !== 0)),
   output,
   note: status === 0 ? '' : `ended with ${status}`,
   wall,
@@ -183,17 +183,18 @@ function cTests(tools, config, { wasm = false, only } = {}) {
     steady: true,
     async run() {
       const program = join(ROOT, 'build', config, wasm ? `${name}.js` : name);
-      if (!existsSync(program)) return { counts: counts(0, 1), output: '', note: 'was not built' };
+      if (!existsSync(program))
+        return { counts: countsOf(0, 1), output: '', note: 'the program does not exist: its build failed' };
       const line = wasm ? [/** @type {string} */ (tools.node), program] : [program];
-      const { status, output, wall, cpu } = await runProgram(line, { cwd: ROOT, env, seconds: TIMEOUT_MS });
+      const { status, output, wall, cpu } = await runProgram(line, { cwd: ROOT, env, seconds: TIMEOUT_SECONDS });
       const summary = /^(\d+) passed, (\d+) failed, (\d+) skipped$/.exec(output.trimEnd().split('\n').at(-1) ?? '');
       const [passed, failed, skipped] = (summary ?? [0, 0, 0, 0]).slice(1).map(Number);
-      const died = (status !== 0 && failed === 0) || !summary;
+      const isCrash = (status !== 0 && failed === 0) || !summary;
       return keepOutput(`${config}/${name}`, {
-        counts: counts(passed, failed + Number(died), skipped),
+        counts: countsOf(passed, failed + Number(isCrash), skipped),
         output,
         failures: output.split('\n').filter((text) => /: FAILED$|: failed at|runtime error:|ERROR: /.test(text)),
-        note: died ? `ended with ${status}${summary ? '' : ', without a summary'}` : '',
+        note: isCrash ? `ended with ${status}${summary ? '' : ', without a summary'}` : '',
         wall,
         cpu,
       });
@@ -202,10 +203,10 @@ function cTests(tools, config, { wasm = false, only } = {}) {
 }
 
 /** Creates the files that C tests read: build/tokenizers, build/golden. @param {Report} report @param {Tools} tools */
-async function cTestData(report, tools) {
+async function makeCTestData(report, tools) {
   for (const script of ['make_tokn', 'make_golden']) {
     const line = [/** @type {string} */ (tools.node), `tests/tools/${script}.mjs`];
-    const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_MS });
+    const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_SECONDS });
     if (status !== 0) report.one(`data for the C tests: ${script}`, false, { output, note: `ended with ${status}` });
   }
 }
@@ -214,26 +215,28 @@ async function cTestData(report, tools) {
  * Builds targets. After a failure the others are still built, and their tests run.
  * @param {Report} report @param {Tools} tools @param {...string} targets  targets of emscripten.mk
  */
-async function built(report, tools, ...targets) {
-  if (!(await make(tools, targets))) report.fail(targets.join(' '), 'did not build');
+async function buildTargets(report, tools, ...targets) {
+  if (!(await runMake(tools, targets))) report.fail(targets.join(' '), 'did not build');
 }
 
-/** Builds that suites require, in the order in which they are made, each once. */
+/** Builds that suites require, in the order in which they run. Each runs once. */
 const BUILDS = {
   wasm: (/** @type {Report} */ _, /** @type {Tools} */ tools) => buildWasm(tools),
-  native: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'native'),
-  gcc: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'test-gcc'),
-  clang: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'test-clang'),
-  relaxed: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'test-wasm-relaxed'),
+  native: (/** @type {Report} */ report, /** @type {Tools} */ tools) => buildTargets(report, tools, 'native'),
+  gcc: (/** @type {Report} */ report, /** @type {Tools} */ tools) => buildTargets(report, tools, 'test-gcc'),
+  clang: (/** @type {Report} */ report, /** @type {Tools} */ tools) => buildTargets(report, tools, 'test-clang'),
+  relaxed: (/** @type {Report} */ report, /** @type {Tools} */ tools) =>
+    buildTargets(report, tools, 'test-wasm-relaxed'),
   simd128: (/** @type {Report} */ report, /** @type {Tools} */ tools) =>
-    built(
+    buildTargets(
       report,
       tools,
       'build/test-wasm-simd128/package.json',
       ...KERNEL_TESTS.map((name) => `build/test-wasm-simd128/${name}.js`),
     ),
-  cData: cTestData,
-  fuzzers: (/** @type {Report} */ report, /** @type {Tools} */ tools) => built(report, tools, 'fuzz', 'fuzz-wasm'),
+  cData: makeCTestData,
+  fuzzers: (/** @type {Report} */ report, /** @type {Tools} */ tools) =>
+    buildTargets(report, tools, 'fuzz', 'fuzz-wasm'),
   types: async (/** @type {Report} */ report, /** @type {Tools} */ tools) => {
     const line = [join(ROOT, 'node_modules', '.bin', 'tsc'), '-p', 'tsconfig.types.json'];
     const product = new Product(ROOT, {
@@ -241,21 +244,22 @@ const BUILDS = {
       sources: ['js', 'package-lock.json', 'tsconfig.json', 'tsconfig.types.json'],
     });
     if (product.isCurrent()) return report.one('type declarations', true);
-    const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_MS });
+    const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_SECONDS });
     report.one('type declarations', status === 0, { output });
-    if (status === 0) product.noteMade();
+    if (status === 0) product.recordDigest();
   },
-  // Made once for all test files: two that made it at the same time would read incomplete files. The same holds for the site.
+  // Written once for all test files: if two of them wrote it at the same time, they would read incomplete files. The same holds for
+  // the site.
   dist: async (/** @type {Report} */ report, /** @type {Tools} */ tools) => {
     const problem = makeDist();
     if (problem) report.one('dist', false, { output: problem });
-    else tools.env.BQ4_DIST = 'made';
+    else tools.env.BQ4_DIST = 'current';
   },
   site: async (/** @type {Report} */ _, /** @type {Tools} */ tools) => {
-    // Loaded here: its packages are installed by the set-up, after this module has been loaded.
+    // Imported here because the set-up installs its packages after this module has been loaded.
     const { makeSite } = await import('./site.mjs');
     await makeSite();
-    tools.env.BQ4_SITE = 'made';
+    tools.env.BQ4_SITE = 'current';
   },
 };
 
@@ -280,12 +284,15 @@ function nodeTests(tools, suite, files, { browsers, budgets = false } = {}) {
     return {
       suite,
       name,
-      alone: ALONE.includes(path),
-      budget: budgets ? (long ? LONG_BUDGET : BUDGET) : undefined,
+      alone: EXCLUSIVE_FILES.includes(path),
+      budget: budgets ? (long ? LONG_CPU_LIMIT_SECONDS : CPU_LIMIT_SECONDS) : undefined,
       run: async () => {
         // Short tests run in the headless shell, long ones in the complete browser that users have.
-        const own = long ? { ...env, CHROME_PATH: tools.chromium } : env;
-        return keepOutput(name, await nodeTest(tools, path, name, own, long ? LONG_TEST : TEST));
+        const jobEnv = long ? { ...env, CHROME_PATH: tools.chromium } : env;
+        return keepOutput(
+          name,
+          await nodeTest(tools, path, name, jobEnv, long ? LONG_TEST_TIMEOUT_SECONDS : TEST_TIMEOUT_SECONDS),
+        );
       },
     };
   });
@@ -293,7 +300,7 @@ function nodeTests(tools, suite, files, { browsers, budgets = false } = {}) {
 
 /** @param {Tools} tools @param {string} path @param {string} name @param {NodeJS.ProcessEnv} env @param {number} seconds  for one test @returns {Promise<JobResult>} */
 async function nodeTest(tools, path, name, env, seconds) {
-  const tap = join(REPORTS, 'tap', `${name.replaceAll('/', '-')}.tap`);
+  const tapPath = join(REPORTS, 'tap', `${name.replaceAll('/', '-')}.tap`);
   mkdirSync(join(REPORTS, 'tap'), { recursive: true });
   const line = [
     /** @type {string} */ (tools.node),
@@ -301,20 +308,25 @@ async function nodeTest(tools, path, name, env, seconds) {
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',
     '--test-reporter=tap',
-    `--test-reporter-destination=${tap}`,
+    `--test-reporter-destination=${tapPath}`,
     path,
   ];
-  // After a failed test a file may never end, because servers and browsers of that test stay open.
-  const silence = seconds === LONG_TEST ? 4 * seconds : 2 * seconds;
-  const { status, output, wall, cpu } = await runProgram(line, { cwd: ROOT, env, seconds: 3 * TIMEOUT_MS, silence });
-  const text = existsSync(tap) ? readFileSync(tap, 'utf8') : '';
-  const count = (/** @type {string} */ what) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
+  // After a failed test the process may never end, because servers and browsers of that test stay open.
+  const silenceSeconds = seconds === LONG_TEST_TIMEOUT_SECONDS ? 4 * seconds : 2 * seconds;
+  const { status, output, wall, cpu } = await runProgram(line, {
+    cwd: ROOT,
+    env,
+    seconds: 3 * TIMEOUT_SECONDS,
+    silence: silenceSeconds,
+  });
+  const text = existsSync(tapPath) ? readFileSync(tapPath, 'utf8') : '';
+  const count = (/** @type {string} */ key) => Number(new RegExp(`^# ${key} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
   const failed = count('fail') + count('cancelled') + count('todo');
-  const died = (status !== 0 || !/^# tests \d+$/m.test(text)) && failed === 0;
+  const isCrash = (status !== 0 || !/^# tests \d+$/m.test(text)) && failed === 0;
   return {
-    counts: counts(count('pass'), failed + Number(died), count('skipped')),
+    counts: countsOf(count('pass'), failed + Number(isCrash), count('skipped')),
     output,
-    note: died ? `ended with ${status}` : '',
+    note: isCrash ? `ended with ${status}` : '',
     failures: failuresIn(text),
     wall,
     cpu,
@@ -335,18 +347,18 @@ function pythonTests(tools) {
         const { status, output, wall, cpu } = await runProgram(line, {
           cwd: ROOT,
           env: tools.env,
-          seconds: TIMEOUT_MS,
+          seconds: TIMEOUT_SECONDS,
         });
-        const ran = Number(/^Ran (\d+) tests?/m.exec(output)?.[1] ?? 0);
-        const last = output.trimEnd().split('\n').at(-1) ?? '';
-        const count = (/** @type {string} */ what) => Number(new RegExp(`\\b${what}=(\\d+)`).exec(last)?.[1] ?? 0);
+        const testCount = Number(/^Ran (\d+) tests?/m.exec(output)?.[1] ?? 0);
+        const lastLine = output.trimEnd().split('\n').at(-1) ?? '';
+        const count = (/** @type {string} */ key) => Number(new RegExp(`\\b${key}=(\\d+)`).exec(lastLine)?.[1] ?? 0);
         const failed = count('failures') + count('errors') + count('unexpected successes');
-        const died = (status !== 0 || !/^OK\b/.test(last) || !ran) && failed === 0;
+        const isCrash = (status !== 0 || !/^OK\b/.test(lastLine) || !testCount) && failed === 0;
         const skipped = count('skipped');
         return {
-          counts: counts(Math.max(0, ran - failed - skipped), failed + Number(died), skipped),
+          counts: countsOf(Math.max(0, testCount - failed - skipped), failed + Number(isCrash), skipped),
           output,
-          note: died ? `unittest ended with ${status}` : '',
+          note: isCrash ? `unittest ended with ${status}` : '',
           wall,
           cpu,
         };
@@ -371,27 +383,28 @@ function checks(tools) {
       name,
       first: true,
       steady: true,
-      run: async () => verdict(await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_MS })),
+      run: async () => resultOf(await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_SECONDS })),
     })),
-    ...nodeTests(tools, 'check', LAYERS).map((job) => ({ ...job, first: true })),
+    ...nodeTests(tools, 'check', ROOM_CHECKS).map((job) => ({ ...job, first: true })),
   ];
 }
 
-/** Returns the names of the fuzzers. */
-const fuzzers = () => programsIn('fuzz', 'fuzz_').map((name) => name.slice('fuzz_'.length));
+/** Returns the names of the fuzzers. @returns {string[]} */
+const fuzzerNames = () => programsIn('fuzz', 'fuzz_').map((name) => name.slice('fuzz_'.length));
 
 /** Returns the files of a fuzzer's corpus. @param {string} name */
 const seedsOf = (name) => testFiles(`fuzz/corpus/${name}`, /./);
 
 /**
  * Returns the jobs of all fuzzers: with clang's libFuzzer, and as WebAssembly, where sizes have 32 bits.
- * @param {Tools} tools @param {number} all  total seconds, divided evenly among the fuzzers; 0 runs only their corpus
+ * @param {Tools} tools @param {number} totalSeconds  divided evenly among the fuzzers; 0 runs only their corpus
  * @returns {Job[]}
  */
-function fuzz(tools, all) {
-  const names = fuzzers();
-  const seconds = all && Math.max(1, Math.round(Number(process.env.BQ4_FUZZ_SECONDS ?? all) / names.length / 2));
-  const suite = all ? 'fuzz-long' : 'fuzz';
+function fuzz(tools, totalSeconds) {
+  const names = fuzzerNames();
+  const seconds =
+    totalSeconds && Math.max(1, Math.round(Number(process.env.BQ4_FUZZ_SECONDS ?? totalSeconds) / names.length / 2));
+  const suite = totalSeconds ? 'fuzz-long' : 'fuzz';
   return names.flatMap((name) => [
     {
       suite,
@@ -410,8 +423,8 @@ function fuzz(tools, all) {
 
 /** @param {string} name @param {number} seconds @returns {Promise<JobResult>} */
 async function fuzzNative(name, seconds) {
-  const found = `build/fuzz/corpus/${name}`;
-  mkdirSync(join(ROOT, found), { recursive: true });
+  const corpusFolder = `build/fuzz/corpus/${name}`;
+  mkdirSync(join(ROOT, corpusFolder), { recursive: true });
   const [seeds, dictionary] = [`tests/fuzz/corpus/${name}`, `tests/fuzz/${name}.dict`];
   const line = [
     `build/fuzz/fuzz_${name}`,
@@ -421,13 +434,13 @@ async function fuzzNative(name, seconds) {
     '-print_final_stats=1',
     `-artifact_prefix=build/fuzz/${name}-`,
     ...(existsSync(join(ROOT, dictionary)) ? [`-dict=${dictionary}`] : []),
-    found,
+    corpusFolder,
     ...(existsSync(join(ROOT, seeds)) ? [seeds] : []),
   ];
-  const outcome = await runProgram(line, { cwd: ROOT, env: process.env, seconds: seconds + TIMEOUT_MS });
+  const outcome = await runProgram(line, { cwd: ROOT, env: process.env, seconds: seconds + TIMEOUT_SECONDS });
   const runs = Number(/number_of_executed_units:\s*(\d+)/.exec(outcome.output)?.[1] ?? 0);
-  const good = outcome.status === 0 && runs > 0;
-  return { ...verdict({ ...outcome, status: good ? 0 : outcome.status || 'no input' }), note: `${runs} inputs` };
+  const isPass = outcome.status === 0 && runs > 0;
+  return { ...resultOf({ ...outcome, status: isPass ? 0 : outcome.status || 'no input' }), note: `${runs} inputs` };
 }
 
 /**
@@ -442,31 +455,31 @@ async function fuzzWasm(tools, name, seconds) {
     String(seconds || 1),
     ...seedsOf(name),
   ];
-  const outcome = await runProgram(line, { cwd: ROOT, env: process.env, seconds: seconds + TIMEOUT_MS });
+  const outcome = await runProgram(line, { cwd: ROOT, env: process.env, seconds: seconds + TIMEOUT_SECONDS });
   const inputs = /^(\d+ inputs from .*, sizes of 32 bits)$/m.exec(outcome.output)?.[1] ?? '0 inputs';
-  const good = outcome.status === 0 && !inputs.startsWith('0 ');
-  return { ...verdict({ ...outcome, status: good ? 0 : outcome.status || 'no input' }), note: inputs };
+  const isPass = outcome.status === 0 && !inputs.startsWith('0 ');
+  return { ...resultOf({ ...outcome, status: isPass ? 0 : outcome.status || 'no input' }), note: inputs };
 }
 
-/** Checks docs/MODELS.md against the measurements of the tests, if all suites with such tests have run: c, js and js-long. @param {Report} report @param {Tools} tools */
-async function modelsDocument(report, tools) {
+/** Compares docs/MODELS.md with the measurements of the tests, if all suites with such tests have run: c, js and js-long. @param {Report} report @param {Tools} tools */
+async function checkModelsDocument(report, tools) {
   const line = [/** @type {string} */ (tools.node), 'tools/models-doc.mjs', '--check'];
-  const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_MS });
-  if (status === 2) console.log(`docs/MODELS.md IS NOT COMPARED: ${output.trimEnd()}`);
+  const { status, output } = await runProgram(line, { cwd: ROOT, env: tools.env, seconds: TIMEOUT_SECONDS });
+  if (status === 2) console.log(`docs/MODELS.md is not compared: ${output.trimEnd()}`);
   else report.one('docs/MODELS.md', status === 0, { output });
 }
 
 /** Whether `npm test` runs a test file in Chromium only. @param {string} path */
-const chromiumFirst = (path) => readFileSync(join(ROOT, path), 'utf8').includes('await chromiumFirst(');
+const isChromiumFirst = (path) => readFileSync(join(ROOT, path), 'utf8').includes('await chromiumFirst(');
 
-const words = process.argv.slice(2);
-/** Flags for both tiers and for the long one. Without a flag the other tier runs. */
-const TIERS = ['--all', '--long'];
-/** Flag that also runs tests of parts that have not changed since they passed. */
-const EVERY = '--every';
-const named = words.filter((word) => !TIERS.includes(word) && word !== EVERY);
-/** Whether all tests of a tier run, also those of unchanged parts. */
-const thorough = words.some((word) => TIERS.includes(word));
+const args = process.argv.slice(2);
+/** Flags: both tiers, the long tier. Without a flag the short tier runs. */
+const TIER_FLAGS = ['--all', '--long'];
+/** Flag: tests of unchanged parts run too. */
+const EVERY_FLAG = '--every';
+const suiteNames = args.filter((arg) => !TIER_FLAGS.includes(arg) && arg !== EVERY_FLAG);
+/** Whether the tests of unchanged parts run because of the tier. */
+const isCompleteTier = args.some((arg) => TIER_FLAGS.includes(arg));
 
 /** @type {Record<string, Suite>} */
 const SUITES = {
@@ -485,40 +498,41 @@ const SUITES = {
   },
   js: {
     needs: ['wasm', 'dist', 'types'],
-    jobs: (tools) => nodeTests(tools, 'js', filesOf(/\.test\.mjs$/, 'setup', 'server', 'js'), { budgets: thorough }),
+    jobs: (tools) =>
+      nodeTests(tools, 'js', filesOf(/\.test\.mjs$/, 'setup', 'server', 'js'), { budgets: isCompleteTier }),
   },
   py: { needs: ['native'], jobs: pythonTests },
   browser: {
     needs: ['wasm', 'dist', 'site', 'types'],
-    jobs: (tools) => nodeTests(tools, 'browser', filesOf(/\.test\.mjs$/, 'browser'), { budgets: thorough }),
+    jobs: (tools) => nodeTests(tools, 'browser', filesOf(/\.test\.mjs$/, 'browser'), { budgets: isCompleteTier }),
   },
   fuzz: { needs: ['fuzzers'], jobs: (tools) => fuzz(tools, 0) },
   'js-long': {
     long: true,
     needs: ['wasm', 'dist', 'types'],
     jobs: (tools) => nodeTests(tools, 'js-long', filesOf(/\.long\.mjs$/, 'js'), { budgets: true }),
-    run: modelsDocument,
+    run: checkModelsDocument,
   },
-  // Every bundler, a model of the 135M shape, twenty loads, restarts; what a person does on the demo, in every browser.
+  // Bundlers, a model of the 135M shape, twenty loads, restarts, and the use of the demo in all browsers.
   'browser-long': {
     long: true,
     needs: ['wasm', 'dist', 'types'],
     jobs: (tools) => nodeTests(tools, 'browser-long', filesOf(/\.long\.mjs$/, 'browser'), { budgets: true }),
   },
-  // What `npm test` runs in Chromium alone.
+  // Tests that `npm test` runs in Chromium only.
   'other-browsers': {
     long: true,
     needs: ['wasm', 'dist', 'site', 'types'],
     jobs: (tools) =>
-      nodeTests(tools, 'other-browsers', filesOf(/\.test\.mjs$/, 'browser').filter(chromiumFirst), {
+      nodeTests(tools, 'other-browsers', filesOf(/\.test\.mjs$/, 'browser').filter(isChromiumFirst), {
         browsers: 'firefox,webkit',
       }),
   },
-  // The same C tests by another compiler, with other sanitizers.
+  // The C tests, built by another compiler with other sanitizers.
   'c-clang': { long: true, needs: ['wasm', 'cData', 'clang'], jobs: (tools) => cTests(tools, 'test-clang') },
-  // Programs that others made, built for some minutes: by its name alone, never part of the others.
+  // Tests with programs of other projects. It takes minutes to build them.
   peers: {
-    named: true,
+    onlyByName: true,
     needs: ['wasm'],
     async run(report, tools) {
       await (await import('./bench/install.mjs')).provideLlamaServer();
@@ -526,23 +540,25 @@ const SUITES = {
       await runJobs(nodeTests(tools, 'peers', testFiles('peers', /\.test\.mjs$/)), { slots: 1, durations, report });
     },
   },
-  'fuzz-long': { long: true, needs: ['fuzzers'], jobs: (tools) => fuzz(tools, LONG_FUZZ) },
+  'fuzz-long': { long: true, needs: ['fuzzers'], jobs: (tools) => fuzz(tools, LONG_FUZZ_SECONDS) },
 };
 
 /**
- * Removes the jobs of unchanged parts that have passed, and records those that pass.
+ * Returns the jobs without those that have passed since their part changed. Records the jobs that pass from now on.
  * @param {Job[]} jobs @param {Passed} passed
  */
-function unlessUnchanged(jobs, passed) {
-  const kept = new Set(jobs);
-  for (const { what, tests, paths } of PARTS) {
-    const ours = jobs.filter(({ name }) => tests.test(name));
-    if (!ours.length) continue;
+function withoutUnchanged(jobs, passed) {
+  const jobsToRun = new Set(jobs);
+  for (const { title, tests, paths } of PARTS) {
+    const partJobs = jobs.filter(({ name }) => tests.test(name));
+    if (!partJobs.length) continue;
     const digest = digestOf(ROOT, paths);
-    const spared =
-      thorough || named.length || words.includes(EVERY) ? [] : ours.filter(({ name }) => passed.has(name, digest));
-    for (const job of spared) kept.delete(job);
-    for (const job of ours) {
+    const omittedJobs =
+      isCompleteTier || suiteNames.length || args.includes(EVERY_FLAG)
+        ? []
+        : partJobs.filter(({ name }) => passed.has(name, digest));
+    for (const job of omittedJobs) jobsToRun.delete(job);
+    for (const job of partJobs) {
       const { run } = job;
       job.run = async () => {
         const result = await run();
@@ -550,66 +566,71 @@ function unlessUnchanged(jobs, passed) {
         return result;
       };
     }
-    if (spared.length)
-      console.log(`unchanged since they passed: ${spared.length} tests of ${what} (npm test -- --every runs them)`);
+    if (omittedJobs.length)
+      console.log(
+        `unchanged since they passed: ${omittedJobs.length} tests of ${title} (npm test -- --every runs them)`,
+      );
   }
-  return [...kept];
+  return [...jobsToRun];
 }
 
 await command(async () => {
-  /** @param {string} name @param {Suite} suite @param {boolean} tier  the long one */
-  const wanted = (name, { long = false, named: asked = false }, tier) =>
-    long === tier &&
-    (named.length ? named.includes(name) : !asked && (words.includes('--all') || long === words.includes('--long')));
-  const unknown = named.filter((name) => !(name in SUITES));
-  if (unknown.length)
-    throw new SetupError(`no suite ${unknown.join(', ')}; there are: ${Object.keys(SUITES).join(' ')}`);
+  /** Whether a suite runs in a tier. @param {string} name @param {Suite} suite @param {boolean} isLongTier */
+  const isSelected = (name, { long = false, onlyByName = false }, isLongTier) =>
+    long === isLongTier &&
+    (suiteNames.length
+      ? suiteNames.includes(name)
+      : !onlyByName && (args.includes('--all') || long === args.includes('--long')));
+  const unknownNames = suiteNames.filter((name) => !(name in SUITES));
+  if (unknownNames.length)
+    throw new SetupError(`expected names of ${Object.keys(SUITES).join(', ')}; found ${unknownNames.join(', ')}`);
   const report = new Report((name) => noteFlaky(join(cacheRoot(), 'flaky.json'), name));
-  const startTime = Date.now();
+  const runStart = Date.now();
   /** @type {Tools | undefined} */
   let tools;
   try {
-    tools = await setUp({ tests: true, long: thorough || named.some((name) => SUITES[name].long) });
+    tools = await setUp({ tests: true, long: isCompleteTier || suiteNames.some((name) => SUITES[name].long) });
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
     console.log(error.message);
     report.fail('set-up', 'see above');
   }
-  for (const old of ['failed', 'tap']) rmSync(join(REPORTS, old), { recursive: true, force: true });
-  const durations = new Durations(join(REPORTS, 'durations.json'), ESTIMATES);
+  for (const folder of ['failed', 'tap']) rmSync(join(REPORTS, folder), { recursive: true, force: true });
+  const durations = new Durations(join(REPORTS, 'durations.json'), ESTIMATED_SECONDS);
   const passed = new Passed(join(REPORTS, 'passed.json'));
-  const took = (/** @type {string} */ what, /** @type {number} */ since) =>
-    console.log(`    ${what} took ${((Date.now() - since) / 1000).toFixed(0)} s`);
-  if (!named.length) report.leftOut('npm test -- peers', 'by its name alone');
+  const printDuration = (/** @type {string} */ phase, /** @type {number} */ start) =>
+    console.log(`    ${phase} took ${((Date.now() - start) / 1000).toFixed(0)} s`);
+  if (!suiteNames.length) report.leftOut('npm test -- peers', 'runs only if it is named');
   /** @type {Set<string>} */
-  const done = new Set();
-  for (const tier of [false, true]) {
-    const suites = Object.entries(SUITES).filter(([name, suite]) => wanted(name, suite, tier));
+  const builtNames = new Set();
+  for (const isLongTier of [false, true]) {
+    const suites = Object.entries(SUITES).filter(([name, suite]) => isSelected(name, suite, isLongTier));
     if (!tools || !suites.length) continue;
     report.heading(suites.map(([name]) => name).join(', '));
-    let since = Date.now();
+    let phaseStart = Date.now();
     for (const [name, build] of Object.entries(BUILDS)) {
-      if (done.has(name) || !suites.some(([, { needs = [] }]) => needs.includes(/** @type {Build} */ (name)))) continue;
-      done.add(name);
+      if (builtNames.has(name) || !suites.some(([, { needs = [] }]) => needs.includes(/** @type {Build} */ (name))))
+        continue;
+      builtNames.add(name);
       try {
         await build(report, tools);
       } catch (error) {
         report.fail(name, error instanceof SetupError ? error.message : String(/** @type {Error} */ (error).stack));
       }
     }
-    took('building', since);
-    since = Date.now();
+    printDuration('building', phaseStart);
+    phaseStart = Date.now();
     const jobs = suites.flatMap(([name, { jobs }]) => {
-      const listed = jobs?.(/** @type {Tools} */ (tools)) ?? [];
-      if (jobs && !listed.length) report.fail(name, 'no tests found');
-      return listed;
+      const suiteJobs = jobs?.(/** @type {Tools} */ (tools)) ?? [];
+      if (jobs && !suiteJobs.length) report.fail(name, 'no tests found');
+      return suiteJobs;
     });
-    const within = (/** @type {number} */ minutes) =>
-      !tier || !words.includes('--all') || Date.now() - startTime < minutes * 60_000;
-    const mayBegin = () => within(MINUTES);
+    const isWithin = (/** @type {number} */ minutes) =>
+      !isLongTier || !args.includes('--all') || Date.now() - runStart < minutes * 60_000;
+    const mayBegin = () => isWithin(START_LIMIT_MINUTES);
     const slots = availableParallelism();
-    const mayRetry = () => within(RETRY_MINUTES);
-    await runJobs(unlessUnchanged(jobs, passed), { slots, durations, report, mayBegin, mayRetry });
+    const mayRetry = () => isWithin(RETRY_LIMIT_MINUTES);
+    await runJobs(withoutUnchanged(jobs, passed), { slots, durations, report, mayBegin, mayRetry });
     for (const [name, { run }] of suites) {
       try {
         if (mayBegin()) await run?.(report, tools);
@@ -617,9 +638,9 @@ await command(async () => {
         report.fail(name, error instanceof SetupError ? error.message : String(/** @type {Error} */ (error).stack));
       }
     }
-    took('testing', since);
+    printDuration('testing', phaseStart);
     durations.save();
   }
-  console.log(`\nthe slowest:\n${durations.slowest(10).join('\n')}`);
+  console.log(`\nslowest jobs:\n${durations.slowest(10).join('\n')}`);
   return report.finish(existsSync(join(process.env.BQ4_SHARED ?? join(ROOT, '..', 'shared'), 'data')));
 });

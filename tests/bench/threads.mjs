@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { median } from '../../tools/bench/stats.mjs';
-import { make } from '../../tools/build.mjs';
+import { runMake } from '../../tools/build.mjs';
 import { serve } from '../../tools/serve.mjs';
 import { command, ROOT, setUp } from '../../tools/setup/setup.mjs';
 
@@ -18,7 +18,7 @@ const WAYS = {
 
 await command(async () => {
   const tools = await setUp({ tests: true });
-  if (!(await make(tools, ['wasm', 'bench-threads']))) return;
+  if (!(await runMake(tools, ['wasm', 'bench-threads']))) return;
   const { launch } = await import('../browser/launch.mjs');
   const site = await serve({ root: ROOT, folders: ['js', 'build', 'tests', 'models'] });
   const browser = await launch({ full: true });

@@ -3,7 +3,7 @@ import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
 import { makeDist } from '../../tools/payload.mjs';
-import { publicPath, REACT } from '../../tools/serve.mjs';
+import { publicPath, REACT_FILES } from '../../tools/serve.mjs';
 import { realModel } from '../../tools/setup/models.mjs';
 import { faultServer } from '../server/faults.mjs';
 import { ROOT } from './site.mjs';
@@ -92,7 +92,7 @@ export async function host(headers = {}, { sources = false } = {}) {
       'node_modules/marked/lib',
       'node_modules/temml/dist',
       'node_modules/@highlightjs/cdn-assets/es',
-      ...REACT,
+      ...REACT_FILES,
     ]);
     try {
       let body = readFileSync(join(ROOT, String(file)));

@@ -1,10 +1,10 @@
 // What the demo's own scripts may weigh.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DEMO_LIMIT, demoScripts } from '../../tools/size.mjs';
+import { DEMO_LIMIT, demoScriptSizes } from '../../tools/size.mjs';
 
 test(`what every visit of the demo loads of its own: at most ${DEMO_LIMIT} bytes gzipped`, () => {
-  const { gzip, plain } = demoScripts();
+  const { gzip, plain } = demoScriptSizes();
   assert.ok(plain > 80_000, `${plain} bytes: its imports are found`);
   assert.ok(gzip <= DEMO_LIMIT, `${gzip} bytes`);
 });

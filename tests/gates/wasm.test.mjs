@@ -5,15 +5,15 @@ import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { quantizing } from '../../js/quantize/abi.js';
 import {
-  CONVERT,
-  GRAMMAR,
+  CONVERTER_MODULES,
+  GRAMMAR_MODULE,
   GRAMMAR_LIMIT,
   MODULE_LIMIT,
-  PROBE,
+  PROBE_MODULE,
   PROBE_LIMIT,
-  RARE,
-  RARE_LIMIT,
-  sizes,
+  OPTIONAL_KERNELS,
+  OPTIONAL_KERNELS_LIMIT,
+  moduleSizes,
 } from '../../tools/size.mjs';
 import { countChained, countOpcodes, relaxedOpcodes, sections } from './opcodes.mjs';
 
@@ -33,7 +33,7 @@ const EMCC_EXPORTS = /^(_?emscripten_stack_\w+|__indirect_function_table|stack(S
 const ENCODING = ['bqw_dequantize', 'bqw_encode'];
 
 /** Of all modules: each is compressed once. */
-const SIZES = sizes();
+const SIZES = moduleSizes();
 
 const ROOT = new URL('../../', import.meta.url);
 /** @param {string} path */
@@ -46,8 +46,8 @@ test('there are six builds, the kernels of rare types for each, the probe, a mod
     [
       'bq4-convert-threads.wasm',
       'bq4-convert.wasm',
-      GRAMMAR,
-      PROBE,
+      GRAMMAR_MODULE,
+      PROBE_MODULE,
       'bq4-relaxed-rare.wasm',
       'bq4-relaxed-threads-rare.wasm',
       'bq4-relaxed-threads.wasm',
@@ -65,8 +65,8 @@ test('there are six builds, the kernels of rare types for each, the probe, a mod
 });
 
 test('the probe is small, needs nothing, and has the dot product of each build', () => {
-  const bytes = read(`build/wasm/${PROBE}`);
-  const { gzip = Infinity } = SIZES.find(({ name }) => name === PROBE) ?? {};
+  const bytes = read(`build/wasm/${PROBE_MODULE}`);
+  const { gzip = Infinity } = SIZES.find(({ name }) => name === PROBE_MODULE) ?? {};
   assert.ok(gzip < PROBE_LIMIT, `${gzip} bytes`);
   const module = new WebAssembly.Module(bytes);
   assert.deepEqual(WebAssembly.Module.imports(module), []);
@@ -79,8 +79,8 @@ test('the probe is small, needs nothing, and has the dot product of each build',
 });
 
 test('the module for grammars is small, needs nothing, and has no instruction that depends on the machine', () => {
-  const bytes = read(`build/wasm/${GRAMMAR}`);
-  const { gzip = Infinity } = SIZES.find(({ name }) => name === GRAMMAR) ?? {};
+  const bytes = read(`build/wasm/${GRAMMAR_MODULE}`);
+  const { gzip = Infinity } = SIZES.find(({ name }) => name === GRAMMAR_MODULE) ?? {};
   assert.ok(gzip < GRAMMAR_LIMIT, `${gzip} bytes`);
   assert.deepEqual(WebAssembly.Module.imports(new WebAssembly.Module(bytes)), []);
   assert.deepEqual([...relaxedOpcodes(bytes).keys()], []);
@@ -90,12 +90,12 @@ test('the list of exports is sorted and without repetition', () => {
   assert.deepEqual(promised, [...new Set(promised)].sort());
 });
 
-for (const { name, gzip } of SIZES.filter(({ name }) => RARE.test(name))) {
+for (const { name, gzip } of SIZES.filter(({ name }) => OPTIONAL_KERNELS.test(name))) {
   const bytes = read(`build/wasm/${name}`);
   const module = new WebAssembly.Module(bytes);
 
-  test(`${name} is under ${RARE_LIMIT} bytes gzipped`, () => {
-    assert.ok(gzip < RARE_LIMIT, `${gzip} bytes`);
+  test(`${name} is under ${OPTIONAL_KERNELS_LIMIT} bytes gzipped`, () => {
+    assert.ok(gzip < OPTIONAL_KERNELS_LIMIT, `${gzip} bytes`);
   });
 
   test(`${name} is code over what belongs to the instance that it is added to, and has no data`, () => {
@@ -130,14 +130,16 @@ for (const { name, gzip } of SIZES.filter(({ name }) => RARE.test(name))) {
   });
 }
 
-for (const { name, gzip } of SIZES.filter(({ name }) => name !== PROBE && name !== GRAMMAR && !RARE.test(name))) {
+for (const { name, gzip } of SIZES.filter(
+  ({ name }) => name !== PROBE_MODULE && name !== GRAMMAR_MODULE && !OPTIONAL_KERNELS.test(name),
+)) {
   const bytes = read(`build/wasm/${name}`);
   const module = new WebAssembly.Module(bytes);
   const shared = name.includes('-threads');
   /** @param {number} pages */
   const memoryOf = (pages) => new WebAssembly.Memory({ initial: pages, maximum: pages, shared });
 
-  if (!CONVERT.test(name))
+  if (!CONVERTER_MODULES.test(name))
     test(`${name} is under ${MODULE_LIMIT} bytes gzipped`, () => {
       assert.ok(gzip < MODULE_LIMIT, `${gzip} bytes`);
     });
@@ -167,7 +169,7 @@ for (const { name, gzip } of SIZES.filter(({ name }) => name !== PROBE && name !
       .sort();
     assert.deepEqual(
       functions,
-      CONVERT.test(name)
+      CONVERTER_MODULES.test(name)
         ? [...promised, ...Object.keys(quantizing)].sort()
         : promised.filter((promise) => !ENCODING.includes(promise)),
     );

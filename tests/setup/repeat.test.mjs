@@ -17,7 +17,7 @@ failed:
       2 !== 3
   wasm: did not build
 
-not run: npm test -- peers (by its name alone)
+not run: npm test -- peers (runs only if it is named)
 
 FLAKY tests/js/b.test.mjs: failed, and passed alone
     a wait (b.test.mjs:9)

@@ -139,11 +139,11 @@ test('a folder is made again when its sources, or what it holds, have changed', 
   for (const file of [source, inside]) writeFileSync(file, '1');
   const product = () => new Product(root, { folder: 'out', sources: ['src'] });
   assert.equal(product().isCurrent(), false, 'it was never made');
-  product().noteMade();
+  product().recordDigest();
   for (const change of [() => writeFileSync(source, '2'), () => writeFileSync(inside, '2'), () => rmSync(inside)]) {
     change();
     assert.equal(product().isCurrent(), false);
-    product().noteMade();
+    product().recordDigest();
     assert.equal(product().isCurrent(), true);
   }
 });

@@ -3,7 +3,7 @@
 // for each kind of machine.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { make } from '../build.mjs';
+import { runMake } from '../build.mjs';
 import { ROOT } from '../setup/setup.mjs';
 import { run, say, SetupError, step } from '../setup/shell.mjs';
 import { dotInstruction, machine, relaxedModule } from './machine.mjs';
@@ -57,7 +57,8 @@ ${shown}
 
 /** @param {import('../setup/setup.mjs').Tools} tools */
 export async function measureExtras(tools) {
-  if (!(await make(tools, ['bench-kernels']))) throw new SetupError('the kernels alone could not be built, see above');
+  if (!(await runMake(tools, ['bench-kernels'])))
+    throw new SetupError('the kernels alone could not be built, see above');
   const here = machine();
   for (const extra of EXTRAS) {
     const build = extra.table ? [] : ['--build', relaxedModule(here)];

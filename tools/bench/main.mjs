@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { buildWasm, make } from '../build.mjs';
+import { buildWasm, runMake } from '../build.mjs';
 import { ROOT, setUp } from '../setup/setup.mjs';
 import { findFirefox } from '../setup/system.mjs';
 import { run, say, SetupError } from '../setup/shell.mjs';
@@ -14,7 +14,7 @@ import { measureExtras } from './extras.mjs';
 import { benchPython, payloads, provideLlamaWasm, provideNative, providePeers, weigh } from './install.mjs';
 import { machine } from './machine.mjs';
 import { provideModel } from './models.mjs';
-import { makeDist, PAGE, sizeOf } from '../payload.mjs';
+import { makeDist, PAGE_SCRIPTS, sizeOf } from '../payload.mjs';
 import { figures } from './figures.mjs';
 import { reportText, shortTable, targetsTable } from './report.mjs';
 import { forget, readEntries, runVisits } from './runner.mjs';
@@ -59,7 +59,7 @@ function ourBuild() {
 function ourPayload() {
   const failed = makeDist();
   if (failed) throw new SetupError(failed);
-  const scripts = PAGE.map(sizeOf);
+  const scripts = PAGE_SCRIPTS.map(sizeOf);
   const sum = (/** @type {'raw' | 'gzip'} */ what) => scripts.reduce((total, size) => total + size[what], 0);
   const wasm = readdirSync(join(ROOT, 'build/wasm')).filter((name) => name.endsWith('.wasm'));
   return {
@@ -120,7 +120,7 @@ export async function main({ peers }) {
 async function measureAll(tools, python, visits, { rounds, ends }) {
   const uses = (/** @type {RegExp} */ what) => visits.some(({ runtime }) => what.test(runtime));
   await buildWasm(tools);
-  if (uses(/limit/) && !(await make(tools, ['bench-token'])))
+  if (uses(/limit/) && !(await runMake(tools, ['bench-token'])))
     throw new SetupError('the bare loop could not be built, see above');
   if (uses(/wllama|ort|tjs|native|llama-wasm/)) await providePeers();
   const native = uses(/native/) ? await provideNative(tools) : null;
@@ -129,7 +129,7 @@ async function measureAll(tools, python, visits, { rounds, ends }) {
   const llamaWasm = uses(/llama-wasm/)
     ? await provideLlamaWasm(tools).catch((/** @type {Error} */ error) => error)
     : null;
-  const read = uses(/read/) ? await make(tools, ['build/native/bench-read']) : null;
+  const read = uses(/read/) ? await runMake(tools, ['build/native/bench-read']) : null;
   for (const visit of visits) await provideModel(visit, python);
   const build = ourBuild();
   const { flags } = machine();

@@ -1,6 +1,6 @@
 // What is asked of the 135m shape and of our payload, what came of it, and where it fell short, why.
 import { SCRIPT_LIMIT } from '../payload.mjs';
-import { CONVERT, MODULE_LIMIT } from '../size.mjs';
+import { CONVERTER_MODULES, MODULE_LIMIT } from '../size.mjs';
 import { short, shown, summary } from './stats.mjs';
 import { ratioOf, stepOf, stepRatio } from './table.mjs';
 import { titleOf } from './titles.mjs';
@@ -351,7 +351,7 @@ function filesAndPayload(t, ours) {
     summary([
       Math.max(
         ...Object.entries(ours)
-          .filter(([name]) => name !== SCRIPTS && !CONVERT.test(name))
+          .filter(([name]) => name !== SCRIPTS && !CONVERTER_MODULES.test(name))
           .map(([, { gzip }]) => gzip),
       ),
     ]),
