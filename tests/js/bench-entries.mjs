@@ -11,7 +11,7 @@ export const MACHINE = {
   node: 'v24',
 };
 export const PAYLOAD = {
-  ours: { 'bq4.wasm': { raw: 90_000, gzip: 40_000 } },
+  bq4: { 'bq4.wasm': { raw: 90_000, gzip: 40_000 } },
   peers: { 'wllama 3.8.1': { raw: 9_000_000, gzip: 2_500_000 } },
 };
 
@@ -41,7 +41,7 @@ export const visitNamed = (pattern, peers = true) => {
   return visits[0];
 };
 
-export const OURS = '^us / bq4h.bq8 / 135m / 1t / kv i8 / best$';
+export const OURS = '^bq4 / bq4h.bq8 / 135m / 1t / kv i8 / best$';
 export const NATIVE = '^native .*/ q4_0 / 135m / 1t .*best';
 export const WLLAMA = '^wllama 3.8.1 / q4_0 / 135m / 1t';
 

@@ -100,7 +100,7 @@ print(json.dumps({"matmuls": sum(n.op_type == sys.argv[2] for n in g.node), "mis
         entry(visitNamed(WLLAMA), 0, 20, 10),
         entry(visitNamed('^read / '), 0, 1, 1, { read: { ratio: 1.5 } }),
         entry(visitNamed('^llama-wasm .* 1t '), 0, 60, 20),
-        entry(visitNamed('135m / threads chosen'), 0, 500, 100),
+        entry(visitNamed('135m / automatic threads'), 0, 500, 100),
         entry(visitNamed(LIMIT), 0, 1, 1, LIMIT_FACTS),
       ],
       { machine: MACHINE, payload: PAYLOAD },

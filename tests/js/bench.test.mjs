@@ -1,6 +1,6 @@
 // The parts of the benchmarks that need no clock: medians, rounds that can be stopped, ratios, the report.
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -10,10 +10,10 @@ import { figures, weightsPerToken } from '../../tools/bench/figures.mjs';
 import { missingInstructions } from '../../tools/bench/install.mjs';
 import { extraText } from '../../tools/bench/extras.mjs';
 import { busyShare, dotInstruction, relaxedModule } from '../../tools/bench/machine.mjs';
-import { withTable } from '../../tools/bench/main.mjs';
+import { replaceTable } from '../../tools/bench/main.mjs';
 import { reportText, shortTable } from '../../tools/bench/report.mjs';
-import { forget, readEntries, runVisits } from '../../tools/bench/runner.mjs';
-import { shown, summary } from '../../tools/bench/stats.mjs';
+import { removeEntries, readEntries, runVisits } from '../../tools/bench/runner.mjs';
+import { formatSummary, summary } from '../../tools/bench/stats.mjs';
 import { ratioOf, stepOf, stepRatio } from '../../tools/bench/table.mjs';
 import { ROOT } from '../../tools/setup/setup.mjs';
 import {
@@ -37,7 +37,7 @@ test('medians of odd and even numbers; what is not finite is left out', () => {
   assert.equal(summary([4, 1, 2, 3])?.median, 2.5);
   assert.equal(summary([NaN, 5])?.n, 1);
   assert.equal(summary([]), null);
-  assert.equal(shown(summary([99.96, 101, 98])), '100 (98.0–101)');
+  assert.equal(formatSummary(summary([99.96, 101, 98])), '100 (98.0–101)');
 });
 
 test('every visit has a name of its own, and its cells fit into the context', () => {
@@ -60,7 +60,7 @@ test('a run stops when its budget is used up and goes on where it stopped', asyn
       visits,
       rounds: 2,
       budgetMs,
-      subjectOf: ({ runtime }) => (runtime === 'us' ? subject : ''),
+      subjectOf: ({ runtime }) => (runtime === 'bq4' ? subject : ''),
       say() {},
       now: () => clock,
       pause: async () => {},
@@ -74,7 +74,7 @@ test('a run stops when its budget is used up and goes on where it stopped', asyn
   // An unknown visit counts as 10 s, as much as these take: two fit.
   assert.equal(await run(25_000), 4);
   assert.equal(await run(Infinity), 0);
-  assert.deepEqual(output, ['us', 'native', 'wllama', 'us', 'native', 'wllama']);
+  assert.deepEqual(output, ['bq4', 'native', 'wllama', 'bq4', 'native', 'wllama']);
   assert.deepEqual(
     readEntries(path).map(({ round, error }) => [round, error]),
     [
@@ -89,8 +89,8 @@ test('a run stops when its budget is used up and goes on where it stopped', asyn
   // Another build of ours is measured again; the others are not, unless forgotten.
   output = [];
   await run(Infinity, 'b');
-  assert.deepEqual(output, ['us', 'us']);
-  forget(path, ({ name }) => name.startsWith('wllama'));
+  assert.deepEqual(output, ['bq4', 'bq4']);
+  removeEntries(path, ({ name }) => name.startsWith('wllama'));
   output = [];
   await run(Infinity, 'b');
   assert.deepEqual(output, ['wllama', 'wllama']);
@@ -108,7 +108,19 @@ test('some visits have fewer rounds, some can wait with their last', async () =>
     pause: async () => {},
     make: async ({ runtime }) => (output.push(runtime), { facts: {}, cells: [] }),
   });
-  assert.deepEqual(output, ['us', 'wllama', 'native', 'us', 'native', 'us', 'native', 'us', 'us', 'native', 'native']);
+  assert.deepEqual(output, [
+    'bq4',
+    'wllama',
+    'native',
+    'bq4',
+    'native',
+    'bq4',
+    'native',
+    'bq4',
+    'bq4',
+    'native',
+    'native',
+  ]);
 });
 
 test('a ratio is of figures from the same round', () => {
@@ -165,10 +177,10 @@ test('a step beside its bare loop, and its parts', () => {
     payload: PAYLOAD,
   });
   const target = (/** @type {RegExp} */ what) =>
-    output.targets.find((each) => what.test(`${each.group}: ${each.what}`));
-  assert.equal(target(/limit: weights.*whole decode steps.*8-bit/)?.value, 0.75);
+    output.targets.find((each) => what.test(`${each.group}: ${each.title}`));
+  assert.equal(target(/limit: weights.*decode steps.*8-bit/)?.value, 0.75);
   assert.ok(Math.abs(Number(target(/limit: bytes.*plain read, 8-bit/)?.value) - 88 / 6.6 / 20) < 1e-9);
-  assert.equal(target(/attention included/)?.value, 0.125);
+  assert.equal(target(/including attention/)?.value, 0.125);
   assert.equal(target(/the same without attention/)?.value, 0.0625);
   assert.equal(stepOf(output.rows[1], 128)?.ms, 8);
   assert.equal(stepOf(output.rows[1], 1900), null);
@@ -184,7 +196,7 @@ test("the tables of README and of the benchmarks are the reports'", () => {
   });
   assert.match(shortTable(output), /\| \*\*bq4\*\*, 4-bit \| 500 \| – \| 100 \| – \|/);
   assert.equal(
-    withTable('a\n<!-- benchmarks: x -->\nold\n<!-- end of benchmarks -->\nb', 'new'),
+    replaceTable('a\n<!-- benchmarks: x -->\nold\n<!-- end of benchmarks -->\nb', 'new'),
     'a\n<!-- benchmarks: x -->\nnew\n<!-- end of benchmarks -->\nb',
   );
   const read = (/** @type {string} */ path) => readFileSync(join(ROOT, path), 'utf8');
@@ -195,7 +207,10 @@ test("the tables of README and of the benchmarks are the reports'", () => {
   assert.ok(read('docs/log/benchmarks.md').includes(table), 'written by the same run');
   assert.match(between('README.md', 'real model'), /\| \*\*bq4\*\*/);
   assert.equal(between('docs/benchmarks.md', 'real model'), between('README.md', 'real model'));
-  assert.equal(withTable('<!-- targets: x -->\nold\n<!-- end of targets -->', 'new', 'targets').split('\n')[1], 'new');
+  assert.equal(
+    replaceTable('<!-- targets: x -->\nold\n<!-- end of targets -->', 'new', 'targets').split('\n')[1],
+    'new',
+  );
 });
 
 test('ratios against the targets: medians, the newest build of ours, the best of the peers', () => {
@@ -218,23 +233,23 @@ test('ratios against the targets: medians, the newest build of ours, the best of
     { machine: MACHINE, payload: PAYLOAD },
   );
   const target = (/** @type {RegExp} */ what) =>
-    output.targets.find((each) => what.test(`${each.group}: ${each.what}`));
+    output.targets.find((each) => what.test(`${each.group}: ${each.title}`));
   assert.deepEqual(target(/^decode, 1.*native llama.cpp Q4_0/), {
     group: 'decode, 1 thread',
-    what: 'against native llama.cpp Q4_0, both with an 8-bit head',
+    title: 'relative to native llama.cpp Q4_0, both with an 8-bit LM head',
     target: '≥ 1',
     value: 0.72,
     range: { median: 0.72, least: 0.72, most: 0.72, n: 1 },
     reached: false,
-    why: 'Not looked into.',
+    reason: 'Not examined.',
   });
-  assert.equal(target(/^prefill, 1.*128 tokens, against native/)?.reached, true);
-  assert.equal(target(/^decode, 1.*best in a browser/)?.value, 3.6);
+  assert.equal(target(/^prefill, 1.*128 tokens, relative to native/)?.reached, true);
+  assert.equal(target(/^decode, 1.*fastest runtime in a browser/)?.value, 3.6);
   assert.equal(target(/^decode, 1.*pure/)?.reached, null);
   const text = reportText(output);
   assert.match(text, /native llama.cpp Q4_0, both.*\| ≥ 1 \| 0\.720 \| 1 \| \*\*not reached\*\* \|/);
   assert.match(text, /--pure \| ≥ 0.9 \| – \| – \| not measured \|/);
-  assert.match(text, /\*\*bq4\*\*, 4-bit \(f16 scales\), 8-bit head, KV i8 \| 100 \(90\.0–150\)/);
+  assert.match(text, /\*\*bq4\*\*, 4-bit \(f16 scales\), 8-bit LM head, KV i8 \| 100 \(90\.0–150\)/);
   assert.match(text, /vpdpbusd/);
 });
 
@@ -254,22 +269,28 @@ test('what is not reached says why, with the figures of the same run; what is re
     ],
     { machine: MACHINE, payload: PAYLOAD },
   );
-  const of = (/** @type {RegExp} */ what) => output.targets.filter((each) => what.test(`${each.group}: ${each.what}`));
-  const [gain] = of(/^2 threads: decode against one/);
+  const of = (/** @type {RegExp} */ what) => output.targets.filter((each) => what.test(`${each.group}: ${each.title}`));
+  const [gain] = of(/^2 threads: decode relative to one/);
   assert.deepEqual([gain.value, gain.reached], [1.4, false]);
-  assert.match(gain.why, /native llama\.cpp 1\.20, and a plain read of as many bytes 1\.50/);
+  assert.match(
+    gain.reason,
+    /native llama\.cpp with two threads was 1\.20 times .*, and that of a plain read of as many bytes 1\.50 times/,
+  );
   assert.deepEqual(
-    of(/^2 threads: prefill against one/).map(({ reached, why }) => [reached, why]),
+    of(/^2 threads: prefill relative to one/).map(({ reached, reason }) => [reached, reason]),
     [[true, '']],
   );
-  const [less] = of(/128 tokens, against native with AMX left out/);
+  const [less] = of(/128 tokens, relative to native without AMX/);
   assert.deepEqual([less.target, less.value, less.reached], ['', 1.25, null]);
   const text = reportText(output);
-  assert.match(text, /\| a plain read of as many bytes, against one thread .* \| – \| 1\.50 \| 1 \| to compare \|/);
-  assert.match(text, /\*\*2 threads: decode against one thread\*\*, 1\.40 instead of ≥ 1\.7\.\n {2}In the same run/);
-  assert.doesNotMatch(text.slice(text.indexOf('### What is not reached')), /prefill against one thread/);
-  const [best] = of(/^prefill, 1.*128 tokens, against the best in a browser/);
-  assert.equal(best.why, 'The best is wllama 3.8.1, Q4_0, Q8_0 head.');
+  assert.match(text, /\| a plain read of as many bytes, relative to one thread .* \| – \| 1\.50 \| 1 \| to compare \|/);
+  assert.match(
+    text,
+    /\*\*2 threads: decode relative to one thread\*\*, 1\.40 instead of ≥ 1\.7\.\n {2}In the same run/,
+  );
+  assert.doesNotMatch(text.slice(text.indexOf('### Targets that are not reached')), /prefill relative to one thread/);
+  const [best] = of(/^prefill, 1.*128 tokens, relative to the fastest runtime in a browser/);
+  assert.equal(best.reason, 'The fastest is wllama 3.8.1, Q4_0, Q8_0 LM head.');
 });
 
 test('a decode step at any depth, on the line through two', () => {
@@ -291,11 +312,16 @@ test('the report says which module it measured, and extras by which command', ()
   const build = (/** @type {string} */ name) => ({ ...entry(visitNamed(OURS), 0, 500, 100, { build: name }) });
   const text = reportText(figures([build('relaxed16')], { machine: MACHINE, payload: PAYLOAD }));
   assert.match(text, /\| bq4's module \| relaxed16 in Chromium \|/);
-  const extra = { name: 'a', title: 'Some rows', what: 'What they are.', args: ['a.mjs', '--build', 'relaxed'] };
+  const extra = {
+    name: 'a',
+    title: 'Some rows',
+    description: 'They have a description.',
+    args: ['a.mjs', '--build', 'relaxed'],
+  };
   const printed = extraText(extra, '\n1 session: 5 tokens/s\n', MACHINE);
   assert.match(
     printed,
-    /^## Some rows: Some CPU\n\nWhat they are\. 2 cores, .*`node_modules\/\.bin\/node a\.mjs --build relaxed`/,
+    /^## Some rows: Some CPU\n\nThey have a description\. 2 cores, .*`node_modules\/\.bin\/node a\.mjs --build relaxed`/,
   );
   assert.match(printed, /```\n1 session: 5 tokens\/s\n```/);
   assert.match(extraText({ ...extra, table: true }, '| a |\n', MACHINE), /\n\n\| a \|\n$/);
@@ -303,10 +329,8 @@ test('the report says which module it measured, and extras by which command', ()
 
 test('errors are in the report', () => {
   const failed = { ...entry(visitNamed(WLLAMA), 0, 1, 1), result: undefined, error: 'it broke\nsomewhere' };
-  const text = reportText(
-    figures([entry(visitNamed(OURS), 0, 500, 100), failed], { machine: MACHINE, payload: PAYLOAD }),
-  );
-  assert.match(text, /could not be measured:\n\n- wllama 3\.8\.1 .*: it broke\n/);
+  const text = reportText(figures([entry(visitNamed(OURS), 0, 500, 100), failed], { machine: MACHINE, payload: PAYLOAD }));
+  assert.match(text, /Measurements that failed:\n\n- wllama 3\.8\.1 .*: it broke\n/);
 });
 
 test('native llama.cpp without an instruction set of this CPU is no peer', () => {
@@ -345,12 +369,12 @@ test(
     assert.equal((await visitNative(visit, native(good, 1), ['avx2', 'amx_int8'])).cells.length, 1);
     await assert.rejects(
       visitNative(visit, native('CPU : AVX2 = 1 | AVX512 = 1 | ', 1), ['avx2', 'amx_int8']),
-      /libggml-cpu-zen4\.so, which lacks AMX_INT8 .*no fair peer/,
+      /libggml-cpu-zen4\.so without AMX_INT8: the comparison would be unfair/,
     );
-    await assert.rejects(visitNative(visit, native(good, 2), ['avx2']), /2 threads/);
+    await assert.rejects(visitNative(visit, native(good, 2), ['avx2']), /expected 1 threads, found 2/);
     await assert.rejects(
       visitNative({ ...visit, variant: 'no-amx' }, native(good, 1), ['avx2']),
-      /unsupported: there is no backend/,
+      /unsupported: llama\.cpp has no backend with AMX/,
     );
   },
 );
@@ -369,14 +393,14 @@ test('a page counts what each runtime generated: fewer tokens than are timed, or
     shape: {},
   };
   set({ crossOriginIsolated: false });
-  await assert.rejects(prepare(options), /not cross-origin isolated/);
+  await assert.rejects(prepare(options), /expected a cross-origin isolated page/);
   set({ crossOriginIsolated: true });
   const cells = [{ prompt: 100, tokens: 20 }];
   for (const [lie, expected] of /** @type {const} */ ([
     [{}, null],
-    [{ promptTokens: 99 }, /99 tokens of prompt, not 100/],
-    [{ tokens: 19 }, /19 tokens decoded, not 20/],
-    [{ tokens: 21 }, /21 tokens decoded/],
+    [{ promptTokens: 99 }, /expected 100 prompt tokens, found 99/],
+    [{ tokens: 19 }, /expected 20 decoded tokens, found 19/],
+    [{ tokens: 21 }, /expected 20 decoded tokens, found 21/],
   ])) {
     await prepare({ ...options, lie });
     if (expected) await assert.rejects(run(cells), expected);
@@ -385,6 +409,31 @@ test('a page counts what each runtime generated: fewer tokens than are timed, or
         { prompt: 100, promptTokens: 100, tokens: 20, prefillMs: 10, decodeMs: 10 },
       ]);
   }
+});
+
+test('pages of the benchmarks have the functions that the benchmarks call in them', () => {
+  const bench = join(ROOT, 'tools/bench');
+  const read = (/** @type {string} */ path) => readFileSync(join(bench, path), 'utf8');
+  const scripts = readdirSync(bench, { recursive: true, encoding: 'utf8' }).filter((path) => /page\.js$/.test(path));
+  const defined = scripts.flatMap((path) =>
+    [...read(path).matchAll(/Object\.assign\(globalThis, \{([^]*?)\}\);/g)].flatMap(([, names]) =>
+      [...names.matchAll(/\w+/g)].map(([name]) => name),
+    ),
+  );
+  const calls = readdirSync(bench)
+    .filter((path) => path.endsWith('.mjs'))
+    .flatMap((path) =>
+      [
+        ...read(path).matchAll(/(?:evaluate|evaluateInPage)\((?:[^`'()]*, )?[`'](\w+)\(/g),
+        ...read(path).matchAll(/callPage\('(\w+)'/g),
+        ...read(path).matchAll(/'globalThis\.(\w+)'/g),
+      ].map(([, name]) => ({ path, name })),
+    );
+  assert.ok(calls.length > 20, `${calls.length} calls found`);
+  assert.deepEqual(
+    calls.filter(({ name }) => !defined.includes(name)),
+    [],
+  );
 });
 
 test('what else runs is seen before each visit', async () => {

@@ -1,15 +1,12 @@
-// A runtime for tools/bench/pages/page.js that takes 10 ms for anything and says what it is told to say.
+// A runtime for tools/bench/pages/page.js. It reports 10 ms for each measurement, and the results of the option `lie` in place of its own.
 
-/** @param {any} options */
+/** Opens the runtime. @param {any} options */
 export async function open({ lie }) {
   return {
-    measure: async (/** @type {number} */ prompt, /** @type {number} */ tokens) => ({
-      prefillMs: 10,
-      decodeMs: 10,
-      promptTokens: prompt,
-      tokens,
-      ...lie,
-    }),
+    measure: async (/** @type {number} */ prompt, /** @type {number} */ tokens) => {
+      if (!(prompt > 0 && tokens > 0)) throw new Error(`expected numbers of tokens, found ${prompt} and ${tokens}`);
+      return { prefillMs: 10, decodeMs: 10, promptTokens: prompt, tokens, ...lie };
+    },
     close: async () => {},
   };
 }

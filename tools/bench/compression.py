@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What LZ4 and zstd save on the tiled weights of .bq4 files: the measurement behind docs/decisions/0008-paging.md.
+"""Measures how much LZ4 and zstd compress the tiled weights of .bq4 files, for docs/decisions/0008-paging.md.
 
     pip install lz4==4.4.5 zstandard==0.25.0
     python3 tools/bench/compression.py models/chat.bq4 build/bench/135m-bq4h.bq4
 
-Every matrix is compressed by itself, as a paged layer would be; sizes are summed per type.
+Each matrix is compressed separately, as paging would require. Sizes are summed by type.
 """
 import struct
 import sys
@@ -14,17 +14,20 @@ import lz4.block
 import zstandard
 
 TILED = 1
+"""Layout of tiled tensors in the table of tensors."""
+MAX_MATRICES = 40
+"""Largest number of matrices of a type that are measured."""
 
 
 def tensors(data):
-    """(name, type, bytes) of every tiled tensor of a v2 file (docs/FORMAT.md, section 2)."""
+    """Yields (name, type, bytes) of each tiled tensor of a v2 file (docs/FORMAT.md, section 2)."""
     if data[:4] != b"BQ4F" or struct.unpack_from("<I", data, 4)[0] != 2:
-        raise SystemExit("not a v2 file")
+        raise SystemExit("expected a .bq4 file of version 2")
     at, end = 64, 64 + struct.unpack_from("<Q", data, 16)[0]
     while data[at:at + 4] != b"TENS":
         at += 16 + (struct.unpack_from("<Q", data, at + 8)[0] + 7) // 8 * 8
         if at >= end:
-            raise SystemExit("no TENS section")
+            raise SystemExit("expected a section TENS, found none")
     at += 16
     types = {}
     (count,) = struct.unpack_from("<I", data, at)
@@ -47,7 +50,7 @@ def tensors(data):
             yield name, types[kind], data[offset:offset + size]
 
 
-WAYS = {
+COMPRESSORS = {
     "lz4": (lambda b: lz4.block.compress(b, store_size=False), lambda c, n: lz4.block.decompress(c, uncompressed_size=n)),
     "lz4hc 12": (lambda b: lz4.block.compress(b, mode="high_compression", compression=12, store_size=False),
                  lambda c, n: lz4.block.decompress(c, uncompressed_size=n)),
@@ -60,20 +63,20 @@ def main(paths):
     for path in paths:
         with open(path, "rb") as file:
             data = file.read()
-        found = {}
-        for name, kind, part in tensors(data):
-            found.setdefault(kind, []).append(part)
-        for kind, parts in found.items():
-            parts = parts[:40]  # that is enough of a large file
-            plain = sum(map(len, parts))
-            print(f"{path} {kind}: {len(parts)} matrices, {plain} bytes")
-            for way, (pack, unpack) in WAYS.items():
-                packed = [pack(part) for part in parts]
-                since = time.perf_counter()
-                same = all(unpack(c, len(p)) == p for c, p in zip(packed, parts))
-                seconds = time.perf_counter() - since
-                small = sum(map(len, packed))
-                print(f"  {way:9} saves {100 * (1 - small / plain):5.1f} %, decoded at {plain / seconds / 1e9:.2f} GB/s{'' if same else ' WRONGLY'}")
+        matrices_of = {}
+        for _, kind, matrix in tensors(data):
+            matrices_of.setdefault(kind, []).append(matrix)
+        for kind, matrices in matrices_of.items():
+            matrices = matrices[:MAX_MATRICES]
+            plain_bytes = sum(map(len, matrices))
+            print(f"{path} {kind}: {len(matrices)} matrices, {plain_bytes} bytes")
+            for name, (compress, decompress) in COMPRESSORS.items():
+                compressed = [compress(matrix) for matrix in matrices]
+                start = time.perf_counter()
+                equal = all(decompress(c, len(m)) == m for c, m in zip(compressed, matrices))
+                seconds = time.perf_counter() - start
+                size = sum(map(len, compressed))
+                print(f"  {name:9} saves {100 * (1 - size / plain_bytes):5.1f} %, decoded at {plain_bytes / seconds / 1e9:.2f} GB/s{'' if equal else ' INCORRECTLY'}")
 
 
 main(sys.argv[1:])

@@ -1,4 +1,4 @@
-// Makes a visit: opens a page in a browser, or runs a program.
+// Measures one visit: opens a page in a browser, or runs a program.
 import { execFile } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,15 +8,15 @@ import { PUBLIC, serve } from '../serve.mjs';
 import { ROOT } from '../setup/setup.mjs';
 import { contextOf, nameOf } from './cells.mjs';
 import { missingInstructions } from './install.mjs';
-import { machine, relaxedModule } from './machine.mjs';
-import { bytesBelow, watched } from './memory.mjs';
+import { readMachine, relaxedModule } from './machine.mjs';
+import { childProcessBytes, measurePeak } from './memory.mjs';
 import { modelPath, modelUrl } from './models.mjs';
 
 /** @typedef {import('./cells.mjs').Visit} Visit */
-/** @typedef {{ facts: Record<string, any>, cells: { prompt: number, tokens: number, prefillMs: number, decodeMs: number }[] }} Result */
+/** `prefillMs`, `decodeMs`: times of all tokens of a cell. @typedef {{ facts: Record<string, any>, cells: { prompt: number, tokens: number, prefillMs: number, decodeMs: number }[] }} Result */
 
 const execute = promisify(execFile);
-/** Time limit of a visit. */
+/** Time limit of one visit. */
 const TIMEOUT_MS = 75_000;
 
 /** Open browsers, with a server for their pages. */
@@ -26,13 +26,13 @@ export class Pages {
   /** @type {Awaited<ReturnType<typeof serve>> | null} */
   #site = null;
 
-  /** @param {string} name */
+  /** Returns the browser of that name, and starts it if necessary. @param {string} name */
   async #browser(name) {
-    const known = this.#browsers.get(name);
-    if (known) return known;
-    const output = name === 'chromium' ? await startChromium() : await startOther(name);
-    this.#browsers.set(name, output);
-    return output;
+    const openBrowser = this.#browsers.get(name);
+    if (openBrowser) return openBrowser;
+    const browser = name === 'chromium' ? await startChromium() : await startOther(name);
+    this.#browsers.set(name, browser);
+    return browser;
   }
 
   /** Visits a page. After a failure it tries again in a new browser, since browsers sometimes fail. @param {Visit} visit @returns {Promise<Result>} */
@@ -55,7 +55,7 @@ export class Pages {
     }
   }
 
-  /** @param {Visit} visit @returns {Promise<Result>} */
+  /** Visits a page once. @param {Visit} visit @returns {Promise<Result>} */
   async #visit(visit) {
     const { runtime, version, precision, shape, threads, kv, variant, cells } = visit;
     // Peers start workers from blob: URLs, which the policy of bq4's server forbids.
@@ -63,22 +63,24 @@ export class Pages {
     const browser = await this.#browser(visit.browser ?? 'chromium');
     const page = await browser.open(`${this.#site.url}tools/bench/pages/page.html`);
     try {
+      /** @type {import('./pages/page.js').Options} */
       const options = {
-        runtime,
+        runtime: /** @type {import('./pages/page.js').Options['runtime']} */ (runtime),
         version,
         precision,
         threads,
         kv,
-        variant: /^(us|limit)$/.test(runtime) && variant === 'best' ? relaxedModule(machine(), visit.browser) : variant,
+        variant:
+          /^(bq4|limit)$/.test(runtime) && variant === 'best' ? relaxedModule(readMachine(), visit.browser) : variant,
         model: modelUrl(visit),
         contextTokens: contextOf(shape),
         shape: SHAPES[shape],
       };
-      const late = tooLate();
-      const { peak } = await watched(bytesBelow(), () =>
-        Promise.race([page.evaluate(`prepare(${JSON.stringify(options)})`), late]),
+      const timeout = rejectAfterTimeout();
+      const { peak } = await measurePeak(childProcessBytes(), () =>
+        Promise.race([page.evaluate(`prepare(${JSON.stringify(options)})`), timeout]),
       );
-      const result = await Promise.race([page.evaluate(`run(${JSON.stringify(cells)})`), late]);
+      const result = await Promise.race([page.evaluate(`run(${JSON.stringify(cells)})`), timeout]);
       return {
         ...result,
         facts: { browser: browser.version, memory: Number.isFinite(peak) ? peak : null, ...result.facts },
@@ -94,12 +96,16 @@ export class Pages {
   }
 }
 
-/** @returns {Promise<never>} */
-const tooLate = () =>
+/** Returns a promise that is rejected after the time limit. @returns {Promise<never>} */
+const rejectAfterTimeout = () =>
   new Promise((_, reject) =>
-    setTimeout(() => reject(new Error(`took longer than ${TIMEOUT_MS / 1000} s`)), TIMEOUT_MS).unref(),
+    setTimeout(
+      () => reject(new Error(`expected a visit of at most ${TIMEOUT_MS / 1000} s: it has not ended`)),
+      TIMEOUT_MS,
+    ).unref(),
   );
 
+/** Starts Chromium. */
 async function startChromium() {
   const { launch } = await import('../../tests/browser/launch.mjs');
   const browser = await launch({ full: true });
@@ -117,9 +123,9 @@ async function startChromium() {
 
 /** Opens another browser with the drivers of the browser tests. @param {string} name */
 async function startOther(name) {
-  const drivers = '../../tests/browser/browsers.mjs';
-  const { start } = await import(drivers).catch(() => {
-    throw new Error(`unsupported: no driver for ${name}`);
+  const driversPath = '../../tests/browser/browsers.mjs';
+  const { start } = await import(driversPath).catch(() => {
+    throw new Error(`unsupported: tests/browser/browsers.mjs has no driver for ${name}`);
   });
   const browser = await start(name);
   return {
@@ -133,7 +139,7 @@ async function startOther(name) {
   };
 }
 
-/** Measures plain reads of as many bytes as the model's file has, alternating between one thread and two. @param {Visit} visit @returns {Promise<Result>} */
+/** Measures plain reads of the size of the model's file, alternating between one thread and two. @param {Visit} visit @returns {Promise<Result>} */
 export async function visitRead(visit) {
   const megabytes = Math.round(statSync(join(ROOT, modelPath(visit))).size / 2 ** 20);
   const { stdout } = await execute(join(ROOT, 'build/native/bench-read'), ['41', String(megabytes)], {
@@ -142,7 +148,7 @@ export async function visitRead(visit) {
   return { cells: [], facts: { read: JSON.parse(stdout) } };
 }
 
-/** @param {Visit} visit @param {string} node @param {string} program @returns {Promise<Result>} */
+/** Measures llama.cpp built to wasm. @param {Visit} visit @param {string} node  path of Node @param {string} program @returns {Promise<Result>} */
 export async function visitLlamaWasm(visit, node, program) {
   const { stdout } = await execute(
     node,
@@ -160,14 +166,16 @@ export async function visitLlamaWasm(visit, node, program) {
   /** @type {Result} */
   const result = JSON.parse(stdout);
   if (!/WASM_SIMD = 1/.test(result.facts.system))
-    throw new Error('llama.cpp was built without its SIMD kernels: no fair peer');
+    throw new Error(
+      `expected llama.cpp with its SIMD kernels, found "${result.facts.system}": the comparison would be unfair`,
+    );
   return result;
 }
 
-/** @param {Visit} visit @param {import('./install.mjs').Native} native @param {string[]} flags of the CPU @returns {Promise<Result>} */
+/** Measures native llama.cpp. @param {Visit} visit @param {import('./install.mjs').Native} native @param {string[]} flags  of the CPU @returns {Promise<Result>} */
 export async function visitNative(visit, native, flags) {
   const backends = visit.variant === 'no-amx' ? native.noAmx : native.best;
-  if (!backends) throw new Error('unsupported: there is no backend with AMX here');
+  if (!backends) throw new Error('unsupported: llama.cpp has no backend with AMX for this CPU');
   const { stdout } = await execute(
     native.program,
     [
@@ -182,11 +190,12 @@ export async function visitNative(visit, native, flags) {
   );
   /** @type {Result} */
   const result = JSON.parse(stdout);
-  const missing = visit.variant === 'best' ? missingInstructions(result.facts.system, flags) : [];
-  if (missing.length)
+  const missingSets = visit.variant === 'best' ? missingInstructions(result.facts.system, flags) : [];
+  if (missingSets.length)
     throw new Error(
-      `native llama.cpp loaded ${result.facts.backend}, which lacks ${missing.join(', ')} that this CPU has: no fair peer`,
+      `expected native llama.cpp to use all instruction sets of this CPU, found ${result.facts.backend} without ${missingSets.join(', ')}: the comparison would be unfair`,
     );
-  if (result.facts.threads !== visit.threads) throw new Error(`${nameOf(visit)}: ${result.facts.threads} threads`);
+  if (result.facts.threads !== visit.threads)
+    throw new Error(`${nameOf(visit)}: expected ${visit.threads} threads, found ${result.facts.threads}`);
   return result;
 }

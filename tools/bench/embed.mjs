@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// `node_modules/.bin/node tools/bench/embed.mjs [rounds]`: compares all-MiniLM-L6-v2 in 8 bits in bq4 with an int8 ONNX file of it
-// (made here) in transformers.js on its wasm device. Both run in one page of Chromium with one thread. Prints texts per second in batches
-// of 1 and 32, measured in alternation, and cosines between the vectors. The texts are the sentences that tests compare with
+// `node_modules/.bin/node tools/bench/embed.mjs [rounds]`: compares all-MiniLM-L6-v2 in 8 bits in bq4 with an int8 ONNX file of
+// the same model, which this program writes, in transformers.js on its wasm device. Both run in one page of Chromium with one thread. Prints texts per second in batches
+// of 1 and 32, measured in alternation, and cosine similarities of the vectors. The texts are the sentences that tests compare with
 // sentence-transformers, without those of 400 characters or more.
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,13 +12,13 @@ import { provideModels, realModel } from '../setup/models.mjs';
 import { command, ROOT, setUp } from '../setup/setup.mjs';
 import { run, step } from '../setup/shell.mjs';
 import { benchPython, providePeers } from './install.mjs';
-import { machine } from './machine.mjs';
-import { median, shown, summary } from './stats.mjs';
+import { readMachine } from './machine.mjs';
+import { median, formatSummary, summary } from './stats.mjs';
 
 const FOLDER = 'build/bench/models';
-const OURS = `${FOLDER}/minilm-bq8.bq4`;
-const THEIRS = `${FOLDER}/minilm`;
-const BATCHES = [1, 32];
+const BQ4_MODEL = `${FOLDER}/minilm-bq8.bq4`;
+const ONNX_FOLDER = `${FOLDER}/minilm`;
+const BATCH_SIZES = [1, 32];
 const rounds = Number(process.argv[2] ?? 5);
 
 await command(async () => {
@@ -28,11 +28,11 @@ await command(async () => {
   await provideModels(python);
   const model = /** @type {string} */ (realModel('minilm'));
   mkdirSync(join(ROOT, FOLDER), { recursive: true });
-  if (!existsSync(join(ROOT, OURS)))
-    await step(`making ${OURS}`, () => convert(model, join(ROOT, OURS), { quant: 'bq8' }));
-  if (!existsSync(join(ROOT, THEIRS, 'onnx/model_quantized.onnx')))
-    await step(`making ${THEIRS}`, () =>
-      run(python, [join(ROOT, 'tools/bench/make_minilm.py'), model, join(ROOT, THEIRS)]),
+  if (!existsSync(join(ROOT, BQ4_MODEL)))
+    await step(`writing ${BQ4_MODEL}`, () => convert(model, join(ROOT, BQ4_MODEL), { quant: 'bq8' }));
+  if (!existsSync(join(ROOT, ONNX_FOLDER, 'onnx/model_quantized.onnx')))
+    await step(`writing ${ONNX_FOLDER}`, () =>
+      run(python, [join(ROOT, 'tools/bench/make_minilm.py'), model, join(ROOT, ONNX_FOLDER)]),
     );
   const { sentences } = JSON.parse(readFileSync(join(ROOT, 'tests/golden/embeddings/sentences.json'), 'utf8'));
   const texts = sentences.filter((/** @type {string} */ text) => text.length < 400);
@@ -41,7 +41,7 @@ await command(async () => {
   const browser = await launch({ full: true });
   try {
     console.log(
-      `${machine().cpu ?? ''}, Chromium ${browser.version()}, ${texts.length} texts, ${rounds} rounds: texts per second, median (least–most)`,
+      `${readMachine().cpu ?? ''}, Chromium ${browser.version()}, ${texts.length} texts, ${rounds} rounds: texts per second, median (smallest–largest)`,
     );
     for (const build of ['relaxed', 'relaxed16', 'simd128']) {
       const page = await browser.newPage();
@@ -49,23 +49,25 @@ await command(async () => {
       await page.waitForFunction('globalThis.benchReady');
       const options = {
         runtime: 'embed',
-        ours: `/${OURS}`,
-        theirs: `/${THEIRS}`,
+        bq4Url: `/${BQ4_MODEL}`,
+        onnxFolder: `/${ONNX_FOLDER}`,
         build,
         texts,
-        batches: BATCHES,
+        batches: BATCH_SIZES,
         rounds,
       };
       await page.evaluate(`prepare(${JSON.stringify(options)})`);
-      const { rates, version, least, mean } = await page.evaluate('run([])');
-      for (const batch of BATCHES) {
-        const { us, them } = rates[batch];
-        const ratio = median(us.map((/** @type {number} */ rate, /** @type {number} */ i) => rate / them[i]));
+      const { rates, version, leastCosine, meanCosine } = await page.evaluate('run([])');
+      for (const batch of BATCH_SIZES) {
+        const { bq4, peer } = rates[batch];
+        const ratio = median(bq4.map((/** @type {number} */ rate, /** @type {number} */ i) => rate / peer[i]));
         console.log(
-          `${build.padEnd(9)} batches of ${String(batch).padEnd(3)} bq4 ${shown(summary(us))}   transformers.js ${version} ${shown(summary(them))}   ratio ${ratio.toFixed(2)}`,
+          `${build.padEnd(9)} batches of ${String(batch).padEnd(3)} bq4 ${formatSummary(summary(bq4))}   transformers.js ${version} ${formatSummary(summary(peer))}   ratio ${ratio.toFixed(2)}`,
         );
       }
-      console.log(`${build.padEnd(9)} cosine of both: ${least.toFixed(4)} or more, ${mean.toFixed(4)} on average`);
+      console.log(
+        `${build.padEnd(9)} cosine similarity of the vectors: at least ${leastCosine.toFixed(4)}, ${meanCosine.toFixed(4)} on average`,
+      );
       await page.close();
     }
   } finally {

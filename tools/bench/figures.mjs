@@ -1,4 +1,4 @@
-// Computes the report's figures from the results of single visits: medians, rates, ratios for the targets.
+// Computes the figures of the report from the results of single visits: medians, rates, and ratios for the targets.
 import { SHAPES } from '../make_random.mjs';
 import { dotInFirefox, dotInstruction } from './machine.mjs';
 import { median, summary } from './stats.mjs';
@@ -10,22 +10,22 @@ import { targetsOf } from './targets.mjs';
 /** @typedef {import('./table.mjs').Limit} Limit */
 /** @typedef {import('./targets.mjs').Sizes} Sizes */
 
-/** Whether a visit is measured again with each build of bq4; also true for the limits of the machine. @param {{ visit: import('./cells.mjs').Visit }} entry */
-const isOurs = ({ visit }) => /^(us|limit|read)$/.test(visit.runtime);
+/** Whether a visit is measured again with each build of bq4. It is true for the limits of the machine, too. @param {{ visit: import('./cells.mjs').Visit }} entry */
+const isLocal = ({ visit }) => /^(bq4|limit|read)$/.test(visit.runtime);
 
 /** Returns the rows of all visits; those of bq4 contain results of the newest build only. @param {Entry[]} entries @returns {Row[]} */
 export function rowsOf(entries) {
-  const newest = entries.filter(isOurs).at(-1)?.subject;
-  const local = entries.filter((entry) => !isOurs(entry) || entry.subject === newest);
+  const newestBuild = entries.filter(isLocal).at(-1)?.subject;
+  const localEntries = entries.filter((entry) => !isLocal(entry) || entry.subject === newestBuild);
   /** @type {Map<string, Entry[]>} */
   const groups = new Map();
-  for (const entry of local) groups.set(entry.name, [...(groups.get(entry.name) ?? []), entry]);
+  for (const entry of localEntries) groups.set(entry.name, [...(groups.get(entry.name) ?? []), entry]);
   return [...groups].map(([name, list]) => {
-    const good = list.filter(({ result }) => result);
-    const results = good.map(({ result }) => /** @type {import('./drivers.mjs').Result} */ (result));
+    const completedEntries = list.filter(({ result }) => result);
+    const results = completedEntries.map(({ result }) => /** @type {import('./drivers.mjs').Result} */ (result));
     const visit = list[list.length - 1].visit;
     const cells = visit.cells.map(({ prompt, tokens }) => {
-      const byRound = good.flatMap(({ round, at }, i) =>
+      const byRound = completedEntries.flatMap(({ round, at }, i) =>
         results[i].cells
           .filter((c) => c.prompt === prompt && c.tokens === tokens)
           .map((c) => ({
@@ -44,8 +44,8 @@ export function rowsOf(entries) {
       };
     });
     const facts = results.map((result) => result.facts);
-    const rate = (/** @type {string} */ what) =>
-      summary(facts.map(({ loads }) => (loads ? loads[what].bytes / loads[what].ms / 1e6 : NaN)));
+    const loadRate = (/** @type {string} */ format) =>
+      summary(facts.map(({ loads }) => (loads ? loads[format].bytes / loads[format].ms / 1e6 : NaN)));
     return {
       name,
       visit,
@@ -54,12 +54,12 @@ export function rowsOf(entries) {
       cells,
       loadMs: summary(facts.map(({ loadMs }) => loadMs)),
       memory: summary(facts.map(({ memory }) => memory ?? NaN)),
-      // The first token takes the arithmetic of the prompt and at most that of one more token.
+      // Until the first token, the engine computes the prompt and at most one more token.
       startRatio: summary(facts.map(({ startMs, warm16Ms }) => startMs / ((warm16Ms * 17) / 16))),
       limits: facts.flatMap(({ limit }) => (limit ? [limit] : [])),
       traces: facts.flatMap(({ traces }) => traces ?? []),
       twoReads: summary(facts.map(({ read }) => read?.ratio ?? NaN)),
-      loadRates: { tile: rate('tile'), v1: rate('v1'), v2: rate('v2') },
+      loadRates: { tile: loadRate('tile'), v1: loadRate('v1'), v2: loadRate('v2') },
       facts: facts.at(-1) ?? {},
       errors: [...new Set(list.flatMap(({ error }) => (error ? [error] : [])))],
     };
@@ -72,8 +72,9 @@ export function weightsPerToken({ hidden, layers, heads, kv_heads: kvHeads = hea
 }
 
 /**
+ * Computes all figures.
  * @param {Entry[]} entries
- * @param {{ machine: import('./machine.mjs').Machine, payload: { ours: Sizes, peers: Sizes } }} facts
+ * @param {{ machine: import('./machine.mjs').Machine, payload: { bq4: Sizes, peers: Sizes } }} facts
  */
 export function figures(entries, { machine, payload }) {
   const rows = rowsOf(entries);
@@ -84,7 +85,7 @@ export function figures(entries, { machine, payload }) {
     firefoxDot: dotInFirefox(machine),
     payload,
     rows,
-    targets: targetsOf(new Table(rows), payload.ours),
+    targets: targetsOf(new Table(rows), payload.bq4),
     limits: limitsOf(rows),
     from: times[0],
     to: times[times.length - 1],
@@ -92,32 +93,32 @@ export function figures(entries, { machine, payload }) {
     busy: summary(entries.flatMap(({ busy }) => (typeof busy === 'number' ? [busy] : []))),
     weights: Object.fromEntries(
       Object.entries(SHAPES)
-        .filter(([, { arch }]) => arch !== 'gemma4') // its layers have different widths
+        .filter(([, { arch }]) => arch !== 'gemma4') // the widths of its layers differ
         .map(([shape, config]) => [shape, weightsPerToken(config)]),
     ),
   };
 }
 
-/** Returns rates of a step, its bare loops and a plain read, with one thread and the 135m shape. @param {Row[]} rows */
+/** Returns the rates of a decode step, of its bare loops and of a plain read, with one thread and the 135m shape. @param {Row[]} rows */
 function limitsOf(rows) {
   return rows
     .filter(({ visit, limits }) => visit.runtime === 'limit' && visit.shape === '135m' && limits.length)
     .map(({ visit, limits }) => {
-      const middle = (/** @type {(limit: Limit) => number} */ value) => median(limits.map(value));
+      const medianOf = (/** @type {(limit: Limit) => number} */ value) => median(limits.map(value));
       const { bytes, bytesF32, weights } = limits[0];
       const line = (
-        /** @type {string} */ what,
+        /** @type {string} */ title,
         /** @type {keyof Limit['ms']} */ name,
-        /** @type {number} */ of,
-        /** @type {boolean} */ multiplies,
+        /** @type {number} */ readBytes,
+        /** @type {boolean} */ isProduct,
       ) => {
-        const ms = middle((limit) => limit.ms[name]);
+        const ms = medianOf((limit) => limit.ms[name]);
         return {
-          what,
+          title,
           ms,
-          gbPerS: of / ms / 1e6,
-          gPerS: multiplies ? weights / ms / 1e6 : null,
-          ofRead: middle((limit) => of / limit.ms[name] / (bytes / limit.ms.read)),
+          gbPerS: readBytes / ms / 1e6,
+          gPerS: isProduct ? weights / ms / 1e6 : null,
+          ofRead: medianOf((limit) => readBytes / limit.ms[name] / (bytes / limit.ms.read)),
         };
       };
       return {

@@ -1,23 +1,23 @@
-// Reads a file of the browser's private file system: the minimum cost of a warm load.
+// A worker that reads a file in OPFS: the smallest cost of a warm load.
 const MIB = 1 << 20;
 
 /**
- * Reads the file in pieces of 1 MiB: into the same buffer, or into new memory of the file's size (`keeps`).
- * @param {string} name @param {boolean} keeps
+ * Returns the milliseconds of reading a file in pieces of 1 MiB: into one buffer, or into new memory of the file's size (`keeps`).
+ * @param {string} name @param {boolean} usesNewMemory
  */
-async function read(name, keeps) {
-  const since = performance.now();
+async function measureRead(name, usesNewMemory) {
+  const start = performance.now();
   const handle = await (
     await navigator.storage.getDirectory()
   )
     .getFileHandle(name)
     .then((file) => /** @type {any} */ (file).createSyncAccessHandle({ mode: 'read-only' }));
   const bytes = handle.getSize();
-  const { buffer } = new WebAssembly.Memory({ initial: Math.ceil((keeps ? bytes : MIB) / 65536) });
+  const { buffer } = new WebAssembly.Memory({ initial: Math.ceil((usesNewMemory ? bytes : MIB) / 65536) });
   for (let at = 0; at < bytes; at += MIB)
-    handle.read(new Uint8Array(buffer, keeps ? at : 0, Math.min(MIB, bytes - at)), { at });
+    handle.read(new Uint8Array(buffer, usesNewMemory ? at : 0, Math.min(MIB, bytes - at)), { at });
   handle.close();
-  return performance.now() - since;
+  return performance.now() - start;
 }
 
-onmessage = async ({ data: { name, keeps } }) => postMessage(await read(name, keeps));
+onmessage = async ({ data: { name, usesNewMemory } }) => postMessage(await measureRead(name, usesNewMemory));

@@ -20,68 +20,75 @@ import { ROOT } from '../setup/setup.mjs';
 import { findOnPath, run, SetupError, step } from '../setup/shell.mjs';
 
 /** @typedef {import('../setup/setup.mjs').Tools} Tools */
-/** @typedef {{ program: string, best: string, noAmx: string | null, backends: string[] }} Native  program, and folders of the backends that it chooses from: all of them, and those without AMX */
+/**
+ * Native llama.cpp: the program, the folder of all its backends (`best`), the folder of those without AMX, and names of all backends.
+ * @typedef {{ program: string, best: string, noAmx: string | null, backends: string[] }} Native
+ */
 
 const PEERS = join(ROOT, 'build', 'bench', 'peers');
 const MODULES = join(PEERS, 'node_modules');
-const LIST = join(ROOT, 'tools', 'bench', 'peers');
+const PEERS_SOURCE = join(ROOT, 'tools', 'bench', 'peers');
 
-/** The main package of node-llama-cpp. It contains the source of its libraries' release, with the headers. */
-const HEADERS = {
+/** The main package of node-llama-cpp. It contains the source from which its libraries are built, with the headers. */
+const LLAMA_PACKAGE = {
   package: 'node-llama-cpp@3.22.1',
   sha512: 'bltIipuWmc123H7tMIgDGKSsSrhmhlQYeVUC48XTjVW7XGJJiJJyCdlTMzQ/LiWoPkGDpcL4FviDpgw7qfTiDw==',
 };
-export const LLAMA = `llama.cpp (${HEADERS.package.replace('@', ' ')})`;
-const PLATFORM = { 'linux-x64': 'linux-x64', 'linux-arm64': 'linux-arm64' };
+/** Name of llama.cpp in reports. */
+export const LLAMA_NAME = `llama.cpp (${LLAMA_PACKAGE.package.replace('@', ' ')})`;
+/** Packages of node-llama-cpp by platform. */
+const PLATFORMS = { 'linux-x64': 'linux-x64', 'linux-arm64': 'linux-arm64' };
 
-/** Returns a Python with the packages for making models and plots. @param {Tools} tools */
+/** Returns the path of a Python with the packages for models and plots. @param {Tools} tools */
 export const benchPython = (tools) => providePython(ROOT, tools.python, 'tools/bench/requirements.txt');
 
-/** @param {readonly string[]} args @param {string} cwd */
-async function npm(args, cwd) {
+/** Runs npm. @param {readonly string[]} args @param {string} cwd */
+async function runNpm(args, cwd) {
   const path = findOnPath(['npm']);
-  if (!path) throw new SetupError('npm is not on PATH (it comes with Node)');
+  if (!path) throw new SetupError('expected npm on PATH, found none: it is part of Node');
   await run(path, [...args, '--no-audit', '--no-fund'], { cwd });
 }
 
 /** Installs the npm packages of tools/bench/peers, without running their install scripts. */
 export async function providePeers() {
-  const lock = readFileSync(join(LIST, 'package-lock.json'));
+  const lock = readFileSync(join(PEERS_SOURCE, 'package-lock.json'));
   const stamp = join(MODULES, '.bench-lock');
   const key = createHash('sha256').update(lock).digest('hex');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === key) return;
   mkdirSync(PEERS, { recursive: true });
-  for (const name of ['package.json', 'package-lock.json']) copyFileSync(join(LIST, name), join(PEERS, name));
-  await step('installing the peers of tools/bench/peers/package.json', () => npm(['ci', '--ignore-scripts'], PEERS));
+  for (const name of ['package.json', 'package-lock.json']) copyFileSync(join(PEERS_SOURCE, name), join(PEERS, name));
+  await step('installing the packages of tools/bench/peers/package.json', () =>
+    runNpm(['ci', '--ignore-scripts'], PEERS),
+  );
   writeFileSync(stamp, key);
 }
 
-/** Provides the source of llama.cpp, of the release that the libraries were built from. */
-export async function provideHeaders() {
+/** Provides the source of llama.cpp from which the libraries are built, and returns its folder. */
+export async function provideLlamaSource() {
   const folder = join(PEERS, 'llama.cpp');
   if (existsSync(join(folder, 'include', 'llama.h'))) return folder;
   await step("unpacking llama.cpp's source", async () => {
-    const packed = await npmPack(HEADERS.package, HEADERS.sha512, PEERS);
-    await run('tar', ['-xzf', packed, '-C', PEERS, 'package/llama/gitRelease.bundle']);
+    const archive = await npmPack(LLAMA_PACKAGE.package, LLAMA_PACKAGE.sha512, PEERS);
+    await run('tar', ['-xzf', archive, '-C', PEERS, 'package/llama/gitRelease.bundle']);
     rmSync(folder, { recursive: true, force: true });
     await run('git', ['clone', '--quiet', join(PEERS, 'package', 'llama', 'gitRelease.bundle'), folder]);
-    for (const rest of [join(PEERS, 'package'), packed]) rmSync(rest, { recursive: true, force: true });
+    for (const path of [join(PEERS, 'package'), archive]) rmSync(path, { recursive: true, force: true });
   });
   return folder;
 }
 
 /** Returns the folder of llama.cpp's libraries in node-llama-cpp's package for this system. */
 export function librariesFolder() {
-  const name = PLATFORM[/** @type {keyof typeof PLATFORM} */ (`${process.platform}-${process.arch}`)];
+  const name = PLATFORMS[/** @type {keyof typeof PLATFORMS} */ (`${process.platform}-${process.arch}`)];
   if (!name)
     throw new SetupError(
-      `no native llama.cpp is prepared for ${process.platform} ${process.arch}: benchmarks leave it out with --only '^(us|wllama|ort|tjs)'`,
+      `native llama.cpp is available for ${Object.keys(PLATFORMS).join(' and ')}, not for ${process.platform}-${process.arch}: omit it by --only '^(bq4|wllama|ort|tjs)'`,
     );
   return join(MODULES, '@node-llama-cpp', name, 'bins', name);
 }
 
 /** Returns linker options for the libraries whose names match. @param {string} libraries  their folder @param {RegExp} names */
-export const linkFlags = (libraries, names) => [
+export const linkOptionsFor = (libraries, names) => [
   `-L${libraries}`,
   ...readdirSync(libraries)
     .filter((file) => names.test(file))
@@ -96,13 +103,16 @@ export const linkFlags = (libraries, names) => [
  * @returns {Promise<string>}
  */
 export async function provideProgram(gcc, name) {
-  const source = join(LIST, `${name}.c`);
-  const program = join(PEERS, `${name}-${createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 8)}`);
+  const sourceFile = join(PEERS_SOURCE, `${name}.c`);
+  const program = join(
+    PEERS,
+    `${name}-${createHash('sha256').update(readFileSync(sourceFile)).digest('hex').slice(0, 8)}`,
+  );
   if (existsSync(program)) return program;
-  const headers = await provideHeaders();
-  const includes = [`-I${headers}/include`, `-I${headers}/ggml/include`];
-  const link = linkFlags(librariesFolder(), /^lib(llama\.v|ggml\.v|ggml-base)/);
-  await run(gcc, ['-std=c11', '-O2', ...includes, source, '-o', program, ...link]);
+  const source = await provideLlamaSource();
+  const includes = [`-I${source}/include`, `-I${source}/ggml/include`];
+  const linkOptions = linkOptionsFor(librariesFolder(), /^lib(llama\.v|ggml\.v|ggml-base)/);
+  await run(gcc, ['-std=c11', '-O2', ...includes, sourceFile, '-o', program, ...linkOptions]);
   return program;
 }
 
@@ -118,7 +128,7 @@ export async function provideNative(tools) {
   const noAmx = backends.some((file) => /sapphirerapids/.test(file)) ? join(PEERS, 'no-amx') : null;
   if (noAmx && !existsSync(noAmx)) {
     mkdirSync(noAmx);
-    for (const file of backends.filter((each) => !/sapphirerapids/.test(each)))
+    for (const file of backends.filter((file) => !/sapphirerapids/.test(file)))
       copyFileSync(join(best, file), join(noAmx, file));
   }
   return { program, best, noAmx, backends };
@@ -129,25 +139,29 @@ export async function provideNative(tools) {
  * @param {Tools} tools @returns {Promise<string>}
  */
 export async function provideLlamaWasm(tools) {
-  const [list, source] = ['llama-wasm.mk', 'native.c'].map((name) => join(LIST, name));
-  const key = createHash('sha256').update(readFileSync(list)).update(readFileSync(source)).digest('hex').slice(0, 8);
+  const [makefile, driver] = ['llama-wasm.mk', 'native.c'].map((name) => join(PEERS_SOURCE, name));
+  const key = createHash('sha256')
+    .update(readFileSync(makefile))
+    .update(readFileSync(driver))
+    .digest('hex')
+    .slice(0, 8);
   const folder = join(PEERS, `llama-wasm-${key}`);
   const program = join(folder, 'llama.js');
   if (existsSync(program)) return program;
-  const headers = await provideHeaders();
+  const llamaSource = await provideLlamaSource();
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"type": "commonjs"}');
   const { MAKEFLAGS, MFLAGS, MAKELEVEL, ...env } = tools.env;
-  await step('building llama.cpp to wasm (once, some minutes)', () =>
+  await step('building llama.cpp to wasm (once; it takes minutes)', () =>
     run(
       tools.make,
       [
         '-f',
-        list,
+        makefile,
         '-s',
         `-j${availableParallelism()}`,
-        `SOURCE=${headers}`,
-        `DRIVER=${source}`,
+        `SOURCE=${llamaSource}`,
+        `DRIVER=${driver}`,
         `EMCC=${tools.emcc}`,
         `OUT=${folder}`,
       ],
@@ -163,43 +177,48 @@ export async function provideLlamaWasm(tools) {
  * @returns {Promise<string>}
  */
 export async function provideLlamaServer() {
-  const list = join(LIST, 'llama-server.mk');
-  const key = createHash('sha256').update(readFileSync(list)).update(HEADERS.sha512).digest('hex').slice(0, 8);
-  const all = join(cacheRoot(), 'llama-server');
-  const [folder, work] = [join(all, key), join(all, `.work-${key}`)];
+  const makefile = join(PEERS_SOURCE, 'llama-server.mk');
+  const key = createHash('sha256')
+    .update(readFileSync(makefile))
+    .update(LLAMA_PACKAGE.sha512)
+    .digest('hex')
+    .slice(0, 8);
+  const serversFolder = join(cacheRoot(), 'llama-server');
+  const [folder, workFolder] = [join(serversFolder, key), join(serversFolder, `.work-${key}`)];
   const program = join(folder, 'llama-server');
   if (existsSync(program)) return program;
   const [make, compiler] = [findOnPath(['gmake', 'make']), findOnPath(['g++', 'clang++'])];
-  if (!make || !compiler) throw new SetupError('make and a C++ compiler are needed to build llama.cpp’s server');
+  if (!make || !compiler)
+    throw new SetupError('expected make and a C++ compiler (g++ or clang++) on PATH to build llama.cpp’s server');
   await withLock('llama-server', async () => {
     if (existsSync(program)) return;
     await providePeers();
-    const source = await provideHeaders();
+    const source = await provideLlamaSource();
     const libraries = librariesFolder();
-    mkdirSync(work, { recursive: true });
+    mkdirSync(workFolder, { recursive: true });
     const { MAKEFLAGS, MFLAGS, MAKELEVEL, ...env } = process.env;
-    const places = { SOURCE: source, LIBRARIES: libraries, CXX: compiler, OUT: work };
-    const variables = Object.entries(places).map(([name, value]) => `${name}=${value}`);
-    await step('building llama.cpp’s server (once, some minutes)', () =>
-      run(make, ['-f', list, '-s', `-j${availableParallelism()}`, ...variables], { env }),
+    const paths = { SOURCE: source, LIBRARIES: libraries, CXX: compiler, OUT: workFolder };
+    const variables = Object.entries(paths).map(([name, value]) => `${name}=${value}`);
+    await step('building llama.cpp’s server (once; it takes minutes)', () =>
+      run(make, ['-f', makefile, '-s', `-j${availableParallelism()}`, ...variables], { env }),
     );
-    const done = join(all, `.done-${key}`);
-    rmSync(done, { recursive: true, force: true });
-    mkdirSync(done);
+    const newFolder = join(serversFolder, `.done-${key}`);
+    rmSync(newFolder, { recursive: true, force: true });
+    mkdirSync(newFolder);
     for (const file of readdirSync(libraries).filter((name) => /^lib.*\.so$/.test(name)))
-      copyFileSync(join(libraries, file), join(done, file));
-    copyFileSync(join(work, 'llama-server'), join(done, 'llama-server'));
-    copyFileSync(join(source, 'models/templates/Qwen-Qwen2.5-7B-Instruct.jinja'), join(done, 'tools.jinja'));
-    renameSync(done, folder);
-    rmSync(work, { recursive: true });
+      copyFileSync(join(libraries, file), join(newFolder, file));
+    copyFileSync(join(workFolder, 'llama-server'), join(newFolder, 'llama-server'));
+    copyFileSync(join(source, 'models/templates/Qwen-Qwen2.5-7B-Instruct.jinja'), join(newFolder, 'tools.jinja'));
+    renameSync(newFolder, folder);
+    rmSync(workFolder, { recursive: true });
   });
   return program;
 }
 
 /**
- * Checks that llama.cpp uses all instruction sets of this CPU.
- * @param {string} system system info that llama.cpp reports @param {string[]} flags flags of the CPU
- * @returns {string[]} missing instruction sets
+ * Returns the instruction sets of this CPU that llama.cpp does not use.
+ * @param {string} system  system info that llama.cpp reports @param {string[]} flags  flags of the CPU
+ * @returns {string[]}  names as in the system info
  */
 export function missingInstructions(system, flags) {
   /** @type {[string, string][]} */
@@ -212,15 +231,15 @@ export function missingInstructions(system, flags) {
     ['asimddp', 'DOTPROD'],
     ['i8mm', 'MATMUL_INT8'],
   ];
-  // The backends for AVX-512 don't use it.
+  // The backends for AVX-512 do not use AVX-VNNI.
   if (!flags.includes('avx512_vnni')) pairs.push(['avx_vnni', 'AVX_VNNI']);
   return pairs
     .filter(([flag, name]) => flags.includes(flag) && !system.includes(`${name} = 1`))
     .map(([, name]) => name);
 }
 
-/** Files that a page loads of each runtime, without the model. */
-const PAYLOAD = {
+/** Files of each runtime that a page loads, without the model. */
+const PEER_FILES = {
   'wllama 3.8.1': ['wllama-3.8.1/esm/index.min.js', 'wllama-3.8.1/esm/wasm/wllama.wasm'],
   'wllama 2.3.7': ['wllama-2.3.7/esm/index.min.js', 'wllama-2.3.7/esm/multi-thread/wllama.wasm'],
   'wllama 2.3.1': ['wllama-2.3.1/esm/index.min.js', 'wllama-2.3.1/esm/multi-thread/wllama.wasm'],
@@ -235,16 +254,16 @@ const PAYLOAD = {
   ],
 };
 
-/** @param {string[]} paths @returns {{ raw: number, gzip: number }} bytes */
-export function weigh(paths) {
+/** Returns the sums of the sizes of files in bytes. @param {string[]} paths @returns {{ raw: number, gzip: number }} */
+export function sizesOf(paths) {
   const sizes = paths
     .map((path) => readFileSync(path))
     .map((bytes) => ({ raw: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length }));
-  return { raw: sizes.reduce((sum, s) => sum + s.raw, 0), gzip: sizes.reduce((sum, s) => sum + s.gzip, 0) };
+  return { raw: sizes.reduce((sum, { raw }) => sum + raw, 0), gzip: sizes.reduce((sum, { gzip }) => sum + gzip, 0) };
 }
 
 /** Returns the sizes of JavaScript and wasm that a page of each peer loads. */
-export const payloads = () =>
+export const peerPayloads = () =>
   Object.fromEntries(
-    Object.entries(PAYLOAD).map(([name, files]) => [name, weigh(files.map((file) => join(MODULES, file)))]),
+    Object.entries(PEER_FILES).map(([name, files]) => [name, sizesOf(files.map((file) => join(MODULES, file)))]),
   );

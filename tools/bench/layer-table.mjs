@@ -5,15 +5,15 @@
 //
 //   node tools/bench/layer-table.mjs [--layers 35] [--threads 1] [--rounds 3] [--prompt 32] [--tokens 24] [--context 2048] [--whole]
 //
-// --layers: number of layers; the vocabulary stays the same. --whole: also measures the model with its table in memory, alternately.
-// The file (4.0 GB with all layers) is made once, in build/bench/.
+// --layers: number of layers; the vocabulary stays the same. --whole: also measures the model with its table in memory, in alternation.
+// The file (4.0 GB with all layers) is written once, to build/bench/.
 import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { SHAPES } from '../make_random.mjs';
 import { command, ROOT } from '../setup/setup.mjs';
-import { megabytes as mb, openPagingPage, provideRandomModel } from './paging-kit.mjs';
+import { formatMegabytes as mb, openPagingPage, provideRandomModel } from './paging-kit.mjs';
 import { median } from './stats.mjs';
 
 const SHAPE = 'gemma4-e2b';
@@ -39,14 +39,14 @@ await command(async () => {
     values.context,
   ].map(Number);
   const path = `build/bench/${SHAPE}-${layers}-bq4h.bq4`;
-  const { shared_kv: shared, ...shape } = SHAPES[SHAPE];
-  await provideRandomModel(path, { ...shape, layers, shared_kv: Math.round((shared * layers) / shape.layers) });
-  const { browser, page, run, close } = await openPagingPage();
+  const { shared_kv: sharedLayers, ...shape } = SHAPES[SHAPE];
+  await provideRandomModel(path, { ...shape, layers, shared_kv: Math.round((sharedLayers * layers) / shape.layers) });
+  const { browser, page, callPage, close } = await openPagingPage();
   try {
     await page.locator('input').setInputFiles(join(ROOT, path));
-    const budgets = values.whole ? ['none', 'infinite'] : ['none'];
-    const opened = /** @type {any} */ (await run('open_', { budgets, threads, context }));
-    const cells = opened.info.map((/** @type {any} */ info) => ({
+    const memoryBudgets = values.whole ? ['none', 'infinite'] : ['none'];
+    const result = /** @type {any} */ (await callPage('openModels', { budgets: memoryBudgets, threads, context }));
+    const cells = result.info.map((/** @type {any} */ info) => ({
       ...info,
       decode: /** @type {number[]} */ ([]),
       firstTokenMs: /** @type {number[]} */ ([]),
@@ -54,11 +54,11 @@ await command(async () => {
     }));
     for (let round = -1; round < rounds; round++)
       for (const [i, cell] of cells.entries()) {
-        const found = /** @type {any} */ (await run('decode', { i, prompt, tokens }));
-        cell.memory = found.memory.total;
-        if (round < 0) continue; // the first one warms up
-        cell.decode.push(found.decode);
-        cell.firstTokenMs.push(found.firstTokenMs);
+        const measurement = /** @type {any} */ (await callPage('decode', { i, prompt, tokens }));
+        cell.memory = measurement.memory.total;
+        if (round < 0) continue; // warm-up
+        cell.decode.push(measurement.decode);
+        cell.firstTokenMs.push(measurement.firstTokenMs);
       }
     const report = {
       cpu: cpus()[0]?.model,
@@ -68,19 +68,19 @@ await command(async () => {
       prompt,
       tokens,
       context,
-      fileBytes: opened.fileBytes,
+      fileBytes: result.fileBytes,
       cells,
     };
     writeFileSync(join(ROOT, 'build', 'bench', 'layer-table.json'), `${JSON.stringify(report, null, 2)}\n`);
     console.log(
-      `${report.cpu}, ${report.browser}, ${SHAPE} with ${layers} layers, file of ${mb(opened.fileBytes)} MB, ${threads} thread(s), medians of ${rounds}`,
+      `${report.cpu}, ${report.browser}, ${SHAPE} with ${layers} layers, file of ${mb(result.fileBytes)} MB, ${threads} thread(s), medians of ${rounds}`,
     );
     for (const { heapBytes, weightBytes, paging, loadMs, memory, decode, firstTokenMs } of cells) {
-      const where = paging
-        ? `table in the file (${paging.streamedBytes} bytes a token), ${paging.layers} layers${paging.head ? ' and the head' : ''} in memory`
+      const tablePlace = paging
+        ? `table in the file (${paging.streamedBytes} bytes per token), ${paging.layers} layers${paging.head ? ' and the LM head' : ''} in memory`
         : 'table in memory';
       console.log(
-        `${where}: heap ${mb(memory)} of ${mb(heapBytes)} MB planned (weights ${mb(weightBytes)} MB), loaded in ${(loadMs / 1e3).toFixed(1)} s, first token of ${prompt} after ${(median(firstTokenMs) / 1e3).toFixed(2)} s, ${median(decode).toFixed(2)} tokens/s`,
+        `${tablePlace}: heap ${mb(memory)} of ${mb(heapBytes)} MB planned (weights ${mb(weightBytes)} MB), loaded in ${(loadMs / 1e3).toFixed(1)} s, first token of ${prompt} after ${(median(firstTokenMs) / 1e3).toFixed(2)} s, ${median(decode).toFixed(2)} tokens/s`,
       );
     }
   } finally {

@@ -1,35 +1,36 @@
-// Measures ways of loading a model, and bare fetches and reads of the same bytes.
+// Measures loads of a model from the network and from the cache, and bare fetches and reads of the same bytes.
 import { createWorkerEngine, fromUrl } from '../../js/index.js';
 import { median } from './stats.mjs';
 
-/** @param {() => Promise<unknown>} work @returns {Promise<number>} milliseconds */
-async function timed(work) {
-  const since = performance.now();
+/** Returns the duration of `work` in milliseconds. @param {() => Promise<unknown>} work @returns {Promise<number>} */
+async function measureMs(work) {
+  const start = performance.now();
   await work();
-  return performance.now() - since;
+  return performance.now() - start;
 }
 
-/** @param {string} url  read and thrown away */
-async function bareFetch(url) {
+/** Fetches a file and discards its bytes. @param {string} url */
+async function fetchBytes(url) {
   const response = await fetch(url, { cache: 'no-store' });
   const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
   while (!(await reader.read()).done);
 }
 
-/** Copies the file into OPFS once. @param {string} url */
-async function copyOf(url) {
+/** Copies the file to OPFS, if it is not there yet. @param {string} url */
+async function copyToOpfs(url) {
   const folder = await navigator.storage.getDirectory();
   const handle = await folder.getFileHandle('bare.bin', { create: true });
   if ((await handle.getFile()).size) return handle;
-  const out = await handle.createWritable();
-  await /** @type {ReadableStream<Uint8Array>} */ ((await fetch(url)).body).pipeTo(out);
+  const writer = await handle.createWritable();
+  await /** @type {ReadableStream<Uint8Array>} */ ((await fetch(url)).body).pipeTo(writer);
   return handle;
 }
 
-/** Reads the complete file as streams, one after another, and discards the bytes. @param {FileSystemFileHandle} handle */
-async function bareRead(handle) {
+/** Reads the complete file in pieces of 1 MiB and discards the bytes. @param {FileSystemFileHandle} handle */
+async function readBytes(handle) {
   const file = await handle.getFile();
-  for (let at = 0; at < file.size; at += 1 << 20) await file.slice(at, at + (1 << 20)).arrayBuffer();
+  for (let offset = 0; offset < file.size; offset += 1 << 20)
+    await file.slice(offset, offset + (1 << 20)).arrayBuffer();
 }
 
 /** @type {any} */
@@ -37,87 +38,96 @@ let engine = null;
 /** @type {FileSystemFileHandle} */
 let handle;
 
-/** What is not measured: the engine is started beforehand, closed behind; it is the way of the bytes that counts. @param {{ name: string, url: string }} arm */
+/** Prepares a measurement: copies the file, or starts the engine. This is not part of the measured time. @param {{ name: string, url: string }} variant */
 async function prepare({ name, url }) {
-  if (name === 'bare read of OPFS') handle = await copyOf(url);
+  if (name === 'bare read of OPFS') handle = await copyToOpfs(url);
   if (name.startsWith('bare')) return;
   engine = await createWorkerEngine({ threads: 1, ...(name !== 'network to ready' && { cache: 'auto' }) });
   if (name === 'network to ready, cached') await engine.store.clear();
 }
 
-/** @param {{ name: string, url: string }} arm */
+/** Returns the milliseconds of a load, a fetch or a read. @param {{ name: string, url: string }} variant */
 function measure({ name, url }) {
-  if (name === 'bare fetch') return timed(() => bareFetch(url));
-  if (name === 'bare read of OPFS') return timed(() => bareRead(handle));
-  return timed(async () => (await engine.load(fromUrl(url), { contextTokens: 128 })).info);
+  if (name === 'bare fetch') return measureMs(() => fetchBytes(url));
+  if (name === 'bare read of OPFS') return measureMs(() => readBytes(handle));
+  return measureMs(async () => (await engine.load(fromUrl(url), { contextTokens: 128 })).info);
 }
 
-async function finish() {
+/** Closes the engine after a measurement. */
+async function closeEngine() {
   await engine?.close();
   engine = null;
 }
 
-/** For measuring memory: does everything except the load. */
-async function engineWithCache() {
+/** Starts an engine with an empty cache, for the measurement of memory. */
+async function startCachingEngine() {
   engine = await createWorkerEngine({ threads: 1, cache: 'auto' });
   await engine.store.clear();
 }
 
-/** @param {string} url @returns {Promise<number>} bytes of the heap */
+/** Loads a model and returns the bytes of its heap. @param {string} url @returns {Promise<number>} */
 async function loadOnce(url) {
   return (await (await engine.load(fromUrl(url), { contextTokens: 128 })).memory()).total;
 }
 
-/** Of a prompt that is sent while its model is on its way. @type {any} */
+/** Session whose prompt is sent during the download of its model. @type {any} */
 let session;
-/** @type {Promise<number[]>} */
-let times;
+/** Times of the tokens after that prompt. @type {Promise<number[]>} */
+let tokenTimesPromise;
 
-/** When each token came, by the wall clock. @param {number} first  of the prompt's ids: another one, and nothing is reused @param {number} tokens @param {number} maxTokens */
-async function tokenTimes(first, tokens, maxTokens) {
-  const ids = Array.from({ length: tokens }, (_, i) => (i ? 100 + ((i * 7919) % 40000) : first));
-  const seen = [];
+/**
+ * Returns the wall-clock time of each generated token.
+ * @param {number} firstToken  first token of the prompt. If it differs from that of the previous prompt, the session reuses nothing
+ * @param {number} tokens  of the prompt @param {number} maxTokens
+ */
+async function measureTokenTimes(firstToken, tokens, maxTokens) {
+  const ids = Array.from({ length: tokens }, (_, i) => (i ? 100 + ((i * 7919) % 40000) : firstToken));
+  const times = [];
   for await (const _ of session.generate(ids, { temperature: 0, maxTokens, speculate: false }))
-    seen.push(performance.timeOrigin + performance.now());
-  return seen;
+    times.push(performance.timeOrigin + performance.now());
+  return times;
 }
 
-/** @param {{ url: string, tokens: number }} how */
+/** Loads a model while it arrives, and sends a prompt during the download. @param {{ url: string, tokens: number }} options */
 async function sendEarly({ url, tokens }) {
   engine = await createWorkerEngine({ threads: 1 });
   const model = await engine.load(fromUrl(url), { contextTokens: 512, kv: 'i8', streaming: true });
   session = await model.createSession();
-  times = tokenTimes(1, tokens, 24);
+  tokenTimesPromise = measureTokenTimes(1, tokens, 24);
   Object.assign(globalThis, { tokens });
 }
 
 /** Returns the wall-clock time at which the last byte of a file arrives; the bytes are discarded. @param {{ url: string, size: number }} file */
-async function lastByte({ url, size }) {
+async function measureLastByte({ url, size }) {
   const response = await fetch(url, { cache: 'no-store', headers: { Range: `bytes=${size - (1 << 20)}-${size - 1}` } });
   const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
   while (!(await reader.read()).done);
   return performance.timeOrigin + performance.now();
 }
 
-const workUnits = async () => (await session.stats()).workUnits;
+/** Returns the number of work units that the session has computed. */
+const countWorkUnits = async () => (await session.stats()).workUnits;
 
-/** Returns the time of its first token, and milliseconds of a decode step, an equal prompt and the LM head, all warm. */
-async function early() {
-  const seen = await times;
+/**
+ * Returns the time of the first token of the early prompt (`at`), and milliseconds of a decode step, of a prompt of the same length and of
+ * the LM head when the session is warm. Closes the engine.
+ */
+async function measureEarlyPrompt() {
+  const firstTimes = await tokenTimesPromise;
   const { tokens } = /** @type {any} */ (globalThis);
   const prompts = [];
   const heads = [];
   for (let round = 2; round < 7; round++) {
-    const since = performance.timeOrigin + performance.now();
-    prompts.push((await tokenTimes(round, tokens, 1))[0] - since);
+    const start = performance.timeOrigin + performance.now();
+    prompts.push((await measureTokenTimes(round, tokens, 1))[0] - start);
     await session.trace({ on: true });
-    await tokenTimes(round + 100, tokens, 1);
+    await measureTokenTimes(round + 100, tokens, 1);
     const stages = await session.trace({ on: false });
     heads.push(stages.find((/** @type {any} */ { stage }) => stage === 'head').ms);
   }
   const result = {
-    at: seen[0],
-    step: median(seen.slice(9).map((at, i) => at - seen[i + 8])),
+    at: firstTimes[0],
+    step: median(firstTimes.slice(9).map((at, i) => at - firstTimes[i + 8])),
     prompt: median(prompts),
     head: median(heads),
   };
@@ -128,11 +138,11 @@ async function early() {
 Object.assign(globalThis, {
   prepare,
   measure,
-  finish,
-  engineWithCache,
+  finish: closeEngine,
+  engineWithCache: startCachingEngine,
   loadOnce,
   sendEarly,
-  workUnits,
-  early,
-  lastByte,
+  workUnits: countWorkUnits,
+  early: measureEarlyPrompt,
+  lastByte: measureLastByte,
 });

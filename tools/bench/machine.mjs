@@ -5,16 +5,16 @@ import { availableParallelism, cpus, platform, arch, release, totalmem } from 'n
 /** @typedef {{ cpu: string, cores: number, memoryGB: number, os: string, flags: string[], node: string }} Machine */
 
 /** CPU flags that affect the speed of matrix products. */
-const TELLING =
+const SPEED_FLAGS =
   /^(avx2|avx512(f|bw|vl|_vnni|_bf16|_fp16)|avx_vnni|amx_(int8|bf16|tile)|fma|f16c|sse4_1|ssse3|asimddp|i8mm|sve2?|asimd)$/;
 
-/** @returns {Machine} */
-export function machine() {
+/** Returns the properties of this machine. @returns {Machine} */
+export function readMachine() {
   let text = '';
   try {
     text = readFileSync('/proc/cpuinfo', 'utf8');
   } catch {
-    /* not Linux */
+    // Only Linux has this file.
   }
   const flags = /^(?:flags|Features)\s*:\s*(.*)$/m.exec(text)?.[1].split(' ') ?? [];
   const field = (/** @type {string} */ name) => new RegExp(`^${name}\\s*:\\s*(.*)$`, 'm').exec(text)?.[1];
@@ -24,7 +24,7 @@ export function machine() {
     cores: availableParallelism(),
     memoryGB: Math.round(totalmem() / 2 ** 30),
     os: `${platform()} ${release()}`,
-    flags: flags.filter((flag) => TELLING.test(flag)),
+    flags: flags.filter((flag) => SPEED_FLAGS.test(flag)),
     node: process.version,
   };
 }
@@ -39,35 +39,35 @@ export function dotInstruction({ flags }) {
 }
 
 /**
- * Returns the module with relaxed SIMD whose dot product needs fewer instructions; the engine's measurement chooses the same.
+ * Returns the module with relaxed SIMD whose dot product needs fewer instructions. The engine's measurement chooses the same module.
  * @param {Machine} machine @param {string} [browser]
  * @returns {'relaxed' | 'relaxed16'}
  */
 export const relaxedModule = (machine, browser = 'chromium') =>
   /pmaddubsw/.test(browser === 'firefox' ? dotInFirefox(machine) : dotInstruction(machine)) ? 'relaxed16' : 'relaxed';
 
-/** Returns the instructions to which SpiderMonkey compiles it: on x86 always more than one. @param {Machine} machine */
+/** Returns the instructions to which SpiderMonkey compiles the relaxed dot product: on x86 always more than one. @param {Machine} machine */
 export const dotInFirefox = (machine) =>
   dotInstruction(machine.flags.includes('ssse3') ? { ...machine, flags: ['ssse3'] } : machine);
 
 /** Returns counters of this virtual machine's CPU time, or null if the system has none. @returns {{ stolen: number, idle: number, all: number } | null} */
-export function times() {
+export function readCpuTimes() {
   try {
-    const parts = /^cpu +(.*)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1].split(' ').map(Number) ?? [];
+    const counters = /^cpu +(.*)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1].split(' ').map(Number) ?? [];
     return {
-      stolen: parts[7] ?? 0,
-      idle: (parts[3] ?? 0) + (parts[4] ?? 0),
-      all: parts.slice(0, 8).reduce((sum, part) => sum + part, 0),
+      stolen: counters[7] ?? 0,
+      idle: (counters[3] ?? 0) + (counters[4] ?? 0),
+      all: counters.slice(0, 8).reduce((sum, part) => sum + part, 0),
     };
   } catch {
     return null;
   }
 }
 
-/** Returns the share of CPU time used by other virtual machines on the same host. @param {ReturnType<typeof times>} before @param {ReturnType<typeof times>} after */
+/** Returns the share of CPU time used by other virtual machines on the same host. @param {ReturnType<typeof readCpuTimes>} before @param {ReturnType<typeof readCpuTimes>} after */
 export const stolenShare = (before, after) =>
   before && after && after.all > before.all ? (after.stolen - before.stolen) / (after.all - before.all) : null;
 
-/** Returns the share of CPU time used by all programs. @param {ReturnType<typeof times>} before @param {ReturnType<typeof times>} after */
+/** Returns the share of CPU time used by all programs. @param {ReturnType<typeof readCpuTimes>} before @param {ReturnType<typeof readCpuTimes>} after */
 export const busyShare = (before, after) =>
   before && after && after.all > before.all ? 1 - (after.idle - before.idle) / (after.all - before.all) : null;

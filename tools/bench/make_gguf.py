@@ -1,17 +1,17 @@
-"""A GGUF file with random weights, in a shape of tools/make_random.mjs.
+"""Writes a GGUF file with random weights, in a shape of tools/make_random.mjs.
 
     python make_gguf.py OUT.gguf --quant q4_0 --embed q8_0 --shape '{"hidden": 288, ...}'
 
-Weights are N(0, 0.02), gains 1; embedding and head are one tensor. `--quant q4_0 --embed q8_0` is what
-llama-quantize makes of such a model by default (a width that 256 does not divide gets a Q8_0 head), and
-`--embed q4_0` what its --pure makes.
+Weights have a normal distribution with a standard deviation of 0.02, gains are 1; embedding and LM head are one
+tensor. llama-quantize writes the types of `--quant q4_0 --embed q8_0` by default (the LM head is Q8_0 if 256 does
+not divide the number of columns), and those of `--embed q4_0` with its option --pure.
 
-`--quant q4_k_m` is the mix of that name: Q6_K for half of the values and of the projections down, Q4_K for
-the rest; where 256 does not divide the columns, Q8_0 and Q5_0 in their place.
+`--quant q4_k_m` is llama.cpp's mix of types: Q6_K for half of the value matrices and of the down projections, Q4_K
+for all others. If 256 does not divide the number of columns, Q8_0 and Q5_0 take their place.
 
-The vocabulary is one code point per token: any text of those code points has as many tokens as it has
-code points, and whatever a model with random weights says is UTF-8. With `--bpe` it is a byte-level one with made-up merges,
-with `--vocabulary tokenizer.json` that of a byte-level BPE as Hugging Face has it.
+Each token of the vocabulary is one code point. So a text of these code points has as many tokens as code points, and
+the output of a model with random weights is valid UTF-8. With `--bpe` the vocabulary is byte-level with random
+merges. With `--vocabulary tokenizer.json` it is that of a byte-level BPE in Hugging Face's format.
 """
 import argparse
 import json
@@ -26,56 +26,58 @@ TYPES = {"q4_0": Q.Q4_0, "q4_1": Q.Q4_1, "q5_0": Q.Q5_0, "q8_0": Q.Q8_0, "f16": 
          "q2_k": Q.Q2_K, "q3_k": Q.Q3_K, "q4_k": Q.Q4_K, "q5_k": Q.Q5_K, "q6_k": Q.Q6_K}
 FILE_TYPES = {"q4_0": gguf.LlamaFileType.MOSTLY_Q4_0, "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
               "f16": gguf.LlamaFileType.MOSTLY_F16, MIX: gguf.LlamaFileType.MOSTLY_Q4_K_M}
-# The package doesn't quantize to K types: their blocks are random bytes, but for the f16 factors at these bytes, and what those are.
-K_FACTORS = {"q2_k": {80: 0.0025, 82: 0.0025}, "q3_k": {108: 0.0005}, "q4_k": {0: 0.0002, 2: 0.0014}, "q5_k": {0: 0.0001, 2: 0.0014}, "q6_k": {208: 0.00002}}
-SPECIAL = 3
-# Ideographs, then the private planes: together more than any vocabulary here.
+# The package does not quantize to K types. Their blocks are random bytes, except for the f16 scales. For each type: offset of
+# each scale in a block, and its mean value.
+K_SCALES = {"q2_k": {80: 0.0025, 82: 0.0025}, "q3_k": {108: 0.0005}, "q4_k": {0: 0.0002, 2: 0.0014}, "q5_k": {0: 0.0001, 2: 0.0014}, "q6_k": {208: 0.00002}}
+SPECIAL_TOKENS = 3
+# Ranges of code points: ideographs, then the private planes.
 RANGES = [(0x4E00, 0x9FA6), (0x20000, 0x2A6D7), (0xF0000, 0xFFFFE), (0x100000, 0x10FFFE)]
 
 
 def code_points(size):
-    """Three special tokens, a newline (the tokenizer looks for one), then single code points, then pairs."""
+    """Returns tokens and their types: three special tokens, a newline (which llama.cpp's tokenizer requires), code points, pairs."""
     points = [chr(c) for first, end in RANGES for c in range(first, end)]
-    pairs = [first + second for first, second in zip(points, points[1:])]  # where there are not enough
+    pairs = [first + second for first, second in zip(points, points[1:])]  # used if there are too few code points
     tokens = (["<unk>", "<s>", "</s>", "\n"] + points + pairs)[:size]
-    assert len(tokens) == size, "the vocabulary is too large"
-    kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL] + [gguf.TokenType.NORMAL] * (size - SPECIAL)
+    assert len(tokens) == size, f"expected a vocabulary of at most {len(tokens)} tokens, found {size}"
+    kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL] + [gguf.TokenType.NORMAL] * (size - SPECIAL_TOKENS)
     return tokens, kinds
 
 
 def byte_level(size, rng):
-    """The 256 letters of GPT-2's alphabet, then merges of two tokens each, drawn until there are enough, then three control tokens."""
+    """Returns tokens, their types and merges: the 256 letters of GPT-2's alphabet, random merges of two tokens, three control tokens."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     letters = [chr(c) for c in printable] + [chr(0x100 + i) for i in range(256 - len(printable))]
-    tokens, known, merges = letters, set(letters), []
-    while len(tokens) < size - SPECIAL:
+    tokens, known_tokens, merges = letters, set(letters), []
+    while len(tokens) < size - SPECIAL_TOKENS:
         left, right = tokens[rng.integers(min(len(tokens), 2000))], tokens[rng.integers(len(tokens))]
-        if left + right in known or len(left) + len(right) > 16:
+        if left + right in known_tokens or len(left) + len(right) > 16:
             continue
-        known.add(left + right)
+        known_tokens.add(left + right)
         tokens.append(left + right)
         merges.append(f"{left} {right}")
     tokens += ["<unk>", "<s>", "</s>"]
-    return tokens, [gguf.TokenType.NORMAL] * (size - SPECIAL) + [gguf.TokenType.CONTROL] * SPECIAL, merges
+    return tokens, [gguf.TokenType.NORMAL] * (size - SPECIAL_TOKENS) + [gguf.TokenType.CONTROL] * SPECIAL_TOKENS, merges
 
 
 def read_vocabulary(path, size):
-    """Of tokenizer.json; rows of the embedding that it has no token for are unused ones, as llama.cpp's converter writes them."""
+    """Returns tokens, types and merges of tokenizer.json. Rows of the embedding without a token have unused tokens, as in llama.cpp's converter."""
     with open(path, encoding="utf-8") as file:
-        read = json.load(file)
+        vocabulary = json.load(file)
     tokens = [f"[PAD{i}]" for i in range(size)]
     kinds = [gguf.TokenType.UNUSED] * size
-    for text, i in read["model"]["vocab"].items():
+    for text, i in vocabulary["model"]["vocab"].items():
         tokens[i], kinds[i] = text, gguf.TokenType.NORMAL
-    for added in read["added_tokens"]:
-        tokens[added["id"]] = added["content"]
-        kinds[added["id"]] = gguf.TokenType.CONTROL if added["special"] else gguf.TokenType.USER_DEFINED
-    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in read["model"]["merges"]]
+    for token in vocabulary["added_tokens"]:
+        tokens[token["id"]] = token["content"]
+        kinds[token["id"]] = gguf.TokenType.CONTROL if token["special"] else gguf.TokenType.USER_DEFINED
+    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in vocabulary["model"]["merges"]]
     return tokens, kinds, merges
 
 
-def add_byte_level(writer, size, made):
-    tokens, kinds, merges = made
+def add_byte_level(writer, size, vocabulary):
+    """Adds a byte-level vocabulary: tokens, their types and merges."""
+    tokens, kinds, merges = vocabulary
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen2")
     writer.add_token_list(tokens)
@@ -87,11 +89,12 @@ def add_byte_level(writer, size, made):
 
 
 def k_blocks(rng, rows, cols, kind):
+    """Returns a matrix of a K type, as rows of bytes."""
     block, size = gguf.GGML_QUANT_SIZES[TYPES[kind]]
     blocks = rng.integers(0, 256, (rows * cols // block, size), dtype=np.uint8)
-    for at, factor in K_FACTORS[kind].items():
-        factors = (factor * rng.uniform(0.8, 1.2, len(blocks))).astype(np.float16)
-        blocks[:, at:at + 2] = factors.view(np.uint8).reshape(-1, 2)
+    for offset, mean in K_SCALES[kind].items():
+        scales = (mean * rng.uniform(0.8, 1.2, len(blocks))).astype(np.float16)
+        blocks[:, offset:offset + 2] = scales.view(np.uint8).reshape(-1, 2)
     return blocks.reshape(rows, -1)
 
 
@@ -123,15 +126,15 @@ def add_tokenizer(writer, size):
     writer.add_add_space_prefix(False)
 
 
-def of_mix(name, layer, layers, cols):
-    """What llama-quantize takes for a matrix in Q4_K_M (llama_tensor_get_type of llama.cpp)."""
+def type_in_mix(name, layer, layers, cols):
+    """Returns the type that llama-quantize chooses for a matrix in Q4_K_M (llama_tensor_get_type of llama.cpp)."""
     eighth = layers // 8
-    more = layer < eighth or layer >= 7 * layers // 8 or (layer - eighth) % 3 == 2
-    kind = "q6_k" if more and name in ("attn_v", "ffn_down") else "q4_k"
+    is_important = layer < eighth or layer >= 7 * layers // 8 or (layer - eighth) % 3 == 2
+    kind = "q6_k" if is_important and name in ("attn_v", "ffn_down") else "q4_k"
     return kind if cols % 256 == 0 else {"q6_k": "q8_0", "q4_k": "q5_0"}[kind]
 
 
-def make(path, shape, quant, embed, bpe=False, vocabulary=None, seed=1):
+def write_file(path, shape, quant, embed, bpe=False, vocabulary=None, seed=1):
     rng = np.random.default_rng(seed)
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("random weights")
@@ -140,33 +143,33 @@ def make(path, shape, quant, embed, bpe=False, vocabulary=None, seed=1):
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     add_config(writer, shape)
     if bpe or vocabulary:
-        made = read_vocabulary(vocabulary, shape["vocab"]) if vocabulary else byte_level(shape["vocab"], rng)
-        add_byte_level(writer, shape["vocab"], made)
+        tokens = read_vocabulary(vocabulary, shape["vocab"]) if vocabulary else byte_level(shape["vocab"], rng)
+        add_byte_level(writer, shape["vocab"], tokens)
     else:
         add_tokenizer(writer, shape["vocab"])
 
-    def matrix(name, rows, cols, kind):
-        if kind in K_FACTORS:
+    def add_matrix(name, rows, cols, kind):
+        if kind in K_SCALES:
             writer.add_tensor(name, k_blocks(rng, rows, cols, kind), raw_dtype=TYPES[kind])
             return
         values = rng.standard_normal((rows, cols), dtype=np.float32) * np.float32(0.02)
         writer.add_tensor(name, gguf.quants.quantize(values, TYPES[kind]), raw_dtype=TYPES[kind])
 
-    def gains(name, size):
+    def add_gains(name, size):
         writer.add_tensor(name, np.ones(size, np.float32))
 
     hidden, ffn = shape["hidden"], shape["ffn"]
     kv = hidden // shape["heads"] * shape.get("kv_heads", shape["heads"])
-    matrix("token_embd.weight", shape["vocab"], hidden, embed)
+    add_matrix("token_embd.weight", shape["vocab"], hidden, embed)
     for i in range(shape["layers"]):
-        at = f"blk.{i}."
-        gains(at + "attn_norm.weight", hidden)
-        gains(at + "ffn_norm.weight", hidden)
+        prefix = f"blk.{i}."
+        add_gains(prefix + "attn_norm.weight", hidden)
+        add_gains(prefix + "ffn_norm.weight", hidden)
         for name, rows, cols in (("attn_q", hidden, hidden), ("attn_k", kv, hidden), ("attn_v", kv, hidden),
                                  ("attn_output", hidden, hidden), ("ffn_gate", ffn, hidden),
                                  ("ffn_up", ffn, hidden), ("ffn_down", hidden, ffn)):
-            matrix(f"{at}{name}.weight", rows, cols, of_mix(name, i, shape["layers"], cols) if quant == MIX else quant)
-    gains("output_norm.weight", hidden)
+            add_matrix(f"{prefix}{name}.weight", rows, cols, type_in_mix(name, i, shape["layers"], cols) if quant == MIX else quant)
+    add_gains("output_norm.weight", hidden)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -182,6 +185,6 @@ if __name__ == "__main__":
     parser.add_argument("--bpe", action="store_true")
     parser.add_argument("--vocabulary")
     options = parser.parse_args()
-    part = options.out + ".part"
-    make(part, options.shape, options.quant, options.embed, options.bpe, options.vocabulary)
-    os.replace(part, options.out)
+    temporary = options.out + ".part"
+    write_file(temporary, options.shape, options.quant, options.embed, options.bpe, options.vocabulary)
+    os.replace(temporary, options.out)

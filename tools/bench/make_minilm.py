@@ -1,10 +1,10 @@
-"""A sentence-transformers folder of the BERT family as int8 ONNX, laid out as transformers.js wants a model.
+"""Converts a sentence-transformers folder of the BERT family to int8 ONNX, in the folder layout of transformers.js.
 
     python make_minilm.py MODEL_FOLDER OUT_FOLDER
 
-The graph is the best that onnxruntime has for CPUs: Q, K and V in one product, MultiHeadAttention, BiasGelu and
-SkipLayerNormalization fused; products are MatMulInteger with DynamicQuantizeLinear and a scale per output, as
-onnxruntime's quantize_dynamic writes them (per_channel). The embedding stays f32; it costs no time.
+The graph has onnxruntime's fastest operators for CPUs: Q, K and V in one product, MultiHeadAttention, BiasGelu and fused
+SkipLayerNormalization. Products are MatMulInteger with DynamicQuantizeLinear and a scale for each output, as onnxruntime's
+quantize_dynamic writes them (per_channel). The embedding is f32, since it takes no time.
 """
 import argparse
 import json
@@ -14,55 +14,60 @@ import shutil
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper, save
 
-COPIED = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+COPIED_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
 
 def read_safetensors(path):
-    """Name -> f32 array."""
+    """Returns the tensors of a file by name."""
     with open(path, "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         data = np.frombuffer(file.read(), np.uint8)
     header.pop("__metadata__", None)
     types = {"F32": np.float32, "F16": np.float16, "I64": np.int64}
-    return {name: data[slice(*t["data_offsets"])].view(types[t["dtype"]]).reshape(t["shape"]) for name, t in header.items()}
+    return {name: data[slice(*entry["data_offsets"])].view(types[entry["dtype"]]).reshape(entry["shape"]) for name, entry in header.items()}
 
 
 class Graph:
-    """Nodes and weights under construction."""
+    """Collects the nodes and weights of a graph."""
 
     def __init__(self):
         self.nodes, self.weights, self.quantized = [], [], {}
 
     def node(self, op, inputs, output, domain="", **attributes):
+        """Adds a node and returns the names of its outputs."""
         outputs = output if isinstance(output, list) else [output]
         self.nodes.append(helper.make_node(op, inputs, outputs, name=f"{outputs[0]}/{op}", domain=domain, **attributes))
         return output
 
     def microsoft(self, op, inputs, output, **attributes):
+        """Adds a node with an operator of onnxruntime."""
         return self.node(op, inputs, output, "com.microsoft", **attributes)
 
     def constant(self, name, values):
+        """Adds weights and returns their name."""
         self.weights.append(numpy_helper.from_array(np.asarray(values, order="C"), name))
         return name
 
     def matmul(self, x, name, weight):
-        """x [.., k] times weight [n, k] transposed, without its bias."""
+        """Adds the product of x [.., k] and the transpose of weight [n, k]."""
         if x not in self.quantized:
             self.quantized[x] = self.node("DynamicQuantizeLinear", [x], [f"{x}/u8", f"{x}/scale", f"{x}/zero"])
         data, scale, zero = self.quantized[x]
         step = (np.abs(weight).max(1) / 127).astype(np.float32)
-        whole = self.constant(f"{name}.weight", np.clip(np.rint(weight.T / step), -127, 127).astype(np.int8))
-        nothing = self.constant(f"{name}.zero", np.zeros((), np.int8))
+        quantized = self.constant(f"{name}.weight", np.clip(np.rint(weight.T / step), -127, 127).astype(np.int8))
+        zero_point = self.constant(f"{name}.zero", np.zeros((), np.int8))
         factor = self.node("Mul", [scale, self.constant(f"{name}.scale", step)], f"{name}/factor")
-        product = self.node("MatMulInteger", [data, whole, zero, nothing], f"{name}/i32")
+        product = self.node("MatMulInteger", [data, quantized, zero, zero_point], f"{name}/i32")
         return self.node("Mul", [self.node("Cast", [product], f"{name}/f32", to=TensorProto.FLOAT), factor], name)
 
 
 def build(config, weights):
+    """Returns the ONNX model."""
     g = Graph()
     heads, eps = config["num_attention_heads"], config["layer_norm_eps"]
 
     def norm(name):
+        """Adds the weights of a norm and returns their names."""
         return [g.constant(f"{name}.{kind}", weights[f"{name}.{kind}"]) for kind in ("weight", "bias")]
 
     def value(name, kind, dims):
@@ -80,19 +85,19 @@ def build(config, weights):
     sums = g.node("Add", [g.node("Add", [parts[0], parts[2]], "word+type"), parts[1]], "embedded")
     x = g.node("LayerNormalization", [sums, *norm("embeddings.LayerNorm")], "x", epsilon=eps, axis=-1)
     for i in range(config["num_hidden_layers"]):
-        at = f"encoder.layer.{i}."
-        qkv = [f"{at}attention.self.{which}." for which in ("query", "key", "value")]
-        product = g.matmul(x, f"{at}qkv", np.concatenate([weights[f"{name}weight"] for name in qkv]))
-        bias = g.constant(f"{at}qkv.bias", np.concatenate([weights[f"{name}bias"] for name in qkv]))
-        q, k, v = g.node("Split", [product], [f"{at}{which}" for which in "qkv"], axis=-1, num_outputs=3)
-        mixed = g.microsoft("MultiHeadAttention", [q, k, v, bias, "mask"], f"{at}mixed", num_heads=heads)
+        prefix = f"encoder.layer.{i}."
+        qkv = [f"{prefix}attention.self.{which}." for which in ("query", "key", "value")]
+        product = g.matmul(x, f"{prefix}qkv", np.concatenate([weights[f"{name}weight"] for name in qkv]))
+        bias = g.constant(f"{prefix}qkv.bias", np.concatenate([weights[f"{name}bias"] for name in qkv]))
+        q, k, v = g.node("Split", [product], [f"{prefix}{which}" for which in "qkv"], axis=-1, num_outputs=3)
+        mixed = g.microsoft("MultiHeadAttention", [q, k, v, bias, "mask"], f"{prefix}mixed", num_heads=heads)
         for source, name, output in ((mixed, "attention.output", "mid"), (None, "output", "end")):
             if source is None:
-                up = g.matmul(x, f"{at}up", weights[f"{at}intermediate.dense.weight"])
-                source = g.microsoft("BiasGelu", [up, g.constant(f"{at}up.bias", weights[f"{at}intermediate.dense.bias"])], f"{at}gelu")
-            product = g.matmul(source, f"{at}{output}/product", weights[f"{at}{name}.dense.weight"])
-            bias = g.constant(f"{at}{output}.bias", weights[f"{at}{name}.dense.bias"])
-            x = g.microsoft("SkipLayerNormalization", [product, x, *norm(f"{at}{name}.LayerNorm"), bias], f"{at}{output}", epsilon=eps)
+                up = g.matmul(x, f"{prefix}up", weights[f"{prefix}intermediate.dense.weight"])
+                source = g.microsoft("BiasGelu", [up, g.constant(f"{prefix}up.bias", weights[f"{prefix}intermediate.dense.bias"])], f"{prefix}gelu")
+            product = g.matmul(source, f"{prefix}{output}/product", weights[f"{prefix}{name}.dense.weight"])
+            bias = g.constant(f"{prefix}{output}.bias", weights[f"{prefix}{name}.dense.bias"])
+            x = g.microsoft("SkipLayerNormalization", [product, x, *norm(f"{prefix}{name}.LayerNorm"), bias], f"{prefix}{output}", epsilon=eps)
     g.node("Identity", [x], "last_hidden_state")
     graph = helper.make_graph(g.nodes, "minilm", inputs, outputs, g.weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)], ir_version=9)
@@ -104,10 +109,10 @@ if __name__ == "__main__":
     parser.add_argument("folder")
     options = parser.parse_args()
     os.makedirs(os.path.join(options.folder, "onnx"), exist_ok=True)
-    for name in COPIED:
+    for name in COPIED_FILES:
         shutil.copy(os.path.join(options.model, name), options.folder)
     with open(os.path.join(options.model, "config.json"), encoding="utf-8") as file:
         config = json.load(file)
-    out = os.path.join(options.folder, "onnx", "model_quantized.onnx")
-    save(build(config, read_safetensors(os.path.join(options.model, "model.safetensors"))), out + ".part")
-    os.replace(out + ".part", out)
+    path = os.path.join(options.folder, "onnx", "model_quantized.onnx")
+    save(build(config, read_safetensors(os.path.join(options.model, "model.safetensors"))), path + ".part")
+    os.replace(path + ".part", path)

@@ -1,4 +1,4 @@
-// Shared by the benchmarks of paging: makes a model with random weights, and opens the page that loads it.
+// Functions of the paging benchmarks: writes a model with random weights, and opens the page that loads it.
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileSink } from '../../js/format/output.js';
@@ -7,16 +7,17 @@ import { makeRandom } from '../make_random.mjs';
 import { PUBLIC, serve } from '../serve.mjs';
 import { ROOT } from '../setup/setup.mjs';
 
-export const megabytes = (/** @type {number} */ bytes) => (bytes / 1e6).toFixed(1);
+/** Formats a number of bytes in megabytes. */
+export const formatMegabytes = (/** @type {number} */ bytes) => (bytes / 1e6).toFixed(1);
 
-/** Makes the file if it does not exist. @param {string} path  relative to the root @param {Parameters<typeof makeRandom>[0]} config */
+/** Writes the file if it does not exist. @param {string} path  relative to the root @param {Parameters<typeof makeRandom>[0]} config */
 export async function provideRandomModel(path, config) {
   if (existsSync(join(ROOT, path))) return;
   mkdirSync(join(ROOT, 'build', 'bench'), { recursive: true });
   await makeRandom(config, await fileSink(join(ROOT, path)), { quant: 'bq4h', embed: 'bq8', tokenizer: false });
 }
 
-/** Opens the page paging.html in a new browser; `run` calls one of its functions. @param {string[]} folders  additional served folders */
+/** Opens the page paging.html in a new browser; `callPage` calls one of its functions. @param {string[]} folders  additional served folders */
 export async function openPagingPage(folders = []) {
   const site = await serve({ root: ROOT, folders: [...PUBLIC, 'tools/bench', ...folders] });
   const browser = await launch({ full: true });
@@ -27,7 +28,7 @@ export async function openPagingPage(folders = []) {
     site,
     browser,
     page,
-    run: (/** @type {string} */ name, /** @type {any} */ options = {}) =>
+    callPage: (/** @type {string} */ name, /** @type {any} */ options = {}) =>
       page.evaluate(`${name}(${JSON.stringify(options)})`),
     async close() {
       await browser.close();

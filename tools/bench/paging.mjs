@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { SHAPES } from '../make_random.mjs';
 import { command, ROOT } from '../setup/setup.mjs';
-import { megabytes as mb, openPagingPage, provideRandomModel } from './paging-kit.mjs';
+import { formatMegabytes as mb, openPagingPage, provideRandomModel } from './paging-kit.mjs';
 import { median } from './stats.mjs';
 
 await command(async () => {
@@ -27,13 +27,13 @@ await command(async () => {
   const [threads, rounds, tokens] = [values.threads, values.rounds, values.tokens].map(Number);
   const path = `build/bench/${shape}-bq4h.bq4`;
   await provideRandomModel(path, SHAPES[shape]);
-  const { site, browser, run, close } = await openPagingPage(['build/bench']);
+  const { site, browser, callPage, close } = await openPagingPage(['build/bench']);
   try {
     const shares = [1, ...values.shares.split(',').map(Number)];
     const { info } = /** @type {any} */ (
-      await run('open_', { url: `${site.url}${path}`, shares, threads, context: 512 })
+      await callPage('openModels', { url: `${site.url}${path}`, shares, threads, context: 512 })
     );
-    const piece = info.at(-1).paging.slotBytes;
+    const pieceBytes = info.at(-1).paging.slotBytes;
     /** @type {number[][]} */
     const rates = shares.map(() => []);
     /** Shares of the smaller limit in the same round. @type {number[][]} */
@@ -41,32 +41,32 @@ await command(async () => {
     const storage = { handle: /** @type {number[]} */ ([]), blob: /** @type {number[]} */ ([]) };
     /** @type {any[]} */
     const memory = [];
-    const bareRate = (/** @type {'handle' | 'blob'} */ mode) =>
-      /** @type {Promise<number>} */ (run('storage', { way: mode, piece, ms: 300 }));
+    const measureRead = (/** @type {'handle' | 'blob'} */ mode) =>
+      /** @type {Promise<number>} */ (callPage('measureStorage', { mode, pieceBytes, durationMs: 300 }));
     for (let round = -1; round < rounds; round++) {
-      // the first one warms up
-      const blob = await bareRate('blob');
-      let before = await bareRate('handle');
-      let resident = 0;
+      // The first round is a warm-up.
+      const blobRate = await measureRead('blob');
+      let rateBefore = await measureRead('handle');
+      let residentRate = 0;
       for (let i = 0; i < shares.length; i++) {
-        const output = /** @type {any} */ (await run('decode', { i, prompt: 8, tokens }));
-        const after = await bareRate('handle');
+        const measurement = /** @type {any} */ (await callPage('decode', { i, prompt: 8, tokens }));
+        const rateAfter = await measureRead('handle');
         const { paging } = info[i];
-        if (i === 0) resident = output.decode;
+        if (i === 0) residentRate = measurement.decode;
         const limit = paging?.streamedBytes
-          ? Math.min(resident, (before + after) / 2 / paging.streamedBytes)
-          : resident;
-        memory[i] = output.memory;
+          ? Math.min(residentRate, (rateBefore + rateAfter) / 2 / paging.streamedBytes)
+          : residentRate;
+        memory[i] = measurement.memory;
         if (round >= 0) {
-          rates[i].push(output.decode);
-          ratios[i].push(output.decode / limit);
-          storage.handle.push(after);
+          rates[i].push(measurement.decode);
+          ratios[i].push(measurement.decode / limit);
+          storage.handle.push(rateAfter);
         }
-        before = after;
+        rateBefore = rateAfter;
       }
-      if (round >= 0) storage.blob.push(blob);
+      if (round >= 0) storage.blob.push(blobRate);
     }
-    const bare = { handle: median(storage.handle), blob: median(storage.blob) };
+    const bareRates = { handle: median(storage.handle), blob: median(storage.blob) };
     const cells = shares.map((share, i) => ({
       share,
       budget: info[i].budget,
@@ -83,19 +83,19 @@ await command(async () => {
       shape,
       rounds,
       tokens,
-      bare,
-      piece,
+      bare: bareRates,
+      pieceBytes,
       cells,
     };
     writeFileSync(join(ROOT, 'build', 'bench', `paging-${threads}.json`), `${JSON.stringify(report, null, 2)}\n`);
     console.log(`${report.cpu}, ${report.browser}, ${shape}, ${info[0].threads} thread(s), medians of ${rounds}`);
     console.log(
-      `OPFS in pieces of ${mb(piece)} MB: ${mb(bare.handle)} MB/s by sync access handle, ${mb(bare.blob)} MB/s by Blob`,
+      `OPFS in pieces of ${mb(pieceBytes)} MB: ${mb(bareRates.handle)} MB/s by sync access handle, ${mb(bareRates.blob)} MB/s by Blob`,
     );
     for (const { share, budget, rate, ratio, paging, total } of cells) {
       const detail = paging
-        ? `${paging.layers} layers${paging.head ? ' and the head' : ''} stay, ${mb(paging.streamedBytes)} MB streamed per token, ${ratio.toFixed(2)} of its limit, memory ${mb(total + paging.besideBytes)} of ${mb(budget)} MB`
-        : `all stay, memory ${mb(total)} MB`;
+        ? `${paging.layers} layers${paging.head ? ' and the LM head' : ''} in memory, ${mb(paging.streamedBytes)} MB read per token, ${ratio.toFixed(2)} of its limit, memory ${mb(total + paging.besideBytes)} of ${mb(budget)} MB`
+        : `all in memory, memory ${mb(total)} MB`;
       console.log(`${String(share).padEnd(4)} of the weights: ${rate.toFixed(1).padStart(6)} tokens/s; ${detail}`);
     }
   } finally {

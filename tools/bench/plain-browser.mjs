@@ -1,6 +1,6 @@
 /**
  * Controls Chromium by its DevTools protocol without enabling any of its domains. Playwright enables network reports, for which
- * Chromium keeps copies of responses up to 10 MB: that halves the rate of loading and triples its memory.
+ * Chromium stores copies of responses up to 10 MB. This halves the rate of loading and triples its memory.
  */
 import { spawnChromium } from '../../tests/browser/chromium.mjs';
 import { findChromium } from '../setup/system.mjs';
@@ -10,37 +10,37 @@ import { memoryOf, processTree } from './processes.mjs';
 
 /**
  * Returns the processes of the browser with this profile.
- * @param {string} profile @param {boolean} [memory]
+ * @param {string} profile @param {boolean} [memory]  whether to measure memory, which is slow
  * @returns {Process[]}
  */
-export function processes(profile, memory = false) {
-  const ours = processTree((_, command) => command.includes(profile));
-  return [...ours].map(([pid, { command, cpu }]) => ({
+export function browserProcesses(profile, memory = false) {
+  const processIds = processTree((_, command) => command.includes(profile));
+  return [...processIds].map(([pid, { command, cpu }]) => ({
     cpu,
     renderer: command.includes('--type=renderer'),
     ...(memory ? memoryOf(pid) : { rss: 0, pss: 0 }),
   }));
 }
 
-/** @param {string} profile  its folder */
-export async function startPlain(profile) {
+/** Starts Chromium. @param {string} profile  folder of its profile */
+export async function startPlainBrowser(profile) {
   const { program, endpoint, exit: browserExit } = await spawnChromium(String(findChromium()), profile);
   const socket = new WebSocket(endpoint);
   await new Promise((resolve) => socket.addEventListener('open', resolve));
   /** @type {Map<number, { resolve: (result: any) => void, reject: (error: Error) => void }>} */
-  const waiting = new Map();
+  const pendingCalls = new Map();
   socket.addEventListener('message', ({ data }) => {
     const { id, result, error } = JSON.parse(data);
-    if (error) waiting.get(id)?.reject(new Error(error.message));
-    else waiting.get(id)?.resolve(result);
-    waiting.delete(id);
+    if (error) pendingCalls.get(id)?.reject(new Error(error.message));
+    else pendingCalls.get(id)?.resolve(result);
+    pendingCalls.delete(id);
   });
-  let last = 0;
+  let lastId = 0;
   /** @param {string} method @param {object} [params] @param {string} [sessionId] @returns {Promise<any>} */
   const send = (method, params = {}, sessionId) =>
     new Promise((resolve, reject) => {
-      waiting.set(++last, { resolve, reject });
-      socket.send(JSON.stringify({ id: last, method, params, sessionId }));
+      pendingCalls.set(++lastId, { resolve, reject });
+      socket.send(JSON.stringify({ id: lastId, method, params, sessionId }));
     });
   const { product } = await send('Browser.getVersion');
   return {
@@ -60,7 +60,7 @@ export async function startPlain(profile) {
         return result.value;
       };
       for (let tries = 500; !(await evaluate(`!!(${ready})`).catch(() => false)); tries--) {
-        if (!tries) throw new Error(`${url} never became ready`);
+        if (!tries) throw new Error(`expected ${ready} to become true in ${url} within 10 s`);
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
       return { evaluate, close: () => send('Target.closeTarget', { targetId }) };

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // `node_modules/.bin/node tools/bench/smollm2.mjs [rounds] [--write]`: measures SmolLM2-135M-Instruct's GGUF file in bq4, in two versions
 // of wllama and in native llama.cpp. transformers.js runs an int8 ONNX file of the same shape with random weights, since no registry has
-// one of this model. All have one thread and are measured in alternation; in Chromium each measurement has a new page. Prints load time,
+// such a file of this model. All runtimes have one thread and are measured in alternation; in Chromium each measurement has a new page. Prints load time,
 // rates of prefill and decode, peak of memory, and the time from opening a runtime in a page with the file in its cache to the first token
 // of a reply. `--write` writes docs/benchmarks/real-model.md, which docs/log/benchmarks.md includes, and the tables of medians in
 // README.md and docs/benchmarks.md.
@@ -14,28 +14,28 @@ import { PUBLIC, serve } from '../serve.mjs';
 import { modelsFolder, provideModels, REAL_MODELS } from '../setup/models.mjs';
 import { command, ROOT, setUp } from '../setup/setup.mjs';
 import { benchPython, provideNative, providePeers } from './install.mjs';
-import { dotInstruction, machine } from './machine.mjs';
-import { withTable } from './main.mjs';
-import { bytesBelow, watched } from './memory.mjs';
+import { dotInstruction, readMachine } from './machine.mjs';
+import { replaceTable } from './main.mjs';
+import { childProcessBytes, measurePeak } from './memory.mjs';
 import { modelUrl, provideModel } from './models.mjs';
-import { median, shown, summary } from './stats.mjs';
+import { median, formatSummary, summary } from './stats.mjs';
 
-/** A page's runtime takes this as `runtime`; `native` is no page. @typedef {{ who: string, name: string, version?: string }} Peer */
-/** @typedef {Record<'loadMs' | 'prefill' | 'decode' | 'firstMs' | 'memory', number>} Figures  ms, tokens per second, bytes; NaN: there is none */
+/** A runtime, with its title in the table. All except `native` run in a page. @typedef {{ runtime: string, title: string, version?: string }} Peer */
+/** Milliseconds, tokens per second and bytes; NaN: not measured. @typedef {Record<'loadMs' | 'prefill' | 'decode' | 'firstMs' | 'memory', number>} Figures */
 
 const execute = promisify(execFile);
-const [PROMPT, TOKENS, FIRST] = [128, 32, 5];
-/** Model used in place of this one for a runtime without a file of it. */
-const SAME_SHAPE = /** @type {any} */ ({ runtime: 'tjs', shape: '135m', precision: 'q8' });
+const [PROMPT_TOKENS, DECODED_TOKENS, FIRST_PROMPT_TOKENS] = [128, 32, 5];
+/** Model for transformers.js, which has no file of the real model. */
+const SUBSTITUTE = /** @type {any} */ ({ runtime: 'tjs', shape: '135m', precision: 'q8' });
 /** @type {readonly Peer[]} */
 const PEERS = [
-  { who: 'bq4', name: '**bq4**' },
-  { who: 'native', name: 'native llama.cpp' },
-  { who: 'wllama', version: '3.13.0', name: 'wllama 3.13.0' },
-  { who: 'wllama', version: '2.3.1', name: 'wllama 2.3.1' },
-  { who: 'tjs', name: 'transformers.js 4.3.1, int8, random weights' },
+  { runtime: 'bq4', title: '**bq4**' },
+  { runtime: 'native', title: 'native llama.cpp' },
+  { runtime: 'wllama', version: '3.13.0', title: 'wllama 3.13.0' },
+  { runtime: 'wllama', version: '2.3.1', title: 'wllama 2.3.1' },
+  { runtime: 'tjs', title: 'transformers.js 4.3.1, int8, random weights' },
 ];
-/** @type {[keyof Figures, string, number][]} */
+/** Columns of the table: figure, title, factor. @type {[keyof Figures, string, number][]} */
 const COLUMNS = [
   ['loadMs', 'load, ms', 1],
   ['firstMs', 'warm cache to first token, ms', 1],
@@ -44,14 +44,14 @@ const COLUMNS = [
   ['memory', 'memory, MB', 1e-6],
 ];
 
-const rounds = Number(process.argv.slice(2).find((word) => /^\d+$/.test(word)) ?? 5);
+const rounds = Number(process.argv.slice(2).find((arg) => /^\d+$/.test(arg)) ?? 5);
 
 await command(async () => {
   const tools = await setUp({ tests: true });
   await providePeers();
   const python = await benchPython(tools);
   await provideModels(python);
-  await provideModel(SAME_SHAPE, python);
+  await provideModel(SUBSTITUTE, python);
   const native = await provideNative(tools);
   // Peers start workers from blob: URLs, which the policy of bq4's server forbids.
   const pages = await serve({
@@ -64,15 +64,18 @@ await command(async () => {
   const browser = await launch({ full: true });
   const context = await browser.newContext();
 
-  /** @param {Peer} peer @param {boolean} warm @param {number} seed  the same text comes once @returns {Promise<Partial<Figures>>} */
-  const visit = async ({ who, version }, warm, seed) => {
+  /** Measures a runtime in a new page. @param {Peer} peer @param {boolean} warm  whether the file is in its cache @param {number} seed  of the prompt's text @returns {Promise<Partial<Figures>>} */
+  const visitPage = async ({ runtime, version }, warm, seed) => {
     const page = await context.newPage();
     try {
       await page.goto(`${pages.url}tools/bench/pages/page.html`);
       await page.waitForFunction('globalThis.benchReady');
-      const model = who === 'tjs' ? modelUrl(SAME_SHAPE) : `/local/smollm2/${file}`;
-      const options = { runtime: 'smollm2', who, version, model, warm, seed, prompt: PROMPT, tokens: TOKENS };
-      const { value, peak } = await watched(bytesBelow(), async () => {
+      const model = runtime === 'tjs' ? modelUrl(SUBSTITUTE) : `/local/smollm2/${file}`;
+      const options = {
+        ...{ runtime: 'smollm2', peer: runtime, version, model, isWarm: warm, seed },
+        ...{ prompt: PROMPT_TOKENS, tokens: DECODED_TOKENS },
+      };
+      const { value, peak } = await measurePeak(childProcessBytes(), async () => {
         await page.evaluate(`prepare(${JSON.stringify(options)})`);
         return page.evaluate('run([])');
       });
@@ -81,64 +84,65 @@ await command(async () => {
       await page.close();
     }
   };
-  /** @returns {Promise<Figures>} */
+  /** Measures native llama.cpp. @returns {Promise<Figures>} */
   const visitNative = async () => {
-    const cells = [`${PROMPT}:${TOKENS}`, `${FIRST}:1`];
+    const cells = [`${PROMPT_TOKENS}:${DECODED_TOKENS}`, `${FIRST_PROMPT_TOKENS}:1`];
     const { stdout } = await execute(
       native.program,
       [join(modelsFolder(), 'smollm2', file), native.best, '1', '1024', 'f16', ...cells],
       { maxBuffer: 1 << 24 },
     );
-    const { cells: done, facts } = JSON.parse(stdout);
+    const { cells: results, facts } = JSON.parse(stdout);
     return {
       loadMs: facts.loadMs,
-      firstMs: facts.loadMs + done[1].prefillMs,
-      prefill: (PROMPT / done[0].prefillMs) * 1e3,
-      decode: (TOKENS / done[0].decodeMs) * 1e3,
+      firstMs: facts.loadMs + results[1].prefillMs,
+      prefill: (PROMPT_TOKENS / results[0].prefillMs) * 1e3,
+      decode: (DECODED_TOKENS / results[0].decodeMs) * 1e3,
       memory: facts.memory,
     };
   };
 
   /** @type {Map<Peer, Figures[]>} */
-  const all = new Map(PEERS.map((peer) => [peer, []]));
+  const figuresOf = new Map(PEERS.map((peer) => [peer, []]));
   try {
-    const kept = PEERS.filter(({ who }) => who === 'bq4' || who === 'wllama');
-    for (const peer of kept) await visit(peer, true, 0); // fills the caches
+    const cachingPeers = PEERS.filter(({ runtime }) => runtime === 'bq4' || runtime === 'wllama');
+    for (const peer of cachingPeers) await visitPage(peer, true, 0); // fills the caches
     for (let round = 0; round < rounds; round++)
       for (const peer of PEERS) {
         const figures =
-          peer.who === 'native'
+          peer.runtime === 'native'
             ? await visitNative()
             : {
                 firstMs: NaN,
-                ...(await visit(peer, false, 3 + 2 * round)),
-                ...(kept.includes(peer) && (await visit(peer, true, 0))),
+                ...(await visitPage(peer, false, 3 + 2 * round)),
+                ...(cachingPeers.includes(peer) && (await visitPage(peer, true, 0))),
               };
-        all.get(peer)?.push(/** @type {Figures} */ (figures));
+        figuresOf.get(peer)?.push(/** @type {Figures} */ (figures));
       }
   } finally {
     await browser.close();
     await pages.close();
   }
-  const ours = /** @type {Figures[]} */ (all.get(PEERS[0]));
+  const bq4Figures = /** @type {Figures[]} */ (figuresOf.get(PEERS[0]));
   const rows = PEERS.map((peer) => {
-    const theirs = /** @type {Figures[]} */ (all.get(peer));
-    const cells = COLUMNS.map(([what, , scale]) => {
-      const values = theirs.map((figures) => scale * figures[what]);
-      const ratio = median(ours.map((figures, i) => figures[what] / theirs[i][what]));
-      const beside = peer === PEERS[0] || !Number.isFinite(ratio) ? '' : `; ${ratio.toFixed(2)}`;
-      return shown(summary(values)) + beside;
+    const peerFigures = /** @type {Figures[]} */ (figuresOf.get(peer));
+    const cells = COLUMNS.map(([field, , scale]) => {
+      const values = peerFigures.map((figures) => scale * figures[field]);
+      const ratio = median(bq4Figures.map((figures, i) => figures[field] / peerFigures[i][field]));
+      const ratioText = peer === PEERS[0] || !Number.isFinite(ratio) ? '' : `; ${ratio.toFixed(2)}`;
+      return formatSummary(summary(values)) + ratioText;
     });
-    return `| ${peer.name} | ${cells.join(' | ')} |`;
+    return `| ${peer.title} | ${cells.join(' | ')} |`;
   });
-  const here = machine();
+  const machineInfo = readMachine();
   const text = `## A real model
 
-SmolLM2-135M-Instruct from its GGUF file (Q4_1, 98 MB): a prompt of about ${PROMPT} tokens and ${TOKENS} behind it, one thread each, ${rounds} rounds in turns: median (least–most);
-bq4's figure over this one, median of the rounds. ${here.cpu}, the relaxed dot is ${dotInstruction(here)}; Chromium ${browser.version()}, Node ${here.node}.
-\`node_modules/.bin/node tools/bench/smollm2.mjs ${rounds} --write\`. Activations have 8 bits in all of them. *Load* is with the file served by this machine and no cache, *memory* what
-all processes of the browser took more than before (native: what the process held, its mapped file included). Native llama.cpp finds its file in the system's cache.
-transformers.js computes an int8 ONNX of the same shape with random weights: no registry has one of this model. Energy can't be read on this machine.
+SmolLM2-135M-Instruct from its GGUF file (Q4_1, 98 MB): a prompt of about ${PROMPT_TOKENS} tokens and ${DECODED_TOKENS} tokens after it, one thread each, ${rounds} alternating
+rounds: median (smallest–largest); bq4's figure divided by that of the row, median of the rounds. ${machineInfo.cpu}, the relaxed dot is ${dotInstruction(machineInfo)};
+Chromium ${browser.version()}, Node ${machineInfo.node}. \`node_modules/.bin/node tools/bench/smollm2.mjs ${rounds} --write\`. Activations have 8 bits in all runtimes. *Load* is
+without a cache; this machine serves the file. *Memory* is the increase of the memory of all processes of the browser (native: the peak of the process, including its
+mapped file). The file of native llama.cpp is in the system's cache. transformers.js computes an int8 ONNX file of the same shape with random weights, since no registry has
+such a file of this model. Energy cannot be measured on this machine.
 
 | runtime | ${COLUMNS.map(([, title]) => title).join(' | ')} |
 |---|${COLUMNS.map(() => '---|').join('')}
@@ -148,19 +152,19 @@ ${rows.join('\n')}
   if (!process.argv.includes('--write')) return;
   writeFileSync(join(ROOT, 'docs/benchmarks/real-model.md'), text);
   const medians = PEERS.map((peer) => {
-    const cells = COLUMNS.map(([what, , scale]) => {
-      const middle = median((all.get(peer) ?? []).map((figures) => scale * figures[what]));
-      return Number.isFinite(middle) ? Number(middle.toPrecision(3)).toLocaleString('en-US') : '–';
+    const cells = COLUMNS.map(([field, , scale]) => {
+      const medianValue = median((figuresOf.get(peer) ?? []).map((figures) => scale * figures[field]));
+      return Number.isFinite(medianValue) ? Number(medianValue.toPrecision(3)).toLocaleString('en-US') : '–';
     });
-    return `| ${peer.name} | ${cells.join(' | ')} |`;
+    return `| ${peer.title} | ${cells.join(' | ')} |`;
   });
   const table = `| one thread | ${COLUMNS.map(([, title]) => title).join(' | ')} |
 |---|${COLUMNS.map(() => '---|').join('')}
 ${medians.join('\n')}
 
-${here.cpu}; ${rounds} rounds in turns, Chromium ${browser.version().split('.')[0]}.`;
+${machineInfo.cpu}; ${rounds} alternating rounds, Chromium ${browser.version().split('.')[0]}.`;
   for (const name of ['README.md', 'docs/benchmarks.md']) {
     const path = join(ROOT, name);
-    writeFileSync(path, withTable(readFileSync(path, 'utf8'), table, 'real model'));
+    writeFileSync(path, replaceTable(readFileSync(path, 'utf8'), table, 'real model'));
   }
 });

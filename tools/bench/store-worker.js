@@ -1,52 +1,55 @@
-// Measures one round in the browser under test: the store and bare files of the same size, one after another.
+// Measures one round in the measured browser: the store and bare files of the same size, one after another.
 import { openStore } from '../../js/storage/cache/index.js';
 
 const MIB = 1 << 20;
-const CHUNKS = 95; // 100 MB
+/** Number of chunks of the file: 100 MB. */
+const CHUNKS = 95;
+/** Bytes of the file before its first chunk. */
 const PREFIX = 65536;
 
 const chunk = new Uint8Array(MIB);
 for (let at = 0; at < MIB; at += 65536) crypto.getRandomValues(chunk.subarray(at, at + 65536));
 const prefix = chunk.slice(0, PREFIX);
-const into = new Uint8Array(MIB);
+const buffer = new Uint8Array(MIB);
 
-/** @param {() => Promise<unknown>} work @returns {Promise<number>} MiB per second */
-async function rate(work) {
-  const since = performance.now();
+/** Returns the rate of `work`, which reads or writes all chunks, in MiB per second. @param {() => Promise<unknown>} work @returns {Promise<number>} */
+async function measureRate(work) {
+  const start = performance.now();
   await work();
-  return CHUNKS / ((performance.now() - since) / 1e3);
+  return CHUNKS / ((performance.now() - start) / 1e3);
 }
 
-/** @param {any} [options] @returns {Promise<any>} a sync access handle */
-async function bare(options) {
+/** Opens the bare file. @param {any} [options] @returns {Promise<any>}  sync access handle */
+async function openBareFile(options) {
   const root = await navigator.storage.getDirectory();
   return /** @type {any} */ (await root.getFileHandle('bare', { create: true })).createSyncAccessHandle(options);
 }
 
-/** @param {boolean} flush  each chunk */
-const bareWrite = (flush) => async () => {
-  const handle = await bare();
+/** Returns a function that writes the bare file. @param {boolean} flushesChunks  whether each chunk is flushed */
+const writeBareFile = (flushesChunks) => async () => {
+  const handle = await openBareFile();
   for (let c = 0; c < CHUNKS; c++) {
     handle.write(chunk, { at: c * MIB });
-    if (flush) handle.flush();
+    if (flushesChunks) handle.flush();
   }
   handle.flush();
   handle.close();
 };
 
-async function reopenedWrite() {
+/** Writes the bare file, and opens it for each chunk. */
+async function writeReopened() {
   for (let c = 0; c < CHUNKS; c++) {
-    const handle = await bare();
+    const handle = await openBareFile();
     handle.write(chunk, { at: c * MIB });
     handle.flush();
     handle.close();
   }
 }
 
-/** @param {boolean} reuse  one buffer for all */
-const bareRead = (reuse) => async () => {
-  const handle = await bare({ mode: 'read-only' });
-  for (let c = 0; c < CHUNKS; c++) handle.read(reuse ? into : new Uint8Array(MIB), { at: c * MIB });
+/** Returns a function that reads the bare file. @param {boolean} reusesBuffer  whether all chunks are read into one buffer */
+const readBareFile = (reusesBuffer) => async () => {
+  const handle = await openBareFile({ mode: 'read-only' });
+  for (let c = 0; c < CHUNKS; c++) handle.read(reusesBuffer ? buffer : new Uint8Array(MIB), { at: c * MIB });
   handle.close();
 };
 
@@ -58,40 +61,44 @@ const source = {
   prefixBytes: PREFIX,
 };
 
-/** @param {(entry: import('../../js/storage/cache/entry.js').Entry) => Promise<void>} work */
-const withEntry = (work) => async () => {
+/** Returns a function that opens the store and the file, calls `work` and closes the store. @param {(entry: import('../../js/storage/cache/entry.js').Entry) => Promise<void>} work */
+const usingEntry = (work) => async () => {
   const store = await openStore({ backend: 'opfs', name: 'bench' });
   const entry = await store.open(source);
   await work(entry);
   await store.close();
 };
 
-const storeWrite = withEntry(async (entry) => {
+/** Writes the file to the store. */
+const writeStore = usingEntry(async (entry) => {
   await entry.writePrefix(prefix);
   for (let c = 0; c < CHUNKS; c++) await entry.write(c, chunk, 0n);
   if (!entry.complete) throw entry.problem;
 });
 
-/** @param {boolean} reuse */
-const storeRead = (reuse) =>
-  withEntry(async (entry) => {
+/** Returns a function that reads the file from the store. @param {boolean} reusesBuffer  whether all chunks are read into one buffer */
+const readStore = (reusesBuffer) =>
+  usingEntry(async (entry) => {
     for (let c = 0; c < CHUNKS; c++)
-      if (!(await entry.read(c, undefined, reuse ? into : undefined))) throw new Error('not there');
+      if (!(await entry.read(c, undefined, reusesBuffer ? buffer : undefined)))
+        throw new Error(`expected chunk ${c} in the store, found none`);
   });
 
 /** Returns the rate of reading, without the time of opening and closing. */
-async function openRead() {
+async function measureOpenRead() {
   let result = 0;
-  await withEntry(async (entry) => {
+  await usingEntry(async (entry) => {
     await entry.readPrefix();
-    result = await rate(async () => {
-      for (let c = 0; c < CHUNKS; c++) if (!(await entry.read(c, undefined, into))) throw new Error('not there');
+    result = await measureRate(async () => {
+      for (let c = 0; c < CHUNKS; c++)
+        if (!(await entry.read(c, undefined, buffer))) throw new Error(`expected chunk ${c} in the store, found none`);
     });
   })();
   return result;
 }
 
-async function clear() {
+/** Deletes the bare file and the content of the store. */
+async function clearFiles() {
   const root = await navigator.storage.getDirectory();
   await root.removeEntry('bare').catch(() => {});
   const store = await openStore({ backend: 'opfs', name: 'bench' });
@@ -101,10 +108,10 @@ async function clear() {
 
 onmessage = async () => {
   try {
-    await clear();
+    await clearFiles();
     /** @type {Record<string, number>} */
     const result = {
-      'bare write': await rate(bareWrite(false)),
+      'bare write': await measureRate(writeBareFile(false)),
       'store write': 0,
       'bare write, flushed': 0,
       'bare write, reopened': 0,
@@ -114,18 +121,18 @@ onmessage = async () => {
       'bare read, new buffers': 0,
       'store read, new buffers': 0,
     };
-    result['store write'] = await rate(storeWrite);
+    result['store write'] = await measureRate(writeStore);
     await (await navigator.storage.getDirectory()).removeEntry('bare');
-    result['bare write, reopened'] = await rate(reopenedWrite);
+    result['bare write, reopened'] = await measureRate(writeReopened);
     await (await navigator.storage.getDirectory()).removeEntry('bare');
-    result['bare write, flushed'] = await rate(bareWrite(true));
-    result['bare read'] = await rate(bareRead(true));
-    result['store read'] = await rate(storeRead(true));
-    result['store read, file open'] = await openRead();
-    result['bare read, new buffers'] = await rate(bareRead(false));
-    result['store read, new buffers'] = await rate(storeRead(false));
-    await clear();
-    postMessage({ ok: result });
+    result['bare write, flushed'] = await measureRate(writeBareFile(true));
+    result['bare read'] = await measureRate(readBareFile(true));
+    result['store read'] = await measureRate(readStore(true));
+    result['store read, file open'] = await measureOpenRead();
+    result['bare read, new buffers'] = await measureRate(readBareFile(false));
+    result['store read, new buffers'] = await measureRate(readStore(false));
+    await clearFiles();
+    postMessage({ rates: result });
   } catch (error) {
     postMessage({ error: String(/** @type {Error} */ (error).stack) });
   }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // `node tools/bench/store.mjs [rounds]`: compares the cache of model files with bare OPFS files of the same size (100 MB), in
 // Chromium with a profile on disk. Each round measures everything once; ratios are those of the medians of one run.
-// Reads include opening the store and the file, replaying the journal and closing. Writes include a flush of each chunk.
+// Reads include opening the store and the file, reading the journal, and closing. Writes include a flush of each chunk.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,16 +25,16 @@ try {
   await page.goto(`${site.url}tools/bench/store.html`);
   await page.waitForFunction('globalThis.measure');
   /** @type {Record<string, number>[]} */
-  const all = [];
+  const results = [];
   for (let round = -1; round < rounds; round++) {
-    // the first one warms up
+    // The first round is a warm-up.
     const result = /** @type {Record<string, number>} */ (await page.evaluate('measure()'));
-    if (round >= 0) all.push(result);
+    if (round >= 0) results.push(result);
   }
-  const middle = (/** @type {string} */ name) => median(all.map((result) => result[name]));
+  const medianOf = (/** @type {string} */ name) => median(results.map((result) => result[name]));
   console.log(`Chromium ${context.browser()?.version() ?? ''}, medians of ${rounds} rounds, MiB/s`);
-  for (const name of Object.keys(all[0])) console.log(`${name.padEnd(26)}${middle(name).toFixed(0).padStart(7)}`);
-  for (const [name, to] of [
+  for (const name of Object.keys(results[0])) console.log(`${name.padEnd(26)}${medianOf(name).toFixed(0).padStart(7)}`);
+  for (const [name, reference] of [
     ['store read', 'bare read'],
     ['store read, file open', 'bare read'],
     ['store read, new buffers', 'bare read, new buffers'],
@@ -44,7 +44,7 @@ try {
     ['bare write, reopened', 'bare write, flushed'],
     ['bare read, new buffers', 'bare read'],
   ]) {
-    console.log(`${`${name} ÷ ${to}`.padEnd(50)}${(middle(name) / middle(to)).toFixed(2)}`);
+    console.log(`${`${name} ÷ ${reference}`.padEnd(50)}${(medianOf(name) / medianOf(reference)).toFixed(2)}`);
   }
 } finally {
   await context.close();

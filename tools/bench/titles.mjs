@@ -3,8 +3,8 @@
 /** @typedef {{ visit: import('./cells.mjs').Visit }} Visited */
 
 /** @type {Record<string, string>} */
-const NAMES = {
-  us: '**bq4**',
+const RUNTIME_TITLES = {
+  bq4: '**bq4**',
   wllama: 'wllama',
   ort: 'onnxruntime-web',
   tjs: 'transformers.js',
@@ -12,25 +12,25 @@ const NAMES = {
   'llama-wasm': 'llama.cpp to wasm with SIMD, Node',
 };
 /** @type {Record<string, string>} */
-export const PRECISIONS = {
-  'bq4h+bq8': '4-bit (f16 scales), 8-bit head',
+export const PRECISION_TITLES = {
+  'bq4h+bq8': '4-bit (f16 scales), 8-bit LM head',
   'bq4h+bq4h': 'all 4-bit (f16 scales)',
-  'bq4+bq8': '4-bit (f32 scales), 8-bit head',
-  q4_0: 'Q4_0, Q8_0 head',
+  'bq4+bq8': '4-bit (f32 scales), 8-bit LM head',
+  q4_0: 'Q4_0, Q8_0 LM head',
   'q4_0-pure': 'Q4_0 pure',
   q8_0: 'Q8_0',
 };
 /** @type {Record<string, string>} */
-const ONNX = { fp32: 'f32', q8: 'int8, dynamic', q4: 'int4 (MatMulNBits)' };
+const ONNX_TITLES = { fp32: 'f32', q8: 'int8, dynamic', q4: 'int4 (MatMulNBits)' };
 
-/** @param {Visited} row */
+/** Returns the title of a visit. @param {Visited} row */
 export function titleOf({ visit }) {
   const { runtime, version, precision, variant, kv, browser } = visit;
-  const llama = runtime === 'native' || runtime === 'llama-wasm'; // whose version is its package's
-  const name = llama
-    ? NAMES[runtime] + (variant === 'no-amx' ? ', AMX left out' : '')
-    : `${NAMES[runtime]} ${version}`.trim();
-  const extra =
-    runtime === 'us' ? `, KV ${kv}${variant === 'simd128' ? ', SIMD128' : ''}${browser ? `, ${browser}` : ''}` : '';
-  return `${name}, ${runtime === 'ort' || runtime === 'tjs' ? ONNX[precision] : PRECISIONS[precision]}${extra}`;
+  const isLlama = runtime === 'native' || runtime === 'llama-wasm'; // its version is that of the package
+  const name = isLlama
+    ? RUNTIME_TITLES[runtime] + (variant === 'no-amx' ? ', without AMX' : '')
+    : `${RUNTIME_TITLES[runtime]} ${version}`.trim();
+  const suffix =
+    runtime === 'bq4' ? `, KV ${kv}${variant === 'simd128' ? ', SIMD128' : ''}${browser ? `, ${browser}` : ''}` : '';
+  return `${name}, ${runtime === 'ort' || runtime === 'tjs' ? ONNX_TITLES[precision] : PRECISION_TITLES[precision]}${suffix}`;
 }

@@ -1,7 +1,7 @@
 // llama.cpp's own quantizer and importance matrix: its two programs from node-llama-cpp's source, with the libraries that node-llama-cpp's packages bring.
 import { existsSync, readdirSync, renameSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { provideHeaders, providePeers } from '../bench/install.mjs';
+import { provideLlamaSource, providePeers } from '../bench/install.mjs';
 import { findOnPath, run, SetupError } from '../setup/shell.mjs';
 
 const LIBRARIES = /^lib(llama-common\.|llama\.v|ggml\.v|ggml-base)/;
@@ -34,7 +34,7 @@ export async function llamaQuantizer(model, text, name, change, end = '') {
   const compiler = findOnPath(['g++', 'clang++']);
   if (!compiler) throw new SetupError('g++ or clang++ is needed for llama.cpp’s programs');
   await providePeers();
-  const source = await provideHeaders();
+  const source = await provideLlamaSource();
   const platform = `${process.platform}-${process.arch}`;
   const libraries = join(source, '../node_modules/@node-llama-cpp', platform, 'bins', platform);
   const imatrix = await built('imatrix', compiler, source, libraries);

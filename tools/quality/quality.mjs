@@ -13,7 +13,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createEngine, fromFile } from '../../js/node.js';
 import { argmax, logSum } from '../../js/engine/model/probabilities.js';
-import { librariesFolder, LLAMA, providePeers, provideProgram } from '../bench/install.mjs';
+import { librariesFolder, LLAMA_NAME, providePeers, provideProgram } from '../bench/install.mjs';
 import { writeWhole } from '../setup/cache.mjs';
 import { providePython } from '../setup/python.mjs';
 import { command, ROOT } from '../setup/setup.mjs';
@@ -94,8 +94,8 @@ const ROWS = [
   ['bq4, activations i16, KV f16', (file) => bq4(file, 'f16', 'i16')],
   ['bq4, activations i8, KV f16', (file) => bq4(file, 'f16', 'i8')],
   ['bq4, activations i8, KV i8', (file) => bq4(file, 'i8', 'i8')],
-  [`${LLAMA}, KV f16 (its default)`, (file, vocab) => llama(file, 'f16', vocab)],
-  [`${LLAMA}, KV q8_0`, (file, vocab) => llama(file, 'q8_0', vocab)],
+  [`${LLAMA_NAME}, KV f16 (its default)`, (file, vocab) => llama(file, 'f16', vocab)],
+  [`${LLAMA_NAME}, KV q8_0`, (file, vocab) => llama(file, 'q8_0', vocab)],
 ];
 
 /** @param {Engine} engine @param {Window} window @returns {Promise<Sums>} */

@@ -2,12 +2,13 @@
 // batch size.
 import { createWorkerEngine, fromUrl } from '../../../js/index.js';
 
-const AT = '/build/bench/peers/node_modules/@huggingface/transformers/';
+/** Folder of transformers.js. */
+const PACKAGE_PATH = '/build/bench/peers/node_modules/@huggingface/transformers/';
 
-/** @typedef {(texts: string[]) => Promise<ArrayLike<number>[]>} Embed */
+/** Returns a vector for each text. @typedef {(texts: string[]) => Promise<ArrayLike<number>[]>} Embed */
 
-/** @param {string} url @param {string} [build] */
-async function openOurs(url, build) {
+/** Opens the model in bq4. @param {string} url @param {string} [build] */
+async function openBq4(url, build) {
   const engine = await createWorkerEngine(/** @type {any} */ ({ build, threads: 1 }));
   const model = await engine.load(fromUrl(new URL(url, location.href)));
   return {
@@ -17,61 +18,64 @@ async function openOurs(url, build) {
   };
 }
 
-/** @param {string} folder @returns {Promise<{ embed: Embed, version: string }>} */
-async function openTheirs(folder) {
-  const tjs = await import(`${AT}dist/transformers.web.js`);
-  const cut = folder.lastIndexOf('/');
-  Object.assign(tjs.env, {
+/** Opens the model in transformers.js. @param {string} folder @returns {Promise<{ embed: Embed, version: string }>} */
+async function openTransformers(folder) {
+  const transformers = await import(`${PACKAGE_PATH}dist/transformers.web.js`);
+  const slash = folder.lastIndexOf('/');
+  Object.assign(transformers.env, {
     allowRemoteModels: false,
     allowLocalModels: true,
-    localModelPath: folder.slice(0, cut + 1),
+    localModelPath: folder.slice(0, slash + 1),
     useBrowserCache: false,
     useWasmCache: false,
   });
-  Object.assign(tjs.env.backends.onnx.wasm, { wasmPaths: `${AT}node_modules/onnxruntime-web/dist/`, numThreads: 1 });
-  const pipe = await tjs.pipeline('feature-extraction', folder.slice(cut + 1), {
+  Object.assign(transformers.env.backends.onnx.wasm, {
+    wasmPaths: `${PACKAGE_PATH}node_modules/onnxruntime-web/dist/`,
+    numThreads: 1,
+  });
+  const pipeline = await transformers.pipeline('feature-extraction', folder.slice(slash + 1), {
     dtype: 'q8',
     device: 'wasm',
     local_files_only: true,
   });
   return {
-    embed: async (texts) => (await pipe(texts, { pooling: 'mean', normalize: true })).tolist(),
-    version: tjs.env.version,
+    embed: async (texts) => (await pipeline(texts, { pooling: 'mean', normalize: true })).tolist(),
+    version: transformers.env.version,
   };
 }
 
 /** Returns the milliseconds for all texts. @param {Embed} embed @param {string[]} texts @param {number} batch */
-async function time(embed, texts, batch) {
+async function measureMs(embed, texts, batch) {
   const start = performance.now();
   for (let i = 0; i < texts.length; i += batch) await embed(texts.slice(i, i + batch));
   return performance.now() - start;
 }
 
-/** @param {ArrayLike<number>} a @param {ArrayLike<number>} b  of length 1 both */
+/** Returns the cosine of two vectors of length 1. @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
 const cosine = (a, b) => Array.from(a).reduce((sum, x, i) => sum + x * b[i], 0);
 
-/** @param {{ ours: string, theirs: string, build?: string, texts: string[], batches: number[], rounds: number }} options */
-export async function whole({ ours, theirs, build, texts, batches, rounds }) {
-  const us = await openOurs(ours, build);
-  const them = await openTheirs(theirs);
-  const alone = await us.embed(texts);
+/** Measures both libraries in alternation and compares their vectors. @param {{ bq4Url: string, onnxFolder: string, build?: string, texts: string[], batches: number[], rounds: number }} options */
+export async function runBenchmark({ bq4Url, onnxFolder, build, texts, batches, rounds }) {
+  const bq4 = await openBq4(bq4Url, build);
+  const peer = await openTransformers(onnxFolder);
+  const bq4Vectors = await bq4.embed(texts);
   /** @type {ArrayLike<number>[]} */
-  const other = [];
-  for (const text of texts) other.push((await them.embed([text]))[0]);
-  const cosines = alone.map((vector, i) => cosine(vector, other[i]));
-  /** @type {Record<number, { us: number[], them: number[] }>} texts per second */
-  const rates = Object.fromEntries(batches.map((batch) => [batch, { us: [], them: [] }]));
+  const peerVectors = [];
+  for (const text of texts) peerVectors.push((await peer.embed([text]))[0]);
+  const cosines = bq4Vectors.map((vector, i) => cosine(vector, peerVectors[i]));
+  /** @type {Record<number, { bq4: number[], peer: number[] }>} texts per second */
+  const rates = Object.fromEntries(batches.map((batch) => [batch, { bq4: [], peer: [] }]));
   for (let round = 0; round < rounds; round++)
     for (const batch of batches) {
-      rates[batch].us.push((texts.length / (await time(us.embed, texts, batch))) * 1e3);
-      rates[batch].them.push((texts.length / (await time(them.embed, texts, batch))) * 1e3);
+      rates[batch].bq4.push((texts.length / (await measureMs(bq4.embed, texts, batch))) * 1e3);
+      rates[batch].peer.push((texts.length / (await measureMs(peer.embed, texts, batch))) * 1e3);
     }
-  await us.close();
+  await bq4.close();
   return {
     rates,
-    build: us.build,
-    version: them.version,
-    least: Math.min(...cosines),
-    mean: cosines.reduce((a, b) => a + b, 0) / cosines.length,
+    build: bq4.build,
+    version: peer.version,
+    leastCosine: Math.min(...cosines),
+    meanCosine: cosines.reduce((a, b) => a + b, 0) / cosines.length,
   };
 }

@@ -1,13 +1,13 @@
-// Runs in the browser under test. Each runtime's module exports `open(options)`, which resolves, ready for a prompt,
-// to { measure(prompt, tokens), close(), ...facts }; what is common is here. Or `whole(options)`, which measures its own way.
+// The page of the benchmarks. It loads the module of a runtime, which exports either `open(options)`, whose promise resolves when the
+// runtime is ready for a prompt, or `runBenchmark(options)`, which makes all measurements itself.
 
 /**
  * @typedef {object} Options
- * @property {'us' | 'limit' | 'wllama' | 'ort' | 'tjs'} runtime
+ * @property {'bq4' | 'limit' | 'wllama' | 'ort' | 'tjs'} runtime
  * @property {string} version
- * @property {string} model     where the model lies on this server
+ * @property {string} model     address of the model on this server
  * @property {number} threads
- * @property {number} context
+ * @property {number} contextTokens
  * @property {Record<string, any>} shape
  * @property {string} [precision]
  * @property {string} [variant]
@@ -16,57 +16,59 @@
 
 /**
  * @typedef {object} Measured
- * @property {number} prefillMs  of the whole prompt
- * @property {number} decodeMs   of `tokens` steps after it
- * @property {number} promptTokens  as the runtime counts them
- * @property {number} tokens        that were decoded in decodeMs
+ * @property {number} prefillMs  time of the complete prompt
+ * @property {number} decodeMs   time of `tokens` steps after it
+ * @property {number} promptTokens  number of prompt tokens that the runtime reports
+ * @property {number} tokens        number of tokens decoded in decodeMs
  */
 
 /**
  * @typedef {object} Opened
- * @property {(prompt: number, tokens: number) => Promise<Measured>} measure
- * @property {() => Promise<Record<string, any>>} [start]  what the very first prompt took
+ * @property {(prompt: number, tokens: number) => Promise<Measured>} measure  arguments: numbers of tokens
+ * @property {() => Promise<Record<string, any>>} [start]  measures the first prompt
  * @property {() => Promise<void>} close
  * @property {Record<string, any>} [facts]
  */
 
-/** Deterministic numbers for made-up prompts. */
-let seed = 12345;
-/** @param {number} below */
-export const random = (below) => ((seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) >>> 8) % below;
+/** State of the random number generator for prompts, the same in each page. */
+let randomState = 12345;
+/** Returns a random integer from 0 to below a limit. @param {number} limit */
+export const randomInteger = (limit) =>
+  ((randomState = (Math.imul(randomState, 1103515245) + 12345) >>> 0) >>> 8) % limit;
 
-/** What was prepared. @type {{ options: Options, whole?: (options: Options) => Promise<any>, opened?: Opened, loadMs?: number }} */
-let prepared;
+/** The runtime after `prepare`. @type {{ options: Options, runBenchmark?: (options: Options) => Promise<any>, runtime?: Opened, loadMs?: number }} */
+let state;
 
-/** Makes a runtime ready for a prompt. @param {Options} options */
+/** Opens a runtime. @param {Options} options */
 async function prepare(options) {
-  if (!crossOriginIsolated) throw new Error('the page is not cross-origin isolated');
-  const { open, whole } = await import(`./${options.runtime}.js`);
-  prepared = { options, whole };
-  if (whole) return;
+  if (!crossOriginIsolated) throw new Error('expected a cross-origin isolated page');
+  const { open, runBenchmark } = await import(`./${options.runtime}.js`);
+  state = { options, runBenchmark };
+  if (runBenchmark) return;
   const start = performance.now();
-  prepared.opened = await open(options);
-  prepared.loadMs = performance.now() - start;
+  state.runtime = await open(options);
+  state.loadMs = performance.now() - start;
 }
 
-/** Warms up, measures every cell once. @param {{ prompt: number, tokens: number }[]} cells */
+/** Warms up and measures each cell once. @param {{ prompt: number, tokens: number }[]} cells */
 async function run(cells) {
-  const { options, whole, loadMs } = prepared;
-  if (whole) return whole(options);
-  const opened = /** @type {Opened} */ (prepared.opened);
-  const start = opened.start && (await opened.start());
-  const first = await opened.measure(Math.min(32, options.context - 16), Math.min(8, cells[0].tokens));
-  // The compiler's better code comes while code runs: those for whom that is quick get more of it.
-  if (first.prefillMs + first.decodeMs < 1500) await opened.measure(cells[0].prompt, 8);
-  const measured = [];
+  const { options, runBenchmark, loadMs } = state;
+  if (runBenchmark) return runBenchmark(options);
+  const runtime = /** @type {Opened} */ (state.runtime);
+  const firstPrompt = runtime.start && (await runtime.start());
+  const warmUp = await runtime.measure(Math.min(32, options.contextTokens - 16), Math.min(8, cells[0].tokens));
+  // Browsers optimize code while it runs, so fast runtimes warm up longer.
+  if (warmUp.prefillMs + warmUp.decodeMs < 1500) await runtime.measure(cells[0].prompt, 8);
+  const results = [];
   for (const { prompt, tokens } of cells) {
-    const result = await opened.measure(prompt, tokens);
-    if (result.promptTokens !== prompt) throw new Error(`${result.promptTokens} tokens of prompt, not ${prompt}`);
-    if (result.tokens !== tokens) throw new Error(`${result.tokens} tokens decoded, not ${tokens}`);
-    measured.push({ prompt, ...result });
+    const result = await runtime.measure(prompt, tokens);
+    if (result.promptTokens !== prompt)
+      throw new Error(`expected ${prompt} prompt tokens, found ${result.promptTokens}`);
+    if (result.tokens !== tokens) throw new Error(`expected ${tokens} decoded tokens, found ${result.tokens}`);
+    results.push({ prompt, ...result });
   }
-  await opened.close();
-  return { facts: { loadMs, ...start, ...opened.facts }, cells: measured };
+  await runtime.close();
+  return { facts: { loadMs, ...firstPrompt, ...runtime.facts }, cells: results };
 }
 
 Object.assign(globalThis, { prepare, run, benchReady: true });

@@ -1,12 +1,12 @@
-// One GGUF file, in bq4 or in wllama: loading, prefill and decode, or the time from a page whose cache has the file to the first token.
-// In transformers.js, a folder of the same shape.
+// Measures a GGUF file in bq4 or in wllama: loading, prefill and decode; or, if the file is in the cache, the time from opening the
+// runtime to the first token. In transformers.js it measures a model of the same shape.
 import { createWorkerEngine, fromUrl } from '../../../js/index.js';
 import { open as openTjs } from './tjs.js';
-import { measureIds, openWllama2, openWllama3 } from './wllama.js';
+import { measureTokens, openWllama2, openWllama3 } from './wllama.js';
 
-/** Text of so many words, another for each number. @param {number} seed @param {number} words */
-function textOf(seed, words) {
-  const list = [
+/** Returns a text that depends on the seed. @param {number} seed @param {number} words */
+function makeText(seed, words) {
+  const vocabulary = [
     'river',
     'window',
     'green',
@@ -20,16 +20,16 @@ function textOf(seed, words) {
     'music',
     'table',
   ];
-  return `${seed} ${Array.from({ length: words }, (_, i) => list[(i * 7 + i * i * seed + seed) % list.length]).join(' ')}`;
+  return `${seed} ${Array.from({ length: words }, (_, i) => vocabulary[(i * 7 + i * i * seed + seed) % vocabulary.length]).join(' ')}`;
 }
 
 /** @typedef {{ prefill: number, decode: number, promptTokens: number }} Rates  tokens per second */
-/** @typedef {{ measure: (text: string, tokens: number) => Promise<Rates>, first: (text: string) => Promise<void>, close: () => Promise<any> }} Runtime */
+/** `first`: generates one token. @typedef {{ measure: (text: string, tokens: number) => Promise<Rates>, first: (text: string) => Promise<void>, close: () => Promise<any> }} Runtime */
 
-/** @param {string} url @param {boolean} cache @returns {Promise<Runtime>} */
-async function ours(url, cache) {
-  const engine = await createWorkerEngine(/** @type {any} */ ({ threads: 1, cache: cache ? 'auto' : false }));
-  // As wllama's, activations are of 8 bits.
+/** Opens bq4. @param {string} url @param {boolean} usesCache @returns {Promise<Runtime>} */
+async function openBq4(url, usesCache) {
+  const engine = await createWorkerEngine(/** @type {any} */ ({ threads: 1, cache: usesCache ? 'auto' : false }));
+  // Activations have 8 bits, as in wllama.
   const model = await engine.load(fromUrl(new URL(url, location.href)), { contextTokens: 1024, activations: 'i8' });
   const session = await model.createSession();
   return {
@@ -44,11 +44,11 @@ async function ours(url, cache) {
         stopTokens: [],
         speculate: false,
       }).result;
-      const computed = usage.promptTokens - usage.cachedTokens;
+      const computedTokens = usage.promptTokens - usage.cachedTokens;
       return {
-        prefill: (computed / timings.prefillMs) * 1e3,
+        prefill: (computedTokens / timings.prefillMs) * 1e3,
         decode: ((ids.length - 1) / timings.decodeMs) * 1e3,
-        promptTokens: computed,
+        promptTokens: computedTokens,
       };
     },
     first: async (text) => void (await session.generate(text, { temperature: 0, maxTokens: 1 }).result),
@@ -56,11 +56,11 @@ async function ours(url, cache) {
   };
 }
 
-/** @param {string} url @param {boolean} cache @param {string} version @returns {Promise<Runtime>} */
-async function wllama3(url, cache, version) {
+/** Opens version 3 of wllama. @param {string} url @param {boolean} usesCache @param {string} version @returns {Promise<Runtime>} */
+async function openWllamaRuntime3(url, usesCache, version) {
   const { wllama } = await openWllama3(version);
   const options = { n_threads: 1, n_ctx: 1024, n_parallel: 1, n_gpu_layers: 0 };
-  if (cache) await wllama.loadModelFromUrl(new URL(url, location.href).href, { ...options, useCache: true });
+  if (usesCache) await wllama.loadModelFromUrl(new URL(url, location.href).href, { ...options, useCache: true });
   else await wllama.loadModel([await (await fetch(url)).blob()], options);
   const complete = async (/** @type {string} */ prompt, /** @type {number} */ tokens) => {
     /** @type {any} */
@@ -83,7 +83,7 @@ async function wllama3(url, cache, version) {
   };
   return {
     measure: async (text, tokens) => {
-      // The first token comes from the prompt's logits: predicted_ms is the time of the others.
+      // The first token is sampled from the logits of the prompt; predicted_ms is the time of the other tokens.
       const {
         prompt_n: promptTokens,
         prompt_ms: prompt,
@@ -97,53 +97,59 @@ async function wllama3(url, cache, version) {
   };
 }
 
-/** @param {string} url @param {boolean} cache @param {string} version @returns {Promise<Runtime>} */
-async function wllama2(url, cache, version) {
+/** Opens version 2 of wllama. @param {string} url @param {boolean} usesCache @param {string} version @returns {Promise<Runtime>} */
+async function openWllamaRuntime2(url, usesCache, version) {
   const { wllama } = await openWllama2(version);
   const options = { n_threads: 1, n_ctx: 1024, n_batch: 512 };
-  if (cache) await wllama.loadModelFromUrl(new URL(url, location.href).href, { ...options, useCache: true });
+  if (usesCache) await wllama.loadModelFromUrl(new URL(url, location.href).href, { ...options, useCache: true });
   else await wllama.loadModel([await (await fetch(url)).blob()], options);
   return {
-    measure: async (text, tokens) => rates(await measureIds(wllama, await wllama.tokenize(text), tokens)),
-    first: async (text) => void (await measureIds(wllama, await wllama.tokenize(text), 0)),
+    measure: async (text, tokens) => ratesOf(await measureTokens(wllama, await wllama.tokenize(text), tokens)),
+    first: async (text) => void (await measureTokens(wllama, await wllama.tokenize(text), 0)),
     close: () => wllama.exit(),
   };
 }
 
-/** @param {string} model  a folder @param {number} prompt  tokens @returns {Promise<Runtime>} */
-async function tjs(model, prompt) {
-  const opened = await openTjs(/** @type {any} */ ({ model, threads: 1, precision: 'q8', shape: { vocab: 49152 } }));
+/** Opens transformers.js. @param {string} model  address of a folder @param {number} prompt  number of tokens @returns {Promise<Runtime>} */
+async function openTransformers(model, prompt) {
+  const transformers = await openTjs(
+    /** @type {any} */ ({ model, threads: 1, precision: 'q8', shape: { vocab: 49152 } }),
+  );
   return {
-    measure: async (_, tokens) => rates(await opened.measure(prompt, tokens)),
-    first: () => Promise.reject(new Error('its cache has no such file')),
-    close: () => opened.close(),
+    measure: async (_, tokens) => ratesOf(await transformers.measure(prompt, tokens)),
+    first: () => Promise.reject(new Error('expected bq4 or wllama: transformers.js loads this model without a cache')),
+    close: () => transformers.close(),
   };
 }
 
-/** @param {import('./page.js').Measured} measured @returns {Rates} */
-const rates = ({ prefillMs, decodeMs, promptTokens, tokens }) => ({
+/** Returns tokens per second. @param {import('./page.js').Measured} measured @returns {Rates} */
+const ratesOf = ({ prefillMs, decodeMs, promptTokens, tokens }) => ({
   prefill: (promptTokens / prefillMs) * 1e3,
   decode: (tokens / decodeMs) * 1e3,
   promptTokens,
 });
 
-/** @param {{ who: 'bq4' | 'wllama' | 'tjs', version?: string, model: string, seed: number, warm: boolean, prompt: number, tokens: number }} options */
-export async function whole({ who, version = '', model, seed, warm, prompt, tokens }) {
-  const since = performance.now();
-  const runtime = await (who === 'bq4'
-    ? ours(model, warm)
-    : who === 'tjs'
-      ? tjs(model, prompt)
-      : (version.startsWith('2.') ? wllama2 : wllama3)(model, warm, version));
-  if (warm) {
+/**
+ * Measures a runtime.
+ * @param {{ peer: 'bq4' | 'wllama' | 'tjs', version?: string, model: string, seed: number, isWarm: boolean, prompt: number, tokens: number }} options
+ *   `isWarm`: whether the file is in the cache; then the time to the first token is measured
+ */
+export async function runBenchmark({ peer, version = '', model, seed, isWarm, prompt, tokens }) {
+  const start = performance.now();
+  const runtime = await (peer === 'bq4'
+    ? openBq4(model, isWarm)
+    : peer === 'tjs'
+      ? openTransformers(model, prompt)
+      : (version.startsWith('2.') ? openWllamaRuntime2 : openWllamaRuntime3)(model, isWarm, version));
+  if (isWarm) {
     await runtime.first('The capital of France is');
-    const firstMs = performance.now() - since;
+    const firstMs = performance.now() - start;
     await runtime.close();
     return { firstMs };
   }
-  const loadMs = performance.now() - since;
-  await runtime.measure(textOf(seed, 8), 4); // warms up
-  const { prefill, decode } = await runtime.measure(textOf(seed + 1, prompt - 8), tokens);
+  const loadMs = performance.now() - start;
+  await runtime.measure(makeText(seed, 8), 4); // warm-up
+  const { prefill, decode } = await runtime.measure(makeText(seed + 1, prompt - 8), tokens);
   await runtime.close();
   return { loadMs, prefill, decode };
 }

@@ -1,30 +1,32 @@
-// transformers.js on its wasm device: generate() with a streamer that notes the time of each token.
-import { random } from './page.js';
+// transformers.js on its wasm device: generate() with a streamer that records the time of each token.
+import { randomInteger } from './page.js';
 
-const AT = '/build/bench/peers/node_modules/@huggingface/transformers/';
+/** Folder of transformers.js. */
+const PACKAGE_PATH = '/build/bench/peers/node_modules/@huggingface/transformers/';
 
-/** @param {import('./page.js').Options} options `model` is the folder of a model @returns {Promise<import('./page.js').Opened>} */
+/** Opens a model. @param {import('./page.js').Options} options  `model`: address of its folder @returns {Promise<import('./page.js').Opened>} */
 export async function open({ model, threads, precision, shape }) {
-  const tjs = await import(`${AT}dist/transformers.web.js`);
-  const cut = model.lastIndexOf('/');
-  Object.assign(tjs.env, {
+  const transformers = await import(`${PACKAGE_PATH}dist/transformers.web.js`);
+  const slash = model.lastIndexOf('/');
+  Object.assign(transformers.env, {
     allowRemoteModels: false,
     allowLocalModels: true,
-    localModelPath: model.slice(0, cut + 1),
+    localModelPath: model.slice(0, slash + 1),
     useBrowserCache: false,
     useWasmCache: false,
   });
-  Object.assign(tjs.env.backends.onnx.wasm, {
-    wasmPaths: `${AT}node_modules/onnxruntime-web/dist/`,
+  Object.assign(transformers.env.backends.onnx.wasm, {
+    wasmPaths: `${PACKAGE_PATH}node_modules/onnxruntime-web/dist/`,
     numThreads: threads,
   });
-  const causal = await tjs.AutoModelForCausalLM.from_pretrained(model.slice(cut + 1), {
+  const languageModel = await transformers.AutoModelForCausalLM.from_pretrained(model.slice(slash + 1), {
     dtype: precision,
     device: 'wasm',
     local_files_only: true,
   });
 
-  class Clock extends tjs.BaseStreamer {
+  /** Records the time of each call of `put`. */
+  class TokenClock extends transformers.BaseStreamer {
     /** @type {number[]} */
     times = [];
     put() {
@@ -33,14 +35,14 @@ export async function open({ model, threads, precision, shape }) {
     end() {}
   }
 
-  /** @param {number} prompt @param {number} tokens */
+  /** Measures a prompt and the tokens after it. @param {number} prompt @param {number} tokens */
   async function measure(prompt, tokens) {
-    const ids = BigInt64Array.from({ length: prompt }, () => BigInt(3 + random(shape.vocab - 10)));
-    const clock = new Clock();
+    const ids = BigInt64Array.from({ length: prompt }, () => BigInt(3 + randomInteger(shape.vocab - 10)));
+    const clock = new TokenClock();
     const start = performance.now();
-    const result = await causal.generate({
-      input_ids: new tjs.Tensor('int64', ids, [1, prompt]),
-      attention_mask: new tjs.Tensor('int64', new BigInt64Array(prompt).fill(1n), [1, prompt]),
+    const result = await languageModel.generate({
+      input_ids: new transformers.Tensor('int64', ids, [1, prompt]),
+      attention_mask: new transformers.Tensor('int64', new BigInt64Array(prompt).fill(1n), [1, prompt]),
       max_new_tokens: tokens + 1,
       min_new_tokens: tokens + 1,
       do_sample: false,
@@ -54,5 +56,5 @@ export async function open({ model, threads, precision, shape }) {
       tokens: times.length - 1,
     };
   }
-  return { measure, facts: { version: tjs.env.version }, close: () => causal.dispose() };
+  return { measure, facts: { version: transformers.env.version }, close: () => languageModel.dispose() };
 }

@@ -1,23 +1,24 @@
-// wllama 2.x and 3.x, on the CPU, as their guides say; greedy, nothing cached between prompts.
-import { random } from './page.js';
+// wllama 2.x and 3.x on the CPU, used as their guides describe; greedy, without a cache between prompts.
+import { randomInteger } from './page.js';
 
-const AT = '/build/bench/peers/node_modules/wllama-';
-const quiet = { debug() {}, log() {}, warn() {}, error() {} };
+/** Folders of wllama's versions, without the version. */
+const PACKAGE_PREFIX = '/build/bench/peers/node_modules/wllama-';
+const SILENT_LOGGER = { debug() {}, log() {}, warn() {}, error() {} };
 
-/** @param {import('./page.js').Options} options @returns {Promise<import('./page.js').Opened>} */
-export async function open({ version, model, threads, context, shape }) {
-  const old = version.startsWith('2.');
+/** Opens a model. @param {import('./page.js').Options} options @returns {Promise<import('./page.js').Opened>} */
+export async function open({ version, model, threads, contextTokens, shape }) {
+  const isVersion2 = version.startsWith('2.');
   const blob = await (await fetch(model)).blob();
-  const { wllama, Wllama } = await (old ? openWllama2 : openWllama3)(version);
+  const { wllama, Wllama } = await (isVersion2 ? openWllama2 : openWllama3)(version);
   await wllama.loadModel(
     [blob],
-    old
-      ? { n_threads: threads, n_ctx: context, n_batch: 512 }
-      : { n_threads: threads, n_ctx: context, n_parallel: 1, n_gpu_layers: 0 },
+    isVersion2
+      ? { n_threads: threads, n_ctx: contextTokens, n_batch: 512 }
+      : { n_threads: threads, n_ctx: contextTokens, n_parallel: 1, n_gpu_layers: 0 },
   );
-  const taken = wllama.getNumThreads?.() ?? threads;
-  if (taken !== threads) throw new Error(`${taken} threads, not ${threads}`);
-  const measure = old ? measure2 : measure3;
+  const threadCount = wllama.getNumThreads?.() ?? threads;
+  if (threadCount !== threads) throw new Error(`expected ${threads} threads, found ${threadCount}`);
+  const measure = isVersion2 ? measureVersion2 : measureVersion3;
   return {
     measure: (prompt, tokens) => measure(wllama, prompt, tokens, shape.vocab),
     facts: { multithread: wllama.isMultithread(), llamaCpp: Wllama.getLibllamaVersion?.() },
@@ -25,58 +26,63 @@ export async function open({ version, model, threads, context, shape }) {
   };
 }
 
-/** @param {string} version */
+/** Loads version 2. @param {string} version */
 export async function openWllama2(version) {
-  const folder = `${AT}${version}/esm`;
+  const folder = `${PACKAGE_PREFIX}${version}/esm`;
   const { Wllama } = await import(`${folder}/index.js`);
   const wasm = {
     'single-thread/wllama.wasm': `${folder}/single-thread/wllama.wasm`,
     'multi-thread/wllama.wasm': `${folder}/multi-thread/wllama.wasm`,
   };
-  return { Wllama, wllama: new Wllama(wasm, { logger: quiet }) };
+  return { Wllama, wllama: new Wllama(wasm, { logger: SILENT_LOGGER }) };
 }
 
-/** @param {string} version */
+/** Loads version 3. @param {string} version */
 export async function openWllama3(version) {
-  const folder = `${AT}${version}/esm`;
+  const folder = `${PACKAGE_PREFIX}${version}/esm`;
   const { Wllama } = await import(`${folder}/index.js`);
-  const wllama = new Wllama({ default: `${folder}/wasm/wllama.wasm` }, { logger: quiet });
-  wllama.setCompat(null); // the CDN's build for other browsers
+  const wllama = new Wllama({ default: `${folder}/wasm/wllama.wasm` }, { logger: SILENT_LOGGER });
+  wllama.setCompat(null); // disables the build for other browsers, which is on a CDN
   return { Wllama, wllama };
 }
 
-/** Token by token through the low-level interface. @param {any} wllama @param {number} prompt @param {number} tokens @param {number} vocab */
-const measure2 = (wllama, prompt, tokens, vocab) =>
-  measureIds(
+/** Measures version 2 token by token, by its low-level interface. @param {any} wllama @param {number} prompt @param {number} tokens @param {number} vocab */
+const measureVersion2 = (wllama, prompt, tokens, vocab) =>
+  measureTokens(
     wllama,
-    Array.from({ length: prompt }, () => 300 + random(vocab - 600)),
+    Array.from({ length: prompt }, () => 300 + randomInteger(vocab - 600)),
     tokens,
   );
 
-/** @param {any} wllama @param {number[]} ids @param {number} tokens @returns {Promise<import('./page.js').Measured>} */
-export async function measureIds(wllama, ids, tokens) {
+/** Measures a prompt and the tokens after it. @param {any} wllama @param {number[]} promptTokens @param {number} tokens @returns {Promise<import('./page.js').Measured>} */
+export async function measureTokens(wllama, promptTokens, tokens) {
   await wllama.kvClear();
   await wllama.samplingInit({ temp: 0, top_k: 1 }, []);
   const start = performance.now();
-  const { nPast } = await wllama.decode(ids, {});
-  const between = performance.now();
-  let held = nPast;
+  const { nPast } = await wllama.decode(promptTokens, {});
+  const prefillEnd = performance.now();
+  let cachedTokens = nPast;
   for (let i = 0; i < tokens; i++) {
     const { token } = await wllama.samplingSample();
     await wllama.samplingAccept([token]);
-    ({ nPast: held } = await wllama.decode([token], {}));
+    ({ nPast: cachedTokens } = await wllama.decode([token], {}));
   }
   const end = performance.now();
-  return { prefillMs: between - start, decodeMs: end - between, promptTokens: nPast, tokens: held - nPast };
+  return {
+    prefillMs: prefillEnd - start,
+    decodeMs: end - prefillEnd,
+    promptTokens: nPast,
+    tokens: cachedTokens - nPast,
+  };
 }
 
 /**
- * A completion, timed by wllama itself, which leaves out what the page adds. 3.x takes text only: in these models'
- * vocabulary every code point is one token.
+ * Measures a completion of version 3 by the times that wllama reports, which exclude work of the page. Version 3 accepts text only. In the
+ * vocabulary of these models, each code point is one token.
  * @param {any} wllama @param {number} prompt @param {number} tokens
  */
-async function measure3(wllama, prompt, tokens) {
-  const text = Array.from({ length: prompt }, () => String.fromCodePoint(0x4e00 + 300 + random(16000))).join('');
+async function measureVersion3(wllama, prompt, tokens) {
+  const text = Array.from({ length: prompt }, () => String.fromCodePoint(0x4e00 + 300 + randomInteger(16000))).join('');
   /** @type {any} */
   let timings;
   await wllama.createCompletion({
@@ -93,7 +99,7 @@ async function measure3(wllama, prompt, tokens) {
       if (chunk.timings) timings = chunk.timings;
     },
   });
-  // The first token comes from the prompt's logits: predicted_ms is the time of the others.
+  // The first token is sampled from the logits of the prompt; predicted_ms is the time of the other tokens.
   return {
     prefillMs: timings.prompt_ms,
     decodeMs: timings.predicted_ms,

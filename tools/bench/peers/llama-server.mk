@@ -1,8 +1,8 @@
-# llama.cpp's server, natively: its own sources, and the libraries that node-llama-cpp brings of the same release.
+# Builds llama.cpp's server as a native program: from its sources, with the libraries of the same release in node-llama-cpp.
 #
 #   make -f llama-server.mk SOURCE=/…/llama.cpp LIBRARIES=/…/bins/linux-x64 CXX=g++ OUT=/…/folder    (absolute paths)
 #
-# Not optimized: what computes is in the libraries. Without its page, which another package would have to build.
+# It is not optimized, since the libraries compute. It does not contain its page, which requires another package to build.
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
@@ -10,7 +10,7 @@ V := $(SOURCE)/vendor
 M := $(SOURCE)/tools/mtmd
 FLAGS := -O0 -w -pthread -I$(OUT) $(addprefix -I$(SOURCE)/,include ggml/include common vendor vendor/hash tools/mtmd tools/server) -I$(SOURCE) \
   -DLLAMA_SUBPROCESS -DCPPHTTPLIB_LISTEN_BACKLOG=512 -DCPPHTTPLIB_TCP_NODELAY=1
-# Of the many small files for kinds of pictures and sound, some large ones of 16 each.
+# The many small files of image and audio models are compiled in groups of 16.
 MODELS := $(sort $(wildcard $(M)/models/*.cpp))
 PARTS := $(shell seq 0 $$((($(words $(MODELS)) - 1) / 16)))
 SOURCES := $(wildcard $(SOURCE)/tools/server/*.cpp) $(V)/cpp-httplib/httplib.cpp $(wildcard $(V)/hash/*.cpp $(V)/hash/*/*.c) \
@@ -34,7 +34,7 @@ $(foreach n,$(PARTS),$(eval $(call part,$(n))))
 
 $(OUT)/ui.o: $(OUT)/ui.h
 	$(CXX) -std=c++17 $(FLAGS) -c $(OUT)/ui.cpp -o $@
-# It has a namespace.
+# This C file contains a namespace, so it is compiled as C++.
 $(OUT)/vendor/hash/sha1/sha1.c.o: $(V)/hash/sha1/sha1.c $(OUT)/ui.h
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 $(FLAGS) -x c++ -c $< -o $@

@@ -1,9 +1,9 @@
-# llama.cpp to wasm with its SIMD kernels, for Node: what wllama could be. Releases leave the kernels out, since
-# llama.cpp takes them only where CMAKE_SYSTEM_PROCESSOR says wasm, which Emscripten's tool chain does not.
+# Compiles llama.cpp to wasm with its SIMD kernels, for Node. Releases of wllama do not contain these kernels, since llama.cpp
+# includes them only if CMAKE_SYSTEM_PROCESSOR is wasm, which Emscripten's tool chain does not set.
 #
 #   make -f llama-wasm.mk SOURCE=/…/llama.cpp DRIVER=/…/native.c EMCC=/…/emcc OUT=/…/folder    (absolute paths)
 #
-# Flags as llama.cpp's own CMake has them for a release; some minutes, and one more for libc++.
+# The flags are those of llama.cpp's CMake files for a release. The build takes minutes, including one minute for libc++.
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
@@ -14,7 +14,7 @@ FLAGS := -O3 -DNDEBUG -msimd128 -pthread -w -I$(OUT) -I$(SOURCE)/include -I$(SOU
   -D_XOPEN_SOURCE=600 -DGGML_SCHED_MAX_COPIES=4 -DGGML_USE_CPU -DGGML_USE_CPU_REPACK
 C := -std=gnu11 $(FLAGS)
 CXX := -std=gnu++17 -fwasm-exceptions $(FLAGS)
-# Of the models' many small files, some large ones of 16 each, as its own build does.
+# The many small files of models are compiled in groups of 16, as in llama.cpp's build.
 MODELS := $(sort $(wildcard $(L)/models/*.cpp))
 PARTS := $(shell seq 0 $$((($(words $(MODELS)) - 1) / 16)))
 SOURCES := $(wildcard $(G)/*.c $(G)/*.cpp $(G)/ggml-cpu/*.c $(G)/ggml-cpu/*.cpp $(G)/ggml-cpu/amx/*.cpp $(G)/ggml-cpu/arch/wasm/*.c $(L)/*.cpp)
