@@ -329,7 +329,9 @@ test('the report says which module it measured, and extras by which command', ()
 
 test('errors are in the report', () => {
   const failed = { ...entry(visitNamed(WLLAMA), 0, 1, 1), result: undefined, error: 'it broke\nsomewhere' };
-  const text = reportText(figures([entry(visitNamed(OURS), 0, 500, 100), failed], { machine: MACHINE, payload: PAYLOAD }));
+  const text = reportText(
+    figures([entry(visitNamed(OURS), 0, 500, 100), failed], { machine: MACHINE, payload: PAYLOAD }),
+  );
   assert.match(text, /Measurements that failed:\n\n- wllama 3\.8\.1 .*: it broke\n/);
 });
 

@@ -256,7 +256,12 @@ export const STATES = [
       await ready(page);
     },
   },
-  { name: 'forced', size: DESK, media: { forcedColors: 'active' }, prepare: (page) => showConversation(page, FORMATTED) },
+  {
+    name: 'forced',
+    size: DESK,
+    media: { forcedColors: 'active' },
+    prepare: (page) => showConversation(page, FORMATTED),
+  },
   {
     name: 'forced-models',
     size: DESK,
@@ -279,5 +284,10 @@ export const STATES = [
   { name: 'phone-landscape', size: [844, 390], prepare: (page) => showConversation(page, FORMATTED) },
   { name: 'right-to-left', size: DESK, prepare: (page) => showConversation(page, ARABIC) },
   { name: 'devanagari', size: PHONE, prepare: (page) => showConversation(page, HINDI) },
-  { name: 'still', size: DESK, media: { reducedMotion: 'reduce' }, prepare: (page) => showConversation(page, FORMATTED) },
+  {
+    name: 'still',
+    size: DESK,
+    media: { reducedMotion: 'reduce' },
+    prepare: (page) => showConversation(page, FORMATTED),
+  },
 ];
