@@ -1,38 +1,28 @@
 /**
- * Evaluates the tree of a template: statements write text, expressions have values. Scopes are Jinja's, operators
- * Python's.
+ * Evaluates the tree of a template: statements write text, expressions have values. Scopes are Jinja's; operators are
+ * Python's (operators.js).
  */
-import { applyFilter, contains, test } from './filters.js';
-import { formatPercent } from './format-text.js';
-import { method } from './methods.js';
-import { arithmetic } from './numbers.js';
-import { concat, cut, hasCallerText, isSafe, isText, withSafeMark, stringOf } from './template-texts.js';
-import { characterOf, characterOffset, escapeHtml, lengthOf, textLength } from './text-operations.js';
+import { applyFilter, test } from './filters.js';
+import { compareBy, memberOf, operate, signed, sliceOf } from './operators.js';
+import { concat, hasCallerText, isText } from './template-texts.js';
+import { textLength } from './text-operations.js';
 import {
   Callable,
-  charactersOf,
-  compare,
-  requireDefined,
   Dict,
   elements,
   equal,
   Float,
-  lookUp,
-  isNumber,
+  isTrue,
   joinTexts,
   keyOf,
-  Lazy,
   Namespace,
+  requireDefined,
   requireInteger,
-  numberOf,
-  toText,
   templateError,
-  isTrue,
+  toText,
   Tuple,
   typeOf,
   Undefined,
-  View,
-  checkInteger,
 } from './values.js';
 
 /** @typedef {import('./values.js').Meter} Meter */
@@ -79,6 +69,38 @@ class Scope {
   }
 }
 
+/** `loop.cycle()` of an iteration. @param {number} i */
+const cycleAt = (i) =>
+  new Callable('cycle', ({ at }) => {
+    if (!at.length) throw templateError('loop.cycle() expects at least one value');
+    return at[i % at.length];
+  });
+
+/**
+ * Returns the members of `loop` in an iteration.
+ * @param {any[]} items @param {number} i  number of the iteration, from 0 @param {number} depth  of recursive loops, from 1
+ * @param {Callable} changed  `loop.changed()`, which is the same in all iterations
+ * @returns {Map<string, any>}
+ */
+const loopMembers = (items, i, depth, changed) =>
+  new Map(
+    /** @type {[string, any][]} */ ([
+      ['index', i + 1],
+      ['index0', i],
+      ['revindex', items.length - i],
+      ['revindex0', items.length - i - 1],
+      ['first', i === 0],
+      ['last', i === items.length - 1],
+      ['length', items.length],
+      ['depth', depth],
+      ['depth0', depth - 1],
+      ['previtem', i ? items[i - 1] : new Undefined("'previtem'")],
+      ['nextitem', i + 1 < items.length ? items[i + 1] : new Undefined("'nextitem'")],
+      ['cycle', cycleAt(i)],
+      ['changed', changed],
+    ]),
+  );
+
 export class Evaluator {
   #meter;
   #depth = 0;
@@ -88,7 +110,7 @@ export class Evaluator {
   /** @param {Meter} meter */
   constructor(meter) {
     this.#meter = meter;
-    this.#host = { meter, member: (value, name) => this.#item(value, name, false) };
+    this.#host = { meter, member: (value, name) => memberOf(value, name, false, meter) };
   }
 
   /** Renders a template. @param {Node} program @param {Map<string, any>} names  values by name @returns {AnyText} */
@@ -195,6 +217,11 @@ export class Evaluator {
       });
     }
     let lastChanged = /** @type {any[] | null} */ (null);
+    const changed = new Callable('changed', ({ at }) => {
+      const before = lastChanged;
+      lastChanged = at;
+      return !before || !equal(before, at, meter);
+    });
     let completed = false;
     const callLoop = (/** @type {Args} */ { at, named }) => {
       if (!recursive) throw templateError('only a loop that is marked as recursive can be called');
@@ -209,37 +236,7 @@ export class Evaluator {
     for (let i = 0; i < items.length; i++) {
       meter.count(ROUND_STEPS);
       const scope = new Scope(outer, node.missing);
-      const members = new Map(
-        /** @type {[string, any][]} */ ([
-          ['index', i + 1],
-          ['index0', i],
-          ['revindex', items.length - i],
-          ['revindex0', items.length - i - 1],
-          ['first', i === 0],
-          ['last', i === items.length - 1],
-          ['length', items.length],
-          ['depth', depth],
-          ['depth0', depth - 1],
-          ['previtem', i ? items[i - 1] : new Undefined("'previtem'")],
-          ['nextitem', i + 1 < items.length ? items[i + 1] : new Undefined("'nextitem'")],
-          [
-            'cycle',
-            new Callable('cycle', ({ at }) => {
-              if (!at.length) throw templateError('loop.cycle() expects at least one value');
-              return at[i % at.length];
-            }),
-          ],
-          [
-            'changed',
-            new Callable('changed', ({ at }) => {
-              const before = lastChanged;
-              lastChanged = at;
-              return !before || !equal(before, at, meter);
-            }),
-          ],
-        ]),
-      );
-      scope.set('loop', new Callable('loop', callLoop, members));
+      scope.set('loop', new Callable('loop', callLoop, loopMembers(items, i, depth, changed)));
       this.#assign(target, items[i], scope);
       const signal = this.#statements(body, scope, out);
       completed ||= !signal;
@@ -291,30 +288,39 @@ export class Evaluator {
     return new Callable(name, ({ at, named }) =>
       this.#deeper(name, () => {
         const scope = new Scope(outer, missing);
-        /** Named arguments that are not yet assigned to a parameter. */
-        const kwargs = new Dict(named);
-        parameters.forEach((/** @type {Node} */ parameter, /** @type {number} */ i) => {
-          const argument = i < at.length ? at[i] : kwargs.get(parameter.name);
-          if (kwargs.has(parameter.name) && i < at.length)
-            throw templateError(`the macro "${name}" got two values for its argument "${parameter.name}"`);
-          kwargs.delete(parameter.name);
-          if (argument !== undefined) scope.set(parameter.name, argument);
-          else if (parameter.value) scope.set(parameter.name, this.#value(parameter.value, scope));
-          else scope.set(parameter.name, new Undefined(`parameter '${parameter.name}' was not provided: it`));
-        });
-        if (reads.has('caller')) {
-          scope.set('caller', kwargs.get('caller') ?? new Undefined('no caller: it'));
-          kwargs.delete('caller');
-        }
-        if (at.length > parameters.length && !reads.has('varargs'))
-          throw templateError(`the macro "${name}" takes at most ${parameters.length} arguments, found ${at.length}`);
-        if (kwargs.size && !reads.has('kwargs'))
-          throw templateError(`the macro "${name}" has no argument "${[...kwargs.keys()][0]}"`);
-        scope.set('varargs', Tuple.from(at.slice(parameters.length)));
-        scope.set('kwargs', kwargs);
+        this.#bindArguments(name, { parameters, reads }, { at, named }, scope);
         return this.#block(body, scope);
       }),
     );
+  }
+
+  /**
+   * Assigns the arguments of a macro's call to its parameters.
+   * @param {string} name  of the macro @param {{ parameters: Node[], reads: Set<string> }} macro @param {Args} args
+   * @param {Scope} scope  of the macro's body
+   */
+  #bindArguments(name, { parameters, reads }, { at, named }, scope) {
+    /** Named arguments that are not yet assigned to a parameter. */
+    const kwargs = new Dict(named);
+    parameters.forEach((/** @type {Node} */ parameter, /** @type {number} */ i) => {
+      const argument = i < at.length ? at[i] : kwargs.get(parameter.name);
+      if (kwargs.has(parameter.name) && i < at.length)
+        throw templateError(`the macro "${name}" got two values for its argument "${parameter.name}"`);
+      kwargs.delete(parameter.name);
+      if (argument !== undefined) scope.set(parameter.name, argument);
+      else if (parameter.value) scope.set(parameter.name, this.#value(parameter.value, scope));
+      else scope.set(parameter.name, new Undefined(`parameter '${parameter.name}' was not provided: it`));
+    });
+    if (reads.has('caller')) {
+      scope.set('caller', kwargs.get('caller') ?? new Undefined('no caller: it'));
+      kwargs.delete('caller');
+    }
+    if (at.length > parameters.length && !reads.has('varargs'))
+      throw templateError(`the macro "${name}" takes at most ${parameters.length} arguments, found ${at.length}`);
+    if (kwargs.size && !reads.has('kwargs'))
+      throw templateError(`the macro "${name}" has no argument "${[...kwargs.keys()][0]}"`);
+    scope.set('varargs', Tuple.from(at.slice(parameters.length)));
+    scope.set('kwargs', kwargs);
   }
 
   /** @param {Node[]} nodes @param {Scope} scope @returns {Args} */
@@ -368,26 +374,12 @@ export class Evaluator {
         return node.items.map((/** @type {Node} */ item) => this.#value(item, scope));
       case 'Tuple':
         return Tuple.from(node.items.map((/** @type {Node} */ item) => this.#value(item, scope)));
-      case 'Dict': {
-        const dict = new Dict();
-        for (const [left, right] of node.entries) {
-          const key = this.#value(left, scope);
-          this.#meter.countInput(textLength(key));
-          if (hasCallerText(key)) dict.hasCallerKeys = true;
-          if (typeof key === 'boolean' || typeof key === 'number')
-            for (const other of [Number(key), Boolean(key)])
-              if (Number(key) === Number(other) && other !== key && dict.has(other))
-                throw templateError(
-                  `a dict with the keys ${other} and ${key} is not supported: they are the same in Python`,
-                );
-          dict.set(keyOf(key), this.#value(right, scope));
-        }
-        return dict;
-      }
+      case 'Dict':
+        return this.#dict(node, scope);
       case 'Call':
         return this.#call(this.#value(node.callee, scope), this.#arguments(node.args, scope));
       case 'Attribute':
-        return this.#item(this.#value(node.object, scope), node.name, true);
+        return memberOf(this.#value(node.object, scope), node.name, true, this.#meter);
       case 'Item':
         return this.#subscript(node, scope);
       case 'Filter':
@@ -415,12 +407,13 @@ export class Evaluator {
           this.#meter,
         );
       case 'Sign':
-        return this.#sign(node.operator, this.#value(node.value, scope));
+        return signed(node.operator, this.#value(node.value, scope));
       case 'Operation':
-        return this.#operation(
+        return operate(
           node.operator,
           requireDefined(this.#value(node.left, scope)),
           requireDefined(this.#value(node.right, scope)),
+          this.#meter,
         );
       default:
         throw templateError(`unexpected node ${node.type} in an expression`);
@@ -428,92 +421,32 @@ export class Evaluator {
   }
 
   /** @param {Node} node @param {Scope} scope */
+  #dict({ entries }, scope) {
+    const dict = new Dict();
+    for (const [left, right] of entries) {
+      const key = this.#value(left, scope);
+      this.#meter.countInput(textLength(key));
+      if (hasCallerText(key)) dict.hasCallerKeys = true;
+      if (typeof key === 'boolean' || typeof key === 'number')
+        for (const other of [Number(key), Boolean(key)])
+          if (Number(key) === Number(other) && other !== key && dict.has(other))
+            throw templateError(
+              `a dict with the keys ${other} and ${key} is not supported: they are the same in Python`,
+            );
+      dict.set(keyOf(key), this.#value(right, scope));
+    }
+    return dict;
+  }
+
+  /** @param {Node} node @param {Scope} scope */
   #subscript({ object, key }, scope) {
     const value = this.#value(object, scope);
-    if (key.type !== 'Slice') return this.#item(value, this.#value(key, scope), false);
+    if (key.type !== 'Slice') return memberOf(value, this.#value(key, scope), false, this.#meter);
     const [start, stop, step] = [key.start, key.stop, key.step].map((part) => {
       const bound = part ? this.#value(part, scope) : null;
       return bound === null ? null : requireInteger(bound);
     });
-    return this.#slice(value, start, stop, step ?? 1);
-  }
-
-  /**
-   * Returns `value.name`, where methods take precedence over entries, or `value[name]`, where entries take precedence.
-   * @param {any} value @param {any} name @param {boolean} dot  whether it is `value.name`
-   */
-  #item(value, name, dot) {
-    requireDefined(value);
-    const bindMethod = () => {
-      const call = method(value, name);
-      return call && new Callable(stringOf(name), (args) => call(args, this.#meter));
-    };
-    if (dot) {
-      const bound = bindMethod();
-      if (bound) return bound;
-    }
-    const missing = () =>
-      new Undefined(
-        `'${typeOf(value)}' object has no ${typeof name === 'number' ? 'element' : 'attribute'} ${isText(name) ? stringOf(name).slice(0, 100) : isNumber(name) ? numberOf(name) : typeOf(name)}: it`,
-      );
-    if (value instanceof Map) {
-      this.#meter.countInput(textLength(name));
-      const entry =
-        Array.isArray(name) || name instanceof Map || name instanceof Undefined || name instanceof Float
-          ? undefined
-          : lookUp(value, name);
-      if (entry !== undefined) return entry;
-    } else if (value instanceof Namespace) {
-      if (value.entries.has(stringOf(name))) return value.entries.get(stringOf(name));
-    } else if (value instanceof Callable) {
-      const member = value.members.get(stringOf(name));
-      if (member !== undefined) return member;
-      if (!value.members.size) throw templateError(`members of functions are not supported: "${stringOf(name)}"`);
-    } else if (value instanceof Tuple && value.names?.has(stringOf(name))) return value.names.get(stringOf(name));
-    else if (typeof name === 'number' || typeof name === 'boolean') {
-      const i = Number(name);
-      if (isText(value)) return characterOf(value, i, this.#meter) ?? missing();
-      if (Array.isArray(value) && !(value instanceof Lazy) && (!(value instanceof View) || value.kind === 'range')) {
-        const item = value[i < 0 ? i + value.length : i];
-        return item === undefined ? missing() : item;
-      }
-    }
-    return (dot ? undefined : bindMethod()) ?? missing();
-  }
-
-  /** @param {any} value @param {number | null} start @param {number | null} stop @param {number} step */
-  #slice(value, start, stop, step) {
-    const meter = this.#meter;
-    const list =
-      Array.isArray(value) && !(value instanceof Lazy) && (!(value instanceof View) || value.kind === 'range');
-    if (!list && !isText(value)) throw templateError(`can't slice a value of type ${typeOf(requireDefined(value))}`);
-    if (isSafe(value)) throw templateError('slices of safe strings are not supported');
-    if (!step) throw templateError('the step of a slice must not be 0');
-    const n = isText(value) ? lengthOf(stringOf(value), meter) : value.length;
-    const [low, high] = step > 0 ? [0, n] : [-1, n - 1];
-    const place = (/** @type {number | null} */ at, /** @type {number} */ otherwise) =>
-      at === null ? otherwise : Math.min(Math.max(at < 0 ? at + n : at, low), high);
-    const [begin, end] = [place(start, step > 0 ? 0 : n - 1), place(stop, step > 0 ? n : -1)];
-    if (isText(value) && step === 1) {
-      if (end <= begin) return '';
-      return cut(value, characterOffset(stringOf(value), begin, meter), characterOffset(stringOf(value), end, meter));
-    }
-    const all = isText(value) ? charactersOf(value, meter) : value;
-    meter.countItems(Math.max(0, (end - begin) / step));
-    const result = [];
-    for (let i = begin; step > 0 ? i < end : i > end; i += step) result.push(all[i]);
-    if (isText(value)) return concat(['', ...result]);
-    if (value instanceof View)
-      throw templateError('slices of a range are not supported: convert it by the filter list');
-    return value instanceof Tuple ? Tuple.from(result) : result;
-  }
-
-  /** @param {string} operator @param {any} value */
-  #sign(operator, value) {
-    if (!isNumber(requireDefined(value)))
-      throw templateError(`expected a number after ${operator}, found a value of type ${typeOf(value)}`);
-    const number = operator === '-' ? -numberOf(value) : numberOf(value);
-    return value instanceof Float ? new Float(number) : number + 0;
+    return sliceOf(value, start, stop, step ?? 1, this.#meter);
   }
 
   /** Evaluates a chain of comparisons: `a < b < c` means `a < b and b < c`. @param {Node} node @param {Scope} scope */
@@ -521,71 +454,9 @@ export class Evaluator {
     let a = this.#value(left, scope);
     for (const [operator, node] of rest) {
       const b = this.#value(node, scope);
-      if (!this.#compare(operator, a, b)) return false;
+      if (!compareBy(operator, a, b, this.#meter)) return false;
       a = b;
     }
     return true;
-  }
-
-  /** @param {string} operator @param {any} a @param {any} b @returns {boolean} */
-  #compare(operator, a, b) {
-    const meter = this.#meter;
-    switch (operator) {
-      case '==':
-        return equal(a, b, meter);
-      case '!=':
-        return !equal(a, b, meter);
-      case 'in':
-        return contains(b, a, meter);
-      case 'not in':
-        return !contains(b, a, meter);
-      case '<':
-        return compare(a, b, meter) < 0;
-      case '>':
-        return compare(a, b, meter) > 0;
-      case '<=':
-        return compare(a, b, meter) <= 0;
-      default:
-        return compare(a, b, meter) >= 0;
-    }
-  }
-
-  /** Joins two texts. If one of them is safe, the other one is escaped. @param {AnyText} a @param {AnyText} b */
-  #join(a, b) {
-    const meter = this.#meter;
-    const safe = isSafe(a) || isSafe(b);
-    meter.countOutput(stringOf(a).length + stringOf(b).length);
-    const part = (/** @type {AnyText} */ text) => (safe && !isSafe(text) ? escapeHtml(text, meter) : text);
-    const text = meter.countText(concat([part(a), part(b)]));
-    return safe ? withSafeMark(text) : text;
-  }
-
-  /** @param {string} operator @param {any} a @param {any} b */
-  #operation(operator, a, b) {
-    const meter = this.#meter;
-    if (isNumber(a) && isNumber(b)) return arithmetic(operator, a, b, checkInteger);
-    if (operator === '+' && isText(a) && isText(b)) return this.#join(a, b);
-    const list = (/** @type {any} */ value) =>
-      Array.isArray(value) && !(value instanceof Lazy) && !(value instanceof View);
-    if (operator === '+' && list(a) && list(b) && typeOf(a) === typeOf(b)) {
-      meter.countItems(a.length + b.length);
-      return a.concat(b);
-    }
-    if (operator === '%' && isText(a) && !isSafe(a)) return formatPercent(a, b, meter);
-    const count = (/** @type {any} */ value) => typeof value === 'number' || typeof value === 'boolean';
-    const [many, times] = count(a) ? [b, Math.max(Number(a), 0)] : [a, count(b) ? Math.max(Number(b), 0) : NaN];
-    if (operator === '*' && !Number.isNaN(times) && ((isText(many) && !isSafe(many)) || list(many))) {
-      if (isText(many)) {
-        meter.countOutput(stringOf(many).length * times);
-        if (!hasCallerText(many)) return stringOf(many).repeat(times);
-        meter.countItems(times);
-        return concat(['', ...Array(times).fill(many)]);
-      }
-      const length = many.length * times;
-      meter.countItems(length);
-      const repeated = Array.from({ length }, (_, i) => many[i % many.length]);
-      return many instanceof Tuple ? Tuple.from(repeated) : repeated;
-    }
-    throw templateError(`the operation ${typeOf(a)} ${operator} ${typeOf(b)} is not supported`);
   }
 }

@@ -81,111 +81,154 @@ function trimEnd(text, all, lineBegins) {
   return end === line ? text.slice(0, line) : text;
 }
 
-/** @param {string} template @returns {Token[]} */
-export function tokenize(template) {
-  const source = template.replace(/\r\n?/g, '\n').replace(/\n$/, '');
+/** Splits one template. */
+class Lexer {
   /** @type {Token[]} */
-  const tokens = [];
-  let [at, line, lineBegins] = [0, 1, true];
-  const nextLine = (/** @type {number} */ from) => (source.indexOf('\n', from) + 1 || Infinity) - 1;
-  let newline = nextLine(0);
-  const take = (/** @type {number} */ end) => {
-    for (; newline < end; newline = nextLine(newline + 1)) line++;
-    if (end > at) lineBegins = source[end - 1] === '\n';
-    at = end;
-  };
-  const put = (/** @type {TokenType} */ type, /** @type {any} */ value) => tokens.push({ type, value, line });
-  const match = (/** @type {RegExp} */ pattern) => {
-    pattern.lastIndex = at;
-    return pattern.exec(source);
-  };
+  #tokens = [];
+  #source;
+  #at = 0;
+  #line = 1;
+  /** Whether the text at the current offset begins a line. */
+  #lineBegins = true;
+  /** Offset of the next line break; Infinity: none. */
+  #newline;
+
+  /** @param {string} template */
+  constructor(template) {
+    this.#source = template.replace(/\r\n?/g, '\n').replace(/\n$/, '');
+    this.#newline = this.#newlineFrom(0);
+  }
+
+  /** Returns the tokens of the template. Throws TEMPLATE. */
+  run() {
+    while (this.#at < this.#source.length) {
+      const open = this.#nextTag();
+      if (open < 0) {
+        this.#put('data', this.#source.slice(this.#at));
+        break;
+      }
+      this.#tag(open);
+    }
+    this.#put('eof', '');
+    return this.#tokens;
+  }
+
+  /** @param {number} from */
+  #newlineFrom(from) {
+    return (this.#source.indexOf('\n', from) + 1 || Infinity) - 1;
+  }
+
+  /** Moves to an offset. @param {number} end */
+  #take(end) {
+    for (; this.#newline < end; this.#newline = this.#newlineFrom(this.#newline + 1)) this.#line++;
+    if (end > this.#at) this.#lineBegins = this.#source[end - 1] === '\n';
+    this.#at = end;
+  }
+
+  /** @param {TokenType} type @param {any} value */
+  #put(type, value) {
+    this.#tokens.push({ type, value, line: this.#line });
+  }
+
+  /** Matches a pattern at the current offset, or from there on. @param {RegExp} pattern */
+  #match(pattern) {
+    pattern.lastIndex = this.#at;
+    return pattern.exec(this.#source);
+  }
+
+  /** @param {string} message @returns {never} */
+  #fail(message) {
+    throw syntax(message, this.#line);
+  }
+
+  /** Returns the offset of the next tag, or -1 if no tag follows. */
+  #nextTag() {
+    const source = this.#source;
+    for (let i = source.indexOf('{', this.#at); i >= 0; i = source.indexOf('{', i + 1))
+      if ('%{#'.includes(source[i + 1] || ' ')) return i;
+    return -1;
+  }
+
+  /** Reads the text before a tag and the tag. @param {number} open  offset of the tag */
+  #tag(open) {
+    const source = this.#source;
+    const kind = source[open + 1] === '%' ? 'block' : source[open + 1] === '{' ? 'variable' : 'comment';
+    this.#putData(open, kind === 'variable');
+    this.#take(open);
+    const raw = kind === 'block' ? this.#match(RAW) : null;
+    if (raw) return this.#raw(raw[0].length);
+    const sign = '-+'.includes(source[this.#at + 2] || ' ') ? 1 : 0;
+    this.#take(this.#at + 2 + sign);
+    if (kind === 'comment') return this.#comment();
+    this.#put(`${kind}_begin`, '');
+    this.#expression(kind);
+  }
 
   /**
    * Adds the text before the tag at `open`. The sign of the tag (`{%-`, `{%+`) determines which white space is removed.
    * @param {number} open @param {boolean} variable @param {string} [sign]
    */
-  const putData = (open, variable, sign = source[open + 2]) => {
-    const text = source.slice(at, open);
+  #putData(open, variable, sign = this.#source[open + 2]) {
+    const text = this.#source.slice(this.#at, open);
     const data =
       sign === '-'
-        ? trimEnd(text, true, lineBegins)
+        ? trimEnd(text, true, this.#lineBegins)
         : sign === '+' || variable
           ? text
-          : trimEnd(text, false, lineBegins);
-    if (data) put('data', data);
-  };
-
-  /** Returns the offset of the next tag, or -1 if no tag follows. */
-  const nextTag = () => {
-    for (let i = source.indexOf('{', at); i >= 0; i = source.indexOf('{', i + 1))
-      if ('%{#'.includes(source[i + 1] || ' ')) return i;
-    return -1;
-  };
-
-  /** @param {'block' | 'variable'} kind */
-  const expression = (kind) => {
-    /** @type {string[]} */
-    const open = [];
-    for (;;) {
-      if (at >= source.length) return;
-      const end = !open.length && match(ENDS[kind]);
-      if (end) {
-        put(`${kind}_end`, end[0]);
-        return take(at + end[0].length);
-      }
-      const white = match(WHITE);
-      if (white) {
-        take(at + white[0].length);
-        continue;
-      }
-      let found = match(FLOAT);
-      if (found) put('float', Number(found[0].replaceAll('_', '')));
-      else if ((found = match(INTEGER))) put('integer', found[0].replaceAll('_', ''));
-      else if ((found = match(NAME))) {
-        if (!/^[\p{L}_]/u.test(found[0])) throw syntax(`expected a name, found ${JSON.stringify(found[0])}`, line);
-        put('name', found[0]);
-      } else if ((found = match(STRING))) put('string', decodeString(found[0].slice(1, -1), line));
-      else if ((found = match(OPERATOR))) {
-        const [operator] = found;
-        if (CLOSING[operator]) open.push(CLOSING[operator]);
-        else if (')]}'.includes(operator) && open.pop() !== operator) throw syntax(`unexpected "${operator}"`, line);
-        put('operator', operator);
-      } else throw syntax(`unexpected ${JSON.stringify(source[at])}`, line);
-      take(at + found[0].length);
-    }
-  };
-
-  while (at < source.length) {
-    const open = nextTag();
-    if (open < 0) {
-      put('data', source.slice(at));
-      break;
-    }
-    const kind = source[open + 1] === '%' ? 'block' : source[open + 1] === '{' ? 'variable' : 'comment';
-    putData(open, kind === 'variable');
-    take(open);
-    const raw = kind === 'block' ? match(RAW) : null;
-    if (raw) {
-      take(at + raw[0].length);
-      const end = match(END_RAW);
-      if (!end && at === source.length) break; // jinja2 accepts this
-      if (!end) throw syntax('{% raw %} has no {% endraw %}', line);
-      putData(end.index, false, end[1]);
-      take(end.index + end[0].length);
-      continue;
-    }
-    const sign = '-+'.includes(source[at + 2] || ' ') ? 1 : 0;
-    take(at + 2 + sign);
-    if (kind === 'comment') {
-      const end = match(ENDS.comment);
-      if (!end && at === source.length) break;
-      if (!end) throw syntax('a comment has no end', line);
-      take(end.index + end[0].length);
-      continue;
-    }
-    put(`${kind}_begin`, '');
-    expression(kind);
+          : trimEnd(text, false, this.#lineBegins);
+    if (data) this.#put('data', data);
   }
-  put('eof', '');
-  return tokens;
+
+  /** Reads a block without tags. @param {number} length  length of its first tag */
+  #raw(length) {
+    this.#take(this.#at + length);
+    const end = this.#match(END_RAW);
+    if (end) {
+      this.#putData(end.index, false, end[1]);
+      this.#take(end.index + end[0].length);
+    } else if (this.#at < this.#source.length) this.#fail('{% raw %} has no {% endraw %}'); // jinja2 accepts it at the end
+  }
+
+  /** Skips a comment. */
+  #comment() {
+    const end = this.#match(ENDS.comment);
+    if (end) this.#take(end.index + end[0].length);
+    else if (this.#at < this.#source.length) this.#fail('a comment has no end');
+  }
+
+  /** Reads the tokens of a tag and its end. @param {'block' | 'variable'} kind */
+  #expression(kind) {
+    /** Brackets that close the open ones. @type {string[]} */
+    const open = [];
+    while (this.#at < this.#source.length) {
+      const end = !open.length && this.#match(ENDS[kind]);
+      if (end) {
+        this.#put(`${kind}_end`, end[0]);
+        return this.#take(this.#at + end[0].length);
+      }
+      const found = this.#match(WHITE) ?? this.#expressionToken(open);
+      this.#take(this.#at + found[0].length);
+    }
+  }
+
+  /** Adds the token of an expression and returns its match. @param {string[]} open */
+  #expressionToken(open) {
+    let found = this.#match(FLOAT);
+    if (found) this.#put('float', Number(found[0].replaceAll('_', '')));
+    else if ((found = this.#match(INTEGER))) this.#put('integer', found[0].replaceAll('_', ''));
+    else if ((found = this.#match(NAME))) {
+      if (!/^[\p{L}_]/u.test(found[0])) this.#fail(`expected a name, found ${JSON.stringify(found[0])}`);
+      this.#put('name', found[0]);
+    } else if ((found = this.#match(STRING))) this.#put('string', decodeString(found[0].slice(1, -1), this.#line));
+    else if ((found = this.#match(OPERATOR))) {
+      const [operator] = found;
+      if (CLOSING[operator]) open.push(CLOSING[operator]);
+      else if (')]}'.includes(operator) && open.pop() !== operator) this.#fail(`unexpected "${operator}"`);
+      this.#put('operator', operator);
+    } else this.#fail(`unexpected ${JSON.stringify(this.#source[this.#at])}`);
+    return found;
+  }
 }
+
+/** Splits a template into tokens. Throws TEMPLATE. @param {string} template @returns {Token[]} */
+export const tokenize = (template) => new Lexer(template).run();
