@@ -389,16 +389,6 @@ export class LocalModel {
     return adapter;
   };
 
-  /**
-   * Switches the clustered LM head of a session on or off.
-   * @param {number} session  handle of the session @param {boolean} isOn @param {AbortSignal} [signal]
-   */
-  async useClusteredHead(session, isOn, signal) {
-    if (isOn) await unlessAborted(this.loaded, signal);
-    if (isOn) this.#wasm.check('bqw_model_cluster', this.handle);
-    this.#wasm.check('bqw_session_clusters', session, Number(isOn));
-  }
-
   /** Returns an adapter. Throws CLOSED if the model has none with this id. @param {string} id */
   adapter(id) {
     const adapter = this.#adapters.get(id);

@@ -1,5 +1,6 @@
 /** Methods of sessions and models that few pages use. They are in one module, which is loaded on demand. */
 import { checkCall, TABLE } from '../../remote/port/methods.js';
+import { unlessAborted } from '../../shared/async.js';
 import { BqError, onDemand } from '../../shared/errors.js';
 import * as state from './saved-state.js';
 
@@ -85,6 +86,16 @@ export async function trace({ parts: { wasm, sequence } }, model, args) {
   const { readTrace } = await onDemand(import('../model/trace.js'));
   sequence.check();
   return readTrace(wasm, sequence.handle, model.info.layers, options);
+}
+
+/**
+ * Switches the clustered LM head of a session on or off.
+ * @param {LocalSession} session @param {LocalModel} model @param {boolean} isOn @param {AbortSignal} signal
+ */
+export async function useClusteredHead({ parts: { wasm, sequence } }, model, isOn, signal) {
+  if (isOn) await unlessAborted(model.loaded, signal);
+  if (isOn) wasm.check('bqw_model_cluster', model.handle);
+  wasm.check('bqw_session_clusters', sequence.handle, Number(isOn));
 }
 
 /** Smallest number of additional shared tokens for which copying the KV cache is faster than computing them. */

@@ -372,8 +372,11 @@ export class LocalSession {
     output.logitProcessors = await this.#model.logitProcessors(options, this.#sequence.handle);
     // Formats and biases may select any token, so they need all logits.
     if (this.#options.quality?.lmHeadFraction)
-      await this.#model.useClusteredHead(
-        this.#sequence.handle,
+      await (
+        await onDemand(import('./lazy-methods.js'))
+      ).useClusteredHead(
+        this,
+        this.#model,
         !guide && !options.logitBias && promptLogprobs === undefined,
         stopConditions.signal,
       );
