@@ -54,6 +54,8 @@ export const TIMEOUTS = {
   sessionLook: 1000,
   /** Interval at which an unread stream of the AI SDK is checked while another call waits. The second check ends it. */
   streamLook: 500,
+  /** Between the comments of a server's waiting stream. Clients and proxies close a silent one after a minute or more. */
+  streamComment: 15_000,
   /**
    * Before the first retry of a request, unless the source specifies another delay. It doubles before each further
    * retry.

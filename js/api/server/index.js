@@ -4,6 +4,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import { createServer } from 'node:http';
+import { timeout } from '../../shared/timeouts.js';
 import { toOpenAIError } from '../openai/errors.js';
 import { Body, BodyBudget } from './body.js';
 import { checkOrigin, checkToken, preflight } from './guard.js';
@@ -18,8 +19,6 @@ import { get, modelFor, POSTS, STREAM_CHECKS } from './routes.js';
 const RECEIVE_MS = 60_000;
 /** Largest number of bytes of a stream that a slow client has not read. */
 const MAX_UNREAD_BYTES = 8 << 20;
-/** Milliseconds between the comments of a waiting stream. Clients and proxies close a silent one after a minute or more. */
-const COMMENT_MS = 15_000;
 
 /** A model of the server. @typedef {{ id: string, model: Model, created: number, queue: Queue }} Served */
 
@@ -162,7 +161,7 @@ async function route(request, response, { served: servedModels, rules, bodyBudge
       else sendJson(response, 200, completion);
     };
     // The wait in the queue, and for a long prompt, can take minutes.
-    if (isStream) commentTimer = setInterval(() => sendComment(response), COMMENT_MS);
+    if (isStream) commentTimer = setInterval(() => sendComment(response), timeout('streamComment'));
     await queue.run(signal, run, choices);
   } finally {
     clearInterval(commentTimer);
