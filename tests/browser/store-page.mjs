@@ -1,5 +1,4 @@
 // Script of a page in which a test calls the operations of store-ops.mjs, in the page (`ops`) or in its worker (`inWorker`).
-import { askToPersist } from '../../js/storage/cache/index.js';
 import { ops } from './store-ops.mjs';
 
 const worker = new Worker(new URL('./store-worker.mjs', import.meta.url), { type: 'module' });
@@ -15,7 +14,6 @@ worker.onmessage = ({ data: { id, ok, error } }) => {
 
 Object.assign(globalThis, {
   ops,
-  askToPersist,
   inWorker: (/** @type {string} */ name, /** @type {any[]} */ args) =>
     new Promise((resolve, reject) => {
       calls.set(++last, { resolve, reject });

@@ -367,9 +367,3 @@ for (const backend of ['opfs', 'cache', 'indexeddb']) {
     await next.close();
   });
 }
-
-test('persistence can be asked for, and the answer is a boolean', async () => {
-  const page = await lastingPage();
-  assert.equal(typeof (await page.evaluate(() => /** @type {any} */ (globalThis).askToPersist())), 'boolean');
-  await page.close();
-});

@@ -513,15 +513,3 @@ export function toStore(option, defaults) {
   if (typeof option === 'object') return openStore({ ...defaults, ...option });
   return openStore(option === 'auto' ? defaults : { ...defaults, path: option });
 }
-
-/**
- * Requests persistent storage: the browser then never deletes the origin's storage by itself. Available on pages only;
- * most likely to be granted after a click.
- * @returns {Promise<boolean>}  whether storage is persistent
- */
-export async function askToPersist() {
-  const storage = globalThis.navigator?.storage;
-  return (
-    (await storage?.persisted?.().catch(() => false)) || ((await storage?.persist?.().catch(() => false)) ?? false)
-  );
-}
