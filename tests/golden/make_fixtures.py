@@ -278,6 +278,10 @@ SMALL_KEYS = {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_ke
 PLAIN_ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}
 
 
+# In changes of a config.json: null, where None leaves the key out.
+NULL = "null"
+
+
 def rope(kind, **settings):
     return {"rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, **settings}}
 
@@ -950,6 +954,132 @@ RECURRENT |= {
 }
 
 
+def half_pairs(dim, rotated=None):
+    """A model whose rotary pairs are the halves of what is rotated of a head, not neighbours: one with other rows of q and k."""
+    rows = torch.arange(dim)
+    rows[:rotated] = rows[:rotated].view(2, -1).T.flatten()
+
+    def off(model):
+        for name, p in model.named_parameters():
+            if re.search(r"attn\.[qk]_proj\.weight$", name):
+                p.copy_(p.view(-1, dim, p.shape[-1])[:, rows].reshape(p.shape))
+            elif re.search(r"attn\.[qk]_(proj\.bias|norm\.weight)$", name):
+                p.copy_(p.view(-1, dim)[:, rows].reshape(p.shape))
+    return off
+
+
+def sequential_gptj(model):
+    for layer in model.transformer.h:
+        def forward(x, layer=layer, **others):
+            x = x + layer.attn(hidden_states=layer.ln_1(x), **others)[0]
+            return x + layer.mlp(layer.ln_1(x))
+        layer.forward = forward
+
+
+def one_head_norms(model):
+    for name, p in model.named_parameters():
+        if name.endswith(("q_norm.weight", "k_norm.weight")):
+            p.copy_(p[:1].expand(p.shape))
+
+
+def norms_before_rotation(model):
+    """Hunyuan, as most others do it."""
+    for layer in model.model.layers:
+        attn = layer.self_attn
+        for projection, norm in ((attn.q_proj, attn.query_layernorm), (attn.k_proj, attn.key_layernorm)):
+            def forward(x, project=projection.forward, weigh=norm.forward):
+                heads = project(x).unflatten(-1, (-1, attn.head_dim))
+                return weigh(heads).flatten(-2)
+            projection.forward, norm.forward = forward, lambda x: x
+
+
+def ntk(alpha):
+    return rope("dynamic", factor=1.0, alpha=alpha)
+
+
+FOUR_LAYERS = ["sliding_attention"] * 3 + ["full_attention"]
+FULL_LAYERS = ["full_attention"] * 2
+SQUARES = {"the square": with_attributes("mlp", act_fn=nn.ReLU()), "squared ReLU": with_attributes("mlp", act_fn=nn.SiLU())}
+POST_NORMS = {"norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm"), "norm after attention": same_norms("post_attention_layernorm"),
+              "norm after the MLP": same_norms("post_feedforward_layernorm")}
+COHERE_KEYS = SMALL_KEYS | {"layer_norm_eps", "logit_scale", "use_qk_norm"}
+GLM = SMALL | rope("default", partial_rotary_factor=0.5) | dict(head_dim=8, attention_bias=True, pad_token_id=0)
+GLM_KEYS = SMALL_KEYS | {"partial_rotary_factor"}
+GLM_WITHOUT = {"part that is rotated": rope("default", partial_rotary_factor=1.0), "neighbours as pairs": half_pairs(8, 4), "bias of q": zeroed("q_proj.bias"),
+               "bias of k": zeroed("k_proj.bias"), "bias of v": zeroed("v_proj.bias"), "norm before the MLP": same_norms("post_attention_layernorm")}
+GPTJ = dict(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=32, rotary_dim=4, tie_word_embeddings=False)
+GPTJ_KEYS = {"n_embd", "n_layer", "n_head", "n_positions", "n_inner", "rotary_dim", "activation_function", "layer_norm_epsilon"}
+GPTJ_BENT = {"ln_f.weight": (12.0, 0), "fc_in.bias": (1, -2.4), "fc_out.weight": (20, 0)}
+GPTJ_WITHOUT = {"tanh in GELU": {"activation_function": "gelu"}, "part that is rotated": {"rotary_dim": 8}, "MLP beside attention": sequential_gptj,
+                "bias of the MLP": zeroed("fc_out.bias"), "bias of the head": zeroed("lm_head.bias")}
+FAMILIES |= {
+    "exaone4": ("Exaone4", torch.bfloat16, 24, SMALL | LLAMA3 | dict(num_hidden_layers=4, sliding_window=5, layer_types=FOUR_LAYERS), SMALL_KEYS,
+                {"norm.weight": (2.0, 0)},
+                {**POST_NORMS, "window": {"sliding_window": 64}, "the global layer": {"layer_types": ["sliding_attention"] * 4},
+                 "no positions in the global layer": with_attributes("layers.3.self_attn", is_sliding=True), "scaling of angles": PLAIN_ROPE}),
+    "hunyuan": ("HunYuanDenseV1", torch.float16, 24, SMALL | ntk(50.0) | dict(head_dim=12, tie_word_embeddings=True), SMALL_KEYS,
+                {"y_layernorm.weight": (3.0, -1.0)},
+                {"norm of q": same_norms("query_layernorm"), "norm of k": same_norms("key_layernorm"), "norms after rotations": norms_before_rotation,
+                 "alpha": ntk(1.0)}),
+    "arcee": ("Arcee", torch.bfloat16, 20, SMALL, SMALL_KEYS, {}, {**SQUARES, "positions": rope("linear", factor=1000.0)}),
+    "cohere": ("Cohere", torch.float16, 20, SMALL | dict(tie_word_embeddings=True, use_qk_norm=True, logit_scale=0.4), COHERE_KEYS, {"k_norm.weight": (4.0, 0)},
+               {"scale of logits": {"logit_scale": 1.0}, "norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm"), "weights for each head": one_head_norms,
+                "MLP beside attention": one_after_the_other, "neighbours as pairs": half_pairs(8)}),
+    "cohere2": ("Cohere2", torch.bfloat16, 24, SMALL | dict(num_hidden_layers=4, tie_word_embeddings=True, sliding_window=5, logit_scale=0.4), COHERE_KEYS,
+                {"q_proj.weight": (2.0, 0)},
+                {"scale of logits": {"logit_scale": 1.0}, "window": {"sliding_window": 64}, "the global layer": {"layer_types": ["sliding_attention"] * 4},
+                 "no positions in the global layer": with_attributes("layers.3.self_attn", sliding_window=64), "MLP beside attention": one_after_the_other,
+                 "neighbours as pairs": half_pairs(8)}),
+    "glm": ("Glm", torch.float16, 20, GLM, GLM_KEYS, {}, GLM_WITHOUT),
+    "glm4": ("Glm4", torch.bfloat16, 20, GLM, GLM_KEYS, {}, {**GLM_WITHOUT, "norm after attention": same_norms("post_self_attn_layernorm"),
+                                                            "norm after the MLP": same_norms("post_mlp_layernorm")}),
+    "nemotron": ("Nemotron", torch.bfloat16, 20, SMALL | rope("default", partial_rotary_factor=0.5), SMALL_KEYS | {"norm_eps", "partial_rotary_factor"},
+                 {"norm.weight": (1, -1)},
+                 {**SQUARES, "1 + w": weights_without_one, "bias of norms": zeroed("norm.bias"), "part that is rotated": rope("default", partial_rotary_factor=1.0)}),
+    "olmo": ("Olmo", torch.float16, 20, SMALL | dict(clip_qkv=1.0), SMALL_KEYS | {"clip_qkv"}, {},
+             {"clipping": {"clip_qkv": None}, "norm before attention": same_norms("input_layernorm"), "norm before the MLP": same_norms("post_attention_layernorm"),
+              "the last norm": same_norms("model.norm")}),
+    "gptj": ("GPTJ", torch.float16, 20, GPTJ, GPTJ_KEYS, GPTJ_BENT, {**GPTJ_WITHOUT, "neighbours as pairs": half_pairs(8, 4)}),
+    "codegen": ("CodeGen", torch.float16, 20, GPTJ, GPTJ_KEYS, GPTJ_BENT, GPTJ_WITHOUT),
+}
+ROUTED |= {
+    "olmoe": ("Olmoe", torch.bfloat16, 20, EXPERTS | dict(intermediate_size=16, num_experts=6, num_experts_per_tok=3), EXPERTS_KEYS | {"clip_qkv"}, {},
+              {"weights of all experts": {"norm_topk_prob": True}, "the third expert": {"num_experts_per_tok": 2}, "norm of q": same_norms("q_norm"),
+               "norm of k": same_norms("k_norm"), "the choice": zeroed("mlp.gate.weight")}),
+}
+# Without windows all layers have positions. null says more than no key.
+LENT |= {
+    "exaone4-full": (("Exaone4", torch.bfloat16, 20, TINY | dict(sliding_window=None, layer_types=FULL_LAYERS, tie_word_embeddings=True), SMALL_KEYS, {"norm.weight": (2.0, 0)},
+                      {**POST_NORMS, "positions": rope("linear", factor=1000.0)}), {"sliding_window": NULL}, None),
+}
+
+
+def without_later_texts(model):
+    """An encoder as a decoder."""
+    forward = model.forward
+
+    def causal(ids, **others):
+        return forward(ids, attention_mask=torch.full((ids.shape[1],) * 2, -math.inf).triu(1)[None, None], **others)
+    model.forward = causal
+
+
+EUROBERT_ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 250000.0}}
+ENCODERS |= {
+    "jina-v3": ("JinaEmbeddingsV3", torch.float16, 26, dict(
+        vocab_size=74, hidden_size=36, num_hidden_layers=2, num_attention_heads=3, intermediate_size=52, pad_token_id=1, max_position_embeddings=34, type_vocab_size=1,
+        hidden_act="gelu", layer_norm_eps=0.05, rope_parameters={"rope_type": "default", "rope_theta": 20000.0}),
+        {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings", "type_vocab_size", "hidden_act", "layer_norm_eps",
+         "pad_token_id", "rope_parameters"},
+        {"1.post_mlp_layernorm.weight": (16, 0), "fc1.bias": (1, -2.4), "fc2.weight": (8, 0), "q_proj.weight": (3, 0)},
+        {"exact GELU": {"hidden_act": "gelu_new"}, "sight of later tokens": without_later_texts, "base of angles": PLAIN_ROPE,
+         "token types": zeroed("token_type_embeddings.weight"), "norm of the embedding": same_norms("embeddings.LayerNorm"),
+         "norm after attention": same_norms("post_attention_layernorm"), "norm after the MLP": same_norms("0.post_mlp_layernorm"), "bias of q": zeroed("q_proj.bias"),
+         "bias of attention": zeroed("o_proj.bias")}),
+    "eurobert": ("EuroBert", torch.bfloat16, 24, SMALL | EUROBERT_ROPE | dict(pad_token_id=0), SMALL_KEYS | {"pad_token_id"}, {"norm.weight": (2.0, 0)},
+                 {"sight of later tokens": without_later_texts, "base of angles": PLAIN_ROPE, "the last norm": lambda model: setattr(model.norm, "forward", lambda x: x), "gate": zeroed("gate_proj.weight")}),
+}
+
+
 def jina(settings):
     """JinaBERT, which is in no release of transformers: its BERT with ALiBi in place of positions, and an MLP of which one half gates the other."""
     model = transformers.BertModel(transformers.BertConfig(**settings, attn_implementation="eager"), add_pooling_layer=False).eval()
@@ -1085,7 +1215,7 @@ def bitnet(name, seed):
 def results_of(model, ids):
     """Logits, of encoders hidden states."""
     with torch.no_grad():
-        out = model(ids[None]) if re.search("Bert|MPNet", type(model).__name__) else model(ids[None], use_cache=False)
+        out = model(ids[None]) if re.search("Bert|MPNet|Jina", type(model).__name__) else model(ids[None], use_cache=False)
         return (out.logits if "logits" in out else out.last_hidden_state)[0].float()
 
 
@@ -1135,7 +1265,7 @@ def family(name, spec, seed, changes={}, renamed=None):
     config = {"architectures": [cls[0].__name__], **{k: v for k, v in found.items() if k in keys | SHARED and v is not None}}
     if sees:
         config["text_config"] = {k: v for k, v in found["text_config"].items() if k in SMALL_KEYS | SHARED and v is not None}
-    config = {k: v for k, v in {**config, **changes}.items() if v is not None}
+    config = {k: None if v == NULL else v for k, v in {**config, **changes}.items() if v is not None}
     save(name, model, dtype, ids, results, config, {what: round(by, 3) for what, by in moved.items()}, encoder, renamed or (lambda state: state))
 
 

@@ -28,6 +28,7 @@ LEFT_OUT = {
     "gemma3-listed", "qwen2-listed", "smollm3-listed",  # lists of layers are not said
     "qwen2moe-dense", "qwen3moe-dense",  # layers of two kinds have no place
     "bullet", "bullet-tied",  # of no library
+    "codegen", "gptj",  # there are no such architectures
     "falcon-h1-normed",  # the order of norm and gate is not said
     "falcon-rw",  # ALiBi is not said
     "granite-hybrid-rope",  # positions are not said
@@ -40,10 +41,14 @@ LEFT_OUT = {
 # Where the config.json that transformers 5 writes differs from those that the converter was made for.
 GRANITE_LAYERS = {"layer_types": ["mamba", "mamba", "attention", "mamba"], "position_embedding_type": "nope"}
 PUBLISHED = {
+    "cohere2": {"rotary_pct": 1.0},
+    "eurobert": {"classifier_pooling": "mean"},  # published ones have files of sentence-transformers beside them
     "falcon": {"num_kv_heads": 1},
     "granite-hybrid": GRANITE_LAYERS,
     "granite-hybrid-moe": GRANITE_LAYERS,
+    "glm": {"seq_length": 64, "layernorm_epsilon": 1.5625e-07},
     "gpt2": {"n_ctx": 32},
+    "hunyuan": {"max_position_embeddings": 32768},
     "mpt": {"architectures": ["MPTForCausalLM"]},
     "neox": {"rotary_pct": 0.25},
     "nomic-bert": {"n_positions": 8192, "max_trained_positions": 2048, "rotary_emb_scale_base": None, "hidden_size": 36, "num_hidden_layers": 2,
@@ -109,6 +114,43 @@ def convert(name, folder):
     print(f"{name}: {out.stat().st_size} bytes, {kind.__name__}")
 
 
+# The converter knows these names of transformers' as those of a model with an adapter for each task only.
+JINA_V3 = {
+    "embeddings.word_embeddings": "token_embd", "embeddings.token_type_embeddings": "token_types", "embeddings.LayerNorm": "token_embd_norm",
+    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
+    "post_attention_layernorm": "attn_output_norm", "mlp.fc1": "ffn_up", "mlp.fc2": "ffn_down", "post_mlp_layernorm": "layer_output_norm",
+}
+
+
+def jina_v3():
+    import gguf
+
+    name, folder = "jina-v3", HERE / "fixtures" / "jina-v3"
+    config = json.loads((folder / "config.json").read_text())
+    out = gguf.GGUFWriter(HERE / "gguf" / f"{name}.gguf", "jina-bert-v3")
+    out.add_name(name)
+    out.add_block_count(config["num_hidden_layers"])
+    out.add_context_length(config["max_position_embeddings"] - 2)
+    out.add_embedding_length(config["hidden_size"])
+    out.add_feed_forward_length(config["intermediate_size"])
+    out.add_head_count(config["num_attention_heads"])
+    out.add_layer_norm_eps(config["layer_norm_eps"])
+    out.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
+    out.add_causal_attention(False)
+    out.add_pooling_type(gguf.PoolingType.MEAN)
+    for key, value in load_file(folder / "model.safetensors").items():
+        if key.startswith("pooler."):
+            continue
+        layer, module, ending = re.fullmatch(r"(?:layers\.(\d+)\.)?(.+)\.(weight|bias)", key).groups()
+        if ending == "bias" or "orm" in module:
+            value = value.float()
+        out.add_tensor(f"{f'blk.{layer}.' if layer else ''}{JINA_V3[module]}.{ending}", value.numpy())
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
+
+
 # EmbeddingGemma 2 is in no release of the package. llama.cpp's names, of GGUF files that its converter of October 2026 wrote.
 EMBEDDING_GEMMA2 = {
     "embed_tokens": "token_embd", "ple.per_layer_model_projection": "per_layer_model_proj", "ple.per_layer_projection_norm": "per_layer_proj_norm",
@@ -158,6 +200,8 @@ def embedding_gemma2():
     out.close()
 
 
+WRITTEN = {"embedding-gemma2": embedding_gemma2, "jina-v3": jina_v3}
+
 if __name__ == "__main__":
     sys.path[:0] = [sys.argv[1], f"{sys.argv[1]}/gguf-py"]
     logging.disable(logging.INFO)
@@ -165,8 +209,8 @@ if __name__ == "__main__":
     os.makedirs(HERE / "gguf", exist_ok=True)
     fixtures = {name for name in os.listdir(HERE / "fixtures") if not name.startswith("custom-")}  # these are of no library either
     for name in sys.argv[2:] or sorted(fixtures - LEFT_OUT):
-        if name == "embedding-gemma2":
-            embedding_gemma2()
+        if name in WRITTEN:
+            WRITTEN[name]()
             continue
         with torch.inference_mode(), tempfile.TemporaryDirectory() as folder:
             convert(name, Path(folder))
