@@ -229,6 +229,8 @@ const OLDER = [
   ['granite-hybrid', { layer_types: undefined, layers_block_type: ['mamba', 'mamba', 'attention', 'mamba'] }],
   ['falcon-h1', { mamba_d_ssm: null, mamba_conv_bias: undefined, time_step_limit: undefined }],
   ['mamba2', { conv_kernel: undefined, hidden_act: undefined }],
+  ['exaone4', { layer_types: undefined, sliding_window_pattern: 4 }],
+  ['exaone4', { sliding_window_pattern: 'LLLG' }],
 ];
 for (const [name, change] of OLDER)
   test(`${name}: the same configuration in older words`, async () => {
@@ -301,6 +303,7 @@ const REFUSED = [
   ['falcon-h1', { mamba_conv_bias: false }, /convolutions without a bias/],
   ['mamba2', { hidden_act: 'gelu' }, /activation "gelu"/],
   ['gemma', { use_bidirectional_attention: true }, /bidirectional attention/],
+  ['exaone4', { layer_types: undefined, sliding_window_pattern: 'LLLG' }, /sliding_window_pattern "LLLG"/],
 ];
 for (const [name, change, says] of REFUSED)
   test(`refused by name: ${name} with ${JSON.stringify(change)}`, () => {
@@ -334,6 +337,16 @@ const LISTED = [
   ['qwen2moe-dense', { use_sliding_window: true, sliding_window: 5 }, { window: 5, global_every: 2 }],
   ['qwen3moe-dense', { use_sliding_window: true, sliding_window: 5 }, { window: 5, global_every: 0 }],
   ['qwen3moe-dense', {}, { dense_layers: [1, 2], window: undefined }],
+  // Of these models only layers with a window have rotary positions; EXAONE 4 has them in all layers if none has a window.
+  ['exaone4', {}, { window: 5, global_every: 4, unrotated_every: 4, unrotated_layers: undefined }],
+  ['exaone4', { sliding_window: null }, { window: undefined, unrotated_every: undefined }],
+  ['exaone4', { layer_types: Array(4).fill('full_attention') }, { window: undefined, unrotated_every: 1 }],
+  [
+    'exaone4',
+    { layer_types: ['full_attention', 'sliding_attention', 'sliding_attention', 'full_attention'] },
+    { window: 5, global_layers: [0, 3], unrotated_layers: [0, 3], unrotated_every: undefined },
+  ],
+  ['exaone4-full', {}, { window: undefined, unrotated_every: undefined }],
 ];
 for (const [name, change, keys] of LISTED)
   test(`${name} with ${JSON.stringify(change)}: which layers are of which kind`, () => {

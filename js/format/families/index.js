@@ -19,6 +19,7 @@ import { bigcode, gpt2, neox, starcoder2 } from './gpt.js';
 import {
   ernie,
   exaone,
+  exaone4,
   granite,
   internlm2,
   llama,
@@ -55,6 +56,7 @@ export const FAMILIES = {
   olmo3,
   ernie4_5: ernie,
   exaone,
+  exaone4,
   internlm2,
   lfm2,
   lfm2_moe: lfm2moe,

@@ -55,6 +55,18 @@ export function isOfSharedKeys(name, { layers, shared_kv: shared = 0 }) {
 }
 
 /**
+ * Adds the keys for models in which only layers with a window have rotary positions.
+ * @param {Record<string, any>} windows  keys for layers with sliding-window attention (windowOf, ggufWindow); {} if no
+ *   layer has a window
+ */
+export const unrotatedGlobals = (windows) => ({
+  ...windows,
+  ...(windows.global_layers
+    ? { unrotated_layers: windows.global_layers }
+    : { unrotated_every: windows.global_every ?? 1 }),
+});
+
+/**
  * Converts a window that counts both sides to a window that counts one side and the token itself.
  * @param {number} window
  */

@@ -1,4 +1,5 @@
 /** LLaMA, and the dense families that are LLaMA with a few changes. */
+import { shown } from '../../shared/quote-value.js';
 import {
   GGUF_ATTENTION,
   GGUF_EXPERT_MODULES,
@@ -10,9 +11,18 @@ import {
   ggufWindow,
   hasExperts,
 } from './gguf.js';
-import { eachLayer, someLayers } from './layers.js';
+import { eachLayer, someLayers, unrotatedGlobals } from './layers.js';
 import { GGUF_LABELS, ggufLastTokenLabels, lastTokenLabels } from './labels.js';
-import { LLAMA_MODULES, LLAMA_NAMES, activationOf, listedWindow, sizesOf, splitByGroups, windowOf } from './shared.js';
+import {
+  LLAMA_MODULES,
+  LLAMA_NAMES,
+  activationOf,
+  expect,
+  listedWindow,
+  sizesOf,
+  splitByGroups,
+  windowOf,
+} from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./gguf.js').GgufRow} GgufRow */
@@ -187,6 +197,37 @@ export const olmo3 = {
     const windows = windowOf({ sliding_window: 4096, ...hf }, 4);
     const { rope_theta: theta = config.rope_theta } = hf.rope_parameters?.sliding_attention ?? {};
     return 'window' in windows ? { ...config, ...windows, local_theta: theta } : config;
+  },
+};
+
+/**
+ * Norms as in OLMo 2, but each head of q and k has its own norm. If some layers have a window, only these have rotary
+ * positions.
+ * @type {Family}
+ */
+export const exaone4 = {
+  ...olmo2,
+  arch: 'other',
+  // Both keys may be null: no layer has a window.
+  defaults: { rms_norm_eps: 1e-5, sliding_window: 4096, sliding_window_pattern: 4 },
+  config(hf) {
+    const { sliding_window: window, sliding_window_pattern: pattern, layer_types: types } = hf;
+    expect(
+      !window || Boolean(types) || typeof pattern === 'number',
+      `EXAONE 4 with sliding_window_pattern ${shown(pattern)} and without layer_types`,
+    );
+    const config = { ...olmo2.config(hf), qk_norm: 'heads' };
+    return window ? { ...config, ...unrotatedGlobals(windowOf(hf, pattern ?? 0)) } : config;
+  },
+  gguf: {
+    exaone4: {
+      modules: /** @type {Required<GgufRow>} */ (olmo2.gguf?.olmo2).modules,
+      config(facts) {
+        const windows = ggufWindow(facts, 4);
+        const config = { ...ggufRms(facts), norm_place: 'after', qk_norm: 'heads' };
+        return 'window' in windows ? { ...config, ...unrotatedGlobals(windows) } : config;
+      },
+    },
   },
 };
 
