@@ -17,6 +17,7 @@ import { gemma4 } from './gemma4.js';
 import { GGUF_MODULES, GGUF_OUTER } from './gguf.js';
 import { bigcode, gpt2, neox, starcoder2 } from './gpt.js';
 import {
+  arcee,
   ernie,
   exaone,
   exaone4,
@@ -44,6 +45,7 @@ import { phi, phi3, stablelm } from './phi.js';
 export const FAMILIES = {
   llama,
   mistral,
+  arcee,
   smollm3,
   bitnet,
   qwen2,

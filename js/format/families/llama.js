@@ -64,6 +64,16 @@ export const mistral = {
   config: (hf) => ({ ...llama.config(hf), ...windowOf(hf, 0) }),
 };
 
+/** LLaMA with squared ReLUs in an MLP without gates. @type {Family} */
+export const arcee = {
+  ...llama,
+  arch: 'other',
+  labels: undefined,
+  defaults: { hidden_act: 'relu2', rms_norm_eps: 1e-5 },
+  config: (hf) => ({ ...llama.config(hf), gated: false }),
+  gguf: { arcee: { ...llamaGguf, config: (facts) => ({ ...ggufRms(facts, 'relu2'), gated: false }) } },
+};
+
 /** Some layers have no rotary positions (NoPE). @type {Family} */
 export const smollm3 = {
   ...llama,
