@@ -231,6 +231,8 @@ const OLDER = [
   ['mamba2', { conv_kernel: undefined, hidden_act: undefined }],
   ['exaone4', { layer_types: undefined, sliding_window_pattern: 4 }],
   ['exaone4', { sliding_window_pattern: 'LLLG' }],
+  ['cohere2', { layer_types: undefined, sliding_window_pattern: 4, rope_parameters: undefined, rope_theta: 10000 }],
+  ['cohere', { rope_parameters: undefined, rope_theta: 500000, tie_word_embeddings: undefined }],
 ];
 for (const [name, change] of OLDER)
   test(`${name}: the same configuration in older words`, async () => {
@@ -347,6 +349,8 @@ const LISTED = [
     { window: 5, global_layers: [0, 3], unrotated_layers: [0, 3], unrotated_every: undefined },
   ],
   ['exaone4-full', {}, { window: undefined, unrotated_every: undefined }],
+  ['cohere2', {}, { window: 5, global_every: 4, unrotated_every: 4 }],
+  ['cohere2', { sliding_window: null }, { window: undefined, unrotated_every: 1 }],
 ];
 for (const [name, change, keys] of LISTED)
   test(`${name} with ${JSON.stringify(change)}: which layers are of which kind`, () => {

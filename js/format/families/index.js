@@ -9,6 +9,7 @@ import { shown } from '../../shared/quote-value.js';
 import { bloom, falcon, mpt } from './alibi.js';
 import { bitnet } from './bitnet.js';
 import { bert, distilbert, nomicBert, roberta } from './bert.js';
+import { cohere, cohere2 } from './cohere.js';
 import { jinaBert, modernbert, mpnet } from './encoders.js';
 import { granitemoe, mixtral, qwen2moe, qwen3moe } from './experts.js';
 import { embeddingGemma2 } from './embedding-gemma2.js';
@@ -83,6 +84,8 @@ export const FAMILIES = {
   phi,
   phi3,
   stablelm,
+  cohere,
+  cohere2,
   falcon,
   falcon_h1: falconH1,
   bloom,
