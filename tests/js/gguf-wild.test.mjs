@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';
 import { f16FromNumber } from '../../js/format/bq4/half.js';
-import { NONE } from '../../js/text/tokenizers/section.js';
+import { FLAG, NONE } from '../../js/text/tokenizers/section.js';
 import { PATTERNS } from '../../js/text/tokenizers/patterns.js';
 import { readHeader } from '../../js/format/gguf/header.js';
 import { configOfGguf, metaOfGguf, openGguf } from '../../js/format/gguf/open.js';
@@ -616,6 +616,26 @@ test('flags and ids of tokens in another type of number are read; those that are
     );
 });
 
+test('a word that is a token is not split where llama.cpp ignores merges', async () => {
+  const family = FAMILIES['Qwen 2.5'];
+  const tensors = tensorsOf(family);
+  /** @param {string} pre */
+  const flagsOf = async (pre) => {
+    const tokenizer = { ...QWEN, 'tokenizer.ggml.pre': ['text', pre] };
+    const file = gguf(metadataOf({ ...family, tokenizer }), tensors);
+    return (await openGguf(openBytes(file), file)).tokenizer?.flags ?? 0;
+  };
+  for (const [pre, ignores] of /** @type {[string, boolean][]} */ ([
+    ['glm4', true],
+    ['glm5', true],
+    ['llama-bpe', true],
+    ['chatglm-bpe', false],
+    ['exaone4', false],
+    ['hunyuan-dense', false],
+  ]))
+    assert.equal(Boolean((await flagsOf(pre)) & FLAG.ignoreMerges), ignores, pre);
+});
+
 test('a score that is no number is refused by its token', async () => {
   const family = FAMILIES['Gemma 3'];
   const scores = [...family.tokenizer['tokenizer.ggml.scores'][1][1]];
@@ -750,6 +770,7 @@ const REFUSED = [
   [['llama3', 'granite-hybrid', 'mamba2'], 'ssm.dt_b_c_rms', ON],
   [['llama3', 'mamba2', 'qwen35'], 'shortconv.l_cache', ON],
   [['llama3', 'lfm2', 'mamba2'], 'full_attention_interval', FACTOR],
+  [['glm4'], 'rope.dimension_sections', [[16, 24, 24, 0], [0, 1], [1], [8, 12, 12, 0], Int32Array.of(2, 2, 0, 0)]],
   [['llama3', 'qwen2', 'phi3', 'gemma3'], 'rope.scaling.alpha', FACTOR],
   [['qwen2-yarn'], 'rope.scaling.yarn_ext_factor', [0, 2, 0.5, NaN, Infinity, 'x']],
   [
@@ -888,7 +909,7 @@ test('of several chat templates the one without a name is the model’s', async 
 
 test('every way to split text that files of these families name is known', () => {
   const known = new Set(PATTERNS.flatMap(({ names }) => names));
-  for (const pre of 'qwen2 llama-bpe gpt-4o smollm tekken dbrx refact smaug-bpe deepseek-llm deepseek-coder deepseek-v3 deepseek-r1-qwen starcoder falcon bloom mpt olmo command-r stablelm2 gpt-2 default llama4 qwen35 exaone'.split(
+  for (const pre of 'qwen2 llama-bpe gpt-4o smollm tekken dbrx refact smaug-bpe deepseek-llm deepseek-coder deepseek-v3 deepseek-r1-qwen starcoder falcon bloom mpt olmo command-r stablelm2 gpt-2 default llama4 qwen35 exaone exaone4 hunyuan hunyuan-dense glm4 glm5 chatglm-bpe seed-coder jina-v5-nano'.split(
     ' ',
   ))
     assert.ok(known.has(pre), pre);

@@ -16,6 +16,7 @@ import { embeddingGemma2 } from './embedding-gemma2.js';
 import { gemma, gemma2, gemma3 } from './gemma.js';
 import { gemma4 } from './gemma4.js';
 import { GGUF_MODULES, GGUF_OUTER } from './gguf.js';
+import { glm, glm4 } from './glm.js';
 import { bigcode, gpt2, neox, starcoder2 } from './gpt.js';
 import {
   arcee,
@@ -84,6 +85,8 @@ export const FAMILIES = {
   phi,
   phi3,
   stablelm,
+  glm,
+  glm4,
   cohere,
   cohere2,
   falcon,

@@ -82,7 +82,8 @@ export const PATTERNS = [
     whole: true,
     bos: true,
   },
-  { names: ['dbrx', 'smaug-bpe', 'glm4', 'chatglm-bpe'], split: 'llama-3' },
+  { names: ['dbrx', 'smaug-bpe', 'chatglm-bpe'], split: 'llama-3' },
+  { names: ['glm4', 'glm5'], split: 'llama-3', whole: true },
   { names: ['qwen2', 'deepseek-r1-qwen', 'kormo', 'f2llmv2', 'stablelm2'], split: 'qwen-2', nfc: true },
   { names: ['megrez', 'hunyuan', 'solar-open', 'grok-2'], split: 'qwen-2' },
   {
