@@ -37,6 +37,7 @@ import {
 } from './llama.js';
 import { lfm2, lfm2moe } from './lfm2.js';
 import { falconH1, graniteHybrid, mamba2 } from './mamba2.js';
+import { nemotron } from './nemotron.js';
 import { qwen35 } from './qwen35.js';
 import { phi, phi3, stablelm } from './phi.js';
 
@@ -89,6 +90,7 @@ export const FAMILIES = {
   glm4,
   cohere,
   cohere2,
+  nemotron,
   falcon,
   falcon_h1: falconH1,
   bloom,

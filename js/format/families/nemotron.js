@@ -1,0 +1,25 @@
+/** Nemotron and Minitron: layer norms of 1 + w, squared ReLUs in an MLP without gates, heads rotated in part. */
+import { plusOne } from '../bq4/tensor-views.js';
+import { ggufRotaryLayerNorm } from './gguf.js';
+import { LLAMA_MODULES, LLAMA_NAMES, activationOf, sizesOf } from './shared.js';
+
+/** @typedef {import('./shared.js').Family} Family */
+
+/** @type {Family} */
+export const nemotron = {
+  ...LLAMA_NAMES,
+  arch: 'other',
+  modules: LLAMA_MODULES,
+  defaults: { partial_rotary_factor: 0.5 },
+  change: (name, tensor) => (/(^|\.)ln\w+\.weight$/.test(name) ? plusOne(tensor) : tensor),
+  config: (hf) => ({
+    ...sizesOf(hf),
+    norm: 'layer',
+    norm_eps: hf.norm_eps ?? 1e-5,
+    activation: activationOf(hf.hidden_act ?? 'relu2'),
+    gated: false,
+    tied: hf.tie_word_embeddings ?? false,
+  }),
+  // Norm weights in GGUF files already are 1 + w.
+  gguf: { nemotron: { config: (facts) => ggufRotaryLayerNorm(facts, 'relu2') } },
+};
