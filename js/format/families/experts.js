@@ -11,7 +11,7 @@ import { LLAMA_MODULES, listedWindow, splitInto } from './shared.js';
 /** @typedef {import('./shared.js').Family} Family */
 
 /** Canonical names of modules by their names in the checkpoint; "#" is the number of an expert. */
-const EXPERT_MODULES = {
+export const EXPERT_MODULES = {
   'mlp.gate': 'mlp.router',
   'mlp.experts.#.gate_proj': 'mlp.experts.gate',
   'mlp.experts.#.up_proj': 'mlp.experts.up',

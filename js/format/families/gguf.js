@@ -32,6 +32,8 @@ import { expect } from './shared.js';
  * @property {(facts: GgufFacts) => Record<string, string>} [modules]  returns the canonical names of a layer's modules,
  *   by the name after "blk.N."
  * @property {RegExp} [unread]  names of tensors that are not needed
+ * @property {(config: Record<string, any>) => Record<string, Float32Array>} [tables]  returns tensors that a model needs
+ *   in addition to those of the file and to the tables of rotary positions, by canonical name
  */
 
 /** Returns the scaling of positions. @param {GgufFacts} facts @returns {Scaling} */

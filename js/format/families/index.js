@@ -38,6 +38,7 @@ import {
 import { lfm2, lfm2moe } from './lfm2.js';
 import { falconH1, graniteHybrid, mamba2 } from './mamba2.js';
 import { nemotron } from './nemotron.js';
+import { olmo, olmoe } from './olmo.js';
 import { qwen35 } from './qwen35.js';
 import { phi, phi3, stablelm } from './phi.js';
 
@@ -57,8 +58,10 @@ export const FAMILIES = {
   granitemoe,
   granitemoeshared: granitemoe,
   granitemoehybrid: graniteHybrid,
+  olmo,
   olmo2,
   olmo3,
+  olmoe,
   ernie4_5: ernie,
   exaone,
   exaone4,
@@ -132,6 +135,7 @@ for (const { arch, gguf = {} } of Object.values(FAMILIES))
       ropePairs: 'half',
       outer: GGUF_OUTER,
       modules: () => GGUF_MODULES,
+      tables: () => ({}),
       archs: new Set(row.arch ? [row.arch] : []),
       ...row,
     };

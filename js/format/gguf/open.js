@@ -265,7 +265,7 @@ async function describe(file, head, signal) {
   const architecture = architectureOf(metadata);
   const facts = factsOf(header);
   const config = configFrom(header, architecture);
-  const tables = Object.entries(ggufTables(facts, config));
+  const tables = Object.entries({ ...ggufTables(facts, config), ...architecture.tables(config) });
   const names = namesOf(header, architecture, facts, config);
   const tokenizer = metadata['tokenizer.ggml.model'] === undefined ? null : tokenizerFromGguf(metadata);
   return {
