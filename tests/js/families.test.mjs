@@ -235,6 +235,7 @@ const OLDER = [
   ['cohere', { rope_parameters: undefined, rope_theta: 500000, tie_word_embeddings: undefined }],
   ['glm', { rope_parameters: undefined, rope_theta: 10000, partial_rotary_factor: 0.5 }],
   ['nemotron', { rope_parameters: undefined, rope_theta: 10000, partial_rotary_factor: undefined }],
+  ['gptj', { n_inner: null, activation_function: undefined }],
 ];
 for (const [name, change] of OLDER)
   test(`${name}: the same configuration in older words`, async () => {

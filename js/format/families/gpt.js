@@ -1,5 +1,5 @@
 /**
- * GPT-2, StarCoder and GPT-NeoX. Most have q, k and v in one tensor; the order of its rows differs between families.
+ * GPT-2, StarCoder, GPT-NeoX, GPT-J and CodeGen. Most have q, k and v in one tensor; the order of its rows differs between families.
  */
 import { columns, pick, range } from '../bq4/tensor-views.js';
 import { GGUF_OUTER, ggufLayerNorm, ggufRotaryLayerNorm, ggufWindow } from './gguf.js';
@@ -133,6 +133,63 @@ export const neox = {
         ...ggufRotaryLayerNorm(facts, 'gelu_erf'),
         block: facts.get('use_parallel_residual', true) ? 'parallel' : 'sequential',
       }),
+    },
+  },
+};
+
+/**
+ * GPT-J: attention and MLP read the same normed input, and pairs of adjacent dimensions of a head's first part are
+ * rotated. llama.cpp does not convert it.
+ * @type {Family}
+ */
+export const gptj = {
+  ...gpt2,
+  arch: 'other',
+  outer: { wte: 'wte', ln_f: 'ln_f', lm_head: 'lm_head' },
+  modules: {
+    ln_1: 'ln1',
+    'attn.q_proj': 'attn.q',
+    'attn.k_proj': 'attn.k',
+    'attn.v_proj': 'attn.v',
+    'attn.out_proj': 'attn.o',
+    'mlp.fc_in': 'mlp.up',
+    'mlp.fc_out': 'mlp.down',
+  },
+  unread: /\.attn\.(bias|masked_bias|causal_mask)$/,
+  config: (hf) => ({
+    layers: hf.n_layer,
+    hidden: hf.n_embd,
+    heads: hf.n_head,
+    ffn: hf.n_inner ?? 4 * hf.n_embd,
+    vocab: hf.vocab_size,
+    context: hf.n_positions,
+    ...gptOf(hf, hf.activation_function ?? 'gelu_new', false),
+    rope_theta: 10000,
+    rope_dim: hf.rotary_dim ?? 64,
+    rope_pairs: 'adjacent',
+    block: 'shared',
+  }),
+  gguf: {},
+};
+
+/** Number of parts of CodeGen's fused tensor; each has rows of q, then of v, then of k. */
+const CODEGEN_PARTS = 4;
+
+/** CodeGen: GPT-J with q, k and v in one tensor. @type {Family} */
+export const codegen = {
+  ...gptj,
+  modules: {
+    ...gptj.modules,
+    'attn.qkv_proj': (tensor, { hidden }) => {
+      const rows = hidden / CODEGEN_PARTS;
+      const starts = range(0, CODEGEN_PARTS).map((part) => 3 * rows * part);
+      return [QKV[0], QKV[2], QKV[1]].map((name, i) => [
+        name,
+        pick(
+          tensor,
+          starts.flatMap((start) => range(start + i * rows, rows)),
+        ),
+      ]);
     },
   },
 };

@@ -17,7 +17,7 @@ import { gemma, gemma2, gemma3 } from './gemma.js';
 import { gemma4 } from './gemma4.js';
 import { GGUF_MODULES, GGUF_OUTER } from './gguf.js';
 import { glm, glm4 } from './glm.js';
-import { bigcode, gpt2, neox, starcoder2 } from './gpt.js';
+import { bigcode, codegen, gpt2, gptj, neox, starcoder2 } from './gpt.js';
 import {
   arcee,
   ernie,
@@ -85,6 +85,8 @@ export const FAMILIES = {
   gpt2,
   gpt_bigcode: bigcode,
   starcoder2,
+  gptj,
+  codegen,
   gpt_neox: neox,
   phi,
   phi3,
