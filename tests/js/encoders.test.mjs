@@ -27,6 +27,8 @@ const NAMES = [
   'modern-bert',
   'mpnet',
   'jina-bert-v2',
+  'jina-v3',
+  'eurobert',
 ];
 // llama.cpp has no MPNet.
 for (const [name, source] of NAMES.flatMap((name) => [

@@ -236,6 +236,7 @@ const OLDER = [
   ['glm', { rope_parameters: undefined, rope_theta: 10000, partial_rotary_factor: 0.5 }],
   ['nemotron', { rope_parameters: undefined, rope_theta: 10000, partial_rotary_factor: undefined }],
   ['gptj', { n_inner: null, activation_function: undefined }],
+  ['jina-v3', { rope_parameters: undefined }],
 ];
 for (const [name, change] of OLDER)
   test(`${name}: the same configuration in older words`, async () => {

@@ -754,7 +754,11 @@ const REFUSED = [
   [['llama3', 'qwen2', 'gemma3', 'gemma4', 'falcon-h1', 'mpt'], 'attention.scale', but(0, 1, 0.5)],
   [['llama3', 'qwen2', 'mamba2', 'bert'], 'attention.output_scale', FACTOR],
   [['llama3', 'qwen3', 'gemma4', 'gpt2', 'granite', 'lfm2', 'qwen35'], 'attention.causal', but(1)],
-  [['bert', 'modern-bert', 'gemma-embedding', 'embedding-gemma2', 'jina-bert-v2'], 'attention.causal', but(0)],
+  [
+    ['bert', 'modern-bert', 'gemma-embedding', 'embedding-gemma2', 'jina-bert-v2', 'jina-v3', 'eurobert'],
+    'attention.causal',
+    but(0),
+  ],
   [['llama3', 'falcon', 'bert', 'gemma4'], 'attention.max_alibi_bias', ON],
   [['llama3', 'falcon', 'gemma4'], 'attention.clamp_kqv', ON],
   [['llama3', 'qwen2', 'qwen3', 'granite', 'lfm2', 'bert'], 'attention.sliding_window', ON],

@@ -1,9 +1,11 @@
-/** Encoders whose layers differ from BERT's: ModernBERT, MPNet, version 2 of Jina's embedding models. */
+/** Encoders whose layers differ from BERT's: ModernBERT, EuroBERT, MPNet, versions 2 and 3 of Jina's embedding models. */
 import { flattened, pick, range } from '../bq4/tensor-views.js';
 import { bert, ENCODER, ggufEncoder, PADDING_ROWS, roberta } from './bert.js';
-import { GGUF_ATTENTION, ggufLayerNorm, ggufRotaryLayerNorm } from './gguf.js';
+import { GGUF_ATTENTION, ggufLayerNorm, ggufRms, ggufRotaryLayerNorm } from './gguf.js';
 import { GGUF_LABELS, denseLabels, ggufLabels } from './labels.js';
 import { bothSides, eachLayer, numbersOf, someLayers } from './layers.js';
+import { llama } from './llama.js';
+import { ropeOf } from './rope.js';
 import { activationOf, expect, QKV, splitInto } from './shared.js';
 
 /** @typedef {import('./shared.js').Family} Family */
@@ -196,4 +198,57 @@ export const jinaBert = {
       }),
     },
   },
+};
+
+/**
+ * Version 3 of Jina's embedding models, without the adapters for its tasks: BERT with rotary positions, with the names
+ * of transformers. The first published files, with an adapter in each matrix, have another model_type.
+ * @type {Family}
+ */
+export const jinaV3 = {
+  ...bert,
+  prefix: 'roberta.',
+  layers: 'layers.',
+  outer: {
+    'embeddings.word_embeddings': 'wte',
+    'embeddings.token_type_embeddings': 'wtt',
+    'embeddings.LayerNorm': 'ln_0',
+  },
+  modules: {
+    'self_attn.q_proj': 'attn.q',
+    'self_attn.k_proj': 'attn.k',
+    'self_attn.v_proj': 'attn.v',
+    'self_attn.o_proj': 'attn.o',
+    post_attention_layernorm: 'ln1_post',
+    'mlp.fc1': 'mlp.up',
+    'mlp.fc2': 'mlp.down',
+    post_mlp_layernorm: 'ln2_post',
+  },
+  unread: /(^|\.)embeddings\.(position|token_type)_ids$|^(roberta\.)?pooler\.|^(lm_head|classifier)\./,
+  labels: undefined,
+  config: (hf) => ({
+    ...bert.config({ layer_norm_eps: 1e-5, type_vocab_size: 1, ...hf }),
+    ...ropeOf(hf, hf.hidden_size / hf.num_attention_heads, 20000),
+    position: 'rope',
+    context: hf.max_position_embeddings - PADDING_ROWS,
+  }),
+  gguf: {
+    'jina-bert-v3': {
+      .../** @type {Required<import('./shared.js').Family>} */ (bert).gguf.bert,
+      config: (facts) => ({ ...ggufRotaryLayerNorm(facts, 'gelu_erf'), ...ggufEncoder(facts), position: 'rope' }),
+    },
+  },
+};
+
+/** Keys of EuroBERT's configuration that differ from LLaMA's. */
+const EURO = { bidirectional: true, no_head: true, tied: false };
+
+/** EuroBERT, also as version 5 of Jina's small embedding model: LLaMA as an encoder. @type {Family} */
+export const eurobert = {
+  ...llama,
+  arch: 'other',
+  labels: undefined,
+  unread: /\.rotary_emb\.inv_freq$|^(lm_head|dense|classifier)\./,
+  config: (hf) => ({ ...llama.config({ rms_norm_eps: 1e-5, ...hf }), ...EURO }),
+  gguf: { eurobert: { config: (facts) => ({ ...ggufRms(facts), ...EURO }) } },
 };

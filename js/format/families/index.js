@@ -10,7 +10,7 @@ import { bloom, falcon, mpt } from './alibi.js';
 import { bitnet } from './bitnet.js';
 import { bert, distilbert, nomicBert, roberta } from './bert.js';
 import { cohere, cohere2 } from './cohere.js';
-import { jinaBert, modernbert, mpnet } from './encoders.js';
+import { eurobert, jinaBert, jinaV3, modernbert, mpnet } from './encoders.js';
 import { granitemoe, mixtral, qwen2moe, qwen3moe } from './experts.js';
 import { embeddingGemma2 } from './embedding-gemma2.js';
 import { gemma, gemma2, gemma3 } from './gemma.js';
@@ -109,6 +109,8 @@ export const FAMILIES = {
   modernbert,
   mpnet,
   jina_bert: jinaBert,
+  jina_embeddings_v3: jinaV3,
+  eurobert,
   mixtral,
   qwen2_moe: qwen2moe,
   qwen3_moe: qwen3moe,
