@@ -172,6 +172,7 @@ bool bq_slot_stacked(uint32_t slot) {
 static uint32_t size_of(const bq_config *c, uint32_t layer, size_name name) {
   const bool global = !bq_config_window(c, layer);
   const uint32_t dim = bq_config_head_dim(c, global), kv_heads = bq_config_kv_heads(c, global);
+  const bool whole = c->qk_norm == BQ_QK_ROWS || c->qk_norm == BQ_QK_EACH;
   switch (name) {
   case HIDDEN: return c->hidden;
   case QUERY: return c->heads * dim;
@@ -180,8 +181,8 @@ static uint32_t size_of(const bq_config *c, uint32_t layer, size_name name) {
   case VOCAB: return c->vocab;
   case CONTEXT: return c->context;
   case TYPES: return c->token_types;
-  case Q_NORM: return c->qk_norm == BQ_QK_HEADS ? dim : c->heads * dim;
-  case K_NORM: return c->qk_norm == BQ_QK_HEADS ? dim : kv_heads * dim;
+  case Q_NORM: return whole ? c->heads * dim : dim;
+  case K_NORM: return whole ? kv_heads * dim : dim;
   case ANGLES: return bq_config_rope_dim(c, 1) / 2;
   case GLOBAL_ANGLES: return bq_config_rope_dim(c, 0) / 2;
   case LAYER_EMBED: return c->layer_embed;

@@ -58,7 +58,7 @@ static const key keys[KEYS] = {
     [TIED] = {"tied", false, false, false, 0, 1},
     [NORM_PLACE] = {"norm_place", false, false, true, 0, 3},
     [BLOCK] = {"block", false, false, true, 0, 2},
-    [QK_NORM] = {"qk_norm", false, false, true, 0, 3},
+    [QK_NORM] = {"qk_norm", false, false, true, 0, 4},
     [WINDOW] = {"window", false, false, false, 0, 1u << 24},
     [GLOBAL_EVERY] = {"global_every", false, false, false, 0, 1024},
     [UNROTATED_EVERY] = {"unrotated_every", false, false, false, 0, 1024},
@@ -139,10 +139,9 @@ static bool finite(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; 
 
 static bq_status check_value(uint32_t id, uint32_t value, uint64_t at, bq_error *err) {
   const key *k = key_of(id);
-  if (k->real && (!finite(value) || bq_float_of(value) < 0.0f) && id != ROPE_THETA)
-    return bq_fail(err, BQ_FORMAT, at, "%s is negative or not finite", k->name);
-  if (id == ROPE_THETA && (!finite(value) || !(bq_float_of(value) > 0.0f)))
-    return bq_fail(err, BQ_FORMAT, at, "rope_theta is not a positive number");
+  const bool too_small = id == ROPE_THETA ? bq_float_of(value) <= 0.0f : bq_float_of(value) < 0.0f;
+  if (k->real && (too_small || !finite(value)))
+    return bq_fail(err, BQ_FORMAT, at, "%s is too small, or not finite", k->name);
   if (k->real || (value >= k->min && value <= k->max)) return BQ_OK;
   return bq_fail(err, k->choice ? BQ_UNSUPPORTED : BQ_FORMAT, at, "%s is %u, outside %u...%u",
                  k->name, value, k->min, k->max);
@@ -219,7 +218,7 @@ static bq_status check_recurrence(const records *r, const bq_config *c, bq_error
                    (uint32_t)BQ_CONV_MAX);
   if (c->conv_size && (c->block != BQ_BLOCK_SEQUENTIAL || c->bidirectional))
     return bq_fail(err, BQ_UNSUPPORTED, at,
-                   "recurrent layers in a parallel block, or in an encoder, are not computed");
+                   "recurrent layers in a parallel block or an encoder are unknown here");
   if (c->attn_beside && (!c->mamba || c->norm_place != BQ_NORM_PRE))
     return bq_fail(err, BQ_UNSUPPORTED, offset_of(r, ATTN_BESIDE, ARCH),
                    "attention beside a recurrence: only Mamba-2 with norms of inputs is computed");
@@ -248,7 +247,7 @@ static bq_status check_experts(const records *r, const bq_config *c, bq_error *e
     return bq_fail(err, BQ_FORMAT, at, "%u of %u experts are used", c->experts_used, c->experts);
   if (!c->gated || c->block != BQ_BLOCK_SEQUENTIAL)
     return bq_fail(err, BQ_UNSUPPORTED, at,
-                   "experts without gates, or beside attention, are unknown here");
+                   "experts without gates or beside attention are unknown here");
   return BQ_OK;
 }
 

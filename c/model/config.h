@@ -59,7 +59,9 @@ typedef enum bq_qk_norm {
   BQ_QK_PLAIN = 0,
   BQ_QK_HEADS = 1, /* q and k are normed head by head */
   BQ_QK_ROWS = 2,  /* q and k are normed as whole rows */
-  BQ_QK_EACH = 3   /* as HEADS, with separate weights for each head */
+  BQ_QK_EACH = 3,  /* as HEADS, with separate weights for each head */
+  BQ_QK_ROTATED = 4 /* as HEADS, but after q and k are rotated. The keys of moved sinks
+                       (session/sinks.c) are then rotated again together with these weights */
 } bq_qk_norm;
 
 /* Combination of y, the result of a Mamba-2 layer's recurrence, with its gate z. */

@@ -91,7 +91,7 @@ static bq_layer_step qkv(const bq_config *c, const bq_layer_kind *k, bq_module n
 }
 
 static bq_layer_step store(const bq_config *c, const bq_layer_kind *k) {
-  const bool normed = c->qk_norm == BQ_QK_HEADS || c->qk_norm == BQ_QK_EACH;
+  const bool normed = c->qk_norm != BQ_QK_PLAIN && c->qk_norm != BQ_QK_ROWS;
   return (bq_layer_step){.op = BQ_OP_STORE, .stage = BQ_STAGE_KV, .norm = BQ_NO_MODULE,
                          .n = !normed ? 0 : k->stores ? 2 : 1,
                          .module = {BQ_Q_NORM, BQ_K_NORM}};

@@ -47,12 +47,15 @@ static void prepare_head(const bq_layer_run *p, const bq_layer_step *step, uint3
   const float *cs =
       table == BQ_NO_ROPE ? NULL : s->batch.rope[table] + (size_t)j->batch_at * rotated;
   clip_head(p, x, stride, c->qkv_clip);
-  for (uint32_t t = 0; t < j->tokens; t++) {
-    if (m)
-      bq_apply_norm(s, x + t * stride, bq_norm_weight(m) + norm_at,
-                    m->b ? m->b + norm_at : NULL, dim, x + t * stride);
-    if (cs)
-      s->model->kernels->rope(x + t * stride, cs + (size_t)t * rotated, rotated,
+  /* Two steps for each head: its norm and its rotation, or the other way round. */
+  for (uint32_t i = 0; i < 2 * j->tokens; i++) {
+    float *head = x + i / 2 * stride;
+    if (i % 2 == (c->qk_norm == BQ_QK_ROTATED)) {
+      if (m)
+        bq_apply_norm(s, head, bq_norm_weight(m) + norm_at, m->b ? m->b + norm_at : NULL, dim,
+                      head);
+    } else if (cs)
+      s->model->kernels->rope(head, cs + (size_t)(i / 2) * rotated, rotated,
                               c->rope_pairs == BQ_ROPE_ADJACENT);
   }
 }

@@ -148,7 +148,8 @@ static void add_norm(builder *m, const char *name, int layer) {
 static void add_attention(builder *m, int i) {
   const bq_config *c = &m->spec->config;
   uint32_t q_dim = c->heads * c->head_dim, kv_dim = c->kv_heads * c->head_dim;
-  const bool each = c->qk_norm == BQ_QK_HEADS; /* each head is normalized with the same weights */
+  /* Each head is normalized with the same weights. */
+  const bool each = c->qk_norm == BQ_QK_HEADS || c->qk_norm == BQ_QK_ROTATED;
   if (m->spec->fused) {
     add_linear(m, "attn.qkv", i, q_dim + 2 * kv_dim, c->hidden);
   } else {

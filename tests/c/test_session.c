@@ -276,6 +276,7 @@ static void test_every_part_of_a_program_matters(void) {
   MATTERS(modern, norm_place, BQ_NORM_POST_BRANCH);
   MATTERS(modern, qk_norm, BQ_QK_PLAIN);
   MATTERS(modern, qk_norm, BQ_QK_ROWS);
+  MATTERS(modern, qk_norm, BQ_QK_ROTATED);
   MATTERS(modern, unrotated_every, 0);
   MATTERS(modern, local_theta, 400);
   MATTERS(modern, rope_scale, 0);

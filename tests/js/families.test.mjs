@@ -231,6 +231,10 @@ const OLDER = [
   ['mamba2', { conv_kernel: undefined, hidden_act: undefined }],
   ['exaone4', { layer_types: undefined, sliding_window_pattern: 4 }],
   ['exaone4', { sliding_window_pattern: 'LLLG' }],
+  [
+    'hunyuan',
+    { rope_parameters: undefined, rope_theta: 10000, rope_scaling: { type: 'dynamic', alpha: 50, factor: 1 } },
+  ],
   ['cohere2', { layer_types: undefined, sliding_window_pattern: 4, rope_parameters: undefined, rope_theta: 10000 }],
   ['cohere', { rope_parameters: undefined, rope_theta: 500000, tie_word_embeddings: undefined }],
   ['glm', { rope_parameters: undefined, rope_theta: 10000, partial_rotary_factor: 0.5 }],

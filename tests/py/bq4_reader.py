@@ -401,7 +401,7 @@ CONF_KEYS = {
     18: ("tied", U32, False, 0, 1),
     19: ("norm_place", U32, False, 0, 3),
     20: ("block", U32, False, 0, 2),
-    21: ("qk_norm", U32, False, 0, 3),
+    21: ("qk_norm", U32, False, 0, 4),
     22: ("window", U32, False, 0, 1 << 24),
     23: ("global_every", U32, False, 0, 1024),
     24: ("unrotated_every", U32, False, 0, 1024),
@@ -607,9 +607,9 @@ def expected_tensors(c):
                 if not (seeing and c["keys_as_values"]):
                     linear(f"h.{i}.attn.v", kv, hidden)
             if c["qk_norm"]:
-                norm(f"h.{i}.attn.q_norm", dim if c["qk_norm"] == 1 else q)
+                norm(f"h.{i}.attn.q_norm", q if c["qk_norm"] in (2, 3) else dim)
                 if not shares:
-                    norm(f"h.{i}.attn.k_norm", dim if c["qk_norm"] == 1 else kv)
+                    norm(f"h.{i}.attn.k_norm", kv if c["qk_norm"] in (2, 3) else dim)
             if c["sub_norms"]:
                 norm(f"h.{i}.attn.sub_norm", q)
             linear(f"h.{i}.attn.o", hidden, q)
@@ -921,7 +921,7 @@ NAMED = {
     "activation": {"silu": 0, "gelu": 1, "relu": 2, "gelu_erf": 3, "relu2": 4},
     "norm_place": {"before": 0, "after": 1, "around": 2, "after_sum": 3},
     "block": {"sequential": 0, "parallel": 1, "shared": 2},
-    "qk_norm": {"plain": 0, "heads": 1, "rows": 2, "each": 3},
+    "qk_norm": {"plain": 0, "heads": 1, "rows": 2, "each": 3, "rotated": 4},
     "pooling": {"unsaid": 0, "mean": 1, "cls": 2, "last": 3},
 }
 

@@ -30,7 +30,7 @@ import { shown } from '../../shared/quote-value.js';
  * @property {boolean | number} [tied]   default false
  * @property {string | number} [norm_place]  "before", "after", "around" or "after_sum"
  * @property {string | number} [block]    "sequential", "parallel" or "shared"
- * @property {string | number} [qk_norm]  "plain", "heads", "rows" or "each"
+ * @property {string | number} [qk_norm]  "plain", "heads", "rows", "each" or "rotated"
  * @property {number} [window]
  * @property {number} [global_every]
  * @property {number} [unrotated_every]
@@ -127,7 +127,7 @@ const KEYS = {
   tied: [18, U32, true],
   norm_place: [19, U32, true, ['before', 'after', 'around', 'after_sum']],
   block: [20, U32, true, ['sequential', 'parallel', 'shared']],
-  qk_norm: [21, U32, true, ['plain', 'heads', 'rows', 'each']],
+  qk_norm: [21, U32, true, ['plain', 'heads', 'rows', 'each', 'rotated']],
   window: [22, U32, true],
   global_every: [23, U32, true],
   unrotated_every: [24, U32, true],

@@ -19,8 +19,8 @@ const [ROPE, LEARNED] = [0, 1];
 const [BEFORE, AROUND, AFTER_SUM] = [0, 2, 3];
 /** Value of `block`: attention and MLP read the same normalized input. */
 const SHARED = 2;
-/** Value of `qk_norm`: each head is normalized by itself. */
-const HEADS = 1;
+/** Values of `qk_norm` with which a norm has weights for all heads. */
+const WHOLE = [2, 3];
 /** Value of `norm`: a LayerNorm, with a bias. */
 const LAYER_NORM = 1;
 /** Value of `mamba`: the result is gated but not normalized. */
@@ -130,8 +130,8 @@ function addAttention(list, c, n) {
   list.linear(`${name}.q`, c.attn_gate ? 2 * q : q, c.hidden);
   if (hasKv) list.linear(`${name}.k`, kv, c.hidden);
   if (hasKv && !(c.keys_as_values && isGlobal(c, n))) list.linear(`${name}.v`, kv, c.hidden);
-  if (c.qk_norm) list.norm(`${name}.q_norm`, c.qk_norm === HEADS ? dim : q);
-  if (c.qk_norm && hasKv) list.norm(`${name}.k_norm`, c.qk_norm === HEADS ? dim : kv);
+  if (c.qk_norm) list.norm(`${name}.q_norm`, WHOLE.includes(c.qk_norm) ? q : dim);
+  if (c.qk_norm && hasKv) list.norm(`${name}.k_norm`, WHOLE.includes(c.qk_norm) ? kv : dim);
   if (c.sub_norms) list.norm(`${name}.sub_norm`, q);
   list.linear(`${name}.o`, c.hidden, q);
 }

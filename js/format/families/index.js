@@ -18,6 +18,7 @@ import { gemma4 } from './gemma4.js';
 import { GGUF_MODULES, GGUF_OUTER } from './gguf.js';
 import { glm, glm4 } from './glm.js';
 import { bigcode, codegen, gpt2, gptj, neox, starcoder2 } from './gpt.js';
+import { hunyuan } from './hunyuan.js';
 import {
   arcee,
   ernie,
@@ -65,6 +66,7 @@ export const FAMILIES = {
   ernie4_5: ernie,
   exaone,
   exaone4,
+  hunyuan_v1_dense: hunyuan,
   internlm2,
   lfm2,
   lfm2_moe: lfm2moe,
