@@ -57,6 +57,18 @@ test('sparse rows give what the same rows give when they are dense', async () =>
   assert.deepEqual(await train(sparse, classes, 4, 6), await train(dense, classes, 4, 6));
 });
 
+test('a step without curvature is not remembered: training goes on where the loss is linear', async () => {
+  // One row lies so far on the wrong side that its loss is linear in the weights, and the others add nothing.
+  const items = [...Array(1000).fill(100), 50].map((value) => ({ value: [value] }));
+  const itemClasses = [...Array(1000).fill(1), 0];
+  /** @type {number[]} */
+  const losses = [];
+  const onProgress = (/** @type {{ loss: number }} */ { loss }) => losses.push(loss);
+  await train(items, itemClasses, 2, 1, { penalty: 0, iterations: 20, onProgress });
+  assert.equal(losses.length, 21, `${losses}`);
+  for (const [i, loss] of losses.entries()) if (i) assert.ok(loss < losses[i - 1], `${losses}`);
+});
+
 test('blocks of a head are those of the C encoder', async () => {
   const codec = await createCodec(1 << 20);
   const weights = Float32Array.from(

@@ -173,8 +173,11 @@ export async function train(rows, classes, count, width, { penalty = 1, iteratio
       if (nextLoss <= currentLoss + 1e-4 * length * slope) break;
     }
     if (!(nextLoss < currentLoss)) break;
-    past.push({ step: nextWeights.map((w, i) => w - weights[i]), change: nextGradient.map((g, i) => g - gradient[i]) });
-    if (past.length > HISTORY_STEPS || dot(past[past.length - 1].step, past[past.length - 1].change) <= 0) past.shift();
+    const step = nextWeights.map((w, i) => w - weights[i]);
+    const change = nextGradient.map((g, i) => g - gradient[i]);
+    // `direction` divides by the curvature. Where the loss is linear, within rounding, there is none.
+    if (dot(step, change) > 0) past.push({ step, change });
+    if (past.length > HISTORY_STEPS) past.shift();
     const improvement = currentLoss - nextLoss;
     [weights, gradient, currentLoss] = [nextWeights, nextGradient, nextLoss];
     if (improvement < MIN_IMPROVEMENT * currentLoss) break;
