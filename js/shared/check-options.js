@@ -1,5 +1,5 @@
 /** Checks the options of a call. An error for an unknown name suggests the most similar known name. */
-import { object } from './checks.js';
+import { anyValue, object } from './checks.js';
 import { BqError } from './errors.js';
 
 /** @import { Options } from './checks.js' */
@@ -105,3 +105,14 @@ export function checkBy(checks, call, options) {
   }
   return /** @type {T} */ (Object.fromEntries(entries));
 }
+
+/**
+ * Checks the names of options, but not their values. Returns a copy without undefined values. Throws ARGUMENT.
+ * @template {object} T
+ * @param {string} call  name of the call, for messages
+ * @param {readonly string[]} names
+ * @param {T | undefined} options
+ * @returns {T}
+ */
+export const checkNames = (call, names, options) =>
+  checkBy(Object.fromEntries(names.map((name) => [name, anyValue])), call, options);

@@ -6,8 +6,8 @@ import { ChatGenerationChunk } from '@langchain/core/outputs';
 import { RunnableLambda, RunnablePassthrough, RunnableSequence } from '@langchain/core/runnables';
 import { convertToOpenAITool } from '@langchain/core/utils/function_calling';
 import { toJsonSchema } from '@langchain/core/utils/json_schema';
-import { checkBy, nearest } from '../../shared/check-options.js';
-import { anyValue, flag, oneOf, text as textCheck } from '../../shared/checks.js';
+import { checkBy, checkNames, nearest } from '../../shared/check-options.js';
+import { flag, oneOf, text as textCheck } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
 import { roundedInteger } from '../../shared/exact-json.js';
 import { OPTION_ROWS } from '../../shared/generate-options.js';
@@ -46,11 +46,11 @@ const camelCase = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperC
  * Throws ARGUMENT for options with unknown names. Known names may be in snake case or in camel case.
  * @param {string} call @param {string[]} names @param {Record<string, any>} options
  */
-function checkNames(call, names, options) {
+function checkFieldNames(call, names, options) {
   const unknown = Object.entries(options).filter(
     ([name]) => !names.some((known) => [known, camelCase(known)].includes(name)),
   );
-  checkBy(Object.fromEntries(names.map((name) => [name, anyValue])), call, Object.fromEntries(unknown));
+  checkNames(call, names, Object.fromEntries(unknown));
 }
 
 /**
@@ -61,7 +61,7 @@ function checkNames(call, names, options) {
 function checkCallNames(options) {
   const names = [...REQUEST_FIELDS, ...CALL_FIELDS];
   const similar = Object.entries(options).filter(([name]) => REQUEST_FIELDS.includes(String(nearest(name, names))));
-  checkNames('a call of ChatBq4', names, Object.fromEntries(similar));
+  checkFieldNames('a call of ChatBq4', names, Object.fromEntries(similar));
 }
 
 /** @param {Record<string, any>} options @param {string} name */
@@ -154,7 +154,7 @@ export class ChatBq4 extends BaseChatModel {
   /** @param {ChatBq4Fields} fields */
   constructor({ model, ...fields }) {
     super(fields);
-    checkNames('ChatBq4', [...REQUEST_FIELDS, ...MODEL_FIELDS], fields);
+    checkFieldNames('ChatBq4', [...REQUEST_FIELDS, ...MODEL_FIELDS], fields);
     this.#model = checkModel(model);
     this.#defaults = fields;
   }
@@ -314,7 +314,7 @@ export class Bq4Embeddings extends Embeddings {
   /** @param {{ model: AnyModel } & import('@langchain/core/embeddings').EmbeddingsParams} fields */
   constructor({ model, ...fields }) {
     super(fields);
-    checkNames('Bq4Embeddings', CALLER_FIELDS, fields);
+    checkFieldNames('Bq4Embeddings', CALLER_FIELDS, fields);
     this.#model = checkModel(model);
   }
 

@@ -1,6 +1,6 @@
 /** `bq4/receipts`: reproducibility records of generations, with which a text can be computed again and compared. */
-import { checkBy, wrong } from '../../shared/check-options.js';
-import { anyValue, object, signal as signalCheck } from '../../shared/checks.js';
+import { checkBy, checkNames, wrong } from '../../shared/check-options.js';
+import { object, signal as signalCheck } from '../../shared/checks.js';
 import { BqError } from '../../shared/errors.js';
 import { OPTION_ROWS } from '../../shared/generate-options.js';
 import { hex } from '../../shared/hex.js';
@@ -98,17 +98,10 @@ async function fileOf(session) {
   return hex(saved.subarray(...FILE_ID));
 }
 
+/** Names of the options of `generate`, which has checked their values. */
+const GENERATE_OPTIONS = OPTION_ROWS.map(([name]) => name);
 /** Names of the options that only replies have. */
 const REPLY_OPTIONS = ['chatFormat', 'tools', 'templateVariables', 'prefix', 'toolChoice', 'parallelToolCalls'];
-
-/**
- * Checks the names of options and returns the options. `generate` has checked the values. Throws ARGUMENT.
- * @param {string} call @param {any} options @param {string[]} [otherNames]  names in addition to those of `generate`
- */
-function checkNames(call, options, otherNames = []) {
-  const names = [...OPTION_ROWS.map(([name]) => name), ...otherNames];
-  return checkBy(Object.fromEntries(names.map((name) => [name, anyValue])), call, options);
-}
 
 /**
  * Converts options to values of JSON, which has neither Infinity nor RegExp. Throws UNSUPPORTED.
@@ -167,7 +160,7 @@ export async function receiptOf(model, session, result, options) {
   checkObject('model', model, 'info', 'object');
   checkObject('session', session, 'save', 'function');
   checkObject('result', result, 'tokens', 'list');
-  const jsonOptions = toJson(checkNames('receiptOf', options));
+  const jsonOptions = toJson(checkNames('receiptOf', GENERATE_OPTIONS, options));
   const file = await fileOf(session);
   const sequence = await session.tokens();
   const { tokens } = result;
@@ -190,7 +183,7 @@ export async function receiptOf(model, session, result, options) {
 export async function receiptOfReply(model, result, options) {
   checkObject('model', model, 'info', 'object');
   checkObject('result', result, 'tokens', 'list');
-  const replyOptions = checkNames('receiptOfReply', options, REPLY_OPTIONS);
+  const replyOptions = checkNames('receiptOfReply', [...GENERATE_OPTIONS, ...REPLY_OPTIONS], options);
   const { origin, tokens } = result;
   const { contextTokens: context } = model.info;
   if (!origin)
