@@ -140,7 +140,7 @@
  * Times of a generation, in milliseconds.
  * @typedef {object} Timings
  * @property {number} prefillMs     until the logits of the last prompt token
- * @property {number} firstTokenMs  from there to the first token
+ * @property {number} firstTokenMs  until the first token, including `prefillMs`
  * @property {number} decodeMs      from the first token to the last
  */
 
