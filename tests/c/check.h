@@ -35,8 +35,8 @@ static struct {
 
 enum { CHECK_SHOWN = 10 }; /* maximum number of printed failures of a test */
 
-/* Counts a failure and prints its place. Returns whether the caller has to print its description.
- */
+/* Counts a failure and prints its place. Returns whether the caller has to print its
+ * description. */
 static inline bool check_fails(const char *file, int line) {
   if (++check_state.failures > CHECK_SHOWN) return false;
   printf("%s:%d: ", file, line);
@@ -92,8 +92,8 @@ static inline bool check_mem(const void *actual, const void *expected, size_t n,
     if (!CHECK(cond)) return; \
   } while (0)
 
-/* Returns from the test, which counts as skipped. Used only for data that is not in the repository.
- */
+/* Returns from the test, which counts as skipped. Used only for data that is not in the
+ * repository. */
 #define SKIP(reason)                        \
   do {                                      \
     printf("%s: %s\n", __func__, (reason)); \

@@ -47,8 +47,8 @@ fixture_spec fixture_llama(void);
 fixture_spec fixture_bullet(void);
 /* Four layers, some of which have windows, positions or experts, without a period; weights f32. */
 fixture_spec fixture_listed(void);
-/* Three layers of three kinds, with as many of the keys from 19 on as can be combined; weights f32.
- */
+/* Three layers of three kinds, with as many of the keys from 19 on as can be combined; weights
+ * f32. */
 fixture_spec fixture_modern(void);
 /* As fixture_llama, with a recurrence in place of attention in the first layer: a short
  * convolution, a gated delta net, or Mamba-2 (`beside`: next to attention). */

@@ -21,8 +21,8 @@ static inline void random_floats(uint64_t *state, float *x, size_t n, float scal
   for (size_t i = 0; i < n; i++) x[i] = random_float(state) * scale;
 }
 
-/* FNV-1a, for comparing many bytes with one committed number. `h`: HASH_START, or the hash so far.
- */
+/* FNV-1a, for comparing many bytes with one committed number. `h`: HASH_START, or the hash so
+ * far. */
 static inline uint64_t hash_bytes(uint64_t h, const void *data, size_t n) {
   const unsigned char *p = (const unsigned char *)data;
   for (size_t i = 0; i < n; i++) h = (h ^ p[i]) * 0x100000001b3ull;

@@ -213,7 +213,7 @@ static void test_refused_adapters(void) {
   create_model(&t, BQ_TYPE_F32, bq_kernels_best());
   make_adapter(&t, &a, 3);
   max_bytes = SIZE_MAX;
-  const bq_allocator limited = {NULL, allocate_limited, tiny_give};
+  const bq_allocator limited = {NULL, allocate_limited, tiny_release};
   CHECK_EQ(bq_session_create(&t.model, NULL, limited, &s, NULL), BQ_OK);
   float expected[VOCAB];
   memcpy(expected, logits_of(s, N), sizeof expected);

@@ -55,8 +55,8 @@ typedef struct problem {
   bool levels; /* keys and values are among the 16 levels of i4 */
 } problem;
 
-/* Biases of scores: the bucket of each distance, and the biases of each bucket for up to 5 heads.
- */
+/* Biases of scores: the bucket of each distance, and the biases of each bucket for up to 5
+ * heads. */
 static uint8_t bucket_of[2 * BQ_BIAS_FAR + 1];
 static float biases[BQ_BIAS_BUCKETS * 6];
 
@@ -244,8 +244,8 @@ static void check_problem(const problem *p) {
     if (!check_same(y, expected, bytes, "attend", k))
       printf("  %s, %zu positions, head of %zu, %zu heads, %zu tokens\n", TYPE_NAMES[p->type],
              p->positions, p->dim, p->heads, p->tokens);
-    /* Rows one by one, from the last to the first, with other bytes in unused slots of the cache.
-     */
+    /* Rows one by one, from the last to the first, with other bytes in unused slots of the
+     * cache. */
     cache other = make_cache(k, p, 0x3c);
     memset(y, 0xa5, bytes);
     for (size_t row = rows; row-- > 0;) attend_rows(k, p, &other, row, row + 1, y);

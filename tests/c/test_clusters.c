@@ -18,7 +18,7 @@ static void *allocate(void *ctx, size_t bytes) {
   last_bytes = bytes;
   return tiny_alloc(ctx, bytes);
 }
-static const bq_allocator allocator = {NULL, allocate, tiny_give};
+static const bq_allocator allocator = {NULL, allocate, tiny_release};
 
 static void create(tiny_model *t, bq_type type, const bq_kernels *k, bool biases) {
   bq_config c = tiny_llama(VOCAB, CONTEXT);
@@ -29,7 +29,7 @@ static void create(tiny_model *t, bq_type type, const bq_kernels *k, bool biases
 }
 
 static void free_model(tiny_model *t) {
-  tiny_give(NULL, t->model.clusters);
+  tiny_release(NULL, t->model.clusters);
   tiny_free(t);
 }
 
@@ -262,7 +262,7 @@ static void test_refused_calls(void) {
   tiny_model t;
   bq_error err = {0};
   bq_session *s = NULL;
-  const bq_allocator none = {NULL, fail_to_allocate, tiny_give};
+  const bq_allocator none = {NULL, fail_to_allocate, tiny_release};
   create(&t, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   const float fractions[] = {1, -0.1f, NAN};
   for (size_t i = 0; i < 3; i++) {

@@ -24,8 +24,8 @@ static bool well_formed(const char *text, size_t n) {
   return true;
 }
 
-/* Divides `bytes` into tokens in all 2^(n - 1) ways: each gives `expected`, in well-formed parts.
- * */
+/* Divides `bytes` into tokens in all 2^(n - 1) ways: each gives `expected`, in well-formed
+ * parts. */
 static void check_cuts(const void *bytes, size_t n, const char *expected, int line) {
   const uint8_t *text = bytes;
   tokn d = tokn_new(BQ_TOKENIZER_BPE);
@@ -33,7 +33,7 @@ static void check_cuts(const void *bytes, size_t n, const char *expected, int li
   for (size_t from = 0; from < n; from++)
     for (size_t to = from + 1; to <= n; to++)
       id[from][to] = tokn_add_bytes(&d, text + from, to - from, TOKN_NORMAL, 0);
-  tokn_open o = tokn_opened(&d);
+  tokn_tokenizer o = tokn_open(&d);
   REQUIRE(o.t);
   char *part = malloc(bq_detokenize_limit(o.t));
   for (uint32_t cuts = 0; cuts < 1u << (n - 1); cuts++) {
@@ -97,7 +97,7 @@ static void test_random_bytes(void) {
                                        0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff};
   tokn d = tokn_new(BQ_TOKENIZER_SPM);
   uint32_t byte = tokn_add_all_bytes(&d, TOKN_BYTE);
-  tokn_open o = tokn_opened(&d);
+  tokn_tokenizer o = tokn_open(&d);
   REQUIRE(o.t);
   size_t limit = bq_detokenize_limit(o.t);
   uint64_t seed = 7;
@@ -131,9 +131,9 @@ static void test_leading_space(void) {
   uint32_t space = tokn_add(&d, " ", TOKN_NORMAL, 0), newline = tokn_add(&d, "\n", TOKN_BYTE, 0);
   uint32_t user = tokn_add(&d, "<sep>", TOKN_USER, 0);
   d.bos = bos;
-  tokn_open plain = tokn_opened(&d);
+  tokn_tokenizer plain = tokn_open(&d);
   d.flags = TOKN_ADD_SPACE;
-  tokn_open o = tokn_opened(&d);
+  tokn_tokenizer o = tokn_open(&d);
   REQUIRE(plain.t && o.t);
   CHECK_TEXT(o.t, false, "hi hi", hi, hi);
   CHECK_TEXT(o.t, false, "hi", bos, hi);

@@ -33,10 +33,10 @@ static void sync_to(bq_session *s, uint32_t n) {
   CHECK_EQ(bq_session_sync(s, ids, n, NULL, NULL), BQ_OK);
 }
 
-/* Runs a session in calls of `slices` work units; 0: in one call. */
-static void run(bq_session *s, size_t slices) {
+/* Runs a session in calls of `work_units` work units; 0: in one call. */
+static void run(bq_session *s, size_t work_units) {
   bq_status status;
-  while ((status = bq_session_run(s, slices, NULL)) == BQ_MORE) continue;
+  while ((status = bq_session_run(s, work_units, NULL)) == BQ_MORE) continue;
   CHECK_EQ(status, BQ_OK);
 }
 
@@ -89,7 +89,7 @@ static void append(twins *w, uint32_t at) {
 }
 
 /* Drafts of every length, wrong from every place on. */
-static void check_drafts(bq_config config, bq_type type, bq_session_options o, size_t slices) {
+static void check_drafts(bq_config config, bq_type type, bq_session_options o, size_t work_units) {
   twins w;
   open_twins(&w, config, type, o);
   uint32_t at = 9;
@@ -98,13 +98,13 @@ static void check_drafts(bq_config config, bq_type type, bq_session_options o, s
     for (uint32_t wrong = 0; wrong <= n; wrong++) {
       append(&w, at++);
       CHECK_EQ(draft(w.s, at, n, wrong), n);
-      run(w.s, slices);
+      run(w.s, work_units);
       run(w.plain, 0);
       check_same(w.s, w.plain);
       const uint64_t before = bq_session_stats_get(w.s).work_units;
       for (uint32_t i = 0; i < wrong; i++) { /* Right draft tokens are computed already. */
         append(&w, at++);
-        run(w.s, slices);
+        run(w.s, work_units);
         run(w.plain, 0);
         check_same(w.s, w.plain);
       }
@@ -114,15 +114,17 @@ static void check_drafts(bq_config config, bq_type type, bq_session_options o, s
 }
 
 static void test_logits_are_those_without_drafts(void) {
-  for (size_t slices = 0; slices < 3; slices++) {
-    check_drafts(llama(), BQ_TYPE_BQ4_32, (bq_session_options){0}, slices);
-    check_drafts(windowed(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
-    check_drafts(convolving(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
-    check_drafts(delta(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
-    check_drafts(mamba(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
-    check_drafts(mamba_beside(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
-    check_drafts(layered(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, slices);
-    check_drafts(learned(), BQ_TYPE_F32, (bq_session_options){.batch = 2}, slices);
+  for (size_t work_units = 0; work_units < 3; work_units++) {
+    check_drafts(llama(), BQ_TYPE_BQ4_32, (bq_session_options){0}, work_units);
+    check_drafts(windowed(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, work_units);
+    check_drafts(convolving(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8},
+                 work_units);
+    check_drafts(delta(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, work_units);
+    check_drafts(mamba(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, work_units);
+    check_drafts(mamba_beside(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8},
+                 work_units);
+    check_drafts(layered(), BQ_TYPE_BQ8_32, (bq_session_options){.prefill_window = 8}, work_units);
+    check_drafts(learned(), BQ_TYPE_F32, (bq_session_options){.batch = 2}, work_units);
   }
 }
 
@@ -139,7 +141,7 @@ static void test_with_every_cache_type(void) {
 static void test_other_calls_after_drafting(void) {
   enum { SYNC, SHORTER, RESULTS, DRAFT, FORK, SAVE, KEY, RUN_WITH, CHANGES };
   for (int change = 0; change < CHANGES; change++)
-    for (size_t slices = 0; slices < 3; slices++) { /* 0: the run is complete */
+    for (size_t work_units = 0; work_units < 3; work_units++) { /* 0: the run is complete */
       twins w;
       open_twins(&w, windowed(), BQ_TYPE_BQ4_32,
                  (bq_session_options){.forks = 1, .prefill_window = 16});
@@ -148,7 +150,8 @@ static void test_other_calls_after_drafting(void) {
       prompt(&w, 20);
       append(&w, 20);
       CHECK_EQ(draft(w.s, 21, 4, 3), 4);
-      if (slices) CHECK_EQ(bq_session_run(w.s, slices, NULL), BQ_MORE);
+      if (work_units)
+        CHECK_EQ(bq_session_run(w.s, work_units, NULL), BQ_MORE);
       else run(w.s, 0);
       bq_session *other = NULL;
       uint32_t n = 21;
@@ -179,7 +182,7 @@ static void test_other_calls_after_drafting(void) {
           CHECK_EQ(bq_session_run_with(w.s, &other, 1, 0, NULL), BQ_OK);
       }
       for (; n < 27; n++) {
-        run(w.s, slices);
+        run(w.s, work_units);
         run(w.plain, 0);
         check_same(w.s, w.plain);
         if (other && change == FORK) {

@@ -41,9 +41,10 @@ static bq_config encoder(void) {
                      .no_head = true};
 }
 
-static void run(bq_session *s, size_t slices) {
+static void run(bq_session *s, size_t work_units) {
   bq_status status;
-  while ((status = bq_session_run(s, slices, NULL)) == BQ_MORE) {}
+  while ((status = bq_session_run(s, work_units, NULL)) == BQ_MORE) {
+  }
   CHECK_EQ(status, BQ_OK);
 }
 
@@ -181,9 +182,9 @@ static void test_sessions_of_one_batch(void) {
   check_batch(encoder(), BQ_KV_I4);
 }
 
-/* Several texts in one batch of one session: each has the same bits as alone, for any first text.
- */
-static void check_texts(bq_config config, bq_type type, bq_session_options o, size_t slices) {
+/* Several texts in one batch of one session: each has the same bits as alone, for any first
+ * text. */
+static void check_texts(bq_config config, bq_type type, bq_session_options o, size_t work_units) {
   enum { N = 7 };
   static const uint32_t length[N] = {9, 1, 16, 22, 33, 5, 3};
   static float alone[N][HIDDEN];
@@ -208,7 +209,7 @@ static void check_texts(bq_config config, bq_type type, bq_session_options o, si
                  BQ_OK);
         if (!CHECK(accepted >= 1 && accepted <= (size_t)(N - i))) return;
         CHECK(bq_session_vector(s, 0) == NULL);
-        run(s, slices);
+        run(s, work_units);
         for (size_t k = 0; k < accepted; k++)
           if (CHECK(bq_session_vector(s, k) != NULL))
             CHECK_MEM(bq_session_vector(s, k), alone[i + (int)k], sizeof alone[0]);
@@ -458,9 +459,9 @@ static void test_embedding_between_tokens(void) {
   uint32_t token;
   CHECK(bq_session_logits(s) == NULL && bq_session_result(s, TEXT - 1) == NULL);
   CHECK_EQ(bq_session_sample(s, NULL, NULL, &token, NULL), BQ_STATE);
-  const uint64_t slices = bq_session_stats_get(s).work_units;
+  const uint64_t work_units = bq_session_stats_get(s).work_units;
   embed(s, text, TEXT, BQ_POOL_MEAN, true, vector); /* The vector exists already. */
-  CHECK_EQ(bq_session_stats_get(s).work_units, slices);
+  CHECK_EQ(bq_session_stats_get(s).work_units, work_units);
   CHECK_EQ(bq_session_results(s, TEXT - 1, NULL), BQ_OK);
   CHECK(bq_session_vector(s, 0) == NULL);
   run(s, 0);

@@ -1,13 +1,13 @@
-/* Our own exp, erf, tanh, log, pow, sin and cos against libm, and their bits against a committed
- * hash that every compiler and machine must reproduce. `test_fmath --all`: bq_expf, bq_erff and
- * bq_tanhf of every float. */
+/* exp, erf, tanh, log, pow, sin and cos of core/fmath against libm, and their bits against a
+ * committed hash, which is the same for every compiler and machine. `test_fmath --all` checks
+ * bq_expf, bq_erff and bq_tanhf of every float. */
 #include <math.h>
 
 #include "check.h"
 #include "core/fmath.h"
 #include "random.h"
 
-/* Error in units of the last place of the float nearest to `expected`. */
+/* The error in units of the last place of the float nearest to `expected`. */
 static double ulps(float actual, double expected) {
   return fabs(actual - expected) / ldexp(1, ilogb(expected) - 23);
 }
@@ -22,7 +22,7 @@ static void check_expf(float x) {
   else if (expected >= 0x1.ffffffp127)
     CHECK(isinf(actual));
   else if (!CHECK(ulps(actual, expected) < 1.5))
-    printf("  exp(%a) = %a, not %a\n", x, actual, expected);
+    printf("  exp(%a): expected %a, found %a\n", x, expected, actual);
 }
 
 static void test_expf(void) {
@@ -39,19 +39,19 @@ static void test_expf(void) {
 }
 
 static void test_expf_monotonic(void) {
-  float last = 0.0f;
+  float previous = 0.0f;
   for (int i = -90 * 4096; i < 90 * 4096; i++) {
     float e = bq_expf((float)i / 4096);
-    CHECK(e >= last);
-    last = e;
+    CHECK(e >= previous);
+    previous = e;
   }
 }
 
-/* A function with a sign of its own whose ends are 1 and -1. */
+/* Checks an odd function with limits of 1 and -1. */
 static void check_sigmoid(float x, float actual, double expected, const char *name) {
-  bool good = isnan(x) ? isnan(actual) : signbit(actual) == signbit(x);
-  if (fabsf(x) >= FLT_MIN) good &= ulps(actual, expected) < 1.5;
-  if (!CHECK(good)) printf("  %s(%a) = %a, not %a\n", name, x, actual, expected);
+  bool valid = isnan(x) ? isnan(actual) : signbit(actual) == signbit(x);
+  if (fabsf(x) >= FLT_MIN) valid &= ulps(actual, expected) < 1.5;
+  if (!CHECK(valid)) printf("  %s(%a): expected %a, found %a\n", name, x, expected, actual);
 }
 
 static void check_erff_tanhf(float x) {
@@ -103,14 +103,14 @@ static void test_sincos(void) {
     CHECK(fabs(s - sin(x)) <= 3e-16);
     CHECK(fabs(c - cos(x)) <= 3e-16);
   }
-  for (uint32_t n = 0; n < 1u << 24; n += 4099) { /* whole positions, as RoPE has them */
+  for (uint32_t n = 0; n < 1u << 24; n += 4099) { /* Integers, the positions of RoPE. */
     bq_sincos(n, &s, &c);
     CHECK(fabs(s - sin(n)) <= 3e-16);
     CHECK(fabs(c - cos(n)) <= 3e-16);
   }
   bq_sincos(0.0, &s, &c);
   CHECK(s == 0.0 && c == 1.0);
-  bq_sincos(INFINITY, &s, &c); /* no meaning, but defined */
+  bq_sincos(INFINITY, &s, &c); /* Defined, although meaningless. */
   CHECK(s == 0.0 && c == 1.0);
 }
 
@@ -124,9 +124,9 @@ static void test_rope_table(void) {
         bq_rope_table(cs, positions[p], dim, thetas[t], NULL, 1.0f);
         for (uint32_t i = 0; i < dim / 2; i++) {
           double angle = positions[p] * pow(thetas[t], -2.0 * i / dim);
-          double slack = 4e-15 * angle + 6e-8;
-          CHECK(fabs(cs[2 * i] - cos(angle)) <= slack);
-          CHECK(fabs(cs[2 * i + 1] - sin(angle)) <= slack);
+          double tolerance = 4e-15 * angle + 6e-8;
+          CHECK(fabs(cs[2 * i] - cos(angle)) <= tolerance);
+          CHECK(fabs(cs[2 * i + 1] - sin(angle)) <= tolerance);
         }
       }
 }

@@ -1,7 +1,7 @@
-/* The prefix: what a plan says, and that nothing but a good prefix is accepted. */
+/* Headers: the load plan of a valid header; invalid headers are refused. */
 #include "prefix_tools.h"
 
-/* All shapes of fixtures, one after the other; false at the end. */
+/* Returns the kinds of fixtures one after another; false at the end. */
 static bool next_spec(int *i, fixture_spec *spec) {
   int n = (*i)++;
   if (n == 8) return false;
@@ -18,7 +18,7 @@ static bool next_spec(int *i, fixture_spec *spec) {
   return true;
 }
 
-/* --- good files ----------------------------------------------------------------------------- */
+/* --- valid files ---------------------------------------------------------------------------- */
 
 static void test_plan(void) {
   fixture_spec spec;
@@ -48,8 +48,7 @@ static void test_plan(void) {
     uint64_t kv = 2ull * 16 * spec.config.layers * spec.config.kv_heads * spec.config.head_dim * 4;
     CHECK_EQ(plan.kv_bytes, kv);
     CHECK(plan.session_bytes > kv);
-    need =
-        0; /* the plan's end is further back than the file's first 100 bytes; a manifest is all */
+    need = 0; /* The plan sections need more than 100 bytes; a manifest is complete. */
     CHECK_EQ(
         bq_plan_make(b.data, 100, f.n, f.manifest, f.manifest_bytes, NULL, &need, &plan, &err),
         plan.foreign ? BQ_OK : BQ_WANT_DATA);
@@ -57,7 +56,7 @@ static void test_plan(void) {
     CHECK_EQ(
         bq_plan_make(b.data, b.n, 0, f.manifest, f.manifest_bytes, &options, &need, &plan, &err),
         BQ_OK);
-    CHECK_EQ(plan.file_bytes, f.n); /* foreign: where its last tensor ends */
+    CHECK_EQ(plan.file_bytes, f.n); /* Other containers: the end of the last tensor. */
     options.context = spec.config.context + 1;
     CHECK_EQ(bq_plan_make(b.data, b.n, f.n, f.manifest, f.manifest_bytes, &options, &need, &plan,
                           &err),
@@ -70,21 +69,21 @@ static void test_plan(void) {
   }
 }
 
-/* From the first n bytes, for every n: an honest `need`, or the plan as soon as it can be known. */
+/* The first n bytes, for every n, return either the number of needed bytes or the plan. */
 static void test_every_length(void) {
   fixture_spec spec;
   for (int i = 0; next_spec(&i, &spec);) {
     fixture f = fixture_make(&spec);
     size_t plan_end = f.manifest ? 0 : 64 + (size_t)bq_load64(f.bytes + 16);
-    for (int whole = 0; whole < 2; whole++) {
-      size_t enough = whole && !f.manifest ? (size_t)f.prefix_bytes : plan_end;
-      for (size_t n = 0; n <= enough; n++) {
+    for (int all_sections = 0; all_sections < 2; all_sections++) {
+      size_t required = all_sections && !f.manifest ? (size_t)f.prefix_bytes : plan_end;
+      for (size_t n = 0; n <= required; n++) {
         bytes b = copy_of(f.bytes, n);
         bq_error err;
         uint64_t need = 0;
-        bq_status status = read_prefix(b, n % 2 ? f.n : 0, &f, whole, &need, &err);
-        CHECK_EQ(status, n < enough ? BQ_WANT_DATA : BQ_OK);
-        if (n < enough) CHECK(need > n && need <= enough);
+        bq_status status = read_prefix(b, n % 2 ? f.n : 0, &f, all_sections, &need, &err);
+        CHECK_EQ(status, n < required ? BQ_WANT_DATA : BQ_OK);
+        if (n < required) CHECK(need > n && need <= required);
         free(b.data);
       }
     }
@@ -104,7 +103,7 @@ static void test_every_truncation(void) {
       CHECK_EQ(read_prefix(b, n, &f, true, &need, &err), BQ_TRUNCATED);
       CHECK_EQ(err.offset, n);
       free(b.data);
-      b = copy_of(f.bytes, f.n); /* bytes past what is said to be the end are not looked at */
+      b = copy_of(f.bytes, f.n); /* Bytes after the stated end of the file are not read. */
       CHECK_EQ(read_prefix(b, n, &f, true, &need, &err), BQ_TRUNCATED);
       CHECK_EQ(err.offset, n);
       free(b.data);
@@ -113,10 +112,10 @@ static void test_every_truncation(void) {
   }
 }
 
-/* --- bad files ------------------------------------------------------------------------------ */
+/* --- invalid files -------------------------------------------------------------------------- */
 
-/* Any changed bit of a v2 prefix is noticed. */
-static void test_every_bit(void) {
+/* Every changed bit of a v2 header is refused. */
+static void test_every_changed_bit(void) {
   fixture_spec spec = fixture_llama();
   spec.config.layers = 1;
   fixture f = fixture_make(&spec);
@@ -136,16 +135,16 @@ static void test_every_bit(void) {
   fixture_free(&f);
 }
 
-/* Puts every extreme value but those below `legal`, and the neighbours of the true one, into the
- * `size` bytes at `at`, makes the checksums right again, and wants an error that is at hand at
- * once. */
-static void try_from(uint64_t legal, const fixture *f, size_t at, int size) {
-  uint64_t mask = size == 8 ? UINT64_MAX : (1ull << 8 * size) - 1, truth = 0;
-  for (int i = 0; i < size; i++) truth |= (uint64_t)f->bytes[at + i] << 8 * i;
+/* Writes every extreme value from `min_refused` on, and neighbors of the original value, to the
+ * `size` bytes at `at`, corrects the checksums, and expects an error of the header. */
+static void check_extremes_from(uint64_t min_refused, const fixture *f, size_t at, int size) {
+  uint64_t mask = size == 8 ? UINT64_MAX : (1ull << 8 * size) - 1, original = 0;
+  for (int i = 0; i < size; i++) original |= (uint64_t)f->bytes[at + i] << 8 * i;
   for (size_t i = 0; i < EXTREMES + 6; i++) {
-    const uint64_t near[] = {truth - 1, truth + 1, truth - 64, truth + 64, truth * 2, truth ^ 1};
-    uint64_t value = (i < EXTREMES ? extremes[i] : near[i - EXTREMES]) & mask;
-    if (value == truth || value < legal) continue;
+    const uint64_t neighbors[] = {original - 1,  original + 1, original - 64,
+                                  original + 64, original * 2, original ^ 1};
+    uint64_t value = (i < EXTREMES ? extremes[i] : neighbors[i - EXTREMES]) & mask;
+    if (value == original || value < min_refused) continue;
     bytes b = copy_of(f->bytes, f->n);
     store(b.data + at, value, size);
     fixture_seal(b.data, b.n);
@@ -162,7 +161,9 @@ static void try_from(uint64_t legal, const fixture *f, size_t at, int size) {
   }
 }
 
-static void try_extremes(const fixture *f, size_t at, int size) { try_from(0, f, at, size); }
+static void check_extremes(const fixture *f, size_t at, int size) {
+  check_extremes_from(0, f, at, size);
+}
 
 static void test_header_extremes(void) {
   static const struct {
@@ -172,15 +173,15 @@ static void test_header_extremes(void) {
   fixture_spec spec = fixture_llama();
   fixture f = fixture_make(&spec);
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-    try_extremes(&f, fields[i].at, fields[i].size);
+    check_extremes(&f, fields[i].at, fields[i].size);
   fixture_free(&f);
 }
 
-/* The largest lengths a header may announce, and one step more. */
+/* The largest lengths of a header are accepted; one step more is refused. */
 static void test_header_limits(void) {
   static const struct {
     size_t at;
-    uint64_t most, step;
+    uint64_t limit, step;
   } fields[] = {{16, 16u << 20, 8}, {24, 256u << 20, 64}, {32, 1ull << 53, 1}};
   fixture_spec spec = fixture_llama();
   fixture f = fixture_make(&spec);
@@ -189,54 +190,53 @@ static void test_header_limits(void) {
   store(b.data + 24, 256u << 20, 8);
   store(b.data + 32, 1ull << 40, 8);
   for (int i = 0; i < 3; i++)
-    for (int over = 0; over < 2; over++) {
+    for (int beyond = 0; beyond < 2; beyond++) {
       uint64_t before = bq_load64(b.data + fields[i].at), need = 0;
       bq_error err;
-      store(b.data + fields[i].at, fields[i].most + (over ? fields[i].step : 0), 8);
+      store(b.data + fields[i].at, fields[i].limit + (beyond ? fields[i].step : 0), 8);
       fixture_seal(b.data, 64);
-      CHECK_EQ(read_prefix(b, 0, NULL, true, &need, &err), over ? BQ_FORMAT : BQ_WANT_DATA);
-      if (over) CHECK_EQ(err.offset, fields[i].at);
+      CHECK_EQ(read_prefix(b, 0, NULL, true, &need, &err), beyond ? BQ_FORMAT : BQ_WANT_DATA);
+      if (beyond) CHECK_EQ(err.offset, fields[i].at);
       store(b.data + fields[i].at, before, 8);
     }
   free(b.data);
   fixture_free(&f);
 }
 
-/* Every number of the tensor directory. All of them follow from the configuration, the rest from
- * each other. */
+/* Every number of the tensor directory. The configuration or the other numbers determine each. */
 static void test_directory_extremes(void) {
   fixture_spec spec = fixture_bullet();
   spec.config.layers = 1;
   spec.type = BQ_TYPE_BQ8_32;
   fixture f = fixture_make(&spec);
   size_t length, at = (size_t)(fixture_section(f.bytes, f.n, "TENS", &length) - f.bytes);
-  try_extremes(&f, at - 8, 8); /* the section's length */
+  check_extremes(&f, at - 8, 8); /* length of the section */
   size_t end = at + length;
-  try_extremes(&f, at, 4);
+  check_extremes(&f, at, 4);
   uint32_t types = bq_load32(f.bytes + at);
   for (at += 4; types; types--) {
-    try_extremes(&f, at, 2); /* id and length of the name */
+    check_extremes(&f, at, 2); /* id and length of the name */
     at += 2 + f.bytes[at + 1];
   }
-  try_extremes(&f, at, 4);
+  check_extremes(&f, at, 4);
   for (at += 4; at < end;) {
-    try_extremes(&f, at, 2);
+    check_extremes(&f, at, 2);
     at += 2 + bq_load16(f.bytes + at);
-    try_extremes(&f, at, 1); /* type */
-    try_from(f.bytes[at] == BQ_TYPE_F32 ? 0 : 2, &f, at + 1,
-             1);                 /* layout: both may take the same bytes */
-    try_extremes(&f, at + 2, 1); /* ndims */
+    check_extremes(&f, at, 1); /* type */
+    check_extremes_from(f.bytes[at] == BQ_TYPE_F32 ? 0 : 2, &f, at + 1,
+                        1);        /* layout: both can have the same number of bytes */
+    check_extremes(&f, at + 2, 1); /* ndims */
     uint32_t ndims = f.bytes[at + 2];
     at += 3;
-    for (; ndims; ndims--, at += 4) try_extremes(&f, at, 4);
-    try_extremes(&f, at, 8);
-    try_extremes(&f, at + 8, 8);
+    for (; ndims; ndims--, at += 4) check_extremes(&f, at, 4);
+    check_extremes(&f, at, 8);
+    check_extremes(&f, at + 8, 8);
     at += 16;
   }
   fixture_free(&f);
 }
 
-/* What every field of a manifest's TENS may be, at its ends. */
+/* Extreme values in every field of TENS in a manifest. */
 static void test_manifest_extremes(void) {
   fixture_spec spec = fixture_llama();
   spec.version = FIXTURE_FOREIGN;
@@ -264,32 +264,38 @@ static void test_manifest_extremes(void) {
   fixture_free(&f);
 }
 
-/* Where a tensor of a foreign container may lie: anywhere that is in the file. */
-static void test_manifest_places(void) {
+/* A tensor of another container can have any offset within the file. */
+static void test_manifest_offsets(void) {
   fixture_spec spec = fixture_llama();
   spec.version = FIXTURE_FOREIGN;
   fixture f = fixture_make(&spec);
   const fixture_tensor *last = &f.tensors[f.n_tensors - 1];
   size_t length;
-  uint8_t *place = fixture_section(f.manifest, f.manifest_bytes, "TENS", &length) + length - 16;
-  CHECK_EQ(bq_load64(place), last->offset);
-  const uint64_t good[] = {0, 1, last->offset, f.n - last->bytes};
-  const uint64_t bad[] = {f.n - last->bytes + 1, f.n, UINT64_C(1) << 53, (UINT64_C(1) << 53) + 1,
-                          UINT64_MAX - last->bytes, UINT64_MAX - last->bytes + 1, UINT64_MAX};
-  bytes none = copy_of(f.bytes, 0);
+  uint8_t *offset_field =
+      fixture_section(f.manifest, f.manifest_bytes, "TENS", &length) + length - 16;
+  CHECK_EQ(bq_load64(offset_field), last->offset);
+  const uint64_t valid[] = {0, 1, last->offset, f.n - last->bytes};
+  const uint64_t invalid[] = {f.n - last->bytes + 1,
+                              f.n,
+                              UINT64_C(1) << 53,
+                              (UINT64_C(1) << 53) + 1,
+                              UINT64_MAX - last->bytes,
+                              UINT64_MAX - last->bytes + 1,
+                              UINT64_MAX};
+  bytes no_bytes = copy_of(f.bytes, 0);
   bq_error err;
   uint64_t need;
   for (int i = 0; i < 4; i++) {
-    store(place, good[i], 8);
-    CHECK_EQ(read_prefix(none, f.n, &f, true, &need, &err), BQ_OK);
+    store(offset_field, valid[i], 8);
+    CHECK_EQ(read_prefix(no_bytes, f.n, &f, true, &need, &err), BQ_OK);
   }
   for (int i = 0; i < 7; i++) {
-    store(place, bad[i], 8);
-    bool beyond = bad[i] > UINT64_C(1) << 53;
-    CHECK_EQ(read_prefix(none, f.n, &f, true, &need, &err), beyond ? BQ_FORMAT : BQ_TRUNCATED);
-    CHECK_EQ(read_prefix(none, 0, &f, true, &need, &err), beyond ? BQ_FORMAT : BQ_OK);
+    store(offset_field, invalid[i], 8);
+    bool beyond = invalid[i] > UINT64_C(1) << 53;
+    CHECK_EQ(read_prefix(no_bytes, f.n, &f, true, &need, &err), beyond ? BQ_FORMAT : BQ_TRUNCATED);
+    CHECK_EQ(read_prefix(no_bytes, 0, &f, true, &need, &err), beyond ? BQ_FORMAT : BQ_OK);
   }
-  free(none.data);
+  free(no_bytes.data);
   fixture_free(&f);
 }
 
@@ -322,7 +328,8 @@ static void test_file_size(void) {
   bytes b = copy_of(f.bytes, (size_t)f.prefix_bytes);
   uint64_t need;
   bq_error err;
-  CHECK_EQ(read_prefix(b, f.n + 1, NULL, true, &need, &err), BQ_FORMAT); /* longer than it says */
+  CHECK_EQ(read_prefix(b, f.n + 1, NULL, true, &need, &err),
+           BQ_FORMAT); /* longer than the header states */
   CHECK_EQ(err.offset, f.n);
   CHECK_EQ(read_prefix(b, f.n - 1, NULL, true, &need, &err), BQ_TRUNCATED);
   CHECK_EQ(err.offset, f.n - 1);
@@ -332,13 +339,13 @@ static void test_file_size(void) {
 
 /* --- sections ------------------------------------------------------------------------------- */
 
-static uint8_t *section_head(fixture_buffer *run, const char *tag) {
+static uint8_t *section_header(fixture_buffer *run, const char *tag) {
   return fixture_section(run->data, run->n, tag, NULL) - 16;
 }
 
-/* ACTQ with these bytes after `n` announced steps. */
-static bq_status with_activations(uint32_t flags, uint32_t n, const void *bytes, size_t size,
-                                  bq_error *err) {
+/* Reads an ACTQ section that announces `n` steps, followed by these bytes. */
+static bq_status read_with_activations(uint32_t flags, uint32_t n, const void *bytes, size_t size,
+                                       bq_error *err) {
   parts p = parts_with_gap();
   fixture_buffer b = {0};
   fixture_u32(&b, n);
@@ -348,33 +355,33 @@ static bq_status with_activations(uint32_t flags, uint32_t n, const void *bytes,
   return read_parts(&p, err);
 }
 
-/* For other engines: checked, and refused where the file says that nothing else will do. */
+/* ACTQ is for other engines: it is checked, and refused if the file requires it. */
 static void test_activations(void) {
   bq_error err;
-  const uint8_t good[] = {2, 0, 'a', 'b', 0, 0, 0x80, 0x3f, 1, 0, 'c', 1, 0, 0, 0};
-  CHECK_EQ(with_activations(0, 2, good, sizeof good, &err), BQ_OK);
-  CHECK_EQ(with_activations(0, 0, good, 0, &err), BQ_OK);
-  CHECK_EQ(with_activations(1, 2, good, sizeof good, &err), BQ_UNSUPPORTED);
+  const uint8_t valid[] = {2, 0, 'a', 'b', 0, 0, 0x80, 0x3f, 1, 0, 'c', 1, 0, 0, 0};
+  CHECK_EQ(read_with_activations(0, 2, valid, sizeof valid, &err), BQ_OK);
+  CHECK_EQ(read_with_activations(0, 0, valid, 0, &err), BQ_OK);
+  CHECK_EQ(read_with_activations(1, 2, valid, sizeof valid, &err), BQ_UNSUPPORTED);
   CHECK(strstr(err.detail, "ACTQ"));
-  for (size_t n = 0; n < sizeof good; n++)
-    CHECK_EQ(with_activations(0, 2, good, n, &err), BQ_FORMAT);
-  CHECK_EQ(with_activations(0, 1, good, sizeof good, &err), BQ_FORMAT);
-  CHECK_EQ(with_activations(0, 3, good, sizeof good, &err), BQ_FORMAT);
-  CHECK_EQ(with_activations(0, UINT32_MAX, good, sizeof good, &err), BQ_FORMAT);
-  CHECK_EQ(with_activations(0, UINT32_MAX, good, 0, &err), BQ_FORMAT);
-  const uint32_t bad[] = {0, 0x80000000u, 0xbf800000u, 0x7f800000u, 0x7fc00000u};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+  for (size_t n = 0; n < sizeof valid; n++)
+    CHECK_EQ(read_with_activations(0, 2, valid, n, &err), BQ_FORMAT);
+  CHECK_EQ(read_with_activations(0, 1, valid, sizeof valid, &err), BQ_FORMAT);
+  CHECK_EQ(read_with_activations(0, 3, valid, sizeof valid, &err), BQ_FORMAT);
+  CHECK_EQ(read_with_activations(0, UINT32_MAX, valid, sizeof valid, &err), BQ_FORMAT);
+  CHECK_EQ(read_with_activations(0, UINT32_MAX, valid, 0, &err), BQ_FORMAT);
+  const uint32_t invalid[] = {0, 0x80000000u, 0xbf800000u, 0x7f800000u, 0x7fc00000u};
+  for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
     uint8_t row[] = {1,
                      0,
                      'a',
-                     (uint8_t)bad[i],
-                     (uint8_t)(bad[i] >> 8),
-                     (uint8_t)(bad[i] >> 16),
-                     (uint8_t)(bad[i] >> 24)};
-    CHECK_EQ(with_activations(0, 1, row, sizeof row, &err), BQ_FORMAT);
+                     (uint8_t)invalid[i],
+                     (uint8_t)(invalid[i] >> 8),
+                     (uint8_t)(invalid[i] >> 16),
+                     (uint8_t)(invalid[i] >> 24)};
+    CHECK_EQ(read_with_activations(0, 1, row, sizeof row, &err), BQ_FORMAT);
   }
   const uint8_t nameless[] = {0, 0, 0, 0, 0x80, 0x3f};
-  CHECK_EQ(with_activations(0, 1, nameless, sizeof nameless, &err), BQ_FORMAT);
+  CHECK_EQ(read_with_activations(0, 1, nameless, sizeof nameless, &err), BQ_FORMAT);
 }
 
 static void test_sections(void) {
@@ -383,10 +390,10 @@ static void test_sections(void) {
   parts p = parts_with_gap();
   CHECK_EQ(read_parts(&p, &err), BQ_OK);
 
-  p = parts_with_gap(); /* from the future, optional */
+  p = parts_with_gap(); /* An unknown optional section is skipped. */
   fixture_put_section(&p.plan, "ABCD", 0, payload, 9);
   fixture_put_section(&p.rest, "EFGH", 0, payload, 0);
-  fixture_put_section(&p.rest, "XTRA", 0, payload, 9); /* known in manifests alone */
+  fixture_put_section(&p.rest, "XTRA", 0, payload, 9); /* XTRA belongs to manifests only. */
   CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "XTRA is in the wrong place"));
   p = parts_with_gap();
@@ -416,7 +423,8 @@ static void test_sections(void) {
     CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
   }
 
-  p = parts_with_gap(); /* twice, in one run and in two */
+  p = parts_with_gap(); /* A section that appears twice, in the same or in different runs of
+                           sections. */
   fixture_put_section(&p.plan, "LICE", 0, payload, 3);
   CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "LICE appears twice"));
@@ -436,18 +444,18 @@ static void test_sections(void) {
     CHECK(strstr(err.detail, "wrong place"));
   }
   p = parts_with_gap();
-  memcpy(section_head(&p.plan, "LICE"), "Lice", 4);
+  memcpy(section_header(&p.plan, "LICE"), "Lice", 4);
   fixture_put_section(&p.rest, "LICE", 0, payload, 8);
   CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
 
-  static const char *const needed[] = {"CONF", "TENS"};
+  static const char *const required_tags[] = {"CONF", "TENS"};
   for (size_t i = 0; i < 2; i++) {
     p = parts_with_gap();
-    uint8_t *head = section_head(&p.plan, needed[i]);
-    memcpy(head, "none", 4);
-    head[4] = 0;
+    uint8_t *header = section_header(&p.plan, required_tags[i]);
+    memcpy(header, "none", 4);
+    header[4] = 0;
     CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
-    CHECK(strstr(err.detail, needed[i]));
+    CHECK(strstr(err.detail, required_tags[i]));
   }
 }
 
@@ -479,7 +487,7 @@ static void test_many_sections(void) {
 static void test_tokenizer_and_config_agree(void) {
   bq_error err;
   parts p = parts_with_gap();
-  memcpy(section_head(&p.rest, "TOKN"), "none", 4);
+  memcpy(section_header(&p.rest, "TOKN"), "none", 4);
   CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "no TOKN"));
   fixture_spec spec = fixture_llama();
@@ -489,8 +497,8 @@ static void test_tokenizer_and_config_agree(void) {
   fixture_put_section(&p.rest, "TOKN", 0, (const uint8_t *)"abc", 3);
   CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
   CHECK(strstr(err.detail, "0 tokens"));
-  p = parts_with_gap(); /* the plan alone is enough to see that so many merges can't be there */
-  uint8_t *record = section_head(&p.plan, "CONF") + 16;
+  p = parts_with_gap(); /* The plan sections suffice to refuse this number of merges. */
+  uint8_t *record = section_header(&p.plan, "CONF") + 16;
   while (bq_load16(record) != 33) record += 8;
   store(record + 4, 1u << 24, 4);
   CHECK_EQ(read_parts(&p, &err), BQ_FORMAT);
@@ -499,19 +507,20 @@ static void test_tokenizer_and_config_agree(void) {
 
 static void test_hash_section(void) {
   bq_error err;
-  for (int what = 0; what < 8; what++) {
+  for (int i = 0; i < 8; i++) {
     static const uint32_t kinds[] = {1, 2, 2, 1, 1, 1, 3, 1}, chunk[] = {0, 0, 0, 0, 0, 1, 0, 0};
-    static const size_t hashes[] = {8, 32, 8, 0, 16, 8, 8, 0}, cut[] = {0, 0, 0, 0, 0, 0, 0, 4};
+    static const size_t hashes[] = {8, 32, 8, 0, 16, 8, 8, 0},
+                        missing_bytes[] = {0, 0, 0, 0, 0, 0, 0, 4};
     static const bq_status expected[] = {BQ_OK,     BQ_OK,          BQ_FORMAT,      BQ_FORMAT,
                                          BQ_FORMAT, BQ_UNSUPPORTED, BQ_UNSUPPORTED, BQ_FORMAT};
     parts p = parts_with_gap();
     fixture_buffer b = {0};
-    fixture_u32(&b, kinds[what]);
-    fixture_u32(&b, (1 << 20) + chunk[what]);
-    for (size_t i = 0; i < hashes[what]; i++) fixture_u8(&b, 1);
-    fixture_put_section(&p.rest, "HASH", 0, b.data, b.n - cut[what]);
+    fixture_u32(&b, kinds[i]);
+    fixture_u32(&b, (1 << 20) + chunk[i]);
+    for (size_t k = 0; k < hashes[i]; k++) fixture_u8(&b, 1);
+    fixture_put_section(&p.rest, "HASH", 0, b.data, b.n - missing_bytes[i]);
     free(b.data);
-    CHECK_EQ(read_parts(&p, &err), expected[what]);
+    CHECK_EQ(read_parts(&p, &err), expected[i]);
   }
 }
 
@@ -519,12 +528,12 @@ int main(void) {
   RUN(test_plan);
   RUN(test_every_length);
   RUN(test_every_truncation);
-  RUN(test_every_bit);
+  RUN(test_every_changed_bit);
   RUN(test_header_extremes);
   RUN(test_header_limits);
   RUN(test_directory_extremes);
   RUN(test_manifest_extremes);
-  RUN(test_manifest_places);
+  RUN(test_manifest_offsets);
   RUN(test_billion_tensors);
   RUN(test_file_size);
   RUN(test_activations);

@@ -7,8 +7,8 @@
 #include "core/half.h"
 
 typedef struct format {
-  int mantissa_bits, least_exponent; /* of normal numbers */
-  int most_exponent;
+  int mantissa_bits, min_exponent; /* of normal numbers */
+  int max_exponent;
 } format;
 
 static const format F16 = {10, -14, 15}, BF16 = {7, -126, 127};
@@ -16,11 +16,14 @@ static const format F16 = {10, -14, 15}, BF16 = {7, -126, 127};
 /* The value of a pattern, by definition. */
 static double value_of(format f, uint32_t h) {
   int e = (int)(h >> f.mantissa_bits & ((1u << (15 - f.mantissa_bits)) - 1));
-  double m = h & ((1u << f.mantissa_bits) - 1), one = ldexp(1, f.mantissa_bits);
+  double m = h & ((1u << f.mantissa_bits) - 1), unit = ldexp(1, f.mantissa_bits);
   double v;
-  if (e == f.most_exponent - f.least_exponent + 2) v = m != 0 ? NAN : INFINITY;
-  else if (e == 0) v = ldexp(m, f.least_exponent - f.mantissa_bits);
-  else v = ldexp(m + one, e - 1 + f.least_exponent - f.mantissa_bits);
+  if (e == f.max_exponent - f.min_exponent + 2)
+    v = m != 0 ? NAN : INFINITY;
+  else if (e == 0)
+    v = ldexp(m, f.min_exponent - f.mantissa_bits);
+  else
+    v = ldexp(m + unit, e - 1 + f.min_exponent - f.mantissa_bits);
   return h & 0x8000 ? -v : v;
 }
 
@@ -28,18 +31,18 @@ static double value_of(format f, uint32_t h) {
 static uint32_t nearest(format f, double x) {
   uint32_t sign = signbit(x) ? 0x8000 : 0;
   double a = fabs(x);
-  uint32_t infinity = (uint32_t)(f.most_exponent - f.least_exponent + 2) << f.mantissa_bits;
+  uint32_t infinity = (uint32_t)(f.max_exponent - f.min_exponent + 2) << f.mantissa_bits;
   if (isinf(a)) return sign | infinity;
-  int e = a > 0 ? ilogb(a) : f.least_exponent;
-  if (e < f.least_exponent) e = f.least_exponent;
-  double units = rint(ldexp(a, f.mantissa_bits - e)), one = ldexp(1, f.mantissa_bits);
-  if (units >= 2 * one) {
-    units = one;
+  int e = a > 0 ? ilogb(a) : f.min_exponent;
+  if (e < f.min_exponent) e = f.min_exponent;
+  double units = rint(ldexp(a, f.mantissa_bits - e)), unit = ldexp(1, f.mantissa_bits);
+  if (units >= 2 * unit) {
+    units = unit;
     e++;
   }
-  if (e > f.most_exponent) return sign | infinity;
-  if (units < one) return sign | (uint32_t)units; /* subnormal or zero */
-  return sign | (uint32_t)(e - f.least_exponent + 1) << f.mantissa_bits | (uint32_t)(units - one);
+  if (e > f.max_exponent) return sign | infinity;
+  if (units < unit) return sign | (uint32_t)units; /* subnormal or zero */
+  return sign | (uint32_t)(e - f.min_exponent + 1) << f.mantissa_bits | (uint32_t)(units - unit);
 }
 
 static uint32_t narrow(format f, float x) {
@@ -79,10 +82,11 @@ static void check_widen_all(format f) {
 static void check_midpoints(format f) {
   uint32_t infinity = nearest(f, INFINITY);
   for (uint32_t h = 0; h < infinity; h++) {
-    /* Halfway to the next pattern; after the largest number, to where the next would be. */
-    double here = value_of(f, h);
-    double next = h + 1 < infinity ? value_of(f, h + 1) : 2 * here - value_of(f, h - 1);
-    float middle = (float)((here + next) / 2);
+    /* The midpoint to the next pattern; after the largest number, to the next multiple of its
+     * unit. */
+    double value = value_of(f, h);
+    double next_value = h + 1 < infinity ? value_of(f, h + 1) : 2 * value - value_of(f, h - 1);
+    float middle = (float)((value + next_value) / 2);
     for (int sign = 0; sign < 2; sign++) {
       float m = sign ? -middle : middle;
       check_narrow(f, m);
@@ -102,7 +106,7 @@ static void test_extremes(void) {
   CHECK_EQ(bq_f32_to_f16(65520.0f), 0x7c00);
   CHECK_EQ(bq_f32_to_f16(-1e30f), 0xfc00);
   CHECK_EQ(bq_f32_to_f16(INFINITY), 0x7c00);
-  CHECK_EQ(bq_f32_to_f16(0x1p-25f), 0); /* a tie: to even */
+  CHECK_EQ(bq_f32_to_f16(0x1p-25f), 0); /* A tie is rounded to even. */
   CHECK_EQ(bq_f32_to_f16(0x1.000002p-25f), 1);
   CHECK_EQ(bq_f32_to_f16(-0.0f), 0x8000);
   CHECK_EQ(bq_f32_to_bf16(0x1.fffffep127f), 0x7f80);

@@ -1,6 +1,6 @@
-/* All headers of c/ in one translation unit: no two of them define the same name differently. Those
- * of the SIMD kernels are left out, which need WebAssembly and names of the file that includes
- * them. tests/js/layers.test.mjs checks that the list is complete. */
+/* All headers of c/ in one translation unit: no two of them define the same name differently. The
+ * headers of the SIMD kernels are left out; they need WebAssembly and names of the file that
+ * includes them. tests/js/layers.test.mjs checks that the list is complete. */
 #include "bq.h"
 #include "core/arena.h"
 #include "core/assert.h"

@@ -1,6 +1,6 @@
-/* Every slot of every kernel table against the scalar table, bit for bit, and the scalar table
- * against plain double arithmetic. Attention: test_attend.c. Natively only scalar exists; as wasm,
- * the others too. */
+/* Every function of every kernel table has the same bits as the scalar table, and the scalar table
+ * is compared with double arithmetic. test_attend.c has the tests of attention. Native builds have
+ * the scalar table only; wasm builds have all of them. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -26,26 +26,26 @@ static size_t n_tables;
 static const bq_type TYPES[] = {BQ_FLOAT_TYPES(X) BQ_TILED_TYPES(X)};
 #undef X
 
-static bool check_same(const void *actual, const void *expected, size_t bytes, const char *what,
-                       const bq_kernels *k) {
+static bool check_same(const void *actual, const void *expected, size_t bytes,
+                       const char *operation, const bq_kernels *k) {
   bool same = memcmp(actual, expected, bytes) == 0;
-  if (!CHECK(same)) printf("  %s of table %s\n", what, k->name);
+  if (!CHECK(same)) printf("  %s of table %s\n", operation, k->name);
   return same;
 }
 
-static float *floats(size_t n) {
+static float *allocate_floats(size_t n) {
   float *p = malloc(n * sizeof *p + 1); /* malloc(0) may be NULL */
   return p;
 }
 
-/* For weights and panels. */
-static void *aligned(size_t bytes) {
+/* Returns memory for weights and panels. */
+static void *allocate_aligned(size_t bytes) {
   return aligned_alloc(16, bytes ? (bytes + 15) / 16 * 16 : 16);
 }
 
-/* Filled with a pattern that no kernel writes, so that what must stay untouched can be checked. */
-static float *untouched(size_t n) {
-  float *p = floats(n);
+/* Returns floats with a pattern that no kernel writes; it reveals writes past the end. */
+static float *allocate_filled(size_t n) {
+  float *p = allocate_floats(n);
   memset(p, 0xa5, n * sizeof *p);
   return p;
 }
@@ -64,7 +64,7 @@ static size_t scales_bytes(const bq_type_facts *f) {
 static uint8_t *make_weights(bq_type type, size_t rows, size_t cols, content kind, uint64_t *seed) {
   const bq_type_facts *f = bq_type_get(type);
   size_t bytes = (size_t)bq_type_bytes(type, bq_type_compute_layout(type), rows, cols);
-  uint8_t *data = aligned(bytes);
+  uint8_t *data = allocate_aligned(bytes);
   if (!f->tile_step) {
     for (size_t i = 0; i < bytes / f->block_bytes; i++) {
       float w = random_float(seed);
@@ -75,10 +75,10 @@ static uint8_t *make_weights(bq_type type, size_t rows, size_t cols, content kin
     }
     return data;
   }
-  const size_t in_front = bq_tile_weights_at(bq_tile_shape_of(type));
+  const size_t weights_at = bq_tile_weights_at(bq_tile_shape_of(type));
   for (size_t i = 0; i < bytes; i++) {
     data[i] = kind == RANDOM ? (uint8_t)random_bits(seed) : random_bits(seed) % 2 ? 0xff : 0;
-    if (f->bits == 7 && i % f->tile_bytes >= in_front) data[i] &= 127;
+    if (f->bits == 7 && i % f->tile_bytes >= weights_at) data[i] &= 127;
   }
   for (size_t tile = 0; tile < bytes; tile += f->tile_bytes)
     for (size_t i = 0; i < scales_bytes(f) / f->scale_bytes; i++) {
@@ -97,8 +97,8 @@ static void make_activations(float *x, size_t tokens, size_t stride, content kin
                                    : -3.5f; /* q = +-127 */
   if (kind == EXTREME) return;
   for (size_t i = 0; i + 40 < tokens * stride; i += 211) {
-    memset(x + i, 0,
-           32 * sizeof *x); /* now and then a block of zeros, of almost zeros, an outlier */
+    /* Some blocks of zeros and of tiny numbers, and outliers. */
+    memset(x + i, 0, 32 * sizeof *x);
     if (i % 2) x[i + 20] = 0x1p-101f;
     x[i + 35] = 40;
     x[i + 36] = -0.0f;
@@ -111,14 +111,14 @@ typedef struct problem {
   size_t x_stride, tokens;
 } problem;
 
-/* y[tokens][rows + 3], the last three columns never written. */
+/* Returns y[tokens][rows + 3]; kernels must not write the last three columns. */
 static float *run_matmul(const bq_kernels *k, problem p, size_t row0, size_t row1) {
   size_t stride = p.w.rows + 3;
-  float *y = untouched(p.tokens * stride);
+  float *y = allocate_filled(p.tokens * stride);
   bq_batch batch = {p.x, p.x_stride, NULL, p.tokens};
   void *panel = NULL;
   if (k->matrix[p.w.type].quantized) {
-    panel = aligned(k->panel_bytes(p.w.cols, p.tokens));
+    panel = allocate_aligned(k->panel_bytes(p.w.cols, p.tokens));
     k->quantize(p.x, p.x_stride, p.w.cols, p.tokens, panel);
     batch.panel = panel;
   }
@@ -127,7 +127,8 @@ static float *run_matmul(const bq_kernels *k, problem p, size_t row0, size_t row
   return y;
 }
 
-/* All rows at once, then the same in slices as threads would take them, then token by token. */
+/* Compares a table with the expected bits: all rows, two ranges of rows as two threads compute
+ * them, and single tokens of the batch. */
 static void check_matmul(const bq_kernels *k, problem p, const float *expected) {
   size_t stride = p.w.rows + 3, bytes = p.tokens * stride * sizeof(float);
   const char *type = bq_type_get(p.w.type)->name;
@@ -135,27 +136,28 @@ static void check_matmul(const bq_kernels *k, problem p, const float *expected) 
   if (!check_same(y, expected, bytes, "matmul", k))
     printf("  %s, %u x %u, %zu tokens\n", type, p.w.rows, p.w.cols, p.tokens);
   free(y);
-  size_t cut = (p.w.rows / 8 + 1) / 2 * 8;
-  float *first = run_matmul(k, p, 0, cut), *second = run_matmul(k, p, cut, p.w.rows);
+  size_t split = (p.w.rows / 8 + 1) / 2 * 8;
+  float *lower = run_matmul(k, p, 0, split), *upper = run_matmul(k, p, split, p.w.rows);
   for (size_t t = 0; t < p.tokens; t++)
-    memcpy(first + t * stride + cut, second + t * stride + cut, (stride - cut) * sizeof *first);
-  check_same(first, expected, bytes, "matmul in slices of rows", k);
-  free(first);
-  free(second);
+    memcpy(lower + t * stride + split, upper + t * stride + split,
+           (stride - split) * sizeof *lower);
+  check_same(lower, expected, bytes, "matmul in ranges of rows", k);
+  free(lower);
+  free(upper);
   for (size_t t = 0; t < p.tokens; t += 3) {
-    problem one = p;
-    one.x += t * p.x_stride;
-    one.tokens = 1;
-    y = run_matmul(k, one, 0, p.w.rows);
+    problem single = p;
+    single.x += t * p.x_stride;
+    single.tokens = 1;
+    y = run_matmul(k, single, 0, p.w.rows);
     check_same(y, expected + t * stride, stride * sizeof *y, "matmul of one token of a batch", k);
     free(y);
   }
 }
 
-/* Against double arithmetic on the decoded weights; quantized activations are off by at most
- * half a step of max / 127. */
+/* Compares with double arithmetic on the decoded weights; the error of a quantized activation is at
+ * most half a step of max / 127. */
 static void check_scalar_matmul(problem p, const float *y) {
-  float *w = floats((size_t)p.w.rows * p.w.cols);
+  float *w = allocate_floats((size_t)p.w.rows * p.w.cols);
   CHECK_EQ(bq_dequantize(p.w.type, bq_type_compute_layout(p.w.type), p.w.data, p.w.rows, p.w.cols,
                          w, NULL),
            BQ_OK);
@@ -163,29 +165,30 @@ static void check_scalar_matmul(problem p, const float *y) {
   for (size_t t = 0; t < p.tokens; t++)
     for (size_t r = 0; r < p.w.rows; r++) {
       const float *x = p.x + t * p.x_stride, *row = w + r * p.w.cols;
-      double sum = 0, slack = 1e-30;
+      double sum = 0, tolerance = 1e-30;
       for (size_t k0 = 0; k0 < p.w.cols; k0 += 32) {
         size_t end = k0 + 32 < p.w.cols ? k0 + 32 : p.w.cols;
-        double most = 0, sizes = 0;
+        double most = 0, magnitudes = 0;
         for (size_t k = k0; k < end; k++) {
           most = fmax(most, fabs(x[k]));
-          sizes += fabs(row[k]);
+          magnitudes += fabs(row[k]);
           sum += (double)row[k] * x[k];
         }
-        slack += sizes * most * ((quantized ? 0.5001 / 127 : 0) + 1e-7 * (double)p.w.cols);
+        tolerance += magnitudes * most * ((quantized ? 0.5001 / 127 : 0) + 1e-7 * (double)p.w.cols);
       }
-      CHECK(fabs(y[t * (p.w.rows + 3) + r] - sum) <= slack);
+      CHECK(fabs(y[t * (p.w.rows + 3) + r] - sum) <= tolerance);
     }
   free(w);
 }
 
-static void matmul_case(bq_type type, size_t rows, size_t cols, size_t tokens, content kind,
-                        uint64_t *seed) {
+static void check_matmul_case(bq_type type, size_t rows, size_t cols, size_t tokens, content kind,
+                              uint64_t *seed) {
   size_t x_stride = cols + 5;
   uint8_t *data = make_weights(type, rows, cols, kind, seed);
-  float *x = floats(tokens * x_stride);
+  float *x = allocate_floats(tokens * x_stride);
   make_activations(x, tokens, x_stride, kind, seed);
-  for (size_t t = 0; t < tokens; t++) x[t * x_stride + cols] = NAN; /* not to be read */
+  for (size_t t = 0; t < tokens; t++)
+    x[t * x_stride + cols] = NAN; /* past the end: must not be read */
   problem p = {{data, (uint32_t)rows, (uint32_t)cols, type, NULL}, x, x_stride, tokens};
   float *expected = run_matmul(tables[0], p, 0, rows);
   check_scalar_matmul(p, expected);
@@ -207,7 +210,7 @@ static void test_matmul_shapes(void) {
   for (size_t i = 0; i < COUNT(TYPES); i++)
     for (size_t c = 0; c < COUNT(COLS); c++)
       for (size_t r = 0; r < COUNT(ROWS); r++)
-        matmul_case(TYPES[i], ROWS[r], COLS[c], 1 + (r + c) % 9, RANDOM, &seed);
+        check_matmul_case(TYPES[i], ROWS[r], COLS[c], 1 + (r + c) % 9, RANDOM, &seed);
 }
 
 static void test_matmul_tokens(void) {
@@ -215,19 +218,20 @@ static void test_matmul_tokens(void) {
   uint64_t seed = 2;
   for (size_t i = 0; i < COUNT(TYPES); i++)
     for (size_t t = 0; t < COUNT(tokens); t++) {
-      matmul_case(TYPES[i], 19, 97, tokens[t], RANDOM, &seed);
-      matmul_case(TYPES[i], 24, 576, tokens[t], RANDOM, &seed);
-      matmul_case(TYPES[i], 40, 800, tokens[t], RANDOM, &seed); /* more than a strip of each */
+      check_matmul_case(TYPES[i], 19, 97, tokens[t], RANDOM, &seed);
+      check_matmul_case(TYPES[i], 24, 576, tokens[t], RANDOM, &seed);
+      check_matmul_case(TYPES[i], 40, 800, tokens[t], RANDOM,
+                        &seed); /* more than one strip of rows and of tokens */
     }
 }
 
-/* Enough groups of 8 rows for several at once, and for every number of them that is left over. */
+/* Numbers of row tiles that kernels compute several at a time, with every remainder. */
 static void test_matmul_many_rows(void) {
   uint64_t seed = 5;
   for (size_t i = 0; i < COUNT(TYPES); i++)
     for (size_t groups = 7; groups < 26; groups++) {
-      matmul_case(TYPES[i], groups * 8, 96, 1, RANDOM, &seed);
-      matmul_case(TYPES[i], groups * 8 + 1 + groups % 7, 33, 1 + groups % 5, RANDOM, &seed);
+      check_matmul_case(TYPES[i], groups * 8, 96, 1, RANDOM, &seed);
+      check_matmul_case(TYPES[i], groups * 8 + 1 + groups % 7, 33, 1 + groups % 5, RANDOM, &seed);
     }
 }
 
@@ -235,13 +239,13 @@ static void test_matmul_extremes(void) {
   uint64_t seed = 3;
   for (size_t i = 0; i < COUNT(TYPES); i++)
     for (size_t tokens = 1; tokens < 6; tokens++) {
-      matmul_case(TYPES[i], 16, 64, tokens, EXTREME, &seed);
-      matmul_case(TYPES[i], 9, 1536, tokens, EXTREME, &seed);
-      matmul_case(TYPES[i], 72, 576, tokens, EXTREME, &seed);
+      check_matmul_case(TYPES[i], 16, 64, tokens, EXTREME, &seed);
+      check_matmul_case(TYPES[i], 9, 1536, tokens, EXTREME, &seed);
+      check_matmul_case(TYPES[i], 72, 576, tokens, EXTREME, &seed);
     }
 }
 
-/* The largest sums that integers can meet: all weights at an end, all activations +-127. */
+/* The largest integer sums: all weights at an end of their range, all activations +-127. */
 static void test_matmul_saturation(void) {
   float x[2 * 64], sign[2] = {1, -1};
   for (size_t i = 0; i < COUNT(TYPES); i++) {
@@ -253,10 +257,10 @@ static void test_matmul_saturation(void) {
       for (int byte = 0; byte < 256; byte += 255) {
         for (int k = 0; k < 2 * 64; k++) x[k] = sign[s] * 2.0f;
         const bq_type_facts *f = bq_type_get(type);
-        size_t in_front = bq_tile_weights_at(bq_tile_shape_of(type));
+        size_t weights_at = bq_tile_weights_at(bq_tile_shape_of(type));
         for (size_t tile = 0; tile < (64 + f->tile_step - 1) / f->tile_step; tile++)
-          memset(data + tile * f->tile_bytes + in_front, f->bits == 7 ? byte & 127 : byte,
-                 f->tile_bytes - in_front);
+          memset(data + tile * f->tile_bytes + weights_at, f->bits == 7 ? byte & 127 : byte,
+                 f->tile_bytes - weights_at);
         problem p = {{data, 8, 64, type, NULL}, x, 64, 2};
         float *expected = run_matmul(tables[0], p, 0, 8);
         check_scalar_matmul(p, expected);
@@ -267,8 +271,9 @@ static void test_matmul_saturation(void) {
   }
 }
 
-/* Blocks whose largest size lies around the least that counts, subnormal, near the top of the
- * range, NaN. Large scales bring out what should have been zero. */
+/* Blocks whose maximum is near 2^-100, the smallest that is not rounded to zero, or subnormal, or
+ * near the largest float, and blocks with NaN. With large weight scales, a value that is not
+ * rounded to zero is visible. */
 static void test_matmul_odd_activations(void) {
   const float most[] = {0x1p-100f, 0x1.fffffep-101f, 0x1p-101f, 0x1p-126f, 0x1p-149f, 1e-20f, 1e20f,
                         1e30f,     3.4e38f,          0};
@@ -282,7 +287,7 @@ static void test_matmul_odd_activations(void) {
       x[k] = k % 32 == 5 ? m : random_float(&seed) * m;
       if (k % 97 == 0) x[k] = NAN;
     }
-    /* One token for all blocks together, and one each for the first five alone. */
+    /* Token 0 has all blocks; each of tokens 1 to 5 has one block and zeros. */
     for (size_t t = 1; t < 6; t++)
       for (size_t k = 0; k < 32 * COUNT(most); k++)
         if (k / 32 != t - 1) x[t * 32 * COUNT(most) + k] = 0;
@@ -303,7 +308,7 @@ static void test_rows(void) {
     for (size_t c = 0; c < COUNT(COLS); c++) {
       size_t rows = 11, cols = COLS[c];
       uint8_t *data = make_weights(TYPES[i], rows, cols, RANDOM, &seed);
-      float *all = floats(rows * cols), *y = untouched(cols + 1);
+      float *all = allocate_floats(rows * cols), *y = allocate_filled(cols + 1);
       bq_dequantize(TYPES[i], bq_type_compute_layout(TYPES[i]), data, rows, cols, all, NULL);
       bq_matrix w = {data, (uint32_t)rows, (uint32_t)cols, TYPES[i], NULL};
       for (size_t t = 0; t < n_tables; t++)
@@ -321,7 +326,7 @@ static void test_rows(void) {
 /* Every f16 and bf16, infinities and NaNs too, as weights of one row. */
 static void test_rows_of_halves(void) {
   uint16_t *data = malloc(65536 * sizeof *data);
-  float *y = floats(65536), *expected = floats(65536);
+  float *y = allocate_floats(65536), *expected = allocate_floats(65536);
   for (uint32_t h = 0; h < 65536; h++) data[h] = (uint16_t)h;
   for (int kind = 0; kind < 2; kind++) {
     bq_type type = kind ? BQ_TYPE_BF16 : BQ_TYPE_F16;
@@ -366,8 +371,9 @@ static void test_tile_rows(void) {
   }
 }
 
-/* Weights of all sizes, blocks of equal ones, and of two; every number of weights. */
-static void test_search(void) {
+/* Weights of all magnitudes, blocks of equal weights and of two values, for every number of
+ * weights. */
+static void test_scale_search(void) {
   uint64_t seed = 8;
   float w[BQ_SEARCH_BLOCKS][BQ_SEARCH_WEIGHTS], expected[2][BQ_SEARCH_BLOCKS],
       actual[2][BQ_SEARCH_BLOCKS];
@@ -391,7 +397,7 @@ static void test_search(void) {
   }
 }
 
-static void test_largest(void) {
+static void test_max_magnitude(void) {
   uint64_t seed = 10;
   float w[70];
   for (size_t n = 0; n <= 70; n++) {
@@ -403,7 +409,7 @@ static void test_largest(void) {
   }
 }
 
-/* Ties included: weights are halves where the scale is 1. */
+/* Weights are multiples of 1/2; with a scale of 1, they are ties. */
 static void test_round(void) {
   uint64_t seed = 9;
   float w[64];
@@ -415,12 +421,12 @@ static void test_round(void) {
                                   round % 2 ? 0.0f : -8.0f, round % 2 ? 15.0f : 7.0f};
     random_floats(&seed, w, n, 20.0f);
     for (size_t i = 0; i < n; i += 2) w[i] = (float)(int)(w[i] * 2) / 2;
-    bq_encode_errors told = {1, 2, 0}, other = told;
-    bq_scalar_encoder.round_block(w, n, &range, expected, &told);
+    bq_encode_errors errors = {1, 2, 0}, simd_errors = errors;
+    bq_scalar_encoder.round_block(w, n, &range, expected, &errors);
     if (!bq_encoder_simd128()) continue;
-    bq_encoder_simd128()->round_block(w, n, &range, actual, &other);
+    bq_encoder_simd128()->round_block(w, n, &range, actual, &simd_errors);
     CHECK_MEM(actual, expected, n);
-    CHECK_MEM(&other, &told, sizeof told);
+    CHECK_MEM(&simd_errors, &errors, sizeof errors);
     bq_encoder_simd128()->round_block(w, n, &range, actual, NULL);
     CHECK_MEM(actual, expected, n);
   }
@@ -428,32 +434,34 @@ static void test_round(void) {
 
 /* --- vectors -------------------------------------------------------------------------------- */
 
-enum { LONGEST = 1030 };
+enum { MAX_LENGTH = 1030 };
 
 static size_t next_size(size_t n) { return n < 70 ? n + 1 : n < 256 ? n + 31 : n + 129; }
-#define EACH_SIZE(n) for (size_t n = 1; n <= LONGEST; n = next_size(n))
+#define EACH_SIZE(n) for (size_t n = 1; n <= MAX_LENGTH; n = next_size(n))
 
-/* Moderate numbers, and every eighth call some that overflow exp or are almost nothing. */
-static void vector(float *x, size_t n, uint64_t *seed) {
+/* Fills x with moderate numbers, some tiny ones, and in every eighth call some that overflow
+ * exp. */
+static void fill_vector(float *x, size_t n, uint64_t *seed) {
   random_floats(seed, x, n, random_bits(seed) % 8 ? 4.0f : 120.0f);
   for (size_t i = 0; i < n; i += 17) x[i] *= 0x1p-30f;
   if (n > 40) x[31] = -0.0f;
 }
 
 typedef struct vectors {
-  float x[LONGEST + 1], w[LONGEST], b[LONGEST], y[LONGEST + 1], expected[LONGEST + 1];
+  float x[MAX_LENGTH + 1], w[MAX_LENGTH], b[MAX_LENGTH], y[MAX_LENGTH + 1],
+      expected[MAX_LENGTH + 1];
 } vectors;
 
-static void fill(vectors *v, size_t n, uint64_t *seed) {
+static void fill_vectors(vectors *v, size_t n, uint64_t *seed) {
   memset(v, 0xa5, sizeof *v);
-  vector(v->x, n, seed);
-  vector(v->w, n, seed);
-  vector(v->b, n, seed);
+  fill_vector(v->x, n, seed);
+  fill_vector(v->w, n, seed);
+  fill_vector(v->b, n, seed);
 }
 
-/* One past the end must stay as `untouched` left it. */
-static void check_vector(const vectors *v, size_t n, const char *what, const bq_kernels *k) {
-  if (!check_same(v->y, v->expected, n * sizeof(float), what, k)) printf("  n = %zu\n", n);
+/* The element after the end must keep the pattern of fill_vectors(). */
+static void check_vector(const vectors *v, size_t n, const char *operation, const bq_kernels *k) {
+  if (!check_same(v->y, v->expected, n * sizeof(float), operation, k)) printf("  n = %zu\n", n);
   CHECK_EQ(bq_bits_of(v->y[n]), 0xa5a5a5a5);
 }
 
@@ -461,7 +469,7 @@ static void test_norms(void) {
   static vectors v;
   uint64_t seed = 7;
   EACH_SIZE(n) {
-    fill(&v, n, &seed);
+    fill_vectors(&v, n, &seed);
     for (size_t t = 0; t < n_tables; t++) {
       for (int weights = 0; weights < 2; weights++) {
         const float *w = weights ? v.w : NULL;
@@ -489,7 +497,7 @@ static void test_norm_values(void) {
   static vectors v;
   uint64_t seed = 8;
   const size_t n = 576;
-  fill(&v, n, &seed);
+  fill_vectors(&v, n, &seed);
   double squares = 0, sum = 0, deviations = 0;
   for (size_t i = 0; i < n; i++) {
     squares += (double)v.x[i] * v.x[i];
@@ -510,7 +518,7 @@ static void test_norm_values(void) {
 
 typedef void gate_fn(float *gate, const float *up, size_t n);
 
-static void check_gate(size_t n, const char *what, const vectors *in, gate_fn *reference,
+static void check_gate(size_t n, const char *operation, const vectors *in, gate_fn *reference,
                        gate_fn *gate, const bq_kernels *k) {
   static vectors v;
   for (int with_up = 0; with_up < 2; with_up++) {
@@ -519,7 +527,7 @@ static void check_gate(size_t n, const char *what, const vectors *in, gate_fn *r
     memcpy(v.y, v.x, sizeof v.y);
     reference(v.expected, with_up ? v.w : NULL, n);
     gate(v.y, with_up ? v.w : NULL, n);
-    check_vector(&v, n, what, k);
+    check_vector(&v, n, operation, k);
   }
 }
 
@@ -527,7 +535,7 @@ static void test_gates(void) {
   static vectors v;
   uint64_t seed = 9;
   EACH_SIZE(n) {
-    fill(&v, n, &seed);
+    fill_vectors(&v, n, &seed);
     for (size_t t = 0; t < n_tables; t++) {
       const bq_kernels *k = tables[t], *s = tables[0];
       check_gate(n, "silu_mul", &v, s->silu_mul, k->silu_mul, k);
@@ -543,7 +551,7 @@ static void test_gates(void) {
   }
 }
 
-/* Where the exact GELU changes its formula, and what is no finite number. */
+/* The points where the exact GELU changes its formula, infinities and NaN. */
 static void test_gelu_erf_edges(void) {
   const float middle = BQ_ERF_MIDDLE * 1.41421356f, most = BQ_ERF_MAX * 1.41421356f;
   float x[64] = {0, -0.0f, NAN, INFINITY, -INFINITY, 0x1p-149f, -0x1p-149f, 3e38f, -3e38f};
@@ -591,9 +599,9 @@ static void test_gate_values(void) {
     CHECK(nan == 0);
     nan = NAN;
   }
-  float far[] = {-100, 100, -1e30f, 1e30f};
-  tables[0]->silu_mul(far, NULL, 4);
-  CHECK(far[0] == 0 && far[1] == 100 && far[2] == 0 && far[3] == 1e30f);
+  float extremes[] = {-100, 100, -1e30f, 1e30f};
+  tables[0]->silu_mul(extremes, NULL, 4);
+  CHECK(extremes[0] == 0 && extremes[1] == 100 && extremes[2] == 0 && extremes[3] == 1e30f);
 }
 
 static void test_rope(void) {
@@ -601,7 +609,7 @@ static void test_rope(void) {
   uint64_t seed = 10;
   for (size_t dim = 2; dim <= 260; dim += 2)
     for (int adjacent = 0; adjacent < 2; adjacent++) {
-      fill(&v, dim, &seed);
+      fill_vectors(&v, dim, &seed);
       for (size_t t = 0; t < n_tables; t++) {
         memcpy(v.expected, v.x, sizeof v.expected);
         memcpy(v.y, v.x, sizeof v.y);
@@ -612,9 +620,9 @@ static void test_rope(void) {
       for (size_t i = 0; i < dim / 2; i++) {
         size_t a = adjacent ? 2 * i : i, b = adjacent ? a + 1 : a + dim / 2;
         double c = v.w[2 * i], s = v.w[2 * i + 1];
-        double slack = 1e-6 * (fabs(c) + fabs(s)) * (fabs(v.x[a]) + fabs(v.x[b]));
-        CHECK(fabs(v.expected[a] - (v.x[a] * c - v.x[b] * s)) <= slack);
-        CHECK(fabs(v.expected[b] - (v.x[a] * s + v.x[b] * c)) <= slack);
+        double tolerance = 1e-6 * (fabs(c) + fabs(s)) * (fabs(v.x[a]) + fabs(v.x[b]));
+        CHECK(fabs(v.expected[a] - (v.x[a] * c - v.x[b] * s)) <= tolerance);
+        CHECK(fabs(v.expected[b] - (v.x[a] * s + v.x[b] * c)) <= tolerance);
       }
     }
 }
@@ -639,8 +647,8 @@ static void test_tables(void) {
       CHECK_EQ(k->matrix[type].quantized, runs && f->tile_step > 0);
     }
     if (!CHECK(bq_kernels_self_test(k)))
-      printf("  %s answers 0x%016" PRIx64 ", of rare types 0x%016" PRIx64 "\n", k->name,
-             bq_kernels_answer(k, false), bq_kernels_answer(k, true));
+      printf("  self-test of %s: found 0x%016" PRIx64 ", of optional types 0x%016" PRIx64 "\n",
+             k->name, bq_kernels_answer(k, false), bq_kernels_answer(k, true));
   }
 }
 
@@ -664,9 +672,9 @@ int main(void) {
   RUN(test_rows);
   RUN(test_rows_of_halves);
   RUN(test_tile_rows);
-  RUN(test_search);
+  RUN(test_scale_search);
   RUN(test_round);
-  RUN(test_largest);
+  RUN(test_max_magnitude);
   RUN(test_norms);
   RUN(test_norm_values);
   RUN(test_gates);

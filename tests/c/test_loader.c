@@ -1,6 +1,6 @@
-/* The loader on good files: the right values whatever the type, layout and version; the same bytes
- * however the file is cut; readiness exactly when the bytes are there; memory exactly as planned.
- */
+/* The loader on valid files: correct values for every type, layout and version; the same bytes for
+ * any lengths of the parts that are fed; readiness as soon as the bytes are verified; memory
+ * exactly as planned. */
 #include "check.h"
 
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "fixture.h"
 #include "format/prefix.h"
 
-/* --- what is in a model --------------------------------------------------------------------- */
+/* --- values of a model ---------------------------------------------------------------------- */
 
-/* Whether the model holds the tensor's values, to the bit. */
+/* Whether the model has exactly the values of the tensor. */
 static bool same_values(const bq_model *m, const fixture_tensor *t) {
   tensor_ref at = find_tensor(m, t->name);
   if (t->ndims == 1) return at.vector && memcmp(at.vector, t->values, t->dims[0] * 4) == 0;
@@ -59,13 +59,13 @@ static void load_and_check(const fixture_spec *spec) {
   fixture_free(&f);
 }
 
-/* All that can be read. */
+/* All types that can be read. */
 #define X(NAME, ...) BQ_TYPE_##NAME,
 static const bq_type types[] = {BQ_FLOAT_TYPES(X) BQ_TILED_TYPES(X) BQ_STORED_TYPES(X)};
 #undef X
 enum { TYPES = sizeof types / sizeof *types };
 
-/* Widths around the block sizes, rows that 8 does not divide. */
+/* Widths around the block sizes, and numbers of rows that are not multiples of 8. */
 static void test_types_and_layouts(void) {
   static const uint32_t widths[] = {8, 24, 32, 40, 64, 72, 96};
   for (int type = 0; type < TYPES; type++)
@@ -87,8 +87,8 @@ static void test_types_and_layouts(void) {
       }
 }
 
-/* v1: blocks that fit rows, that straddle them at multiples of 32 and 16, and anywhere; tensors
- * that 16 does not divide, which the manifest has. */
+/* v1: blocks that end with rows, blocks that cross rows at multiples of 32, of 16 and anywhere;
+ * tensors in the manifest, whose length is not a multiple of 16. */
 static void test_v1(void) {
   static const uint32_t widths[] = {16, 24, 32, 40, 48, 64, 80, 96, 112, 7};
   for (uint32_t block = 16; block <= 64; block *= 2)
@@ -105,7 +105,8 @@ static void test_v1(void) {
       }
 }
 
-/* 16 divides no tensor: the file is its header. */
+/* No tensor has a multiple of 16 weights: all are in the manifest, and the file is a header
+ * only. */
 static void test_all_in_manifest(void) {
   fixture_spec spec = fixture_llama();
   spec.version = 1;
@@ -119,7 +120,7 @@ static void test_all_in_manifest(void) {
   fixture_free(&f);
 }
 
-/* Other containers: every type, tensors at 8, 32 or no alignment at all, in another order. */
+/* Other containers: every type, tensors with alignments of 1 to 64 bytes, in another order. */
 static void test_foreign(void) {
   for (int type = 0; type < TYPES; type++)
     for (uint32_t align = 1; align <= 64; align *= 2)
@@ -138,7 +139,7 @@ static void test_foreign(void) {
       }
 }
 
-/* The same weights are the same model, whatever the container: bit for bit in memory. */
+/* The same weights have the same bits in memory for any container. */
 static void test_foreign_is_the_same_model(void) {
   for (int type = 0; type < TYPES; type++) {
     fixture_spec spec = fixture_llama();
@@ -182,7 +183,7 @@ static void test_v1_types_in_memory(void) {
   }
 }
 
-/* A group of 8 rows that is longer than a staging batch, many batches to a matrix, more than one
+/* A row tile that is longer than a staging batch, many batches for one matrix, more than one
  * chunk. */
 static void test_large(void) {
   for (int tiled = 0; tiled < 2; tiled++) {
@@ -198,8 +199,8 @@ static void test_large(void) {
   }
 }
 
-/* Tensors that only some configurations have. */
-static void test_families(void) {
+/* Tensors of some configurations only. */
+static void test_optional_tensors(void) {
   for (uint32_t i = 0; i < 3; i++) {
     fixture_spec spec = fixture_modern();
     spec.biases = true;
@@ -228,7 +229,7 @@ static void test_listed_layers(void) {
   }
 }
 
-/* Layers with a recurrence in place of attention, or beside it. */
+/* Layers with a recurrence in place of attention, or in addition to it. */
 static void test_recurrent_layers(void) {
   for (uint32_t i = 0; i < 8; i++) {
     const fixture_spec specs[] = {fixture_convolution(), fixture_delta(), fixture_mamba(false),
@@ -251,18 +252,18 @@ static void test_norms_of_last_products(void) {
   }
 }
 
-/* Tensors with several matrices one after the other: in the model they are what single ones are. */
+/* Tensors with several matrices one after another: the model is the same as with single ones. */
 static void test_fused_tensors(void) {
   static const bq_type types[] = {BQ_TYPE_F32, BQ_TYPE_BQ4_32, BQ_TYPE_BQ8_32, BQ_TYPE_F16};
   for (uint32_t i = 0; i < 4; i++) {
     fixture_spec spec = fixture_llama();
     spec.type = types[i];
     spec.layout = i % 2 ? BQ_TILED : BQ_ROWS;
-    fixture one = fixture_make(&spec);
+    fixture separate = fixture_make(&spec);
     spec.fused = true;
     fixture fused = fixture_make(&spec);
     bq_loader *loaders[2];
-    bq_model *a = fixture_load(&one, NULL, &loaders[0]),
+    bq_model *a = fixture_load(&separate, NULL, &loaders[0]),
              *b = fixture_load(&fused, NULL, &loaders[1]);
     REQUIRE(a && b);
     for (uint32_t l = 0; l < spec.config.layers; l++)
@@ -276,13 +277,13 @@ static void test_fused_tensors(void) {
       }
     bq_loader_free(loaders[0]);
     bq_loader_free(loaders[1]);
-    fixture_free(&one);
+    fixture_free(&separate);
     fixture_free(&fused);
   }
 }
 
-/* A bias of a fused tensor, and what can't be cut. */
-static void test_fused_tensors_that_do_not_fit(void) {
+/* A bias of a fused tensor is split; fused matrices that row tiles cross are refused. */
+static void test_refused_fused_tensors(void) {
   fixture_spec spec = fixture_llama();
   spec.fused = spec.biases = true;
   fixture f = fixture_make(&spec);
@@ -295,7 +296,7 @@ static void test_fused_tensors_that_do_not_fit(void) {
   CHECK_MEM(w[BQ_V].b, t->values + 32 + 16, 16 * sizeof(float));
   bq_loader_free(loader);
   fixture_free(&f);
-  for (int tiled = 0; tiled < 2; tiled++) { /* 20 rows of k: no whole groups of 8 */
+  for (int tiled = 0; tiled < 2; tiled++) { /* 20 rows of k: not a multiple of 8 */
     spec.biases = false;
     spec.type = tiled ? BQ_TYPE_BQ4_32 : BQ_TYPE_F32;
     spec.config.head_dim = spec.config.rope_dim = 10;
@@ -311,16 +312,16 @@ static void test_fused_tensors_that_do_not_fit(void) {
   }
   bq_binding binding;
   bq_bind_begin(&binding, &spec.config);
-  const bq_tensor_name both[] = {
+  const bq_tensor_name names[] = {
       {(const uint8_t *)"h.0.attn.qkv.weight", 19, 2, {4 * 10 + 2 * 20, 32}, 0},
       {(const uint8_t *)"h.0.attn.k.weight", 17, 2, {20, 32}, 0}};
   uint32_t slot;
-  CHECK_EQ(bq_bind(&binding, &both[0], &slot, NULL), BQ_OK);
-  CHECK_EQ(bq_bind(&binding, &both[1], &slot, NULL), BQ_FORMAT);
+  CHECK_EQ(bq_bind(&binding, &names[0], &slot, NULL), BQ_OK);
+  CHECK_EQ(bq_bind(&binding, &names[1], &slot, NULL), BQ_FORMAT);
 }
 
-/* q, k and v, and gate and up, lie back to back in a file in execution order. */
-static void test_neighbours(void) {
+/* q, k and v are adjacent in memory, and so are gate and up, if the file is in execution order. */
+static void test_adjacent_matrices(void) {
   fixture_spec spec = fixture_bullet();
   spec.type = BQ_TYPE_BQ4_32;
   fixture f = fixture_make(&spec);
@@ -336,12 +337,19 @@ static void test_neighbours(void) {
   fixture_free(&f);
 }
 
-/* --- cuts ----------------------------------------------------------------------------------- */
+/* --- feeding -------------------------------------------------------------------------------- */
 
-/* Kinds of feeding. WROTE uses dst, the others hand over copies. */
-typedef enum cutting { WHOLE, ONE, RANDOM, WROTE, WROTE_RANDOM, CUTTINGS } cutting;
+/* Kinds of feeding. The IN_PLACE kinds write to `dst`, the others pass copies. */
+typedef enum feed_kind {
+  ALL_BYTES,
+  SINGLE_BYTES,
+  RANDOM_LENGTHS,
+  IN_PLACE,
+  RANDOM_IN_PLACE,
+  FEED_KINDS
+} feed_kind;
 
-static bq_status feed(const fixture *f, bq_loader *loader, cutting how, bq_error *err) {
+static bq_status feed(const fixture *f, bq_loader *loader, feed_kind kind, bq_error *err) {
   uint64_t random = 12345;
   for (;;) {
     bq_want want;
@@ -350,24 +358,24 @@ static bq_status feed(const fixture *f, bq_loader *loader, cutting how, bq_error
     CHECK(want.offset < f->n && want.length <= f->n - want.offset && want.dst_bytes > 0);
     CHECK(want.dst_bytes <= want.length);
     random = random * 6364136223846793005u + 1442695040888963407u;
-    size_t n = f->n - (size_t)want.offset, some = 1 + (size_t)(random >> 33) % 700;
-    if (how == ONE) n = 1;
-    if ((how == RANDOM || how == WROTE_RANDOM) && some < n) n = some;
-    if (how == WROTE || how == WROTE_RANDOM) {
+    size_t n = f->n - (size_t)want.offset, random_length = 1 + (size_t)(random >> 33) % 700;
+    if (kind == SINGLE_BYTES) n = 1;
+    if ((kind == RANDOM_LENGTHS || kind == RANDOM_IN_PLACE) && random_length < n) n = random_length;
+    if (kind == IN_PLACE || kind == RANDOM_IN_PLACE) {
       if (n > want.dst_bytes) n = want.dst_bytes;
       memcpy(want.dst, f->bytes + want.offset, n);
       status = bq_loader_wrote(loader, n, err);
     } else {
-      uint8_t *piece = malloc(n); /* exactly as long, to be freed at once */
-      memcpy(piece, f->bytes + want.offset, n);
-      status = bq_loader_feed(loader, piece, n, err);
-      free(piece);
+      uint8_t *part = malloc(n); /* of exact length, so that sanitizers find reads past its end */
+      memcpy(part, f->bytes + want.offset, n);
+      status = bq_loader_feed(loader, part, n, err);
+      free(part);
     }
     if (status) return status;
   }
 }
 
-static void test_cuts(void) {
+static void test_feeding(void) {
   for (int i = 0; i < 8; i++) {
     fixture_spec spec = i % 2 ? fixture_bullet() : fixture_llama();
     spec.version = i < 4 ? 2 : i < 6 ? 1 : FIXTURE_FOREIGN;
@@ -378,8 +386,8 @@ static void test_cuts(void) {
     spec.gap = i == 2 ? 64 : 0;
     spec.no_hashes = i == 3;
     fixture f = fixture_make(&spec);
-    uint64_t hashes[CUTTINGS] = {0};
-    for (int how = 0; how < CUTTINGS; how++)
+    uint64_t hashes[FEED_KINDS] = {0};
+    for (int kind = 0; kind < FEED_KINDS; kind++)
       for (int hint = 0; hint < 3; hint++) {
         fixture_memory memory = {0};
         bq_loader_options o = options_for(&f, &memory);
@@ -389,11 +397,12 @@ static void test_cuts(void) {
         bq_error err = {0};
         bq_model *m = NULL;
         CHECK_EQ(bq_loader_create(&o, &loader, &err), BQ_OK);
-        CHECK_EQ(feed(&f, loader, (cutting)how, &err), BQ_OK);
+        CHECK_EQ(feed(&f, loader, (feed_kind)kind, &err), BQ_OK);
         CHECK_EQ(bq_loader_model(loader, &m, &err), BQ_OK);
-        CHECK_EQ(bq_loader_feed(loader, (const uint8_t *)"more", 4, &err), BQ_OK); /* not needed */
-        if (how == 0 && hint == 0) check_model(&f, m);
-        if (hint == 0) hashes[how] = hash_model(&f, m);
+        CHECK_EQ(bq_loader_feed(loader, (const uint8_t *)"more", 4, &err),
+                 BQ_OK); /* Bytes after the end are ignored. */
+        if (kind == 0 && hint == 0) check_model(&f, m);
+        if (hint == 0) hashes[kind] = hash_model(&f, m);
         CHECK(hash_model(&f, m) == hashes[0]);
         bq_loader_free(loader);
         CHECK_EQ(memory.used, 0);
@@ -405,13 +414,13 @@ static void test_cuts(void) {
 
 /* --- readiness ------------------------------------------------------------------------------ */
 
-/* The stage that needs the tensor. */
+/* The first stage that uses the tensor. */
 static uint32_t stage_of(const fixture *f, const char *name) {
   if (strncmp(name, "h.", 2) == 0) return 1 + (uint32_t)strtoul(name + 2, NULL, 10);
   return name[0] == 'w' ? 0 : 1 + f->config.layers;
 }
 
-/* Stages whose tensors have all ended at `at`, counted from the first on. */
+/* The number of first stages whose tensors end before `at`. */
 static uint32_t ready_at(const fixture *f, uint64_t at) {
   for (uint32_t stage = 0; stage < f->config.layers + 2; stage++)
     for (size_t i = 0; i < f->n_tensors; i++) {
@@ -421,8 +430,8 @@ static uint32_t ready_at(const fixture *f, uint64_t at) {
   return f->config.layers + 2;
 }
 
-/* After every byte; with hashes only whole chunks count. */
-static void follow_readiness(const fixture_spec *spec, size_t step) {
+/* Checks the readiness after every `step` bytes; with hashes, only complete chunks count. */
+static void check_readiness(const fixture_spec *spec, size_t step) {
   fixture f = fixture_make(spec);
   fixture_memory memory = {0};
   bq_loader_options o = options_for(&f, &memory);
@@ -435,7 +444,7 @@ static void follow_readiness(const fixture_spec *spec, size_t step) {
     bq_want want;
     CHECK_EQ(bq_loader_want(loader, &want, &err), BQ_OK);
     if (want.offset > at) {
-      at = (size_t)want.offset; /* what is between the tensors of another container */
+      at = (size_t)want.offset; /* a gap between the tensors of another container */
       continue;
     }
     CHECK_EQ(bq_loader_feed(loader, f.bytes + at, n, &err), BQ_OK);
@@ -445,10 +454,10 @@ static void follow_readiness(const fixture_spec *spec, size_t step) {
       continue;
     }
     CHECK_EQ(bq_loader_model(loader, &m, &err), BQ_OK);
-    uint64_t there = at;
+    uint64_t verified = at;
     if (!f.manifest && !spec->no_hashes && at < f.n)
-      there = f.prefix_bytes + (at - f.prefix_bytes) / (1 << 20) * (1 << 20);
-    if (!CHECK_EQ(bq_model_ready(m), ready_at(&f, there))) break;
+      verified = f.prefix_bytes + (at - f.prefix_bytes) / (1 << 20) * (1 << 20);
+    if (!CHECK_EQ(bq_model_ready(m), ready_at(&f, verified))) break;
   }
   CHECK_EQ(bq_model_ready(m), f.config.layers + 2);
   bq_loader_free(loader);
@@ -457,21 +466,21 @@ static void follow_readiness(const fixture_spec *spec, size_t step) {
 
 static void test_readiness(void) {
   fixture_spec spec = fixture_llama();
-  follow_readiness(&spec, 1);
+  check_readiness(&spec, 1);
   spec.no_hashes = true;
-  follow_readiness(&spec, 1);
+  check_readiness(&spec, 1);
   spec.type = BQ_TYPE_BQ4_32;
-  follow_readiness(&spec, 1);
+  check_readiness(&spec, 1);
   spec.version = 1;
-  follow_readiness(&spec, 1);
+  check_readiness(&spec, 1);
   spec.scattered = true;
   spec.config.hidden = 24;
-  follow_readiness(&spec, 1);
+  check_readiness(&spec, 1);
   spec.version = FIXTURE_FOREIGN;
-  follow_readiness(&spec, 1);
+  check_readiness(&spec, 1);
   spec = fixture_llama();
   spec.config.vocab = 20000; /* 2.5 MB of embedding, and as much of head */
-  follow_readiness(&spec, 1009);
+  check_readiness(&spec, 1009);
 }
 
 /* --- memory --------------------------------------------------------------------------------- */
@@ -496,7 +505,7 @@ static fixture planned_fixture(int i) {
   return fixture_make(&spec);
 }
 
-/* With the plan's hint, exactly what was planned. */
+/* With the hint of the plan, the loader uses exactly the planned memory. */
 static void test_planned_memory(void) {
   for (int i = 0; i < 8; i++) {
     fixture f = planned_fixture(i);
@@ -509,7 +518,7 @@ static void test_planned_memory(void) {
     CHECK_EQ(bq_loader_create(&o, &loader, &err), BQ_OK);
     const uint64_t first = plan.loader_bytes + plan.prefix_block;
     CHECK_EQ(memory.used, first + (plan.foreign ? plan.model_bytes : 0));
-    CHECK_EQ(feed(&f, loader, ONE, &err), BQ_OK);
+    CHECK_EQ(feed(&f, loader, SINGLE_BYTES, &err), BQ_OK);
     CHECK_EQ(memory.used, plan.loader_bytes + plan.prefix_block + plan.model_bytes);
     CHECK_EQ(memory.peak, memory.used);
     bq_loader_free(loader);
@@ -518,10 +527,10 @@ static void test_planned_memory(void) {
   }
 }
 
-/* Without it, memory for the prefix grows with what has arrived: never more than 4 KiB or twice
- * that, and while a block is moved, the old one beside it. */
+/* Without a hint, the memory for the header grows with the bytes received: to at most 4 KiB or
+ * twice their number, and while a block is moved, in addition to the previous block. */
 static void test_growing_memory(void) {
-  for (int i = 0; i < 4; i++) { /* of v2 files: a manifest is all there */
+  for (int i = 0; i < 4; i++) { /* v2 files; a manifest is complete from the beginning */
     fixture f = planned_fixture(i);
     bq_plan plan = plan_of(&f);
     fixture_memory memory = {0};
@@ -536,14 +545,14 @@ static void test_growing_memory(void) {
       CHECK(memory.peak <= fixed + (n < 2048 ? 4096 : 3 * n));
       CHECK_EQ(bq_loader_feed(loader, f.bytes + n, 1, &err), BQ_OK);
     }
-    CHECK_EQ(feed(&f, loader, WHOLE, &err), BQ_OK);
+    CHECK_EQ(feed(&f, loader, ALL_BYTES, &err), BQ_OK);
     CHECK(memory.used <= plan.loader_bytes + plan.prefix_block + plan.model_bytes + 4096);
     bq_loader_free(loader);
     fixture_free(&f);
   }
 }
 
-/* The model's block holds the weights and little else. */
+/* The block of a model has less than 13 KiB in addition to the weights. */
 static void test_overhead(void) {
   fixture_spec spec = fixture_llama();
   spec.config.hidden = 256;
@@ -590,14 +599,14 @@ int main(void) {
   RUN(test_foreign_is_the_same_model);
   RUN(test_v1_types_in_memory);
   RUN(test_large);
-  RUN(test_families);
+  RUN(test_optional_tensors);
   RUN(test_listed_layers);
   RUN(test_recurrent_layers);
   RUN(test_norms_of_last_products);
   RUN(test_fused_tensors);
-  RUN(test_fused_tensors_that_do_not_fit);
-  RUN(test_neighbours);
-  RUN(test_cuts);
+  RUN(test_refused_fused_tensors);
+  RUN(test_adjacent_matrices);
+  RUN(test_feeding);
   RUN(test_readiness);
   RUN(test_planned_memory);
   RUN(test_growing_memory);

@@ -1,5 +1,5 @@
-/* The loader on bad files and bad luck: damage, values that are not numbers, overlaps, lies, no
- * memory, wrong calls. Every error has its byte offset, and nothing stays behind. */
+/* Errors of the loader: damage, NaN and infinity, overlaps, wrong lengths, no memory, wrong calls.
+ * Every error has its byte offset, and all memory is released. */
 #include "check.h"
 #include "core/tile.h"
 
@@ -23,22 +23,22 @@ static bq_loader_options options_for(const fixture *f, attempt *a) {
                              .manifest_bytes = f->manifest_bytes};
 }
 
-static bq_status load(const fixture *f, attempt *a, size_t piece) {
+static bq_status load(const fixture *f, attempt *a, size_t part) {
   *a = (attempt){0};
   bq_loader_options o = options_for(f, a);
   bq_status status = bq_loader_create(&o, &a->loader, &a->err);
-  return status ? status : fixture_feed(f, a->loader, piece, &a->err);
+  return status ? status : fixture_feed(f, a->loader, part, &a->err);
 }
 
-static void end(attempt *a) {
+static void free_attempt(attempt *a) {
   bq_loader_free(a->loader);
   CHECK_EQ(a->memory.used, 0);
   CHECK_EQ(a->memory.blocks, 0);
 }
 
-/* A model that was never finished is nobody's. */
-static void no_model(const attempt *a) {
-  if (!a->loader) return; /* refused with its manifest */
+/* A failed loader returns its error in place of a model. */
+static void check_no_model(const attempt *a) {
+  if (!a->loader) return; /* bq_loader_create() refused the manifest. */
   bq_model *m = NULL;
   bq_error err = {0};
   CHECK_EQ(bq_loader_model(a->loader, &m, &err), a->err.status);
@@ -46,31 +46,31 @@ static void no_model(const attempt *a) {
   CHECK(!m);
 }
 
-/* Loads a file that must be refused so, and says so again when asked. */
-static void refused(const fixture *f, size_t piece, bq_status wanted, uint64_t offset,
-                    const char *says) {
+/* Loads a file that must be refused with this error; later calls return the same error. */
+static void check_refused(const fixture *f, size_t part, bq_status expected, uint64_t offset,
+                          const char *text) {
   attempt a;
-  CHECK_EQ(load(f, &a, piece), wanted);
-  CHECK_EQ(a.err.status, wanted);
+  CHECK_EQ(load(f, &a, part), expected);
+  CHECK_EQ(a.err.status, expected);
   CHECK_EQ(a.err.offset, offset);
-  if (!CHECK(strstr(a.err.detail, says)))
-    printf("\"%s\" says nothing of \"%s\"\n", a.err.detail, says);
+  if (!CHECK(strstr(a.err.detail, text)))
+    printf("expected an error with \"%s\", found \"%s\"\n", text, a.err.detail);
   if (!a.loader) return;
-  bq_error again = {0};
+  bq_error second_error = {0};
   bq_want want;
-  CHECK_EQ(bq_loader_want(a.loader, &want, &again), wanted);
-  CHECK_EQ(again.offset, offset);
-  CHECK_STR(again.detail, a.err.detail);
-  CHECK_EQ(bq_loader_feed(a.loader, f->bytes, 1, NULL), wanted);
-  CHECK_EQ(bq_loader_wrote(a.loader, 1, NULL), wanted);
-  end(&a);
+  CHECK_EQ(bq_loader_want(a.loader, &want, &second_error), expected);
+  CHECK_EQ(second_error.offset, offset);
+  CHECK_STR(second_error.detail, a.err.detail);
+  CHECK_EQ(bq_loader_feed(a.loader, f->bytes, 1, NULL), expected);
+  CHECK_EQ(bq_loader_wrote(a.loader, 1, NULL), expected);
+  free_attempt(&a);
 }
 
 /* --- damage --------------------------------------------------------------------------------- */
 
 enum { CHUNK = 1 << 20 };
 
-/* Two chunks and a bit. */
+/* A fixture with two complete chunks and a part of a third. */
 static fixture three_chunks(bool sha256) {
   fixture_spec spec = fixture_llama();
   spec.sha256 = sha256;
@@ -80,7 +80,7 @@ static fixture three_chunks(bool sha256) {
   return fixture_make(&spec);
 }
 
-static void damaged_chunk(bool sha256) {
+static void check_damaged_chunk(bool sha256) {
   fixture f = three_chunks(sha256);
   CHECK(f.n > f.prefix_bytes + 2 * CHUNK && f.n < f.prefix_bytes + 3 * CHUNK);
   const size_t places[] = {
@@ -89,21 +89,21 @@ static void damaged_chunk(bool sha256) {
     size_t at = (size_t)f.prefix_bytes + places[i];
     uint64_t chunk = f.prefix_bytes + places[i] / CHUNK * CHUNK;
     f.bytes[at] ^= 1;
-    refused(&f, i % 2 ? 0 : 9999, BQ_CHECKSUM, chunk, "does not match its hash");
+    check_refused(&f, i % 2 ? 0 : 9999, BQ_CHECKSUM, chunk, "does not match its hash");
     f.bytes[at] ^= 1;
   }
   attempt a;
   CHECK_EQ(load(&f, &a, 0), BQ_OK);
-  end(&a);
+  free_attempt(&a);
   fixture_free(&f);
 }
 
 static void test_damaged_chunk(void) {
-  damaged_chunk(false);
-  damaged_chunk(true);
+  check_damaged_chunk(false);
+  check_damaged_chunk(true);
 }
 
-/* The chunks before a damaged one stay of use. */
+/* The chunks before a damaged one can be used. */
 static void test_ready_before_damage(void) {
   fixture f = three_chunks(false);
   f.bytes[f.n - 1] ^= 1;
@@ -112,32 +112,32 @@ static void test_ready_before_damage(void) {
   CHECK_EQ(load(&f, &a, 0), BQ_CHECKSUM);
   CHECK_EQ(bq_loader_model(a.loader, &m, NULL), BQ_OK);
   CHECK_EQ(bq_model_ready(m), BQ_READY_LAYER(0));
-  end(&a);
+  free_attempt(&a);
   fixture_free(&f);
 }
 
-/* Without hashes nothing can be verified. */
-static void test_unverified(void) {
+/* Without hashes, damage is not detected. */
+static void test_damage_without_hashes(void) {
   fixture_spec spec = fixture_llama();
   spec.no_hashes = true;
   fixture f = fixture_make(&spec);
   f.bytes[f.tensors[0].offset] ^= 1;
   attempt a;
   CHECK_EQ(load(&f, &a, 0), BQ_OK);
-  end(&a);
+  free_attempt(&a);
   fixture_free(&f);
 }
 
 /* --- NaN and infinity ----------------------------------------------------------------------- */
 
-/* Bytes of one scale or minimum, or of one weight of a float type. */
+/* Number of bytes of a scale or minimum, or of a weight of a float type. */
 static size_t number_bytes(bq_type type) {
   const bq_type_facts *f = bq_type_get(type);
   return bq_type_is_float(type) ? f->block_bytes : f->scale_bytes;
 }
 
-/* Where number i of the stored tensor lies in it; SIZE_MAX: there are fewer. */
-static size_t number_at(const fixture_tensor *t, size_t i) {
+/* Offset of number i in the stored tensor; SIZE_MAX: the tensor has fewer numbers. */
+static size_t number_offset(const fixture_tensor *t, size_t i) {
   const bq_type_facts *f = bq_type_get(t->type);
   const size_t size = number_bytes(t->type);
   const size_t per_block = (f->scale_bytes + f->min_bytes) / size;
@@ -155,44 +155,54 @@ static void put_bits(uint8_t *p, size_t size, uint32_t bits) {
   for (size_t i = 0; i < size; i++) p[i] = (uint8_t)(bits >> 8 * i);
 }
 
-/* Each number of some tensors in turn becomes NaN, infinite, or the largest that is finite. */
-static void try_numbers(fixture *f, bool hashed) {
+/* Replaces some numbers of some tensors by NaN and infinity, which are refused, and by the largest
+ * finite number, which is accepted. */
+static void check_numbers(fixture *f, bool has_hashes) {
   for (size_t i = 0; i < f->n_tensors; i++) {
     const fixture_tensor *t = &f->tensors[i];
     if (!t->bytes || (i > 3 && i + 3 < f->n_tensors && i % 5)) continue;
     const size_t size = number_bytes(t->type);
-    const bool half = size == 2 && t->type != BQ_TYPE_BF16;
-    const uint32_t bad[] = {size == 4 ? 0x7fc00000u : half ? 0x7e00 : 0x7fc0, /* NaN */
-                            size == 4 ? 0xff800001u : half ? 0xfc01 : 0xff81, /* another */
-                            size == 4 ? 0x7f800000u : half ? 0x7c00 : 0x7f80, /* infinity */
-                            size == 4 ? 0xff800000u : half ? 0xfc00 : 0xff80};
-    const uint32_t good = size == 4 ? 0x7f7fffffu : half ? 0x7bff : 0x7f7f;
+    const bool is_f16 = size == 2 && t->type != BQ_TYPE_BF16;
+    const uint32_t invalid[] = {size == 4 ? 0x7fc00000u
+                                : is_f16  ? 0x7e00
+                                          : 0x7fc0, /* NaN */
+                                size == 4 ? 0xff800001u
+                                : is_f16  ? 0xfc01
+                                          : 0xff81, /* another */
+                                size == 4 ? 0x7f800000u
+                                : is_f16  ? 0x7c00
+                                          : 0x7f80, /* infinity */
+                                size == 4 ? 0xff800000u
+                                : is_f16  ? 0xfc00
+                                          : 0xff80};
+    const uint32_t max_finite = size == 4 ? 0x7f7fffffu : is_f16 ? 0x7bff : 0x7f7f;
     size_t last = 0;
-    while (number_at(t, last + 1) != SIZE_MAX) last++;
+    while (number_offset(t, last + 1) != SIZE_MAX) last++;
     const size_t numbers[] = {0, 1, last / 2, last};
     for (int k = 0; k < 4; k++) {
-      size_t at = number_at(t, numbers[k]);
+      size_t at = number_offset(t, numbers[k]);
       if (at == SIZE_MAX) continue;
       uint8_t *place = f->bytes + t->offset + at, saved[4];
       memcpy(saved, place, size);
-      put_bits(place, size, bad[k]);
-      if (hashed) {
-        refused(f, 0, BQ_CHECKSUM, f->prefix_bytes, "hash"); /* damage explains it better */
+      put_bits(place, size, invalid[k]);
+      if (has_hashes) {
+        check_refused(f, 0, BQ_CHECKSUM, f->prefix_bytes,
+                      "hash"); /* The wrong hash is reported first. */
         fixture_seal(f->bytes, f->n);
       }
-      refused(f, k % 2 ? 1000 : 0, BQ_FORMAT, t->offset + at, t->name);
-      put_bits(place, size, good);
-      if (hashed) fixture_seal(f->bytes, f->n);
+      check_refused(f, k % 2 ? 1000 : 0, BQ_FORMAT, t->offset + at, t->name);
+      put_bits(place, size, max_finite);
+      if (has_hashes) fixture_seal(f->bytes, f->n);
       attempt a;
       CHECK_EQ(load(f, &a, 0), BQ_OK);
-      end(&a);
+      free_attempt(&a);
       memcpy(place, saved, size);
-      if (hashed) fixture_seal(f->bytes, f->n);
+      if (has_hashes) fixture_seal(f->bytes, f->n);
     }
   }
 }
 
-static void test_bad_numbers(void) {
+static void test_invalid_numbers(void) {
   for (int i = 0; i < BQ_TYPE_COUNT; i++)
     for (int tiled = 0; tiled < 2; tiled++) {
       if (bq_type_get((uint32_t)i)->run == BQ_TYPE_NONE) continue;
@@ -204,13 +214,13 @@ static void test_bad_numbers(void) {
       spec.layout = tiled ? BQ_TILED : BQ_ROWS;
       spec.no_hashes = i % 2;
       fixture f = fixture_make(&spec);
-      try_numbers(&f, !spec.no_hashes);
+      check_numbers(&f, !spec.no_hashes);
       fixture_free(&f);
     }
 }
 
-/* Dots count on 7 bits: a tile's byte that has 8 is refused, the last one too. */
-static void test_bad_weights(void) {
+/* Kernels rely on weights of 7 bits: any byte of a tile above 127 is refused. */
+static void test_weights_above_7_bits(void) {
   static const bq_type types[] = {BQ_TYPE_BQ7A_32, BQ_TYPE_BQ7KA_32, BQ_TYPE_BQ7K_16};
   for (int i = 0; i < 3; i++) {
     fixture_spec spec = fixture_llama();
@@ -227,17 +237,17 @@ static void test_bad_weights(void) {
     for (int k = 0; k < 4; k++) {
       uint8_t *place = f.bytes + t->offset + places[k], saved = *place;
       *place = 0x80;
-      refused(&f, k % 2 ? 1000 : 0, BQ_FORMAT, t->offset + places[k], "above 127");
+      check_refused(&f, k % 2 ? 1000 : 0, BQ_FORMAT, t->offset + places[k], "above 127");
       *place = saved;
     }
     attempt a;
     CHECK_EQ(load(&f, &a, 0), BQ_OK);
-    end(&a);
+    free_attempt(&a);
     fixture_free(&f);
   }
 }
 
-static void test_bad_numbers_v1(void) {
+static void test_invalid_numbers_v1(void) {
   for (uint32_t width = 24; width <= 64; width += 8) {
     fixture_spec spec = fixture_bullet();
     spec.version = 1;
@@ -246,12 +256,12 @@ static void test_bad_numbers_v1(void) {
     spec.block = width % 16 ? 32 : 64;
     spec.scattered = true;
     fixture f = fixture_make(&spec);
-    try_numbers(&f, false);
+    check_numbers(&f, false);
     fixture_free(&f);
   }
 }
 
-static void test_bad_number_in_manifest(void) {
+static void test_invalid_number_in_manifest(void) {
   fixture_spec spec = fixture_llama();
   spec.version = 1;
   spec.config.hidden = 24;
@@ -259,15 +269,15 @@ static void test_bad_number_in_manifest(void) {
   size_t length;
   uint8_t *extra = fixture_section(f.manifest, f.manifest_bytes, "XTRA", &length);
   put_bits(extra + length - 4, 4, 0x7fc00000u);
-  refused(&f, 0, BQ_FORMAT, BQ_NO_OFFSET, "XTRA: tensor \"ln_f.weight\"");
+  check_refused(&f, 0, BQ_FORMAT, BQ_NO_OFFSET, "XTRA: tensor \"ln_f.weight\"");
   attempt a;
   CHECK_EQ(load(&f, &a, 0), BQ_FORMAT);
-  no_model(&a);
-  end(&a);
+  check_no_model(&a);
+  free_attempt(&a);
   fixture_free(&f);
 }
 
-/* --- places --------------------------------------------------------------------------------- */
+/* --- offsets -------------------------------------------------------------------------------- */
 
 static void test_gaps(void) {
   fixture_spec spec = fixture_llama();
@@ -276,17 +286,17 @@ static void test_gaps(void) {
   const uint64_t places[] = {f.prefix_bytes, f.tensors[1].offset - 1, f.n - 1};
   for (int i = 0; i < 3; i++) {
     f.bytes[places[i]] = 1;
-    refused(&f, 100, BQ_CHECKSUM, f.prefix_bytes, "hash");
+    check_refused(&f, 100, BQ_CHECKSUM, f.prefix_bytes, "hash");
     fixture_seal(f.bytes, f.n);
-    refused(&f, i ? 0 : 1, BQ_FORMAT, places[i], "between tensors");
+    check_refused(&f, i ? 0 : 1, BQ_FORMAT, places[i], "between tensors");
     f.bytes[places[i]] = 0;
     fixture_seal(f.bytes, f.n);
   }
   fixture_free(&f);
 }
 
-/* The offset of a tensor in its manifest. */
-static uint8_t *offset_of(const fixture *f, const fixture_tensor *t) {
+/* The field of the manifest with the offset of the tensor. */
+static uint8_t *offset_field(const fixture *f, const fixture_tensor *t) {
   size_t length, name = strlen(t->name);
   uint8_t *at = fixture_section(f->manifest, f->manifest_bytes, "TENS", &length);
   while (memcmp(at, t->name, name) != 0) at++;
@@ -301,29 +311,30 @@ static void test_overlap(void) {
     fixture f = fixture_make(&spec);
     const fixture_tensor *a = fixture_find(&f, "h.0.attn.q.weight"),
                          *b = fixture_find(&f, "h.1.mlp.up.weight");
-    uint8_t *place = offset_of(&f, b);
+    uint8_t *place = offset_field(&f, b);
     CHECK_EQ(bq_load64(place), b->offset);
-    const uint64_t wrong[] = {a->offset, a->offset + 1, a->offset + a->bytes - 1,
-                              a->offset - b->bytes + 1};
+    const uint64_t overlapping[] = {a->offset, a->offset + 1, a->offset + a->bytes - 1,
+                                    a->offset - b->bytes + 1};
     for (int k = 0; k < 4; k++) {
-      for (int j = 0; j < 8; j++) place[j] = (uint8_t)(wrong[k] >> 8 * j);
+      for (int j = 0; j < 8; j++) place[j] = (uint8_t)(overlapping[k] >> 8 * j);
       attempt t;
       CHECK_EQ(load(&f, &t, 0), BQ_FORMAT);
       CHECK(strstr(t.err.detail, "overlap"));
-      end(&t);
+      free_attempt(&t);
     }
     fixture_free(&f);
   }
 }
 
-/* --- lies and luck -------------------------------------------------------------------------- */
+/* --- wrong lengths and no memory ------------------------------------------------------------ */
 
 static void store64(uint8_t *p, uint64_t v) {
   for (int i = 0; i < 8; i++) p[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* A header that announces 16 MiB of plan and 256 MiB of prefix costs nothing until they arrive. */
-static void test_announced_prefix(void) {
+/* A header that announces 16 MiB of plan sections and 256 MiB in total: memory grows only with the
+ * bytes received. */
+static void test_memory_of_announced_header(void) {
   fixture_spec spec = fixture_llama();
   fixture f = fixture_make(&spec);
   store64(f.bytes + 16, 16u << 20);
@@ -340,18 +351,18 @@ static void test_announced_prefix(void) {
   CHECK(with_header < 20000);
   for (int i = 0; i < 1000; i++) CHECK_EQ(bq_loader_feed(a.loader, bytes, 64, &a.err), BQ_OK);
   CHECK(a.memory.peak <= with_header + 3 * 64064);
-  end(&a);
+  free_attempt(&a);
 
-  o.prefix_hint = 1ull << 40; /* nor does a hint that can't be true */
+  o.prefix_hint = 1ull << 40; /* An impossible hint allocates nothing, either. */
   a = (attempt){0};
   o.allocator = fixture_allocator(&a.memory);
   CHECK_EQ(bq_loader_create(&o, &a.loader, &a.err), BQ_OK);
   CHECK(a.memory.peak < 20000);
-  end(&a);
+  free_attempt(&a);
   fixture_free(&f);
 }
 
-/* After each byte of a file that ends there: no model that claims to be complete. */
+/* A file that ends after any of its bytes has no complete model. */
 static void test_every_truncation(void) {
   for (uint32_t version = 1; version <= FIXTURE_FOREIGN; version++) {
     fixture_spec spec = fixture_llama();
@@ -368,9 +379,9 @@ static void test_every_truncation(void) {
       attempt a;
       CHECK_EQ(load(&f, &a, 0), BQ_TRUNCATED);
       CHECK_EQ(a.err.offset, f.n);
-      end(&a);
+      free_attempt(&a);
 
-      a = (attempt){0}; /* of unknown size: it wants more */
+      a = (attempt){0}; /* The file has an unknown size: the loader requests more bytes. */
       bq_loader_options o = options_for(&f, &a);
       o.file_bytes = 0;
       bq_want want = {0};
@@ -380,7 +391,7 @@ static void test_every_truncation(void) {
       CHECK_EQ(bq_loader_want(a.loader, &want, &a.err), BQ_OK);
       CHECK(want.length > 0 && want.offset >= f.n);
       if (bq_loader_model(a.loader, &m, NULL) == BQ_OK) CHECK(bq_model_ready(m) < 3);
-      end(&a);
+      free_attempt(&a);
       free(f.bytes);
     }
     f.bytes = all;
@@ -388,22 +399,22 @@ static void test_every_truncation(void) {
   }
 }
 
-/* An allocator that gives out `left` blocks and no more, each of `most` bytes at most (0: any). */
-typedef struct miser {
+/* An allocator with at most `blocks_left` blocks of at most `max_bytes` bytes (0: any size). */
+typedef struct limited_memory {
   fixture_memory memory;
-  int left;
-  size_t most;
-} miser;
+  int blocks_left;
+  size_t max_bytes;
+} limited_memory;
 
-static void *miser_alloc(void *ctx, size_t bytes) {
-  miser *m = ctx;
+static void *limited_alloc(void *ctx, size_t bytes) {
+  limited_memory *m = ctx;
   bq_allocator a = fixture_allocator(&m->memory);
-  if (m->most && bytes > m->most) return NULL;
-  return m->left-- > 0 ? a.alloc(a.ctx, bytes) : NULL;
+  if (m->max_bytes && bytes > m->max_bytes) return NULL;
+  return m->blocks_left-- > 0 ? a.alloc(a.ctx, bytes) : NULL;
 }
 
-static void miser_free(void *ctx, void *p) {
-  miser *m = ctx;
+static void limited_free(void *ctx, void *p) {
+  limited_memory *m = ctx;
   bq_allocator a = fixture_allocator(&m->memory);
   a.free(a.ctx, p);
 }
@@ -416,10 +427,10 @@ static void test_no_memory(void) {
     fixture f = fixture_make(&spec);
     bool loaded = false;
     for (int blocks = 0; !loaded && blocks < 20; blocks++) {
-      miser m = {.left = blocks};
+      limited_memory m = {.blocks_left = blocks};
       attempt a = {0};
       bq_loader_options o = options_for(&f, &a);
-      o.allocator = (bq_allocator){&m, miser_alloc, miser_free};
+      o.allocator = (bq_allocator){&m, limited_alloc, limited_free};
       bq_status status = bq_loader_create(&o, &a.loader, &a.err);
       CHECK(status == BQ_OK || !a.loader);
       if (!status) status = fixture_feed(&f, a.loader, 0, &a.err);
@@ -435,8 +446,8 @@ static void test_no_memory(void) {
   }
 }
 
-/* The prefix of a file with the fixture's tensors, as large as `c` says they are. */
-static fixture_buffer announce(const fixture *f, const bq_config *c) {
+/* The header of a file with the tensors of the fixture, in the dimensions of `c`. */
+static fixture_buffer header_with_config(const fixture *f, const bq_config *c) {
   fixture_buffer plan = {0}, rest = {0}, tens = {0}, conf = fixture_conf(c);
   fixture_u32(&tens, 1);
   fixture_put(&tens, "\0\3f32", 5);
@@ -450,14 +461,14 @@ static fixture_buffer announce(const fixture *f, const bq_config *c) {
     fixture_u16(&tens, 0); /* f32, in rows */
     fixture_u8(&tens, (uint8_t)t->ndims);
     for (uint32_t k = 0; k < t->ndims; k++) {
-      uint32_t d = t->dims[k], now = d == 32   ? c->hidden
+      uint32_t d = t->dims[k], dim = d == 32   ? c->hidden
                                      : d == 48 ? c->ffn
                                      : d == 96 ? c->vocab
                                                : d;
       if (strstr(t->name, "attn") && k == (strstr(t->name, ".o.") ? 1 : 0))
-        now = d; /* heads * head_dim */
-      fixture_u32(&tens, now);
-      weights *= now;
+        dim = d; /* heads * head_dim */
+      fixture_u32(&tens, dim);
+      weights *= dim;
     }
     fixture_u64(&tens, at);
     fixture_u64(&tens, weights * 4);
@@ -472,11 +483,12 @@ static fixture_buffer announce(const fixture *f, const bq_config *c) {
   return b;
 }
 
-/* A loader that can have 16 MiB refuses the prefix for want of memory. */
-static void no_room_for(const fixture_buffer *prefix) {
+/* A loader with at most 16 MiB in a block refuses the header with BQ_NOMEM. */
+static void check_no_memory(const fixture_buffer *prefix) {
   bq_error err = {0};
-  miser m = {.left = 3, .most = 16 << 20}; /* more might be given address space */
-  bq_loader_options o = {.allocator = {&m, miser_alloc, miser_free}, .prefix_hint = prefix->n};
+  limited_memory m = {.blocks_left = 3,
+                      .max_bytes = 16 << 20}; /* A larger block could be only address space. */
+  bq_loader_options o = {.allocator = {&m, limited_alloc, limited_free}, .prefix_hint = prefix->n};
   bq_loader *loader;
   bq_model *model = NULL;
   CHECK_EQ(bq_loader_create(&o, &loader, &err), BQ_OK);
@@ -486,7 +498,7 @@ static void no_room_for(const fixture_buffer *prefix) {
   CHECK_EQ(m.memory.used, 0);
 }
 
-/* A model whose weights no memory holds: refused by number, or by the allocator. */
+/* A model that exceeds any memory is refused by the plan or by the allocator. */
 static void test_huge_model(void) {
   fixture_spec spec = fixture_llama();
   spec.no_hashes = spec.no_tokenizer = true;
@@ -495,21 +507,20 @@ static void test_huge_model(void) {
   c.vocab = 1u << 24;
   c.hidden = 65536;
   c.ffn = 1u << 20;
-  fixture_buffer b = announce(&f, &c);
-  bq_plan made;
+  fixture_buffer b = header_with_config(&f, &c);
+  bq_plan plan;
   bq_error err = {0};
   bq_session_options small = {.context = 8};
-  bq_status status = bq_plan_make(b.data, b.n, 0, NULL, 0, &small, NULL, &made, &err);
+  bq_status status = bq_plan_make(b.data, b.n, 0, NULL, 0, &small, NULL, &plan, &err);
   CHECK_EQ(status, sizeof(size_t) == 4 ? BQ_NOMEM : BQ_OK);
-  if (!status) CHECK(made.weight_bytes > 8ull << 40 && made.model_bytes > made.weight_bytes);
-  no_room_for(&b);
+  if (!status) CHECK(plan.weight_bytes > 8ull << 40 && plan.model_bytes > plan.weight_bytes);
+  check_no_memory(&b);
   free(b.data);
   fixture_free(&f);
 }
 
-/* Weights that end on either side of 4 GiB, one row more of 96 bytes each time: nowhere does the
- * plan come out smaller than they are. */
-static void test_around_4_gib(void) {
+/* Models around 4 GiB, each one row of 96 bytes larger: the size in the plan never overflows. */
+static void test_plans_around_4_gib(void) {
   fixture_spec spec = fixture_llama();
   spec.no_hashes = spec.no_tokenizer = spec.config.tied = true;
   spec.config.layers = 10;
@@ -518,18 +529,20 @@ static void test_around_4_gib(void) {
   c.hidden = 24; /* vectors that BQ_ALIGN does not divide */
   c.ffn = 1u << 20;
   const uint64_t layers = (uint64_t)c.layers * 3 * c.ffn * c.hidden * 4;
-  const uint32_t most = (uint32_t)(((UINT64_C(1) << 32) - layers) / (c.hidden * 4));
+  const uint32_t max_bytes = (uint32_t)(((UINT64_C(1) << 32) - layers) / (c.hidden * 4));
   int below = 0, above = 0;
-  for (c.vocab = most - 1400; c.vocab < most - 1000; c.vocab++) {
-    fixture_buffer b = announce(&f, &c);
-    bq_plan made = {0};
+  for (c.vocab = max_bytes - 1400; c.vocab < max_bytes - 1000; c.vocab++) {
+    fixture_buffer b = header_with_config(&f, &c);
+    bq_plan plan = {0};
     bq_session_options small = {.context = 8, .batch = 1};
-    bq_status status = bq_plan_make(b.data, b.n, 0, NULL, 0, &small, NULL, &made, NULL);
+    bq_status status = bq_plan_make(b.data, b.n, 0, NULL, 0, &small, NULL, &plan, NULL);
     if (status) CHECK_EQ(status, BQ_NOMEM);
-    else CHECK(made.weight_bytes < made.model_bytes);
-    if (!status && made.model_bytes < UINT64_C(1) << 32) below++;
+    else
+      CHECK(plan.weight_bytes < plan.model_bytes);
+    if (!status && plan.model_bytes < UINT64_C(1) << 32)
+      below++;
     else above++;
-    no_room_for(&b);
+    check_no_memory(&b);
     free(b.data);
   }
   CHECK(sizeof(size_t) > 4 || (below > 50 && above > 50));
@@ -542,36 +555,38 @@ static void test_wrong_calls(void) {
   fixture_spec spec = fixture_llama();
   fixture f = fixture_make(&spec);
   attempt a = {0};
-  bq_loader_options o = options_for(&f, &a), none = {0};
+  bq_loader_options o = options_for(&f, &a), without_allocator = {0};
   bq_model *m = NULL;
   bq_want want;
-  CHECK_EQ(bq_loader_create(&none, &a.loader, &a.err), BQ_ARGUMENT);
+  CHECK_EQ(bq_loader_create(&without_allocator, &a.loader, &a.err), BQ_ARGUMENT);
   CHECK_EQ(bq_loader_create(NULL, &a.loader, &a.err), BQ_ARGUMENT);
   CHECK(!a.loader);
   CHECK_EQ(bq_loader_create(&o, &a.loader, &a.err), BQ_OK);
   CHECK_EQ(bq_loader_model(a.loader, &m, &a.err), BQ_STATE);
   CHECK(!m);
-  CHECK_EQ(bq_loader_wrote(a.loader, 1, &a.err), BQ_ARGUMENT); /* nothing was offered */
+  CHECK_EQ(bq_loader_wrote(a.loader, 1, &a.err),
+           BQ_ARGUMENT); /* There was no bq_loader_want() before. */
   CHECK_EQ(bq_loader_want(a.loader, &want, &a.err), BQ_OK);
   CHECK_EQ(want.offset, 0);
   CHECK_EQ(bq_loader_wrote(a.loader, want.dst_bytes + 1, &a.err), BQ_ARGUMENT);
   memcpy(want.dst, f.bytes, want.dst_bytes);
   CHECK_EQ(bq_loader_wrote(a.loader, want.dst_bytes, &a.err), BQ_OK);
-  CHECK_EQ(bq_loader_wrote(a.loader, 1, &a.err), BQ_ARGUMENT); /* an offer holds once */
+  CHECK_EQ(bq_loader_wrote(a.loader, 1, &a.err), BQ_ARGUMENT); /* The buffer was already filled. */
   CHECK_EQ(bq_loader_wrote(a.loader, 0, &a.err), BQ_OK);
   CHECK_EQ(bq_loader_feed(a.loader, NULL, 0, &a.err), BQ_OK);
-  CHECK_EQ(fixture_feed(&f, a.loader, 0, &a.err), BQ_OK); /* none of that did harm */
+  CHECK_EQ(fixture_feed(&f, a.loader, 0, &a.err),
+           BQ_OK); /* The refused calls did not change the loader. */
   CHECK_EQ(bq_loader_model(a.loader, &m, &a.err), BQ_OK);
   CHECK_EQ(bq_model_ready(m), f.config.layers + 2);
   CHECK_EQ(bq_loader_want(a.loader, &want, &a.err), BQ_OK);
   CHECK_EQ(want.length, 0);
-  end(&a);
+  free_attempt(&a);
   bq_loader_free(NULL);
   fixture_free(&f);
 }
 
-/* A tokenizer that its own reader refuses. */
-static void test_bad_tokenizer(void) {
+/* A tokenizer section that the reader of tokenizers refuses. */
+static void test_invalid_tokenizer(void) {
   for (uint32_t version = 1; version < 3; version++) {
     fixture_spec spec = fixture_llama();
     spec.version = version;
@@ -580,55 +595,55 @@ static void test_bad_tokenizer(void) {
     uint8_t *tokn = fixture_section(from, version == 1 ? f.manifest_bytes : f.n, "TOKN", NULL);
     tokn[0] = 9; /* its kind */
     if (version == 2) fixture_seal(f.bytes, f.n);
-    refused(&f, 0, BQ_UNSUPPORTED, version == 1 ? BQ_NO_OFFSET : (uint64_t)(tokn - from), "");
+    check_refused(&f, 0, BQ_UNSUPPORTED, version == 1 ? BQ_NO_OFFSET : (uint64_t)(tokn - from), "");
     attempt a;
     CHECK_EQ(load(&f, &a, 0), BQ_UNSUPPORTED);
-    no_model(&a);
-    end(&a);
+    check_no_model(&a);
+    free_attempt(&a);
     fixture_free(&f);
   }
 }
 
-/* A type whose kernels the table lacks (shipped modules have those of rare types elsewhere). */
+/* A type whose kernels the table lacks. (The optional kernels have a wasm module of their own.) */
 static void test_kernels_missing(void) {
   fixture_spec spec = fixture_llama();
   spec.type = BQ_TYPE_BQ4_16;
   fixture f = fixture_make(&spec);
-  bq_kernels some = *bq_kernels_best();
-  some.matrix[BQ_TYPE_BQ4_16] = (bq_matrix_ops){0};
+  bq_kernels kernels = *bq_kernels_best();
+  kernels.matrix[BQ_TYPE_BQ4_16] = (bq_matrix_ops){0};
   attempt a = {0};
   bq_loader_options o = options_for(&f, &a);
-  o.kernels = &some;
+  o.kernels = &kernels;
   CHECK_EQ(bq_loader_create(&o, &a.loader, &a.err), BQ_OK);
   CHECK_EQ(fixture_feed(&f, a.loader, 0, &a.err), BQ_UNSUPPORTED);
   CHECK(strstr(a.err.detail, "needs the kernels of type bq4_16"));
-  no_model(&a);
-  end(&a);
-  some.matrix[BQ_TYPE_BQ4_64] = (bq_matrix_ops){0};
-  some.matrix[BQ_TYPE_BQ4_16] = bq_kernels_best()->matrix[BQ_TYPE_BQ4_16];
+  check_no_model(&a);
+  free_attempt(&a);
+  kernels.matrix[BQ_TYPE_BQ4_64] = (bq_matrix_ops){0};
+  kernels.matrix[BQ_TYPE_BQ4_16] = bq_kernels_best()->matrix[BQ_TYPE_BQ4_16];
   CHECK_EQ(bq_loader_create(&o, &a.loader, &a.err), BQ_OK);
-  CHECK_EQ(fixture_feed(&f, a.loader, 0, &a.err), BQ_OK); /* it has none of those */
-  end(&a);
+  CHECK_EQ(fixture_feed(&f, a.loader, 0, &a.err), BQ_OK); /* The file has no tensor of that type. */
+  free_attempt(&a);
   fixture_free(&f);
 }
 
 int main(void) {
   RUN(test_damaged_chunk);
   RUN(test_ready_before_damage);
-  RUN(test_unverified);
-  RUN(test_bad_numbers);
-  RUN(test_bad_weights);
-  RUN(test_bad_numbers_v1);
-  RUN(test_bad_number_in_manifest);
+  RUN(test_damage_without_hashes);
+  RUN(test_invalid_numbers);
+  RUN(test_weights_above_7_bits);
+  RUN(test_invalid_numbers_v1);
+  RUN(test_invalid_number_in_manifest);
   RUN(test_gaps);
   RUN(test_overlap);
-  RUN(test_announced_prefix);
+  RUN(test_memory_of_announced_header);
   RUN(test_every_truncation);
   RUN(test_no_memory);
   RUN(test_huge_model);
-  RUN(test_around_4_gib);
+  RUN(test_plans_around_4_gib);
   RUN(test_wrong_calls);
-  RUN(test_bad_tokenizer);
+  RUN(test_invalid_tokenizer);
   RUN(test_kernels_missing);
   return check_summary();
 }

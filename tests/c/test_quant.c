@@ -23,16 +23,16 @@ enum {
 
 static bool f16_scales(bq_type type) { return bq_type_get(type)->scale_bytes == 2; }
 
-/* Of a row-major block. */
-static float scale_of(bq_type type, const uint8_t *block) {
+/* The scale of a row-major block. */
+static float load_block_scale(bq_type type, const uint8_t *block) {
   const bq_type_facts *f = bq_type_get(type);
   return bq_load_scale(block + f->scale_at, f->scale_bytes);
 }
 
 /* --- known bytes -------------------------------------------------------------------------- */
 
-static void test_known_block(void) {
-  /* m = 7, so the scale is 1. Halves go away from zero. */
+static void test_known_bytes_of_a_block(void) {
+  /* The maximum is 7, so the scale is 1. Halves are rounded away from zero. */
   float w[32] = {7, -7, 0, 1, 0.5f, -0.5f, 1.5f, -1.5f, 2.5f, -2.5f, 0.49f, -0.49f, 6.5f, -6.5f, 3};
   uint8_t block[20];
   const uint8_t expected[20] = {0x97, 0x10, 0xf1, 0xe2, 0xd3, 0x00, 0x97, 0x03, 0,    0,
@@ -41,7 +41,7 @@ static void test_known_block(void) {
   CHECK_MEM(block, expected, sizeof expected);
 }
 
-static void test_known_tile(void) {
+static void test_known_bytes_of_a_tile(void) {
   /* Row r of 8: weight k is (k + r) mod 15 - 7; the scale is 1 in every block. */
   float w[8 * 32];
   for (int r = 0; r < 8; r++)
@@ -82,23 +82,23 @@ static void test_every_nibble(void) {
 
 static double squared_error(bq_type type, const float *w, size_t n) {
   uint8_t bytes[20 * 16];
-  float back[500];
+  float decoded[500];
   double sum = 0;
   CHECK_EQ(bq_quantize(type, BQ_ROWS, w, 1, n, bytes, NULL), BQ_OK);
-  CHECK_EQ(bq_dequantize(type, BQ_ROWS, bytes, 1, n, back, NULL), BQ_OK);
-  for (size_t i = 0; i < n; i++) sum += ((double)w[i] - back[i]) * ((double)w[i] - back[i]);
+  CHECK_EQ(bq_dequantize(type, BQ_ROWS, bytes, 1, n, decoded, NULL), BQ_OK);
+  for (size_t i = 0; i < n; i++) sum += ((double)w[i] - decoded[i]) * ((double)w[i] - decoded[i]);
   return sum;
 }
 
-/* Of the plain rule, symmetric: the largest weight becomes the largest level. */
-static double squared_error_within(bq_type type, const float *w, size_t n) {
+/* The squared error of the simple symmetric rule: the largest weight becomes the largest level. */
+static double simple_symmetric_error(bq_type type, const float *w, size_t n) {
   const int trits = bq_type_get(type)->bits == BQ_TERNARY;
   double sum = 0;
   for (size_t first = 0; first < n; first += 64) {
     const size_t end = first + 64 < n ? first + 64 : n;
-    double most = 0;
-    for (size_t i = first; i < end; i++) most = fmax(most, fabs(w[i]));
-    const double scale = bq_f16_to_f32(bq_f32_to_f16((float)(most / (trits ? 1 : 3))));
+    double maximum = 0;
+    for (size_t i = first; i < end; i++) maximum = fmax(maximum, fabs(w[i]));
+    const double scale = bq_f16_to_f32(bq_f32_to_f16((float)(maximum / (trits ? 1 : 3))));
     for (size_t i = first; i < end; i++) {
       const double x = scale > 0 ? w[i] / scale : 0;
       const double q = trits ? fmin(fmax(round(x), -1), 1)
@@ -109,8 +109,8 @@ static double squared_error_within(bq_type type, const float *w, size_t n) {
   return sum;
 }
 
-/* Of the plain rule, from the least weight to the largest. */
-static double squared_error_between(bq_type type, const float *w, size_t n) {
+/* The squared error of the simple rule with levels from the smallest weight to the largest. */
+static double simple_asymmetric_error(bq_type type, const float *w, size_t n) {
   const size_t block = bq_type_get(type)->block;
   const double top = (1 << bq_type_get(type)->bits) - 1;
   double sum = 0;
@@ -128,42 +128,43 @@ static double squared_error_between(bq_type type, const float *w, size_t n) {
   return sum;
 }
 
-/* What is searched errs less than what isn't: by a fifth or more on weights as trained ones are. */
-static void check_search(bq_type type, const float *w, size_t n, double share) {
-  double f32 = 0; /* what operations in f32 may add */
+/* The error with a search of scales is at most `limit` times the error of the simple rule. */
+static void check_search(bq_type type, const float *w, size_t n, double limit) {
+  double f32 = 0; /* allowance for rounding in f32 */
   for (size_t i = 0; i < n; i++) f32 += pow(w[i] * 0x1p-22, 2);
-  const double plain = bq_type_get(type)->min_bytes ? squared_error_between(type, w, n)
-                                                    : squared_error_within(type, w, n);
-  const double mine = squared_error(type, w, n);
-  if (!CHECK(mine <= share * plain + f32))
-    printf("%s: %g of %g\n", bq_type_get(type)->name, mine, plain);
+  const double simple_error = bq_type_get(type)->min_bytes ? simple_asymmetric_error(type, w, n)
+                                                           : simple_symmetric_error(type, w, n);
+  const double error = squared_error(type, w, n);
+  if (!CHECK(error <= limit * simple_error + f32))
+    printf("%s: expected at most %g, found %g\n", bq_type_get(type)->name,
+           limit * simple_error + f32, error);
 }
 
-/* |error| <= scale / 2, but for rounding, in every block of one row. */
+/* |error| <= scale / 2, apart from rounding, in every block of one row. */
 static void check_error(bq_type type, const float *w, size_t n) {
   const bq_type_facts *f = bq_type_get(type);
   if (f->min_bytes || f->bits < 4) {
-    check_search(type, w, n, 1.01); /* f16 may round the better numbers worse */
+    check_search(type, w, n, 1.01); /* Rounding to f16 can increase the error. */
     return;
   }
   size_t blocks = (n + f->block - 1) / f->block;
   uint8_t *bytes = malloc(blocks * f->block_bytes);
-  float *back = malloc(n * sizeof *back);
+  float *decoded = malloc(n * sizeof *decoded);
   CHECK_EQ(bq_quantize(type, BQ_ROWS, w, 1, n, bytes, NULL), BQ_OK);
-  CHECK_EQ(bq_dequantize(type, BQ_ROWS, bytes, 1, n, back, NULL), BQ_OK);
-  double slack = f->bits == 8 ? 1 + 1e-4 : 1 + 1e-5; /* w / scale is up to 127, or 7 */
+  CHECK_EQ(bq_dequantize(type, BQ_ROWS, bytes, 1, n, decoded, NULL), BQ_OK);
+  double tolerance = f->bits == 8 ? 1 + 1e-4 : 1 + 1e-5; /* w / scale is up to 127, or 7 */
   for (size_t i = 0; i < n; i++)
-    CHECK(fabs((double)w[i] - back[i]) <=
-          scale_of(type, bytes + i / f->block * f->block_bytes) / 2 * slack);
+    CHECK(fabs((double)w[i] - decoded[i]) <=
+          load_block_scale(type, bytes + i / f->block * f->block_bytes) / 2 * tolerance);
   free(bytes);
-  free(back);
+  free(decoded);
 }
 
-static void test_search_errs_less(void) {
+static void test_scale_search_reduces_errors(void) {
   uint64_t seed = 15;
   float w[500], part[500];
   for (int round = 0; round < 20; round++) {
-    memset(w, 0, sizeof w); /* sums of three: nearly normal */
+    memset(w, 0, sizeof w); /* The sum of three uniform numbers is nearly normal. */
     for (int i = 0; i < 3; i++) {
       random_floats(&seed, part, 500, 0.05f);
       for (int j = 0; j < 500; j++) w[j] += part[j];
@@ -181,8 +182,9 @@ static void test_error_bound(void) {
   float w[500];
   for (int t = 0; t < N_BLOCK_TYPES; t++) {
     const bq_type_facts *f = bq_type_get(BLOCK_TYPES[t]);
-    const int most = f->min_bytes || f->bits == BQ_TERNARY ? 11 : 12; /* f16 numbers below 2^16 */
-    for (int exponent = f16_scales(BLOCK_TYPES[t]) ? -4 : -20; exponent <= most; exponent++) {
+    const int maximum =
+        f->min_bytes || f->bits == BQ_TERNARY ? 11 : 12; /* f16 numbers below 2^16 */
+    for (int exponent = f16_scales(BLOCK_TYPES[t]) ? -4 : -20; exponent <= maximum; exponent++) {
       random_floats(&seed, w, 500, ldexpf(1, exponent));
       check_error(BLOCK_TYPES[t], w, 500);
       check_error(BLOCK_TYPES[t], w, 1);
@@ -200,11 +202,11 @@ static void test_error_bound(void) {
   check_error(BQ_TYPE_BQ4_64, huge, 5);
 }
 
-/* The errors that an encoder tells are those that decoding shows. */
-static void test_errors_told(void) {
+/* The errors that an encoder reports are the errors of the decoded weights. */
+static void test_reported_errors(void) {
   const bq_layout layouts[] = {BQ_ROWS, BQ_TILED};
   uint64_t seed = 16;
-  static float w[17 * 70], back[17 * 70];
+  static float w[17 * 70], decoded[17 * 70];
   static uint8_t bytes[24 * 96 * 4];
   random_floats(&seed, w, 17 * 70, 1);
   for (uint32_t t = 0; t < BQ_TYPE_COUNT; t++)
@@ -212,60 +214,60 @@ static void test_errors_told(void) {
       const bq_type type = (bq_type)t;
       if (!bq_type_get(type)->encoded || (layouts[l] == BQ_TILED && bq_type_is_float(type)))
         continue;
-      bq_encode_errors told = {1, 2, 0};
-      double sum = 1, squares = 2, most = 0;
-      CHECK_EQ(bq_encode(type, layouts[l], w, 17, 70, &bq_scalar_encoder, bytes, &told, NULL),
+      bq_encode_errors reported = {1, 2, 0};
+      double sum = 1, squares = 2, maximum = 0;
+      CHECK_EQ(bq_encode(type, layouts[l], w, 17, 70, &bq_scalar_encoder, bytes, &reported, NULL),
                BQ_OK);
-      CHECK_EQ(bq_dequantize(type, layouts[l], bytes, 17, 70, back, NULL), BQ_OK);
+      CHECK_EQ(bq_dequantize(type, layouts[l], bytes, 17, 70, decoded, NULL), BQ_OK);
       for (int i = 0; i < 17 * 70; i++) {
-        const float e = fabsf(w[i] - back[i]);
+        const float e = fabsf(w[i] - decoded[i]);
         sum += e;
         squares += (double)e * e;
-        most = fmax(most, e);
+        maximum = fmax(maximum, e);
       }
-      CHECK(fabs(told.sum / sum - 1) < 1e-6 && fabs(told.squares / squares - 1) < 1e-6);
-      CHECK(told.max == most);
+      CHECK(fabs(reported.sum / sum - 1) < 1e-6 && fabs(reported.squares / squares - 1) < 1e-6);
+      CHECK(reported.max == maximum);
     }
 }
 
 static void test_small_f16_scales(void) {
-  /* Where f16 is too coarse for the bound: at least nothing blows up, and zeros stay zeros. */
+  /* f16 is too coarse for the usual bound: errors are limited, and zeros stay zeros. */
   for (int exponent = -60; exponent < -14; exponent++) {
-    float w[32] = {ldexpf(1, exponent), ldexpf(-0.5f, exponent), 0}, back[32];
+    float w[32] = {ldexpf(1, exponent), ldexpf(-0.5f, exponent), 0}, decoded[32];
     uint8_t bytes[34];
     for (int t = 0; t < N_BLOCK_TYPES; t++) {
       if (!f16_scales(BLOCK_TYPES[t])) continue;
       CHECK_EQ(bq_quantize(BLOCK_TYPES[t], BQ_ROWS, w, 1, 32, bytes, NULL), BQ_OK);
-      CHECK_EQ(bq_dequantize(BLOCK_TYPES[t], BQ_ROWS, bytes, 1, 32, back, NULL), BQ_OK);
-      CHECK(scale_of(BLOCK_TYPES[t], bytes) >= 0x1p-24f);
-      const bool odd = BLOCK_TYPES[t] == BQ_TYPE_BQ2_64; /* has no 0 */
-      for (int i = 0; i < 32 && !odd; i++)
-        CHECK(fabsf(w[i] - back[i]) <= fabsf(w[0]) / 2 + 0x1p-22f);
-      if (!bq_type_get(BLOCK_TYPES[t])->min_bytes && !odd) CHECK(back[2] == 0.0f);
+      CHECK_EQ(bq_dequantize(BLOCK_TYPES[t], BQ_ROWS, bytes, 1, 32, decoded, NULL), BQ_OK);
+      CHECK(load_block_scale(BLOCK_TYPES[t], bytes) >= 0x1p-24f);
+      const bool without_zero = BLOCK_TYPES[t] == BQ_TYPE_BQ2_64; /* The type has no zero. */
+      for (int i = 0; i < 32 && !without_zero; i++)
+        CHECK(fabsf(w[i] - decoded[i]) <= fabsf(w[0]) / 2 + 0x1p-22f);
+      if (!bq_type_get(BLOCK_TYPES[t])->min_bytes && !without_zero) CHECK(decoded[2] == 0.0f);
     }
   }
   float zeros[32] = {0};
   uint8_t bytes[34];
   CHECK_EQ(bq_quantize(BQ_TYPE_BQ8_32, BQ_ROWS, zeros, 1, 32, bytes, NULL), BQ_OK);
-  CHECK(scale_of(BQ_TYPE_BQ8_32, bytes) == 0.0f);
+  CHECK(load_block_scale(BQ_TYPE_BQ8_32, bytes) == 0.0f);
 }
 
-static void test_plain_types(void) {
-  float w[70], back[70];
+static void test_float_types(void) {
+  float w[70], decoded[70];
   uint8_t bytes[280];
   uint64_t seed = 11;
   random_floats(&seed, w, 70, 3);
   w[3] = -0.0f;
   w[4] = 0x1p-24f;
   CHECK_EQ(bq_quantize(BQ_TYPE_F32, BQ_ROWS, w, 2, 35, bytes, NULL), BQ_OK);
-  CHECK_EQ(bq_dequantize(BQ_TYPE_F32, BQ_ROWS, bytes, 2, 35, back, NULL), BQ_OK);
-  CHECK_MEM(back, w, sizeof w);
+  CHECK_EQ(bq_dequantize(BQ_TYPE_F32, BQ_ROWS, bytes, 2, 35, decoded, NULL), BQ_OK);
+  CHECK_MEM(decoded, w, sizeof w);
   CHECK_EQ(bq_quantize(BQ_TYPE_F16, BQ_FLAT, w, 2, 35, bytes, NULL), BQ_OK);
-  CHECK_EQ(bq_dequantize(BQ_TYPE_F16, BQ_ROWS, bytes, 2, 35, back, NULL), BQ_OK);
-  for (int i = 0; i < 70; i++) CHECK(back[i] == bq_f16_to_f32(bq_f32_to_f16(w[i])));
+  CHECK_EQ(bq_dequantize(BQ_TYPE_F16, BQ_ROWS, bytes, 2, 35, decoded, NULL), BQ_OK);
+  for (int i = 0; i < 70; i++) CHECK(decoded[i] == bq_f16_to_f32(bq_f32_to_f16(w[i])));
   CHECK_EQ(bq_quantize(BQ_TYPE_BF16, BQ_ROWS, w, 2, 35, bytes, NULL), BQ_OK);
-  CHECK_EQ(bq_dequantize(BQ_TYPE_BF16, BQ_ROWS, bytes, 2, 35, back, NULL), BQ_OK);
-  for (int i = 0; i < 70; i++) CHECK(back[i] == bq_bf16_to_f32(bq_f32_to_bf16(w[i])));
+  CHECK_EQ(bq_dequantize(BQ_TYPE_BF16, BQ_ROWS, bytes, 2, 35, decoded, NULL), BQ_OK);
+  for (int i = 0; i < 70; i++) CHECK(decoded[i] == bq_bf16_to_f32(bq_f32_to_bf16(w[i])));
 }
 
 /* --- layouts -------------------------------------------------------------------------------- */
@@ -288,14 +290,15 @@ static void check_layouts(bq_type type, const float *w, size_t rows, size_t cols
   CHECK_EQ(bq_dequantize(type, BQ_TILED, tile_bytes, rows, cols, b, NULL), BQ_OK);
   CHECK_MEM(a, b, n * 4);
 
-  /* The kernels' repacking gives the encoder's bytes, padding included. */
+  /* Repacking by kernels has the same bytes as the encoder, with padding. */
   size_t row_size = (cols + f->block - 1) / f->block * f->block_bytes;
   size_t group_size = (size_t)bq_type_bytes(type, BQ_TILED, 8, cols);
   uint8_t *group = malloc(group_size);
   for (size_t r = 0; r < rows; r += 8) {
-    size_t left = rows - r < 8 ? rows - r : 8;
+    size_t rows_left = rows - r < 8 ? rows - r : 8;
     memset(group, 0xee, group_size);
-    bq_kernels_scalar()->tile_rows(type, row_bytes + r * row_size, row_size, left, cols, group);
+    bq_kernels_scalar()->tile_rows(type, row_bytes + r * row_size, row_size, rows_left, cols,
+                                   group);
     CHECK_MEM(group, tile_bytes + r / 8 * group_size, group_size);
   }
   free(group);
@@ -341,48 +344,48 @@ static void check_refused(bq_type type, const float *w, size_t index) {
 }
 
 static void test_refuses_weights(void) {
-  const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+  const float not_finite[] = {NAN, -NAN, INFINITY, -INFINITY};
   for (uint32_t type = 0; type < BQ_TYPE_COUNT; type++) {
     if (!bq_type_get(type)->encoded) continue;
     for (int i = 0; i < 4; i++) {
       float w[64] = {1};
-      w[37] = bad[i];
+      w[37] = not_finite[i];
       check_refused(type, w, 37);
     }
   }
-  float large[64] = {0};
-  large[40] = 65536;
-  check_refused(BQ_TYPE_F16, large, 40);
-  large[40] = 3.4e38f;
-  check_refused(BQ_TYPE_BQ4H_32, large, 32); /* of the block */
-  check_refused(BQ_TYPE_BQ8_32, large, 32);
-  check_refused(BQ_TYPE_BQ4A_32, large, 32);
-  large[40] = -65520; /* a minimum rounds to infinity */
-  check_refused(BQ_TYPE_BQ4A_32, large, 32);
-  large[40] = 0x1.ffp127f;
-  check_refused(BQ_TYPE_BF16, large, 40);
+  float large_weights[64] = {0};
+  large_weights[40] = 65536;
+  check_refused(BQ_TYPE_F16, large_weights, 40);
+  large_weights[40] = 3.4e38f;
+  check_refused(BQ_TYPE_BQ4H_32, large_weights, 32); /* the first weight of the block */
+  check_refused(BQ_TYPE_BQ8_32, large_weights, 32);
+  check_refused(BQ_TYPE_BQ4A_32, large_weights, 32);
+  large_weights[40] = -65520; /* The minimum is rounded to infinity. */
+  check_refused(BQ_TYPE_BQ4A_32, large_weights, 32);
+  large_weights[40] = 0x1.ffp127f;
+  check_refused(BQ_TYPE_BF16, large_weights, 40);
 }
 
 static void test_refuses_scales(void) {
-  const float bad[] = {NAN, INFINITY, -INFINITY};
+  const float not_finite[] = {NAN, INFINITY, -INFINITY};
   uint64_t seed = 4;
-  float w[9 * 65], back[9 * 65];
+  float w[9 * 65], decoded[9 * 65];
   random_floats(&seed, w, 9 * 65, 1);
   for (int t = 0; t < N_BLOCK_TYPES; t++)
     for (int i = 0; i < 3; i++) {
       bq_type type = BLOCK_TYPES[t];
       const bq_type_facts *f = bq_type_get(type);
       uint8_t *rows = encode(type, BQ_ROWS, w, 9, 65), *tiles = encode(type, BQ_TILED, w, 9, 65);
-      uint16_t half = bq_f32_to_f16(bad[i]);
+      uint16_t f16 = bq_f32_to_f16(not_finite[i]);
       size_t size = f16_scales(type) ? 2 : 4;
-      const void *scale = size == 2 ? (const void *)&half : (const void *)&bad[i];
+      const void *scale = size == 2 ? (const void *)&f16 : (const void *)&not_finite[i];
       size_t in_rows = 2 * f->block_bytes + f->scale_at, in_tiles = 3 * size;
       memcpy(rows + in_rows, scale, size);
       memcpy(tiles + in_tiles, scale, size);
       bq_error err = {BQ_OK, 0, ""};
-      CHECK_EQ(bq_dequantize(type, BQ_ROWS, rows, 9, 65, back, &err), BQ_FORMAT);
+      CHECK_EQ(bq_dequantize(type, BQ_ROWS, rows, 9, 65, decoded, &err), BQ_FORMAT);
       CHECK_EQ(err.offset, in_rows);
-      CHECK_EQ(bq_dequantize(type, BQ_TILED, tiles, 9, 65, back, &err), BQ_FORMAT);
+      CHECK_EQ(bq_dequantize(type, BQ_TILED, tiles, 9, 65, decoded, &err), BQ_FORMAT);
       CHECK_EQ(err.offset, in_tiles);
       free(rows);
       free(tiles);
@@ -406,14 +409,15 @@ static void test_refuses_arguments(void) {
 
 /* --- stored types --------------------------------------------------------------------------- */
 
-enum { MOST_FILE = 1 << 15 };
+enum { MAX_FILE = 1 << 15 };
 
-/* Blocks and what PyPI gguf makes of them: tests/golden/make_gguf_blocks.py. */
+/* Blocks and their values, decoded by the Python package gguf
+ * (tests/golden/make_gguf_blocks.py). */
 typedef struct gguf_file {
   uint32_t blocks, weights, block_bytes;
   const uint8_t *data;
   const float *values;
-  _Alignas(4) uint8_t bytes[MOST_FILE];
+  _Alignas(4) uint8_t bytes[MAX_FILE];
 } gguf_file;
 
 static bool read_gguf(gguf_file *g, bq_type type) {
@@ -423,39 +427,39 @@ static bool read_gguf(gguf_file *g, bq_type type) {
   if (!CHECK(file != NULL)) return false;
   const size_t n = fread(g->bytes, 1, sizeof g->bytes, file);
   fclose(file);
-  memcpy(&g->blocks, g->bytes, 12); /* all three */
+  memcpy(&g->blocks, g->bytes, 12); /* blocks, weights, block_bytes */
   g->data = g->bytes + 12;
   const size_t raw = (size_t)g->blocks * g->block_bytes;
   g->values = (const float *)(const void *)(g->data + raw);
   return CHECK_EQ(n, 12 + raw + (size_t)g->blocks * g->weights * 4);
 }
 
-/* One row, then rows of two blocks that use all or some of the second. */
+/* One row of all blocks, then rows of two blocks whose last 3 weights are padding. */
 static void test_stored_values(void) {
   static gguf_file g;
-  static float back[MOST_FILE / 4];
+  static float decoded[MAX_FILE / 4];
   static const bq_type floats[] = {BQ_TYPE_F32, BQ_TYPE_F16, BQ_TYPE_BF16};
   for (int t = 0; t < N_STORED_TYPES + 3; t++) {
     const bq_type type = t < 3 ? floats[t] : STORED_TYPES[t - 3];
     if (!read_gguf(&g, type)) continue;
     const size_t n = (size_t)g.blocks * g.weights;
-    CHECK_EQ(bq_dequantize(type, BQ_ROWS, g.data, 1, n, back, NULL), BQ_OK);
-    CHECK_MEM(back, g.values, n * 4);
+    CHECK_EQ(bq_dequantize(type, BQ_ROWS, g.data, 1, n, decoded, NULL), BQ_OK);
+    CHECK_MEM(decoded, g.values, n * 4);
     if (bq_type_is_float(type)) continue;
     CHECK_EQ(g.weights, bq_type_get(type)->block);
     CHECK_EQ(g.block_bytes, bq_type_get(type)->block_bytes);
     const size_t cols = 2 * g.weights - 3;
-    CHECK_EQ(bq_dequantize(type, BQ_ROWS, g.data, g.blocks / 2, cols, back, NULL), BQ_OK);
+    CHECK_EQ(bq_dequantize(type, BQ_ROWS, g.data, g.blocks / 2, cols, decoded, NULL), BQ_OK);
     for (size_t r = 0; r < g.blocks / 2; r++)
-      CHECK_MEM(back + r * cols, g.values + 2 * r * g.weights, cols * 4);
+      CHECK_MEM(decoded + r * cols, g.values + 2 * r * g.weights, cols * 4);
   }
 }
 
-/* What is computed with has the same values: blocks of the run type, and their tiles. */
+/* Blocks of the compute type, and their tiles, have the same values. */
 static void test_imported_values(void) {
   static gguf_file g;
-  static float back[MOST_FILE / 4];
-  static uint8_t blocks[MOST_FILE], tiles[MOST_FILE];
+  static float decoded[MAX_FILE / 4];
+  static uint8_t blocks[MAX_FILE], tiles[MAX_FILE];
   for (int t = 0; t < N_STORED_TYPES; t++) {
     const bq_type type = STORED_TYPES[t], run = bq_type_get(type)->run;
     if (!read_gguf(&g, type)) continue;
@@ -463,18 +467,17 @@ static void test_imported_values(void) {
     bq_import_fn *import = bq_import_of(type, run);
     if (import) {
       import(g.data, g.blocks, blocks);
-      CHECK_EQ(bq_dequantize(run, BQ_ROWS, blocks, 1, n, back, NULL), BQ_OK);
-      CHECK_MEM(back, g.values, n * 4);
+      CHECK_EQ(bq_dequantize(run, BQ_ROWS, blocks, 1, n, decoded, NULL), BQ_OK);
+      CHECK_MEM(decoded, g.values, n * 4);
     }
     tile_blocks(import ? run : type, import ? blocks : g.data, rows, cols, tiles);
-    CHECK_EQ(bq_dequantize(run, BQ_TILED, tiles, rows, cols, back, NULL), BQ_OK);
-    CHECK_MEM(back, g.values, n * 4);
+    CHECK_EQ(bq_dequantize(run, BQ_TILED, tiles, rows, cols, decoded, NULL), BQ_OK);
+    CHECK_MEM(decoded, g.values, n * 4);
   }
 }
 
-/* Every stored type has a way to its run type; neither its blocks nor its numbers outgrow what code
- * keeps for them. */
-static void test_stored_facts(void) {
+/* Every storage type can be converted to its compute type, and fits the buffers of the code. */
+static void test_stored_types_fit_buffers(void) {
   for (int t = 0; t < N_STORED_TYPES; t++) {
     const bq_type_facts *f = bq_type_get(STORED_TYPES[t]), *run = bq_type_get(f->run);
     if (!bq_import_of(STORED_TYPES[t], f->run)) CHECK_EQ(f->block_bytes, run->block_bytes);
@@ -487,7 +490,7 @@ static void test_stored_facts(void) {
 }
 
 static void test_refuses_stored_scales(void) {
-  const uint16_t bad[] = {0x7c00, 0xfc00, 0x7e00};
+  const uint16_t not_finite[] = {0x7c00, 0xfc00, 0x7e00};
   static const bq_type types[] = {
 #define X(NAME, ...) BQ_TYPE_##NAME,
       BQ_STORED_TYPES(X) BQ_TILED_TYPES(X)
@@ -495,45 +498,45 @@ static void test_refuses_stored_scales(void) {
   };
   uint64_t seed = 22;
   static uint8_t bytes[4 * 280], tiles[8 * 2 * 280];
-  static float back[2 * 512];
+  static float decoded[2 * 512];
   for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
     const bq_type_facts *f = bq_type_get(types[t]);
     if (f->scale_bytes != 2) continue;
     for (uint32_t at = 0; at < f->scale_bytes + f->min_bytes; at += 2) {
       random_blocks(f, bytes, 4, 1, &seed);
-      const size_t place = 2 * f->block_bytes + f->scale_at + at;
-      memcpy(bytes + place, &bad[t % 3], 2);
+      const size_t scale_at = 2 * f->block_bytes + f->scale_at + at;
+      memcpy(bytes + scale_at, &not_finite[t % 3], 2);
       bq_error err = {BQ_OK, 0, ""};
-      CHECK_EQ(bq_dequantize(types[t], BQ_ROWS, bytes, 2, 2 * f->block, back, &err), BQ_FORMAT);
-      CHECK_EQ(err.offset, place);
+      CHECK_EQ(bq_dequantize(types[t], BQ_ROWS, bytes, 2, 2 * f->block, decoded, &err), BQ_FORMAT);
+      CHECK_EQ(err.offset, scale_at);
       if (!f->sub_block) continue;
       tile_blocks(types[t], bytes, 2, 2 * f->block, tiles);
-      CHECK_EQ(bq_dequantize(types[t], BQ_TILED, tiles, 2, 2 * f->block, back, &err), BQ_FORMAT);
-      CHECK_EQ(err.offset, 2 * (1 + 8 * (at / 2))); /* of row 1, first tile */
+      CHECK_EQ(bq_dequantize(types[t], BQ_TILED, tiles, 2, 2 * f->block, decoded, &err), BQ_FORMAT);
+      CHECK_EQ(err.offset, 2 * (1 + 8 * (at / 2))); /* of row 1 in the first tile */
     }
   }
 }
 
 /* Minimum -1, scale 0.5: q = 2 (w + 1), from 0 to 15. */
-static void test_known_minimum(void) {
-  float w[32], back[32];
+static void test_known_bytes_with_minimum(void) {
+  float w[32], decoded[32];
   for (int i = 0; i < 32; i++) w[i] = -1 + (float)(i % 16) * 0.5f;
   uint8_t block[20];
   const uint8_t expected[20] = {0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, 0x10, 0x32,
                                 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, 0x00, 0x38, 0x00, 0xbc};
   CHECK_EQ(bq_quantize(BQ_TYPE_BQ4A_32, BQ_ROWS, w, 1, 32, block, NULL), BQ_OK);
   CHECK_MEM(block, expected, sizeof expected);
-  CHECK_EQ(bq_dequantize(BQ_TYPE_BQ4A_32, BQ_ROWS, block, 1, 32, back, NULL), BQ_OK);
-  CHECK(back[0] == -1.0f && back[5] == 1.5f && back[31] == 6.5f);
-  for (int i = 0; i < 32; i++) w[i] = 3.25f; /* all the same: scale 0 */
+  CHECK_EQ(bq_dequantize(BQ_TYPE_BQ4A_32, BQ_ROWS, block, 1, 32, decoded, NULL), BQ_OK);
+  CHECK(decoded[0] == -1.0f && decoded[5] == 1.5f && decoded[31] == 6.5f);
+  for (int i = 0; i < 32; i++) w[i] = 3.25f; /* equal weights have scale 0 */
   CHECK_EQ(bq_quantize(BQ_TYPE_BQ4A_32, BQ_ROWS, w, 1, 32, block, NULL), BQ_OK);
-  CHECK(scale_of(BQ_TYPE_BQ4A_32, block) == 0.0f);
-  CHECK_EQ(bq_dequantize(BQ_TYPE_BQ4A_32, BQ_ROWS, block, 1, 32, back, NULL), BQ_OK);
-  CHECK(back[0] == 3.25f && back[31] == 3.25f);
+  CHECK(load_block_scale(BQ_TYPE_BQ4A_32, block) == 0.0f);
+  CHECK_EQ(bq_dequantize(BQ_TYPE_BQ4A_32, BQ_ROWS, block, 1, 32, decoded, NULL), BQ_OK);
+  CHECK(decoded[0] == 3.25f && decoded[31] == 3.25f);
 }
 
 /* 8 scales, 8 minima, then unsigned nibbles in the order of the other tiles. */
-static void test_known_minimum_tile(void) {
+static void test_known_bytes_of_a_tile_with_minimum(void) {
   float w[8 * 32];
   for (int r = 0; r < 8; r++)
     for (int k = 0; k < 32; k++) w[r * 32 + k] = (float)((k + r) % 16 - r);
@@ -553,20 +556,20 @@ static void test_known_minimum_tile(void) {
 }
 
 int main(void) {
-  RUN(test_known_block);
-  RUN(test_known_minimum);
-  RUN(test_known_minimum_tile);
+  RUN(test_known_bytes_of_a_block);
+  RUN(test_known_bytes_with_minimum);
+  RUN(test_known_bytes_of_a_tile_with_minimum);
   RUN(test_stored_values);
   RUN(test_imported_values);
-  RUN(test_stored_facts);
+  RUN(test_stored_types_fit_buffers);
   RUN(test_refuses_stored_scales);
-  RUN(test_known_tile);
+  RUN(test_known_bytes_of_a_tile);
   RUN(test_every_nibble);
   RUN(test_error_bound);
-  RUN(test_search_errs_less);
-  RUN(test_errors_told);
+  RUN(test_scale_search_reduces_errors);
+  RUN(test_reported_errors);
   RUN(test_small_f16_scales);
-  RUN(test_plain_types);
+  RUN(test_float_types);
   RUN(test_layouts);
   RUN(test_refuses_weights);
   RUN(test_refuses_scales);

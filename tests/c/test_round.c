@@ -1,5 +1,5 @@
-/* Rounding by moments (c/quant): what it promises against plain sums, and that its bytes are those
- * of its blocks. That another implementation gives the same: tests/js/quantize.test.mjs. */
+/* Rounding by second moments (c/quant): its errors against sums in f64, and its encoded bytes.
+ * tests/js/quantize.test.mjs compares it with another implementation. */
 #include <stdlib.h>
 
 #include "check.h"
@@ -13,33 +13,33 @@ enum { ROWS = 19, COLS = 84, TOKENS = 203, BLOCKS = 8 };
 static float w[ROWS * COLS], x[TOKENS * COLS], moments[COLS * COLS], feedback[COLS * COLS];
 static double work[COLS * (COLS + 1)];
 
-/* Inputs of which neighbours are alike, and some large. */
-static void make_inputs(void) {
+/* Inputs that correlate with their neighbors, some of them large. */
+static void fill_inputs(void) {
   uint64_t state = 7;
   for (int i = 0; i < ROWS * COLS; i++) w[i] = 0.1f * (random_float(&state) + random_float(&state));
   for (int t = 0; t < TOKENS; t++)
     for (int i = 0; i < COLS; i++) {
-      const float own = random_float(&state), before = i ? x[t * COLS + i - 1] : 0;
+      const float noise = random_float(&state), previous = i ? x[t * COLS + i - 1] : 0;
       const float size = i % 17 == 3 ? 6.0f : i % 17 == 4 ? 1.0f / 6.0f : 1.0f;
-      x[t * COLS + i] = (0.8f * before + own) * size;
+      x[t * COLS + i] = (0.8f * previous + noise) * size;
     }
 }
 
-static void make_moments(float share) {
+static void compute_moments(float share) {
   memset(moments, 0, sizeof moments);
   bq_moments_add(moments, COLS, x, TOKENS, 0, 1);
   CHECK_EQ(bq_moments_end(moments, COLS, share, NULL), BQ_OK);
   CHECK_EQ(bq_feedback_factor(moments, COLS, work, feedback, NULL), BQ_OK);
 }
 
-typedef struct outcome {
+typedef struct rounding {
   int8_t q[ROWS * COLS];
   float scale[ROWS * BLOCKS], min[ROWS * BLOCKS], v[ROWS * COLS];
-  double error, weighted; /* by the moments, by their diagonal alone */
-} outcome;
+  double error, weighted; /* weighted by the moments; by their diagonal */
+} rounding;
 
-/* (v - w)^T H (v - w), and with the diagonal of H, in f64 one after the other. */
-static void read_parts(outcome *o) {
+/* Computes (v - w)^T H (v - w), with H and with the diagonal of H, in f64. */
+static void compute_errors(rounding *o) {
   o->error = o->weighted = 0;
   for (int r = 0; r < ROWS; r++)
     for (int i = 0; i < COLS; i++) {
@@ -51,17 +51,18 @@ static void read_parts(outcome *o) {
     }
 }
 
-static void round_by(bq_type type, const float *fed, uint32_t sweeps, outcome *o,
+static void round_by(bq_type type, const float *with_feedback, uint32_t sweeps, rounding *o,
                      bq_round_errors *errors) {
   static uint8_t bytes[ROWS * COLS * 2];
   float *floats = malloc(bq_round_floats(COLS) * sizeof *floats);
-  bq_rounded given = {o->q, o->scale, o->min};
+  bq_rounded rounded = {o->q, o->scale, o->min};
   *errors = (bq_round_errors){0};
-  CHECK_EQ(bq_round(type, w, ROWS, COLS, &(bq_round_by){moments, fed, sweeps}, floats, &given,
-                    errors, NULL), BQ_OK);
+  CHECK_EQ(bq_round(type, w, ROWS, COLS, &(bq_round_by){moments, with_feedback, sweeps}, floats,
+                    &rounded, errors, NULL),
+           BQ_OK);
   free(floats);
-  if (!bq_type_get(type)->min_bytes) given.min = NULL; /* it is not read */
-  CHECK_EQ(bq_encode_rounded(type, BQ_TILED, &given, ROWS, COLS, bytes, NULL), BQ_OK);
+  if (!bq_type_get(type)->min_bytes) rounded.min = NULL; /* minima are not read */
+  CHECK_EQ(bq_encode_rounded(type, BQ_TILED, &rounded, ROWS, COLS, bytes, NULL), BQ_OK);
   CHECK_EQ(bq_dequantize(type, BQ_TILED, bytes, ROWS, COLS, o->v, NULL), BQ_OK);
   const uint32_t block = bq_type_get(type)->block, blocks = (COLS + block - 1) / block;
   for (int r = 0; r < ROWS; r++)
@@ -70,61 +71,63 @@ static void round_by(bq_type type, const float *fed, uint32_t sweeps, outcome *o
       const float product = (float)o->q[r * COLS + i] * o->scale[b];
       CHECK(o->v[r * COLS + i] == product + o->min[b]);
     }
-  read_parts(o);
+  compute_errors(o);
 }
 
 static const bq_type TYPES[] = {BQ_TYPE_BQ4A_32, BQ_TYPE_BQ4H_32, BQ_TYPE_BQ4_32, BQ_TYPE_BQ4_16,
                                 BQ_TYPE_BQ4_64,  BQ_TYPE_BQ3A_64, BQ_TYPE_BQ2A_64, BQ_TYPE_BQT_64};
 
-/* Each step errs less than the one before; what is told is what is. */
-static void test_errors_fall(void) {
-  static outcome plain, searched, fed, swept;
+/* Feedback and sweeps each reduce the error; the reported error is the actual one. */
+static void test_each_step_reduces_errors(void) {
+  static rounding quantized, without_feedback, with_feedback, with_sweeps;
   static uint8_t bytes[ROWS * COLS * 2];
   bq_round_errors errors;
-  make_moments(0.01f);
+  compute_moments(0.01f);
   for (size_t t = 0; t < sizeof TYPES / sizeof *TYPES; t++) {
     CHECK_EQ(bq_quantize(TYPES[t], BQ_ROWS, w, ROWS, COLS, bytes, NULL), BQ_OK);
-    CHECK_EQ(bq_dequantize(TYPES[t], BQ_ROWS, bytes, ROWS, COLS, plain.v, NULL), BQ_OK);
-    read_parts(&plain);
-    round_by(TYPES[t], NULL, 0, &searched, &errors);
-    CHECK(searched.weighted <= plain.weighted);
-    round_by(TYPES[t], feedback, 0, &fed, &errors);
-    CHECK(fed.error < 0.8 * searched.error);
-    round_by(TYPES[t], feedback, 4, &swept, &errors);
-    CHECK(swept.error < 0.97 * fed.error);
-    CHECK(errors.error < 1.001 * swept.error && errors.error > 0.999 * swept.error);
+    CHECK_EQ(bq_dequantize(TYPES[t], BQ_ROWS, bytes, ROWS, COLS, quantized.v, NULL), BQ_OK);
+    compute_errors(&quantized);
+    round_by(TYPES[t], NULL, 0, &without_feedback, &errors);
+    CHECK(without_feedback.weighted <= quantized.weighted);
+    round_by(TYPES[t], feedback, 0, &with_feedback, &errors);
+    CHECK(with_feedback.error < 0.8 * without_feedback.error);
+    round_by(TYPES[t], feedback, 4, &with_sweeps, &errors);
+    CHECK(with_sweeps.error < 0.97 * with_feedback.error);
+    CHECK(errors.error < 1.001 * with_sweeps.error && errors.error > 0.999 * with_sweeps.error);
     CHECK(errors.of > 20 * errors.error);
-    for (uint32_t sweeps = 1, i = 0; i < 3; i++, sweeps++) { /* never more with another sweep */
-      round_by(TYPES[t], NULL, sweeps, &fed, &errors);
-      CHECK(fed.error <= searched.error * (1 + 1e-5));
-      searched = fed;
+    for (uint32_t sweeps = 1, i = 0; i < 3;
+         i++, sweeps++) { /* Another sweep never increases the error. */
+      round_by(TYPES[t], NULL, sweeps, &with_feedback, &errors);
+      CHECK(with_feedback.error <= without_feedback.error * (1 + 1e-5));
+      without_feedback = with_feedback;
     }
   }
 }
 
-/* Each row is rounded by itself. */
-static void test_rows_are_apart(void) {
-  static outcome all;
+/* The rounding of a row does not depend on the other rows. */
+static void test_rows_are_independent(void) {
+  static rounding all_rows;
   bq_round_errors errors;
-  make_moments(0.01f);
-  round_by(BQ_TYPE_BQ4A_32, feedback, 2, &all, &errors);
+  compute_moments(0.01f);
+  round_by(BQ_TYPE_BQ4A_32, feedback, 2, &all_rows, &errors);
   float *floats = malloc(bq_round_floats(COLS) * sizeof *floats);
   for (int r = 0; r < ROWS; r++) {
     int8_t q[COLS];
     float scale[BLOCKS], min[BLOCKS];
-    bq_rounded given = {q, scale, min};
+    bq_rounded rounded = {q, scale, min};
     CHECK_EQ(bq_round(BQ_TYPE_BQ4A_32, w + r * COLS, 1, COLS, &(bq_round_by){moments, feedback, 2},
-                      floats, &given, &errors, NULL), BQ_OK);
-    CHECK_MEM(q, all.q + r * COLS, sizeof q);
-    CHECK_MEM(scale, all.scale + r * 3, 3 * sizeof *scale);
+                      floats, &rounded, &errors, NULL),
+             BQ_OK);
+    CHECK_MEM(q, all_rows.q + r * COLS, sizeof q);
+    CHECK_MEM(scale, all_rows.scale + r * 3, 3 * sizeof *scale);
   }
   free(floats);
 }
 
-/* M D M^T = H, V M = 1, with what feedback has: V and D. */
-static void test_feedback(void) {
-  make_moments(0.01f);
-  double worst = 0; /* of V H V^T = D, relative to the largest of D */
+/* `feedback` has V and D with V H V^T = D. */
+static void test_feedback_factor(void) {
+  compute_moments(0.01f);
+  double error = 0; /* of V H V^T = D, relative to the diagonal of H */
   for (int a = 0; a < COLS; a++)
     for (int b = 0; b < COLS; b++) {
       double sum = 0;
@@ -133,22 +136,22 @@ static void test_feedback(void) {
           sum += (i == a ? 1.0 : (double)feedback[a * COLS + i]) * (double)moments[i * COLS + j] *
                  (j == b ? 1.0 : (double)feedback[b * COLS + j]);
       sum -= a == b ? (double)feedback[a * COLS + a] : 0;
-      const double off = (sum < 0 ? -sum : sum) / (double)moments[a * COLS + a];
-      worst = off > worst ? off : worst;
+      const double difference = (sum < 0 ? -sum : sum) / (double)moments[a * COLS + a];
+      error = difference > error ? difference : error;
     }
-  CHECK(worst < 1e-3);
+  CHECK(error < 1e-3);
 }
 
 static void test_moments_in_parts(void) {
   static float parts[COLS * COLS];
-  make_moments(0.01f);
+  compute_moments(0.01f);
   memset(parts, 0, sizeof parts);
   for (int t = 0; t < TOKENS; t += 50)
-    for (size_t part = 0; part < 3; part++) /* whoever does which rows */
+    for (size_t part = 0; part < 3; part++) /* for any assignment of rows */
       bq_moments_add(parts, COLS, x + t * COLS, (size_t)(TOKENS - t < 50 ? TOKENS - t : 50), part,
                      3);
   CHECK_EQ(bq_moments_end(parts, COLS, 0.01f, NULL), BQ_OK);
-  for (int i = 0; i < COLS * COLS; i++) { /* token by token, whatever comes together */
+  for (int i = 0; i < COLS * COLS; i++) { /* compared with sums token by token */
     double sum = 0;
     for (int t = 0; t < TOKENS; t++)
       sum += (double)x[t * COLS + i / COLS] * (double)x[t * COLS + i % COLS];
@@ -158,7 +161,7 @@ static void test_moments_in_parts(void) {
   }
 }
 
-static void test_refused(void) {
+static void test_refused_inputs(void) {
   bq_error err = {0};
   static float zeros[COLS * COLS];
   CHECK_EQ(bq_moments_end(zeros, COLS, 0.01f, &err), BQ_FORMAT);
@@ -167,32 +170,34 @@ static void test_refused(void) {
   CHECK_EQ(bq_moments_end(zeros, COLS, 0.01f, &err), BQ_FORMAT);
   zeros[0] = 1.0f;
   CHECK_EQ(bq_feedback_factor(zeros, COLS, work, feedback, &err), BQ_FORMAT);
-  make_moments(0.01f);
-  static outcome o;
-  bq_rounded given = {o.q, o.scale, o.min};
+  compute_moments(0.01f);
+  static rounding o;
+  bq_rounded rounded = {o.q, o.scale, o.min};
   bq_round_errors errors = {0};
   float *floats = malloc(bq_round_floats(COLS) * sizeof *floats);
   const bq_round_by by = {moments, feedback, 1};
-  CHECK_EQ(bq_round(BQ_TYPE_F16, w, ROWS, COLS, &by, floats, &given, &errors, &err),
+  CHECK_EQ(bq_round(BQ_TYPE_F16, w, ROWS, COLS, &by, floats, &rounded, &errors, &err),
            BQ_UNSUPPORTED);
-  CHECK_EQ(bq_round(BQ_TYPE_BQ8_32, w, ROWS, COLS, &by, floats, &given, &errors, &err),
+  CHECK_EQ(bq_round(BQ_TYPE_BQ8_32, w, ROWS, COLS, &by, floats, &rounded, &errors, &err),
            BQ_UNSUPPORTED);
-  const float kept = w[100];
+  const float original = w[100];
   w[100] = __builtin_nanf("");
-  CHECK_EQ(bq_round(BQ_TYPE_BQ4A_32, w, ROWS, COLS, &by, floats, &given, &errors, &err), BQ_FORMAT);
+  CHECK_EQ(bq_round(BQ_TYPE_BQ4A_32, w, ROWS, COLS, &by, floats, &rounded, &errors, &err),
+           BQ_FORMAT);
   CHECK_EQ(err.offset, 100);
   w[100] = 1e9f;
-  CHECK_EQ(bq_round(BQ_TYPE_BQ4A_32, w, ROWS, COLS, &by, floats, &given, &errors, &err), BQ_FORMAT);
-  w[100] = kept;
+  CHECK_EQ(bq_round(BQ_TYPE_BQ4A_32, w, ROWS, COLS, &by, floats, &rounded, &errors, &err),
+           BQ_FORMAT);
+  w[100] = original;
   free(floats);
 }
 
 int main(void) {
-  make_inputs();
-  RUN(test_errors_fall);
-  RUN(test_rows_are_apart);
-  RUN(test_feedback);
+  fill_inputs();
+  RUN(test_each_step_reduces_errors);
+  RUN(test_rows_are_independent);
+  RUN(test_feedback_factor);
   RUN(test_moments_in_parts);
-  RUN(test_refused);
+  RUN(test_refused_inputs);
   return check_summary();
 }

@@ -1,6 +1,6 @@
-/* A KV window with attention sinks: what a plain reference computes that keeps lists of what is in
- * sight; the same bits however a sequence is computed, forked, saved, or gone back in; and memory
- * that no longer grows with the context. */
+/* A KV window with attention sinks: the results match a plain reference that keeps lists of visible
+ * positions; the bits do not depend on batches, forks, saving and truncation; memory does not grow
+ * with the context. */
 #include <math.h>
 #include <string.h>
 
@@ -13,9 +13,9 @@
 #include "tiny_configs.h"
 #include "tiny_model.h"
 
-/* What is in sight begins to move after WINDOW positions, and moves by blocks. */
+/* The window begins to move after WINDOW positions, and moves by blocks. */
 enum { TRAINED = 780, CONTEXT = 900, LONG = 600, VOCAB = 61, WINDOW = 40, SINKS = 3 };
-/* Before the second move. */
+/* The last position before the second move. */
 enum { MOVE = 2 * BQ_KV_BLOCK + WINDOW - 1 };
 
 static uint32_t prompt[CONTEXT];
@@ -26,15 +26,15 @@ static bq_config llama(void) {
   return c;
 }
 
-static bq_session_options sinking(bq_kv_type kv) {
+static bq_session_options sink_options(bq_kv_type kv) {
   return (bq_session_options){.context = CONTEXT, .kv_type = kv, .kv_window = WINDOW,
                               .sinks = SINKS};
 }
 
 /* --- a plain reference ------------------------------------------------------------------------ */
 
-/* What the token at `p` has in sight: places 0...n - 1 of a list of positions. */
-static uint32_t in_sight(uint32_t p, uint32_t *list) {
+/* Lists the positions that the token at `p` attends to, and returns their number. */
+static uint32_t list_visible(uint32_t p, uint32_t *list) {
   uint32_t from = 0, n = 0;
   while (from + BQ_KV_BLOCK + WINDOW <= p + 1) from += BQ_KV_BLOCK;
   for (uint32_t i = 0; from && i < SINKS; i++) list[n++] = i;
@@ -42,75 +42,77 @@ static uint32_t in_sight(uint32_t p, uint32_t *list) {
   return n;
 }
 
-/* One head of the token at p: everything is rotated by its place in the list. */
+/* Computes a head of the token at p: each key is rotated by its index in the list. */
 static void attend(const vectors *kv, const double *q, uint32_t p, uint32_t at, uint32_t dim,
                    double *y) {
   static uint32_t list[CONTEXT];
   static double scores[CONTEXT];
-  double turned[MAX_DIM], key[MAX_DIM], most = -1e300, sum = 0;
-  const uint32_t n = in_sight(p, list);
-  rotate(q, n - 1, dim, turned);
+  double rotated[MAX_DIM], key[MAX_DIM], maximum = -1e300, sum = 0;
+  const uint32_t n = list_visible(p, list);
+  rotate(q, n - 1, dim, rotated);
   for (uint32_t j = 0; j < n; j++) {
     rotate(kv->k[list[j]] + at, j, dim, key);
     scores[j] = 0;
-    for (uint32_t i = 0; i < dim; i++) scores[j] += turned[i] * key[i] / sqrt(dim);
-    most = fmax(most, scores[j]);
+    for (uint32_t i = 0; i < dim; i++) scores[j] += rotated[i] * key[i] / sqrt(dim);
+    maximum = fmax(maximum, scores[j]);
   }
   for (uint32_t i = 0; i < dim; i++) y[i] = 0;
-  for (uint32_t j = 0; j < n; j++) sum += scores[j] = exp(scores[j] - most);
+  for (uint32_t j = 0; j < n; j++) sum += scores[j] = exp(scores[j] - maximum);
   for (uint32_t j = 0; j < n; j++)
     for (uint32_t i = 0; i < dim; i++) y[i] += scores[j] / sum * kv->v[list[j]][at + i];
 }
 
-static void test_a_plain_reference(void) {
+static void test_against_a_plain_reference(void) {
   static vectors kv[4];
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_F32, bq_kernels_scalar(), false);
   const bq_config *c = &t.model.config;
   REQUIRE(c->gated && c->kv_heads * c->head_dim <= MAX_DIM);
-  bq_session *s = filled_session(&t, sinking(BQ_KV_F32));
-  bq_session *all = filled_session(&t, (bq_session_options){.context = TRAINED});
-  double far = 0;
+  bq_session *s = filled_session(&t, sink_options(BQ_KV_F32));
+  bq_session *without_window = filled_session(&t, (bq_session_options){.context = TRAINED});
+  double difference = 0;
   for (uint32_t p = 0; p < 820; p++) {
-    double logits[VOCAB], worst = 0;
+    double logits[VOCAB], error = 0;
     reference_token(&t, prompt[p], p, kv, attend, logits);
     if (p % 60 != 7 && p != MOVE && p != MOVE - 1) continue;
     sync_to(s, prompt, p + 1);
-    if (p < TRAINED) sync_to(all, prompt, p + 1);
+    if (p < TRAINED) sync_to(without_window, prompt, p + 1);
     for (uint32_t v = 0; v < VOCAB; v++) {
-      worst = fmax(worst, fabs(logits[v] - (double)bq_session_logits(s)[v]));
-      if (p < TRAINED) far = fmax(far, fabs(logits[v] - (double)bq_session_logits(all)[v]));
+      error = fmax(error, fabs(logits[v] - (double)bq_session_logits(s)[v]));
+      if (p < TRAINED)
+        difference =
+            fmax(difference, fabs(logits[v] - (double)bq_session_logits(without_window)[v]));
     }
-    if (!CHECK(worst < 2e-5)) printf("position %u: %g\n", p, worst);
+    if (!CHECK(error < 2e-5)) printf("position %u: %g\n", p, error);
   }
-  CHECK(far > 1e-3); /* without a window it is another model */
+  CHECK(difference > 1e-3); /* Without a window, the logits are different. */
   bq_session_free(s);
-  bq_session_free(all);
+  bq_session_free(without_window);
   tiny_free(&t);
 }
 
 /* --- the same bits ---------------------------------------------------------------------------- */
 
-/* One after the other, which is all that there is. */
-static void in_turn(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
+/* Runs the parts of all threads one after another. */
+static void run_serially(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
   const size_t threads = *(size_t *)ctx;
   for (size_t i = 0; i < threads; i++) fn(arg, i, threads);
 }
 
 static float expected[LONG][VOCAB];
 
-/* The same of the usual model, once for each type in turn. */
-static void usual_steps(const tiny_model *t, bq_kv_type kv) {
-  static bq_kv_type done = BQ_KV_COUNT;
-  if (kv != done) step_by_step(t, sinking(kv), prompt, LONG, &expected[0][0]);
-  done = kv;
+/* Computes the logits of llama() token by token, unless `expected` already has those of `kv`. */
+static void step_usual_model(const tiny_model *t, bq_kv_type kv) {
+  static bq_kv_type computed_type = BQ_KV_COUNT;
+  if (kv != computed_type) step_by_step(t, sink_options(kv), prompt, LONG, &expected[0][0]);
+  computed_type = kv;
 }
 
-static void check_cuts(bq_config config, bq_kv_type kv) {
+static void check_batches(bq_config config, bq_kv_type kv) {
   tiny_model t, scalar;
   tiny_create(&t, config, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   tiny_create(&scalar, config, BQ_TYPE_BQ4_32, bq_kernels_scalar(), false);
-  bq_session_options o = sinking(kv);
+  bq_session_options o = sink_options(kv);
   step_by_step(&t, o, prompt, LONG, &expected[0][0]);
   size_t threads = 3;
   static const uint32_t cuts[][2] = {{0, 0}, {39, 39}, {27, 20}, {33, 1}};
@@ -120,7 +122,8 @@ static void check_cuts(bq_config config, bq_kv_type kv) {
       o.prefill_window = cuts[i][0];
       o.batch = cuts[i][1];
       o.parallel = (bq_parallel){0};
-      if (i % 2) o.parallel = (bq_parallel){.run = in_turn, .ctx = &threads, .threads = threads};
+      if (i % 2)
+        o.parallel = (bq_parallel){.run = run_serially, .ctx = &threads, .threads = threads};
       bq_session *s = filled_session(i == 2 ? &scalar : &t, o);
       sync_to(s, prompt, n);
       check_logits(s, expected[n - 1]);
@@ -128,7 +131,7 @@ static void check_cuts(bq_config config, bq_kv_type kv) {
       check_logits(s, expected[n - 2]);
       append(s, prompt[n - 1]);
       check_logits(s, expected[n - 1]);
-      sync_to(s, prompt, n / 2); /* what is gone is computed anew */
+      sync_to(s, prompt, n / 2); /* Evicted positions are computed again. */
       check_logits(s, expected[n / 2 - 1]);
       bq_session_free(s);
     }
@@ -136,8 +139,8 @@ static void check_cuts(bq_config config, bq_kv_type kv) {
   tiny_free(&scalar);
 }
 
-/* Some layers have a window of their own, and another table of rotations. */
-static bq_config local(void) {
+/* Some layers have windows and another table of rotations. */
+static bq_config windowed(void) {
   bq_config c = tiny_windowed(llama(), 40);
   c.local_theta = 500;
   return c;
@@ -149,19 +152,19 @@ static bq_config alibi(void) {
   return c;
 }
 
-static void test_however_it_is_computed(void) {
-  for (int kv = 0; kv < BQ_KV_COUNT; kv++) check_cuts(llama(), (bq_kv_type)kv);
-  check_cuts(local(), BQ_KV_I8);
-  check_cuts(local(), BQ_KV_I4);
-  check_cuts(alibi(), BQ_KV_F16);
+static void test_bits_do_not_depend_on_batches(void) {
+  for (int kv = 0; kv < BQ_KV_COUNT; kv++) check_batches(llama(), (bq_kv_type)kv);
+  check_batches(windowed(), BQ_KV_I8);
+  check_batches(windowed(), BQ_KV_I4);
+  check_batches(alibi(), BQ_KV_F16);
 }
 
-/* A run that ends amid a window, another prompt, and back. */
-static void test_a_run_that_is_left(void) {
+/* A run that stops inside a prefill window, another prompt, and the first one again. */
+static void test_abandoned_runs(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  usual_steps(&t, BQ_KV_I8);
-  bq_session *s = filled_session(&t, sinking(BQ_KV_I8));
+  step_usual_model(&t, BQ_KV_I8);
+  bq_session *s = filled_session(&t, sink_options(BQ_KV_I8));
   uint32_t other[LONG];
   memcpy(other, prompt, sizeof other);
   for (uint32_t i = 540; i < LONG; i++) other[i] ^= 1;
@@ -170,18 +173,17 @@ static void test_a_run_that_is_left(void) {
   CHECK_EQ(bq_session_run(s, 5, NULL), BQ_MORE);
   sync_to(s, prompt, 550);
   check_logits(s, expected[549]);
-  /* Guesses that are right, then wrong, about where the window moves. */
-  bq_session_options o = sinking(BQ_KV_I8);
+  /* Correct draft tokens, then wrong ones, near the position where the window moves. */
+  bq_session_options o = sink_options(BQ_KV_I8);
   o.rows = 8;
   bq_session *g = filled_session(&t, o);
   sync_to(g, prompt, MOVE - 3);
   for (uint32_t i = MOVE - 3; i < MOVE + 10; i++) {
-    uint32_t guesses[7];
-    size_t taken;
-    for (uint32_t j = 0; j < 7; j++) guesses[j] = prompt[i + 1 + j] ^ (j >= i % 4);
+    uint32_t draft[7];
+    size_t accepted;
+    for (uint32_t j = 0; j < 7; j++) draft[j] = prompt[i + 1 + j] ^ (j >= i % 4);
     CHECK_EQ(bq_session_append(g, prompt[i], NULL), BQ_OK);
-    if (!bq_session_logits(g))
-      CHECK_EQ(bq_session_draft(g, guesses, 7, &taken, NULL), BQ_OK);
+    if (!bq_session_logits(g)) CHECK_EQ(bq_session_draft(g, draft, 7, &accepted, NULL), BQ_OK);
     CHECK_EQ(bq_session_run(g, 0, NULL), BQ_OK);
     check_logits(g, expected[i]);
   }
@@ -190,11 +192,11 @@ static void test_a_run_that_is_left(void) {
   tiny_free(&t);
 }
 
-static void test_sessions_in_one_pass(void) {
+static void test_sessions_in_one_batch(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  usual_steps(&t, BQ_KV_I8);
-  bq_session_options o = sinking(BQ_KV_I8);
+  step_usual_model(&t, BQ_KV_I8);
+  bq_session_options o = sink_options(BQ_KV_I8);
   o.rows = 2;
   bq_session *a = filled_session(&t, o), *b = filled_session(&t, o);
   sync_to(a, prompt, 310);
@@ -224,8 +226,8 @@ static void check_copies(bq_kv_type kv, uint32_t n) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   t.model.file_id[3] = 9;
-  bq_session_options o = sinking(kv);
-  usual_steps(&t, kv);
+  bq_session_options o = sink_options(kv);
+  step_usual_model(&t, kv);
   o.forks = 1;
   bq_session *a = filled_session(&t, o), *b = NULL;
   sync_to(a, prompt, n);
@@ -234,13 +236,13 @@ static void check_copies(bq_kv_type kv, uint32_t n) {
   uint8_t *saved = malloc((size_t)bq_session_state_bytes(a));
   const size_t bytes = (size_t)bq_session_state_bytes(a);
   for (size_t at = 0; at < bytes; at += 1000) {
-    const size_t piece = bytes - at < 1000 ? bytes - at : 1000;
-    CHECK_EQ(bq_session_save(a, at, saved + at, piece, NULL), BQ_OK);
+    const size_t length = bytes - at < 1000 ? bytes - at : 1000;
+    CHECK_EQ(bq_session_save(a, at, saved + at, length, NULL), BQ_OK);
   }
   for (uint32_t i = n; i < n + 70; i++) append(a, prompt[i]);
   check_logits(a, expected[n + 69]);
   bq_session_free(a);
-  sync_to(b, prompt, n + 1); /* on a fork's own sinks */
+  sync_to(b, prompt, n + 1); /* with the sinks of the fork */
   check_logits(b, expected[n]);
   CHECK_EQ(sync_to(b, (uint32_t[]){9, 8, 7, 6, 5}, 5), 0); /* other sinks */
   CHECK_EQ(bq_session_restore(b, saved, bytes, NULL), BQ_OK);
@@ -248,7 +250,7 @@ static void check_copies(bq_kv_type kv, uint32_t n) {
   check_logits(b, expected[n - 1]);
   for (uint32_t i = n; i < n + 70; i++) append(b, prompt[i]);
   check_logits(b, expected[n + 69]);
-  /* Another window is another cache. */
+  /* A saved session cannot be restored with another window. */
   bq_error err = {0};
   o.kv_window = WINDOW - 1;
   bq_session *c = filled_session(&t, o);
@@ -269,24 +271,24 @@ static void test_forks_and_saved_sessions(void) {
   check_copies(BQ_KV_I8, 512);
   check_copies(BQ_KV_I8, MOVE - 50);
   check_copies(BQ_KV_F32, MOVE - 50);
-  check_copies(BQ_KV_F32, 2); /* fewer than there are sinks */
+  check_copies(BQ_KV_F32, 2); /* fewer positions than sinks */
   check_copies(BQ_KV_I4, MOVE - 50);
 }
 
-/* --- memory, and what can't be ---------------------------------------------------------------- */
+/* --- memory, and refused options -------------------------------------------------------------- */
 
 static void test_memory_does_not_grow(void) {
   tiny_model t;
   tiny_create(&t, llama(), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  bq_session_options o = sinking(BQ_KV_I8);
+  bq_session_options o = sink_options(BQ_KV_I8);
   uint64_t kv[2];
-  const uint64_t some = bq_session_memory(&t.model.config, t.model.kernels, &o, &kv[0]);
+  const uint64_t bytes = bq_session_memory(&t.model.config, t.model.kernels, &o, &kv[0]);
   o.context = 100 * CONTEXT;
-  const uint64_t more = bq_session_memory(&t.model.config, t.model.kernels, &o, &kv[1]);
+  const uint64_t long_bytes = bq_session_memory(&t.model.config, t.model.kernels, &o, &kv[1]);
   CHECK_EQ(kv[0], kv[1]);
-  /* Tokens, and entries of the tables. */
+  /* The token sequence and the tables of blocks grow. */
   const uint64_t entries = (99 * CONTEXT + BQ_KV_BLOCK) / BQ_KV_BLOCK * t.model.config.layers;
-  CHECK(more - some <= 99 * CONTEXT * 4 + entries * sizeof(void *) + 1024);
+  CHECK(long_bytes - bytes <= 99 * CONTEXT * 4 + entries * sizeof(void *) + 1024);
   bq_session *s = filled_session(&t, o);
   sync_to(s, prompt, LONG);
   CHECK_EQ(s->kv.pool->shelves[0].n_blocks - s->kv.pool->shelves[0].n_free, t.model.config.layers);
@@ -295,7 +297,7 @@ static void test_memory_does_not_grow(void) {
   tiny_free(&t);
 }
 
-static void refused(bq_config config, bq_session_options o, const char *detail) {
+static void check_refused(bq_config config, bq_session_options o, const char *detail) {
   bq_error err = {0};
   bq_session_options out;
   config.head_dim = 4;
@@ -303,33 +305,35 @@ static void refused(bq_config config, bq_session_options o, const char *detail) 
   if (!CHECK(strstr(err.detail, detail) != NULL)) printf("%s\n", err.detail);
 }
 
-static void test_what_cannot_be(void) {
-  bq_session_options o = sinking(BQ_KV_F32), out;
+static void test_refused_options(void) {
+  bq_session_options o = sink_options(BQ_KV_F32), out;
   o.sinks = 33;
-  refused(llama(), o, "33 sinks with a KV window of 40: at most 32");
+  check_refused(llama(), o, "33 sinks with a KV window of 40: at most 32");
   o.sinks = 1, o.kv_window = 0, o.context = 0;
-  refused(llama(), o, "1 sinks with a KV window of 0: at most 0");
-  o = sinking(BQ_KV_F32);
-  o.kv_window = TRAINED - 256; /* farther than the model has seen */
-  refused(llama(), o, "context 900 is larger than the model's own, 780, which a KV window of 524 "
-                      "does not extend: expected at most 780, or a KV window from 1 to 521");
+  check_refused(llama(), o, "1 sinks with a KV window of 0: at most 0");
+  o = sink_options(BQ_KV_F32);
+  o.kv_window = TRAINED - 256; /* positions beyond the context of the model */
+  check_refused(llama(), o,
+                "context 900 is larger than the model's own, 780, which a KV window of 524 "
+                "does not extend: expected at most 780, or a KV window from 1 to 521");
   o.kv_window = TRAINED - BQ_KV_BLOCK - SINKS;
-  const bq_config most = llama();
-  CHECK_EQ(bq_session_options_resolve(&most, &o, &out, NULL), BQ_OK);
+  const bq_config maximum = llama();
+  CHECK_EQ(bq_session_options_resolve(&maximum, &o, &out, NULL), BQ_OK);
   o.kv_window++;
-  refused(llama(), o, "a KV window of 522 does not");
-  refused(tiny_learned(llama()), sinking(BQ_KV_F32), "larger than the model's own, 780");
-  refused(tiny_encoder(llama()), (bq_session_options){.kv_window = 10}, "sees its text as a whole");
-  o = sinking(BQ_KV_F32);
+  check_refused(llama(), o, "a KV window of 522 does not");
+  check_refused(tiny_learned(llama()), sink_options(BQ_KV_F32), "larger than the model's own, 780");
+  check_refused(tiny_encoder(llama()), (bq_session_options){.kv_window = 10},
+                "sees its text as a whole");
+  o = sink_options(BQ_KV_F32);
   o.context = UINT32_MAX;
-  refused(llama(), o, "context 4294967295 is larger");
-  /* All of it is seen: no window. */
+  check_refused(llama(), o, "context 4294967295 is larger");
+  /* A window that covers the context is no window. */
   const bq_config c = llama();
   o = (bq_session_options){.kv_window = TRAINED, .sinks = 4};
   CHECK_EQ(bq_session_options_resolve(&c, &o, &out, NULL), BQ_OK);
   CHECK_EQ(out.kv_window, 0);
   CHECK_EQ(out.sinks, 0);
-  const bq_config learned = tiny_learned(llama()); /* but not beyond what it learned */
+  const bq_config learned = tiny_learned(llama()); /* learned positions */
   o = (bq_session_options){.kv_window = 300, .sinks = 4};
   CHECK_EQ(bq_session_options_resolve(&learned, &o, &out, NULL), BQ_OK);
   CHECK_EQ(out.kv_window, 300);
@@ -337,12 +341,12 @@ static void test_what_cannot_be(void) {
 
 int main(void) {
   for (uint32_t i = 0; i < CONTEXT; i++) prompt[i] = (i * 7919 + i * i % 13) % 60;
-  RUN(test_a_plain_reference);
-  RUN(test_however_it_is_computed);
-  RUN(test_a_run_that_is_left);
-  RUN(test_sessions_in_one_pass);
+  RUN(test_against_a_plain_reference);
+  RUN(test_bits_do_not_depend_on_batches);
+  RUN(test_abandoned_runs);
+  RUN(test_sessions_in_one_batch);
   RUN(test_forks_and_saved_sessions);
   RUN(test_memory_does_not_grow);
-  RUN(test_what_cannot_be);
+  RUN(test_refused_options);
   return check_summary();
 }

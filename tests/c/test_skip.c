@@ -1,4 +1,5 @@
-/* Layers that are left out: the bits of a model that has no such layers, however it is computed. */
+/* Skipped layers: the bits are those of a model without these layers, for any batches and
+ * threads. */
 #include <string.h>
 
 #include "check.h"
@@ -10,7 +11,7 @@ enum { CONTEXT = 64, VOCAB = 61, PROMPT = 40 };
 
 static uint32_t prompt[CONTEXT];
 
-/* Layers by their bits. */
+/* Skips the layers whose bits are set in `set`. */
 static void skip(bq_session *s, uint32_t set) {
   uint32_t list[4], n = 0;
   for (uint32_t i = 0; i < 4; i++)
@@ -18,10 +19,10 @@ static void skip(bq_session *s, uint32_t set) {
   CHECK_EQ(bq_session_skip(s, list, n, NULL), BQ_OK);
 }
 
-static void sync_to(bq_session *s, uint32_t n, uint64_t kept) {
-  size_t were = 0;
-  CHECK_EQ(bq_session_sync(s, prompt, n, &were, NULL), BQ_OK);
-  CHECK_EQ(were, kept);
+static void sync_to(bq_session *s, uint32_t n, uint64_t expected_reused) {
+  size_t reused = 0;
+  CHECK_EQ(bq_session_sync(s, prompt, n, &reused, NULL), BQ_OK);
+  CHECK_EQ(reused, expected_reused);
   CHECK_EQ(bq_session_run(s, 0, NULL), BQ_OK);
 }
 
@@ -30,31 +31,31 @@ static void check_equal(const bq_session *s, const bq_session *expected) {
   if (CHECK(actual != NULL)) CHECK_MEM(actual, bq_session_logits(expected), VOCAB * sizeof *actual);
 }
 
-static void in_turn(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
+static void run_serially(void *ctx, void (*fn)(void *, size_t, size_t), void *arg) {
   (void)ctx;
   for (size_t i = 0; i < 3; i++) fn(arg, i, 3);
 }
 
-/* Of a model with 4 layers those in `set`. */
+/* Skips the layers in `set` of a model with 4 layers. */
 static void check_skipped(uint32_t set) {
   tiny_model t, without;
   bq_config c = tiny_llama(VOCAB, CONTEXT);
   c.layers = 4;
   tiny_create(&t, c, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
   tiny_create(&without, c, BQ_TYPE_BQ4_32, bq_kernels_best(), false);
-  uint32_t left = 0;
+  uint32_t n_layers = 0;
   for (uint32_t i = 0; i < 4; i++)
     if (!(set >> i & 1)) {
-      without.layers[left] = t.layers[i];
-      without.layers[left].kv = left; /* each layer keeps its keys and values on its own shelf */
-      left++;
+      without.layers[n_layers] = t.layers[i];
+      without.layers[n_layers].kv = n_layers; /* the index of the KV cache of this layer */
+      n_layers++;
     }
-  without.model.config.layers = left;
-  without.model.ready = BQ_READY_ALL(left);
+  without.model.config.layers = n_layers;
+  without.model.ready = BQ_READY_ALL(n_layers);
   bq_session *expected = tiny_session(&without, (bq_session_options){0});
   sync_to(expected, PROMPT, 0);
   static const bq_session_options cuts[] = {
-      {0}, {.prefill_window = 9, .batch = 4}, {.parallel = {.run = in_turn, .threads = 3}}};
+      {0}, {.prefill_window = 9, .batch = 4}, {.parallel = {.run = run_serially, .threads = 3}}};
   for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
     bq_session_options o = cuts[i];
     o.forks = 1;
@@ -62,7 +63,7 @@ static void check_skipped(uint32_t set) {
     sync_to(s, PROMPT, 0);
     skip(s, set);
     CHECK(bq_session_logits(s) == NULL);
-    sync_to(s, PROMPT, 0); /* nothing of before holds */
+    sync_to(s, PROMPT, 0); /* The cache of the previous layers is discarded. */
     check_equal(s, expected);
     skip(s, set);
     sync_to(s, PROMPT, PROMPT);
@@ -78,14 +79,14 @@ static void check_skipped(uint32_t set) {
   tiny_free(&without);
 }
 
-static void test_some_layers(void) {
+static void test_bits_without_skipped_layers(void) {
   check_skipped(1 << 1);
   check_skipped(1 << 0);
   check_skipped(1 << 3 | 1 << 2);
   check_skipped(1 << 0 | 1 << 2);
 }
 
-static void test_others_are_another_cache(void) {
+static void test_other_layers_need_another_cache(void) {
   tiny_model t;
   bq_error err = {0};
   tiny_create(&t, tiny_llama(VOCAB, CONTEXT), BQ_TYPE_BQ4_32, bq_kernels_best(), false);
@@ -106,16 +107,17 @@ static void test_others_are_another_cache(void) {
   CHECK(strstr(err.detail, "another key") != NULL);
   skip(b, 2);
   sync_to(b, PROMPT, 0);
-  uint8_t *same = malloc(n); /* nothing is in it of the layer that was not left out before */
-  CHECK_EQ(bq_session_save(b, 0, same, n, NULL), BQ_OK);
-  CHECK_MEM(same, saved, n);
-  free(same);
+  uint8_t *saved_again = malloc(n); /* without the layer that is skipped now */
+  CHECK_EQ(bq_session_save(b, 0, saved_again, n, NULL), BQ_OK);
+  CHECK_MEM(saved_again, saved, n);
+  free(saved_again);
   CHECK_EQ(bq_session_restore(b, saved, n, &err), BQ_OK);
   CHECK_EQ(bq_session_run(b, 0, NULL), BQ_OK);
   CHECK_EQ(bq_session_append(b, 1, NULL), BQ_OK);
   CHECK_EQ(bq_session_run_with(a, &b, 1, 0, &err), BQ_OK);
   check_equal(a, b);
-  CHECK_EQ(bq_session_skip(a, (uint32_t[]){0, 3}, 2, &err), BQ_ARGUMENT); /* it has three */
+  CHECK_EQ(bq_session_skip(a, (uint32_t[]){0, 3}, 2, &err),
+           BQ_ARGUMENT); /* The model has three layers. */
   CHECK(strstr(err.detail, "no layer 3 to be left out, the model has 3") != NULL);
   check_equal(a, b);
   free(saved);
@@ -126,7 +128,7 @@ static void test_others_are_another_cache(void) {
 
 int main(void) {
   for (uint32_t i = 0; i < CONTEXT; i++) prompt[i] = i * 17 % VOCAB;
-  RUN(test_some_layers);
-  RUN(test_others_are_another_cache);
+  RUN(test_bits_without_skipped_layers);
+  RUN(test_other_layers_need_another_cache);
   return check_summary();
 }

@@ -1,4 +1,4 @@
-/* Text to ids on vocabularies small enough to see why. */
+/* Tokenization with small vocabularies, whose tokens can be checked by hand. */
 #include "random.h"
 #include "text/unicode_tables.h"
 #include "text/vocab.h"
@@ -8,7 +8,7 @@
 
 typedef struct spm {
   tokn d;
-  uint32_t unk, bos, eos, sep, byte; /* byte: of byte 0, when there are byte tokens */
+  uint32_t unk, bos, eos, sep, byte; /* byte: the token of byte 0, if there are byte tokens */
   uint32_t space, a, b, c, ab, bc, space_a, space_ab;
 } spm;
 
@@ -33,10 +33,10 @@ static spm make_spm(uint32_t flags) {
 
 static void test_spm_merges_by_score(void) {
   spm v = make_spm(0);
-  tokn_open o = tokn_opened(&v.d);
+  tokn_tokenizer o = tokn_open(&v.d);
   REQUIRE(o.t);
   CHECK_PLAIN(o.t, "ab", v.ab);
-  CHECK_PLAIN(o.t, "abc", v.a, v.bc); /* bc scores higher than ab */
+  CHECK_PLAIN(o.t, "abc", v.a, v.bc); /* bc has a higher score than ab */
   CHECK_PLAIN(o.t, " ab", v.space_ab);
   CHECK_PLAIN(o.t, " abc", v.space_a, v.bc);
   CHECK_PLAIN(o.t, "abab", v.ab, v.ab);
@@ -45,14 +45,14 @@ static void test_spm_merges_by_score(void) {
   tokn_close(&o);
 }
 
-/* Equal scores: the leftmost pair merges first. */
+/* Of pairs with equal scores, the leftmost is merged first. */
 static void test_spm_ties(void) {
   tokn d = tokn_new(BQ_TOKENIZER_SPM);
   uint32_t a = tokn_add(&d, "a", TOKN_NORMAL, 0);
   uint32_t aa = tokn_add(&d, "aa", TOKN_NORMAL, -0.0f);
   uint32_t b = tokn_add(&d, "b", TOKN_NORMAL, 0);
   uint32_t ab = tokn_add(&d, "ab", TOKN_NORMAL, 0.0f);
-  tokn_open o = tokn_opened(&d);
+  tokn_tokenizer o = tokn_open(&d);
   REQUIRE(o.t);
   CHECK_PLAIN(o.t, "aaa", aa, a);
   CHECK_PLAIN(o.t, "aab", aa, b);
@@ -62,7 +62,7 @@ static void test_spm_ties(void) {
 
 static void test_spm_space_in_front(void) {
   spm v = make_spm(TOKN_ADD_SPACE);
-  tokn_open o = tokn_opened(&v.d);
+  tokn_tokenizer o = tokn_open(&v.d);
   REQUIRE(o.t);
   CHECK_PLAIN(o.t, "ab", v.space_ab);
   CHECK_PLAIN(o.t, " ab", v.space, v.space_ab);
@@ -76,15 +76,15 @@ static void test_spm_space_in_front(void) {
   tokn_close(&o);
 }
 
-/* Control, unknown and unused tokens don't arise from merging, nor do pieces on the way to them. */
-static void test_spm_merges_text_only(void) {
+/* Control, unknown and unused tokens are no result of merging, and no intermediate step. */
+static void test_spm_merges_only_text_tokens(void) {
   tokn d = tokn_new(BQ_TOKENIZER_SPM);
   uint32_t a = tokn_add(&d, "a", TOKN_NORMAL, 0), b = tokn_add(&d, "b", TOKN_NORMAL, 0);
   uint32_t c = tokn_add(&d, "c", TOKN_NORMAL, 0), abc = tokn_add(&d, "abc", TOKN_NORMAL, 0);
   tokn_add(&d, "ab", TOKN_CONTROL, 9);
   tokn_add(&d, "bc", TOKN_UNUSED, 8);
   tokn_add(&d, "ca", TOKN_UNKNOWN, 7);
-  tokn_open o = tokn_opened(&d);
+  tokn_tokenizer o = tokn_open(&d);
   REQUIRE(o.t);
   CHECK_PLAIN(o.t, "ab", a, b);
   CHECK_PLAIN(o.t, "abca", a, b, c, a);
@@ -92,41 +92,41 @@ static void test_spm_merges_text_only(void) {
   tokn_close(&o);
 }
 
-/* A vocabulary whose tokens hold several words is not cut into words first. */
+/* With tokens of several words, the text is not split into words first. */
 static void test_spm_across_words(void) {
   tokn d = tokn_new(BQ_TOKENIZER_SPM);
   uint32_t a = tokn_add(&d, "a", TOKN_NORMAL, -5), space = tokn_add(&d, " ", TOKN_NORMAL, -5);
   uint32_t a_space = tokn_add(&d, "a ", TOKN_NORMAL, -2),
            a_a = tokn_add(&d, "a a", TOKN_NORMAL, -1);
-  tokn_open o = tokn_opened(&d);
+  tokn_tokenizer o = tokn_open(&d);
   REQUIRE(o.t);
   CHECK_PLAIN(o.t, "a a", a_a);
   CHECK_PLAIN(o.t, "a  a", a_space, space, a);
   tokn_close(&o);
 }
 
-/* One unknown token for neighbours that the vocabulary doesn't have. */
+/* Adjacent characters that the vocabulary lacks are one unknown token. */
 static void test_spm_unknown(void) {
   spm v = make_spm(0);
-  tokn_open o = tokn_opened(&v.d);
+  tokn_tokenizer o = tokn_open(&v.d);
   REQUIRE(o.t);
   CHECK_PLAIN(o.t, "xyz", v.unk);
   CHECK_PLAIN(o.t, "xayz", v.unk, v.a, v.unk);
   CHECK_PLAIN(o.t, "\xff\xe0\x80" "a", v.unk, v.a);
   v.d.unk = BQ_TOKEN_NONE;
-  tokn_open none = tokn_opened(&v.d);
-  CHECK_PLAIN(none.t, "xay", v.a);
-  tokn_close(&none);
+  tokn_tokenizer without_unknown = tokn_open(&v.d);
+  CHECK_PLAIN(without_unknown.t, "xay", v.a);
+  tokn_close(&without_unknown);
   tokn_close(&o);
 }
 
 static void test_spm_byte_fallback(void) {
   spm v = make_spm(TOKN_FALLBACK);
-  tokn_open o = tokn_opened(&v.d);
+  tokn_tokenizer o = tokn_open(&v.d);
   REQUIRE(o.t);
   CHECK_PLAIN(o.t, "\xc3\xa9" "a", v.byte + 0xc3, v.byte + 0xa9, v.a);
   CHECK_PLAIN(o.t, "a\n", v.a, v.byte + '\n');
-  /* A byte of no character stands for itself, and what follows it is as it would be. */
+  /* An invalid byte is a token of its own, and the text after it is tokenized as usual. */
   CHECK_PLAIN(o.t, "\xc3" "ab", v.byte + 0xc3, v.ab);
   CHECK_PLAIN(o.t, "\xe2\x96", v.byte + 0xe2, v.byte + 0x96);
   CHECK_PLAIN(o.t, "\xf0\x9f\x98" "b", v.byte + 0xf0, v.byte + 0x9f, v.byte + 0x98, v.b);
@@ -138,12 +138,13 @@ static void test_spm_byte_fallback(void) {
 
 static void test_special_tokens(void) {
   spm v = make_spm(TOKN_FALLBACK);
-  tokn_open o = tokn_opened(&v.d);
+  tokn_tokenizer o = tokn_open(&v.d);
   REQUIRE(o.t);
   size_t n;
   CHECK_PARSED(o.t, "a<s>b", v.a, v.bos, v.b);
   CHECK_PARSED(o.t, "<unk>", v.unk);
-  CHECK_PLAIN(o.t, "<s>", v.byte + '<', v.byte + 's', v.byte + '>'); /* typed, so it is text */
+  CHECK_PLAIN(o.t, "<s>", v.byte + '<', v.byte + 's',
+              v.byte + '>'); /* plain text, not a control token */
   CHECK_PLAIN(o.t, "a<sep>b", v.a, v.sep, v.b);
   CHECK_PLAIN(o.t, "<sep", v.byte + '<', v.byte + 's', v.byte + 'e', v.byte + 'p');
   CHECK_EQ(bq_token_find(o.t, "</s>", 4), v.eos);
@@ -163,22 +164,22 @@ static void test_special_tokens(void) {
   tokn_close(&o);
 }
 
-/* The leftmost match wins, and of those the longest, also where a longer one almost matches. */
+/* The leftmost match is used, and of those the longest, also if a longer token almost matches. */
 static void test_special_tokens_overlap(void) {
   tokn d = tokn_new(BQ_TOKENIZER_BPE);
   uint32_t byte = tokn_add_all_bytes(&d, TOKN_NORMAL);
-  uint32_t one = tokn_add(&d, "<<", TOKN_USER, 0), two = tokn_add(&d, "<<<<", TOKN_USER, 0);
-  uint32_t next = tokn_add(&d, "<>", TOKN_USER, 0), control = tokn_add(&d, "<<x", TOKN_CONTROL, 0);
-  tokn_add(&d, "<<", TOKN_USER, 0); /* again: the lowest id counts */
-  tokn_open o = tokn_opened(&d);
+  uint32_t shorter = tokn_add(&d, "<<", TOKN_USER, 0), longer = tokn_add(&d, "<<<<", TOKN_USER, 0);
+  uint32_t other = tokn_add(&d, "<>", TOKN_USER, 0), control = tokn_add(&d, "<<x", TOKN_CONTROL, 0);
+  tokn_add(&d, "<<", TOKN_USER, 0); /* a duplicate: the lowest token is used */
+  tokn_tokenizer o = tokn_open(&d);
   REQUIRE(o.t);
-  CHECK_PLAIN(o.t, "<<<<", two);
-  CHECK_PLAIN(o.t, "<<<", one, byte + '<');
-  CHECK_PLAIN(o.t, "<<>", one, byte + '>');
-  CHECK_PLAIN(o.t, "x<>", byte + 'x', next);
-  CHECK_PLAIN(o.t, "<<x", one, byte + 'x');
+  CHECK_PLAIN(o.t, "<<<<", longer);
+  CHECK_PLAIN(o.t, "<<<", shorter, byte + '<');
+  CHECK_PLAIN(o.t, "<<>", shorter, byte + '>');
+  CHECK_PLAIN(o.t, "x<>", byte + 'x', other);
+  CHECK_PLAIN(o.t, "<<x", shorter, byte + 'x');
   CHECK_PARSED(o.t, "<<x", control);
-  CHECK_PARSED(o.t, "<<<x", one, byte + '<', byte + 'x');
+  CHECK_PARSED(o.t, "<<<x", shorter, byte + '<', byte + 'x');
   tokn_close(&o);
 }
 
@@ -186,7 +187,7 @@ static void test_bos_and_eos(void) {
   spm v = make_spm(TOKN_ADD_BOS | TOKN_ADD_EOS);
   v.d.eog[v.d.n_eog++] = v.eos;
   v.d.eog[v.d.n_eog++] = v.sep;
-  tokn_open o = tokn_opened(&v.d);
+  tokn_tokenizer o = tokn_open(&v.d);
   REQUIRE(o.t);
   bq_tokenizer_info info = bq_tokenizer_info_get(o.t);
   CHECK(info.add_bos && info.add_eos);
@@ -200,16 +201,17 @@ static void test_bos_and_eos(void) {
   CHECK_FRAMED(o.t, "", v.bos, v.eos);
   CHECK(bq_token_ends(o.t, v.eos) && bq_token_ends(o.t, v.sep) && !bq_token_ends(o.t, v.a));
   v.d.bos = v.d.eos = BQ_TOKEN_NONE;
-  tokn_open none = tokn_opened(&v.d);
-  CHECK(!bq_tokenizer_info_get(none.t).add_bos && !bq_tokenizer_info_get(none.t).add_eos);
-  CHECK_FRAMED(none.t, "a", v.a);
-  tokn_close(&none);
+  tokn_tokenizer without_unknown = tokn_open(&v.d);
+  CHECK(!bq_tokenizer_info_get(without_unknown.t).add_bos &&
+        !bq_tokenizer_info_get(without_unknown.t).add_eos);
+  CHECK_FRAMED(without_unknown.t, "a", v.a);
+  tokn_close(&without_unknown);
   tokn_close(&o);
 }
 
 static void test_capacity(void) {
   spm v = make_spm(TOKN_ADD_BOS);
-  tokn_open o = tokn_opened(&v.d);
+  tokn_tokenizer o = tokn_open(&v.d);
   REQUIRE(o.t);
   uint32_t scratch[64], ids[4] = {7, 7, 7, 7};
   size_t count = 99;
@@ -228,9 +230,10 @@ static void test_capacity(void) {
   tokn_close(&o);
 }
 
-/* Of a text with one plain range; *first and *last: its outer ids. */
-static size_t ids_beside(const bq_tokenizer *t, const char *text, bq_text_range plain,
-                         bool continues, uint32_t *first, uint32_t *last) {
+/* Tokenizes a text with one plain range; *first and *last: its outer tokens. Returns the number of
+ * tokens. */
+static size_t outer_tokens(const bq_tokenizer *t, const char *text, bq_text_range plain,
+                           bool continues, uint32_t *first, uint32_t *last) {
   bq_tokenize_options options = {false, true, false, continues, &plain, plain.end > plain.begin};
   const size_t bytes = strlen(text);
   void *scratch = malloc((size_t)bq_tokenize_scratch(t, bytes, false));
@@ -245,26 +248,26 @@ static size_t ids_beside(const bq_tokenizer *t, const char *text, bq_text_range 
 
 static void test_plain_ranges(void) {
   spm v = make_spm(TOKN_ADD_SPACE);
-  tokn_open o = tokn_opened(&v.d);
+  tokn_tokenizer o = tokn_open(&v.d);
   REQUIRE(o.t);
   uint32_t first, last;
-  const bq_text_range none = {0, 0}, behind = {3, 8}, before = {0, 4};
+  const bq_text_range without_unknown = {0, 0}, at_end = {3, 8}, at_beginning = {0, 4};
   const bq_text_range edge = {7, 8}, inside = {4, 5};
-  ids_beside(o.t, "<s>a</s>", none, false, &first, &last);
+  outer_tokens(o.t, "<s>a</s>", without_unknown, false, &first, &last);
   CHECK(first == v.bos && last == v.eos);
-  ids_beside(o.t, "<s>a</s>", behind, false, &first, &last);
+  outer_tokens(o.t, "<s>a</s>", at_end, false, &first, &last);
   CHECK(first == v.bos && last != v.eos);
-  ids_beside(o.t, "<s>a</s>", before, false, &first, &last);
+  outer_tokens(o.t, "<s>a</s>", at_beginning, false, &first, &last);
   CHECK(first != v.bos && last == v.eos);
-  /* no special token lies across a range's end */
-  ids_beside(o.t, "<s>a</s>", edge, false, &first, &last);
+  /* No special token crosses the end of a range. */
+  outer_tokens(o.t, "<s>a</s>", edge, false, &first, &last);
   CHECK(first == v.bos && last != v.eos);
-  ids_beside(o.t, "<s>a</s>", inside, false, &first, &last);
+  outer_tokens(o.t, "<s>a</s>", inside, false, &first, &last);
   CHECK(first == v.bos && last != v.eos);
-  /* a text that continues another has no space in front */
-  CHECK_EQ(ids_beside(o.t, "a", none, true, &first, &last), 1);
+  /* A text that continues another one has no space in front. */
+  CHECK_EQ(outer_tokens(o.t, "a", without_unknown, true, &first, &last), 1);
   CHECK_EQ(first, v.a);
-  ids_beside(o.t, "a", none, false, &first, &last);
+  outer_tokens(o.t, "a", without_unknown, false, &first, &last);
   CHECK(first != v.a);
   size_t n;
   CHECK_EQ(*(const char *)bq_token_text(o.t, v.bos, &n), '<');
@@ -276,8 +279,8 @@ static void test_plain_ranges(void) {
 
 /* --- byte-level BPE ------------------------------------------------------------------------- */
 
-/* Words that the pre-tokenizer cuts: a vocabulary in which whatever stays together is one token
- * shows them. Cuts are written as '|'. */
+/* Checks the words of the pre-tokenizer, with a vocabulary that has a token for each word. '|'
+ * separates the words. */
 static void check_words(const char *cut, const char *file, int line) {
   tokn d = tokn_new(BQ_TOKENIZER_BPE);
   d.flags = TOKN_WORDS;
@@ -293,12 +296,12 @@ static void check_words(const char *cut, const char *file, int line) {
     from += bytes + (from[bytes] == '|');
   }
   expected[words] = BQ_TOKEN_NONE;
-  for (size_t i = 0; i < words; i++) /* equal words have the lowest id */
+  for (size_t i = 0; i < words; i++) /* equal words have the lowest token */
     for (size_t j = 0; j < i; j++)
       if (expected[i] != BQ_TOKEN_NONE && d.bytes[expected[i]] == d.bytes[expected[j]] &&
           memcmp(d.text[expected[i]], d.text[expected[j]], d.bytes[expected[i]]) == 0)
         expected[i] = expected[j];
-  tokn_open o = tokn_opened(&d);
+  tokn_tokenizer o = tokn_open(&d);
   if (o.t) tokn_check(o.t, text, n, false, false, expected, file, line);
   tokn_close(&o);
 }
@@ -312,8 +315,8 @@ static void test_gpt2_words(void) {
   CHECK_WORDS("'|r");
   CHECK_WORDS("'|l| '|ll");
   CHECK_WORDS("a|1|b| 12| !?| a|!");
-  CHECK_WORDS("a|  | b|   ");        /* the last space joins the word; none after the last word */
-  CHECK_WORDS("a|\n|b|\n|\n|b");     /* only a space joins */
+  CHECK_WORDS("a|  | b|   ");    /* The last space belongs to the word after it, if there is one. */
+  CHECK_WORDS("a|\n|b|\n|\n|b"); /* only for spaces */
   CHECK_WORDS("a| \n |\n|b|\t|1| \t| c");
   CHECK_WORDS(" | a");
   CHECK_WORDS("\n ");
@@ -321,10 +324,10 @@ static void test_gpt2_words(void) {
       "\xc3\xa9t\xc3\xa9| \xd0\xb4\xd0\xb0|\xe3\x80\x80|\xe4\xbb\x8a\xe5\xa4\xa9|\xef\xbc\x8c");
   CHECK_WORDS("\xe0\xa4\xb9|\xe0\xa4\xbf|\xe0\xa4\xa8"); /* a vowel sign is no letter */
   CHECK_WORDS("x|\xc2\xb2\xe2\x85\xa7|\xe2\x82\xac|5");   /* ² and Ⅷ are numbers */
-  CHECK_WORDS("a|\xc2\xa0|b|\xc2\x85|1|\xe2\x80\x83| b");   /* white space beyond ASCII */
+  CHECK_WORDS("a|\xc2\xa0|b|\xc2\x85|1|\xe2\x80\x83| b"); /* white space that is not ASCII */
   CHECK_WORDS(" \xf0\x9f\x98\x80\xe2\x80\x8d|a");
-  CHECK_WORDS("a|\xff\xfe|b| \xc3|1|\xe2\x82");   /* bytes of no character are no letters */
-  CHECK_WORDS("\xed\xa0\x80| x|\xc0\xaf!|y");      /* nor are surrogates or overlong forms */
+  CHECK_WORDS("a|\xff\xfe|b| \xc3|1|\xe2\x82"); /* invalid bytes are no letters */
+  CHECK_WORDS("\xed\xa0\x80| x|\xc0\xaf!|y");   /* and neither are surrogates and overlong forms */
 }
 
 static void test_bpe_merges_by_rank(void) {
@@ -334,8 +337,8 @@ static void test_bpe_merges_by_rank(void) {
   uint32_t ab = tokn_merge(&d, byte + 'a', byte + 'b', TOKN_NORMAL);
   uint32_t aa = tokn_merge(&d, byte + 'a', byte + 'a', TOKN_NORMAL);
   uint32_t aab = tokn_merge(&d, byte + 'a', ab, TOKN_NORMAL);
-  memcpy(d.merges[d.n_merges++], d.merges[0], 12); /* a merge said twice counts once */
-  tokn_open o = tokn_opened(&d);
+  memcpy(d.merges[d.n_merges++], d.merges[0], 12); /* a duplicate merge is ignored */
+  tokn_tokenizer o = tokn_open(&d);
   REQUIRE(o.t);
   CHECK_PLAIN(o.t, "abc", byte + 'a', bc);
   CHECK_PLAIN(o.t, "abab", ab, ab);
@@ -349,12 +352,12 @@ static void test_bpe_merges_by_rank(void) {
   tokn_close(&o);
 }
 
-/* What people type never becomes a control token, whatever the merges say. */
+/* Text never becomes a control token, even if a merge leads to one. */
 static void test_bpe_never_merges_into_control(void) {
   tokn d = tokn_new(BQ_TOKENIZER_BPE);
   uint32_t byte = tokn_add_all_bytes(&d, TOKN_NORMAL);
   uint32_t end = tokn_merge(&d, byte + '<', byte + '>', TOKN_CONTROL);
-  tokn_open o = tokn_opened(&d);
+  tokn_tokenizer o = tokn_open(&d);
   REQUIRE(o.t);
   CHECK_PLAIN(o.t, "<>", byte + '<', byte + '>');
   CHECK_PARSED(o.t, "<>", end);
@@ -365,9 +368,9 @@ static void test_bpe_ignore_merges(void) {
   tokn d = tokn_new(BQ_TOKENIZER_BPE);
   uint32_t byte = tokn_add_all_bytes(&d, TOKN_NORMAL);
   uint32_t word = tokn_add(&d, " dog", TOKN_NORMAL, 0);
-  tokn_open without = tokn_opened(&d);
+  tokn_tokenizer without = tokn_open(&d);
   d.flags = TOKN_WORDS;
-  tokn_open with = tokn_opened(&d);
+  tokn_tokenizer with = tokn_open(&d);
   REQUIRE(without.t && with.t);
   CHECK_PLAIN(with.t, " dog", word);
   CHECK_PLAIN(without.t, " dog", byte + ' ', byte + 'd', byte + 'o', byte + 'g');
@@ -378,20 +381,20 @@ static void test_bpe_ignore_merges(void) {
 static void test_bpe_missing_bytes(void) {
   tokn d = tokn_new(BQ_TOKENIZER_BPE);
   uint32_t a = tokn_add(&d, "a", TOKN_NORMAL, 0), unk = tokn_add(&d, "?", TOKN_UNKNOWN, 0);
-  tokn_open none = tokn_opened(&d);
+  tokn_tokenizer without_unknown = tokn_open(&d);
   d.unk = unk;
-  tokn_open some = tokn_opened(&d);
-  REQUIRE(none.t && some.t);
-  CHECK_PLAIN(none.t, "abba", a, a);
-  CHECK_PLAIN(some.t, "abba", a, unk, unk, a);
-  tokn_close(&none);
-  tokn_close(&some);
+  tokn_tokenizer with_unknown = tokn_open(&d);
+  REQUIRE(without_unknown.t && with_unknown.t);
+  CHECK_PLAIN(without_unknown.t, "abba", a, a);
+  CHECK_PLAIN(with_unknown.t, "abba", a, unk, unk, a);
+  tokn_close(&without_unknown);
+  tokn_close(&with_unknown);
 }
 
-/* --- merging, against the obvious way --------------------------------------------------------- */
+/* --- merging, compared with a simple algorithm ------------------------------------------------ */
 
-/* Looks at all pairs, merges the best, starts again. */
-static size_t obvious_bpe(const tokn *d, uint32_t *ids, size_t n) {
+/* Merges the best of all pairs until none is left. Returns the number of tokens. */
+static size_t simple_bpe(const tokn *d, uint32_t *ids, size_t n) {
   for (;;) {
     uint32_t best = d->n_merges;
     size_t at = 0;
@@ -408,7 +411,7 @@ static size_t obvious_bpe(const tokn *d, uint32_t *ids, size_t n) {
   }
 }
 
-static size_t obvious_spm(const tokn *d, uint32_t *ids, size_t n) {
+static size_t simple_spm(const tokn *d, uint32_t *ids, size_t n) {
   for (;;) {
     uint32_t best = BQ_TOKEN_NONE;
     size_t at = 0;
@@ -429,8 +432,8 @@ static size_t obvious_spm(const tokn *d, uint32_t *ids, size_t n) {
   }
 }
 
-/* Vocabularies over few letters, with merges at random, and words of all lengths. */
-static void check_against_obvious(bq_tokenizer_kind kind) {
+/* Vocabularies over three letters, with random merges, and words of all lengths. */
+static void check_against_simple_merging(bq_tokenizer_kind kind) {
   uint64_t seed = 12345;
   for (int round = 0; round < 60; round++) {
     tokn d = tokn_new(kind);
@@ -442,16 +445,16 @@ static void check_against_obvious(bq_tokenizer_kind kind) {
       if (bytes > TOKN_TEXT) continue;
       memcpy(both, d.text[left], d.bytes[left]);
       memcpy(both + d.bytes[left], d.text[right], d.bytes[right]);
-      bool known = false;
+      bool exists = false;
       for (uint32_t id = 0; id < d.n_tokens; id++)
-        if (d.bytes[id] == bytes && memcmp(d.text[id], both, bytes) == 0) known = true;
-      if (known) continue;
+        if (d.bytes[id] == bytes && memcmp(d.text[id], both, bytes) == 0) exists = true;
+      if (exists) continue;
       uint32_t id = tokn_merge(&d, left, right, TOKN_NORMAL);
       d.score[id] = (float)(random_bits(&seed) % 8) - 4;
     }
     uint32_t merges = d.n_merges;
     if (kind == BQ_TOKENIZER_SPM) d.n_merges = 0;
-    tokn_open o = tokn_opened(&d);
+    tokn_tokenizer o = tokn_open(&d);
     REQUIRE(o.t);
     d.n_merges = merges;
     for (size_t n = 1; n < 40; n++) {
@@ -462,7 +465,7 @@ static void check_against_obvious(bq_tokenizer_kind kind) {
         text[i] = (uint8_t)('a' + expected[i]);
       }
       size_t count =
-          kind == BQ_TOKENIZER_SPM ? obvious_spm(&d, expected, n) : obvious_bpe(&d, expected, n);
+          kind == BQ_TOKENIZER_SPM ? simple_spm(&d, expected, n) : simple_bpe(&d, expected, n);
       expected[count] = BQ_TOKEN_NONE;
       tokn_check(o.t, text, n, false, false, expected, __FILE__, __LINE__);
     }
@@ -470,12 +473,16 @@ static void check_against_obvious(bq_tokenizer_kind kind) {
   }
 }
 
-static void test_bpe_against_obvious(void) { check_against_obvious(BQ_TOKENIZER_BPE); }
-static void test_spm_against_obvious(void) { check_against_obvious(BQ_TOKENIZER_SPM); }
+static void test_bpe_against_simple_merging(void) {
+  check_against_simple_merging(BQ_TOKENIZER_BPE);
+}
+static void test_spm_against_simple_merging(void) {
+  check_against_simple_merging(BQ_TOKENIZER_SPM);
+}
 
-/* Words that come again in a long text have the ids that they have alone; also where there is no
- * more room for ids. */
-static void test_words_that_come_again(void) {
+/* Words that are repeated in a long text have the same tokens as alone, also beyond the capacity of
+ * the output. */
+static void test_repeated_words(void) {
   enum { N = 20000, WORD = 12 };
   tokn d = tokn_new(BQ_TOKENIZER_BPE);
   uint64_t seed = 99;
@@ -485,32 +492,33 @@ static void test_words_that_come_again(void) {
     uint32_t left = i % 3 ? 'a' + random_bits(&seed) % 4 : (last ? last : 'a');
     last = tokn_merge(&d, left, 'a' + random_bits(&seed) % 4, TOKN_NORMAL);
   }
-  tokn_open o = tokn_opened(&d);
+  tokn_tokenizer o = tokn_open(&d);
   REQUIRE(o.t);
   uint8_t *text = malloc(N);
   uint32_t *expected = malloc(N * sizeof *expected), *actual = malloc(N * sizeof *actual);
-  size_t n = 0, count = 0, found = 0;
+  size_t n = 0, count = 0, n_found = 0;
   while (n < N - WORD) {
     uint8_t word[WORD] = {' '};
     const size_t bytes = 1 + random_bits(&seed) % 5, kinds = n < N / 2 ? 2 : 4;
     for (size_t i = 1; i <= bytes; i++) word[i] = (uint8_t)('a' + random_bits(&seed) % kinds);
-    size_t own = 0;
-    uint32_t *ids = tokn_ids(o.t, (char *)word, bytes + 1, false, false, &own);
-    memcpy(expected + count, ids, own * sizeof *ids);
+    size_t n_word_tokens = 0;
+    uint32_t *ids = tokn_ids(o.t, (char *)word, bytes + 1, false, false, &n_word_tokens);
+    memcpy(expected + count, ids, n_word_tokens * sizeof *ids);
     memcpy(text + n, word, bytes + 1);
-    count += own;
+    count += n_word_tokens;
     n += bytes + 1;
     free(ids);
   }
-  uint32_t *ids = tokn_ids(o.t, (char *)text, n, false, false, &found);
-  CHECK_EQ(found, count);
+  uint32_t *ids = tokn_ids(o.t, (char *)text, n, false, false, &n_found);
+  CHECK_EQ(n_found, count);
   CHECK_MEM(ids, expected, count * sizeof *ids);
   const size_t room = count / 2;
   void *scratch = malloc((size_t)bq_tokenize_scratch(o.t, n, false));
   memset(actual, 0xff, N * sizeof *actual);
   bq_tokenize_options options = {0};
-  CHECK_EQ(bq_tokenize(o.t, (char *)text, n, &options, scratch, actual, room, &found), BQ_ARGUMENT);
-  CHECK_EQ(found, count);
+  CHECK_EQ(bq_tokenize(o.t, (char *)text, n, &options, scratch, actual, room, &n_found),
+           BQ_ARGUMENT);
+  CHECK_EQ(n_found, count);
   CHECK_MEM(actual, expected, room * sizeof *actual);
   CHECK_EQ(actual[room], UINT32_MAX);
   free(scratch);
@@ -521,7 +529,7 @@ static void test_words_that_come_again(void) {
   tokn_close(&o);
 }
 
-/* Every code point, by reading all runs from the first one on. */
+/* Compares the class of every code point with a scan of all runs of the table. */
 static void test_classes_of_characters(void) {
   uint32_t c = 0, class = 0, first = 0;
   for (size_t at = 0; at < BQ_CHAR_BYTES;) {
@@ -535,7 +543,7 @@ static void test_classes_of_characters(void) {
   for (; c < 0x110000; c++) CHECK_EQ(bq_char_class(c), class);
 }
 
-/* One word of 300,000 letters: with anything quadratic, this test would not end today. */
+/* A word of 300,000 letters; an algorithm with quadratic time would take hours. */
 static void test_long_words(void) {
   enum { N = 300000 };
   char *text = malloc(N);
@@ -547,7 +555,7 @@ static void test_long_words(void) {
       id = tokn_merge(&d, id, id, TOKN_NORMAL);
       d.score[id] = (float)-i;
     }
-    tokn_open o = tokn_opened(&d);
+    tokn_tokenizer o = tokn_open(&d);
     size_t n = 0;
     uint32_t *ids = tokn_ids(o.t, text, N, false, false, &n);
     CHECK_EQ(n, N / 16);
@@ -558,11 +566,11 @@ static void test_long_words(void) {
   free(text);
 }
 
-/* Of ways that score the same, the one whose last piece begins first. */
+/* Of segmentations with equal scores, the one whose last token begins first. */
 static void test_unigram_ties(void) {
   tokn d = tokn_new(BQ_TOKENIZER_UNIGRAM);
   uint32_t a = tokn_add(&d, "a", TOKN_NORMAL, -1), aa = tokn_add(&d, "aa", TOKN_NORMAL, -2);
-  tokn_open o = tokn_opened(&d);
+  tokn_tokenizer o = tokn_open(&d);
   REQUIRE(o.t);
   CHECK_PLAIN(o.t, "aa", aa);
   CHECK_PLAIN(o.t, "aaa", a, aa);
@@ -578,36 +586,42 @@ static void test_wordlist(void) {
   uint32_t there = tokn_add(&d, "there", TOKN_NORMAL, 0), e = tokn_add(&d, "e", TOKN_NORMAL, 0);
   uint32_t accent = tokn_add(&d, "\xc3\xa9", TOKN_NORMAL, 0),
            unk = tokn_add(&d, "<unk>", TOKN_UNKNOWN, 0);
-  tokn_add(&d, "the", TOKN_NORMAL, 0); /* again: the lowest id counts */
+  tokn_add(&d, "the", TOKN_NORMAL, 0); /* a duplicate: the lowest token is used */
   tokn_add(&d, "", TOKN_NORMAL, 0);
-  tokn_open none = tokn_opened(&d);
+  tokn_tokenizer without_unknown = tokn_open(&d);
   d.unk = unk;
-  tokn_open some = tokn_opened(&d);
+  tokn_tokenizer with_unknown = tokn_open(&d);
   uint32_t newline = tokn_add(&d, "\n", TOKN_BYTE, 0);
   tokn_add(&d, "\n", TOKN_BYTE, 0);
-  tokn_open byte = tokn_opened(&d);
-  REQUIRE(none.t && some.t && byte.t);
-  CHECK_PLAIN(some.t, "there", there);
-  CHECK_PLAIN(some.t, "thee", the, e);
-  CHECK_PLAIN(some.t, "therthe", the, unk, the);
-  CHECK_PLAIN(some.t, "tth\xc3\xa9", unk, th, accent);
-  CHECK_PLAIN(some.t, "\xe4\xbb\x8a" "e", unk, e); /* a character, not its bytes */
-  CHECK_PLAIN(some.t, "\xff\xc3" "e", unk, unk, e);
-  CHECK_PLAIN(none.t, "x the\ne", the, e);
+  tokn_tokenizer byte = tokn_open(&d);
+  REQUIRE(without_unknown.t && with_unknown.t && byte.t);
+  CHECK_PLAIN(with_unknown.t, "there", there);
+  CHECK_PLAIN(with_unknown.t, "thee", the, e);
+  CHECK_PLAIN(with_unknown.t, "therthe", the, unk, the);
+  CHECK_PLAIN(with_unknown.t, "tth\xc3\xa9", unk, th, accent);
+  CHECK_PLAIN(with_unknown.t,
+              "\xe4\xbb\x8a"
+              "e",
+              unk, e); /* a character, not its bytes */
+  CHECK_PLAIN(with_unknown.t,
+              "\xff\xc3"
+              "e",
+              unk, unk, e);
+  CHECK_PLAIN(without_unknown.t, "x the\ne", the, e);
   CHECK_PLAIN(byte.t, "e\nx", e, newline, unk);
-  CHECK_PARSED(some.t, "<unk>e", unk, e);
-  CHECK_NO_IDS(some.t, "");
-  tokn_close(&none);
-  tokn_close(&some);
+  CHECK_PARSED(with_unknown.t, "<unk>e", unk, e);
+  CHECK_NO_IDS(with_unknown.t, "");
+  tokn_close(&without_unknown);
+  tokn_close(&with_unknown);
   tokn_close(&byte);
 }
 
-/* --- programs that cut text into words -------------------------------------------------------- */
+/* --- programs that split text into words ------------------------------------------------------ */
 
 enum { OTHER = 1, LETTER = 2, NUMBER = 4, SPACE = 8 };
 enum { LAST = 1, CUT = 2, SPARE = 4 };
 
-/* Words, with | between them. */
+/* Checks the words of a text; `expected` has | between them. */
 static void check_program(const bq_tokenizer *t, const char *text, const char *expected) {
   const size_t bytes = strlen(text);
   char actual[200], *to = actual;
@@ -627,18 +641,18 @@ static void test_split_program(void) {
   tokn d = tokn_new(BQ_TOKENIZER_BPE);
   tokn_add_all_bytes(&d, TOKN_NORMAL);
   tokn_item(&d, NUMBER, "_", 2, 3, LAST);              /* two or three numbers, or _ */
-  tokn_item(&d, 0, "<", 1, 1, 0);                      /* <letters>, none given back */
-  tokn_item(&d, LETTER, "z", 0, 0, 0);                 /* z is no letter here */
+  tokn_item(&d, 0, "<", 1, 1, 0);                      /* <letters>, without backtracking */
+  tokn_item(&d, LETTER, "z", 0, 0, 0);                 /* z is excluded */
   tokn_item(&d, 0, ">", 1, 1, LAST);
   uint8_t *cut = tokn_item(&d, SPACE, "", 1, 0, CUT | LAST);
   tokn_u32(cut + 24, '\n');
   uint8_t *spare = tokn_item(&d, SPACE, "", 1, 0, SPARE | LAST);
   spare[20] = NUMBER;
   tokn_item(&d, LETTER, "", 0, 0, LAST);
-  tokn_open o = tokn_opened(&d);
+  tokn_tokenizer o = tokn_open(&d);
   REQUIRE(o.t);
   check_program(o.t, "12345678", "123|456|78");
-  check_program(o.t, "1234", "123|4"); /* a single one matches nothing: one character */
+  check_program(o.t, "1234", "123|4"); /* a single number matches no item: one character */
   check_program(o.t, "1_2_", "1_2|_");
   check_program(o.t, "<ab><>", "<ab>|<>");
   check_program(o.t, "<ab<az>", "<|ab|<|az|>");
@@ -650,8 +664,8 @@ static void test_split_program(void) {
   tokn_close(&o);
 }
 
-/* What a matcher that measures runs anew reads 300,000 x 300,000 / 2 characters of: letters up to a
- * line break that never comes, then one letter. */
+/* Letters up to a line break that the text lacks: a splitter that measured runs for every word
+ * would read 300,000 x 300,000 / 2 characters. */
 static void test_split_reads_a_text_once(void) {
   enum { LONG = 300000 };
   tokn d = tokn_new(BQ_TOKENIZER_BPE);
@@ -660,7 +674,7 @@ static void test_split_reads_a_text_once(void) {
   tokn_item(&d, 0, "\n", 1, 1, LAST);
   tokn_u32(tokn_item(&d, LETTER, "", 1, 0, CUT | LAST) + 24, '\n');
   tokn_item(&d, LETTER, "", 1, 1, LAST);
-  tokn_open o = tokn_opened(&d);
+  tokn_tokenizer o = tokn_open(&d);
   REQUIRE(o.t);
   char *text = malloc(LONG);
   memset(text, 'a', LONG);
@@ -682,11 +696,11 @@ static void test_trie(void) {
   tokn_add(&d, "</s>", TOKN_CONTROL, 0);
   tokn_add(&d, "th", TOKN_UNUSED, 0);
   tokn_add(&d, "to", TOKN_UNKNOWN, 0);
-  uint32_t again = tokn_add(&d, "the", TOKN_NORMAL, 0);
-  tokn_open o = tokn_opened(&d);
+  uint32_t duplicate = tokn_add(&d, "the", TOKN_NORMAL, 0);
+  tokn_tokenizer o = tokn_open(&d);
   REQUIRE(o.t);
-  tokn_trie made = tokn_trie_of(o.t);
-  const bq_trie *trie = &made.trie;
+  tokn_trie built = tokn_trie_of(o.t);
+  const bq_trie *trie = &built.trie;
   CHECK_EQ(trie->tokens, 5);
   CHECK_EQ(trie->nodes, 6); /* root, b, t, th, the, then */
   uint32_t at_b = bq_trie_child(trie, 0, 'b'), t = bq_trie_child(trie, 0, 't');
@@ -696,21 +710,21 @@ static void test_trie(void) {
   CHECK_EQ(trie->ids[trie->first[at_b] + 1], byte);
   CHECK_EQ(trie->first[t + 1] - trie->first[t], 0);
   CHECK_EQ(trie->ids[trie->first[e]], the);
-  CHECK_EQ(trie->ids[trie->first[e] + 1], again);
+  CHECK_EQ(trie->ids[trie->first[e] + 1], duplicate);
   CHECK_EQ(trie->ids[trie->first[bq_trie_child(trie, e, 'n')]], user);
   CHECK_EQ(bq_trie_child(trie, e, 'm'), 0);
   CHECK_EQ(bq_trie_child(trie, at_b, 't'), 0);
   CHECK_EQ(bq_trie_child(trie, 0, 'z'), 0);
-  tokn_trie_free(&made);
+  tokn_trie_free(&built);
   tokn_close(&o);
   d = tokn_new(BQ_TOKENIZER_SPM);
   tokn_add(&d, "</s>", TOKN_CONTROL, 0);
-  o = tokn_opened(&d);
-  made = tokn_trie_of(o.t);
-  CHECK_EQ(made.trie.nodes, 1);
-  CHECK_EQ(made.trie.end[0], 1);
-  CHECK_EQ(bq_trie_child(&made.trie, 0, 0), 0);
-  tokn_trie_free(&made);
+  o = tokn_open(&d);
+  built = tokn_trie_of(o.t);
+  CHECK_EQ(built.trie.nodes, 1);
+  CHECK_EQ(built.trie.end[0], 1);
+  CHECK_EQ(bq_trie_child(&built.trie, 0, 0), 0);
+  tokn_trie_free(&built);
   tokn_close(&o);
 }
 
@@ -718,7 +732,7 @@ int main(void) {
   RUN(test_spm_merges_by_score);
   RUN(test_spm_ties);
   RUN(test_spm_space_in_front);
-  RUN(test_spm_merges_text_only);
+  RUN(test_spm_merges_only_text_tokens);
   RUN(test_spm_across_words);
   RUN(test_spm_unknown);
   RUN(test_spm_byte_fallback);
@@ -732,9 +746,9 @@ int main(void) {
   RUN(test_bpe_never_merges_into_control);
   RUN(test_bpe_ignore_merges);
   RUN(test_bpe_missing_bytes);
-  RUN(test_bpe_against_obvious);
-  RUN(test_spm_against_obvious);
-  RUN(test_words_that_come_again);
+  RUN(test_bpe_against_simple_merging);
+  RUN(test_spm_against_simple_merging);
+  RUN(test_repeated_words);
   RUN(test_classes_of_characters);
   RUN(test_long_words);
   RUN(test_unigram_ties);

@@ -1,6 +1,6 @@
-/* The ids and texts that others' tokenizers give, on their vocabularies. The data is made by
- * tests/tools/make_tokn.mjs and found in a folder: the first argument, $BQ4_TOKENIZERS, or
- * build/tokenizers. What needs the shared data is skipped without it; the rest is always there. */
+/* Tokens and texts of other programs' tokenizers, with their vocabularies.
+ * tests/tools/make_tokn.mjs writes the data to a folder: the first argument, $BQ4_TOKENIZERS, or
+ * build/tokenizers. Tests that need the shared data are skipped without it. */
 #include "core/cursor.h"
 #include "text/vocab.h"
 #include "tokn.h"
@@ -11,7 +11,7 @@ static struct {
   const char *folder;
 } files = {"build/tokenizers"};
 
-/* The whole file, to be freed; NULL when there is none. */
+/* Returns the bytes of a file, which the caller frees; NULL if there is no file. */
 static uint8_t *read_file(const char *name, const char *ending, size_t *bytes) {
   char path[512];
   snprintf(path, sizeof path, "%s/%s.%s", files.folder, name, ending);
@@ -29,12 +29,12 @@ static uint8_t *read_file(const char *name, const char *ending, size_t *bytes) {
   return data;
 }
 
-static tokn_open open_file(const char *name) {
+static tokn_tokenizer open_file(const char *name) {
   size_t bytes = 0;
   uint8_t *section = read_file(name, "tokn", &bytes);
   if (!section || bytes < 44) {
     free(section);
-    return (tokn_open){0};
+    return (tokn_tokenizer){0};
   }
   return tokn_open_section(section, bytes,
                            (bq_tokenizer_size){bq_load32(section + 32), bq_load32(section + 36)});
@@ -68,8 +68,8 @@ static bool decodes(const bq_tokenizer *t, const test_case *c) {
   return same;
 }
 
-/* Words end where the case says; asked one by one, as the encoder asks. */
-static bool cuts(const bq_tokenizer *t, const test_case *c) {
+/* Whether words end at the positions of the case; the encoder requests words one by one, too. */
+static bool splits(const bq_tokenizer *t, const test_case *c) {
   bq_splitter s;
   bq_splitter_begin(&s, t->split, c->text, c->bytes);
   size_t at = 0;
@@ -81,13 +81,13 @@ static bool cuts(const bq_tokenizer *t, const test_case *c) {
   return at == c->bytes && n == c->n;
 }
 
-/* All cases of a vocabulary, at least `least` of them. */
-static void check_cases(const bq_tokenizer *t, const char *name, uint32_t least) {
+/* All cases of a vocabulary, at least `minimum` of them. */
+static void check_cases(const bq_tokenizer *t, const char *name, uint32_t minimum) {
   size_t bytes = 0;
   uint8_t *data = read_file(name, "cases", &bytes);
   REQUIRE(data);
   bq_cursor at = {data, bytes, 0, false};
-  uint32_t count = bq_cursor_u32(&at), encoded = 0, decoded = 0, cut = 0;
+  uint32_t count = bq_cursor_u32(&at), encoded = 0, decoded = 0, n_split = 0;
   for (uint32_t i = 0; i < count; i++) {
     test_case c = {
         .flags = bq_cursor_u32(&at), .bytes = bq_cursor_u32(&at), .n = bq_cursor_u32(&at)};
@@ -97,58 +97,58 @@ static void check_cases(const bq_tokenizer *t, const char *name, uint32_t least)
     bool ok = true;
     if (c.flags & ENCODE) ok = encodes(t, &c) && ++encoded;
     if (c.flags & DECODE) ok = decodes(t, &c) && ++decoded && ok;
-    if (c.flags & WORDS) ok = cuts(t, &c) && ++cut;
+    if (c.flags & WORDS) ok = splits(t, &c) && ++n_split;
     if (!ok && check_fails(__FILE__, __LINE__))
       printf("%s, case %u: \"%.*s\"\n", name, i, (int)c.bytes, (const char *)c.text);
   }
   CHECK(at.at == at.size);
-  CHECK(count >= least);
-  printf("%s: %u texts to ids, %u ids to texts, %u to words\n", name, encoded, decoded, cut);
+  CHECK(count >= minimum);
+  printf("%s: %u texts to ids, %u ids to texts, %u to words\n", name, encoded, decoded, n_split);
   free(data);
 }
 
-static void check_file(const char *name, uint32_t least) {
-  tokn_open o = open_file(name);
+static void check_file(const char *name, uint32_t minimum) {
+  tokn_tokenizer o = open_file(name);
   if (!CHECK(o.section)) printf("no %s.tokn: run node tests/tools/make_tokn.mjs\n", name);
-  if (o.section && CHECK_EQ(o.status, BQ_OK)) check_cases(o.t, name, least);
+  if (o.section && CHECK_EQ(o.status, BQ_OK))
+    check_cases(o.t, name, minimum);
   else printf("%s\n", o.err.detail);
   tokn_close(&o);
 }
 
-/* Whether the folder was made with the shared data. */
-static bool with_shared(const char *name) {
-  tokn_open o = open_file(name);
+/* Whether the folder has the file, which depends on the shared data. */
+static bool has_file(const char *name) {
+  tokn_tokenizer o = open_file(name);
   tokn_close(&o);
   return o.section != NULL;
 }
 
-/* --- the trie over a whole vocabulary ------------------------------------------------------- */
+/* --- the trie of a vocabulary --------------------------------------------------------------- */
 
-/* Accepts what may be a decimal number after a space: ` ?[0-9]*` and UTF-8's bytes of no letter. A
- * state per depth, as a grammar would keep it. */
+/* Accepts ` ?[0-9]*`, with a state for each depth, like a grammar. */
 typedef struct automaton {
-  uint8_t digits[1 << 16]; /* after so many bytes: whether a digit has come */
+  uint8_t digits[1 << 16]; /* [depth]: whether the bytes up to this depth have a digit */
   uint64_t steps;
 } automaton;
 
-static bool number_goes_on(bool digits, uint32_t at, uint8_t byte, bool *after) {
-  *after = digits || (byte >= '0' && byte <= '9');
-  return *after ? byte >= '0' && byte <= '9' : at == 0 && byte == ' ';
+static bool step_digit(bool digits, uint32_t at, uint8_t byte, bool *has_digit) {
+  *has_digit = digits || (byte >= '0' && byte <= '9');
+  return *has_digit ? byte >= '0' && byte <= '9' : at == 0 && byte == ' ';
 }
 
 static bool step_number(void *ctx, uint32_t depth, uint8_t byte) {
   automaton *a = ctx;
-  bool after;
+  bool has_digit;
   a->steps++;
-  if (!number_goes_on(depth && a->digits[depth], depth, byte, &after)) return false;
-  a->digits[depth + 1] = after;
+  if (!step_digit(depth && a->digits[depth], depth, byte, &has_digit)) return false;
+  a->digits[depth + 1] = has_digit;
   return true;
 }
 
 static bool number_accepts(const uint8_t *text, size_t bytes) {
   bool digits = false;
   for (size_t i = 0; i < bytes; i++)
-    if (!number_goes_on(digits, (uint32_t)i, text[i], &digits)) return false;
+    if (!step_digit(digits, (uint32_t)i, text[i], &digits)) return false;
   return true;
 }
 
@@ -159,7 +159,7 @@ static bool step_all(void *ctx, uint32_t depth, uint8_t byte) {
 
 static uint32_t bit(const uint32_t *mask, uint32_t id) { return mask[id / 32] >> id % 32 & 1; }
 
-/* Every node once, in order, with the bytes that lead to it. */
+/* Checks that every node occurs once, in order, and that the bytes of its tokens lead to it. */
 static void check_nodes(const bq_tokenizer *t, const bq_trie *trie) {
   CHECK_EQ(trie->end[0], trie->nodes);
   for (uint32_t node = 0; node < trie->nodes && !check_state.failures; node++) {
@@ -171,17 +171,18 @@ static void check_nodes(const bq_tokenizer *t, const bq_trie *trie) {
       CHECK_EQ(at, node);
       CHECK_EQ(trie->depth[node], bytes);
     }
-    uint32_t below = 256;
+    uint32_t previous_byte = 256;
     for (uint32_t child = node + 1; child < trie->end[node]; child = trie->end[child]) {
       CHECK_EQ(trie->depth[child], trie->depth[node] + 1);
-      CHECK(below == 256 || trie->byte[child] > below);
-      below = trie->byte[child];
+      CHECK(previous_byte == 256 || trie->byte[child] > previous_byte);
+      previous_byte = trie->byte[child];
     }
-    if (node) CHECK(trie->first[node] < trie->first[trie->end[node]]); /* it leads to tokens */
+    if (node)
+      CHECK(trie->first[node] < trie->first[trie->end[node]]); /* every node leads to tokens */
   }
 }
 
-/* Against all tokens, one by one. */
+/* Compares masks of the trie with single tokens. */
 static void check_trie(const bq_tokenizer *t, const char *name) {
   tokn_trie o = tokn_trie_of(t);
   const uint32_t tokens = bq_tokenizer_info_get(t).tokens, words = (tokens + 31) / 32;
@@ -198,7 +199,7 @@ static void check_trie(const bq_tokenizer *t, const char *name) {
     count += bytes > 0;
   }
   CHECK_EQ(o.trie.tokens, count);
-  CHECK(a->steps < o.trie.nodes || o.trie.nodes < 300); /* refused subtrees are left out */
+  CHECK(a->steps < o.trie.nodes || o.trie.nodes < 300); /* refused subtrees are skipped */
   printf("%s: %u tokens, %u nodes, %u bytes\n", name, count, o.trie.nodes,
          (uint32_t)bq_trie_bytes(&o.trie));
   free(a);
@@ -211,17 +212,17 @@ static void test_tries(void) {
   const char *names[] = {"spm",   "spm-unknown", "bpe",  "bpe-words", "utf8",  "llama-spm",
                          "gpt-2", "r50k",        "tok512", "chat-5m"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    tokn_open o = open_file(names[i]);
+    tokn_tokenizer o = open_file(names[i]);
     if (o.t) check_trie(o.t, names[i]);
     else CHECK(i > 4); /* the others need the shared data */
     tokn_close(&o);
   }
 }
 
-#define SHARED_FILE(test, name, least)                    \
-  static void test(void) {                                \
-    if (!with_shared(name)) SKIP("needs the shared data"); \
-    check_file((name), (least));                          \
+#define SHARED_FILE(test, name, minimum)                \
+  static void test(void) {                              \
+    if (!has_file(name)) SKIP("needs the shared data"); \
+    check_file((name), (minimum));                      \
   }
 
 static void test_sentencepiece(void) { check_file("spm", 400); }

@@ -1,4 +1,4 @@
-/* Architectures that tests of sessions have in common. Header-only. */
+/* Configurations for tests of sessions. Header-only. */
 #ifndef TINY_CONFIGS_H
 #define TINY_CONFIGS_H
 
@@ -17,14 +17,15 @@ static inline bq_config tiny_windowed(bq_config c, uint32_t window) {
   return c;
 }
 
-/* Layers with short convolutions of four taps: all but every second one. */
+/* Every second layer, from the first on, is a short convolution of four taps. */
 static inline bq_config tiny_convolving(bq_config c) {
   c.conv_size = 4;
   for (uint32_t i = 0; i < c.layers; i += 2) c.conv_layers.bits[i / 32] |= 1u << i % 32;
   return c;
 }
 
-/* Layers with gated delta nets, two value heads for each key head, and gates of attention. */
+/* Every second layer is a gated delta net with two value heads for each key head; attention layers
+ * have gates. */
 static inline bq_config tiny_delta(bq_config c) {
   c = tiny_convolving(c);
   c.state_key_heads = 2;
@@ -35,11 +36,12 @@ static inline bq_config tiny_delta(bq_config c) {
   return c;
 }
 
-/* Mamba-2 layers of three heads, which share B and C; with attention beside it, or without. */
-static inline bq_config tiny_mamba(bq_config c, bool beside) {
+/* Every second layer is Mamba-2 with three heads, which share B and C, with attention in the same
+ * layer or without. */
+static inline bq_config tiny_mamba(bq_config c, bool with_attention) {
   c = tiny_convolving(c);
-  c.mamba = beside ? BQ_MAMBA_GATE : BQ_MAMBA_GATE_NORM;
-  c.attn_beside = beside;
+  c.mamba = with_attention ? BQ_MAMBA_GATE : BQ_MAMBA_GATE_NORM;
+  c.attn_beside = with_attention;
   c.state_key_heads = 1;
   c.state_value_heads = 3;
   c.state_key_dim = 6;
@@ -47,7 +49,7 @@ static inline bq_config tiny_mamba(bq_config c, bool beside) {
   return c;
 }
 
-/* Gemma 4: global layers of their own shape, a last layer or two that share keys and values, and
+/* As Gemma 4: global layers of another shape, two last layers that share keys and values, and
  * per-layer embeddings. Four layers: local, global, local, global. */
 static inline bq_config tiny_layered(bq_config c, uint32_t window) {
   c = tiny_windowed(c, window);
@@ -64,7 +66,8 @@ static inline bq_config tiny_layered(bq_config c, uint32_t window) {
   return c;
 }
 
-/* EmbeddingGemma 2: such layers in an encoder, without shared keys and without a table. */
+/* As EmbeddingGemma 2: the layers of tiny_layered() in an encoder, without shared keys and without
+ * a table of per-layer embeddings. */
 static inline bq_config tiny_layered_encoder(bq_config c, uint32_t window) {
   c = tiny_layered(c, window);
   c.shared_kv = c.shared_kv_ffn = 0;
@@ -73,7 +76,8 @@ static inline bq_config tiny_layered_encoder(bq_config c, uint32_t window) {
   return c;
 }
 
-/* BitNet: norms before the last products, squared ReLUs. An MLP that is wider than all else. */
+/* As BitNet: norms before the last product of attention and MLP, and squared ReLU. The MLP is the
+ * widest vector. */
 static inline bq_config tiny_sub_normed(bq_config c) {
   c.sub_norms = true;
   c.activation = BQ_RELU2;

@@ -1,4 +1,4 @@
-/* A small random model built in memory, without a file: for tests of everything above the loader.
+/* A small random model in memory, without a file, for tests of everything that uses a loaded model.
  * Header-only; each test program includes it once. */
 #ifndef TINY_MODEL_H
 #define TINY_MODEL_H
@@ -29,36 +29,36 @@ static inline void *tiny_alloc(void *ctx, size_t bytes) {
   (void)ctx;
   return tiny_aligned(bytes);
 }
-static inline void tiny_give(void *ctx, void *ptr) {
+static inline void tiny_release(void *ctx, void *ptr) {
   (void)ctx;
   free(ptr);
 }
 
-/* A session of default memory; ends the program when there is none. */
+/* Creates a session with memory of malloc(); ends the program if that fails. */
 static inline bq_session *tiny_session(const tiny_model *t, bq_session_options o) {
   bq_session *s = NULL;
-  const bq_allocator allocator = {NULL, tiny_alloc, tiny_give};
+  const bq_allocator allocator = {NULL, tiny_alloc, tiny_release};
   if (!CHECK_EQ(bq_session_create(&t->model, &o, allocator, &s, NULL), BQ_OK)) abort();
   return s;
 }
 
-static void *tiny_take(tiny_model *t, size_t bytes) {
+static void *tiny_allocate(tiny_model *t, size_t bytes) {
   return t->owned[t->n_owned++] = tiny_aligned(bytes);
 }
 
-/* Uniform in [-scale, scale). */
+/* A random number, uniform in [-scale, scale). */
 static float tiny_random(tiny_model *t, float scale) {
   t->random = t->random * 1664525u + 1013904223u;
   return ((float)(t->random >> 8) * 0x1p-23f - 1) * scale;
 }
 
 static float *tiny_vector(tiny_model *t, size_t n, float center, float spread) {
-  float *v = tiny_take(t, n * sizeof *v);
+  float *v = tiny_allocate(t, n * sizeof *v);
   for (size_t i = 0; i < n; i++) v[i] = center + tiny_random(t, spread);
   return v;
 }
 
-/* Of a type that nothing encodes into. */
+/* Random weights of a type without an encoder. */
 static void tiny_blocks(tiny_model *t, bq_type type, uint32_t rows, uint32_t cols, uint8_t *tiles) {
   const size_t bytes = (size_t)bq_type_bytes(type, BQ_ROWS, rows, cols);
   uint8_t *blocks = tiny_aligned(bytes);
@@ -71,7 +71,7 @@ static void tiny_blocks(tiny_model *t, bq_type type, uint32_t rows, uint32_t col
 static bq_matrix tiny_matrix(tiny_model *t, bq_type type, uint32_t rows, uint32_t cols) {
   float *f = tiny_vector(t, (size_t)rows * cols, 0, 1.5f / (float)cols + 0.15f);
   bq_layout layout = bq_type_compute_layout(type);
-  uint8_t *data = tiny_take(t, (size_t)bq_type_bytes(type, layout, rows, cols));
+  uint8_t *data = tiny_allocate(t, (size_t)bq_type_bytes(type, layout, rows, cols));
   if (!bq_type_get(type)->encoded) tiny_blocks(t, type, rows, cols, data);
   else if (bq_quantize(type, layout, f, rows, cols, data, NULL) != BQ_OK) abort();
   return (bq_matrix){data, rows, cols, type, &t->model.kernels->matrix[type]};
@@ -90,10 +90,10 @@ static bq_weights tiny_norm(tiny_model *t, uint32_t n) {
       .b = t->model.config.norm == BQ_NORM_LAYER ? tiny_vector(t, n, 0, 0.1f) : NULL};
 }
 
-/* Norms that only some configurations have. */
-static void tiny_more_norms(tiny_model *t, const bq_layer_kind *kind, bq_weights *m) {
+/* Norms of some configurations only. */
+static void tiny_optional_norms(tiny_model *t, const bq_layer_kind *kind, bq_weights *m) {
   const bq_config *c = &t->model.config;
-  const bool each = c->qk_norm == BQ_QK_HEADS || c->qk_norm == BQ_QK_ROTATED;
+  const bool per_head = c->qk_norm == BQ_QK_HEADS;
   if (bq_layer_kind_has(kind, BQ_LN1_POST)) m[BQ_LN1_POST] = tiny_norm(t, c->hidden);
   if (bq_layer_kind_has(kind, BQ_LN2_POST)) m[BQ_LN2_POST] = tiny_norm(t, c->hidden);
   if (c->sub_norms) {
@@ -101,8 +101,8 @@ static void tiny_more_norms(tiny_model *t, const bq_layer_kind *kind, bq_weights
     m[BQ_DOWN_NORM] = tiny_norm(t, kind->cols[BQ_BUFFER_UP]);
   }
   if (!bq_layer_kind_has(kind, BQ_Q_NORM)) return;
-  m[BQ_Q_NORM] = tiny_norm(t, kind->head_dim * (each ? 1 : c->heads));
-  m[BQ_K_NORM] = tiny_norm(t, kind->head_dim * (each ? 1 : kind->kv_heads));
+  m[BQ_Q_NORM] = tiny_norm(t, kind->head_dim * (per_head ? 1 : c->heads));
+  m[BQ_K_NORM] = tiny_norm(t, kind->head_dim * (per_head ? 1 : kind->kv_heads));
 }
 
 static bq_weights tiny_values(tiny_model *t, uint32_t n, float center, float spread);
@@ -172,7 +172,7 @@ static void tiny_mamba_layer(tiny_model *t, bq_type type, bq_weights *m) {
   m[BQ_MAMBA_NORM] = tiny_values(t, values, 1, 0.3f);
 }
 
-static void tiny_more_embeddings(tiny_model *t, bq_type type) {
+static void tiny_optional_embeddings(tiny_model *t, bq_type type) {
   bq_model *m = &t->model;
   const bq_config *c = &m->config;
   if (c->token_types) m->wtt = tiny_matrix(t, type, c->token_types, c->hidden);
@@ -185,8 +185,8 @@ static void tiny_more_embeddings(tiny_model *t, bq_type type) {
   m->embed_norm_w = tiny_vector(t, c->layer_embed, 1, 0.3f);
 }
 
-/* `config` needs layers (<= 4), hidden, heads, ffn, vocab, context; the rest has defaults.
- * Biases everywhere when `biases`. */
+/* `config` needs layers (<= 4), hidden, heads, ffn, vocab, context; the other fields have defaults.
+ * `biases`: whether all linear layers have biases. */
 static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_kernels *kernels,
                         bool biases) {
   memset(t, 0, sizeof *t);
@@ -201,7 +201,8 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
   t->model.kernels = kernels;
   t->model.layers = t->layers;
   t->model.kinds = t->kinds;
-  if (c->position == BQ_POSITION_ALIBI) t->model.slopes = tiny_take(t, c->heads * sizeof(float));
+  if (c->position == BQ_POSITION_ALIBI)
+    t->model.slopes = tiny_allocate(t, c->heads * sizeof(float));
   bq_model_program(&t->model);
   t->model.ready = BQ_READY_ALL(c->layers);
   const uint32_t d = c->hidden;
@@ -221,14 +222,14 @@ static void tiny_create(tiny_model *t, bq_config config, bq_type type, const bq_
     m[BQ_DOWN] = tiny_linear(t, type, d, ffn, biases);
     if (c->gated) m[BQ_GATE] = tiny_linear(t, type, ffn, d, biases);
     tiny_layer_embedding(t, type, m);
-    tiny_more_norms(t, t->layers[i].kind, m);
+    tiny_optional_norms(t, t->layers[i].kind, m);
     if (c->experts) tiny_experts(t, type, m);
     if (bq_config_recurs(c, i))
       (c->mamba               ? tiny_mamba_layer
        : c->state_value_heads ? tiny_delta_net
                               : tiny_convolution)(t, type, m);
   }
-  tiny_more_embeddings(t, type);
+  tiny_optional_embeddings(t, type);
   if (c->norm_place != BQ_NORM_POST) t->model.ln_f_w = tiny_vector(t, d, 1, 0.3f);
   t->model.ln_f_b = c->norm == BQ_NORM_LAYER ? tiny_vector(t, d, 0, 0.1f) : NULL;
   t->model.head = c->tied ? t->model.wte : tiny_matrix(t, type, c->vocab, d);

@@ -2,11 +2,11 @@
  *
  *   tokn d = tokn_new(BQ_TOKENIZER_SPM);
  *   uint32_t a = tokn_add(&d, "a", TOKN_NORMAL, -1);
- *   tokn_open t = tokn_opened(&d);        // t.t is the tokenizer
+ *   tokn_tokenizer t = tokn_open(&d);     // t.t is the tokenizer
  *   ...
  *   tokn_close(&t);
  *
- * Independent of the readers under test; ends the program when something can't be made. */
+ * It shares no code with the readers under test, and ends the program if a limit is exceeded. */
 #ifndef TOKN_H
 #define TOKN_H
 
@@ -29,7 +29,7 @@ typedef struct tokn {
   uint8_t text[TOKN_MAX][TOKN_TEXT];
   float score[TOKN_MAX];
   uint32_t n_merges, merges[TOKN_MAX][3];
-  uint32_t normalizer, n_items; /* where pre is 1 */
+  uint32_t normalizer, n_items; /* used if pre is 1 */
   uint8_t items[TOKN_ITEMS][32];
 } tokn;
 
@@ -56,18 +56,18 @@ static inline uint32_t tokn_add(tokn *d, const char *text, uint32_t kind, float 
   return tokn_add_bytes(d, text, strlen(text), kind, score);
 }
 
-/* Tokens for all bytes, in order; returns the first one's id. */
+/* Adds a token for each byte, in order; returns the first one. */
 static inline uint32_t tokn_add_all_bytes(tokn *d, uint32_t kind) {
   for (unsigned i = 0; i < 256; i++) tokn_add_bytes(d, &(uint8_t){(uint8_t)i}, 1, kind, 0);
   return d->n_tokens - 256;
 }
 
-/* The token of two others' texts, and the merge that leads to it. */
+/* Adds the token with the texts of two others, and the merge that creates it. */
 static inline uint32_t tokn_merge(tokn *d, uint32_t left, uint32_t right, uint32_t kind) {
-  uint8_t both[2 * TOKN_TEXT];
-  memcpy(both, d->text[left], d->bytes[left]);
-  memcpy(both + d->bytes[left], d->text[right], d->bytes[right]);
-  uint32_t id = tokn_add_bytes(d, both, d->bytes[left] + d->bytes[right], kind, 0);
+  uint8_t joined[2 * TOKN_TEXT];
+  memcpy(joined, d->text[left], d->bytes[left]);
+  memcpy(joined + d->bytes[left], d->text[right], d->bytes[right]);
+  uint32_t id = tokn_add_bytes(d, joined, d->bytes[left] + d->bytes[right], kind, 0);
   uint32_t *merge = d->merges[d->n_merges++];
   merge[0] = left;
   merge[1] = right;
@@ -80,8 +80,8 @@ static inline uint8_t *tokn_u32(uint8_t *at, uint32_t v) {
   return at;
 }
 
-/* An item of a program that cuts text into words: characters of some classes, and `points`, at most
- * four of ASCII, in if their class is not. */
+/* Adds an item of a program that splits text into words: characters of some classes, and `points`,
+ * at most four ASCII characters, which belong to the item exactly if their class does not. */
 static inline uint8_t *tokn_item(tokn *d, uint32_t classes, const char *points, uint32_t min,
                                  uint32_t max, uint32_t flags) {
   if (d->n_items == TOKN_ITEMS) abort();
@@ -95,7 +95,7 @@ static inline uint8_t *tokn_item(tokn *d, uint32_t classes, const char *points, 
   return item;
 }
 
-/* The section, to be freed. */
+/* Returns the section, which the caller frees. */
 static inline uint8_t *tokn_write(const tokn *d, size_t *bytes) {
   uint32_t text = 0;
   for (uint32_t i = 0; i < d->n_tokens; i++) text += d->bytes[i];
@@ -132,37 +132,39 @@ static inline uint8_t *tokn_write(const tokn *d, size_t *bytes) {
   return section;
 }
 
-typedef struct tokn_open {
+typedef struct tokn_tokenizer {
   uint8_t *section;
   void *memory;
   bq_tokenizer *t; /* NULL: refused, see err */
   bq_status status;
   bq_error err;
-} tokn_open;
+} tokn_tokenizer;
 
-/* Takes over the section. */
-static inline tokn_open tokn_open_section(uint8_t *section, size_t bytes, bq_tokenizer_size size) {
-  tokn_open o = {.section = section};
+/* The result owns the section. */
+static inline tokn_tokenizer tokn_open_section(uint8_t *section, size_t bytes,
+                                               bq_tokenizer_size size) {
+  tokn_tokenizer o = {.section = section};
   o.memory = aligned_alloc(BQ_ALIGN, (size_t)bq_tokenizer_memory(size));
   if (!o.memory) abort();
   o.status = bq_tokenizer_create(section, bytes, 0, size, o.memory, &o.t, &o.err);
   return o;
 }
 
-static inline tokn_open tokn_opened(const tokn *d) {
+static inline tokn_tokenizer tokn_open(const tokn *d) {
   size_t bytes;
   uint8_t *section = tokn_write(d, &bytes);
-  tokn_open o = tokn_open_section(section, bytes, (bq_tokenizer_size){d->n_tokens, d->n_merges});
+  tokn_tokenizer o =
+      tokn_open_section(section, bytes, (bq_tokenizer_size){d->n_tokens, d->n_merges});
   if (!CHECK_EQ(o.status, BQ_OK)) printf("%s\n", o.err.detail);
   return o;
 }
 
-static inline void tokn_close(tokn_open *o) {
+static inline void tokn_close(tokn_tokenizer *o) {
   free(o->memory);
   free(o->section);
 }
 
-/* The trie of a tokenizer; its memory is exactly as large as promised. */
+/* The trie of a tokenizer, in memory of exactly bq_trie_bytes(). */
 typedef struct tokn_trie {
   uint32_t *ids;
   void *memory;
@@ -182,7 +184,8 @@ static inline void tokn_trie_free(tokn_trie *o) {
   free(o->memory);
 }
 
-/* Ids of a text; scratch and output are exactly as large as promised. To be freed. */
+/* Returns the tokens of a text, which the caller frees. The scratch memory has exactly
+ * bq_tokenize_scratch() bytes. */
 static inline uint32_t *tokn_ids(const bq_tokenizer *t, const void *text, size_t bytes,
                                  bool add_special, bool parse_special, size_t *count) {
   bq_tokenize_options options = {.add_special = add_special, .parse_special = parse_special};
@@ -196,19 +199,19 @@ static inline uint32_t *tokn_ids(const bq_tokenizer *t, const void *text, size_t
   return ids;
 }
 
-/* Checks the ids of a text against a list that ends with BQ_TOKEN_NONE. */
+/* Checks the tokens of a text against a list that ends with BQ_TOKEN_NONE. */
 static inline void tokn_check(const bq_tokenizer *t, const void *text, size_t bytes,
                               bool add_special, bool parse_special, const uint32_t *expected,
                               const char *file, int line) {
-  size_t n, wanted = 0;
+  size_t n, n_expected = 0;
   uint32_t *ids = tokn_ids(t, text, bytes, add_special, parse_special, &n);
-  while (expected[wanted] != BQ_TOKEN_NONE) wanted++;
-  bool same = n == wanted && memcmp(ids, expected, n * sizeof *ids) == 0;
+  while (expected[n_expected] != BQ_TOKEN_NONE) n_expected++;
+  bool same = n == n_expected && memcmp(ids, expected, n * sizeof *ids) == 0;
   if (!same && check_fails(file, line)) {
-    printf("\"%.*s\" is", (int)bytes, (const char *)text);
+    printf("tokens of \"%.*s\": expected", (int)bytes, (const char *)text);
+    for (size_t i = 0; i < n_expected; i++) printf(" %u", expected[i]);
+    printf(", found");
     for (size_t i = 0; i < n; i++) printf(" %u", ids[i]);
-    printf(", not");
-    for (size_t i = 0; i < wanted; i++) printf(" %u", expected[i]);
     printf("\n");
   }
   free(ids);

@@ -1,9 +1,8 @@
-/* What fuzz_plan and fuzz_loader share: how an input is read, and a mutator that knows files.
+/* The input of fuzz_plan and fuzz_loader, and a mutator for files.
  *
  * An input is: a byte of choices, u16 length of the manifest, manifest, file. The mutator starts
- * from small valid files (tests/c/fixture.c), so no corpus needs to be kept, and makes the
- * checksums right again after most changes: otherwise no code after the checksum would ever be
- * reached. */
+ * from small valid files (tests/c/fixture.c), so that no corpus is needed, and corrects the
+ * checksums after most changes, so that inputs reach the code after the checks of checksums. */
 #ifndef FORMAT_INPUT_H
 #define FORMAT_INPUT_H
 
@@ -27,12 +26,12 @@ static bool format_input_read(const uint8_t *data, size_t size, format_input *in
   if (in->manifest_bytes > size - 3) return false;
   in->manifest = in->manifest_bytes ? data + 3 : NULL;
   in->n = size - 3 - in->manifest_bytes;
-  in->file = need(malloc(in->n ? in->n : 1));
+  in->file = check_allocation(malloc(in->n ? in->n : 1));
   memcpy(in->file, data + 3 + in->manifest_bytes, in->n);
   return true;
 }
 
-/* Makes the first of two layers recurrent; with states that are small enough for an input. */
+/* Makes the first of two layers recurrent, with states that are small enough for an input. */
 static void make_recurrent(bq_config *c, uint32_t kind) {
   const fixture_spec specs[] = {fixture_convolution(), fixture_delta(), fixture_mamba(false),
                                 fixture_mamba(true)};
@@ -78,12 +77,12 @@ static fixture_spec format_seed_spec(uint32_t seed) {
   return spec;
 }
 
-/* A valid input; 0 when it doesn't fit. */
-static size_t format_seed(uint8_t *data, size_t most, uint32_t seed) {
+/* Writes a valid input and returns its size; 0 if it does not fit. */
+static size_t format_seed(uint8_t *data, size_t max_size, uint32_t seed) {
   fixture_spec spec = format_seed_spec(seed);
   fixture f = fixture_make(&spec);
   size_t size = 3 + f.manifest_bytes + f.n;
-  if (size <= most) {
+  if (size <= max_size) {
     data[0] = (uint8_t)(seed >> 16);
     data[1] = (uint8_t)f.manifest_bytes;
     data[2] = (uint8_t)(f.manifest_bytes >> 8);
@@ -91,18 +90,18 @@ static size_t format_seed(uint8_t *data, size_t most, uint32_t seed) {
     memcpy(data + 3 + f.manifest_bytes, f.bytes, f.n);
   }
   fixture_free(&f);
-  return size <= most ? size : 0;
+  return size <= max_size ? size : 0;
 }
 
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
   if (size < 64 || seed % 64 == 0) {
-    size_t fresh = format_seed(data, most, seed / 64);
-    if (fresh) size = fresh;
+    size_t new_size = format_seed(data, max_size, seed / 64);
+    if (new_size) size = new_size;
   }
-  size = LLVMFuzzerMutate(data, size, most);
+  size = LLVMFuzzerMutate(data, size, max_size);
   if (size < 3 || seed % 8 == 7) return size;
   size_t skip = 3 + (size_t)bq_load16(data + 1);
   if (skip < size) fixture_seal(data + skip, size - skip);

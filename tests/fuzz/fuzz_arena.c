@@ -1,5 +1,5 @@
-/* Any requests to the arena and the heap, the largest there are among them: what is handed out lies
- * inside and apart, and no sum wraps. */
+/* Any requests to the arena and the heap, also the largest ones: blocks are inside the memory and
+ * do not overlap, and no sum overflows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,37 +10,37 @@ static void require(bool ok) {
   if (!ok) abort();
 }
 
-/* A number near one of the ends of what 64 or a size_t's bits can say, or a small one. */
-static uint64_t number(bq_cursor *c) {
+/* Reads a number near the limits of 64 bits or of size_t, or a small one. */
+static uint64_t read_number(bq_cursor *c) {
   const uint64_t ends[] = {0,        SIZE_MAX, UINT64_MAX, UINT64_C(1) << 32, SIZE_MAX / 2,
                            BQ_ALIGN, 4096,     1 << 20};
   uint8_t choice = bq_cursor_u8(c);
-  int16_t near = (int16_t)bq_cursor_u16(c);
-  return ends[choice % 8] + (uint64_t)(int64_t)(choice & 8 ? near : near % 130);
+  int16_t offset = (int16_t)bq_cursor_u16(c);
+  return ends[choice % 8] + (uint64_t)(int64_t)(choice & 8 ? offset : offset % 130);
 }
 
-static void measure(bq_cursor c) {
+static void check_measuring(bq_cursor c) {
   bq_arena a = {0};
   while (bq_cursor_left(&c)) {
-    const size_t before = a.used;
-    const uint64_t count = number(&c), size = number(&c);
+    const size_t used_before = a.used;
+    const uint64_t count = read_number(&c), size = read_number(&c);
     const bool failed = a.overflow;
     require(!bq_arena_take(&a, count, size));
-    require(a.used % BQ_ALIGN == 0 && a.used >= before);
-    require(!a.overflow || a.used == before);
+    require(a.used % BQ_ALIGN == 0 && a.used >= used_before);
+    require(!a.overflow || a.used == used_before);
     require(!failed || a.overflow);
     if (a.overflow) continue;
-    require(!size || count <= (a.used - before) / size);
+    require(!size || count <= (a.used - used_before) / size);
   }
 }
 
-static void hand_out(bq_cursor c) {
+static void check_arena(bq_cursor c) {
   enum { BYTES = 8192 };
   static _Alignas(64) uint8_t block[BYTES];
   bq_arena a = {.base = block, .size = (size_t)bq_cursor_u16(&c) % BYTES / BQ_ALIGN * BQ_ALIGN};
   while (bq_cursor_left(&c)) {
     const uint8_t *end = block + a.used;
-    const uint64_t count = number(&c), size = number(&c);
+    const uint64_t count = read_number(&c), size = read_number(&c);
     uint8_t *p = bq_arena_take(&a, count, size);
     require(!p == a.overflow && a.used <= a.size);
     if (p) require(p == end && count * size <= a.used);
@@ -48,8 +48,8 @@ static void hand_out(bq_cursor c) {
   }
 }
 
-/* Blocks keep what is written in them until they are given back. */
-static void keep(bq_cursor c) {
+/* Blocks keep their contents until they are freed. */
+static void check_heap(bq_cursor c) {
   enum { BYTES = 16384, BLOCKS = 8 };
   static uint8_t region[BYTES + BQ_ALIGN];
   struct {
@@ -63,7 +63,7 @@ static void keep(bq_cursor c) {
     const uint32_t k = bq_cursor_u8(&c) % BLOCKS;
     for (size_t j = 0; j < blocks[k].bytes; j++) require(blocks[k].at[j] == k);
     m.free(m.ctx, blocks[k].at);
-    const uint64_t bytes = number(&c);
+    const uint64_t bytes = read_number(&c);
     blocks[k].at = bytes <= SIZE_MAX ? m.alloc(m.ctx, (size_t)bytes) : NULL;
     blocks[k].bytes = blocks[k].at ? (size_t)bytes : 0;
     require(blocks[k].bytes <= BYTES && (uintptr_t)blocks[k].at % BQ_ALIGN == 0);
@@ -76,8 +76,8 @@ static void keep(bq_cursor c) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   const bq_cursor c = {data, n, 0, false};
-  measure(c);
-  hand_out(c);
-  keep(c);
+  check_measuring(c);
+  check_arena(c);
+  check_heap(c);
   return 0;
 }

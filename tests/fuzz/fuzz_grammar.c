@@ -1,5 +1,5 @@
-/* Any bytes as a grammar, and any grammar with numbers in range, followed with any tokens: bounded
- * time and memory; what a mask allows is accepted, and nothing else. */
+/* Any bytes as a grammar, and any grammar with numbers in range, with any tokens: time and memory
+ * are bounded, and exactly the tokens of a mask are accepted. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static void require(bool ok) {
   if (!ok) abort();
 }
 
-static bq_vocabulary *vocabulary(void) {
+static bq_vocabulary *create_vocabulary(void) {
   static bq_vocabulary v;
   static tokn d;
   if (v.tokenizer) return &v;
@@ -21,7 +21,7 @@ static bq_vocabulary *vocabulary(void) {
                          "abababababababababab", "aaaaaaaaaaaaaaaaaa\""};
   tokn_add_all_bytes(&d, TOKN_NORMAL);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) tokn_add(&d, texts[i], TOKN_NORMAL, 0);
-  tokn_open o = tokn_opened(&d);
+  tokn_tokenizer o = tokn_open(&d);
   uint32_t *spare = malloc(4 * d.n_tokens);
   bq_vocabulary_sort(o.t, d.n_tokens, malloc(4 * d.n_tokens), spare, &v);
   free(spare);
@@ -32,8 +32,8 @@ static bq_vocabulary *vocabulary(void) {
   return &v;
 }
 
-static void follow(const bq_grammar *g, bq_cursor c) {
-  bq_vocabulary *v = vocabulary();
+static void match_tokens(const bq_grammar *g, bq_cursor c) {
+  bq_vocabulary *v = create_vocabulary();
   bq_arena arena = {0};
   bq_matcher *m;
   bq_matcher_create(g, v, &arena, &m);
@@ -60,10 +60,10 @@ static void follow(const bq_grammar *g, bq_cursor c) {
   free(arena.base);
 }
 
-static void build(bq_cursor c) {
+static void build_grammar(bq_cursor c) {
   static grammars d;
   memset(&d, 0, sizeof d);
-  /* Above the number of rules: which of them count their characters. */
+  /* The upper bits select the rules that count their characters. */
   const uint8_t head = bq_cursor_u8(&c);
   const uint32_t rules = 1 + head % 4, states = rules + bq_cursor_u8(&c) % 16;
   for (uint32_t i = 0; i < states; i++) {
@@ -75,9 +75,9 @@ static void build(bq_cursor c) {
   for (uint32_t i = 0; i < states; i++) {
     const uint8_t counts = bq_cursor_u8(&c);
     for (uint32_t k = 0; k < (counts & 3u); k++) {
-      const uint8_t low = bq_cursor_u8(&c), more = bq_cursor_u8(&c);
-      grammars_edge(&d, i, low, (uint8_t)(low + (more & 15) < 256 ? low + (more & 15) : 255),
-                    (more >> 4) % states);
+      const uint8_t low = bq_cursor_u8(&c), span = bq_cursor_u8(&c);
+      grammars_edge(&d, i, low, (uint8_t)(low + (span & 15) < 256 ? low + (span & 15) : 255),
+                    (span >> 4) % states);
       if (counts >> (4 + k) & 1) d.edges[i][d.n_edges[i] - 1].range |= BQ_EDGE_BEGINS;
     }
     for (uint32_t k = 0; k < (counts >> 2 & 3u); k++) {
@@ -92,7 +92,7 @@ static void build(bq_cursor c) {
   uint8_t *bytes = grammars_write(&d, 0, &n);
   bq_grammar g;
   require(bq_grammar_read(bytes, n, &g, NULL) == BQ_OK);
-  follow(&g, c);
+  match_tokens(&g, c);
   free(bytes);
 }
 
@@ -100,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!size) return 0;
   bq_cursor c = {.data = data, .size = size, .at = 1};
   if (data[0] & 1) {
-    build(c);
+    build_grammar(c);
     return 0;
   }
   const size_t n = size / 2 & ~(size_t)3;
@@ -108,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   memcpy(copy, data + 1, size > n ? n : size - 1);
   bq_grammar g;
   c.at = size > n ? n + 1 : size;
-  if (size > n && bq_grammar_read((const uint8_t *)copy, n, &g, NULL) == BQ_OK) follow(&g, c);
+  if (size > n && bq_grammar_read((const uint8_t *)copy, n, &g, NULL) == BQ_OK) match_tokens(&g, c);
   free(copy);
   return 0;
 }

@@ -1,6 +1,6 @@
-/* Any bytes as a whole file, fed in any split: a typed error or a model, memory as planned, and a
- * model that was accepted can be computed with. A byte that is wrong at first changes nothing once
- * a checksum has told and the bytes come again. */
+/* Any bytes as a file, fed in any parts: an error or a model, with the planned memory, and an
+ * accepted model computes tokens. A byte that is wrong at first has no effect after a checksum has
+ * reported it and the bytes are fed again. */
 #include "format_input.h"
 #include "session/create.h"
 
@@ -10,13 +10,13 @@ static void require(bool ok) {
   if (!ok) abort();
 }
 
-/* An allocator that has 16 MB to give. */
+/* An allocator that is limited to 16 MiB. */
 static void *bounded_alloc(void *ctx, size_t bytes) {
   fixture_memory *memory = ctx;
-  return bytes < ROOM && memory->used < ROOM ? take(memory, bytes) : NULL;
+  return bytes < ROOM && memory->used < ROOM ? allocate(memory, bytes) : NULL;
 }
 
-/* Feeds all there is; how the pieces are cut follows from `choices`. */
+/* Feeds the file; `choices` determines the lengths of the parts. */
 static bq_status feed(const format_input *in, bq_loader *loader, bool *complete, bq_error *err) {
   uint32_t random = in->choices;
   for (;;) {
@@ -27,8 +27,8 @@ static bq_status feed(const format_input *in, bq_loader *loader, bool *complete,
     if (*complete || want.offset >= in->n) return BQ_OK;
     require(want.dst_bytes > 0 && want.dst_bytes <= want.length);
     random = random * 1664525u + 1013904223u;
-    size_t n = in->n - (size_t)want.offset, some = 1 + (random >> 20) % 300;
-    if (in->choices & 0x10 && some < n) n = some;
+    size_t n = in->n - (size_t)want.offset, random_length = 1 + (random >> 20) % 300;
+    if (in->choices & 0x10 && random_length < n) n = random_length;
     if (in->choices & 0x20) {
       if (n > want.dst_bytes) n = want.dst_bytes;
       memcpy(want.dst, in->file + want.offset, n);
@@ -40,7 +40,7 @@ static bq_status feed(const format_input *in, bq_loader *loader, bool *complete,
   }
 }
 
-/* Reads a page that the session asks for. */
+/* Reads a page that the session requests. */
 static void read_page(const format_input *in, bq_session *session, bq_model *model) {
   bq_page page;
   size_t n;
@@ -50,7 +50,7 @@ static void read_page(const format_input *in, bq_session *session, bq_model *mod
   require(bq_model_page_done(model, page.id, true, NULL) == BQ_OK);
 }
 
-/* Two tokens through the whole model. */
+/* Computes two tokens. */
 static void compute(const format_input *in, bq_model *model, bq_allocator allocator) {
   bq_session_options options = {.context = model->config.context < 4 ? 0 : 4};
   if (bq_session_memory(&model->config, model->kernels, &options, NULL) > ROOM / 4) return;
@@ -68,8 +68,8 @@ static void compute(const format_input *in, bq_model *model, bq_allocator alloca
   bq_session_free(session);
 }
 
-/* Feeds the file with one byte changed until a checksum tells, then the true one. True when that
- * came to pass: *status is then that of the true file. */
+/* Feeds the file with one byte changed until a checksum reports it, then the original file. Returns
+ * true if a checksum reported it; *status is then the status of the original file. */
 static bool feed_damaged(const format_input *in, bq_loader *loader, bool *complete,
                          bq_status *status, bq_error *err) {
   const size_t at = (size_t)(in->choices * 2654435761u >> 8) % in->n;
@@ -77,8 +77,9 @@ static bool feed_damaged(const format_input *in, bq_loader *loader, bool *comple
   *status = feed(in, loader, complete, err);
   in->file[at] ^= 0x10;
   if (*status != BQ_CHECKSUM) {
-    bool may = !*status || *status == BQ_INTEGRITY; /* that of a prefix can be tried again */
-    require(may || bq_loader_retry(loader, NULL) == *status);
+    bool retryable =
+        !*status || *status == BQ_INTEGRITY; /* BQ_INTEGRITY of a header can be retried */
+    require(retryable || bq_loader_retry(loader, NULL) == *status);
     return false;
   }
   require(bq_loader_retry(loader, err) == BQ_OK);
@@ -86,10 +87,10 @@ static bool feed_damaged(const format_input *in, bq_loader *loader, bool *comple
   return true;
 }
 
-/* The status of the file fed without further ado. */
-static bq_status plain_status(const format_input *in, bq_loader_options options) {
+/* The status of the file without a changed byte. */
+static bq_status undamaged_status(const format_input *in, bq_loader_options options) {
   fixture_memory memory = {0};
-  options.allocator = (bq_allocator){&memory, bounded_alloc, give};
+  options.allocator = (bq_allocator){&memory, bounded_alloc, release};
   bq_loader *loader = NULL;
   bool complete = false;
   bq_status status = bq_loader_create(&options, &loader, NULL);
@@ -105,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!format_input_read(data, size, &in)) return 0;
   static const uint8_t integrity[BQ_SHA256_BYTES] = {1}; /* of no file */
   fixture_memory memory = {0};
-  bq_allocator allocator = {&memory, bounded_alloc, give};
+  bq_allocator allocator = {&memory, bounded_alloc, release};
   bq_loader_options options = {.allocator = allocator,
                                .file_bytes = in.choices & 1 ? 0 : in.n,
                                .prefix_hint = in.choices & 2 ? in.n / 2 : 0,
@@ -121,12 +122,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   bq_status status = bq_loader_create(&options, &loader, &err);
   if (!status && damage) damage = feed_damaged(&in, loader, &complete, &status, &err);
   else if (!status) status = feed(&in, loader, &complete, &err);
-  if (loader && damage) require(status == plain_status(&in, options));
+  if (loader && damage) require(status == undamaged_status(&in, options));
   require(status == BQ_OK || err.status == status);
   bq_model *model = NULL;
   if (loader && bq_loader_model(loader, &model, NULL) == BQ_OK) {
-    uint32_t all = BQ_READY_ALL(model->config.layers);
-    require(bq_model_ready(model) <= all && (bq_model_ready(model) == all) >= complete);
+    uint32_t ready = BQ_READY_ALL(model->config.layers);
+    require(bq_model_ready(model) <= ready && (bq_model_ready(model) == ready) >= complete);
     require(!complete || !options.integrity);
     if (complete && memory.used < ROOM / 4) compute(&in, model, allocator);
   }

@@ -1,8 +1,8 @@
-/* Any bytes as a TOKN section, then any bytes as text and as ids.
+/* Any bytes as a TOKN section, then any bytes as text and as tokens.
  *
- * input: u8 mode, u16 bytes of the section, section, text. In mode bit 0 the section's counts and
- * kind are set to what fits it, so that most inputs get past the header; in bit 6 it has a part,
- * whose own counts fit it. */
+ * Input: u8 mode, u16 bytes of the section, section, text. Mode bit 0: the counts and the kind of
+ * the section are corrected, so that most inputs pass the checks of its header. Bit 6: the section
+ * has a part with corrected counts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static void put32(uint8_t *at, uint32_t v) {
   for (int i = 0; i < 4; i++) at[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* The tokens as a repaired section has them. */
+/* The tokens of a corrected section. */
 typedef struct texts {
   const uint8_t *ends, *text;
   uint32_t tokens;
@@ -36,8 +36,8 @@ static uint32_t find(const texts *t, const uint8_t *text, uint32_t bytes) {
   return BQ_TOKEN_NONE;
 }
 
-/* A merge that leads to token `id`: from two others if there are such, else from the empty token 0.
- */
+/* Writes a merge that creates token `id`: of two other tokens if possible, else of the empty token
+ * 0 and itself. */
 static void repair_merge(const texts *t, uint8_t *merge, uint32_t id) {
   uint32_t begin = id ? bq_load32(t->ends + 4 * (id - 1)) : 0,
            bytes = bq_load32(t->ends + 4 * id) - begin;
@@ -53,7 +53,8 @@ static void repair_merge(const texts *t, uint8_t *merge, uint32_t id) {
   put32(merge + 8, id);
 }
 
-/* Makes the header say what the section has room for, and the texts' ends rise. */
+/* Corrects the counts of the header, so that they fit the section, and the ends of the texts, so
+ * that they increase. */
 static void repair(uint8_t *section, size_t bytes, uint8_t mode) {
   if (bytes < 44) return;
   uint32_t tokens = 1 + section[32] % 32, merges = section[36] % 8, n_eog = section[28] % 3;
@@ -78,8 +79,8 @@ static void repair(uint8_t *section, size_t bytes, uint8_t mode) {
     end = i + 1 == tokens || step > text - end ? text : end + step;
     put32(at, end);
     uint8_t *kind = section + kinds + i;
-    bool one = bq_load32(at) - (i ? bq_load32(at - 4) : 0) == 1;
-    *kind = (uint8_t)(*kind % (one ? 6 : 5));
+    bool single_byte = bq_load32(at) - (i ? bq_load32(at - 4) : 0) == 1;
+    *kind = (uint8_t)(*kind % (single_byte ? 6 : 5));
     uint8_t *score = section + ends + 4 * tokens + 4 * i;
     score[3] &= 0x3f; /* no NaN */
   }
@@ -95,20 +96,21 @@ static void check_text(const bq_tokenizer *t, const char *text, size_t bytes, ui
   const bq_text_range plain[] = {{0, (uint32_t)bytes / 3}, {(uint32_t)bytes / 2, (uint32_t)bytes}};
   bq_tokenize_options options = {mode & 8, mode & 16, false, bytes & 1, plain, bytes % 3};
   uint64_t need = bq_tokenize_scratch(t, bytes, false);
-  if (need > 1 << 26) return; /* steps may make a text as long as that, or too long */
+  if (need > 1 << 26) return; /* Normalization can make a text very long. */
   void *scratch = malloc((size_t)need);
-  size_t count = 0, again;
+  size_t count = 0, needed;
   require(bq_tokenize(t, text, bytes, &options, scratch, NULL, 0, &count) ==
           (count ? BQ_ARGUMENT : BQ_OK));
   const size_t capacity = count;
   uint32_t *ids = malloc(capacity * sizeof *ids + 1);
   require(bq_tokenize(t, text, bytes, &options, scratch, ids, capacity, &count) == BQ_OK);
   require(count == capacity);
-  size_t half = count / 2;
-  uint32_t *few = malloc(half * sizeof *few + 1);
-  bq_status status = bq_tokenize(t, text, bytes, &options, scratch, few, half, &again);
-  require(again == count && status == (half < count ? BQ_ARGUMENT : BQ_OK));
-  require(memcmp(few, ids, half * sizeof *few) == 0);
+  size_t half_capacity = count / 2;
+  uint32_t *first_tokens = malloc(half_capacity * sizeof *first_tokens + 1);
+  bq_status status =
+      bq_tokenize(t, text, bytes, &options, scratch, first_tokens, half_capacity, &needed);
+  require(needed == count && status == (half_capacity < count ? BQ_ARGUMENT : BQ_OK));
+  require(memcmp(first_tokens, ids, half_capacity * sizeof *first_tokens) == 0);
   char *out = malloc(bq_detokenize_limit(t));
   bq_detokenizer d = {0};
   for (size_t i = 0; i < count; i++) {
@@ -118,7 +120,7 @@ static void check_text(const bq_tokenizer *t, const char *text, size_t bytes, ui
   require(bq_detokenize_end(&d, out) <= 3);
   bq_token_find(t, text, bytes);
   free(out);
-  free(few);
+  free(first_tokens);
   free(ids);
   free(scratch);
 }
@@ -136,7 +138,7 @@ static void check_ids(const bq_tokenizer *t, const uint8_t *bytes, size_t n) {
   free(out);
 }
 
-/* Any bytes as a program that cuts text into words: words that follow each other, to the end. */
+/* Any bytes as a program that splits text into words: the words cover the text. */
 static void check_split(const uint8_t *data, size_t n) {
   bq_split split = {.n = data[0] % BQ_SPLIT_ITEMS + 1u};
   if (n < 1 + BQ_SPLIT_ITEM_BYTES * (size_t)split.n) return;
@@ -154,7 +156,7 @@ static void check_split(const uint8_t *data, size_t n) {
   free(text);
 }
 
-/* Makes bytes a stage of few classes and states; returns how many of them it has. */
+/* Turns bytes into a split pass of few classes and states; returns its number of bytes. */
 static size_t repair_stage(uint8_t *part, size_t size) {
   if (size < 16) return size;
   const uint32_t classes = 1 + part[4] % 4, states = 2 + part[8] % 6, runs = 1 + part[12] % 6;
@@ -180,7 +182,7 @@ static size_t repair_stage(uint8_t *part, size_t size) {
   return need;
 }
 
-/* Makes bytes a map of SentencePiece's: units that lead to each other, texts that end. */
+/* Turns bytes into a character map of SentencePiece, with valid units and texts that end. */
 static void repair_charsmap(uint8_t *part, size_t size) {
   if (size < 16) return;
   const uint32_t units = 1 + part[4] % ((uint32_t)(size - 12) / 4);
@@ -194,7 +196,7 @@ static void repair_charsmap(uint8_t *part, size_t size) {
   part[size - 1] = 0;
 }
 
-/* A part of the input, and its type: steps, stages and what else parts.c reads. */
+/* A part of the input, and its type: normalizers, split passes and the other parts of parts.c. */
 typedef struct part {
   uint32_t type;
   uint8_t *bytes; /* malloc */
@@ -216,7 +218,7 @@ static part part_of(const uint8_t *data, size_t n) {
   return p;
 }
 
-/* The section with this part; takes over the memory of the one without. */
+/* Returns the section with this part, and frees the one without. */
 static uint8_t *with_part(uint8_t *section, size_t *bytes, const part *p) {
   uint8_t *out = malloc(*bytes + 12 + p->size);
   memcpy(out, section, 44);
@@ -231,7 +233,8 @@ static uint8_t *with_part(uint8_t *section, size_t *bytes, const part *p) {
   return out;
 }
 
-/* Any bytes as a stage, and as a step: pieces that follow each other, text as long as promised. */
+/* Any bytes as a split pass and as a normalizer: words do not overlap, and the text is at most as
+ * long as its limit. */
 static void check_part(const uint8_t *data, size_t n) {
   if (n < 4) return;
   part p = part_of(data, n);
@@ -243,21 +246,21 @@ static void check_part(const uint8_t *data, size_t n) {
   free(p.bytes);
   bq_split_pass stage;
   if (bq_split_pass_read(part, size, &stage)) {
-    void *seen = malloc((size_t)bq_multi_splitter_memory(&stage, 1, bytes) + 1);
+    void *scratch = malloc((size_t)bq_multi_splitter_memory(&stage, 1, bytes) + 1);
     bq_multi_splitter c;
-    bq_multi_splitter_begin(&c, &stage, 1, text, bytes, seen);
-    size_t before = 0;
-    for (size_t at = 0, begin; bq_multi_splitter_next(&c, &at, &begin); before = at)
-      require(begin >= before && at > begin && at <= bytes);
-    free(seen);
+    bq_multi_splitter_begin(&c, &stage, 1, text, bytes, scratch);
+    size_t previous = 0;
+    for (size_t at = 0, begin; bq_multi_splitter_next(&c, &at, &begin); previous = at)
+      require(begin >= previous && at > begin && at <= bytes);
+    free(scratch);
   }
   bq_normalizer step;
   if (bq_normalizer_read(p.type, part, size, &step)) {
-    uint64_t most = bq_normalize_limit(&step, 1, bytes);
-    size_t room = most < 1 << 20 ? (size_t)most : 1 << 20;
+    uint64_t limit = bq_normalize_limit(&step, 1, bytes);
+    size_t room = limit < 1 << 20 ? (size_t)limit : 1 << 20;
     uint8_t *buffers[] = {malloc(room + 1), NULL};
     const uint8_t *out = bq_normalize(&step, 1, data[3] & 7, text, &bytes, buffers, room);
-    require(out || room < most);
+    require(out || room < limit);
     require(!out || bytes <= room);
     free(buffers[0]);
   }
@@ -271,7 +274,7 @@ static bool step_by_bytes(void *ctx, uint32_t depth, uint8_t byte) {
   return accepts[byte];
 }
 
-/* The mask of those tokens whose bytes all occur in the text. */
+/* Checks the mask of the tokens whose bytes all occur in the text. */
 static void check_trie(const bq_tokenizer *t, const uint8_t *text, size_t n) {
   const uint32_t tokens = bq_tokenizer_info_get(t).tokens;
   uint32_t *ids = malloc(tokens * sizeof *ids), *mask = calloc((tokens + 31) / 32, sizeof *mask);
@@ -283,10 +286,10 @@ static void check_trie(const bq_tokenizer *t, const uint8_t *text, size_t n) {
   for (size_t i = 0; i < n; i++) accepts[text[i]] = 1;
   bq_trie_mask(&trie, step_by_bytes, accepts, mask);
   for (uint32_t i = 0; i < trie.tokens; i++) {
-    size_t bytes, good = 0;
-    const uint8_t *own = bq_token_bytes(t, trie.ids[i], &bytes);
-    while (good < bytes && accepts[own[good]]) good++;
-    require((mask[trie.ids[i] / 32] >> trie.ids[i] % 32 & 1) == (good == bytes));
+    size_t bytes, n_accepted = 0;
+    const uint8_t *bytes_of_token = bq_token_bytes(t, trie.ids[i], &bytes);
+    while (n_accepted < bytes && accepts[bytes_of_token[n_accepted]]) n_accepted++;
+    require((mask[trie.ids[i] / 32] >> trie.ids[i] % 32 & 1) == (n_accepted == bytes));
   }
   free(memory);
   free(mask);

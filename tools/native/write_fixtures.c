@@ -87,12 +87,12 @@ static void write_companion(const char *folder, const char *name, const fixture 
 
 /* What the loaded model says of the tensor, row by row. */
 static void write_values(FILE *out, const bq_model *m, const fixture_tensor *t) {
-  found_tensor at = find_tensor(m, t->name);
+  tensor_ref at = find_tensor(m, t->name);
   if (at.vector) {
     fwrite(at.vector, 4, t->dims[0], out);
     return;
   }
-  float *row = need(malloc(t->dims[1] * sizeof *row));
+  float *row = check_allocation(malloc(t->dims[1] * sizeof *row));
   for (uint32_t r = 0; r < t->dims[0]; r++) {
     at.matrix->ops->row(at.matrix, r, row);
     fwrite(row, 4, t->dims[1], out);
