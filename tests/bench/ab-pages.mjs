@@ -1,9 +1,9 @@
-// Two or more checkouts side by side, each in a browser of its own: tokens per second of prefill and decode by number of threads.
+// Compares checkouts, each in its own browser: tokens per second of prefill and decode by number of threads.
 //
 //   node tests/bench/ab-pages.mjs OLD NEW … [--browser firefox] [--activations i8|i16] [--threads 1,2] [--rounds 5] [--model 135m-bq4h.bq4]
 //
-// Each is a checkout that has been built, with the model (tools/make_random.mjs) in build/bench/. They take turns, so
-// that what the machine does meanwhile meets all of them. Medians, then all rounds.
+// Each argument is a built checkout with the model (tools/make_random.mjs) in build/bench/. They take turns, so that other load of the
+// machine affects all of them. It prints medians, then all rounds.
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { median } from '../../tools/bench/stats.mjs';
@@ -29,7 +29,7 @@ const OPTIONS = {
   activations: values.activations,
 };
 
-/** In the page: one generation, of a prompt that shares nothing with the one before. @param {any} o */
+/** Runs in the page: one generation with a new prompt. @param {any} o */
 const measure = async (o) => {
   const page = /** @type {any} */ (globalThis);
   page.sessions ??= new Map();
@@ -66,17 +66,22 @@ for (const name of positionals) {
   browsers.push(browser);
   const page = await browser.open(`${site.url}models/README.md`);
   for (const threads of values.threads.split(',').map(Number))
-    cells.push({ name, page, threads, seen: /** @type {{ build: string, prefill: number, decode: number }[]} */ ([]) });
+    cells.push({
+      name,
+      page,
+      threads,
+      samples: /** @type {{ build: string, prefill: number, decode: number }[]} */ ([]),
+    });
 }
 for (let round = -1; round < Number(values.rounds); round++)
-  // the first one warms up
-  for (const { page, threads, seen } of cells) {
+  // The first round warms up.
+  for (const { page, threads, samples } of cells) {
     const rates = await page.evaluate(measure, { ...OPTIONS, threads, round: round + 1 });
-    if (round >= 0) seen.push(rates);
+    if (round >= 0) samples.push(rates);
   }
-for (const { name, threads, seen } of cells)
+for (const { name, threads, samples } of cells)
   console.log(
-    `${name}, ${threads} thread(s), ${[...new Set(seen.map((s) => s.build))]}: prefill ${median(seen.map((s) => s.prefill)).toFixed(0)}, decode ${median(seen.map((s) => s.decode)).toFixed(0)} tokens/s (${seen.map((s) => `${s.prefill.toFixed(0)}/${s.decode.toFixed(0)}`).join(' ')})`,
+    `${name}, ${threads} thread(s), ${[...new Set(samples.map((s) => s.build))]}: prefill ${median(samples.map((s) => s.prefill)).toFixed(0)}, decode ${median(samples.map((s) => s.decode)).toFixed(0)} tokens/s (${samples.map((s) => `${s.prefill.toFixed(0)}/${s.decode.toFixed(0)}`).join(' ')})`,
   );
 for (const browser of browsers) await browser.close();
 for (const site of sites) await site.close();

@@ -1,12 +1,12 @@
-// What a second thread brings, in two checkouts in turn: a fresh process of Node each, in which steps of a token with one
+// Measures the gain of a second thread in checkouts, in turn. Each visit is a new process of Node, in which steps of a token with one
 // thread and with two take turns.
 //
 //   npm run build    in both, then
 //   node tests/bench/ab-share.mjs OLD NEW [--pairs 5] [--depth 128] [--turns 120] [--steps 4] [--busy 0] [--model FILE]
 //
-// Prints medians over the visits: milliseconds a step on one and on two threads, their ratio, and each checkout's steps
-// beside those of the first. A turn is so many steps, of which the first isn't counted. `--busy N`: beside so many threads that
-// do nothing but keep cores busy; take longer turns then.
+// It prints medians over the visits: milliseconds of a step with one and two threads, their ratio, and the ratio of the first
+// checkout's time to each. A turn has `--steps` steps; the first is not counted. `--busy N`: with N other threads that keep cores busy;
+// use longer turns then.
 import { execFileSync } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -30,7 +30,7 @@ const { values, positionals } = parseArgs({
 const [depth, turns, steps] = [Number(values.depth), Number(values.turns), Number(values.steps)];
 const SPINS = 100_000;
 
-/** @param {string} checkout @returns {Promise<number[]>} milliseconds a step on one thread, on two */
+/** Measures a checkout. @param {string} checkout @returns {Promise<number[]>} milliseconds of a step with one thread, with two */
 async function visit(checkout) {
   const load = (/** @type {string} */ path) => import(pathToFileURL(resolve(checkout, path)).href);
   const [{ openLogits }, { fromFile }] = [await load('tests/js/logits.mjs'), await load('js/index.js')];
@@ -45,12 +45,12 @@ async function visit(checkout) {
     for (const [at, list] of times.entries()) {
       session.wasm.check('bqw_threads', at + 1, SPINS, 1);
       let sum = 0;
-      // The first of them wakes who is asleep.
+      // The first step wakes sleeping threads.
       for (let step = 0; step < steps; step++) {
         session.sync([...ids, ...Array(1 + step).fill(500 + 2 * turn + at)]);
-        const since = performance.now();
+        const start = performance.now();
         while (session.wasm.check('bqw_session_run', session.session, 0) !== 0);
-        if (step > 0) sum += performance.now() - since;
+        if (step > 0) sum += performance.now() - start;
       }
       if (turn >= 0) list.push(sum / (steps - 1));
     }
@@ -62,19 +62,20 @@ if (values.visit) {
   process.exit(0);
 }
 /** @type {number[][][]} */
-const seen = positionals.map(() => []);
+const results = positionals.map(() => []);
 for (let pair = 0; pair < Number(values.pairs); pair++)
   for (let i = 0; i < positionals.length; i++) {
     const at = (i + pair) % positionals.length;
     const args = [fileURLToPath(import.meta.url), positionals[at], '--visit'];
     for (const name of /** @type {const} */ (['depth', 'turns', 'steps', 'busy', 'model']))
       args.push(`--${name}`, values[name]);
-    seen[at].push(JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' })));
+    results[at].push(JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' })));
   }
-for (const [at, list] of seen.entries()) {
-  const of = (/** @type {(t: number[], i: number) => number} */ figure) => median(list.map(figure)).toFixed(3);
+for (const [at, list] of results.entries()) {
+  const formatMedian = (/** @type {(t: number[], i: number) => number} */ select) =>
+    median(list.map(select)).toFixed(3);
   console.log(
-    `${positionals[at]}: ${of(([one]) => one)} ms on one thread, ${of(([, two]) => two)} on two, ${of(([one, two]) => one / two)}; of the first one's ` +
-      `${of(([one], i) => one / seen[0][i][0])}, ${of(([, two], i) => two / seen[0][i][1])}`,
+    `${positionals[at]}: ${formatMedian(([one]) => one)} ms on one thread, ${formatMedian(([, two]) => two)} on two, ${formatMedian(([one, two]) => one / two)}; of the first one's ` +
+      `${formatMedian(([one], i) => one / results[0][i][0])}, ${formatMedian(([, two], i) => two / results[0][i][1])}`,
   );
 }

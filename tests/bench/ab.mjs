@@ -1,11 +1,10 @@
-// Two builds of a bench side by side (kernels.js, attend.js, session.js, or types.js with ROUNDS MB --json): is NEW faster than OLD?
+// Compares two builds of a C benchmark, OLD and NEW (kernels.js, attend.js, session.js, or types.js with ROUNDS MB --json).
 //
 //   node tests/bench/ab.mjs OLD/kernels.js NEW/kernels.js [--pairs N] [options of the bench]
 //
-// The programs run in turn, N times (9), so that both meet the same machine, with node's own options
-// (such as --no-liftoff: nothing is timed before V8 has optimized it). Printed for each
-// measurement: the least time of each, and the median over the pairs of OLD's time / NEW's.
-// An older build: git worktree add ../old REVISION, then make -f emscripten.mk bench-kernels there.
+// The programs run in turn, N times (9), so that other load of the machine affects both, with the options of this Node process (such as
+// --no-liftoff: V8 optimizes all code before it runs). It prints for each measurement the minimum time of each build, and the median
+// over the pairs of OLD's time / NEW's. For an older build: git worktree add ../old REVISION, then make -f emscripten.mk bench-kernels there.
 import { execFileSync } from 'node:child_process';
 import { median } from '../../tools/bench/stats.mjs';
 
@@ -17,7 +16,7 @@ if (!newProgram) {
 const at = rest.indexOf('--pairs');
 const pairs = at < 0 ? 9 : Number(rest.splice(at, 2)[1]);
 
-/** @param {string} program @returns {Map<string, number>} microseconds by name: the least, of session.js the median */
+/** Runs a program. @param {string} program @returns {Map<string, number>} microseconds by name: minima, for session.js medians */
 function run(program) {
   const lines = execFileSync(process.execPath, [...process.execArgv, program, ...rest], { encoding: 'utf8' })
     .trim()

@@ -1,9 +1,9 @@
-// What activations of i16 cost beside those of i8: decode and prefill of one model, in turn, on one thread.
+// Measures the cost of i16 activations relative to i8: decode and prefill of one model, in turn, with one thread.
 //
 //   node tests/bench/activations.mjs MODEL [ROUNDS] [simd128|relaxed]      default: 9 rounds, the best build
 //
-// Each round computes a prompt of 256 tokens and 32 tokens more with both; the ratios are medians of the rounds, which a busy
-// machine changes least.
+// Each round computes a prompt of 256 tokens and 32 more tokens with both. The ratios are medians of the rounds, on which other load of
+// the machine has little influence.
 import { fromFile } from '../../js/node.js';
 import { openLogits } from '../js/logits.mjs';
 
@@ -20,7 +20,7 @@ const open = (/** @type {'i8' | 'i16'} */ activations) =>
 const sessions = { i8: await open('i8'), i16: await open('i16') };
 const median = (/** @type {number[]} */ x) => x.sort((a, b) => a - b)[x.length >> 1].toFixed(2);
 
-/** Milliseconds of the prompt and of the steps. @param {Awaited<ReturnType<typeof openLogits>>} session @param {number} round */
+/** Returns milliseconds of the prompt and of the steps. @param {Awaited<ReturnType<typeof openLogits>>} session @param {number} round */
 function measure(session, round) {
   const ids = Array.from({ length: PROMPT }, (_, i) => 100 + (i ? (i * 7919) % 40000 : round));
   const start = performance.now();

@@ -1,10 +1,10 @@
-// What context costs: prefill of 512 tokens and decode at depths 128 and 2,032, per type of KV cache, in Node. Two sessions
-// of one model take a few steps in turn, one at either depth, so that what the machine does meanwhile meets both.
+// Measures the cost of context: prefill of 512 tokens and decode at depths 128 and 2,016, by type of KV cache, in Node. Two sessions of
+// one model, one at each depth, take a few steps in turn, so that other load of the machine affects both.
 //
 //   npm run build && node tests/bench/context.mjs [model.bq4] [--kv f32,f16,i8] [--build relaxed] [--threads 1]
 //
-// One line of JSON per type: medians, in milliseconds, and the median of the turns' ratios. Without a model one of the 135m shape with random
-// weights is made (tools/make_random.mjs).
+// It prints one line of JSON per type: medians in milliseconds, and the median of the ratios. Without an argument, it writes a model of
+// the 135m shape with random weights (tools/make_random.mjs).
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -24,13 +24,13 @@ const { values, positionals } = parseArgs({
     verbose: { type: 'boolean' },
   },
 });
-// The first turns are not counted, nor a turn's first step, which finds the other's data in the caches.
+// The first turns are not counted.
 const DEPTHS = [128, 2016],
-  WARM = 2,
+  WARM_UP_TURNS = 2,
   TURNS = 15,
   STEPS = 5;
 
-async function model() {
+async function provideModel() {
   const path = join(ROOT, 'build/bench/135m-bq4h.bq4');
   if (!existsSync(path)) {
     mkdirSync(join(ROOT, 'build/bench'), { recursive: true });
@@ -46,47 +46,47 @@ function time(run) {
   return performance.now() - start;
 }
 
-const path = positionals[0] ?? (await model());
+const path = positionals[0] ?? (await provideModel());
 const ids = Uint32Array.from({ length: 2048 }, (_, i) => (i * 7919) % 300);
 const threads = Number(values.threads);
 for (const kv of /** @type {('f32' | 'f16' | 'i8')[]} */ (values.kv.split(','))) {
   const build = /** @type {'relaxed' | 'simd128'} */ (values.build);
-  const far = await openLogits(fromFile(path), {
+  const deep = await openLogits(fromFile(path), {
     kv,
     build,
     threads: threads > 1 ? threads : 0,
     contextTokens: 2048,
     sessions: 2,
   });
-  const near = far.another();
-  far.start(ids.subarray(0, 16)); // compiled, pages touched
-  const prefill = time(() => far.start(ids.subarray(0, 512)));
-  const rest = time(() => far.start(ids.subarray(0, DEPTHS[1])));
-  near.start(ids.subarray(0, DEPTHS[0]));
+  const shallow = deep.another();
+  deep.start(ids.subarray(0, 16)); // warms up: code is compiled, memory is paged in
+  const prefill = time(() => deep.start(ids.subarray(0, 512)));
+  const longPrefill = time(() => deep.start(ids.subarray(0, DEPTHS[1])));
+  shallow.start(ids.subarray(0, DEPTHS[0]));
   /** @type {number[][]} */
   const turns = [];
-  for (let turn = -WARM; turn < TURNS; turn++) {
-    // The same positions each turn, with other tokens: what a step costs depends on where it stands.
-    const pair = [near, far].map((session, at) => {
+  for (let turn = -WARM_UP_TURNS; turn < TURNS; turn++) {
+    // The same positions in each turn, since the time of a step depends on its position, with other tokens.
+    const pair = [shallow, deep].map((session, at) => {
       session.start(ids.map((id, i) => (i === DEPTHS[at] ? 400 + turn : id)).subarray(0, DEPTHS[at] + 1));
       return median(Array.from({ length: STEPS }, (_, i) => time(() => session.next(ids[i]))));
     });
     if (turn >= 0) turns.push(pair);
   }
   if (values.verbose) console.error(turns.map((pair) => pair.map((ms) => ms.toFixed(2)).join(' ')).join('\n'));
-  const of = (/** @type {(pair: number[]) => number} */ what) => +median(turns.map(what)).toFixed(3);
+  const formatMedian = (/** @type {(pair: number[]) => number} */ select) => +median(turns.map(select)).toFixed(3);
   console.log(
     JSON.stringify({
       kv,
       build,
       threads,
       prefill_512: +prefill.toFixed(1),
-      prefill_512_to_2016: +rest.toFixed(1),
-      decode_128: of(([a]) => a),
-      decode_2016: of(([, b]) => b),
-      ratio: of(([a, b]) => b / a),
+      prefill_512_to_2016: +longPrefill.toFixed(1),
+      decode_128: formatMedian(([a]) => a),
+      decode_2016: formatMedian(([, b]) => b),
+      ratio: formatMedian(([a, b]) => b / a),
     }),
   );
-  far.close();
+  deep.close();
 }
 process.exit(0);

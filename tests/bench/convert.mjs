@@ -1,9 +1,9 @@
-// How fast a checkpoint of half a billion weights is converted, and in how much memory.
+// Measures the speed and the memory of converting a checkpoint of half a billion weights.
 //
 //   node tests/bench/convert.mjs [TYPE...]      default: bq4 bq4a bq8
 //
-// The checkpoint (0.5B shape, vocabulary 151,936, bf16, 988 MB) repeats 16 MB of normal weights; it is made in the temporary folder and
-// removed again. Each type is converted in a process of its own; "processor" is its time on all threads, which a busy machine lengthens less.
+// The checkpoint (0.5B shape, vocabulary 151,936, bf16, 988 MB) repeats 16 MB of normal weights; it is written to the temporary folder
+// and removed. Each type is converted in a new process; "CPU time" is the time of all its threads, on which other load has less influence.
 import { spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,8 +28,8 @@ const BLOCK = 8 << 20;
 const folder = mkdtempSync(join(tmpdir(), 'bq4-bench-convert-'));
 const input = join(folder, 'model');
 
-/** Writes the folder. */
-function make() {
+/** Writes the checkpoint. */
+function writeCheckpoint() {
   mkdirSync(input);
   /** @type {Record<string, any>} */
   const header = {};
@@ -62,8 +62,8 @@ const script = `
   console.log(JSON.stringify({ weights, bytes, encoder, seconds: (performance.now() - start) / 1e3, processor: (user + system) / 1e6, peak: process.resourceUsage().maxRSS * 1024 }));`;
 
 try {
-  make();
-  console.log('| type | build | M weights/s | by processor time | peak memory, MB |\n|---|---|---|---|---|');
+  writeCheckpoint();
+  console.log('| type | build | M weights/s | by CPU time | peak memory, MB |\n|---|---|---|---|---|');
   for (const quant of process.argv.length > 2 ? process.argv.slice(2) : ['bq4', 'bq4a', 'bq8']) {
     const child = spawnSync(
       process.execPath,

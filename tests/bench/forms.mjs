@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Filling the forms of tests/bench/forms/, against writing freely: milliseconds per token that the one thread computes, side by side,
-// the best of several turns. (A wall clock would tell what else the machine does.)
+// Measures structured output with the schemas of tests/bench/forms/ relative to free text: CPU milliseconds of one thread per token, the
+// minimum of several turns. (Wall time would depend on other load of the machine.)
 //
 //   node tests/bench/forms.mjs MODEL [TURNS]
 import { readdirSync, readFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ const model = await engine.load(fromFile(path), { contextTokens: 512, activation
 const session = await model.createSession();
 
 /** @param {string} prompt @param {object} options @returns {Promise<{ ms: number, tokens: number }>} per token */
-async function timed(prompt, options) {
+async function generateTimed(prompt, options) {
   const { threadCpuUsage } = /** @type {any} */ (process);
   const since = threadCpuUsage();
   const { tokens: ids } = await session.generate(prompt, { temperature: 0, seed: 1, speculate: false, ...options })
@@ -29,10 +29,10 @@ for (const name of readdirSync(folder).sort()) {
   const responseFormat = /** @type {const} */ ({ type: 'json_schema', schema });
   let [free, form, tokens] = [Infinity, Infinity, 0];
   for (let i = 0; i <= Number(turns); i++) {
-    const held = await timed(prompt, { responseFormat, maxTokens: 200 });
-    const other = await timed(prompt, { maxTokens: held.tokens });
-    if (!i) continue; // the first time compiles
-    [free, form, tokens] = [Math.min(free, other.ms), Math.min(form, held.ms), held.tokens];
+    const constrained = await generateTimed(prompt, { responseFormat, maxTokens: 200 });
+    const unconstrained = await generateTimed(prompt, { maxTokens: constrained.tokens });
+    if (!i) continue; // the first turn warms up
+    [free, form, tokens] = [Math.min(free, unconstrained.ms), Math.min(form, constrained.ms), constrained.tokens];
   }
   console.log(
     `${name.padEnd(14)}${String(tokens).padStart(5)}${free.toFixed(2).padStart(10)}${form.toFixed(2).padStart(10)}${(free / form).toFixed(2).padStart(9)}`,

@@ -1,9 +1,9 @@
-// What JavaScript adds to a decode step, in Chromium: whole generations beside the engine's calls alone, in turn.
+// Measures the time of JavaScript in a decode step, in Chromium: generations relative to the engine's calls alone, in turn.
 //
 //   npm run build && node tests/bench/host.mjs [CHECKOUT] [--rounds 20] [--threads 1] [--model 135m-bq4h.bq4]
 //
-// The model (tools/make_random.mjs) lies in build/bench/. Microseconds a token: the least, the median, and what the
-// median of the differences to the calls alone is, round by round.
+// The model (tools/make_random.mjs) has to be in build/bench/. It prints microseconds per token: minimum, median, and the median of the
+// differences to the calls alone in the same round.
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { median } from '../../tools/bench/stats.mjs';
@@ -23,7 +23,7 @@ const browser = await launch({ full: true });
 const page = await browser.newPage();
 await page.goto(`${site.url}models/README.md`);
 /** @type {Record<string, number[]>} */
-const seen = await page.evaluate(
+const timesByName = await page.evaluate(
   (order) =>
     new Promise((done, fail) => {
       const worker = new Worker('/tests/bench/host-worker.js', { type: 'module' });
@@ -33,11 +33,11 @@ const seen = await page.evaluate(
     }),
   { rounds: Number(values.rounds), threads: Number(values.threads), model: `/build/bench/${values.model}` },
 );
-const [bare] = Object.values(seen);
-for (const [name, list] of Object.entries(seen)) {
+const [calls] = Object.values(timesByName);
+for (const [name, list] of Object.entries(timesByName)) {
   const us = (/** @type {number} */ ms) => (ms * 1000).toFixed(0).padStart(6);
   console.log(
-    `${name.padEnd(26)} least ${us(Math.min(...list))}, median ${us(median(list))}, beyond the calls ${us(median(list.map((ms, i) => ms - bare[i])))}`,
+    `${name.padEnd(26)} minimum ${us(Math.min(...list))}, median ${us(median(list))}, more than the calls ${us(median(list.map((ms, i) => ms - calls[i])))}`,
   );
 }
 await browser.close();

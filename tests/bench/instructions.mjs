@@ -1,14 +1,14 @@
-// How near are SIMD128's kernels to what that instruction set asks for? The machine code that V8 and, where its shell is, JavaScriptCore make of
-// them, counted.
+// Counts the machine instructions of the SIMD128 kernels, as compiled by V8 and, with `--jsc`, JavaScriptCore, and compares them with the
+// minimum that the instruction set needs.
 //
 //   make -f emscripten.mk bench-token
 //   node_modules/.bin/node tests/bench/instructions.mjs [--types bq4h_32,bq8_32] [--jsc FILE]
 //
-// FILE is JavaScriptCore's shell, which Debian has in libjavascriptcoregtk-4.0-bin; LD_LIBRARY_PATH may have to name its library's folder.
-// Of each kernel, the loops that multiply and have no other within: the first is that of one token in V8's output, where engines keep the
-// order of the source. A dot (i32x4.dot_i16x8_s, pmaddwd) has 8 products. Printed per 32 products: dots, adds (of integers), what unpacks and
-// widens weights, floats, what only moves (loads, broadcasts, stores, spills, copies), the rest; then all of them, and beside it the least that 32
-// products need (LEAST), the floats of each block and the loads of activations aside, which many products share.
+// FILE is JavaScriptCore's shell (Debian: libjavascriptcoregtk-4.0-bin); LD_LIBRARY_PATH may have to name the folder of its library.
+// For each kernel it counts the innermost loops with products; in V8's output the first one is that of single tokens. A dot
+// (i32x4.dot_i16x8_s, pmaddwd) has 8 products. It prints per 32 products: dots, additions of integers, unpacking and widening of weights,
+// float operations, moves (loads, broadcasts, stores, spills, copies), the rest, and the sum; then the minimum for 32 products (MINIMUM),
+// without the float operations of each block and the loads of activations, which many products share.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,13 +20,13 @@ const { values } = parseArgs({
   options: { types: { type: 'string', default: 'bq4h_32,bq8_32' }, jsc: { type: 'string' } },
 });
 
-/** Ids of types (c/core/type.h). @type {Record<string, number>} */
+/** Numbers of types (c/core/type.h). @type {Record<string, number>} */
 const TYPES = { bq4_32: 4, bq4h_32: 6, bq4a_32: 7, bq8_32: 8 };
-/** 4 dots and 4 adds; 16 bytes of nibbles are loaded and make four vectors of 16 bits by a mask or a shift each; 32 bytes are widened as they are loaded. @type {Record<string, number>} */
+/** Minimum per 32 products: 4 dots and 4 additions; 4 bits: one load of 16 bytes and a mask or a shift for each of four vectors of 16-bit integers; 8 bits: four loads that widen. @type {Record<string, number>} */
 const MINIMUM = { bq4_32: 8 + 1 + 4, bq4h_32: 8 + 1 + 4, bq4a_32: 8 + 1 + 4, bq8_32: 8 + 4 };
 
 const KINDS = /** @type {const} */ (['dots', 'adds', 'unpack', 'floats', 'moves', 'rest']);
-/** @param {string} op @returns {(typeof KINDS)[number]} */
+/** Returns the kind of an instruction. @param {string} op @returns {(typeof KINDS)[number]} */
 function kindOf(op) {
   const name = op.replace(/^v(?=p|mov|add|sub|mul|cvt|broad|shuf|unpck|and|xor)/, '');
   if (name === 'pmaddwd') return 'dots';
@@ -42,23 +42,23 @@ function kindOf(op) {
   return 'rest';
 }
 
-/** @typedef {{ at: bigint, op: string, to: bigint | null }} Instruction  `to`: where it jumps */
+/** @typedef {{ at: bigint, op: string, to: bigint | null }} Instruction  `to`: target of a jump */
 
-/** The functions of an engine's output. @param {string} text @param {RegExp} begins @param {RegExp} line @returns {Map<string, Instruction[]>} */
-function functionsIn(text, begins, line) {
+/** Returns the functions in the output of an engine by name. @param {string} text @param {RegExp} begins @param {RegExp} line @returns {Map<string, Instruction[]>} */
+function parseFunctions(text, begins, line) {
   /** @type {Map<string, Instruction[]>} */
   const all = new Map();
   /** @type {Instruction[]} */
-  let now = [];
-  for (const each of text.split('\n')) {
-    const name = begins.exec(each)?.groups?.name;
+  let instructions = [];
+  for (const row of text.split('\n')) {
+    const name = begins.exec(row)?.groups?.name;
     if (name) {
-      now = [];
-      if (!all.has(name)) all.set(name, now);
+      instructions = [];
+      if (!all.has(name)) all.set(name, instructions);
     }
-    const found = line.exec(each)?.groups;
+    const found = line.exec(row)?.groups;
     if (found)
-      now.push({
+      instructions.push({
         at: BigInt(found.at),
         op: found.op,
         to: /^j/.test(found.op) && /^0x/.test(found.rest) ? BigInt(found.rest.split(/\s/)[0]) : null,
@@ -67,11 +67,13 @@ function functionsIn(text, begins, line) {
   return all;
 }
 
-/** Loops that multiply and have none within. @param {Instruction[]} code */
-function loops(code) {
+/** Returns the innermost loops with products. @param {Instruction[]} code */
+function findInnerLoops(code) {
   const all = code
     .filter(({ at, to }) => to !== null && to <= at && to >= code[0].at)
-    .map(({ at, to }) => code.filter((one) => one.at >= /** @type {bigint} */ (to) && one.at <= at))
+    .map(({ at, to }) =>
+      code.filter((instruction) => instruction.at >= /** @type {bigint} */ (to) && instruction.at <= at),
+    )
     .filter((body) => body.some(({ op }) => /pmaddwd$/.test(op)));
   return all.filter(
     (body) =>
@@ -96,10 +98,10 @@ for (let i = 0; i < TIMES; i++) token.token_multiply(1);
 `;
 
 /** @param {string} type @returns {[engine: string, code: Map<string, Instruction[]>][]} */
-function machineCode(type) {
+function readMachineCode(type) {
   const module = JSON.stringify(join(ROOT, 'build/bench/token-simd128.wasm'));
   const folder = mkdtempSync(join(tmpdir(), 'bq4-code-'));
-  const say = (
+  const runProgram = (
     /** @type {string} */ program,
     /** @type {string[]} */ args,
     /** @type {string} */ bytes,
@@ -116,15 +118,15 @@ function machineCode(type) {
       maxBuffer: 1 << 28,
       env: { ...process.env, ...env },
     });
-    return stdout + stderr; // V8 writes to the first, JavaScriptCore to the second
+    return stdout + stderr; // V8 writes to stdout, JavaScriptCore to stderr
   };
   try {
     /** @type {[string, Map<string, Instruction[]>][]} */
     const all = [
       [
         `V8 ${process.versions.v8}`,
-        functionsIn(
-          say(
+        parseFunctions(
+          runProgram(
             process.execPath,
             ['--no-liftoff', '--no-wasm-lazy-compilation', '--print-wasm-code'],
             `require('node:fs').readFileSync(${module})`,
@@ -138,9 +140,9 @@ function machineCode(type) {
     if (values.jsc)
       all.push([
         'JavaScriptCore',
-        functionsIn(
-          // The first compilation that counts is that of the whole function; those that enter a loop come under another name.
-          say(values.jsc, ['-s'], `read(${module}, 'binary')`, 5000, { JSC_dumpOMGDisassembly: '1' }),
+        parseFunctions(
+          // The first compilation with this name is that of the whole function; compilations that enter a loop have another name.
+          runProgram(values.jsc, ['-s'], `read(${module}, 'binary')`, 5000, { JSC_dumpOMGDisassembly: '1' }),
           /^Generated OMG code for WebAssembly (?:OMG function(?=\[).*wasm-function\[(?<name>\w+)\]|.*)/,
           /^asm +(?<at>0x[0-9a-f]+): (?<op>[a-z][a-z0-9]*) ?(?<rest>.*)$/,
         ),
@@ -151,13 +153,13 @@ function machineCode(type) {
   }
 }
 
-const columns = [...KINDS, 'all', 'least'];
+const columns = [...KINDS, 'sum', 'minimum'];
 console.log(
   `| kernel | engine | loop, dots | ${columns.join(' | ')} |\n|---|---|---|${columns.map(() => '---|').join('')}`,
 );
 for (const type of values.types.split(','))
-  for (const [engine, code] of machineCode(type)) {
-    const found = loops(code.get(`matmul_${type}`) ?? []);
+  for (const [engine, code] of readMachineCode(type)) {
+    const found = findInnerLoops(code.get(`matmul_${type}`) ?? []);
     if (!found.length) console.log(`| ${type} | ${engine} | none found |`);
     for (const [i, body] of found.entries()) {
       const dots = body.filter(({ op }) => kindOf(op) === 'dots').length;

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// What a mask costs over the first 150,000 tokens of o200k_base (OpenAI's), and what compiling costs. Each round does the same
-// on a machine of its own, where nothing was met before; a time is the least of all rounds, since others on the machine only add:
+// Measures masks over the first 150,000 tokens of o200k_base (OpenAI), and the compilation of schemas. Each round does the same with a new
+// `Machine`, whose caches are empty; times are minima of all rounds, since other load only increases them:
 //
 //   node tests/bench/masks.mjs
 import { createRequire } from 'node:module';
@@ -10,12 +10,12 @@ import { random } from '../js/fixture.mjs';
 
 const TOKENS = 150_000;
 const ROUNDS = 5;
-/** Milliseconds that this thread has computed: of what takes longer than the machine leaves a thread alone. */
-const spent = () => {
+/** Returns the CPU milliseconds of this thread, for measurements that other threads can interrupt. */
+const threadMs = () => {
   const { user, system } = /** @type {any} */ (process).threadCpuUsage();
   return (user + system) / 1000;
 };
-/** A list of rows, each of some tokens from a number on. @type {string} */
+/** Rows with the number of the first token, then consecutive tokens. @type {string} */
 const ranks = createRequire(import.meta.url)('js-tiktoken/ranks/o200k_base').bpe_ranks;
 /** @type {{ bytes: Uint8Array, score: number, kind: number }[]} */
 const tokens = [];
@@ -38,8 +38,8 @@ const section = encodeTokenizer({
 });
 
 const field = { type: 'string', minLength: 1, maxLength: 100 };
-/** Of more than 10 KB: plain properties, and objects of several kinds that contain each other. */
-const large = {
+/** A schema of more than 10 KB: simple properties, and objects of several kinds that contain each other. */
+const largeSchema = {
   type: 'object',
   properties: {
     ...Object.fromEntries(
@@ -80,26 +80,26 @@ const SCHEMAS = {
     properties: { name: field, age: { type: 'integer' }, tags: { type: 'array', items: field } },
     required: ['name', 'age', 'tags'],
   },
-  [`${JSON.stringify(large).length} bytes`]: large,
+  [`${JSON.stringify(largeSchema).length} bytes`]: largeSchema,
 };
 
-/** @type {Map<string, { compiled: number[], masks: number[] }>} */
-const least = new Map();
-const sorted = { ms: Infinity, bytes: 0 };
+/** @type {Map<string, { compileMs: number[], masks: number[] }>} */
+const timesBySchema = new Map();
+const sorting = { ms: Infinity, bytes: 0 };
 for (let round = 0; round < ROUNDS; round++) {
-  let since = spent();
+  let since = threadMs();
   const machine = await Machine.create(
     new URL('../../build/wasm/bq4-grammar.wasm', import.meta.url).href,
     section,
     TOKENS,
   );
-  [sorted.ms, sorted.bytes] = [Math.min(sorted.ms, spent() - since), machine.memoryBytes];
+  [sorting.ms, sorting.bytes] = [Math.min(sorting.ms, threadMs() - since), machine.memoryBytes];
   for (const [name, schema] of Object.entries(SCHEMAS)) {
-    since = spent();
+    since = threadMs();
     await compile({ type: 'json_schema', schema });
-    const { compiled, masks } = least.get(name) ?? { compiled: [], masks: [] };
-    least.set(name, { compiled, masks });
-    compiled.push(spent() - since);
+    const { compileMs, masks } = timesBySchema.get(name) ?? { compileMs: [], masks: [] };
+    timesBySchema.set(name, { compileMs, masks });
+    compileMs.push(threadMs() - since);
     const next = random(3);
     let i = 0;
     for (let turn = 0; turn < 8; turn++) {
@@ -118,20 +118,20 @@ for (let round = 0; round < ROUNDS; round++) {
   }
 }
 
-console.log(`${TOKENS} tokens sorted in ${sorted.ms.toFixed(0)} ms, ${(sorted.bytes / 2 ** 20).toFixed(1)} MiB`);
-console.log('schema          compile ms: first    least   masks   mean µs    median µs   largest µs');
-for (const [name, { compiled, masks }] of least) {
+console.log(`${TOKENS} tokens sorted in ${sorting.ms.toFixed(0)} ms, ${(sorting.bytes / 2 ** 20).toFixed(1)} MiB`);
+console.log('schema          compile ms: first  minimum   masks   mean µs    median µs   largest µs');
+for (const [name, { compileMs, masks }] of timesBySchema) {
   const mean = masks.reduce((a, b) => a + b, 0) / masks.length;
-  const rising = [...masks].sort((a, b) => a - b);
+  const sortedMasks = [...masks].sort((a, b) => a - b);
   console.log(
     name.padEnd(16) +
-      compiled[0].toFixed(1).padStart(17) +
-      Math.min(...compiled)
+      compileMs[0].toFixed(1).padStart(17) +
+      Math.min(...compileMs)
         .toFixed(1)
         .padStart(9) +
       String(masks.length).padStart(8) +
       mean.toFixed(1).padStart(10) +
-      rising[rising.length >> 1].toFixed(1).padStart(13) +
-      rising[rising.length - 1].toFixed(0).padStart(13),
+      sortedMasks[sortedMasks.length >> 1].toFixed(1).padStart(13) +
+      sortedMasks[sortedMasks.length - 1].toFixed(0).padStart(13),
   );
 }

@@ -1,19 +1,19 @@
-// What guesses bring (js/engine/speculation/prompt-lookup.js): decode without them, wherever something repeats (`true`) and by default (`'auto'`) on
-// SmolLM2, in turn, round after round, and what steps of 1 to 8 tokens take. Tokens are checked to be the same.
+// Measures speculative decoding with prompt lookup (js/engine/speculation/prompt-lookup.js): decode without draft tokens, with them at every
+// repetition (`true`) and by default (`'auto'`) with SmolLM2, in turn, and the time of steps of 1 to 8 tokens. The tokens are compared.
 //
 //   node tests/bench/speculate.mjs [--rounds N] [--tokens N] [--threads N] [--build NAME] [--activations i8|i16] [--model FILE]
 //     [--only PROMPT,…] [--rest MS] [--steps 1,1.4,…] [--draft FILE [--draft-skip 3,14]] [--json]
 //
-// Printed for each prompt: tokens/s of the medians; the medians over the rounds of true / false and 'auto' / false; tokens that were
-// guessed and that came; what the measured batches allow, had it been known which guesses come ("allowed"), and the share of that which 'auto'
-// reached, as timed and as counted from what it computes with such batches. The engine's first two generations, in which it learns what
-// batches take, are not timed. `--rest`: before each, for others of the machine. `--steps`: nothing is timed, all is counted for a machine whose steps of 1, 2, … tokens take so long.
-// `--draft`: and guessed by this smaller model of the same vocabulary (`--draft-skip`: without these layers), with its own counts.
+// It prints for each prompt: tokens/s (medians); the medians over the rounds of true / false and 'auto' / false; draft tokens and
+// accepted ones; the largest possible speedup with the measured costs of batches ("limit"), and the share of it that 'auto' reached, as
+// measured and as computed from these costs. The first two generations, in which the engine measures costs, are not counted. `--rest`:
+// milliseconds to wait before each generation. `--steps`: computes speedups for a machine with these costs of steps of 1, 2, … tokens, without measuring.
+// `--draft`: also measures draft tokens of this smaller model with the same vocabulary (`--draft-skip`: without these layers).
 import { parseArgs } from 'node:util';
 import { createEngine, fromFile } from '../../js/node.js';
 import { median } from '../../tools/bench/stats.mjs';
 import { NO_REAL_MODEL, realModel } from '../../tools/setup/models.mjs';
-import { allowed, counted } from './hindsight.mjs';
+import { computeMaxSpeedup, computeAutoSpeedup } from './hindsight.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -82,26 +82,26 @@ const model = /** @type {any} */ (
 );
 
 const skip = values['draft-skip']?.split(',').map(Number);
-const more = /** @type {any} */ ({
+const draftOptions = /** @type {any} */ ({
   contextTokens: 2048,
   activations: values.activations,
   ...(skip && { quality: { skipLayers: skip } }),
 });
-const small = values.draft ? await engine.load(fromFile(values.draft), more) : null;
+const draftModel = values.draft ? await engine.load(fromFile(values.draft), draftOptions) : null;
 
 const base = await model.createSession();
 
-/** Milliseconds of a step with so many tokens, behind 300 others: medians of rounds in turn. @param {number} most */
-async function stepsOf(most) {
+/** Returns milliseconds of steps with 1 to `maxLength` tokens after 300 others, medians of rounds in turn. @param {number} maxLength */
+async function measureSteps(maxLength) {
   const ids = Array.from({ length: 300 }, (_, i) => 1000 + ((i * 37) % 5000));
   /** @type {number[][]} */
-  const ms = Array.from({ length: most }, () => []);
+  const ms = Array.from({ length: maxLength }, () => []);
   await base.runAlone(async (/** @type {any} */ { sequence }) => {
     sequence.sync(Uint32Array.from(ids));
     await sequence.run({}, 0);
     for (let round = 0; round < 9; round++)
-      for (let n = 1; n <= most; n++) {
-        sequence.sync(Uint32Array.from([...ids, 2000 + 40 * round + n])); // what was there already would not be computed
+      for (let n = 1; n <= maxLength; n++) {
+        sequence.sync(Uint32Array.from([...ids, 2000 + 40 * round + n])); // new tokens, since known ones are not computed again
         if (n > 1) sequence.addDraftTokens(ids.slice(0, n - 1));
         const since = performance.now();
         await sequence.run({}, 0);
@@ -111,8 +111,8 @@ async function stepsOf(most) {
   return ms.map(median);
 }
 
-/** Its prompt is computed, for what comes next. @param {{ ask: string, begin?: string }} prompt @returns {Promise<number[]>} */
-async function begin({ ask, begin = '' }) {
+/** Computes the prompt in the base session, from which generations fork. Returns its tokens. @param {{ ask: string, begin?: string }} prompt @returns {Promise<number[]>} */
+async function computePrompt({ ask, begin = '' }) {
   const text = `<|im_start|>user\n${ask}<|im_end|>\n<|im_start|>assistant\n${begin}`;
   const prompt = [...(await model.tokenize(text, { parseSpecial: true }))];
   await base.generate(prompt, { maxTokens: 1, temperature: 0 }).result;
@@ -120,94 +120,99 @@ async function begin({ ask, begin = '' }) {
   return prompt;
 }
 
-/** In a session of its own, which has learned nothing of the text yet. @param {any} speculate */
-async function once(speculate) {
+/** Generates in a fork, whose tuner has no counts of the text yet. @param {any} speculate */
+async function runOnce(speculate) {
   await new Promise((go) => setTimeout(go, Number(values.rest)));
   const session = await base.fork();
   const { tokens: output, timings } = await session.continue({ temperature: 0, maxTokens, speculate }).result;
   await session.close();
-  return { made: output, timings, rate: (1000 * (output.length - 1)) / timings.decodeMs };
+  return { output, timings, rate: (1000 * (output.length - 1)) / timings.decodeMs };
 }
 
-const only = values.only?.split(',');
-const prompts = Object.entries(PROMPTS).filter(([name]) => only?.includes(name) ?? true);
-const ms = values.steps ? values.steps.split(',').map(Number) : await stepsOf(8);
-const steps = ms.map((each) => each / ms[0]);
+const selected = values.only?.split(',');
+const prompts = Object.entries(PROMPTS).filter(([name]) => selected?.includes(name) ?? true);
+const ms = values.steps ? values.steps.split(',').map(Number) : await measureSteps(8);
+const steps = ms.map((time) => time / ms[0]);
 
-/** @param {[string, { ask: string, begin?: string }]} entry */
-async function measured([name, asked]) {
-  const prompt = await begin(asked);
-  const ways = [false, true, 'auto', ...(small ? [{ model: small }] : [])];
+/** Measures all modes with a prompt. @param {[string, { ask: string, begin?: string }]} entry */
+async function measurePrompt([name, request]) {
+  const prompt = await computePrompt(request);
+  const modes = [false, true, 'auto', ...(draftModel ? [{ model: draftModel }] : [])];
   /** @type {Map<any, any[]>} */
-  const runs = new Map(ways.map((mode) => [mode, []]));
-  // In another order each time.
+  const runs = new Map(modes.map((mode) => [mode, []]));
+  // In another order in each round.
   for (let round = 0; round < rounds; round++)
-    for (const [i] of ways.entries()) {
-      const method = ways[(i + round) % ways.length];
-      runs.get(method)?.push(await once(method));
+    for (const [i] of modes.entries()) {
+      const mode = modes[(i + round) % modes.length];
+      runs.get(mode)?.push(await runOnce(mode));
     }
-  const [plain, all, auto, drafted] = ways.map((mode) => runs.get(mode) ?? []);
-  for (const { made: output } of [...runs.values()].flat())
-    if (String(output) !== String(plain[0].made)) throw new Error(`${name}: other tokens`);
-  const rate = (/** @type {any[]} */ some) => median(some.map((run) => run.rate));
-  const ratio = (/** @type {any[]} */ some) => median(some.map((run, i) => run.rate / plain[i].rate));
-  const last = (/** @type {any[]} */ some) => some[some.length - 1].timings;
-  const text = { prompt, made: plain[0].made };
-  const limit = allowed(text, steps);
+  const [plain, always, auto, withDraftModel] = modes.map((mode) => runs.get(mode) ?? []);
+  for (const { output } of [...runs.values()].flat())
+    if (String(output) !== String(plain[0].output))
+      throw new Error(`${name}: expected the tokens ${plain[0].output}, found ${output}`);
+  const rate = (/** @type {any[]} */ runsOfMode) => median(runsOfMode.map((run) => run.rate));
+  const ratio = (/** @type {any[]} */ runsOfMode) => median(runsOfMode.map((run, i) => run.rate / plain[i].rate));
+  const last = (/** @type {any[]} */ runsOfMode) => runsOfMode[runsOfMode.length - 1].timings;
+  const text = { prompt, output: plain[0].output };
+  const limit = computeMaxSpeedup(text, steps);
   return {
     name,
-    tokens: plain[0].made.length,
-    rates: [plain, all, auto].map(rate),
-    always: ratio(all),
+    tokens: plain[0].output.length,
+    rates: [plain, always, auto].map(rate),
+    always: ratio(always),
     auto: ratio(auto),
-    guessed: last(auto).draftedTokens,
-    came: last(auto).acceptedTokens,
-    draft: drafted && {
-      rate: ratio(drafted),
-      guessed: last(drafted).draftedTokens,
-      came: last(drafted).acceptedTokens,
+    drafted: last(auto).draftedTokens,
+    accepted: last(auto).acceptedTokens,
+    draft: withDraftModel && {
+      rate: ratio(withDraftModel),
+      drafted: last(withDraftModel).draftedTokens,
+      accepted: last(withDraftModel).acceptedTokens,
     },
-    allowed: limit,
+    limit,
     share: ratio(auto) / limit,
-    counted: counted(text, steps) / limit,
+    computedShare: computeAutoSpeedup(text, steps) / limit,
   };
 }
 
-/** @param {[string, { ask: string, begin?: string }]} entry */
-async function thought([name, asked]) {
-  const prompt = await begin(asked);
-  const text = { prompt, made: (await once(false)).made };
-  const limit = allowed(text, steps);
-  const auto = counted(text, steps);
-  return { name, tokens: text.made.length, auto, allowed: limit, counted: auto / limit };
+/** Computes speedups with the costs of `--steps`. @param {[string, { ask: string, begin?: string }]} entry */
+async function computeFromSteps([name, request]) {
+  const prompt = await computePrompt(request);
+  const text = { prompt, output: (await runOnce(false)).output };
+  const limit = computeMaxSpeedup(text, steps);
+  const auto = computeAutoSpeedup(text, steps);
+  return { name, tokens: text.output.length, auto, limit, computedShare: auto / limit };
 }
 
 if (!values.steps) {
-  await begin(PROMPTS.editing);
-  for (const mode of [true, 'auto']) await once(mode);
+  await computePrompt(PROMPTS.editing);
+  for (const mode of [true, 'auto']) await runOnce(mode);
 }
 /** @type {any[]} */
-const found = [];
-for (const entry of prompts) found.push(await (values.steps ? thought : measured)(entry));
+const rows = [];
+for (const entry of prompts) rows.push(await (values.steps ? computeFromSteps : measurePrompt)(entry));
 await engine.close();
 const { build } = engine.info;
-if (values.json) console.log(JSON.stringify({ build, threads: engine.info.threads, ms, steps, found }));
+if (values.json) console.log(JSON.stringify({ build, threads: engine.info.threads, ms, steps, rows }));
 else {
-  const two = (/** @type {number} */ x) => x.toFixed(2);
+  const formatNumber = (/** @type {number} */ x) => x.toFixed(2);
   console.log(`${build}, ${engine.info.threads} threads, activations ${values.activations ?? 'as by default'}`);
   console.log(
-    `steps of 1 to ${ms.length} tokens: ${steps.map(two).join(' ')}`,
-    values.steps ? '(as told)' : `(1: ${two(ms[0])} ms)`,
+    `steps of 1 to ${ms.length} tokens: ${steps.map(formatNumber).join(' ')}`,
+    values.steps ? '(--steps)' : `(1: ${formatNumber(ms[0])} ms)`,
   );
-  for (const row of found)
+  for (const row of rows)
     console.log(
       row.name.padEnd(20),
       ...(row.rates
         ? [
-            `${row.rates.map((/** @type {number} */ x) => x.toFixed(1)).join(' | ')} tokens/s, true ${two(row.always)} x, auto ${two(row.auto)} x;`,
-            `of ${row.tokens} tokens ${row.guessed} guessed, ${row.came} came; allowed ${two(row.allowed)}, reached ${two(row.share)}, counted ${two(row.counted)}`,
-            row.draft ? `; draft ${two(row.draft.rate)} x, ${row.draft.guessed} guessed, ${row.draft.came} came` : '',
+            `${row.rates.map((/** @type {number} */ x) => x.toFixed(1)).join(' | ')} tokens/s, true ${formatNumber(row.always)} x, auto ${formatNumber(row.auto)} x;`,
+            `${row.tokens} tokens, ${row.drafted} drafted, ${row.accepted} accepted; limit ${formatNumber(row.limit)}, share ${formatNumber(row.share)}, computed ${formatNumber(row.computedShare)}`,
+            row.draft
+              ? `; draft model ${formatNumber(row.draft.rate)} x, ${row.draft.drafted} drafted, ${row.draft.accepted} accepted`
+              : '',
           ]
-        : [`${row.tokens} tokens: auto ${two(row.auto)} x; allowed ${two(row.allowed)}, counted ${two(row.counted)}`]),
+        : [
+            `${row.tokens} tokens: auto ${formatNumber(row.auto)} x; limit ${formatNumber(row.limit)}, share ${formatNumber(row.computedShare)}`,
+          ]),
     );
 }

@@ -1,10 +1,10 @@
-// What workers without shared memory bring (docs/decisions/0016): the same prompts and tokens with one thread and where workers compute
-// parts of the products, always and as it is chosen, in turn, in pages that are not isolated.
+// Measures tensor parallelism without shared memory (docs/decisions/0016): the same prompts and tokens with one thread, with workers that
+// compute parts of the products, and with the engine's choice, in turn, in pages that are not isolated.
 //
 //   npm run build && node tests/bench/spread.mjs [chromium firefox …] [--shapes 135m,500m] [--rounds 5] [--threads 2] [--batch 32]
 //
-// Models with random weights (tools/make_random.mjs) are made in build/bench/. Milliseconds of a prompt of 256 tokens and of a token behind
-// it, medians of the rounds, and the median of the rounds' ratios to one thread.
+// It writes models with random weights (tools/make_random.mjs) to build/bench/, and prints milliseconds of a prompt of 256 tokens and of
+// a token after it (medians of the rounds), and the medians of the speedups over one thread.
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -26,30 +26,30 @@ const { values, positionals } = parseArgs({
 });
 const names = /** @type {import('../browser/browsers.mjs').Name[]} */ (positionals.length ? positionals : ['chromium']);
 
-/** In the page. @param {{ url: string, rounds: number, threads: number, batch: number }} o */
+/** Runs in the page. @param {{ url: string, rounds: number, threads: number, batch: number }} o */
 const measure = async ({ url, rounds, threads, batch }) => {
   const { createWorkerEngine, fromUrl } = await import(/** @type {any} */ ('/js/index.js'));
-  const ways = { one: { threads: 1 }, always: { threads }, chosen: {} };
+  const modes = { one: { threads: 1 }, always: { threads }, chosen: {} };
   /** @type {Record<string, any>} */
-  const seen = {};
+  const results = {};
   /** @type {Record<string, any>} */
   const sessions = {};
-  for (const [mode, options] of Object.entries(ways)) {
+  for (const [mode, options] of Object.entries(modes)) {
     const engine = await createWorkerEngine(options);
     const model = await engine.load(fromUrl(url), { contextTokens: 1024, sessions: 1, prefillBatch: batch });
     sessions[mode] = await model.createSession();
-    seen[mode] = { spread: model.info.tensorParallel, prefill: [], decode: [] };
+    results[mode] = { spread: model.info.tensorParallel, prefill: [], decode: [] };
   }
   for (let round = -1; round < rounds; round++)
-    for (const method of Object.keys(ways)) {
+    for (const mode of Object.keys(modes)) {
       const ids = Array.from({ length: 256 }, (_, i) => (i ? 500 + ((i * 37) % 5000) : 300 + round));
-      const { timings } = await sessions[method].generate(ids, { temperature: 0, maxTokens: 25, speculate: false })
+      const { timings } = await sessions[mode].generate(ids, { temperature: 0, maxTokens: 25, speculate: false })
         .result;
       if (round < 0) continue;
-      seen[method].prefill.push(timings.prefillMs);
-      seen[method].decode.push(timings.decodeMs / 24);
+      results[mode].prefill.push(timings.prefillMs);
+      results[mode].decode.push(timings.decodeMs / 24);
     }
-  return seen;
+  return results;
 };
 
 mkdirSync(join(ROOT, 'build/bench'), { recursive: true });
@@ -60,19 +60,21 @@ for (const shape of values.shapes.split(',')) {
   for (const name of names) {
     const browser = await start(name);
     const page = await browser.open(site.url);
-    const seen = await page.evaluate(measure, {
+    const results = await page.evaluate(measure, {
       url: `/build/bench/${shape}-bq4h.bq4`,
       rounds: Number(values.rounds),
       threads: Number(values.threads),
       batch: Number(values.batch),
     });
-    for (const [kind, { spread, prefill, decode }] of Object.entries(seen)) {
+    for (const [kind, { spread, prefill, decode }] of Object.entries(results)) {
       const ratio = (/** @type {'prefill' | 'decode'} */ what) =>
-        median(seen[kind][what].map((/** @type {number} */ ms, /** @type {number} */ i) => seen.one[what][i] / ms));
+        median(
+          results[kind][what].map((/** @type {number} */ ms, /** @type {number} */ i) => results.one[what][i] / ms),
+        );
       console.log(
         `${shape} ${name} ${kind.padEnd(7)} prefill ${median(prefill).toFixed(0).padStart(6)} (${ratio('prefill').toFixed(2)})  ` +
           `decode ${median(decode).toFixed(2).padStart(6)} (${ratio('decode').toFixed(2)})  ` +
-          (spread ? `${spread.parts} parts from ${spread.tokens} tokens on` : 'alone'),
+          (spread ? `${spread.parts} parts from ${spread.tokens} tokens on` : 'one worker'),
       );
     }
     await browser.close();

@@ -1,11 +1,11 @@
-// What the first prompt of a page costs more than a later one, and why: 16 tokens and a first token of a reply, in a fresh
-// process each, in Node. "optimized" has all of the module compiled by V8's optimizing compiler before.
+// Compares the first prompt of a page with later ones: 16 tokens and the first token of the answer, in a new process of Node each.
+// "optimized": V8 compiles the module with the optimizing compiler before it runs.
 //
 //   npm run build && node tests/bench/start.mjs [CHECKOUT …] [--rounds 7] [--threads 1] [--model build/bench/135m-bq4h.bq4]
 //
-// Checkouts and modes take turns. One line each: medians in milliseconds of loading, of making the session with the first prompt, the
-// second prompt, of the first and second prompt of another session (its memory is new, the code isn't), of a later prompt, and
-// the median of the rounds' ratios of the first to a later one.
+// Checkouts and modes take turns. It prints one line each: medians in milliseconds of loading, of creating a session and its first prompt,
+// of the second prompt, of the first and second prompt of another session (with new memory, but known code), of a later prompt, and the
+// median of the ratios of the first to a later one.
 import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -25,19 +25,19 @@ const { values, positionals } = parseArgs({
 });
 const MODES = { 'as shipped': [], optimized: ['--no-liftoff', '--no-wasm-lazy-compilation'] };
 const TOKENS = 16,
-  WARM = 8,
-  STEADY = 5;
+  WARM_UP_PROMPTS = 8,
+  STEADY_PROMPTS = 5;
 
 /** @param {string} root */
-async function child(root) {
+async function measureRoot(root) {
   const { createEngine, fromFile } = await import(pathToFileURL(resolve(root, 'js/node.js')).href);
-  const alive = setInterval(() => {}, 1000); // compiling does not keep Node alive
+  const keepAlive = setInterval(() => {}, 1000); // compiling does not keep Node alive
   let at = performance.now();
   const lap = () => -(at - (at = performance.now()));
   const engine = await createEngine({ build: 'relaxed', threads: Number(values.threads) });
   const model = await engine.load(fromFile(resolve(values.model)), { contextTokens: 2048, kv: 'i8', sessions: 2 });
   const load = lap();
-  await new Promise((done) => setTimeout(done, Number(values.wait))); // as long as a page has until somebody asks something
+  await new Promise((done) => setTimeout(done, Number(values.wait))); // the time before the first prompt of a user
   let prompts = 0;
   /** @param {any} session */
   const prompt = async (session) => {
@@ -51,31 +51,31 @@ async function child(root) {
   };
   lap();
   const session = await model.createSession();
-  const output = lap();
-  const first = output + (await prompt(session)),
+  const creation = lap();
+  const first = creation + (await prompt(session)),
     second = await prompt(session);
-  for (let i = 0; i < WARM; i++) await prompt(session);
+  for (let i = 0; i < WARM_UP_PROMPTS; i++) await prompt(session);
   const other = await model.createSession();
   const otherFirst = await prompt(other),
     otherSecond = await prompt(other);
-  const all = [];
-  for (let i = 0; i < STEADY; i++) all.push(await prompt(session));
-  clearInterval(alive);
-  console.log(JSON.stringify({ load, first, second, otherFirst, otherSecond, later: median(all) }));
+  const laterTimes = [];
+  for (let i = 0; i < STEADY_PROMPTS; i++) laterTimes.push(await prompt(session));
+  clearInterval(keepAlive);
+  console.log(JSON.stringify({ load, first, second, otherFirst, otherSecond, later: median(laterTimes) }));
   process.exit(0);
 }
 
-function parent() {
+function compareCheckouts() {
   const cells = (positionals.length ? positionals : ['.']).flatMap((root) =>
     Object.entries(MODES).map(([mode, flags]) => ({
       root,
       mode,
       flags,
-      seen: /** @type {Record<string, number>[]} */ ([]),
+      samples: /** @type {Record<string, number>[]} */ ([]),
     })),
   );
   for (let round = 0; round < Number(values.rounds); round++)
-    for (const { root, flags, seen } of cells) {
+    for (const { root, flags, samples } of cells) {
       const { stdout, stderr } = spawnSync(
         process.execPath,
         [
@@ -93,20 +93,20 @@ function parent() {
         { encoding: 'utf8' },
       );
       if (!stdout) throw new Error(stderr);
-      seen.push(JSON.parse(stdout));
+      samples.push(JSON.parse(stdout));
     }
-  for (const { root, mode, seen } of cells) {
-    const of = (/** @type {(one: Record<string, number>) => number} */ what, digits = 1) =>
-      median(seen.map(what)).toFixed(digits);
-    const ms = Object.keys(seen[0])
-      .map((name) => `${name} ${of((one) => one[name])}`)
+  for (const { root, mode, samples } of cells) {
+    const formatMedian = (/** @type {(one: Record<string, number>) => number} */ select, digits = 1) =>
+      median(samples.map(select)).toFixed(digits);
+    const ms = Object.keys(samples[0])
+      .map((name) => `${name} ${formatMedian((row) => row[name])}`)
       .join(', ');
     console.log(
-      `${root}, ${mode}: ${ms}; first / later ${of((one) => one.first / one.later, 2)}, other's ${of((one) => one.otherFirst / one.later, 2)}`,
+      `${root}, ${mode}: ${ms}; first / later ${formatMedian((row) => row.first / row.later, 2)}, other's ${formatMedian((row) => row.otherFirst / row.later, 2)}`,
     );
-    if (values.verbose) for (const one of seen) console.log('   ', JSON.stringify(one));
+    if (values.verbose) for (const row of samples) console.log('   ', JSON.stringify(row));
   }
 }
 
-if (values.child) await child(values.child);
-else parent();
+if (values.child) await measureRoot(values.child);
+else compareCheckouts();

@@ -1,14 +1,14 @@
-// Are the table and the number of threads that an engine chooses the best ones? Fresh visits of a page in Chromium, each with an engine that learns.
+// Checks the build and the number of threads that an engine chooses, in new visits of a page in Chromium, each with a new thread tuner.
 //
 //   node tests/bench/thread-choice.mjs [--visits 20] [--rounds 5] [--tokens 16] [--shape 135m] [--threads 2] [--tables relaxed,relaxed16,simd128] [--json FILE]
 //
-// A visit is a new page. Its engine ("auto") computes a prompt of 128 tokens and writes `--tokens`; what it has chosen then, for prompts and for
-// tokens, is noted. Then engines with fixed settings, each of `--tables` with 1 to `--threads`, and that one take turns in the same page, `--rounds` times
-// each a new prompt of 128 tokens and 32 tokens behind it. So what else the machine does falls on all.
+// A visit is a new page. Its engine ("auto") computes a prompt of 128 tokens and generates `--tokens`; its choices for prompts and for
+// tokens are recorded. Then engines with fixed settings, each of `--tables` with 1 to `--threads`, and the first one take turns in the same
+// page, `--rounds` times a new prompt of 128 tokens and 32 tokens after it. So other load of the machine affects all of them.
 //
-// Printed for each visit and kind: what was chosen, and the rate of the best fixed setting over that of the chosen one (1: they are the same), each the
-// median over the rounds; and over that of the learning engine itself, trials included. Then how many visits are within 5 %. Without --tables only
-// the table that was chosen takes part. Random weights (tools/make_random.mjs: BQ4H, 8-bit head), made once, in build/bench/.
+// It prints for each visit and kind: the choice, and the speed of the best fixed setting relative to the chosen one (1: they are the same)
+// and relative to the "auto" engine with its trials, medians over the rounds; then the number of visits within 5 %. Without --tables, only
+// the chosen build takes part. The model has random weights (tools/make_random.mjs: BQ4H, 8-bit head), written once to build/bench/.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -35,7 +35,7 @@ const { values } = parseArgs({
 });
 const name = `choice-${values.shape}.bq4`;
 
-/** In the page. @param {any} o */
+/** Runs in the page. @param {any} o */
 async function visit({ model: url, prompt, tokens, first, rounds, most, tables }) {
   const path = '/js/index.js';
   const { createWorkerEngine, fromUrl } = await import(path);
@@ -44,7 +44,7 @@ async function visit({ model: url, prompt, tokens, first, rounds, most, tables }
     const engine = await createWorkerEngine({ threads, build });
     const model = await engine.load(fromUrl(url), { contextTokens: 512 });
     const session = await model.createSession();
-    /** Milliseconds a token, of a prompt that is new and of what is written. @param {number} maxTokens */
+    /** Returns milliseconds per token of a new prompt and of the generated tokens. @param {number} maxTokens */
     const run = async (maxTokens) => {
       const begin = 300 + ++count;
       const ids = Array.from({ length: prompt }, (_, i) => (i ? 500 + ((i * 37) % 5000) : begin));
@@ -67,7 +67,7 @@ async function visit({ model: url, prompt, tokens, first, rounds, most, tables }
   );
   for (const { table, threads } of fixed) all.push(await open(threads, table));
   const times = all.map(() => /** @type {{ prefill: number, decode: number }[]} */ ([]));
-  for (const { run } of all.slice(1)) await run(tokens); // the browser's better code is there
+  for (const { run } of all.slice(1)) await run(tokens); // warms up: optimized code is compiled
   for (let round = 0; round < rounds; round++)
     for (let i = 0; i < all.length; i++) {
       const at = (i + round) % all.length;
@@ -80,8 +80,8 @@ async function visit({ model: url, prompt, tokens, first, rounds, most, tables }
 const file = join(ROOT, 'build/bench', name);
 if (!existsSync(file)) {
   mkdirSync(join(ROOT, 'build/bench'), { recursive: true });
-  const how = ['--quant', 'bq4h', '--embed', 'bq8', '--context', '2048', '--no-tokenizer'];
-  execFileSync(process.execPath, ['tools/make_random.mjs', values.shape, file, ...how], {
+  const modelOptions = ['--quant', 'bq4h', '--embed', 'bq8', '--context', '2048', '--no-tokenizer'];
+  execFileSync(process.execPath, ['tools/make_random.mjs', values.shape, file, ...modelOptions], {
     cwd: ROOT,
     stdio: 'inherit',
   });
@@ -91,11 +91,11 @@ const browser = await launch({ full: true });
 const visits = [];
 /** @type {Record<string, { chosen: number[], auto: number[] }>} */
 const ratios = Object.fromEntries(KINDS.map((kind) => [kind, { chosen: [], auto: [] }]));
-for (let nth = 1; nth <= Number(values.visits); nth++) {
+for (let visitNumber = 1; visitNumber <= Number(values.visits); visitNumber++) {
   const page = await browser.newPage();
   await page.goto(`${site.url}models/README.md`);
   const [tokens, first, rounds, most] = [TOKENS, ...[values.tokens, values.rounds, values.threads].map(Number)];
-  const seen = await page.evaluate(visit, {
+  const result = await page.evaluate(visit, {
     model: `/build/bench/${name}`,
     prompt: PROMPT,
     tokens,
@@ -105,25 +105,26 @@ for (let nth = 1; nth <= Number(values.visits); nth++) {
     tables: values.tables.split(',').filter(Boolean),
   });
   await page.close();
-  const output = KINDS.map((kind) => {
-    const [auto, ...fixed] = seen.times.map((list) => median(list.map((one) => one[kind])));
+  const lines = KINDS.map((kind) => {
+    const [auto, ...fixed] = result.times.map((list) => median(list.map((one) => one[kind])));
     const best = Math.min(...fixed);
-    // Nothing is known yet: it computes with what was measured at the start.
-    const chosen = seen.learned[kind]?.threads ?? Number(/^(\d+) of/.exec(seen.threadsReason)?.[1]);
-    const own = fixed[seen.fixed.findIndex(({ table, threads }) => table === seen.build && threads === chosen)];
-    ratios[kind].chosen.push(own / best);
+    // Before the tuner has chosen, the engine uses the number of threads that it measured at the start.
+    const chosen = result.learned[kind]?.threads ?? Number(/^(\d+) of/.exec(result.threadsReason)?.[1]);
+    const chosenMs =
+      fixed[result.fixed.findIndex(({ table, threads }) => table === result.build && threads === chosen)];
+    ratios[kind].chosen.push(chosenMs / best);
     ratios[kind].auto.push(auto / best);
     const rates = fixed.map((ms) => (1000 / ms).toFixed(0)).join(', ');
-    return `${kind}: ${seen.build} ${chosen} of ${rates} tokens/s, ${(own / best).toFixed(3)}, itself ${(auto / best).toFixed(3)}`;
+    return `${kind}: ${result.build} ${chosen} of ${rates} tokens/s, ${(chosenMs / best).toFixed(3)}, auto ${(auto / best).toFixed(3)}`;
   });
-  visits.push(seen);
-  console.log(`visit ${nth}: ${output.join('; ')}`);
+  visits.push(result);
+  console.log(`visit ${visitNumber}: ${lines.join('; ')}`);
 }
 await browser.close();
 await site.close();
 for (const kind of KINDS)
-  for (const [what, list] of Object.entries(ratios[kind]))
+  for (const [setting, list] of Object.entries(ratios[kind]))
     console.log(
-      `${kind}, ${what === 'auto' ? 'the engine that learns' : 'the setting chosen'}: ${list.filter((ratio) => ratio <= 1.05).length} of ${list.length} visits within 5 % of the best fixed setting, median ${median(list).toFixed(3)}, worst ${Math.max(...list).toFixed(3)}`,
+      `${kind}, ${setting === 'auto' ? 'the engine with a tuner' : 'the chosen setting'}: ${list.filter((ratio) => ratio <= 1.05).length} of ${list.length} visits within 5 % of the best fixed setting, median ${median(list).toFixed(3)}, maximum ${Math.max(...list).toFixed(3)}`,
     );
 if (values.json) writeFileSync(values.json, `${JSON.stringify({ options: values, ratios, visits }, null, 1)}\n`);

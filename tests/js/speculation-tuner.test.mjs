@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, mock, test } from 'node:test';
 import { createEngine, fromBytes } from '../../js/node.js';
 import { StepCosts, SpeculationTuner } from '../../js/engine/speculation/tuner.js';
-import { allowed, counted } from '../bench/hindsight.mjs';
+import { computeMaxSpeedup, computeAutoSpeedup } from '../bench/hindsight.mjs';
 import { random } from './fixture.mjs';
 
 /** Steps of one token that 1 to 8 take: with VNNI; where arithmetic is the limit; where a token more costs as much as a step. */
@@ -179,20 +179,20 @@ test('what is doubtful is tried where it may pay: used if it does, and else not 
 
 test('what a text allows, with hindsight, and what of it is reached', () => {
   const words = Array.from({ length: 20 }, (_, i) => 100 + i);
-  const again = { prompt: [...words, 1, 2], made: words };
+  const again = { prompt: [...words, 1, 2], output: words };
   // Behind the first token one step, then 18 tokens in three batches of at most 8.
-  assert.equal(allowed(again, Array(8).fill(1)), 19 / 4);
-  assert.equal(allowed(again, [1, 2, 3, 4, 5, 6, 7, 8]), 1);
-  assert.equal(allowed({ prompt: [1, 2], made: words }, CHEAP), 1);
-  assert.equal(counted({ prompt: [1, 2], made: words }, CHEAP), 1);
+  assert.equal(computeMaxSpeedup(again, Array(8).fill(1)), 19 / 4);
+  assert.equal(computeMaxSpeedup(again, [1, 2, 3, 4, 5, 6, 7, 8]), 1);
+  assert.equal(computeMaxSpeedup({ prompt: [1, 2], output: words }, CHEAP), 1);
+  assert.equal(computeAutoSpeedup({ prompt: [1, 2], output: words }, CHEAP), 1);
   for (const steps of [CHEAP, SLOW, DEAR]) {
-    assert.ok(counted(again, steps) <= allowed(again, steps));
+    assert.ok(computeAutoSpeedup(again, steps) <= computeMaxSpeedup(again, steps));
     // A list whose second column is another one each time.
     const rows = Array.from({ length: 60 }, (_, i) => [...words.slice(0, 6), 200 + i]).flat();
-    const table = { prompt: rows.slice(0, 35), made: rows.slice(35) };
+    const table = { prompt: rows.slice(0, 35), output: rows.slice(35) };
     assert.ok(
-      counted(table, steps) > 0.8 * allowed(table, steps),
-      `${counted(table, steps)} of ${allowed(table, steps)}`,
+      computeAutoSpeedup(table, steps) > 0.8 * computeMaxSpeedup(table, steps),
+      `${computeAutoSpeedup(table, steps)} of ${computeMaxSpeedup(table, steps)}`,
     );
   }
 });
