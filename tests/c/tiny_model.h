@@ -93,7 +93,7 @@ static bq_weights tiny_norm(tiny_model *t, uint32_t n) {
 /* Norms of some configurations only. */
 static void tiny_optional_norms(tiny_model *t, const bq_layer_kind *kind, bq_weights *m) {
   const bq_config *c = &t->model.config;
-  const bool per_head = c->qk_norm == BQ_QK_HEADS;
+  const bool per_head = c->qk_norm == BQ_QK_HEADS || c->qk_norm == BQ_QK_ROTATED;
   if (bq_layer_kind_has(kind, BQ_LN1_POST)) m[BQ_LN1_POST] = tiny_norm(t, c->hidden);
   if (bq_layer_kind_has(kind, BQ_LN2_POST)) m[BQ_LN2_POST] = tiny_norm(t, c->hidden);
   if (c->sub_norms) {
