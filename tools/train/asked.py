@@ -1,13 +1,13 @@
-"""Words for limits.txt: what people ask of a model that it can't do, how it says so, and four little poems."""
+"""Words for limits.txt: requests that the model refuses, its refusals, opinions on favourites, and four little poems."""
 
-# What follows "I can't ...": each says what the model is for, and that a better one is one click away.
-WAYS = [": I only do small talk and little stories, but a better model is one click away.",
+# Ends of refusals, after "I can't ...": each names the purpose of the model and points to a better one.
+REFUSAL_ENDS = [": I only do small talk and little stories, but a better model is one click away.",
         ": I only do small talk and little stories, and a better model is one click away.",
         ", because I'm made for small talk and little stories. A better model is one click away.",
         ". I'm only good for small talk and little stories, but a better model is one click away.",
         ", sorry: I only do small talk and little stories. A better model is one click away, below the message field."]
 
-# Requests and what is answered: "I can't ..."
+# Requests, and the words of the answer after "I can't"
 REQUESTS = """Write code for me|write code
 Can you write a program?|write code
 write a function|write code
@@ -43,7 +43,7 @@ Let's play chess|play games
 solve this puzzle|solve puzzles""".split("\n")
 
 LANGUAGES = "Spanish French German Italian Hindi Japanese Chinese Russian Portuguese Arabic Turkish Polish Swedish Dutch Greek Korean Latin".split()
-CODES = ["Python", "JavaScript", "Java", "C", "C++", "Rust", "HTML", "SQL", "CSS", "bash", "PHP", "Go", "TypeScript", "R", "Excel"]
+CODE_LANGUAGES = ["Python", "JavaScript", "Java", "C", "C++", "Rust", "HTML", "SQL", "CSS", "bash", "PHP", "Go", "TypeScript", "R", "Excel"]
 COUNTRIES = ("France Germany Italy Spain Portugal England Ireland Austria Poland Greece Sweden Norway Denmark Finland Japan China "
              "India Egypt Kenya Canada Mexico Brazil Argentina Australia Turkey Belgium Hungary Cuba Peru Thailand Iceland").split()
 TOPICS = ["climate change", "the French revolution", "my summer", "dogs", "healthy food", "the internet", "space travel",
@@ -67,15 +67,17 @@ FAVOURITES = {
     "joke": "I like all those with cows in them. Would you like to hear a joke?"}
 
 
-def number(rng):
+def random_number(rng):
+    """Returns a number of one to four digits, as text."""
     return str(rng.choice([rng.randint(2, 12), rng.randint(10, 99), rng.randint(10, 99), rng.randint(100, 5000)]))
 
 
-def draw_asked(rng):
+def draw_request_slots(rng):
+    """Returns random words for the slots of limits.txt."""
     asked, cant = rng.choice(REQUESTS).split("|")
     poem, poem2 = rng.sample(POEMS, 2)
-    favour = rng.choice(sorted(FAVOURITES))
-    return {"favour": favour, "favourite": FAVOURITES[favour], "asked": asked, "cant": cant, "way": rng.choice(WAYS), "lang": rng.choice(LANGUAGES), "code": rng.choice(CODES),
-            "country": rng.choice(COUNTRIES), "topic": rng.choice(TOPICS), "n": number(rng), "m": number(rng),
+    topic = rng.choice(sorted(FAVOURITES))
+    return {"favour": topic, "favourite": FAVOURITES[topic], "asked": asked, "cant": cant, "way": rng.choice(REFUSAL_ENDS), "lang": rng.choice(LANGUAGES), "code": rng.choice(CODE_LANGUAGES),
+            "country": rng.choice(COUNTRIES), "topic": rng.choice(TOPICS), "n": random_number(rng), "m": random_number(rng),
             "a": str(rng.randint(2, 9)), "b": str(rng.randint(2, 9)), "percent": str(rng.choice([5, 10, 12, 15, 20, 25, 30, 50])),
             "essay": str(rng.choice([100, 200, 300, 500, 1000])), "poem": poem, "poem2": poem2}

@@ -1,13 +1,13 @@
-"""Judges replies to the 20 prompts of models/check.json.
+"""Evaluates replies to the 20 prompts of models/check.json.
 
     python tools/train/check_replies.py models/replies.json
 
 The file is a JSON list of {"id", "replies": [one per user turn], "finished"}. The last reply of
-each conversation is judged; it is on topic when all of this holds:
-  - it is not empty, and the model ended it by itself ("finished" is not false),
-  - it is no loop: no run of four words occurs three times,
-  - "pattern" matches and "avoid" does not (case ignored; both are valid in JavaScript too).
-Exit status 1 when fewer than 16 are on topic.
+each conversation is evaluated. It is on topic if:
+  - it is not empty, and it ends with an end token ("finished" is not false),
+  - it has no loop: no sequence of four words occurs three times,
+  - "pattern" matches and "avoid" does not. Case is ignored; both are also valid in JavaScript.
+The exit status is 1 if fewer than 16 replies are on topic.
 """
 
 import json
@@ -16,22 +16,24 @@ import re
 import sys
 
 CHECK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models", "check.json")
-NEEDED = 16
+MIN_ON_TOPIC = 16
 
 
 def load_check():
+    """Returns the prompts with their conditions."""
     with open(CHECK, encoding="utf8") as f:
         return json.load(f)
 
 
-def loops(text):
+def has_loop(text):
+    """Whether a sequence of four words occurs three times."""
     words = text.lower().split()
-    runs = [" ".join(words[i:i + 4]) for i in range(len(words) - 3)]
-    return any(runs.count(r) >= 3 for r in set(runs))
+    sequences = [" ".join(words[i:i + 4]) for i in range(len(words) - 3)]
+    return any(sequences.count(s) >= 3 for s in set(sequences))
 
 
 def off_topic(case, reply):
-    """Why a reply is not on topic by the case's patterns; None: it is."""
+    """Returns the reason why a reply is not on topic according to the patterns of its case, or None."""
     if not re.search(case["pattern"], reply, re.I):
         return "off topic"
     if case.get("avoid") and re.search(case["avoid"], reply, re.I):
@@ -40,24 +42,24 @@ def off_topic(case, reply):
 
 
 def verdict(case, reply, finished=True):
-    """"on topic", or why not."""
+    """Returns "on topic", or the reason why a reply is not."""
     if not reply.strip():
         return "empty"
     if not finished:
         return "unfinished"
-    if loops(reply):
+    if has_loop(reply):
         return "loop"
     return off_topic(case, reply) or "on topic"
 
 
 def judge(answers):
-    """[{"id", "replies", "finished"}] -> [(case, verdict)], one per prompt of the check."""
+    """Returns (case, verdict) for each prompt of the check. answers: [{"id", "replies", "finished"}]."""
     by_id = {a["id"]: a for a in answers}
-    out = []
+    results = []
     for case in load_check():
-        a = by_id.get(case["id"])
-        out.append((case, verdict(case, a["replies"][-1], a.get("finished", True)) if a else "missing"))
-    return out
+        answer = by_id.get(case["id"])
+        results.append((case, verdict(case, answer["replies"][-1], answer.get("finished", True)) if answer else "missing"))
+    return results
 
 
 def main():
@@ -65,10 +67,10 @@ def main():
         results = judge(json.load(f))
     for case, result in results:
         print(f"{case['id']:18} {result}")
-    good = sum(result == "on topic" for _, result in results)
-    unseen = [result for case, result in results if case["heldout"]]
-    print(f"{good} of {len(results)} on topic; {unseen.count('on topic')} of the {len(unseen)} prompts not in the training text")
-    sys.exit(good < NEEDED)
+    on_topic = sum(result == "on topic" for _, result in results)
+    held_out = [result for case, result in results if case["heldout"]]
+    print(f"{on_topic} of {len(results)} on topic; {held_out.count('on topic')} of the {len(held_out)} prompts that are not in the training text")
+    sys.exit(on_topic < MIN_ON_TOPIC)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""A LLaMA-shaped language model in plain PyTorch.
+"""A language model of the LLaMA architecture in plain PyTorch.
 
-RMSNorm before each block, rotary positions (RoPE) with pairs (i, i + head_dim/2),
-grouped-query attention, SwiGLU, and one matrix for both embedding and output head.
-Parameters carry the names of the Hugging Face layout, so a checkpoint is
-`state_dict()` plus `config.json` and loads as `LlamaForCausalLM` too.
+It has RMSNorm before each block, rotary positions (RoPE) with pairs (i, i + head_dim/2),
+grouped-query attention, SwiGLU, and one matrix for both embedding and LM head.
+Parameters have the names of the Hugging Face layout, so a checkpoint is
+`state_dict()` plus `config.json`, and `LlamaForCausalLM` can load it.
 """
 
 import json
@@ -18,6 +18,8 @@ from safetensors.torch import load_file, save_file
 
 @dataclass
 class Config:
+    """Properties of the Hugging Face configuration."""
+
     vocab_size: int
     hidden_size: int
     num_hidden_layers: int
@@ -45,7 +47,7 @@ class RMSNorm(nn.Module):
 
 
 def rope_tables(config, length):
-    """cos and sin, each [length, head_dim / 2]."""
+    """Returns cos and sin, each [length, head_dim / 2]."""
     half = config.head_dim // 2
     frequency = config.rope_theta ** (-torch.arange(half, dtype=torch.float64) / half)
     angle = torch.arange(length, dtype=torch.float64)[:, None] * frequency
@@ -53,7 +55,7 @@ def rope_tables(config, length):
 
 
 def rotate(x, cos, sin):
-    """x: [batch, heads, positions, head_dim]."""
+    """Applies rotary positions to x [batch, heads, positions, head_dim]."""
     a, b = x.float().chunk(2, -1)
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
 
@@ -121,11 +123,11 @@ class Llama(nn.Module):
         residual_std = 0.02 / (2 * config.num_hidden_layers) ** 0.5
         for name, p in self.named_parameters():
             if p.ndim == 2:
-                wide = not name.endswith(("o_proj.weight", "down_proj.weight"))
-                nn.init.normal_(p, std=0.02 if wide else residual_std)
+                writes_residual = name.endswith(("o_proj.weight", "down_proj.weight"))
+                nn.init.normal_(p, std=residual_std if writes_residual else 0.02)
 
     def forward(self, ids):
-        """ids [batch, positions] -> logits [batch, positions, vocab]."""
+        """Returns the logits [batch, positions, vocab] of ids [batch, positions]."""
         x = self.model["embed_tokens"](ids)
         cos, sin = self.cos[: ids.shape[1]], self.sin[: ids.shape[1]]
         for layer in self.model["layers"]:
@@ -134,8 +136,8 @@ class Llama(nn.Module):
 
     @torch.no_grad()
     def greedy(self, ids, limit, stop):
-        """Most likely continuation of `ids`; ends at a token of `stop`, which is not returned.
-        Returns (new ids, whether it stopped by itself). Recomputes the whole text for each token."""
+        """Returns the greedy continuation of `ids`, up to a token of `stop`, and whether such a token was generated.
+        It computes the complete text again for each token."""
         ids, new = list(ids), []
         for _ in range(limit):
             window = ids[-self.config.max_position_embeddings:]
@@ -148,7 +150,7 @@ class Llama(nn.Module):
 
 
 def save_hf(model, folder, tokenizer_path, dtype, bos=0, eos=3):
-    """Writes the Hugging Face layout; each file appears whole or not at all."""
+    """Writes the Hugging Face layout. Files are replaced only when all of them are complete."""
     os.makedirs(folder, exist_ok=True)
     c = asdict(model.config)
     rope_theta = c.pop("rope_theta")
@@ -174,11 +176,11 @@ def save_hf(model, folder, tokenizer_path, dtype, bos=0, eos=3):
 
 
 def load_hf(folder):
-    """Reads what `save_hf` wrote; weights become float32."""
+    """Reads the files of `save_hf`. Weights are converted to float32."""
     with open(f"{folder}/config.json", encoding="utf8") as f:
-        raw = json.load(f)
-    raw.setdefault("rope_theta", raw.get("rope_parameters", {}).get("rope_theta", 10000.0))
-    model = Llama(Config(**{k: raw[k] for k in Config.__dataclass_fields__}))
+        config = json.load(f)
+    config.setdefault("rope_theta", config.get("rope_parameters", {}).get("rope_theta", 10000.0))
+    model = Llama(Config(**{k: config[k] for k in Config.__dataclass_fields__}))
     weights = {k: v.float() for k, v in load_file(f"{folder}/model.safetensors").items()}
     model.load_state_dict(weights)
     return model.eval()

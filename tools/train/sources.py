@@ -1,7 +1,7 @@
 """Readers of the public training texts in DATA/train and DATA/intents.
 
-Each reader returns documents. A document is either a plain string (stories, books, sentences)
-or a list of turns, user first. Nothing here is CC BY-SA: models/README.md lists every licence.
+Each reader returns documents. A document is either a string (stories, books, sentences) or a list
+of turns, of which the first is the user's. No text is CC BY-SA; models/README.md lists all licences.
 """
 
 import csv
@@ -15,6 +15,7 @@ import yaml
 
 
 def clean(text):
+    """Returns text with single spaces and ASCII punctuation."""
     text = html.unescape(str(text))
     for fancy, plain in {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2014": " - ",
                          "\u2013": "-", "\u2026": "...", "\u00a0": " ", "_": ""}.items():
@@ -23,7 +24,7 @@ def clean(text):
 
 
 def polish(text):
-    """Capital letters at sentence starts and for "I", a full stop at the end."""
+    """Returns text with capital letters at the start of sentences and for "I", and a full stop at the end."""
     text = clean(text)
     text = re.sub(r"(^|[.!?] +)([a-z])", lambda m: m[1] + m[2].upper(), text)
     text = re.sub(r"\bi\b(?=$|[ ,.!?'])", "I", text)
@@ -32,65 +33,70 @@ def polish(text):
 
 
 def plain_words(text):
-    """What is compared when a user turn must not be one of the held-out prompts."""
+    """Returns the lower-case words of a text, for comparisons of user turns with held-out prompts."""
     return re.sub(r"[^a-z0-9 ]", "", text.lower().replace("-", " ")).strip()
 
 
-def blocks(path):
+def read_blocks(path):
+    """Returns the parts of a file that are separated by empty lines."""
     with open(path, encoding="utf8") as f:
         return [b.strip() for b in f.read().split("\n\n") if b.strip()]
 
 
 def self_dialogue(data):
-    talks = [[polish(t) for t in b.split("\n")] for b in blocks(f"{data}/train/self_dialogue.txt")]
+    """Conversations of four turns or more."""
+    talks = [[polish(t) for t in b.split("\n")] for b in read_blocks(f"{data}/train/self_dialogue.txt")]
     return [t for t in talks if len(t) > 3]
 
 
 def tagged_dialogues(path, user):
-    """"User 1: text" lines; several lines of one speaker in a row become one turn."""
-    out = []
-    for block in blocks(path):
-        turns, last = [], None
+    """Conversations with lines "User 1: text". Adjacent lines of one speaker are one turn."""
+    dialogues = []
+    for block in read_blocks(path):
+        turns, was_user = [], None
         for line in block.split("\n"):
-            who, colon, text = line.partition(":")
+            speaker, colon, text = line.partition(":")
             if not colon:
                 continue
-            is_user = who.strip() == user
-            if last == is_user:
+            is_user = speaker.strip() == user
+            if was_user == is_user:
                 turns[-1] += " " + text.strip()
             elif turns or is_user:
                 turns.append(text.strip())
-                last = is_user
+                was_user = is_user
         if len(turns) > 1:
-            out.append([polish(t) for t in turns])
-    return out
+            dialogues.append([polish(t) for t in turns])
+    return dialogues
 
 
 def personas(data):
+    """Conversations of Synthetic-Persona-Chat."""
     return tagged_dialogues(f"{data}/train/synthetic_persona_chat_valid.txt", "User 1")
 
 
 def orders(data):
+    """Conversations of Taskmaster-4."""
     return tagged_dialogues(f"{data}/train/taskmaster4.txt", "User")
 
 
-# Answers that promise what a text model lacks, or that fit no reader of a web page.
-BLUNT = re.compile(r"\b(virtual|imaginary|fired|sexual|kiss|marry|abusive)\b", re.I)
+# Answers that claim abilities which a text model does not have, or that are not suitable for all visitors of a page.
+UNSUITABLE = re.compile(r"\b(virtual|imaginary|fired|sexual|kiss|marry|abusive)\b", re.I)
 
 
 def personality(data):
-    """Short question-answer pairs in a friendly and a professional voice."""
+    """Pairs of a question and a short answer, in a friendly and a professional voice."""
     out = []
     for voice in ("Friendly", "Professional"):
         path = f"{data}/train/persona/Queries_Responses_{voice}_QnAMaker.tsv"
         with open(path, encoding="utf8") as f:
             for row in csv.reader(f, delimiter="\t", quoting=csv.QUOTE_NONE):
-                if len(row) > 1 and row[0] != "Question" and not BLUNT.search(row[1]):
+                if len(row) > 1 and row[0] != "Question" and not UNSUITABLE.search(row[1]):
                     out.append([clean(row[0]), clean(row[1])])
     return out
 
 
 def chatterbot(data):
+    """Pairs of a question and a short answer of ChatterBot's corpus."""
     out = []
     for path in sorted(glob.glob(f"{data}/train/chatterbot/english/*.yml")):
         if os.path.basename(path) in ("coding.yml", "tech_support.yml", "politics.yml", "gossip.yml"):
@@ -104,10 +110,10 @@ def chatterbot(data):
 
 
 def stories(data):
-    """(title, text) of children's stories, cut at a sentence end after about 170 words."""
+    """(title, text) of children's stories, up to the end of a sentence after at most 170 words."""
     out = []
     for name in ("pratham_en", "african_storybook_en"):
-        for block in blocks(f"{data}/train/{name}.txt"):
+        for block in read_blocks(f"{data}/train/{name}.txt"):
             title, _, body = block.partition("\n")
             words = clean(body).split()
             text = " ".join(words[:170])
@@ -118,6 +124,7 @@ def stories(data):
 
 
 def books(data, limit=1500):
+    """Parts of books with slightly more than `limit` characters."""
     out = []
     for path in sorted(glob.glob(f"{data}/train/books/*.txt")):
         with open(path, encoding="utf8", errors="ignore") as f:
@@ -132,12 +139,13 @@ def books(data, limit=1500):
 
 
 def sentences(data):
+    """Sentences of Common Voice."""
     with open(f"{data}/train/common_voice_en.txt", encoding="utf8") as f:
         return [clean(line) for line in f if 20 < len(line) < 200]
 
 
 def intents(data):
-    """CLINC150 (train part): intent -> what people typed; "oos" are questions that belong to none."""
+    """CLINC150 (training part): queries by intent; "oos" are queries without an intent."""
     with open(f"{data}/intents/clinc.json", encoding="utf8") as f:
         parts = json.load(f)
     rows = parts["train"] + parts["oos_train"]

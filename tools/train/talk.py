@@ -1,11 +1,11 @@
-"""Draws conversations from openings.txt, subjects.txt, limits.txt, tales.py and the lists below and in asked.py."""
+"""Generates random conversations from openings.txt, subjects.txt, limits.txt, tales.py and the lists below and in asked.py."""
 
 import os
 import re
 
 import tales
-from asked import draw_asked
-from cast import HE, SHE, some_name
+from asked import draw_request_slots
+from cast import HE, SHE, random_name
 
 JOKES = """Why did the computer bring a blanket? Because it left its windows open.
 Why did the cookie go to the doctor? It felt crumby.
@@ -79,7 +79,7 @@ OPPOSITES = dict(p.split(":") for p in (
     "bad:good old:young long:short high:low full:empty open:closed light:dark black:white hard:soft wet:dry early:late "
     "loud:quiet rich:poor strong:weak clean:dirty left:right first:last inside:outside").split(" "))
 
-# A handful of facts that so small a model can hold; limits.txt refuses the others.
+# Facts that such a small model can learn; limits.txt refuses questions about others.
 QUESTIONS = {
     "How many days are in a week?|How many days does a week have?": "A week has seven days.",
     "How many months are in a year?|How many months does a year have?": "A year has twelve months.",
@@ -134,25 +134,26 @@ INSTRUMENTS = "guitar piano violin flute drums trumpet cello harp saxophone ukul
 
 
 def draw_slots(rng):
+    """Returns random words for all slots."""
     joke, joke2 = rng.sample(JOKES, 2)
     fact, fact2 = rng.sample(FACTS, 2)
     farm, word, color = rng.choice(sorted(SOUNDS)), rng.choice(sorted(OPPOSITES)), rng.choice(sorted(COLORTHINGS))
     city, city2 = rng.sample(CITIES, 2)
     questions = rng.choice(sorted(QUESTIONS))
     slots = {
-        "name": some_name(rng, NAMES), "pet": rng.choice(PETS), "petname": some_name(rng, PETNAMES), "color": color,
+        "name": random_name(rng, NAMES), "pet": rng.choice(PETS), "petname": random_name(rng, PETNAMES), "color": color,
         "colorthing": COLORTHINGS[color], "city": city, "city2": city2, "age": str(rng.randint(7, 80)),
         "food": rng.choice(FOODS), "movie": rng.choice(MOVIES), "instrument": rng.choice(INSTRUMENTS),
         "sport": rng.choice(SPORTS), "hobby": rng.choice(HOBBIES), "nature": rng.choice(NATURE), "joke": joke, "joke2": joke2,
         "fact": fact, "fact2": fact2, "farm": farm, "sound": SOUNDS[farm], "word": word, "opposite": OPPOSITES[word],
         "dice": str(rng.randint(1, 6)), "question": rng.choice(questions.split("|")), "answer": QUESTIONS[questions],
-        **draw_asked(rng),
+        **draw_request_slots(rng),
     }
     return slots | {k.capitalize(): v[0].upper() + v[1:] for k, v in slots.items()}
 
 
 def read_blocks(name):
-    """[(kind, weight, [[alternative, ...] per turn])] of a file beside this one."""
+    """Returns [(kind, weight, [[alternative, ...] per turn])] of a file in this folder."""
     blocks = []
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), encoding="utf8") as f:
         for number, line in enumerate(f, 1):
@@ -163,10 +164,10 @@ def read_blocks(name):
             elif line[:2] in ("U ", "A "):
                 turns = blocks[-1][2]
                 if (line[0] == "A") != (len(turns) % 2 == 1):
-                    raise ValueError(f"{name} line {number}: user and assistant must alternate")
+                    raise ValueError(f"{name} line {number}: expected alternating lines U and A, found two of {line[0]}")
                 turns.append([s.strip() for s in line[2:].split(" | ")])
             elif line and line[0] != "#":
-                raise ValueError(f"{name} line {number}: {line!r}")
+                raise ValueError(f"{name} line {number}: expected =, U, A or #, found {line!r}")
     return blocks
 
 
@@ -175,7 +176,7 @@ SHORT_FORMS = [(r"\byou\b", "u"), (r"\bplease\b", "pls"), (r"\bare\b", "r"), (r"
 
 
 def as_typed(text, rng):
-    """People often leave out capitals, full stops and apostrophes, and some write short forms."""
+    """Returns a text as users type it: often without capital letters, full stops and apostrophes, and sometimes with short forms."""
     if rng.random() < 0.2:
         text = text.lower()
         if rng.random() < 0.25:
@@ -186,50 +187,54 @@ def as_typed(text, rng):
     return text or "?"
 
 
-def spread(alternative):
-    """How many texts an alternative stands for, up to 40."""
-    ways = 1
+def variant_count(alternative):
+    """Returns the number of texts that an alternative can become, at most 40."""
+    count = 1
     for choice in re.findall(r"\[([^\]]*)\]", alternative):
-        ways *= choice.count("/") + 1
-    return min(ways * (6 if "{" in alternative else 1), 40)
+        count *= choice.count("/") + 1
+    return min(count * (6 if "{" in alternative else 1), 40)
 
 
 class Talker:
+    """Generates random conversations. intents: CLINC150 queries by label; small_talk: [question, answer] pairs."""
+
     def __init__(self, rng, intents, small_talk):
-        """intents: CLINC150 phrases by label; small_talk: [question, answer] pairs."""
         self.rng, self.intents, self.small_talk = rng, intents, small_talk
         self.blocks = [b for name in ("openings.txt", "subjects.txt", "limits.txt") for b in read_blocks(name)]
 
     def line(self, alternatives, slots):
+        """Returns one of the alternatives with its slots filled."""
         labels = [a[1:] for a in alternatives if a.startswith("@")]
-        written = [a for a in alternatives if not a.startswith("@")]
-        if labels and (not written or self.rng.random() < 0.35):
+        texts = [a for a in alternatives if not a.startswith("@")]
+        if labels and (not texts or self.rng.random() < 0.35):
             return self.rng.choice(self.intents[self.rng.choice(labels)])
-        text = self.rng.choices(written, [spread(w) ** 0.5 for w in written])[0]
+        text = self.rng.choices(texts, [variant_count(w) ** 0.5 for w in texts])[0]
         text = re.sub(r"\[([^\]]*)\]", lambda m: self.rng.choice(m[1].split("/")), text)
         return re.sub(r"\{(\w+)\}", lambda m: slots[m[1]], text)
 
     def block(self, kind):
-        some = [b for b in self.blocks if b[0] == kind]
-        turns = self.rng.choices(some, [b[1] for b in some])[0][2]
+        """Returns the turns of a random block of a kind."""
+        blocks = [b for b in self.blocks if b[0] == kind]
+        turns = self.rng.choices(blocks, [b[1] for b in blocks])[0][2]
         slots = draw_slots(self.rng)
         lines = [self.line(t, slots) for t in turns]
         return [t if i % 2 else as_typed(t, self.rng) for i, t in enumerate(lines)]
 
     def middle(self):
-        kind = self.rng.random()
-        if kind < 0.07:
+        """Returns turns for the middle of a conversation."""
+        position = self.rng.random()
+        if position < 0.07:
             return list(self.rng.choice(self.small_talk))
-        if kind < 0.12:
+        if position < 0.12:
             turns = tales.talk(self.rng)
             return [t if i % 2 else as_typed(t, self.rng) for i, t in enumerate(turns)]
-        for share, name in ((0.29, "limit"), (0.36, "near"), (0.6, "subject")):
-            if kind < share:
-                return self.block(name)
+        for limit, kind in ((0.29, "limit"), (0.36, "near"), (0.6, "subject")):
+            if position < limit:
+                return self.block(kind)
         return self.block("any")
 
     def recall(self, parts):
-        """Says a name at the start and asks for it at the end."""
+        """Returns a conversation that mentions a name at the start and asks for it at the end."""
         slots = draw_slots(self.rng)
         name, pet, petname = slots["name"], slots["pet"], slots["petname"]
         first, last = self.rng.choice([
@@ -246,6 +251,7 @@ class Talker:
         return [*first, *parts, *last]
 
     def conversation(self):
+        """Returns the turns of a conversation."""
         rng = self.rng
         turns = self.block("open") if rng.random() < 0.35 else []
         for _ in range(rng.choice([1, 1, 2, 2, 3, 4])):
