@@ -321,7 +321,7 @@ class Writing(Folder):
 
         self.assertIn('"h.1.attn.o.weight": weight 19 is nan', self.refused("FORMAT", self.export, state(poison), config=config))
         self.assertIn("is missing", self.refused("SHAPE", self.export, state(lambda t: t.pop("h.1.ln2.weight")), config=config))
-        self.assertIn("has no counterpart", self.refused("SHAPE", self.export, state(lambda t: t.update({"h.2.ln1.weight": t["ln_f.weight"]})), config=self.path("c2.json", {**JSON_CONFIG, "layers": 2})))
+        self.assertIn("expected only tensors of the configuration", self.refused("SHAPE", self.export, state(lambda t: t.update({"h.2.ln1.weight": t["ln_f.weight"]})), config=self.path("c2.json", {**JSON_CONFIG, "layers": 2})))
         self.refused("UNSUPPORTED", self.export, state(lambda t: t.update({"q_norm.weight": t["ln_f.weight"]})), config=config)
         self.assertIn("heads, context", self.refused("FORMAT", self.export, state(lambda t: None)))
         self.refused("FORMAT", self.export, self.path("none.pkl", pickle.dumps({"a": 1})))
@@ -342,7 +342,7 @@ class Writing(Folder):
         self.assertIn("_orig_mod.layers.0.attention.wq.weight: float (8, 8)", listed.stdout)
         refused = run(checkpoint("module.pt"), out)
         self.assertEqual(refused.returncode, 1)
-        self.assertTrue(refused.stderr.startswith("export_bq4: REFUSED: the pickle asks for training_script.Model"), refused.stderr)
+        self.assertTrue(refused.stderr.startswith("export_bq4: REFUSED: expected only names of tensors and arrays in the pickle, found training_script.Model"), refused.stderr)
 
 
 class Encoders(unittest.TestCase):

@@ -1,1 +1,1 @@
-"""Reads PyTorch and llama2.c checkpoints without executing what they contain, and writes .bq4 files."""
+"""Reads PyTorch and llama2.c checkpoints without executing code that they contain, and writes .bq4 files."""

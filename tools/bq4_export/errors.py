@@ -1,5 +1,5 @@
 class ExportError(Exception):
-    """Something a person can act on: `code` for programs, the message and `hint` for people."""
+    """An error with a `code` for programs, a message, and a `hint` how to correct it."""
 
     def __init__(self, code, message, hint=""):
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""llama2.c files: checkpoints (`.bin`, legacy and version 1) and tokenizer.bin."""
+"""Readers of llama2.c files: checkpoints (`.bin`, legacy and version 1) and tokenizer.bin."""
 
 import os
 import struct
@@ -17,12 +17,13 @@ class Floats:
         self.data, self.offset, self.shape = data, offset, shape
 
     def rows(self, first=0, last=None):
+        """Returns the values of rows [first, last)."""
         count = int(np.prod(self.shape, dtype=np.int64))
         return np.frombuffer(self.data, "<f4", count, self.offset).reshape(self.shape)[first:last].astype(np.float32)
 
 
 def looks_like(path):
-    """Whether the first bytes could be a llama2.c checkpoint's."""
+    """Whether the file can be a llama2.c checkpoint, according to its first bytes."""
     with open(path, "rb") as file:
         head = file.read(36)
     if len(head) < 36:
@@ -34,22 +35,22 @@ def looks_like(path):
 
 
 def read_checkpoint(path):
-    """(canonical name -> tensor, configuration). FORMAT, TRUNCATED, UNSUPPORTED."""
+    """Returns the tensors by canonical name, and the configuration. Raises FORMAT, TRUNCATED, UNSUPPORTED."""
     size = os.path.getsize(path)
     data = np.memmap(path, np.uint8, "r")
     head = data[:36].tobytes()
-    version1 = struct.unpack("<I", head[:4])[0] == MAGIC
-    if version1:
+    is_version1 = struct.unpack("<I", head[:4])[0] == MAGIC
+    if is_version1:
         version = struct.unpack("<i", head[4:8])[0]
         if version != 1:
-            raise ExportError("UNSUPPORTED", f"{path} is a llama2.c checkpoint of version {version}", "export it as version 0 or 1 (f32)")
+            raise ExportError("UNSUPPORTED", f"{path}: expected a llama2.c checkpoint of version 0 or 1, found version {version}", "export it as version 0 or 1 (f32)")
         if size < 256:
-            raise ExportError("TRUNCATED", f"{path} ends in its header")
-    dim, hidden, layers, heads, kv_heads, vocab, context = struct.unpack("<7i", head[8:36] if version1 else head[:28])
-    tied = data[36] != 0 if version1 else vocab > 0
+            raise ExportError("TRUNCATED", f"{path}: expected a header of 256 bytes, found the end of the file after {size}")
+    dim, hidden, layers, heads, kv_heads, vocab, context = struct.unpack("<7i", head[8:36] if is_version1 else head[:28])
+    tied = data[36] != 0 if is_version1 else vocab > 0
     vocab = abs(vocab)
     if min(dim, hidden, layers, heads, kv_heads, vocab, context) <= 0 or dim % heads or heads % kv_heads or layers > 1024:
-        raise ExportError("FORMAT", f"{path} does not begin like a llama2.c checkpoint")
+        raise ExportError("FORMAT", f"{path}: expected the header of a llama2.c checkpoint")
     kv = dim // heads * kv_heads
     shapes = {
         "ln1": (dim,), "attn.q": (dim, dim), "attn.k": (kv, dim), "attn.v": (kv, dim), "attn.o": (dim, dim), "ln2": (dim,),
@@ -58,37 +59,37 @@ def read_checkpoint(path):
     }
     matrices = ["attn.q", "attn.k", "attn.v", "attn.o"]
     mlp = ["mlp.gate", "mlp.down", "mlp.up"]
-    order = (["ln1", "ln2", "ln_f", "wte", *matrices, *mlp, "lm_head"] if version1
+    order = (["ln1", "ln2", "ln_f", "wte", *matrices, *mlp, "lm_head"] if is_version1
              else ["wte", "ln1", *matrices, "ln2", *mlp, "ln_f", "rope", "lm_head"])
-    at = 256 if version1 else 28
+    at = 256 if is_version1 else 28
     tensors = {}
     for key in order:
         if key == "rope":
             at += 4 * context * (dim // heads)
         elif key != "lm_head" or not tied:
-            layered = key not in ("wte", "ln_f", "lm_head")
-            for n in range(layers if layered else 1):
-                tensors[f"h.{n}.{key}.weight" if layered else f"{key}.weight"] = Floats(data, at, shapes[key])
+            is_layer = key not in ("wte", "ln_f", "lm_head")
+            for n in range(layers if is_layer else 1):
+                tensors[f"h.{n}.{key}.weight" if is_layer else f"{key}.weight"] = Floats(data, at, shapes[key])
                 at += 4 * int(np.prod(shapes[key], dtype=np.int64))
     if at != size:
-        raise ExportError("TRUNCATED" if size < at else "FORMAT", f"{path} has {size} bytes; its header makes it {at}",
-                          "is it a llama2.c .bin file, and whole?")
+        raise ExportError("TRUNCATED" if size < at else "FORMAT", f"{path}: expected {at} bytes according to its header, found {size}",
+                          "check that it is a complete .bin file of llama2.c")
     return tensors, {"arch": "llama", "layers": layers, "hidden": dim, "heads": heads, "kv_heads": kv_heads, "ffn": hidden,
                      "vocab": vocab, "context": context, "rope_pairs": "adjacent", "tied": int(tied)}
 
 
 def read_tokenizer(path, vocab):
-    """tokenizer.bin as [(bytes, score, kind)]: kinds as in the TOKN section. FORMAT."""
+    """Returns the tokens of tokenizer.bin as [(bytes, score, kind)], with the kinds of the TOKN section. Raises FORMAT."""
     with open(path, "rb") as file:
         data = file.read()
     tokens, at = [], 4
     for i in range(vocab):
         if at + 8 > len(data):
-            raise ExportError("FORMAT", f"{path} ends after {i} of {vocab} tokens")
+            raise ExportError("FORMAT", f"{path}: expected {vocab} tokens, found {i}")
         score, length = struct.unpack_from("<fI", data, at)
         text = data[at + 8:at + 8 + length]
         if len(text) != length:
-            raise ExportError("FORMAT", f"token {i} of {path} is longer than the file")
+            raise ExportError("FORMAT", f"{path}: expected {length} bytes of token {i}, found {len(text)}")
         at += 8 + length
         if i == 0:
             tokens.append((text, score, 1))
@@ -99,5 +100,5 @@ def read_tokenizer(path, vocab):
         else:
             tokens.append((text, score, 0))
     if at != len(data):
-        raise ExportError("FORMAT", f"{len(data) - at} bytes follow the {vocab} tokens of {path}")
+        raise ExportError("FORMAT", f"{path}: expected the end of the file after {vocab} tokens, found {len(data) - at} more bytes")
     return tokens

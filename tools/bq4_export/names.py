@@ -1,5 +1,5 @@
-"""Names and shapes: what checkpoints of several families call the tensors of docs/FORMAT.md, and what
-configuration they imply."""
+"""Names and shapes: the names of the tensors of docs/FORMAT.md in checkpoints of several families, and the
+configuration that follows from a family."""
 
 import json
 import os
@@ -10,47 +10,50 @@ from .errors import ExportError
 DEFAULTS = {"norm": "rms", "norm_eps": 1e-5, "position": "rope", "rope_theta": 10000.0, "rope_pairs": "half",
             "activation": "silu", "gated": 1, "tied": 0}
 BULLET = {"norm": "layer", "position": "learned", "activation": "gelu", "gated": 1}
-NEEDED = ("arch", "layers", "hidden", "heads", "ffn", "vocab", "context")
+REQUIRED = ("arch", "layers", "hidden", "heads", "ffn", "vocab", "context")
 
 CANONICAL = re.compile(r"(wte|wpe|ln_f|lm_head|h\.\d+\.(ln[12]|attn\.[qkvo]|mlp\.(gate|up|down)))\.(weight|bias)")
 
-# Per family: what a layer's prefix looks like, its modules, the rest. Matched after prefixes of wrappers are gone.
+# For each family: pattern of the names of a layer, modules of a layer, other names, and the configuration that follows. Prefixes of
+# wrappers are removed before.
 HF = {
     "layer": r"(?:model\.)?layers\.(\d+)\.(.+)",
     "modules": {"input_layernorm": "ln1", "self_attn.q_proj": "attn.q", "self_attn.k_proj": "attn.k",
                 "self_attn.v_proj": "attn.v", "self_attn.o_proj": "attn.o", "post_attention_layernorm": "ln2",
                 "mlp.gate_proj": "mlp.gate", "mlp.up_proj": "mlp.up", "mlp.down_proj": "mlp.down"},
-    "rest": {"model.embed_tokens": "wte", "embed_tokens": "wte", "model.norm": "ln_f", "norm": "ln_f", "lm_head": "lm_head"},
-    "implies": {"rope_pairs": "half"},
+    "others": {"model.embed_tokens": "wte", "embed_tokens": "wte", "model.norm": "ln_f", "norm": "ln_f", "lm_head": "lm_head"},
+    "config": {"rope_pairs": "half"},
 }
 LLAMA2C = {
     "layer": r"layers\.(\d+)\.(.+)",
     "modules": {"attention_norm": "ln1", "attention.wq": "attn.q", "attention.wk": "attn.k", "attention.wv": "attn.v",
                 "attention.wo": "attn.o", "ffn_norm": "ln2", "feed_forward.w1": "mlp.gate", "feed_forward.w3": "mlp.up",
                 "feed_forward.w2": "mlp.down"},
-    "rest": {"tok_embeddings": "wte", "norm": "ln_f", "output": "lm_head"},
-    "implies": {"rope_pairs": "adjacent"},
+    "others": {"tok_embeddings": "wte", "norm": "ln_f", "output": "lm_head"},
+    "config": {"rope_pairs": "adjacent"},
 }
-# Its GELU is the exact one; ours is the tanh form, which differs by less than 1e-3.
+# nanoGPT uses the exact GELU. The engine computes the tanh form, which differs by less than 1e-3.
 NANOGPT = {
     "layer": r"(?:transformer\.)?h\.(\d+)\.(.+)",
     "modules": {"ln_1": "ln1", "attn.c_attn": "attn.qkv", "attn.c_proj": "attn.o", "ln_2": "ln2", "mlp.c_fc": "mlp.up",
                 "mlp.c_proj": "mlp.down"},
-    "rest": {"transformer.wte": "wte", "transformer.wpe": "wpe", "transformer.ln_f": "ln_f", "lm_head": "lm_head"},
-    "implies": {"norm": "layer", "position": "learned", "activation": "gelu", "gated": 0},
+    "others": {"transformer.wte": "wte", "transformer.wpe": "wpe", "transformer.ln_f": "ln_f", "lm_head": "lm_head"},
+    "config": {"norm": "layer", "position": "learned", "activation": "gelu", "gated": 0},
 }
-# Tables that are computed, not learned.
+# Tables that are computed from the configuration.
 BUFFER = re.compile(r"(^|\.)(rotary_emb\.inv_freq|freqs_cos|freqs_sin|rope\.freqs|attn\.(masked_)?bias)$")
 WRAPPERS = ("_orig_mod.", "module.")
 
 
-def strip(name):
+def strip_wrappers(name):
+    """Removes the prefixes of wrappers from a name."""
     for wrapper in WRAPPERS:
         name = name.removeprefix(wrapper)
     return name
 
 
 def family_of(names):
+    """Returns the family with these names, or None for canonical names. Raises UNSUPPORTED."""
     if all(CANONICAL.fullmatch(n) for n in names):
         return None
     if any("tok_embeddings" in n for n in names):
@@ -59,86 +62,88 @@ def family_of(names):
         return HF
     if any(re.search(r"(^|\.)h\.\d+\.ln_1\.", n) for n in names):
         return NANOGPT
-    raise ExportError("UNSUPPORTED", f'the tensors are called "{sorted(names)[0]}" and the like, which no known family does',
-                      "known are Hugging Face's LLaMA, llama2.c, nanoGPT and the names of docs/FORMAT.md; --list shows what is there")
+    raise ExportError("UNSUPPORTED", f'expected names of tensors of a known family, found "{sorted(names)[0]}"',
+                      "families: LLaMA of Hugging Face, llama2.c, nanoGPT, names of docs/FORMAT.md; --list prints the names")
 
 
-def canonical(name, family):
+def canonical_name(name, family):
+    """Returns the name in docs/FORMAT.md. Raises UNSUPPORTED."""
     if family is None:
         return name
     stem, _, part = name.rpartition(".")
     if part in ("weight", "bias"):
-        if stem in family["rest"]:
-            return f'{family["rest"][stem]}.{part}'
+        if stem in family["others"]:
+            return f'{family["others"][stem]}.{part}'
         match = re.fullmatch(family["layer"], stem)
         if match and match[2] in family["modules"]:
             return f'h.{match[1]}.{family["modules"][match[2]]}.{part}'
-    raise ExportError("UNSUPPORTED", f'tensor "{name}" has no place in a .bq4 file', "it would be ignored: is this a model of another family?")
+    raise ExportError("UNSUPPORTED", f'expected tensors of docs/FORMAT.md, found "{name}"', "check the family of the model: without this tensor its results would differ")
 
 
 class Rows:
-    """Rows [first, first + count) of a tensor: how a fused matrix is taken apart."""
+    """Rows [first, first + count) of a tensor, for dividing fused matrices."""
 
     def __init__(self, tensor, first, count):
         self.tensor, self.first = tensor, first
         self.shape = (count, *tensor.shape[1:])
 
     def rows(self, first=0, last=None):
+        """Returns the values of rows [first, last)."""
         last = self.shape[0] if last is None else min(last, self.shape[0])
         return self.tensor.rows(self.first + first, self.first + last)
 
 
 def rename(state):
-    """state: name -> tensor. Returns (canonical name -> tensor, what the family implies for the configuration)."""
-    state = {strip(name): tensor for name, tensor in state.items()}
+    """Returns the tensors of `state` by canonical name, and the configuration that follows from the family."""
+    state = {strip_wrappers(name): tensor for name, tensor in state.items()}
     buffers = {name: t for name, t in state.items() if BUFFER.search(name)}
     state = {name: t for name, t in state.items() if name not in buffers}
     if not state:
-        raise ExportError("FORMAT", "the checkpoint holds no tensors", "--list shows what is there, --key NAME takes a part")
+        raise ExportError("FORMAT", "expected tensors in the checkpoint, found none", "--list prints its content, --key NAME selects a part")
     family = family_of(state)
     out = {}
     for name, tensor in state.items():
-        new = canonical(name, family)
+        new = canonical_name(name, family)
         if ".attn.qkv." not in new:
             out[new] = tensor
             continue
         third = tensor.shape[0] // 3
         for i, part in enumerate("qkv"):
             out[new.replace("qkv", part)] = Rows(tensor, i * third, third)
-    implied = dict(family["implies"]) if family else {}
+    config = dict(family["config"]) if family else {}
     for name, table in buffers.items():
         if name.endswith("freqs_cos") and len(table.shape) == 2:
-            implied.update(context=table.shape[0], head_dim=2 * table.shape[1])
+            config.update(context=table.shape[0], head_dim=2 * table.shape[1])
         elif name.endswith("inv_freq") and len(table.shape) == 1:
-            implied["head_dim"] = 2 * table.shape[0]
-    return out, implied
+            config["head_dim"] = 2 * table.shape[0]
+    return out, config
 
 
 def from_arguments(args):
-    """Configuration from the arguments that training scripts store: llama2.c's or nanoGPT's model_args."""
+    """Returns the configuration of the arguments that training scripts store: model_args of llama2.c or nanoGPT."""
     names = {"dim": "hidden", "n_embd": "hidden", "n_layers": "layers", "n_layer": "layers", "n_heads": "heads", "n_head": "heads",
              "n_kv_heads": "kv_heads", "max_seq_len": "context", "block_size": "context", "norm_eps": "norm_eps"}
-    return {ours: args[theirs] for theirs, ours in names.items() if isinstance(args.get(theirs), (int, float))}
+    return {key: args[name] for name, key in names.items() if isinstance(args.get(name), (int, float))}
 
 
 def from_json(path):
-    """config.json of Hugging Face (model_type "llama"), or our own keys."""
+    """Reads config.json of Hugging Face (model_type "llama"), or a JSON file with the keys of docs/FORMAT.md."""
     try:
         with open(path, encoding="utf8") as file:
             c = json.load(file)
     except (OSError, ValueError) as error:
-        raise ExportError("READ", f"{path} can't be read: {error}", "pass a JSON file") from error
+        raise ExportError("READ", f"{path} can't be read: {error}", "use a JSON file") from error
     if "hidden_size" not in c:
-        return {k: v for k, v in c.get("config", c).items() if k in {*NEEDED, *DEFAULTS, "kv_heads", "head_dim", "rope_dim"}}
+        return {k: v for k, v in c.get("config", c).items() if k in {*REQUIRED, *DEFAULTS, "kv_heads", "head_dim", "rope_dim"}}
     if c.get("model_type") != "llama":
-        raise ExportError("UNSUPPORTED", f'config.json says model_type "{c.get("model_type")}"', 'only "llama" is mapped')
+        raise ExportError("UNSUPPORTED", f'config.json: expected the model_type "llama", found "{c.get("model_type")}"', 'convert it with `bq4 convert`')
     rope = c.get("rope_scaling") or c.get("rope_parameters") or {}
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind != "default":
-        raise ExportError("UNSUPPORTED", f'positions are scaled the "{kind}" way', "only plain RoPE is computed so far")
+        raise ExportError("UNSUPPORTED", f'config.json: expected RoPE of the type "default", found "{kind}"', 'convert it with `bq4 convert`')
     activation = {"silu": "silu", "gelu_pytorch_tanh": "gelu", "gelu_new": "gelu", "relu": "relu"}.get(c.get("hidden_act", "silu"))
     if activation is None:
-        raise ExportError("UNSUPPORTED", f'the activation is "{c["hidden_act"]}"')
+        raise ExportError("UNSUPPORTED", f'config.json: expected hidden_act silu, gelu_pytorch_tanh, gelu_new or relu, found "{c["hidden_act"]}"')
     heads = c["num_attention_heads"]
     theta = c.get("rope_theta") or (c.get("rope_parameters") or {}).get("rope_theta", 10000.0)
     return {"arch": "llama", "layers": c["num_hidden_layers"], "hidden": c["hidden_size"], "heads": heads,
@@ -149,16 +154,16 @@ def from_json(path):
 
 
 def complete(tensors, *sources):
-    """The whole configuration: later sources win over earlier ones, shapes fill what none says. FORMAT."""
+    """Returns the complete configuration. Later sources have precedence; missing values follow from shapes. Raises FORMAT, SHAPE."""
     config = {k: v for source in sources for k, v in source.items() if v is not None}
     wte = tensors.get("wte.weight")
     up = tensors.get("h.0.mlp.up.weight")
     if wte is None or up is None or len(wte.shape) != 2 or len(up.shape) != 2:
-        raise ExportError("SHAPE", "the checkpoint lacks wte.weight or h.0.mlp.up.weight", "--list shows what is there")
-    given = set(config)
+        raise ExportError("SHAPE", "expected wte.weight and h.0.mlp.up.weight in the checkpoint, found only one or none of them", "--list prints the names")
+    known_keys = set(config)
     config.setdefault("arch", "bullet" if config.get("position") == "learned" else "llama")
-    base = {**DEFAULTS, **(BULLET if config["arch"] in ("bullet", 2) else {})}
-    config = {**base, **config}
+    defaults = {**DEFAULTS, **(BULLET if config["arch"] in ("bullet", 2) else {})}
+    config = {**defaults, **config}
     config.setdefault("vocab", wte.shape[0])
     config.setdefault("hidden", wte.shape[1])
     config.setdefault("ffn", up.shape[0])
@@ -167,27 +172,27 @@ def complete(tensors, *sources):
         config.setdefault("context", tensors["wpe.weight"].shape[0])
     if "head_dim" in config:
         config.setdefault("heads", tensors["h.0.attn.q.weight"].shape[0] // config["head_dim"])
-    missing = [k for k in NEEDED if k not in config]
+    missing = [k for k in REQUIRED if k not in config]
     if missing:
-        raise ExportError("FORMAT", f"the checkpoint doesn't tell {', '.join(missing)}", "pass --config FILE with what is missing")
+        raise ExportError("FORMAT", f"expected {', '.join(missing)} in the checkpoint, found none", "add them to a file and use --config FILE")
     config.setdefault("head_dim", config["hidden"] // config["heads"])
     config.setdefault("kv_heads", tensors["h.0.attn.k.weight"].shape[0] // config["head_dim"] if "h.0.attn.k.weight" in tensors else config["heads"])
     config.setdefault("rope_dim", config["head_dim"])
-    if "tied" not in given:
+    if "tied" not in known_keys:
         head = tensors.get("lm_head.weight")
         config["tied"] = int(head is None or same_storage(head, wte))
-    if "gated" not in given:
+    if "gated" not in known_keys:
         config["gated"] = int("h.0.mlp.gate.weight" in tensors)
     return config
 
 
 def same_storage(a, b):
-    """Whether two tensors of a checkpoint are one: tied weights are stored once."""
+    """Whether two tensors have the same storage, as tied weights have."""
     return getattr(a, "storage", None) is not None and getattr(a, "storage", None) is getattr(b, "storage", None)
 
 
-def table(c):
-    """[(name, dims, required, embedding)] in execution order."""
+def tensor_table(c):
+    """Returns [(name, dims, required, embedding)] in execution order."""
     layer_norm = c["norm"] in ("layer", 1)
     q, kv = c["heads"] * c["head_dim"], c["kv_heads"] * c["head_dim"]
     out = [("wte.weight", (c["vocab"], c["hidden"]), True, True)]
@@ -222,13 +227,13 @@ def table(c):
 
 
 def match(config, tensors):
-    """[(name, dims, embedding, tensor)] in execution order. SHAPE."""
-    rows = table(config)
+    """Returns [(name, dims, embedding, tensor)] in execution order. Raises SHAPE."""
+    rows = tensor_table(config)
     if config["tied"]:
         tensors = {n: t for n, t in tensors.items() if n != "lm_head.weight"}
     for name in tensors:
         if name not in {row[0] for row in rows}:
-            raise ExportError("SHAPE", f'tensor "{name}" has no counterpart in this configuration', "is the configuration of another model?")
+            raise ExportError("SHAPE", f'expected only tensors of the configuration, found "{name}"', "check that the configuration belongs to this model")
     out = []
     for name, dims, required, embedding in rows:
         tensor = tensors.get(name)
@@ -237,12 +242,12 @@ def match(config, tensors):
                 raise ExportError("SHAPE", f'tensor "{name}" is missing')
             continue
         if tuple(tensor.shape) != dims:
-            raise ExportError("SHAPE", f'tensor "{name}" is {tuple(tensor.shape)}, not {dims} as the configuration says')
+            raise ExportError("SHAPE", f'tensor "{name}": expected the shape {dims} of the configuration, found {tuple(tensor.shape)}')
         out.append((name, dims, embedding, tensor))
     return out
 
 
-def config_beside(path):
-    """config.json in the checkpoint's folder, where there is one."""
-    beside = os.path.join(os.path.dirname(path), "config.json")
-    return beside if os.path.exists(beside) else None
+def config_in_folder(path):
+    """Returns the path of config.json in the checkpoint's folder, or None."""
+    config_path = os.path.join(os.path.dirname(path), "config.json")
+    return config_path if os.path.exists(config_path) else None

@@ -1,9 +1,9 @@
-"""PyTorch checkpoints and pickles of arrays, read without executing what they say.
+"""Reads PyTorch checkpoints and pickles of arrays without executing their code.
 
-A pickle is a program whose GLOBAL instruction names any function of any module. Here a name is
-looked up in one short table of inert stand-ins; all others are refused before anything is called.
-Tensor data is not in the pickle but in entries of a zip archive (torch.save since 1.6), or after
-it in the same file (before), and is read lazily, straight from the file.
+A pickle is a program whose GLOBAL instruction can name any function of any module. Only the names in a
+short table of inert stand-ins are allowed; a pickle with other names is refused before any call. The data
+of tensors is in entries of a zip archive (torch.save since 1.6) or after the pickle in the same file
+(older versions). It is read from the file when it is needed.
 """
 
 import collections
@@ -20,22 +20,24 @@ import numpy as np
 
 from .errors import ExportError
 
-# Storage class -> NumPy dtype as stored; bf16 is widened from its bits.
-STORAGES = {
+# NumPy dtype of each storage class. NumPy has no bf16, so its bits are converted.
+STORAGE_DTYPES = {
     "FloatStorage": "<f4", "DoubleStorage": "<f8", "HalfStorage": "<f2", "BFloat16Storage": "bf16",
     "LongStorage": "<i8", "IntStorage": "<i4", "ShortStorage": "<i2", "CharStorage": "<i1",
     "ByteStorage": "<u1", "BoolStorage": "?",
 }
-ITEM = {name: 2 if dtype == "bf16" else np.dtype(dtype).itemsize for name, dtype in STORAGES.items()}
+ITEM_BYTES = {name: 2 if dtype == "bf16" else np.dtype(dtype).itemsize for name, dtype in STORAGE_DTYPES.items()}
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 MAX_DIMS = 8
 
 
 def malformed(message):
+    """Returns the error of a damaged file."""
     return ExportError("FORMAT", message, "save the checkpoint again")
 
 
 def is_count(value):
+    """Whether a value is an integer that can be a number of elements."""
     return type(value) is int and 0 <= value < 1 << 62
 
 
@@ -46,41 +48,42 @@ class Storage:
         self.kind, self.count, self.buffer, self.offset = kind, count, buffer, offset
 
     def bind(self, buffer, offset, available):
-        """Says where the elements lie; `available` bytes are there."""
-        if self.count * ITEM[self.kind] > available:
-            raise malformed(f"a storage announces {self.count} elements, its data has {available} bytes")
+        """Sets the position of the elements, where `available` bytes are."""
+        if self.count * ITEM_BYTES[self.kind] > available:
+            raise malformed(f"expected {self.count * ITEM_BYTES[self.kind]} bytes for {self.count} elements of a storage, found {available}")
         self.buffer, self.offset = buffer, offset
 
     def elements(self):
-        dtype = STORAGES[self.kind]
-        raw = np.frombuffer(self.buffer, "<u2" if dtype == "bf16" else dtype, self.count, self.offset)
-        return raw
+        """Returns the elements as stored; bf16 as its bits."""
+        dtype = STORAGE_DTYPES[self.kind]
+        return np.frombuffer(self.buffer, "<u2" if dtype == "bf16" else dtype, self.count, self.offset)
 
 
 class Tensor:
-    """Shape, strides (in elements) and storage; `rows` gives f32."""
+    """Shape, strides (in elements) and storage of a tensor. `rows` returns f32."""
 
     def __init__(self, storage, start, shape, strides):
         if not isinstance(storage, Storage) or not is_count(start):
-            raise malformed("a tensor has no storage")
+            raise malformed("expected a storage of a tensor, found none")
         for value in (shape, strides):
             if not isinstance(value, tuple) or len(value) > MAX_DIMS or not all(is_count(v) for v in value):
-                raise malformed(f"a tensor has the shape or strides {value!r:.60}")
+                raise malformed(f"expected at most {MAX_DIMS} numbers as shape or strides of a tensor, found {value!r:.60}")
         if len(shape) != len(strides):
-            raise malformed("a tensor's strides don't fit its shape")
+            raise malformed(f"expected {len(shape)} strides of a tensor, found {len(strides)}")
         last = start + sum((n - 1) * s for n, s in zip(shape, strides)) if 0 not in shape else -1
         if last >= storage.count:
-            raise malformed(f"a tensor reaches element {last} of a storage of {storage.count}")
+            raise malformed(f"expected a tensor within a storage of {storage.count} elements, found element {last}")
         if math.prod(shape) > storage.count:
-            raise malformed(f"a tensor makes {math.prod(shape)} elements of {storage.count}")
+            raise malformed(f"expected a tensor of at most {storage.count} elements, found {math.prod(shape)}")
         self.storage, self.start, self.shape, self.strides = storage, start, shape, strides
 
     @property
     def dtype(self):
+        """Name of the type, such as "float"."""
         return self.storage.kind.removesuffix("Storage").lower()
 
     def array(self):
-        """As stored (bf16 as its bits), without a copy."""
+        """Returns the values as stored (bf16 as its bits), without a copy."""
         if 0 in self.shape:
             return np.zeros(self.shape, self.storage.elements().dtype)
         flat = self.storage.elements()[self.start:]
@@ -88,7 +91,7 @@ class Tensor:
             flat, self.shape, [s * flat.itemsize for s in self.strides], writeable=False)
 
     def rows(self, first=0, last=None):
-        """f32 values, rows [first, last) of the first dimension."""
+        """Returns the f32 values of rows [first, last) of the first dimension."""
         part = self.array()[first:last] if self.shape else self.array()
         if self.storage.kind == "BFloat16Storage":
             return (part.astype(np.uint32) << 16).view(np.float32)
@@ -100,16 +103,16 @@ class Array:
 
     def __setstate__(self, state):
         if not isinstance(state, tuple) or len(state) != 5:
-            raise malformed("an array has an unknown state")
+            raise malformed("expected a state of five parts of an array")
         _, shape, dtype, fortran, data = state
         self.fill(shape, dtype, fortran, data)
 
     def fill(self, shape, dtype, fortran, data):
         kind = dtype.kind if isinstance(dtype, Dtype) else None
         if kind is None or not isinstance(shape, tuple) or not isinstance(data, (bytes, bytearray)):
-            raise malformed("an array is not of plain numbers")
+            raise malformed("expected an array of numbers")
         if len(shape) > MAX_DIMS or not all(is_count(v) for v in shape):
-            raise malformed(f"an array has the shape {shape!r:.60}")
+            raise malformed(f"expected at most {MAX_DIMS} numbers as shape of an array, found {shape!r:.60}")
         strides, step = [], 1
         for n in shape if fortran else reversed(shape):
             strides.append(step)
@@ -120,7 +123,7 @@ class Array:
 
 
 class Dtype:
-    """Stand-in for numpy.dtype: `kind` is the name of a storage, None where there is none."""
+    """Stand-in for numpy.dtype. `kind` is the name of a storage class, or None if there is none."""
 
     NAMES = {"f4": "FloatStorage", "f8": "DoubleStorage", "f2": "HalfStorage", "i8": "LongStorage",
              "i4": "IntStorage", "i2": "ShortStorage", "i1": "CharStorage", "u1": "ByteStorage", "b1": "BoolStorage"}
@@ -130,11 +133,11 @@ class Dtype:
 
     def __setstate__(self, state):
         if isinstance(state, tuple) and len(state) > 1 and state[1] == ">":
-            raise ExportError("UNSUPPORTED", "an array is big-endian", "save it as little-endian")
+            raise ExportError("UNSUPPORTED", "expected a little-endian array, found a big-endian one", "save it as little-endian")
 
 
 class Kind:
-    """Stand-in for a torch storage class, as the pickle names it."""
+    """Stand-in for a torch storage class, with its name in the pickle."""
 
     def __init__(self, name):
         self.name = name
@@ -153,28 +156,27 @@ def rebuild_array(*_):
 
 
 def array_from_buffer(data=None, dtype=None, shape=None, order="C", *_):
-    """numpy's _frombuffer: how protocol 5 writes contiguous arrays."""
+    """Stand-in for numpy's _frombuffer, which protocol 5 uses for contiguous arrays."""
     array = Array()
     array.fill(shape, dtype, order == "F", data)
     return array
 
 
 def encode_latin1(text="", encoding="", *_):
-    """_codecs.encode: how protocol 2 writes bytes."""
+    """Stand-in for _codecs.encode, which protocol 2 uses for bytes."""
     if not isinstance(text, str) or encoding != "latin1":
-        raise malformed("bytes in an unknown encoding")
+        raise malformed(f"expected bytes in the encoding latin1, found {encoding!r:.60}")
     return text.encode("latin1")
 
 
 def load_nested(data=b"", *_):
-    """torch.storage._load_from_bytes: a storage that pickle.dump wrote as a torch file of its own."""
+    """Stand-in for torch.storage._load_from_bytes: reads a storage that pickle.dump wrote as a nested torch file."""
     if not isinstance(data, bytes):
-        raise malformed("a nested storage is no bytes")
+        raise malformed("expected bytes of a nested storage")
     value = read_buffer(data)
     if not isinstance(value, Storage):
-        raise malformed("a nested file holds no storage")
+        raise malformed("expected a storage in a nested file")
     return value
-
 
 
 STAND_INS = {
@@ -190,46 +192,46 @@ STAND_INS = {
     "numpy.core.numeric _frombuffer": array_from_buffer,
     "numpy._core.numeric _frombuffer": array_from_buffer,
     "_codecs encode": encode_latin1,
-    **{f"torch {name}": Kind(name) for name in STORAGES},
+    **{f"torch {name}": Kind(name) for name in STORAGE_DTYPES},
 }
 
 
 class SafeUnpickler(pickle.Unpickler):
-    """Calls nothing but the stand-ins above."""
+    """An unpickler that calls only the stand-ins above."""
 
     def __init__(self, file, storage_of=None):
         super().__init__(file)
         self.storage_of = storage_of
 
     def find_class(self, module, name):
-        found = STAND_INS.get(f"{module} {name}")
-        if found is None:
-            raise ExportError("REFUSED", f"the pickle asks for {module}.{name}, which is not on the list of harmless names",
-                              "don't trust this file; a checkpoint of tensors only (torch.save(model.state_dict(), path)) is read")
-        return found
+        stand_in = STAND_INS.get(f"{module} {name}")
+        if stand_in is None:
+            raise ExportError("REFUSED", f"expected only names of tensors and arrays in the pickle, found {module}.{name}",
+                              "the file could execute code; use a checkpoint of tensors only: torch.save(model.state_dict(), path)")
+        return stand_in
 
     def persistent_load(self, pid):
         if self.storage_of is None:
-            raise malformed("a plain pickle refers to a storage")
+            raise malformed("expected no reference to a storage in a plain pickle")
         if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] != "storage" or not isinstance(pid[1], Kind):
-            raise malformed(f"an unknown kind of storage: {pid!r:.60}")
+            raise malformed(f"expected a reference to a storage, found {pid!r:.60}")
         if not isinstance(pid[2], str) or not is_count(pid[4]):
-            raise malformed("a storage without key or size")
+            raise malformed("expected a key and a size of a storage")
         return self.storage_of(pid[1].name, pid[2], pid[4])
 
 
 def check_memo(data):
-    """Refuses memo indices beyond the number of instructions: the unpickler would make room for them."""
+    """Refuses memo indices beyond the number of instructions, because the unpickler would allocate memory for them."""
     try:
         for count, (op, arg, _) in enumerate(pickletools.genops(data)):
             if "PUT" in op.name and arg > count:
-                raise malformed(f"a pickle uses memo {arg} in instruction {count}")
+                raise malformed(f"expected a memo index of at most {count} in instruction {count} of a pickle, found memo {arg}")
     except (ValueError, IndexError, TypeError, MemoryError, OverflowError, struct.error) as error:
         raise malformed(f"a pickle is damaged: {error}") from error
 
 
 def unpickle(stream, storage_of=None):
-    """One pickle from a seekable stream; leaves it behind the pickle."""
+    """Reads one pickle from a seekable stream, whose position is then after the pickle."""
     start = stream.tell()
     check_memo(stream)
     stream.seek(start)
@@ -243,8 +245,8 @@ def unpickle(stream, storage_of=None):
 
 
 def read_zip(file, buffer_of):
-    """torch.save since 1.6: NAME/data.pkl and one entry per storage, NAME/data/KEY.
-    buffer_of(archive, entry) gives (buffer, offset in it, bytes there)."""
+    """Reads the format of torch.save since 1.6: NAME/data.pkl and an entry for each storage, NAME/data/KEY.
+    buffer_of(archive, entry) returns (buffer, offset in it, number of bytes)."""
     try:
         with zipfile.ZipFile(file) as archive:
             return read_archive(archive, buffer_of)
@@ -253,13 +255,14 @@ def read_zip(file, buffer_of):
 
 
 def read_archive(archive, buffer_of):
+    """Reads an open archive."""
     names = archive.namelist()
     pickles = [n for n in names if n.endswith("/data.pkl") or n == "data.pkl"]
     if len(pickles) != 1:
-        raise malformed(f"the archive has {len(pickles)} entries called data.pkl")
+        raise malformed(f"expected one entry data.pkl in the archive, found {len(pickles)}")
     root = pickles[0].removesuffix("data.pkl")
     if f"{root}byteorder" in names and archive.read(f"{root}byteorder") != b"little":
-        raise ExportError("UNSUPPORTED", "the checkpoint is big-endian", "save it on a little-endian machine")
+        raise ExportError("UNSUPPORTED", "expected a little-endian checkpoint, found a big-endian one", "save it on a little-endian machine")
     storages = {}
 
     def storage_of(kind, key, count):
@@ -267,20 +270,20 @@ def read_archive(archive, buffer_of):
             storage = Storage(kind, count)
             name = f"{root}data/{key}"
             if name not in names:
-                raise malformed(f"the archive lacks {name}")
+                raise malformed(f"expected the entry {name} in the archive, found none")
             storage.bind(*buffer_of(archive, archive.getinfo(name)))
             storages[key] = storage
-        same = storages[key]
-        if (same.kind, same.count) != (kind, count):
-            raise malformed(f"storage {key} is used as two types or sizes")
-        return same
+        storage = storages[key]
+        if (storage.kind, storage.count) != (kind, count):
+            raise malformed(f"expected one type and size of storage {key}, found two")
+        return storage
 
     return unpickle(io.BytesIO(archive.read(pickles[0])), storage_of)
 
 
 def read_legacy(stream, buffer, size):
-    """torch.save before 1.6: magic, protocol, system, object, keys, then per key a count and its elements."""
-    for what in ("protocol", "system"):
+    """Reads the format of torch.save before 1.6: magic number, protocol, system, object, keys, then for each key a count and its elements."""
+    for _ in ("protocol", "system"):
         unpickle(stream)
     storages = {}
 
@@ -290,21 +293,21 @@ def read_legacy(stream, buffer, size):
     value = unpickle(stream, storage_of)
     keys = unpickle(stream)
     if not isinstance(keys, list) or not all(isinstance(k, str) and k in storages for k in keys):
-        raise malformed("the list of storages doesn't fit")
+        raise malformed("expected the keys of all storages after the pickle")
     for key in keys:
         head = stream.read(8)
         if len(head) != 8 or struct.unpack("<q", head)[0] != storages[key].count:
-            raise malformed(f"storage {key} has another size than announced")
+            raise malformed(f"expected {storages[key].count} elements of storage {key}, found another number")
         at = stream.tell()
         storages[key].bind(buffer, at, size - at)
-        stream.seek(at + storages[key].count * ITEM[storages[key].kind])
+        stream.seek(at + storages[key].count * ITEM_BYTES[storages[key].kind])
     if any(s.buffer is None for s in storages.values()):
-        raise malformed("a storage has no data")
+        raise malformed("expected data of each storage")
     return value
 
 
 def read_stream(stream, buffer, size):
-    """Anything but a zip archive."""
+    """Reads a file that is not a zip archive."""
     value = unpickle(stream)
     if value == LEGACY_MAGIC:
         return read_legacy(stream, buffer, size)
@@ -312,19 +315,20 @@ def read_stream(stream, buffer, size):
 
 
 def read_buffer(data):
-    """A torch file or pickle in memory."""
+    """Reads a torch file or a pickle in memory."""
     if data[:4] != b"PK\x03\x04":
         return read_stream(io.BytesIO(data), data, len(data))
-    return read_zip(io.BytesIO(data), whole_entry)
+    return read_zip(io.BytesIO(data), read_entry)
 
 
-def whole_entry(archive, info):
+def read_entry(archive, info):
+    """Returns the data of an entry as a buffer."""
     data = archive.read(info)
     return data, 0, len(data)
 
 
 def read_checkpoint(path):
-    """What torch.load or pickle.load would give, with Tensors in place of torch's. READ, FORMAT, REFUSED, UNSUPPORTED."""
+    """Returns the value of torch.load or pickle.load, with Tensors in place of torch's. Raises READ, FORMAT, REFUSED, UNSUPPORTED."""
     try:
         size = os.path.getsize(path)
         with open(path, "rb") as file:
@@ -336,23 +340,23 @@ def read_checkpoint(path):
 
     def buffer_of(archive, info):
         if info.compress_type != zipfile.ZIP_STORED:
-            return whole_entry(archive, info)
-        # Name and extra field of the local header may differ from those of the directory.
+            return read_entry(archive, info)
+        # The name and the extra field of the local header can differ from those of the directory.
         with open(path, "rb") as file:
             file.seek(info.header_offset)
             head = file.read(30)
         if len(head) != 30 or head[:4] != b"PK\x03\x04":
-            raise malformed(f"entry {info.filename} of the archive has no header")
+            raise malformed(f"expected a header of the entry {info.filename} in the archive, found none")
         at = info.header_offset + 30 + sum(struct.unpack("<HH", head[26:30]))
         if at + info.file_size > size:
-            raise malformed(f"entry {info.filename} of the archive ends beyond the file")
+            raise malformed(f"expected the entry {info.filename} of the archive within the file, found its end after the end of the file")
         return np.memmap(path, np.uint8, "r"), at, info.file_size
 
     return unwrap(read_zip(path, buffer_of))
 
 
 def unwrap(value):
-    """Arrays become tensors, at any depth of dicts."""
+    """Replaces arrays by tensors, in nested dicts, too."""
     if isinstance(value, dict):
         return {key: unwrap(v) for key, v in value.items()}
     if isinstance(value, Array):

@@ -1,4 +1,4 @@
-"""Writes v1.0 and v2 files (docs/FORMAT.md §2, §3), tensor by tensor."""
+"""Writes .bq4 files of versions 1.0 and 2 (docs/FORMAT.md §2, §3), one tensor after another."""
 
 import json
 import os
@@ -26,11 +26,13 @@ CHOICES = {
 }
 
 
-def up(n, unit):
+def align_up(n, unit):
+    """Returns the smallest multiple of `unit` that is at least n."""
     return -(-n // unit) * unit
 
 
 def section(tag, payload, required=False):
+    """Returns the bytes of a section; none if its payload is empty."""
     if isinstance(payload, str):
         payload = payload.encode()
     if not payload:
@@ -39,6 +41,7 @@ def section(tag, payload, required=False):
 
 
 def conf_payload(config):
+    """Returns the payload of the section CONF."""
     out = b""
     for name, key in CONF_KEYS.items():
         if name in config:
@@ -49,7 +52,8 @@ def conf_payload(config):
     return out
 
 
-def directory(entries):
+def tens_payload(entries):
+    """Returns the payload of the section TENS."""
     names = sorted({e["type"] for e in entries}, key=lambda name: TYPES[name][0])
     out = struct.pack("<I", len(names))
     for name in names:
@@ -63,7 +67,7 @@ def directory(entries):
 
 
 class PartFile:
-    """A file that appears under its name only when all went well."""
+    """A file that gets its name only if no exception is raised."""
 
     def __init__(self, path):
         self.path, self.part = path, f"{path}.part"
@@ -84,7 +88,7 @@ class PartFile:
 
 
 def chunk_hashes(file, start, size):
-    """XXH64 of each 1 MiB from `start` on, 64 at a time."""
+    """Returns the XXH64 of each MiB from `start`. It hashes 64 chunks at a time."""
     hashes = []
     file.seek(start)
     for first in range(0, size // CHUNK, 64):
@@ -96,35 +100,37 @@ def chunk_hashes(file, start, size):
 
 
 def write_v2(path, config, tensors, name="", license="", tokenizer=b"", file_id=None):
-    """tensors: [{name, type, layout, dims, data: () -> bytes}] in execution order."""
+    """Writes a file of version 2. tensors: [{name, type, layout, dims, data: () -> bytes}] in execution order. Returns the bytes of the file and
+    of its weights."""
     end = 0
     entries = []
     for t in tensors:
         rows, cols = matrix_of(t["dims"])
-        entries.append({**t, "offset": up(end, ALIGN), "bytes": weight_bytes(t["type"], t["layout"], rows, cols)})
+        entries.append({**t, "offset": align_up(end, ALIGN), "bytes": weight_bytes(t["type"], t["layout"], rows, cols)})
         end = entries[-1]["offset"] + entries[-1]["bytes"]
 
-    def plan(start):
+    def header_sections(start):
+        """Returns the sections before SUM8 if the weights start at `start`."""
         placed = [{**e, "offset": e["offset"] + start} for e in entries]
         return (section("CONF", conf_payload(config), True) + section("LICE", license) + section("NAME", name)
-                + section("TENS", directory(placed), True))
+                + section("TENS", tens_payload(placed), True))
 
-    rest = section("TOKN", tokenizer)
-    plan_length = len(plan(0)) + 24
-    start = up(64 + plan_length + len(rest) + 24 + 8 * -(-end // CHUNK) + 24, ALIGN)
+    tokenizer_section = section("TOKN", tokenizer)
+    plan_length = len(header_sections(0)) + 24
+    start = align_up(64 + plan_length + len(tokenizer_section) + 24 + 8 * -(-end // CHUNK) + 24, ALIGN)
     with PartFile(path) as file:
         for entry in entries:
             file.seek(start + entry["offset"])
             data = entry["data"]()
             if len(data) != entry["bytes"]:
-                raise ExportError("SHAPE", f'tensor "{entry["name"]}" gave {len(data)} bytes, not {entry["bytes"]}')
+                raise ExportError("SHAPE", f'tensor "{entry["name"]}": expected {entry["bytes"]} bytes, found {len(data)}')
             file.write(data)
         hashes = chunk_hashes(file, start, end)
         header = struct.pack("<4sIIIQQQ16s", b"BQ4F", 2, 0, 0, plan_length, start, start + end, file_id or os.urandom(16))
         head = header + struct.pack("<Q", xxh64(header))
-        sections = plan(start)
+        sections = header_sections(start)
         head += sections + section("SUM8", struct.pack("<Q", xxh64(sections)))
-        head += rest + section("HASH", struct.pack(f"<II{len(hashes)}Q", 1, CHUNK, *hashes))
+        head += tokenizer_section + section("HASH", struct.pack(f"<II{len(hashes)}Q", 1, CHUNK, *hashes))
         head += section("SUM8", struct.pack("<Q", xxh64(head)))
         file.seek(0)
         file.write(head + bytes(start - len(head)))
@@ -132,18 +138,20 @@ def write_v2(path, config, tensors, name="", license="", tokenizer=b"", file_id=
 
 
 def matrix_of(dims):
-    """(rows, columns): one-dimensional tensors have one row."""
+    """Returns (rows, columns). One-dimensional tensors have one row."""
     return int(np.prod(dims[:-1], dtype=np.int64)), dims[-1]
 
 
 def v1_type(dims):
-    """Blocks of 32 where they divide the number of weights, else of 16, else none: the companion has the tensor."""
+    """Returns the type of a tensor in version 1: blocks of 32 or 16 if these divide the number of weights, otherwise None (then the tensor is in
+    the companion)."""
     count = int(np.prod(dims, dtype=np.int64))
     return "bq4_32" if count % 32 == 0 else "bq4_16" if count % 16 == 0 else None
 
 
 def write_v1(path, tensors, companion):
-    """tensors: [{name, type, dims, data: () -> bytes}]; companion: a JSON object for NAME.json beside it."""
+    """Writes a file of version 1. tensors: [{name, type, dims, data: () -> bytes}]; companion: the JSON object of NAME.json in the same folder.
+    Returns the bytes of the file and of its weights."""
     head = struct.pack("<4sII", b"BQ4F", 1, len(tensors))
     start = len(head) + sum(24 + len(t["name"].encode()) + 4 * len(t["dims"]) for t in tensors)
     at = start
@@ -160,6 +168,6 @@ def write_v1(path, tensors, companion):
             for t in tensors:
                 file.write(t["data"]())
             if file.tell() != at:
-                raise ExportError("SHAPE", f"{file.tell()} bytes were written, not {at}")
+                raise ExportError("SHAPE", f"expected {at} bytes, found {file.tell()}")
         json_file.write(json.dumps(companion, separators=(",", ":")).encode() + b"\n")
     return at, at - start

@@ -1,4 +1,4 @@
-"""XXH64 (seed 0) from its public specification: one block of bytes, or many blocks of equal size at once."""
+"""XXH64 (seed 0) according to its public specification, for one block of bytes or for many blocks of equal size."""
 
 import numpy as np
 
@@ -8,15 +8,17 @@ SEEDS = [(P1 + P2) & MASK, P2, 0, -P1 & MASK]
 
 
 def rotate(x, bits):
+    """Rotates 64 bits to the left."""
     return (x << bits | x >> (64 - bits)) & MASK
 
 
 def step(lane, word):
+    """Adds a word to a lane."""
     return rotate((lane + word * P2) & MASK, 31) * P1 & MASK
 
 
 def finish(lanes, length, tail):
-    """From the four lanes (None below 32 bytes) and what is left after whole stripes."""
+    """Returns the hash of the four lanes (None for less than 32 bytes) and the bytes after the last stripe."""
     if lanes is None:
         h = P5
     else:
@@ -38,19 +40,20 @@ def finish(lanes, length, tail):
 
 
 def xxh64(data):
+    """Returns the hash of bytes."""
     data = bytes(data)
-    whole = len(data) // 32 * 32
+    stripes_end = len(data) // 32 * 32
     lanes = None
-    if whole:
+    if stripes_end:
         lanes = list(SEEDS)
-        words = np.frombuffer(data, "<u8", whole // 8).reshape(-1, 4).tolist()
+        words = np.frombuffer(data, "<u8", stripes_end // 8).reshape(-1, 4).tolist()
         for stripe in words:
             lanes = [step(lane, word) for lane, word in zip(lanes, stripe)]
-    return finish(lanes, len(data), data[whole:])
+    return finish(lanes, len(data), data[stripes_end:])
 
 
 def xxh64_many(blocks):
-    """blocks: uint8 [n, size], size a multiple of 32. All are hashed side by side: NumPy's speed, not Python's."""
+    """Returns the hashes of blocks, uint8 [n, size], where size is a multiple of 32. NumPy computes the lanes of all blocks together."""
     n, size = blocks.shape
     words = np.ascontiguousarray(np.ascontiguousarray(blocks).view("<u8").reshape(n, size // 32, 4).transpose(1, 2, 0))
     p1, p2 = np.uint64(P1), np.uint64(P2)
