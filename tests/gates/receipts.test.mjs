@@ -74,12 +74,12 @@ test('receipts of every KV cache, of both kinds of activations and of all that s
   await engine.close();
 });
 
-test('what is no receipt ends with a reason', () => {
+test('input that is no record is refused with a reason', () => {
   for (const [input, what] of /** @type {[string, RegExp][]} */ ([
-    ['context 64', /no prompt/],
-    ['prompt 2 5', /a number is missing/],
-    ['heat 3', /an unknown word/],
-    ['kv i9', /an unknown name/],
+    ['context 64', /expected a prompt, found none/],
+    ['prompt 2 5', /expected a number/],
+    ['heat 3', /expected a name of an option or `prompt`/],
+    ['kv i9', /expected a type of the KV cache or of activations/],
     ['prompt 1 99999999\ntokens 1', /ARGUMENT/],
   ]))
     assert.throws(

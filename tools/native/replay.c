@@ -1,10 +1,10 @@
-/* Computes what a receipt tells of (docs/reference/receipts.md) with the native build, which shares no
- * machine code with the modules of browsers:
+/* Repeats the generation of a reproducibility record (docs/reference/receipts.md) with the native
+ * build, which shares no machine code with the modules for browsers:
  *
  *   replay MODEL.bq4 THREADS <RECEIPT
  *
- * RECEIPT are words: names of what was asked for, each with its value, and `prompt`, a number and
- * so many ids. Prints the ids, up to `tokens` of them, or to the first that ends a text. */
+ * RECEIPT is a sequence of words: names of options, each with its value, and `prompt` with the
+ * number of tokens and the tokens. Prints at most `tokens` tokens, up to the first end token. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,39 +13,42 @@
 
 #include "bq.h"
 
-enum { MOST_THREADS = 32, MOST_BIASES = 64 };
+enum { MAX_THREADS = 32, MAX_BIASES = 64, MAX_PROMPT = 1 << 20 };
 
+/* Options, prompt (owned) and largest number of generated tokens. */
 typedef struct receipt {
   bq_session_options session;
   bq_sample_options sample;
-  bq_logit_bias bias[MOST_BIASES];
+  bq_logit_bias bias[MAX_BIASES];
   uint64_t seed;
   uint32_t tokens, n_prompt, *prompt;
 } receipt;
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
+/* Arguments of a thread's function. */
 typedef struct member {
   void (*fn)(void *arg, size_t thread, size_t threads);
   void *arg;
   size_t thread, threads;
 } member;
 
-static void *work(void *arg) {
+static void *run_member(void *arg) {
   member *m = arg;
   m->fn(m->arg, m->thread, m->threads);
   return NULL;
 }
 
-/* Threads of each run anew. */
-static void run(void *ctx, void (*fn)(void *arg, size_t thread, size_t threads), void *arg) {
+/* Runs a function in all threads. Threads are created for each run. */
+static void run_parallel(void *ctx, void (*fn)(void *arg, size_t thread, size_t threads),
+                         void *arg) {
   const size_t threads = *(size_t *)ctx;
-  pthread_t ids[MOST_THREADS];
-  member members[MOST_THREADS];
+  pthread_t ids[MAX_THREADS];
+  member members[MAX_THREADS];
   for (size_t i = 1; i < threads; i++) {
     members[i] = (member){fn, arg, i, threads};
-    if (pthread_create(&ids[i], NULL, work, &members[i])) {
-      fprintf(stderr, "replay: no thread\n");
+    if (pthread_create(&ids[i], NULL, run_member, &members[i])) {
+      fprintf(stderr, "replay: a thread cannot be created\n");
       exit(1);
     }
   }
@@ -55,50 +58,52 @@ static void run(void *ctx, void (*fn)(void *arg, size_t thread, size_t threads),
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static void fail(const char *what) {
-  fprintf(stderr, "replay: %s\n", what);
+static void fail(const char *message) {
+  fprintf(stderr, "replay: %s\n", message);
   exit(1);
 }
 
-static double number(void) {
+static double read_number(void) {
   double value = 0;
-  if (scanf("%lf", &value) != 1) fail("a number is missing");
+  if (scanf("%lf", &value) != 1) fail("expected a number");
   return value;
 }
 
-static uint32_t whole(void) {
-  const double value = number();
-  if (!(value >= 0 && value <= UINT32_MAX)) fail("a number is out of range");
+static uint32_t read_integer(void) {
+  const double value = read_number();
+  if (!(value >= 0 && value <= UINT32_MAX)) fail("expected an integer from 0 to 4294967295");
   return (uint32_t)value;
 }
 
-static uint32_t named(const char *const *names, uint32_t n) {
+/* Reads one of `n` names and returns its index. */
+static uint32_t read_name(const char *const *names, uint32_t n) {
   char word[16] = "";
-  if (scanf("%15s", word) != 1) fail("a name is missing");
+  if (scanf("%15s", word) != 1) fail("expected a name, found the end");
   for (uint32_t i = 0; i < n; i++)
     if (!strcmp(word, names[i])) return i;
-  fail("an unknown name");
+  fail("expected a type of the KV cache or of activations");
   return 0;
 }
 
 static uint64_t read_seed(void) {
-  const double seed = number();
-  if (!(seed >= 0 && seed <= 0x1p53)) fail("a number is out of range");
+  const double seed = read_number();
+  if (!(seed >= 0 && seed <= 0x1p53)) fail("expected a seed from 0 to 2^53");
   return (uint64_t)seed;
 }
 
 static void read_prompt(receipt *r) {
-  r->n_prompt = whole();
-  if (r->prompt || r->n_prompt < 1 || r->n_prompt > 1 << 20) fail("no prompt");
+  r->n_prompt = read_integer();
+  if (r->prompt || r->n_prompt < 1 || r->n_prompt > MAX_PROMPT)
+    fail("expected one prompt of 1 to 1048576 tokens");
   r->prompt = malloc(r->n_prompt * sizeof *r->prompt);
-  for (uint32_t i = 0; r->prompt && i < r->n_prompt; i++) r->prompt[i] = whole();
+  for (uint32_t i = 0; r->prompt && i < r->n_prompt; i++) r->prompt[i] = read_integer();
 }
 
 static void read_bias(receipt *r) {
   const uint32_t i = r->sample.n_bias++;
-  if (i == MOST_BIASES) fail("too many biases");
-  r->bias[i].id = whole();
-  r->bias[i].bias = (float)number();
+  if (i == MAX_BIASES) fail("expected at most 64 biases");
+  r->bias[i].id = read_integer();
+  r->bias[i].bias = (float)read_number();
 }
 
 static receipt read_receipt(void) {
@@ -109,50 +114,52 @@ static receipt read_receipt(void) {
   receipt r = {0};
   char word[32];
   while (scanf("%31s", word) == 1) {
-    if (!strcmp(word, "context")) r.session.context = whole();
-    else if (!strcmp(word, "kv")) r.session.kv_type = (bq_kv_type)named(kv, BQ_KV_COUNT);
+    if (!strcmp(word, "context")) r.session.context = read_integer();
+    else if (!strcmp(word, "kv")) r.session.kv_type = (bq_kv_type)read_name(kv, BQ_KV_COUNT);
     else if (!strcmp(word, "activations"))
-      r.session.activations = (bq_activations)named(activations, 2);
-    else if (!strcmp(word, "temperature")) r.sample.temperature = (float)number();
-    else if (!strcmp(word, "topK")) r.sample.top_k = whole();
-    else if (!strcmp(word, "topP")) r.sample.top_p = (float)number();
-    else if (!strcmp(word, "minP")) r.sample.min_p = (float)number();
-    else if (!strcmp(word, "repeatPenalty")) r.sample.repeat_penalty = (float)number();
-    else if (!strcmp(word, "repeatLast")) r.sample.repeat_last = whole();
+      r.session.activations = (bq_activations)read_name(activations, 2);
+    else if (!strcmp(word, "temperature")) r.sample.temperature = (float)read_number();
+    else if (!strcmp(word, "topK")) r.sample.top_k = read_integer();
+    else if (!strcmp(word, "topP")) r.sample.top_p = (float)read_number();
+    else if (!strcmp(word, "minP")) r.sample.min_p = (float)read_number();
+    else if (!strcmp(word, "repeatPenalty")) r.sample.repeat_penalty = (float)read_number();
+    else if (!strcmp(word, "repeatLast")) r.sample.repeat_last = read_integer();
     else if (!strcmp(word, "bias")) read_bias(&r);
     else if (!strcmp(word, "seed")) r.seed = read_seed();
-    else if (!strcmp(word, "tokens")) r.tokens = whole();
+    else if (!strcmp(word, "tokens")) r.tokens = read_integer();
     else if (!strcmp(word, "prompt")) read_prompt(&r);
-    else fail("an unknown word");
+    else fail("expected a name of an option or `prompt`");
   }
-  if (!r.prompt) fail("no prompt");
+  if (!r.prompt) fail("expected a prompt, found none");
   return r;
 }
 
 /* --- computing -------------------------------------------------------------------------------- */
 
-static void *take(void *ctx, size_t bytes) {
+static void *allocate(void *ctx, size_t bytes) {
   (void)ctx;
   return aligned_alloc(BQ_ALIGN, (bytes + BQ_ALIGN) / BQ_ALIGN * BQ_ALIGN);
 }
-static void give(void *ctx, void *block) {
+static void release(void *ctx, void *block) {
   (void)ctx;
   free(block);
 }
-static const bq_allocator memory = {NULL, take, give};
+static const bq_allocator memory = {NULL, allocate, release};
 
+/* Exits with the error if there is one. */
 static void check(bq_status status, const bq_error *err) {
   if (!status) return;
   fprintf(stderr, "replay: %s %s\n", bq_status_name(status), err->detail);
   exit(1);
 }
 
+/* Loads a model file. The caller frees the loader, which owns the model. */
 static bq_loader *load(const char *path) {
   static uint8_t bytes[1 << 20];
   bq_loader *loader = NULL;
   bq_error err = {0};
   FILE *file = fopen(path, "rb");
-  if (!file) fail("the model can't be read");
+  if (!file) fail("MODEL.bq4 cannot be opened");
   const bq_loader_options options = {.allocator = memory};
   check(bq_loader_create(&options, &loader, &err), &err);
   for (bq_want want;;) {
@@ -160,13 +167,14 @@ static bq_loader *load(const char *path) {
     if (!want.length) break;
     const size_t n = want.length < sizeof bytes ? (size_t)want.length : sizeof bytes;
     if (fseek(file, (long)want.offset, SEEK_SET) || fread(bytes, 1, n, file) != n)
-      fail("the model ends too early");
+      fail("expected more bytes of MODEL.bq4, found its end");
     check(bq_loader_feed(loader, bytes, n, &err), &err);
   }
   fclose(file);
   return loader;
 }
 
+/* Generates tokens and prints them. */
 static void generate(const bq_model *model, receipt *r) {
   bq_session *session = NULL;
   bq_error err = {0};
@@ -188,9 +196,10 @@ static void generate(const bq_model *model, receipt *r) {
 
 int main(int argc, char **argv) {
   size_t threads = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
-  if (threads < 1 || threads > MOST_THREADS) fail("usage: replay MODEL.bq4 THREADS <RECEIPT");
+  if (threads < 1 || threads > MAX_THREADS)
+    fail("expected MODEL.bq4 and THREADS, 1 to 32: replay MODEL.bq4 THREADS <RECEIPT");
   receipt r = read_receipt();
-  if (threads > 1) r.session.parallel = (bq_parallel){&threads, run, threads, NULL, NULL};
+  if (threads > 1) r.session.parallel = (bq_parallel){&threads, run_parallel, threads, NULL, NULL};
   bq_loader *loader = load(argv[1]);
   bq_model *model = NULL;
   bq_error err = {0};

@@ -1,46 +1,49 @@
-/* Writes .bq4 files of every version, type and layout, and beside each what the C loader finds in
- * it, for readers written in other languages:
+/* Writes .bq4 files of all versions, types and layouts with the values that the C loader reads from
+ * them, for tests of readers in other languages:
  *
  *   write_fixtures FOLDER
  *
- * NAME.bq4, and NAME.json when it is a v1 file; NAME.expect: one line of JSON per tensor (name,
- * dims, where its values are); NAME.f32: the values as the engine computes with them, f32,
+ * NAME.bq4, and NAME.json for files of version 1; NAME.expect: a line of JSON for each tensor
+ * (name, dims, offset of its values); NAME.f32: the values with which the engine computes, f32,
  * row-major.
  *
- * hostile.bin: many v2 files with a few bytes changed and the checksums made right again. Per file:
- * u8 whether the loader took it, u32 length, bytes. */
+ * hostile.bin: many files of version 2 with a few changed bytes and correct checksums. For each
+ * file: u8 whether the loader accepts it, u32 length, bytes. */
 #include "fixture.c"
 
 #include "find_tensor.h"
 
+/* Opens FOLDER/NAME.ENDING for writing, or exits. */
 static FILE *open_file(const char *folder, const char *name, const char *ending) {
   char path[600];
   snprintf(path, sizeof path, "%s/%s.%s", folder, name, ending);
   FILE *file = fopen(path, "wb");
   if (file) return file;
-  fprintf(stderr, "write_fixtures: %s can't be written\n", path);
+  fprintf(stderr, "write_fixtures: %s cannot be opened for writing\n", path);
   exit(1);
 }
 
+/* Closes a file, or exits if it could not be written. */
 static void close_file(FILE *file) {
   if (fclose(file) == 0) return;
-  fprintf(stderr, "write_fixtures: the disk is full\n");
+  fprintf(stderr, "write_fixtures: a file cannot be written: is the disk full?\n");
   exit(1);
 }
 
 /* --- v1 companions -------------------------------------------------------------------------- */
 
-static void put_base64(FILE *out, const uint8_t *bytes, size_t n) {
+static void write_base64(FILE *out, const uint8_t *bytes, size_t n) {
   static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t i = 0; i < n; i += 3) {
-    uint32_t left = (uint32_t)(n - i), v = (uint32_t)bytes[i] << 16;
-    if (left > 1) v |= (uint32_t)bytes[i + 1] << 8;
-    if (left > 2) v |= bytes[i + 2];
-    for (uint32_t k = 0; k < 4; k++) fputc(k <= left ? alphabet[v >> (18 - 6 * k) & 63] : '=', out);
+    uint32_t remaining = (uint32_t)(n - i), v = (uint32_t)bytes[i] << 16;
+    if (remaining > 1) v |= (uint32_t)bytes[i + 1] << 8;
+    if (remaining > 2) v |= bytes[i + 2];
+    for (uint32_t k = 0; k < 4; k++)
+      fputc(k <= remaining ? alphabet[v >> (18 - 6 * k) & 63] : '=', out);
   }
 }
 
-static void put_companion_config(FILE *out, const bq_config *c) {
+static void write_companion_config(FILE *out, const bq_config *c) {
   fprintf(out,
           "\"arch\": \"%s\", \"layers\": %u, \"hidden\": %u, \"heads\": %u, \"kv_heads\": %u, ",
           c->arch == 2 ? "bullet" : "llama", c->layers, c->hidden, c->heads, c->kv_heads);
@@ -52,7 +55,7 @@ static void put_companion_config(FILE *out, const bq_config *c) {
 static void write_companion(const char *folder, const char *name, const fixture *f) {
   FILE *out = open_file(folder, name, "json");
   fprintf(out, "{\"bq4_companion\": 1, \"name\": \"%s\", \"config\": {", name);
-  put_companion_config(out, &f->config);
+  write_companion_config(out, &f->config);
   fprintf(out, "}");
   if (f->config.tokens) {
     fprintf(out,
@@ -62,7 +65,7 @@ static void write_companion(const char *folder, const char *name, const fixture 
       char word[8];
       uint32_t n = token_text(i, word);
       fprintf(out, "%s[\"", i ? ", " : "");
-      put_base64(out, (const uint8_t *)word, n);
+      write_base64(out, (const uint8_t *)word, n);
       fprintf(out, "\", 0, %d]", i == 0 ? 1 : i < 3 ? 2 : 0);
     }
     fprintf(out, "]}");
@@ -75,7 +78,7 @@ static void write_companion(const char *folder, const char *name, const fixture 
     fprintf(out, "%s\"%s\": {\"dims\": [%u", comma, t->name, t->dims[0]);
     if (t->ndims == 2) fprintf(out, ", %u", t->dims[1]);
     fprintf(out, "], \"f32\": \"");
-    put_base64(out, t->stored, weights_of(t) * 4);
+    write_base64(out, t->stored, weights_of(t) * 4);
     fprintf(out, "\"}");
     comma = ", ";
   }
@@ -85,21 +88,22 @@ static void write_companion(const char *folder, const char *name, const fixture 
 
 /* --- files ---------------------------------------------------------------------------------- */
 
-/* What the loaded model says of the tensor, row by row. */
+/* Writes the values of a tensor of the loaded model, row by row. */
 static void write_values(FILE *out, const bq_model *m, const fixture_tensor *t) {
-  tensor_ref at = find_tensor(m, t->name);
-  if (at.vector) {
-    fwrite(at.vector, 4, t->dims[0], out);
+  tensor_ref tensor = find_tensor(m, t->name);
+  if (tensor.vector) {
+    fwrite(tensor.vector, 4, t->dims[0], out);
     return;
   }
   float *row = check_allocation(malloc(t->dims[1] * sizeof *row));
   for (uint32_t r = 0; r < t->dims[0]; r++) {
-    at.matrix->ops->row(at.matrix, r, row);
+    tensor.matrix->ops->row(tensor.matrix, r, row);
     fwrite(row, 4, t->dims[1], out);
   }
   free(row);
 }
 
+/* Writes the files of one fixture. */
 static void write_fixture(const char *folder, const char *name, const fixture_spec *spec) {
   fixture f = fixture_make(spec);
   bq_loader *loader;
@@ -108,16 +112,16 @@ static void write_fixture(const char *folder, const char *name, const fixture_sp
   FILE *file = open_file(folder, name, "bq4"), *expect = open_file(folder, name, "expect"),
        *values = open_file(folder, name, "f32");
   fwrite(f.bytes, 1, f.n, file);
-  size_t at = 0;
+  size_t offset = 0;
   for (size_t i = 0; i < f.n_tensors; i++) {
     const fixture_tensor *t = &f.tensors[i];
     fprintf(expect, "{\"name\": \"%s\", \"dims\": [", t->name);
     if (t->stacked) fprintf(expect, "%u, ", t->stacked);
     fprintf(expect, "%u", t->dims[0] / (t->stacked ? t->stacked : 1));
     if (t->ndims == 2) fprintf(expect, ", %u", t->dims[1]);
-    fprintf(expect, "], \"at\": %zu}\n", at);
+    fprintf(expect, "], \"at\": %zu}\n", offset);
     write_values(values, m, t);
-    at += weights_of(t) * 4;
+    offset += weights_of(t) * 4;
   }
   close_file(file);
   close_file(expect);
@@ -153,7 +157,7 @@ static void write_v2(const char *folder) {
                k < 2 ? "tiled" : "rows", spec.config.hidden);
       write_fixture(folder, name, &spec);
     }
-  fixture_spec large = fixture_llama(); /* three chunks */
+  fixture_spec large = fixture_llama(); /* its weights have three chunks */
   large.config.vocab = 9000;
   large.type = BQ_TYPE_BQ4_32;
   write_fixture(folder, "v2-chunks", &large);
@@ -161,7 +165,7 @@ static void write_v2(const char *folder) {
   write_fixture(folder, "v2-sha256", &large);
 }
 
-/* Tensors that only some configurations have. */
+/* Configurations with additional tensors. */
 static void write_families(const char *folder) {
   fixture_spec spec = fixture_modern();
   write_fixture(folder, "v2-modern", &spec);
@@ -182,7 +186,7 @@ static void write_families(const char *folder) {
   write_fixture(folder, "v2-after-sum", &spec);
 }
 
-/* Layers whose kinds are listed. */
+/* Configurations with a list of the kinds of layers. */
 static void write_listed(const char *folder) {
   fixture_spec spec = fixture_listed();
   write_fixture(folder, "v2-listed", &spec);
@@ -212,6 +216,7 @@ static void write_v1(const char *folder) {
 
 /* --- hostile files ---------------------------------------------------------------------------- */
 
+/* Whether the loader accepts a file. */
 static bool loads(uint8_t *bytes, size_t n) {
   static fixture_memory memory;
   fixture f = {.bytes = bytes, .n = n};
@@ -224,16 +229,17 @@ static bool loads(uint8_t *bytes, size_t n) {
   return status == BQ_OK;
 }
 
+/* Replaces 1, 2, 4 or 8 bytes at a random offset by an extreme value or one near the old value. */
 static void change_bytes(uint8_t *bytes, size_t n, uint64_t *random) {
   static const uint64_t values[] = {0,   1,   2,     7,          8,          64,        127,
                                     128, 255, 65535, UINT32_MAX, UINT64_MAX, 1ull << 53};
   uint64_t r = next_random(random);
-  size_t at = (size_t)(r >> 32) % n, size = (size_t)1 << (r & 3);
+  size_t offset = (size_t)(r >> 32) % n, size = (size_t)1 << (r & 3);
   uint64_t old = 0, value = values[(r >> 8) % (sizeof values / sizeof *values)];
-  if (size > n - at) size = 1;
-  for (size_t i = 0; i < size; i++) old |= (uint64_t)bytes[at + i] << 8 * i;
+  if (size > n - offset) size = 1;
+  for (size_t i = 0; i < size; i++) old |= (uint64_t)bytes[offset + i] << 8 * i;
   if (r & 4) value = old + (r & 8 ? 1 : 0) - (r & 16 ? 1 : 0) + (r & 32 ? 64 : 0);
-  for (size_t i = 0; i < size; i++) bytes[at + i] = (uint8_t)(value >> 8 * i);
+  for (size_t i = 0; i < size; i++) bytes[offset + i] = (uint8_t)(value >> 8 * i);
 }
 
 static void write_hostile(const char *folder) {
@@ -254,8 +260,8 @@ static void write_hostile(const char *folder) {
     spec.layout = i % 5 ? BQ_ROWS : BQ_TILED;
     spec.sha256 = i % 7 == 0;
     fixture f = fixture_make(&spec);
-    size_t front = i % 4 ? (size_t)f.prefix_bytes : f.n;
-    for (uint32_t k = 0; k < 1 + i % 3; k++) change_bytes(f.bytes, front, &random);
+    size_t changed_bytes = i % 4 ? (size_t)f.prefix_bytes : f.n;
+    for (uint32_t k = 0; k < 1 + i % 3; k++) change_bytes(f.bytes, changed_bytes, &random);
     fixture_seal(f.bytes, f.n);
     const uint8_t head[] = {loads(f.bytes, f.n), (uint8_t)f.n, (uint8_t)(f.n >> 8),
                             (uint8_t)(f.n >> 16), 0};
@@ -268,7 +274,7 @@ static void write_hostile(const char *folder) {
 
 int main(int argc, char **argv) {
   if (argc != 2) {
-    fprintf(stderr, "usage: write_fixtures FOLDER\n");
+    fprintf(stderr, "write_fixtures: expected FOLDER\n");
     return 2;
   }
   write_v2(argv[1]);
