@@ -277,6 +277,7 @@ static void test_every_setting_changes_logits(void) {
   CHECK_DIFFERENCE(modern, norm_place, BQ_NORM_POST_BRANCH);
   CHECK_DIFFERENCE(modern, qk_norm, BQ_QK_PLAIN);
   CHECK_DIFFERENCE(modern, qk_norm, BQ_QK_ROWS);
+  CHECK_DIFFERENCE(modern, qk_norm, BQ_QK_ROTATED);
   CHECK_DIFFERENCE(modern, unrotated_every, 0);
   CHECK_DIFFERENCE(modern, local_theta, 400);
   CHECK_DIFFERENCE(modern, rope_scale, 0);
