@@ -1,4 +1,4 @@
-"""Largest difference between reference.py and PyTorch's logits in fixtures/.
+"""Prints the largest difference between the logits of reference.py and of PyTorch (fixtures/).
 
     python tests/golden/check_reference.py
 """
@@ -16,15 +16,15 @@ FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fixtures")
 
 def main():
     for name in sorted(os.listdir(FIXTURES)):
-        if not name.startswith(("llama", "bullet")):  # reference.py computes no others
+        if not name.startswith(("llama", "bullet")):  # the only ones that reference.py computes
             continue
         weights, config = load_hf(f"{FIXTURES}/{name}")
         with open(f"{FIXTURES}/{name}/expected.json", encoding="utf8") as file:
             expected = json.load(file)
-        wanted = np.frombuffer(base64.b64decode(expected["logits"]), "<f4").reshape(expected["positions"], expected["vocab"])
+        expected_logits = np.frombuffer(base64.b64decode(expected["logits"]), "<f4").reshape(expected["positions"], expected["vocab"])
         model = Model(weights, config)
-        got = np.stack([model.feed([token])[0] for token in expected["ids"]])
-        error = np.abs(got - wanted).max()
+        actual = np.stack([model.feed([token])[0] for token in expected["ids"]])
+        error = np.abs(actual - expected_logits).max()
         assert error < 1e-4, f"{name}: {error}"
         print(f"{name}: {error:.1e}")
 

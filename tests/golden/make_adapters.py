@@ -5,9 +5,9 @@
     tar xf llama_cpp_python-0.3.36.tar.gz
     python tests/golden/make_adapters.py llama_cpp_python-0.3.36/vendor/llama.cpp [NAME…]
 
-Writes tests/golden/adapters/NAME/{adapter_config.json, adapter_model.safetensors, expected.json}, as PEFT saves them, and
-adapter.gguf, which llama.cpp's own converter makes of these. Logits are of merge_and_unload() in f32, at every position of
-the fixture's ids; `moved` is how far the adapter moves any of them. Needs torch, transformers and peft.
+Writes tests/golden/adapters/NAME/{adapter_config.json, adapter_model.safetensors, expected.json}, as saved by PEFT, and
+adapter.gguf, converted by llama.cpp. The logits are those of merge_and_unload() in f32, at every position of the fixture's tokens;
+`moved` is the largest change of a logit by the adapter. Needs torch, transformers and peft.
 """
 
 import base64
@@ -23,40 +23,40 @@ import peft
 import torch
 import transformers
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 LLAMA = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
-# Settings of PEFT, whether llama.cpp's converter reads them, and the seed.
+# Settings of PEFT, whether the converter of llama.cpp reads them, and the seed.
 ADAPTERS = {
     "llama-gqa": (dict(r=8, lora_alpha=16, target_modules=LLAMA), True, 1),
-    # Another one of the same model, of some layers and modules.
+    # Another adapter of the same model, for some layers and modules.
     "llama-gqa-some": (dict(r=5, lora_alpha=7, target_modules=["q_proj", "v_proj"], layers_to_transform=[1]), True, 2),
     # Ranks and factors by module, scaled by the root of the rank.
     "llama-odd": (dict(r=4, lora_alpha=5, target_modules=LLAMA, use_rslora=True, rank_pattern={"q_proj": 6, "mlp.down_proj": 7},
                        alpha_pattern={"k_proj": 9}), False, 3),
-    # q, k and v are one module, gate and up are.
+    # q, k and v are one module, and so are gate and up.
     "phi3": (dict(r=6, lora_alpha=12, target_modules=["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]), True, 4),
     # Modules keep their weights as (in, out).
     "gpt2": (dict(r=4, lora_alpha=8, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True), False, 5),
 }
-# Where the config.json of the fixture differs from those that the converter was made for.
+# Changes of the fixture's config.json for the converter, which expects those of published models.
 FIXTURE = {"llama-gqa-some": "llama-gqa"}
 
 
-def logits_of(model, ids):
+def compute_logits(model, ids):
     with torch.inference_mode():
         return model(torch.tensor([ids])).logits[0].float()
 
 
-def make(name, llama_cpp):
+def write_adapter(name, llama_cpp):
     settings, to_gguf, seed = ADAPTERS[name]
     fixture = FIXTURE.get(name, name)
-    source, out = HERE / "fixtures" / fixture, HERE / "adapters" / name
+    source, out = FOLDER / "fixtures" / fixture, FOLDER / "adapters" / name
     out.mkdir(parents=True, exist_ok=True)
     ids = json.loads((source / "expected.json").read_text())["ids"]
     config = transformers.AutoConfig.from_pretrained(source)
-    config.pad_token_id = None  # that of public models is behind the fixture's vocabulary
+    config.pad_token_id = None  # the number in published models is outside the fixture's vocabulary
     base = transformers.AutoModelForCausalLM.from_pretrained(source, config=config, dtype=torch.float32, attn_implementation="eager").eval()
-    plain = logits_of(base, ids)
+    plain = compute_logits(base, ids)
     torch.manual_seed(seed)
     model = peft.get_peft_model(base, peft.LoraConfig(**settings)).eval()
     for key, value in model.named_parameters():
@@ -67,9 +67,9 @@ def make(name, llama_cpp):
         for file in ["adapter_config.json", "adapter_model.safetensors"]:
             shutil.copy(Path(folder) / file, out / file)
     config = json.loads((out / "adapter_config.json").read_text())
-    config["base_model_name_or_path"] = fixture  # not a path of the machine that made it
+    config["base_model_name_or_path"] = fixture  # in place of a path of this machine
     (out / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
-    merged = logits_of(model.merge_and_unload(), ids)
+    merged = compute_logits(model.merge_and_unload(), ids)
     if to_gguf:
         command = [sys.executable, f"{llama_cpp}/convert_lora_to_gguf.py", "--base", source, "--outtype", "f32", "--outfile", out / "adapter.gguf", out]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -83,4 +83,4 @@ def make(name, llama_cpp):
 if __name__ == "__main__":
     torch.set_num_threads(1)
     for adapter in sys.argv[2:] or ADAPTERS:
-        make(adapter, sys.argv[1])
+        write_adapter(adapter, sys.argv[1])

@@ -1,9 +1,9 @@
-"""Models that no family is: each pair of norm, positions and activation, said by config.json alone in our own words.
+"""Custom models, which belong to no family: each combination of norm, positions and activation, described by config.json.
 
     python tests/golden/make_custom.py
 
-Writes tests/golden/fixtures/custom-NORM-POSITION-ACTIVATION, as make_fixtures.py does. The model is written out here in
-PyTorch; exchanging any one of the three must move a logit by 100 times the tolerance of the tests.
+Writes tests/golden/fixtures/custom-NORM-POSITION-ACTIVATION, like make_fixtures.py. This file implements the model in PyTorch;
+another norm, other positions or another activation must change a logit by 100 times the tolerance of the tests.
 """
 
 import itertools
@@ -34,8 +34,8 @@ class Norm(nn.Module):
         return x / (x.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt() * self.weight + (0 if self.bias is None else self.bias)
 
 
-def rotated(x):
-    """x[heads][tokens][d]: element i with element i + d / 2."""
+def rotate(x):
+    """Rotates pairs of x[heads][tokens][d]: element i and element i + d / 2."""
     half = x.shape[-1] // 2
     angles = torch.arange(x.shape[1]).double()[:, None] * 10000.0 ** (-torch.arange(half).double() / half)
     a, b, cos, sin = x[..., :half], x[..., half:], angles.cos().float(), angles.sin().float()
@@ -43,7 +43,7 @@ def rotated(x):
 
 
 def slopes(heads):
-    """Of ALiBi's paper: for heads that are no power of two, every other one of twice as many fills up."""
+    """The slopes of the ALiBi paper. If the number of heads is no power of two, every second slope of twice as many heads is added."""
     n = 2 ** int(math.log2(heads))
     return [2 ** (-8 * (h + 1) / n) for h in range(n)] + [2 ** (-4 * (2 * g + 1) / n) for g in range(heads - n)]
 
@@ -58,7 +58,7 @@ class Attention(nn.Module):
         n, heads, dim = len(x), SIZES["heads"], SIZES["head_dim"]
         q, k, v = (f(x).view(n, -1, dim).transpose(0, 1) for f in (self.q, self.k, self.v))
         if position == "rope":
-            q, k = rotated(q), rotated(k)
+            q, k = rotate(q), rotate(k)
         scores = q @ k.expand(heads, n, dim).transpose(1, 2) / math.sqrt(dim)
         if position == "alibi":
             distance = torch.arange(n)[:, None] - torch.arange(n)
@@ -101,13 +101,13 @@ class Custom(nn.Module):
         return self.ln_f(x) @ self.wte.weight.T
 
 
-def exchanged(model, ids):
-    """How far a logit moves with another norm, other positions, another activation at least."""
+def measure_exchange(model, ids):
+    """Returns the logits, and the smallest change of the largest change of a logit with another norm, other positions, another activation."""
     logits, (position, activation) = model(ids), (model.position, model.activation)
     moved = {}
 
-    def measure(what):
-        moved[what] = min(moved.get(what, math.inf), (model(ids) - logits).abs().max().item())
+    def measure(part):
+        moved[part] = min(moved.get(part, math.inf), (model(ids) - logits).abs().max().item())
     norms = [m for m in model.modules() if isinstance(m, Norm)]
     kind = norms[0].kind
     for m in norms:
@@ -121,18 +121,18 @@ def exchanged(model, ids):
     for model.activation in set(ACTIVATIONS) - {activation}:
         measure("activation")
     model.activation = activation
-    return logits, {what: round(by, 3) for what, by in moved.items()}
+    return logits, {part: round(by, 3) for part, by in moved.items()}
 
 
-def make(norm, position, activation, seed):
+def write_model(norm, position, activation, seed):
     name = f"custom-{norm}-{position}-{activation}"
     model = Custom(norm, position, activation).eval()
     randomize(model, torch.float16, seed)
     ids = torch.randint(SIZES["vocab"], (POSITIONS,), generator=torch.Generator().manual_seed(seed + 1))
     with torch.no_grad():
-        logits, moved = exchanged(model, ids)
-    forgotten = [what for what, by in moved.items() if by < 100 * TOLERANCE]
-    assert not forgotten, f"{name} would not notice another {forgotten}"
+        logits, moved = measure_exchange(model, ids)
+    unchanged = [part for part, by in moved.items() if by < 100 * TOLERANCE]
+    assert not unchanged, f"{name} would not notice another {unchanged}"
     save(name, model, torch.float16, ids, logits, {"model_type": "bq4", "arch": "other", **SIZES, "norm": norm, "norm_eps": 1e-5, "position": position,
                                                    "activation": activation, "gated": activation == "silu", "tied": True}, moved)
 
@@ -140,4 +140,4 @@ def make(norm, position, activation, seed):
 if __name__ == "__main__":
     torch.set_num_threads(1)
     for seed, (norm, position, activation) in enumerate(itertools.product(NORMS, PLACES, ACTIVATIONS), 1):
-        make(norm, position, activation, 100000 + 100 * seed)
+        write_model(norm, position, activation, 100000 + 100 * seed)

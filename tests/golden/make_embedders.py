@@ -1,11 +1,11 @@
-"""A small random EmbeddingGemma as a folder of sentence-transformers, with dense layers and prompts, and the vectors that library gives.
+"""A small random EmbeddingGemma as a folder of sentence-transformers, with dense layers and prompts, and the vectors of that library.
 
     python tests/golden/make_embedders.py
     python tests/golden/make_embedders.py --gguf llama_cpp_python-0.3.36/vendor/llama.cpp
 
-Writes tests/golden/embedders/embedding-gemma/: what a published folder has, expected.json and, with --gguf (make_gguf.py says where the
-converter comes from), embedding-gemma.gguf. Without each of the dense layers, or the prompt, the vectors must move by 100 times the
-tolerance of the tests. Needs torch, transformers, sentence-transformers, tokenizers and safetensors.
+Writes tests/golden/embedders/embedding-gemma/: the files of a published folder, expected.json and, with --gguf (make_gguf.py describes
+the converter), embedding-gemma.gguf. Without each of the dense layers, or the prompt, the vectors must change by 100 times the tolerance
+of the tests. Needs torch, transformers, sentence-transformers, tokenizers and safetensors.
 """
 
 import json
@@ -65,11 +65,11 @@ def make():
         sentence[layer].linear.weight.data = torch.eye(*weight.shape)
         moved[f"{layer}_Dense"] = (torch.tensor(sentence.encode(TEXTS)) - vectors[""]).abs().max().item()
         sentence[layer].linear.weight.data = weight
-    for what, by in moved.items():
-        print(f"embedding-gemma: without {what} a vector moves by {by:.3f}")
-        assert by >= 100 * TOLERANCE, f"embedding-gemma would not notice a missing {what}"
+    for part, by in moved.items():
+        print(f"embedding-gemma: without {part} a vector moves by {by:.3f}")
+        assert by >= 100 * TOLERANCE, f"embedding-gemma would not notice a missing {part}"
     put("expected.json", {"texts": TEXTS, "ids": [tokenizer(text, truncation=True, max_length=40)["input_ids"] for text in TEXTS],
-                          "vectors": {name: rows.tolist() for name, rows in vectors.items()}, "moved_without": {what: round(by, 3) for what, by in moved.items()},
+                          "vectors": {name: rows.tolist() for name, rows in vectors.items()}, "moved_without": {part: round(by, 3) for part, by in moved.items()},
                           "made_with": {"sentence-transformers": __version__, "transformers": transformers.__version__, "torch": torch.__version__}})
     for name in ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"):
         (FOLDER / name).unlink(missing_ok=True)

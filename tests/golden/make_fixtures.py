@@ -1,15 +1,14 @@
-"""Small random checkpoints and their logits (of encoders: hidden states) at every position, by transformers and PyTorch.
+"""Small random checkpoints and their logits (hidden states of encoders) at every position, computed by transformers and PyTorch.
 
     python tests/golden/make_fixtures.py [NAME…]
     python tests/golden/make_fixtures.py --short NAME POSITIONS
 
-Writes tests/golden/fixtures/NAME/{config.json, model.safetensors, expected.json}, all of them or those that are named; --short
-writes short.json beside a checkpoint that is there: a text of few positions, where longrope takes other factors.
-Models are run by transformers' own classes; the bullet block, which no library has, is written out below. Of the
-families after LLaMA everything that makes them what they are is switched off once, each by itself: that must move a result
-by 100 times the tolerance of the tests, or the fixture would not notice when the engine forgets it. How far each moved
-them is kept in expected.json.
-Needs torch, transformers and safetensors; the same versions on the same machine give the same files.
+Writes tests/golden/fixtures/NAME/{config.json, model.safetensors, expected.json}, all of them or the given ones; --short adds short.json
+to an existing checkpoint: a text of few positions, for which longrope uses other factors.
+Models run in the classes of transformers; the bullet block, which no library has, is implemented below. Each feature of the families
+after LLaMA is switched off once, alone: a result must change by 100 times the tolerance of the tests, otherwise the fixture would not
+reveal an engine without the feature. expected.json contains these changes.
+Needs torch, transformers and safetensors; the same versions on the same machine write the same files.
 """
 
 import base64
@@ -29,14 +28,14 @@ import torch.nn.functional as F
 import transformers
 from safetensors.torch import load_file, save_file
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+FOLDER = os.path.dirname(os.path.abspath(__file__))
 VERSIONS = {"python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__, "numpy": np.__version__}
 
 LLAMAS = {
-    # Grouped queries, tied head, f16 storage.
+    # Grouped queries, tied LM head, f16 storage.
     "llama-gqa": (torch.float16, 20, dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
                                           intermediate_size=64, tie_word_embeddings=True)),
-    # All biases, a head of its own, one key-value head per query head, bf16 storage.
+    # All biases, an untied LM head, one key-value head per query head, bf16 storage.
     "llama-biases": (torch.bfloat16, 20, dict(vocab_size=72, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4,
                                               intermediate_size=48, tie_word_embeddings=False, attention_bias=True, mlp_bias=True)),
     # No size is a multiple of 8; heads are wider than hidden / heads; one key-value head; other RoPE base and epsilon.
@@ -48,7 +47,7 @@ LLAMAS = {
 BULLETS = {
     # All biases and an untied head.
     "bullet": (torch.float32, 24, dict(vocab=80, hidden=32, heads=4, ffn=48, layers=2, context=24, tied=False), dict(attention=True, head=True)),
-    # The tied one, odd sizes, biases in the MLP only.
+    # A tied LM head, odd sizes, biases in the MLP only.
     "bullet-tied": (torch.float16, 18, dict(vocab=69, hidden=30, heads=3, ffn=44, layers=2, context=32, tied=True), dict(attention=False, head=False)),
 }
 
@@ -106,7 +105,7 @@ class Bullet(nn.Module):
 
 
 def randomize(model, dtype, seed):
-    """Weights that make lively logits, and that `dtype` holds exactly."""
+    """Sets weights with large logits, which are exact in `dtype`."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, p in model.named_parameters():
@@ -120,7 +119,7 @@ def randomize(model, dtype, seed):
 
 
 def state_of(model):
-    """By the names that files have: in memory experts are one tensor."""
+    """Returns weights by their names in files; in memory, experts are one tensor."""
     if not hasattr(model, "config") or not hasattr(model.config, "num_experts_per_tok"):
         return model.state_dict()
     with tempfile.TemporaryDirectory() as folder:
@@ -129,7 +128,7 @@ def state_of(model):
 
 
 def save(name, model, dtype, ids, results, config, moved=None, states=False, renamed=lambda state: state):
-    folder = f"{HERE}/fixtures/{name}"
+    folder = f"{FOLDER}/fixtures/{name}"
     os.makedirs(folder, exist_ok=True)
     tied = config.get("tie_word_embeddings") or config.get("tied")
     weights = {k: v.to(dtype).contiguous() for k, v in renamed(state_of(model)).items() if not (tied and k == "lm_head.weight")}
@@ -169,35 +168,35 @@ def bullet(name, dtype, positions, settings, biases, seed):
                                            "head_dim": settings["hidden"] // settings["heads"]})
 
 
-TOLERANCE = 1e-3  # of tests/js/golden.test.mjs
+TOLERANCE = 1e-3  # the tolerance of tests/js/golden.test.mjs
 SHARED = {"vocab_size", "bos_token_id", "eos_token_id", "tie_word_embeddings", "model_type", "architectures"}
 
 
-def zeroed(ending):
-    """A model without the parameters whose names end so."""
-    def off(model):
+def zero_weights(ending):
+    """Changes a model: sets parameters with this ending of their names to zero."""
+    def change_model(model):
         for name, p in model.named_parameters():
             if name.endswith(ending):
                 p.zero_()
-    return off
+    return change_model
 
 
 def shifted_rows(ending):
-    """A model whose table of that name begins a row earlier."""
-    def off(model):
+    """Changes a model: the table with this name begins a row earlier."""
+    def change_model(model):
         for name, p in model.named_parameters():
             if name.endswith(ending):
                 p.copy_(p.roll(1, 0))
-    return off
+    return change_model
 
 
 def same_norms(ending):
-    """A model whose norms of that name do nothing."""
-    def off(model):
+    """Changes a model: norms with this name have no effect."""
+    def change_model(model):
         for name, module in list(model.named_modules()):
             if name.endswith(ending):
                 module.forward = lambda x: x
-    return off
+    return change_model
 
 
 def unscaled_embedding(model):
@@ -227,14 +226,14 @@ exact_gelu, tanh_gelu = other_gelu("none"), other_gelu("tanh")
 
 
 # Family: class, storage, positions, settings, keys of config.json, ending of a parameter's name -> factor and summand, and
-# what is switched off: a change of the configuration, or of a copy of the model. GELU's two forms differ most, compared
-# with their value, around -2.5: biases bring the activations there, larger weights behind them make up for the small values.
+# features to switch off: a change of the configuration, or of a copy of the model. The relative difference of the two forms of GELU is
+# largest around -2.5: biases shift the activations there, and larger weights after them compensate for the small values.
 FAMILIES = {
     "gpt2": ("GPT2", torch.float16, 24, dict(vocab_size=70, n_embd=36, n_layer=2, n_head=3, n_positions=32, activation_function="gelu_new"),
              {"n_embd", "n_layer", "n_head", "n_positions", "n_inner", "activation_function", "layer_norm_epsilon"},
              {"ln_f.weight": (12.0, 0), "c_fc.bias": (1, -2.4), "mlp.c_proj.weight": (20, 0)},
-             {"tanh in GELU": {"activation_function": "gelu"}, "positions": zeroed("wpe.weight"), "bias of qkv": zeroed("c_attn.bias"),
-              "bias of mlp": zeroed("c_fc.bias"), "scale of scores": {"scale_attn_weights": False}}),
+             {"tanh in GELU": {"activation_function": "gelu"}, "positions": zero_weights("wpe.weight"), "bias of qkv": zero_weights("c_attn.bias"),
+              "bias of mlp": zero_weights("c_fc.bias"), "scale of scores": {"scale_attn_weights": False}}),
     "neox": ("GPTNeoX", torch.float16, 24, dict(vocab_size=75, hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=80,
                                                 max_position_embeddings=40, rotary_pct=0.25, hidden_act="gelu", use_parallel_residual=True,
                                                 tie_word_embeddings=False, layer_norm_eps=1e-5),
@@ -242,7 +241,7 @@ FAMILIES = {
               "hidden_act", "use_parallel_residual", "layer_norm_eps", "attention_bias", "rotary_emb_base"},
              {"final_layer_norm.weight": (12.0, 0), "dense_h_to_4h.bias": (1, -2.4), "dense_4h_to_h.weight": (20, 0)},
              {"parallel residual": {"use_parallel_residual": False}, "part that is rotated": {"rotary_pct": 1.0},
-              "exact GELU": {"hidden_act": "gelu_new"}, "bias of qkv": zeroed("query_key_value.bias")}),
+              "exact GELU": {"hidden_act": "gelu_new"}, "bias of qkv": zero_weights("query_key_value.bias")}),
     "neox-sequential": ("GPTNeoX", torch.bfloat16, 20, dict(vocab_size=66, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
                                                            max_position_embeddings=32, rotary_pct=0.5, hidden_act="gelu", use_parallel_residual=False,
                                                            tie_word_embeddings=False, layer_norm_eps=1e-5),
@@ -256,7 +255,7 @@ FAMILIES = {
                {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size",
                 "max_position_embeddings", "sliding_window", "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping",
                 "hidden_activation", "rms_norm_eps", "rope_parameters", "layer_types", "attention_bias"},
-               {"norm.weight": (1, -1)},  # they are 1 + w
+               {"norm.weight": (1, -1)},  # these norms multiply by 1 + w
                {"window": {"sliding_window": 48}, "window of every other layer only": {"layer_types": ["sliding_attention"] * 4},
                 "softcap of scores": {"attn_logit_softcapping": None}, "softcap of logits": {"final_logit_softcapping": None},
                 "query_pre_attn_scalar": {"query_pre_attn_scalar": 12}, "norm after attention": same_norms("post_attention_layernorm"),
@@ -270,7 +269,7 @@ FAMILIES = {
                    "norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm")}),
 }
 
-# Sizes that most have.
+# Usual sizes.
 SMALL = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=48,
              max_position_embeddings=64, tie_word_embeddings=False)
 SMALL_KEYS = {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size", "max_position_embeddings",
@@ -290,18 +289,18 @@ LLAMA3 = rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, o
 YARN = rope("yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=4.0, beta_slow=1.0)
 YARN_SCALE = {"rope_parameters": {**YARN["rope_parameters"], "attention_factor": 1.0}}
 
-# In models without biases: the embeddings' common part becomes one of the gates.
+# In models without biases, a common part of the embeddings shifts the gates.
 BENT_GATE = {"embed_tokens.weight": (1, 1.4), "gate_proj.weight": (0.6, -0.09), "down_proj.weight": (20, 0)}
 
 FAMILIES |= {
-    # A base of 100 turns the slow angles far enough in 24 positions for the scaling to show.
+    # With a base of 100, slow angles change enough in 24 positions for the scaling to have an effect.
     "llama3": ("Llama", torch.float16, 24, SMALL | LLAMA3, SMALL_KEYS, {"norm.weight": (2.0, 0)},
                {"scaling of angles": PLAIN_ROPE, "angles between": rope("linear", factor=8.0)}),
     "llama-linear": ("Llama", torch.float16, 24, SMALL | rope("linear", factor=4.0), SMALL_KEYS, {}, {"scaling of angles": PLAIN_ROPE}),
     "llama-dynamic": ("Llama", torch.float16, 24, SMALL | rope("dynamic", factor=4.0), SMALL_KEYS, {}, {}),
     "mistral": ("Mistral", torch.float16, 24, SMALL | dict(sliding_window=5, head_dim=12), SMALL_KEYS, {}, {"window": {"sliding_window": None}}),
     "qwen2": ("Qwen2", torch.float16, 20, SMALL | dict(tie_word_embeddings=True), SMALL_KEYS | {"use_sliding_window", "max_window_layers"}, {},
-              {"bias of q": zeroed("q_proj.bias"), "bias of k": zeroed("k_proj.bias"), "bias of v": zeroed("v_proj.bias")}),
+              {"bias of q": zero_weights("q_proj.bias"), "bias of k": zero_weights("k_proj.bias"), "bias of v": zero_weights("v_proj.bias")}),
     "qwen2-yarn": ("Qwen2", torch.float16, 24, SMALL | YARN, SMALL_KEYS | {"use_sliding_window", "max_window_layers"}, {"norm.weight": (2.0, 0)},
                    {"scaling of angles": PLAIN_ROPE, "scale of rotations": YARN_SCALE}),
     "qwen3": ("Qwen3", torch.float16, 20, SMALL | dict(head_dim=16), SMALL_KEYS | {"use_sliding_window", "max_window_layers"}, {},
@@ -317,7 +316,7 @@ FAMILIES |= {
     "gemma": ("Gemma", torch.bfloat16, 20, SMALL | dict(head_dim=12, num_key_value_heads=1, tie_word_embeddings=True), SMALL_KEYS,
               {"norm.weight": (1, -1), "model.norm.weight": (1, 3.0), **BENT_GATE},
               {"tanh in GELU": exact_gelu, "scale of the embedding": unscaled_embedding, "1 + w": weights_without_one}),
-    # Six layers are five local ones and a global one.
+    # Six layers: five local ones and a global one.
     "gemma3": ("Gemma3", torch.bfloat16, 24, SMALL | dict(num_hidden_layers=6, hidden_size=24, head_dim=12, intermediate_size=32, tie_word_embeddings=True, sliding_window=5,
                                                         query_pre_attn_scalar=12, rope_parameters={
                                                             "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e6},
@@ -335,11 +334,11 @@ FAMILIES |= {
 }
 
 
-def one_after_the_other(model):
-    """Phi, with an MLP that reads what attention gives."""
+def sequential_phi(model):
+    """Phi with a sequential block: the MLP reads the sum after attention."""
     for layer in model.model.layers:
-        def forward(x, layer=layer, **others):
-            x = x + layer.self_attn(hidden_states=layer.input_layernorm(x), **others)[0]
+        def forward(x, layer=layer, **options):
+            x = x + layer.self_attn(hidden_states=layer.input_layernorm(x), **options)[0]
             return x + layer.mlp(layer.input_layernorm(x))
         layer.forward = forward
 
@@ -358,9 +357,9 @@ def first_head_norms(model):
 
 def sequential_falcon(model):
     for layer in model.transformer.h:
-        def forward(x, layer=layer, **others):
+        def forward(x, layer=layer, **options):
             first = getattr(layer, "input_layernorm", None) or layer.ln_attn
-            x = x + layer.self_attention(first(x), **others)[0]
+            x = x + layer.self_attention(first(x), **options)[0]
             return x + layer.mlp(getattr(layer, "ln_mlp", first)(x)), None
         layer.forward = forward
 
@@ -371,15 +370,15 @@ def one_norm_falcon(model):
 
 
 def unscaled_slopes(model):
-    """Falcon, with the slopes added to scores that are scaled already."""
+    """Falcon with slopes that are added to scaled scores."""
     model.transformer.config.hidden_size = model.transformer.num_heads
 
 
 def without_slopes(model):
-    """BLOOM, whose own function of the module makes them."""
+    """BLOOM without slopes, which a function of its module computes."""
     for layer in model.transformer.h:
         attend = layer.self_attention.forward
-        layer.self_attention.forward = lambda *args, attend=attend, alibi, **others: attend(*args, alibi=alibi * 0, **others)
+        layer.self_attention.forward = lambda *args, attend=attend, alibi, **options: attend(*args, alibi=alibi * 0, **options)
 
 
 def without_alibi(model):
@@ -391,9 +390,9 @@ def long_rope(**settings):
     return rope("longrope", short_factor=[1.0, 1.5, 2.5], long_factor=[1.2, 3.0, 6.0], **settings)
 
 
-# Biases bring activations to where GELU's two forms differ most; see FAMILIES.
+# Biases shift activations to the largest difference of the two forms of GELU; see FAMILIES.
 BENT_BIAS = {"dense_h_to_4h.bias": (1, -2.4), "dense_4h_to_h.weight": (20, 0)}
-# In models without: LayerNorm's bias, or an alternating part of the embedding, does.
+# In models without biases, the bias of LayerNorm or an alternating part of the embedding shifts them.
 BENT_NORM = {"layernorm.bias": (1, 1.0), "ln_mlp.bias": (1, 1.0), "dense_h_to_4h.weight": (0.6, -0.07), "dense_4h_to_h.weight": (20, 0)}
 BENT_EMBEDDING = {"wte.weight": (1, 0.4, "turning"), "up_proj.weight": (0.6, -0.07, "turning"), "down_proj.weight": (20, 0)}
 PHI_ROPE = rope("default", partial_rotary_factor=0.5)
@@ -406,12 +405,12 @@ PHI3_KEYS = SMALL_KEYS | {"original_max_position_embeddings", "partial_rotary_fa
 FAMILIES |= {
     "phi": ("Phi", torch.float16, 20, SMALL | PHI_ROPE | dict(num_key_value_heads=4), SMALL_KEYS | {"layer_norm_eps", "qk_layernorm", "partial_rotary_factor"},
             {"final_layernorm.weight": (12.0, 0), "fc1.bias": (1, -2.4), "fc2.weight": (20, 0)},
-            {"tanh in GELU": {"hidden_act": "gelu"}, "part that is rotated": rope("default", partial_rotary_factor=1.0), "MLP beside attention": one_after_the_other,
-             "bias of q": zeroed("q_proj.bias"), "bias of k": zeroed("k_proj.bias"), "bias of v": zeroed("v_proj.bias"), "bias of o": zeroed("dense.bias"),
-             "bias of the MLP": zeroed("fc2.bias"), "bias of the head": zeroed("lm_head.bias")}),
+            {"tanh in GELU": {"hidden_act": "gelu"}, "part that is rotated": rope("default", partial_rotary_factor=1.0), "MLP beside attention": sequential_phi,
+             "bias of q": zero_weights("q_proj.bias"), "bias of k": zero_weights("k_proj.bias"), "bias of v": zero_weights("v_proj.bias"), "bias of o": zero_weights("dense.bias"),
+             "bias of the MLP": zero_weights("fc2.bias"), "bias of the head": zero_weights("lm_head.bias")}),
     "phi-qk-norm": ("Phi", torch.float16, 16, SMALL | PHI_ROPE | dict(qk_layernorm=True), SMALL_KEYS | {"layer_norm_eps", "qk_layernorm", "partial_rotary_factor"}, {},
-                    {"norm of q": same_norms("q_layernorm"), "norm of k": same_norms("k_layernorm"), "bias of the norm of q": zeroed("q_layernorm.bias")}),
-    # Longer than what it was made for: all angles are divided by the second list.
+                    {"norm of q": same_norms("q_layernorm"), "norm of k": same_norms("k_layernorm"), "bias of the norm of q": zero_weights("q_layernorm.bias")}),
+    # Longer than the original context: all angles are divided by the second list.
     "phi3": ("Phi3", torch.float16, 24, PHI_SIZES | long_rope() | dict(original_max_position_embeddings=16, sliding_window=9, pad_token_id=0), PHI3_KEYS, {},
              {"window": {"sliding_window": None}, "scaling of angles": rope("default", partial_rotary_factor=0.75),
               "scale of rotations": long_rope(attention_factor=1.0), "angles of long texts": rope(
@@ -422,8 +421,8 @@ FAMILIES |= {
             "longrope", short_factor=[1.2, 3.0, 6.0], long_factor=[1.2, 3.0, 6.0])}),
     "stablelm": ("StableLm", torch.float16, 20, SMALL | rope("default", partial_rotary_factor=0.25) | dict(use_qkv_bias=True),
                  SMALL_KEYS | {"layer_norm_eps", "use_qkv_bias", "qk_layernorm", "use_parallel_residual", "partial_rotary_factor"}, {},
-                 {"part that is rotated": rope("default", partial_rotary_factor=1.0), "bias of q": zeroed("q_proj.bias"), "bias of v": zeroed("v_proj.bias"),
-                  "bias of norms": zeroed("layernorm.bias")}),
+                 {"part that is rotated": rope("default", partial_rotary_factor=1.0), "bias of q": zero_weights("q_proj.bias"), "bias of v": zero_weights("v_proj.bias"),
+                  "bias of norms": zero_weights("layernorm.bias")}),
     "stablelm-2": ("StableLm", torch.float16, 20, SMALL | rope("default", partial_rotary_factor=0.25) | dict(use_parallel_residual=True, qk_layernorm=True),
                    SMALL_KEYS | {"layer_norm_eps", "use_qkv_bias", "qk_layernorm", "use_parallel_residual", "partial_rotary_factor"}, {},
                    {"norm of q": same_norms("q_layernorm"), "norm of k": same_norms("k_layernorm"), "weights for each head": first_head_norms,
@@ -435,18 +434,18 @@ FAMILIES |= {
     "falcon-rw": ("Falcon", torch.float16, 20, FALCON | dict(alibi=True, multi_query=False, parallel_attn=False, bias=True), FALCON_KEYS,
                   {"ln_f.weight": (12.0, 0), **BENT_BIAS},
                   {"exact GELU": {"activation": "gelu_new"}, "distances": {"alibi": False}, "slopes before the scale": unscaled_slopes,
-                   "bias of qkv": zeroed("query_key_value.bias"), "bias of o": zeroed("dense.bias")}),
+                   "bias of qkv": zero_weights("query_key_value.bias"), "bias of o": zero_weights("dense.bias")}),
     # Six heads: no power of two.
     "bloom": ("Bloom", torch.float16, 20, dict(vocab_size=64, hidden_size=36, n_layer=2, n_head=6), {"hidden_size", "n_layer", "n_head", "layer_norm_epsilon"},
               {"ln_f.weight": (12.0, 0), **BENT_BIAS},
               {"distances": without_slopes, "norm of the embedding": same_norms("word_embeddings_layernorm"),
-               "bias of qkv": zeroed("query_key_value.bias"), "tanh in GELU": exact_gelu}),
+               "bias of qkv": zero_weights("query_key_value.bias"), "tanh in GELU": exact_gelu}),
     "mpt": ("Mpt", torch.float16, 20, dict(vocab_size=64, d_model=36, n_layers=2, n_heads=6, max_seq_len=48, attn_config=dict(clip_qkv=1.5)),
             {"d_model", "n_layers", "n_heads", "max_seq_len", "expansion_ratio", "attn_config", "no_bias", "layer_norm_epsilon"},
             {"norm_f.weight": (18.0, 0), **BENT_EMBEDDING},
             {"distances": without_alibi, "clipping": {"attn_config": {}},
              "exact GELU": tanh_gelu}),
-    # As in public sizes, the factor of scores follows from the width of a head: GGUF files don't say it.
+    # As in published sizes, the factor of scores follows from the width of a head, since GGUF files do not contain it.
     "gemma2-heads": ("Gemma2", torch.bfloat16, 20, SMALL | dict(hidden_size=24, head_dim=12, intermediate_size=32, tie_word_embeddings=True, sliding_window=5,
                                                               query_pre_attn_scalar=12, attn_logit_softcapping=5.0, final_logit_softcapping=9.0),
                      SMALL_KEYS | {"query_pre_attn_scalar", "hidden_activation", "attn_logit_softcapping", "final_logit_softcapping"}, {"norm.weight": (1, -1)},
@@ -455,14 +454,14 @@ FAMILIES |= {
     "starcoder": ("GPTBigCode", torch.float16, 20, dict(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=32),
                   {"n_embd", "n_layer", "n_head", "n_positions", "n_inner", "activation_function", "layer_norm_epsilon", "multi_query"},
                   {"ln_f.weight": (12.0, 0), "c_fc.bias": (1, -2.4), "mlp.c_proj.weight": (20, 0)},
-                  {"tanh in GELU": {"activation_function": "gelu"}, "positions": zeroed("wpe.weight"), "bias of qkv": zeroed("c_attn.bias")}),
+                  {"tanh in GELU": {"activation_function": "gelu"}, "positions": zero_weights("wpe.weight"), "bias of qkv": zero_weights("c_attn.bias")}),
     "starcoder2": ("Starcoder2", torch.float16, 20, SMALL | dict(tie_word_embeddings=True), SMALL_KEYS | {"norm_epsilon", "use_bias"},
                    {"model.norm.weight": (12.0, 0), "c_fc.bias": (1, -2.4), "mlp.c_proj.weight": (20, 0)},
-                   {"tanh in GELU": {"hidden_act": "gelu"}, "bias of q": zeroed("q_proj.bias"), "bias of o": zeroed("o_proj.bias"), "bias of norms": zeroed("layernorm.bias")}),
+                   {"tanh in GELU": {"hidden_act": "gelu"}, "bias of q": zero_weights("q_proj.bias"), "bias of o": zero_weights("o_proj.bias"), "bias of norms": zero_weights("layernorm.bias")}),
 }
 
 
-# The same of encoders, whose hidden states are compared.
+# Encoders, whose hidden states are compared.
 ENCODERS = {
     "bert": ("Bert", torch.float16, 26, dict(vocab_size=78, hidden_size=36, num_hidden_layers=2, num_attention_heads=3, intermediate_size=60,
                                             max_position_embeddings=32, type_vocab_size=2, hidden_act="gelu", layer_norm_eps=0.05),
@@ -470,34 +469,34 @@ ENCODERS = {
               "layer_norm_eps", "position_embedding_type"},
              {"1.output.LayerNorm.weight": (16, 0), "intermediate.dense.bias": (1, -2.4), "output.dense.weight": (8, 0), "query.weight": (2, 0), "query.bias": (3, 0)},
              {"exact GELU": {"hidden_act": "gelu_new"}, "epsilon": {"layer_norm_eps": 1e-5}, "sight of later tokens": {"is_decoder": True},
-              "positions": zeroed("position_embeddings.weight"), "token types": zeroed("token_type_embeddings.weight"),
+              "positions": zero_weights("position_embeddings.weight"), "token types": zero_weights("token_type_embeddings.weight"),
               "norm of the embedding": same_norms("embeddings.LayerNorm"), "norm after attention": same_norms("attention.output.LayerNorm"),
-              "norm after the MLP": same_norms("0.output.LayerNorm"), "bias of q": zeroed("query.bias"), "bias of v": zeroed("value.bias"),
-              "bias of attention": zeroed("attention.output.dense.bias"), "bias of mlp": zeroed("intermediate.dense.bias")}),
-    # Positions are counted from behind the padding's row.
+              "norm after the MLP": same_norms("0.output.LayerNorm"), "bias of q": zero_weights("query.bias"), "bias of v": zero_weights("value.bias"),
+              "bias of attention": zero_weights("attention.output.dense.bias"), "bias of mlp": zero_weights("intermediate.dense.bias")}),
+    # Positions begin after the row of the padding.
     "roberta": ("Roberta", torch.float16, 24, dict(vocab_size=74, hidden_size=36, num_hidden_layers=2, num_attention_heads=3, intermediate_size=52, pad_token_id=1,
                                                   max_position_embeddings=34, type_vocab_size=1, hidden_act="gelu", layer_norm_eps=0.05),
                 {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings", "type_vocab_size", "hidden_act",
                  "layer_norm_eps", "pad_token_id"},
                 {"1.output.LayerNorm.weight": (16, 0), "intermediate.dense.bias": (1, -2.4), "output.dense.weight": (8, 0), "query.weight": (2, 0), "query.bias": (3, 0)},
-                {"exact GELU": {"hidden_act": "gelu_new"}, "sight of later tokens": {"is_decoder": True}, "positions": zeroed("position_embeddings.weight"),
-                 "the first position": shifted_rows("position_embeddings.weight"), "token types": zeroed("token_type_embeddings.weight"),
+                {"exact GELU": {"hidden_act": "gelu_new"}, "sight of later tokens": {"is_decoder": True}, "positions": zero_weights("position_embeddings.weight"),
+                 "the first position": shifted_rows("position_embeddings.weight"), "token types": zero_weights("token_type_embeddings.weight"),
                  "norm of the embedding": same_norms("embeddings.LayerNorm")}),
     "distilbert": ("DistilBert", torch.float16, 26, dict(vocab_size=70, dim=36, n_layers=2, n_heads=3, hidden_dim=60, max_position_embeddings=32, activation="gelu"),
                    {"dim", "n_layers", "n_heads", "hidden_dim", "max_position_embeddings", "activation", "sinusoidal_pos_embds"},
                    {"1.output_layer_norm.weight": (16, 0), "ffn.lin1.bias": (1, -2.4), "ffn.lin2.weight": (8, 0), "q_lin.weight": (2, 0), "q_lin.bias": (3, 0)},
-                   {"exact GELU": {"activation": "gelu_new"}, "positions": zeroed("position_embeddings.weight"), "norm of the embedding": same_norms("embeddings.LayerNorm"),
-                    "norm after attention": same_norms("sa_layer_norm"), "norm after the MLP": same_norms("0.output_layer_norm"), "bias of q": zeroed("q_lin.bias"),
-                    "bias of attention": zeroed("out_lin.bias"), "bias of mlp": zeroed("lin1.bias")}),
+                   {"exact GELU": {"activation": "gelu_new"}, "positions": zero_weights("position_embeddings.weight"), "norm of the embedding": same_norms("embeddings.LayerNorm"),
+                    "norm after attention": same_norms("sa_layer_norm"), "norm after the MLP": same_norms("0.output_layer_norm"), "bias of q": zero_weights("q_lin.bias"),
+                    "bias of attention": zero_weights("out_lin.bias"), "bias of mlp": zero_weights("lin1.bias")}),
     "nomic-bert": ("NomicBert", torch.float16, 26, dict(vocab_size=72, hidden_size=36, num_hidden_layers=2, num_attention_heads=3, intermediate_size=52,
                                                        max_position_embeddings=32, type_vocab_size=2, layer_norm_eps=0.05),
                    {"type_vocab_size"},
                    {"1.post_mlp_layernorm.weight": (16, 0), "gate_proj.weight": (2, 0), "down_proj.weight": (8, 0), "q_proj.weight": (3, 0)},
                    {"gate": {"hidden_act": "gelu"}, "base of angles": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
-                    "token types": zeroed("token_type_embeddings.weight"), "norm of the embedding": same_norms("embeddings.LayerNorm"),
+                    "token types": zero_weights("token_type_embeddings.weight"), "norm of the embedding": same_norms("embeddings.LayerNorm"),
                     "norm after attention": same_norms("post_attention_layernorm"), "norm after the MLP": same_norms("0.post_mlp_layernorm"),
                     "epsilon": {"layer_norm_eps": 1e-5}}),
-    # Three tokens on each side are seen in five of six layers.
+    # Five of six layers have windows of three tokens on each side.
     "gemma-embedding": ("Gemma3Text", torch.bfloat16, 24, dict(vocab_size=64, hidden_size=24, num_hidden_layers=6, num_attention_heads=4, num_key_value_heads=2, head_dim=12,
                                                              intermediate_size=32, max_position_embeddings=64, sliding_window=6, query_pre_attn_scalar=12,
                                                              use_bidirectional_attention=True, rope_parameters={
@@ -521,21 +520,21 @@ ENCODERS = {
                                                                       "sliding_attention": {"rope_type": "default", "rope_theta": 160000.0}}},
                      "norm of the embedding": same_norms("embeddings.norm"), "norm before attention": same_norms("attn_norm"), "norm before the MLP": same_norms("mlp_norm"),
                      "epsilon": {"norm_eps": 1e-5}}),
-    # More positions than the biases tell apart.
+    # More positions than buckets of biases.
     "mpnet": ("MPNet", torch.float16, 150, dict(vocab_size=70, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=36, pad_token_id=1,
                                                max_position_embeddings=154, hidden_act="gelu", layer_norm_eps=0.05, relative_attention_num_buckets=32),
               {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings", "hidden_act", "layer_norm_eps", "pad_token_id",
                "relative_attention_num_buckets"},
               {"1.output.LayerNorm.weight": (16, 0), "intermediate.dense.bias": (1, -2.4), "output.dense.weight": (8, 0), "attn.q.weight": (2, 0), "attn.q.bias": (3, 0),
                "relative_attention_bias.weight": (3, 0)},
-              {"exact GELU": {"hidden_act": "gelu_new"}, "biases of distances": zeroed("relative_attention_bias.weight"), "order of buckets": shifted_rows("relative_attention_bias.weight"),
-               "positions": zeroed("position_embeddings.weight"), "the first position": shifted_rows("position_embeddings.weight"),
+              {"exact GELU": {"hidden_act": "gelu_new"}, "biases of distances": zero_weights("relative_attention_bias.weight"), "order of buckets": shifted_rows("relative_attention_bias.weight"),
+               "positions": zero_weights("position_embeddings.weight"), "the first position": shifted_rows("position_embeddings.weight"),
                "norm of the embedding": same_norms("embeddings.LayerNorm"), "norm after attention": same_norms("attention.LayerNorm")}),
 }
 
 
 def nomic_names(state):
-    """The names of published checkpoints of nomic-embed-text: q, k and v one after the other in one tensor."""
+    """Renames weights like published checkpoints of nomic-embed-text: q, k and v one after another in one tensor."""
     out = {}
     for name, value in state.items():
         if name.startswith("pooler.") or ".k_proj." in name or ".v_proj." in name:
@@ -551,37 +550,37 @@ def nomic_names(state):
 
 
 def shifted_taps(model):
-    """A model whose convolutions look one position further back."""
+    """Changes a model: convolutions read one position earlier."""
     for name, p in model.named_parameters():
         if name.endswith("conv.conv.weight"):
             p.copy_(torch.cat([p[..., 1:], torch.zeros_like(p[..., :1])], -1))
 
 
 def same_norms_gated(ending):
-    """A model whose gated norms of that name only gate."""
-    def off(model):
+    """Changes a model: gated norms with this name only multiply by the gate."""
+    def change_model(model):
         for name, module in list(model.named_modules()):
             if name.endswith(ending):
                 module.forward = lambda x, gate: x * F.silu(gate)
-    return off
+    return change_model
 
 
 def first_taps_zeroed(model):
-    """A model whose convolutions forget the oldest position that they see."""
+    """Changes a model: convolutions ignore their oldest position."""
     for name, p in model.named_parameters():
         if name.endswith("conv.conv.weight"):
             p[..., 0] = 0
 
 
-# Layers with a state: more positions than a block of the KV cache would be a large file, so what crosses blocks is tested in C.
+# Recurrent layers. More positions than a block of the KV cache would need a large file; C tests cover several blocks.
 RECURRENT = {
     "lfm2": ("Lfm2", torch.float16, 40, dict(vocab_size=64, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, intermediate_size=60,
                                              block_multiple_of=16, block_ffn_dim_multiplier=1.2, max_position_embeddings=64, tie_word_embeddings=True, conv_L_cache=3,
                                              layer_types=["conv", "conv", "full_attention", "conv"]),
              SMALL_KEYS | {"norm_eps", "conv_L_cache", "conv_bias", "block_multiple_of", "block_ffn_dim_multiplier", "block_auto_adjust_ff_dim"}, {"conv.conv.weight": (3.0, 0)},
-             {"norm of q": same_norms("q_layernorm"), "norm of k": same_norms("k_layernorm"), "convolutions": zeroed("conv.conv.weight"),
+             {"norm of q": same_norms("q_layernorm"), "norm of k": same_norms("k_layernorm"), "convolutions": zero_weights("conv.conv.weight"),
               "order of taps": shifted_taps, "oldest tap": first_taps_zeroed, "base of angles": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}}),
-    # Two value heads for each key head; a quarter of a head is rotated. f32: the converter of GGUF takes exp(A_log) in the type of the file.
+    # Two value heads for each key head; a quarter of a head is rotated. f32, since the converter of GGUF computes exp(A_log) in the type of the file.
     "qwen35": ("Qwen3_5", torch.float32, 40, dict(vocab_size=64, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
                                                   intermediate_size=48, max_position_embeddings=64, tie_word_embeddings=True, linear_num_key_heads=2,
                                                   linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=16, linear_conv_kernel_dim=4,
@@ -589,19 +588,19 @@ RECURRENT = {
                                                   layer_types=["linear_attention", "linear_attention", "linear_attention", "full_attention"]),
                SMALL_KEYS | {"linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim", "linear_conv_kernel_dim", "partial_rotary_factor"},
                {"dt_bias": (1.0, 0), "conv1d.weight": (3.0, 0)},
-               {"norm of q": same_norms("q_norm"), "decay": zeroed("A_log"), "step bias": zeroed("dt_bias"), "beta": zeroed("in_proj_b.weight"),
-                "alpha": zeroed("in_proj_a.weight"), "gate": zeroed("in_proj_z.weight"), "convolutions": zeroed("conv1d.weight"),
+               {"norm of q": same_norms("q_norm"), "decay": zero_weights("A_log"), "step bias": zero_weights("dt_bias"), "beta": zero_weights("in_proj_b.weight"),
+                "alpha": zero_weights("in_proj_a.weight"), "gate": zero_weights("in_proj_z.weight"), "convolutions": zero_weights("conv1d.weight"),
                 "norm of the result": same_norms_gated("linear_attn.norm"), "positions": {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.25, "mrope_section": [1, 1, 0]}}}),
 }
 
 def with_attributes(ending, **values):
-    """A model whose modules of that name have other attributes."""
-    def off(model):
+    """Changes a model: sets attributes of modules with this name."""
+    def change_model(model):
         for name, module in model.named_modules():
             if name.endswith(ending):
                 for key, value in values.items():
                     setattr(module, key, value)
-    return off
+    return change_model
 
 
 def other_layer_scale(model):
@@ -640,14 +639,14 @@ GEMMA4_WITHOUT = {"norm of q": same_norms("q_norm"), "norm of k": same_norms("k_
                   "norm after the MLP": same_norms("post_feedforward_layernorm"), "norm before the MLP": same_norms("pre_feedforward_layernorm")}
 GEMMA4_TUNED = {"q_norm.weight": (1.0, 1.0), "k_norm.weight": (1.0, 0.5)}
 RECURRENT |= {
-    # As E2B and E4B: per-layer embeddings, and last layers with keys and values of earlier ones.
+    # As E2B and E4B: per-layer embeddings, and last layers that use keys and values of earlier ones.
     "gemma4": ("Gemma4", torch.float32, 24, GEMMA4 | dict(num_hidden_layers=6, layer_types=[SLIDES, SEES, SLIDES, SEES, SLIDES, SEES], num_kv_shared_layers=3,
                                                           use_double_wide_mlp=True, hidden_size_per_layer_input=8), GEMMA4_KEYS, GEMMA4_TUNED,
                {**GEMMA4_WITHOUT, "table of per-layer embeddings": without_table, "projection of the embedding": own_table_only,
-                "norm of the projection": same_norms("per_layer_projection_norm"), "gate": zeroed("per_layer_input_gate.weight"),
+                "norm of the projection": same_norms("per_layer_projection_norm"), "gate": zero_weights("per_layer_input_gate.weight"),
                 "norm of per-layer embeddings": same_norms("post_per_layer_input_norm"),
-                "per-layer embeddings": zeroed("per_layer_projection.weight")}),
-    # As the larger ones: values are keys, fewer heads of them in global layers.
+                "per-layer embeddings": zero_weights("per_layer_projection.weight")}),
+    # As the larger models: keys are also the values, and global layers have fewer key-value heads.
     "gemma4-keys": ("Gemma4", torch.float32, 24, GEMMA4 | dict(num_hidden_layers=6, num_global_key_value_heads=1, attention_k_eq_v=True, hidden_size_per_layer_input=0),
                     GEMMA4_KEYS, GEMMA4_TUNED, GEMMA4_WITHOUT),
 }
@@ -659,17 +658,17 @@ def unscaled_first(model):
 
 
 def without_later_tokens(model):
-    """An encoder as a decoder, without windows."""
+    """Changes an encoder to a decoder without windows."""
     forward = model.forward
 
-    def causal(ids, **others):
+    def causal(ids, **options):
         hidden = torch.full((ids.shape[1],) * 2, -math.inf).triu(1)[None, None]
-        return forward(ids, attention_mask={SLIDES: hidden, SEES: hidden}, **others)
+        return forward(ids, attention_mask={SLIDES: hidden, SEES: hidden}, **options)
     model.forward = causal
 
 
 EMBEDDING_GEMMA2_ROPE = {SEES: {"rope_type": "default", "rope_theta": 1000.0}, SLIDES: {"rope_type": "default", "rope_theta": 100.0}}
-# Gemma 4's layers in an encoder; three tokens on each side are seen in every other layer. Tensors have no prefix.
+# The layers of Gemma 4 in an encoder; every second layer has a window of three tokens on each side. Names of tensors have no prefix.
 ENCODERS |= {
     "embedding-gemma2": ("EmbeddingGemma2Text", torch.float32, 24, dict(
         vocab_size=64, hidden_size=24, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=8, intermediate_size=32, max_position_embeddings=64,
@@ -682,12 +681,12 @@ ENCODERS |= {
          "base of local angles": {"rope_parameters": {**EMBEDDING_GEMMA2_ROPE, SLIDES: {"rope_type": "default", "rope_theta": 1e4}}},
          "base of global angles": {"rope_parameters": {**EMBEDDING_GEMMA2_ROPE, SEES: {"rope_type": "default", "rope_theta": 4.0}}},
          "norm after attention": same_norms("post_attention_layernorm"), "norm after the MLP": same_norms("post_feedforward_layernorm"),
-         "norm before the MLP": same_norms("pre_feedforward_layernorm"), "per-layer embeddings": zeroed("ple_block.per_layer_projection.weight"),
-         "norm of the projection": same_norms("per_layer_projection_norm"), "gate": zeroed("per_layer_input_gate.weight"),
-         "norm of per-layer embeddings": same_norms("post_per_layer_input_norm"), "the last projection": zeroed("embedding_projection.weight")}),
+         "norm before the MLP": same_norms("pre_feedforward_layernorm"), "per-layer embeddings": zero_weights("ple_block.per_layer_projection.weight"),
+         "norm of the projection": same_norms("per_layer_projection_norm"), "gate": zero_weights("per_layer_input_gate.weight"),
+         "norm of per-layer embeddings": same_norms("post_per_layer_input_norm"), "the last projection": zero_weights("embedding_projection.weight")}),
 }
 
-# Encoders whose files say it otherwise than transformers does: keys of config.json, and names.
+# Encoders whose files differ from transformers: keys of config.json, and names of weights.
 RENAMED = {
     "nomic-bert": (dict(n_embd=36, n_head=3, n_layer=2, n_inner=52, n_positions=32, layer_norm_epsilon=0.05, activation_function="swiglu", rotary_emb_base=1000,
                         rotary_emb_fraction=1.0, rotary_emb_interleaved=False, rotary_emb_scale_base=None, rotary_scaling_factor=None, qkv_proj_bias=False,
@@ -696,12 +695,12 @@ RENAMED = {
 
 
 def attention_of(cls):
-    """Falcon's eager attention counts the slopes twice: in the mask and again beside it."""
+    """Falcon's eager attention adds the slopes twice: in the mask and to the scores."""
     return "sdpa" if "Falcon" in cls[0].__name__ else "eager"
 
 
 def alternating(p, summand):
-    """Of one sign in even columns, of the other in odd ones: LayerNorm leaves it there."""
+    """Adds a part with one sign in even columns and the other in odd ones, which LayerNorm keeps."""
     return summand * (1 - 2 * (torch.arange(p.shape[-1]) % 2))
 
 
@@ -711,14 +710,14 @@ EXPERTS_KEYS = {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_
                 "rms_norm_eps", "rope_parameters", "hidden_act", "sliding_window", "use_sliding_window", "num_local_experts", "num_experts",
                 "num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size", "norm_topk_prob", "decoder_sparse_step",
                 "mlp_only_layers", "qkv_bias"}
-# Each token goes through some MLPs of many.
+# Mixtures of experts.
 ROUTED = {
     "mixtral": ("Mixtral", torch.bfloat16, 20, EXPERTS | dict(intermediate_size=24, num_local_experts=5, num_experts_per_tok=2), EXPERTS_KEYS, {},
-                {"the second expert": {"num_experts_per_tok": 1}, "the choice": zeroed("mlp.gate.weight"), "experts": zeroed("down_proj")}),
+                {"the second expert": {"num_experts_per_tok": 1}, "the choice": zero_weights("mlp.gate.weight"), "experts": zero_weights("down_proj")}),
     "qwen2moe": ("Qwen2Moe", torch.bfloat16, 20, EXPERTS | dict(intermediate_size=64, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16,
                                                                 shared_expert_intermediate_size=40, norm_topk_prob=False), EXPERTS_KEYS, {},
-                 {"weights of all experts": {"norm_topk_prob": True}, "the third expert": {"num_experts_per_tok": 2}, "the shared expert": zeroed("shared_expert.down_proj.weight"),
-                  "its switch": zeroed("shared_expert_gate.weight"), "bias of qkv": zeroed("proj.bias")}),
+                 {"weights of all experts": {"norm_topk_prob": True}, "the third expert": {"num_experts_per_tok": 2}, "the shared expert": zero_weights("shared_expert.down_proj.weight"),
+                  "its switch": zero_weights("shared_expert_gate.weight"), "bias of qkv": zero_weights("proj.bias")}),
     "qwen3moe": ("Qwen3Moe", torch.bfloat16, 20, EXPERTS | dict(head_dim=10, intermediate_size=64, num_experts=8, num_experts_per_tok=4, moe_intermediate_size=16,
                                                                 norm_topk_prob=True), EXPERTS_KEYS, {},
                  {"the sum of weights": {"norm_topk_prob": False}, "norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm"), "the fourth expert": {"num_experts_per_tok": 3}}),
@@ -727,7 +726,7 @@ ROUTED = {
 LISTED_KEYS = {"use_sliding_window", "max_window_layers", "no_rope_layers", "query_pre_attn_scalar", "hidden_activation"}
 FULL, LOCAL = "full_attention", "sliding_attention"
 GEMMA3_ROPE = {FULL: {"rope_type": "default", "rope_theta": 1e6}, LOCAL: {"rope_type": "default", "rope_theta": 1e4}}
-# Layers differ, and follow no period.
+# Layers differ without a period.
 LISTED = {
     "gemma3-listed": ("Gemma3", torch.bfloat16, 20, SMALL | dict(
         num_hidden_layers=5, hidden_size=24, head_dim=8, intermediate_size=32, tie_word_embeddings=True, sliding_window=5, query_pre_attn_scalar=8,
@@ -749,18 +748,18 @@ LISTED = {
     "qwen2moe-dense": ("Qwen2Moe", torch.bfloat16, 20, EXPERTS | dict(
         num_hidden_layers=4, hidden_size=24, intermediate_size=40, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16,
         shared_expert_intermediate_size=24, decoder_sparse_step=2, mlp_only_layers=[1]), EXPERTS_KEYS, {},
-        {"the third expert": {"num_experts_per_tok": 2}, "the shared expert": zeroed("shared_expert.down_proj.weight"),
-         "the first MLP": zeroed("layers.0.mlp.down_proj.weight"), "the third MLP": zeroed("layers.2.mlp.down_proj.weight")}),
+        {"the third expert": {"num_experts_per_tok": 2}, "the shared expert": zero_weights("shared_expert.down_proj.weight"),
+         "the first MLP": zero_weights("layers.0.mlp.down_proj.weight"), "the third MLP": zero_weights("layers.2.mlp.down_proj.weight")}),
     "qwen3moe-dense": ("Qwen3Moe", torch.bfloat16, 20, EXPERTS | dict(
         num_hidden_layers=4, hidden_size=24, head_dim=8, intermediate_size=40, num_experts=5, num_experts_per_tok=2, moe_intermediate_size=16,
         norm_topk_prob=True, mlp_only_layers=[1, 2]), EXPERTS_KEYS, {},
-        {"the second expert": {"num_experts_per_tok": 1}, "the first experts": zeroed("layers.0.mlp.experts.down_proj"),
-         "the last experts": zeroed("layers.3.mlp.experts.down_proj"), "the first MLP": zeroed("layers.1.mlp.down_proj.weight")}),
+        {"the second expert": {"num_experts_per_tok": 1}, "the first experts": zero_weights("layers.0.mlp.experts.down_proj"),
+         "the last experts": zero_weights("layers.3.mlp.experts.down_proj"), "the first MLP": zero_weights("layers.1.mlp.down_proj.weight")}),
 }
 
 
 def by_names(*changes):
-    """Tensors under other names; None: left out."""
+    """Renames tensors; None: removes them."""
     def rename(name):
         for pattern, to in changes:
             if re.search(pattern, name):
@@ -772,7 +771,7 @@ def by_names(*changes):
 
 
 def internlm2_names(state):
-    """As InternLM2's: queries of a group of heads, their key, their value, group by group."""
+    """Renames weights like InternLM2: for each group of heads its queries, its key and its value in one tensor."""
     qkv, out = {}, {}
     for name, p in state.items():
         if match := re.match(r"(model\.layers\.\d+)\.self_attn\.([qkv])_proj", name):
@@ -803,8 +802,8 @@ def plain_rope(kind, sections):
     return {"rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, "mrope_section": sections}}
 
 
-# Of these what the file says differs from what was computed: of a class that has the same mathematics under other names (InternLM 2,
-# EXAONE 3 and MiniCPM are in no library), or of a model that sees, without what it sees with. Config's changes, or what makes them; other names.
+# Files that differ from the model that was computed: the class has the same mathematics with other names (InternLM 2, EXAONE 3 and MiniCPM
+# are in no library), or the model has a vision encoder that is left out. Changes of config.json, or a function of them; other names.
 LENT = {
     "olmo3": (("Olmo3", torch.bfloat16, 24, TINY | dict(num_hidden_layers=4, rms_norm_eps=1e-6, sliding_window=5,
                                                         rope_parameters=OLMO3_YARN), SMALL_KEYS, {"norm.weight": (2.0, 0)},
@@ -832,7 +831,7 @@ LENT = {
                      "no scale of rotations": {"rope_parameters": {k: v for k, v in MINISTRAL_YARN.items() if k != "mscale_all_dim"}}}), {}, None),
     "qwen2vl": (("Qwen2VLForConditionalGeneration Qwen2VLConfig", torch.float16, 20, dict(
         text_config=TINY | plain_rope("default", [1, 1, 1]), **SEEING), {"text_config"}, {},
-        {"bias of q": zeroed("q_proj.bias"), "bias of k": zeroed("k_proj.bias"), "bias of v": zeroed("v_proj.bias")}), {}, ONLY_TEXT),
+        {"bias of q": zero_weights("q_proj.bias"), "bias of k": zero_weights("k_proj.bias"), "bias of v": zero_weights("v_proj.bias")}), {}, ONLY_TEXT),
     "qwen3vl": (("Qwen3VLForConditionalGeneration Qwen3VLConfig", torch.bfloat16, 20, dict(
         text_config=TINY | dict(head_dim=12) | plain_rope("default", [2, 2, 2]), vision_config=SEEING["vision_config"] | dict(deepstack_visual_indexes=[0])), {"text_config"}, {},
         {"norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm")}), {}, ONLY_TEXT),
@@ -840,16 +839,16 @@ LENT = {
 
 
 def zeroed_rows(ending, rows):
-    """A model without these rows of the parameters whose names end so."""
-    def off(model):
+    """Changes a model: sets these rows of parameters with this ending of their names to zero."""
+    def change_model(model):
         for name, p in model.named_parameters():
             if name.endswith(ending):
                 p[rows] = 0
-    return off
+    return change_model
 
 
 def one_group(model):
-    """A model whose norms of Mamba-2 take all heads together."""
+    """Changes a model: norms of Mamba-2 have a single group of heads."""
     for module in model.modules():
         if hasattr(module, "group_size"):
             module.group_size = module.weight.numel()
@@ -874,8 +873,8 @@ FALCON = SMALL | MIXER | dict(
     mamba_d_ssm=64, mamba_n_groups=2, lm_head_multiplier=0.6, embedding_multiplier=2.5, key_multiplier=1.6, attention_out_multiplier=0.7, attention_in_multiplier=1.3,
     ssm_in_multiplier=0.8, ssm_out_multiplier=1.4, mlp_multipliers=[1.5, 0.6], ssm_multipliers=[0.7, 1.4, 0.6, 1.5, 1.7])
 LIVELY = {"dt_bias": (1.0, -0.5), ".D": (1.0, 1.0), "conv1d.bias": (2.0, 0), "A_log": (2.0, 0)}
-WITHOUT = {"decay": zeroed("A_log"), "step bias": zeroed("dt_bias"), "skip": zeroed(".D"), "bias of convolutions": zeroed("conv1d.bias"),
-           "convolutions": zeroed("conv1d.weight"), "gate": zeroed_rows("in_proj.weight", slice(0, 64)), "x": zeroed_rows("in_proj.weight", slice(64, 128)),
+WITHOUT = {"decay": zero_weights("A_log"), "step bias": zero_weights("dt_bias"), "skip": zero_weights(".D"), "bias of convolutions": zero_weights("conv1d.bias"),
+           "convolutions": zero_weights("conv1d.weight"), "gate": zeroed_rows("in_proj.weight", slice(0, 64)), "x": zeroed_rows("in_proj.weight", slice(64, 128)),
            "step": zeroed_rows("in_proj.weight", slice(-8, None))}
 
 
@@ -891,16 +890,16 @@ RECURRENT |= {
                         "groups of the norm": one_group, "no positions": {"position_embedding_type": "rope"}}),
     "granite-hybrid-moe": ("GraniteMoeHybrid", torch.float32, 40, GRANITE | dict(
         mamba_n_groups=1, num_local_experts=5, num_experts_per_tok=2, intermediate_size=16, shared_intermediate_size=24), GRANITE_KEYS, LIVELY,
-        {**FACTORS, "the second expert": {"num_experts_per_tok": 1}, "the shared expert": zeroed("shared_mlp.output_linear.weight"), "no positions": {"position_embedding_type": "rope"},
-         "Mamba-2": zeroed("mamba.out_proj.weight"), "attention": zeroed("o_proj.weight")}),
+        {**FACTORS, "the second expert": {"num_experts_per_tok": 1}, "the shared expert": zero_weights("shared_mlp.output_linear.weight"), "no positions": {"position_embedding_type": "rope"},
+         "Mamba-2": zero_weights("mamba.out_proj.weight"), "attention": zero_weights("o_proj.weight")}),
     "granite-hybrid-rope": ("GraniteMoeHybrid", torch.float32, 40, GRANITE | dict(
         num_hidden_layers=2, layer_types=["linear_attention", "full_attention"], mamba_n_groups=1, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=24,
-        position_embedding_type="rope"), GRANITE_KEYS, LIVELY, {"positions": {"position_embedding_type": None}, "Mamba-2": zeroed("mamba.out_proj.weight")}),
+        position_embedding_type="rope"), GRANITE_KEYS, LIVELY, {"positions": {"position_embedding_type": None}, "Mamba-2": zero_weights("mamba.out_proj.weight")}),
     "falcon-h1": ("FalconH1", torch.float32, 40, FALCON, FALCON_KEYS, LIVELY,
                   {**WITHOUT, **{key: without_factor(key) for key in sorted(FALCON) if key.endswith("_multiplier")},
                    "factor of the gate": without_factor("mlp_multipliers", 0), "factor of the MLP": without_factor("mlp_multipliers", 1),
-                   **{f"factor of {what}": without_factor("ssm_multipliers", i) for i, what in enumerate(("z", "x", "B", "C", "the step"))},
-                   "Mamba-2": zeroed("mamba.out_proj.weight"), "attention": zeroed("o_proj.weight")}),
+                   **{f"factor of {feature}": without_factor("ssm_multipliers", i) for i, feature in enumerate(("z", "x", "B", "C", "the step"))},
+                   "Mamba-2": zero_weights("mamba.out_proj.weight"), "attention": zero_weights("o_proj.weight")}),
     "falcon-h1-norm": ("FalconH1", torch.float32, 40, FALCON | dict(mamba_rms_norm=True, mamba_norm_before_gate=False), FALCON_KEYS, LIVELY,
                        {"order of norm and gate": {"mamba_norm_before_gate": True}, "groups of the norm": one_group}),
     "falcon-h1-normed": ("FalconH1", torch.float32, 40, FALCON | dict(mamba_rms_norm=True, mamba_norm_before_gate=True), FALCON_KEYS, LIVELY,
@@ -920,7 +919,7 @@ def unbiased_choice(model):
 
 
 def biased_weights(model):
-    """A model in which the biases are a part of the weights, too."""
+    """Changes a model: biases of experts also change their weights."""
     for module in model.modules():
         if hasattr(module, "expert_bias"):
             def forward(x, bias, gate=module.gate):
@@ -949,8 +948,8 @@ RECURRENT |= {
                       "use_expert_bias", "routed_scaling_factor"},
         {"conv.conv.weight": (3.0, 0), "feed_forward.gate.weight": (2.0, 0)},
         {"the choice by biases": unbiased_choice, "biases out of weights": biased_weights, "sigmoids": softmax_weights, "the sum of weights": {"norm_topk_prob": False},
-         "the second expert": {"num_experts_per_tok": 1}, "the dense layer": zeroed("feed_forward.w2.weight"), "experts": zeroed("down_proj"),
-         "convolutions": zeroed("conv.conv.weight")}),
+         "the second expert": {"num_experts_per_tok": 1}, "the dense layer": zero_weights("feed_forward.w2.weight"), "experts": zero_weights("down_proj"),
+         "convolutions": zero_weights("conv.conv.weight")}),
 }
 
 
@@ -1005,13 +1004,13 @@ POST_NORMS = {"norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm
 COHERE_KEYS = SMALL_KEYS | {"layer_norm_eps", "logit_scale", "use_qk_norm"}
 GLM = SMALL | rope("default", partial_rotary_factor=0.5) | dict(head_dim=8, attention_bias=True, pad_token_id=0)
 GLM_KEYS = SMALL_KEYS | {"partial_rotary_factor"}
-GLM_WITHOUT = {"part that is rotated": rope("default", partial_rotary_factor=1.0), "neighbours as pairs": half_pairs(8, 4), "bias of q": zeroed("q_proj.bias"),
-               "bias of k": zeroed("k_proj.bias"), "bias of v": zeroed("v_proj.bias"), "norm before the MLP": same_norms("post_attention_layernorm")}
+GLM_WITHOUT = {"part that is rotated": rope("default", partial_rotary_factor=1.0), "neighbours as pairs": half_pairs(8, 4), "bias of q": zero_weights("q_proj.bias"),
+               "bias of k": zero_weights("k_proj.bias"), "bias of v": zero_weights("v_proj.bias"), "norm before the MLP": same_norms("post_attention_layernorm")}
 GPTJ = dict(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=32, rotary_dim=4, tie_word_embeddings=False)
 GPTJ_KEYS = {"n_embd", "n_layer", "n_head", "n_positions", "n_inner", "rotary_dim", "activation_function", "layer_norm_epsilon"}
 GPTJ_BENT = {"ln_f.weight": (12.0, 0), "fc_in.bias": (1, -2.4), "fc_out.weight": (20, 0)}
 GPTJ_WITHOUT = {"tanh in GELU": {"activation_function": "gelu"}, "part that is rotated": {"rotary_dim": 8}, "MLP beside attention": sequential_gptj,
-                "bias of the MLP": zeroed("fc_out.bias"), "bias of the head": zeroed("lm_head.bias")}
+                "bias of the MLP": zero_weights("fc_out.bias"), "bias of the head": zero_weights("lm_head.bias")}
 FAMILIES |= {
     "exaone4": ("Exaone4", torch.bfloat16, 24, SMALL | LLAMA3 | dict(num_hidden_layers=4, sliding_window=5, layer_types=FOUR_LAYERS), SMALL_KEYS,
                 {"norm.weight": (2.0, 0)},
@@ -1024,18 +1023,18 @@ FAMILIES |= {
     "arcee": ("Arcee", torch.bfloat16, 20, SMALL, SMALL_KEYS, {}, {**SQUARES, "positions": rope("linear", factor=1000.0)}),
     "cohere": ("Cohere", torch.float16, 20, SMALL | dict(tie_word_embeddings=True, use_qk_norm=True, logit_scale=0.4), COHERE_KEYS, {"k_norm.weight": (4.0, 0)},
                {"scale of logits": {"logit_scale": 1.0}, "norm of q": same_norms("q_norm"), "norm of k": same_norms("k_norm"), "weights for each head": one_head_norms,
-                "MLP beside attention": one_after_the_other, "neighbours as pairs": half_pairs(8)}),
+                "MLP beside attention": sequential_phi, "neighbours as pairs": half_pairs(8)}),
     "cohere2": ("Cohere2", torch.bfloat16, 24, SMALL | dict(num_hidden_layers=4, tie_word_embeddings=True, sliding_window=5, logit_scale=0.4), COHERE_KEYS,
                 {"q_proj.weight": (2.0, 0)},
                 {"scale of logits": {"logit_scale": 1.0}, "window": {"sliding_window": 64}, "the global layer": {"layer_types": ["sliding_attention"] * 4},
-                 "no positions in the global layer": with_attributes("layers.3.self_attn", sliding_window=64), "MLP beside attention": one_after_the_other,
+                 "no positions in the global layer": with_attributes("layers.3.self_attn", sliding_window=64), "MLP beside attention": sequential_phi,
                  "neighbours as pairs": half_pairs(8)}),
     "glm": ("Glm", torch.float16, 20, GLM, GLM_KEYS, {}, GLM_WITHOUT),
     "glm4": ("Glm4", torch.bfloat16, 20, GLM, GLM_KEYS, {}, {**GLM_WITHOUT, "norm after attention": same_norms("post_self_attn_layernorm"),
                                                             "norm after the MLP": same_norms("post_mlp_layernorm")}),
     "nemotron": ("Nemotron", torch.bfloat16, 20, SMALL | rope("default", partial_rotary_factor=0.5), SMALL_KEYS | {"norm_eps", "partial_rotary_factor"},
                  {"norm.weight": (1, -1)},
-                 {**SQUARES, "1 + w": weights_without_one, "bias of norms": zeroed("norm.bias"), "part that is rotated": rope("default", partial_rotary_factor=1.0)}),
+                 {**SQUARES, "1 + w": weights_without_one, "bias of norms": zero_weights("norm.bias"), "part that is rotated": rope("default", partial_rotary_factor=1.0)}),
     "olmo": ("Olmo", torch.float16, 20, SMALL | dict(clip_qkv=1.0), SMALL_KEYS | {"clip_qkv"}, {},
              {"clipping": {"clip_qkv": None}, "norm before attention": same_norms("input_layernorm"), "norm before the MLP": same_norms("post_attention_layernorm"),
               "the last norm": same_norms("model.norm")}),
@@ -1045,7 +1044,7 @@ FAMILIES |= {
 ROUTED |= {
     "olmoe": ("Olmoe", torch.bfloat16, 20, EXPERTS | dict(intermediate_size=16, num_experts=6, num_experts_per_tok=3), EXPERTS_KEYS | {"clip_qkv"}, {},
               {"weights of all experts": {"norm_topk_prob": True}, "the third expert": {"num_experts_per_tok": 2}, "norm of q": same_norms("q_norm"),
-               "norm of k": same_norms("k_norm"), "the choice": zeroed("mlp.gate.weight")}),
+               "norm of k": same_norms("k_norm"), "the choice": zero_weights("mlp.gate.weight")}),
 }
 # Without windows all layers have positions. null says more than no key.
 LENT |= {
@@ -1072,16 +1071,16 @@ ENCODERS |= {
          "pad_token_id", "rope_parameters"},
         {"1.post_mlp_layernorm.weight": (16, 0), "fc1.bias": (1, -2.4), "fc2.weight": (8, 0), "q_proj.weight": (3, 0)},
         {"exact GELU": {"hidden_act": "gelu_new"}, "sight of later tokens": without_later_texts, "base of angles": PLAIN_ROPE,
-         "token types": zeroed("token_type_embeddings.weight"), "norm of the embedding": same_norms("embeddings.LayerNorm"),
-         "norm after attention": same_norms("post_attention_layernorm"), "norm after the MLP": same_norms("0.post_mlp_layernorm"), "bias of q": zeroed("q_proj.bias"),
-         "bias of attention": zeroed("o_proj.bias")}),
+         "token types": zero_weights("token_type_embeddings.weight"), "norm of the embedding": same_norms("embeddings.LayerNorm"),
+         "norm after attention": same_norms("post_attention_layernorm"), "norm after the MLP": same_norms("0.post_mlp_layernorm"), "bias of q": zero_weights("q_proj.bias"),
+         "bias of attention": zero_weights("o_proj.bias")}),
     "eurobert": ("EuroBert", torch.bfloat16, 24, SMALL | EUROBERT_ROPE | dict(pad_token_id=0), SMALL_KEYS | {"pad_token_id"}, {"norm.weight": (2.0, 0)},
-                 {"sight of later tokens": without_later_texts, "base of angles": PLAIN_ROPE, "the last norm": lambda model: setattr(model.norm, "forward", lambda x: x), "gate": zeroed("gate_proj.weight")}),
+                 {"sight of later tokens": without_later_texts, "base of angles": PLAIN_ROPE, "the last norm": lambda model: setattr(model.norm, "forward", lambda x: x), "gate": zero_weights("gate_proj.weight")}),
 }
 
 
 def jina(settings):
-    """JinaBERT, which is in no release of transformers: its BERT with ALiBi in place of positions, and an MLP of which one half gates the other."""
+    """JinaBERT, which no release of transformers has: BERT with ALiBi in place of position embeddings, and an MLP with a gate."""
     model = transformers.BertModel(transformers.BertConfig(**settings, attn_implementation="eager"), add_pooling_layer=False).eval()
     for layer in model.encoder.layer:
         layer.intermediate.dense = nn.Linear(settings["hidden_size"], 2 * settings["intermediate_size"], bias=False)
@@ -1098,7 +1097,7 @@ def gated_half(module):
 
 
 def jina_names(state):
-    """As published; positions are zeros and are left out."""
+    """Renames weights like published files, and removes position embeddings, which are zero."""
     names = ((r"intermediate\.dense", "mlp.gated_layers"), (r"(layer\.\d+)\.output\.dense", r"\1.mlp.wo"), (r"(layer\.\d+)\.output\.LayerNorm", r"\1.mlp.layernorm"))
     return by_names(("position_embeddings|position_ids", None), *names)(state)
 
@@ -1124,19 +1123,19 @@ def jina_bert(name, seed):
     ids = torch.randint(settings["vocab_size"], (26,), generator=torch.Generator().manual_seed(seed + 1))
     results = jina_results(model, ids)
     moved = {}
-    for what, change in {"distances": {"slopes": model.slopes * 0}, "one slope for each head": {"slopes": model.slopes.flip(0)}}.items():
+    for feature, change in {"distances": {"slopes": model.slopes * 0}, "one slope for each head": {"slopes": model.slopes.flip(0)}}.items():
         slopes, model.slopes = model.slopes, change["slopes"]
-        moved[what] = (jina_results(model, ids) - results).abs().max().item()
+        moved[feature] = (jina_results(model, ids) - results).abs().max().item()
         model.slopes = slopes
-    other = copy.deepcopy(model)
-    for layer in other.encoder.layer:
+    changed_model = copy.deepcopy(model)
+    for layer in changed_model.encoder.layer:
         layer.intermediate.forward = lambda x, dense=layer.intermediate.dense, act=layer.intermediate.intermediate_act_fn: act(dense(x).chunk(2, -1)[1]) * dense(x).chunk(2, -1)[0]
-    moved["which half gates"] = (jina_results(other, ids) - results).abs().max().item()
-    for what, by in moved.items():
-        print(f"{name}: without {what} a result moves by {by:.3f}")
-        assert by >= 100 * TOLERANCE, f"{name} would not notice a missing {what}"
+    moved["which half gates"] = (jina_results(changed_model, ids) - results).abs().max().item()
+    for feature, by in moved.items():
+        print(f"{name}: without {feature} a result moves by {by:.3f}")
+        assert by >= 100 * TOLERANCE, f"{name} would not notice a missing {feature}"
     config = {"architectures": ["JinaBertForMaskedLM"], "model_type": "bert", **settings, "position_embedding_type": "alibi", "feed_forward_type": "geglu"}
-    save(name, model, torch.float16, ids, results, config, {what: round(by, 3) for what, by in moved.items()}, True, jina_names)
+    save(name, model, torch.float16, ids, results, config, {feature: round(by, 3) for feature, by in moved.items()}, True, jina_names)
 
 
 BITNET = dict(vocab_size=64, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=96, max_position_embeddings=64,
@@ -1145,13 +1144,13 @@ BITNET_LINEARS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj"
 
 
 def with_ternary(model, rounds_inputs):
-    """The model with transformers' own linear layers: ternary weights, and inputs of 8 bits for each token or as they are."""
+    """The model with the linear layers of transformers: ternary weights, and inputs of 8 bits per token or unchanged."""
     from transformers.integrations.bitnet import WeightQuant, replace_with_bitnet_linear
 
-    how = transformers.BitNetQuantConfig(linear_class="autobitlinear", quantization_mode="online")
-    out = replace_with_bitnet_linear(copy.deepcopy(model), ["lm_head"], how).to_empty(device="cpu").eval()
+    quantization = transformers.BitNetQuantConfig(linear_class="autobitlinear", quantization_mode="online")
+    out = replace_with_bitnet_linear(copy.deepcopy(model), ["lm_head"], quantization).to_empty(device="cpu").eval()
     out.load_state_dict(model.state_dict())
-    out.model.rotary_emb = copy.deepcopy(model.model.rotary_emb)  # its table is in no state
+    out.model.rotary_emb = copy.deepcopy(model.model.rotary_emb)  # its table is not part of the state
     out.tie_weights()
     for name, module in out.named_modules():
         if name.endswith(BITNET_LINEARS) and not rounds_inputs:
@@ -1160,7 +1159,7 @@ def with_ternary(model, rounds_inputs):
 
 
 def packed_state(model, linear_class, dtype):
-    """As transformers stores packed matrices."""
+    """Returns the state with packed matrices like transformers."""
     from transformers.integrations.bitnet import pack_weights
 
     out = {}
@@ -1168,16 +1167,16 @@ def packed_state(model, linear_class, dtype):
         if name == "lm_head.weight":
             continue
         out[name] = p.to(dtype).contiguous()
-        if name.endswith(tuple(f"{one}.weight" for one in BITNET_LINEARS)):
+        if name.endswith(tuple(f"{entry}.weight" for entry in BITNET_LINEARS)):
             mean = p.abs().mean().clamp(min=1e-5)
             out[name] = pack_weights((p / mean).round().clamp(-1, 1))
-            out[f"{name}_scale"] = (mean if linear_class == "autobitlinear" else 1 / mean).float().reshape(1)  # in half precision results would differ
+            out[f"{name}_scale"] = (mean if linear_class == "autobitlinear" else 1 / mean).float().reshape(1)  # half precision would change the results
     return out
 
 
 def bitnet(name, seed):
-    """BitNet's weights before they are made ternary, the logits with ternary ones, and those with inputs of 8 bits for each token, too
-    (rounded.json); packed-*.safetensors: the same ternary weights, in bytes."""
+    """Writes BitNet: weights before quantization, logits with ternary weights, and logits with inputs of 8 bits per token, too
+    (rounded.json); packed-*.safetensors have the same ternary weights in bytes."""
     torch._dynamo.config.disable = True
     model = transformers.BitNetForCausalLM(transformers.BitNetConfig(**BITNET, attn_implementation="eager")).eval()
     randomize(model, torch.bfloat16, seed)
@@ -1186,49 +1185,49 @@ def bitnet(name, seed):
             if key.endswith("sub_norm.weight"):
                 p.copy_((3 * p - 2).bfloat16().float())
     ids = torch.randint(BITNET["vocab_size"], (24,), generator=torch.Generator().manual_seed(seed + 1))
-    results = results_of(with_ternary(model, False), ids)
+    results = compute_results(with_ternary(model, False), ids)
     changes = {"ternary weights": None, "norm before the output": same_norms("attn_sub_norm"), "norm before the last product": same_norms("ffn_sub_norm"),
                "the square": with_attributes("mlp", act_fn=nn.ReLU()), "squared ReLU": with_attributes("mlp", act_fn=nn.SiLU()),
                "positions": lambda model: model.model.rotary_emb.inv_freq.zero_()}
     moved = {}
-    for what, change in changes.items():
-        other = with_ternary(model, False) if change else copy.deepcopy(model)
+    for feature, change in changes.items():
+        changed_model = with_ternary(model, False) if change else copy.deepcopy(model)
         with torch.no_grad():
             if change:
-                change(other)
-        moved[what] = (results_of(other, ids) - results).abs().max().item()
-        print(f"{name}: without {what} a result moves by {moved[what]:.3f}")
-        assert moved[what] >= 100 * TOLERANCE, f"{name} would not notice a missing {what}"
-    rounded = results_of(with_ternary(model, True), ids)
-    how = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "online"}
-    found = model.config.to_dict()
-    config = {"architectures": ["BitNetForCausalLM"], **{k: v for k, v in found.items() if k in SMALL_KEYS | SHARED and v is not None}, "quantization_config": how}
-    save(name, model, torch.bfloat16, ids, results, config, {what: round(by, 3) for what, by in moved.items()})
+                change(changed_model)
+        moved[feature] = (compute_results(changed_model, ids) - results).abs().max().item()
+        print(f"{name}: without {feature} a result moves by {moved[feature]:.3f}")
+        assert moved[feature] >= 100 * TOLERANCE, f"{name} would not notice a missing {feature}"
+    rounded = compute_results(with_ternary(model, True), ids)
+    quantization = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "online"}
+    file_config = model.config.to_dict()
+    config = {"architectures": ["BitNetForCausalLM"], **{k: v for k, v in file_config.items() if k in SMALL_KEYS | SHARED and v is not None}, "quantization_config": quantization}
+    save(name, model, torch.bfloat16, ids, results, config, {feature: round(by, 3) for feature, by in moved.items()})
     for kind in ("bitlinear", "autobitlinear"):
-        save_file(packed_state(model, kind, torch.bfloat16), f"{HERE}/fixtures/{name}/packed-{kind}.safetensors", metadata={"format": "pt"})
-    with open(f"{HERE}/fixtures/{name}/rounded.json", "w", encoding="utf8") as out:
+        save_file(packed_state(model, kind, torch.bfloat16), f"{FOLDER}/fixtures/{name}/packed-{kind}.safetensors", metadata={"format": "pt"})
+    with open(f"{FOLDER}/fixtures/{name}/rounded.json", "w", encoding="utf8") as out:
         values = rounded.numpy().astype("<f4").tobytes()
         out.write(json.dumps({"logits": base64.b64encode(values).decode(), "moved_by_rounding": round((rounded - results).abs().max().item(), 3), "made_with": VERSIONS}, indent=1) + "\n")
     print(f"{name}: inputs of 8 bits for each token move a logit by {(rounded - results).abs().max():.3f}, on average by {(rounded - results).abs().mean():.4f}")
 
 
-def results_of(model, ids):
-    """Logits, of encoders hidden states."""
+def compute_results(model, ids):
+    """Returns logits, or hidden states of encoders."""
     with torch.no_grad():
         out = model(ids[None]) if re.search("Bert|MPNet|Jina", type(model).__name__) else model(ids[None], use_cache=False)
         return (out.logits if "logits" in out else out.last_hidden_state)[0].float()
 
 
-def without(model, cls, settings, change, ids):
-    """The results with one thing switched off."""
+def compute_without(model, cls, settings, change, ids):
+    """Returns the results with one feature switched off."""
     if isinstance(change, dict):
-        other = cls[0](cls[1](**{**settings, **change}, attn_implementation=attention_of(cls))).eval()
-        other.load_state_dict(model.state_dict())
-        return results_of(other, ids)
-    other = copy.deepcopy(model)
+        changed_model = cls[0](cls[1](**{**settings, **change}, attn_implementation=attention_of(cls))).eval()
+        changed_model.load_state_dict(model.state_dict())
+        return compute_results(changed_model, ids)
+    changed_model = copy.deepcopy(model)
     with torch.no_grad():
-        change(other)
-    return results_of(other, ids)
+        change(changed_model)
+    return compute_results(changed_model, ids)
 
 
 def family(name, spec, seed, changes={}, renamed=None):
@@ -1236,7 +1235,7 @@ def family(name, spec, seed, changes={}, renamed=None):
     encoder = name in ENCODERS
     sees = "text_config" in settings
     settings = settings if encoder or sees else {"bos_token_id": 1, "eos_token_id": 2, **settings}
-    cls = tuple(getattr(transformers, one) for one in kind.split()) if sees else (getattr(transformers, kind + ("Model" if encoder else "LMHeadModel" if kind == "GPT2" else "ForCausalLM")), getattr(transformers, f"{kind}{'Text' if kind in ('Gemma3', 'Gemma4', 'Qwen3_5') else ''}Config"))
+    cls = tuple(getattr(transformers, entry) for entry in kind.split()) if sees else (getattr(transformers, kind + ("Model" if encoder else "LMHeadModel" if kind == "GPT2" else "ForCausalLM")), getattr(transformers, f"{kind}{'Text' if kind in ('Gemma3', 'Gemma4', 'Qwen3_5') else ''}Config"))
     model = cls[0](cls[1](**settings, attn_implementation=attention_of(cls))).eval()
     randomize(model, dtype, seed)
     with torch.no_grad():
@@ -1245,39 +1244,39 @@ def family(name, spec, seed, changes={}, renamed=None):
                 if key.endswith(ending):
                     p.mul_(factor).add_(alternating(p, summand) if turning else summand)
             p.copy_(p.to(dtype).float())
-        for i, layer in enumerate(one for one in model.modules() if hasattr(one, "layer_scalar")):
+        for i, layer in enumerate(entry for entry in model.modules() if hasattr(entry, "layer_scalar")):
             layer.layer_scalar.fill_(0.75 + i / 8)
-        for i, layer in enumerate(one for one in model.modules() if hasattr(one, "expert_bias")):
+        for i, layer in enumerate(entry for entry in model.modules() if hasattr(entry, "expert_bias")):
             n = len(layer.expert_bias)
             layer.expert_bias.copy_(torch.tensor([((5 * e + 3 * i) % n - n // 2) / 8 for e in range(n)]))
     ids = torch.randint(settings.get("text_config", settings)["vocab_size"], (positions,), generator=torch.Generator().manual_seed(seed + 1))
-    if encoder and "pad_token_id" in settings:  # padding has no position of its own
+    if encoder and "pad_token_id" in settings:  # padding has no position
         ids[ids == settings["pad_token_id"]] += 1
-    results = results_of(model, ids)
-    moved = {what: (without(model, cls, settings, change, ids) - results).abs().max().item() for what, change in features.items()}
-    for what, by in moved.items():
-        print(f"{name}: without {what} a result moves by {by:.3f}")
-    forgotten = [what for what, by in moved.items() if by < 100 * TOLERANCE]
-    assert not forgotten, f"{name} would not notice a missing {forgotten}"
-    found = model.config.to_dict()
-    if "attn_config" in found:
-        found["attn_config"] = {k: found["attn_config"][k] for k in ("attn_type", "alibi", "alibi_bias_max", "clip_qkv", "softmax_scale", "qk_ln")}
-    config = {"architectures": [cls[0].__name__], **{k: v for k, v in found.items() if k in keys | SHARED and v is not None}}
+    results = compute_results(model, ids)
+    moved = {feature: (compute_without(model, cls, settings, change, ids) - results).abs().max().item() for feature, change in features.items()}
+    for feature, by in moved.items():
+        print(f"{name}: without {feature} a result moves by {by:.3f}")
+    unchanged = [feature for feature, by in moved.items() if by < 100 * TOLERANCE]
+    assert not unchanged, f"{name} would not notice a missing {unchanged}"
+    file_config = model.config.to_dict()
+    if "attn_config" in file_config:
+        file_config["attn_config"] = {k: file_config["attn_config"][k] for k in ("attn_type", "alibi", "alibi_bias_max", "clip_qkv", "softmax_scale", "qk_ln")}
+    config = {"architectures": [cls[0].__name__], **{k: v for k, v in file_config.items() if k in keys | SHARED and v is not None}}
     if sees:
-        config["text_config"] = {k: v for k, v in found["text_config"].items() if k in SMALL_KEYS | SHARED and v is not None}
+        config["text_config"] = {k: v for k, v in file_config["text_config"].items() if k in SMALL_KEYS | SHARED and v is not None}
     config = {k: None if v == NULL else v for k, v in {**config, **changes}.items() if v is not None}
-    save(name, model, dtype, ids, results, config, {what: round(by, 3) for what, by in moved.items()}, encoder, renamed or (lambda state: state))
+    save(name, model, dtype, ids, results, config, {feature: round(by, 3) for feature, by in moved.items()}, encoder, renamed or (lambda state: state))
 
 
 def short_side(name, positions):
-    """What a committed checkpoint with longrope gives for a text within the original positions, where the short factors hold."""
-    folder = f"{HERE}/fixtures/{name}"
+    """Writes the results of an existing checkpoint with longrope for a text within the original context, which uses the short factors."""
+    folder = f"{FOLDER}/fixtures/{name}"
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", pad_token_id=0).eval()
     with open(f"{folder}/expected.json", encoding="utf8") as file:
         expected = json.load(file)
     ids, vocab = torch.tensor(expected["ids"]), expected["vocab"]
-    logits = results_of(model, ids[:positions])
-    long = results_of(model, ids)
+    logits = compute_results(model, ids[:positions])
+    long = compute_results(model, ids)
     recorded = torch.frombuffer(bytearray(base64.b64decode(expected["logits"])), dtype=torch.float32).view(-1, vocab)
     assert (long - recorded).abs().max() < TOLERANCE / 10, "the checkpoint is another one"
     moved = (logits - long[:positions]).abs().max().item()

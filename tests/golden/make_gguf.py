@@ -1,12 +1,11 @@
-"""The checkpoints of tests/golden/fixtures as GGUF files, by llama.cpp's own converter.
+"""Converts the checkpoints of tests/golden/fixtures to GGUF files with the converter of llama.cpp.
 
     pip download --no-deps --no-binary :all: llama-cpp-python==0.3.36
     tar xf llama_cpp_python-0.3.36.tar.gz
     python tests/golden/make_gguf.py llama_cpp_python-0.3.36/vendor/llama.cpp [NAME…]
 
-Writes tests/golden/gguf/NAME.gguf: what models of each family look like in the files that people have, names, order of rows
-and metadata, written by the program that makes them. Weights are the fixture's own, in the type that it is stored in.
-Tokenizers are left out. Needs torch and transformers.
+Writes tests/golden/gguf/NAME.gguf, with the names, order of rows and metadata of published files. Weights have the storage type of the
+fixture. The files have no tokenizers. Needs torch and transformers.
 """
 
 import json
@@ -22,23 +21,23 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-HERE = Path(__file__).parent
-# The converter has no row for them, or loses what they are about.
+FOLDER = Path(__file__).parent
+# Families that the converter lacks, or whose features it loses.
 LEFT_OUT = {
-    "gemma3-listed", "qwen2-listed", "smollm3-listed",  # lists of layers are not said
-    "qwen2moe-dense", "qwen3moe-dense",  # layers of two kinds have no place
-    "bullet", "bullet-tied",  # of no library
-    "codegen", "gptj",  # there are no such architectures
-    "falcon-h1-normed",  # the order of norm and gate is not said
-    "falcon-rw",  # ALiBi is not said
-    "granite-hybrid-rope",  # positions are not said
-    "gemma2",  # the factor of scores is not said, unless it is that of a public size
-    "llama-dynamic",  # scaling is not said
-    "mistral",  # the window is not said
+    "gemma3-listed", "qwen2-listed", "smollm3-listed",  # GGUF has no lists of layers
+    "qwen2moe-dense", "qwen3moe-dense",  # GGUF has no layers of two kinds
+    "bullet", "bullet-tied",  # in no library
+    "codegen", "gptj",  # GGUF has no such architectures
+    "falcon-h1-normed",  # GGUF lacks the order of norm and gate
+    "falcon-rw",  # GGUF lacks ALiBi
+    "granite-hybrid-rope",  # GGUF lacks the kind of positions
+    "gemma2",  # GGUF lacks the factor of scores, which is known for published sizes only
+    "llama-dynamic",  # GGUF lacks the scaling
+    "mistral",  # GGUF lacks the window
     "mpnet",  # there is no such architecture
-    "phi-qk-norm",  # norms have no place
+    "phi-qk-norm",  # GGUF lacks the norms
 }
-# Where the config.json that transformers 5 writes differs from those that the converter was made for.
+# Changes of the config.json of transformers 5 for the converter, which expects older ones.
 GRANITE_LAYERS = {"layer_types": ["mamba", "mamba", "attention", "mamba"], "position_embedding_type": "nope"}
 PUBLISHED = {
     "cohere2": {"rotary_pct": 1.0},
@@ -64,32 +63,32 @@ def storage(folder, gguf):
     return {torch.float16: gguf.LlamaFileType.MOSTLY_F16, torch.bfloat16: gguf.LlamaFileType.MOSTLY_BF16, torch.float32: gguf.LlamaFileType.ALL_F32}[dtype]
 
 
-# The converter knows BitNet's norms by the names of its first models only.
+# The converter supports the norms of BitNet with the names of its first models only.
 BITNET_NORMS = {"self_attn.attn_sub_norm": "self_attn.inner_attn_ln", "mlp.ffn_sub_norm": "mlp.ffn_layernorm"}
 
 
 def copied(name, folder):
-    """The fixture as a public model: its config.json, and a vocabulary that is only counted."""
-    shutil.copy(HERE / "fixtures" / name / "model.safetensors", folder)
+    """Copies the fixture with the config.json of a published model, and a vocabulary of which only the size matters."""
+    shutil.copy(FOLDER / "fixtures" / name / "model.safetensors", folder)
     if name == "bitnet":
         tensors = load_file(folder / "model.safetensors")
         for new, old in BITNET_NORMS.items():
             tensors = {key.replace(new, old): value for key, value in tensors.items()}
         save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    config = {**json.loads((HERE / "fixtures" / name / "config.json").read_text()), **PUBLISHED.get(name, {})}
+    config = {**json.loads((FOLDER / "fixtures" / name / "config.json").read_text()), **PUBLISHED.get(name, {})}
     (folder / "config.json").write_text(json.dumps(config))
     vocabulary = {str(i): i for i in range(config["vocab_size"])}
     (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": vocabulary}, "added_tokens": []}))
 
 
 def yield_returned(kind):
-    """Some functions of 0.3.36 return a generator of tensors where they should yield from it (StableLM's norms of heads)."""
+    """Fixes functions of version 0.3.36 that return a generator of tensors in place of yielding from it (norms of heads of StableLM)."""
     modify = kind.modify_tensors
 
     def modify_tensors(self, *args):
-        rest = yield from modify(self, *args)
-        if rest is not None:
-            yield from rest
+        result = yield from modify(self, *args)
+        if result is not None:
+            yield from result
     kind.modify_tensors = modify_tensors
 
 
@@ -99,15 +98,15 @@ def convert(name, folder):
 
     copied(name, folder)
     kind = get_model_class(get_model_architecture(ModelBase.load_hparams(folder, False), ModelType.TEXT))
-    kind.no_mtp = True  # the fixtures have no layers that draft tokens
+    kind.no_mtp = True  # fixtures have no layers for draft tokens
     if name == "stablelm-2":
         yield_returned(kind)
-    out = HERE / "gguf" / f"{name}.gguf"
+    out = FOLDER / "gguf" / f"{name}.gguf"
     settings = {**ModelBase.load_hparams(folder, False), **PUBLISHED.get(name, {})}
-    # Ternary weights are exact in f32 alone; their scale is no number of half precision.
+    # Ternary weights are exact in f32 only, since their scale is not exact in half precision.
     stored = gguf.LlamaFileType.ALL_F32 if name == "bitnet" else storage(folder, gguf)
     model = kind(folder, stored, out, model_name=name, hparams=settings)
-    if name == "bitnet":  # later converters do; without it these activations are SiLU
+    if name == "bitnet":  # as in later converters; otherwise the activation is SiLU
         model.gguf_writer.add_hidden_act("relu2")
     model.set_vocab = lambda: None
     model.write()
@@ -125,9 +124,9 @@ JINA_V3 = {
 def jina_v3():
     import gguf
 
-    name, folder = "jina-v3", HERE / "fixtures" / "jina-v3"
+    name, folder = "jina-v3", FOLDER / "fixtures" / "jina-v3"
     config = json.loads((folder / "config.json").read_text())
-    out = gguf.GGUFWriter(HERE / "gguf" / f"{name}.gguf", "jina-bert-v3")
+    out = gguf.GGUFWriter(FOLDER / "gguf" / f"{name}.gguf", "jina-bert-v3")
     out.add_name(name)
     out.add_block_count(config["num_hidden_layers"])
     out.add_context_length(config["max_position_embeddings"] - 2)
@@ -151,7 +150,7 @@ def jina_v3():
     out.close()
 
 
-# EmbeddingGemma 2 is in no release of the package. llama.cpp's names, of GGUF files that its converter of October 2026 wrote.
+# No release of the package supports EmbeddingGemma 2. The names are those of llama.cpp's converter of October 2026.
 EMBEDDING_GEMMA2 = {
     "embed_tokens": "token_embd", "ple.per_layer_model_projection": "per_layer_model_proj", "ple.per_layer_projection_norm": "per_layer_proj_norm",
     "norm": "output_norm", "embedding_projection": "output", "input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
@@ -165,11 +164,11 @@ EMBEDDING_GEMMA2 = {
 def embedding_gemma2():
     import gguf
 
-    name, folder = "embedding-gemma2", HERE / "fixtures" / "embedding-gemma2"
+    name, folder = "embedding-gemma2", FOLDER / "fixtures" / "embedding-gemma2"
     config = json.loads((folder / "config.json").read_text())
-    out = gguf.GGUFWriter(HERE / "gguf" / f"{name}.gguf", "gemma-embedding2")
+    out = gguf.GGUFWriter(FOLDER / "gguf" / f"{name}.gguf", "gemma-embedding2")
     slides = [kind == "sliding_attention" for kind in config["layer_types"]]
-    apart = next(iter(config["per_layer_config"].values()))
+    layer_config = next(iter(config["per_layer_config"].values()))
     rope = config["rope_parameters"]
     out.add_name(name)
     out.add_block_count(config["num_hidden_layers"])
@@ -177,7 +176,7 @@ def embedding_gemma2():
     out.add_embedding_length(config["hidden_size"])
     out.add_feed_forward_length(config["intermediate_size"])
     out.add_head_count(config["num_attention_heads"])
-    out.add_head_count_kv([config["num_key_value_heads"] if slide else apart["num_key_value_heads"] for slide in slides])
+    out.add_head_count_kv([config["num_key_value_heads"] if slide else layer_config["num_key_value_heads"] for slide in slides])
     out.add_layer_norm_rms_eps(config["rms_norm_eps"])
     out.add_rope_freq_base(rope["full_attention"]["rope_theta"])
     out.add_rope_freq_base_swa(rope["sliding_attention"]["rope_theta"])
@@ -188,7 +187,7 @@ def embedding_gemma2():
     out.add_embedding_length_out(config["embedding_dim"])
     out.add_causal_attention(False)
     out.add_pooling_type(gguf.PoolingType.MEAN)
-    for add, dim in ((out.add_key_length, apart["head_dim"]), (out.add_value_length, apart["head_dim"]), (out.add_rope_dimension_count, apart["head_dim"]),
+    for add, dim in ((out.add_key_length, layer_config["head_dim"]), (out.add_value_length, layer_config["head_dim"]), (out.add_rope_dimension_count, layer_config["head_dim"]),
                      (out.add_key_length_swa, config["head_dim"]), (out.add_value_length_swa, config["head_dim"]), (out.add_rope_dimension_count_swa, config["head_dim"])):
         add(dim)
     for key, value in load_file(folder / "model.safetensors").items():
@@ -206,8 +205,8 @@ if __name__ == "__main__":
     sys.path[:0] = [sys.argv[1], f"{sys.argv[1]}/gguf-py"]
     logging.disable(logging.INFO)
     torch.set_num_threads(1)
-    os.makedirs(HERE / "gguf", exist_ok=True)
-    fixtures = {name for name in os.listdir(HERE / "fixtures") if not name.startswith("custom-")}  # these are of no library either
+    os.makedirs(FOLDER / "gguf", exist_ok=True)
+    fixtures = {name for name in os.listdir(FOLDER / "fixtures") if not name.startswith("custom-")}  # these are in no library, either
     for name in sys.argv[2:] or sorted(fixtures - LEFT_OUT):
         if name in WRITTEN:
             WRITTEN[name]()

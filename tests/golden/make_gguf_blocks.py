@@ -1,4 +1,4 @@
-"""Random blocks of GGUF's weight types and the values that PyPI gguf gives them -> gguf_blocks/.
+"""Writes random blocks of GGUF weight types and their values, decoded by the Python package gguf, to gguf_blocks/.
 
 NAME.bin: u32 number of blocks, u32 weights of a block, u32 bytes of a block; the blocks; their values in f32.
 Needs gguf and numpy: python tests/golden/make_gguf_blocks.py
@@ -15,7 +15,7 @@ from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from gguf.quants import dequantize
 
 OUT = Path(__file__).with_name("gguf_blocks")
-# name: where a block has its f16 numbers; float types: bytes of a weight
+# name: offsets of the f16 numbers in a block; for float types: bytes of a weight
 TYPES = {
     "F32": 4, "F16": 2, "BF16": 2,
     "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0],
@@ -23,12 +23,12 @@ TYPES = {
     "IQ2_XXS": [0], "IQ2_XS": [0], "IQ2_S": [0], "IQ3_XXS": [0], "IQ1_S": [0], "IQ1_M": [], "TQ1_0": [52], "TQ2_0": [64],
     "MXFP4": [], "NVFP4": [],
 }
-# Types that PyPI gguf lacks, from their definition in ggml-quants.c: weights, bytes, values of the weights by the f16 scale.
+# Types that the package gguf lacks, from their definition in ggml-quants.c: weights, bytes, values of the weights by the f16 scale.
 DEFINED = {
     "Q1_0": (128, 18, lambda bits: np.unpackbits(bits, axis=-1, bitorder="little").astype("<f4") * 2 - 1),
     "Q2_0": (64, 18, lambda bits: (bits[..., None] >> np.array([0, 2, 4, 6]) & 3).reshape(len(bits), -1).astype("<f4") - 1),
 }
-# f16: ordinary ones, then zeros, the least, the largest subnormal and the largest of all, of both signs
+# f16: ordinary numbers, then zeros, the smallest, the largest subnormal and the largest number, of both signs
 EDGES = [0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x83FF, 0x7BFF, 0xFBFF]
 
 
@@ -52,7 +52,7 @@ def blocks_of(name, random):
 
 
 def set_scales(name, raw, random):
-    """Scales that aren't plain f16: IQ1_M's is spread over four words; those of MXFP4 are powers of 2 that an f16 holds."""
+    """Sets scales that are no single f16: IQ1_M divides it among four words; MXFP4 has powers of 2 that are exact in f16."""
     if name == "IQ1_M":
         numbers = random.uniform(-0.1, 0.1, len(raw)).astype("<f2").view("<u2")
         numbers[: len(EDGES)] = EDGES
@@ -61,7 +61,7 @@ def set_scales(name, raw, random):
     if name == "MXFP4":
         raw[:, 0] = random.integers(104, 144, len(raw))
         raw[:2, 0] = 104, 143
-        raw[2] = np.concatenate([[0], np.full(16, 0x80)])  # zeros of both signs with the least scale
+        raw[2] = np.concatenate([[0], np.full(16, 0x80)])  # zeros of both signs with the smallest scale
 
 
 def defined_blocks(name, random):
@@ -88,8 +88,8 @@ def main():
         write(name, weights, raw, dequantize(raw, GGMLQuantizationType[name]))
     for name in DEFINED:
         write(name, *defined_blocks(name, np.random.default_rng(sum(name.encode()))))
-    made = {"python": platform.python_version(), "numpy": version("numpy"), "gguf": version("gguf")}
-    (OUT / "made_with.json").write_text(json.dumps(made) + "\n")
+    versions = {"python": platform.python_version(), "numpy": version("numpy"), "gguf": version("gguf")}
+    (OUT / "made_with.json").write_text(json.dumps(versions) + "\n")
 
 
 main()

@@ -1,8 +1,8 @@
-"""Logistic regression by scikit-learn, which js/api/classifiers/train.js is compared with.
+"""Logistic regression by scikit-learn, for the tests of js/api/classifiers/train.js.
 
     python tests/golden/make_heads.py
 
-Writes tests/golden/heads/regression.json: rows, classes, and for two penalties the weights and biases of the optimum.
+Writes tests/golden/heads/regression.json: rows, classes, and the weights and biases of the optimum for two penalties.
 """
 
 import json

@@ -1,11 +1,11 @@
-"""Small random rerankers and classifiers with tokenizers of their own, and transformers' logits for pairs of texts.
+"""Small random rerankers and classifiers with tokenizers, and logits for pairs of texts, computed by transformers.
 
     python tests/golden/make_rerankers.py [NAME…]
     python tests/golden/make_rerankers.py --gguf llama_cpp_python-0.3.36/vendor/llama.cpp [NAME…]
 
-Writes tests/golden/rerankers/NAME/{config.json, model.safetensors, tokenizer.json, expected.json}; with --gguf (make_gguf.py says where
-the converter comes from) NAME/NAME.gguf beside them. What makes a classifier what it is is switched off once, each by itself: that must
-move a logit by 100 times the tolerance of the tests; how far it did is kept in expected.json.
+Writes tests/golden/rerankers/NAME/{config.json, model.safetensors, tokenizer.json, expected.json}, and with --gguf (make_gguf.py
+describes the converter) NAME/NAME.gguf. Each feature of a classifier is switched off once, alone: a logit must change by 100 times the
+tolerance of the tests; expected.json contains these changes.
 Needs torch, transformers, tokenizers and safetensors.
 """
 
@@ -22,12 +22,12 @@ import transformers
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from make_fixtures import TOLERANCE, VERSIONS, randomize, same_norms, zeroed
+from make_fixtures import TOLERANCE, VERSIONS, randomize, same_norms, zero_weights
 
 OUT = Path(__file__).parent / "rerankers"
 QUERIES = ["When does the museum open?", "soup of the day"]
 DOCUMENTS = ["Trains leave from platform 2.", "The museum opens at nine.", "Soup of the day: leek.", "?", "A long tale of trains and of soup, and of a museum that never opened. " * 6]
-# Too long in the first text, and in both.
+# The first text is too long; both are too long.
 LONG = [("When do the trains leave? " * 12, DOCUMENTS[1]), ("When do the trains leave? " * 12, DOCUMENTS[-1])]
 TEXTS = ["The soup was cold.", "What a museum!"]
 CORPUS = QUERIES + DOCUMENTS + TEXTS + ["yes no", "the train to the museum leaves at nine and arrives at noon"]
@@ -91,7 +91,7 @@ def first_types(model):
 
 def without_tanh(model):
     head, forward = model.classifier, torch.tanh
-    def plain(features, **others):
+    def plain(features, **options):
         x = features[:, 0, :]
         return head.out_proj(head.dense(x))
     head.forward = plain
@@ -117,43 +117,43 @@ def encode_pair(tokenizer, limit):
 
 def encode_prompt(tokenizer, limit):
     def encode(query, document):
-        before = tokenizer.encode(f"<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\n", add_special_tokens=False)
-        after = tokenizer.encode("<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", add_special_tokens=False)
+        prefix = tokenizer.encode(f"<|im_start|>system\n{SYSTEM}<|im_end|>\n<|im_start|>user\n", add_special_tokens=False)
+        suffix = tokenizer.encode("<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", add_special_tokens=False)
         body = tokenizer.encode(f"<Instruct>: {INSTRUCTION}\n<Query>: {query}\n<Document>: {document}", add_special_tokens=False)
-        return {"input_ids": before + body[:limit - len(before) - len(after)] + after}
+        return {"input_ids": prefix + body[:limit - len(prefix) - len(suffix)] + suffix}
     return encode
 
 
-# Class of config and of model, tokenizer, encoder, settings, ending of a parameter's name -> factor, what is switched off.
+# Classes of config and model, tokenizer, encoder, settings, ending of a parameter's name -> factor, features to switch off.
 RERANKERS = {
     "bert": ("Bert", "ForSequenceClassification", wordpiece, encode_pair, SIZES | dict(num_labels=1, type_vocab_size=2, layer_norm_eps=0.05),
              {"classifier.weight": 4.0, "classifier.bias": 20.0},
-             {"tanh of the pooler": without_pooler_tanh, "bias of the pooler": zeroed("pooler.dense.bias"), "second type": first_types, "bias of the label": zeroed("classifier.bias")}),
+             {"tanh of the pooler": without_pooler_tanh, "bias of the pooler": zero_weights("pooler.dense.bias"), "second type": first_types, "bias of the label": zero_weights("classifier.bias")}),
     "xlm-roberta": ("XLMRoberta", "ForSequenceClassification", unigram, encode_pair, SIZES | dict(num_labels=1, type_vocab_size=1, pad_token_id=1, max_position_embeddings=66, layer_norm_eps=0.05),
                     {"out_proj.weight": 4.0, "out_proj.bias": 20.0},
-                    {"tanh": without_tanh, "bias of the dense layer": zeroed("classifier.dense.bias"), "bias of the label": zeroed("out_proj.bias")}),
+                    {"tanh": without_tanh, "bias of the dense layer": zero_weights("classifier.dense.bias"), "bias of the label": zero_weights("out_proj.bias")}),
     "distilbert": ("DistilBert", "ForSequenceClassification", wordpiece, None,
                    dict(dim=36, n_layers=2, n_heads=3, hidden_dim=60, max_position_embeddings=64, num_labels=3, id2label={0: "bad", 1: "so-so", 2: "good"}, label2id={"bad": 0, "so-so": 1, "good": 2}),
-                   {"classifier.weight": 3.0, "classifier.bias": 3.0}, {"dense layer": zeroed("pre_classifier.weight"), "bias of labels": zeroed("classifier.bias")}),
+                   {"classifier.weight": 3.0, "classifier.bias": 3.0}, {"dense layer": zero_weights("pre_classifier.weight"), "bias of labels": zero_weights("classifier.bias")}),
     "modern-bert": ("ModernBert", "ForSequenceClassification", byte_level_pairs, encode_pair,
                     dict(hidden_size=36, num_hidden_layers=3, num_attention_heads=3, intermediate_size=52, max_position_embeddings=64, local_attention=8, norm_eps=0.05,
                          num_labels=1, classifier_pooling="mean", classifier_bias=True),
                     {"classifier.weight": 4.0, "classifier.bias": 20.0, "head.dense.weight": 2.0},
-                    {"GELU of the dense layer": linear_head, "norm of the dense layer": same_norms("head.norm"), "bias of the dense layer": zeroed("head.dense.bias"),
+                    {"GELU of the dense layer": linear_head, "norm of the dense layer": same_norms("head.norm"), "bias of the dense layer": zero_weights("head.dense.bias"),
                      "bias of the label": zeroed_exactly("classifier.bias"), "mean": first_token_pooling}),
     "mpnet": ("MPNet", "ForSequenceClassification", unigram, encode_pair, SIZES | dict(num_labels=1, pad_token_id=1, max_position_embeddings=66, layer_norm_eps=0.05),
               {"out_proj.weight": 4.0, "out_proj.bias": 20.0},
-              {"tanh": without_tanh, "bias of the dense layer": zeroed("classifier.dense.bias"), "bias of the label": zeroed("out_proj.bias")}),
+              {"tanh": without_tanh, "bias of the dense layer": zero_weights("classifier.dense.bias"), "bias of the label": zero_weights("out_proj.bias")}),
     "qwen3-reranker": ("Qwen3", "ForCausalLM", byte_level, encode_prompt, DECODER | dict(tie_word_embeddings=True), {}, {}),
     "qwen3-labels": ("Qwen3", "ForSequenceClassification", byte_level, None, DECODER | dict(num_labels=1), {}, {}),
 }
 
 
-# In the order in which they were added.
+# In the order of their numbers.
 SEEDS = ["bert", "xlm-roberta", "distilbert", "qwen3-reranker", "qwen3-labels", "modern-bert", "mpnet"]
 
 
-def logits_of(model, encoded, answer):
+def compute_logits(model, encoded, answer):
     with torch.no_grad():
         logits = model(**{key: torch.tensor([value]) for key, value in encoded.items() if key in ("input_ids", "token_type_ids")}).logits
     return logits[0, -1, answer].float() if answer else logits[0].float()
@@ -164,8 +164,8 @@ def make(name, seed):
     tokenizer = tokenizer_of()
     if "pad_token_id" not in settings:
         settings = settings | dict(pad_token_id=tokenizer.pad_token_id)
-    if kind == "ModernBert":  # its defaults are those of a larger vocabulary
-        settings = settings | {f"{one}_token_id": getattr(tokenizer, f"{one}_token_id") for one in ("bos", "eos", "cls", "sep")}
+    if kind == "ModernBert":  # the defaults belong to a larger vocabulary
+        settings = settings | {f"{entry}_token_id": getattr(tokenizer, f"{entry}_token_id") for entry in ("bos", "eos", "cls", "sep")}
     config = getattr(transformers, kind + "Config")(**settings, vocab_size=len(tokenizer), attn_implementation="eager")
     model = getattr(transformers, kind + ending)(config).eval()
     randomize(model, torch.float16, seed)
@@ -180,15 +180,15 @@ def make(name, seed):
     inputs = [(query, document) for query in QUERIES for document in DOCUMENTS] + (LONG if encoder_of is encode_pair else []) if encoder_of else [(text,) for text in TEXTS]
     encode = encoder_of(tokenizer, limit) if encoder_of else tokenizer
     encoded = [encode(*texts) for texts in inputs]
-    logits = [logits_of(model, one, answer) for one in encoded]
+    logits = [compute_logits(model, entry, answer) for entry in encoded]
     moved = {}
-    for what, change in features.items():
-        other = copy.deepcopy(model)
+    for part, change in features.items():
+        changed_model = copy.deepcopy(model)
         with torch.no_grad():
-            change(other)
-        moved[what] = max((logits_of(other, one, answer) - row).abs().max().item() for one, row in zip(encoded, logits))
-        print(f"{name}: without {what} a logit moves by {moved[what]:.3f}")
-        assert moved[what] >= 100 * TOLERANCE, f"{name} would not notice a missing {what}"
+            change(changed_model)
+        moved[part] = max((compute_logits(changed_model, entry, answer) - row).abs().max().item() for entry, row in zip(encoded, logits))
+        print(f"{name}: without {part} a logit moves by {moved[part]:.3f}")
+        assert moved[part] >= 100 * TOLERANCE, f"{name} would not notice a missing {part}"
     folder = OUT / name
     os.makedirs(folder, exist_ok=True)
     state = {key: p.half().contiguous() for key, p in model.state_dict().items() if not (answer and settings.get("tie_word_embeddings") and key == "lm_head.weight") and p.is_floating_point()}
@@ -197,15 +197,15 @@ def make(name, seed):
     (folder / "config.json").write_text(json.dumps({**shown, "architectures": [kind + ending], "id2label": model.config.id2label}, indent=1) + "\n")
     tokenizer.backend_tokenizer.save(str(folder / "tokenizer.json"))
     (folder / "expected.json").write_text(json.dumps({
-        "texts": inputs, "ids": [one["input_ids"] for one in encoded], "logits": [row.tolist() for row in logits],
-        "moved_without": {what: round(by, 3) for what, by in moved.items()}, "made_with": VERSIONS}, indent=None) + "\n")
+        "texts": inputs, "ids": [entry["input_ids"] for entry in encoded], "logits": [row.tolist() for row in logits],
+        "moved_without": {part: round(by, 3) for part, by in moved.items()}, "made_with": VERSIONS}, indent=None) + "\n")
     if answer:
         (folder / "README.md").write_text("# Qwen3-Reranker, random and tiny\n")
     print(f"{name}: logits {min(row.min().item() for row in logits):.2f} … {max(row.max().item() for row in logits):.2f}")
 
 
 def convert(name, source):
-    """By llama.cpp's converter. Of tokenizers it knows published ones alone: here that of Qwen 3 is said by name, others are left out."""
+    """Converts with llama.cpp, which supports the tokenizers of published models only: the tokenizer of Qwen 3 is set by name, others are left out."""
     sys.path[:0] = [source, f"{source}/gguf-py"]
     import gguf
     from conversion import ModelBase, ModelType, get_model_architecture, get_model_class
@@ -213,7 +213,7 @@ def convert(name, source):
     folder = OUT / name
     kind = get_model_class(get_model_architecture(ModelBase.load_hparams(folder, False), ModelType.TEXT))
     settings = ModelBase.load_hparams(folder, False)
-    if name == "modern-bert":  # as published files say it
+    if name == "modern-bert":  # as in published files
         settings["layer_norm_eps"] = settings["norm_eps"]
     model = kind(folder, gguf.LlamaFileType.MOSTLY_F16, folder / f"{name}.gguf", model_name=name, hparams=settings)
     if "qwen3" in name:
@@ -229,10 +229,10 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     if sys.argv[1:2] == ["--gguf"]:
         logging.disable(logging.INFO)
-        for one in sys.argv[3:] or ["xlm-roberta", "bert", "modern-bert", "qwen3-reranker"]:
+        for entry in sys.argv[3:] or ["xlm-roberta", "bert", "modern-bert", "qwen3-reranker"]:
             with torch.inference_mode():
-                convert(one, sys.argv[2])
+                convert(entry, sys.argv[2])
     else:
-        for one in RERANKERS:
-            if len(sys.argv) == 1 or one in sys.argv[1:]:
-                make(one, 170000 + 100 * SEEDS.index(one))
+        for entry in RERANKERS:
+            if len(sys.argv) == 1 or entry in sys.argv[1:]:
+                make(entry, 170000 + 100 * SEEDS.index(entry))

@@ -1,9 +1,9 @@
-"""A small matrix rounded by second moments of its input (c/quant), in NumPy: what the C code must give to the bit.
+"""Rounds a small matrix by second moments of its input, like c/quant, in NumPy; the C code must write the same bytes.
 
     python tests/golden/make_rounding.py
 
-Writes tests/golden/rounding.json: weights, moments, and for each type and method the bytes of its row-major blocks. Every operation
-is one of f32 (f64 where said) in the order that c/quant/round.h and moments.h describe; rows lie side by side, columns follow each other.
+Writes tests/golden/rounding.json: weights, moments, and for each type and method the bytes of its row-major blocks. Operations are in f32
+(f64 where noted) in the order of c/quant/round.h and moments.h; rows are computed together, columns one after another.
 """
 
 import base64
@@ -13,7 +13,7 @@ import platform
 
 import numpy as np
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROWS, COLS, TOKENS, SEED = 9, 80, 300, 5
 F = np.float32
 CUTS = [F(c) for c in (0, 0.03, 0.06, 0.1, 0.15, 0.21)]
@@ -33,8 +33,8 @@ class Form:
         self.low, self.high = (F(0), F(15)) if minimum else (F(-8), F(7))
 
     def scale(self, s):
-        s, least = (f16(s) if self.halves else s), F(2.0**-24 if self.halves else 2.0**-100)
-        return np.where((s >= least) | (s <= -least), s, least)
+        s, smallest = (f16(s) if self.halves else s), F(2.0**-24 if self.halves else 2.0**-100)
+        return np.where((s >= smallest) | (s <= -smallest), s, smallest)
 
     def min(self, m):
         return np.zeros_like(m) if not self.minimum else f16(m) if self.halves else m
@@ -58,8 +58,8 @@ def fit_line(f, x, weight, scale, low):
     sqq, sqx = summed([a * b for a, b in zip(wq, q)]), summed([a * b for a, b in zip(wq, x)])
     if not f.minimum:
         return np.where(sqq > 0, sqx / np.where(sqq > 0, sqq, F(1)), scale), low
-    mean = sq / sw
-    variance, covariance = sqq - sq * mean, sqx - sx * mean
+    center = sq / sw
+    variance, covariance = sqq - sq * center, sqx - sx * center
     ok = variance > 0
     new = np.where(ok, covariance / np.where(ok, variance, F(1)), scale)
     return new, np.where(ok, (sx - new * sq) / sw, low)
@@ -82,8 +82,8 @@ def try_start(f, x, weight, scale, low, best):
     return keep_better(f, x, weight, scale, low, best)
 
 
-def encoder_line(y, sum_y, least, inverse, best):
-    q = [np.rint(np.minimum(np.maximum((c - least) * inverse, F(0)), F(15))) for c in y]
+def encoder_line(y, sum_y, smallest, inverse, best):
+    q = [np.rint(np.minimum(np.maximum((c - smallest) * inverse, F(0)), F(15))) for c in y]
     total, squares, products = summed(q), summed([c * c for c in q]), summed([a * b for a, b in zip(q, y)])
     share = F(1) / F(len(y))
     variance, covariance = squares - total * total * share, products - total * sum_y * share
@@ -93,7 +93,7 @@ def encoder_line(y, sum_y, least, inverse, best):
 
 
 def encoder_start(f, x):
-    """docs/FORMAT.md, "Encoder" of bq4a_32."""
+    """The encoder of bq4a_32 in docs/FORMAT.md."""
     low, high = np.minimum.reduce(x), np.maximum.reduce(x)
     span = high - low
     factor = np.where(span > F(1e-30), F(15) / np.where(span > 0, span, F(1)), F(0))
@@ -174,14 +174,14 @@ def rounded(f, w, h, feedback, sweeps):
 
 
 def sweep_block(f, h, q, g, scales, mins, b, a, z):
-    own = range(a, z)
-    hq = [summed([h[k, i] * q[i] for i in own]) for k in own]
+    block_columns = range(a, z)
+    hq = [summed([h[k, i] * q[i] for i in block_columns]) for k in block_columns]
     all_h = F(0)
-    for i in own:
-        for j in own:
+    for i in block_columns:
+        for j in block_columns:
             all_h = all_h + h[i, j]
-    gq, g1 = summed([g[i] * q[i] for i in own]), summed([g[i] for i in own])
-    qq, q1 = summed([hq[i - a] * q[i] for i in own]), summed(hq)
+    gq, g1 = summed([g[i] * q[i] for i in block_columns]), summed([g[i] for i in block_columns])
+    qq, q1 = summed([hq[i - a] * q[i] for i in block_columns]), summed(hq)
     zeros = np.zeros_like(gq)
     if f.minimum:
         det = qq * all_h - q1 * q1
@@ -194,20 +194,20 @@ def sweep_block(f, h, q, g, scales, mins, b, a, z):
     change = F(2) * (ds * gq + dm * g1) + (ds * ds * qq + F(2) * ds * dm * q1 + dm * dm * all_h)
     ds, dm = np.where(change < 0, ds, zeros), np.where(change < 0, dm, zeros)
     scales[b], mins[b] = scales[b] + ds, mins[b] + dm
-    d = [ds * q[i] + dm for i in own]
-    for k in own:
-        for i in own:
+    d = [ds * q[i] + dm for i in block_columns]
+    for k in block_columns:
+        for i in block_columns:
             g[k] = g[k] + h[k, i] * d[i - a]
     s, m = scales[b], mins[b]
-    for i in own:
-        wanted = q[i] * s + m - g[i] * (F(1) / h[i, i])
-        now = f.nearest(wanted, m, F(1) / s)
-        step = (now - q[i]) * s
-        q[i], d[i - a] = now, d[i - a] + step
-        for k in own:
+    for i in block_columns:
+        target = q[i] * s + m - g[i] * (F(1) / h[i, i])
+        nearest_level = f.nearest(target, m, F(1) / s)
+        step = (nearest_level - q[i]) * s
+        q[i], d[i - a] = nearest_level, d[i - a] + step
+        for k in block_columns:
             g[k] = g[k] + h[k, i] * step
     for k in [*range(a), *range(z, COLS)]:
-        for i in own:
+        for i in block_columns:
             g[k] = g[k] + h[k, i] * d[i - a]
 
 
@@ -245,7 +245,7 @@ def main():
     out = {"rows": ROWS, "cols": COLS, "damp": 0.01, "methods": {name: {"feedback": by, "sweeps": n} for name, (by, n) in METHODS.items()},
            "made_with": {"python": platform.python_version(), "numpy": np.__version__},
            "weights": text(w.tobytes()), "moments": text(moments.tobytes()), "blocks": cases}
-    with open(f"{HERE}/rounding.json", "w", encoding="utf8") as file:
+    with open(f"{FOLDER}/rounding.json", "w", encoding="utf8") as file:
         file.write(json.dumps(out, indent=1) + "\n")
 
 

@@ -1,7 +1,7 @@
-"""A transformer in NumPy, double precision, written from the mathematics: what the engine is compared with.
+"""A transformer in NumPy with double precision, as a reference for the engine.
 
-It shares nothing with the engine: no kernel, no file format, no order of sums. Weights are a dict of
-arrays under the names of docs/FORMAT.md; a configuration has the keys that are listed there.
+It shares no kernel, no file format and no order of sums with the engine. Weights are a dict of arrays by the names of docs/FORMAT.md; a
+configuration has the keys listed there.
 """
 
 import json
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def read_safetensors(path):
-    """name -> float64 array; F32, F16 and BF16."""
+    """Reads name -> float64 array from F32, F16 and BF16."""
     with open(path, "rb") as file:
         data = file.read()
     length = struct.unpack("<Q", data[:8])[0]
@@ -35,7 +35,7 @@ HF = {"input_layernorm": "ln1", "post_attention_layernorm": "ln2", "self_attn.q_
 
 
 def load_hf(folder):
-    """(weights, configuration) of a folder with config.json and model.safetensors: LLaMA, or our own names."""
+    """Returns (weights, configuration) of a folder with config.json and model.safetensors, with the names of LLaMA or of docs/FORMAT.md."""
     with open(f"{folder}/config.json", encoding="utf8") as file:
         c = json.load(file)
     tensors = read_safetensors(f"{folder}/model.safetensors")
@@ -58,7 +58,7 @@ def load_hf(folder):
 
 
 def load_llama2c(path):
-    """(weights, configuration) of a legacy llama2.c .bin with a tied head."""
+    """Returns (weights, configuration) of a legacy .bin file of llama2.c with a tied LM head."""
     with open(path, "rb") as file:
         data = file.read()
     dim, hidden, layers, heads, kv_heads, vocab, context = struct.unpack("<7i", data[:28])
@@ -91,7 +91,7 @@ def load_llama2c(path):
 
 
 class Model:
-    """Feeds tokens of `batch` sequences in step; keeps their keys and values."""
+    """Computes the tokens of `batch` sequences position by position, with a cache of keys and values."""
 
     def __init__(self, weights, config, batch=1):
         self.w, self.c, self.batch = weights, config, batch
@@ -173,7 +173,7 @@ class Model:
 
 
 def greedy(weights, config, prompt, count):
-    """(ids that follow the prompt, logits at every position from the prompt's last on, smallest lead of a choice)."""
+    """Returns (tokens after the prompt, logits of every position from the last of the prompt on, smallest lead of a chosen token)."""
     model = Model(weights, config)
     for token in prompt[:-1]:
         model.feed([token])

@@ -1,8 +1,8 @@
-"""How much the perplexity that quantization adds depends on the sample: twelve samples like stories_sample.json.
+"""Measures how the increase of perplexity by quantization depends on the sample, with twelve samples like stories_sample.json.
 
     python tests/golden/sample_spread.py FOLDER
 
-FOLDER holds stories260K.bin. Quantized weights, everything else in double precision. Takes some minutes.
+FOLDER contains stories260K.bin. Weights are quantized, everything else has double precision. Takes some minutes.
 """
 
 import os
@@ -43,9 +43,9 @@ def main(folder):
         for name in models:
             surprise[name] -= logs[name][np.arange(count), tokens]
     for name in list(models)[1:]:
-        more = (surprise[name] - surprise["f32"]).reshape(SAMPLES, WINDOWS).mean(-1) / (LENGTH - 1)
-        percent = 100 * np.expm1(more)
-        print(f"{name}: {percent.min():.1f} to {percent.max():.1f} %, all together {100 * np.expm1(more.mean()):.1f} %")
+        increase = (surprise[name] - surprise["f32"]).reshape(SAMPLES, WINDOWS).mean(-1) / (LENGTH - 1)
+        percent = 100 * np.expm1(increase)
+        print(f"{name}: {percent.min():.1f} to {percent.max():.1f} %, all together {100 * np.expm1(increase.mean()):.1f} %")
 
 
 if __name__ == "__main__":

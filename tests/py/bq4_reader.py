@@ -1,7 +1,7 @@
-"""Reads .bq4 files, written from docs/FORMAT.md alone: a second opinion on what the C loader finds in them.
+"""A second reader of .bq4 files, written from docs/FORMAT.md alone, which is compared with the C loader.
 
-read(path) checks all that the document asks for and gives a Model with f32 weights. It is slow and plain on
-purpose, and shares nothing with the engine.
+read(path) checks all requirements of the document and returns a Model with f32 weights. It is slow and simple on purpose, and shares no
+code with the engine.
 """
 
 import base64
@@ -16,7 +16,7 @@ import numpy as np
 
 
 class FormatError(Exception):
-    """The file is not what docs/FORMAT.md describes. `offset`: where, as far as is known."""
+    """The file does not match docs/FORMAT.md. `offset`: place of the error, if it is known."""
 
     def __init__(self, text, offset=None):
         super().__init__(text if offset is None else f"{text} (at byte {offset})")
@@ -30,7 +30,7 @@ def text_of(raw):
         raise FormatError(f"{raw} is not UTF-8") from error
 
 
-def need(condition, text, offset=None):
+def require(condition, text, offset=None):
     if not condition:
         raise FormatError(text, offset)
 
@@ -89,13 +89,13 @@ class Type:
     name: str
     block: int  # weights
     bytes: int  # of a row-major block
-    step: int = 0  # k of a tile; 0: never tiled
+    step: int = 0  # columns of a tile; 0: never tiled
     tile: int = 0  # bytes
-    scale: str = ""  # of its scales
-    minima: bool = False  # a minimum behind each scale, unsigned weights
-    known: bool = True  # what is in a block is specified
-    factors: int = 0  # of the scales of a block (and as many of its minima): signed bytes
-    codes: tuple = ()  # weights that the codes 0 to 7 stand for, in units
+    scale: str = ""  # type of its scales
+    minima: bool = False  # a minimum after each scale, unsigned weights
+    specified: bool = True  # whether docs/FORMAT.md specifies the contents of a block
+    factors: int = 0  # number of signed bytes with factors of the scales of a block (and as many of its minima)
+    codes: tuple = ()  # weights of the codes 0 to 7, in units
     unit: float = 1.0
 
 
@@ -109,11 +109,11 @@ TYPES = [
     Type(6, "bq4h_32", 32, 18, 32, 144, "<f2"),
     Type(7, "bq4a_32", 32, 20, 32, 160, "<f2", minima=True),
     Type(8, "bq8_32", 32, 34, 32, 272, "<f2"),
-    Type(9, "q2s_64", 64, 20, known=False),
-    Type(10, "q2a_64", 64, 20, known=False),
-    Type(11, "q3a_64", 64, 28, known=False),
-    Type(12, "q4a_64", 64, 36, known=False),
-    Type(13, "tern_64", 64, 18, known=False),
+    Type(9, "q2s_64", 64, 20, specified=False),
+    Type(10, "q2a_64", 64, 20, specified=False),
+    Type(11, "q3a_64", 64, 28, specified=False),
+    Type(12, "q4a_64", 64, 36, specified=False),
+    Type(13, "tern_64", 64, 18, specified=False),
     Type(14, "q4_0", 32, 18, scale="<f2"),
     Type(15, "q4_1", 32, 20, scale="<f2", minima=True),
     Type(16, "q8_0", 32, 34, scale="<f2"),
@@ -152,18 +152,18 @@ def up(n, unit):
 
 def stored_bytes(kind, layout, rows, cols):
     if layout == TILED:
-        need(kind.step, f"{kind.name} is never tiled")
+        require(kind.step, f"{kind.name} is never tiled")
         return up(rows, 8) * up(cols, kind.step) * kind.tile
     return rows * up(cols, kind.block) * kind.bytes
 
 
 def finite(values, name):
-    need(np.isfinite(values).all(), f"{name}: a number is NaN or infinite")
+    require(np.isfinite(values).all(), f"{name}: a number is NaN or infinite")
     return values
 
 
 def floats(kind, data):
-    """f32 from a float type."""
+    """Decodes a float type to f32."""
     if kind.name == "f32":
         return np.frombuffer(data, "<f4").copy()
     if kind.name == "f16":
@@ -175,31 +175,31 @@ IQ4_NL = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 1
 
 
 def weighed(q, scales, minima=None):
-    """q [blocks][weights], numbers [blocks][numbers]: each is of as many weights as the others."""
-    each = q.shape[1] // scales.shape[1]
-    w = q.astype(np.float32) * np.repeat(scales, each, axis=1)
-    return w if minima is None else w + np.repeat(minima, each, axis=1)
+    """q [blocks][weights], numbers [blocks][numbers]: each number belongs to the same number of weights."""
+    weights_per_scale = q.shape[1] // scales.shape[1]
+    w = q.astype(np.float32) * np.repeat(scales, weights_per_scale, axis=1)
+    return w if minima is None else w + np.repeat(minima, weights_per_scale, axis=1)
 
 
 def two_bits(packed):
-    """32 bytes: four times 32 weights, of two bits each."""
+    """Unpacks 32 bytes: four times 32 weights of two bits each."""
     packed = packed.reshape(len(packed), -1, 1, 32)
     return (packed >> np.array([0, 2, 4, 6], np.uint8).reshape(4, 1) & 3).reshape(len(packed), -1).astype(np.int32)
 
 
 def nibbles(packed, run):
-    """`run` bytes: as many weights in the low nibbles, then as many in the high ones."""
+    """Unpacks `run` bytes: `run` weights in the low nibbles, then `run` weights in the high ones."""
     packed = packed.reshape(len(packed), -1, run)
     return np.concatenate([packed & 15, packed >> 4], axis=2).reshape(len(packed), -1).astype(np.int32)
 
 
 def single_bits(packed):
-    """32 bytes: bit j of byte i is that of weight 32 j + i."""
+    """Unpacks 32 bytes: bit j of byte i belongs to weight 32 j + i."""
     return (packed[:, None, :] >> np.arange(8, dtype=np.uint8)[None, :, None] & 1).reshape(len(packed), -1).astype(np.int32)
 
 
 def factors_of_6_bits(p):
-    """12 bytes: 8 factors of scales, 8 of minima."""
+    """Unpacks 12 bytes: 8 factors of scales, 8 of minima."""
     low = np.concatenate([p[:, :4] & 63, p[:, 8:] & 15 | p[:, :4] >> 6 << 4], axis=1)
     high = np.concatenate([p[:, 4:8] & 63, p[:, 8:] >> 4 | p[:, 4:8] >> 6 << 4], axis=1)
     return low.astype(np.float32), high.astype(np.float32)
@@ -210,8 +210,8 @@ def k_blocks(kind, raw, name):
     numbers = np.ascontiguousarray(raw[:, at : at + (4 if kind.minima else 2)]).view("<f2").astype(np.float32)
     d, dmin = finite(numbers, name)[:, :1], -numbers[:, 1:]
     if kind.name == "q2_k":
-        scale, least = (raw[:, :16] & 15).astype(np.float32), (raw[:, :16] >> 4).astype(np.float32)
-        return weighed(two_bits(raw[:, 16:80]), d * scale, dmin * least)
+        scale, minimum = (raw[:, :16] & 15).astype(np.float32), (raw[:, :16] >> 4).astype(np.float32)
+        return weighed(two_bits(raw[:, 16:80]), d * scale, dmin * minimum)
     if kind.name == "q3_k":
         f = raw[:, 96:108].astype(np.int32)
         low = np.concatenate([f[:, :8] & 15, f[:, :8] >> 4], axis=1)
@@ -226,15 +226,15 @@ def k_blocks(kind, raw, name):
         low = np.stack([f[:, 2:] & 15, f[:, 2:] >> 4], axis=2).reshape(-1, 8)
         high = np.concatenate([f[:, i : i + 1] >> np.array([0, 2, 4, 6]) & 3 for i in (0, 1)], axis=1)
         return weighed(np.array(IQ4_NL)[nibbles(raw[:, 8:], 16)], d * (low + 16 * high - 32).astype(np.float32))
-    scale, least = factors_of_6_bits(raw[:, 4:16])
+    scale, minimum = factors_of_6_bits(raw[:, 4:16])
     q = nibbles(raw[:, -128:], 32)
     if kind.name == "q5_k":
         q += 16 * single_bits(raw[:, 16:48])
-    return weighed(q, d * scale, dmin * least)
+    return weighed(q, d * scale, dmin * minimum)
 
 
 def gguf_blocks(kind, raw, name):
-    """Scale, minimum, then weights: i low and 16 + i high."""
+    """Decodes a scale, a minimum, then weights: weight i in low nibbles, weight 16 + i in high ones."""
     if kind.block == 256:
         return k_blocks(kind, raw, name)
     head = 4 if kind.minima else 2
@@ -253,7 +253,7 @@ def gguf_blocks(kind, raw, name):
 
 
 def imported_blocks(kind, raw, name):
-    """The types from 25 to 32, and codes with factors: weights as tiles have them, factors, numbers."""
+    """Decodes types 25 to 32, and codes with factors: weights in the order of tiles, factors, numbers."""
     size = 4 if kind.minima else 2
     numbers = finite(np.ascontiguousarray(raw[:, -size:]).view("<f2").astype(np.float32), name)
     weights = kind.bytes - size - kind.factors * (2 if kind.minima else 1)
@@ -275,13 +275,13 @@ def imported_blocks(kind, raw, name):
 
 
 def decoded(kind, codes):
-    """The weights that codes stand for: those of 8 to 15 are the negated ones of 0 to 7."""
+    """Returns the weights of codes; codes 8 to 15 are the negated weights of codes 0 to 7."""
     table = np.array(kind.codes)
     return np.concatenate([table, -table])[codes] * np.float32(kind.unit)
 
 
 def small(kind, groups):
-    """q of small weights: groups [...][run of 32][group][i] of bytes -> [...][weight]."""
+    """Returns q of small weights: groups [...][run of 32][group][i] of bytes -> [...][weight]."""
     if kind.name == "bq3a_64":
         a, b, c = (groups[..., i, :].astype(np.int32) for i in range(3))
         first = [x & 7 for x in (a, b, c)] + [a >> 6 | (c >> 6 & 1) << 2]
@@ -290,13 +290,13 @@ def small(kind, groups):
         g = groups.astype(np.int32)
         first = [g[..., j // 2, :] >> j % 2 * 4 & 3 for j in range(4)]
         second = [g[..., j // 2, :] >> j % 2 * 4 + 2 & 3 for j in range(4)]
-    kept = np.stack(first + second, axis=-2)  # [...][run][quad][i]
-    q = kept.reshape(*kept.shape[:-3], -1)
+    rearranged = np.stack(first + second, axis=-2)  # [...][run][quad][i]
+    q = rearranged.reshape(*rearranged.shape[:-3], -1)
     return 2 * q - 3 if kind.name == "bq2_64" else q - 1 if kind.name == "bqt_64" else q
 
 
 def blocks(kind, data, name):
-    """(number of blocks, weights per block) from a run of row-major blocks."""
+    """Returns [number of blocks][weights per block] of a run of row-major blocks."""
     raw = np.frombuffer(data, np.uint8).reshape(-1, kind.bytes)
     if not kind.step:
         return gguf_blocks(kind, raw, name)
@@ -322,17 +322,17 @@ def blocks(kind, data, name):
 
 
 def numbers_of(kind, tiles, name):
-    """[scales, minima][group][tile][row][weight of the step], and where weights begin."""
+    """Returns [scales, minima][group][tile][row][weight of the step], and the offset of the weights."""
     groups, steps = tiles.shape[:2]
-    both = 2 if kind.minima else 1
+    numbers_per_block = 2 if kind.minima else 1
     per_row = 1 if kind.factors else kind.step // kind.block
-    at = 8 * per_row * np.dtype(kind.scale).itemsize * both
+    at = 8 * per_row * np.dtype(kind.scale).itemsize * numbers_per_block
     numbers = np.ascontiguousarray(tiles[:, :, :at]).view(kind.scale).astype(np.float32)
-    numbers = finite(numbers, name).reshape(groups, steps, both, per_row, 8)
+    numbers = finite(numbers, name).reshape(groups, steps, numbers_per_block, per_row, 8)
     if kind.factors:
-        end = at + 8 * kind.factors * both
+        end = at + 8 * kind.factors * numbers_per_block
         factors = np.ascontiguousarray(tiles[:, :, at:end]).view(np.int8).astype(np.float32)
-        numbers = numbers * factors.reshape(groups, steps, both, kind.factors, 8)
+        numbers = numbers * factors.reshape(groups, steps, numbers_per_block, kind.factors, 8)
         at = end
     numbers = numbers.transpose(2, 0, 1, 4, 3)
     return np.repeat(numbers, kind.step // numbers.shape[-1], axis=4), at
@@ -349,9 +349,9 @@ def untile(kind, data, rows, cols, name):
         q = small(kind, body.reshape(groups, steps, runs, -1, 8, 4).transpose(0, 1, 4, 2, 3, 5))
     elif bytewise:
         q = body.reshape(groups, steps, runs, 8, 2, 4, 4).astype(np.int32)  # [run of 32][j][h][r][i]
-        whole = kind.name.startswith("bq8")
-        need(whole or q.max() < 128, f"{name}: a weight of 7 bits has 8")
-        q -= 0 if kind.minima else 128 if whole else 64
+        eight_bits = kind.name.startswith("bq8")
+        require(eight_bits or q.max() < 128, f"{name}: a weight of 7 bits has 8")
+        q -= 0 if kind.minima else 128 if eight_bits else 64
         q = q.transpose(0, 1, 4, 5, 2, 3, 6).reshape(groups, steps, 8, kind.step)  # row 4h + r, k = 4j + i
     else:
         packed = body.reshape(groups, steps, runs, 4, 2, 4, 4)  # [run of 32][j][h][r][i]
@@ -368,7 +368,7 @@ def untile(kind, data, rows, cols, name):
 
 
 def dequantize(kind, layout, data, rows, cols, name):
-    need(kind.known, f"{name}: the blocks of {kind.name} are not specified")
+    require(kind.specified, f"{name}: the blocks of {kind.name} are not specified")
     if kind.block == 1:
         return finite(floats(kind, data), name).reshape(rows, cols)
     if layout == TILED:
@@ -379,7 +379,7 @@ def dequantize(kind, layout, data, rows, cols, name):
 # --- CONF and the name table -----------------------------------------------------------------
 
 U32, F32 = 0, 1
-# key: (name, kind, needed, least, most)
+# key: (name, kind, needed, minimum, maximum)
 CONF_KEYS = {
     1: ("arch", U32, True, 1, 65535),
     2: ("layers", U32, True, 1, 1024),
@@ -460,76 +460,76 @@ ZERO_BY_DEFAULT = ("norm", "position", "rope_pairs", "activation", "tied", "toke
 
 
 def complete_config(c):
-    """Defaults filled in, and what must fit together."""
-    for name, _, needed, least, most in CONF_KEYS.values():
+    """Fills in defaults and checks relations of the values."""
+    for name, _, needed, minimum, maximum in CONF_KEYS.values():
         if name not in c:
-            need(not needed, f"CONF lacks {name}")
+            require(not needed, f"CONF lacks {name}")
             continue
-        need(c[name] >= least and (most is None or c[name] <= most), f"CONF: {name} is {c[name]}")
+        require(c[name] >= minimum and (maximum is None or c[name] <= maximum), f"CONF: {name} is {c[name]}")
     for name in ZERO_BY_DEFAULT:
         c.setdefault(name, 0)
     c.setdefault("rope_theta", 10000.0)
     c.setdefault("gated", 1)
     c.setdefault("kv_heads", c["heads"])
-    need(c["heads"] % c["kv_heads"] == 0, "CONF: kv_heads does not divide heads")
+    require(c["heads"] % c["kv_heads"] == 0, "CONF: kv_heads does not divide heads")
     if "head_dim" not in c:
-        need(c["hidden"] % c["heads"] == 0, "CONF: heads does not divide hidden")
+        require(c["hidden"] % c["heads"] == 0, "CONF: heads does not divide hidden")
         c["head_dim"] = c["hidden"] // c["heads"]
-    need(1 <= c["head_dim"] <= 4096 and c["heads"] * c["head_dim"] <= 1 << 20, "CONF: heads x head_dim is too large")
+    require(1 <= c["head_dim"] <= 4096 and c["heads"] * c["head_dim"] <= 1 << 20, "CONF: heads x head_dim is too large")
     c.setdefault("rope_dim", c["head_dim"])
     if c["position"] == 0:
-        need(c["rope_dim"] % 2 == 0 and c["rope_dim"] <= c["head_dim"], "CONF: rope_dim")
+        require(c["rope_dim"] % 2 == 0 and c["rope_dim"] <= c["head_dim"], "CONF: rope_dim")
     for name, kind, *_ in CONF_KEYS.values():
-        need(kind != F32 or np.isfinite(c[name]), f"CONF: {name} is not finite")
-    need(c["norm_place"] != 3 or c["block"] == 0, "CONF: norm_place and block")
+        require(kind != F32 or np.isfinite(c[name]), f"CONF: {name} is not finite")
+    require(c["norm_place"] != 3 or c["block"] == 0, "CONF: norm_place and block")
     if c["experts"]:
-        need(1 <= c["experts_used"] <= c["experts"] and c["gated"] and c["block"] == 0, "CONF: experts")
+        require(1 <= c["experts_used"] <= c["experts"] and c["gated"] and c["block"] == 0, "CONF: experts")
         c["expert_ffn"] = c["expert_ffn"] or c["ffn"]
     else:
-        need(not any(c[name] for name in ("experts_used", "expert_ffn", "shared_ffn", "experts_sum")), "CONF: keys of experts")
-    need(c["ffn"] or not (c["experts"] or c["block"]), "CONF: ffn")
-    need(c["shared_ffn"] or not c["shared_always"], "CONF: shared_always")
-    need(c["state_value_heads"] or not c["mamba"], "CONF: mamba")
-    need(not c["attn_beside"] or (c["mamba"] and c["norm_place"] == 0), "CONF: attn_beside")
-    need(c["conv_size"] != 1 and not (c["conv_size"] and (c["block"] or c["bidirectional"])), "CONF: conv_size")
-    need(not (c["no_head"] and c["tied"]), "CONF: no_head and tied")
+        require(not any(c[name] for name in ("experts_used", "expert_ffn", "shared_ffn", "experts_sum")), "CONF: keys of experts")
+    require(c["ffn"] or not (c["experts"] or c["block"]), "CONF: ffn")
+    require(c["shared_ffn"] or not c["shared_always"], "CONF: shared_always")
+    require(c["state_value_heads"] or not c["mamba"], "CONF: mamba")
+    require(not c["attn_beside"] or (c["mamba"] and c["norm_place"] == 0), "CONF: attn_beside")
+    require(c["conv_size"] != 1 and not (c["conv_size"] and (c["block"] or c["bidirectional"])), "CONF: conv_size")
+    require(not (c["no_head"] and c["tied"]), "CONF: no_head and tied")
     for name, means in (("global_layers", c["window"] and not c["global_every"]),
                         ("unrotated_layers", c["position"] == 0 and not c["unrotated_every"]), ("dense_layers", c["experts"]), ("conv_layers", c["conv_size"])):
         c[name] = sorted(c.get(name, []))
-        need(not c[name] or means, f"CONF: {name} without meaning")
-        need(not c[name] or c[name][-1] < c["layers"], f"CONF: {name} past the last layer")
-    need(c["text_tokens"] <= c["context"], "CONF: text_tokens")
-    need(c["rope_theta"] > 0, "CONF: rope_theta")
-    need(c["tokens"] <= c["vocab"], "CONF: more tokens than the vocabulary")
-    need(c["tokens"] or not c["merges"], "CONF: merges without tokens")
+        require(not c[name] or means, f"CONF: {name} without meaning")
+        require(not c[name] or c[name][-1] < c["layers"], f"CONF: {name} past the last layer")
+    require(c["text_tokens"] <= c["context"], "CONF: text_tokens")
+    require(c["rope_theta"] > 0, "CONF: rope_theta")
+    require(c["tokens"] <= c["vocab"], "CONF: more tokens than the vocabulary")
+    require(c["tokens"] or not c["merges"], "CONF: merges without tokens")
     return c
 
 
 def read_conf(payload):
-    need(len(payload) % 8 == 0, "CONF is not made of records")
+    require(len(payload) % 8 == 0, "CONF is not made of records")
     c, words = {}, set()
     for at in range(0, len(payload), 8):
         key, kind, flags = struct.unpack_from("<HBB", payload, at)
-        need(flags in (0, 1), "CONF: unknown flags")
+        require(flags in (0, 1), "CONF: unknown flags")
         if key & ~31 in CONF_SETS:
-            need(kind == U32, f"CONF: key {key} has the wrong kind")
-            need(key not in words, f"CONF: key {key} appears twice")
+            require(kind == U32, f"CONF: key {key} has the wrong kind")
+            require(key not in words, f"CONF: key {key} appears twice")
             words.add(key)
             word = struct.unpack_from("<I", payload, at + 4)[0]
             c.setdefault(CONF_SETS[key & ~31], []).extend(32 * (key & 31) + bit for bit in range(32) if word >> bit & 1)
             continue
         if key not in CONF_KEYS:
-            need(flags == 0, f"CONF: key {key} is required but unknown")
+            require(flags == 0, f"CONF: key {key} is required but unknown")
             continue
-        name, wanted = CONF_KEYS[key][:2]
-        need(kind == wanted, f"CONF: {name} has the wrong kind")
-        need(name not in c, f"CONF: {name} appears twice")
+        name, value_kind = CONF_KEYS[key][:2]
+        require(kind == value_kind, f"CONF: {name} has the wrong kind")
+        require(name not in c, f"CONF: {name} appears twice")
         c[name] = struct.unpack_from("<f" if kind == F32 else "<I", payload, at + 4)[0]
     return complete_config(c)
 
 
 def expected_tensors(c):
-    """name -> (shape, needed) of every tensor that a model of this configuration may have."""
+    """Returns name -> (shape, needed) of every tensor that a model of this configuration can have."""
     hidden, ffn, vocab = c["hidden"], c["ffn"], c["vocab"]
     q, kv = c["heads"] * c["head_dim"], c["kv_heads"] * c["head_dim"]
     layer_norm = c["norm"] == 1
@@ -560,25 +560,25 @@ def expected_tensors(c):
     if c["embed_norm"]:
         norm("ln_0")
     if c["position"] == 0:
-        seen = (c["global_head_dim"] or c["rope_dim"]) // 2
-        out["rope.factors"] = ((seen,), False)
+        n_factors = (c["global_head_dim"] or c["rope_dim"]) // 2
+        out["rope.factors"] = ((n_factors,), False)
         if c["local_theta"]:
             out["rope.local_factors"] = ((c["rope_dim"] // 2,), False)
         if c["rope_original"]:
-            out["rope.long_factors"] = ((seen,), True)
+            out["rope.long_factors"] = ((n_factors,), True)
     if c["layer_embed"]:
         embeds = c["layers"] * c["layer_embed"]
         if not c["layer_embed_projected"]:
             out["embed.layers.weight"] = ((vocab, embeds), True)
         out["embed.project.weight"] = ((embeds, hidden), True)
         norm("embed.norm", c["layer_embed"])
-    before, after = c["norm_place"] in (0, 2), c["norm_place"] != 0
+    has_pre_norm, has_post_norm = c["norm_place"] in (0, 2), c["norm_place"] != 0
     for i in range(c["layers"]):
         shares = i >= c["layers"] - c["shared_kv"]
         seeing = not c["window"] or (c["global_every"] > 0 and (i + 1) % c["global_every"] == 0) or i in c.get("global_layers", ())
         dim = c["global_head_dim"] or c["head_dim"] if seeing else c["head_dim"]
         q, kv = c["heads"] * dim, (c["global_kv_heads"] or c["kv_heads"] if seeing else c["kv_heads"]) * dim
-        if before:
+        if has_pre_norm:
             norm(f"h.{i}.ln1")
         values = c["state_value_heads"] * c["state_value_dim"]
         channels = 2 * c["state_key_heads"] * c["state_key_dim"] + values
@@ -613,11 +613,11 @@ def expected_tensors(c):
             if c["sub_norms"]:
                 norm(f"h.{i}.attn.sub_norm", q)
             linear(f"h.{i}.attn.o", hidden, q)
-        if after:
+        if has_post_norm:
             norm(f"h.{i}.ln1_post")
         if not ffn:
             continue
-        if before and c["block"] != 2:
+        if has_pre_norm and c["block"] != 2:
             norm(f"h.{i}.ln2")
         if c["experts"] and i not in c["dense_layers"]:
             linear(f"h.{i}.mlp.router", c["experts"], hidden)
@@ -629,7 +629,7 @@ def expected_tensors(c):
                 mlp(f"h.{i}.mlp.shared", c["shared_ffn"])
         else:
             mlp(f"h.{i}.mlp", shares and c["shared_kv_ffn"] or ffn)
-        if after:
+        if has_post_norm:
             norm(f"h.{i}.ln2_post")
         if c["layer_embed"]:
             linear(f"h.{i}.embed.gate", c["layer_embed"], hidden)
@@ -651,68 +651,68 @@ FUSED = {"attn.qkv": ("attn.q", "attn.k", "attn.v"), "mlp.gate_up": ("mlp.gate",
 
 
 def single(shapes, expected):
-    """`shapes` with every fused tensor as the several that it holds."""
+    """Returns `shapes` with every fused tensor as its separate tensors."""
     out = {}
     for name, shape in shapes.items():
         start, _, ending = name.rpartition(".")
         layer = re.match(r"h\.\d+\.", start)
         parts = FUSED.get(start[layer.end() :]) if layer else None
-        found = {name: shape}
+        result = {name: shape}
         if parts:
             names = [f"{layer[0]}{part}.{ending}" for part in parts]
-            need(all(n in expected for n in names), f"no tensor of this model is called {name}")
+            require(all(n in expected for n in names), f"no tensor of this model is called {name}")
             rows = sum(expected[n][0][0] for n in names)
-            need(shape == (rows, *expected[names[0]][0][1:]), f"{name} is {shape}")
-            found = {n: expected[n][0] for n in names}
-        need(not found.keys() & out.keys(), f"{name} appears twice")
-        out |= found
+            require(shape == (rows, *expected[names[0]][0][1:]), f"{name} is {shape}")
+            result = {n: expected[n][0] for n in names}
+        require(not result.keys() & out.keys(), f"{name} appears twice")
+        out |= result
     return out
 
 
 def check_names(config, shapes):
-    """shapes: name -> shape as found."""
+    """Checks shapes: name -> shape in the file."""
     expected = expected_tensors(config)
     shapes = single(shapes, expected)
     for name, shape in shapes.items():
-        need(name in expected, f"no tensor of this model is called {name}")
-        need(shape == expected[name][0], f"{name} is {shape}, not {expected[name][0]}")
+        require(name in expected, f"no tensor of this model is called {name}")
+        require(shape == expected[name][0], f"{name} is {shape}, not {expected[name][0]}")
     for name, (_, needed) in expected.items():
-        need(name in shapes or not needed, f"{name} is missing")
+        require(name in shapes or not needed, f"{name} is missing")
 
 
 # --- TOKN ------------------------------------------------------------------------------------
 
 
 def split_item_valid(item):
-    """An item of the program that cuts text into words."""
-    classes, least, most, flags = item[:4]
+    """Whether an item of the program that splits text into words is valid."""
+    classes, minimum, maximum, flags = item[:4]
     points, end = struct.unpack("<4I", item[4:20]), struct.unpack("<2I", item[24:])
     ends = flags & 6
-    good = classes < 16 and flags < 8 and item[20] < 16 and not any(item[21:24])
+    valid = classes < 16 and flags < 8 and item[20] < 16 and not any(item[21:24])
     for row in (points, end):
         used = [p for p in row if p != 0xFFFFFFFF]
-        good = good and all(p <= 0x10FFFF for p in used) and list(row[: len(used)]) == used
-    good = good and (least <= most and not ends if most else least <= 1)
-    return good and (not ends or (least == 1 and ends != 6))
+        valid = valid and all(p <= 0x10FFFF for p in used) and list(row[: len(used)]) == used
+    valid = valid and (minimum <= maximum and not ends if maximum else minimum <= 1)
+    return valid and (not ends or (minimum == 1 and ends != 6))
 
 
 def read_tokn(payload, config):
-    need(len(payload) >= 44, "TOKN is cut off")
+    require(len(payload) >= 44, "TOKN is cut off")
     head = struct.unpack_from("<11I", payload)
     kind, flags, pre, bos, eos, unk, pad, n_ends, n_tokens, n_merges, n_text = head
-    need(kind in (1, 2, 3) and flags < 32 and pre <= (kind == 2), "TOKN: kind, flags or pre-tokenizer")
-    need((n_tokens, n_merges) == (config["tokens"], config["merges"]), "TOKN and CONF differ")
+    require(kind in (1, 2, 3) and flags < 32 and pre <= (kind == 2), "TOKN: kind, flags or pre-tokenizer")
+    require((n_tokens, n_merges) == (config["tokens"], config["merges"]), "TOKN and CONF differ")
     at = 44
     if pre:
         normalizer, n_items = struct.unpack_from("<2I", payload, at)
-        need(normalizer == 0, "TOKN: normalizer")
-        need(1 <= n_items <= 48 and len(payload) >= 52 + 32 * n_items, "TOKN: items of the pre-tokenizer")
+        require(normalizer == 0, "TOKN: normalizer")
+        require(1 <= n_items <= 48 and len(payload) >= 52 + 32 * n_items, "TOKN: items of the pre-tokenizer")
         items = [payload[52 + 32 * i : 84 + 32 * i] for i in range(n_items)]
-        need(all(split_item_valid(item) for item in items) and items[-1][3] & 1, "TOKN: the pre-tokenizer")
+        require(all(split_item_valid(item) for item in items) and items[-1][3] & 1, "TOKN: the pre-tokenizer")
         at += 8 + 32 * n_items
     kinds_end = at + 4 * n_ends + 9 * n_tokens
     merges_at = up(kinds_end, 4) * 4
-    need(len(payload) == merges_at + 12 * n_merges + n_text, "TOKN has the wrong length")
+    require(len(payload) == merges_at + 12 * n_merges + n_text, "TOKN has the wrong length")
     eog = struct.unpack_from(f"<{n_ends}I", payload, at)
     at += 4 * n_ends
     ends = struct.unpack_from(f"<{n_tokens}I", payload, at)
@@ -720,20 +720,20 @@ def read_tokn(payload, config):
     scores = struct.unpack_from(f"<{n_tokens}f", payload, at)
     at += 4 * n_tokens
     kinds = payload[at : at + n_tokens]
-    need(all(k <= 5 for k in kinds) and not any(payload[kinds_end:merges_at]), "TOKN: kinds")
+    require(all(k <= 5 for k in kinds) and not any(payload[kinds_end:merges_at]), "TOKN: kinds")
     merges = list(struct.iter_unpack("<3I", payload[merges_at : merges_at + 12 * n_merges]))
     text = payload[merges_at + 12 * n_merges :]
     starts = (0, *ends[:-1])
-    need(all(a <= b for a, b in zip(starts, ends)) and (ends or (0,))[-1] == n_text, "TOKN: ends")
+    require(all(a <= b for a, b in zip(starts, ends)) and (ends or (0,))[-1] == n_text, "TOKN: ends")
     for id in (bos, eos, unk, pad):
-        need(id < n_tokens or id == 0xFFFFFFFF, "TOKN: a special token is out of range")
-    need(all(id < n_tokens for id in eog), "TOKN: no such token ends generation")
-    need(not any(np.isnan(scores)), "TOKN: a score is NaN")
+        require(id < n_tokens or id == 0xFFFFFFFF, "TOKN: a special token is out of range")
+    require(all(id < n_tokens for id in eog), "TOKN: no such token ends generation")
+    require(not any(np.isnan(scores)), "TOKN: a score is NaN")
     tokens = [(text[a:b], score, k) for a, b, score, k in zip(starts, ends, scores, kinds)]
-    need(all(k != 5 or len(t) == 1 for t, _, k in tokens), "TOKN: a byte token is not one byte")
+    require(all(k != 5 or len(t) == 1 for t, _, k in tokens), "TOKN: a byte token is not one byte")
     for left, right, id in merges:
-        need(max(left, right, id) < n_tokens, "TOKN: a merge names no token")
-        need(tokens[left][0] + tokens[right][0] == tokens[id][0], "TOKN: a merge spells something else")
+        require(max(left, right, id) < n_tokens, "TOKN: a merge names no token")
+        require(tokens[left][0] + tokens[right][0] == tokens[id][0], "TOKN: a merge spells something else")
     return {"kind": kind, "flags": flags, "bos": bos, "eos": eos, "unk": unk, "pad": pad, "eog": list(eog),
             "tokens": tokens, "merges": merges}
 
@@ -757,29 +757,29 @@ class Model:
     verified_chunks: int = 0
 
 
-def read_sections(data, start, end, here, elsewhere, found):
+def read_sections(data, start, end, known_tags, misplaced_tags, result):
     at = start
     while at < end:
-        need(at + 16 <= end, "too few bytes for a section", at)
+        require(at + 16 <= end, "too few bytes for a section", at)
         tag, flags, length = struct.unpack_from("<4sIQ", data, at)
-        need(all(0x21 <= b <= 0x7E for b in tag), "a tag is not printable", at)
+        require(all(0x21 <= b <= 0x7E for b in tag), "a tag is not printable", at)
         tag = tag.decode()
-        need(flags in (0, 1), f"{tag}: unknown flags", at)
-        need(flags == 0 or (tag in here and tag != "ACTQ"), f"{tag} is required but unknown", at)
-        need(tag not in elsewhere and tag != "SUM8", f"{tag} is in the wrong place", at)
-        need(tag not in found, f"{tag} appears twice", at)
-        need(length <= end - at - 16, f"{tag} is longer than its run", at)
+        require(flags in (0, 1), f"{tag}: unknown flags", at)
+        require(flags == 0 or (tag in known_tags and tag != "ACTQ"), f"{tag} is required but unknown", at)
+        require(tag not in misplaced_tags and tag != "SUM8", f"{tag} is in the wrong place", at)
+        require(tag not in result, f"{tag} appears twice", at)
+        require(length <= end - at - 16, f"{tag} is longer than its run", at)
         stop = at + 16 + length
         padded = up(stop, 8) * 8
-        need(padded <= end and not any(data[stop:padded]), f"{tag}: padding", stop)
-        found[tag] = data[at + 16 : stop]
+        require(padded <= end and not any(data[stop:padded]), f"{tag}: padding", stop)
+        result[tag] = data[at + 16 : stop]
         at = padded
-    need(len(found) <= 64, "more than 64 sections")
+    require(len(result) <= 64, "more than 64 sections")
 
 
 def check_sum8(data, start, at):
-    need(data[at : at + 16] == struct.pack("<4sIQ", b"SUM8", 0, 8), "no SUM8", at)
-    need(struct.unpack_from("<Q", data, at + 16)[0] == xxh64(data[start:at]), "SUM8 does not match", at)
+    require(data[at : at + 16] == struct.pack("<4sIQ", b"SUM8", 0, 8), "no SUM8", at)
+    require(struct.unpack_from("<Q", data, at + 16)[0] == xxh64(data[start:at]), "SUM8 does not match", at)
 
 
 def find_last_sum(data, start, prefix_length):
@@ -790,107 +790,107 @@ def find_last_sum(data, start, prefix_length):
 
 
 def read_directory(payload, prefix_length, file_length):
-    """[(name, type, layout, dims, offset, bytes)]"""
+    """Returns [(name, type, layout, dims, offset, bytes)]."""
     at = 0
 
     def take(layout):
         nonlocal at
         size = struct.calcsize(layout)
-        need(at + size <= len(payload), "TENS is cut off")
+        require(at + size <= len(payload), "TENS is cut off")
         values = struct.unpack_from(layout, payload, at)
         at += size
         return values
 
     listed = {}
     (n_types,) = take("<I")
-    need(n_types <= 256, "TENS: too many types")
+    require(n_types <= 256, "TENS: too many types")
     for _ in range(n_types):
         id, length = take("<BB")
         (name,) = take(f"<{length}s")
-        need(id not in listed, "TENS: a type is listed twice")
-        need(id not in BY_ID or BY_ID[id].name == name.decode("ascii", "replace"), f"TENS: type {id} is called {name}")
+        require(id not in listed, "TENS: a type is listed twice")
+        require(id not in BY_ID or BY_ID[id].name == name.decode("ascii", "replace"), f"TENS: type {id} is called {name}")
         listed[id] = name
     (n,) = take("<I")
     entries = []
     end = prefix_length
     for _ in range(n):
         (length,) = take("<H")
-        need(1 <= length <= 255, "TENS: length of a name")
+        require(1 <= length <= 255, "TENS: length of a name")
         name = text_of(take(f"<{length}s")[0])
         id, layout, ndims = take("<BBB")
-        need(1 <= ndims <= 8, f"{name}: {ndims} dimensions")
+        require(1 <= ndims <= 8, f"{name}: {ndims} dimensions")
         dims = take(f"<{ndims}I")
         offset, size = take("<QQ")
-        need(id in listed, f"{name}: type {id} is not listed")
-        need(id in BY_ID, f"{name}: unknown type {listed[id]}")
-        need(layout in (ROWS, TILED), f"{name}: layout {layout}")
-        need(offset % 64 == 0 and offset >= end, f"{name}: offset {offset}")
+        require(id in listed, f"{name}: type {id} is not listed")
+        require(id in BY_ID, f"{name}: unknown type {listed[id]}")
+        require(layout in (ROWS, TILED), f"{name}: layout {layout}")
+        require(offset % 64 == 0 and offset >= end, f"{name}: offset {offset}")
         end = offset + size
-        need(end <= file_length, f"{name} ends behind the file")
-        need(name not in {e[0] for e in entries}, f"{name} appears twice")
+        require(end <= file_length, f"{name} ends behind the file")
+        require(name not in {e[0] for e in entries}, f"{name} appears twice")
         entries.append((name, BY_ID[id], layout, dims, offset, size))
-    need(at == len(payload), "TENS: bytes behind the last entry")
+    require(at == len(payload), "TENS: bytes behind the last entry")
     return entries
 
 
 def read_activations(payload):
-    """Steps by the names of matrices."""
-    need(len(payload) >= 4, "ACTQ is cut off")
+    """Returns steps by the names of matrices."""
+    require(len(payload) >= 4, "ACTQ is cut off")
     steps, at = {}, 4
     for _ in range(struct.unpack_from("<I", payload)[0]):
-        need(at + 2 <= len(payload), "ACTQ is cut off")
+        require(at + 2 <= len(payload), "ACTQ is cut off")
         (length,) = struct.unpack_from("<H", payload, at)
-        need(1 <= length <= 255 and at + 6 + length <= len(payload), "ACTQ: a name, or it is cut off")
+        require(1 <= length <= 255 and at + 6 + length <= len(payload), "ACTQ: a name, or it is cut off")
         (step,) = struct.unpack_from("<f", payload, at + 2 + length)
-        need(0 < step < np.inf, "ACTQ: a step is no positive number")
+        require(0 < step < np.inf, "ACTQ: a step is no positive number")
         steps[payload[at + 2 : at + 2 + length]] = step
         at += 6 + length
-    need(at == len(payload), "ACTQ: bytes behind the last step")
+    require(at == len(payload), "ACTQ: bytes behind the last step")
     return steps
 
 
 def check_chunks(data, prefix_length, payload):
     kind, chunk = struct.unpack_from("<II", payload)
-    need(kind in (1, 2) and chunk == CHUNK, "HASH: kind or chunk size")
+    require(kind in (1, 2) and chunk == CHUNK, "HASH: kind or chunk size")
     count = up(len(data) - prefix_length, CHUNK)
-    need(len(payload) == 8 + count * (8 if kind == 1 else 32), "HASH has the wrong length")
+    require(len(payload) == 8 + count * (8 if kind == 1 else 32), "HASH has the wrong length")
     for i in range(count):
         start = prefix_length + i * CHUNK
         chunk_bytes = bytes(data[start : start + CHUNK])
         if kind == 1:
-            good = xxh64(chunk_bytes).to_bytes(8, "little") == payload[8 + 8 * i : 16 + 8 * i]
+            valid = xxh64(chunk_bytes).to_bytes(8, "little") == payload[8 + 8 * i : 16 + 8 * i]
         else:
-            good = hashlib.sha256(chunk_bytes).digest() == payload[8 + 32 * i : 40 + 32 * i]
-        need(good, f"chunk {i} does not match its hash", start)
+            valid = hashlib.sha256(chunk_bytes).digest() == payload[8 + 32 * i : 40 + 32 * i]
+        require(valid, f"chunk {i} does not match its hash", start)
     return count
 
 
 def check_gaps(data, prefix_length, entries):
     at = prefix_length
     for _, _, _, _, offset, size in [*entries, (None, None, None, None, len(data), 0)]:
-        need(not any(data[at:offset]), "bytes between tensors are not zero", at)
+        require(not any(data[at:offset]), "bytes between tensors are not zero", at)
         at = offset + size
 
 
 def read_v2(data):
-    need(len(data) >= 64, "the header is cut off", len(data))
+    require(len(data) >= 64, "the header is cut off", len(data))
     minor, flags, plan_length, prefix_length, file_length = struct.unpack_from("<IIQQQ", data, 8)
-    need(struct.unpack_from("<Q", data, 56)[0] == xxh64(data[:56]), "the header's checksum", 56)
-    need(minor == 0 and flags == 0, "minor version or flags", 8)
-    need(plan_length % 8 == 0 and 24 <= plan_length <= 16 << 20, "plan_length", 16)
-    need(prefix_length % 64 == 0 and 64 + plan_length + 24 <= prefix_length <= 256 << 20, "prefix_length", 24)
-    need(prefix_length <= file_length <= 1 << 53 and file_length == len(data), "file_length", 32)
+    require(struct.unpack_from("<Q", data, 56)[0] == xxh64(data[:56]), "the header's checksum", 56)
+    require(minor == 0 and flags == 0, "minor version or flags", 8)
+    require(plan_length % 8 == 0 and 24 <= plan_length <= 16 << 20, "plan_length", 16)
+    require(prefix_length % 64 == 0 and 64 + plan_length + 24 <= prefix_length <= 256 << 20, "prefix_length", 24)
+    require(prefix_length <= file_length <= 1 << 53 and file_length == len(data), "file_length", 32)
     plan_end = 64 + plan_length
     check_sum8(data, 64, plan_end - 24)
-    last = find_last_sum(data, plan_end, prefix_length)
-    check_sum8(data, 0, last)
+    sum_section = find_last_sum(data, plan_end, prefix_length)
+    check_sum8(data, 0, sum_section)
     sections = {}
     read_sections(data, 64, plan_end - 24, PLAN_TAGS, REST_TAGS | {"XTRA"}, sections)
-    read_sections(data, plan_end, last, REST_TAGS, PLAN_TAGS | {"XTRA"}, sections)
-    need("CONF" in sections and "TENS" in sections, "CONF or TENS is missing")
+    read_sections(data, plan_end, sum_section, REST_TAGS, PLAN_TAGS | {"XTRA"}, sections)
+    require("CONF" in sections and "TENS" in sections, "CONF or TENS is missing")
     model = Model(2, read_conf(sections["CONF"]), sections=sections)
-    c, rest = model.config, prefix_length - plan_end
-    need(not c["tokens"] or 44 + 9 * c["tokens"] + 12 * c["merges"] <= rest, "CONF: more tokens than fit")
+    c, rest_bytes = model.config, prefix_length - plan_end
+    require(not c["tokens"] or 44 + 9 * c["tokens"] + 12 * c["merges"] <= rest_bytes, "CONF: more tokens than fit")
     entries = read_directory(sections["TENS"], prefix_length, file_length)
     check_names(model.config, {name: dims for name, _, _, dims, _, _ in entries})
     if "ACTQ" in sections:
@@ -900,12 +900,12 @@ def read_v2(data):
     check_gaps(data, prefix_length, entries)
     for name, kind, layout, dims, offset, size in entries:
         rows, cols = (1, dims[0]) if len(dims) == 1 else (int(np.prod(dims[:-1])), dims[-1])
-        need(len(dims) >= 2 or (kind.block == 1 and layout == ROWS), f"{name}: a vector of type {kind.name}")
-        need(size == stored_bytes(kind, layout, rows, cols), f"{name} has {size} bytes", offset)
+        require(len(dims) >= 2 or (kind.block == 1 and layout == ROWS), f"{name}: a vector of type {kind.name}")
+        require(size == stored_bytes(kind, layout, rows, cols), f"{name} has {size} bytes", offset)
         values = dequantize(kind, layout, data[offset : offset + size], rows, cols, name)
         model.tensors[name] = values.reshape(dims)
         model.stored[name] = (kind.name, layout)
-    need(("TOKN" in sections) == (model.config["tokens"] > 0), "TOKN and CONF differ")
+    require(("TOKN" in sections) == (model.config["tokens"] > 0), "TOKN and CONF differ")
     if "TOKN" in sections:
         model.tokenizer = read_tokn(sections["TOKN"], model.config)
     return model
@@ -936,12 +936,12 @@ def companion_config(c):
 
 
 def read_v1_directory(data):
-    """[(name, dims, block, blocks, offset)], end of the directory"""
+    """Returns [(name, dims, block, blocks, offset)] and the end of the directory."""
     at = 8
 
     def u32():
         nonlocal at
-        need(at + 4 <= len(data), "the directory is cut off", len(data))
+        require(at + 4 <= len(data), "the directory is cut off", len(data))
         at += 4
         return struct.unpack_from("<I", data, at - 4)[0]
 
@@ -949,23 +949,23 @@ def read_v1_directory(data):
     for _ in range(u32()):
         start = at
         length = u32()
-        need(1 <= length <= 255 and at + length <= len(data), "length of a name", start)
+        require(1 <= length <= 255 and at + length <= len(data), "length of a name", start)
         name = text_of(data[at : at + length])
         at += length
         ndims = u32()
-        need(1 <= ndims <= 8, f"{name}: {ndims} dimensions", start)
+        require(1 <= ndims <= 8, f"{name}: {ndims} dimensions", start)
         dims = tuple(u32() for _ in range(ndims))
         block, blocks = u32(), u32()
-        need(block in (16, 32, 64), f"{name}: blocks of {block}", start)
+        require(block in (16, 32, 64), f"{name}: blocks of {block}", start)
         weights = int(np.prod(dims, dtype=object))
-        need(weights > 0 and weights == block * blocks, f"{name}: number of blocks", start)
+        require(weights > 0 and weights == block * blocks, f"{name}: number of blocks", start)
         low, high = u32(), u32()
         entries.append((name, dims, block, blocks, low | high << 32))
     return entries, at
 
 
 def read_v1(data, companion):
-    need(companion is not None and companion.get("bq4_companion") == 1, "a v1 file needs its companion")
+    require(companion is not None and companion.get("bq4_companion") == 1, "a v1 file needs its companion")
     config = dict(companion["config"])
     if "tokenizer" in companion:
         config["tokens"] = len(companion["tokenizer"]["tokens"])
@@ -973,20 +973,20 @@ def read_v1(data, companion):
     model = Model(1, companion_config(config))
     entries, directory_end = read_v1_directory(data)
     shapes = {}
-    taken = [(0, directory_end)]
+    used_ranges = [(0, directory_end)]
     for name, dims, block, count, offset in entries:
         kind = BY_NAME[f"bq4_{block}"]
         size = count * kind.bytes
-        need(offset + size <= len(data), f"{name} ends behind the file", len(data))
-        need(name not in shapes, f"{name} appears twice")
-        taken.append((offset, offset + size))
+        require(offset + size <= len(data), f"{name} ends behind the file", len(data))
+        require(name not in shapes, f"{name} appears twice")
+        used_ranges.append((offset, offset + size))
         shapes[name] = dims
         model.tensors[name] = blocks(kind, data[offset : offset + size], name).reshape(dims)
         model.stored[name] = (kind.name, None)
-    taken.sort()
-    need(all(a[1] <= b[0] for a, b in zip(taken, taken[1:])), "tensors overlap")
+    used_ranges.sort()
+    require(all(a[1] <= b[0] for a, b in zip(used_ranges, used_ranges[1:])), "tensors overlap")
     for name, extra in companion.get("tensors", {}).items():
-        need(name not in shapes, f"{name} appears twice")
+        require(name not in shapes, f"{name} appears twice")
         values = np.frombuffer(base64.b64decode(extra["f32"], validate=True), "<f4")
         shapes[name] = tuple(extra["dims"])
         model.tensors[name] = finite(values, name).reshape(shapes[name])
@@ -997,19 +997,19 @@ def read_v1(data, companion):
 
 
 def parse(data, companion=None):
-    need(len(data) >= 8 and data[:4] == b"BQ4F", "this is no .bq4 file", 0)
+    require(len(data) >= 8 and data[:4] == b"BQ4F", "this is no .bq4 file", 0)
     (version,) = struct.unpack_from("<I", data, 4)
-    need(version in (1, 2), f"version {version}", 4)
+    require(version in (1, 2), f"version {version}", 4)
     return read_v1(data, companion) if version == 1 else read_v2(data)
 
 
 def read(path):
-    """The model in a file; of v1 files with NAME.json beside NAME.bq4."""
+    """Reads the model of a file; v1 files need NAME.json next to NAME.bq4."""
     with open(path, "rb") as file:
         data = file.read()
     companion = None
-    beside = os.path.splitext(path)[0] + ".json"
-    if data[4:8] == b"\1\0\0\0" and os.path.exists(beside):
-        with open(beside, encoding="utf-8") as file:
+    companion_path = os.path.splitext(path)[0] + ".json"
+    if data[4:8] == b"\1\0\0\0" and os.path.exists(companion_path):
+        with open(companion_path, encoding="utf-8") as file:
             companion = json.load(file)
     return parse(data, companion)

@@ -1,4 +1,4 @@
-"""Writes and reads .bullet files by docs/FORMAT.md alone: shares no code with js/convert.
+"""Writes and reads .bullet files, from docs/FORMAT.md alone, without code of js/convert.
 
     python tests/py/bullet_reference.py write IN.json OUT.bullet
     python tests/py/bullet_reference.py read IN.bullet OUT.json
@@ -25,25 +25,25 @@ def fnv1a(name):
     return h
 
 
-def away(x):
-    """Halves away from zero: twice the number is whole or not, so nothing is rounded on the way."""
+def round_half_away(x):
+    """Rounds halves away from zero; doubling the number is exact."""
     return int(np.sign(x)) * ((int(np.floor(abs(float(x)) * 2)) + 1) // 2)
 
 
 def block(weights):
-    """20 bytes of up to 32 weights."""
+    """Encodes up to 32 weights in 20 bytes."""
     w = np.zeros(32, F32)
     w[: len(weights)] = weights
-    most = np.abs(w).max()
-    if most == 0:
+    largest = np.abs(w).max()
+    if largest == 0:
         return bytes(20)
-    scale = max(np.float16(F32(most / F32(7))), np.float16(2.0**-24))
+    scale = max(np.float16(F32(largest / F32(7))), np.float16(2.0**-24))
     ratios = [F32(x / F32(scale)) for x in w]
     total = F32(0)
     for ratio in ratios:
         total = F32(total + ratio)
-    zero = away(F32(total / F32(32)))
-    q = [min(max(away(r) - zero, -8), 7) for r in ratios]
+    zero = round_half_away(F32(total / F32(32)))
+    q = [min(max(round_half_away(r) - zero, -8), 7) for r in ratios]
     nibbles = bytes((q[2 * i] % 16) + 16 * (q[2 * i + 1] % 16) for i in range(16))
     return struct.pack("<ebx", scale, zero) + nibbles
 
@@ -58,7 +58,7 @@ def unblock(data):
 
 
 def number(x):
-    """As ECMAScript writes it, between 1e-6 and 1e21."""
+    """Formats a number between 1e-6 and 1e21 like ECMAScript."""
     return format(Decimal(repr(x)), "f") if isinstance(x, float) else json.dumps(x)
 
 
@@ -75,33 +75,33 @@ def up(n, unit):
 
 
 def attempt(model, offsets):
-    """The file with these offsets in its JSON, and where its parts came to lie."""
+    """Returns the file with these offsets in its JSON, and the actual offsets of its parts."""
     head = {"bullet_version": "1.0", "model_name": model["name"], "architecture": model["architecture"], "dimensions": model["dimensions"],
             "quantization": {"type": "BQ4", "block_size": 32}, "file_offsets": offsets}
     out = bytearray(dumps(head).encode()) + bytes(4)
     out += bytes(up(len(out), 4096) - len(out))
-    found = {"tokenizer": len(out)}
+    next_offsets = {"tokenizer": len(out)}
     out += b"BULK" + struct.pack("<I", len(model["tokens"]))
     for token in model["tokens"]:
         out += struct.pack("<H", len(token.encode())) + token.encode()
-    found["tensors"] = len(out)
+    next_offsets["tensors"] = len(out)
     out += b"BWT0" + struct.pack("<I", len(model["tensors"]))
     for name, dims, data in model["tensors"]:
         weights = np.frombuffer(base64.b64decode(data), "<f4")
         blocks = b"".join(block(weights[i : i + 32]) for i in range(0, len(weights), 32))
         out += struct.pack(f"<QB{len(dims)}HBI", fnv1a(name), len(dims), *dims, 0, len(blocks))
         out += bytes(up(len(out), 32) - len(out)) + blocks
-    found["footer"] = len(out)
-    return bytes(out + b"END!"), found
+    next_offsets["footer"] = len(out)
+    return bytes(out + b"END!"), next_offsets
 
 
 def write(model):
     offsets = {"tokenizer": 0, "tensors": 0, "footer": 0}
     while True:
-        data, found = attempt(model, offsets)
-        if found == offsets:
+        data, next_offsets = attempt(model, offsets)
+        if next_offsets == offsets:
             return data
-        offsets = found
+        offsets = next_offsets
 
 
 def read(data):

@@ -1,6 +1,6 @@
-"""Reads arguments of calls: call_notations.py python|gemma; a JSON list of texts in, a JSON list of objects out.
+"""Reads arguments of calls: `call_notations.py python|gemma` reads a JSON list of texts and writes a JSON list of objects.
 
-`python` is read by Python's own parser. `gemma` is a second reader of that notation, which shares no code with ours.
+`python` uses the parser of Python. `gemma` is a second reader of that notation, which shares no code with js/text.
 """
 
 import ast
@@ -12,7 +12,7 @@ WORDS = {"true": True, "false": False, "null": None}
 
 
 class Words(ast.NodeTransformer):
-    """JSON's words in place of names."""
+    """Replaces names by the words of JSON."""
 
     def visit_Name(self, node):
         return ast.copy_location(ast.Constant(WORDS[node.id]), node)
@@ -25,7 +25,7 @@ def read_python(text):
 
 
 def read_gemma(text):
-    """Cuts the text into strings and others first, so that nothing in a string is taken for a mark."""
+    """Splits the text into strings and other parts first, so that characters of strings are no marks."""
     parts = text.split('<|"|>')
     tokens = []
     for i, part in enumerate(parts):
@@ -43,7 +43,7 @@ def _value(tokens, at):
     if kind == "string":
         return text, at + 1
     if text in "{[":
-        found = [] if text == "[" else {}
+        result = [] if text == "[" else {}
         close = "]" if text == "[" else "}"
         at += 1
         while tokens[at] != ("mark", close):
@@ -54,12 +54,12 @@ def _value(tokens, at):
                 at += 2
             item, at = _value(tokens, at)
             if close == "}":
-                found[name] = item
+                result[name] = item
             else:
-                found.append(item)
+                result.append(item)
             if tokens[at] == ("mark", ","):
                 at += 1
-        return found, at + 1
+        return result, at + 1
     return {**WORDS, "None": None}[text] if text in WORDS or text == "None" else json.loads(text), at + 1
 
 

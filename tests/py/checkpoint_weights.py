@@ -1,4 +1,4 @@
-"""The weights of tests/py/checkpoints/, by a formula: canonical name -> f32 array."""
+"""The weights of tests/py/checkpoints/, computed by a formula: canonical name -> f32 array."""
 
 import numpy as np
 

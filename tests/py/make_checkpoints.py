@@ -1,8 +1,8 @@
-"""Writes the small PyTorch checkpoints of tests/py/checkpoints/. Needs torch; the tests themselves don't.
+"""Writes the small PyTorch checkpoints of tests/py/checkpoints/. Needs torch; the tests do not.
 
     python tests/py/make_checkpoints.py
 
-Their weights are multiples of 1/256 that a formula gives (checkpoint_weights.py), exact in every type.
+Their weights are multiples of 1/256 (checkpoint_weights.py), exact in every type.
 """
 
 import os
@@ -44,13 +44,13 @@ def main():
     os.makedirs(HERE, exist_ok=True)
     llama = weights(LLAMA)
 
-    # Hugging Face's pytorch_model.bin, f16, with a head of its own and the buffer that older versions stored.
+    # pytorch_model.bin of Hugging Face, f16, with an untied LM head and a buffer that older versions stored.
     state = renamed(llama, HF, "model.layers", torch.float16)
     state["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(2)
     torch.save(state, f"{HERE}/hf-f16.bin")
     torch.save({k: v.bfloat16() for k, v in state.items()}, f"{HERE}/hf-bf16-legacy.bin", _use_new_zipfile_serialization=False)
 
-    # What llama2.c's training saves: compiled names, the optimizer, numbers and texts beside the weights; head tied.
+    # A training checkpoint of llama2.c: compiled names, the optimizer, numbers and texts in addition to the weights; tied LM head.
     state = {f"_orig_mod.{k}": v for k, v in renamed(llama, LLAMA2C, "layers").items()}
     state["_orig_mod.output.weight"] = state["_orig_mod.tok_embeddings.weight"]
     state["_orig_mod.freqs_cos"] = state["_orig_mod.freqs_sin"] = torch.zeros(LLAMA["context"], 2)
@@ -70,7 +70,7 @@ def main():
     state["lm_head.weight"] = state["transformer.wte.weight"]
     torch.save({"model": state, "model_args": {"n_layer": 1, "n_head": 2, "n_embd": 12, "block_size": 10, "vocab_size": 18, "bias": True}}, f"{HERE}/nanogpt.pt")
 
-    # pickle.dump of tensors: each storage is a torch file within the pickle.
+    # pickle.dump of tensors: each storage is a torch file inside the pickle.
     with open(f"{HERE}/plain.pkl", "wb") as file:
         pickle.dump({"state_dict": {k: torch.from_numpy(v) for k, v in list(llama.items())[:3]}}, file)
 
@@ -82,7 +82,7 @@ def main():
         "scalar": torch.tensor(2.5, dtype=torch.bfloat16),
     }, f"{HERE}/views.pt")
 
-    # A whole module: its class would have to be imported. Refused.
+    # A module, which is refused, since its class would have to be imported.
     module = types.ModuleType("training_script")
     module.Model = type("Model", (torch.nn.Module,), {"__module__": "training_script"})
     import sys

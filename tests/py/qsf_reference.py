@@ -1,9 +1,9 @@
-"""Writes QSF files, by docs/FORMAT.md section 6 alone and with struct alone: what the writer and the reader are compared with.
+"""Writes QSF files, from section 6 of docs/FORMAT.md alone, for tests of the writer and the reader.
 
     qsf_reference.py MODEL.json WEIGHTS.f32 OUT.qsf VALUES.f32
 
-MODEL.json has the fields of the header by name, "quant", "embed" and "tensors": for
-each its canonical name and shape. WEIGHTS.f32 holds them one after the other; VALUES.f32 receives what they become.
+MODEL.json has the fields of the header by name, "quant", "embed" and "tensors": the canonical name and the shape of each.
+WEIGHTS.f32 has their weights one after another; the decoded weights are written to VALUES.f32.
 """
 
 import json
@@ -35,7 +35,7 @@ def bitstream(codes, width):
 
 
 def block(kind, weights):
-    """Bytes and values of at most 64 weights."""
+    """Returns bytes and decoded values of at most 64 weights."""
     pad = [0] * (64 - len(weights))
     if kind == "tern":
         total = 0.0
@@ -47,18 +47,18 @@ def block(kind, weights):
         values = [0.0 if z else -scale if s else scale for s, z in zip(signs, zero)]
         mask = [int(z) for z in zero] + [1] * len(pad)
         return struct.pack("<e", scale) + bitstream(signs + pad, 1) + bitstream(mask, 1), values
-    most = 2 ** BITS[kind] - 1
+    max_level = 2 ** BITS[kind] - 1
     if kind == "q2s":
-        scale, least = f16(f32(max(abs(w) for w in weights) / 1.5)), 0.0
+        scale, minimum = f16(f32(max(abs(w) for w in weights) / 1.5)), 0.0
         codes = [sum(f32(w / scale) >= edge for edge in (-1, 0, 1)) if scale else 0 for w in weights]
         values = [(q - 1.5) * scale for q in codes]
     else:
-        least = f16(min(weights))
-        scale = f16(f32(f32(max(weights) - min(weights)) / most))
-        near = [math.floor(max(0.0, f32(f32(w - least) / scale)) + 0.5) if scale else 0 for w in weights]
-        codes = [min(q, most) for q in near]
-        values = [f32(q * scale + least) for q in codes]
-    return struct.pack("<ee", scale, least) + bitstream(codes + pad, BITS[kind]), values
+        minimum = f16(min(weights))
+        scale = f16(f32(f32(max(weights) - min(weights)) / max_level))
+        levels = [math.floor(max(0.0, f32(f32(w - minimum) / scale)) + 0.5) if scale else 0 for w in weights]
+        codes = [min(q, max_level) for q in levels]
+        values = [f32(q * scale + minimum) for q in codes]
+    return struct.pack("<ee", scale, minimum) + bitstream(codes + pad, BITS[kind]), values
 
 
 def rows_of(kind, rows, cols, weights):
@@ -92,8 +92,8 @@ class Model:
     def section(self, name, kind):
         vectors, dim, data = self.encode(name, kind)
         if vectors > CHUNK:
-            each = len(data) // vectors
-            cuts = [data[i : i + CHUNK * each] for i in range(0, len(data), CHUNK * each)]
+            vector_bytes = len(data) // vectors
+            cuts = [data[i : i + CHUNK * vector_bytes] for i in range(0, len(data), CHUNK * vector_bytes)]
             data = b"".join(struct.pack("<I", len(cut)) + cut for cut in cuts)
         return struct.pack("<4I", KINDS[kind], len(data), vectors, dim) + data
 
@@ -109,8 +109,8 @@ class Model:
         for number, module in ((7, "ln1"), (8, "ln2")):
             names = [f"h.{n}.{module}.{part}" for part in ("weight", "bias") if f"h.{n}.{module}.{part}" in self.tensors]
             if names:
-                found = [self.encode(name, "f16") for name in names]
-                add(number, 0xFE, len(names), found[0][1], b"".join(data for _, _, data in found))
+                encoded_vectors = [self.encode(name, "f16") for name in names]
+                add(number, 0xFE, len(names), encoded_vectors[0][1], b"".join(data for _, _, data in encoded_vectors))
         for i, module in enumerate(BIASES):
             if f"h.{n}.{module}.bias" in self.tensors:
                 add(9 + i, 0xFE, *self.encode(f"h.{n}.{module}.bias", "f16"))
@@ -152,15 +152,15 @@ class Model:
 
 def main(facts, weights, out, values):
     with open(facts, encoding="utf-8") as file:
-        told = json.load(file)
+        spec = json.load(file)
     with open(weights, "rb") as file:
         data = file.read()
-    model = Model(told, list(struct.unpack(f"<{len(data) // 4}f", data)))
-    made = model.file()
+    model = Model(spec, list(struct.unpack(f"<{len(data) // 4}f", data)))
+    data = model.file()
     with open(out, "wb") as file:
-        file.write(made)
+        file.write(data)
     with open(values, "wb") as file:
-        for name, _ in told["tensors"]:
+        for name, _ in spec["tensors"]:
             file.write(struct.pack(f"<{len(model.values[name])}f", *model.values[name]))
 
 

@@ -1,4 +1,4 @@
-"""The reader written from docs/FORMAT.md and the C loader find the same in the same files, bit for bit."""
+"""The reader written from docs/FORMAT.md and the C loader read the same bits from the same files."""
 
 import json
 import os
@@ -39,13 +39,13 @@ class Fixtures(unittest.TestCase):
     def test_every_kind_of_file_is_there(self):
         names = {p.stem for p in self.files}
         for kind in bq4_reader.TYPES:
-            if kind.known:
+            if kind.specified:
                 self.assertTrue(any(n.startswith(f"v2-{kind.name}-rows") for n in names), kind.name)
                 self.assertTrue(any(n.startswith(f"v2-{kind.name}-tiled") for n in names), kind.name)
         for block in (16, 32, 64):
             self.assertEqual(sum(n.startswith(f"v1-{block}-") for n in names), 6)
-        known = sum(kind.known for kind in bq4_reader.TYPES)
-        self.assertEqual(len(names), 4 * known + 2 + 4 + 2 + 18)
+        n_specified = sum(kind.specified for kind in bq4_reader.TYPES)
+        self.assertEqual(len(names), 4 * n_specified + 2 + 4 + 2 + 18)
 
     def test_values_agree(self):
         layouts, types = set(), set()
@@ -58,13 +58,13 @@ class Fixtures(unittest.TestCase):
                 for t in lines:
                     count = int(np.prod(t["dims"]))
                     expected = values[t["at"] // 4 : t["at"] // 4 + count].reshape(t["dims"])
-                    found = model.tensors[t["name"]]
-                    self.assertEqual(found.shape, expected.shape)
-                    # A quantized 0 times a scale is 0 on both sides; its sign is compared too.
-                    np.testing.assert_array_equal(as_bits(found), as_bits(expected), err_msg=t["name"])
+                    tensor = model.tensors[t["name"]]
+                    self.assertEqual(tensor.shape, expected.shape)
+                    # A quantized 0 times a scale is 0 for both; its sign is compared, too.
+                    np.testing.assert_array_equal(as_bits(tensor), as_bits(expected), err_msg=t["name"])
                 layouts |= set(model.stored.values())
                 types |= {name for name, _ in model.stored.values()}
-        self.assertEqual(types, {k.name for k in bq4_reader.TYPES if k.known})
+        self.assertEqual(types, {k.name for k in bq4_reader.TYPES if k.specified})
         self.assertTrue({(k.name, bq4_reader.TILED) for k in bq4_reader.TYPES if k.step} <= layouts)
 
     def test_hashes_are_checked(self):
@@ -86,8 +86,8 @@ class Fixtures(unittest.TestCase):
         self.assertEqual([t[0] for t in tokens[:5]], [b"<unk>", b"<s>", b"</s>", b" ", b"!"])
         self.assertEqual([t[2] for t in tokens[:4]], [1, 2, 2, 0])
 
-    def test_damage_is_noticed(self):
-        """Any one byte of a v2 file."""
+    def test_damage_is_refused(self):
+        """Any changed byte of a v2 file is refused."""
         data = bytearray(next(p for p in self.files if p.stem.startswith("v2-bq4_16-rows")).read_bytes())
         (prefix,) = np.frombuffer(data[24:32], "<u8")
         places = [*range(0, 64), *range(64, int(prefix), 37), *range(int(prefix), len(data), 997), len(data) - 1]
@@ -98,8 +98,8 @@ class Fixtures(unittest.TestCase):
             data[at] ^= 0x10
         parse(bytes(data))
 
-    def test_same_verdict_on_hostile_files(self):
-        """Files with a few bytes changed and true checksums: what one reader takes, the other takes."""
+    def test_both_readers_agree_on_damaged_files(self):
+        """Both readers accept or refuse the same files with some bytes changed and correct checksums."""
         data = (Path(self.folder.name) / "hostile.bin").read_bytes()
         verdicts = {True: 0, False: 0}
         at = 0
@@ -108,16 +108,16 @@ class Fixtures(unittest.TestCase):
             file = data[at + 5 : at + 5 + size]
             try:
                 parse(file)
-                here, why = True, ""
+                is_valid, message = True, ""
             except FormatError as error:
-                here, why = False, str(error)
-            self.assertEqual(here, accepted, f"file at {at}: {why}")
+                is_valid, message = False, str(error)
+            self.assertEqual(is_valid, accepted, f"file at {at}: {message}")
             verdicts[accepted] += 1
             at += 5 + size
         self.assertEqual(sum(verdicts.values()), 1500)
         self.assertGreater(min(verdicts.values()), 100)
 
-    def test_truncation_is_noticed(self):
+    def test_truncation_is_refused(self):
         data = next(p for p in self.files if p.stem.startswith("v2-f32-tiled")).read_bytes()
         v1 = self.path("v1-32-64")
         companion = json.loads(v1.with_suffix(".json").read_text())
@@ -133,7 +133,7 @@ class Fixtures(unittest.TestCase):
             parse(v1)
 
     def test_committed_models(self):
-        """Files that other writers of this repository made."""
+        """Files of other writers of this repository."""
         for path in sorted((ROOT / "models").glob("*.bq4")):
             with self.subTest(path.name):
                 model = read(path)
@@ -148,7 +148,7 @@ class Fixtures(unittest.TestCase):
 
 class Hashes(unittest.TestCase):
     def test_xxh64(self):
-        """Values that the xxHash project publishes for its own check."""
+        """Values that the xxHash project publishes for its self-test."""
         prime, step, mask = 2654435761, 11400714785074694797, (1 << 64) - 1
         data, g = bytearray(), prime
         for _ in range(222):

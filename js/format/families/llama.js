@@ -231,7 +231,7 @@ export const exaone4 = {
   },
   gguf: {
     exaone4: {
-      modules: /** @type {Required<GgufRow>} */ (olmo2.gguf?.olmo2).modules,
+      .../** @type {Required<Family>} */ (olmo2).gguf.olmo2,
       config(facts) {
         const windows = ggufWindow(facts, 4);
         const config = { ...ggufRms(facts), norm_place: 'after', qk_norm: 'heads' };
