@@ -1,8 +1,8 @@
-// Faults that are put into the product one at a time, and the tests that must fail for each: `node tools/testing/mutate.mjs`.
-// Each is a mistake that people make: a bound off by one, a dropped check, swapped arguments, wrong rounding, a missing `await`,
-// a lost abort. A text occurs exactly once in its file (`--check` says where it no longer does).
+// Faults for `node tools/testing/mutate.mjs`, which inserts them one at a time, and the tests that must fail for each.
+// Each is a common mistake: a bound off by one, a missing check, swapped arguments, wrong rounding, a missing `await`, a lost abort. The
+// text `from` occurs exactly once in its file (`--check` lists those that do not).
 
-/** Where each mutated file is. When files move, this table alone changes. */
+/** Paths of the mutated files; only this table changes if files move. */
 export const FILES = {
   // c
   'core/arena': 'c/core/arena.c',
@@ -81,10 +81,10 @@ export const FILES = {
  * @typedef {object} Mutation
  * @property {string} id
  * @property {keyof typeof FILES} file
- * @property {string} from     as it stands in the file, once
+ * @property {string} from     text that occurs once in the file
  * @property {string} to
- * @property {string} breaks   the property that no longer holds
- * @property {string[]} tests  that should fail, the likeliest first: `c:test_arena` is a C program, `js:hub` the file
+ * @property {string} breaks   the property that the fault breaks
+ * @property {string[]} tests  that should fail, the most probable first: `c:test_arena` is a C program, `js:hub` the file
  *   tests/js/hub.test.mjs, anything else a path
  */
 
@@ -96,7 +96,7 @@ export const MUTATIONS = [
     file: 'core/arena',
     from: 'if (bytes > arena->size - arena->used) {',
     to: 'if (bytes > arena->size) {',
-    breaks: 'an arena gives no memory beyond its end',
+    breaks: 'an arena allocates no memory beyond its end',
     tests: ['c:test_arena'],
   },
   {
@@ -104,7 +104,7 @@ export const MUTATIONS = [
     file: 'core/arena',
     from: 'heap->used -= b->bytes;',
     to: 'heap->used -= b->bytes - BQ_ALIGN;',
-    breaks: 'a heap that is empty again has nothing in use',
+    breaks: 'a heap without blocks has no bytes in use',
     tests: ['c:test_arena'],
   },
   {
@@ -128,7 +128,7 @@ export const MUTATIONS = [
     file: 'core/hash',
     from: 'if (part < missing) return;',
     to: 'if (part <= missing) return;',
-    breaks: 'a hash does not depend on how its bytes are cut',
+    breaks: 'a hash does not depend on the parts that it is computed from',
     tests: ['c:test_hash'],
   },
   {
@@ -136,7 +136,7 @@ export const MUTATIONS = [
     file: 'core/sha256',
     from: 'if (fill > LENGTH_AT) {',
     to: 'if (fill > LENGTH_AT + 1) {',
-    breaks: 'SHA-256 of messages of 56 bytes',
+    breaks: 'SHA-256 is correct for messages of 56 bytes',
     tests: ['c:test_hash'],
   },
   // --- c/format
@@ -162,7 +162,7 @@ export const MUTATIONS = [
     file: 'kernels/attend',
     from: 'bq_tanhf(*s / job->softcap) * job->softcap',
     to: 'bq_tanhf(*s) * job->softcap',
-    breaks: 'scores are bent as the model says',
+    breaks: 'scores have the soft cap of the model',
     tests: ['c:test_attend', 'c:test_families'],
   },
   {
@@ -170,7 +170,7 @@ export const MUTATIONS = [
     file: 'kernels/kv',
     from: 'shifted.attention_sums = job->attention_sums ? job->attention_sums + before / BQ_KV_SCALED : NULL;',
     to: 'shifted.attention_sums = job->attention_sums;',
-    breaks: 'what is attended to counts for its own positions, in packed caches too',
+    breaks: 'attention is counted for its own positions, in packed caches, too',
     tests: ['c:test_attend', 'c:test_evict'],
   },
   {
@@ -178,7 +178,7 @@ export const MUTATIONS = [
     file: 'kernels/vector',
     from: '*b = old_a * s + old_b * c;',
     to: '*b = *a * s + old_b * c;',
-    breaks: 'a rotation keeps lengths',
+    breaks: 'a rotation does not change lengths',
     tests: ['c:test_kernels', 'c:test_golden'],
   },
   {
@@ -195,7 +195,7 @@ export const MUTATIONS = [
     file: 'text/bpe',
     from: 'if (known || !(fuse && unknown))',
     to: 'if (known || (fuse && unknown))',
-    breaks: 'of unknown characters in a row one token is left, not none',
+    breaks: 'consecutive unknown characters are one token',
     tests: ['c:test_tokenizer', 'c:test_tokenizer_files'],
   },
   {
@@ -211,7 +211,7 @@ export const MUTATIONS = [
     file: 'text/unigram',
     from: 'score > w->score',
     to: 'score >= w->score',
-    breaks: 'of equal ways the one whose last piece begins first stays',
+    breaks: 'of segmentations with equal scores, the one whose last token begins first is used',
     tests: ['c:test_tokenizer', 'c:test_tokenizer_files'],
   },
   {
@@ -227,7 +227,7 @@ export const MUTATIONS = [
     file: 'text/wordpiece',
     from: 'count_characters(text, bytes) <= t->word_characters',
     to: 'count_characters(text, bytes) < t->word_characters',
-    breaks: 'a word of as many characters as a word may have is known',
+    breaks: 'a word of the maximum length is found',
     tests: ['js:tokenizers'],
   },
   // --- c/grammar
@@ -236,7 +236,7 @@ export const MUTATIONS = [
     file: 'grammar/matcher',
     from: 'if (low != high || (only >= 0 && low != only)) return -1;',
     to: 'if (low != high) return -1;',
-    breaks: 'a byte is forced only where there is no other',
+    breaks: 'a byte is forced only if it is the only one',
     tests: ['c:test_grammar'],
   },
   {
@@ -244,7 +244,7 @@ export const MUTATIONS = [
     file: 'grammar/matcher',
     from: '  m->now = m->marked_now;\n',
     to: '',
-    breaks: 'going back to a mark takes the items of lists back, too',
+    breaks: 'returning to a mark also discards the items of lists',
     tests: ['c:test_grammar', 'js:structured'],
   },
   {
@@ -252,7 +252,7 @@ export const MUTATIONS = [
     file: 'grammar/unique',
     from: "u->escaped = byte == '\\\\' && !u->escaped;",
     to: "u->escaped = byte == '\\\\';",
-    breaks: 'an escaped backslash escapes nothing',
+    breaks: 'an escaped backslash does not escape the next character',
     tests: ['c:test_grammar', 'js:structured'],
   },
   // --- c/load
@@ -261,7 +261,7 @@ export const MUTATIONS = [
     file: 'load/verify',
     from: '  l->staged = l->mark.staged;\n',
     to: '',
-    breaks: 'after a damaged chunk a load goes on where the chunk began',
+    breaks: 'after a damaged chunk, a load continues at the beginning of the chunk',
     tests: ['c:test_retry'],
   },
   {
@@ -269,7 +269,7 @@ export const MUTATIONS = [
     file: 'load/verify',
     from: 'l->prefix.hash_kind != BQ_HASH_SHA256;',
     to: 'l->prefix.hash_kind == BQ_HASH_XXH64;',
-    breaks: 'a file without hashes is compared with the integrity that was asked for',
+    breaks: 'a file without hashes is compared with the given integrity',
     tests: ['c:test_loader', 'c:test_loader_errors', 'js:integrity'],
   },
   {
@@ -285,7 +285,7 @@ export const MUTATIONS = [
     file: 'load/residency',
     from: 'if (all_bytes(&tried, host_slots) <= budget) {',
     to: 'if (all_bytes(&tried, 0) <= budget) {',
-    breaks: 'what is beside a paged model counts in its budget',
+    breaks: 'other memory counts in the memory budget of a paged model',
     tests: ['c:test_paging'],
   },
   // --- c/model
@@ -294,7 +294,7 @@ export const MUTATIONS = [
     file: 'model/config',
     from: 'if (room < 32 && bits >> room)',
     to: 'if (room > 32 && bits >> room)',
-    breaks: 'a set of layers names no layer that there is not',
+    breaks: 'a set of layers has only existing layers',
     tests: ['c:test_config'],
   },
   {
@@ -302,7 +302,7 @@ export const MUTATIONS = [
     file: 'model/config',
     from: '(layer + 1) % every == 0',
     to: 'layer % every == 0',
-    breaks: 'of every so many layers the last sees everything',
+    breaks: 'every n-th layer has no window',
     tests: ['c:test_config', 'c:test_families'],
   },
   {
@@ -319,7 +319,7 @@ export const MUTATIONS = [
     file: 'session/sampler',
     from: 'if (next.value > c[0].value) {',
     to: 'if (next.value >= c[0].value) {',
-    breaks: 'of equal logits the lower id is among the best',
+    breaks: 'of equal logits, top-k keeps the lower token',
     tests: ['c:test_sampler'],
   },
   {
@@ -327,7 +327,7 @@ export const MUTATIONS = [
     file: 'session/sampler',
     from: 'x > 0 ? x / o->repeat_penalty : x * o->repeat_penalty',
     to: 'x > 0 ? x * o->repeat_penalty : x / o->repeat_penalty',
-    breaks: 'a penalty makes a token less likely',
+    breaks: 'a penalty makes a token less probable',
     tests: ['c:test_sampler'],
   },
   {
@@ -335,7 +335,7 @@ export const MUTATIONS = [
     file: 'session/sampler',
     from: 'if (kept && c[kept].value < o->min_p) break;',
     to: 'if (kept && c[kept].value < o->min_p * sum) break;',
-    breaks: 'min-p is relative to the best, not to the sum',
+    breaks: 'min-p is relative to the best probability, not to the sum',
     tests: ['c:test_sampler', 'js:sampling-model'],
   },
   {
@@ -343,7 +343,7 @@ export const MUTATIONS = [
     file: 'session/cache',
     from: 'return n + 1 > window ? n + 1 - window : 0;',
     to: 'return n + 2 > window ? n + 2 - window : 0;',
-    breaks: 'a window keeps all positions that are seen',
+    breaks: 'a window keeps all positions of the attention span',
     tests: ['c:test_cache', 'c:test_rewind'],
   },
   {
@@ -351,7 +351,7 @@ export const MUTATIONS = [
     file: 'session/cache',
     from: 'return computed && computed == tokens ? computed - 1 : computed;',
     to: 'return computed && computed > tokens ? computed - 1 : computed;',
-    breaks: 'what the last token sees is there when it is computed again',
+    breaks: 'the cache has all positions that the last token attends to when it is computed again',
     tests: ['c:test_rewind', 'c:test_cache'],
   },
   {
@@ -375,7 +375,7 @@ export const MUTATIONS = [
     file: 'session/state',
     from: 'if (computed > tokens)',
     to: 'if (computed > tokens + 1)',
-    breaks: 'a saved session that computed more than it has is refused',
+    breaks: 'a saved session with more computed tokens than tokens is refused',
     tests: ['c:test_cache', 'c:test_session', 'js:state'],
   },
   {
@@ -383,7 +383,7 @@ export const MUTATIONS = [
     file: 'session/ends',
     from: 'for (size_t i = 0; length > 0 && i < n; i++)',
     to: 'for (size_t i = 0; i < n; i++)',
-    breaks: 'a vector of zeros stays one when it is normalized',
+    breaks: 'normalization does not change a vector of zeros',
     tests: ['c:test_embed'],
   },
   // --- c/quant
@@ -400,7 +400,7 @@ export const MUTATIONS = [
     file: 'quant/drift',
     from: '((size_t)l < n ? row + (size_t)l : row)',
     to: '(row + (size_t)l)',
-    breaks: 'nothing is read behind the last row',
+    breaks: 'nothing is read past the last row',
     tests: ['c:test_drift'],
   },
   // --- web
@@ -409,7 +409,7 @@ export const MUTATIONS = [
     file: 'web/session',
     from: '  *state = rng.state;\n',
     to: '',
-    breaks: 'each draw is another one',
+    breaks: 'each draw uses another random number',
     tests: ['js:engine', 'js:golden'],
   },
   {
@@ -417,7 +417,7 @@ export const MUTATIONS = [
     file: 'web/session',
     from: '*kept = (uint32_t)k;',
     to: '*kept = n;',
-    breaks: 'of a prompt as many tokens count as reused as were',
+    breaks: 'the number of reused tokens of a prompt is correct',
     tests: ['js:sessions', 'js:chat'],
   },
   // --- js/sources
@@ -426,7 +426,7 @@ export const MUTATIONS = [
     file: 'sources/http',
     from: 'const abort = () => stallTimer.end(signal?.reason);',
     to: 'const abort = () => {};',
-    breaks: 'an abort ends a wait for a silent server',
+    breaks: 'an abort ends the wait for a server that does not respond',
     tests: ['js:sources', 'js:download'],
   },
   {
@@ -434,7 +434,7 @@ export const MUTATIONS = [
     file: 'sources/http',
     from: '(!piece && announcedBytes >= 0 && at - offset !== announcedBytes) || at > end',
     to: '!piece && announced >= 0 && at - offset !== announced',
-    breaks: 'an answer with more bytes than were asked for is none',
+    breaks: 'a response with more bytes than requested is refused',
     tests: ['js:sources', 'js:download'],
   },
   {
@@ -442,7 +442,7 @@ export const MUTATIONS = [
     file: 'sources/http',
     from: 'if (Number(range[1]) !== offset)',
     to: 'if (Number(range[1]) < offset)',
-    breaks: 'a range that begins too late is noticed',
+    breaks: 'a response that begins at another offset is refused',
     tests: ['js:sources', 'js:download', 'js:loading'],
   },
   {
@@ -450,7 +450,7 @@ export const MUTATIONS = [
     file: 'sources/remote',
     from: 'isTemporary && !refusal && failures < this.#retries',
     to: 'isTemporary && !refusal && failures <= this.#retries',
-    breaks: 'no range is asked for more often than was allowed',
+    breaks: 'no range is requested more often than allowed',
     tests: ['js:sources', 'js:download'],
   },
   {
@@ -458,7 +458,7 @@ export const MUTATIONS = [
     file: 'sources/remote',
     from: 'return at === this.#head.length;',
     to: 'return true;',
-    breaks: 'a mirror whose file ends sooner is another file',
+    breaks: 'a mirror with a shorter file is refused',
     tests: ['js:sources', 'js:download'],
   },
   {
@@ -466,7 +466,7 @@ export const MUTATIONS = [
     file: 'sources/gguf-header',
     from: 'if (count * size > this.remaining)',
     to: 'if (count > this.remaining)',
-    breaks: 'a count that its file has no room for is refused before anything is made of it',
+    breaks: 'a count that exceeds the file is refused before memory is allocated',
     tests: ['js:gguf', 'js:fuzz-parsers'],
   },
   // --- js/store
@@ -475,7 +475,7 @@ export const MUTATIONS = [
     file: 'store/layout',
     from: '!== view.getUint32(at + 20, true)) continue;',
     to: '!== view.getUint32(at + 20, true)) break;',
-    breaks: 'a damaged record of a journal costs that record alone',
+    breaks: 'only the damaged record of a journal is lost',
     tests: ['js:store'],
   },
   {
@@ -483,7 +483,7 @@ export const MUTATIONS = [
     file: 'store/entry',
     from: 'await this.#writeWithRoom(space, c, bytes, sum);',
     to: 'void this.#writeWithRoom(space, c, bytes, sum).catch(() => {});',
-    breaks: 'a chunk counts as kept when it is written',
+    breaks: 'a chunk counts as cached only after it is written',
     tests: ['js:store', 'js:cached-store'],
   },
   {
@@ -491,7 +491,7 @@ export const MUTATIONS = [
     file: 'store/entry',
     from: '    this.#damagedChunks.add(c);\n',
     to: '',
-    breaks: 'a damaged chunk is written down as gone',
+    breaks: 'the index records that a damaged chunk is removed',
     tests: ['js:store', 'js:cached-store', 'js:cached'],
   },
   {
@@ -499,7 +499,7 @@ export const MUTATIONS = [
     file: 'store/index',
     from: 'const identity = sealed ? content : await',
     to: 'const identity = content ? content : await',
-    breaks: 'a file that says it is another one does not take its place in the cache',
+    breaks: 'a file with the id of another one does not replace it in the cache',
     tests: ['js:cached-store', 'js:cached', 'js:store'],
   },
   // --- js/load
@@ -508,7 +508,7 @@ export const MUTATIONS = [
     file: 'load/chunks',
     from: 'MAX_LIVE - (first > this.#nextToTake ? RESERVED_LIVE : 0)',
     to: 'MAX_LIVE',
-    breaks: 'the range that is needed first has room when others fill the memory',
+    breaks: 'the range that is needed first is read even if others fill the memory',
     tests: ['js:download', 'js:loading'],
   },
   {
@@ -516,7 +516,7 @@ export const MUTATIONS = [
     file: 'load/loading',
     from: 'if (tries < 0) await this.#entry?.drop(c);',
     to: '',
-    breaks: 'a chunk of the cache that does not verify is dropped from it',
+    breaks: 'a damaged chunk is removed from the cache',
     tests: ['js:cached', 'js:cached-store'],
   },
   {
@@ -533,7 +533,7 @@ export const MUTATIONS = [
     file: 'engine/pool',
     from: '2 * longest >= best.length',
     to: 'best.length >= longest',
-    breaks: 'a conversation is not given up for what a new one shares with it',
+    breaks: 'a new conversation does not take the session of another one because of a common prefix',
     tests: ['js:chat', 'js:replies', 'js:sessions'],
   },
   {
@@ -557,7 +557,7 @@ export const MUTATIONS = [
     file: 'engine/gains',
     from: 'count.totalWeight = count.totalWeight * DECAY + 1;',
     to: 'count.totalWeight = count.totalWeight + 1;',
-    breaks: 'what guesses were worth long ago counts less',
+    breaks: 'old results of draft tokens count less',
     tests: ['js:speculation-tuner', 'js:prompt-lookup'],
   },
   {
@@ -565,7 +565,7 @@ export const MUTATIONS = [
     file: 'engine/limits',
     from: 'const next = Math.min(this.#next, this.deadline);',
     to: 'const next = this.#next;',
-    breaks: 'a deadline ends a wait between two tokens',
+    breaks: 'a timeout ends a wait between two tokens',
     tests: ['js:background-pace', 'js:stop'],
   },
   {
@@ -582,7 +582,7 @@ export const MUTATIONS = [
     file: 'chat/stop',
     from: '(ends === end && s.length > stop.length)',
     to: '(ends === end && s.length < stop.length)',
-    breaks: 'of stop strings that end together the longest is swallowed',
+    breaks: 'of stop strings that end at the same character, the longest is removed',
     tests: ['js:stop'],
   },
   {
@@ -590,7 +590,7 @@ export const MUTATIONS = [
     file: 'chat/thinking',
     from: '(isLast ? 0 : overlap(this.#pending, this.#close))',
     to: '0',
-    breaks: 'a closing mark that comes in two parts ends the reasoning',
+    breaks: 'a closing mark in two parts ends the reasoning',
     tests: ['js:templates', 'js:chat'],
   },
   {
@@ -598,7 +598,7 @@ export const MUTATIONS = [
     file: 'chat/thinking',
     from: 'prompt.lastIndexOf(marks[0]) > prompt.lastIndexOf(marks[1])',
     to: 'prompt.includes(marks[0])',
-    breaks: 'reasoning that the prompt has closed is not open in the reply',
+    breaks: 'reasoning that ends in the prompt is not open in the answer',
     tests: ['js:templates', 'js:chat'],
   },
   // --- js/templates
@@ -607,7 +607,7 @@ export const MUTATIONS = [
     file: 'templates/numbers',
     from: 'rest > below || (rest === below && whole % 2n)',
     to: 'rest >= below',
-    breaks: 'numbers are rounded as Python does, halves to even',
+    breaks: 'numbers are rounded like Python, halves to even',
     tests: ['js:templates'],
   },
   {
@@ -623,7 +623,7 @@ export const MUTATIONS = [
     file: 'templates/scopes',
     from: "contains(scopeOf(frame).outer, name) ? 'other' : 'missing'",
     to: "'missing'",
-    breaks: 'a name that a scope inside gives a value begins as what it is outside',
+    breaks: 'a name that an inner scope assigns begins with its outer value',
     tests: ['js:templates', 'js:templates-python'],
   },
   // --- js/grammar
@@ -632,7 +632,7 @@ export const MUTATIONS = [
     file: 'grammar/sets',
     from: 'if (first <= last) out.push([first, last]);',
     to: 'if (first < last) out.push([first, last]);',
-    breaks: 'sets may share a single character',
+    breaks: 'sets with a single common character overlap',
     tests: ['js:grammar', 'js:structured'],
   },
   {
@@ -640,7 +640,7 @@ export const MUTATIONS = [
     file: 'regex/nfa',
     from: '} else for (let i = min; i < max; i++)',
     to: '} else for (let i = min; i <= max; i++)',
-    breaks: 'an expression repeats no more often than it says',
+    breaks: 'an expression repeats at most its maximum number of times',
     tests: ['js:structured', 'js:grammar'],
   },
   {
@@ -648,7 +648,7 @@ export const MUTATIONS = [
     file: 'grammar/numbers',
     from: 'const below = high.open && !part ? -1 : 0;',
     to: 'const below = 0;',
-    breaks: 'exclusiveMaximum of whole numbers is not met',
+    breaks: 'integers are below exclusiveMaximum',
     tests: ['js:grammar', 'js:structured'],
   },
   // --- js/convert
@@ -665,7 +665,7 @@ export const MUTATIONS = [
     file: 'convert/encoded',
     from: 'const at = row * cols + index;',
     to: 'const at = index;',
-    breaks: 'a weight that cannot be encoded is named by its place in the tensor',
+    breaks: 'the error for a weight that cannot be encoded has its index in the tensor',
     tests: ['js:convert-encode', 'js:convert'],
   },
   // --- js/gguf
@@ -682,7 +682,7 @@ export const MUTATIONS = [
     file: 'gguf/repacked',
     from: 'if (gap >= 0 && gap <= MAX_GAP_BYTES)',
     to: 'if (gap <= MAX_GAP_BYTES)',
-    breaks: 'parts that lie in another order are asked for one by one',
+    breaks: 'parts in another order are requested one by one',
     tests: ['js:gguf-load', 'js:gguf-wild'],
   },
   // --- js/openai, js/connect, js/adapters
@@ -691,7 +691,7 @@ export const MUTATIONS = [
     file: 'openai/usage',
     from: 'usage.draftedTokens)) - accepted,',
     to: 'usage.draftedTokens)),',
-    breaks: 'rejected predictions are those that were not accepted',
+    breaks: 'rejected draft tokens are those that were not accepted',
     tests: ['js:openai', 'js:prompt-lookup'],
   },
   {
@@ -699,7 +699,7 @@ export const MUTATIONS = [
     file: 'connect/events',
     from: '\\r(?!$)',
     to: '\\r',
-    breaks: 'CR and LF in two pieces end one line, not two',
+    breaks: 'CR and LF in two parts end one line, not two',
     tests: ['js:connect'],
   },
   {
@@ -707,7 +707,7 @@ export const MUTATIONS = [
     file: 'adapters/translate',
     from: "calls.size && ['', 'stop'].includes(reason)",
     to: "calls.size && reason === ''",
-    breaks: 'a reply with calls ends because of them, whatever the server says',
+    breaks: 'the finish reason of an answer with calls is tool calls, for any reason of the server',
     tests: ['js:ai-sdk', 'js:adapters', 'js:langchain'],
   },
   {
@@ -715,7 +715,7 @@ export const MUTATIONS = [
     file: 'adapters/ai-sdk',
     from: 'total - (cached ?? 0)',
     to: 'total',
-    breaks: 'tokens that were in the cache do not count as new',
+    breaks: 'cached tokens do not count as new',
     tests: ['js:ai-sdk', 'js:adapters'],
   },
   // --- js/port, js/tabs
@@ -724,7 +724,7 @@ export const MUTATIONS = [
     file: 'port/serve',
     from: 'kind === creator.kind ? creator.parent : call.target',
     to: 'call.target',
-    breaks: 'a fork lives on when the session that it was made of is closed',
+    breaks: 'a fork works after its session is closed',
     tests: ['js:worker', 'js:model-based', 'js:engine'],
   },
   {
@@ -732,7 +732,7 @@ export const MUTATIONS = [
     file: 'port/call',
     from: 'if (--this.#window === 0) await',
     to: 'if (--this.#window < -9) await',
-    breaks: 'no more parts come over a port than were asked for',
+    breaks: 'a port sends no more parts than requested',
     tests: ['js:worker', 'js:calls', 'js:threads'],
   },
   {
@@ -740,7 +740,7 @@ export const MUTATIONS = [
     file: 'tabs/leader',
     from: 'await (tabStates.some(({ paused }) => paused) ? engine.pause() : engine.resume());',
     to: 'await (tabStates.every(({ paused }) => paused) ? engine.pause() : engine.resume());',
-    breaks: 'an engine pauses for the tab that wants it to',
+    breaks: 'an engine pauses if a tab pauses it',
     tests: ['js:shared', 'js:background-pace'],
   },
   {
@@ -748,7 +748,7 @@ export const MUTATIONS = [
     file: 'tabs/tab',
     from: 'if (this.#leadership && term > this.#term) this.#leadership.resign();',
     to: '',
-    breaks: 'a leader of an older term resigns',
+    breaks: 'a leader of an older election term resigns',
     tests: ['js:shared', 'tests/js/shared.long.mjs'],
   },
   // --- js/server
@@ -757,7 +757,7 @@ export const MUTATIONS = [
     file: 'server/queue',
     from: 'for (let i = 0; i <= extraSlots; i++) this.#releaseSlot();',
     to: 'for (let i = 0; i < extraSlots; i++) this.#releaseSlot();',
-    breaks: 'a request gives back all the sessions that it had',
+    breaks: 'a request releases all its sessions',
     tests: ['js:serve'],
   },
   {
@@ -765,7 +765,7 @@ export const MUTATIONS = [
     file: 'server/body',
     from: 'if (byte === BACKSLASH) i++;',
     to: 'if (byte === BACKSLASH) isText = true;',
-    breaks: 'a quote that is escaped ends no text',
+    breaks: 'an escaped quote does not end a string',
     tests: ['js:serve'],
   },
   {
@@ -773,7 +773,7 @@ export const MUTATIONS = [
     file: 'server/guard',
     from: "if (site === 'cross-site' || site === 'same-site')",
     to: "if (site === 'cross-site')",
-    breaks: 'pages of other origins of the same site may not ask',
+    breaks: 'requests of pages of other origins of the same site are refused',
     tests: ['js:serve'],
   },
   // --- js/heads, js/receipts, js/plan
@@ -782,7 +782,7 @@ export const MUTATIONS = [
     file: 'heads/head',
     from: "if (!weights.every(Number.isFinite)) refuse('has a weight that is not finite');",
     to: '',
-    breaks: 'a head with a weight that is not finite is refused',
+    breaks: 'a classifier with a weight that is not finite is refused',
     tests: ['js:classifiers', 'js:fuzz-parsers'],
   },
   {
@@ -790,7 +790,7 @@ export const MUTATIONS = [
     file: 'receipts/index',
     from: 'at < 0 && tokens.length !== receipt.tokens.length',
     to: 'at < 0 && tokens.length > receipt.tokens.length',
-    breaks: 'a replay that is shorter differs where it ends',
+    breaks: 'a shorter replay differs at its end',
     tests: ['js:receipts'],
   },
   {
