@@ -165,7 +165,7 @@ static uint32_t slot_of(uint32_t other, uint32_t module, role r) {
 }
 
 bool bq_slot_stacked(uint32_t slot) {
-  return slot >= BQ_MODEL_SLOTS && modules[modules_of(slot).first].stacked;
+  return slot >= BQ_MODEL_SLOTS && !role_of(slot) && modules[modules_of(slot).first].stacked;
 }
 
 /* The value of a dimension. `layer`: the layer of the tensor, or 0 outside layers. */
@@ -231,7 +231,9 @@ static bool layer_has(const bq_binding *b, uint32_t slot) {
   const bool norm = modules[run.first].cols == NONE;
   const role r = role_of(slot);
   if (norm && (r == SCALE || (r == BIAS && c->norm != BQ_NORM_LAYER))) return false;
-  if (modules[run.first].stacked && r) return false;
+  /* Of experts only the last product has a bias, one for all of them. */
+  const role last = run.first == BQ_EXPERT_DOWN ? BIAS : WEIGHT;
+  if (modules[run.first].stacked && r > last) return false;
   if (run.first == BQ_EMBED_PROJECT || (run.first == BQ_LAYER_SCALE && r)) return false;
   for (uint32_t i = 0; i < run.n; i++)
     if (!(layer_modules >> (run.first + i) & 1)) return false;

@@ -245,9 +245,8 @@ static bq_status check_experts(const records *r, const bq_config *c, bq_error *e
   if (!c->experts) return BQ_OK;
   if (c->experts_used < 1 || c->experts_used > c->experts)
     return bq_fail(err, BQ_FORMAT, at, "%u of %u experts are used", c->experts_used, c->experts);
-  if (!c->gated || c->block != BQ_BLOCK_SEQUENTIAL)
-    return bq_fail(err, BQ_UNSUPPORTED, at,
-                   "experts without gates or beside attention are unknown here");
+  if (c->block != BQ_BLOCK_SEQUENTIAL)
+    return bq_fail(err, BQ_UNSUPPORTED, at, "experts beside attention are unknown here");
   return BQ_OK;
 }
 

@@ -97,17 +97,6 @@ static bq_layer_step store(const bq_config *c, const bq_layer_kind *k) {
                          .module = {BQ_Q_NORM, BQ_K_NORM}};
 }
 
-static bq_layer_step mlp_in(const bq_config *c, bq_module norm) {
-  bq_layer_step s = {.op = BQ_OP_MATMUL, .stage = BQ_STAGE_MLP_IN, .in = BQ_BUFFER_X, .norm = norm,
-                     .epilogue = BQ_EPILOGUE_ACTIVATE, .n = 1, .module = {BQ_UP},
-                     .out = {BQ_BUFFER_UP}};
-  if (!c->gated) return s;
-  s.n = 2;
-  s.module[0] = BQ_GATE, s.module[1] = BQ_UP;
-  s.out[0] = BQ_BUFFER_GATE, s.out[1] = BQ_BUFFER_UP;
-  return s;
-}
-
 /* Adds a matmul of `in` whose output is added to the residual: by its epilogue or, if the output is
  * normed first, in a step of its own. */
 static void add_residual(const bq_config *c, bq_layer_kind *k, bq_stage stage, bq_buffer in,
@@ -125,17 +114,35 @@ static void add_residual(const bq_config *c, bq_layer_kind *k, bq_stage stage, b
   if (c->norm_place == BQ_NORM_POST) add(k, row_step(BQ_OP_NORM, BQ_BUFFER_X, post));
 }
 
-static bq_layer_step gate_and_up(bq_op op, bq_buffer in, bq_module norm, bq_module gate,
+/* The buffer with the result of the activation: `gate`, that of the gate, or the one after it in
+ * models without gates. The same holds for modules. */
+static bq_buffer activation_buffer(const bq_config *c, bq_buffer gate) { return gate + !c->gated; }
+
+/* The products before the activation. */
+static bq_layer_step gate_and_up(const bq_config *c, bq_op op, bq_module norm, bq_module gate,
                                  bq_buffer out) {
-  return (bq_layer_step){.op = op, .stage = BQ_STAGE_MLP_IN, .in = in, .norm = norm,
-                         .epilogue = BQ_EPILOGUE_ACTIVATE, .n = 2, .module = {gate, gate + 1},
-                         .out = {out, out + 1}};
+  const uint8_t module = (uint8_t)(gate + !c->gated), buffer = (uint8_t)activation_buffer(c, out);
+  return (bq_layer_step){.op = op, .stage = BQ_STAGE_MLP_IN, .in = BQ_BUFFER_X, .norm = norm,
+                         .epilogue = BQ_EPILOGUE_ACTIVATE, .n = 1 + c->gated,
+                         .module = {module, module + 1}, .out = {buffer, buffer + 1}};
+}
+
+static bq_layer_step mlp_in(const bq_config *c, bq_module norm) {
+  return gate_and_up(c, BQ_OP_MATMUL, norm, BQ_GATE, BQ_BUFFER_GATE);
 }
 
 static bq_layer_step matmul_step(bq_op op, bq_stage stage, bq_buffer in, bq_module module,
                                  bq_buffer out) {
   return (bq_layer_step){.op = op, .stage = stage, .in = in, .norm = BQ_NO_MODULE, .n = 1,
                          .module = {module}, .out = {out}};
+}
+
+/* The products of experts or of the shared expert. The modules and buffers of gate, up and down are
+ * consecutive. */
+static void add_products(const bq_config *c, bq_layer_kind *k, bq_op op, bq_module norm,
+                         bq_module gate, bq_buffer out) {
+  add(k, gate_and_up(c, op, norm, gate, out));
+  add(k, matmul_step(op, BQ_STAGE_DOWN, activation_buffer(c, out), gate + 2, out + 2));
 }
 
 /* The steps of a mixture of experts, and of the shared expert if there is one. */
@@ -151,14 +158,8 @@ static void add_experts(const bq_config *c, bq_layer_kind *k, bq_module norm) {
   }
   add(k, router);
   add(k, (bq_layer_step){.op = BQ_OP_ROUTE, .stage = BQ_STAGE_MLP_IN, .norm = BQ_NO_MODULE});
-  add(k, gate_and_up(BQ_OP_EXPERTS, BQ_BUFFER_X, norm, BQ_EXPERT_GATE, BQ_BUFFER_EXPERT_GATE));
-  add(k, matmul_step(BQ_OP_EXPERTS, BQ_STAGE_DOWN, BQ_BUFFER_EXPERT_GATE, BQ_EXPERT_DOWN,
-                     BQ_BUFFER_EXPERT_OUT));
-  if (c->shared_ffn) {
-    add(k, gate_and_up(BQ_OP_MATMUL, BQ_BUFFER_X, norm, BQ_SHARED_GATE, BQ_BUFFER_SHARED_GATE));
-    add(k, matmul_step(BQ_OP_MATMUL, BQ_STAGE_DOWN, BQ_BUFFER_SHARED_GATE, BQ_SHARED_DOWN,
-                       BQ_BUFFER_SHARED_OUT));
-  }
+  add_products(c, k, BQ_OP_EXPERTS, norm, BQ_EXPERT_GATE, BQ_BUFFER_EXPERT_GATE);
+  if (c->shared_ffn) add_products(c, k, BQ_OP_MATMUL, norm, BQ_SHARED_GATE, BQ_BUFFER_SHARED_GATE);
   add(k, (bq_layer_step){.op = BQ_OP_COMBINE, .stage = BQ_STAGE_DOWN, .norm = BQ_NO_MODULE,
                          .epilogue = normed ? BQ_EPILOGUE_NONE : BQ_EPILOGUE_ADD});
   if (normed) add(k, row_step(BQ_OP_ADD, BQ_BUFFER_OUT, BQ_LN2_POST));
@@ -316,7 +317,7 @@ void bq_layer_kind_make(const bq_config *c, uint32_t kind, bq_layer_kind *out) {
   }
   if (!c->ffn) return;
   if (c->block == BQ_BLOCK_SEQUENTIAL) add(out, mlp_in(c, ln2));
-  add_residual(c, out, BQ_STAGE_DOWN, c->gated ? BQ_BUFFER_GATE : BQ_BUFFER_UP,
+  add_residual(c, out, BQ_STAGE_DOWN, activation_buffer(c, BQ_BUFFER_GATE),
                c->sub_norms ? BQ_DOWN_NORM : BQ_NO_MODULE, BQ_DOWN, BQ_LN2_POST);
   if (c->layer_embed) add_layer_embedding(out);
   if (c->layer_scale) scale_layer(out);

@@ -190,7 +190,7 @@ static void activate_experts(const bq_session *s, const bq_layer_step *step, flo
   bq_activate_fn *const act = bq_activation_of(s);
   for (uint32_t i = 0; i < g.rows; i++) {
     const size_t at = (g.first + i) * cols + row0;
-    act(buffer[step->out[0]] + at, buffer[step->out[1]] + at, row1 - row0);
+    act(buffer[step->out[0]] + at, step->n > 1 ? buffer[step->out[1]] + at : NULL, row1 - row0);
   }
 }
 
@@ -225,13 +225,14 @@ static void add_weighted(float *y, const float *x, float weight, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] += weight * x[i];
 }
 
-static void combine(const bq_session *s, const bq_layer_step *step, float *const *buffer,
-                    uint32_t t) {
+static void combine(const bq_session *s, const bq_layer *w, const bq_layer_step *step,
+                    float *const *buffer, uint32_t t) {
   const bq_config *c = &s->model->config;
   const bq_expert_routing *r = s->scratch.routes;
   const size_t n = c->hidden, used = c->experts_used;
   float *y = buffer[BQ_BUFFER_OUT] + t * n, *x = buffer[BQ_BUFFER_X] + t * n;
-  memset(y, 0, n * sizeof *y);
+  const float *bias = w->module[BQ_EXPERT_DOWN].b; /* of all experts together */
+  for (size_t i = 0; i < n; i++) y[i] = bias ? bias[i] : 0.0f;
   for (size_t i = t * used; i < (t + 1) * used; i++)
     add_weighted(y, buffer[BQ_BUFFER_EXPERT_OUT] + r->pair[i] * n, r->weight[i], n);
   if (c->shared_ffn) {
@@ -251,7 +252,7 @@ bq_stage bq_forward_experts(const bq_session *s, const bq_layer *w, const bq_lay
     if (thread == 0) assign_experts(s, w, buffer[BQ_BUFFER_ROUTE], tokens);
   } else if (step->op == BQ_OP_COMBINE) {
     for (bq_share share = bq_share_of(s, thread, threads, tokens, 1); bq_share_next(&share);)
-      for (size_t t = share.from; t < share.to; t++) combine(s, step, buffer, (uint32_t)t);
+      for (size_t t = share.from; t < share.to; t++) combine(s, w, step, buffer, (uint32_t)t);
   } else if (prepares) {
     const size_t groups = s->scratch.routes->active[0];
     for (bq_share share = bq_share_of(s, thread, threads, groups, 1); bq_share_next(&share);)

@@ -222,7 +222,7 @@ static void add_stacked(builder *m, const char *name, int layer, uint32_t rows, 
 static void add_experts(builder *m, int i) {
   const bq_config *c = &m->spec->config;
   add_linear(m, "mlp.router", i, c->experts, c->hidden);
-  add_stacked(m, "mlp.experts.gate", i, c->expert_ffn, c->hidden);
+  if (c->gated) add_stacked(m, "mlp.experts.gate", i, c->expert_ffn, c->hidden);
   add_stacked(m, "mlp.experts.up", i, c->expert_ffn, c->hidden);
   add_stacked(m, "mlp.experts.down", i, c->hidden, c->expert_ffn);
 }

@@ -31,6 +31,13 @@ static bq_config with_experts(uint32_t experts, uint32_t used, uint32_t shared) 
                      .experts_sum = used % 2};
 }
 
+static bq_config without_gates(uint32_t experts, uint32_t used, uint32_t shared) {
+  bq_config config = with_experts(experts, used, shared);
+  config.gated = false;
+  config.activation = BQ_GELU_ERF;
+  return config;
+}
+
 static bq_config with_sigmoids(uint32_t experts, uint32_t used) {
   bq_config config = with_experts(experts, used, 0);
   config.experts_sigmoid = true;
@@ -95,6 +102,8 @@ static void test_bits_do_not_depend_on_batches(void) {
   check_bits(with_experts(40, 4, 0), BQ_TYPE_F16, (bq_session_options){.kv_type = BQ_KV_F32});
   check_bits(with_sigmoids(6, 2), BQ_TYPE_F32, (bq_session_options){.kv_type = BQ_KV_F32});
   check_bits(with_sigmoids(7, 3), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = BQ_KV_I8});
+  check_bits(without_gates(5, 2, 0), BQ_TYPE_F32, (bq_session_options){.kv_type = BQ_KV_F32});
+  check_bits(without_gates(6, 3, 40), BQ_TYPE_BQ4_32, (bq_session_options){.kv_type = BQ_KV_I8});
   check_bits(with_experts(5, 3, 40), BQ_TYPE_BQ4_32,
              (bq_session_options){.activations = BQ_ACTIVATIONS_I16});
 }
@@ -119,13 +128,14 @@ static void test_biases_only_select_experts(void) {
   }
 }
 
-/* A layer with a single expert computes the MLP of a model without experts. */
-static void test_one_expert_is_an_mlp(void) {
+/* A layer with a single expert computes the MLP of a model without experts, also without gates and
+ * with a bias. */
+static void check_one_expert(bq_config config, const float *bias) {
   tiny_model t;
-  bq_config config = with_experts(1, 1, 0);
   tiny_create(&t, config, BQ_TYPE_F32, bq_kernels_best(), false);
   for (uint32_t i = 0; i < config.layers; i++) {
     bq_weights *m = t.layers[i].module;
+    m[BQ_DOWN].b = bias;
     m[BQ_EXPERT_GATE] = m[BQ_GATE], m[BQ_EXPERT_UP] = m[BQ_UP], m[BQ_EXPERT_DOWN] = m[BQ_DOWN];
   }
   compute_reference(&t, (bq_session_options){0});
@@ -138,6 +148,15 @@ static void test_one_expert_is_an_mlp(void) {
     CHECK(fabsf(bq_session_logits(s)[i] - expected[TEXT - 1][i]) < 1e-4f);
   bq_session_free(s);
   tiny_free(&t);
+}
+
+static void test_one_expert_is_an_mlp(void) {
+  float bias[40];
+  for (int i = 0; i < 40; i++) bias[i] = 0.1f * (float)(i % 7 - 3);
+  check_one_expert(with_experts(1, 1, 0), NULL);
+  check_one_expert(with_experts(1, 1, 0), bias);
+  check_one_expert(without_gates(1, 1, 0), NULL);
+  check_one_expert(without_gates(1, 1, 0), bias);
 }
 
 static void test_nan_and_infinite_scores(void) {

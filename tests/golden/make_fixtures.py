@@ -1138,6 +1138,78 @@ def jina_bert(name, seed):
     save(name, model, torch.float16, ids, results, config, {feature: round(by, 3) for feature, by in moved.items()}, True, jina_names)
 
 
+class NomicExperts(nn.Module):
+    """As nomic-embed-text 2 has them in every second layer, with its names: MLPs without gates, and one bias for all."""
+
+    def __init__(self, hidden, inner, experts, used):
+        super().__init__()
+        self.router, self.experts = nn.Module(), nn.Module()
+        self.router.layer = nn.Linear(hidden, experts, bias=False)
+        self.experts.mlp, self.experts.bias = nn.Module(), nn.Parameter(torch.zeros(hidden))
+        self.experts.mlp.w1, self.experts.mlp.w2 = (nn.Parameter(torch.zeros(experts * inner, hidden)) for _ in range(2))
+        self.used, self.shape, self.normalized, self.gelu = used, (experts, inner, hidden), False, nn.GELU()
+
+    def forward(self, x):
+        weights, chosen = self.router.layer(x).softmax(-1).topk(self.used, -1)
+        if self.normalized:
+            weights = weights / weights.sum(-1, keepdim=True)
+        up, down = (w.view(self.shape) for w in (self.experts.mlp.w1, self.experts.mlp.w2))
+        each = torch.einsum("...ei,eih->...eh", self.gelu(torch.einsum("...h,eih->...ei", x, up)), down)
+        return torch.einsum("...e,...eh->...h", torch.zeros(*x.shape[:-1], self.shape[0]).scatter(-1, chosen, weights), each) + self.experts.bias
+
+
+def nomic_moe_names(state):
+    """As published: q, k and v one after the other in one tensor."""
+    out = {}
+    for name, value in state.items():
+        if name.startswith("pooler.") or ".k_proj." in name or ".v_proj." in name:
+            continue
+        if ".q_proj." in name:
+            value = torch.cat([state[name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")])
+        for new, old in (("layers.", "encoder.layers."), ("embeddings.LayerNorm", "emb_ln"), ("self_attn.q_proj", "attn.Wqkv"), ("self_attn.o_proj", "attn.out_proj"),
+                         ("post_attention_layernorm", "norm1"), ("post_mlp_layernorm", "norm2")):
+            name = name.replace(new, old)
+        out[name] = value.contiguous()
+    return out
+
+
+def nomic_moe(name, seed, biased):
+    """nomic-embed-text 2, which is in no release of transformers: Jina's encoder of version 3, with experts in every second layer."""
+    settings = dict(vocab_size=72, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, intermediate_size=40, max_position_embeddings=34, type_vocab_size=1,
+                    hidden_act="gelu", layer_norm_eps=0.05, pad_token_id=1, rope_parameters={"rope_type": "default", "rope_theta": 10000.0})
+    model = transformers.JinaEmbeddingsV3Model(transformers.JinaEmbeddingsV3Config(**settings, attn_implementation="eager"), add_pooling_layer=False).eval()
+    for layer in model.layers[1::2]:
+        layer.mlp = NomicExperts(32, 40, 5, 2)
+    randomize(model, torch.float16, seed)
+    with torch.no_grad():
+        for key, p in model.named_parameters():
+            for ending, factor in (("3.post_mlp_layernorm.weight", 4), ("router.layer.weight", 3), ("mlp.w1", 2), ("fc2.weight", 8), ("q_proj.weight", 2), ("experts.bias", 4 if biased else 0)):
+                if key.endswith(ending):
+                    p.mul_(factor)
+            if key.endswith("fc1.bias"):
+                p.sub_(2.4)
+            p.copy_(p.half().float())
+    ids = torch.randint(settings["vocab_size"], (26,), generator=torch.Generator().manual_seed(seed + 1))
+    results = compute_results(model, ids)
+    changes = {"the choice": zero_weights("router.layer.weight"), "the second expert": with_attributes("mlp", used=1), "weights of all experts": with_attributes("mlp", normalized=True),
+               "experts": zero_weights("mlp.w2"), "exact GELU": with_attributes("mlp", gelu=nn.GELU("tanh"), activation_fn=nn.GELU("tanh")), "sight of later tokens": without_later_texts,
+               **({"bias of experts": zero_weights("experts.bias")} if biased else {})}
+    moved = {}
+    for what, change in changes.items():
+        other = copy.deepcopy(model)
+        with torch.no_grad():
+            change(other)
+        moved[what] = (compute_results(other, ids) - results).abs().max().item()
+        print(f"{name}: without {what} a result moves by {moved[what]:.3f}")
+        assert moved[what] >= 100 * TOLERANCE, f"{name} would not notice a missing {what}"
+    config = {"architectures": ["NomicBertModel"], "model_type": "nomic_bert", "vocab_size": 72, "type_vocab_size": 1, "n_embd": 32, "n_head": 4, "n_layer": 4, "n_inner": 40,
+              "n_positions": 32, "max_trained_positions": 2048, "layer_norm_epsilon": 0.05, "activation_function": "gelu", "rotary_emb_base": 10000,
+              "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": False, "rotary_emb_scale_base": None, "rotary_scaling_factor": None, "qkv_proj_bias": True,
+              "mlp_fc1_bias": True, "mlp_fc2_bias": True, "prenorm": False, "parallel_block": False, "use_rms_norm": False, "causal": False, "moe_every_n_layers": 2,
+              "moe_normalize_expert_weights": False, "moe_top_k": 2, "num_experts": 5}
+    save(name, model, torch.float16, ids, results, config, {what: round(by, 3) for what, by in moved.items()}, True, nomic_moe_names)
+
+
 BITNET = dict(vocab_size=64, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=96, max_position_embeddings=64,
               tie_word_embeddings=True, bos_token_id=1, eos_token_id=2, rope_parameters={"rope_type": "default", "rope_theta": 1000.0})
 BITNET_LINEARS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -1295,6 +1367,9 @@ if __name__ == "__main__":
         sys.exit()
     if len(sys.argv) == 1 or "jina-bert-v2" in sys.argv[1:]:
         jina_bert("jina-bert-v2", 150100)
+    for seed, name in enumerate(("nomic-moe", "nomic-moe-unbiased")):
+        if len(sys.argv) == 1 or name in sys.argv[1:]:
+            nomic_moe(name, 150300 + 100 * seed, name == "nomic-moe")
     if len(sys.argv) == 1 or "bitnet" in sys.argv[1:]:
         bitnet("bitnet", 150200)
     for first, group in ((1, {**LLAMAS, **BULLETS, **FAMILIES}), (1001, ENCODERS), (1101, ROUTED), (1201, LISTED), (1301, LENT), (1401, RECURRENT)):

@@ -35,6 +35,7 @@ LEFT_OUT = {
     "llama-dynamic",  # GGUF lacks the scaling
     "mistral",  # GGUF lacks the window
     "mpnet",  # there is no such architecture
+    "nomic-moe",  # the converter loses the bias of experts
     "phi-qk-norm",  # GGUF lacks the norms
 }
 # Changes of the config.json of transformers 5 for the converter, which expects older ones.
@@ -52,6 +53,8 @@ PUBLISHED = {
     "neox": {"rotary_pct": 0.25},
     "nomic-bert": {"n_positions": 8192, "max_trained_positions": 2048, "rotary_emb_scale_base": None, "hidden_size": 36, "num_hidden_layers": 2,
                    "num_attention_heads": 3, "intermediate_size": 52, "layer_norm_eps": 0.05},
+    "nomic-moe-unbiased": {"n_positions": 2048, "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 40,
+                           "layer_norm_eps": 0.05, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
     "modern-bert": {"layer_norm_eps": 0.05, "global_attn_every_n_layers": 3, "global_rope_theta": 160000.0, "local_rope_theta": 100.0},
     "neox-sequential": {"rotary_pct": 0.5},
 }

@@ -29,11 +29,13 @@ const NAMES = [
   'jina-bert-v2',
   'jina-v3',
   'eurobert',
+  'nomic-moe',
+  'nomic-moe-unbiased',
 ];
-// llama.cpp has no MPNet.
+// llama.cpp has no MPNet and no bias of experts.
 for (const [name, source] of NAMES.flatMap((name) => [
   [name, 'safetensors'],
-  ...(name === 'mpnet' ? [] : [[name, 'GGUF']]),
+  ...(['mpnet', 'nomic-moe'].includes(name) ? [] : [[name, 'GGUF']]),
 ]))
   test(`${name} from ${source}: hidden states of PyTorch at the first and last position, and their mean`, async () => {
     const {

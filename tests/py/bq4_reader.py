@@ -483,7 +483,7 @@ def complete_config(c):
         require(kind != F32 or np.isfinite(c[name]), f"CONF: {name} is not finite")
     require(c["norm_place"] != 3 or c["block"] == 0, "CONF: norm_place and block")
     if c["experts"]:
-        require(1 <= c["experts_used"] <= c["experts"] and c["gated"] and c["block"] == 0, "CONF: experts")
+        require(1 <= c["experts_used"] <= c["experts"] and c["block"] == 0, "CONF: experts")
         c["expert_ffn"] = c["expert_ffn"] or c["ffn"]
     else:
         require(not any(c[name] for name in ("experts_used", "expert_ffn", "shared_ffn", "experts_sum")), "CONF: keys of experts")
@@ -622,7 +622,9 @@ def expected_tensors(c):
         if c["experts"] and i not in c["dense_layers"]:
             linear(f"h.{i}.mlp.router", c["experts"], hidden)
             for name, rows, cols in (("gate", c["expert_ffn"], hidden), ("up", c["expert_ffn"], hidden), ("down", hidden, c["expert_ffn"])):
-                out[f"h.{i}.mlp.experts.{name}.weight"] = ((c["experts"], rows, cols), True)
+                if c["gated"] or name != "gate":
+                    out[f"h.{i}.mlp.experts.{name}.weight"] = ((c["experts"], rows, cols), True)
+            out[f"h.{i}.mlp.experts.down.bias"] = ((hidden,), False)
             if c["shared_ffn"]:
                 if not c["shared_always"]:
                     linear(f"h.{i}.mlp.shared.switch", 1, hidden)

@@ -140,9 +140,10 @@ function addAttention(list, c, n) {
 function addExperts(list, c, layer) {
   const inner = c.expert_ffn || c.ffn;
   list.linear(`${layer}.mlp.router`, c.experts, c.hidden);
-  list.add(`${layer}.mlp.experts.gate.weight`, [c.experts, inner, c.hidden]);
+  if (c.gated) list.add(`${layer}.mlp.experts.gate.weight`, [c.experts, inner, c.hidden]);
   list.add(`${layer}.mlp.experts.up.weight`, [c.experts, inner, c.hidden]);
   list.add(`${layer}.mlp.experts.down.weight`, [c.experts, c.hidden, inner]);
+  list.add(`${layer}.mlp.experts.down.bias`, [c.hidden], false);
   if (c.shared_ffn && !c.shared_always) list.linear(`${layer}.mlp.shared.switch`, 1, c.hidden);
   if (c.shared_ffn) list.mlp(`${layer}.mlp.shared`, c.shared_ffn);
 }

@@ -1,11 +1,14 @@
 /**
  * BERT and similar encoders: bidirectional attention, norms after the residual sum, hidden states in place of logits.
  */
-import { pick, range } from '../bq4/tensor-views.js';
-import { GGUF_ATTENTION, ggufLayerNorm, ggufRotaryLayerNorm } from './gguf.js';
+import { BqError } from '../../shared/errors.js';
+import { columns, pick, range, stacked } from '../bq4/tensor-views.js';
+import { GGUF_ATTENTION, ggufExperts, ggufLayerNorm, ggufRotaryLayerNorm } from './gguf.js';
 import { denseLabels, GGUF_LABELS, ggufLabels } from './labels.js';
+import { numbersOf } from './layers.js';
 import { activationOf, expect, QKV, splitInto } from './shared.js';
 
+/** @import { InTensor } from '../checkpoint-tensors.js' */
 /** @typedef {import('./shared.js').Family} Family */
 /** @typedef {import('./gguf.js').GgufRow} GgufRow */
 /** @typedef {import('./gguf.js').GgufFacts} GgufFacts */
@@ -152,17 +155,34 @@ export const distilbert = {
 
 /** Keys of nomic-embed-text's config.json that change results, with the supported values. */
 const NOMIC_SUPPORTED = {
-  activation_function: 'swiglu',
   rotary_emb_fraction: 1,
   rotary_emb_interleaved: false,
   prenorm: false,
   parallel_block: false,
   use_rms_norm: false,
   causal: false,
+  moe_normalize_expert_weights: false,
 };
 
 /**
- * nomic-embed-text 1 and 1.5: BERT with rotary positions and a gated MLP, with the tensor names of the published files.
+ * Returns the layers with an MLP in place of experts. Layers i with i % every = 1 have experts.
+ * @param {unknown} layers @param {number} every
+ */
+const denseLayers = (layers, every) => numbersOf(layers).filter((i) => i % every !== 1);
+
+/**
+ * Returns the experts' matrices, which the checkpoint has one below the other in a tensor. Throws SHAPE.
+ * @param {InTensor} tensor @param {Record<string, any>} config  configuration of the model
+ */
+function expertMatrices(tensor, { experts, expert_ffn: ffn }) {
+  if (tensor.dims[0] !== experts * ffn)
+    throw new BqError('SHAPE', `the experts have ${tensor.dims[0]} rows; config.json implies ${experts} × ${ffn}`);
+  return numbersOf(experts).map((i) => pick(tensor, range(i * ffn, ffn)));
+}
+
+/**
+ * nomic-embed-text: BERT with rotary positions, with the tensor names of the published files. Versions 1 and 1.5 have
+ * gated MLPs; in version 2 every second layer has experts, without gates and with one bias for all of them.
  * @type {Family}
  */
 export const nomicBert = {
@@ -179,33 +199,76 @@ export const nomicBert = {
     'attn.out_proj': 'attn.o',
     norm1: 'ln1_post',
     norm2: 'ln2_post',
+    'mlp.fc1': 'mlp.up',
     'mlp.fc11': 'mlp.up',
     'mlp.fc12': 'mlp.gate',
     'mlp.fc2': 'mlp.down',
+    'mlp.router.layer': 'mlp.router',
+    'mlp.experts.mlp.w1': (tensor, config) => [
+      ['mlp.experts.up', stacked('mlp.experts.mlp.w1', expertMatrices(tensor, config))],
+    ],
+    'mlp.experts.mlp.w2': (tensor, config) => [
+      [
+        'mlp.experts.down',
+        stacked(
+          'mlp.experts.mlp.w2',
+          expertMatrices(tensor, config).map((matrix) => columns(matrix, 0, config.hidden)),
+        ),
+      ],
+    ],
+    'mlp.experts': 'mlp.experts.down', // its bias
   },
   unread: /(^|\.)embeddings\.position_ids$|^(bert\.)?pooler\.|^cls\.|\.rotary_emb\.inv_freq$/,
   config: (hf) => {
-    for (const [key, supported] of Object.entries(NOMIC_SUPPORTED))
+    const every = hf.moe_every_n_layers ?? 0;
+    const activation = every ? 'gelu' : 'swiglu';
+    for (const [key, supported] of Object.entries({ ...NOMIC_SUPPORTED, activation_function: activation }))
       expect((hf[key] ?? supported) === supported, `nomic-embed-text with ${key} ${JSON.stringify(hf[key])}`);
+    const layers = hf.n_layer ?? hf.num_hidden_layers;
+    const ffn = hf.n_inner ?? hf.intermediate_size;
     const positions = hf.n_positions ?? hf.max_position_embeddings ?? 2048;
     return {
       ...ENCODER,
       position: 'rope',
       rope_theta: hf.rotary_emb_base ?? hf.rope_parameters?.rope_theta ?? 1000,
-      layers: hf.n_layer ?? hf.num_hidden_layers,
+      layers,
       hidden: hf.n_embd ?? hf.hidden_size,
       heads: hf.n_head ?? hf.num_attention_heads,
-      ffn: hf.n_inner ?? hf.intermediate_size,
+      ffn,
       vocab: hf.vocab_size,
       // Longer texts would need scaled positions (rotary_scaling_factor), which are not supported here.
       context: Math.min(positions, hf.max_trained_positions ?? positions),
       norm_eps: hf.layer_norm_epsilon ?? hf.layer_norm_eps ?? 1e-12,
-      activation: 'silu',
-      gated: true,
+      activation: every ? 'gelu_erf' : 'silu',
+      gated: !every,
       token_types: hf.type_vocab_size ?? 2,
+      ...(every && {
+        experts: hf.num_experts,
+        experts_used: hf.moe_top_k,
+        expert_ffn: ffn,
+        experts_sum: false,
+        dense_layers: denseLayers(layers, every),
+      }),
     };
   },
   gguf: {
+    'nomic-bert-moe': {
+      ...bertGguf,
+      modules: (facts) => ({
+        .../** @type {Required<GgufRow>} */ (bertGguf).modules(facts),
+        ffn_gate_inp: 'mlp.router',
+        ffn_up_exps: 'mlp.experts.up',
+        ffn_down_exps: 'mlp.experts.down',
+      }),
+      // llama.cpp's converter leaves out the bias of the experts.
+      config: (facts) => ({
+        ...ggufRotaryLayerNorm(facts, 'gelu_erf'),
+        ...ggufEncoder(facts),
+        position: 'rope',
+        ...ggufExperts(facts, false, 'blk.1.'),
+        dense_layers: denseLayers(facts.get('block_count'), facts.get('moe_every_n_layers')),
+      }),
+    },
     'nomic-bert': {
       ...bertGguf,
       modules: (facts) => ({ .../** @type {Required<GgufRow>} */ (bertGguf).modules(facts), ffn_gate: 'mlp.gate' }),
