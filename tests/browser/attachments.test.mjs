@@ -1,5 +1,5 @@
-// Files that the demo attaches to a message: PDF files, with their pages; what can't be read, and why; long ones, of which the model
-// gets passages that the person sees.
+// Files that the demo attaches to a message: PDF files with their pages; unreadable files, with the reason; long files, of which the model
+// receives passages that the page shows.
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import { afterEach, test } from 'node:test';
@@ -31,14 +31,14 @@ async function attach(name, buffer, mimeType = 'application/pdf') {
   await page.locator('#attachment').setInputFiles({ name, mimeType, buffer });
 }
 
-/** What the first message of the open chat is, as it is stored. @param {string} part */
+/** Returns the first message of the open chat as it is stored. @param {string} part */
 const stored = (part) =>
   page.evaluate((part) => {
     const key = Object.keys(localStorage).find((name) => name.startsWith('bq4.chat.')) ?? '';
     return JSON.parse(localStorage.getItem(key) ?? '').entries[0][part];
   }, part);
 
-test('of a PDF the text is attached, page by page, from the button and by a drop', async () => {
+test('the text of a PDF is attached page by page, from the button and by a drop', async () => {
   await demo();
   await attach('report.pdf', pdfOf(['The cat (Tom) sleeps.\nIt is old.', 'Page two: 50 % \\ more.']));
   await chips().first().waitFor();
@@ -60,14 +60,14 @@ test('of a PDF the text is attached, page by page, from the button and by a drop
   );
 });
 
-test('letters of an old Japanese encoding are read', async () => {
+test('text in an old Japanese encoding is read', async () => {
   await demo();
   await attach('nihon.pdf', japanesePdf());
   await chips().first().waitFor();
   assert.match(String(await chips().first().getAttribute('title')), /^\[Page 1\]\n日本$/);
 });
 
-test('without a network a PDF is read; one whose letters need a table is refused for that, unless the table was fetched before', async () => {
+test('a PDF is read offline; one that needs a character table is refused, unless the table was fetched before', async () => {
   await demo({ serviceWorkers: 'allow' });
   await waitUntilOffline(page);
   await page.reload();
@@ -85,11 +85,11 @@ test('without a network a PDF is read; one whose letters need a table is refused
   await attach('again.pdf', japanesePdf());
   await chips().nth(2).waitFor();
   assert.match(String(await chips().nth(2).getAttribute('title')), /^\[Page 1\]\n日本$/);
-  // The browser says so of each request that fails.
+  // The browser logs each failed request.
   page.trouble = page.trouble.filter((line) => !/ERR_INTERNET_DISCONNECTED|ERR_FAILED/.test(line));
 });
 
-test('a PDF that is locked, damaged or scanned is not attached, and the page says why', async () => {
+test('a PDF that is encrypted, damaged or scanned is not attached, and the page shows the reason', async () => {
   await demo();
   const notice = page.locator('#notices');
   for (const [name, bytes, words] of /** @type {const} */ ([
@@ -106,14 +106,14 @@ test('a PDF that is locked, damaged or scanned is not attached, and the page say
   assert.equal(await chips().count(), 0);
 });
 
-test('a very long text is attached in part, and the page says which', async () => {
+test('a very long text is attached in part, and the page shows which part', async () => {
   await demo();
   await attach('long.txt', Buffer.from('0123456 8\n'.repeat(100_000)), 'text/plain');
   await page.locator('#notices').getByText('“long.txt” is very long: the first 50 % are attached.').waitFor();
   assert.equal(await chips().count(), 1);
 });
 
-/** Some 40 paragraphs about nothing, with one that matters. @param {string} matter */
+/** About 40 paragraphs without meaning, and one with the answer. @param {string} matter */
 const longText = (matter) =>
   Array.from({ length: 40 }, (_, i) =>
     i === 30
@@ -126,7 +126,7 @@ const MATTER =
 
 const excerpt = () => ui(page).messages.first().locator('.excerpt');
 
-test('of a long text the model gets the passages with the words of the question, and the person sees them', async () => {
+test('the model receives the passages of a long text with words of the question, and the page shows them', async () => {
   await demo();
   await attach('house.txt', Buffer.from(longText(MATTER)), 'text/plain');
   await chips().first().waitFor();
@@ -161,7 +161,7 @@ test('of a long text the model gets the passages with the words of the question,
   await page.reload();
   await ready(page);
   await excerpt().locator('li').filter({ hasText: 'October' }).waitFor({ state: 'attached' });
-  // An edit leaves the file as it is.
+  // An edit does not change the file.
   await ui(page).messages.first().hover();
   await page.getByRole('button', { name: 'Edit your message' }).first().click();
   const field = page.getByRole('textbox', { name: 'Edit your message' });
@@ -173,7 +173,7 @@ test('of a long text the model gets the passages with the words of the question,
   await excerpt().locator('li').filter({ hasText: 'Paragraph 0' }).waitFor({ state: 'attached' });
 });
 
-test('of a long PDF passages have their page', async () => {
+test('passages of a long PDF have their page', async () => {
   await demo();
   const filler = Array.from({ length: 40 }, (_, i) => `Line ${i} of nothing much, only words and words.`).join('\n');
   await attach('manual.pdf', pdfOf([filler, filler, `${filler}\nThe fuse is behind the left panel.`, filler]));
@@ -189,14 +189,14 @@ test('of a long PDF passages have their page', async () => {
   );
 });
 
-/** What the model read in place of the message at this place, as it is stored. @param {number} at */
+/** Returns the text that the model read in place of the message with this index, as it is stored. @param {number} at */
 const readsOf = (at) =>
   page.evaluate((at) => {
     const key = Object.keys(localStorage).find((name) => name.startsWith('bq4.chat.')) ?? '';
     return JSON.parse(localStorage.getItem(key) ?? '').entries[at].reads;
   }, at);
 
-test('files of one name in two messages are two: no passage is given twice, nor is a file that was attached twice', async () => {
+test('files with the same name in two messages are different: no passage is used twice, and a file that is attached twice counts once', async () => {
   await demo();
   const house = longText(MATTER);
   const texts = [house, longText(MATTER.replaceAll('boiler', 'furnace').replaceAll('October', 'May')), house];
@@ -216,7 +216,7 @@ test('files of one name in two messages are two: no passage is given twice, nor 
   for (const passage of excerpts) assert.equal(text.split(passage).length - 1, 1, passage);
 });
 
-test('a message that is deleted takes the passages of its attachment out of later messages, and Undo brings them back', async () => {
+test('deleting a message removes the passages of its attachment from later messages, and Undo restores them', async () => {
   await demo();
   await attach('house.txt', Buffer.from(longText(MATTER)), 'text/plain');
   await chips().first().waitFor();
@@ -238,7 +238,7 @@ test('a message that is deleted takes the passages of its attachment out of late
   await ui(page).messages.nth(2).locator('.excerpt').waitFor();
 });
 
-test('of passages of two files those of the one that is deleted go', async () => {
+test('deleting one of two files removes its passages only', async () => {
   await demo();
   const text = (/** @type {string} */ name) => `${name}.txt:\n\`\`\`\nAll of the ${name}.\n\`\`\`\n\nWhat?`;
   const entry = (/** @type {string} */ id, /** @type {string | null} */ parent, /** @type {string} */ content) =>
@@ -255,13 +255,13 @@ test('of passages of two files those of the one that is deleted go', async () =>
   assert.deepEqual(left.reads?.passages, [passages[1]]);
   assert.equal(left.reads?.text, 'garden.txt, passages:\n```\n[line 1]\nAll of the garden.\n```\n\nAnd?');
   assert.equal(last.reads.passages.length, 2, 'for Undo');
-  // The same text was attached twice, or nothing was attached to what is deleted.
+  // The same text was attached twice, or the deleted message has no attachment.
   const again = { ...garden, content: text('house') + text('garden') };
   assert.equal(withoutPassages([again, last], [house])[1], last);
   assert.equal(withoutPassages([garden, last], [entry('a', null, 'What?')])[1], last);
 });
 
-test('a text that begins as a PDF does has lines, not pages; a long first page is attached in part', async () => {
+test('a text that begins like a PDF has lines, not pages; a long first page is attached in part', async () => {
   await demo();
   await attach('odd.txt', Buffer.from(`[Page intentionally left blank]\n\n${longText(MATTER)}`), 'text/plain');
   await chips().first().waitFor();
@@ -275,7 +275,7 @@ test('a text that begins as a PDF does has lines, not pages; a long first page i
   assert.deepEqual(await chips().locator('b').allTextContents(), ['roll.pdf']);
 });
 
-test('the title of a chat that begins with files is the question, or without a question the name of the first file', async () => {
+test('the title of a chat that begins with files is the question, or the name of the first file without a question', async () => {
   await demo();
   await attach('lease.pdf', pdfOf(['The rent is 840 euros.']));
   await attach('notes.md', Buffer.from('The key is under the pot.'), 'text/markdown');
@@ -292,7 +292,7 @@ test('the title of a chat that begins with files is the question, or without a q
   assert.equal(await page.title(), 'lease.pdf · bq4');
 });
 
-test('a passage is not chosen for words like "a", which a text of headings may have once', async () => {
+test('a passage is not selected because of words like "a", which a text of headings may have once', async () => {
   await demo();
   const scores = await page.evaluate(async () => {
     const { scoresByWords } = await import(/** @type {any} */ ('./chat/excerpts.js'));
@@ -302,7 +302,7 @@ test('a passage is not chosen for words like "a", which a text of headings may h
   assert.deepEqual(scores, [0, true]);
 });
 
-test('a text of nothing but ticks is attached, too', async () => {
+test('a text that consists of backticks is attached, too', async () => {
   await demo();
   await attach('ticks.txt', Buffer.from('` '.repeat(249_000)), 'text/plain');
   await chips().first().waitFor();
@@ -312,7 +312,7 @@ test('a text of nothing but ticks is attached, too', async () => {
   assert.equal(await ui(page).message.inputValue(), 'What is this?');
 });
 
-test('what the last reply was given stays where another is stopped before its passages are found', async () => {
+test('passages of the last answer stay if another answer is stopped before its passages are found', async () => {
   await demo();
   const kept = await page.evaluate(async (text) => {
     const { chooseExcerpt } = await import(/** @type {any} */ ('./chat/excerpts.js'));
@@ -325,7 +325,7 @@ test('what the last reply was given stays where another is stopped before its pa
   assert.deepEqual(kept, ['AbortError', { text: 'before' }]);
 });
 
-test('an edit changes nothing but what is edited, whatever ends its lines', async () => {
+test('an edit changes only the edited text, for any line breaks', async () => {
   await demo();
   const all = {
     conversations: [
@@ -346,10 +346,10 @@ test('an edit changes nothing but what is edited, whatever ends its lines', asyn
   assert.equal((await ui(page).messages.first().locator('.text').textContent())?.trim(), 'one\ntwo\nthree');
 });
 
-test('a file that is being read belongs to its chat and message: sending waits for it, another chat and Stop end it', async () => {
+test('a file that is being read belongs to its chat and message: sending waits for it, another chat and Stop cancel it', async () => {
   await demo();
   await page.setViewportSize({ width: 320, height: 640 });
-  /** Lets the library come. @type {() => void} */
+  /** Lets the server send the library. @type {() => void} */
   let release = () => {};
   const held = new Promise((resolve) => (release = () => resolve(undefined)));
   await page.route('**/pdf-worker.js', async (route) => (await held, route.continue().catch(() => {})));
@@ -375,7 +375,7 @@ test('a file that is being read belongs to its chat and message: sending waits f
   assert.equal(await page.getByRole('button', { name: 'Stop reading next.pdf' }).count(), 0);
 });
 
-test('what is offered to say leaves what is attached and written', async () => {
+test('a suggested message does not remove attachments and typed text', async () => {
   await demo();
   await attach('mine.txt', Buffer.from('Something of mine.'), 'text/plain');
   await chips().first().waitFor();
@@ -387,7 +387,7 @@ test('what is offered to say leaves what is attached and written', async () => {
   assert.equal(await ui(page).message.inputValue(), 'A question of mine');
 });
 
-test('text files of other encodings are read; a file of bytes that no text has is refused', async () => {
+test('text files in other encodings are read; a file with bytes that are no text is refused', async () => {
   await demo();
   const utf16 = Buffer.from('\ufeffGrüße, 今日は', 'utf16le');
   await attach('a.txt', utf16, 'text/plain');
@@ -404,7 +404,7 @@ test('text files of other encodings are read; a file of bytes that no text has i
   assert.equal(await stored('content'), `${fences}c.txt:\n\`\`\`\nGrüße\n\`\`\`\n\nWhat is this?`);
 });
 
-test('of an HTML file all text is attached that people see, and none of its styles, however many it has', async () => {
+test('all visible text of an HTML file is attached, and none of its styles', async () => {
   await demo();
   const html =
     '<style>p::before { content: "</div><b>hidden" }</style><div class="a"style="color: red" STYLE = x>The style = <i style=\'top: 0\'>plain</i></div><p>Set style="x" there.';

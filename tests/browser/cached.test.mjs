@@ -1,4 +1,4 @@
-// Engines with a cache in Chromium: what only a real browser can do to a load. Servers count what was asked for.
+// Engines with a cache in Chromium: tests that need a real browser. Servers count requests.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -47,7 +47,7 @@ async function ready(page) {
   return page;
 }
 const newTab = async () => ready(await lasting.newPage());
-/** The file is known by its id, also under another address: what an earlier test left would do for the next. @param {Page} page */
+/** The file is known by its id, also at another address: the files of earlier tests are removed. @param {Page} page */
 const forget = (page) =>
   page.evaluate(async () => {
     const { openStore } = await import(/** @type {string} */ ('/js/storage/cache/index.js'));
@@ -56,7 +56,7 @@ const forget = (page) =>
     await store.close();
   });
 
-/** Bytes that lie in the store, all files together. @param {Page} page */
+/** Returns the number of stored bytes of all files. @param {Page} page */
 const keptBytes = (page) =>
   page.evaluate(async () => {
     const { openStore } = await import(/** @type {string} */ ('/js/storage/cache/index.js'));
@@ -66,7 +66,7 @@ const keptBytes = (page) =>
     return /** @type {number} */ (cachedBytes);
   });
 
-/** Loads in a worker of its own and says a few words. @param {Page} page @param {string} url @param {object} [options] */
+/** Loads in a new worker and generates some tokens. @param {Page} page @param {string} url @param {object} [options] */
 const load = (page, url, options = {}) =>
   inTime(
     `a load of ${url}`,
@@ -98,7 +98,7 @@ const load = (page, url, options = {}) =>
     { state: () => keptBytes(page).then((n) => `${n} bytes in the store`) },
   );
 
-/** Chunks that were asked for. @param {{ range?: string }[]} requests */
+/** Returns the requested chunks. @param {{ range?: string }[]} requests */
 function asked(requests) {
   const all = [];
   for (const { range } of requests) {
@@ -110,7 +110,7 @@ function asked(requests) {
 }
 const all = Array.from({ length: chunks }, (_, c) => c);
 
-test('fetched once, then nothing is asked for, also without a server', async () => {
+test('fetched once, then without requests, also without a server', async () => {
   const server = await faultServer(bytes);
   const page = await newTab();
   const first = await load(page, server.url);
@@ -135,13 +135,13 @@ test('two tabs share one download', async () => {
   const [one, two] = await Promise.all(tabs.map((page) => load(page, server.url)));
   assert.equal(one.ids, two.ids);
   assert.deepEqual(asked(server.requests), all);
-  // Each plans and loads from the first bytes, which are all that both fetch; who comes later finds them in the cache.
+  // Both fetch the first bytes, which a plan and a load need; the later tab finds the rest in the cache.
   assert.ok(server.requests.filter(({ range }) => range === 'bytes=0-65535').length <= 4);
   for (const page of tabs) await page.close();
   await server.close();
 });
 
-test('two tabs share also a prefix longer than what a plan reads', async (t) => {
+test('two tabs also share a header that is longer than the bytes a plan reads', async (t) => {
   const file = await tinyModel({ card: `# Long\n${'Noise. '.repeat(60_000)}` });
   const server = await faultServer(file, { step: 16384 });
   t.after(server.close);
@@ -156,7 +156,7 @@ test('two tabs share also a prefix longer than what a plan reads', async (t) => 
   for (const page of tabs) await page.close();
 });
 
-test('a file that is damaged where it is kept: only what is damaged is fetched', async () => {
+test('a damaged file in the cache: only damaged chunks are fetched again', async () => {
   const server = await faultServer(bytes);
   const page = await newTab();
   await forget(page);
@@ -187,11 +187,11 @@ test('a file that is damaged where it is kept: only what is damaged is fetched',
   await server.close();
 });
 
-test('a load is aborted while it downloads, and while it reads what is kept; the next goes on from there', async () => {
+test('a load is aborted during the download and while it reads the cache; the next one continues', async () => {
   const server = await faultServer(bytes, { hold: prefix + 7.5 * MiB });
   const page = await newTab();
   await forget(page);
-  /** Aborted when so much is kept, at once if it is; what is kept then. @param {number} least */
+  /** Aborts when this number of bytes is cached; returns the cached bytes. @param {number} least */
   const aborted = (least) =>
     page.evaluate(async ([url, least]) => {
       const { createWorkerEngine, fromUrl } = await import(/** @type {string} */ ('/js/index.js'));
@@ -224,14 +224,14 @@ test('a load is aborted while it downloads, and while it reads what is kept; the
   await server.close();
 });
 
-test('the browser is killed in the middle: nothing that was verified is fetched again', async (t) => {
+test('the browser is killed during a download: no verified chunk is fetched again', async (t) => {
   const server = await faultServer(bytes, { hold: prefix + 9.5 * MiB });
   const folder = join(profile, 'killed');
   const own = await launchProcess(folder);
   t.after(() => own.kill().catch(() => {}));
   const page = await ready(await own.page());
   const ended = load(page, server.url).then(() => 'it ended', String);
-  // All whole chunks that come, by what lies in the store.
+  // All complete chunks that arrive, by the stored bytes.
   await until('nine chunks in the store', async () => (await keptBytes(page)) === prefix + 9 * MiB, {
     every: 50,
     state: async () =>
@@ -251,8 +251,8 @@ test('the browser is killed in the middle: nothing that was verified is fetched 
 });
 
 /**
- * Loads in a browser whose store is slow and which notes what it does; when it has noted `word` so many times, it is killed, and
- * another one loads from what is there.
+ * Loads in a browser whose storage is slow and which logs its operations; after `word` was logged this number of times, it is killed, and
+ * another one loads with the same storage.
  * @param {import('node:test').TestContext} t @param {string} name  of a profile @param {Awaited<ReturnType<typeof faultServer>>} server @param {string} word @param {number} times
  */
 async function killedAndAgain(t, name, server, word, times) {
@@ -289,7 +289,7 @@ async function killedAndAgain(t, name, server, word, times) {
   return { said: report, most, fetched };
 }
 
-test('the browser is killed while storage is slower than the network: one verified chunk at most is fetched again', async (t) => {
+test('the browser is killed while storage is slower than the network: at most one verified chunk is fetched again', async (t) => {
   const server = await faultServer(bytes);
   const { said: message, most, fetched } = await killedAndAgain(t, 'slow', server, 'verified', 7);
   assert.equal(most, 1, 'verified and not yet kept');
@@ -302,8 +302,8 @@ test('the browser is killed while storage is slower than the network: one verifi
   await server.close();
 });
 
-test('the browser is killed while chunks are kept before their turn: one at most is fetched again', async (t) => {
-  // The first range stops in the third chunk; those behind it come in full.
+test('the browser is killed while chunks are stored out of order: at most one is fetched again', async (t) => {
+  // The first range stops in the third chunk; later ranges come completely.
   const server = await faultServer(bytes, ({ from }) => (from === 65536 ? { hold: prefix + 2.5 * MiB } : undefined));
   const { said: message, fetched } = await killedAndAgain(t, 'ahead', server, 'ahead', 5);
   assert.deepEqual(
@@ -323,7 +323,7 @@ test('the browser is killed while chunks are kept before their turn: one at most
   await server.close();
 });
 
-test('a prompt waits while the file comes and is kept: at the last byte all layers but one are computed', async () => {
+test('a prompt waits while the file is loaded and cached: at the last byte all layers but one are computed', async () => {
   let release = () => {};
   const hold = new Promise((resolve) => (release = () => resolve(undefined)));
   const server = await faultServer(bytes, { hold: bytes.length - 1, until: hold });
@@ -378,8 +378,8 @@ test('larger than the budget, from an address: read from OPFS, the same tokens',
   await fresh.close();
 });
 
-// After this one the origin's OPFS may be out of order until the browser is closed (Chromium).
-test('storage that is full, or cleared in the middle: the model is there, and it says what is not kept', async () => {
+// After this test, OPFS of the origin can fail until the browser is closed (Chromium).
+test('storage that is full, or cleared during a load: the model works, and reports that it is not cached', async () => {
   const server = await faultServer(bytes, { step: 16384 });
   const page = await newTab();
   const devtools = await lasting.newCDPSession(page);
@@ -392,7 +392,7 @@ test('storage that is full, or cleared in the middle: the model is there, and it
   assert.equal(full.complete, false);
   await devtools.send('Storage.overrideQuotaForOrigin', { origin });
   await devtools.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' });
-  // Cleared when six chunks lie there and the rest doesn't come.
+  // Cleared when six chunks are stored and the rest does not come.
   let release = () => {};
   const step = { step: 16384 };
   server.faults = [
@@ -417,7 +417,7 @@ test('storage that is full, or cleared in the middle: the model is there, and it
   await server.close();
 });
 
-test('a private window keeps a model for as long as it is open', async () => {
+test('a private window keeps a model while it is open', async () => {
   const server = await faultServer(bytes);
   const browser = await launch();
   const page = await ready(await newPage(browser));

@@ -1,4 +1,4 @@
-// What can be done with messages and chats of the demo: deleted, rated, read aloud, kept as prompts, shared as links; and its shortcuts.
+// Functions for messages and chats of the demo: deleting, rating, reading aloud, saved prompts, links; and shortcuts.
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { waitUntilOffline, newPage, oneHost, openDemo, ready, setSampling, say, texts, ui } from './site.mjs';
@@ -22,7 +22,7 @@ async function demo(options) {
 
 /** Opens the menu of a message and presses a button in it. @param {number} at @param {string} name */
 async function press(at, name) {
-  // A tab behind another draws a frame a second, and each press waits for some.
+  // A tab in the background draws one frame per second, and each press waits for some frames.
   await page.bringToFront();
   const message = ui(page).messages.nth(at);
   await message.hover();
@@ -36,7 +36,7 @@ async function press(at, name) {
   await message.getByRole('button', { name }).click();
 }
 
-test('a message is deleted with its reply, what followed stays, and Undo brings it back', async () => {
+test('a message is deleted with its answer, later messages stay, and Undo restores it', async () => {
   await demo();
   const first = await say(page, 'Hello');
   const second = await say(page, 'Tell me a story');
@@ -58,7 +58,7 @@ test('a message is deleted with its reply, what followed stays, and Undo brings 
   assert.deepEqual(await texts(page), [], 'the last one stays away, too');
 });
 
-test('of two versions of a reply one is deleted, and the other is shown', async () => {
+test('deleting one of two versions of an answer shows the other', async () => {
   await demo();
   await setSampling(page, { temperature: '1', seed: '1' });
   const first = await say(page, 'Hello');
@@ -72,7 +72,7 @@ test('of two versions of a reply one is deleted, and the other is shown', async 
   assert.equal(await page.getByRole('log').getByText('2 of 2', { exact: true }).count(), 0);
 });
 
-test('a mark for a bad reply is kept on the device', async () => {
+test('a rating of an answer is stored on the device', async () => {
   await demo();
   await say(page, 'Hello');
   await press(1, 'Mark as a bad reply, on this device only');
@@ -87,7 +87,7 @@ test('a mark for a bad reply is kept on the device', async () => {
   assert.equal(await rate.getAttribute('aria-pressed'), 'false');
 });
 
-test('what is read aloud: sentences without code and marks', async () => {
+test('text to read aloud: sentences without code and marks', async () => {
   await demo();
   const pieces = await page.evaluate(async () => {
     const { spokenPieces } = await import(/** @type {any} */ ('/demo/chat/message-menu.js'));
@@ -102,7 +102,7 @@ test('what is read aloud: sentences without code and marks', async () => {
   );
   assert.ok(!pieces.join(' ').includes('let x'));
   assert.ok(pieces.at(-1).endsWith('The end'), pieces.at(-1));
-  // Another chat: nothing on the page could stop it any more.
+  // Another chat: nothing on the page could stop the speech.
   await say(page, 'Hello');
   await page.evaluate(() => {
     Object.assign(globalThis, { canceled: 0 });
@@ -112,7 +112,7 @@ test('what is read aloud: sentences without code and marks', async () => {
   await page.waitForFunction(() => /** @type {any} */ (globalThis).canceled > 0);
 });
 
-test('a chat as a link: the page that opens it has the same messages, and no request holds them', async () => {
+test('a chat as a link: the page that opens it has the same messages, and no request contains them', async () => {
   await demo({ permissions: ['clipboard-read', 'clipboard-write'] });
   const reply = await say(page, 'Hello “wörld” 👋');
   await page.getByRole('button', { name: 'Chats' }).first().click();
@@ -147,7 +147,7 @@ test('a chat as a link: the page that opens it has the same messages, and no req
   await say(page, 'Hello');
 });
 
-test('? lists the shortcuts; / inserts a prompt, of the page or of the person', async () => {
+test('? lists the shortcuts; / inserts a prompt, of the page or of the user', async () => {
   await demo();
   await page.getByRole('log').focus();
   await page.keyboard.press('?');
@@ -196,7 +196,7 @@ test('? lists the shortcuts; / inserts a prompt, of the page or of the person', 
   assert.equal((await texts(page)).at(-2), '/usr/bin');
 });
 
-test('formulas are drawn and code has colours, on demand; what cannot be read stays text', async () => {
+test('formulas are rendered and code is highlighted on demand; invalid formulas stay text', async () => {
   await demo();
   const text = [
     'Energy: $E = mc^2$, but $5 and $10 are prices.',
@@ -238,7 +238,7 @@ test('formulas are drawn and code has colours, on demand; what cannot be read st
   assert.equal(await code.last().locator('span').count(), 0);
 });
 
-test('the page lists every request that it and its workers made; a reply makes none', async () => {
+test('the page lists every request of itself and its workers; an answer sends none', async () => {
   page = await newPage(here.browser, { serviceWorkers: 'allow' });
   /** @type {string[]} */
   const seen = [];
@@ -255,7 +255,7 @@ test('the page lists every request that it and its workers made; a reply makes n
     'of the worker, too',
   );
   await say(page, 'Hello');
-  // The page is kept once its model is there, and last the root of the site.
+  // The page is cached when its model is loaded, and at last the root of the site.
   const root = page.context().waitForEvent('request', (request) => request.url().endsWith('/root.js'));
   if (!seen.some((url) => url.endsWith('/root.js'))) await root;
   root.catch(() => {});
@@ -270,7 +270,7 @@ test('the page lists every request that it and its workers made; a reply makes n
       const all = [...document.querySelectorAll('#requests td:first-child')].map((cell) => cell.getAttribute('title'));
       return urls.every((url) => all.includes(url));
     },
-    // The first leads to the page.
+    // The first one leads to the page.
     [...new Set(seen)].filter((url) => /^http/.test(url) && new URL(url).pathname !== '/'),
   );
   assert.match(
@@ -279,16 +279,16 @@ test('the page lists every request that it and its workers made; a reply makes n
   );
 });
 
-test('where nothing has the keyboard, the list of chats beside the conversation does not take it', async () => {
+test('without keyboard focus, the list of chats does not take it', async () => {
   await demo({ hasTouch: true, isMobile: true, viewport: { width: 1400, height: 800 } });
   await say(page, 'Hello');
   await page.reload();
   await ready(page);
   await page.locator('#chats-dialog[open]').waitFor();
   assert.equal(await page.evaluate(() => document.activeElement === document.body), true);
-  // Where the window becomes too narrow for both it goes, and it comes back.
+  // If the window becomes too narrow, the list is hidden, and shown again later.
   const list = page.locator('#chats-dialog');
-  // All that can be done with a chat lies inside the list, and a title that is cut is told whole.
+  // All buttons of a chat are inside the list, and truncated titles have a tooltip.
   await list.locator('.chat summary').click();
   const outside = await list.evaluate((list) =>
     [...list.querySelectorAll('.chat .menu button')]
@@ -301,12 +301,12 @@ test('where nothing has the keyboard, the list of chats beside the conversation 
   await list.waitFor({ state: 'hidden' });
   await page.setViewportSize({ width: 1400, height: 800 });
   await list.waitFor();
-  // The search page has no such list, and no room for one.
+  // The search page has no such list, and no space for one.
   await page.goto(`${here.site.url}demo/search.html`);
   assert.equal(await page.evaluate(() => getComputedStyle(document.body).paddingInlineStart), '0px');
 });
 
-test('addresses of requests are seen whole beside their sizes and times; shortcuts take one line each', async () => {
+test('addresses of requests are shown completely with their sizes and times; shortcuts take one line each', async () => {
   await demo();
   await page.getByRole('button', { name: 'Details' }).click();
   await page.getByRole('heading', { name: 'Network requests' }).click();
@@ -320,7 +320,7 @@ test('addresses of requests are seen whole beside their sizes and times; shortcu
   assert.equal(new Set(heights).size, 1, heights.join(' '));
 });
 
-test('a dialog is closed by a press beside it, and not by one on its edge or one that began inside', async () => {
+test('a dialog is closed by a press outside, and not by one on its edge or one that began inside', async () => {
   await demo();
   await ui(page).models.click();
   const dialog = page.locator('#models');
@@ -340,7 +340,7 @@ test('a dialog is closed by a press beside it, and not by one on its edge or one
   await dialog.waitFor({ state: 'hidden' });
 });
 
-test('the list of models does not move the button that is about to be pressed when it has been read', async () => {
+test('the list of models does not move a button that is about to be pressed after it is read', async () => {
   await demo();
   const moves = await page.evaluate(async () => {
     const button = /** @type {HTMLElement} */ (document.querySelector('#from-link button'));
@@ -359,7 +359,7 @@ test('the list of models does not move the button that is about to be pressed wh
   assert.equal(moves.length, 1, moves.join(' '));
 });
 
-test('two tabs: what one deletes is gone in the other, too, and for good, though that goes on writing; Undo brings it back in both', async () => {
+test('two tabs: a message deleted in one disappears in the other, permanently, also while the other writes; Undo restores it in both', async () => {
   await demo();
   const first = await say(page, 'Hello');
   await say(page, 'Tell me a story');
@@ -378,7 +378,7 @@ test('two tabs: what one deletes is gone in the other, too, and for good, though
   await shows(tab, both.slice(2));
   await page.getByRole('button', { name: 'Undo' }).click();
   await shows(tab, both);
-  // A tab that has not read of a deletion may write what it has: localStorage reaches other tabs later.
+  // A tab that has not read a deletion may write its messages: localStorage reaches other tabs later.
   const stored = () =>
     page.evaluate(
       () => /** @type {[string, string]} */ (Object.entries(localStorage).find(([, value]) => value.includes('Hello'))),
@@ -401,7 +401,7 @@ test('two tabs: what one deletes is gone in the other, too, and for good, though
   await shows(tab, ['Hello', first]);
   const joke = await say(tab, 'Tell me a joke');
   await shows(page, ['Hello', first, 'Tell me a joke', joke]);
-  // Amid a reply of the other, whose tab stores what it has every moment.
+  // During an answer of the other tab, which stores its messages continually.
   await setSampling(tab, { maxTokens: '300', temperature: '2', topK: '0', topP: '1', seed: '3' });
   await ui(tab).message.fill('Another one');
   await ui(tab).send.click();

@@ -1,4 +1,4 @@
-// The demo as a person uses it: the real page, engine and model, in Chromium.
+// The demo in Chromium: the real page, engine and model.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,12 +21,12 @@ import {
 } from './site.mjs';
 
 const here = oneHost();
-/** Of one test. @type {Awaited<ReturnType<typeof newPage>> | undefined} */
+/** Pages and servers of the current test. @type {Awaited<ReturnType<typeof newPage>> | undefined} */
 let page;
-/** Of all that need none of their own. @type {Awaited<ReturnType<typeof newPage>> | undefined} */
+/** Pages and servers of all tests. @type {Awaited<ReturnType<typeof newPage>> | undefined} */
 let shared;
 
-// Whatever a test does, the page must not have complained.
+// No test leaves an error in the page.
 afterEach(async () => {
   const trouble = [...(page?.trouble ?? []), ...(shared?.trouble.splice(0) ?? [])];
   await page?.context().close();
@@ -34,7 +34,7 @@ afterEach(async () => {
   assert.deepEqual(trouble, []);
 });
 
-/** The page that all share, with nothing on it. */
+/** The page that tests share, without a chat. */
 async function demo() {
   if (shared) {
     await resetPage(shared);
@@ -45,7 +45,7 @@ async function demo() {
   return (shared = output);
 }
 
-/** A page for one test. @param {number} [context]  tokens of the built-in model */
+/** Opens a page for one test. @param {number} [context]  tokens of the built-in model */
 async function ownDemo(context) {
   page = await newPage(here.browser);
   if (context)
@@ -57,7 +57,7 @@ async function ownDemo(context) {
   return page;
 }
 
-/** Parts of a reply reach the page one at a time, each once the one before was drawn, however fast they are computed. */
+/** Delivers the parts of an answer one at a time, each after the page has drawn the one before. */
 function drawnOneByOne() {
   const onmessage = /** @type {any} */ (Object.getOwnPropertyDescriptor(Worker.prototype, 'onmessage'));
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
@@ -74,11 +74,11 @@ function drawnOneByOne() {
   });
 }
 
-test('a message is sent, words stream in, the figures are there', async () => {
+test('a message is sent, the answer is streamed, and its figures are shown', async () => {
   page = await newPage(here.browser);
   await page.addInitScript(drawnOneByOne);
   await openDemo(page, here.site.url);
-  // Every state of the reply's text that the page went through.
+  // Every text of the answer that the page showed.
   await page.evaluate(() => {
     const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
     /** @type {any} */ (globalThis).seen = new Set();
@@ -104,7 +104,7 @@ test('a message is sent, words stream in, the figures are there', async () => {
   assert.match((await ui(page).status.textContent()) ?? '', /^Done\.$/);
 });
 
-test("a token's time by its parts, measured only while a person looks", async () => {
+test('the time of a token by its stages is measured only while the details are open', async () => {
   const page = await ownDemo();
   const asked = /** @type {string[]} */ ([]);
   page.context().on('request', (request) => request.serviceWorker() || asked.push(new URL(request.url()).pathname));
@@ -142,13 +142,13 @@ test("a token's time by its parts, measured only while a person looks", async ()
     ) ?? [];
   assert.ok(Number(ms) > 0 && Math.abs(sum(1) - Number(ms)) <= 0.0005 * rows.length + 0.0005, `${sum(1)} of ${ms} ms`);
   assert.ok(Math.abs(sum(2) - 100) <= 0.05 * rows.length, `${sum(2)} %`);
-  // Attention over few tokens may take less than the clock of a page without isolation shows.
+  // Attention over few tokens can take less than the resolution of the clock of a page that is not isolated.
   for (const [i, [name, time, , rate]] of rows.slice(0, 3).entries())
     assert.ok((Number(time) > 0 || i === 2) && Number(rate) > 0, `${name}: ${time} ms, ${rate} GB/s`);
   for (const [name, , , , limit] of rows)
     assert.equal(/^[\d.]+ %$/.test(limit), /matrices|layer$/.test(name), `${name}: ${limit} of the limit`);
   const written = Number(await stat(page, 'tokens'));
-  // What was computed before the page's call came is not in it.
+  // Tokens computed before the call of the page are not counted.
   assert.ok(Number(tokens) > 0 && Number(tokens) <= written, `${tokens} of ${written} tokens`);
 
   await parts.locator('summary').click();
@@ -157,7 +157,7 @@ test("a token's time by its parts, measured only while a person looks", async ()
   assert.equal(await parts.locator('.hint').textContent(), shown, 'not measured while it is closed');
 });
 
-test('Enter sends, Shift+Enter starts a line, blank text is not sent', async () => {
+test('Enter sends, Shift+Enter inserts a line break, blank text is not sent', async () => {
   const page = await demo();
   const { message } = ui(page);
   await message.press('Enter');
@@ -168,7 +168,7 @@ test('Enter sends, Shift+Enter starts a line, blank text is not sent', async () 
   await message.press('Shift+Enter');
   await page.keyboard.type('there');
   assert.equal(await message.inputValue(), 'Hello\nthere');
-  // Safari tells of the Enter that accepts what an input method offers after its composition has ended, as key 229.
+  // Safari reports the Enter that accepts text of an input method after the end of its composition, as key 229.
   const accept = (/** @type {string} */ name) =>
     page
       .getByRole('textbox', { name })
@@ -185,7 +185,7 @@ test('Enter sends, Shift+Enter starts a line, blank text is not sent', async () 
   await message.press('ArrowUp');
   assert.equal(await accept('Edit your message'), true);
   const editor = page.getByRole('textbox', { name: 'Edit your message' });
-  // Escape that ends a composition does not end the edit.
+  // Escape that ends a composition does not cancel the edit.
   await editor.evaluate((field) =>
     field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', isComposing: true, bubbles: true })),
   );
@@ -216,7 +216,7 @@ test('Stop: at most one more token is shown after the click', async () => {
   const written = Number(await stat(page, 'tokens'));
   assert.ok(written >= shown && written <= shown + 1, `${shown} tokens at the click, ${written} in the end`);
   assert.ok(reply.startsWith(text) && reply.slice(text.length).split(' ').length <= 2, `"${text}", then "${reply}"`);
-  // The engine was ahead of the page by no more than it may be. The prompt has 9 tokens and more.
+  // The engine is ahead of the page by a limited number of tokens. The prompt has at least 9 tokens.
   const computed =
     Number((await stat(page, 'context')).split(' of ')[0]) - Number((await stat(page, 'reused')).split(' of ')[1]);
   assert.ok(computed <= shown + WINDOW + 1, `${computed} tokens computed`);
@@ -226,7 +226,7 @@ test('Stop: at most one more token is shown after the click', async () => {
   assert.match(await say(page, 'Hello!'), /\w/, 'goes on after it');
 });
 
-test('Stop at once, by button and by Escape', async () => {
+test('Stop works immediately, with the button and with Escape', async () => {
   const page = await demo();
   for (const mode of ['button', 'Escape']) {
     await ui(page).message.fill('Tell me a story');
@@ -242,7 +242,7 @@ test('Stop at once, by button and by Escape', async () => {
   assert.match(await say(page, 'Hello!'), /\w/);
 });
 
-test('a second turn reuses the KV cache of the first', async () => {
+test('the second message reuses the KV cache of the first', async () => {
   const page = await ownDemo();
   await setSampling(page, { temperature: '0' });
   await say(page, 'Hello!');
@@ -250,11 +250,11 @@ test('a second turn reuses the KV cache of the first', async () => {
   const before = Number((await stat(page, 'reused')).split(' of ')[1]) + Number(await stat(page, 'tokens'));
   await say(page, 'Tell me a joke');
   const [reused, prompt] = (await stat(page, 'reused')).split(' of ').map(Number);
-  // All but the first reply's last token, which was never fed.
+  // All tokens except the last one of the first answer, which was not computed.
   assert.ok(reused >= before - 1 && reused < prompt, `${reused} of ${prompt}, ${before} before`);
 });
 
-test('a reload keeps the conversation, and it goes on', async () => {
+test('a reload keeps the conversation, which can be continued', async () => {
   const page = await demo();
   await say(page, 'Hello!');
   await say(page, 'Tell me a joke');
@@ -268,9 +268,9 @@ test('a reload keeps the conversation, and it goes on', async () => {
   assert.ok(prompt > 20, `the model was given ${prompt} tokens`);
 });
 
-test('a reload in the middle of a reply keeps what was written, marked, and it can be continued', async () => {
+test('a reload during an answer keeps and marks the received text, which can be continued', async () => {
   const page = await demo();
-  // Too hot to come to an end soon.
+  // A high temperature avoids an early end.
   await setSampling(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '400', seed: '3' });
   await ui(page).message.fill('Tell me a story');
   await page.evaluate(() => {
@@ -299,7 +299,7 @@ test('a reload in the middle of a reply keeps what was written, marked, and it c
   assert.ok(after.startsWith(reply) && after.length > reply.length);
 });
 
-test('a reload before the first word leaves no empty reply: the message is a draft again', async () => {
+test('a reload before the first word leaves no empty answer, and the message is a draft again', async () => {
   const page = await demo();
   await page.evaluate(() => {
     const entries = [
@@ -331,16 +331,16 @@ test('a draft belongs to its chat, and a reload keeps it', async () => {
   await page.reload();
   await ready(page);
   assert.equal(await ui(page).message.inputValue(), 'another', 'also where nothing has been sent');
-  await page.locator('.chat-name', { hasText: 'Hello!' }).click(); // in the sidebar, which is there where there is room
+  await page.locator('.chat-name', { hasText: 'Hello!' }).click(); // in the sidebar, if the window has room for it
   await page.waitForFunction(() => document.querySelectorAll('[role=log] article').length === 2);
   assert.equal(await ui(page).message.inputValue(), 'half a thought');
 });
 
-test('Enter before the model is ready: the message is sent as soon as it is', async () => {
+test('Enter before the model is ready: the message is sent when it is ready', async () => {
   page = await newPage(here.browser);
   const release = await holdRequests(page, '**/chat.bq4*');
   await page.goto(here.site.url);
-  // From then on no other status replaces the one that is waited for.
+  // From here on, no other status replaces the expected one.
   await ui(page).status.filter({ hasText: 'Loading the built-in model' }).waitFor();
   assert.equal(await page.locator('#amount').textContent(), 'Loading…');
   await ui(page).message.fill('Hello!');
@@ -390,7 +390,7 @@ test('a text file becomes part of the message', async () => {
   await ui(page).status.filter({ hasText: 'page.html is attached.' }).waitFor();
   assert.deepEqual(await chips.locator('b').allTextContents(), ['notes.md', 'more.txt', 'page.html']);
   await ui(page).message.fill('What shall I buy?');
-  // A draft keeps them.
+  // A reload keeps the attachments of a draft.
   await page.reload();
   await ready(page);
   assert.deepEqual(await chips.locator('b').allTextContents(), ['notes.md', 'more.txt', 'page.html']);
@@ -408,7 +408,7 @@ test('a text file becomes part of the message', async () => {
     sent,
     'notes.md:\n````\nMilk.\n```js\n1\n```\n````\n\npage.html:\n```\nSalt\nOil\n```\n\nWhat shall I buy?',
   );
-  // Without a word it is a message, too, and the button shows that it can be sent.
+  // Attachments without text are a message, too, and the button is enabled.
   const colour = () => ui(page).send.evaluate((send) => getComputedStyle(send).backgroundColor);
   const idle = await colour();
   await page.locator('#attachment').setInputFiles([
@@ -426,7 +426,7 @@ test('a text file becomes part of the message', async () => {
   assert.equal(await shown.locator('pre').first().textContent(), 'Milk.\n```js\n1\n```');
 });
 
-test('a long text and files that are pasted are attached, a short text is not', async () => {
+test('pasted files and long texts are attached, short texts are inserted', async () => {
   const page = await demo();
   const paste = (/** @type {string} */ text) =>
     page.evaluate((text) => {
@@ -461,7 +461,7 @@ test('a long text and files that are pasted are attached, a short text is not', 
   await page.getByRole('button', { name: 'Remove list.txt' }).click();
 });
 
-test('the arrow upwards in an empty field edits the last message', async () => {
+test('the up arrow in an empty field edits the last message', async () => {
   const page = await demo();
   await setSampling(page, { maxTokens: '8' });
   await say(page, 'Hello!');
@@ -474,7 +474,7 @@ test('the arrow upwards in an empty field edits the last message', async () => {
   await editor.press('Escape');
 });
 
-test('an edit that is sent while a reply is written stays in its field, and is sent after it', async () => {
+test('an edit that is sent during an answer stays in its field, and is sent after the answer', async () => {
   const page = await demo();
   await setSampling(page, { maxTokens: '8' });
   await say(page, 'Hello!');
@@ -495,7 +495,7 @@ test('an edit that is sent while a reply is written stays in its field, and is s
   await editor.waitFor({ state: 'detached' });
 });
 
-test('an edit that is stopped before the first word is not lost: the message is as it was, the edit in the field', async () => {
+test('an edit that is stopped before the first word restores the message and keeps the edit in the field', async () => {
   const page = await demo();
   await say(page, 'Hello!');
   await ui(page).message.press('ArrowUp');
@@ -509,7 +509,7 @@ test('an edit that is stopped before the first word is not lost: the message is 
   assert.equal(await ui(page).message.inputValue(), 'Who are you?');
 });
 
-test('the details are closed at first, and stay as they were left', async () => {
+test('the details are closed at first, and a reload keeps their state', async () => {
   const page = await ownDemo();
   const details = page.locator('#details');
   assert.ok(!(await details.isVisible()));
@@ -524,7 +524,7 @@ test('the details are closed at first, and stay as they were left', async () => 
   assert.ok(!(await details.isVisible()));
 });
 
-test('New chat clears, also in the middle of a reply, also for a reload', async () => {
+test('New chat clears the conversation, also during an answer and after a reload', async () => {
   const page = await demo();
   await say(page, 'Hello!');
   const prompt = (await stat(page, 'reused')).split(' of ')[1];
@@ -551,7 +551,7 @@ test('New chat clears, also in the middle of a reply, also for a reload', async 
   assert.equal((await texts(page)).length, 2);
 });
 
-test('a chat that is deleted amid a reply is gone with its draft; Undo brings both back, and what had been written', async () => {
+test('a chat that is deleted during an answer disappears with its draft; Undo restores both, and the received text', async () => {
   const page = await demo();
   await say(page, 'Hello!');
   await ui(page).message.fill('a secret');
@@ -571,7 +571,7 @@ test('a chat that is deleted amid a reply is gone with its draft; Undo brings bo
       press('[aria-label="Delete Hello!"]');
     });
   const kept = () => page.evaluate(() => Object.keys(localStorage).filter((key) => /^bq4\.(chat|draft)\./.test(key)));
-  // The list, drawn anew.
+  // The list is drawn again.
   if (await page.locator('#chats-dialog').isVisible()) await page.locator('#chats-dialog [name=close]').click();
   await page.locator('#chats').click();
   await page.waitForFunction(() => document.querySelectorAll('#chats-dialog[open] .chat').length === 1);
@@ -588,7 +588,7 @@ test('a chat that is deleted amid a reply is gone with its draft; Undo brings bo
   await page.getByRole('log').getByText('2 of 2', { exact: true }).waitFor();
 });
 
-test('Regenerate gives another reply to the same message', async () => {
+test('Regenerate requests another answer to the same message', async () => {
   const page = await demo();
   await setSampling(page, { temperature: '1.5', topK: '0', seed: '1' });
   await say(page, 'Hello!');
@@ -617,14 +617,14 @@ test('Copy', async () => {
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), reply);
   await page.getByRole('button', { name: 'Copy your message' }).click();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'Hello!');
-  // Pressed twice: its name comes back.
+  // The second press restores its name.
   const copy = page.getByRole('button', { name: 'Copy the reply' });
   await copy.dblclick();
   await copy.and(page.getByText('Copied ✓')).waitFor();
   await copy.and(page.getByText('Copy', { exact: true })).waitFor();
 });
 
-test('settings: temperature 0 repeats itself, a reload keeps them, Reset, bounds', async () => {
+test('settings: temperature 0 repeats an answer, a reload keeps settings, Reset restores defaults, values have limits', async () => {
   const page = await demo();
   await setSampling(page, { temperature: '0', maxTokens: '7', topK: '99999' });
   const first = await say(page, 'Tell me a story');
@@ -642,7 +642,7 @@ test('settings: temperature 0 repeats itself, a reload keeps them, Reset, bounds
   assert.equal(await value('seed'), '');
 });
 
-test('a file that is no model: code, message, hint, and the page goes on', async () => {
+test('a file that is no model: the page shows code, message and hint, and continues to work', async () => {
   const page = await demo();
   const { alert, status } = ui(page);
   await ui(page).file.setInputFiles({
@@ -660,7 +660,7 @@ test('a file that is no model: code, message, hint, and the page goes on', async
   assert.equal(await alert.count(), 0, 'and the message has gone');
 });
 
-test('a model is dropped on the page; a broken one is refused with its offset', async () => {
+test('a model can be dropped on the page; a damaged one is refused with its offset', async () => {
   const page = await demo();
   const model = readFileSync(join(ROOT, 'models/chat.bq4'));
   const drop = (/** @type {string} */ name, /** @type {string} */ base64) =>
@@ -691,7 +691,7 @@ test('a model is dropped on the page; a broken one is refused with its offset', 
   assert.match(await say(page, 'Thank you'), /\w/);
 });
 
-test('the engine or the model cannot be loaded: an error with code and hint, and a button that retries', async () => {
+test('the engine or the model cannot be loaded: the page shows an error with code and hint, and a button to retry', async () => {
   page = await newPage(here.browser);
   await repeatAtOnce(page);
   const { alert } = ui(page);
@@ -706,11 +706,11 @@ test('the engine or the model cannot be loaded: an error with code and hint, and
   await alert.getByRole('button', { name: 'Reload the page' }).click();
   await alert.locator('code', { hasText: 'HTTP_STATUS' }).waitFor({ state: 'attached' });
   assert.ok(await ui(page).send.isDisabled());
-  // A model of one's own does as well.
+  // A model from a file works, too.
   await ui(page).file.setInputFiles(join(ROOT, 'models/chat.bq4'));
   await ready(page);
   assert.match(await say(page, 'Hello!'), /\w/);
-  // A page can't open that file by itself: Tiny would answer, and a card says which file it was.
+  // A page cannot open that file again without the user: it uses Tiny, and a card names the file.
   await page.reload();
   await alert.locator('code', { hasText: 'HTTP_STATUS' }).waitFor({ state: 'attached' });
   await page
@@ -727,7 +727,7 @@ test('the engine or the model cannot be loaded: an error with code and hint, and
   page.trouble = page.trouble.filter((line) => !/status of (404|503)/.test(line));
 });
 
-test('a message that is too long is reported while it is typed, and is not sent', async () => {
+test('a message that is too long is reported while it is typed and is not sent', async () => {
   const page = await ownDemo(512);
   const { alert, message } = ui(page);
   const notice = page.locator('#notices');
@@ -743,7 +743,7 @@ test('a message that is too long is reported while it is typed, and is not sent'
   await page.locator('#fine-text', { hasText: 'Can make mistakes' }).waitFor();
 });
 
-test('a conversation never runs out of words: older turns go by themselves, behind a line', async () => {
+test('a conversation can exceed the context: the oldest messages are left out, above a separator', async () => {
   const page = await ownDemo(512);
   await setSampling(page, { temperature: '0', maxTokens: '60' });
   const words = Array(246).fill('the').join(' ');
@@ -764,7 +764,7 @@ test('a conversation never runs out of words: older turns go by themselves, behi
   assert.equal(await page.locator('.divider + article .text').textContent(), 'Tell me a story');
 });
 
-test('a reply that is cut says why, and Continue writes the rest, as if it had never been cut', async () => {
+test('a truncated answer shows the reason, and Continue adds the rest, with the same text as without a limit', async () => {
   const page = await demo();
   await setSampling(page, { temperature: '0', repeatPenalty: '1' });
   const whole = await say(page, 'Tell me a story');
@@ -784,14 +784,14 @@ test('a reply that is cut says why, and Continue writes the rest, as if it had n
   const [local, all, ...more] = await texts(page);
   assert.deepEqual([local, more], ['Tell me a story', []]);
   assert.ok(all.startsWith(cut) && all.length > cut.length, all);
-  // Its tokens may be others than those that were cut, and so may words further on.
+  // The tokens can differ from the truncated ones, and so can later words.
   assert.equal(all.slice(0, cut.length + 20), whole.slice(0, cut.length + 20));
   assert.equal(await page.getByRole('button', { name: 'Continue the reply' }).count(), 0);
 });
 
-test('a reply that was stopped, or that a full context ended, can be continued, again and again', async () => {
+test('an answer that was stopped, or ended by a full context, can be continued repeatedly', async () => {
   const page = await ownDemo(512);
-  // Too hot to come to an end soon.
+  // A high temperature avoids an early end.
   await setSampling(page, { temperature: '2', topK: '0', topP: '1', seed: '2', repeatPenalty: '1.5' });
   await say(page, 'Tell me a story');
   assert.equal(await page.locator('.tools .end').last().textContent(), 'Stopped: too long for this model');
@@ -804,7 +804,7 @@ test('a reply that was stopped, or that a full context ended, can be continued, 
   }
 });
 
-test('two tabs: neither overwrites messages of the other, in one conversation or in two', async () => {
+test("two tabs do not overwrite each other's messages, in one conversation or in two", async () => {
   const page = await ownDemo();
   await setSampling(page, { maxTokens: '8' });
   await say(page, 'Hello!');
@@ -821,7 +821,7 @@ test('two tabs: neither overwrites messages of the other, in one conversation or
     message,
   );
 
-  // Both at once: two branches of the same conversation.
+  // Both at the same time: two branches of the same conversation.
   await Promise.all([say(page, 'Thank you'), say(tab, 'Good night')]);
   const stored = () =>
     page.evaluate(() =>
@@ -829,8 +829,8 @@ test('two tabs: neither overwrites messages of the other, in one conversation or
         .filter(([key]) => key.startsWith('bq4.chat.'))
         .map(([, value]) => JSON.parse(value).entries.map((/** @type {any} */ one) => one.content)),
     );
-  // Both may have stored at the same time: then each stores again what the other has overwritten. Until then a tab may show
-  // the beginning of what the other has written.
+  // Both tabs may have stored at the same time; then each stores again the message that the other has overwritten. Until then, a tab can
+  // show the beginning of the other's message.
   const keepsAll = (/** @type {import('playwright-core').Page} */ one) =>
     one.waitForFunction((all) => {
       const [key] = Object.keys(localStorage).filter((key) => key.startsWith('bq4.chat.'));
@@ -842,7 +842,7 @@ test('two tabs: neither overwrites messages of the other, in one conversation or
   await keepsAll(tab);
   const local = await texts(page);
   assert.equal((await stored()).length, 1);
-  // As a tab that knew nothing of the last message would have written it.
+  // As written by a tab that has not read the last message.
   await tab.evaluate(() => {
     const [key, value] = Object.entries(localStorage).find(([key]) => key.startsWith('bq4.chat.')) ?? [];
     const { entries, ...rest } = JSON.parse(String(value));
@@ -865,13 +865,13 @@ test('two tabs: neither overwrites messages of the other, in one conversation or
   assert.ok((await texts(page)).includes('Hello again'), 'each tab stays with its own');
 });
 
-test('what another tab writes while a reply comes here is shown after it', async () => {
+test('messages of another tab during an answer are shown after it', async () => {
   const page = await ownDemo();
   await setSampling(page, { maxTokens: '8' });
   await say(page, 'Hello!');
   const other = await page.context().newPage();
   await other.goto(new URL('icon.svg', page.url()).href);
-  // As soon as the first words of a reply are stored, an earlier one goes on.
+  // As soon as the first words of an answer are stored, an earlier answer continues.
   await other.evaluate(() => {
     addEventListener('storage', ({ key, newValue }) => {
       if (!key?.startsWith('bq4.chat.')) return;
@@ -887,7 +887,7 @@ test('what another tab writes while a reply comes here is shown after it', async
   assert.equal((await texts(page)).at(-1), last, 'what came here is as it was');
 });
 
-test('what lies in storage is not trusted, and never becomes markup', async () => {
+test('stored data is not trusted, and is never inserted as markup', async () => {
   const strange = [
     { version: 2, entries: {} },
     { version: 2, entries: [null], leaf: 7 },

@@ -1,6 +1,6 @@
-// A server of another origin misbehaves: loading heals itself and gives the right tokens, or ends with a typed error that
-// says where and what to do; no range is asked for more often than agreed; and the same engine in the same page then
-// loads a good model. All cases run in Chromium, the main ones in Firefox, the poorest path in WebKit.
+// A faulty server of another origin: a load recovers and has the right tokens, or ends with a typed error with a place and a hint; no range
+// is requested more often than allowed; afterwards, the same engine in the same page loads a valid model. All cases run in Chromium, the
+// main ones in Firefox, the most limited path in WebKit.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -30,16 +30,16 @@ import { host } from './host.mjs';
 const MiB = 1 << 20;
 const PATH = '/model.bq4';
 const SIZES = { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 };
-/** Some 17 MB: the first bytes, then five ranges. */
+/** A model of about 17 MB: the first bytes, then five ranges. */
 const bytes = await tinyModel({ config: SIZES });
 const other = await tinyModel({ config: SIZES, seed: 2 });
 const size = bytes.length;
 const prefix = Number(new DataView(bytes.buffer).getBigUint64(24, true));
-/** In the weights, in the middle of a chunk of the third range. */
+/** An offset in the weights, in the middle of a chunk of the third range. */
 const LATE = 10 * MiB + 4321;
 const LATE_CHUNK = prefix + Math.floor((LATE - prefix) / MiB) * MiB;
 const small = await tinyModel();
-/** Whose context can be as long as one likes. */
+/** A model with any context length. */
 const long = await tinyModel({ config: { context: 16_000_000, hidden: 64, heads: 4, kv_heads: 4 } });
 const old = await v1({ ...CONFIG, hidden: 64, ffn: 96 });
 const FILES = {
@@ -53,16 +53,16 @@ const FILES = {
   '/v1.json': new TextEncoder().encode(JSON.stringify(old.json)),
   '/lonely.bq4': old.file,
 };
-/** Slow enough that a page has read what came before the end: what it has not read is lost when a body breaks. */
+/** Slow enough that a page reads the bytes before the end; a body that breaks loses unread bytes. */
 const READ = { bytesPerSecond: 8_000_000 };
 const RETRIES = 2;
-/** No answer counts as missing, however busy the machine: but where it is, which costs a test as long. */
+/** Without a timeout of responses, except in its own case, which takes that long. */
 const QUICK = { retries: RETRIES, retryDelay: 5, timeout: 1000 * TIMEOUT_SECONDS };
 const IMPATIENT = { timeout: 2000 };
 
 const integrity = `sha256-${createHash('sha256').update(bytes).digest('base64')}`;
 
-/** Of a request. @param {{ range?: string }} request */
+/** The path of a request. @param {{ range?: string }} request */
 function span({ range }) {
   const [, from, to] = /bytes=(\d+)-(\d*)/.exec(String(range)) ?? [];
   return [Number(from), to ? Number(to) + 1 : size];
@@ -91,7 +91,7 @@ const CASES = [
       }
       assert.equal(at, size);
       assert.ok(server.requests.length > 4);
-      // What browsers send for `cache: 'no-store'`.
+      // Headers that browsers send for `cache: 'no-store'`.
       assert.ok(server.requests.every(({ headers }) => headers['cache-control'] === 'no-cache'));
     },
   },
@@ -127,7 +127,7 @@ const CASES = [
     faults: [{ gzip: 'encoded' }],
     ends: ['ok', 'NETWORK', 'TRUNCATED', 'NOT_A_MODEL', 'FORMAT', 'CHECKSUM'],
   },
-  // WebKit takes the bytes as they are.
+  // WebKit does not decode the bytes.
   { what: 'says gzip and is not', on: 2, faults: [{ gzip: 'lie' }], ends: ['ok', 'NETWORK'] },
 
   { what: 'dropped once: goes on at the byte', on: 3, faults: [{ drop: LATE, times: 1, ...READ }], check: resumed },
@@ -320,7 +320,10 @@ const CASES = [
   { what: 'v1 without a companion', path: '/lonely.bq4', ends: 'UNSUPPORTED' },
 ];
 
-/** Loads and generates in the page with its one engine. @param {import('./browsers.mjs').Page} page @param {string} url @param {object} [source] @param {object} [options] @returns {Promise<Outcome>} */
+/**
+ * Loads and generates in the page with its engine.
+ * @param {import('./browsers.mjs').Page} page @param {string} url @param {object} [source] @param {object} [options] @returns {Promise<Outcome>}
+ */
 const outcome = (page, url, source = {}, options = {}) =>
   page.evaluate(async ([url, source, options]) => {
     const js = '/js/index.js';
@@ -338,7 +341,10 @@ const outcome = (page, url, source = {}, options = {}) =>
     }
   }, /** @type {const} */ ([url, source, options]));
 
-/** No range is asked for more often than `retries` allow; the first bytes once more, to see whether the file has changed. @param {Server} server */
+/**
+ * No range is requested more often than `retries` allows; the first bytes once more, to check whether the file has changed.
+ * @param {Server} server
+ */
 function fewRequests(server) {
   /** @type {Map<string, number>} */
   const counts = new Map();
@@ -388,7 +394,7 @@ await chromiumFirst((name) => {
     until('the end of all answers', () => server.requests.every(({ end }) => end !== 'open'), {
       state: () => server.requests,
     });
-  /** What was on its way to the server has arrived. */
+  /** Waits until pending requests have reached the server. */
   async function roundTrips() {
     for (let trip = 0; trip < 3; trip++) await (await fetch(server.at(PATH), { method: 'HEAD' })).arrayBuffer();
   }
@@ -423,7 +429,7 @@ await chromiumFirst((name) => {
   }
 
   if (rank < 3)
-    test('a signed address that expires: EXPIRED; a new one loads', async () => {
+    test('a signed address that expires: EXPIRED; a new address loads', async () => {
       misbehave([{ sign: 3 }]);
       const sign = async () => String((await fetch(server.at(PATH), { redirect: 'manual' })).headers.get('location'));
       const seen = await outcome(page, await sign(), QUICK);
@@ -433,7 +439,7 @@ await chromiumFirst((name) => {
       assert.deepEqual('ids' in again ? again.ids : again, expected[PATH]);
     });
 
-  /** Starts something that ends by an abort of `controller`, in the page. @param {'plan' | 'load'} op */
+  /** Starts an operation in the page that ends by an abort of `controller`. @param {'plan' | 'load'} op */
   const begin = (op) =>
     page.evaluate(
       async ([op, url]) => {
@@ -476,7 +482,7 @@ await chromiumFirst((name) => {
     });
   }
 
-  test('a plan from a server without ranges takes some bytes of the one answer and leaves', async () => {
+  test('a plan from a server without ranges reads some bytes of the response and cancels it', async () => {
     misbehave([{ status: 200, ...READ }]);
     const { fileBytes, name } = await page.evaluate(async (url) => {
       const js = '/js/index.js';
@@ -492,7 +498,7 @@ await chromiumFirst((name) => {
     assert.ok(server.sent < size / 2, `${server.sent} bytes`);
   });
 
-  test('a plan says unknown, with the reason, where memory is not reported; no, if it is too small', async () => {
+  test('a plan is unknown, with the reason, if memory is not reported, and no if it is too small', async () => {
     misbehave([]);
     const plans = await page.evaluate(async (url) => {
       const js = '/js/index.js';
@@ -525,7 +531,7 @@ await chromiumFirst((name) => {
   const workUnits = () => page.evaluate(async () => (await /** @type {any} */ (globalThis).session.stats()).workUnits);
 
   for (const phase of ['prefill', 'decode']) {
-    test(`an abort of ${phase}${phase === 'prefill' ? ', while weights still come' : ''}`, async () => {
+    test(`an abort of ${phase}${phase === 'prefill' ? ', while weights are still loading' : ''}`, async () => {
       misbehave(phase === 'prefill' ? [{ stall: LATE }] : []);
       await page.evaluate(
         async ([url, phase]) => {
@@ -555,7 +561,7 @@ await chromiumFirst((name) => {
         /** @type {const} */ ([server.at(PATH), phase]),
       );
       if (phase === 'prefill') {
-        await until('a slice of the prompt', async () => (await workUnits()) > 0);
+        await until('a work unit of the prompt', async () => (await workUnits()) > 0);
         await page.evaluate(() => /** @type {any} */ (globalThis).controller.abort());
       }
       const seen = await page.evaluate(() => /** @type {any} */ (globalThis).ended);
@@ -566,7 +572,7 @@ await chromiumFirst((name) => {
   }
 
   if (rank < 3)
-    test('pause asks for nothing more; resume goes on', async () => {
+    test('pause sends no further requests; resume continues', async () => {
       const rest = barrier();
       misbehave([{ hold: LATE, until: rest.promise }]);
       const paused = await page.evaluate(async (url) => {
@@ -614,7 +620,7 @@ await chromiumFirst((name) => {
       Object.assign(globalThis, { model, session, reply });
     }, server.at(PATH));
     await until('all layers but one', async () => (await workUnits()) >= least, { state: workUnits });
-    // Each question is answered between two slices: if more could be computed, they would be.
+    // Each request is answered between two work units: no further unit could be computed.
     for (let trip = 0; trip < 4; trip++)
       assert.equal(await workUnits(), least, 'the last layer waits for its last byte');
     last.release();
@@ -630,10 +636,10 @@ await chromiumFirst((name) => {
     );
   });
 
-  test('what JavaScript holds of a file that comes faster than it is taken is bounded', async () => {
+  test('the bytes that JavaScript holds of a fast download are bounded', async () => {
     const last = barrier();
-    // The first chunk comes last: the ranges behind it fill up and wait.
-    // A page of its own: Chromium gives a process 125 heaps, and what the worker of the other page has dropped counts until it is collected.
+    // The first chunk comes last: the ranges after it fill up and wait. In a separate page: Chromium allows 125 memories per process, and
+    // memories of another page's worker count until they are collected.
     const own = await browser.open(site.url);
     misbehave([from(({ range }) => span({ range })[0] === 65536, { stall: { after: 1000 }, until: last.promise })]);
     await own.evaluate(async (url) => {
@@ -655,9 +661,9 @@ await chromiumFirst((name) => {
       const local = await createEngine();
       Object.assign(globalThis, { local, seen, loading: local.load(fromUrl(url)) });
     }, server.at(PATH));
-    // The page takes no more of what comes: between two looks it was there for others, and nothing was sent.
+    // The page reads nothing more: between two checks it had time, and nothing was sent.
     let sent = -1;
-    await until('the flow to stop', async () => {
+    await until('the transfer to stop', async () => {
       const before = sent;
       await own.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)));
       sent = server.sent;
@@ -675,8 +681,8 @@ await chromiumFirst((name) => {
     await own.close();
   });
 
-  test('nothing on the page complained', async () => {
-    // The browsers' own words about answers that were not to be had are no complaint of ours.
+  test('the pages report no errors', async () => {
+    // The browsers' own messages about failed requests are expected.
     assert.deepEqual(
       (await page.trouble()).filter((line) => !server.origins.some((origin) => line.includes(origin))),
       [],

@@ -1,4 +1,4 @@
-// The demo for everyone: light and dark, phone width, keyboard, screen readers.
+// The appearance and accessibility of the demo: light and dark, phone width, keyboard, screen readers.
 import assert from 'node:assert/strict';
 import axe from 'axe-core';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ const here = oneHost();
 let shared;
 
 /**
- * The page that tests share, with nothing on it.
+ * The page that tests share, without a chat.
  * @param {{ colorScheme?: 'light' | 'dark', reducedMotion?: 'reduce' | 'no-preference', viewport?: { width: number, height: number } }} [looks]
  */
 async function demo({ colorScheme = 'light', reducedMotion = 'no-preference', viewport } = {}) {
@@ -30,7 +30,7 @@ async function ownDemo(options) {
   return page;
 }
 
-/** The states of the page that differ in looks. @param {Page} page @param {(state: string) => Promise<void>} look */
+/** States of the page with different appearance. @param {Page} page @param {(state: string) => Promise<void>} look */
 async function everyState(page, look) {
   await look('empty');
   await ui(page).message.fill(`Hello! ${'endless'.repeat(60)}\n\nnew lines`);
@@ -69,7 +69,7 @@ async function everyState(page, look) {
 for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
   test(`axe finds nothing serious: ${colorScheme}`, async () => {
     for (const width of [1280, 390]) {
-      // What fades has no contrast for a moment.
+      // Fading elements have no contrast for a moment.
       const page = await demo({ colorScheme, reducedMotion: 'reduce', viewport: { width, height: 844 } });
       await everyState(page, async (state) => {
         await page.evaluate(axe.source);
@@ -86,10 +86,10 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
   });
 }
 
-/** Letters of some machines are wider than those of others: a font that all have, spaced. */
+/** A font of every machine with wide spacing, since widths of letters differ between machines. */
 const WIDE = '* { font-family: "DejaVu Sans", Verdana, sans-serif !important; letter-spacing: 0.14em !important; }';
 
-test('no sideways scroll at 390 and 320 pixels, whatever the font', async () => {
+test('no horizontal scrolling at 390 and 320 pixels, with any font', async () => {
   for (const [width, font] of /** @type {const} */ ([
     [390, ''],
     [320, ''],
@@ -107,7 +107,7 @@ test('no sideways scroll at 390 and 320 pixels, whatever the font', async () => 
         const out = [...document.querySelectorAll('body *')].filter((e) => {
           const box = e.getBoundingClientRect();
           const outside = box.right > limit + 0.5 || box.left < -0.5;
-          // Text that is wider than its place is cut off, or hangs out of it.
+          // Text that is wider than its box is truncated or overflows.
           const cut =
             e.scrollWidth > e.clientWidth + 1 && e.matches('.text, .log, .details, .alert-text, .dock, .intro');
           return box.width > 1 && (outside || cut);
@@ -120,7 +120,7 @@ test('no sideways scroll at 390 and 320 pixels, whatever the font', async () => 
   }
 });
 
-test('in a text from right to left code reads from left to right, and lines of a message each have their own direction', async () => {
+test('in right-to-left text, code is left-to-right, and each line of a message has its own direction', async () => {
   const page = await demo();
   await page.evaluate(() => {
     const entries = [
@@ -150,7 +150,7 @@ test('in a text from right to left code reads from left to right, and lines of a
   assert.ok(x < plus, `x at ${x}, + at ${plus}`);
   const [hebrew, latin] = await placesOf('.message.user .text', ['מה', 'bq4']);
   assert.ok(hebrew > latin, `Hebrew at ${hebrew}, after it Latin at ${latin}`);
-  // So do lines that are being written.
+  // Lines that are being streamed have it, too.
   await ui(page).message.press('ArrowUp');
   for (const name of ['Message', 'Edit your message'])
     assert.equal(
@@ -160,7 +160,7 @@ test('in a text from right to left code reads from left to right, and lines of a
     );
 });
 
-test('heads of the table of requests are in one line, and so are the buttons of the list of models on a phone', async () => {
+test('the headings of the table of requests are in one line, and so are the buttons of the list of models on a phone', async () => {
   const page = await demo();
   await ui(page).details.click();
   await page.locator('#requests > summary').click();
@@ -184,7 +184,7 @@ test('heads of the table of requests are in one line, and so are the buttons of 
   assert.equal(new Set(ends).size, 1, ends.join(', '));
 });
 
-test('the theme follows the system, then the person, also after a reload', async () => {
+test("the theme follows the system, then the user's choice, also after a reload", async () => {
   const page = await ownDemo({ colorScheme: 'dark' });
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const theme = page.getByRole('button', { name: /^Theme/ });
@@ -204,7 +204,7 @@ test('the theme follows the system, then the person, also after a reload', async
   await page.context().close();
 });
 
-test('by keyboard alone', async () => {
+test('all functions work with the keyboard alone', async () => {
   const page = await demo();
   const focused = () =>
     page.evaluate(() => {
@@ -241,7 +241,7 @@ test('by keyboard alone', async () => {
     'model-name',
     'Chats',
   ]);
-  // Focus is seen.
+  // The focus is visible.
   await ui(page).newChat.focus();
   await page.keyboard.press('Tab');
   assert.notEqual(
@@ -250,10 +250,10 @@ test('by keyboard alone', async () => {
   );
 });
 
-test('on a phone the details take the place of the conversation, Escape closes them', async () => {
+test('on a phone the details replace the conversation, and Escape closes them', async () => {
   const page = await demo({ viewport: { width: 390, height: 844 } });
   const { details, log } = ui(page);
-  // With letters of twice the size all buttons are in view.
+  // With letters of twice the size, all buttons are visible.
   for (const [width, size] of /** @type {const} */ ([
     [390, '200%'],
     [320, '200%'],
@@ -279,7 +279,7 @@ test('on a phone the details take the place of the conversation, Escape closes t
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'details-toggle');
 });
 
-test('the log follows what is written, unless it was scrolled away', async () => {
+test('the log scrolls to new text, unless the user has scrolled up', async () => {
   const page = await newPage(here.browser);
   await page.addInitScript(() => {
     const entries = Array.from({ length: 20 }, (_, i) => ({
@@ -292,7 +292,7 @@ test('the log follows what is written, unless it was scrolled away', async () =>
   });
   await openDemo(page, here.site.url);
   await setSampling(page, { temperature: '2', topK: '0', topP: '1', maxTokens: '200', seed: '3' });
-  // Pixels from the end of the log once the page has come to rest.
+  // Distance in pixels from the end of the log when the page does not scroll any more.
   const away = () =>
     page.evaluate(async () => {
       await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
@@ -302,7 +302,7 @@ test('the log follows what is written, unless it was scrolled away', async () =>
   await waitForValue(away, 0, 'after loading');
   await say(page, 'Tell me a story');
   await waitForValue(away, 0, 'after a reply');
-  // The browser tells late that the page has scrolled, and more has been written since; then the log becomes smaller.
+  // The browser reports late that the page has scrolled, after more text was added; then the log becomes smaller.
   await page.evaluate(() => {
     const log = /** @type {HTMLElement} */ (document.querySelector('[role=log]'));
     /** @type {HTMLElement} */ (log.lastElementChild).style.paddingBottom = '500px';
@@ -322,7 +322,7 @@ test('the log follows what is written, unless it was scrolled away', async () =>
   });
   await say(page, 'Tell me a story');
   assert.ok((await away()) > 500, 'it stays where the person is reading');
-  // On paper all of it is seen, dark on white, and nothing else.
+  // Printed pages show all of it, dark on white, and nothing else.
   await page.locator('#details-toggle').click();
   await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
   const paper = await page.evaluate(() => {
@@ -341,7 +341,7 @@ test('the log follows what is written, unless it was scrolled away', async () =>
   await page.context().close();
 });
 
-test('screen readers hear a reply in whole sentences, and its end', async () => {
+test('screen readers receive an answer in complete sentences, and its end', async () => {
   const page = await demo();
   await setSampling(page, { temperature: '0' });
   await page.evaluate(() => {
@@ -371,12 +371,12 @@ test('screen readers hear a reply in whole sentences, and its end', async () => 
   assert.deepEqual(live, ['off', 'polite'], 'tokens are not spoken');
 });
 
-test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message that is dismissed', async () => {
+test('the keyboard focus stays in the page: after Regenerate, an edit, Undo, a dismissed message', async () => {
   const page = await demo();
   const focused = () =>
     page.evaluate(() => document.activeElement !== document.body && document.activeElement?.checkVisibility());
   await say(page, 'Hello!');
-  // Where the keyboard is at the moment when a reply is done, not some time later.
+  // The focused element at the moment when an answer is complete.
   await page.evaluate(() => {
     const stop = /** @type {HTMLElement} */ (document.querySelector('#stop'));
     const done = () => {
@@ -424,7 +424,7 @@ test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message
   assert.equal(await page.evaluate(() => document.activeElement?.id), 'chats');
 });
 
-test('nothing moves where motion is not wanted', async () => {
+test('nothing moves with reduced motion', async () => {
   for (const [reducedMotion, least, most] of /** @type {const} */ ([
     ['no-preference', 1, 9],
     ['reduce', 0, 0],

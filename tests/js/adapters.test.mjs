@@ -1,5 +1,5 @@
-// Adapters (LoRA): PEFT's and llama.cpp's files (tests/golden/make_adapters.py) give the logits of PEFT's merged models; sessions of
-// one model compute with different ones, or none; what does not fit is refused by name.
+// LoRA adapters: files of PEFT and llama.cpp (tests/golden/make_adapters.py) have the logits of PEFT's merged models; sessions of one model
+// use different adapters, or none; invalid ones are refused by name.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -28,14 +28,14 @@ const gguf = (/** @type {string} */ name) => fromFile(join(ADAPTERS, name, 'adap
 const folder = mkdtempSync(join(tmpdir(), 'bq4-adapters-'));
 after(() => rmSync(folder, { recursive: true }));
 
-/** A fixture as .bq4. @param {string} name @param {string} [quant] */
+/** Converts a fixture to .bq4. @param {string} name @param {string} [quant] */
 async function converted(name, quant = 'f32') {
   const to = join(folder, `${name}-${quant}.bq4`);
   if (!existsSync(to)) await convert(join(GOLDEN, 'fixtures', name), to, { quant });
   return fromFile(to);
 }
 
-/** Has a session of openLogits compute with an adapter. @param {any} opened @param {import('../../js/index.js').Source} source */
+/** Sets the adapter of a session of openLogits. @param {any} opened @param {import('../../js/index.js').Source} source */
 async function adapt({ wasm, model, session }, source) {
   const conf = wasm.scope((/** @type {any} */ take) => {
     const out = take(8);
@@ -49,7 +49,7 @@ async function adapt({ wasm, model, session }, source) {
   return adapter;
 }
 
-/** Largest difference of the logits of all positions, fed one by one. @param {any} opened @param {any} expected */
+/** Returns the largest difference of the logits of all positions, fed one by one. @param {any} opened @param {any} expected */
 function errorOf(opened, { ids, vocab, logits }) {
   const wanted = new Float32Array(Uint8Array.from(Buffer.from(logits, 'base64')).buffer);
   return Math.max(
@@ -74,7 +74,7 @@ for (const name of readdirSync(ADAPTERS)) {
   for (const base of bases)
     for (const file of files) {
       const format = /** @type {any} */ (file).path.endsWith('.gguf') ? 'GGUF' : 'safetensors';
-      test(`${name} from ${format} on ${base}: logits of the merged model at every position, however it is fed`, async () => {
+      test(`${name} from ${format} on ${base}: logits of the merged model at every position, for any batches`, async () => {
         const source = base === '.bq4' ? await converted(fixture) : fromFile(join(GOLDEN, 'gguf', `${fixture}.gguf`));
         const one = await openLogits(source, { adapterBytes: SPARE_BYTES });
         const without = one.start(ids);
@@ -93,7 +93,7 @@ for (const name of readdirSync(ADAPTERS)) {
     }
 }
 
-test('the same bits from every build, with 1 and 3 threads, of f32 and of quantized weights', async () => {
+test('the same bits in every build, with 1 and 3 threads, for f32 and quantized weights', async () => {
   const { ids } = readJson(join(ADAPTERS, 'llama-gqa/expected.json'));
   for (const quant of ['f32', 'bq4']) {
     const source = await converted('llama-gqa', quant);
@@ -113,7 +113,7 @@ const greedy = async (model, options) =>
   (await model.generate([1, 2, 3, 4], { maxTokens: 12, temperature: 0, ...options }).result).tokens;
 
 for (const far of [false, true])
-  test(`two adapters and none in turn, ${far ? 'behind a port' : 'in this thread'}: each its own words, and nothing of another's cache`, async () => {
+  test(`two adapters and none in turn, ${far ? 'through a port' : 'in this thread'}: each has its own text, and no cache of another`, async () => {
     const own = await createEngine({ build: 'relaxed', threads: 1 });
     const engine = far ? await connectEngine(await own.openPort()) : own;
     const model = await engine.load(await converted('llama-gqa'), {
@@ -157,7 +157,7 @@ for (const far of [false, true])
   });
 
 for (const far of [false, true])
-  test(`OpenAI's calls with an adapter, ${far ? 'behind a port' : 'in this thread'}`, async (t) => {
+  test(`OpenAI's calls with an adapter, ${far ? 'through a port' : 'in this thread'}`, async (t) => {
     const own = await createEngine({ build: 'relaxed', threads: 1 });
     const engine = far ? await connectEngine(await own.openPort()) : own;
     t.after(async () => {
@@ -167,7 +167,7 @@ for (const far of [false, true])
     const model = await engine.load(await converted('llama-gqa'), { sessions: 2, adapterBytes: SPARE_BYTES });
     const adapter = await model.loadAdapter(peft('llama-gqa'));
     const [plain, changed] = [await greedy(model, {}), await greedy(model, { adapter })];
-    // The fixture has no tokenizer: what becomes of messages is the same prompt.
+    // The fixture has no tokenizer: all messages have the same prompt.
     /** @type {number[][]} */
     const computed = [];
     const { generate } = model;
@@ -190,7 +190,7 @@ for (const far of [false, true])
       );
   });
 
-test('a saved session goes on with its adapter only', async () => {
+test('a saved session continues only with its adapter', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(await converted('llama-gqa'), { sessions: 2, adapterBytes: SPARE_BYTES });
   const [a, b] = [await model.loadAdapter(peft('llama-gqa')), await model.loadAdapter(peft('llama-gqa-some'))];
@@ -212,7 +212,7 @@ test('a saved session goes on with its adapter only', async () => {
 });
 
 for (const far of [false, true])
-  test(`what an adapter changed has no receipt, ${far ? 'behind a port' : 'in this thread'}`, async (t) => {
+  test(`a result with an adapter has no receipt, ${far ? 'through a port' : 'in this thread'}`, async (t) => {
     const own = await createEngine({ build: 'relaxed', threads: 1 });
     const engine = far ? await connectEngine(await own.openPort()) : own;
     t.after(async () => {
@@ -239,7 +239,7 @@ for (const far of [false, true])
     assert.deepEqual((await replay(model, receipt)).differences, []);
   });
 
-test('bq4 run: --receipt and --adapter are refused together, before anything is read', () => {
+test('bq4 run: --receipt and --adapter are refused together, before any file is read', () => {
   const file = join(ADAPTERS, 'llama-gqa/adapter_model.safetensors');
   const out = join(folder, 'receipt.json');
   for (const more of [[], ['--chat']]) {
@@ -253,7 +253,7 @@ test('bq4 run: --receipt and --adapter are refused together, before anything is 
   }
 });
 
-test('from an address: in ranges, or of a server that has none in one go', async (t) => {
+test('from an address: in ranges, or in one response of a server without ranges', async (t) => {
   const names = ['adapter_model.safetensors', 'adapter_config.json', 'adapter.gguf'];
   const server = await faultServer(
     Object.fromEntries(names.map((name) => [`/${name}`, readFileSync(join(ADAPTERS, 'llama-gqa', name))])),
@@ -281,7 +281,7 @@ test('from an address: in ranges, or of a server that has none in one go', async
     }
 });
 
-test('the plan keeps room for adapters; too little is refused with the bytes that are needed', async () => {
+test('the plan includes memory for adapters; too little is refused with the required bytes', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const source = await converted('llama-gqa');
   const [none, some] = [await engine.plan(source), await engine.plan(source, { adapterBytes: SPARE_BYTES })];
@@ -302,12 +302,12 @@ test('the plan keeps room for adapters; too little is refused with the bytes tha
   assert.ok((await model.memory()).used < used);
   const replies = await model.loadAdapter(peft('llama-gqa'));
   await greedy(model, { adapter: replies });
-  await replies.close(); // the model's own session no longer uses it
+  await replies.close(); // the model's own session does not use it any more
   await (await model.loadAdapter(peft('llama-gqa'))).close();
   await engine.close();
 });
 
-/** PEFT's files with something changed. @param {(settings: any, tensors: Map<string, { dims: number[], values: Float32Array }>) => void} change */
+/** Files of PEFT with one change. @param {(settings: any, tensors: Map<string, { dims: number[], values: Float32Array }>) => void} change */
 function changed(change) {
   const file = readFileSync(join(ADAPTERS, 'llama-gqa/adapter_model.safetensors'));
   const length = Number(file.readBigUInt64LE());
@@ -380,7 +380,7 @@ function rename(tensors, from, to) {
   }
 }
 
-test('what does not fit is refused by name, and leaves all room', async () => {
+test('invalid adapters are refused by name, and release their memory', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(await converted('llama-gqa'), { adapterBytes: 60000 });
   const { used } = await model.memory();
@@ -400,7 +400,7 @@ test('what does not fit is refused by name, and leaves all room', async () => {
   await engine.close();
 });
 
-test('files cut short or with other bytes end in a typed error', async () => {
+test('files that are truncated or have other bytes end in a typed error', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(await converted('llama-gqa'), { adapterBytes: SPARE_BYTES });
   for (const name of ['adapter_model.safetensors', 'adapter.gguf']) {

@@ -1,4 +1,5 @@
-// The examples of docs/reference and docs/guides that Node can run, as they stand there. Addresses are those of a server here; `model` is the bundled one.
+// The examples of docs/reference and docs/guides that run in Node, unchanged. Addresses are those of a test server; `model` is the bundled
+// model.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -18,7 +19,7 @@ const ROOT = new URL('../../', import.meta.url);
 const CHAT = fileURLToPath(new URL('models/chat.bq4', ROOT));
 const { folder } = testFolder('api-examples');
 
-/** What examples fetch, by its address on the server. @type {Map<string, Uint8Array | string>} */
+/** Files that examples fetch, by path. @type {Map<string, Uint8Array | string>} */
 const files = new Map();
 const host = createServer((request, response) => {
   const body = Buffer.from(files.get(String(request.url).slice(1)) ?? '');
@@ -43,7 +44,7 @@ before(async () => {
   Object.assign(globalThis, { location: new URL(site) });
   engine = await createEngine({ threads: 1 });
   model = await engine.load(fromFile(CHAT), { sessions: 2 });
-  mock.method(Math, 'random', () => 0.5); // the seed of what has none
+  mock.method(Math, 'random', () => 0.5); // the seed if there is none
 });
 after(async () => {
   await engine.close();
@@ -60,7 +61,7 @@ const address = (name) => {
 /** @typedef {{ scope?: Record<string, any>, change?: (code: string) => string }} More  `scope`: names that an example has besides */
 /** @typedef {{ [name: string]: any, out: string, log: any[][] }} Ran  values of its names, what it wrote, what it logged */
 
-/** Those that go on with a session. */
+/** Examples that continue a session. */
 const SESSION = new Set([
   'Pause and pace 0',
   'Sessions 0',
@@ -99,7 +100,7 @@ async function run(name, gives, { scope = {}, change = (code) => code }) {
   }
 }
 
-/** A model whose chats know what the system says, with room for 4,096 tokens. @param {import('node:test').TestContext} t */
+/** A model with a system message in its chat format, with a context of 4,096 tokens. @param {import('node:test').TestContext} t */
 async function roomy(t) {
   const bytes = await tinyModel({ config: { context: 4096 }, type: 'bq8' });
   files.set('models/chat.bq4', bytes);
@@ -109,7 +110,7 @@ async function roomy(t) {
   return output;
 }
 
-/** Serves a model and the prompt cache beside it. Returns the least number of tokens that it holds. @param {import('node:test').TestContext} t */
+/** Serves a model and its prompt cache. Returns the minimum number of its tokens. @param {import('node:test').TestContext} t */
 async function promptForShop(t) {
   const content = 'You answer questions about our shop.';
   const shop = await roomy(t);
@@ -453,14 +454,14 @@ const CHECKS = {
   },
 };
 
-/** A random cross-encoder, small, of the same kind as the examples'. */
+/** A small random cross-encoder of the same kind as in the examples. */
 async function tinyReranker() {
   const to = join(folder, 'reranker.bq4');
   await convert(fileURLToPath(new URL('../golden/rerankers/bert', import.meta.url)), to, { quant: 'f32' });
   files.set('reranker.bq4', readFileSync(to));
 }
 
-/** Those that need all-MiniLM-L6-v2. */
+/** Examples that need all-MiniLM-L6-v2. */
 const REAL = ['Embeddings 0', 'Classifiers 0', 'Training 0', 'Search 0'];
 /** @param {import('node:test').TestContext} t */
 async function minilm(t) {
@@ -469,7 +470,7 @@ async function minilm(t) {
   return items;
 }
 
-test('each has a test here', () => assert.deepEqual(Object.keys(CHECKS).sort(), examplesRunIn('node').sort()));
+test('each example has a test here', () => assert.deepEqual(Object.keys(CHECKS).sort(), examplesRunIn('node').sort()));
 
 for (const [name, check] of Object.entries(CHECKS))
   test(name, { skip: REAL.includes(name) && !realModel('minilm') ? NO_REAL_MODEL : false }, async (t) => {

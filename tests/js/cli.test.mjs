@@ -1,4 +1,4 @@
-// The command line, as people run it.
+// The command line as separate processes.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -32,7 +32,7 @@ const bq4 = (...args) => {
   return { status, stdout, stderr };
 };
 
-test('--help, of each command too, and --version; docs/reference/cli.md lists each', () => {
+test('--help, also of each command, and --version; docs/reference/cli.md lists each option', () => {
   const names = Object.keys(COMMANDS);
   assert.ok(
     names.length > 12 && ['convert', 'prompt-state', 'serve'].every((name) => names.includes(name)),
@@ -57,22 +57,18 @@ test('--help, of each command too, and --version; docs/reference/cli.md lists ea
   assert.match(bq4('--version').stdout, /^\d+\.\d+\.\d+(-[\w.]+)?\n$/);
 });
 
-test(
-  'output that no one takes: a full device is a failure that is told',
-  { skip: !existsSync('/dev/full') && 'no /dev/full' },
-  () => {
-    const full = openSync('/dev/full', 'w');
-    for (const args of [['--help'], ['run', path, '--prompt', 'Once', '--max-tokens', '3']]) {
-      const { status, stderr } = spawnSync(process.execPath, [program, ...args], {
-        encoding: 'utf8',
-        stdio: ['ignore', full, 'pipe'],
-      });
-      assert.equal(status, 1, args[0]);
-      assert.match(stderr, /^bq4: ENOSPC: .*\n {5}check the path, its permissions and the free space\n$/);
-    }
-    closeSync(full);
-  },
-);
+test('output to a full device is a reported failure', { skip: !existsSync('/dev/full') && 'no /dev/full' }, () => {
+  const full = openSync('/dev/full', 'w');
+  for (const args of [['--help'], ['run', path, '--prompt', 'Once', '--max-tokens', '3']]) {
+    const { status, stderr } = spawnSync(process.execPath, [program, ...args], {
+      encoding: 'utf8',
+      stdio: ['ignore', full, 'pipe'],
+    });
+    assert.equal(status, 1, args[0]);
+    assert.match(stderr, /^bq4: ENOSPC: .*\n {5}check the path, its permissions and the free space\n$/);
+  }
+  closeSync(full);
+});
 
 test('wrong usage: exit code 2 and what is wrong', () => {
   /** @type {[string[], RegExp][]} */
@@ -105,7 +101,7 @@ test('wrong usage: exit code 2 and what is wrong', () => {
   }
 });
 
-test('an option that is unknown: the nearest one; --help of a command: its own options', () => {
+test('an unknown option: the error names a similar one; --help of a command lists its options', () => {
   const { status, stderr } = bq4('run', path, '--maxtokens', '3');
   assert.equal(status, 2);
   assert.match(stderr, /run: unknown option --maxtokens; did you mean --max-tokens\?/);
@@ -118,7 +114,7 @@ test('an option that is unknown: the nearest one; --help of a command: its own o
   assert.equal(bq4('help', 'serve').stdout, help);
 });
 
-test('a folder in place of a file: the command that converts it; a port in use is reported', async () => {
+test('a folder in place of a file: the error names the command to convert it; a port in use is reported', async () => {
   for (const command of [
     ['run', folder, 'x'],
     ['embed', folder, 'x'],
@@ -141,7 +137,7 @@ test('a folder in place of a file: the command that converts it; a port in use i
   assert.match(nowhere.stderr, /192\.0\.2\.1.*\n +choose a name or an address of this machine with --host\n/);
 });
 
-test('bench: rates, memory and the plan that it ran with', () => {
+test('bench: rates, memory and the load plan', () => {
   const { status, stdout, stderr } = bq4(
     'bench',
     path,
@@ -167,7 +163,7 @@ test('bench: rates, memory and the plan that it ran with', () => {
   assert.equal(bq4('bench', path, '--tokens', '0').status, 2);
 });
 
-test('run --schema, --grammar, --regex: the text is held to it', () => {
+test('run --schema, --grammar, --regex: the text matches', () => {
   const schema = join(folder, 'schema.json');
   const grammar = join(folder, 'list.gbnf');
   writeFileSync(schema, JSON.stringify({ type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }));
@@ -187,7 +183,7 @@ test('run --schema, --grammar, --regex: the text is held to it', () => {
   assert.match(run('--schema', join(folder, 'none.json')).stderr, /READ: .*\n +check the path and its permissions\n/);
 });
 
-test('run --draft: the same text, guessed by another model', () => {
+test('run --draft: the same text, with draft tokens of another model', () => {
   const run = (/** @type {string[]} */ ...args) =>
     bq4('run', path, '--prompt', 'x', '--max-tokens', '20', '--seed', '1', '--json', ...args);
   const [plain, fast] = [run(), run('--draft', path)].map(({ stdout }) => JSON.parse(stdout));
@@ -204,7 +200,7 @@ test('failures: exit code 1, code and hint', () => {
   assert.equal(bq4('run', path, '--prompt', 'x'.repeat(300)).status, 1);
 });
 
-test('a model of the hub is converted first', () => {
+test('a model of the hub: the error names the command to convert it', () => {
   for (const command of ['inspect', 'run', 'chat', 'embed', 'bench', 'serve']) {
     const { status, stderr } = bq4(command, 'hf:some/model', ...(command === 'embed' ? ['x'] : []));
     assert.equal(status, 2, command);
@@ -212,7 +208,7 @@ test('a model of the hub is converted first', () => {
   }
 });
 
-test('a pipe in place of a model is refused at once, as what it is', { skip: process.platform === 'win32' }, () => {
+test('a pipe in place of a model is refused immediately, as a pipe', { skip: process.platform === 'win32' }, () => {
   const pipe = join(folder, 'pipe');
   execFileSync('mkfifo', [pipe]);
   for (const args of [
@@ -241,7 +237,7 @@ test('a failed write is reported without a stack; a closed pipe ends the program
     );
     assert.doesNotMatch(stderr, /^\s+at /m);
   }
-  // What has been printed of a text ends with its line, before what went wrong.
+  // Printed text ends with a line break before the error.
   assert.match(bq4(...outputs[0]).stdout, /\n$/);
   assert.match(bq4('replay', join(folder, 'none.json'), path).stderr, /READ: .*none\.json can't be read/);
   const child = spawn(process.execPath, [program, 'run', path, 'Once', '--max-tokens', '60']);
@@ -252,7 +248,7 @@ test('a failed write is reported without a stack; a closed pipe ends the program
   assert.deepEqual([code, Buffer.concat(parts).toString()], [0, '']);
 });
 
-test('run --json: one object with what the engine gives', async () => {
+test('run --json: one object with the result of the engine', async () => {
   const { status, stdout } = bq4(
     'run',
     path,
@@ -297,7 +293,7 @@ test('run: a prompt of - is read from standard input', () => {
   assert.deepEqual([tokens, usage.promptTokens], [expected.tokens, expected.usage.promptTokens]);
   assert.notDeepEqual(JSON.parse(run(['--prompt', '-']).stdout).usage.promptTokens, usage.promptTokens);
   assert.match(run([]).stderr, /needs one prompt: after FILE, as --prompt TEXT, or - for standard input/);
-  // As Windows writes files: with a mark of UTF-8, which is no text, or in UTF-16.
+  // As written by Windows: with a byte order mark of UTF-8, which is not part of the text, or in UTF-16.
   assert.deepEqual(JSON.parse(run(['-'], '\ufeffAhoy there\r\n').stdout).tokens, expected.tokens);
   const utf16 = run(['-'], Buffer.from('\ufeffAhoy there', 'utf16le'));
   assert.equal(utf16.status, 1);
@@ -305,7 +301,7 @@ test('run: a prompt of - is read from standard input', () => {
 });
 
 test('run: an address, an empty prompt, a seed, a stop string, a chat turn', async () => {
-  // The server lives in this process, so the program must not block it.
+  // The server is in this process, so the program must not block it.
   const server = await faultServer(file);
   const child = spawn(process.execPath, [
     program,
@@ -334,7 +330,7 @@ test('run: an address, an empty prompt, a seed, a stop string, a chat turn', asy
   assert.ok(seeded('--chat').usage.promptTokens > free.usage.promptTokens);
 });
 
-test('chat: replies to lines, /new, /again', async () => {
+test('chat: answers to lines, /new, /again', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const chat = await (await engine.load(fromBytes(file))).createChat();
   const { text } = await chat.send('Hello', { temperature: 0, maxTokens: 5 }).result;
@@ -349,9 +345,9 @@ test('chat: replies to lines, /new, /again', async () => {
   assert.equal(stdout.replaceAll('> ', ''), `${text}\n`.repeat(3));
 });
 
-test('chat: Ctrl-C stops the reply, not the program', async (t) => {
+test('chat: Ctrl-C stops the answer, not the program', async (t) => {
   const big = join(folder, 'big.bq4');
-  // Its replies end only when the context is full.
+  // Its answers end only when the context is full.
   const tokens = { ...tokenizer(), eog: [] };
   writeFileSync(
     big,
@@ -373,7 +369,7 @@ test('chat: Ctrl-C stops the reply, not the program', async (t) => {
   };
   for (const message of ['Hi\n', 'Again\n']) {
     const { length } = out;
-    await shown('a part of the reply', () => out.length > length + 20);
+    await shown('a part of the answer', () => out.length > length + 20);
     child.kill('SIGINT');
     await shown('the prompt', () => out.endsWith('\n> '));
     child.stdin.write(message);
@@ -382,7 +378,7 @@ test('chat: Ctrl-C stops the reply, not the program', async (t) => {
   assert.equal(await new Promise((resolve) => child.on('exit', resolve)), 0);
 });
 
-test('inspect: the file as JSON and for people', () => {
+test('inspect: the file as JSON and as text', () => {
   const { status, stdout } = bq4('inspect', path, '--json');
   assert.equal(status, 0);
   const r = JSON.parse(stdout);
@@ -411,7 +407,7 @@ test('inspect: the file as JSON and for people', () => {
     assert.match(text, part);
 });
 
-test('convert, inspect, run: from a checkpoint to words, v2 and v1', () => {
+test('convert, inspect, run: from a checkpoint to text, v2 and v1', () => {
   const from = fileURLToPath(new URL('../golden/tiny', import.meta.url));
   for (const [name, ...more] of [
     ['v2.bq4', '--quant', 'f32'],
@@ -438,7 +434,7 @@ test('convert, inspect, run: from a checkpoint to words, v2 and v1', () => {
   assert.ok(!existsSync(join(folder, 'y.bq4')));
 });
 
-test('inspect: damage is named, and the exit code is 1', () => {
+test('inspect: damage is named, with exit code 1', () => {
   const bytes = file.slice();
   bytes[bytes.length - 5] ^= 1;
   const bad = join(folder, 'bad.bq4');

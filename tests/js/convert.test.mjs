@@ -1,4 +1,4 @@
-// The converter: what it reads, what it writes, what it refuses, and that it never holds a whole model.
+// The converter: inputs, outputs, refused inputs, and its bounded memory.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -41,14 +41,14 @@ import { testFolder } from './folders.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const { folder, fresh } = testFolder('convert');
-/** A new file. @param {string} name @param {Uint8Array | string} bytes */
+/** The path of a new file. @param {string} name @param {Uint8Array | string} bytes */
 function file(name, bytes) {
   const path = join(fresh(), name);
   writeFileSync(path, bytes);
   return path;
 }
 
-/** Converts, and reads every tensor back. @param {string} input @param {import('../../js/convert/index.js').ConvertOptions} [options] */
+/** Converts, and reads every tensor of the result. @param {string} input @param {import('../../js/convert/index.js').ConvertOptions} [options] */
 async function converted(input, options) {
   const out = join(fresh(), 'out.bq4');
   const report = await convert(input, out, options);
@@ -80,7 +80,7 @@ async function converted(input, options) {
   return { out, report, bytes, tensors, found };
 }
 
-test('llama2.c, legacy and version 1, tied and not: all tensors arrive unchanged', async () => {
+test('llama2.c, legacy and version 1, tied and untied: all tensors are unchanged', async () => {
   for (const tied of [true, false]) {
     const config = { ...CONFIG, tied };
     const weights = randomWeights(config);
@@ -115,7 +115,7 @@ test('llama2.c, legacy and version 1, tied and not: all tensors arrive unchanged
   }
 });
 
-test('safetensors: f32, f64, f16 and bf16; biases; a head of its own or tied and stored all the same', async () => {
+test('safetensors: f32, f64, f16 and bf16; biases; an untied head, or a tied one that is stored anyway', async () => {
   for (const dtype of ['F32', 'F64', 'F16', 'BF16']) {
     const config = { ...CONFIG, tied: false };
     const weights = randomWeights(config, { biases: true });
@@ -136,7 +136,7 @@ test('safetensors: f32, f64, f16 and bf16; biases; a head of its own or tied and
   assert.ok(!tensors.has('lm_head.weight'));
 });
 
-test('shards, and a single file with config.json beside it', async () => {
+test('shards, and a single file with config.json next to it', async () => {
   const weights = randomWeights();
   const named = [...weights].map(([name, tensor]) => /** @type {[string, any]} */ ([hfName(name), tensor]));
   const path = fresh();
@@ -158,7 +158,7 @@ test('shards, and a single file with config.json beside it', async () => {
   await assert.rejects(convert(path, join(fresh(), 'x.bq4')), { code: 'FORMAT' });
 });
 
-test('config.json as Python writes it: Infinity and NaN', async () => {
+test('config.json as written by Python: Infinity and NaN', async () => {
   const original = fileURLToPath(new URL('../golden/fixtures/mamba2', import.meta.url));
   const text = readFileSync(join(original, 'config.json'), 'utf8');
   const copy = fresh();
@@ -170,7 +170,7 @@ test('config.json as Python writes it: Infinity and NaN', async () => {
   await assert.rejects(converted(copy), { code: 'FORMAT', message: /config.json is not valid JSON/ });
 });
 
-test('what lies where: alignment, hashes, types by default and on request', async () => {
+test('offsets: alignment, hashes, types by default and by option', async () => {
   const input = hfFolder(fresh(), randomWeights());
   const typesOf = async (/** @type {any} */ options) => {
     const { tensors, found, bytes } = await converted(input, options);
@@ -195,7 +195,7 @@ test('what lies where: alignment, hashes, types by default and on request', asyn
   assert.deepEqual(await typesOf({ quant: 'bq4_64', embed: 'bq4_16' }), ['bq4_16 tiled', 'bq4_64 tiled', 'f32 rows']);
 });
 
-test('every type that can be written is loaded and run; the report tells the errors', async () => {
+test('every type that can be written is loaded and run; the report has its errors', async () => {
   const input = hfFolder(fresh(), randomWeights());
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   for (const quant of WRITABLE) {
@@ -224,7 +224,7 @@ test('every type that can be written is loaded and run; the report tells the err
   await engine.close();
 });
 
-/** A v1 file, read by the rules of docs/FORMAT.md §3 alone. @param {Uint8Array} bytes */
+/** Reads a v1 file by the rules of docs/FORMAT.md §3 alone. @param {Uint8Array} bytes */
 function readV1(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   let at = 12;
@@ -241,7 +241,7 @@ function readV1(bytes) {
   });
 }
 
-test('v1: blocks of 32 where they fit, else 16, else the companion; byte-exact round trip', async () => {
+test('v1: blocks of 32 if they fit, else 16, else the companion; byte-exact round trip', async () => {
   const config = { ...CONFIG, hidden: 20, heads: 2, kv_heads: 1, ffn: 24 };
   const weights = randomWeights(config);
   const input = file('model.bin', llama2c(weights, 'legacy', config));
@@ -291,7 +291,10 @@ test('v1: blocks of 32 where they fit, else 16, else the companion; byte-exact r
   });
 });
 
-/** What is wrong with the input → how to make it, and what is said. @type {Record<string, { input: () => string, options?: any, error: { code: string, message?: RegExp } }>} */
+/**
+ * Faults of the input, how to create them, and the error.
+ * @type {Record<string, { input: () => string, options?: any, error: { code: string, message?: RegExp } }>}
+ */
 const BAD = {
   'no such file': { input: () => join(folder, 'none.bin'), error: { code: 'READ' } },
   'an empty folder': { input: fresh, error: { code: 'NOT_A_MODEL', message: /config\.json/ } },
@@ -434,7 +437,7 @@ const BAD = {
 };
 
 for (const [what, { input, options, error }] of Object.entries(BAD)) {
-  test(`refused, and nothing left behind: ${what}`, async () => {
+  test(`refused, without output: ${what}`, async () => {
     const out = fresh();
     await assert.rejects(convert(input(), join(out, 'out.bq4'), { ...options }), (/** @type {any} */ e) => {
       assert.equal(e.name, 'BqError', e.stack);
@@ -446,7 +449,7 @@ for (const [what, { input, options, error }] of Object.entries(BAD)) {
   });
 }
 
-test('an abort or a failure leaves the old file as it was', async () => {
+test('an abort or a failure keeps the existing file', async () => {
   const out = fresh();
   const path = join(out, 'out.bq4');
   writeFileSync(path, 'old');
@@ -468,7 +471,7 @@ test('an abort or a failure leaves the old file as it was', async () => {
   await assert.rejects(convert(input, join(out, 'none', 'out.bq4')), { code: 'WRITE' });
 });
 
-test('a 135M-shape checkpoint of 269 MB is converted piece by piece', () => {
+test('a checkpoint of the 135M shape with 269 MB is converted in parts', () => {
   const config = {
     arch: 'llama',
     layers: 30,
@@ -499,7 +502,7 @@ test('a 135M-shape checkpoint of 269 MB is converted piece by piece', () => {
   const fd = openSync(join(path, 'model.safetensors'), 'w');
   writeSync(fd, Buffer.concat([length, json]));
   closeSync(fd);
-  // The rest is a hole that reads as zeros and takes no room.
+  // The rest is a hole, which reads as zeros and uses no space.
   truncateSync(join(path, 'model.safetensors'), 8 + json.length + at);
   writeFileSync(join(path, 'config.json'), JSON.stringify(hfConfig(config)));
   const script = `

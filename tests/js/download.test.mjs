@@ -1,5 +1,5 @@
-// From a misbehaving network to verified weights: every fault of a real HTTP server ends in the same tokens or in a
-// typed error, and nothing is fetched twice that was good.
+// From a faulty network to verified weights: every fault of a real HTTP server ends with the same tokens or in a typed error, and no valid
+// byte is fetched twice.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { createEngine, fromUrl } from '../../js/node.js';
@@ -11,7 +11,7 @@ import { faultServer } from '../server/faults.mjs';
 import { until } from '../waiting.mjs';
 
 const MiB = 1 << 20;
-/** Some 17 MB: 17 chunks, five ranges; each layer longer than a chunk. */
+/** A model of about 17 MB: 17 chunks, five ranges; each layer is longer than a chunk. */
 const SIZES = { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 };
 const bytes = await tinyModel({ config: SIZES });
 const other = await tinyModel({ config: SIZES, seed: 2 });
@@ -36,7 +36,7 @@ const expected = await (async () => {
   return ids;
 })();
 
-/** Loads, checks the tokens, and says how many bytes of bodies went over the network. */
+/** Loads, checks the tokens, and returns the number of received bytes. */
 async function good(server, options = {}, source = {}) {
   const model = await engine.load(fromUrl(server.url, { ...QUICK, ...source }), options);
   assert.equal(await tokens(model), expected);
@@ -55,9 +55,9 @@ const span = ({ range }) => {
   return [Number(from), to ? Number(to) + 1 : bytes.length];
 };
 
-test('the model is large enough to tell', () => assert.ok(chunks >= 12 && prefix < 65536));
+test('the model is large enough for these tests', () => assert.ok(chunks >= 12 && prefix < 65536));
 
-test('ranges: all the file once, in order, several in flight, no byte twice', async (t) => {
+test('ranges: the file once, in order, several in flight, no byte twice', async (t) => {
   const server = await serving(t, {});
   await good(server);
   let at = 0;
@@ -69,11 +69,11 @@ test('ranges: all the file once, in order, several in flight, no byte twice', as
   assert.ok(server.requests.length > 3);
 });
 
-test('bytes held in JavaScript are bounded, also when they are not read', async (t) => {
+test('the bytes in JavaScript are bounded, also if they are not read', async (t) => {
   let release = () => {};
   /** @type {Promise<void>} */
   const hold = new Promise((resolve) => (release = resolve));
-  // The first chunk comes last: the ranges behind it fill up and wait.
+  // The first chunk comes last: the ranges after it fill up and wait.
   const server = await serving(t, ({ from }) => (from > 0 && from < MiB ? { hold: 0, until: hold } : undefined));
   const seen = [];
   let most = 0;
@@ -92,9 +92,9 @@ test('bytes held in JavaScript are bounded, also when they are not read', async 
     onProgress: (p) => seen.push(p.loaded),
   });
   let asked = -1;
-  await until('no more requests', async () => {
+  await until('the requests to end', async () => {
     const before = asked;
-    // A request of another kind that goes the same way and is answered behind all that was asked for.
+    // A request of another kind on the same connection, which is answered after all earlier ones.
     for (let trip = 0; trip < 3; trip++) await (await fetch(server.at('/other'), { method: 'HEAD' })).arrayBuffer();
     asked = server.asked().length;
     return asked === before && seen.length > 0;
@@ -106,7 +106,7 @@ test('bytes held in JavaScript are bounded, also when they are not read', async 
   assert.ok(most > 4 && most <= MAX_LIVE, `${most} chunks at once`);
 });
 
-test('a server that ignores ranges: one answer, read once', async (t) => {
+test('a server that ignores ranges: one response, read once', async (t) => {
   const server = await serving(t, { status: 200 });
   await good(server);
   assert.equal(server.requests.length, 1);
@@ -119,7 +119,7 @@ test('a redirect is followed for every range', async (t) => {
   assert.ok(server.requests.length > 2 && server.requests.length === target.requests.length);
 });
 
-/** Passing troubles: [name, faults, most requests beyond those of a good load] */
+/** Temporary faults: [name, faults, maximum number of additional requests] */
 const passing = {
   'a 503 for every third request': ({ n }) => (n % 3 === 1 ? { status: 503 } : undefined),
   'a 429 at first': ({ n }) => (n === 0 ? { status: 429 } : undefined),
@@ -154,14 +154,14 @@ for (const [what, faults] of Object.entries(passing)) {
   });
 }
 
-test('a whole answer that breaks goes on by range where it was', async (t) => {
+test('a complete response that breaks continues with ranges at the same offset', async (t) => {
   const server = await serving(t, ({ n }) => (n ? undefined : { status: 200, drop: 3 * MiB }));
   await good(server);
   const [from] = span(server.requests[1]);
   assert.ok(from > 2 * MiB && from <= 3 * MiB, `it asked from ${from}`);
 });
 
-/** What no trying helps. @type {Record<string, [faults: import('../server/faults.mjs').Rule, code: string, file?: () => Uint8Array]>} */
+/** Faults that retries cannot repair. @type {Record<string, [faults: import('../server/faults.mjs').Rule, code: string, file?: () => Uint8Array]>} */
 const final = {
   'always a 404': [{ status: 404 }, 'HTTP_STATUS'],
   'always a 503': [{ status: 503 }, 'HTTP_STATUS'],
@@ -187,7 +187,7 @@ for (const [what, [faults, code, file]] of Object.entries(final)) {
   });
 }
 
-test('a byte that is always wrong: again, then the next mirror, then an error with its offset', async (t) => {
+test('a byte that is always wrong: a retry, then the next mirror, then an error with its offset', async (t) => {
   const bad = 6 * MiB + 17;
   const server = await serving(t, { flip: bad });
   const chunk = prefix + Math.floor((bad - prefix) / MiB) * MiB;
@@ -206,7 +206,7 @@ test('a byte that is always wrong: again, then the next mirror, then an error wi
   );
 });
 
-test('mirrors: one that fails is left, one that has another file is passed over, nothing is mixed', async (t) => {
+test('mirrors: a failing one is left, one with another file is skipped, files are not mixed', async (t) => {
   const dead = await serving(t, ({ n }) => (n > 2 ? { status: 500 } : undefined));
   const wrong = await serving(t, {}, other);
   const right = await serving(t, {});
@@ -216,21 +216,21 @@ test('mirrors: one that fails is left, one that has another file is passed over,
   await assert.rejects(engine.load(fromUrl(another.url, { ...QUICK, mirrors: [wrong.url] })), { code: 'HTTP_STATUS' });
 });
 
-test('without hashes a file that changes at last is recognised', async (t) => {
+test('without hashes, a file that changes at the end is detected', async (t) => {
   const strip = (file) => {
     const at = Buffer.from(file.subarray(0, prefix)).indexOf('HASH');
     const out = file.slice();
     out.set(new TextEncoder().encode('CARE'), at);
     return out;
   };
-  void strip; // a section's name is under the prefix's checksum: v1 files have no hashes at all
+  void strip; // the name of a section is part of the header's checksum; v1 files have no hashes
   const { reseal } = await import('./reseal.mjs');
   const [a, b] = [reseal(strip(bytes)), reseal(strip(other))];
   const server = await serving(t, ({ n }) => (n > 2 ? { file: b } : undefined), a);
   await assert.rejects(engine.load(fromUrl(server.url, QUICK)), { code: 'CHANGED' });
 });
 
-/** How the nodes of a network name the same bytes, by the number of the request. @type {Record<string, (n: number) => Record<string, string>>} */
+/** ETags that network nodes have for the same bytes, by the number of the request. @type {Record<string, (n: number) => Record<string, string>>} */
 const names = {
   'another ETag in each answer': (n) => ({ etag: `"${n}"` }),
   'two ETags, in turn': (n) => ({ etag: n % 2 ? '"a"' : '"b"' }),
@@ -239,7 +239,7 @@ const names = {
   'an ETag or a date': (n) => (n % 2 ? { etag: '"a"' } : { 'last-modified': 'Sat, 01 Jan 2000 00:00:00 GMT' }),
 };
 for (const [what, headers] of Object.entries(names)) {
-  test(`nodes that name the same bytes differently, ${what}: hashes tell, and no byte is fetched twice`, async (t) => {
+  test(`nodes with different ETags for the same bytes, ${what}: hashes decide, and no byte is fetched twice`, async (t) => {
     const server = await serving(t, ({ n }) => ({ headers: headers(n) }));
     await good(server);
     const sum = server.requests.map(span).reduce((all, [from, to]) => all + to - from, 0);
@@ -247,14 +247,14 @@ for (const [what, headers] of Object.entries(names)) {
   });
 }
 
-test('another file with another ETag from some range on is CHANGED', async (t) => {
+test('a file with another ETag from some range on is CHANGED', async (t) => {
   const server = await serving(t, ({ n }) =>
     n > 2 ? { file: other, headers: { etag: '"b"' } } : { headers: { etag: '"a"' } },
   );
   await assert.rejects(engine.load(fromUrl(server.url, QUICK)), { code: 'CHANGED' });
 });
 
-/** Servers that never send what was asked for. Each is left after some tries. @type {Record<string, import('../server/faults.mjs').Rule>} */
+/** Servers that never send the requested bytes. Each is left after some retries. @type {Record<string, import('../server/faults.mjs').Rule>} */
 const endless = {
   'ranges from elsewhere, whatever is asked': { status: 206, shift: 5, expose: true },
   'ranges from elsewhere, unseen': { status: 206, shift: 5 },
@@ -283,7 +283,7 @@ for (const [what, fault] of Object.entries(endless)) {
   }
 }
 
-test('waits without a limit: a time-out of Infinity, or a delay of ages, sets no timer that ends at once', async (t) => {
+test('unlimited waits: a timeout of Infinity, or a very long delay, sets no timer that ends immediately', async (t) => {
   const server = await serving(t, { drop: 5 * MiB, times: 1 });
   /** @type {Error[]} */
   const warnings = [];
@@ -292,7 +292,7 @@ test('waits without a limit: a time-out of Infinity, or a delay of ages, sets no
   t.after(() => process.off('warning', note));
   await good(server, {}, { timeout: Infinity, retryDelay: 1 });
   assert.deepEqual(warnings.map(String), []);
-  // With such a delay the second try never comes: the first failure is waited out until the abort.
+  // With such a delay the second try never comes: the first failure waits until the abort.
   const other = await serving(t, { drop: 5 * MiB });
   const controller = new AbortController();
   const loading = engine.load(fromUrl(other.url, { ...QUICK, retryDelay: 1_000_000_000 }), {
@@ -318,7 +318,7 @@ test('at the last byte all layers but one are computed', async (t) => {
     const least = (SIZES.layers - 1) * batches;
     const workUnits = async () => (await session.stats()).workUnits;
     await until('all layers but one', async () => (await workUnits()) >= least, { state: workUnits });
-    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve)); // a slice takes one
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve)); // one layer takes one unit
     assert.equal(await workUnits(), least, 'the last layer waits for its last bytes');
     release();
     await reply;
@@ -327,9 +327,9 @@ test('at the last byte all layers but one are computed', async (t) => {
   }
 });
 
-test('pause asks for nothing more; resume goes on where it was', async (t) => {
+test('pause sends no further requests; resume continues at the same offset', async (t) => {
   for (const ranges of [true, false]) {
-    // The rest comes when the model is paused, however late that is.
+    // The rest is sent when the model is paused.
     let release = () => {};
     const until = new Promise((resolve) => (release = () => resolve(undefined)));
     const held = { hold: prefix + 4.5 * MiB, until };
@@ -340,7 +340,7 @@ test('pause asks for nothing more; resume goes on where it was', async (t) => {
       onProgress: (p) => seen.push(p),
     });
     await model.pauseDownload();
-    // What was sent before the pause may still be on its way to the server.
+    // Bytes sent before the pause may still be in transit.
     const roundTrips = async () => {
       for (let trip = 0; trip < 3; trip++) await (await fetch(server.at('/other'), { method: 'HEAD' })).arrayBuffer();
     };
@@ -362,7 +362,7 @@ test('pause asks for nothing more; resume goes on where it was', async (t) => {
   }
 });
 
-test('progress has a rate and the time that is left', async (t) => {
+test('progress has a rate and the remaining time', async (t) => {
   const server = await serving(t, { step: 16384 });
   const seen = [];
   await (await engine.load(fromUrl(server.url, QUICK), { onProgress: (p) => seen.push(p) })).close();
@@ -370,7 +370,7 @@ test('progress has a rate and the time that is left', async (t) => {
   assert.ok(middle.length > 0 && middle.every((p) => p.bytesPerSecond > 0 && p.etaMs >= 0));
 });
 
-test('progress of a download that stalls ends with all received bytes; no event follows its end', async (t) => {
+test('progress of a stalled download ends with all received bytes; no event follows its end', async (t) => {
   const arrived = prefix + 9.5 * MiB;
   const server = await serving(t, { hold: arrived });
   const controller = new AbortController();
@@ -387,7 +387,7 @@ test('progress of a download that stalls ends with all received bytes; no event 
   controller.abort();
   await loading;
   const { length } = seen;
-  await new Promise((resolve) => setTimeout(resolve, 1 + timeout('progress'))); // behind a timer of progress that was forgotten
+  await new Promise((resolve) => setTimeout(resolve, 1 + timeout('progress'))); // after the interval of progress
   assert.equal(seen.length, length);
 });
 

@@ -1,4 +1,4 @@
-// What is done with a .bq4 file is done with a GGUF file: cache, resuming, verification, order, paging, over real HTTP.
+// GGUF files have the features of .bq4 files: cache, resuming, verification, order, paging, over real HTTP.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -36,7 +36,10 @@ async function idsOf(model) {
 }
 
 let folders = 0;
-/** A server, an engine with a cache of its own, and what the whole file answers. @param {import('node:test').TestContext} t @param {any} [serverOptions] */
+/**
+ * A server, an engine with a cache, and the answer with the complete file.
+ * @param {import('node:test').TestContext} t @param {any} [serverOptions]
+ */
 async function opened(t, serverOptions) {
   const server = await faultServer({ '/model.gguf': file }, serverOptions);
   const cache = join(folder, `cache${folders++}`);
@@ -59,12 +62,12 @@ const plain = await createEngine({ threads: 1 });
 after(() => plain.close());
 const EXPECTED = await idsOf(await plain.load(fromBytes(file), options));
 
-test('from every kind of source the same answer', async () => {
+test('every kind of source has the same answer', async () => {
   assert.equal(await idsOf(await plain.load(fromFile(path), options)), EXPECTED);
   assert.equal(await idsOf(await plain.load(fromBlob(await openAsBlob(path)), options)), EXPECTED);
 });
 
-test('kept between visits: a second visit asks nothing, and plans without the network', async (t) => {
+test('cached between visits: a second visit sends no request, and plans without the network', async (t) => {
   const { server, engine, source, asked } = await opened(t);
   const seen = /** @type {any[]} */ ([]);
   assert.equal(await idsOf(await engine.load(source, { ...options, onProgress: (p) => seen.push(p) })), EXPECTED);
@@ -78,8 +81,8 @@ test('kept between visits: a second visit asks nothing, and plans without the ne
   assert.equal(asked().length, first);
 });
 
-test('no byte of its beginning is asked for twice: not by a load, nor by one behind a plan', async (t) => {
-  const large = randomGguf({ ...config, layers: 2, vocab: 40000 }); // a header of more than the first request
+test('no byte of the header is requested twice: not by a load, nor by a load after a plan', async (t) => {
+  const large = randomGguf({ ...config, layers: 2, vocab: 40000 }); // a header longer than the first request
   /** @param {string} tag @param {boolean} plans */
   const asked = async (tag, plans) => {
     const server = await faultServer({ '/model.gguf': large }, { headers: { etag: tag }, expose: true });
@@ -110,7 +113,7 @@ test('no byte of its beginning is asked for twice: not by a load, nor by one beh
   );
 });
 
-/** The file of the cache that holds the first chunks. @param {string} cache */
+/** The file of the cache with the first chunks. @param {string} cache */
 const segment = (cache) =>
   /** @type {string} */ (
     readdirSync(cache, { recursive: true })
@@ -118,7 +121,7 @@ const segment = (cache) =>
       .find((name) => name.endsWith('s0'))
   );
 
-test('a damaged chunk in the cache is noticed, and fetched again alone', async (t) => {
+test('a damaged chunk in the cache is detected, and only this chunk is fetched again', async (t) => {
   const { engine, cache, source, asked } = await opened(t);
   await (await engine.load(source, options)).close();
   const name = join(cache, segment(cache));
@@ -136,13 +139,13 @@ test('a damaged chunk in the cache is noticed, and fetched again alone', async (
   assert.deepEqual(readFileSync(name)[1_500_000], bytes[1_500_000] ^ 16, 'it was repaired');
 });
 
-/** Until so many bytes of a download have been kept. @param {import('../../js/shared/types.js').Engine} engine @param {number} bytes */
+/** Waits until this number of bytes of a download is cached. @param {import('../../js/shared/types.js').Engine} engine @param {number} bytes */
 function untilKept(engine, bytes) {
   const kept = async () => (await engine.store?.list())?.[0]?.cachedBytes ?? 0;
   return until(`${bytes} bytes to be kept`, async () => (await kept()) > bytes, { state: kept });
 }
 
-test('a download that breaks goes on where it was', async (t) => {
+test('a download that breaks continues at the same offset', async (t) => {
   const { server, engine, source, asked } = await opened(t);
   server.faults = [{ hold: 3_600_000 }];
   const stop = new AbortController();
@@ -165,7 +168,7 @@ test('a download that breaks goes on where it was', async (t) => {
   );
 });
 
-test('layers are asked for in the order in which they are computed, wherever they lie', async (t) => {
+test('layers are requested in the order of computation, for any order in the file', async (t) => {
   const { server, engine, source } = await opened(t);
   await (await engine.load(source, options)).close();
   const { tensors } = await readHeader(openBytes(file), file.subarray(0, 64));
@@ -179,7 +182,7 @@ test('layers are asked for in the order in which they are computed, wherever the
   );
 });
 
-test('another file at the address: the rest of the old one is not mixed with it', async (t) => {
+test('another file at the address: it is not mixed with the rest of the old one', async (t) => {
   const other = randomGguf(config, { seed: 2 });
   const expected = await idsOf(await plain.load(fromBytes(other), options));
   assert.notEqual(expected, EXPECTED);
@@ -200,7 +203,7 @@ test('another file at the address: the rest of the old one is not mixed with it'
   }
 });
 
-test('nodes of a network that name the same bytes differently: one answer is read to its end', async (t) => {
+test('network nodes with different ETags for the same bytes: one response is read to its end', async (t) => {
   for (const from of [0, 2]) {
     const { server, engine, source } = await opened(t);
     server.faults = [({ n }) => ({ headers: { etag: n < from ? '"a"' : `"${n}"` }, expose: true })];
@@ -210,7 +213,7 @@ test('nodes of a network that name the same bytes differently: one answer is rea
   }
 });
 
-test('replaced amid its download by a file with the same header and length, on a server that names no version: never a mixture', async (t) => {
+test('replaced during its download by a file with the same header and length, on a server without versions: never a mixture', async (t) => {
   const other = randomGguf(config, { seed: 2 });
   assert.equal(other.length, file.length);
   const expected = await idsOf(await plain.load(fromBytes(other), options));
@@ -225,7 +228,7 @@ test('replaced amid its download by a file with the same header and length, on a
     let n = 0;
     server.faults = [() => (n++ >= first ? { file: other } : undefined)];
     const load = async () => idsOf(await engine.load(source, options));
-    // Where all weights came after the change, it is the other file.
+    // If all weights came after the change, it is the other file.
     const outcome = await load().catch((error) => error.code);
     refused += Number(outcome === 'CHANGED');
     assert.ok(['CHANGED', expected].includes(outcome), `from request ${first} on: ${outcome}`);
@@ -234,7 +237,7 @@ test('replaced amid its download by a file with the same header and length, on a
   assert.ok(refused > 0);
 });
 
-test('a file that ends too early, a server without ranges, a header that lies', async (t) => {
+test('a file that ends too early, a server without ranges, a header with wrong lengths', async (t) => {
   const { server, engine, source } = await opened(t);
   server.faults = [{ file: file.subarray(0, file.length - 100_000) }];
   await assert.rejects(
@@ -249,7 +252,7 @@ test('a file that ends too early, a server without ranges, a header that lies', 
   );
 });
 
-test('a saved session of a file is taken up by the same file from a server that tells no length', async (t) => {
+test('a saved session of a file can be restored with the same file from a server that sends no length', async (t) => {
   const { server, source } = await opened(t);
   server.faults = [{ status: 200 }];
   const [model, same] = [await plain.load(fromFile(path), options), await plain.load(source, options)];
@@ -260,7 +263,7 @@ test('a saved session of a file is taken up by the same file from a server that 
   assert.deepEqual(await other.tokens(), await session.tokens());
 });
 
-test('within a budget: pages from its repacked copy in the cache, and says so where there is none', async (t) => {
+test('within a budget: pages from its repacked copy in the cache, and an error without one', async (t) => {
   const { engine, source } = await opened(t);
   const { heapBytes } = await engine.plan(source, options);
   const budget = heapBytes - 1_500_000;
@@ -279,7 +282,7 @@ test('within a budget: pages from its repacked copy in the cache, and says so wh
   }
 });
 
-test('integrity: the SHA-256 of the file, whatever is made of it; no token comes out of another', async (t) => {
+test('integrity: the SHA-256 of the file for any conversion; no token comes from another file', async (t) => {
   const integrity = `sha256-${createHash('sha256').update(file).digest('base64')}`;
   const wrong = Buffer.from(file);
   wrong[file.length - 3] ^= 1;
@@ -317,7 +320,7 @@ test('integrity: the SHA-256 of the file, whatever is made of it; no token comes
   assert.equal(await idsOf(paged), EXPECTED);
 });
 
-test("a model in several files: by the first one's address or path, or as a list; kept, and never half", async (t) => {
+test('a model in several files: by the address or path of the first one, or as a list; cached completely or not at all', async (t) => {
   const parts = randomParts(config, 3);
   const names = parts.map((_, i) => `m-0000${i + 1}-of-00003.gguf`);
   names.forEach((name, i) => writeFileSync(join(folder, name), parts[i]));
@@ -350,7 +353,7 @@ test("a model in several files: by the first one's address or path, or as a list
   await assert.rejects(plain.load(url, options), { code: 'HTTP_STATUS' });
 });
 
-/** IQ4_XS whose factors are 1 has the values of IQ4_NL. @param {Uint8Array} blocks */
+/** Blocks of IQ4_XS with factors of 1, which have the values of IQ4_NL. @param {Uint8Array} blocks */
 const iq4nlOfIq4xs = (blocks) =>
   Buffer.concat(
     Array.from({ length: blocks.length / 136 }, (_, i) => blocks.subarray(136 * i, 136 * (i + 1))).flatMap((block) =>
@@ -377,7 +380,10 @@ function q6kOfCodes(coded, weights, shift) {
   return out;
 }
 
-/** Types that few files have: GGUF's numbers, bytes of a block and what they begin with behind half a scale (of IQ3_S a subnormal one), and the same values in another type. */
+/**
+ * Uncommon types: GGUF numbers, bytes of a block and its beginning after a scale of 1/2 (of IQ3_S a subnormal one), and the same values in
+ * another type.
+ */
 const OTHERS = {
   IQ3_S: {
     number: 21,
@@ -404,7 +410,7 @@ const OTHERS = {
 };
 
 for (const [type, { number, bytes: size, head, as: same, of }] of Object.entries(OTHERS))
-  test(`${type} is what has its values in another type: from a file, by ranges, kept, and in a .bq4 file`, async (t) => {
+  test(`${type} has the same results as the type with its values: from a file, by ranges, cached, and in a .bq4 file`, async (t) => {
     const next = random(5);
     const sizes = { ...config, layers: 2, hidden: 256, heads: 4, kv_heads: 2, ffn: 512 };
     const tensors = tensorTable({ ...sizes, head_dim: 64 })
@@ -447,7 +453,7 @@ for (const [type, { number, bytes: size, head, as: same, of }] of Object.entries
     assert.equal(await answer(fromFile(to)), expected);
   });
 
-test('a large vocabulary: of what was read of the header JavaScript keeps nothing once the weights are there', () => {
+test('a large vocabulary: JavaScript keeps nothing of the header once the weights are loaded', () => {
   const large = { ...config, layers: 1, hidden: 64, heads: 2, kv_heads: 1, ffn: 64, vocab: 200000 };
   const words = join(folder, 'words.gguf');
   writeFileSync(words, randomGguf(large));

@@ -1,5 +1,6 @@
-// GGUF files as they lie about: of each family with the metadata that llama.cpp's converter and quantizer write, tokenizers of the family's kind,
-// and matrices in the mixture of types that is called Q4_K_M. They run; what differs in form only gives the same logits, to the bit.
+// GGUF files like published ones: for each family, metadata as written by the converter and quantizer of llama.cpp, its kind of tokenizer,
+// and the mixture of weight types called Q4_K_M. They run, and files with the same contents in another form have the same logits, to the
+// bit.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -18,7 +19,7 @@ import { openLogits } from './logits.mjs';
 /** @typedef {Record<string, Value>} Metadata */
 
 const [HIDDEN, FFN, HEADS, KV, DIM, LAYERS, CONTEXT] = [256, 512, 4, 2, 64, 4, 128];
-/** GGUF's numbers, bytes and weights of blocks, and where f16 factors lie in them, with their sizes: the rest is random. */
+/** GGUF numbers of types, bytes and weights of blocks, and the offsets and sizes of f16 factors; the other bytes are random. */
 const TYPES = {
   f32: { number: 0 },
   q5_0: { number: 6, bytes: 22, weights: 32, factors: { 0: 0.004 } },
@@ -38,7 +39,10 @@ function blocks(type, weights, next) {
   return out;
 }
 
-/** As llama-quantize mixes them: v and down better in some layers, sometimes by other types where 256 does not divide. @param {string} name */
+/**
+ * The mixture of llama-quantize: v and down have more bits in some layers, or other types if 256 does not divide their columns.
+ * @param {string} name
+ */
 function typeOf(name) {
   if (/^(token_embd|output)\./.test(name)) return 'q6_k';
   if (/attn_(v|qkv)\.|ffn_down/.test(name)) return /blk\.[02]/.test(name) ? 'q6_k' : 'q5_0';
@@ -56,7 +60,7 @@ function tensor(name, dims, next, type) {
   return { name, dims, type: 0, bytes: new Uint8Array(values.buffer) };
 }
 
-/** Tensors of a layer by what follows "blk.N." in GGUF. @type {Record<string, number[]>} */
+/** Tensors of a layer by the part of their GGUF name after "blk.N.". @type {Record<string, number[]>} */
 const DENSE = {
   'attn_norm.weight': [HIDDEN],
   'attn_q.weight': [HEADS * DIM, HIDDEN],
@@ -87,7 +91,10 @@ const WORDS = ['he', 'll', 'hell', 'hello', 'Ġw', 'or', 'Ġwor', 'ld', 'Ġworld
 const MERGES = ['h e', 'l l', 'he ll', 'hell o', 'Ġ w', 'o r', 'Ġw or', 'l d', 'Ġwor ld'];
 const PADS = Array.from({ length: 12 }, (_, i) => `[PAD${i}]`);
 
-/** What a byte-level tokenizer looks like: added tokens with spaces, special ones, places that nothing fills. @param {string} pre @param {string[]} specials @param {Metadata} [more] @returns {Metadata} */
+/**
+ * A byte-level tokenizer with added tokens with spaces, special tokens, and unused numbers.
+ * @param {string} pre @param {string[]} specials @param {Metadata} [more] @returns {Metadata}
+ */
 function byteLevel(pre, specials, more = {}) {
   const users = ['  ', '<tool_call>', '漢字'];
   const tokens = [...letters(256), ...WORDS, ...users, ...specials, ...PADS];
@@ -153,7 +160,7 @@ function sentencePiece(specials, more = {}) {
 
 const CHATML =
   '{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n';
-/** What converter and quantizer say of any model. @type {Metadata} */
+/** Metadata that converter and quantizer write for every model. @type {Metadata} */
 const GENERAL = {
   'general.type': ['text', 'model'],
   'general.name': ['text', 'Some Model 0.5B Instruct'],
@@ -304,7 +311,7 @@ const FAMILIES = {
 /** @param {any} family @param {keyof typeof TYPES} [type]  of all matrices @returns {Tensor[]} */
 function tensorsOf({ layer, outer = {}, untied, tokenizer }, type) {
   const next = random(11);
-  const vocab = tokenizer['tokenizer.ggml.tokens'][1][1].length + 4; // rounded up, as many are
+  const vocab = tokenizer['tokenizer.ggml.tokens'][1][1].length + 4; // rounded up to this number
   const all = {
     'token_embd.weight': [vocab, HIDDEN],
     ...outer,
@@ -354,7 +361,7 @@ async function logitsOf(file) {
 const engine = await createEngine({ threads: 1 });
 
 for (const [name, family] of Object.entries(FAMILIES))
-  test(`${name} as Q4_K_M, with all that converters write: it loads, splits text and answers`, async () => {
+  test(`${name} as Q4_K_M, with the metadata of the converter: it loads, splits text and generates`, async () => {
     const file = gguf(metadataOf(family), tensorsOf(family));
     const model = await engine.load(fromBytes(file), { contextTokens: 64 });
     const ids = await model.tokenize('hello world');
@@ -367,7 +374,7 @@ for (const [name, family] of Object.entries(FAMILIES))
     await logitsOf(file);
   });
 
-test('what is only written in another way is the same model, to the bit', async () => {
+test('files that differ in form only are the same model, to the bit', async () => {
   const family = FAMILIES['Llama 3.2'];
   const tensors = tensorsOf(family);
   const expected = await logitsOf(gguf(metadataOf(family), tensors));
@@ -392,7 +399,7 @@ test('what is only written in another way is the same model, to the bit', async 
   );
 });
 
-/** One tensor of the rows of three. @param {Tensor[]} tensors @returns {Tensor[]} */
+/** Returns one tensor with the rows of three. @param {Tensor[]} tensors @returns {Tensor[]} */
 function fused(tensors) {
   const all = new Map(tensors.map((one) => [one.name, one]));
   return tensors.flatMap((one) => {
@@ -406,7 +413,7 @@ function fused(tensors) {
   });
 }
 
-test('queries, keys and values in one tensor are those in three', async () => {
+test('queries, keys and values in one tensor are the same model as in three', async () => {
   for (const name of ['Llama 3.2', 'Qwen 2.5']) {
     const tensors = tensorsOf(FAMILIES[name], 'q8_0');
     const metadata = metadataOf(FAMILIES[name]);
@@ -414,7 +421,7 @@ test('queries, keys and values in one tensor are those in three', async () => {
   }
 });
 
-test('the text of models that see is computed as their language model; EXAONE as Qwen 2 without biases', async () => {
+test('the language part of vision models is computed; EXAONE is Qwen 2 without biases', async () => {
   for (const [name, alias, more] of /** @type {[string, string, Metadata][]} */ ([
     ['Qwen 2.5', 'qwen2vl', { 'rope.dimension_sections': ['array', ['i32', [16, 24, 24, 0]]] }],
     [
@@ -452,7 +459,7 @@ test('Granite with experts and without its factors is Mixtral', async () => {
   assert.notDeepEqual(await logitsOf(gguf(metadataOf(family), tensors)), mixtral);
 });
 
-test('MiniCPM is Granite whose scores have their usual factor; older files leave the factors to be known', async () => {
+test('MiniCPM is Granite with the usual factor of scores; factors that older files lack are known', async () => {
   const family = FAMILIES.Granite;
   const tensors = tensorsOf(family);
   /** @param {string} arch @param {Metadata} factors */
@@ -474,7 +481,7 @@ test('MiniCPM is Granite whose scores have their usual factor; older files leave
   );
 });
 
-test('Mistral 3 is LLaMA, up to the positions from which its scores grow', async () => {
+test('Mistral 3 is LLaMA, up to the positions from which its scores are scaled', async () => {
   const family = FAMILIES.Mistral;
   const tensors = tensorsOf(family);
   /** @type {Metadata} */
@@ -495,7 +502,7 @@ test('Mistral 3 is LLaMA, up to the positions from which its scores grow', async
   assert.deepEqual([await contextOf(file('mistral3')), await contextOf(file('mistral3', grows))], [CONTEXT, 64]);
 });
 
-test('which layers see a window: a period, or a list of booleans or numbers', async () => {
+test('layers with a window are given by a period, or by a list of booleans or numbers', async () => {
   const family = FAMILIES['Gemma 3'];
   const tensors = tensorsOf(family);
   /** @param {Value} [pattern] @param {string} [key] */
@@ -528,7 +535,7 @@ test('which layers see a window: a period, or a list of booleans or numbers', as
     await assert.rejects(logits(wrong), (/** @type {any} */ e) => e.code === 'FORMAT', `${wrong}`);
 });
 
-test('OLMo 3: a window in three of four layers, whose positions are not scaled', async () => {
+test('OLMo 3: three of four layers have a window and positions without scaling', async () => {
   const family = FAMILIES['OLMo 2'];
   const tensors = tensorsOf(family);
   /** @param {Metadata} more */
@@ -555,7 +562,7 @@ test('OLMo 3: a window in three of four layers, whose positions are not scaled',
   assert.notDeepEqual(await logits(narrow), plain);
 });
 
-test('YaRN: a factor of rotations that the file says is all of it, and a multiplier of its logarithm takes away from it', async () => {
+test('YaRN: a factor of rotations in the file is the complete factor, and a multiplier of its logarithm reduces it', async () => {
   const family = FAMILIES['Qwen 2.5'];
   const tensors = tensorsOf(family);
   /** @param {Record<string, number>} [more] */
@@ -582,12 +589,12 @@ test('YaRN: a factor of rotations that the file says is all of it, and a multipl
   /** @param {Float32Array[]} a @param {Float32Array[]} b */
   const apart = ([a], [b]) => a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i])), 0);
   assert.ok(apart(unsaid, none) > 0.01, 'its own factor does something');
-  // The file has it in f32.
+  // in f32, as in the file
   assert.ok(apart(await logits({ yarn_attn_factor: own }), unsaid) < 1e-3 * apart(unsaid, none), 'not twice');
   assert.deepEqual(await logits({ yarn_log_multiplier: 1 }), none);
 });
 
-test('flags and ids of tokens in another type of number are read; those that are none are refused by the key', async () => {
+test('flags and tokens with another type of number are read; invalid values are refused by the key', async () => {
   const family = FAMILIES['Qwen 2.5'];
   const tensors = tensorsOf(family);
   /** @param {Metadata} more @returns {Promise<any>} */
@@ -636,7 +643,7 @@ test('a word that is a token is not split where llama.cpp ignores merges', async
     assert.equal(Boolean((await flagsOf(pre)) & FLAG.ignoreMerges), ignores, pre);
 });
 
-test('a score that is no number is refused by its token', async () => {
+test('a score that is not finite is refused with its token', async () => {
   const family = FAMILIES['Gemma 3'];
   const scores = [...family.tokenizer['tokenizer.ggml.scores'][1][1]];
   scores[270] = NaN;
@@ -645,7 +652,7 @@ test('a score that is no number is refused by its token', async () => {
   await assert.rejects(openGguf(openBytes(file), file), { code: 'FORMAT', message: /the score of token 270 is NaN/ });
 });
 
-test('a vocabulary with what others live with: ids beyond it, ends that are user tokens, letters of no alphabet, no split', async () => {
+test('a vocabulary with unusual contents: tokens outside it, end tokens that are user tokens, letters of no alphabet, no pre-tokenizer', async () => {
   const family = FAMILIES['Qwen 2.5'];
   const tensors = tensorsOf(family);
   const [, [, texts]] = QWEN['tokenizer.ggml.tokens'];
@@ -673,7 +680,7 @@ test('a vocabulary with what others live with: ids beyond it, ends that are user
   );
 });
 
-test('Gemma: a ▁ in the input is a space, in rows of them too', async () => {
+test('Gemma: a ▁ in the text is a space, also several in a row', async () => {
   const family = FAMILIES['Gemma 3'];
   const model = await engine.load(fromBytes(gguf(metadataOf(family), tensorsOf(family))), { contextTokens: 64 });
   const [, [, tokens]] = family.tokenizer['tokenizer.ggml.tokens'];
@@ -683,7 +690,7 @@ test('Gemma: a ▁ in the input is a space, in rows of them too', async () => {
   await model.close();
 });
 
-test('in three files, the first of which has no tensors', async () => {
+test('a model in three files, the first of which has no tensors', async () => {
   const family = FAMILIES['Qwen 2.5'];
   const tensors = tensorsOf(family);
   /** @param {number} no @returns {Metadata} */
@@ -723,11 +730,11 @@ const configWith = (header, key, value) =>
   });
 
 const NOT_NUMBERS = [NaN, Infinity, 'x', '', Float32Array.of(NaN), [-1]];
-/** Values but those that a file may have, with what is no number. @param {...any} allowed */
+/** Values that are invalid in a file, among them values that are no numbers. @param {...any} allowed */
 const but = (...allowed) => [0, 1, 2, 3, 5, 0.5, -1, 4096, ...NOT_NUMBERS].filter((value) => !allowed.includes(value));
 const ON = but(0);
 const FACTOR = but(0, 1);
-/** Files, a key, and values that the file's tensors contradict or that are not computed. @type {[string[], string, any[]][]} */
+/** Files, a key, and values that contradict the tensors of the file or are not supported. @type {[string[], string, any[]][]} */
 const REFUSED = [
   [['gemma4', 'gemma4-keys', 'llama3', 'qwen3', 'granite', 'phi3'], 'attention.value_length', but()],
   [['gemma4', 'gemma4-keys', 'gemma3', 'embedding-gemma2'], 'attention.value_length_swa', but()],
@@ -784,7 +791,7 @@ const REFUSED = [
   ],
 ];
 
-test('metadata that results depend on is computed, or refused by the key and with what was expected', async () => {
+test('metadata that changes results is computed, or refused with the key and the expected values', async () => {
   let count = 0;
   for (const [names, key, values] of REFUSED) {
     assert.ok(values.length >= 5, key);
@@ -810,7 +817,7 @@ test('metadata that results depend on is computed, or refused by the key and wit
   assert.ok(count > 1500, `${count}`);
 });
 
-test('metadata that says what the tensors have, or has no effect, changes nothing', async () => {
+test('metadata that repeats properties of tensors, or has no effect, changes nothing', async () => {
   for (const file of readdirSync(new URL('../golden/gguf/', import.meta.url))) {
     const header = await goldenHeader(file.replace('.gguf', ''));
     const config = configOfGguf(header);
@@ -825,7 +832,7 @@ test('metadata that says what the tensors have, or has no effect, changes nothin
       ['attention.output_scale', 1],
       ['router_logit_softcapping', 0],
       ['expert_weights_scale', 1],
-      ['expert_used_count', config.experts_used ?? 8], // of none
+      ['expert_used_count', config.experts_used ?? 8], // no layers
       ['expert_gating_func', config.experts_sigmoid ? 2 : 1],
       ['expert_group_count', 0],
       ['swiglu_clamp_exp', new Float32Array(4)],
@@ -835,7 +842,7 @@ test('metadata that says what the tensors have, or has no effect, changes nothin
   }
 });
 
-test('Granite 4 without Mamba-2: sizes of a state that no layer has, as the converter of the hybrid models writes them', async () => {
+test('Granite 4 without Mamba-2: the sizes of a state that no layer has are ignored, as the converter of hybrid models writes them', async () => {
   const header = await goldenHeader('granite');
   const config = configOfGguf(header);
   const written = {
@@ -855,7 +862,7 @@ test('Granite 4 without Mamba-2: sizes of a state that no layer has, as the conv
   assert.deepEqual(configOfGguf({ ...header, metadata }), config);
 });
 
-test('experts that only some of the file knows of are refused', async () => {
+test('experts that only a part of the file describes are refused', async () => {
   const header = await goldenHeader('granite-hybrid-moe');
   for (const count of [0, undefined])
     assert.throws(
@@ -864,7 +871,7 @@ test('experts that only some of the file knows of are refused', async () => {
     );
 });
 
-test('positions that are scaled twice, by tensors and by metadata, are refused', async () => {
+test('positions that both tensors and metadata scale are refused', async () => {
   const family = FAMILIES['Llama 3.2'];
   for (const type of ['linear', 'yarn']) {
     /** @type {Metadata} */
@@ -877,7 +884,7 @@ test('positions that are scaled twice, by tensors and by metadata, are refused',
   }
 });
 
-test('a decoder that was made to embed: its last token, of length 1', async () => {
+test('a decoder for embeddings: the vector of its last token, with length 1', async () => {
   const family = FAMILIES['Qwen 3'];
   const more = { ...family.more, pooling_type: ['u32', 3] };
   const tokenizer = { ...QWEN, 'tokenizer.ggml.add_eos_token': /** @type {Value} */ (['bool', true]) };
@@ -889,13 +896,13 @@ test('a decoder that was made to embed: its last token, of length 1', async () =
   await model.close();
 });
 
-test('the file of a model that sees is named as what it is', () =>
+test('the vision part of a model is refused with its kind', () =>
   assert.rejects(
     engine.load(fromBytes(gguf({ 'general.architecture': ['text', 'clip'] }, []))),
     (/** @type {any} */ e) => e.code === 'UNSUPPORTED' && /"clip"/.test(e.message) && /mmproj/.test(e.hint),
   ));
 
-test('of several chat templates the one without a name is the model’s', async () => {
+test('of several chat templates, the one without a name is used', async () => {
   const family = FAMILIES['Qwen 2.5'];
   /** @type {Metadata} */
   const tokenizer = {
@@ -911,7 +918,7 @@ test('of several chat templates the one without a name is the model’s', async 
   await model.close();
 });
 
-test('every way to split text that files of these families name is known', () => {
+test('every pre-tokenizer that files of these families name is supported', () => {
   const known = new Set(PATTERNS.flatMap(({ names }) => names));
   for (const pre of 'qwen2 llama-bpe gpt-4o smollm tekken dbrx refact smaug-bpe deepseek-llm deepseek-coder deepseek-v3 deepseek-r1-qwen starcoder falcon bloom mpt olmo command-r stablelm2 gpt-2 default llama4 qwen35 exaone exaone4 hunyuan hunyuan-dense glm4 glm5 chatglm-bpe seed-coder jina-v5-nano'.split(
     ' ',

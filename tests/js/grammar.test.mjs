@@ -1,5 +1,5 @@
-// What grammars allow, without a model: texts made of tokens picked at random under the masks keep to their regular
-// expression, schema or choices, as RegExp and ajv judge; what can't be held is refused by its name.
+// Grammars without a model: random tokens under the masks form texts that match their regular expression, schema or choices, according to
+// RegExp and ajv; formats that cannot be compiled are refused by name.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { matches } from '../../js/text/grammar/dfa.js';
@@ -14,7 +14,7 @@ import { validator } from './validator.mjs';
 
 const pick = await picker();
 
-/** Texts of a format at several limits of length. @param {object} format */
+/** Texts of a format with several limits of their length. @param {object} format */
 async function texts(format, n = 30) {
   const all = [];
   for (let i = 0; i < n; i++) all.push(await pick(format, 2 + 5 * i));
@@ -36,10 +36,10 @@ const REGEXES = [
   '(?=.*\\d)(?=.*[A-Z])(?!.*zz$)[A-Za-z\\d]{4,8}',
 ];
 
-/** Brackets that nothing opens, and braces that are no quantifiers: only expressions without the flag u may have them. */
+/** Brackets without an opening one, and braces that are no quantifiers: valid only in expressions without the flag u. */
 const BRACKETS = ['\\{\\{[a-c]+}}', '\\[[a-c](-[0-9]*])?', '^{[a-c]{2}}|a{b}|{,$'];
 
-/** Lookaheads amid expressions, and the characters of texts that tell them apart. */
+/** Lookaheads inside expressions, and the characters that distinguish their texts. */
 const LOOKAHEADS = {
   '^D(?:(\\d+W)|(?!.*W)(?=\\d|T\\d)(\\d+Y)?(\\d+M)?(T(?=\\d)(\\d+H)?(\\d+[.,]\\d+S)?)?)$': 'D1WYMTHS.',
   '^((?!(c|C)(l|L)).)*$': 'acCLl',
@@ -98,14 +98,14 @@ describe('regular expressions', () => {
       }
     });
 
-  test('nothing satisfies it', () =>
+  test('formats that no text matches are refused', () =>
     assert.rejects(compile({ type: 'regex', pattern: '[^\\s\\S]' }), {
       code: 'GRAMMAR',
       message: 'no text can satisfy this',
     }));
 });
 
-test('texts are characters: surrogates are none', async () => {
+test('texts consist of characters: surrogates are no characters', async () => {
   for (const text of await texts({ type: 'regex', pattern: '[\\ud000-\\ue000]{1,3}' }))
     assert.match(text, /^[^\p{Cs}]+$/u);
   for (const text of await texts({ type: 'grammar', grammar: 'root ::= [\\ud000-\\ue000]{1,3}' }))
@@ -118,11 +118,11 @@ test('texts are characters: surrogates are none', async () => {
     { type: 'json_schema', schema: { pattern: half } },
   ])
     await assert.rejects(compile(format), { code: 'GRAMMAR', message: /has a lone surrogate.*\\ud83d/ });
-  // JSON has a spelling of it.
+  // JSON can escape it.
   assert.equal(await pick({ type: 'json_schema', schema: { const: half } }, 9), String.raw`"\ud83d"`);
 });
 
-test('a format is JSON: other values are refused by their place', async () => {
+test('a format is JSON: other values are refused with their path', async () => {
   /** @type {[string, any][]} */
   const wrong = [
     ['"const"', { const: NaN }],
@@ -146,7 +146,7 @@ test('a format is JSON: other values are refused by their place', async () => {
     code: 'GRAMMAR',
     message: /undefined at "0"/,
   });
-  // What JSON writes is what is compared: of a date its text.
+  // Values are compared as JSON writes them: a date as its text.
   const asJson = { const: { at: new Date(0), toJSON: undefined, a: new String('b') } };
   assert.equal(await pick({ type: 'json_schema', schema: asJson }, 99), '{"at": "1970-01-01T00:00:00.000Z", "a": "b"}');
 });
@@ -495,7 +495,7 @@ describe('schemas', () => {
         assert.ok(validate(JSON.parse(text)), `${text}: ${JSON.stringify(validate.errors)}`);
     });
 
-  test('draft 4: limits that booleans exclude, schemas named by id', async () => {
+  test('draft 4: exclusive limits as booleans, schemas named by id', async () => {
     const $schema = 'http://json-schema.org/draft-04/schema#';
     const small = {
       id: 'small',
@@ -562,9 +562,9 @@ describe('schemas', () => {
       ));
 });
 
-/** Values that a schema takes, and others that it doesn't; what is in { json } is a text. @type {[any, any[], any[]][]} */
+/** Values that a schema accepts, and others that it does not; { json } is a text. @type {[any, any[], any[]][]} */
 const HELD = [
-  // Formats that must not be held: of what is of one for some validators, nothing is written.
+  // Formats on which validators disagree: no disputed value is generated.
   [{ type: 'string', not: { format: 'email' } }, ['a', 'a.b'], ['a@b.cd', '"a b"@c.d']],
   [
     {
@@ -586,7 +586,7 @@ const HELD = [
     ['b'],
     ['urn:uuid:2eb8aa08-aa98-11ea-b4aa-73b441d16380'],
   ],
-  // Closed objects of which one is chosen, where none asks for what the others have not.
+  // Closed objects of alternatives that exclude each other.
   [
     {
       oneOf: [
@@ -628,7 +628,7 @@ const HELD = [
     [{}, { a_x: 0 }, { h_: 7, b_: 1 }],
     [{ a_: 1 }, { x: 1 }],
   ],
-  // In draft 4 references don't begin at a $id within.
+  // In draft 4, references do not begin at an inner $id.
   [
     {
       $schema: 'http://json-schema.org/draft-04/schema#',
@@ -638,7 +638,7 @@ const HELD = [
     [1, 2],
     [3],
   ],
-  // A length that a lookahead asks beside a format or a pattern.
+  // A length in a lookahead, together with a format or a pattern.
   [
     {
       type: 'string',
@@ -654,7 +654,7 @@ const HELD = [
     ['ab', 'a'.repeat(80), 'ab'.repeat(46)],
   ],
   [{ type: 'string', not: { pattern: '^(?=.{0,99}$)a*$' } }, ['a'.repeat(100), 'b'], ['', 'a'.repeat(99)]],
-  // Numbers that are parsed as one that is left out, or as a whole one.
+  // Numbers that are parsed as an excluded number, or as an integer.
   [
     { type: 'number', minimum: 9007199254740980, maximum: 9007199254740991, not: { const: 9007199254740991 } },
     [9007199254740990],
@@ -675,12 +675,12 @@ const HELD = [
     [{ json: '3000000000000000000000' }],
     [{ json: '2000000000000000000001' }],
   ],
-  // Limits that are nearly 0.
+  // Limits near 0.
   [{ type: 'number', maximum: 5e-324 }, [0, -1, -0.5], [{ json: '0.1' }, 1]],
   [{ type: 'number', exclusiveMinimum: 5e-324 }, [1, 0.5], [0, -1]],
   [{ type: 'number', minimum: -5e-324, maximum: 1 }, [0, 1, 0.5], [-1, 2]],
   [{ type: 'number', exclusiveMaximum: -5e-324 }, [-1, -0.5], [0, 1]],
-  // Properties that are counted.
+  // Numbers of properties.
   [{ type: 'object', maxProperties: 2 }, [{}, { a: 1, b: 2 }], [{ a: 1, b: 2, c: 3 }]],
   [
     { type: 'object', properties: { a: {} }, additionalProperties: true, maxProperties: 3 },
@@ -731,7 +731,7 @@ const HELD = [
     ],
     [{ a: 1 }, { a: 1, d: 2 }],
   ],
-  // Names that every object of JavaScript has.
+  // Names of properties of every JavaScript object.
   [
     { type: 'object', properties: { constructor: { type: 'integer' }, toString: { type: 'null' } } },
     [{}, { constructor: 1 }, { toString: null }],
@@ -747,7 +747,7 @@ const HELD = [
     [{}, { x: 1 }, { x: 1, constructor: 1 }],
     [{ constructor: 1 }],
   ],
-  // What a list contains.
+  // `contains` of arrays.
   [{ type: 'array', contains: { const: 5 } }, [[3, 5], [5], [5, 3], [5, 5], [1, 5, 'a']], [[], [3]]],
   [
     { type: 'array', prefixItems: [{ const: 1 }, { const: 2 }], contains: { const: 3 }, minContains: 0 },
@@ -806,7 +806,7 @@ const HELD = [
     [['http://a', 'http://b']],
     [['http://a'], ['http://a', 'http://a']],
   ],
-  // Multiples, by their decimals.
+  // `multipleOf`, by decimals.
   ...multiples(0.01, ['49.90', '49.9', '0', '4.35', '1250.55', '-3.25'], ['0.001', '1.234']),
   ...multiples(0.5, ['1250.5', '1250', '0.5'], ['1.25', '0.2']),
   ...multiples(1e-7, ['0.1234567', '12'], ['0.12345678']),
@@ -817,14 +817,14 @@ const HELD = [
   [{ type: 'number', multipleOf: 0.05, exclusiveMinimum: 0, maximum: 1 }, [0.05, 0.95, 1], [0, 1.05, 0.01]],
   [{ type: 'number', allOf: [{ multipleOf: 0.5 }, { multipleOf: 0.75 }] }, [1.5, 3, 0], [0.5, 0.75]],
   [{ type: 'number', minimum: -Number.MAX_VALUE, maximum: Number.MAX_VALUE }, [0, -1.5, 123456789012345], ['1']],
-  // What is written beside an exclusive limit is another double.
+  // The generated number is another double than the exclusive limit.
   [{ type: 'number', exclusiveMinimum: 1.7e12 }, [1.7e12 + 1, 1.7e12 + 0.5], [1.7e12, { json: '1700000000000.00001' }]],
   [{ type: 'number', exclusiveMaximum: 1 / 3 }, [0.3, 0.333], [1 / 3, { json: '0.33333333333333329' }]],
   [{ type: 'number', exclusiveMinimum: 2 ** 53 }, [2 ** 53 + 2], [2 ** 53, { json: '9007199254740993' }]],
   [{ type: 'number', exclusiveMaximum: -1e16 }, [-1.1e16], [-1e16, { json: '-10000000000000001' }]],
   [{ minimum: 1.6e12, not: { const: 1.7e12 } }, [1.7e12 + 1], [1.7e12, { json: '1700000000000.00001' }]],
   [{ type: 'number', not: { multipleOf: 5 } }, [0.5, 61], [60, { json: '60.0' }, { json: '60.000' }]],
-  // Lengths beside patterns and formats, at any size.
+  // Lengths together with patterns and formats, of any size.
   [
     { type: 'string', format: 'uri', minLength: 1, maxLength: 2083 },
     [`http://a.b/${'x'.repeat(2072)}`, 'http://localhost:11434', `http://a.b/${'x'.repeat(2069)}%20`],
@@ -920,7 +920,7 @@ function format(name, takes, refuses) {
   return [[{ type: 'string', format: name }, takes, refuses]];
 }
 
-describe('what schemas hold of, and what not', () => {
+describe('constraints of schemas that are kept, and those that are not', () => {
   for (const [schema, takes, refuses] of HELD)
     test(JSON.stringify(schema).slice(0, 100), async () => {
       for (const [values, expected] of /** @type {const} */ ([
@@ -973,7 +973,7 @@ describe('formats', () => {
     test(`refused: ${JSON.stringify(format)}`, () =>
       assert.rejects(compile(format), (/** @type {any} */ e) => e.code === 'GRAMMAR' && what.test(e.message)));
 
-  test('an object with a schema is held to both', async () => {
+  test('an object with a schema satisfies both', async () => {
     const schema = {
       properties: { a: { $ref: '#/definitions/a' } },
       required: ['a'],
@@ -1008,7 +1008,7 @@ describe('formats', () => {
   });
 });
 
-describe('what explodes', () => {
+describe('formats that would exceed the limits of a grammar are refused', () => {
   const alternatives = (/** @type {number} */ i) =>
     Array.from({ length: 13 }, (_, k) => `[a-${'mnopqrstuvwxyz'[k]}]{2,9}${k}`).join('|') + i;
   for (const [name, format] of /** @type {[string, any][]} */ ([
@@ -1032,21 +1032,21 @@ describe('what explodes', () => {
     ],
     ['a sequence of optional characters', { schema: { pattern: `^${'a?'.repeat(20_000)}$` } }],
   ]))
-    test(`${name}: one bound for the whole format`, () =>
+    test(`${name}: one limit for the whole format`, () =>
       assert.rejects(compile({ type: 'json_schema', ...format }), { code: 'GRAMMAR', message: /too many states/ }));
 
-  test('100,000 carets say what one does', async () => {
+  test('100,000 carets match the same texts as one', async () => {
     const format = { type: 'regex', pattern: `${'^'.repeat(100_000)}ab` };
     assert.ok(await pick.takes(format, 'ab'));
   });
 
-  test('30,000 alternatives are encoded in time that grows with their number', async () => {
+  test('30,000 alternatives are encoded in linear time', async () => {
     const words = Array.from({ length: 30_000 }, (_, i) => `"a${i}"`);
     const format = { type: 'grammar', grammar: `root ::= ${words.join(' | ')}` };
     assert.ok((await compile(format)).bytes.length > 30_000);
   });
 
-  test('amid a text: refused, in the memory that it began with, and the next text begins', async () => {
+  test('a grammar that exceeds the memory inside a text is refused, without growing the memory, and the next text works', async () => {
     const machine = await grammarMachine();
     const grammar = 'root ::= "(" root ")" "x"? | "a"';
     const matcher = await machine.matcher(grammar, () => compile({ type: 'grammar', grammar }));
@@ -1064,7 +1064,7 @@ describe('what explodes', () => {
     assert.ok(next.accept(id) && !next.complete);
   });
 
-  test('many formats, one after the other: the memory of some', async () => {
+  test('many formats, one after another, do not increase memory', async () => {
     const machine = await grammarMachine();
     const before = machine.memoryBytes;
     for (let i = 0; i < 300; i++) {
@@ -1076,7 +1076,7 @@ describe('what explodes', () => {
   });
 });
 
-test('sets of characters share what is in both, be it one', () => {
+test('sets of characters share even a single common character', () => {
   assert.deepEqual(intersect(unite([[97, 110]]), unite([[110, 122]])), [[110, 110]]);
   assert.deepEqual(intersect(unite([[97, 97]]), unite([[90, 100]])), [[97, 97]]);
   const vowels = unite([...'aeiou'].map((c) => [Number(c.codePointAt(0)), Number(c.codePointAt(0))]));
@@ -1084,7 +1084,7 @@ test('sets of characters share what is in both, be it one', () => {
   assert.deepEqual(intersect(vowels, complement(unite([[98, 122]]))), [[97, 97]]);
 });
 
-test('whole numbers within limits are those that the limits admit', () => {
+test('integers within limits are those that the limits allow', () => {
   const free = { min: -Infinity, max: Infinity, above: -Infinity, below: Infinity };
   const limits = [-21, -10, -3, -1, 0, 1, 2, 9, 10, 11, 20, 4.5, -4.5];
   const shapes = [

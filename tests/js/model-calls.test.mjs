@@ -1,5 +1,5 @@
-// Calls of LFM2 and Gemma 4 through their templates: what a model writes is read, what must be a call is one in the model's own notation, and
-// calls and results go back into the prompt as the template writes them. The templates are short ones with the syntax of those published.
+// Calls of LFM2 and Gemma 4 through their templates: generated calls are parsed, required calls are in the model's notation, and calls and
+// results appear in the prompt as the template writes them. The templates are short and have the syntax of published ones.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { serveModels } from '../../js/api/server/index.js';
@@ -39,7 +39,7 @@ const FORMS = {
   ],
 };
 
-test('the form of calls is found in what a template writes', () => {
+test('the notation of calls is detected in the output of a template', () => {
   const letters = (/** @type {string | null} */ text) => text?.replaceAll(NAME, 'N').replaceAll(ARGUMENTS, 'A') ?? null;
   for (const [name, template] of Object.entries(TEMPLATES)) {
     const render = compile(template);
@@ -67,7 +67,7 @@ const parameters = {
   required: ['city'],
   additionalProperties: false,
 };
-/** One tool's name begins with the other's. @type {any[]} */
+/** The name of one tool begins with the name of the other. @type {any[]} */
 const TOOLS = [
   { type: 'function', function: { name: 'weather', description: 'Tells the weather', parameters } },
   { type: 'function', function: { name: 'weather_now' } },
@@ -76,7 +76,7 @@ const messages = [{ role: 'user', content: 'Hi' }];
 const must = { tool_choice: 'required' };
 const named = { tool_choice: { type: 'function', function: { name: 'weather' } } };
 
-/** Everything that a string may need to have escaped. */
+/** Characters that a string may have to escape. */
 const IN_STRING = '<|tool_call_end|>)] <tool_call|>}{,: é𝄞';
 const HARD = `a "b" 'c' \\d\\n\n\t${IN_STRING}`;
 const HARD_PYTHON = `"a \\"b\\" 'c' \\\\d\\\\n\\n\\t${IN_STRING}"`;
@@ -85,7 +85,7 @@ const thinks = { chat_template_kwargs: { enable_thinking: true } };
 const thinksBeforeCall = { ...must, ...thinks };
 
 /**
- * What a model writes, and what comes of it: the content, the calls, the reasoning.
+ * Texts of a model and their results: the content, the calls, the reasoning.
  * @type {[names: string[], text: string, request: object, content: string | null, calls: [string, object][], reasoning?: string][]}
  */
 const REPLIES = [
@@ -185,7 +185,7 @@ const REPLIES = [
 
 /** Vocabularies in which marks are special tokens, added tokens (as in GGUF files of Gemma 4), or no tokens. */
 for (const kind of /** @type {const} */ (['special', 'added', 'spelled']))
-  describe(`replies with calls, marks are ${kind}`, () => {
+  describe(`answers with calls, marks are ${kind}`, () => {
     /** @type {import('../../js/shared/types.js').Engine} */
     let engine;
     /** @type {Record<string, import('../../js/shared/types.js').Model>} */
@@ -204,11 +204,11 @@ for (const kind of /** @type {const} */ (['special', 'added', 'spelled']))
     for (const [names, text, more, content, calls, reasoning] of REPLIES)
       for (const name of names)
         test(`${name}: ${JSON.stringify(text)} ${JSON.stringify(more)}`, async (t) => {
-          // A template that writes no calls is known by a token.
+          // A template without calls is recognized by a token.
           if (kind === 'spelled' && name === 'lfm2') return;
-          // Both a thought and a call begin with the same token then.
+          // In this case, reasoning and calls begin with the same token.
           if (kind === 'spelled' && more === thinksBeforeCall) return;
-          // And so do another call and the mark of results, which is what ends them then.
+          // Another call and the mark of results also begin with it, which ends the calls.
           if (kind === 'spelled' && name === 'gemma4, results apart' && calls.length) return;
           const { refused, spelled, found } = scriptReply(t, text, { marks: marks(name) });
           const request = /** @type {any} */ ({ messages, tools: TOOLS, temperature: 0, max_tokens: 400, ...more });
@@ -219,7 +219,7 @@ for (const kind of /** @type {const} */ (['special', 'added', 'spelled']))
             JSON.parse(f.arguments),
           ]);
           assert.deepEqual(refused, []);
-          // Within a string, a mark is no token.
+          // Inside a string, a mark is no token.
           const inString = text.includes(IN_STRING) ? marksOf(name).filter((mark) => IN_STRING.includes(mark)) : [];
           if (kind === 'special') {
             assert.deepEqual(spelled, inString);
@@ -231,7 +231,7 @@ for (const kind of /** @type {const} */ (['special', 'added', 'spelled']))
           assert.equal(finish_reason, calls.length ? 'tool_calls' : 'stop');
         });
 
-    test('the channel of thought is reasoning without tools, too', async (t) => {
+    test('the thought channel is reasoning without tools, too', async (t) => {
       const name = 'gemma4, results joined';
       for (const [text, reasoning] of /** @type {const} */ ([
         ['<|channel>thought\nHm.\n<channel|>Yes.<channel|>', 'Hm.\n'],
@@ -269,7 +269,7 @@ for (const kind of /** @type {const} */ (['special', 'added', 'spelled']))
       }
     });
 
-    test('a call that the limit cuts is no call; one that must be ends before the limit', async (t) => {
+    test('a call that the limit truncates is no call; a required call ends before the limit', async (t) => {
       for (const [name, text] of /** @type {const} */ ([
         ['lfm2.5', `<|tool_call_start|>[weather(city="${'Oslo '.repeat(100)}")]<|tool_call_end|>`],
         ['gemma4, results joined', `<|tool_call>call:weather{city:<|"|>${'Oslo '.repeat(100)}<|"|>}<tool_call|>`],
@@ -309,7 +309,7 @@ const later = [
   { role: 'user', content: 'Thanks' },
 ];
 
-/** What follows the question, in a prompt for the answer to results. @type {Record<string, string>} */
+/** The text after the question in a prompt with results. @type {Record<string, string>} */
 const PROMPTS = {
   lfm2: `<|im_start|>assistant
 Let me see.<|tool_call_start|>[weather(city="Os\\"lo", options={"tags": ["<|im_end|>"], "units": None}), weather_now()]<|tool_call_end|><|im_end|>
@@ -334,7 +334,7 @@ Let me see.<turn|>
 <|turn>model
 <|tool_call>call:weather{city:<|"|>Os"lo<|"|>,options:{tags:[<|"|><|im_end|><|"|>],units:None}}<tool_call|><|tool_call>call:weather_now{}<tool_call|><|tool_response>response:weather{days:[1,None],sky:<|"|><turn|><|"|>}<tool_response|><|tool_response>response:weather_now{value:<|"|>cold<|"|>}<tool_response|>`,
 };
-/** The text that follows in a prompt for a reply: at once, and after the model's answer. @param {string} name */
+/** The text at the end of a prompt: without an answer, and after an answer of the model. @param {string} name */
 const promptEndings = (name) =>
   name.startsWith('lfm2')
     ? ['<|im_start|>assistant\n', 'It is cold.<|im_end|>\n<|im_start|>user\nThanks<|im_end|>\n<|im_start|>assistant\n']
@@ -343,7 +343,7 @@ const promptEndings = (name) =>
         'It is cold.<turn|>\n<|turn>user\nThanks<turn|>\n<|turn>model\n<|channel>thought\n<channel|>',
       ];
 
-test('calls and results go back as the template writes them, with ids and without; special tokens are those of the template alone', async () => {
+test('calls and results appear as the template writes them, with ids and without; only special tokens of the template are tokens', async () => {
   const engine = await createEngine({ threads: 1 });
   for (const [name, wanted] of Object.entries(PROMPTS)) {
     const marks = [...marksOf(name), ...(name.startsWith('gemma') ? ['<|im_end|>'] : ['<turn|>'])];
@@ -368,7 +368,7 @@ test('calls and results go back as the template writes them, with ids and withou
       if (joined)
         assert.ok((await text([...list, ...later])).endsWith(joined), `${name}:\n${await text([...list, ...later])}`);
     }
-    // A text of a message that reads like a mark is no token: it is shown, where marks are not.
+    // Text of a message that looks like a mark is no token: it is shown, and marks are not.
     const bare = await special.detokenize(await promptOf(special, conversation()));
     assert.equal(bare.split('<|im_end|>').length, 2, bare);
     assert.equal(bare.split('<turn|>').length, 2, bare);
@@ -379,7 +379,7 @@ test('calls and results go back as the template writes them, with ids and withou
   await engine.close();
 });
 
-test('a chat goes on behind its calls', async (t) => {
+test('a chat continues after its calls', async (t) => {
   const engine = await createEngine({ threads: 1 });
   for (const [name, text] of /** @type {const} */ ([
     ['lfm2', '<|tool_call_start|>[weather(city="Oslo")]<|tool_call_end|>'],
@@ -396,7 +396,7 @@ test('a chat goes on behind its calls', async (t) => {
     const { text: answer } = await chat.send(/** @type {any} */ ({ role: 'tool', content: 'cold' }), options).result;
     assert.equal(answer, 'It is cold.');
     t.mock.restoreAll();
-    // Without tools, too, the template is given its calls and results.
+    // The template receives calls and results also without tools.
     const free = await model.createChat({ messages: /** @type {any} */ (chat.messages) });
     const { origin } = await free.send('And now?', { maxTokens: 1, receipt: true }).result;
     assert.match(await model.detokenize(origin?.prompt ?? []), /weather[^]*Oslo[^]*cold[^]*It is cold.[^]*And now\?/);
@@ -405,7 +405,7 @@ test('a chat goes on behind its calls', async (t) => {
   await engine.close();
 });
 
-test('what a notation can not express is refused by name', async () => {
+test('values that a notation cannot express are refused by name', async () => {
   const engine = await createEngine({ threads: 1 });
   for (const [name, badName] of /** @type {const} */ ([
     ['lfm2', 'a=b'],
@@ -433,7 +433,7 @@ test('what a notation can not express is refused by name', async () => {
         code: 'GRAMMAR',
         message: /the text "a <.*" can't be written/,
       });
-    // Of several spellings one is enough; schemas that refer to themselves are written inside of themselves.
+    // One of several spellings is enough; recursive schemas are written recursively.
     const tree = { type: 'object', properties: { deeper: { $ref: '#' } }, additionalProperties: false };
     const { choices } = /** @type {any} */ (await ask(tree));
     assert.equal(typeof JSON.parse(choices[0].message.tool_calls[0].function.arguments), 'object');
@@ -449,7 +449,7 @@ test('what a notation can not express is refused by name', async () => {
   await engine.close();
 });
 
-test('calls of a conversation that are none are refused by name; members without a value are left out, ids without one are none', async () => {
+test('invalid calls of a conversation are refused by name; members without a value are omitted, ids without one are ignored', async () => {
   const engine = await createEngine({ threads: 1 });
   for (const name of /** @type {const} */ ([
     'lfm2',
@@ -506,7 +506,7 @@ test('calls of a conversation that are none are refused by name; members without
   await engine.close();
 });
 
-test('a result that its template would change is written as the text that it is', async () => {
+test('a result that its template would change is written as text', async () => {
   const engine = await createEngine({ threads: 1 });
   const name = 'gemma4, results joined';
   const model = await engine.load(
@@ -535,7 +535,7 @@ test('a result that its template would change is written as the text that it is'
   await engine.close();
 });
 
-test('a server is asked for calls, and told of their results', async (t) => {
+test('a server is asked for calls and receives their results', async (t) => {
   const engine = await createEngine({ threads: 1 });
   for (const [name, text] of /** @type {const} */ ([
     ['lfm2', "Let me see.<|tool_call_start|>[weather(city='Oslo'), weather_now()]<|tool_call_end|>"],

@@ -1,4 +1,4 @@
-// Calls in OpenAI's shapes, in front of both engines: the tiny model where its noise is enough, a real one besides.
+// OpenAI-compatible calls with both engines, with the tiny model and, if it is installed, a real one.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine, fromFile } from '../../js/node.js';
@@ -24,7 +24,7 @@ async function all(stream, rest) {
   return chunks;
 }
 
-test('usage: a prompt counts once, choices each; a prediction was accepted or rejected', () => {
+test('usage: a prompt counts once, each choice separately; predictions are accepted or rejected', () => {
   const result = (/** @type {number} */ ids, /** @type {number} */ drafted, /** @type {number} */ accepted) => ({
     tokens: Array(ids).fill(1),
     usage: {
@@ -61,7 +61,7 @@ for (const [name, create] of /** @type {const} */ ([
     /** @type {(body: any, options?: any) => Promise<any>} */
     const chat = (body, options) => model.chat.completions.create({ ...GREEDY, ...body }, options);
 
-    test('a stream: the role, the text, why it ended, then the usage where it is wanted', async () => {
+    test('a stream: the role, the text, the finish reason, then usage if it is requested', async () => {
       const chunks = await all(await chat({ stream: true, stream_options: { include_usage: true } }));
       const { id, created } = chunks[0];
       assert.match(id, /^chatcmpl-[0-9a-f]{24}$/);
@@ -99,8 +99,8 @@ for (const [name, create] of /** @type {const} */ ([
       assert.ok((await all(await chat({ stream: true }))).every((chunk) => !('usage' in chunk)));
     });
 
-    test('choices at the same time: each as its seed alone gives it, the prompt is computed once', async () => {
-      // A prompt that is worth being copied.
+    test('choices at the same time: each is the same as with its seed alone, and the prompt is computed once', async () => {
+      // A prompt that is long enough to be copied.
       const long = [{ role: 'user', content: 'Hello, and so on. '.repeat(4) }];
       const options = { messages: long, temperature: 1, top_k: 0, top_p: 1, max_tokens: 40, seed: 5, logprobs: true };
       const { choices } = await chat({ ...options, n: 4 });
@@ -127,7 +127,7 @@ for (const [name, create] of /** @type {const} */ ([
       await assert.rejects(texts({ parallel: 0 }), { code: 'ARGUMENT' });
     });
 
-    test('choices at the same time: leaving ends all of them; what others use is waited for', async () => {
+    test('choices at the same time: leaving the loop ends all of them; sessions in use are waited for', async () => {
       for await (const { choices } of await chat({ n: 3, max_tokens: 200, stream: true }))
         if (choices[0]?.index === 1) break;
       const session = await model.createSession();
@@ -142,7 +142,7 @@ for (const [name, create] of /** @type {const} */ ([
       assert.equal((await chat({ n: 2 })).choices.length, 2);
     });
 
-    test('a prompt that another session is at work on is not computed again', async () => {
+    test('a prompt that another session is computing is not computed again', async () => {
       const prompt = 'It was a dark and stormy night, and the rain fell in torrents.';
       const given = { temperature: 1, seed: 3, maxTokens: 12 };
       const first = model.generate(prompt, given);
@@ -156,7 +156,7 @@ for (const [name, create] of /** @type {const} */ ([
       assert.deepEqual((await first.result)?.tokens, second.tokens);
     });
 
-    test('choices: each as its seed alone gives it', async () => {
+    test('choices: each is the same as with its seed alone', async () => {
       const options = { temperature: 1, top_k: 0, top_p: 1, max_tokens: 8 };
       const { choices, usage } = await chat({ ...options, n: 3, seed: 5 });
       assert.deepEqual(
@@ -187,7 +187,7 @@ for (const [name, create] of /** @type {const} */ ([
       assert.deepEqual([message.content, finish_reason], [free.slice(0, free.indexOf(free.slice(4, 6))), 'stop']);
     });
 
-    test('logprobs: of the token that came, and of the likeliest, which sum up to at most 1', async () => {
+    test('logprobs: of the chosen token and the most probable ones, whose sum is at most 1', async () => {
       const {
         choices: [{ logprobs, message }],
       } = await chat({ logprobs: true, top_logprobs: 20 });
@@ -205,7 +205,7 @@ for (const [name, create] of /** @type {const} */ ([
       assert.equal(text.length > 0, true);
     });
 
-    test('logit_bias forbids and demands; penalties keep tokens from coming again', async () => {
+    test('logit_bias forbids and requires tokens; penalties reduce repetition', async () => {
       const { tokens: ids } = await model.generate(messages, { temperature: 0, maxTokens: 8 }).result;
       const without = await chat({ logit_bias: { [ids[0]]: -100 } });
       const with0 = await chat({ logit_bias: { [BYTE + 90]: 100 } });
@@ -254,7 +254,7 @@ for (const [name, create] of /** @type {const} */ ([
       assert.ok(Number.isInteger(JSON.parse(message.content).age));
     });
 
-    test('fields that are unknown, not supported or wrong are refused by name, before anything is computed', async () => {
+    test('unknown, unsupported and invalid fields are refused by name, before anything is computed', async () => {
       const refused = (body, param, pattern) =>
         assert.rejects(
           chat(body),
@@ -324,7 +324,7 @@ for (const [name, create] of /** @type {const} */ ([
       );
     });
 
-    test('json_object with a schema is held to it; what is null counts as not given, also inside', async () => {
+    test('json_object with a schema satisfies it; null counts as missing, also inside', async () => {
       const schema = { type: 'object', properties: { a: { const: 5 } }, required: ['a'], additionalProperties: false };
       const { choices } = await chat({ max_tokens: 60, response_format: { type: 'json_object', schema } });
       assert.deepEqual(JSON.parse(choices[0].message.content), { a: 5 });
@@ -345,7 +345,7 @@ for (const [name, create] of /** @type {const} */ ([
       assert.equal((await chat({ messages: talk, tools, tool_choice: 'none' })).choices.length, 1);
     });
 
-    test('seeds: -1 is a random one, others below 0 are numbers like any', async () => {
+    test('seeds: -1 is random, other negative numbers are valid seeds', async () => {
       const given = { temperature: 1, top_k: 0, top_p: 1, max_tokens: 8 };
       const say = async (/** @type {number} */ seed) => (await chat({ ...given, seed })).choices[0].message.content;
       assert.equal(await say(-7), await say(2 ** 32 - 7));
@@ -380,7 +380,7 @@ for (const [name, create] of /** @type {const} */ ([
       );
     });
 
-    test('completions: of a text as it is, of tokens, of several, with echo and log probabilities', async () => {
+    test('completions: of a text, of tokens, of several, with echo and log probabilities', async () => {
       const body = { prompt: 'Once upon', temperature: 0, max_tokens: 6 };
       const one = await model.completions.create(body);
       const same = await model.generate('Once upon', { temperature: 0, maxTokens: 6 }).result;
@@ -412,7 +412,7 @@ for (const [name, create] of /** @type {const} */ ([
       });
     });
 
-    test('completions: how likely the tokens of an echoed prompt are, as evaluations ask for them', async () => {
+    test('completions: log probabilities of an echoed prompt, as evaluations request them', async () => {
       const prompt = 'Once upon the you';
       const body = { prompt, echo: true, logprobs: 3, max_tokens: 0, temperature: 0 };
       const ids = await model.tokenize(prompt);
@@ -428,10 +428,10 @@ for (const [name, create] of /** @type {const} */ ([
         const rest = (await model.detokenize(ids.slice(i, i + 1))).replace(/^$/, ' ');
         const { options } = await model.choose(ids.slice(0, i), [rest]);
         assert.equal(report?.token_logprobs[i], options[0].logprob, `${i}`);
-        // Bytes that are no characters have one name.
+        // Bytes that are no characters have one spelling.
         assert.ok(Object.keys(report?.top_logprobs[i] ?? {}).length > 0);
       }
-      // The same in a stream, of tokens, with text behind it, and without a guess to compute it by.
+      // The same in a stream, of tokens, with text after it, and without draft tokens.
       const more = { ...body, max_tokens: 2 };
       const [whole] = (await model.completions.create(more)).choices;
       assert.deepEqual(whole.logprobs?.token_logprobs.slice(0, ids.length), report?.token_logprobs);
@@ -450,7 +450,7 @@ for (const [name, create] of /** @type {const} */ ([
       await slow.close();
     });
 
-    test('embeddings: as floats, as base64; what cannot be done is refused', async () => {
+    test('embeddings: as floats, as base64; unsupported requests are refused', async () => {
       const { data, usage, object } = await model.embeddings.create({ input: ['one', 'two'] });
       const { vectors } = await model.embed(['one', 'two']);
       assert.deepEqual(
@@ -475,7 +475,7 @@ for (const [name, create] of /** @type {const} */ ([
   });
 }
 
-test('an encoder writes no text: it says what it does instead', async () => {
+test('an encoder generates no text: the error names the supported calls', async () => {
   const encoder = /** @type {any} */ ({ info: { generates: false, sessions: 1 } });
   const wrong = { code: 'UNSUPPORTED', message: /is an embedding model; it cannot generate text/, hint: /embeddings/ };
   await assert.rejects(calls.chat(encoder, { messages }), wrong);
@@ -484,7 +484,7 @@ test('an encoder writes no text: it says what it does instead', async () => {
 
 const real = realModel('smollm2');
 test(
-  'SmolLM2: a conversation that grows computes only what is new of it',
+  'SmolLM2: a growing conversation computes only its new tokens',
   { skip: real ? false : NO_REAL_MODEL },
   async () => {
     const engine = await createEngine({ build: 'relaxed', threads: 1 });

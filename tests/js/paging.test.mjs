@@ -1,5 +1,5 @@
-// Models larger than their budget, over both engines, in Node and in a page: the same tokens as with everything in
-// memory, never more memory than the budget, and nothing lost when a read fails or a reader stops.
+// Models larger than their budget, with both engines, in Node and in a page: the same tokens as with all weights in memory, never more
+// memory than the budget, and nothing lost after a failed read or an aborted reader.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createEngine } from '../../js/node.js';
@@ -10,14 +10,14 @@ import { tinyModel } from './fixture.mjs';
 import { setTimeouts } from './timeouts.mjs';
 import { faultServer } from '../server/faults.mjs';
 
-// In pages without shared memory four layers' worth of buffers must be less than what the smallest budget leaves.
+// In pages without shared memory, buffers for four layers must be smaller than the rest of the smallest budget.
 const SHAPE = { config: { layers: 12, ffn: 1024 }, type: 'bq4_32' };
-// The narrowest KV cache and a small context: nothing to give up but the weights' place in memory.
+// The smallest KV cache and a small context: only the weights can be paged.
 const OPTIONS = { contextTokens: 128, prefillWindow: 16, prefillBatch: 8, kv: /** @type {const} */ ('i8') };
 const PROMPT = 'Once upon a time there was an old house in the woods';
 const SEEDED = { seed: 5, temperature: 1, maxTokens: 30 };
 
-/** A Blob that counts what is read of it. */
+/** A Blob that counts the bytes read. */
 class CountingBlob extends Blob {
   got = 0;
   /** Reads fail while this is set. */
@@ -30,7 +30,7 @@ class CountingBlob extends Blob {
   }
 }
 
-/** A Blob whose reads are never answered while it is silent. */
+/** A Blob whose reads do not end while it is silent. */
 class SilentBlob extends Blob {
   isSilent = false;
   reads = 0;
@@ -48,7 +48,7 @@ function suite(name, create, sourceOf) {
     let engine;
     /** @type {any} */
     let source;
-    /** Result with everything in memory. @type {any} */
+    /** The result with all weights in memory. @type {any} */
     let wanted;
     /** @type {any} */
     let whole;
@@ -64,7 +64,7 @@ function suite(name, create, sourceOf) {
     });
     after(() => engine.close());
 
-    test('plan: what a budget costs', async () => {
+    test('plan: the cost of a memory budget', async () => {
       assert.equal(whole.paging, null);
       assert.equal((await engine.plan(source, { ...OPTIONS, memoryBudget: whole.heapBytes })).residency, 'resident');
       assert.equal((await engine.plan(source, { ...OPTIONS, memoryBudget: 2 ** 40 })).residency, 'resident');
@@ -111,7 +111,7 @@ function suite(name, create, sourceOf) {
     });
 
     for (const part of [0.85, 0.6])
-      test(`the same tokens with ${part} of the weights, and no more memory than that`, async () => {
+      test(`the same tokens with ${part} of the weights in memory, within the budget`, async () => {
         const budget = budgetOf(part);
         const model = await engine.load(source, { ...OPTIONS, memoryBudget: budget });
         assert.ok(model.info.paging);
@@ -119,7 +119,7 @@ function suite(name, create, sourceOf) {
         const { result } = await collect(session.generate(PROMPT, SEEDED));
         assert.deepEqual(result.tokens, wanted.tokens);
         assert.equal(result.text, wanted.text);
-        const again = await session.generate(PROMPT, SEEDED).result; // all but one token are in the KV cache
+        const again = await session.generate(PROMPT, SEEDED).result; // all tokens but one are in the KV cache
         assert.deepEqual(again.tokens, wanted.tokens);
         const { total, peak, heap } = await model.memory();
         assert.ok(total + model.info.paging.besideBytes <= budget && peak <= heap, `${total} bytes, budget ${budget}`);
@@ -129,7 +129,7 @@ function suite(name, create, sourceOf) {
     test('sessions at the same time', async () => {
       const options = { ...OPTIONS, sessions: 3 };
       const all = await engine.plan(source, options);
-      // Not even one session would do with all weights in memory.
+      // A single session with all weights would exceed the budget, too.
       const model = await engine.load(source, {
         ...options,
         memoryBudget: Math.min(all.heapBytes - all.weightBytes * 0.4, whole.heapBytes - 65536),
@@ -139,7 +139,7 @@ function suite(name, create, sourceOf) {
       const sessions = await Promise.all(Array.from({ length: model.info.sessions }).map(() => model.createSession()));
       const results = await Promise.all(sessions.map((session) => session.generate(PROMPT, SEEDED).result));
       for (const { tokens: ids } of results) assert.deepEqual(ids, wanted.tokens);
-      // One of them stops amid its work, the others don't notice.
+      // One of them stops during its work; the others are not affected.
       const abort = new AbortController();
       const stopped = sessions[0]
         .generate(PROMPT.slice(3), { ...SEEDED, signal: abort.signal })
@@ -152,7 +152,7 @@ function suite(name, create, sourceOf) {
       await model.close();
     });
 
-    test('leaving a generation and going on; closing amid one', async () => {
+    test('leaving a generation and continuing; closing during one', async () => {
       const model = await engine.load(source, { ...OPTIONS, memoryBudget: budgetOf(0.6) });
       const session = await model.createSession();
       for await (const _ of session.generate('Some other words, to begin with', SEEDED)) break;
@@ -190,7 +190,7 @@ if (isNode) {
   suite('a file, in a worker', createWorkerEngine, () => fromFile(path));
 
   describe('reads', () => {
-    test('a token reads what the plan says', async () => {
+    test('a token reads the bytes of the plan', async () => {
       const engine = await createEngine({ threads: 1 });
       const blob = new CountingBlob([/** @type {any} */ (await tinyModel(SHAPE))]);
       const whole = await engine.plan(fromBlob(blob), OPTIONS);
@@ -203,8 +203,8 @@ if (isNode) {
       await session.generate(PROMPT, { ...SEEDED, maxTokens: 1 }).result;
       blob.got = 0;
       const { tokens: ids } = await session.generate(PROMPT, { ...SEEDED, maxTokens: 21 }).result;
-      // Tokens that come again have their row in the cache; two buffers may be full before and after.
-      const runs = ids.length; // the last of the prompt, and all but the last that was generated
+      // Repeated tokens have their row in the cache; two buffers can be full before and after.
+      const runs = ids.length; // the last token of the prompt, and all but the last of the generated ones
       assert.ok(blob.got <= runs * streamedBytes + 2 * slotBytes, `${blob.got} bytes for ${runs} × ${streamedBytes}`);
       assert.ok(
         blob.got >= runs * streamedBytes * 0.9 - 2 * slotBytes,
@@ -213,7 +213,7 @@ if (isNode) {
       await engine.close();
     });
 
-    test('a read that fails ends the generation, not the session', async () => {
+    test('a failed read ends the generation, not the session', async () => {
       const engine = await createEngine({ threads: 1 });
       const blob = new CountingBlob([/** @type {any} */ (await tinyModel(SHAPE))]);
       const whole = await engine.plan(fromBlob(blob), OPTIONS);
@@ -238,12 +238,12 @@ if (isNode) {
       await engine.close();
     });
 
-    /** Some turns of the event loop. @param {() => boolean} [isOver] */
+    /** Waits for some turns of the event loop. @param {() => boolean} [isOver] */
     const turns = async (isOver = () => false) => {
       for (let i = 0; i < 500 && !isOver(); i++) await new Promise((resolve) => setImmediate(resolve));
     };
 
-    /** A model of a SilentBlob that is read for each token, and what it writes. */
+    /** A model of a SilentBlob that is read for each token, and its text. */
     async function silentModel() {
       const engine = await createEngine({ threads: 1 });
       const blob = new SilentBlob([/** @type {any} */ (await tinyModel(SHAPE))]);
@@ -255,7 +255,7 @@ if (isNode) {
       return { engine, blob, model, session, tokens };
     }
 
-    test('an abort ends a call whose source never answers, and its reads: the next call begins others', async (t) => {
+    test('an abort ends a call whose source does not respond, and its reads: the next call starts new ones', async (t) => {
       setTimeouts(t, { blobRead: Infinity });
       const { engine, blob, model, session, tokens } = await silentModel();
       /** @type {Record<string, (signal: AbortSignal) => Promise<any>>} */
@@ -286,7 +286,7 @@ if (isNode) {
       await engine.close();
     });
 
-    test('an abort leaves reads for which another session waits; a model that is closed reads nothing more', async (t) => {
+    test('an abort keeps reads for which another session waits; a closed model reads nothing more', async (t) => {
       setTimeouts(t, { blobRead: 1 });
       const { engine, blob, model, session, tokens } = await silentModel();
       const other = await model.createSession();
@@ -305,14 +305,14 @@ if (isNode) {
       const run = session.generate('Zebras', SEEDED).result;
       await turns();
       await Promise.all([assert.rejects(run, { code: 'CLOSED' }), model.close()]);
-      // Those that were due begin none.
+      // Pending reads are not started.
       const { reads } = blob;
       await turns();
       assert.equal(blob.reads, reads);
       await engine.close();
     });
 
-    test('an abort ends a load whose handle does not give its file a second time', async () => {
+    test('an abort ends a load whose handle does not return its file a second time', async () => {
       const engine = await createEngine({ threads: 1 });
       const file = new File([/** @type {any} */ (await tinyModel(SHAPE))], 'model.bq4');
       const all = await engine.plan(fromBlob(file), OPTIONS);
@@ -336,7 +336,7 @@ if (isNode) {
       await engine.close();
     });
 
-    test('the worker that reads ends reads whose results are not needed, and closes at once', async (t) => {
+    test('the worker that reads cancels reads whose results are not needed, and closes immediately', async (t) => {
       setTimeouts(t, { blobRead: Infinity });
       const { port1, port2 } = new MessageChannel();
       t.after(() => port1.close());
@@ -371,7 +371,7 @@ if (isNode) {
       assert.ok(messages.some(({ closedSource }) => closedSource === 1));
     });
 
-    test('a file that was cut off', async () => {
+    test('a truncated file ends a generation with an error', async () => {
       const engine = await createWorkerEngine({ threads: 1 });
       const bytes = await tinyModel(SHAPE);
       const cut = `${dir}/cut.bq4`;
@@ -384,7 +384,7 @@ if (isNode) {
       const session = await model.createSession();
       await truncate(cut, bytes.length / 2);
       await assert.rejects(session.generate(PROMPT, SEEDED).result, { code: 'READ' });
-      // Written anew it may be any file: it has to be loaded.
+      // A file that is written again can be any file and has to be loaded.
       await writeFile(cut, bytes);
       await assert.rejects(session.generate(PROMPT, SEEDED).result, { code: 'READ', message: /it was changed after/ });
       await model.close();

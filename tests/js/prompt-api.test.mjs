@@ -1,5 +1,5 @@
-// `bq4/prompt-api`, held to the text of the Prompt API (webmachinelearning.github.io/prompt-api) and of what it shares with the writing
-// assistance APIs, point by point. Each test names the algorithm that it is of.
+// `bq4/prompt-api` against the text of the Prompt API (webmachinelearning.github.io/prompt-api) and its shared parts of the writing
+// assistance APIs, step by step. Each test names its algorithm.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -26,11 +26,11 @@ after(() => engine.close());
 const create = (options) => LanguageModel.create({ ...fixed, ...options });
 /** @param {Promise<any>} promise @param {string} name */
 const rejects = (promise, name) => assert.rejects(promise, { name });
-/** What the model replies. @param {import('../../js/index.js').MessageLike[]} messages @param {object} [options] */
+/** Answers of the model. @param {import('../../js/index.js').MessageLike[]} messages @param {object} [options] */
 const replyTo = async (messages, options) =>
   (await model.generate(messages, { temperature: 0, topK: 1, ...options }).result).text;
 const user = (/** @type {string} */ content) => ({ role: 'user', content });
-/** A short reply. */
+/** A short answer. */
 const SHORT = { responseConstraint: /yes|no/ };
 /** @param {number} count @param {string} [word] */
 const words = (count, word = 'word') => `${word} `.repeat(count).trim();
@@ -61,7 +61,7 @@ describe('availability', () => {
     assert.equal(await promptApi(async () => model, { cached: () => true }).availability(), 'available');
   });
 
-  test('language model options availability: text in, text out; languages by their first subtag; others are unavailable', async () => {
+  test('language model options availability: text input and output; languages by their first subtag; others are unavailable', async () => {
     const text = { type: 'text', languages: ['en', 'de-CH'] };
     assert.equal(await LanguageModel.availability({ expectedInputs: [text], expectedOutputs: [text] }), 'available');
     for (const type of ['image', 'audio', 'tool-response'])
@@ -71,7 +71,7 @@ describe('availability', () => {
     assert.equal(await Own.availability({ expectedOutputs: [text] }), 'unavailable');
   });
 
-  test('validate and canonicalize language model options: RangeError for no language tag, TypeError for no type', async () => {
+  test('validate and canonicalize language model options: RangeError for an invalid language tag, TypeError for an invalid type', async () => {
     await rejects(
       LanguageModel.availability({ expectedInputs: [{ type: 'text', languages: ['no tag!'] }] }),
       'RangeError',
@@ -125,7 +125,7 @@ describe('create', () => {
     assert.deepEqual(there, [0, 1], 'of a model that is there');
   });
 
-  test('what monitor throws, and an abort, reject the promise', async () => {
+  test('exceptions of monitor, and an abort, reject the promise', async () => {
     const boom = new Error('boom');
     await assert.rejects(create({ monitor: () => { throw boom; } }), boom); // prettier-ignore
     await rejects(create({ signal: AbortSignal.abort() }), 'AbortError');
@@ -144,7 +144,7 @@ describe('create', () => {
     await assert.rejects(session.prompt('Hello'), boom);
   });
 
-  test('NotSupportedError for what is unavailable; QuotaExceededError, with numbers, for initial prompts that are too long', async () => {
+  test('NotSupportedError for unavailable options; QuotaExceededError, with numbers, for initial prompts that are too long', async () => {
     await rejects(create({ expectedInputs: [{ type: 'image' }] }), 'NotSupportedError');
     await assert.rejects(create({ initialPrompts: [user(words(400))] }), (/** @type {any} */ error) => {
       assert.equal(error.name, 'QuotaExceededError');
@@ -153,7 +153,7 @@ describe('create', () => {
     });
   });
 
-  test('NetworkError where the model can not be had', async () => {
+  test('NetworkError if the model cannot be fetched', async () => {
     const Own = promptApi(() => engine.load(fromFile('nowhere.bq4')));
     await rejects(Own.create(), 'NetworkError');
   });
@@ -185,7 +185,7 @@ describe('create', () => {
 });
 
 describe('validate and canonicalize a prompt', () => {
-  test('a string, a message, parts: the same; parts of text are joined without a space', async () => {
+  test('a string, a message, parts: the same; text parts are joined without a space', async () => {
     const messages = [];
     for (const input of [
       'Hello there',
@@ -232,13 +232,13 @@ describe('validate and canonicalize a prompt', () => {
       assert.equal(session.contextUsage, 0);
     });
 
-  test('a system message comes first in an empty session, and in no other', async () => {
+  test('a system message is the first one of an empty session, and invalid in others', async () => {
     const session = await create();
     await session.append([{ role: 'system', content: 'Be brief.' }]);
     await rejects(session.append([{ role: 'system', content: 'Be long.' }]), 'TypeError');
   });
 
-  test('prefix: the reply goes on from it', async () => {
+  test('prefix: the answer continues from it', async () => {
     const session = await create();
     const text = await session.prompt([user('Hello!'), { role: 'assistant', content: 'My name is', prefix: true }]);
     assert.equal(text, await replyTo([user('Hello!')], { prefix: 'My name is' }));
@@ -246,7 +246,7 @@ describe('validate and canonicalize a prompt', () => {
 });
 
 describe('prompt and promptStreaming', () => {
-  test('a conversation goes on; chunks are deltas, and together what prompt resolves with', async () => {
+  test('a conversation continues; chunks are deltas, and their concatenation is the result of prompt', async () => {
     const [whole, streamed] = [await create(), await create()];
     for (const message of ['Hello!', 'Who are you?']) {
       const text = await whole.prompt(message);
@@ -258,13 +258,13 @@ describe('prompt and promptStreaming', () => {
     assert.equal(whole.contextUsage, streamed.contextUsage);
   });
 
-  test('append, then prompt, as two messages of the user that follow each other', async () => {
+  test('append, then prompt: two consecutive messages of the user', async () => {
     const session = await create();
     assert.equal(await session.append('Hello!'), undefined);
     assert.equal(await session.prompt('Who?'), await replyTo([user('Hello!\nWho?')]));
   });
 
-  test('prompts are queued: each sees the reply to the one before', async () => {
+  test('prompts are queued: each has the answer to the one before in its context', async () => {
     const session = await create();
     const [first, second] = await Promise.all([session.prompt('Hello!', SHORT), session.prompt('Who?', SHORT)]);
     const responseFormat = { type: /** @type {const} */ ('regex'), pattern: /yes|no/ };
@@ -274,7 +274,7 @@ describe('prompt and promptStreaming', () => {
     );
   });
 
-  test('an abort rejects with its reason, and the exchange never was', async () => {
+  test('an abort rejects with its reason, and the exchange is discarded', async () => {
     const session = await create();
     const usage = session.contextUsage;
     const boom = new Error('boom');
@@ -311,7 +311,7 @@ describe('prompt and promptStreaming', () => {
     assert.equal(typeof (await session.prompt('Hello!', SHORT)), 'string');
   });
 
-  test('no listener of a prompt that has ended stays on the signal', async () => {
+  test('a prompt that has ended leaves no listener on the signal', async () => {
     const { signal } = new AbortController();
     let count = 0;
     const { addEventListener } = signal;
@@ -338,7 +338,7 @@ describe('responseConstraint', () => {
     );
   });
 
-  test('TypeError for what is neither, and for omitResponseConstraintInput without one; SyntaxError where no reply can be made', async () => {
+  test('TypeError for other values, and for omitResponseConstraintInput without a constraint; SyntaxError if no answer can match', async () => {
     const session = await create();
     for (const responseConstraint of ['text', 5, [], true])
       await rejects(session.prompt('x', { responseConstraint }), 'TypeError');
@@ -352,7 +352,7 @@ describe('responseConstraint', () => {
 });
 
 describe('usage and overflow', () => {
-  test('measureContextUsage is what a prompt takes; contextUsage grows by it and the reply; the older names say the same', async () => {
+  test('measureContextUsage is the number of tokens of a prompt; contextUsage grows by it and the answer; older names have the same values', async () => {
     const session = await create({ initialPrompts: [{ role: 'system', content: 'Be brief.' }] });
     const before = session.contextUsage;
     const needed = await session.measureContextUsage('Hello there!');
@@ -366,7 +366,7 @@ describe('usage and overflow', () => {
     await rejects(session.measureContextUsage('x', { signal: AbortSignal.abort() }), 'AbortError');
   });
 
-  test('overflow: the oldest exchanges go, initial prompts stay, contextoverflow and quotaoverflow are fired once', async () => {
+  test('overflow: the oldest exchanges are removed, initial prompts stay, contextoverflow and quotaoverflow are fired once', async () => {
     const initialPrompts = [user('Hi'), { role: 'assistant', content: 'Hello.' }];
     const session = await create({ initialPrompts });
     /** @type {string[]} */
@@ -389,7 +389,7 @@ describe('usage and overflow', () => {
     assert.equal(session.contextUsage, await model.countTokens([...kept, { role: 'assistant', content: third }]));
   });
 
-  test('QuotaExceededError where not even that makes room, and nothing is removed', async () => {
+  test('QuotaExceededError if that is not enough, and nothing is removed', async () => {
     const session = await create();
     await session.prompt('Hello!', SHORT);
     const usage = session.contextUsage;
@@ -405,7 +405,7 @@ describe('usage and overflow', () => {
 });
 
 describe('clone and destroy', () => {
-  test('a clone goes on by itself, with the same messages and settings', async () => {
+  test('a clone continues separately, with the same messages and settings', async () => {
     const session = await create({ initialPrompts: [user('Hi'), { role: 'assistant', content: 'Hello.' }] });
     await session.prompt('Hello!', SHORT);
     const clone = await session.clone();
@@ -421,7 +421,7 @@ describe('clone and destroy', () => {
     await rejects(clone.clone({ signal: AbortSignal.abort() }), 'AbortError');
   });
 
-  test('destroy: what is under way and what comes reject with an AbortError; the model stays', async () => {
+  test('destroy: running and later calls reject with an AbortError; the model stays loaded', async () => {
     const session = await create();
     const under = session.prompt('Tell me a story.');
     const reader = session.promptStreaming('Hello!').getReader();
@@ -444,7 +444,7 @@ describe('tools', () => {
     execute,
   });
 
-  test('the calls of a round run at once, their results go to the model, what it writes then is the reply', async () => {
+  test('the calls of a round run at once, the model receives their results, and its next text is the answer', async () => {
     const call = (/** @type {number} */ index, /** @type {string} */ city) => ({
       tool_calls: [
         {
@@ -488,13 +488,13 @@ describe('tools', () => {
     );
   });
 
-  test('TypeError for what is no tool; what a tool throws fails the prompt', async () => {
+  test('TypeError for invalid tools; an exception of a tool rejects the prompt', async () => {
     for (const tool of [{}, weather(5), { ...weather(() => ''), inputSchema: 'x' }])
       await rejects(create({ tools: [tool] }), 'TypeError');
   });
 });
 
-test('polyfill: only where there is none', () => {
+test('polyfill: only without a native class', () => {
   const page = /** @type {any} */ (globalThis);
   assert.equal(page.LanguageModel, undefined);
   try {
@@ -506,7 +506,7 @@ test('polyfill: only where there is none', () => {
   }
 });
 
-test("polyfill: beside a browser's own class that has no model, ours by an option", () => {
+test('polyfill: with a native class without a model, ours by an option', () => {
   const own = class {};
   const page = /** @type {any} */ (globalThis);
   const before = Object.getOwnPropertyDescriptor(page, 'LanguageModel');
@@ -525,7 +525,7 @@ test("polyfill: beside a browser's own class that has no model, ours by an optio
   }
 });
 
-test('what a page says of its model is checked by name', () => {
+test("a page's settings of its model are checked by name", () => {
   for (const make of [promptApi, polyfill]) {
     for (const wrong of /** @type {any[]} */ ([null, undefined, {}, 'x', Promise.resolve(model)]))
       assert.throws(() => make(wrong, make === polyfill ? { replace: true } : {}), {

@@ -1,4 +1,4 @@
-// QSF files: the writer's bytes and the reader's values are those of tests/py/qsf_reference.py; damaged and hostile files are refused.
+// QSF files: the bytes of the writer and the values of the reader match tests/py/qsf_reference.py; damaged and hostile files are refused.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -93,7 +93,7 @@ async function written(config, weights, options = {}) {
   return { ...report, bytes: sink.bytes };
 }
 
-/** All that a file holds. @param {Uint8Array} bytes */
+/** Reads all contents of a file. @param {Uint8Array} bytes */
 async function read(bytes) {
   const { config, tensors, ends } = await readQsf(openBytes(bytes));
   const values = new Map();
@@ -102,7 +102,10 @@ async function read(bytes) {
   return { config, values, ends };
 }
 
-/** The same file by the reference, and what the weights become. @param {any} config @param {Map<string, any>} weights @param {any} header @param {string} quant @param {string} embed */
+/**
+ * Writes the same file with the reference; returns the decoded weights.
+ * @param {any} config @param {Map<string, any>} weights @param {any} header @param {string} quant @param {string} embed
+ */
 function reference(config, weights, header, quant, embed) {
   const at = fresh();
   const names = ['model.json', 'weights.f32', 'out.qsf', 'values.f32'].map((name) => join(at, name));
@@ -137,11 +140,11 @@ function reference(config, weights, header, quant, embed) {
   return { bytes: new Uint8Array(readFileSync(names[2])), values };
 }
 
-/** Without the sign of zeros, which Python's -0.0 * scale keeps. @param {Float32Array} values */
+/** Removes the sign of zeros, which -0.0 * scale in Python keeps. @param {Float32Array} values */
 const plain = (values) => values.map((x) => x + 0);
 
 for (const quant of KINDS.filter((kind) => kind !== 'f16'))
-  test(`${quant}: bytes and values are the reference's; rows of odd lengths, biases, positions, tied and not`, async () => {
+  test(`${quant}: bytes and values match the reference; rows of odd lengths, biases, positions, tied and untied`, async () => {
     for (const { config, biases, header } of MODELS) {
       const weights = randomWeights(config, { biases, seed: 7 });
       weights.delete('lm_head.bias');
@@ -165,7 +168,7 @@ for (const quant of KINDS.filter((kind) => kind !== 'f16'))
     }
   });
 
-test('the configuration comes back, and what it can not say is refused by its name', async () => {
+test('the configuration is preserved, and settings that the format lacks are refused by name', async () => {
   const { config } = await read((await written(GPT2, randomWeights(GPT2, {}))).bytes);
   assert.deepEqual(config, { ...GPT2, kv_heads: 3, head_dim: 8, norm_eps: 1e-5 });
   const llama = await read((await written({ ...LLAMA, rope_theta: 5e5 }, randomWeights(LLAMA))).bytes);
@@ -215,7 +218,7 @@ test('the configuration comes back, and what it can not say is refused by its na
     await assert.rejects(written(LLAMA, randomWeights(LLAMA), options), { code: 'ARGUMENT' });
 });
 
-test('more than 50,000 vectors lie in chunks', async () => {
+test('more than 50,000 vectors are in chunks', async () => {
   const config = { arch: 'llama', layers: 1, hidden: 4, heads: 2, ffn: 4, vocab: 100_003, context: 8, tied: true };
   const weights = randomWeights(config);
   const expected = reference(config, weights, { arch: 1, activation: 1, norm: 1, position: 1 }, 'q4a', 'f16');
@@ -229,10 +232,10 @@ test('more than 50,000 vectors lie in chunks', async () => {
   await assert.rejects(readQsf(openBytes(bytes)), { code: 'FORMAT', message: /chunk of 50000/ });
 });
 
-/** The length of the first chunk of the embedding. @param {Uint8Array} bytes */
+/** Returns the length of the first chunk of the embedding. @param {Uint8Array} bytes */
 const chunkOf = (bytes) => ({ offset: Number(new DataView(bytes.buffer).getBigUint64(64, true)) + 16 });
 
-/** What lz4 4.4.5 (Python) makes of `text`, fast and HC. */
+/** The output of lz4 4.4.5 (Python) for `text`, fast and HC. */
 const LZ4 = [
   '/woAYmxvY2sgb2Ygc2l4dHktZm91ciABAQEBGAABEgIBAA8bAAEVAwEADx4AARgEAQAPIQABGwUBAA8kAAEeBgEADycAAR8AAQACDyoAAR8BAQAFDy0AAQL7AA8CAAMPMAABBRABDwIAAw8zAAEIJQEPAgADDzYAAQs6AQ8CAAMPOQABDk8BDwIAAw88AAEPZAECDwIAAw8/AAEPeQEFDwIAAw9CAAHwDwABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHQ==',
   '/woAYmxvY2sgb2Ygc2l4dHktZm91ciABAQEBGAABEgIBAA8bAAEVAwEADx4AARgEAQAPIQABGwUBAA8kAAEeBgEADycAAR8AAQACD+cABQ4BAA/8AAsOAQAPEQEODgEADyYBEQ4BAA87ARQOAQAPUAEXLwYGZQEqD3oBLw+PARbwDwABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHQ==',
@@ -245,7 +248,7 @@ const text = () =>
     Buffer.from(Array.from({ length: 30 }, (_, i) => i)),
   ]);
 
-test('LZ4: what the reference packs is unpacked; ours come back; damage and lies about the size are refused', () => {
+test('LZ4: blocks of the reference are unpacked; own blocks are restored; damage and wrong sizes are refused', () => {
   for (const packed of LZ4)
     assert.deepEqual(Buffer.from(unpack(1, Buffer.from(packed, 'base64'), text().length)), text());
   const next = random(5);
@@ -262,7 +265,7 @@ test('LZ4: what the reference packs is unpacked; ours come back; damage and lies
   for (let length = 0; length < packed.length; length++)
     assert.throws(() => unpack(1, packed.subarray(0, length), text().length), { code: 'FORMAT' });
   assert.throws(() => unpack(1, packed, 2 ** 30), { code: 'FORMAT', message: /can't decompress to/ });
-  // A match of what lies before the beginning, or 0 bytes back.
+  // A match before the beginning, or with distance 0.
   for (const back of [5, 0])
     assert.throws(() => unpack(1, Uint8Array.of(0x10, 65, back, 0, 0x50, 1, 2, 3, 4, 5), 10), {
       code: 'FORMAT',
@@ -278,7 +281,7 @@ test('LZ4: what the reference packs is unpacked; ours come back; damage and lies
   assert.throws(() => unpack(3, Uint8Array.of(1, 2, 3), 100), { code: 'FORMAT' });
 });
 
-test('packed layers hold the same; one that unpacks to more than its model has is not', async () => {
+test('packed layers have the same contents; a layer that unpacks to more than its model has is refused', async () => {
   const weights = randomWeights(LLAMA);
   weights.get('h.1.mlp.up.weight').values.fill(0);
   const expected = await read((await written(LLAMA, weights, { quant: 'tern' })).bytes);
@@ -306,7 +309,7 @@ test('packed layers hold the same; one that unpacks to more than its model has i
   }
 });
 
-/** Sums and length as they are to be, as far as the index tells where layers lie. @param {Uint8Array} bytes */
+/** Corrects the sums and the length, as far as the index has the offsets of layers. @param {Uint8Array} bytes */
 function reseal(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const [layers, index] = [view.getUint32(16, true), Number(view.getBigUint64(56, true))];
@@ -325,7 +328,10 @@ function reseal(bytes) {
   return bytes;
 }
 
-/** What is done to a good file, where a sum is put right afterwards, and what is said. @type {Record<string, { change: (b: Uint8Array, view: DataView) => unknown, sealed?: boolean, error: { code: string, message: RegExp } }>} */
+/**
+ * Changes of a valid file, whether its sums are corrected, and the error.
+ * @type {Record<string, { change: (b: Uint8Array, view: DataView) => unknown, sealed?: boolean, error: { code: string, message: RegExp } }>}
+ */
 const BAD = {
   'another version': { change: (b) => void (b[4] = 2), error: { code: 'UNSUPPORTED', message: /version 2/ } },
   'a flipped bit of the header': {
@@ -434,7 +440,7 @@ for (const [what, { change, sealed, error }] of Object.entries(BAD))
     await assert.rejects(read(sealed ? reseal(changed) : changed), { name: 'BqError', ...error });
   });
 
-test('files cut short anywhere, and 1,500 changed ones, give typed errors or are read', async () => {
+test('files that are truncated anywhere, and 1,500 changed files, have typed errors or are read', async () => {
   const small = { ...LLAMA, hidden: 10, head_dim: 2, ffn: 9, vocab: 11 };
   const next = random(11);
   let refused = 0;
@@ -452,7 +458,7 @@ test('files cut short anywhere, and 1,500 changed ones, give typed errors or are
     }
     for (let i = 0; i < 500; i++) {
       const changed = bytes.slice();
-      // Mostly where the lengths are: header and index.
+      // Mostly in the lengths: header and index.
       const where = Math.floor(Math.abs(next()) * (i % 3 ? 192 : bytes.length));
       changed[where] = i % 2 ? changed[where] ^ (1 << (i % 8)) : [0, 255, 127, 128][i % 4];
       await attempt(i % 5 ? reseal(changed) : changed);
@@ -461,7 +467,7 @@ test('files cut short anywhere, and 1,500 changed ones, give typed errors or are
   assert.ok(refused > 700, `${refused}`);
 });
 
-/** Weights that f16 holds. @param {any} config */
+/** Weights that are exact in f16. @param {any} config */
 function halves(config) {
   const weights = randomWeights(config);
   for (const { values } of weights.values())
@@ -480,7 +486,7 @@ async function idsOf(engine, path) {
   return ids;
 }
 
-test('convert: to .qsf and on to .bq4, the model says the same, pairs that are adjacent too', async () => {
+test('convert: to .qsf and then to .bq4, the model has the same logits, also with adjacent rotary pairs', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   for (const adjacent of [false, true]) {
     const config = { ...CONFIG, tied: false };
@@ -500,7 +506,7 @@ test('convert: to .qsf and on to .bq4, the model says the same, pairs that are a
   await engine.close();
 });
 
-test('blocks of two and three bits, and ternary ones, keep their values in the types of ours that have them', async () => {
+test('blocks of two and three bits, and ternary ones, keep their values in our types', async () => {
   const config = { ...CONFIG, tied: false };
   const at = fresh();
   hfFolder(at, halves(config), { config: { ...hfConfig(config), rope_theta: 500 } });
@@ -529,7 +535,7 @@ test('blocks of two and three bits, and ternary ones, keep their values in the t
   }
 });
 
-test('the command: convert, inspect, and what is refused leaves nothing behind', () => {
+test('the command: convert, inspect; a refused file leaves no output', () => {
   const at = fresh();
   const out = fresh();
   const run = (/** @type {string[]} */ ...args) =>

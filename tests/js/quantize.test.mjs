@@ -1,4 +1,4 @@
-// `bq4 quantize`: rounding by what a text puts into products. In C, in NumPy to the bit, and end to end.
+// `bq4 quantize`: rounding with second moments of calibration texts. In C, in NumPy with the same bits, and end to end.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -41,7 +41,7 @@ function bq4(...args) {
 /** @param {string} path */
 const tensorsOf = async (path) => (await inspect(openBytes(new Uint8Array(readFileSync(path))))).tensors;
 
-test("what the convert module has beside others is web/convert.h's", () => {
+test('the exports of the convert module are those of web/convert.h', () => {
   const header = readFileSync(join(root, 'web/convert.h'), 'utf8').replace(/\/\*[^]*?\*\//g, '');
   const letter = (/** @type {string} */ type) =>
     type.includes('*')
@@ -57,7 +57,7 @@ test("what the convert module has beside others is web/convert.h's", () => {
   );
 });
 
-test('the blocks that NumPy makes, to the bit: each type, searched, swept, with feedback', async () => {
+test('the blocks of NumPy, to the bit: each type, with search, sweeps and feedback', async () => {
   const { rows, cols, damp } = golden;
   for (const [type, methods] of Object.entries(golden.blocks))
     for (const [method, blocks] of Object.entries(/** @type {Record<string, string>} */ (methods))) {
@@ -70,7 +70,7 @@ test('the blocks that NumPy makes, to the bit: each type, searched, swept, with 
     }
 });
 
-test('which matrices share an input', () => {
+test('matrices that share an input', () => {
   assert.deepEqual(inputOf('h.3.attn.k.weight'), { layer: 3, module: 2, key: 'h.3.attn.q' });
   assert.equal(inputOf('h.3.mlp.gate.weight')?.key, inputOf('h.3.mlp.up.weight')?.key);
   assert.equal(inputOf('h.0.attn.q.bias'), null);
@@ -91,7 +91,7 @@ function quantized(...args) {
   return JSON.parse(stdout);
 }
 
-/** Types and bytes of all tensors. @param {string} path */
+/** Returns types and bytes of all tensors. @param {string} path */
 async function contents(path) {
   const file = readFileSync(path);
   return (await tensorsOf(path)).map(({ name, type, offset, bytes }) => [
@@ -130,7 +130,7 @@ for (const [name, modules] of /** @type {const} */ ([
       assert.ok(product < searched[i].product, `${tensor}: ${product}, ${searched[i].product}`);
   });
 
-test('quantize: a folder, the same as .bq4, the same bytes twice; errors of products below those of `search`', async () => {
+test('quantize: a folder and a .bq4 file have the same result, the same bytes twice; errors of products are below those of `search`', async () => {
   const folder = fresh();
   const [text, floats, a, b, searched] = ['text.txt', 'f32.bq4', 'a.bq4', 'b.bq4', 'search.bq4'].map((n) =>
     join(folder, n),
@@ -167,7 +167,10 @@ test('quantize: a folder, the same as .bq4, the same bytes twice; errors of prod
   assert.equal(JSON.parse(stdout).tokens.length, 8);
 });
 
-/** With types chosen for a size and a chart of it, by so many threads; each is made once. @type {Map<string, { out: string, svg: string, report: any }>} */
+/**
+ * Quantizes with types for a target size and a chart, with a number of threads; results are cached.
+ * @type {Map<string, { out: string, svg: string, report: any }>}
+ */
 const mixed = new Map();
 const SIZE = 75000;
 
@@ -183,7 +186,7 @@ function mixedBy(threads) {
   return /** @type {{ out: string, svg: string, report: any }} */ (mixed.get(threads));
 }
 
-test('quantize --threads: the same file from one thread and from three', async () => {
+test('quantize --threads: one thread and three write the same file', async () => {
   const folder = fresh();
   const text = join(folder, 'text.txt');
   writeFileSync(text, TEXT);
@@ -203,14 +206,14 @@ test('quantize --threads: the same file from one thread and from three', async (
 });
 
 for (const threads of ['1', '3'])
-  test(`quantize: Ctrl-C before a tensor is whole leaves nothing behind, threads ${threads}`, async (t) => {
+  test(`quantize: Ctrl-C before a tensor is complete leaves no file, threads ${threads}`, async (t) => {
     const folder = fresh();
     const text = join(folder, 'text.txt');
     writeFileSync(text, TEXT.repeat(100));
     const temporary = join(folder, 'tmp');
     mkdirSync(temporary);
     const args = [join(root, 'bin/bq4.js'), 'quantize', tiny, join(folder, 'o.bq4'), '--calibrate', text];
-    // So many tokens take a while.
+    // Many tokens take long enough.
     const child = spawn(process.execPath, [...args, '--tokens', '5000000', '--threads', threads], {
       env: { ...process.env, TMPDIR: temporary },
     });
@@ -219,7 +222,7 @@ for (const threads of ['1', '3'])
     child.stderr.on('data', (data) => (message += data));
     const ended = once(child, 'exit');
     const left = () => readdirSync(folder, { recursive: true }).map(String);
-    // Moments are collected once the file that is written has begun.
+    // Moments are collected after the output file is created.
     await until('the file to be begun', () => existsSync(join(folder, 'o.bq4.part')), {
       state: () => [message, left()],
     });
@@ -229,7 +232,7 @@ for (const threads of ['1', '3'])
     assert.deepEqual(left().sort(), ['text.txt', 'tmp']);
   });
 
-test('quantize --target-size: types by what each matrix costs, and the file is no larger', async () => {
+test('quantize --target-size: types by the errors of each matrix, and the file is at most that large', async () => {
   const folder = fresh();
   const text = join(folder, 'text.txt');
   writeFileSync(text, TEXT);
@@ -252,7 +255,7 @@ test('quantize --target-size: types by what each matrix costs, and the file is n
   assert.match(small.stderr, /the target size is \d+ bytes too small for the smallest types/);
 });
 
-/** A tree of what is well-formed, as strictly as our charts need it; else it throws. @param {string} xml */
+/** Parses well-formed markup of a chart; throws otherwise. @param {string} xml */
 function parsed(xml) {
   const text = String.raw`(?:[^<&"]|&(?:amp|lt|gt);)*`;
   const token = new RegExp(String.raw`<(/?)([a-z]+)((?: [\w:-]+="${text}")*)(/?)>|(${text.replace('"', '')})`, 'y');
@@ -277,7 +280,7 @@ function parsed(xml) {
   return root.children[0];
 }
 
-test('quantize --plot: one mark for each matrix in each panel, in the order of the model, and its bits', async () => {
+test('quantize --plot: one mark for each matrix in each panel, in the order of the model, with its bits', async () => {
   const { out, svg, report } = mixedBy('1');
   const root = parsed(readFileSync(svg, 'utf8'));
   const [title, about, style] = root.children;
@@ -307,7 +310,7 @@ test('quantize --plot: one mark for each matrix in each panel, in the order of t
       .map(({ attributes: { d }, children: [{ text }] }) => ({ x: Number(/^M([\d.]+)/.exec(d)?.[1]), text }));
     const reports = matrices.filter(values[i]).map((t) => `${t.name}: ${values[i](t)}, ${t.type}`);
     assert.deepEqual(
-      // Marks differ in where they begin, by less than matrices lie apart.
+      // The offsets of marks differ by less than the distance of matrices.
       marks.sort((a, b) => a.x - b.x).map((mark) => mark.text),
       reports,
     );
@@ -316,7 +319,7 @@ test('quantize --plot: one mark for each matrix in each panel, in the order of t
   assert.deepEqual([over.status, /--plot would replace/.test(over.stderr)], [2, true]);
 });
 
-test('quantize --target-ppl: the smallest that was tried and grows no more, targets without sense are refused', async () => {
+test('quantize --target-ppl: the smallest file that meets the limit; invalid targets are refused', async () => {
   const folder = fresh();
   const text = join(folder, 'text.txt');
   writeFileSync(text, TEXT);
@@ -332,7 +335,7 @@ test('quantize --target-ppl: the smallest that was tried and grows no more, targ
   assert.deepEqual(readdirSync(folder).sort(), ['a.bq4', 'b.bq4', 'text.txt']);
 });
 
-test('quantize --smooth: other weights, the same function; what has no norms to fold it into is refused', async () => {
+test('quantize --smooth: other weights, the same function; models without norms for the factors are refused', async () => {
   const folder = fresh();
   const [text, plain, smooth, rounded] = ['text.txt', 'plain.bq4', 'smooth.bq4', 'rounded.bq4'].map((name) =>
     join(folder, name),
@@ -343,7 +346,7 @@ test('quantize --smooth: other weights, the same function; what has no norms to 
   quantized(tiny, smooth, ...floats, '--calibrate', text, '--smooth', '0.5');
   const [before, after] = await Promise.all([plain, smooth].map(contents));
   const same = before.filter(([, , bytes], i) => bytes === after[i][2]).map(([name]) => String(name));
-  // All of the layers is folded into, or makes good for it.
+  // Every layer has factors, or compensates for them.
   assert.deepEqual(
     same.filter((name) => /^h\./.test(name)),
     [],
@@ -360,9 +363,9 @@ test('quantize --smooth: other weights, the same function; what has no norms to 
   ]))
     assert.match(bq4('quantize', tiny, join(folder, 'o.bq4'), ...given).stderr, words);
   assert.ok(!existsSync(join(folder, 'o.bq4')));
-  // OLMo 2 norms what comes out of attention and the MLP.
+  // OLMo 2 has norms after attention and MLP.
   await withInput(join(root, 'tests/golden/fixtures/olmo2'), undefined, async ({ config, tensors }) => {
-    const none = /** @type {any} */ (null); // refused before anything is asked of it
+    const none = /** @type {any} */ (null); // refused before any computation
     await assert.rejects(smoothed(matchTensors(config, tensors), config, none, 0.5), {
       code: 'ARGUMENT',
       message: /layer 0 .* norm/,
@@ -370,7 +373,7 @@ test('quantize --smooth: other weights, the same function; what has no norms to 
   });
 });
 
-// What stands between a product and what it is folded into: norms and limits of values, norms of inputs, a second reader of a norm.
+// Operations between a product and its factors: norms and limits of values, norms of inputs, a second reader of a norm.
 for (const family of ['llama-gqa', 'bitnet', 'mpt', 'falcon-h1', 'gemma4', 'gemma4-keys'])
   test(`smoothed weights of ${family} compute the same`, async () => {
     const [folder, next] = [fresh(), random(3)];
@@ -417,7 +420,7 @@ test('a perplexity limit is met with few files, or an error says that no file me
   }));
   const taken = (/** @type {Map<string, number>} */ steps) =>
     choices.reduce((sum, { name, bytes }) => sum + bytes[steps.get(name) ?? 0], 0);
-  // Together they lose another multiple than what they lose one by one.
+  // Together, their loss differs from the sum of single losses.
   for (const times of [0.1, 1, 7]) {
     /** @type {{ bytes: number, grown: number }[]} */
     const tried = [];
@@ -436,12 +439,12 @@ test('a perplexity limit is met with few files, or an error says that no file me
     { code: 'ARGUMENT', message: /perplexity grows by more than 5 % with all types that were tried/ },
   );
   const grown = [6, 4];
-  await stepsWithin(choices.slice(0, 1), 5, async () => Number(grown.shift())); // the same steps where less may be lost
+  await stepsWithin(choices.slice(0, 1), 5, async () => Number(grown.shift())); // the same steps with a smaller allowed loss
   assert.deepEqual(grown, []);
   assert.equal(taken(await stepsWithin(choices, 5, async () => -1)), 2000, 'the smallest, where nothing is lost');
 });
 
-test('room is spent on what takes away most for its bytes', () => {
+test('bits are assigned where they reduce the error most per byte', () => {
   const choices = [
     { name: 'a', bytes: [10, 12, 20], loss: [8, 4, 0] },
     { name: 'b', bytes: [10, 12, 20], loss: [1, 0.5, 0] },
@@ -457,7 +460,7 @@ test('room is spent on what takes away most for its bytes', () => {
   assert.throws(() => chosen(119), { code: 'ARGUMENT' });
 });
 
-test('a text far longer than there is room for at once: what counts of it is all that is read', async () => {
+test('a text far longer than memory: moments include all of it', async () => {
   for (const [text, count] of /** @type {const} */ ([
     ['', 0],
     ['a'.repeat(100), 1],
@@ -467,7 +470,7 @@ test('a text far longer than there is room for at once: what counts of it is all
   ])) {
     const pieces = [...chunksOf(text, 100)];
     assert.equal(pieces.join(''), text);
-    // Half a pair would throw.
+    // An unpaired surrogate would throw.
     for (const piece of pieces) assert.ok(piece.length <= 100 && encodeURI(piece), `${piece.length}`);
     assert.equal(pieces.length, count);
   }
@@ -491,9 +494,9 @@ test('a text far longer than there is room for at once: what counts of it is all
   assert.equal(perplexity[0], perplexity[1]);
 });
 
-test('moments are raised by shares of their mean and of themselves', async () => {
+test('moments are increased by fractions of their mean and of their diagonal', async () => {
   const { rows, cols } = golden;
-  // One input far larger than all others, which the mean follows.
+  // One input is far larger than all others and determines the mean.
   const moments = floats(golden.moments).map((x, i) => x * (i % cols ? 1 : 100) * (i < cols ? 100 : 1));
   const blocks = async (/** @type {{ damp: number, relativeDamp?: number }} */ raised) => {
     const rounder = await Rounder.create([[rows, cols]], { feedback: true, sweeps: 0, ...raised });
@@ -505,7 +508,7 @@ test('moments are raised by shares of their mean and of themselves', async () =>
   const usual = await blocks({ damp: 0.001 });
   assert.deepEqual(await blocks({ damp: 0.001, relativeDamp: 0 }), usual);
   assert.notEqual((await blocks({ damp: 0.001, relativeDamp: 0.1 })).text, usual.text);
-  // What is raised as C does it, by hand: twice the diagonal.
+  // The result of C, computed here: twice the diagonal.
   const twice = moments.map((x, i) => (i % (cols + 1) ? x : 2 * x));
   const rounder = await Rounder.create([[rows, cols]], { feedback: true, sweeps: 0, damp: 0.001 });
   rounder.use({ key: 'x', cols, values: twice });

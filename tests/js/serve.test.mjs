@@ -1,4 +1,4 @@
-// `bq4 serve` by its own process, and its server, asked by OpenAI's own client and by plain requests.
+// `bq4 serve` as a process, and its server, with OpenAI's client and with plain requests.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { request } from 'node:http';
@@ -21,10 +21,10 @@ const PROGRAM = fileURLToPath(new URL('../../bin/bq4.js', import.meta.url));
 const TOKEN = 'open sesame';
 const PAGE = 'http://page.example';
 const messages = [{ role: /** @type {const} */ ('user'), content: 'Who are you?' }];
-/** A template that knows of no tools. */
+/** A template without tools. */
 const TELLS =
   "{% for m in messages %}{{ '<|' + m.role + '|>' + m.content + '<|end|>' }}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
-/** Replies that don't end by themselves, not for minutes. */
+/** Answers without an end for minutes. */
 const long = /** @type {import('openai').OpenAI.ChatCompletionCreateParamsStreaming} */ (
   /** @type {unknown} */ ({
     model: 'chat',
@@ -62,7 +62,10 @@ after(async () => {
   await engine.close();
 });
 
-/** A request with any headers, which fetch does not allow. @param {string} path @param {{ method?: string, headers?: object, body?: string | Buffer, target?: string }} [options]  `target`: sent in place of the path */
+/**
+ * Sends a request with any headers, which fetch does not allow.
+ * @param {string} path @param {{ method?: string, headers?: object, body?: string | Buffer, target?: string }} [options]  `target`: sent in place of the path
+ */
 const ask = (path, { method, headers, body, target } = {}) =>
   new Promise((resolve, reject) => {
     const at = new URL(path, server.url);
@@ -92,7 +95,7 @@ const ask = (path, { method, headers, body, target } = {}) =>
 
 const health = async () => (await ask('/health')).body.models[0];
 
-test('chat: what the client gets is what the model says', async () => {
+test('chat: the client receives the text of the model', async () => {
   const own = await model.chat.completions.create({ ...fixed, messages });
   const { choices, usage, model: name, object, id } = await client.chat.completions.create({ ...fixed, messages });
   assert.equal(choices[0].message.content, own.choices[0].message.content);
@@ -102,7 +105,7 @@ test('chat: what the client gets is what the model says', async () => {
   assert.match(id, /^chatcmpl-/);
 });
 
-test('chat, streamed: the same text in pieces, a finish reason, usage when it was asked for', async () => {
+test('chat, streamed: the same text in parts, a finish reason, and usage if it is requested', async () => {
   const {
     choices: [whole],
   } = await client.chat.completions.create({ ...fixed, messages });
@@ -120,12 +123,12 @@ test('chat, streamed: the same text in pieces, a finish reason, usage when it wa
     whole.finish_reason,
   ]);
   assert.equal(chunks.at(-1).usage.completion_tokens, 12);
-  // The client's own helper puts a message together.
+  // The client's helper joins a message from chunks.
   const final = await client.chat.completions.stream({ ...fixed, messages }).finalChatCompletion();
   assert.equal(final.choices[0].message.content, whole.message.content);
 });
 
-test('chat held to a schema, by the client that parses it', async () => {
+test("chat with a schema, through the client's parser", async () => {
   const schema = {
     type: 'object',
     properties: { mood: { enum: ['good', 'bad'] } },
@@ -141,7 +144,7 @@ test('chat held to a schema, by the client that parses it', async () => {
   assert.ok(['good', 'bad'].includes(JSON.parse(choices[0].message.content).mood));
 });
 
-describe('tools, with noise that the grammar makes calls of', () => {
+describe('tools: the grammar turns the noise of the model into calls', () => {
   const parameters = {
     type: 'object',
     properties: { city: { enum: ['Rome', 'Oslo'] }, days: { type: 'integer', minimum: 1, maximum: 7 } },
@@ -169,7 +172,7 @@ describe('tools, with noise that the grammar makes calls of', () => {
   });
   after(() => own.close());
 
-  test('calls, whole and put together from chunks by the client', async () => {
+  test('calls, complete and joined from chunks by the client', async () => {
     const {
       choices: [wanted],
       usage: counted,
@@ -250,7 +253,7 @@ describe('tools, with noise that the grammar makes calls of', () => {
         run.messages.flatMap((message) => (message.role === 'tool' ? [[message.tool_call_id, message.content]] : [])),
         calls.map(({ id }, i) => [id, `{"degrees":${i + 1}}`]),
       );
-      // What the second reply followed from, asked for by hand.
+      // The request of the second answer, sent directly.
       const byHand = await noise.chat.completions.create({
         ...request,
         tools,
@@ -265,7 +268,7 @@ describe('tools, with noise that the grammar makes calls of', () => {
     });
 });
 
-test('n, logprobs, usage and finish reasons, whole and streamed', async () => {
+test('n, logprobs, usage and finish reasons, complete and streamed', async () => {
   const request = { ...fixed, messages, n: 3, logprobs: true, top_logprobs: 2, temperature: 2, seed: 5 };
   const own = await model.chat.completions.create(request);
   const whole = await client.chat.completions.create(request);
@@ -298,7 +301,7 @@ test('n, logprobs, usage and finish reasons, whole and streamed', async () => {
     assert.equal(new TextDecoder().decode(new Uint8Array(bytes ?? [])), token);
     assert.ok(logprob <= 0 && likeliest.length === 2 && likeliest[0].logprob >= likeliest[1].logprob);
   }
-  // The three ways in which a reply ends.
+  // The three finish reasons of an answer.
   const reasons = [
     { max_tokens: 2 },
     { stop: String(texts[0]).slice(2, 4) },
@@ -321,7 +324,7 @@ test('completions and embeddings', async () => {
     streamed += chunk.choices[0]?.text ?? '';
   assert.equal(streamed, choices[0].text);
   const input = ['Hello', 'Good day'];
-  const { data, usage } = await client.embeddings.create({ model: 'chat', input }); // as base64, which the client asks for
+  const { data, usage } = await client.embeddings.create({ model: 'chat', input }); // as base64, the default of the client
   const { vectors } = await model.embed(input);
   assert.deepEqual(
     data.map(({ embedding }) => embedding),
@@ -419,7 +422,7 @@ test('errors have the classes and codes of the OpenAI client', async () => {
   }
 });
 
-test('a client that goes away ends its generation, and the next one is served', async () => {
+test('a client that disconnects ends its generation, and the next request is served', async () => {
   const stream = await client.chat.completions.create(long);
   let seen = 0;
   for await (const _ of stream) if (++seen === 3) stream.controller.abort();
@@ -433,7 +436,7 @@ test('a client that goes away ends its generation, and the next one is served', 
   assert.equal((await client.chat.completions.create({ ...fixed, messages })).choices.length, 1);
 });
 
-test('a stream that waits for its turn sends comments, which clients and proxies count as signs of life', async (t) => {
+test('a stream in the queue sends comments, which keep clients and proxies from timing out', async (t) => {
   setTimeouts(t, { streamComment: 20 });
   const running = await client.chat.completions.create(long);
   const parts = running[Symbol.asyncIterator]();
@@ -460,7 +463,7 @@ test('a stream that waits for its turn sends comments, which clients and proxies
   assert.match(failure, /^(: waiting\n\n)+data: \{"error":\{.*"code":"context_length_exceeded"/);
 });
 
-test('requests wait in line; too many are refused; who leaves the line is not served', async () => {
+test('requests wait in a queue; too many are refused; canceled ones are not served', async () => {
   const queue = new Queue(1, 2);
   const { signal } = new AbortController();
   const leaving = new AbortController();
@@ -486,12 +489,12 @@ test('requests wait in line; too many are refused; who leaves the line is not se
   assert.deepEqual([order, queue.running, queue.waiting], [['first', 'third', 'fifth'], 0, 0]);
 });
 
-test('several at once over the network: all are answered, the same', async () => {
+test('several requests over the network at the same time have the same answers', async () => {
   const answers = await Promise.all([1, 2, 3].map(() => client.chat.completions.create({ ...fixed, messages })));
   assert.equal(new Set(answers.map(({ choices }) => choices[0].message.content)).size, 1);
 });
 
-test('brackets in a text are none, behind an escaped quote neither', async () => {
+test('brackets inside strings are not counted, also after an escaped quote', async () => {
   for (const content of ['['.repeat(600), `"${'['.repeat(600)}`, `\\"${'{'.repeat(600)}`]) {
     const body = JSON.stringify({ messages: [{ role: 'user', content }], max_tokens: 1 });
     const { body: answer } = await ask('/v1/chat/completions', { body });
@@ -499,7 +502,7 @@ test('brackets in a text are none, behind an escaped quote neither', async () =>
   }
 });
 
-test('pages of other origins are refused unless they were allowed', async () => {
+test('pages of other origins are refused unless they are allowed', async () => {
   const { port } = new URL(server.url);
   const refused = [
     { origin: 'http://evil.example' },
@@ -541,10 +544,10 @@ test('pages of other origins are refused unless they were allowed', async () => 
   );
 });
 
-/** What JSON can write of an object that was loaded. */
+/** The fields of a loaded object that JSON can contain. */
 const ANOTHER = { info: { id: '1-2' } };
 
-test('requests that are wrong: a status, and what to do', async () => {
+test('invalid requests: a status, and what to do', async () => {
   const json = JSON.stringify({ messages });
   /** @type {[string, object, number, string][]} */
   const cases = [
@@ -595,7 +598,7 @@ test('requests that are wrong: a status, and what to do', async () => {
   }
 });
 
-test('HEAD, as probes of health send it: the headers of GET alone', async () => {
+test('HEAD, as sent by health checks: the headers of GET only', async () => {
   for (const path of ['/health', '/v1/models', '/v1/models/nothing', '/v1/nothing']) {
     const [head, get] = [await ask(path, { method: 'HEAD' }), await ask(path)];
     assert.deepEqual([head.status, head.headers['content-type']], [get.status, get.headers['content-type']], path);
@@ -609,7 +612,7 @@ test('HEAD, as probes of health send it: the headers of GET alone', async () => 
   assert.deepEqual([refused.status, refused.headers.allow], [405, 'POST']);
 });
 
-test('a request without an end, or that ends early, leaves the server as it was', async () => {
+test('a request without an end, or one that ends early, does not affect the server', async () => {
   const { port } = new URL(server.url);
   const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Type: application/json\r\n`;
   const flood = dial(Number(port), '127.0.0.1');
@@ -625,11 +628,11 @@ test('a request without an end, or that ends early, leaves the server as it was'
   assert.equal((await health()).running, 0);
 });
 
-test('bodies of all requests together have a bound, and give their room back', async () => {
+test('the bodies of all requests together have a limit, and release their memory', async () => {
   const own = await serveModels([{ id: 'chat', model }], { port: 0, maxBody: 10_000 });
   const port = Number(new URL(own.url).port);
   const head = 'POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
-  /** A request that lacks its last byte. */
+  /** Sends a request without its last byte. */
   const stalled = Array.from({ length: 17 }, () => dial(port, '127.0.0.1').on('error', () => {}));
   for (const socket of stalled) socket.write(`${head}Content-Length: 10000\r\n\r\n{"messages":"${'x'.repeat(9985)}"`);
   const ask = async () => {
@@ -640,13 +643,13 @@ test('bodies of all requests together have a bound, and give their room back', a
     });
     return status;
   };
-  await until('the room to be taken', async () => (await ask()) === 429);
+  await until('the memory to be used', async () => (await ask()) === 429);
   for (const socket of stalled) socket.destroy();
-  await until('the room to be free', async () => (await ask()) === 200);
+  await until('the memory to be released', async () => (await ask()) === 200);
   await inTime('the server to close', own.close());
 });
 
-test('closing ends what is running, with a reason', async () => {
+test('closing ends running requests with a reason', async () => {
   const own = await serveModels([{ id: 'chat', model }], { port: 0 });
   const other = new OpenAI({ baseURL: own.url, apiKey: 'none is needed', maxRetries: 0 });
   const stream = await other.chat.completions.create(long);
@@ -658,7 +661,10 @@ test('closing ends what is running, with a reason', async () => {
   await assert.rejects(fetch(`${own.url}/models`));
 });
 
-/** The command in a process of its own, when it has printed its address. @param {import('node:test').TestContext} t @param {string[]} options @param {NodeJS.ProcessEnv} [env] */
+/**
+ * Starts the command as a process, and waits until it has printed its address.
+ * @param {import('node:test').TestContext} t @param {string[]} options @param {NodeJS.ProcessEnv} [env]
+ */
 async function command(t, options, env) {
   const served = spawn(process.execPath, [PROGRAM, 'serve', FILE, '--port', '0', '--context', '128', ...options], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -671,7 +677,7 @@ async function command(t, options, env) {
   return { url: printed.trim(), end: () => (served.kill('SIGINT'), ended) };
 }
 
-test('bq4 serve: prints its address, serves as its options say, ends by a signal', async (t) => {
+test('bq4 serve: prints its address, applies its options, ends by a signal', async (t) => {
   const { url, end } = await command(
     t,
     ['--threads', '1', '--token', TOKEN, '--allow-origin', PAGE, '--allow-origin', `${PAGE}:81`, '--max-body', '1000'],
@@ -698,7 +704,7 @@ test('bq4 serve: prints its address, serves as its options say, ends by a signal
   assert.equal(await end(), 0);
 });
 
-test('bq4 serve: a token from BQ4_TOKEN', async (t) => {
+test('bq4 serve: BQ4_TOKEN sets the token', async (t) => {
   const { url, end } = await command(t, ['--threads', '1'], { BQ4_TOKEN: TOKEN });
   for (const [token, status] of /** @type {[string, number][]} */ ([
     [TOKEN, 200],

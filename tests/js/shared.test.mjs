@@ -1,4 +1,4 @@
-// One engine for all tabs, in Node: each tab is an engine of `bq4/shared` here, or a thread that can be frozen and killed.
+// One engine for all tabs, in Node: each tab is an engine of `bq4/shared` in this thread, or a thread that can be frozen and killed.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ const bytes = await tinyModel({ config: BIG, type: 'bq4' });
 const LOAD = { prefillBatch: 8 };
 const short = prompt.slice(0, 40);
 
-/** A place of its own for a test: tabs that find each other, a server with a model, a cache. @param {import('node:test').TestContext} t */
+/** Creates the environment of a test: tabs with a channel, a server with a model, a cache. @param {import('node:test').TestContext} t */
 async function place(t) {
   const server = await faultServer(bytes);
   const path = mkdtempSync(join(tmpdir(), 'bq4-shared-'));
@@ -39,7 +39,7 @@ async function place(t) {
   };
   return {
     server,
-    /** Those that were started, one for each leader. */
+    /** Started engines, one for each leader. */
     workers,
     /** @param {import('../../js/index.js').SharedOptions} [options] */
     async tab(options) {
@@ -47,17 +47,17 @@ async function place(t) {
       engines.push(engine);
       return engine;
     },
-    /** A tab in a thread of its own. @param {import('../../js/index.js').SharedOptions} [options] */
+    /** Starts a tab in a thread. @param {import('../../js/index.js').SharedOptions} [options] */
     async thread(options) {
       const freezeWord = new Int32Array(new SharedArrayBuffer(4));
       const workerData = { name: t.name, threads: 1, cache: path, url: server.url, load: LOAD, freezeWord, ...options };
       const thread = new Worker(new URL('./shared-tab.mjs', import.meta.url), { workerData });
       t.after(() => thread.terminate());
-      /** What it has said. @type {any[]} */
+      /** Waits for a message of the tab. @type {any[]} */
       const messages = [];
       thread.on('message', (message) => messages.push(message));
       const events = (/** @type {string} */ what) =>
-        until(`a thread to say ${what}`, () => messages.find((one) => what in one || one.act === what));
+        until(`the thread to report ${what}`, () => messages.find((one) => what in one || one.act === what));
       await events('ready');
       return {
         said: messages,
@@ -85,10 +85,10 @@ async function place(t) {
   };
 }
 
-/** Node gives on the locks of a thread that is gone only when somebody asks for one. */
+/** Node releases the locks of a terminated thread only after another request for a lock. */
 const awake = () => navigator.locks.request('any', async () => true);
 
-/** What an engine of one's own gives. @param {number} maxTokens */
+/** Results of an unshared engine. @param {number} maxTokens */
 async function alone(maxTokens) {
   const engine = await createWorkerEngine({ threads: 1 });
   try {
@@ -101,7 +101,7 @@ async function alone(maxTokens) {
 
 test('two tabs share one engine and one load', async (t) => {
   const here = await place(t);
-  // Without a cache every load that is one would ask.
+  // Without a cache, each load would send requests.
   const [one, two, three] = [await here.tab({ cache: false }), await here.tab(), await here.tab()];
   assert.deepEqual([one.info.leads, two.info.leads, two.info.shared], [true, false, true]);
   assert.equal(two.info.build, one.info.build);
@@ -117,7 +117,7 @@ test('two tabs share one engine and one load', async (t) => {
   assert.equal(here.workers.length, 1);
 });
 
-test('tabs whose loads have prompt caches of their own, as Blobs, have each its own; of one address one load', async (t) => {
+test('tabs with different prompt caches as Blobs have separate loads; with one address they share a load', async (t) => {
   const here = await place(t);
   const [one, two] = [await here.tab(), await here.tab()];
   const maker = await here.load(one);
@@ -138,7 +138,7 @@ test('tabs whose loads have prompt caches of their own, as Blobs, have each its 
   assert.equal(requests(), 1);
 });
 
-test('parts come in another tab as they are read, and leaving the loop or an abort ends the generation', async (t) => {
+test('parts arrive in another tab as it reads them; leaving the loop or an abort ends the generation', async (t) => {
   const here = await place(t);
   await here.tab();
   const model = await here.load(await here.tab());
@@ -160,7 +160,7 @@ test('parts come in another tab as they are read, and leaving the loop or an abo
   await assert.rejects(model.generate([1, 2, 3], { maxTokens: 2 }).result, { code: 'NO_SESSION' });
 });
 
-test('the leader closes amid a reply: another tab leads, the reply goes on with the same tokens, nothing is fetched again', async (t) => {
+test('the leader closes during an answer: another tab leads, the answer continues with the same tokens, nothing is fetched again', async (t) => {
   const here = await place(t);
   const [one, two] = [await here.tab(), await here.tab()];
   await here.load(one);
@@ -179,7 +179,7 @@ test('the leader closes amid a reply: another tab leads, the reply goes on with 
   assert.deepEqual(here.server.requests, [], 'the cache has it all');
 });
 
-test('a draft model is known by its name, to the next leader too', async (t) => {
+test('a draft model is known by its name, also to the next leader', async (t) => {
   const here = await place(t);
   const [one, two] = [await here.tab(), await here.tab()];
   await here.load(one);
@@ -198,7 +198,7 @@ test('a draft model is known by its name, to the next leader too', async (t) => 
   await assert.rejects(model.generate(short, options).result, { code: 'CLOSED' });
 });
 
-test('the leader is killed: a chat goes on with its messages, a session with its tokens, and forks of it', async (t) => {
+test('the leader is killed: a chat continues with its messages, a session with its tokens, and forks of it', async (t) => {
   const here = await place(t);
   const leader = await here.thread();
   const engine = await here.tab();
@@ -240,7 +240,7 @@ test('the leader is killed: a chat goes on with its messages, a session with its
   assert.equal(engine.info.leads, true);
 });
 
-test('what a tab held is freed when it dies, also amid a reply', async (t) => {
+test('sessions of a tab are freed when it dies, also during an answer', async (t) => {
   const here = await place(t);
   const model = await here.load(await here.tab());
   for (const act of ['session', 'begin']) {
@@ -257,7 +257,7 @@ test('what a tab held is freed when it dies, also amid a reply', async (t) => {
   }
 });
 
-test('a leader that is frozen loses the engine to one that waits, and is one of the others when it wakes', async (t) => {
+test('a frozen leader loses the engine to a waiting tab, and follows it when it continues', async (t) => {
   const here = await place(t);
   const leader = await here.thread({ leaderTimeout: 400 });
   const engine = await here.tab({ leaderTimeout: 400 });
@@ -275,10 +275,10 @@ test('a leader that is frozen loses the engine to one that waits, and is one of 
   assert.deepEqual(await leader.ask('reply', short), plain.tokens);
   assert.equal(await leader.ask('leads'), false);
   await engine.close();
-  await until('it to lead again', async () => (await awake()) && leader.ask('leads'));
+  await until('the tab to lead again', async () => (await awake()) && leader.ask('leads'));
 });
 
-test('a tab that opens while the leader is frozen waits for its time-out, and becomes leader', async (t) => {
+test('a tab that opens while the leader is frozen waits for the timeout, and becomes leader', async (t) => {
   const here = await place(t);
   const leader = await here.thread();
   await leader.freeze();
@@ -289,7 +289,7 @@ test('a tab that opens while the leader is frozen waits for its time-out, and be
   assert.deepEqual(await leader.ask('reply', short), wanted.tokens);
 });
 
-test('a leader of a higher term amid a reply: the lower one resigns, and the reply goes on with the same tokens', async (t) => {
+test('a leader of a higher term during an answer: the lower one resigns, and the answer continues with the same tokens', async (t) => {
   const here = await place(t);
   const engine = await here.tab();
   const model = await here.load(engine);
@@ -302,7 +302,7 @@ test('a leader of a higher term amid a reply: the lower one resigns, and the rep
   assert.equal(here.workers.length, 2, 'it has begun anew');
 });
 
-test('a tab that waits for a lower term takes part in the higher one, and leads it in its turn', async (t) => {
+test('a tab that waits for a lower term joins the higher one, and can become its leader', async (t) => {
   const here = await place(t);
   const [one, two] = [await here.tab(), await here.tab()];
   const models = [await here.load(one), await here.load(two)];
@@ -317,7 +317,7 @@ test('a tab that waits for a lower term takes part in the higher one, and leads 
   assert.equal(other.info.leads, true);
 });
 
-test('the worker of the leader dies: the engine begins anew', async (t) => {
+test('the worker of the leader dies: the engine restarts', async (t) => {
   const here = await place(t);
   const [one, two] = [await here.tab(), await here.tab()];
   const models = [await here.load(one), await here.load(two)];
@@ -330,7 +330,7 @@ test('the worker of the leader dies: the engine begins anew', async (t) => {
   assert.deepEqual(again.tokens, ids, 'the seed that nobody gave is one');
 });
 
-test('a reply with a deadline can not go on: RESTARTED, with what had come; a chat is as it was', async (t) => {
+test('an answer with a deadline cannot continue: RESTARTED, with the received text; a chat is unchanged', async (t) => {
   const here = await place(t);
   const one = await here.tab();
   const model = await here.load(await here.tab());
@@ -354,7 +354,7 @@ test('a reply with a deadline can not go on: RESTARTED, with what had come; a ch
   assert.equal((await chat.send('hello', { maxTokens: 3 }).result).tokens.length, 3);
 });
 
-test('a reply that is aborted while its leader is frozen keeps what had come', async (t) => {
+test('an answer that is aborted while its leader is frozen keeps the received text', async (t) => {
   const here = await place(t);
   const leader = await here.thread();
   const engine = await here.tab({ leaderTimeout: 400 });
@@ -381,13 +381,13 @@ test('a reply that is aborted while its leader is frozen keeps what had come', a
   assert.equal((await chat.send('more', { temperature: 0, maxTokens: 1 }).result).tokens.length, 1);
 });
 
-test('who can make no engine says so, and another tab leads', async (t) => {
+test('a tab that cannot create an engine reports it, and another tab leads', async (t) => {
   const here = await place(t);
   const broken = () => {
     throw new Error('no worker today');
   };
   await assert.rejects(here.tab({ worker: broken }), /no worker today/);
-  const leaderTimeout = 1e6; // nobody is taken for frozen
+  const leaderTimeout = 1e6; // no tab is considered frozen
   const one = await here.tab({ leaderTimeout });
   const two = await here.tab({ leaderTimeout, worker: broken });
   const three = await here.tab({ leaderTimeout });
@@ -404,7 +404,7 @@ test('who can make no engine says so, and another tab leads', async (t) => {
   assert.deepEqual((await models[0].generate(prompt, given).result).tokens, wanted);
 });
 
-test('pauses and paces of all tabs count, and end with the tab', async (t) => {
+test('pauses and paces of all tabs count, until the tab closes', async (t) => {
   const here = await place(t);
   const one = await here.tab();
   const model = await here.load(one);
@@ -420,7 +420,7 @@ test('pauses and paces of all tabs count, and end with the tab', async (t) => {
   assert.equal((await inTime('the reply', reply)).tokens.length, 2);
 });
 
-test('bytes of megabytes go from one tab to another, and back', async (t) => {
+test('megabytes of bytes are sent from one tab to another and back', async (t) => {
   const here = await place(t);
   await here.tab();
   const engine = await here.tab();
@@ -436,7 +436,7 @@ test('bytes of megabytes go from one tab to another, and back', async (t) => {
   await assert.rejects(engine.load(large), { name: 'BqError' });
 });
 
-test('closing ends what is under way, and leaves the others alone', async (t) => {
+test('closing ends running operations of the tab, and does not affect the others', async (t) => {
   const here = await place(t);
   const [one, two] = [await here.tab(), await here.tab()];
   const models = [await here.load(one), await here.load(two)];
@@ -455,7 +455,7 @@ test('closing ends what is under way, and leaves the others alone', async (t) =>
   await assert.rejects(models[0].tokenize('x'), { code: 'CLOSED' });
 });
 
-test('a load that one tab aborts goes on for the other, and ends when all tabs have aborted it', async (t) => {
+test('a load that one tab aborts continues for the other, and ends when all tabs have aborted it', async (t) => {
   const here = await place(t);
   const [one, two] = [await here.tab({ cache: false }), await here.tab({ cache: false })];
   let release = () => {};
@@ -472,7 +472,7 @@ test('a load that one tab aborts goes on for the other, and ends when all tabs h
   assert.equal((await (await second).generate(short, { temperature: 0, maxTokens: 2 }).result).tokens.length, 2);
 });
 
-test('without Web Locks there is an engine of its own, and it says why', async (t) => {
+test('without Web Locks each tab has its own engine, and reports the reason', async (t) => {
   const own = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
   Object.defineProperty(globalThis, 'navigator', { configurable: true, value: {} });
   t.after(() => Object.defineProperty(globalThis, 'navigator', /** @type {any} */ (own)));
@@ -483,7 +483,7 @@ test('without Web Locks there is an engine of its own, and it says why', async (
   assert.equal((await (await engine.load(bytes)).generate(short, { maxTokens: 1 }).result).tokens.length, 1);
 });
 
-test('an engine that is shared can be passed on by a port', async (t) => {
+test('a shared engine can be passed on through a port', async (t) => {
   const here = await place(t);
   await here.tab();
   const passed = await connectEngine(await (await here.tab()).openPort());
@@ -492,7 +492,7 @@ test('an engine that is shared can be passed on by a port', async (t) => {
   assert.equal((await model.generate(short, { temperature: 0, maxTokens: 2 }).result).tokens.length, 2);
 });
 
-test('adapters and prompt states are there at another leader, too', async (t) => {
+test('adapters and prompt caches are available at another leader, too', async (t) => {
   const here = await place(t);
   const golden = new URL('../golden/', import.meta.url);
   const path = (/** @type {string} */ name) => fileURLToPath(new URL(name, golden));
@@ -526,7 +526,7 @@ test('adapters and prompt states are there at another leader, too', async (t) =>
   await assert.rejects(model.generate([1], { adapter }).result, { code: 'CLOSED' });
 });
 
-test('a reply amid which three leaders go is RESTARTED', async (t) => {
+test('an answer during which three leaders end is RESTARTED', async (t) => {
   const here = await place(t);
   const leaders = [await here.tab(), await here.tab(), await here.tab()];
   const model = await here.load(await here.tab());
@@ -545,7 +545,7 @@ test('a reply amid which three leaders go is RESTARTED', async (t) => {
   assert.equal((await model.generate(short, { temperature: 0, maxTokens: 2 }).result).tokens.length, 2);
 });
 
-test('the leader goes amid a load that streams: the model that is there already is completed by another', async (t) => {
+test('the leader ends during a streaming load: another one completes the model that is in use', async (t) => {
   const here = await place(t);
   const [one, two] = [await here.tab(), await here.tab()];
   let release = () => {};
@@ -554,14 +554,14 @@ test('the leader goes amid a load that streams: the model that is there already 
   const reply = model.generate(prompt, { temperature: 0.9, seed: 7, maxTokens: 5 }).result;
   await model.tokenize('it is there');
   await one.close();
-  await until('the other one to ask', () => here.workers.length === 2);
+  await until('the other tab to request', () => here.workers.length === 2);
   release();
   await inTime('the load', model.loaded);
   assert.deepEqual((await reply).tokens, (await alone(5)).tokens);
   await model.close();
 });
 
-test('a reply that is no longer read is not waited for', async (t) => {
+test('an answer that is no longer read does not delay a change of the leader', async (t) => {
   setTimeouts(t, { sessionWait: 1, sessionLook: 1 });
   const here = await place(t);
   const models = [await here.load(await here.tab({ leaderTimeout: 300 })), await here.load(await here.tab())];
@@ -572,7 +572,7 @@ test('a reply that is no longer read is not waited for', async (t) => {
   assert.equal((await models[0].generate(short, { temperature: 0, maxTokens: 2 }).result).tokens.length, 2);
 });
 
-test("the cache's files are seen from every tab", async (t) => {
+test('every tab lists the files of the cache', async (t) => {
   const here = await place(t);
   const [one, two] = [await here.tab(), await here.tab()];
   await here.load(one);
@@ -585,7 +585,7 @@ test("the cache's files are seen from every tab", async (t) => {
   assert.deepEqual(await one.store?.list(), []);
 });
 
-test('replies of several tabs wait for their turn where there is one session', async (t) => {
+test('answers of several tabs wait for their turn if there is one session', async (t) => {
   const here = await place(t);
   const models = [];
   for (let i = 0; i < 3; i++) models.push(await here.load(await here.tab()));
@@ -610,7 +610,7 @@ test('replies of several tabs wait for their turn where there is one session', a
   }
 });
 
-test('what cannot be shared is refused by its name', async () => {
+test('operations that cannot be shared are refused by name', async () => {
   const store = { open: async () => ({}) };
   for (const [name, value] of Object.entries({ background: 'pause', pressure: 'slow', worker: {}, cache: store }))
     await assert.rejects(createSharedEngine(/** @type {any} */ ({ [name]: value })), (/** @type {any} */ error) => {

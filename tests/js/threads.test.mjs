@@ -1,4 +1,4 @@
-// Threads: regions that never lose a slice or hang, teams that come and go, and what happens when one can't be had.
+// Threads: regions run every slice and never hang, teams are created and closed, and failures to start threads are handled.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { beforeEach, test } from 'node:test';
@@ -15,7 +15,7 @@ import { inTime, until } from '../waiting.mjs';
 import { blockThread, createTeam } from './teams.mjs';
 import { setTimeouts } from './timeouts.mjs';
 
-// A busy machine lets threads come late, which is no fault: only tests of that say otherwise.
+// On a busy machine, threads can start late, which is no fault; only some tests limit it.
 beforeEach(
   (t) =>
     void setTimeouts(/** @type {import("node:test").TestContext} */ (t), {
@@ -24,7 +24,7 @@ beforeEach(
     }),
 );
 
-/** The whole ten thousand take minutes: BQ4_THREAD_CYCLES=10000 node --test tests/js/threads.test.mjs */
+/** All ten thousand take minutes: BQ4_THREAD_CYCLES=10000 node --test tests/js/threads.test.mjs */
 const CYCLES = Number(process.env.BQ4_THREAD_CYCLES ?? 100);
 
 for (const [count, regions] of [
@@ -32,7 +32,7 @@ for (const [count, regions] of [
   [3, 10_000],
   [8, 2000],
 ]) {
-  test(`${regions} regions on ${count} threads, with gaps in which they fall asleep: every slice is run`, async () => {
+  test(`${regions} regions on ${count} threads, with pauses in which they fall asleep: every slice is run`, async () => {
     const { wasm, failure } = await createTeam(count);
     assert.equal(failure, '');
     const next = random(count);
@@ -41,8 +41,8 @@ for (const [count, regions] of [
       assert.equal(wasm.call('bqw_measure_empty', 1, barriers), count * (1 + barriers));
       const gap = next();
       if (gap > 0.98)
-        blockThread(1); // asleep, all of them
-      else if (gap > 0) for (const until = performance.now() + gap * 0.05; performance.now() < until;); // about to
+        blockThread(1); // all threads are asleep
+      else if (gap > 0) for (const until = performance.now() + gap * 0.05; performance.now() < until;); // threads are about to sleep
     }
     for (const spins of [0, 1, 100]) {
       wasm.check('bqw_threads', count, spins, 0);
@@ -52,7 +52,7 @@ for (const [count, regions] of [
   });
 }
 
-test('fewer threads than there are: the others sit out, and none runs a slice of another region', async () => {
+test('fewer threads than started: the others do not run slices, and none runs a slice of another region', async () => {
   const { wasm } = await createTeam(6);
   for (let round = 0; round < 2000; round++) {
     const count = 1 + ((round * 7) % 6);
@@ -62,7 +62,7 @@ test('fewer threads than there are: the others sit out, and none runs a slice of
   wasm.release();
 });
 
-test(`${CYCLES} teams one after the other, with and without new workers`, async () => {
+test(`${CYCLES} teams one after another, with and without new workers`, async () => {
   const kept = new Threads();
   kept.count = 3;
   for (let cycle = 0; cycle < CYCLES; cycle++) {
@@ -77,14 +77,15 @@ test(`${CYCLES} teams one after the other, with and without new workers`, async 
   kept.close();
 });
 
-test('threads that find no core are done without, until they find one again', async (t) => {
+test('threads without a core are not used until they have one again', async (t) => {
   const { wasm } = await createTeam(2);
-  // Of the clock's readings in a region the first is its begin; where the caller waits for the other thread, the second and the third are
-  // the begin and the end of that; the last is its end. So the clock says whether a region's time goes by in waiting.
+  // Of the readings of the clock in a region, the first is its beginning; if the caller waits for the other thread, the second and the
+  // third are the beginning and the end of the wait; the last is its end. So the clock determines whether the time of a region is spent
+  // waiting.
   let [now, reading, slow] = [0, 0, 3];
   t.mock.method(performance, 'now', () => (now += ++reading === slow ? 30 : 0));
   const alone = () => wasm.call('bqw_threads_alone');
-  /** Whether so many regions are computed by both threads. @param {number} regions */
+  /** Whether this number of regions is computed by both threads. @param {number} regions */
   const together = (regions) => {
     const before = alone();
     for (let region = 0; region < regions; region++) {
@@ -119,8 +120,8 @@ test('a trap in another thread is a trap, not a hang', async () => {
   const block = wasm.alloc(wasm.call('bqw_measure_bytes', 8, 1));
   wasm.call('bqw_measure_prepare', block, 8, 1);
   wasm.call('bqw_measure', block);
-  // The last field of the record at the block's start is where results go, 4 bytes a row: the rows of the second
-  // half, which are the second thread's, now lie behind the memory's end.
+  // The last field of the record at the beginning of the block is the address of the results, 4 bytes per row: the rows of the second half,
+  // which the second thread computes, are past the end of the memory.
   wasm.u32(block, 15)[14] = wasm.memoryBytes - (896 / 2) * 4;
   assert.throws(() => wasm.call('bqw_measure', block), { code: 'TRAP' });
   assert.ok(!wasm.alive);
@@ -141,7 +142,7 @@ test('threads use less than half of their stacks', async (t) => {
       wasm.bytes(at, bytes).fill(0xa5);
       return at;
     };
-    const attached = attach.call(this, wasm, ...rest); // takes the stacks before it waits for anything
+    const attached = attach.call(this, wasm, ...rest); // allocates the stacks before waiting
     wasm.alloc = alloc;
     return attached;
   };
@@ -156,7 +157,7 @@ test('threads use less than half of their stacks', async (t) => {
   await engine.close();
 });
 
-test('idle threads cost nothing: they sleep', async () => {
+test('idle threads sleep and use no CPU time', async () => {
   const { wasm } = await createTeam(3);
   assert.equal(wasm.call('bqw_measure_empty', 100, 0), 300);
   blockThread(20);
@@ -167,7 +168,7 @@ test('idle threads cost nothing: they sleep', async () => {
   wasm.release();
 });
 
-test('a program that leaves an engine open still ends', () => {
+test('a program that leaves an engine open can exit', () => {
   const program = `import { createEngine } from ${JSON.stringify(new URL('../../js/node.js', import.meta.url).href)};
     globalThis[Symbol.for('bq4.timeouts')] = { threadStart: Infinity, threadsReady: Infinity };
     const engine = await createEngine({ threads: 3 }); console.log(engine.info.threads);`;
@@ -189,15 +190,16 @@ async function withoutThreads(script, reason) {
   await engine.close();
 }
 
-test('workers that fail to start: one thread, and why', () => withoutThreads('broken.mjs', /this one is broken/));
-test('workers that never answer: one thread after a while, and why', (t) => {
+test('workers that fail to start: one thread, with the reason', () =>
+  withoutThreads('broken.mjs', /this one is broken/));
+test('workers that do not respond: one thread after a timeout, with the reason', (t) => {
   setTimeouts(t, { threadStart: 1 });
   return withoutThreads('silent.mjs', /no response within 1 ms/);
 });
 
 const late = new URL('./threads/late.mjs', import.meta.url);
 
-test('threads that come after their time-out compute the models that are loaded then', async (t) => {
+test('threads that start after their timeout compute models that are loaded later', async (t) => {
   const restore = setTimeouts(t, { threadStart: 1 });
   const gate = new BroadcastChannel('bq4 late thread');
   t.after(() => gate.close());
@@ -210,7 +212,7 @@ test('threads that come after their time-out compute the models that are loaded 
   engine.events.addEventListener('threads', (event) => changes.push(/** @type {any} */ (event).detail));
   const bytes = fromBytes(await tinyModel());
   await until('a model on two threads', async () => {
-    gate.postMessage('begin'); // again and again: it may not listen yet
+    gate.postMessage('begin'); // repeatedly, since it may not listen yet
     const model = await engine.load(bytes);
     const { threads } = model.info;
     assert.equal(threads, engine.info.threads);
@@ -222,7 +224,7 @@ test('threads that come after their time-out compute the models that are loaded 
   assert.deepEqual(changes, [{ threads: 2, threadsReason: '', timings: [] }]);
 });
 
-test('threads that come when their engine is closed end without an error', async (t) => {
+test('threads that start while their engine closes end without an error', async (t) => {
   setTimeouts(t, { threadStart: 1 });
   const gate = new BroadcastChannel('bq4 late thread');
   t.after(() => gate.close());
@@ -240,7 +242,7 @@ test('threads that come when their engine is closed end without an error', async
   assert.deepEqual(failures, []);
 });
 
-test('a model whose threads do not come computes with one, in the heap that was planned', async (t) => {
+test('a model whose threads do not start computes with one, in the planned memory', async (t) => {
   const engine = await createEngine({ threads: 2 });
   const { attach } = Threads.prototype;
   t.after(() => (Threads.prototype.attach = attach));
@@ -261,7 +263,7 @@ test('a model whose threads do not come computes with one, in the heap that was 
   await engine.close();
 });
 
-test('the choice: what is measured is the beginning, never more than the cores, one where it is asked for or memory cannot be shared', async (t) => {
+test('the choice begins with a measurement, at most the number of cores; one thread if requested or if memory cannot be shared', async (t) => {
   const { info } = await createEngine();
   assert.ok(info.threads >= 1 && info.threads <= Math.max(1, navigator.hardwareConcurrency));
   if (navigator.hardwareConcurrency > 1) {
@@ -287,7 +289,7 @@ test('the choice: what is measured is the beginning, never more than the cores, 
   assert.match(alone.info.threadsReason, /isolated/);
 });
 
-test('a core stays free for the page, unless there are but two; of many cores few are tried', async (t) => {
+test('one core is reserved for the page, unless there are only two; of many cores, few numbers are tried', async (t) => {
   for (const [there, tried] of /** @type {[number, number[]][]} */ ([
     [1, []],
     [2, [1, 2]],
@@ -309,7 +311,7 @@ test('a core stays free for the page, unless there are but two; of many cores fe
   }
 });
 
-/** As if this machine had so many cores. @param {import('node:test').TestContext} t @param {number} there */
+/** Simulates a machine with this number of cores. @param {import('node:test').TestContext} t @param {number} there */
 function cores(t, there) {
   const own = Object.getOwnPropertyDescriptor(navigator, 'hardwareConcurrency');
   t.after(() =>
@@ -321,19 +323,19 @@ function cores(t, there) {
 }
 
 /**
- * A clock by which a run takes what its work and its number of threads say, whatever it really takes.
+ * A clock on which the time of a run depends on its work and its number of threads only.
  * @param {import('node:test').TestContext} t @param {(threads: number, rows: number) => number} times
  */
 function clocked(t, times) {
   const [{ call }, real] = [Wasm.prototype, performance.now];
   let [now, used, rows] = [0, 1, 0];
-  /** Numbers of threads that runs were computed with, of one token and of more. @type {{ decode: number[], prefill: number[] }} */
+  /** Numbers of threads of the runs, of one token and of several. @type {{ decode: number[], prefill: number[] }} */
   const runs = { decode: [], prefill: [] };
   t.after(() => {
     Wasm.prototype.call = call;
     performance.now = real;
   });
-  performance.now = () => (now += 1e-3); // who waits for it to move doesn't wait for ever
+  performance.now = () => (now += 1e-3); // a loop that waits for time to pass ends
   Wasm.prototype.call = function (name, ...args) {
     const work = () => call.call(this, 'bqw_session_work', args[0]);
     const isRun = /^bqw_session_run/.test(name);
@@ -353,7 +355,7 @@ function clocked(t, times) {
 const LONG = Array.from({ length: 200 }, (_, i) => 5 + (i % 250));
 
 for (const build of /** @type {const} */ (['simd128', 'relaxed', 'relaxed16'])) {
-  test(`${build}: threads share the attention of a token over many positions, with the bits of one`, async () => {
+  test(`${build}: threads share the attention of a token over many positions, with the bits of one thread`, async () => {
     const config = { context: 640, heads: 9, kv_heads: 3, head_dim: 16 };
     const bytes = await tinyModel({ type: 'bq4', config });
     const ids = Uint32Array.from({ length: 530 }, (_, i) => (i * 37) % 90);
@@ -369,7 +371,7 @@ for (const build of /** @type {const} */ (['simd128', 'relaxed', 'relaxed16'])) 
   });
 }
 
-test('how many threads is learned while it computes, prompts and tokens apart; the bits are the same', async (t) => {
+test('the number of threads is tuned during computation, separately for prompts and tokens; the bits are the same', async (t) => {
   const bytes = await tinyModel({ type: 'bq4', config: { context: 512 } });
   /** @param {any} engine */
   const write = async (engine) => {
@@ -384,7 +386,7 @@ test('how many threads is learned while it computes, prompts and tokens apart; t
   const wanted = await write(alone);
   await alone.close();
   cores(t, 4);
-  // Three are the fastest for prompts, one for tokens; what is measured at first says two.
+  // Three threads are fastest for prompts, one for tokens; the first measurement has two.
   let measuring = true;
   const runs = clocked(t, (threads, rows) =>
     measuring ? (threads === 2 ? 3 : 9) : rows > 1 ? 12 / threads : 2 + threads,
@@ -415,7 +417,7 @@ test('how many threads is learned while it computes, prompts and tokens apart; t
   await engine.close();
 });
 
-test('a number that was asked for stays', async (t) => {
+test('a requested number of threads stays', async (t) => {
   const runs = clocked(t, (threads) => threads * threads);
   const engine = await createEngine({ threads: 3 });
   const model = await engine.load(fromBytes(await tinyModel({ type: 'bq4', config: { context: 512 } })));
@@ -428,7 +430,7 @@ test('a number that was asked for stays', async (t) => {
   await engine.close();
 });
 
-test('slow is one thread, from which nothing is learned; a session opened meanwhile has all of them later', async (t) => {
+test('slow uses one thread, without measurements; a session opened meanwhile has all of them later', async (t) => {
   cores(t, 4);
   const runs = clocked(t, (threads) => 12 / threads);
   for (const threads of /** @type {const} */ (['auto', 3])) {
@@ -448,7 +450,7 @@ test('slow is one thread, from which nothing is learned; a session opened meanwh
 });
 
 test(
-  'where the threads live in a worker its page is told',
+  'a page receives the number of threads of its worker',
   { skip: navigator.hardwareConcurrency < 2 && 'one core' },
   async () => {
     const engine = await createWorkerEngine();
@@ -464,7 +466,7 @@ test(
   },
 );
 
-test('a host without the builds for threads: one thread, and why', async () => {
+test('a host without builds for threads: one thread, with the reason', async () => {
   const at = (/** @type {string} */ name) => new URL(`../../build/wasm/bq4-${name}.wasm`, import.meta.url);
   const plain = { relaxed: at('relaxed'), simd128: at('simd128') };
   for (const [wasmUrl, reason] of /** @type {const} */ ([
@@ -478,7 +480,7 @@ test('a host without the builds for threads: one thread, and why', async () => {
   }
 });
 
-test('several models at once, closed in any order, and workers are used again', async () => {
+test('several models at once, closed in any order, and workers are reused', async () => {
   const engine = await createEngine({ threads: 2 });
   const bytes = await tinyModel({ type: 'bq4' });
   const run = async (/** @type {import('../../js/shared/types.js').Model} */ model) =>
@@ -498,7 +500,7 @@ test('several models at once, closed in any order, and workers are used again', 
   await engine.close();
 });
 
-test('a worker that waits for its module may be silent for any time; when it uses threads it may not', async (t) => {
+test('a worker that waits for its module can take any time; one that starts threads has a timeout', async (t) => {
   const steps = [];
   /** @type {() => void} */
   let release = () => {};
@@ -514,13 +516,13 @@ test('a worker that waits for its module may be silent for any time; when it use
   await engine.close();
 });
 
-test('the page gives up on a worker that uses threads in silence, not on one that waits for its module', async (t) => {
+test('the page times out for a worker that starts threads, not for one that waits for its module', async (t) => {
   setTimeouts(t, { workerSilence: 1 });
   const workers = [];
   const make = () => {
     const worker = new Worker(new URL('./threads/waiting-worker.mjs', import.meta.url));
     workers.push(worker);
-    // Timers of one length fire in the order in which they were set: this one after the page's, if that has one.
+    // Timers of the same duration fire in order: this one fires after the page's timer, if that has one.
     worker.on('message', ({ progress }) => {
       if (progress === 'compile') setImmediate(() => setTimeout(() => worker.postMessage('end'), 1));
     });
@@ -531,7 +533,7 @@ test('the page gives up on a worker that uses threads in silence, not on one tha
   await engine.close();
 });
 
-test('an engine that fails to open, or that is aborted, ends the thread that it has begun', async (t) => {
+test('an engine that fails to open, or is aborted, ends the threads that it has started', async (t) => {
   const ends = [];
   const record = (/** @type {Worker} */ worker) => ends.push(new Promise((resolve) => worker.on('exit', resolve)));
   process.on('worker', record);
@@ -551,7 +553,7 @@ test('an engine that fails to open, or that is aborted, ends the thread that it 
   await inTime('the threads to end', Promise.all(ends));
 });
 
-test('a worker that goes silent when it starts threads: another one with one thread, or an error, but no hang', async (t) => {
+test('a worker that stops responding when it starts threads: another one with one thread, or an error, but no hang', async (t) => {
   setTimeouts(t, { workerSilence: 1 });
   /** @type {Worker[]} */
   const items = [];

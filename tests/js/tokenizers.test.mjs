@@ -1,5 +1,5 @@
-// Tokenizers of others: read from their files, written as TOKN sections, run behind the wasm border.
-// The ids themselves are compared in tests/c/test_tokenizer_files.c.
+// Tokenizers of other programs, read from their files, written as TOKN sections, and used through wasm. tests/c/test_tokenizer_files.c
+// compares more tokens.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -36,18 +36,18 @@ const file = (name, bytes) => {
   return join(folder, name);
 };
 
-test('c/text/unicode_tables.h is what its script writes', (t) => {
+test('c/text/unicode_tables.h matches the output of its script', (t) => {
   const committed = readFileSync(TARGET, 'utf8');
   const version = /BQ_UNICODE_VERSION "([\d.]+)"/.exec(committed)?.[1];
   assert.ok(version);
-  // Another Node may carry another Unicode: then its table is another, rightly.
+  // Another version of Node can have another version of Unicode, and then another table.
   if (version === VERSION) assert.ok(committed === generate(), 'run tools/gen_unicode.mjs');
   else t.diagnostic(`the table is of Unicode ${version}, this Node has ${VERSION}`);
   // Facts of all versions.
   assert.match(committed, /\{\n  0, 201, 5, 210, 1, 143, 10, 71, 26, 70, 26, 202, 1, 218, 1, 73, 1, 135, 2, 65,/);
 });
 
-test('js/text/tokenizers/unicode-data.js is what its script writes', (t) => {
+test('js/text/tokenizers/unicode-data.js matches the output of its script', (t) => {
   const committed = readFileSync(data.TARGET, 'utf8');
   const version = /Unicode ([\d.]+)\. Numbers/.exec(committed)?.[1];
   assert.ok(version);
@@ -102,7 +102,7 @@ test('a section, byte for byte', () => {
   );
 });
 
-test('a section is not written from a tokenizer that C would refuse', () => {
+test('a tokenizer that C would refuse is not written as a section', () => {
   const wrong = (changes) => () => encodeTokenizer({ ...SMALL, ...changes });
   const refused = (pattern) => fails('FORMAT', pattern);
   assert.throws(wrong({ tokens: [] }), refused(/no tokens/));
@@ -129,7 +129,7 @@ test('the tokenizer of a companion is the one of the section', () => {
   }
 });
 
-/* --- files of others ------------------------------------------------------------------------ */
+/* --- files of other programs ------------------------------------------------------------------ */
 
 test('tokenizer.bin of llama2.c', () => {
   const entry = (text, score) => [
@@ -185,7 +185,7 @@ test('tiktoken: merges from ranks', () => {
     (text, rank) => /** @type {const} */ ([rank, new TextEncoder().encode(text)]),
   );
   const t = ofRanks(lines, { special: { '<end>': 10, '<other>': 8 }, end: '<end>', pattern: 'gpt-2' });
-  // abc is ab + c, for ab comes before bc; xy can't be made of single bytes, so no merge leads to it.
+  // abc is ab + c, since ab is before bc; no merge leads to xy, which cannot be built from single bytes.
   assert.deepEqual(t.merges, [
     [0, 1, 3],
     [1, 2, 4],
@@ -199,7 +199,7 @@ test('tiktoken: merges from ranks', () => {
   assert.throws(() => parseTiktoken('YQ== 0\n'), fails('UNSUPPORTED', /1 ranks .* split into words/));
 });
 
-test('tiktoken: what a file does not say is known by its number of ranks', () => {
+test('tiktoken: missing settings are known from the number of ranks', () => {
   /** @param {number} count @param {number} [hole]  a rank that none has */
   const file = (count, hole = -1) => {
     const ranks = Array.from({ length: count + 1 }, (_, rank) => rank)
@@ -251,13 +251,13 @@ test('tokenizer.json of Hugging Face', () => {
     post_processor: { type: 'TemplateProcessing', single, special_tokens: { '<s>': { ids: [3] } } },
   });
   assert.deepEqual([framed.bos, framed.flags], [3, FLAG.addBos]);
-  // Two at the end, as Command R has them: none is written behind a text.
+  // Two tokens at the end, as in Command R: none is added after a text.
   const ends = [...single, { SpecialToken: { id: '<s>' } }, { SpecialToken: { id: '<s>' } }];
   const closed = hf({
     post_processor: { type: 'TemplateProcessing', single: ends, special_tokens: { '<s>': { ids: [3] } } },
   });
   assert.deepEqual([closed.bos, closed.eos, closed.flags], [3, NONE, FLAG.addBos]);
-  // Ids without a token, and a token that no bytes are written as.
+  // Numbers without a token, and a token without bytes.
   const holes = hf({ model: { ...HF.model, vocab: { ...HF.model.vocab, '™': 7 } } });
   assert.deepEqual(texts(holes).slice(5), ['', '', '™']);
   assert.equal(holes.tokens[5].kind, TOKEN.unused);
@@ -267,7 +267,7 @@ test('tokenizer.json of Hugging Face', () => {
   );
 });
 
-test('tokenizer.json that we would read wrongly is refused', () => {
+test('tokenizer.json files with unsupported settings are refused', () => {
   const refused = (pattern) => fails('UNSUPPORTED', pattern);
   assert.throws(() => hf({ normalizer: { type: 'Nmt' } }), refused(/Nmt/));
   assert.throws(() => hf({ pre_tokenizer: { type: 'Sequence' } }), fails('FORMAT', /unexpected layout/));
@@ -350,7 +350,7 @@ test('tokenizer.json that we would read wrongly is refused', () => {
   assert.throws(() => hf({}, { eos: 'zzz' }), fails('FORMAT', /no token zzz/));
 });
 
-test('how tokenizer.json and GGUF files cut text into words', async () => {
+test('pre-tokenizers of tokenizer.json and GGUF files', async () => {
   const bytes = { type: 'ByteLevel', add_prefix_space: false, use_regex: false };
   const regex = String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
   const split = { type: 'Split', pattern: { Regex: regex }, behavior: 'Isolated', invert: false };
@@ -360,7 +360,7 @@ test('how tokenizer.json and GGUF files cut text into words', async () => {
   assert.equal(of(split, bytes), 'llama-3');
   assert.equal(of({ ...split, pattern: { Regex: regex.replace('{1,3}', '') } }, bytes), 'qwen-2');
   assert.equal(of({ type: 'Digits', individual_digits: true }, { ...bytes, use_regex: true }), 'digits');
-  // Any other becomes an automaton; one that can't is refused with what it is.
+  // Another expression becomes an automaton, or is refused with its text.
   for (const steps of [
     [{ ...split, pattern: { Regex: regex.replace('{1,3}', '{1,2}') } }, bytes],
     [{ ...split, behavior: 'Removed' }, bytes],
@@ -394,7 +394,7 @@ test('how tokenizer.json and GGUF files cut text into words', async () => {
     assert.equal((await ofGguf(gguf({ ...bpe, [`${GGML}pre`]: pre }))).split, name);
 });
 
-/** A GGUF file of metadata alone. */
+/** A GGUF file with metadata only. */
 function gguf(metadata, version = 3) {
   const u32 = (n) => Buffer.from(Uint32Array.of(n).buffer);
   const u64 = (n) => Buffer.from(BigUint64Array.of(BigInt(n)).buffer);
@@ -424,7 +424,7 @@ const SPM = {
   [`${GGML}unknown_token_id`]: 0,
 };
 
-test('a token of ranks costs what its bytes do; one that is longer than any is refused', () => {
+test('a token of ranks costs as much as its bytes; one that is longer than the limit is refused', () => {
   const bytes = Array.from({ length: 256 }, (_, i) => /** @type {const} */ ([i, Uint8Array.of(i)]));
   const family = { special: {}, end: '', pattern: 'gpt-2' };
   const long = (/** @type {number} */ n, /** @type {number} */ at = 256) =>
@@ -440,14 +440,14 @@ test('a token of ranks costs what its bytes do; one that is longer than any is r
   );
 });
 
-test("deepseek-llm's words have the letters that its own tokenizer lists", () => {
+test('words of deepseek-llm consist of the letters that its tokenizer lists', () => {
   const expression = patternNamed('deepseek-llm')?.stages?.[1];
   const letters = new RegExp(`^${expression}$`, 'u');
   const are = (/** @type {string} */ text) =>
     Array.from(text)
       .filter((c) => letters.test(c))
       .join('');
-  // Armenian's capitals and not its small letters, Georgian's capitals of 2018, Cherokee's small ones, old Hungarian, Adlam.
+  // Capital letters but not small ones of Armenian, Georgian capitals of 2018, small letters of Cherokee, Old Hungarian, Adlam.
   assert.equal(are('aZµªӾԱՖաֆև ႠაᲐꭰꮿჽ ᴀᴬ ℂℓK℀ ꞎꞏꞐ ﬁﬓ Ａ𐐀𐲀𞤀𞥄'), 'aZµӾԱՖႠᲐꭰꮿᴀℂℓKꞎﬁﬓＡ𐐀𐲀𞤀');
   let count = 0;
   for (let code = 0; code < 0x20000; code++)
@@ -455,7 +455,7 @@ test("deepseek-llm's words have the letters that its own tokenizer lists", () =>
   assert.equal(count, 2729);
 });
 
-test('GPT-NeoX without a way to split text composes characters', async () => {
+test('GPT-NeoX without a pre-tokenizer composes characters', async () => {
   const neox = {
     'general.architecture': 'gptneox',
     [`${GGML}model`]: 'gpt2',
@@ -468,7 +468,7 @@ test('GPT-NeoX without a way to split text composes characters', async () => {
   assert.equal(without.parts, undefined);
 });
 
-test('a GGUF file that names no special tokens has the defaults of its kind; what it can not do without is missed by name', async () => {
+test('a GGUF file without special tokens has the defaults of its kind; required ones that are missing are named', async () => {
   const ids = async (/** @type {any} */ metadata) => {
     const { bos, eos, unk, eog, flags } = await ofGguf(gguf(metadata));
     return { bos, eos, unk, eog, addBos: (flags & FLAG.addBos) !== 0, addEos: (flags & FLAG.addEos) !== 0 };
@@ -512,7 +512,7 @@ test('a GGUF file that names no special tokens has the defaults of its kind; wha
   await assert.rejects(ofGguf(gguf(without(llama, 'model'))), fails('UNSUPPORTED', /unsupported tokenizer/));
 });
 
-test('Gemma 4’s vocabulary begins texts with BOS whatever the file says, and ends at its own marks', async () => {
+test('Gemma 4’s vocabulary adds BOS for any setting of the file, and has its own end tokens', async () => {
   const tokens = ['<unk>', '<bos>', '<turn|>', '<|tool_response>', '▁', 'a', '▁▁', '<|"|>'];
   const t = await ofGguf(
     gguf({
@@ -556,7 +556,7 @@ test('the vocabulary of a GGUF file', async () => {
   };
   const b = await ofGguf(gguf(bpe));
   assert.deepEqual([b.kind, b.flags, b.merges, texts(b)], [KIND.bpe, 0, [[1, 0, 2]], ['a', ' ', ' a']]);
-  // Of equal tokens merges mean the last, whatever comes next in the list.
+  // Of equal tokens, merges mean the last one.
   const twice = { ...bpe, [`${GGML}tokens`]: ['a', 'b', 'é', 'ab', 'ab', 'abé'], [`${GGML}merges`]: ['a b', 'ab é'] };
   assert.deepEqual((await ofGguf(gguf(twice))).merges, [
     [0, 1, 4],
@@ -584,7 +584,7 @@ test('the vocabulary of a GGUF file', async () => {
     );
 });
 
-test('a file is known by its name or its first bytes', async () => {
+test('the kind of a file is known from its name or its first bytes', async () => {
   const read = (path) => readTokenizerFile(path, { vocab: 5 });
   assert.equal((await read(file('x.gguf', gguf(SPM)))).kind, KIND.spm);
   assert.equal((await read(file('tokenizer.bin', gguf(SPM)))).tokens.length, 6);
@@ -599,10 +599,10 @@ test('a file is known by its name or its first bytes', async () => {
   await assert.rejects(read(file('tokenizer.model', '')), fails('FORMAT', /no pieces/));
 });
 
-/* --- behind the border ---------------------------------------------------------------------- */
+/* --- through wasm ----------------------------------------------------------------------------- */
 
 for (const name of ['spm', 'spm-unknown', 'bpe', 'bpe-words', 'bpe-llama-3']) {
-  test(`${name}: the ids and texts of the original, in wasm`, async () => {
+  test(`${name}: the tokens and texts of the original, in wasm`, async () => {
     const { tokenizer, cases } = goldenTokenizer(name);
     const vocab = tokenizer.tokens.length;
     const engine = await createEngine({ build: 'relaxed', threads: 1 });
@@ -621,9 +621,9 @@ for (const name of ['spm', 'spm-unknown', 'bpe', 'bpe-words', 'bpe-llama-3']) {
   });
 }
 
-test('halves of surrogate pairs are U+FFFD; a million times one letter is tokenized whole', async () => {
+test('unpaired surrogates are U+FFFD; a million equal letters are tokenized completely', async () => {
   const n = 2 ** 20;
-  // Each merge of two equal tokens may happen anywhere in the text.
+  // Each merge of two equal tokens can happen anywhere in the text.
   const rows = [1, 2, 4, 8].map((length) => 'a'.repeat(length));
   const letters = [...ALPHABET.keys(), ...rows.slice(1)];
   const json = {
@@ -660,7 +660,7 @@ test('halves of surrogate pairs are U+FFFD; a million times one letter is tokeni
   await engine.close();
 });
 
-test('a text that normalizing makes longer than its bytes is tokenized whole', async () => {
+test('a text that normalization makes longer than its bytes is tokenized completely', async () => {
   const vocab = Object.fromEntries([...'xyz'].map((letter, i) => [letter, i]));
   const model = { type: 'BPE', vocab, merges: [], byte_fallback: false, fuse_unk: false };
   const json = {
@@ -680,7 +680,7 @@ test('a text that normalizing makes longer than its bytes is tokenized whole', a
   await engine.close();
 });
 
-test('an added token is searched for as it is normalized, in a text that is; it has the id that the vocabulary gives it', async () => {
+test('an added token is normalized and found in a normalized text; it has the number of the vocabulary', async () => {
   const pieces = ['[UNK]', 'a', 'covid', '[MASK]', 'élan'];
   const json = (/** @type {any[]} */ added, /** @type {any} */ normalizer) => ({
     added_tokens: added.map((entry) => ({ special: false, normalized: true, ...entry })),
@@ -721,7 +721,7 @@ test('an added token is searched for as it is normalized, in a text that is; it 
   await engine.close();
 });
 
-test('words of Whitespace have the letters that Rust counts among them, and joiners', async () => {
+test('words of Whitespace have the letters of Rust, and joiners', async () => {
   const pieces = ['[UNK]', 'Ⅷ', 'ⓐ', '🅰', 'a', '##Ⅷ', '##ⓐ', '##🅰', '##\u200d', '##a', '+', '##+'];
   const vocab = Object.fromEntries(pieces.map((piece, i) => [piece, i]));
   const json = {
@@ -742,7 +742,7 @@ test('words of Whitespace have the letters that Rust counts among them, and join
   await engine.close();
 });
 
-test('Prepend and Replace of ▁ are about ▁ where texts have none for spaces', async () => {
+test('Prepend and Replace of ▁ apply to spaces of texts', async () => {
   const byteLevel = { type: 'ByteLevel', add_prefix_space: false, use_regex: true };
   const letters = Object.fromEntries([...ALPHABET.keys()].map((letter, i) => [letter, i]));
   const texts = async (/** @type {any} */ normalizer) => {
@@ -767,7 +767,7 @@ test('Prepend and Replace of ▁ are about ▁ where texts have none for spaces'
   await engine.close();
 });
 
-test('WordPiece: a word of as many characters as a word may have is known, a longer one is not', async () => {
+test('WordPiece: a word of the maximum length is found, a longer one is unknown', async () => {
   const vocab = { '[UNK]': 0, '[CLS]': 1, '[SEP]': 2, a: 3, '##a': 4, '##é': 5 };
   const json = {
     added_tokens: [],

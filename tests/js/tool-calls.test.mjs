@@ -1,5 +1,5 @@
-// Replies of several parts: what a model thinks, its answer in a format, calls of tools in the form that its own template writes. The sampler
-// writes given texts, as far as what holds the reply lets it.
+// Answers of several parts: reasoning, an answer in a format, calls of tools in the notation of the model's template. The sampler generates
+// given texts as far as the grammar allows.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,17 +14,17 @@ import { tinyModel } from './fixture.mjs';
 import { modelWith, scriptReply } from './scripted.mjs';
 
 const report = "{% if tools %}{{ '<|system|>' + (tools | tojson) + '<|end|>' }}{% endif %}";
-/** A template that writes calls so. @param {string} calls @param {string} [prompt] */
+/** A template with calls in this notation. @param {string} calls @param {string} [prompt] */
 const turns = (calls, prompt = '<|assistant|>') =>
   `${report}{% for m in messages %}{{ '<|' + m.role + '|>' + (m.content or '') }}${calls}{{ '<|end|>' }}{% endfor %}{% if add_generation_prompt %}{{ '${prompt}' }}{% endif %}`;
-/** Each call, what stands around all, and between two. @param {string} call */
+/** Marks around each call, around all calls, and between two calls. @param {string} call */
 const each = (call, { before: first = '', after: last = '', between = '' } = {}) =>
   `{% if m.tool_calls %}${first}{% for c in m.tool_calls %}{% if not loop.first %}${between}{% endif %}{% set f = c.function %}${call}{% endfor %}${last}{% endif %}`;
 const args = '(f.arguments | tojson)';
 const hermes = each(`{{ '<tool_call>\\n{"name": "' + f.name + '", "arguments": ' + ${args} + '}\\n</tool_call>' }}`, {
   between: "{{ '\\n' }}",
 });
-/** A value as Python prints it. */
+/** A value as formatted by Python. */
 const printed = '(v if v is string else (v | tojson if v is mapping else v | string))';
 
 const TEMPLATES = {
@@ -72,7 +72,7 @@ const parameters = {
   additionalProperties: false,
   $defs: { days: { type: 'integer', minimum: 1, maximum: 7 } },
 };
-/** One tool's name begins with the other's. @type {any[]} */
+/** The name of one tool begins with the name of the other. @type {any[]} */
 const TOOLS = [
   { type: 'function', function: { name: 'weather', parameters } },
   { type: 'function', function: { name: 'weather_now' } },
@@ -85,7 +85,7 @@ const ONE = `<tool_call>\n{"name": "weather", "arguments": ${OSLO}}\n</tool_call
 const must = { tool_choice: 'required' };
 
 /**
- * What a model writes, and what comes of it: the content, the calls, the reasoning.
+ * Texts of a model and their results: the content, the calls, the reasoning.
  * @type {[template: keyof typeof TEMPLATES, text: string, request: object, content: string | null, calls: [string, object][], reasoning?: string][]}
  */
 const REPLIES = [
@@ -191,7 +191,7 @@ const REPLIES = [
 ];
 
 for (const marks of [true, false])
-  describe(`replies of several parts, with marks that are ${marks ? 'tokens' : 'spelled'}`, () => {
+  describe(`answers of several parts, with marks that are ${marks ? 'tokens' : 'spelled'}`, () => {
     /** @type {import('../../js/shared/types.js').Engine} */
     let engine;
     /** @type {Record<string, import('../../js/shared/types.js').Model>} */
@@ -205,7 +205,7 @@ for (const marks of [true, false])
 
     for (const [name, text, more, content, calls, reasoning] of REPLIES)
       test(`${name}: ${JSON.stringify(text)} ${JSON.stringify(more)}`, async (t) => {
-        // Both a thought and a call begin with the same token then.
+        // In this case, reasoning and calls begin with the same token.
         if (!marks && more === must && text.startsWith('<think>')) return;
         const { refused, spelled } = scriptReply(t, text, { marks });
         const request = /** @type {any} */ ({ messages, tools: TOOLS, temperature: 0, max_tokens: 400, ...more });
@@ -235,7 +235,7 @@ for (const marks of [true, false])
       assert.equal(deltas.at(-1)?.finish_reason, 'tool_calls');
     });
 
-    test('reasoning that does not end leaves room for what follows it', async (t) => {
+    test('reasoning that does not end leaves room for the parts after it', async (t) => {
       const body = { messages, temperature: 0, max_tokens: 90, stream: /** @type {const} */ (false) };
       const thinks = (/** @type {object} */ more) => models.thinks.chat.completions.create({ ...body, ...more });
       scriptReply(t, 'So. '.repeat(500), { marks });
@@ -247,7 +247,7 @@ for (const marks of [true, false])
       assert.equal(message.tool_calls?.length, 1);
     });
 
-    test('a context that is full amid calls leaves those that are whole', async (t) => {
+    test('a context that fills up during calls keeps the complete calls', async (t) => {
       scriptReply(t, `${ONE}\n`.repeat(100), { marks });
       const { chat } = models.hermes;
       const [{ message, finish_reason }] = (await chat.completions.create({ messages, tools: TOOLS })).choices;
@@ -259,7 +259,7 @@ for (const marks of [true, false])
   });
 
 for (const name of /** @type {const} */ (['hermes', 'mistral', 'fields', 'texts', 'none']))
-  test(`${name}: a chat keeps calls, goes on behind them, and can be taken up from its messages`, async (t) => {
+  test(`${name}: a chat keeps calls, continues after them, and can be restored from its messages`, async (t) => {
     const engine = await createEngine({ threads: 1 });
     const model = await engine.load(fromBytes(await modelWith(TEMPLATES[name])));
     const [text] = REPLIES.filter(([of, , , , calls]) => of === name && calls.length === 1).map(([, all]) => all);
@@ -276,7 +276,7 @@ for (const name of /** @type {const} */ (['hermes', 'mistral', 'fields', 'texts'
       tool_calls: [{ type: 'function', ...(id && { id }), function: called }],
     });
     const answer = { role: 'tool', content: 'cold', ...(id && { tool_call_id: id }) };
-    // Whether the next reply may call or not, the prompt has the call as the template writes it.
+    // The prompt has the call as written by the template, whether the next answer can have calls or not.
     const asked = [...messages, chat.messages.at(-1), answer];
     const { usage } = await chat.send(answer, { ...request, maxTokens: 1 }).result;
     const wanted = await model.generate(/** @type {any} */ (asked), { tools: TOOLS, ...request, maxTokens: 0 }).result;
@@ -289,13 +289,13 @@ for (const name of /** @type {const} */ (['hermes', 'mistral', 'fields', 'texts'
     await engine.close();
   });
 
-test('a call that the model begins by itself is never ended for the limit: what it did not complete is no call', async (t) => {
+test('a call that the model begins without being required is not ended because of the limit: an incomplete call is no call', async (t) => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
   const full = `<tool_call>\n{"name": "weather_now", "arguments": {}}\n</tool_call>`;
   const bare = '{"name": "weather_now", "arguments": {}}';
   const expectedCall = { name: 'weather_now', arguments: '{}' };
-  // One of them has no required argument, and its name begins as the other's does.
+  // One of them has no required argument, and its name begins with the other's name.
   const tools = ['weather', 'weather_now'].map((name) => ({
     type: /** @type {const} */ ('function'),
     function: { name },
@@ -321,7 +321,7 @@ test('a call that the model begins by itself is never ended for the limit: what 
 });
 
 const never = { allOf: [{ type: 'string' }, { type: 'integer' }] };
-/** Parameters that nothing satisfies, and where the fault is. @type {[schema: object, place: string, message: RegExp][]} */
+/** Parameters that no value satisfies, and the path of the fault. @type {[schema: object, place: string, message: RegExp][]} */
 const unsatisfiable = [
   [never, '', /no text can satisfy/],
   [{ enum: [] }, '', /no text can satisfy/],
@@ -339,7 +339,7 @@ const unsatisfiable = [
   ],
 ];
 
-test('a tool whose parameters nothing satisfies is not refused where no call can reach it, nor an optional one of them', async (t) => {
+test('a tool whose parameters no value satisfies is accepted if no call can reach it; an optional one is accepted, too', async (t) => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
   const toolOf = (/** @type {string} */ name, /** @type {object} */ schema) => ({
@@ -363,7 +363,7 @@ test('a tool whose parameters nothing satisfies is not refused where no call can
   await engine.close();
 });
 
-test('of several tools that can not be called, one is named with its own reason', async (t) => {
+test('of several tools that cannot be called, the error names one with its own reason', async (t) => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
   const tools = [never, { properties: { a: { enum: 5 } } }].map((schema, i) => ({
@@ -379,7 +379,7 @@ test('of several tools that can not be called, one is named with its own reason'
   await engine.close();
 });
 
-test('a tool whose parameters can not be a grammar is refused at the call, by its name and the place', async (t) => {
+test('a tool whose parameters cannot be a grammar is refused by the call, with its name and the path', async (t) => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
   /** @type {[schema: object, place: string, message: RegExp][]} */
@@ -431,7 +431,7 @@ test('a tool whose parameters can not be a grammar is refused at the call, by it
   await engine.close();
 });
 
-test('arguments are an object whatever else parameters allow', async (t) => {
+test('arguments are an object for any parameters', async (t) => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
   const properties = { city: { const: 'Oslo' } };
@@ -449,7 +449,7 @@ test('arguments are an object whatever else parameters allow', async (t) => {
   await engine.close();
 });
 
-test('what of parameters was passed over is named, in a reply and in the last chunk of a stream', async (t) => {
+test('ignored keywords of parameters are named in an answer and in the last chunk of a stream', async (t) => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
   const city = { type: 'string', format: 'town' };
@@ -475,7 +475,7 @@ test('what of parameters was passed over is named, in a reply and in the last ch
   await engine.close();
 });
 
-test('a tool is called by its name as it is; one that can not be written so is refused', async (t) => {
+test('a tool is called by its exact name; a name that the notation cannot express is refused', async (t) => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
   const ask = (/** @type {string} */ name) => {
@@ -494,7 +494,7 @@ test('a tool is called by its name as it is; one that can not be written so is r
   await engine.close();
 });
 
-test('a template whose calls are not understood, or are lost, is refused by name', async (t) => {
+test('a template whose calls cannot be parsed, or are lost, is refused by name', async (t) => {
   const engine = await createEngine({ threads: 1 });
   const ask = async (/** @type {string} */ template) => {
     const model = await engine.load(fromBytes(await modelWith(template)));
@@ -515,10 +515,10 @@ test('a template whose calls are not understood, or are lost, is refused by name
   await engine.close();
 });
 
-/** Arguments in an unknown notation, like that of Gemma 4: marks around texts, names without, everything nested. */
+/** Arguments in an unknown notation, similar to Gemma 4: marks around strings, names without marks, nested values. */
 const ownNotation = `{% macro noted(v) %}{% if v is string %}{{ '^' + v + '^' }}{% elif v is mapping %}{{ '{' }}{% for k, x in v | dictsort %}{{ ',' if not loop.first }}{{ k }}:{{ noted(x) }}{% endfor %}{{ '}' }}{% else %}{{ v | tojson }}{% endif %}{% endmacro %}`;
 
-test('arguments in a notation of a template’s own are not taken for JSON because the template prints a text as it is', async () => {
+test('arguments in a template’s own notation are not parsed as JSON even if the template prints strings unchanged', async () => {
   const call = each(
     `{{ '<|tool_call>call:' + f.name }}{% if f.arguments is mapping %}{{ noted(f.arguments) }}{% else %}{{ '{' + f.arguments + '}' }}{% endif %}<tool_call|>`,
   );
@@ -536,7 +536,7 @@ test('arguments in a notation of a template’s own are not taken for JSON becau
   await engine.close();
 });
 
-test('Gemma 4’s channel of thought is reasoning; an empty channel before the reply gives no reasoning', async (t) => {
+test('Gemma 4’s thought channel is reasoning; an empty channel before the answer is no reasoning', async (t) => {
   const channel = "{% if not enable_thinking %}{{ '<|channel>thought\\n<channel|>' }}{% endif %}";
   const template = `${turns('')}{% if add_generation_prompt %}${channel}{% endif %}`;
   const engine = await createEngine({ threads: 1 });
@@ -556,7 +556,7 @@ test('Gemma 4’s channel of thought is reasoning; an empty channel before the r
   await engine.close();
 });
 
-test('what calls that are names and values can not be held to is refused by name', async () => {
+test('constraints that calls with names and values cannot satisfy are refused by name', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.fields)));
   const strange = { name: 'f', parameters: { type: 'object', properties: {}, minProperties: 1 } };
@@ -568,7 +568,7 @@ test('what calls that are names and values can not be held to is refused by name
   await engine.close();
 });
 
-test('a chat format without a system message cannot describe tools: an error that names it', async () => {
+test('a chat format without a system message cannot describe tools: the error names it', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromFile(fileURLToPath(new URL('../../models/chat.bq4', import.meta.url))));
   const tools = /** @type {any} */ ([{ type: 'function', function: { name: 'f' } }]);
@@ -579,7 +579,7 @@ test('a chat format without a system message cannot describe tools: an error tha
   await engine.close();
 });
 
-test('calls that are names and values: required names without a schema, texts that look like numbers', async (t) => {
+test('calls with names and values: required names without a schema, strings that look like numbers', async (t) => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.fields)));
   const ask = (/** @type {any} */ given) => {
@@ -619,7 +619,7 @@ test('calls that are names and values: required names without a schema, texts th
   await engine.close();
 });
 
-test('a vocabulary that puts a space in front of a text puts none in front of what ends reasoning and calls', async () => {
+test('a vocabulary with a space in front of texts adds none to the marks that end reasoning and calls', async () => {
   const engine = await createEngine({ threads: 1 });
   const bytesOf = (/** @type {string} */ text) => new TextEncoder().encode(text);
   const tokens = {
@@ -663,7 +663,7 @@ test('a vocabulary that puts a space in front of a text puts none in front of wh
   await engine.close();
 });
 
-test('arguments in a conversation that are not JSON, or nested thousands deep, are refused', async () => {
+test('arguments in a conversation that are not JSON, or nested thousands of levels deep, are refused', async () => {
   const engine = await createEngine({ threads: 1 });
   let deep = {};
   for (let i = 0; i < 5000; i++) deep = { deep };
@@ -682,7 +682,7 @@ test('arguments in a conversation that are not JSON, or nested thousands deep, a
   await engine.close();
 });
 
-test('what a tool leaves out is empty for a template that reads it of each; a tool without parameters takes none', async () => {
+test('missing fields of a tool are empty for a template that reads them; a tool without parameters has no arguments', async () => {
   const engine = await createEngine({ threads: 1 });
   const template = `{% for t in tools or [] %}{% set f = t.function %}{{ '[' + f.name + ': ' + f.description + ' (' + f.parameters.type }}{% for name, p in f.parameters.properties | items %}{{ ' ' + name + ':' + p.description }}{% endfor %}{{ ')]' }}{% endfor %}${turns(hermes)}`;
   const model = await engine.load(fromBytes(await modelWith(template)));
@@ -702,7 +702,7 @@ test('what a tool leaves out is empty for a template that reads it of each; a to
     assert.ok((await model.detokenize(origin?.prompt ?? [])).includes(promptPart), promptPart);
     if (!Object(given).parameters) assert.deepEqual(toolCalls, [{ name: 'f', arguments: '{}' }]);
   }
-  // What is still refused is refused for what the template says of the tools as they are.
+  // The error is the template's error for the original tools.
   const strict = await engine.load(
     fromBytes(await modelWith(`{% for t in tools or [] %}{{ t.function.strict.no }}{% endfor %}${turns(hermes)}`)),
   );
@@ -714,7 +714,7 @@ test('what a tool leaves out is empty for a template that reads it of each; a to
   await engine.close();
 });
 
-test('a name with half of a surrogate pair is refused: no call could have it', async () => {
+test('a name with an unpaired surrogate is refused, since no call could contain it', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await modelWith(TEMPLATES.hermes)));
   const tools = [{ type: /** @type {const} */ ('function'), function: { name: 'a\ud83d' } }];
@@ -726,7 +726,7 @@ test('a name with half of a surrogate pair is refused: no call could have it', a
   await engine.close();
 });
 
-test('references in parameters are those of each tool: by pointer, $anchor and $id', async () => {
+test('references in parameters belong to each tool: by pointer, $anchor and $id', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await tinyModel({ config: { context: 2048 } })));
   const days = { enum: [3] };
@@ -758,7 +758,10 @@ test('references in parameters are those of each tool: by pointer, $anchor and $
 });
 
 const PUBLISHED = fileURLToPath(new URL('../../../shared/data/templates', import.meta.url));
-/** Of published templates: a first call, what stands before another, and behind the last. @type {Record<string, [string, string | null, string] | null>} */
+/**
+ * Published templates: the first call, the text between calls, and the text after the last.
+ * @type {Record<string, [string, string | null, string] | null>}
+ */
 const FORMS = {
   'Qwen-Qwen2.5-7B-Instruct': [
     '<tool_call>\n{"name": "N", "arguments": A}\n</tool_call>',
@@ -783,15 +786,15 @@ const FORMS = {
     ',\n    {"tool_call_id": "C", "tool_name": "N", "parameters": A}',
     '\n]<|END_ACTION|>',
   ],
-  // Behind all messages it repeats how calls are written.
+  // After all messages, it repeats the notation of calls.
   'CohereForAI-c4ai-command-r-plus-tool_use': [
     '\nAction:\n```json\n[\n    {\n        "tool_name": "N",\n        "parameters": A\n    }',
     ',\n    {\n        "tool_name": "N",\n        "parameters": A\n    }',
     '\n]```\n',
   ],
-  // A reply begins with the name of who gets it, and the prompt with the mark before it.
+  // An answer begins with the name of the recipient, and the prompt with the mark before it.
   'meetkai-functionary-medium-v3.2': null,
-  // It reads no tools but a text of its own.
+  // It does not read tools, but a text.
   'fireworks-ai-llama-3-firefunction-v2': null,
   'llama-cpp-deepseek-r1': [
     '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>N\n```json\nA\n```<｜tool▁call▁end｜>',
@@ -809,7 +812,7 @@ function published() {
     return [];
   }
 }
-test('forms of published templates', { skip: !published().length && 'shared/data/templates is not here' }, () => {
+test('notations of published templates', { skip: !published().length && 'shared/data/templates is not here' }, () => {
   for (const [name, wanted] of Object.entries(FORMS)) {
     const render = compile(readFileSync(join(PUBLISHED, `${name}.jinja`), 'utf8'));
     const form = callForm(
