@@ -1,5 +1,5 @@
-/** The model in use: choosing, planning, consent, loading; and a second model that is downloaded meanwhile. */
-import { clearAlert, showError, showNotice } from '../page/alerts.js';
+/** The model in use: choosing, planning, consent, loading, and the switch to a model that was downloaded meanwhile. */
+import { clearAlert, showError } from '../page/alerts.js';
 import { onArriving, showArrived, showArriving } from './download-strip.js';
 import { BUNDLED, keepBundled, TINY } from './bundled.js';
 import { crashed, marked } from './crash-guard.js';
@@ -19,7 +19,6 @@ import {
   rememberFacts,
   rememberHandle,
   rememberModel,
-  rememberPause,
 } from '../storage/model-history.js';
 import { showModel, showName, showNone } from './model-header.js';
 
@@ -44,14 +43,6 @@ import { showModel, showName, showNone } from './model-header.js';
  * before; `quiet`: not requested by the user just now, so a failure is not shown as an error; `first`: the first model of a visit, which
  * never replaces one that the user has chosen meanwhile.
  * @typedef {{ context?: number, level?: number, agreed?: boolean, quiet?: boolean, first?: boolean }} LoadOptions
- */
-/**
- * A download while another model is in use.
- * @typedef {object} Download
- * @property {ModelChoice} choice
- * @property {AbortController} controller
- * @property {boolean} paused
- * @property {import('./engine-host.js').Prepared | null} prepared
  */
 
 /** Shortest reply, in tokens, from which a model's speed is measured. */
@@ -98,7 +89,10 @@ export class Models {
   arriving = false;
   /** Description of the work before a load, such as converting a folder; '' if nothing is to be done. */
   #preparing = '';
-  /** @type {Download | null} */
+  /**
+   * The download of a second model; null before the first one.
+   * @type {import('./model-download.js').ModelDownload | null}
+   */
   #download = null;
   /** The model that was downloaded last. @type {import('./ready-notice.js').Ready | null} */
   #ready = null;
@@ -134,7 +128,7 @@ export class Models {
       return new Picker({
         bundled,
         current: () => (host.hasModel && this.#current?.key) || '',
-        downloading: () => (this.#download && !this.#download.paused ? this.#download.choice.key : ''),
+        downloading: () => (!this.#download?.isPaused && this.#download?.choice?.key) || '',
         file: () => (this.#current?.kind === 'file' && host.hasModel ? this.#current : null),
         store: () => host.store,
         onUse: (choice, loadOptions) => void this.use(choice, loadOptions),
@@ -159,7 +153,7 @@ export class Models {
 
   /** Whether the built-in model is in use and no other one is being downloaded. */
   get isTinyInUse() {
-    return this.#page.host.hasModel && this.#current?.kind === 'bundled' && !this.#download;
+    return this.#page.host.hasModel && this.#current?.kind === 'bundled' && !this.#download?.choice;
   }
 
   /** The short name of the model in use. */
@@ -320,12 +314,16 @@ export class Models {
   /** Updates the card above the message field. */
   #showStrip() {
     if (this.#preparing) return showArriving(this.#preparing, false, true);
-    if (this.#download) {
-      const { choice, paused } = this.#download;
-      return showArriving(`${paused ? 'Paused' : 'Downloading'}: ${choice.name}`, paused);
-    }
+    const { choice, isPaused } = this.#download ?? {};
+    if (choice) return showArriving(`${isPaused ? 'Paused' : 'Downloading'}: ${choice.name}`, isPaused);
     const reading = (this.#page.loading() || this.arriving) && this.#current && this.#current.kind !== 'bundled';
     showArriving(reading ? `Loading ${this.#current?.name}` : '', this.#paused);
+  }
+
+  /** Updates the card, and hides the offers of other models during a download. */
+  #showDownload() {
+    this.#showStrip();
+    if (this.#download?.choice) $('offers').hidden = $('better').hidden = true;
   }
 
   /** Returns a sentence about the model in use, after another was not loaded. */
@@ -377,45 +375,22 @@ export class Models {
    */
   async #fetchMeanwhile(choice, { context = 0, level = 0 }, plan) {
     const { host, idle, showState } = this.#page;
-    const { choice: other } = this.#download ?? {};
-    await this.#dropDownload();
-    if (other && other.key !== choice.key)
-      showNotice(`The download of ${other.name} was stopped. You can resume it later.`);
-    const controller = new AbortController();
-    const { signal } = controller;
-    const download = (this.#download = /** @type {Download} */ ({ choice, controller, paused: false, prepared: null }));
-    rememberDownload({ name: choice.name, url: choice.key, context });
     if (plan.tokensPerSecond) rememberFacts(choice.key, { estimate: plan.tokensPerSecond, at: Date.now() });
-    this.#showStrip();
-    $('offers').hidden = $('better').hidden = true;
-    say(`Downloading ${choice.name}. You can already send a message.`);
-    const sizes = { ...(context && { contextTokens: context }), streaming: true };
-    const promptOptions = { format: factsOf(choice.key).format, name: `${choice.name} ${choice.key}` };
-    const progress = (/** @type {import('../../js/shared/types.js').Progress} */ of) => {
-      if (this.#download === download) showArrived(of);
-    };
+    /** @type {import('./engine-host.js').Prepared | null} */
+    let ready = null;
     try {
-      // Memory is used as weights arrive, so the mark stays until all are loaded.
-      await marked({ name: choice.name, url: choice.key, kind: 'link', level }, async () => {
-        download.prepared = await host.prepare(choice.source, sizes, progress, signal, promptOptions);
-        if (download.paused) await download.prepared.model.pauseDownload();
-        await download.prepared.model.loaded;
-      });
-      if (signal.aborted) return;
-      this.#download = null;
-      this.#showStrip();
+      const { ModelDownload } = await import('./model-download.js');
+      this.#download ??= new ModelDownload(host, () => this.#showDownload());
+      const prepared = (ready = await this.#download.run(choice, { context, level }));
+      if (!prepared) return;
       say('Download complete.');
-      const ready = /** @type {import('./engine-host.js').Prepared} */ (download.prepared);
-      if (idle()) await this.#switch(choice, ready, context);
+      if (idle()) await this.#switch(choice, prepared, context);
       else {
         const { offerSwitch } = await import('./ready-notice.js');
-        this.#ready = offerSwitch(choice, ready.model, () => void this.#switch(choice, ready, context));
+        this.#ready = offerSwitch(choice, prepared.model, () => void this.#switch(choice, prepared, context));
       }
     } catch (error) {
-      if (signal.aborted) return;
-      await download.prepared?.model.close().catch(() => {});
-      this.#download = null;
-      this.#showStrip();
+      await ready?.model.close().catch(() => {});
       const isDamaged = /** @type {any} */ (error)?.code === 'INTEGRITY';
       if (isDamaged) rememberDownload(null);
       say(isDamaged ? `${choice.name} was not loaded.` : 'The download stopped. What was downloaded is kept.');
@@ -458,26 +433,11 @@ export class Models {
     this.#page.onModel(choice);
   }
 
-  /** Stops the download; the bytes that have arrived stay stored. */
-  async #dropDownload() {
-    const { controller, prepared } = this.#download ?? {};
-    this.#download = null;
-    controller?.abort();
-    await prepared?.model.close().catch(() => {});
-  }
-
-  /** Stops the download for good: the next visit does not resume it. */
-  async #endDownload() {
-    await this.#dropDownload();
-    rememberDownload(null);
-    this.#showStrip();
-  }
-
   /** Stops the download of a deleted model and removes its notice. @param {string} url */
   async #forget(url) {
     if (this.#ready?.key === url) this.#ready.dismiss.click();
-    if (this.#download?.choice.key !== url) return;
-    await this.#endDownload();
+    if (this.#download?.choice?.key !== url) return;
+    await this.#download.cancel();
     await this.#showOffers();
   }
 
@@ -594,18 +554,11 @@ export class Models {
   /** @type {import('./engine-host.js').OnProgress} */
   #onProgress = (progress) => {
     if (this.#current?.kind === 'bundled') showProgress(progress.loaded, progress.total, format.progress(progress));
-    else if (!this.#download) showArrived(progress);
+    else if (!this.#download?.choice) showArrived(progress);
   };
 
   async #pause() {
-    const download = this.#download;
-    if (download) {
-      download.paused = !download.paused;
-      rememberPause(download.paused);
-      this.#showStrip();
-      say(download.paused ? 'Download paused.' : 'Download resumed.');
-      return download.paused ? download.prepared?.model.pauseDownload() : download.prepared?.model.resumeDownload();
-    }
+    if (this.#download?.choice) return this.#download.togglePause();
     this.#paused = !this.#paused;
     this.#showStrip();
     say(this.#paused ? 'Paused.' : this.waitReason || 'Resumed.');
@@ -622,8 +575,8 @@ export class Models {
       this.#planning.abort();
       return say(`Cancelled. ${this.#describeCurrent()}`);
     }
-    if (this.#download) {
-      await this.#endDownload();
+    if (this.#download?.choice) {
+      await this.#download.cancel();
       say('Cancelled. You can resume later.');
       return this.#refresh();
     }
