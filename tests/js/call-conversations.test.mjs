@@ -111,6 +111,10 @@ for (const [name, text] of Object.entries({
   'told at the end': `Action:\n[\n    {"tool_name": "weather", "parameters": {"city": "x", "n": ${LARGE}}}\n]`,
   lfm2: `<|tool_call_start|>[weather(city="x", n=${LARGE})]<|tool_call_end|>`,
   'gemma4, results joined': `<|tool_call>call:weather{city:<|"|>x<|"|>,n:${LARGE}}<tool_call|>`,
+  olmo3: `<function_calls>weather(city="x", n=${LARGE})</function_calls>`,
+  'pythonic, as JSON': `[weather(city="x", n=${LARGE})]`,
+  'pythonic, without quotes': `[weather(city='x', n=${LARGE})]`,
+  internlm2: `<|action_start|><|plugin|>\n{"name": "weather", "parameters": {"city": "x", "n": ${LARGE}}}<|action_end|>`,
 }))
   test(`${name}: integers of a call that the model writes are those of its arguments`, async (t) => {
     await withModel(name, async (model) => {

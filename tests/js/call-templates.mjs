@@ -1,4 +1,4 @@
-// Short chat templates with the syntax of the templates of LFM2 and Gemma 4, and their special tokens.
+// Short chat templates with the syntax of the templates of LFM2, Gemma 4, OLMo 3, Llama 4 and InternLM2, and their special tokens.
 
 /** A template of LFM2. @param {string} system  expression of the text that lists the tools @param {string} content  template of a message */
 const lfm2 = (system, content) =>
@@ -15,6 +15,15 @@ const gemma4 = (results, end, prompt) =>
     end,
   );
 const gemmaCalls = `{% for c in m.tool_calls or [] %}{{ '<|tool_call>call:' + c.function.name + noted(c.function.arguments) + '<tool_call|>' }}{% set ns.last = 'call' %}{% endfor %}`;
+
+/** OLMo 3's calls, each on a line; results are from the environment. */
+const olmo3 = `{% if messages[0].role != 'system' %}{{ '<|im_start|>system\nHelp. <functions>' + (tools | tojson if tools else '') + '</functions><|im_end|>\n' }}{% endif %}{% for m in messages %}{{ '<|im_start|>' + ('environment' if m.role == 'tool' else m.role) + '\n' + (m.content or '') }}{% if m.role == 'system' and tools %}{{ '<functions>' + (tools | tojson) + '</functions>' }}{% endif %}{% if m.get('tool_calls', none) is not none %}<function_calls>{% for c in m.tool_calls %}{% set ns = namespace(all=[]) %}{% for k, v in c.function.arguments.items() %}{% set ns.all = ns.all + [k ~ '=' ~ (v | tojson)] %}{% endfor %}{{ ('' if loop.first else '\n') + c.function.name + '(' + (ns.all | join(', ')) + ')' }}{% endfor %}</function_calls>{% endif %}{{ eos_token if loop.last and not add_generation_prompt else '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}`;
+/** Llama 3.2's and Llama 4's lists of calls in Python. @param {string} value  an argument `v` as it is written */
+const pythonic = (value) =>
+  `{% if tools %}{{ '<|header_start|>system<|header_end|>\n\nWrite [f(a=1), g(b=2)].' + (tools | tojson) + '<|eot|>' }}{% endif %}{% for m in messages %}{{ '<|header_start|>' + ('ipython' if m.role == 'tool' else m.role) + '<|header_end|>\n\n' + (m.content or '') }}{% if m.tool_calls %}[{% for c in m.tool_calls %}{{ c.function.name + '(' }}{% for k in c.function.arguments %}{% set v = c.function.arguments[k] %}{{ k + '=' + ${value} }}{% if not loop.last %}, {% endif %}{% endfor %}){% if not loop.last %}, {% endif %}{% endfor %}]{% endif %}<|eot|>{% endfor %}{% if add_generation_prompt %}{{ '<|header_start|>assistant<|header_end|>\n\n' }}{% endif %}`;
+/** InternLM2's calls. @param {string} given  the arguments as they are written */
+const internlm2 = (given) =>
+  `{% if tools is not none %}{{ '<|im_start|>system name=<|plugin|>\n' + (tools | map(attribute='function') | list | tojson) + '<|im_end|>\n' }}{% endif %}{% for m in messages %}{{ '<|im_start|>' + ('environment name=<|plugin|>' if m.role == 'tool' else m.role) + '\n' + (m.content or '') }}{% for c in m.tool_calls or [] %}{{ '<|action_start|><|plugin|>\n{"name": "' + c.function.name + '", "parameters": ' + ${given} + '}<|action_end|>' }}{% endfor %}{{ '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}`;
 
 export const TEMPLATES = {
   lfm2: lfm2(
@@ -44,6 +53,12 @@ export const TEMPLATES = {
     '',
     "ns.last != 'response'",
   ),
+  olmo3,
+  'pythonic, as JSON': pythonic('(v | tojson)'),
+  'pythonic, in quotes without escapes': pythonic("'\"' + ('%s' | format(v)) + '\"'"),
+  'pythonic, without quotes': pythonic("('%s' | format(v))"),
+  internlm2: internlm2('(c.function.arguments | tojson)'),
+  'internlm2, as it is given': internlm2('(c.function.arguments | string)'),
 };
 
 const MARKS = [
@@ -54,6 +69,18 @@ const GEMMA_MARKS = [
   ...['<|turn>', '<turn|>', '<|tool>', '<tool|>', '<|tool_call>', '<tool_call|>', '<|tool_response>'],
   ...['<tool_response|>', '<|channel>', '<channel|>', '<|"|>'],
 ];
-export const ENDS = ['<|im_end|>', '<turn|>', '<|tool_response>'];
-/** @param {string} name */
-export const marksOf = (name) => (name.startsWith('gemma') ? GEMMA_MARKS : MARKS);
+const OLMO_MARKS = [
+  '<|im_start|>',
+  '<|im_end|>',
+  '<functions>',
+  '</functions>',
+  '<function_calls>',
+  '</function_calls>',
+];
+const LLAMA_MARKS = ['<|header_start|>', '<|header_end|>', '<|eot|>'];
+const INTERNLM_MARKS = ['<|im_start|>', '<|im_end|>', '<|plugin|>', '<|action_start|>', '<|action_end|>'];
+export const ENDS = ['<|im_end|>', '<turn|>', '<|tool_response>', '<|eot|>'];
+const MARKS_BY_NAME = { gemma: GEMMA_MARKS, olmo: OLMO_MARKS, pythonic: LLAMA_MARKS, internlm: INTERNLM_MARKS };
+/** @param {string} name @returns {string[]} */
+export const marksOf = (name) =>
+  Object.entries(MARKS_BY_NAME).find(([beginning]) => name.startsWith(beginning))?.[1] ?? MARKS;

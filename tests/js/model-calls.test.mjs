@@ -6,6 +6,7 @@ import { serveModels } from '../../js/api/server/index.js';
 import { createEngine, fromBytes } from '../../js/node.js';
 import { ARGUMENTS, callForm, NAME } from '../../js/text/templates/call-form.js';
 import { compile } from '../../js/text/templates/jinja.js';
+import { EOS } from '../../js/text/templates/template-texts.js';
 import { ENDS, marksOf, TEMPLATES } from './call-templates.mjs';
 import { modelWith, scriptReply } from './scripted.mjs';
 
@@ -37,13 +38,26 @@ const FORMS = {
     true,
     'model',
   ],
+  olmo3: ['<function_calls>N(A)', '\nN(A)', '</function_calls>', 'python', false, null],
+  'pythonic, as JSON': ['[N(A)', ', N(A)', ']', 'python', false, null],
+  'pythonic, in quotes without escapes': ['[N(A)', ', N(A)', ']', 'python', false, null],
+  'pythonic, without quotes': ['[N(A)', ', N(A)', ']', 'python', false, null],
+  internlm2: Array(2)
+    .fill('<|action_start|><|plugin|>\n{"name": "N", "parameters": A}<|action_end|>')
+    .concat('', null, false, null),
+  'internlm2, as it is given': Array(2)
+    .fill('<|action_start|><|plugin|>\n{"name": "N", "parameters": A}<|action_end|>')
+    .concat('', null, false, null),
 };
 
 test('the notation of calls is detected in the output of a template', () => {
   const letters = (/** @type {string | null} */ text) => text?.replaceAll(NAME, 'N').replaceAll(ARGUMENTS, 'A') ?? null;
   for (const [name, template] of Object.entries(TEMPLATES)) {
     const render = compile(template);
-    const form = callForm((context) => render(context), ['<|im_end|>', '<turn|>']);
+    const form = callForm(
+      (context) => render({ eos_token: EOS, ...context }),
+      ['<|im_end|>', '<turn|>', '<|eot|>', EOS],
+    );
     assert.deepEqual(
       form && [letters(form.first), letters(form.next), form.after, form.notation, form.joinsResults, form.contentRole],
       FORMS[/** @type {keyof typeof FORMS} */ (name)],

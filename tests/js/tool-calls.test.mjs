@@ -500,15 +500,23 @@ test('a template whose calls cannot be parsed, or are lost, is refused by name',
     const model = await engine.load(fromBytes(await modelWith(template)));
     return model.chat.completions.create({ messages, tools: TOOLS, max_tokens: 400 });
   };
-  for (const calls of [
-    each("{{ 'call ' + f.name + ' with ' + (f.arguments | length | string) }}"),
-    each('{{ c.id + f.arguments.values() | join }}'),
-    '',
-  ])
-    await assert.rejects(ask(turns(calls)), {
-      code: 'UNSUPPORTED',
-      message: /writes tool calls in an unknown form/,
-    });
+  for (const [calls, sample] of /** @type {const} */ ([
+    [each("{{ 'call ' + f.name + ' with ' + (f.arguments | length | string) }}"), 'call weather with 16'],
+    [each('{{ c.id + f.arguments.values() | join }}'), 'has no attribute values'],
+    ['{{ functions + 1 if m.tool_calls }}', "'functions' is undefined"],
+    // Functionary 3.2: a reply begins with its recipient, and the prompt with the mark before it.
+    [each("{{ '>>>' + f.name + '\\n' + f.arguments }}"), '>>>weather'],
+    ['', '<|end|>'],
+  ]))
+    await assert.rejects(
+      ask(turns(calls, sample.startsWith('>>>') ? '<|assistant|>>>>' : undefined)),
+      (/** @type {any} */ error) => {
+        assert.equal(error.code, 'UNSUPPORTED');
+        assert.match(error.message, /^the model's chat template writes tool calls in an unknown form: "/);
+        assert.ok(error.message.includes(sample), error.message);
+        return true;
+      },
+    );
   scriptReply(t, ONE);
   const tells = turns("{# <tool_call>\\n{'name': … } #}").replace('{#', '{# <tool_call>\\n{"name": …}');
   assert.equal((await ask(tells)).choices[0].message.tool_calls?.length, 1, 'the template tells of them in this form');

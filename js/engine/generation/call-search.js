@@ -1,6 +1,4 @@
 /** Looks for the beginning of a tool call in the free text of an answer. */
-import { overlap } from '../../api/chat/stop-strings.js';
-
 /** @import { CallWriter } from '../prompt/tool-calls.js' */
 
 /**
@@ -21,11 +19,11 @@ import { overlap } from '../../api/chat/stop-strings.js';
 export function findCall(text, writer, endsInTrigger, mayBeBare) {
   const { trigger } = writer;
   if (endsInTrigger) return { text: text.replace(trigger, ''), held: '', beginning: trigger, isBare: false };
-  const isBare = mayBeBare && writer.isBare(text);
-  if (isBare === true) return { text: '', held: '', beginning: text, isBare };
-  if (isBare === null) return { text: '', held: text, beginning: '', isBare };
-  const at = trigger ? text.indexOf(trigger) : -1;
-  if (at >= 0) return { text: text.slice(0, at), held: '', beginning: text.slice(at), isBare };
-  const end = text.length - (trigger ? overlap(text, trigger) : 0);
-  return { text: text.slice(0, end), held: text.slice(end), beginning: '', isBare };
+  const kind = mayBeBare ? writer.callAtStart(text) : undefined;
+  if (kind === 'bare') return { text: '', held: '', beginning: text, isBare: true };
+  if (kind === 'form') return { text: '', held: '', beginning: text.trimStart(), isBare: false };
+  if (kind === 'undecided') return { text: '', held: text, beginning: '', isBare: null };
+  const { at, isCertain } = writer.findCall(text);
+  const [before, rest] = [text.slice(0, at), text.slice(at)];
+  return { text: before, held: isCertain ? '' : rest, beginning: isCertain ? rest : '', isBare: false };
 }

@@ -179,9 +179,9 @@ export function messagesForTemplate(messages, form) {
     form.resultRole && message.role === 'tool' ? { ...message, role: form.resultRole } : message,
   );
   if (!form.inContent) return joined;
-  return joined.map((message) =>
-    hasCalls(message)
-      ? { ...message, content: concat([callerText(message.content ?? ''), ...formatCalls(message.tool_calls, form)]) }
-      : message,
-  );
+  return joined.map((message) => {
+    const { tool_calls: calls, ...fields } = message;
+    if (!calls?.length) return message;
+    return { ...fields, content: concat([callerText(message.content ?? ''), ...formatCalls(calls, form)]) };
+  });
 }

@@ -2,6 +2,7 @@
  * Tool calls in the form of a model's template: creates the grammars that generate calls, and parses generated calls.
  * Loaded when a reply may call tools.
  */
+import { overlap } from '../../api/chat/stop-strings.js';
 import { BqError } from '../../shared/errors.js';
 import { exactJson, parseExact } from '../../shared/exact-json.js';
 import { shown } from '../../shared/quote-value.js';
@@ -55,6 +56,22 @@ function looseText(text) {
 
 /** Returns the grammar and the pattern of exactly this text. @param {string} text */
 const exactText = (text) => ({ node: text, pattern: escapePattern(text) });
+
+/** Beginning of a call that is ambiguous in other text. */
+const BRACKET = /^[[{]/;
+
+/** @param {string} text */
+const withoutSpace = (text) => text.replace(/\s+/g, '');
+
+/**
+ * Returns whether a text begins so, apart from white space; null if it ends before that is decided.
+ * @param {string} beginning  without white space @param {string} text @returns {boolean | null}
+ */
+function isBeginning(beginning, text) {
+  const found = withoutSpace(text);
+  if (found.length < beginning.length) return beginning.startsWith(found) ? null : false;
+  return found.startsWith(beginning);
+}
 
 /** Parameters of a tool without `parameters`: it takes no arguments, as in OpenAI's interface. */
 const NO_PARAMETERS = Object.freeze({ additionalProperties: false });
@@ -203,18 +220,30 @@ export class CallWriter {
     return this.#form.next !== null;
   }
 
-  /** Text before the name of the first call. */
-  get opening() {
-    return this.#form.first.split(PLACEHOLDERS)[0];
+  /** Tag that marks the beginning of a call in other text; '' if calls begin without a tag. */
+  get trigger() {
+    return /^\s*(<[^>\s]+>|\[[A-Z_]+\])/.exec(this.#form.first.split(PLACEHOLDERS)[0])?.[1] ?? '';
   }
 
-  /**
-   * Text that marks the beginning of a call in other text: a tag, or all text before the name; '' if that is only a
-   * bracket, which is ambiguous.
-   */
-  get trigger() {
-    const opening = this.opening.trim();
-    return /^(<[^>\s]+>|\[[A-Z_]+\])/.exec(opening)?.[0] ?? (/^[{[]/.test(opening) ? '' : opening);
+  /** Forms of calls: that of the template, and JSON, which models may write in place of a call in Python syntax. */
+  #forms(/** @type {string} */ form, isStrict = false) {
+    const forms = [{ form, style: /** @type {ArgumentStyle} */ (this.#form) }];
+    if (!isStrict && form.includes(PYTHON_CALL))
+      forms.push({ form: form.replace(PYTHON_CALL, JSON_CALL), style: JSON_STYLE });
+    return forms;
+  }
+
+  /** Text of the template before the name of the first call, without white space. */
+  get #opening() {
+    return withoutSpace(this.#form.first.split(PLACEHOLDERS)[0]);
+  }
+
+  /** Beginnings of first calls in the form of the template, up to the id or the arguments, without white space. */
+  get #callBeginnings() {
+    return this.#forms(this.#form.first).flatMap(({ form }) => {
+      const [beginning] = form.replace(COUNT, '0').split(new RegExp(`[${ARGUMENTS}${ID}]`, 'u'));
+      return this.#tools.map(({ name }) => withoutSpace(beginning.replace(NAME, () => name)));
+    });
   }
 
   /**
@@ -224,10 +253,7 @@ export class CallWriter {
    */
   branches(count, strict) {
     const form = /** @type {string} */ (count ? this.#form.next : this.#form.first);
-    const forms = [{ form, style: /** @type {ArgumentStyle} */ (this.#form) }];
-    if ((count || !strict) && form.includes(PYTHON_CALL))
-      forms.push({ form: form.replace(PYTHON_CALL, JSON_CALL), style: JSON_STYLE });
-    return forms.flatMap(({ form, style }) =>
+    return this.#forms(form, strict && !count).flatMap(({ form, style }) =>
       this.#tools.map((tool) => ({ tool, style, pieces: this.#pieces(form, tool, count, strict, style) })),
     );
   }
@@ -319,19 +345,44 @@ export class CallWriter {
   }
 
   /**
-   * Returns whether the beginning of a reply is a plain JSON call up to its arguments; null if it may become one.
-   * @param {string} text @returns {boolean | null}
+   * Returns the kind of the call that the beginning of a reply is, up to its arguments: a plain JSON object (`bare`), or
+   * the form of a template whose calls begin with a bracket (`form`). Returns null if it is none, `undecided` if it may
+   * become one.
+   * @param {string} text @returns {'bare' | 'form' | 'undecided' | null}
    */
-  isBare(text) {
-    const words = text.replace(/\s+/g, '');
-    const beginWith = (/** @type {string} */ quote) =>
-      words.length < quote.length ? (quote.startsWith(words) ? null : false) : words.startsWith(quote);
-    const candidates = ['', '```', '```json'].flatMap((fence) =>
+  callAtStart(text) {
+    const bare = ['', '```', '```json'].flatMap((fence) =>
       this.#tools.flatMap(({ name }) =>
-        ['arguments', 'parameters'].map((key) => beginWith(`${fence}{"name":"${name.replace(/\s+/g, '')}","${key}":`)),
+        ['arguments', 'parameters'].map((key) => withoutSpace(`${fence}{"name":"${name}","${key}":`)),
       ),
     );
-    return candidates.includes(true) || (candidates.includes(null) ? null : false);
+    const beginsWith = (/** @type {string} */ beginning) => isBeginning(beginning, text);
+    const [bareMatches, formMatches] = [bare, BRACKET.test(this.#opening) ? this.#callBeginnings : []].map((all) =>
+      all.map(beginsWith),
+    );
+    if (bareMatches.includes(true)) return 'bare';
+    if (formMatches.includes(true)) return 'form';
+    return [...bareMatches, ...formMatches].includes(null) ? 'undecided' : null;
+  }
+
+  /**
+   * Finds the first call in the text of a reply. `isCertain`: false if the text ends before that is decided. Without a
+   * call, `at` is the end of the text.
+   * @param {string} text @returns {{ at: number, isCertain: boolean }}
+   */
+  findCall(text) {
+    const { trigger } = this;
+    if (trigger) {
+      const at = text.indexOf(trigger);
+      return { at: at < 0 ? text.length - overlap(text, trigger) : at, isCertain: at >= 0 };
+    }
+    const opening = this.#opening;
+    if (BRACKET.test(opening)) return { at: text.length, isCertain: false };
+    for (let at = text.indexOf(opening[0]); at >= 0; at = text.indexOf(opening[0], at + 1)) {
+      const isCall = isBeginning(opening, text.slice(at));
+      if (isCall !== false) return { at, isCertain: isCall === true };
+    }
+    return { at: text.length, isCertain: false };
   }
 
   /**

@@ -9,6 +9,7 @@ import { shown } from '../../shared/quote-value.js';
 import { isInexact } from '../../shared/rounded-number.js';
 import {
   callForm,
+  callSample,
   DEFAULT_CALL_FORM,
   FORMS_BY_TOKEN,
   knowsTools,
@@ -31,7 +32,8 @@ const decoder = new TextDecoder();
 
 /**
  * Support for tools in a template: whether it describes tools, and the form of its calls (null: none or unknown).
- * @typedef {{ isToolAware: boolean, form: CallForm | null }} ToolSupport
+ * `sample`: what it writes for a call in an unknown form.
+ * @typedef {{ isToolAware: boolean, form: CallForm | null, sample?: string }} ToolSupport
  */
 /**
  * A conversation with tools, converted for the prompt.
@@ -76,7 +78,7 @@ async function toolSupport(model) {
   const texts = endTokens.map((id) => decoder.decode(bytesOf(id))).filter(Boolean);
   const isToolAware = knowsTools(renderWith);
   const form = callForm(renderWith, [EOS, ...texts]) ?? (isToolAware ? guessForm(model, renderWith) : null);
-  const support = { isToolAware, form };
+  const support = { isToolAware, form, ...(isToolAware && !form && { sample: callSample(renderWith) }) };
   supportCache.set(model, support);
   return support;
 }
@@ -243,7 +245,7 @@ export async function prepareCalls(model, messages, { chatFormat: format, tools 
   const promptTools = callable.length ? tools : [];
   const hasCalls = messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
   if (!promptTools.length && !hasCalls) return { messages, tools: undefined, form: null, callable };
-  const { isToolAware, form } = await toolSupportFor(model, format);
+  const { isToolAware, form, sample } = await toolSupportFor(model, format);
   const roles = format ? null : model.info.chatFormat?.roles;
   if (!isToolAware && promptTools.length && roles && !model.info.chatTemplate && !Object.hasOwn(roles, 'system'))
     throw new BqError('UNSUPPORTED', "the model's chat format has no system message, which would describe the tools", {
@@ -257,9 +259,11 @@ export async function prepareCalls(model, messages, { chatFormat: format, tools 
       callable,
     };
   if (!form)
-    throw new BqError('UNSUPPORTED', "the model's chat template writes tool calls in an unknown form", {
-      hint: 'omit tools, or pass chatFormat: then the system message describes the tools',
-    });
+    throw new BqError(
+      'UNSUPPORTED',
+      `the model's chat template writes tool calls in an unknown form: ${sample ? shown(sample, 200) : 'it writes none'}`,
+      { hint: 'omit tools, or pass chatFormat: then the system message describes the tools' },
+    );
   return {
     messages: convertCalls(messages, form),
     tools: promptTools.length ? promptTools : undefined,

@@ -28,8 +28,8 @@ export const PLACEHOLDERS = new RegExp(`([${NAME}${ARGUMENTS}${ID}${COUNT}])`, '
  * @property {string | null} notation  name of the arguments' notation in grammar/notations.js; null: JSON, or `fields`
  * @property {boolean} texts  whether the template expects arguments as JSON texts instead of objects
  * @property {boolean} none   whether the template expects null as the content of a message with calls
- * @property {boolean} inContent  whether calls are passed as a part of the content, because the template writes no
- *   calls
+ * @property {boolean} inContent  whether calls are passed as a part of the content, because the template writes none,
+ *   or none that can be read back
  * @property {string | null} contentRole  role of a separate message for the text before calls, needed if the template
  *   writes the content of a message with calls after the results; null: not needed
  * @property {boolean} joinsResults  whether the template expects results in the message with the calls, as
@@ -371,6 +371,25 @@ function notedFormOf(probe, written, args) {
   return null;
 }
 
+/** Arguments as Python prints a dict, which models never write: the template expects them as a JSON text. */
+const PRINTED_DICT = `{'${KEY}': '${VALUE}'}`;
+
+/**
+ * Returns the form of calls in Python syntax whose strings the template writes without quotes, or in the quotes of the
+ * template without escapes. Such a text of earlier calls could not be read back, so calls are passed as a part of the
+ * content. Returns null for other calls.
+ * @param {Probe} probe @returns {CallForm | null}
+ */
+function pythonFormOf(probe) {
+  const withArguments = probe.calls([{ [KEY]: VALUE }]);
+  if (!withArguments?.includes(`${NAME}(${KEY}=`)) return null;
+  const [one, two, three] = [1, 2, 3].map(
+    (n) => probe.calls(Array(n).fill({}))?.replaceAll(`${NAME}()`, `${NAME}(${ARGUMENTS})`) ?? null,
+  );
+  if (!one?.includes(ARGUMENTS)) return null;
+  return { ...split(one, two, three), notation: 'python', inContent: true };
+}
+
 /**
  * Returns the form of the calls that a probe renders, or null.
  * @param {Probe} probe @param {{ texts: boolean, none: boolean }} options @returns {CallForm | null}
@@ -386,7 +405,7 @@ function formOf(probe, { texts, none }) {
   const notedForm = notedFormOf(probe, written, args);
   if (notedForm) return { ...notedForm, none };
   const found = fieldsOf((given) => probe.calls([given]));
-  if (!found) return null;
+  if (!found) return pythonFormOf(probe);
   const { call, fields } = found;
   const field = (/** @type {string} */ key, /** @type {any} */ value) =>
     fields.open + key + fields.between + value + fields.close;
@@ -412,9 +431,27 @@ export function callForm(render, ends) {
     if (options.texts && isOwnNotation) continue;
     const form = formOf(probe, options);
     if (form && isUsable(form)) return { ...form, ...probe.conversation() };
-    isOwnNotation ||= !options.texts && (probe.calls([{ [KEY]: VALUE }])?.includes(VALUE) ?? false);
+    const text = options.texts ? null : probe.calls([{ [KEY]: VALUE }]);
+    isOwnNotation ||= Boolean(text?.includes(VALUE)) && !text?.includes(PRINTED_DICT);
   }
   return null;
+}
+
+/**
+ * Returns what a template writes for a call of "weather" whose arguments are `{"city": "Oslo"}`, or the error of the
+ * template, for the message of an error; '' if it writes nothing.
+ * @param {Render} render
+ */
+export function callSample(render) {
+  const call = { id: 'call00000', type: 'function', function: { name: 'weather', arguments: '{"city": "Oslo"}' } };
+  try {
+    const [before, after] = [[USER], [USER, { role: 'assistant', content: '', tool_calls: [call] }]].map((messages) =>
+      render({ messages, tools: TOOLS, add_generation_prompt: false }),
+    );
+    return after.slice(commonLength(before, after));
+  } catch (/** @type {any} */ error) {
+    return error.message;
+  }
 }
 
 /** Whether each call contains the name and the arguments once, and the id at most once. @param {CallForm} form */
