@@ -70,7 +70,7 @@ const REGEX_MODULES = /js[\\/]text[\\/]regex[\\/]/;
 const TEMPLATE_MODULES = /js[\\/]text[\\/]templates[\\/](?!compact)/;
 /** Small modules that few pages load. Their file is part-seldom.js. */
 const RARE_MODULES =
-  /(wasm[\\/]sha256|storage[\\/]sources[\\/](bytes|file|file-version|local|split)|gguf[\\/]string-list|generation[\\/]logit-processors|model[\\/]probabilities|engine[\\/]speed-estimate|shared[\\/](nesting|quote-value|rounded-number))\.js/;
+  /(wasm[\\/]sha256|storage[\\/]sources[\\/](bytes|file|file-version|local|split)|gguf[\\/]string-list|generation[\\/]logit-processors|model[\\/]probabilities|shared[\\/](nesting|quote-value|rounded-number))\.js/;
 /** Modules that describe LoRA adapters and files of other formats than bq4 v2 to the engine. */
 const DESCRIPTION_MODULES = /js[\\/](convert|format|text[\\/]tokenizers)[\\/](?!bq4[\\/](read-v1|companion\.js)|lora)/;
 

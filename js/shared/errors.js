@@ -80,7 +80,7 @@ export const onDemand = (module) =>
   module.catch((cause) => {
     throw new BqError('NETWORK', `a module of bq4 can't be loaded: ${cause.message}`, {
       cause,
-      hint: 'check the connection and try again, or reload the page',
+      hint: 'check the connection, and reload the page',
     });
   });
 

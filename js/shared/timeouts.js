@@ -14,7 +14,10 @@
  * store), the timeout is far longer than a busy machine needs. A part that is ready later is used the next time.
  */
 export const TIMEOUTS = {
-  /** For each thread of an engine to start, counted from the start of the previous one. */
+  /**
+   * For each thread of an engine to start, counted from the start of the previous one; for the workers of tensor
+   * parallelism to start.
+   */
   threadStart: 10_000,
   /** For all threads to instantiate a module. */
   threadsReady: 10_000,
@@ -31,8 +34,7 @@ export const TIMEOUTS = {
    * them.
    */
   nestedClose: 50,
-  /** For the workers of tensor parallelism to start, to finish a measurement, and to answer. */
-  spreadStart: 10_000,
+  /** For the workers of tensor parallelism to finish a measurement, and to answer. */
   spreadMeasure: 10_000,
   spreadAnswer: 10_000,
   /**
@@ -40,6 +42,8 @@ export const TIMEOUTS = {
    * cleared during a write.
    */
   storeOpen: 15_000,
+  /** Between the comments of a server's waiting stream. Clients and proxies close a silent one after a minute or more. */
+  streamComment: 15_000,
   /** For the worker that reads files to start, and for its reads of a closed model to end. */
   readerStart: 15_000,
   readerClose: 5000,
@@ -54,8 +58,6 @@ export const TIMEOUTS = {
   sessionLook: 1000,
   /** Interval at which an unread stream of the AI SDK is checked while another call waits. The second check ends it. */
   streamLook: 500,
-  /** Between the comments of a server's waiting stream. Clients and proxies close a silent one after a minute or more. */
-  streamComment: 15_000,
   /**
    * Before the first retry of a request, unless the source specifies another delay. It doubles before each further
    * retry.

@@ -43,7 +43,7 @@ async function adapt({ wasm, model, session }, source) {
     const [at, length] = wasm.u32(out, 2);
     return wasm.bytes(at, length).slice();
   });
-  const room = { take: () => {}, release: () => {}, removeAdapter: () => {} };
+  const room = { take: () => {}, release: () => {}, remove: () => {} };
   const adapter = await LocalAdapter.load(wasm, conf, source, {}, { sessions: 1, rows: 32 }, room);
   adapter.enter(session);
   return adapter;

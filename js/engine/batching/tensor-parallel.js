@@ -112,7 +112,7 @@ export class TensorParallel {
     /** @type {TensorParallel | undefined} */
     let parallel;
     try {
-      await within('spreadStart', started);
+      await within('threadStart', started);
       parallel = new TensorParallel(wasm, workers);
       parallel.minTokens = isForced ? 1 : await within('spreadMeasure', parallel.#measure(compiled, plan, batch));
       for (const worker of workers) worker.allowExit();

@@ -1,5 +1,6 @@
 /** LoRA adapters in a model's heap. Loaded with the first adapter. */
 import { decodeConfig, readAdapter, SLOTS } from '../../format/lora/index.js';
+import { checkCall, TABLE } from '../../remote/port/methods.js';
 import { asyncDispose } from '../../shared/async.js';
 import { BqError } from '../../shared/errors.js';
 import { openSource } from '../../storage/sources/index.js';
@@ -9,7 +10,8 @@ import { structs } from '../../wasm/abi.js';
 
 /** @import { Change } from '../../format/lora/index.js' */
 /** @import { InTensor } from '../../format/checkpoint-tensors.js' */
-/** @import { AdapterInfo, Source } from '../../shared/types.js' */
+/** @import { AdapterInfo, LoadOptions, Source } from '../../shared/types.js' */
+/** @import { LocalModel } from './model.js' */
 /** @import { Wasm } from '../../wasm/wasm.js' */
 
 /** Largest accepted size of adapter_config.json. */
@@ -136,50 +138,6 @@ function makeAbsolute(wasm, at, parts) {
   }
 }
 
-/** The heap bytes that a model reserves for adapters. */
-export class AdapterBudget {
-  #usedBytes = 0;
-  #limit;
-  #adapters;
-  #dropFromSessions;
-
-  /**
-   * @param {number} limit @param {Map<string, LocalAdapter>} adapters  adapters of the model
-   * @param {(id: string) => void} dropFromSessions  removes an adapter from idle sessions
-   */
-  constructor(limit, adapters, dropFromSessions) {
-    this.#limit = limit;
-    this.#adapters = adapters;
-    this.#dropFromSessions = dropFromSessions;
-  }
-
-  /** Takes bytes of the budget. Throws NOMEM. @param {number} bytes */
-  take(bytes) {
-    const needed = this.#usedBytes + bytes;
-    if (needed > this.#limit)
-      throw new BqError(
-        'NOMEM',
-        `the adapter needs ${bytes} bytes, but ${this.#usedBytes} of the ${this.#limit} bytes for adapters are in use`,
-        {
-          hint: `load the model with { adapterBytes: ${needed} }, or close another adapter`,
-          details: { bytes, needed, adapterBytes: this.#limit },
-        },
-      );
-    this.#usedBytes = needed;
-  }
-
-  /** @param {number} bytes */
-  release(bytes) {
-    this.#usedBytes -= bytes;
-  }
-
-  /** @param {string} id */
-  removeAdapter(id) {
-    this.#adapters.delete(id);
-    this.#dropFromSessions(id);
-  }
-}
-
 export class LocalAdapter {
   #wasm;
   /** Heap address of the adapter. */
@@ -193,7 +151,7 @@ export class LocalAdapter {
   /**
    * @param {Wasm} wasm @param {number} block  heap address of the adapter @param {number} contentHash
    * @param {AdapterInfo} info
-   * @param {{ removeAdapter: () => void, release: () => void }} onClose
+   * @param {{ remove: () => void, release: () => void }} onClose
    */
   constructor(wasm, block, contentHash, info, onClose) {
     this.#wasm = wasm;
@@ -210,7 +168,7 @@ export class LocalAdapter {
    * @param {Source} source
    * @param {{ scale?: number, signal?: AbortSignal }} options
    * @param {{ sessions: number, rows: number }} sizes  the number of sessions, and the rows of a batch
-   * @param {Pick<AdapterBudget, 'take' | 'release' | 'removeAdapter'>} budget
+   * @param {Pick<Adapters, 'take' | 'release' | 'remove'>} budget
    */
   static async load(wasm, conf, source, { scale = 1, signal }, { sessions, rows }, budget) {
     const config = decodeConfig(conf); // C has checked the section
@@ -229,7 +187,7 @@ export class LocalAdapter {
       makeAbsolute(wasm, at, config.layers * SLOTS.length);
       const id = crypto.getRandomValues(new Uint32Array(2)).join('-');
       const info = { id, name: file.name, format, bytes, changes: changes.length };
-      return new LocalAdapter(wasm, at, contentHash, info, { release, removeAdapter: () => budget.removeAdapter(id) });
+      return new LocalAdapter(wasm, at, contentHash, info, { release, remove: () => budget.remove(id) });
     } finally {
       await file.close();
     }
@@ -255,7 +213,7 @@ export class LocalAdapter {
   async close() {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#onClose.removeAdapter();
+    this.#onClose.remove();
     this.#freeIfUnused();
   }
 
@@ -267,5 +225,75 @@ export class LocalAdapter {
 
   [asyncDispose]() {
     return this.close();
+  }
+}
+
+/** The adapters of a model, and the heap bytes that it reserves for them. */
+export class Adapters {
+  #wasm;
+  #model;
+  #options;
+  #usedBytes = 0;
+  /** @type {Map<string, LocalAdapter>} */
+  #byId = new Map();
+
+  /** @param {Wasm} wasm @param {LocalModel} model @param {LoadOptions} options  of the model */
+  constructor(wasm, model, options) {
+    this.#wasm = wasm;
+    this.#model = model;
+    this.#options = options;
+  }
+
+  /** Loads an adapter. Throws the errors of LocalAdapter.load. @param {any[]} args  of Model.loadAdapter */
+  async load(args) {
+    const {
+      args: [source],
+      options,
+      signal,
+    } = checkCall(TABLE.model.loadAdapter, args);
+    const { prefillBatch: batch = 32, forks = 0 } = this.#options;
+    const sessions = this.#model.info.sessions * (1 + forks);
+    const adapter = await LocalAdapter.load(
+      this.#wasm,
+      this.#model.bytes('CONF'),
+      source,
+      { ...options, signal },
+      { sessions, rows: Math.max(batch, this.#wasm.threads) },
+      this,
+    );
+    this.#byId.set(adapter.info.id, adapter);
+    return adapter;
+  }
+
+  /** Returns an adapter; undefined if it is not one of the model's. @param {string} id */
+  get(id) {
+    return this.#byId.get(id);
+  }
+
+  /** Takes bytes of those reserved. Throws NOMEM. @param {number} bytes */
+  take(bytes) {
+    const { adapterBytes = 0 } = this.#options;
+    const needed = this.#usedBytes + bytes;
+    if (needed > adapterBytes)
+      throw new BqError(
+        'NOMEM',
+        `the adapter needs ${bytes} bytes, but ${this.#usedBytes} of the ${adapterBytes} bytes for adapters are in use`,
+        {
+          hint: `load the model with { adapterBytes: ${needed} }, or close another adapter`,
+          details: { bytes, needed, adapterBytes },
+        },
+      );
+    this.#usedBytes = needed;
+  }
+
+  /** @param {number} bytes */
+  release(bytes) {
+    this.#usedBytes -= bytes;
+  }
+
+  /** Removes an adapter from the model and from its idle sessions. @param {string} id */
+  remove(id) {
+    this.#byId.delete(id);
+    this.#model.replies.dropAdapter(id);
   }
 }

@@ -56,10 +56,8 @@ export class LocalModel {
    * @type {import('../../text/tokenizers/section.js').PairFormat | null}
    */
   pair = null;
-  /** Adapters by their ids. @type {Map<string, LocalAdapter>} */
-  #adapters = new Map();
-  /** Memory reserved for adapters. @type {import('./adapter.js').AdapterBudget | null} */
-  #adapterBudget = null;
+  /** @type {import('./adapter.js').Adapters | null} */
+  #adapters = null;
   /**
    * Grammars for the model's vocabulary, created with the first format.
    * @type {Promise<import('../generation/grammar-guide.js').Grammars> | null}
@@ -364,34 +362,13 @@ export class LocalModel {
 
   /** @type {Model['loadAdapter']} */
   loadAdapter = async (...args) => {
-    const {
-      args: [source],
-      options,
-      signal,
-    } = checkCall(TABLE.model.loadAdapter, args);
-    const { prefillBatch: batch = 32, forks = 0 } = this.#options;
-    const { sessions } = this.info;
-    const sizes = { sessions: sessions * (1 + forks), rows: Math.max(batch, this.#wasm.threads) };
-    const { LocalAdapter, AdapterBudget } = await onDemand(import('./adapter.js'));
-    this.#adapterBudget ??= new AdapterBudget(this.#options.adapterBytes ?? 0, this.#adapters, (id) =>
-      this.replies.dropAdapter(id),
-    );
-    const readOptions = { ...options, signal };
-    const adapter = await LocalAdapter.load(
-      this.#wasm,
-      this.bytes('CONF'),
-      source,
-      readOptions,
-      sizes,
-      this.#adapterBudget,
-    );
-    this.#adapters.set(adapter.info.id, adapter);
-    return adapter;
+    const { Adapters } = await onDemand(import('./adapter.js'));
+    return (this.#adapters ??= new Adapters(this.#wasm, this, this.#options)).load(args);
   };
 
   /** Returns an adapter. Throws CLOSED if the model has none with this id. @param {string} id */
   adapter(id) {
-    const adapter = this.#adapters.get(id);
+    const adapter = this.#adapters?.get(id);
     if (adapter) return adapter;
     throw new BqError('CLOSED', 'the adapter was closed, or belongs to another model');
   }

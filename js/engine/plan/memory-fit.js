@@ -1,6 +1,5 @@
 /** Determines whether a model fits in memory. If it does not, reduced-fit.js reduces the sizes. */
 import { BqError, onDemand } from '../../shared/errors.js';
-import { isNode, nodeModule } from '../../shared/node.js';
 import { LIMIT, megabytes } from './memory-limit.js';
 
 /** @import { LoadOptions, Plan } from '../../shared/types.js' */
@@ -88,7 +87,7 @@ export async function fitPlan(planner, heapBase, options, apply, pagingHint, pag
   };
   if (bytesOf(requested) <= limit) {
     const { note = '', ...plan } = planBest(requested);
-    const machineFit = budget === undefined && !apply ? await guessFit(plan.heapBytes) : null;
+    const machineFit = budget === undefined && !apply ? await estimateFit(plan.heapBytes) : null;
     const [fits, reason] = machineFit ?? ['yes', `${megabytes(plan.heapBytes)}, with the requested sizes`];
     return {
       ...requested,
@@ -113,27 +112,12 @@ export async function fitPlan(planner, heapBase, options, apply, pagingHint, pag
   });
 }
 
-/** Returns the memory of this machine in bytes, as reported by Node or the browser; 0 if it is not reported. */
-async function machineBytes() {
-  if (isNode) return (await nodeModule('os')).totalmem();
-  const { deviceMemory = 0 } = /** @type {any} */ (globalThis.navigator ?? {});
-  return deviceMemory * 2 ** 30;
-}
-
 /**
- * Estimates from the machine's memory whether a heap fits, and returns the reason.
+ * Estimates whether a heap fits in the memory of this machine, and returns the reason.
  * @param {number} heap  bytes
- * @returns {Promise<['yes' | 'no' | 'unknown', string]>}
+ * @returns {Promise<[fits: 'yes' | 'no' | 'unknown', reason: string]>}
  */
-async function guessFit(heap) {
-  if (heap <= ALWAYS_AVAILABLE) return ['yes', `${megabytes(heap)} are available in every browser`];
-  const machine = await machineBytes();
-  if (!machine)
-    return ['unknown', `the browser does not report the memory of this machine; ${megabytes(heap)} are needed`];
-  if (heap <= machine / 4)
-    return ['yes', `${megabytes(heap)} are at most a quarter of this machine's ${megabytes(machine)}`];
-  // Browsers report at most 8 GiB, newer ones at most 32 GiB.
-  if (heap > machine && machine < 8 * 2 ** 30)
-    return ['no', `${megabytes(heap)} are needed, this machine has ${megabytes(machine)}`];
-  return ['unknown', `${megabytes(heap)} are more than a quarter of this machine's ${megabytes(machine)}`];
-}
+const estimateFit = async (heap) =>
+  heap <= ALWAYS_AVAILABLE
+    ? ['yes', `${megabytes(heap)} are available in every browser`]
+    : (await onDemand(import('./machine-fit.js'))).estimateFit(heap);
