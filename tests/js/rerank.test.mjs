@@ -9,6 +9,7 @@ import { convert } from '../../js/convert/index.js';
 import { spawnSync } from 'node:child_process';
 import { createProviderRegistry, rerank } from 'ai';
 import { createProvider, rerankingModel } from '../../js/api/adapters/ai-sdk.js';
+import { connect } from '../../js/connect.js';
 import { serveModels } from '../../js/api/server/index.js';
 import { createEngine, fromFile } from '../../js/node.js';
 import { createWorkerEngine } from '../../js/index.js';
@@ -210,6 +211,63 @@ test('POST /v1/rerank: as Jina, Cohere and llama.cpp answer', async (t) => {
   }
   const { data } = await (await fetch(`${server.url}/models`)).json();
   assert.equal(data[0].reranks, 'classifier');
+});
+
+test('rerank of connect() sorts as the model on the server does, also with the AI SDK', async (t) => {
+  const model = await loaded(t, 'bert', 'safetensors');
+  const server = await serveModels([{ id: 'ranker', model }], { port: 0 });
+  t.after(() => server.close());
+  const remote = connect(server.url);
+  const { query, documents } = questionOf('bert');
+  const expected = (await model.rerank(query, documents)).map(({ index, score, document }) => ({
+    index,
+    score,
+    document,
+  }));
+  assert.deepEqual(await remote.rerank(query, documents), expected);
+  assert.deepEqual(await remote.rerank(query, documents, { topN: 2, model: 'ranker' }), expected.slice(0, 2));
+  assert.deepEqual(await remote.rerank(query, []), []);
+  const { ranking } = await rerank({ model: rerankingModel(remote, { modelId: 'ranker' }), query, documents });
+  assert.deepEqual(
+    ranking.map(({ originalIndex }) => originalIndex),
+    expected.map(({ index }) => index),
+  );
+  await assert.rejects(remote.rerank(query, documents, { model: 'other' }), { code: 'HTTP_STATUS' });
+  await assert.rejects(remote.rerank(query, documents, /** @type {any} */ ({ truncate: true })), { code: 'ARGUMENT' });
+  await assert.rejects(remote.rerank(query, /** @type {any} */ ('one')), { code: 'ARGUMENT' });
+  await assert.rejects(remote.rerank(/** @type {any} */ (null), documents), { code: 'ARGUMENT' });
+  await assert.rejects(remote.rerank(query, documents, { signal: AbortSignal.abort() }), { name: 'AbortError' });
+});
+
+test("scores of other servers are sorted and checked; a request names no model that the caller didn't", async () => {
+  /** @type {any[]} */
+  const bodies = [];
+  const rerankWith = (/** @type {any} */ results) =>
+    connect('http://ranker.example/v1', {
+      fetch: async (_, init) => {
+        bodies.push(JSON.parse(String(init?.body)));
+        return Response.json({ results });
+      },
+    }).rerank('q', ['a', 'b', 'c'], { topN: 2 });
+  const unsorted = [0.1, 0.9, 0.5].map((score, index) => ({ index, relevance_score: score }));
+  assert.deepEqual(await rerankWith(unsorted), [
+    { index: 1, score: 0.9, document: 'b' },
+    { index: 2, score: 0.5, document: 'c' },
+  ]);
+  assert.deepEqual(bodies, [{ query: 'q', documents: ['a', 'b', 'c'], top_n: 2 }]);
+  for (const results of [
+    null,
+    [],
+    [null],
+    [{ index: 3, relevance_score: 1 }],
+    [{ index: -1, relevance_score: 1 }],
+    [{ index: 'length', relevance_score: 1 }],
+    [{ relevance_score: 1 }],
+    [{ index: 0 }],
+    [{ index: 0, relevance_score: null }],
+    [{ index: 0, relevance_score: '1' }],
+  ])
+    await assert.rejects(rerankWith(results), { code: 'FORMAT' }, JSON.stringify(results));
 });
 
 test("the AI SDK's rerank, of texts and of objects, by a registry too", async (t) => {

@@ -20,6 +20,7 @@ import { callOf, checkModel, formatOf, idOf, pieces, textOf, toolOf, vectorsOf, 
 /** @typedef {Parameters<LanguageModelV4['doGenerate']>[0]} CallOptions */
 /** @typedef {Awaited<ReturnType<LanguageModelV4['doGenerate']>>} Generated */
 /** @typedef {Extract<Generated['content'][number], { type: 'tool-call' }>} Call */
+/** @import { RemoteModel } from '../connect/index.js' */
 /** @import { AnyModel, Piece, Reply, Usage } from './translate.js' */
 
 /** Largest number of texts in one call of `doEmbed`. */
@@ -316,7 +317,7 @@ export const embeddingModel = (model, options) => ({
 });
 
 /**
- * Creates a RerankingModelV4. Its calls throw UNSUPPORTED for a model of `connect()`.
+ * Creates a RerankingModelV4.
  * @param {AnyModel} model @param {{ modelId?: string }} [options]
  * @returns {RerankingModelV4}
  */
@@ -325,14 +326,10 @@ export const rerankingModel = (model, options) => ({
   provider: 'bq4',
   modelId: idOf('rerankingModel', model, options),
   async doRerank(/** @type {any} */ { documents: { type, values }, query, topN, abortSignal, providerOptions }) {
-    const localModel = /** @type {import('../../shared/types.js').Model} */ (model);
-    if (!localModel.rerank)
-      throw new BqError('UNSUPPORTED', 'models of connect() do not support rerank()', {
-        hint: 'load a reranker with load()',
-      });
+    const reranker = /** @type {AnyModel & Pick<RemoteModel, 'rerank'>} */ (model);
     const texts = type === 'object' ? values.map((/** @type {object} */ document) => JSON.stringify(document)) : values;
     const ranked = await endIdleStreamsDuring(model, () =>
-      localModel.rerank(query, texts, { topN, ...providerOptions?.bq4, signal: abortSignal }),
+      reranker.rerank(query, texts, { topN, ...providerOptions?.bq4, signal: abortSignal }),
     );
     return {
       ranking: ranked.map(({ index, score }) => ({ index, relevanceScore: score })),

@@ -11,9 +11,11 @@ import { ChunkReader, chunkOfAnswer } from '../openai/chunks.js';
 import { fromOpenAIError } from '../openai/errors.js';
 import { shown } from '../../shared/quote-value.js';
 import { withPlainSchemas } from '../../shared/standard-schema.js';
+import { remoteRerank } from './remote-rerank.js';
 import { events } from './server-sent-events.js';
 
 /** @import { Model } from '../../shared/types.js' */
+/** @import { RemoteRanked, RemoteRerankOptions } from './remote-rerank.js' */
 
 /**
  * @typedef {object} ConnectOptions
@@ -111,7 +113,7 @@ function checkJson(json, url) {
  * @param {string} url
  */
 function checkCompleteJson(json, url) {
-  const list = url.endsWith('/embeddings') ? 'data' : 'choices';
+  const list = url.endsWith('/embeddings') ? 'data' : url.endsWith('/rerank') ? 'results' : 'choices';
   if (Array.isArray(checkJson(json, url)[list]) && json[list].length > 0) return json;
   throw new BqError('FORMAT', `${url}: expected "${list}" with at least one entry, found ${shown(json[list])}`, {
     details: { url },
@@ -225,7 +227,12 @@ export function connect(address, options) {
       const { signal } = lifetime;
       const at = `${url}/${path}`;
       try {
-        const fields = { ...withPlainSchemas(body), model: body.model ?? model ?? (await defaultModel(signal)) };
+        // The first model of a server need not be a reranker. Servers with one reranker choose it by themselves.
+        const isDefaultKnown = model !== undefined || path === 'rerank';
+        const fields = {
+          ...withPlainSchemas(body),
+          model: body.model ?? (isDefaultKnown ? model : await defaultModel(signal)),
+        };
         const response = await request(at, server, { method: 'POST', body: JSON.stringify(fields), signal });
         if (body.stream) return new ChunkStream(chunks(response, at, lifetime), lifetime.controller);
         const json = checkCompleteJson(await jsonOf(response, at, signal), at);
@@ -244,11 +251,16 @@ export function connect(address, options) {
     chat: { completions: { ...completions, runTools: runToolCalls } },
     completions: method('completions'),
     embeddings: method('embeddings'),
+    rerank: (query, documents, options) => remoteRerank(method('rerank').create, query, documents, options),
   };
 }
 
 /**
- * @typedef {Pick<Model, 'chat' | 'completions' | 'embeddings'> & { url: string, models: { list: (options?: RequestOptions) => Promise<ModelList> } }} RemoteModel
+ * @typedef {(query: string, documents: string[], options?: RemoteRerankOptions) => Promise<RemoteRanked[]>} RemoteRerank
+ */
+
+/**
+ * @typedef {Pick<Model, 'chat' | 'completions' | 'embeddings'> & { url: string, models: { list: (options?: RequestOptions) => Promise<ModelList> }, rerank: RemoteRerank }} RemoteModel
  */
 
 /**
