@@ -12,8 +12,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
  * error groups and hints, sources on the hub and the conversion of Standard JSON Schemas. THREAD_LIMIT includes the page's own
  * script in tests/browser/readme.test.mjs.
  */
-export const SCRIPT_LIMIT = 64_400;
-export const THREAD_LIMIT = 12_930;
+export const SCRIPT_LIMIT = 64_500;
+export const THREAD_LIMIT = 13_000;
 
 /** Limit in gzipped bytes for a library adapter. */
 export const ADAPTER_LIMIT = 6_260;

@@ -38,7 +38,7 @@ const calls = {
   'the address of a build': () => load('data:,x', { wasmUrl: `data:application/wasm;base64,${letters}` }),
   'the address of a server': () => connect(`data:text/plain,${letters}`),
   'a hub': () => engine.load(fromUrl('hf:a/b', { hubUrl: `data:,${letters}` })),
-  'a list of addresses': () => toSource([`${letters} `]),
+  'a list of addresses': () => toSource([`ftp://${letters} `]),
 };
 
 for (const [name, call] of Object.entries(calls))

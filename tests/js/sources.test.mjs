@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { after, test } from 'node:test';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { runInNewContext } from 'node:vm';
 import { fileAddress as inCommands } from '../../bin/options.js';
 import { fileAddress as inDemo } from '../../demo/page/format.js';
+import { createEngine } from '../../js/node.js';
 import { companionOf } from '../../js/format/bq4/companion.js';
 import { nearest, OPTIONS } from '../../js/shared/options.js';
 import {
@@ -298,7 +299,6 @@ test('what stands for a source, and what does not', () => {
   assert.equal(toSource(new Blob([])).kind, 'blob');
   assert.equal(toSource(new Uint8Array(1)).kind, 'bytes');
   assert.equal(toSource(fromFile('a')).kind, 'file');
-  assert.throws(() => toSource('models/a.bq4'), { code: 'ARGUMENT' });
   assert.throws(() => toSource(/** @type {any} */ (null)), { code: 'ARGUMENT' });
   for (const kind of ['x', '__proto__', null])
     assert.throws(() => placeOf(/** @type {any} */ ({ kind })), {
@@ -394,4 +394,21 @@ test('the address of a page about a file on the hub is that of the file, in the 
     ])
       assert.equal(of(same), same);
   }
+});
+
+test('in Node a string without a scheme is a path', async (t) => {
+  for (const path of ['models/a.bq4', './a.gguf', '/a b.gguf', 'C:\\models\\a.gguf', 'C:/models/a.gguf', 'a:b.gguf'])
+    assert.deepEqual(toSource(path), { kind: 'file', path });
+  for (const url of ['http://h.org/a.bq4', 'file:///a.bq4', 'data:,x', 'blob:nodedata:1', 'HTTPS://h.org/a'])
+    assert.equal(toSource(url).kind, 'url', url);
+  assert.equal(toSource('hf:owner/name').kind, 'hub');
+  const engine = await createEngine({ threads: 1 });
+  t.after(() => engine.close());
+  const path = relative(process.cwd(), fileURLToPath(new URL('../../models/chat.bq4', import.meta.url)));
+  const model = await engine.load(path);
+  assert.ok(model.info.generates);
+  await assert.rejects(engine.load('no/such/model.gguf'), {
+    code: 'READ',
+    message: /^no\/such\/model\.gguf can't be read: /,
+  });
 });

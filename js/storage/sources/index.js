@@ -5,6 +5,7 @@
 import { fullUrl, noAddress } from '../../shared/builds.js';
 import { address } from '../../shared/checks.js';
 import { BqError, onDemand } from '../../shared/errors.js';
+import { isNode } from '../../shared/node.js';
 import { checkOptions, wrong } from '../../shared/options.js';
 import { filesOf, openOne, pathOf, withPath } from './kinds.js';
 
@@ -158,15 +159,22 @@ function checkSource(source) {
 }
 
 /**
- * Converts an address, a Blob, a handle or bytes to a source; a list of them to the source of a model in several files.
- * Checks and returns a source. Throws ARGUMENT.
+ * Returns whether a string is a path: in Node, without an address that it may be relative to, one without a scheme of at
+ * least two letters.
+ * @param {string} text
+ */
+const isPath = (text) => isNode && !globalThis.location && text && !/^[a-z][\w+.-]+:/i.test(text);
+
+/**
+ * Converts an address, a path in Node, a Blob, a handle or bytes to a source; a list of them to the source of a model in
+ * several files. Checks and returns a source. Throws ARGUMENT.
  * @param {SourceLike} source
  * @returns {Source}
  */
 export function toSource(source) {
   const value = /** @type {any} */ (source);
   const tag = tagOf(value);
-  if (typeof value === 'string' || tag === 'URL') return fromUrl(value);
+  if (typeof value === 'string' || tag === 'URL') return isPath(value) ? fromFile(value) : fromUrl(value);
   if (['Blob', 'File'].includes(tag)) return fromBlob(value);
   if (['Uint8Array', 'ArrayBuffer', 'SharedArrayBuffer'].includes(tag)) return fromBytes(value);
   // A handle has a field `kind`, too, so it is recognized before sources.
