@@ -38,6 +38,9 @@ export const shortened = (text) =>
 
 /** An error with a `code` for programs, and with a `message` and a `hint` for people. */
 export class BqError extends Error {
+  /** Node prints it with the message. Bundles shorten the name of the class. @override */
+  static name = 'BqError';
+
   /**
    * Compares names, because parts of the package that are loaded on demand have their own copy of the class.
    * @override @param {any} value

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
+import { inspect } from 'node:util';
 import { connect } from '../../js/connect.js';
 import { createEngine } from '../../js/engine/create.js';
 import { load } from '../../js/node.js';
@@ -131,4 +132,10 @@ test('the command line shortens arguments, too', () => {
     assert.notEqual(status, 0);
     assert.ok(stderr.length < 3 * MESSAGE_LIMIT, `${args[0].slice(0, 9)}: ${stderr.length} characters`);
   }
+});
+
+test('the class has its name in the minified bundle, too', async () => {
+  const { BqError: Bundled } = await import(String(new URL('../../dist/node.js', import.meta.url)));
+  assert.equal(Bundled.name, 'BqError');
+  assert.match(inspect(new Bundled('READ', 'gone')), /^BqError: gone/);
 });
