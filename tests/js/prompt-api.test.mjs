@@ -488,9 +488,96 @@ describe('tools', () => {
     );
   });
 
+  /**
+   * Prompts a session whose model calls tools once. Returns the contents of the results.
+   * @param {((input: any) => unknown)[]} executes  of the calls @param {{ name?: string, arguments?: string }} [fields]
+   */
+  async function runCalls(executes, fields) {
+    const calls = executes.map((_, index) => ({
+      tool_calls: [
+        { index, id: `c${index}`, type: 'function', function: { name: `t${index}`, arguments: '{}', ...fields } },
+      ],
+    }));
+    const { model: remote, requests } = await connectToScript([calls, [{ content: 'Well.' }]]);
+    const info = { contextTokens: 99 };
+    const speaks = /** @type {any} */ ({ ...remote, info, countTokens: async () => 7, tokenize: async () => [] });
+    const tools = executes.map((execute, i) => ({ ...weather(execute), name: `t${i}` }));
+    assert.equal(await (await promptApi(speaks).create({ tools })).prompt('Where is it warmer?'), 'Well.');
+    return requests[1].messages.slice(-executes.length).map((/** @type {any} */ message) => message.content);
+  }
+
+  test('results are strings or become JSON', async () => {
+    /** @type {[unknown, string][]} */
+    const results = [
+      ['7 °C', '7 °C'],
+      ['{"a":', '{"a":'],
+      [{ degrees: 7, unit: 'C' }, '{"degrees":7,"unit":"C"}'],
+      [[1, { a: null }], '[1,{"a":null}]'],
+      [7, '7'],
+      [12345678901234567890n, '12345678901234567890'],
+      [true, 'true'],
+      [null, 'null'],
+      [undefined, ''],
+      [new Map([['Oslo', 7]]), '{"Oslo":7}'],
+      [new Set(['a']), '["a"]'],
+      [new Date(0), '"1970-01-01T00:00:00.000Z"'],
+      [Promise.resolve({ late: 1 }), '{"late":1}'],
+    ];
+    assert.deepEqual(
+      await runCalls(
+        results.map(
+          ([result]) =>
+            () =>
+              result,
+        ),
+      ),
+      results.map(([, content]) => content),
+    );
+  });
+
+  test('results that are not JSON reject the prompt; the error names the tool and what it returned', async () => {
+    const circle = /** @type {any} */ ({});
+    circle.self = circle;
+    for (const [result, found] of /** @type {[unknown, string][]} */ ([
+      [circle, 'an object that contains itself'],
+      [new Response('x'), 'an object of the class Response'],
+      [{ answer: new Headers() }, 'an object of the class Headers'],
+      [new ArrayBuffer(4), 'an object of the class ArrayBuffer'],
+      [[Promise.resolve(1)], 'an object of the class Promise'],
+      [() => 7, 'a function'],
+      [Symbol('x'), 'a symbol'],
+    ])) {
+      await assert.rejects(
+        runCalls([() => result]),
+        (/** @type {any} */ error) =>
+          error instanceof DOMException &&
+          error.message.startsWith(`the tool "t0" failed: expected a result that JSON can represent, found ${found}`),
+        found,
+      );
+    }
+  });
+
   test('TypeError for invalid tools; an exception of a tool rejects the prompt', async () => {
     for (const tool of [{}, weather(5), { ...weather(() => ''), inputSchema: 'x' }])
       await rejects(create({ tools: [tool] }), 'TypeError');
+    const error = new RangeError('no such city');
+    const throwError = () => {
+      throw error;
+    };
+    for (const execute of [throwError, () => Promise.reject(error), () => error])
+      await assert.rejects(runCalls([execute]), error);
+    // The rejection of the first call must not be unhandled.
+    await assert.rejects(runCalls([() => Promise.reject(error), throwError]), error);
+  });
+
+  test('the model receives an error for an unknown tool; arguments that are not JSON reject the prompt', async () => {
+    assert.deepEqual(await runCalls([() => assert.fail('the tool has another name')], { name: 'frob' }), [
+      'Error: unknown tool "frob", expected one of t0',
+    ]);
+    await assert.rejects(runCalls([() => 7], { arguments: '{"city"' }), {
+      name: 'UnknownError',
+      message: 'expected JSON as the arguments of the call of "t0", found "{\\"city\\""',
+    });
   });
 });
 

@@ -185,6 +185,7 @@ test('results that JSON would empty: what they hold, or an error that names thei
     degrees = 45;
     print = () => `${this.degrees}`;
   }
+  const shared = { a: 1 };
   /** @type {[unknown, string][]} */
   const results = [
     [new Map([['Oslo', new Set([7, 8])]]), '{"Oslo":[7,8]}'],
@@ -203,6 +204,7 @@ test('results that JSON would empty: what they hold, or an error that names thei
     [new Date(0), '"1970-01-01T00:00:00.000Z"'],
     [{}, '{}'],
     [[], '[]'],
+    [[shared, shared], '[{"a":1},{"a":1}]'],
     [undefined, ''],
     [null, 'null'],
     [false, 'false'],
@@ -210,6 +212,12 @@ test('results that JSON would empty: what they hold, or an error that names thei
     [new Number(7), '7'],
   ];
   for (const [result, content] of results) assert.equal(await runOnce(() => result), content);
+  const ownParent = /** @type {any} */ ({ a: {} });
+  ownParent.a.parent = ownParent;
+  const ownKey = new Map();
+  ownKey.set('self', new Set([ownKey]));
+  let deep = /** @type {any} */ ([]);
+  for (let i = 0; i < 1e5; i++) deep = new Set([deep]);
   for (const [result, found] of /** @type {[unknown, string][]} */ ([
     [new Response('x'), 'an object of the class Response'],
     [[{ deep: new Headers() }], 'an object of the class Headers'],
@@ -219,6 +227,9 @@ test('results that JSON would empty: what they hold, or an error that names thei
     [/x/, 'an object of the class RegExp'],
     [() => 7, 'a function'],
     [Symbol('x'), 'a symbol'],
+    [ownParent, 'an object that contains itself'],
+    [{ list: [ownKey] }, 'an object that contains itself'],
+    [deep, 'an object that is nested too deeply'],
   ])) {
     const message = `expected a result that JSON can represent, found ${found}: return `;
     assert.ok((await runOnce(() => result)).startsWith(`Error: ${message}`), found);

@@ -19,11 +19,10 @@ function isOpaque(value) {
 }
 
 /**
- * Converts a value for JSON.stringify, which calls `toJSON` before this replacer. Functions in an object are ignored as
- * its methods.
- * @param {string} _ @param {any} value
+ * Converts a value to one that JSON can represent. Functions in an object are ignored as its methods.
+ * @param {any} value
  */
-function toPlain(_, value) {
+function toPlain(value) {
   if (typeof value === 'bigint' || (typeof value === 'number' && !Number.isFinite(value))) return String(value);
   if (typeof value !== 'object' || value === null) return value;
   if (isError(value)) return { name: value.name, message: value.message, ...value };
@@ -41,6 +40,34 @@ function toPlain(_, value) {
 }
 
 /**
+ * Returns a value as JSON. Throws a TypeError for a value that contains itself or is nested too deeply, also through
+ * maps and sets, whose copies JSON.stringify would follow without end.
+ * @param {any} value
+ * @returns {string | undefined}
+ */
+function jsonOf(value) {
+  /** The objects from the root to the holder of the current value, each with its copy. @type {[any, any][]} */
+  const path = [];
+  try {
+    // JSON.stringify calls `toJSON` before this replacer, and passes the copy that holds the member as `this`.
+    return JSON.stringify(
+      value,
+      /** @this {any} */ function (_, member) {
+        while (path.length && path[path.length - 1][1] !== this) path.pop();
+        if (path.some(([original]) => original === member))
+          throw refuse('an object that contains itself', 'return an object without references to its parents');
+        const plain = toPlain(member);
+        if (typeof plain === 'object' && plain) path.push([member, plain]);
+        return plain;
+      },
+    );
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw refuse('an object that is nested too deeply', 'return a flatter object');
+  }
+}
+
+/**
  * Converts a return value to the content of a message. An error that was returned is thrown. Throws a TypeError for
  * values that JSON can't represent.
  * @param {any} value
@@ -52,7 +79,7 @@ export function contentOf(value) {
   if (isError(value)) throw value;
   if (typeof value === 'function' || typeof value === 'symbol')
     throw refuse(`a ${typeof value}`, 'return a string or a plain object');
-  const json = JSON.stringify(value, toPlain);
+  const json = jsonOf(value);
   // `toPlain` writes some numbers as strings. On their own they need no quotes.
   return typeof value === 'bigint' || typeof value === 'number' ? String(value) : (json ?? '');
 }
