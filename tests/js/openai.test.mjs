@@ -274,7 +274,7 @@ for (const [name, create] of /** @type {const} */ ([
       for (const role of ['system', 'user', 'tool'])
         await refused(
           { messages: [{ role }] },
-          'content',
+          'messages[0].content',
           /content: expected a string or a list of text parts, found undefined/,
         );
       await refused({ max_completion_tokens: 3 }, 'max_tokens', /max_tokens is 8, but max_completion_tokens is 3/);
@@ -307,8 +307,12 @@ for (const [name, create] of /** @type {const} */ ([
       await refused({ ...tool({}), tool_choice: choice }, 'tool_choice.function.strict', /unknown option "strict"/);
       const called = { id: '1', type: 'function', function: { name: 'f', arguments: '{}', result: 1 } };
       const message = [...messages, { role: 'assistant', tool_calls: [called] }];
-      await refused({ messages: message }, 'messages.tool_calls[0].function.result', /unknown option "result"/);
-      await refused({ messages: [{ role: 'assistant', tool_calls: [{}] }] }, 'messages', /no function.name/);
+      await refused({ messages: message }, 'messages[2].tool_calls[0].function.result', /unknown option "result"/);
+      await refused(
+        { messages: [{ role: 'assistant', tool_calls: [{}] }] },
+        'messages[0].tool_calls[0].function.name',
+        /no function.name/,
+      );
       await refused({ prompt: 1 }, 'prompt', /unknown option/);
       await assert.rejects(chat({ messages: [] }), { code: 'ARGUMENT' });
       await assert.rejects(chat({ messages: [{ role: 'robot', content: 'x' }] }), {

@@ -90,7 +90,8 @@ for (const [name, create] of /** @type {const} */ ([
             await assert.rejects(
               ask([{ role, content: [...parts('a'), part] }]),
               (/** @type {any} */ error) =>
-                error.code === 'ARGUMENT' && /a part of content: expected { type: 'text'/.test(error.message),
+                error.code === 'ARGUMENT' &&
+                /^messages\[0\]: content\[1\]: expected { type: 'text'/.test(error.message),
             );
         await assert.rejects(ask([{ role: 'user', content: { text: 'a' } }]), { code: 'ARGUMENT' });
       });

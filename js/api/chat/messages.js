@@ -13,10 +13,10 @@ export function textOf(content) {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) throw wrong('content', content, 'a string or a list of text parts');
   return content
-    .map((part) => {
+    .map((part, i) => {
       if (typeof part === 'string') return part;
       if (part?.type === 'text' && typeof part.text === 'string') return part.text;
-      throw wrong('a part of content', part, `{ type: 'text', text }`);
+      throw wrong(`content[${i}]`, part, `{ type: 'text', text }`);
     })
     .join('');
 }

@@ -18,21 +18,28 @@ import { finishReasonOf } from './usage.js';
  * @returns {AsyncGenerator<Piece, End>}
  */
 export async function* answer(model, fields, messages, index, signal) {
-  const { logprobs, top_logprobs = 0, chat_template_kwargs: variables, tools } = fields;
+  const { logprobs, top_logprobs = 0, chat_template_kwargs: variables = {}, tools } = fields;
   // Without tools, as in most conversations, the modules for tools are not loaded.
   const usesTools = tools?.length || messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
   const generation = model.generate(messages, {
     ...generateOptions(fields, index),
     ...(usesTools && { ...toolsOf(fields), parallelToolCalls: fields.parallel_tool_calls }),
     logprobs: logprobs ? top_logprobs : undefined,
-    templateVariables: variables,
+    ...(Object.keys(variables).length && { templateVariables: variables }),
     signal,
   });
   let hasCalls = false;
-  for await (const part of generation) {
-    const calls = (part.toolCalls ?? []).map(callOf);
-    hasCalls ||= calls.length > 0;
-    yield { part, calls };
+  try {
+    for await (const part of generation) {
+      const calls = (part.toolCalls ?? []).map(callOf);
+      hasCalls ||= calls.length > 0;
+      yield { part, calls };
+    }
+  } catch (/** @type {any} */ error) {
+    if (error.code === 'GRAMMAR' && !(usesTools && fields.response_format))
+      error.details.param ??= usesTools ? 'tools' : 'response_format';
+    if (error.details?.param === 'templateVariables') error.details.param = 'chat_template_kwargs';
+    throw error;
   }
   const result = await generation.result;
   const finish = finishReasonOf(result);

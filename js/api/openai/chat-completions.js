@@ -1,8 +1,8 @@
 /** `model.chat.completions.create`: OpenAI's chat completions. */
-import { textOf } from '../chat/messages.js';
+import { messagesOf, textOf } from '../chat/messages.js';
 import { follow } from '../../shared/async.js';
 import { checkOptions } from '../../shared/options.js';
-import { refuse, withoutNulls } from './check-fields.js';
+import { isPath, refuse, withoutNulls } from './check-fields.js';
 import { checkBiases, checkGenerates, fieldsOf, generateOptions, wantsUsage } from './request.js';
 import { generateChoices } from './choices.js';
 import { ChunkStream } from './stream.js';
@@ -22,23 +22,33 @@ import { extensionsOf, headOf, logprobsOf, usageOf } from './usage.js';
 
 /**
  * Converts messages for the engine: nulls are removed, `developer` becomes `system`, text parts are joined. Throws
- * ARGUMENT.
+ * ARGUMENT, which names the message.
  * @param {any[]} messages
  * @returns {MessageLike[]}
  */
 const toMessages = (messages) =>
-  messages.map((message) => {
+  messages.map((message, i) => {
+    const at = `messages[${i}]`;
     // `refusal`, `annotations` and `parsed` are members of earlier answers, which clients send back with the
     // conversation.
-    const { role, content, refusal, annotations, parsed, tool_calls, ...fields } = withoutNulls(message);
-    const calls = tool_calls && callsIn(tool_calls);
-    return {
-      role: role === 'developer' ? 'system' : role,
-      // Only an earlier answer may have no content.
-      content: textOf(role === 'assistant' ? (content ?? '') : content),
-      ...fields,
-      ...(calls?.length && { tool_calls: calls }),
-    };
+    const { role, refusal, annotations, parsed, tool_calls, ...fields } = withoutNulls(message);
+    const calls = tool_calls && callsIn(`${at}.tool_calls`, tool_calls);
+    // Only an earlier answer may have no content.
+    const content = role === 'assistant' ? (message.content ?? '') : message.content;
+    try {
+      return messagesOf([
+        {
+          ...fields,
+          role: role === 'developer' ? 'system' : role,
+          content: textOf(content),
+          ...(calls?.length && { tool_calls: calls }),
+        },
+      ])[0];
+    } catch (/** @type {any} */ error) {
+      if (error.code !== 'ARGUMENT') throw error;
+      const { param } = error.details;
+      throw refuse(isPath(param) ? `${at}.${param}` : at, `${at}: ${error.message}`, error.hint);
+    }
   });
 
 /**

@@ -9,6 +9,22 @@ import { checkBy, wrong } from '../../shared/options.js';
 export const refuse = (param, message, hint) => new BqError('ARGUMENT', message, { hint, details: { param } });
 
 /**
+ * Whether a name in an error is the path of a field, such as `tools[0].type`. Other names describe a value ("the name
+ * of a tool").
+ * @param {unknown} param
+ */
+export const isPath = (param) => typeof param === 'string' && /^[\w.[\]]+$/.test(param);
+
+/**
+ * Returns a function that throws an error again, with the name of a field if it is ARGUMENT and names none.
+ * @param {string} param
+ */
+export const rethrowFor = (param) => (/** @type {any} */ error) => {
+  if (error.code === 'ARGUMENT' && !isPath(error.details.param)) error.details.param = param;
+  throw error;
+};
+
+/**
  * Returns a copy of an object without members that are null: null counts as missing.
  * @param {object} value
  * @returns {Record<string, any>}

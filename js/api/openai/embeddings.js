@@ -1,7 +1,7 @@
 /** `model.embeddings.create`: OpenAI's embeddings. */
 import { checkOptions } from '../../shared/options.js';
 import { listOf } from './text-completions.js';
-import { refuse } from './check-fields.js';
+import { refuse, rethrowFor } from './check-fields.js';
 import { fieldsOf } from './request.js';
 
 /** @import { EmbeddingList, EmbeddingRequest, Model } from '../../shared/types.js' */
@@ -31,7 +31,7 @@ export async function embeddings(model, body, options) {
       'omit it',
     );
   // As with OpenAI, a text that is too long is an error.
-  const { vectors, tokens } = await model.embed(listOf(input), { truncate: false, signal });
+  const { vectors, tokens } = await model.embed(listOf(input), { truncate: false, signal }).catch(rethrowFor('input'));
   const total = tokens.reduce((a, b) => a + b, 0);
   return {
     object: 'list',

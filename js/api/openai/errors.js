@@ -3,6 +3,7 @@
  * this form for a BqError, and a client converts it to a BqError. `hint` and `details` are extensions of bq4.
  */
 import { BqError } from '../../shared/errors.js';
+import { isPath } from './check-fields.js';
 
 /** @import { ErrorCode } from '../../shared/types.js' */
 
@@ -59,7 +60,7 @@ export function toOpenAIError(error) {
     error: {
       message: error.message,
       type: typeOf(status),
-      param: error.details.param ?? null,
+      param: isPath(error.details.param) ? error.details.param : null,
       code,
       hint: error.hint,
       details: error.details,

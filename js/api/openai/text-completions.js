@@ -1,7 +1,7 @@
 /** `model.completions.create`: OpenAI's completions, which continue a text without a chat template. */
 import { follow } from '../../shared/async.js';
 import { checkOptions } from '../../shared/options.js';
-import { refuse } from './check-fields.js';
+import { refuse, rethrowFor } from './check-fields.js';
 import { checkBiases, checkGenerates, fieldsOf, generateOptions, MAX_CHOICES, wantsUsage } from './request.js';
 import { generateChoices } from './choices.js';
 import { ChunkStream } from './stream.js';
@@ -55,7 +55,7 @@ export async function completions(model, body, options) {
   const { fields, prompts } = checked;
   const echoed = await Promise.all(
     prompts.map((prompt) => (!fields.echo ? '' : typeof prompt === 'string' ? prompt : model.detokenize(prompt))),
-  );
+  ).catch(rethrowFor('prompt'));
   const request = { ...checked, echoed, parallel };
   const lifetime = follow(signal);
   const stream = new ChunkStream(chunks(request, lifetime), lifetime.controller);
@@ -130,6 +130,8 @@ async function* chunks(request, lifetime) {
         usage: usageOf(...byPrompt.map((promptResults) => [promptResults])),
         ...extensionsOf(results),
       };
+  } catch (error) {
+    rethrowFor('prompt')(error);
   } finally {
     await pieces.return([]);
     lifetime.release();

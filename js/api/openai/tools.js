@@ -83,16 +83,17 @@ const CALL_FUNCTION = {
 
 /**
  * Checks the tool calls of a message and converts them to the form that templates read. Throws ARGUMENT.
+ * @param {string} path  of the calls in the request
  * @param {any} calls
  * @returns {any[]}
  */
-export function callsIn(calls) {
-  if (!Array.isArray(calls)) throw wrong('tool_calls', calls, 'a list of calls');
+export function callsIn(path, calls) {
+  if (!Array.isArray(calls)) throw wrong(path, calls, 'a list of calls');
   return calls.map((item, i) => {
-    const at = `messages.tool_calls[${i}]`;
+    const at = `${path}[${i}]`;
     const { index, function: callFunction, ...call } = membersOf(at, CALL, item);
     const { parsed_arguments, ...functionFields } = membersOf(`${at}.function`, CALL_FUNCTION, callFunction ?? {});
-    if (!functionFields.name) throw refuse('messages', `${at} has no function.name`);
+    if (!functionFields.name) throw refuse(`${at}.function.name`, `${at} has no function.name`);
     return { type: 'function', ...call, function: { arguments: '{}', ...functionFields } };
   });
 }

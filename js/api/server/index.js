@@ -152,7 +152,7 @@ async function route(request, response, { served: servedModels, rules, bodyBudge
   let commentTimer;
   try {
     await body.read(request);
-    const { id, model, queue, choices, isStream } = targetOf(path, body, servedModels);
+    const { id, model, queue, choices, isStream } = await targetOf(path, body, servedModels);
     const run = async (/** @type {number} */ parallel) => {
       const fields = body.parse();
       const options = choices > 1 ? { signal, parallel } : { signal };
@@ -171,15 +171,20 @@ async function route(request, response, { served: servedModels, rules, bodyBudge
 
 /**
  * Returns the model for a request, the number of choices, and whether the answer is a stream. An invalid stream is
- * refused here, before a comment can begin its answer. Throws a Refusal, ARGUMENT, UNSUPPORTED.
+ * refused here, before a comment can begin its answer. Throws a Refusal, ARGUMENT, UNSUPPORTED, TEMPLATE.
  * @param {string} path @param {Body} body @param {Served[]} servedModels
  */
-function targetOf(path, body, servedModels) {
+async function targetOf(path, body, servedModels) {
   const fields = body.parse(); // parsed again when it runs, so that a waiting request only holds its bytes
   const { id, model, queue } = modelFor(path, fields.model, servedModels);
   const choices = path.endsWith('/completions') && Number.isInteger(fields.n) ? fields.n : 1;
   const isStream = fields.stream === true && Object.hasOwn(STREAM_CHECKS, path);
-  if (isStream) STREAM_CHECKS[path](model, fields);
+  if (isStream) {
+    const checkPrompt = STREAM_CHECKS[path](model, fields);
+    queue.checkRoom();
+    // Without a wait, the request itself reports an invalid prompt before the answer begins.
+    if (queue.isBusy) await checkPrompt();
+  }
   return { id, model, queue, choices, isStream };
 }
 

@@ -28,6 +28,19 @@ export class Queue {
     return this.#waiting.length;
   }
 
+  /** Whether the next request must wait. */
+  get isBusy() {
+    return this.#running >= this.#width;
+  }
+
+  /** Throws a Refusal if too many requests are waiting. */
+  checkRoom() {
+    if (this.isBusy && this.#waiting.length >= this.#limit)
+      throw new Refusal(429, 'rate_limit_exceeded', `${this.#waiting.length} requests are already waiting`, {
+        'Retry-After': '1',
+      });
+  }
+
   /**
    * Runs `work` when a session is free. The number of its sessions, at most `parallel`, depends on the other requests.
    * Throws a Refusal if too many requests are waiting, and the signal's reason if it aborts before the start.
@@ -59,14 +72,11 @@ export class Queue {
   /** @param {AbortSignal} signal @returns {Promise<void>} */
   #waitForSlot(signal) {
     signal.throwIfAborted();
-    if (this.#running < this.#width) {
+    if (!this.isBusy) {
       this.#running++;
       return Promise.resolve();
     }
-    if (this.#waiting.length >= this.#limit)
-      throw new Refusal(429, 'rate_limit_exceeded', `${this.#waiting.length} requests are already waiting`, {
-        'Retry-After': '1',
-      });
+    this.checkRoom();
     return new Promise((resolve, reject) => {
       const leave = () => {
         this.#waiting = this.#waiting.filter((other) => other !== start);

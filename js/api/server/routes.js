@@ -18,13 +18,23 @@ export const POSTS = {
 };
 
 /**
- * Checks of the requests that can be answered by a stream, by path. They do not run the model, so an invalid request
- * gets its own status at once, before it waits. They throw ARGUMENT, UNSUPPORTED.
- * @type {Record<string, (model: any, body: any) => unknown>}
+ * Checks of the requests that can be answered by a stream, by path. They compute nothing, so an invalid request gets its
+ * own status at once, before it waits. They throw ARGUMENT, UNSUPPORTED, and return a check of the prompt, which takes
+ * longer: it renders and tokenizes the messages, and throws ARGUMENT, TEMPLATE.
+ * @type {Record<string, (model: any, body: any) => () => Promise<unknown>>}
  */
 export const STREAM_CHECKS = {
-  '/v1/chat/completions': checkChatRequest,
-  '/v1/completions': checkTextRequest,
+  '/v1/chat/completions'(model, body) {
+    const { fields, messages } = checkChatRequest(model, body);
+    const { tools, chat_template_kwargs: variables = {} } = fields;
+    const options = Object.keys(variables).length ? { templateVariables: variables } : {};
+    // The prompt with tools depends on the form of the model's calls.
+    return async () => tools?.length || model.countTokens(messages, options);
+  },
+  '/v1/completions'(model, body) {
+    checkTextRequest(model, body);
+    return async () => {};
+  },
 };
 
 /** @param {Served} served */
@@ -78,6 +88,8 @@ function modelNamed(name, models) {
       404,
       'model_not_found',
       `unknown model "${String(name).slice(0, 100)}": expected ${models.length > 1 ? 'one of ' : ''}${models.map(({ id }) => `"${id}"`).join(', ')}`,
+      {},
+      'model',
     );
   return served;
 }
@@ -89,7 +101,7 @@ function modelNamed(name, models) {
  */
 export function modelFor(path, name, models) {
   if (name !== undefined && name !== null && typeof name !== 'string')
-    throw new Refusal(400, 'invalid_value', 'model: expected a string');
+    throw new Refusal(400, 'invalid_value', 'model: expected a string', {}, 'model');
   if (name !== undefined && name !== null && name !== '') return modelNamed(name, models);
   if (path === '/v1/rerank') {
     const findReranker = (/** @type {string} */ kind) => models.find(({ model: { info } }) => info.reranks === kind);

@@ -28,7 +28,8 @@ function idsOf({ tool_calls: calls }, index) {
 }
 
 /**
- * Throws ARGUMENT for a result without a call, and for the second result of a call. A result without an id belongs to
+ * Throws ARGUMENT for calls of another role than the assistant, for a result without a call, and for the second result
+ * of a call. A result without an id belongs to
  * the call at its position. Calls without results are allowed.
  * @param {readonly any[]} messages
  */
@@ -40,6 +41,8 @@ export function checkResults(messages) {
   for (const [i, message] of messages.entries()) {
     const { role, tool_call_id: id, tool_calls: calls } = message;
     if (role !== 'tool') {
+      if (calls?.length && role !== 'assistant')
+        throw wrongResult(i, `only the assistant can have tool_calls, found the role ${shown(role)}`, 'omit them');
       ids = calls?.length ? idsOf(message, i) : null;
       answered = new Set();
       continue;

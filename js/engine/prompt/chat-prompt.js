@@ -74,11 +74,7 @@ export class Prompts {
     const pieces = format && !tools && !variables && messages.every(isPlain) ? compact(format, messages) : null;
     if (format && pieces) return this.#wrapTurns(format, pieces);
     if (template && !formatGiven) return this.#renderTemplate(messages, tools, variables);
-    throw format
-      ? unknownTurn(format, messages)
-      : new BqError('NO_CHAT', 'the model has neither a chat format nor a chat template', {
-          hint: 'use createSession(), or pass a chatFormat, such as "chatml"',
-        });
+    throw (await onDemand(import('./refused-messages.js'))).refusedMessages(format, messages, tools, variables);
   }
 
   /** @param {ChatFormat} format @param {Piece[]} pieces */
@@ -159,19 +155,4 @@ export class Prompts {
     if (!at) return [];
     return this.#model.encode(bytes, { addSpecial: false, parseSpecial: true, continues, plain });
   }
-}
-
-/**
- * Returns the error for a conversation that a format does not support.
- * @param {ChatFormat} format @param {Message[]} messages
- */
-function unknownTurn({ roles }, messages) {
-  const unknownRole = messages.find(({ role }) => !Object.hasOwn(roles, role));
-  if (!unknownRole)
-    return new BqError('ARGUMENT', 'the chat format does not support this sequence of messages', {
-      hint: 'pass texts only, without tools, and a system message only at the beginning',
-    });
-  return new BqError('ARGUMENT', `unknown role "${unknownRole.role}" in this chat format`, {
-    hint: `pass one of ${Object.keys(roles).join(', ')}`,
-  });
 }
