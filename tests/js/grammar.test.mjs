@@ -487,6 +487,21 @@ const SCHEMAS = {
 };
 for (const format of FORMATS) SCHEMAS[`format ${format}`] = { type: 'string', format };
 
+/**
+ * Returns schemas of objects, each with properties of its own, of which the first is required.
+ * @param {number} n  number of schemas @param {number} [properties]  of each
+ */
+function alternatives(n, properties = 1) {
+  return Array.from({ length: n }, (_, i) => ({
+    type: 'object',
+    properties: Object.fromEntries(
+      Array.from({ length: properties }, (_, k) => [`p${i}_${k}`, { type: 'string', maxLength: 3 }]),
+    ),
+    required: [`p${i}_0`],
+  }));
+}
+SCHEMAS['oneOf, alternatives with properties of their own'] = { oneOf: alternatives(6, 3) };
+
 describe('schemas', () => {
   for (const [name, schema] of Object.entries(SCHEMAS))
     test(name, async () => {
@@ -552,7 +567,24 @@ describe('schemas', () => {
     [{ type: 'strin' }, /name of a type, found "strin"/],
     [
       { allOf: Array.from({ length: 12 }, () => ({ anyOf: [{ minimum: 1 }, { minLength: 1 }, { minItems: 1 }] })) },
-      /too many states/,
+      /^allOf: 729 combinations of alternatives; at most 512 are supported$/,
+    ],
+    [{ anyOf: alternatives(600) }, /^anyOf: 600 combinations of alternatives/],
+    [
+      { anyOf: alternatives(40), if: { required: ['k'] }, then: { anyOf: alternatives(20) } },
+      /^if with other keywords: /,
+    ],
+    // Values that a reduced oneOf excludes must not count as values that do not satisfy it.
+    [{ oneOf: [{ oneOf: alternatives(5, 3) }, { type: 'object', required: ['q'] }] }, /^"not" with "oneOf": /],
+    [{ type: 'object', not: { anyOf: alternatives(12, 2) } }, /^"not" with "anyOf": 976 combinations/],
+    [{ dependentSchemas: Object.fromEntries(alternatives(12).map((s, i) => [`d${i}`, s])) }, /^dependentSchemas: /],
+    [
+      { oneOf: Array.from({ length: 40 }, (_, i) => ({ type: 'integer', minimum: i, maximum: i + 9 })) },
+      /^oneOf: \d+ combinations/,
+    ],
+    [
+      { properties: { a: { anyOf: alternatives(30) } }, patternProperties: { '^a': { anyOf: alternatives(29) } } },
+      /^the schemas of a property or an item: 870 combinations/,
     ],
   ]))
     test(`refused: ${JSON.stringify(schema).slice(0, 60)}`, () =>
@@ -564,6 +596,15 @@ describe('schemas', () => {
 
 /** Values that a schema accepts, and others that it does not; { json } is a text. @type {[any, any[], any[]][]} */
 const HELD = [
+  // A oneOf with too many combinations: alternatives are told apart by the properties that they require.
+  ...[5, 30].map(
+    (n) =>
+      /** @type {[any, any[], any[]]} */ ([
+        { oneOf: alternatives(n, 3) },
+        [{ p0_0: 'x' }, { p4_0: 'x', p4_2: 'y' }, { p1_0: 'x', p1_1: '' }],
+        [{}, { p0_0: 7 }, { p0_1: 'x' }, { p0_0: 'x', p1_0: 'x' }, 7],
+      ]),
+  ),
   // Formats on which validators disagree: no disputed value is generated.
   [{ type: 'string', not: { format: 'email' } }, ['a', 'a.b'], ['a@b.cd', '"a b"@c.d']],
   [

@@ -85,9 +85,12 @@ export class Compiler {
     return texts;
   }
 
-  /** Whether shapes may exclude values that satisfy their schema, because of `unevaluated…` keywords or formats. */
+  /**
+   * Whether shapes may exclude values that satisfy their schema, because of `unevaluated…` keywords, formats or a reduced
+   * `oneOf`.
+   */
   get mayExcludeValues() {
-    return this.#context.unevaluated || this.#hasFormats;
+    return this.#context.unevaluated || this.#context.excludesValues || this.#hasFormats;
   }
 
   /** @type {Context} */
@@ -102,6 +105,7 @@ export class Compiler {
     limitedPattern: (pattern) => this.limitedPattern(pattern),
     warn: (warning) => this.warnings.add(warning),
     unevaluated: false,
+    excludesValues: false,
     containsEvaluates: true,
   };
 
@@ -142,7 +146,7 @@ export class Compiler {
       if (ASSERTIONS.has(name)) throw grammarError(`the keyword "${name}" is not supported`);
       if (!keyword && !isSilent(name) && !UNEVALUATED.has(name))
         this.warnings.add(`"${name}" is not a keyword of JSON Schema: it was ignored`);
-      if (keyword && value !== undefined) found.push({ keyword, value });
+      if (keyword && value !== undefined) found.push({ name, keyword, value });
     }
     return found;
   }
@@ -150,8 +154,12 @@ export class Compiler {
   /** @param {any} schema @returns {Shape[]} */
   #holding(schema) {
     let all = [ANYTHING];
-    for (const { keyword, value } of this.#keywordsOf(schema))
-      all = cross(all, keyword.yes(value, this.#context, schema));
+    for (const { name, keyword, value } of this.#keywordsOf(schema))
+      all = cross(
+        all,
+        keyword.yes(value, this.#context, schema),
+        `${name}${all.length > 1 ? ' with other keywords' : ''}`,
+      );
     for (const [name, apply] of UNEVALUATED)
       if (schema[name] !== undefined)
         all = all.flatMap((s) => merge(ANYTHING, apply(s, schema[name], this.#context)) ?? []);
@@ -171,7 +179,10 @@ export class Compiler {
   shapesOf({ pos, neg }) {
     const each = (/** @type {number[]} */ list, /** @type {boolean} */ holds) =>
       list.map((n) => this.#of(this.#registry.schemas[n], holds));
-    return [...each(pos, true), ...each(neg, false)].reduce(cross, [ANYTHING]);
+    return [...each(pos, true), ...each(neg, false)].reduce(
+      (all, shapes) => cross(all, shapes, 'the schemas of a property or an item'),
+      [ANYTHING],
+    );
   }
 
   /**

@@ -24,6 +24,8 @@ import { shape } from './shapes.js';
  * @property {(warning: string) => void} warn  reports an ignored part of the schema
  * @property {boolean} unevaluated  whether the schema has an `unevaluated…` keyword somewhere. If so, the result of
  *   `yes` may exclude values that satisfy a schema
+ * @property {boolean} excludesValues  whether a result of `yes` excludes values that satisfy its schema, because a `oneOf`
+ *   has too many combinations (`exactlyOne`)
  * @property {boolean} containsEvaluates  whether `contains` evaluates items: false in draft 2019-09
  */
 

@@ -20,7 +20,7 @@ import {
 } from './keyword-factories.js';
 import { declaredNames, dependencyKeyword, knownExclusions, knownValues } from './property-keywords.js';
 import { isObject } from './registry.js';
-import { andSub, canonical, cross, merge, shape, TYPES, typeOf } from './shapes.js';
+import { andSub, canonical, checkAlternatives, cross, crossForbidding, merge, shape, TYPES, typeOf } from './shapes.js';
 
 /** @import { Context, Keyword, Side } from './keyword-factories.js' */
 /** @import { Shape } from './shapes.js' */
@@ -65,8 +65,11 @@ function ofTypes(names, not) {
   return shapes;
 }
 
-/** Returns the shapes of the values that have a shape of each list. @param {Shape[][]} lists */
-const crossAll = (lists) => lists.reduce(cross, [shape()]);
+/**
+ * Returns the shapes of the values that have a shape of each list. Throws GRAMMAR if there are too many.
+ * @param {Shape[][]} lists @param {string} subject  keyword that combines them, for the message
+ */
+const crossAll = (lists, subject) => lists.reduce((all, list) => cross(all, list, subject), [shape()]);
 
 /**
  * Returns the shapes without evaluated properties and items. A schema that fails evaluates nothing, and some validators
@@ -83,17 +86,33 @@ export function unevaluated(shapes) {
 }
 
 /**
- * Returns the shapes of the values that satisfy exactly one of the schemas.
+ * Returns the shapes of the values that satisfy exactly one of the schemas. If there are too many, a schema that requires
+ * a property is negated by forbidding this property, which excludes some values. Throws GRAMMAR if that is not possible.
  * @param {any[]} list @param {Context} context
  */
 function exactlyOne(list, context) {
   const each = list.map(context.yes);
   // A schema that contradicts the chosen one, by its type or a property, fails in any case and needs no negation.
   const meets = (/** @type {Shape[]} */ a, /** @type {Shape[]} */ b) =>
-    context.unevaluated || a.some((x) => b.some((y) => merge(x, y)));
-  return each.flatMap((chosen, i) =>
-    crossAll([chosen, ...list.filter((_, j) => i !== j && meets(chosen, each[j])).map(context.no)]),
-  );
+    context.unevaluated || context.excludesValues || a.some((x) => b.some((y) => merge(x, y)));
+  const negations = each.map((chosen, i) => list.filter((_, j) => i !== j && meets(chosen, each[j])).map(context.no));
+  const combine = (/** @type {boolean} */ forbids) => {
+    const shapes = each.flatMap((chosen, i) =>
+      negations[i].reduce((all, negation) => {
+        const forbidding = forbids ? crossForbidding(all, negation) : null;
+        return forbidding ?? cross(all, negation, 'oneOf');
+      }, chosen),
+    );
+    checkAlternatives(shapes.length, 'oneOf');
+    return shapes;
+  };
+  try {
+    return combine(false);
+  } catch (error) {
+    if (!list.some((schema) => schema.required?.length)) throw error;
+    context.excludesValues = true;
+    return combine(true);
+  }
 }
 
 /** @type {Map<string, { yes: Side, no: Side }>} */
@@ -303,7 +322,7 @@ export const KEYWORDS = new Map([
   [
     'allOf',
     {
-      yes: (v, c) => (requireValid('allOf', v, isList, 'a list'), crossAll(v.map(c.yes))),
+      yes: (v, c) => (requireValid('allOf', v, isList, 'a list'), crossAll(v.map(c.yes), 'allOf')),
       no: (v, c) => v.flatMap(c.no),
     },
   ],
@@ -311,7 +330,7 @@ export const KEYWORDS = new Map([
     'anyOf',
     {
       yes: (v, c) => (requireValid('anyOf', v, isList, 'a list'), v.flatMap(c.yes)),
-      no: (v, c) => crossAll(v.map(c.no)),
+      no: (v, c) => crossAll(v.map(c.no), '"not" with "anyOf"'),
     },
   ],
   [
@@ -319,9 +338,9 @@ export const KEYWORDS = new Map([
     {
       yes: (v, c) => (requireValid('oneOf', v, isList, 'a list'), exactlyOne(v, c)),
       no: (v, c) => [
-        ...crossAll(v.map(c.no)),
+        ...crossAll(v.map(c.no), '"not" with "oneOf"'),
         ...v.flatMap((/** @type {any} */ a, /** @type {number} */ i) =>
-          v.slice(i + 1).flatMap((/** @type {any} */ b) => cross(c.yes(a), c.yes(b))),
+          v.slice(i + 1).flatMap((/** @type {any} */ b) => cross(c.yes(a), c.yes(b), '"not" with "oneOf"')),
         ),
       ],
     },
@@ -333,10 +352,13 @@ export const KEYWORDS = new Map([
       yes: (v, c, { then = true, else: other = true }) =>
         then === true && other === true
           ? [shape()]
-          : [...cross(then === true ? unevaluated(c.yes(v)) : c.yes(v), c.yes(then)), ...cross(c.no(v), c.yes(other))],
+          : [
+              ...cross(then === true ? unevaluated(c.yes(v)) : c.yes(v), c.yes(then), '"if" with "then"'),
+              ...cross(c.no(v), c.yes(other), '"if" with "else"'),
+            ],
       no: (v, c, { then = true, else: other = true }) => [
-        ...cross(c.yes(v), c.no(then)),
-        ...cross(c.no(v), c.no(other)),
+        ...cross(c.yes(v), c.no(then), '"not" with "if"'),
+        ...cross(c.no(v), c.no(other), '"not" with "if"'),
       ],
     },
   ],

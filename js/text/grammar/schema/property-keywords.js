@@ -41,15 +41,15 @@ export function knownExclusions(schema) {
 /**
  * Returns the shapes for a dependency: objects with the property `name` must satisfy a schema or have certain
  * properties.
- * @param {string} name @param {any} requirement  a schema or a list of names
+ * @param {string} keyword @param {string} name @param {any} requirement  a schema or a list of names
  * @param {Context} context @param {boolean} not  whether the dependency is negated
  */
-function dependency(name, requirement, context, not) {
+function dependency(keyword, name, requirement, context, not) {
   const with_ = oneShape(['object'], (s) => s.object.required.add(name));
   const schema = Array.isArray(requirement) ? { required: requirement } : requirement;
-  if (not) return cross(with_, context.no(schema));
+  if (not) return cross(with_, context.no(schema), keyword);
   const without_ = oneShape(undefined, (s) => s.object.forbidden.add(name));
-  return [...without_, ...cross(with_, context.yes(schema))];
+  return [...without_, ...cross(with_, context.yes(schema), keyword)];
 }
 
 /**
@@ -61,9 +61,11 @@ export const dependencyKeyword = (name) => [
   {
     yes: (v, context) =>
       Object.entries(v).reduce(
-        (/** @type {Shape[]} */ all, [p, requirement]) => cross(all, dependency(p, requirement, context, false)),
+        (/** @type {Shape[]} */ all, [p, requirement]) =>
+          cross(all, dependency(name, p, requirement, context, false), name),
         [shape()],
       ),
-    no: (v, context) => Object.entries(v).flatMap(([p, requirement]) => dependency(p, requirement, context, true)),
+    no: (v, context) =>
+      Object.entries(v).flatMap(([p, requirement]) => dependency(name, p, requirement, context, true)),
   },
 ];

@@ -4,7 +4,7 @@
  * (`merge`).
  */
 import { intersection } from '../dfa.js';
-import { tooLargeError } from '../failure.js';
+import { grammarError } from '../failure.js';
 
 /** @import { Dfa } from '../dfa.js' */
 
@@ -268,12 +268,43 @@ export function merge(a, b) {
 }
 
 /**
- * Returns the mergers of all pairs that do not contradict. Throws GRAMMAR if there are too many pairs.
- * @param {Shape[]} a @param {Shape[]} b
+ * Throws GRAMMAR if a keyword makes too many alternatives.
+ * @param {number} count @param {string} subject  what makes them, for the message
  */
-export function cross(a, b) {
-  if (a.length * b.length > MAX_ALTERNATIVES) throw tooLargeError('the combination of alternatives in the schema');
+export function checkAlternatives(count, subject) {
+  if (count <= MAX_ALTERNATIVES) return;
+  const hint = subject.startsWith('oneOf')
+    ? 'give each alternative a required property of its own, or one with a different const in each, or use anyOf'
+    : 'use fewer alternatives in anyOf, oneOf, if and dependencies, or fewer of these keywords in one place';
+  throw grammarError(
+    `${subject}: ${count} combinations of alternatives; at most ${MAX_ALTERNATIVES} are supported`,
+    hint,
+  );
+}
+
+/**
+ * Returns the mergers of all pairs that do not contradict. Throws GRAMMAR if there are too many pairs.
+ * @param {Shape[]} a @param {Shape[]} b @param {string} subject  what is combined, for the message
+ */
+export function cross(a, b, subject) {
+  checkAlternatives(a.length * b.length, subject);
   return a.flatMap((x) => b.flatMap((y) => merge(x, y) ?? []));
+}
+
+/** Whether a shape only forbids properties. @param {Shape} s */
+const onlyForbids = ({ types, values, object }) =>
+  !values && types.size === 1 && types.has('object') && object.forbidden.size > 0 && !object.properties.size;
+
+/**
+ * Merges each shape with only one part of the negation of a schema, which forbids a property that the schema requires.
+ * Returns null if the negation has no such part for a shape. The result excludes some values that have both shapes.
+ * @param {Shape[]} all @param {Shape[]} negation
+ * @returns {Shape[] | null}
+ */
+export function crossForbidding(all, negation) {
+  const parts = negation.filter(onlyForbids);
+  const shapes = all.map((x) => parts.map((part) => merge(x, part)).find(Boolean));
+  return shapes.every(Boolean) ? /** @type {Shape[]} */ (shapes) : null;
 }
 
 /** @param {any} value */
