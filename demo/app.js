@@ -56,7 +56,7 @@ let phase = 'loading';
 
 const log = new Log($('log'), {
   onCopy: ({ content }, from) => void copy(content, from),
-  onRegenerate: () => turns.regenerate(),
+  onRegenerate: (entry) => turns.regenerate(entry),
   onContinue: () => turns.continueReply(),
   onEdit: (entry, text) => turns.edit(entry, text),
   chatId: () => current.conversation.id,

@@ -46,7 +46,8 @@ const ENDS = { length: 'length', context: 'context', deadline: 'stopped', abort:
  * @property {Entry[]} added
  * @property {Entry} [continued]  the reply that is continued
  * @property {string} [unsent]  message text to be put back into the field
- * @property {HTMLElement} [back]  element that had the focus; it is focused again at the end unless the user moved the focus
+ * @property {number} [again]  index of the reply whose Regenerate button had the focus; the button there is focused at the end unless the
+ *   user moved the focus
  */
 
 export class Turns {
@@ -119,16 +120,21 @@ export class Turns {
     return true;
   };
 
-  /** Generates another reply to the last message; the previous reply stays as another version. */
-  regenerate = () => {
+  /**
+   * Generates another version of a reply. The previous version stays, with the messages after it.
+   * @param {Entry} [entry]  default: the last reply
+   */
+  regenerate = (entry) => {
     const { current, log } = this.#page;
     const { leaf } = current.conversation;
-    const last = current.path.at(-1);
-    if (!this.#canReply || last?.role !== 'assistant') return;
-    const back = document.activeElement === log.again ? log.again : undefined;
-    current.endAt(last.parent);
-    this.#answer({ leaf, added: [], back });
-    if (back) stop.focus();
+    const { path } = current;
+    const reply = entry ?? path.at(-1);
+    if (!this.#canReply || reply?.role !== 'assistant') return;
+    const at = path.indexOf(reply);
+    const again = document.activeElement === log.again(at) ? at : undefined;
+    current.endAt(reply.parent);
+    this.#answer({ leaf, added: [], again });
+    if (again !== undefined) stop.focus();
   };
 
   /** Continues the last reply where it was cut. */
@@ -236,7 +242,7 @@ export class Turns {
     if (result && hasReply) this.#finish(result, shown, Boolean(continued));
     else if (!hasReply) this.#undo(before);
     current.show();
-    enter('ready', before.back);
+    enter('ready', log.again(before.again ?? -1));
     if (!current.save() && hasReply)
       showNotice('This chat could not be saved: the storage of this browser is full or blocked.');
     current.catchUp();

@@ -13,7 +13,7 @@ import { SummaryNote } from './summary-note.js';
  * Actions for a message.
  * @typedef {object} Actions
  * @property {(entry: Entry, from: HTMLElement) => void} onCopy
- * @property {() => void} onRegenerate
+ * @property {(entry: Entry) => void} onRegenerate
  * @property {() => void} onContinue
  * @property {(entry: Entry, text: string) => boolean} onEdit  returns false if the text cannot be sent now
  * @property {() => string} chatId  id of the conversation shown
@@ -60,7 +60,8 @@ export class Message {
     this.#note = element('span', 'note', entry.note);
     const copy = button('Copy', fromUser ? 'Copy your message' : 'Copy the reply', () => actions.onCopy(entry, copy));
     this.tools.append(copy);
-    if (fromUser) this.tools.append(button('Edit', 'Edit your message', () => this.edit()));
+    this.again = button('Regenerate', 'Regenerate the reply', () => actions.onRegenerate(entry));
+    this.tools.append(fromUser ? button('Edit', 'Edit your message', () => this.edit()) : this.again);
     this.tools.append(this.#versions, this.#menu(), this.#end, this.#note);
     this.root.append(element('h2', 'hidden-text', fromUser ? 'You' : 'Model'), this.#body.root, this.tools);
     this.#body.plain = fromUser;
@@ -169,7 +170,6 @@ export class Log {
   #messages = [];
   #root;
   #actions;
-  #again;
   #more;
   #note;
   #divider = element('div', 'divider');
@@ -185,7 +185,6 @@ export class Log {
   constructor(root, actions) {
     this.#root = root;
     this.#actions = actions;
-    this.#again = button('Regenerate', 'Regenerate the reply', actions.onRegenerate);
     this.#more = button('Continue', 'Continue the reply', actions.onContinue);
     this.#more.className = 'continue';
     this.#note = new SummaryNote(actions.onUndoSummary);
@@ -238,11 +237,7 @@ export class Log {
     if (first && first !== this.#messages[0].root) first.before(this.#divider);
     else this.#divider.remove();
     const { last } = this;
-    const reply = last?.entry.role === 'assistant' ? last : undefined;
-    // Moving an element would take the focus from it.
-    if (!reply) this.#again.remove();
-    else if (this.#again.parentElement !== reply.tools) reply.tools.firstElementChild?.after(this.#again);
-    if (reply?.entry.end && reply.entry.end !== 'writing') this.#again.after(this.#more);
+    if (last?.entry.end && last.entry.end !== 'writing') last.again.after(this.#more);
     else this.#more.remove();
     if (summary) this.summed(summary.upTo, summary.text, false);
     else this.#note.root.remove();
@@ -315,13 +310,14 @@ export class Log {
 
   /** Whether a reply can be requested now. @param {boolean} can */
   set able(can) {
-    this.#again.disabled = this.#more.disabled = this.#summarize.disabled = !can;
+    this.#more.disabled = this.#summarize.disabled = !can;
+    for (const { again } of this.#messages) again.disabled = !can;
     for (const edit of this.#root.querySelectorAll('.tools [aria-label^="Edit"], .versions button'))
       edit.toggleAttribute('data-idle', !can);
   }
 
-  /** The Regenerate button. */
-  get again() {
-    return this.#again;
+  /** Returns the Regenerate button of the message at an index. @param {number} at */
+  again(at) {
+    return this.#messages[at]?.again;
   }
 }

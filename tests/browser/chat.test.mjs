@@ -606,7 +606,40 @@ test('Regenerate requests another answer to the same message', async () => {
   assert.ok(reused >= prompt - 1, `${reused} of ${prompt}`);
   await setSampling(page, { seed: '2' });
   assert.notEqual(await again(), first);
-  assert.equal(await ui(page).regenerate.count(), 1);
+});
+
+test('Regenerate of an earlier reply begins another version, which has its own later messages, like an edit', async () => {
+  const page = await demo();
+  await setSampling(page, { temperature: '1.5', topK: '0', seed: '1', maxTokens: '8' });
+  await say(page, 'Hello!');
+  await say(page, 'Tell me a story');
+  const before = await texts(page);
+  const earlier = ui(page).messages.nth(1).getByRole('button', { name: 'Regenerate the reply' });
+  // Stopped before the first word: nothing has changed.
+  await earlier.evaluate((again) => {
+    /** @type {HTMLElement} */ (again).click();
+    /** @type {HTMLElement} */ (document.querySelector('#stop')).click();
+  });
+  await ready(page);
+  assert.deepEqual(await texts(page), before);
+  await setSampling(page, { seed: '2' });
+  await earlier.press('Enter');
+  await ready(page);
+  assert.equal(
+    await page.evaluate(() => document.activeElement?.getAttribute('aria-label')),
+    'Regenerate the reply',
+    'the focus is on the new reply',
+  );
+  const after = await texts(page);
+  assert.equal(after.length, 2);
+  assert.equal(after[0], 'Hello!');
+  assert.notEqual(after[1], before[1]);
+  await page.getByRole('button', { name: 'Previous version' }).click();
+  assert.deepEqual(await texts(page), before, 'the earlier version, with the messages after it');
+  await page.reload();
+  await ready(page);
+  await page.getByRole('button', { name: 'Next version' }).click();
+  assert.deepEqual(await texts(page), after);
 });
 
 test('Copy', async () => {

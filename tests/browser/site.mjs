@@ -140,7 +140,7 @@ export const ui = (page) => ({
   send: page.getByRole('button', { name: 'Send', exact: true }),
   stop: page.getByRole('button', { name: 'Stop', exact: true }),
   newChat: page.getByRole('button', { name: 'New chat' }).first(),
-  regenerate: page.getByRole('button', { name: 'Regenerate' }),
+  regenerate: page.getByRole('button', { name: 'Regenerate' }).last(),
   details: page.locator('#details-toggle'),
   log: page.getByRole('log'),
   messages: page.getByRole('log').getByRole('article'),
