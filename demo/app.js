@@ -268,11 +268,24 @@ async function summarize() {
   return turns.runTask((signal) => work.summarize(page, signal));
 }
 
-/** Shows the list of chats. @param {boolean} [isRequested]  by the user */
-async function showChats(isRequested) {
+/** Shows the list of chats. @param {'show' | 'search'} [method]  of the list @param {boolean} [isRequested]  by the user */
+async function showChats(method = 'show', isRequested = true) {
   const { Chats } = await import('./chat/chat-list.js');
   chats ??= new Chats({ current, open, beginAnew });
-  chats.show(isRequested);
+  chats[method](isRequested);
+}
+
+/** Runs the shortcut of a key, if it has one. @param {KeyboardEvent} event */
+function runShortcut(event) {
+  const { ctrlKey, metaKey, shiftKey, altKey, keyCode } = event;
+  if (altKey || !(ctrlKey || metaKey)) return;
+  // The codes of O and K: keyboards of other alphabets have them, too.
+  const isNewChat = shiftKey && keyCode === 79;
+  if (!isNewChat && (shiftKey || keyCode !== 75)) return;
+  event.preventDefault();
+  if (!isNewChat) return void showChats('search').catch(showError);
+  /** @type {HTMLDialogElement | null} */ (document.querySelector('dialog:modal'))?.close();
+  newChat.click();
 }
 
 function listen() {
@@ -332,6 +345,7 @@ function listen() {
     details.open = !details.open;
     if (details.wide.matches) rememberPanel('details', details.open);
   });
+  addEventListener('keydown', runShortcut);
   addEventListener('keydown', (event) => {
     const isTyping = event.target instanceof Element && event.target.closest('input, textarea, select');
     if (event.key === '?' && !isTyping && !document.querySelector('dialog:modal')) return showShortcuts();
@@ -371,7 +385,7 @@ async function begin() {
   void current.settle().then(showDraft);
   openLink();
   addEventListener('hashchange', openLink);
-  if (document.documentElement.hasAttribute('data-sidebar')) void showChats(false).catch(() => {});
+  if (document.documentElement.hasAttribute('data-sidebar')) void showChats('show', false).catch(() => {});
   // On a phone focus would open the keyboard.
   if (matchMedia('(hover: hover)').matches) message.focus();
   void offerDictation().catch(() => {});

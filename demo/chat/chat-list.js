@@ -149,6 +149,12 @@ export class Chats {
     else /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
   }
 
+  /** Opens the list if it is closed, and focuses its search field. A list behind another dialog stays there. */
+  search() {
+    if (!dialog.open) this.show();
+    search.focus();
+  }
+
   /** Redraws the list if it is open and no row is being edited. */
   refresh() {
     if (!dialog.open || rows.querySelector('form, details[open]')) return;

@@ -2,11 +2,15 @@
 import { button, element } from './element.js';
 import { closeBeside, showDialog } from './page.js';
 
+const CONTROL = /^(Mac|iP)/.test(navigator.platform) ? '⌘' : 'Ctrl';
+
 /** @type {[keys: string, action: string][]} */
 const SHORTCUTS = [
   ['Enter', 'Send the message'],
   ['Shift + Enter', 'New line'],
-  ['Ctrl + Enter', 'Send the message, also on a touch screen'],
+  [`${CONTROL} + Enter`, 'Send the message, also on a touch screen'],
+  [`${CONTROL} + Shift + O`, 'New chat'],
+  [`${CONTROL} + K`, 'Search chats'],
   ['↑ in an empty field', 'Edit your last message'],
   ['/ in an empty field', 'Insert a prompt'],
   ['Esc', 'Stop the reply, or close what is open'],

@@ -196,6 +196,46 @@ test('? lists the shortcuts; / inserts a prompt, of the page or of the user', as
   assert.equal((await texts(page)).at(-2), '/usr/bin');
 });
 
+test('Ctrl+Shift+O begins a chat, Ctrl+K searches the chats; both are in the list of shortcuts', async () => {
+  await demo();
+  await say(page, 'Hello');
+  const { message } = ui(page);
+  await message.press('Control+Shift+O');
+  await ui(page).messages.first().waitFor({ state: 'detached' });
+  await page.locator('#message:focus').waitFor();
+  // In a dialog, which it closes; on a Mac with the other key.
+  await page.locator('#settings-open').click();
+  await page.locator('#settings').waitFor();
+  await page.keyboard.press('Meta+Shift+O');
+  await page.locator('#settings').waitFor({ state: 'hidden' });
+  await page.locator('#message:focus').waitFor();
+  await message.fill('keys of an editor stay');
+  await message.press('Control+Alt+Shift+O');
+  assert.equal(await message.inputValue(), 'keys of an editor stay');
+
+  const search = page.getByRole('searchbox', { name: 'Search chats' });
+  for (const width of [1280, 700]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.keyboard.press('Control+k');
+    await search.and(page.locator(':focus')).waitFor();
+    // A second press does not close the list.
+    await page.keyboard.press('Control+k');
+    await search.and(page.locator(':focus')).waitFor();
+    await page.locator('#chats-dialog').getByRole('button', { name: 'Close' }).click();
+  }
+  await page.locator('#settings-open').click();
+  await page.getByRole('button', { name: 'Keyboard shortcuts' }).click();
+  const shortcuts = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+  for (const keys of ['Ctrl + Shift + O', 'Ctrl + K']) await shortcuts.getByText(keys, { exact: true }).waitFor();
+});
+
+test('on a touch screen the list of shortcuts is not offered', async () => {
+  await demo({ hasTouch: true, isMobile: true, viewport: { width: 390, height: 844 } });
+  await page.locator('#settings-open').click();
+  await page.getByLabel('Text size').waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Keyboard shortcuts' }).count(), 0);
+});
+
 test('formulas are rendered and code is highlighted on demand; invalid formulas stay text', async () => {
   await demo();
   const text = [
