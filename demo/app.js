@@ -316,6 +316,9 @@ function listen() {
   const settingsDialog = /** @type {HTMLDialogElement} */ ($('settings'));
   $('settings-open').addEventListener('click', () => showDialog(settingsDialog));
   $('shortcuts').addEventListener('click', showShortcuts);
+  $('delete-chats').addEventListener('click', () =>
+    import('./chat/all-deletion.js').then((page) => page.confirmDeletion({ current, open, showState }), showError),
+  );
   $('settings-close').addEventListener('click', () => settingsDialog.close());
   closeBeside(settingsDialog);
   const attachment = /** @type {HTMLInputElement} */ ($('attachment'));

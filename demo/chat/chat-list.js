@@ -4,19 +4,8 @@ import { asJson, asMarkdown, fileName, fromFile } from './import-export.js';
 import { button, element } from '../page/element.js';
 import { closeBeside, rememberPanel, say } from '../page/page.js';
 import * as format from '../page/format.js';
-import {
-  draftOf,
-  EDIT,
-  editOf,
-  list,
-  onOther,
-  read,
-  remove,
-  save,
-  saveDraft,
-  titleOf,
-  write,
-} from '../storage/local-storage.js';
+import { list, onOther, read, save, saveDraft, titleOf } from '../storage/local-storage.js';
+import { removeChat } from './chat-deletion.js';
 
 /** @typedef {import('../storage/local-storage.js').Conversation} Conversation */
 /**
@@ -269,35 +258,31 @@ export class Chats {
   async #delete({ id }) {
     const isOpen = id === this.page.current.conversation.id;
     if (isOpen) await this.page.open(); // stops its reply, which stores it again
-    const [one, draft, edit] = [read(id), draftOf(id), editOf(id)];
+    const one = read(id);
     // A new chat is gone when its first reply is stopped before the first word.
     if (!one) {
       saveDraft(id, '');
       return this.draw();
     }
-    remove(id);
-    saveDraft(id, '');
+    const restore = removeChat(one);
     const at = [...rows.querySelectorAll('.chat')].findIndex((row) => row.matches(':focus-within'));
     this.draw();
     const button = rows.querySelectorAll('.chat')[Math.max(0, at)]?.querySelector('button');
     (button ?? search).focus();
-    this.#offerUndo(one, draft, edit, isOpen);
+    this.#offerUndo(one, restore, isOpen);
   }
 
   /**
    * Offers Undo in the list, and above the message field once the list is closed.
    * @param {Conversation} one
-   * @param {string} draft
-   * @param {ReturnType<typeof editOf>} edit
+   * @param {() => void} restore
    * @param {boolean} wasOpen
    */
-  #offerUndo(one, draft, edit, wasOpen) {
+  #offerUndo(one, restore, wasOpen) {
     const note = named('deleted');
     const text = `Deleted “${titleOf(one)}”.`;
     const undo = () => {
-      save(one);
-      saveDraft(one.id, draft);
-      if (edit) write(EDIT + one.id, edit);
+      restore();
       deleted = null;
       note.replaceChildren();
       if (wasOpen && !this.page.current.path.length) void this.page.open(one);

@@ -236,6 +236,61 @@ test('on a touch screen the list of shortcuts is not offered', async () => {
   assert.equal(await page.getByRole('button', { name: 'Keyboard shortcuts' }).count(), 0);
 });
 
+test('all chats are deleted after a confirmation, with their unsent messages; Undo restores them', async () => {
+  await demo();
+  const first = await say(page, 'Hello');
+  await ui(page).message.fill('unsent');
+  await ui(page).newChat.click();
+  await ui(page).messages.first().waitFor({ state: 'detached' });
+  await say(page, 'Tell me a story');
+  await page.locator('#chats').click();
+  await page.locator('.chat').nth(1).waitFor();
+  const kept = () => page.evaluate(() => Object.keys(localStorage).filter((key) => /^bq4\.(chat|draft)\./.test(key)));
+  const stored = await kept();
+  assert.equal(stored.length, 3);
+  const ask = async () => {
+    await page.locator('#settings-open').click();
+    await page.getByRole('button', { name: 'Delete all chats…' }).click();
+  };
+  const dialog = page.getByRole('dialog', { name: 'Delete all chats?' });
+  await ask();
+  await dialog.getByText(/^2 chats will be deleted/).waitFor();
+  await page.keyboard.press('Enter');
+  await dialog.waitFor({ state: 'detached' });
+  assert.equal((await kept()).length, 3, 'Cancel has the focus');
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'delete-chats');
+  await page.keyboard.press('Escape');
+
+  await ask();
+  await dialog.getByRole('button', { name: 'Delete all chats' }).click();
+  await page.getByText('Deleted 2 chats.').last().waitFor();
+  assert.deepEqual(await kept(), []);
+  assert.deepEqual(await texts(page), []);
+  assert.equal(await page.locator('.chat').count(), 0);
+  await page.locator('#message:focus').waitFor();
+  // The notice stays while a new chat is written.
+  await say(page, 'Good night!');
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.locator('.chat').nth(2).waitFor();
+  assert.deepEqual((await kept()).filter((key) => stored.includes(key)).sort(), stored.sort());
+  assert.equal((await texts(page))[0], 'Good night!', 'the chat in use stays');
+  await page.locator('.chat').filter({ hasText: 'Hello' }).locator('.chat-name').click();
+  await page.getByRole('log').getByText(first).waitFor();
+  assert.equal(await ui(page).message.inputValue(), 'unsent');
+
+  // Undo shows the chat again that was shown, unless another one has begun.
+  await ask();
+  await dialog.getByRole('button', { name: 'Delete all chats' }).click();
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByRole('log').getByText(first).waitFor();
+  await ui(page).newChat.click();
+  await page.evaluate(() => {
+    for (const key of Object.keys(localStorage)) if (key.startsWith('bq4.chat.')) localStorage.removeItem(key);
+  });
+  await ask();
+  await page.getByRole('dialog', { name: 'There are no chats to delete.' }).waitFor();
+});
+
 test('formulas are rendered and code is highlighted on demand; invalid formulas stay text', async () => {
   await demo();
   const text = [
