@@ -2,6 +2,7 @@
 import { showError, showNotice, trouble } from '../page/alerts.js';
 import { asJson, asMarkdown, fileName, fromFile } from './import-export.js';
 import { button, element } from '../page/element.js';
+import { watchMenus } from '../page/menus.js';
 import { closeBeside, rememberPanel, say } from '../page/page.js';
 import * as format from '../page/format.js';
 import { list, onOther, read, save, saveDraft, titleOf } from '../storage/local-storage.js';
@@ -40,15 +41,7 @@ named('json').addEventListener('click', () => download('bq4-chats.json', 'applic
 named('import').addEventListener('click', () => file.click());
 file.addEventListener('change', () => void shown?.importFiles([...(file.files ?? [])]));
 closeBeside(dialog, () => closeDrawer());
-// At a click, not at the press before it: closing a menu moves the rows below it.
-document.addEventListener('click', ({ target }) => closeMenus((menu) => !menu.contains(/** @type {Node} */ (target))));
-rows.addEventListener('keydown', (event) => {
-  if (event.key !== 'Escape' || !rows.querySelector('details[open]')) return;
-  event.preventDefault();
-  closeMenus(() => true)
-    ?.querySelector('summary')
-    ?.focus();
-});
+watchMenus(); // while a menu is open, the list is not redrawn
 dialog.addEventListener('close', () => {
   document.documentElement.removeAttribute('data-sidebar');
   if (deleted) showNotice(deleted.text, [{ text: 'Undo', run: deleted.undo }]);
@@ -79,18 +72,6 @@ wide.addEventListener('change', ({ matches }) => {
     dialog.close();
   }
 });
-
-/**
- * Closes the open menus that match, and returns the last one: while one is open, the list is not redrawn.
- * @param {(menu: HTMLDetailsElement) => boolean} matches
- */
-function closeMenus(matches) {
-  const menus = [.../** @type {NodeListOf<HTMLDetailsElement>} */ (rows.querySelectorAll('details[open]'))].filter(
-    matches,
-  );
-  for (const menu of menus) menu.open = false;
-  return menus.at(-1);
-}
 
 /** Closes the list if it is a drawer; a sidebar stays open. */
 const closeDrawer = () => dialog.matches(':modal') && dialog.close();

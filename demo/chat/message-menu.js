@@ -4,6 +4,7 @@
  */
 import { showError, showNotice } from '../page/alerts.js';
 import { button } from '../page/element.js';
+import { watchMenus } from '../page/menus.js';
 import { say } from '../page/page.js';
 import { deleteMessage } from './message-deletion.js';
 
@@ -11,6 +12,8 @@ import { deleteMessage } from './message-deletion.js';
 
 /** Characters of one utterance: some speech engines stop after half a minute of one utterance. */
 const SPOKEN_AT_ONCE = 200;
+
+watchMenus();
 
 /**
  * Adds the buttons to an empty menu.

@@ -72,6 +72,73 @@ test('deleting one of two versions of an answer shows the other', async () => {
   assert.equal(await page.getByRole('log').getByText('2 of 2', { exact: true }).count(), 0);
 });
 
+test('a menu is closed by a click outside, by Escape with the focus on its button, and by another menu', async () => {
+  await demo({ viewport: { width: 1400, height: 800 } });
+  await say(page, 'Hello');
+  const menuOf = (/** @type {number} */ at) => ui(page).messages.nth(at).locator('.message-menu');
+  const button = (/** @type {number} */ at) => menuOf(at).locator('summary');
+  const open = async (/** @type {number} */ at) => {
+    await ui(page).messages.nth(at).hover();
+    await button(at).click();
+    await menuOf(at)
+      .getByRole('button', { name: /^Delete/ })
+      .waitFor();
+  };
+  const opened = () => page.locator('details[open] > .menu').count();
+  await open(1);
+  await ui(page).log.click({ position: { x: 9, y: 400 } });
+  assert.equal(await opened(), 0, 'a click outside');
+  await open(1);
+  await page.keyboard.press('Escape');
+  assert.equal(await opened(), 0, 'Escape');
+  assert.equal(await button(1).evaluate((summary) => summary === document.activeElement), true);
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Escape');
+  assert.equal(await opened(), 0, 'Escape on a button of the menu');
+  assert.equal(await button(1).evaluate((summary) => summary === document.activeElement), true);
+  await open(1);
+  await open(0);
+  assert.equal(await opened(), 1, 'another message');
+  await page.locator('#chats').click();
+  await page.locator('.chat').hover();
+  await page.locator('.chat summary').click();
+  assert.equal(await opened(), 1, 'a chat');
+  await open(1);
+  assert.equal(await page.locator('.chat-tools[open]').count(), 0);
+  // A click in the menu does not close it.
+  await menuOf(1).getByRole('button', { name: 'Mark as a bad reply' }).click();
+  assert.equal(await opened(), 1);
+  // The user types elsewhere: the focus stays there.
+  await ui(page).message.focus();
+  await page.keyboard.press('Escape');
+  assert.equal(await opened(), 0);
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'message');
+
+  // In the drawer, Escape closes first the menu, then the drawer.
+  await page.setViewportSize({ width: 700, height: 800 });
+  await page.locator('#chats').click();
+  await page.locator('.chat').hover();
+  await page.locator('.chat summary').click();
+  assert.equal(await opened(), 1);
+  await page.keyboard.press('Escape');
+  assert.equal(await opened(), 0);
+  assert.ok(await page.locator('#chats-dialog').isVisible());
+  await page.keyboard.press('Escape');
+  await page.locator('#chats-dialog').waitFor({ state: 'hidden' });
+
+  // The list of models is a dialog with the same behaviour.
+  await ui(page).models.click();
+  await page.locator('#models').waitFor();
+  await page.mouse.click(5, 400);
+  await page.locator('#models').waitFor({ state: 'hidden' });
+  await ui(page).models.click();
+  await page.locator('#models').waitFor();
+  await page.keyboard.press('Escape');
+  await page.locator('#models').waitFor({ state: 'hidden' });
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'model-name');
+});
+
 test('a rating of an answer is stored on the device', async () => {
   await demo();
   await say(page, 'Hello');
