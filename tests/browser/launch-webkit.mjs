@@ -7,7 +7,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { lacksWebkit } from '../../tools/setup/system.mjs';
+import { missingWebkitPrograms } from '../../tools/setup/system.mjs';
 import { inTime, until } from '../waiting.mjs';
 import { pollPage } from './console.mjs';
 
@@ -16,9 +16,9 @@ import { pollPage } from './console.mjs';
 
 /** The reason why WebKitGTK cannot be started, or undefined. */
 export const missing = () => {
-  const lacks = lacksWebkit();
-  return lacks.length
-    ? `no ${lacks.join(', no ')}: \`npm test\` installs them as root on Debian (webkit2gtk-driver, xvfb)`
+  const missingPrograms = missingWebkitPrograms();
+  return missingPrograms.length
+    ? `no ${missingPrograms.join(', no ')}: \`npm test\` installs them as root on Debian (webkit2gtk-driver, xvfb)`
     : undefined;
 };
 

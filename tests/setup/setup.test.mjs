@@ -102,8 +102,8 @@ test('an unfinished toolchain is not used, and the newest finished one is', () =
 test('everything that is missing is named in one message', () => {
   const text = missingMessage(
     [
-      { what: 'make', packages: ['make'] },
-      { what: 'Chromium', packages: ['chromium'] },
+      { title: 'make', packages: ['make'] },
+      { title: 'Chromium', packages: ['chromium'] },
     ],
     false,
   );
