@@ -1,5 +1,15 @@
 /** Draws the report of a quantization: the matrices in the model's order on the x axis, a panel for each measure. */
-import { chart, legend, linear, lines, logarithmic, series, steps, upright, words } from './svg-chart.js';
+import {
+  chart,
+  drawGridLines,
+  drawLegendEntry,
+  drawSeries,
+  drawText,
+  drawVerticalText,
+  linear,
+  logarithmic,
+  logarithmicTicks,
+} from './svg-chart.js';
 
 /** @import { ConvertReport, TensorReport } from '../format/conversion-report.js' */
 
@@ -61,13 +71,13 @@ function drawPanel(matrices, { name, valueOf, format, log }, top, kinds, x) {
   const present = values.filter((value) => value !== undefined);
   const positive = present.filter((value) => value > 0);
   const ticks = log
-    ? steps(positive.length ? positive : [1])
+    ? logarithmicTicks(positive.length ? positive : [1])
     : Array.from({ length: Math.ceil(Math.max(...present) / 2) + 1 }, (_, i) => 2 * i);
   const y = (log ? logarithmic : linear)([ticks[0], ticks[ticks.length - 1]], [top + HEIGHT, top]);
   return [
     `<g aria-label="${name}">`,
-    ...lines(ticks, y, [LEFT, WIDTH - RIGHT]),
-    upright(14, top + HEIGHT / 2, name),
+    ...drawGridLines(ticks, y, [LEFT, WIDTH - RIGHT]),
+    drawVerticalText(14, top + HEIGHT / 2, name),
     ...kinds.map((kind, k) => {
       const marks = matrices.flatMap((matrix, i) => {
         const value = values[i];
@@ -75,7 +85,7 @@ function drawPanel(matrices, { name, valueOf, format, log }, top, kinds, x) {
           ? [{ x: x(i), y: y(value), text: `${matrix.name}: ${format(value)}, ${matrix.type}` }]
           : [];
       });
-      return marks.length ? series(k, marks, marks) : '';
+      return marks.length ? drawSeries(k, marks, marks) : '';
     }),
     '</g>',
   ].filter(Boolean);
@@ -103,7 +113,7 @@ function drawLegend(kinds) {
     const width = 36 + 7 * kind.length;
     if (x + width > WIDTH - RIGHT) [x, y] = [LEFT + 4, y + 18];
     x += width;
-    return legend(i, x - width, y, kind);
+    return drawLegendEntry(i, x - width, y, kind);
   });
   return { parts, below: y + 24 };
 }
@@ -119,7 +129,7 @@ function drawLayerLabels(matrices, y, x) {
   const interval = Math.ceil(firstMatrices.length / MAX_LABELS);
   return firstMatrices
     .filter(({ layer }) => layer % interval === 0)
-    .map(({ layer, i }) => words(x(i), y, String(layer), 'middle'));
+    .map(({ layer, i }) => drawText(x(i), y, String(layer), 'middle'));
 }
 
 /** Draws the chart of a report. @param {ConvertReport} report @returns {string}  SVG */
@@ -141,11 +151,11 @@ export function plotReport(report) {
       about: `${matrices.length} matrices in the model's order. ${panels.map((panel) => describePanel(matrices, panel)).join(' ')}`,
     },
     [
-      `<g font-size="15" font-weight="600">${words(LEFT, 26, title)}</g>`,
+      `<g font-size="15" font-weight="600">${drawText(LEFT, 26, title)}</g>`,
       ...names,
       ...panels.flatMap((panel, i) => drawPanel(matrices, panel, top + i * (HEIGHT + GAP), kinds, x)),
       ...drawLayerLabels(matrices, below + 18, x),
-      words((LEFT + WIDTH - RIGHT) / 2, below + 36, 'layer', 'middle'),
+      drawText((LEFT + WIDTH - RIGHT) / 2, below + 36, 'layer', 'middle'),
     ],
   );
 }

@@ -62,38 +62,39 @@ export function logarithmic([low, high], places) {
  * these.
  * @param {number[]} values  positive
  */
-export function steps(values) {
+export function logarithmicTicks(values) {
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const digits = high / low > 300 ? [1] : [1, 2, 5];
   /** @type {number[]} */
   const ticks = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high) + 2; power++)
     for (const digit of digits) ticks.push(Number(`${digit}e${power}`));
-  return ticks.filter((step, i) => (ticks[i + 1] ?? Infinity) > low && (ticks[i - 1] ?? 0) <= high);
+  return ticks.filter((tick, i) => (ticks[i + 1] ?? Infinity) > low && (ticks[i - 1] ?? 0) <= high);
 }
 
 /** @param {number} x @param {number} y @param {string} text @param {'start' | 'middle' | 'end'} [anchor] */
-export const words = (x, y, text, anchor = 'start') =>
+export const drawText = (x, y, text, anchor = 'start') =>
   `<text class="ink" x="${round(x)}" y="${round(y)}" text-anchor="${anchor}" fill="#333">${escape(text)}</text>`;
 
 /** Draws vertical text. @param {number} x  center @param {number} y @param {string} text */
-export const upright = (x, y, text) => `<g transform="rotate(-90 ${x} ${y})">${words(x, y, text, 'middle')}</g>`;
+export const drawVerticalText = (x, y, text) =>
+  `<g transform="rotate(-90 ${x} ${y})">${drawText(x, y, text, 'middle')}</g>`;
 
 /**
  * Draws horizontal grid lines with their values.
  * @param {number[]} values @param {(value: number) => number} y @param {Ends} ends  x coordinates
  */
-export const lines = (values, y, [left, right]) =>
+export const drawGridLines = (values, y, [left, right]) =>
   values.map(
     (value) =>
-      `<path class="grid" d="M${left} ${round(y(value))}H${right}" stroke="#ddd"/>${words(left - 6, y(value) + 4, value && value < 1e-3 ? value.toExponential(0) : String(value), 'end')}`,
+      `<path class="grid" d="M${left} ${round(y(value))}H${right}" stroke="#ddd"/>${drawText(left - 6, y(value) + 4, value && value < 1e-3 ? value.toExponential(0) : String(value), 'end')}`,
   );
 
 /**
  * Draws the marks of a series, and optionally a line.
  * @param {number} i  index of the series @param {Mark[]} marks @param {Pick<Mark, 'x' | 'y'>[]} [line]
  */
-export function series(i, marks, line = []) {
+export function drawSeries(i, marks, line = []) {
   const shape = MARKS[i % MARKS.length];
   const path = line.map(({ x, y }) => `${round(x)} ${round(y)}`).join('L');
   return [
@@ -108,8 +109,8 @@ export function series(i, marks, line = []) {
  * Draws an entry of the legend: the mark of a series and its name.
  * @param {number} i @param {number} x @param {number} y @param {string} name
  */
-export const legend = (i, x, y, name) =>
-  `<g class="c${i % COLORS.length}" color="${COLORS[i % COLORS.length][0]}" fill="currentColor"><path d="${MARKS[i % MARKS.length](x, y - 4)}"/></g>${words(x + 8, y, name)}`;
+export const drawLegendEntry = (i, x, y, name) =>
+  `<g class="c${i % COLORS.length}" color="${COLORS[i % COLORS.length][0]}" fill="currentColor"><path d="${MARKS[i % MARKS.length](x, y - 4)}"/></g>${drawText(x + 8, y, name)}`;
 
 /**
  * Returns the SVG file of a chart.

@@ -1,4 +1,4 @@
-// What llama.cpp's K types are compared on: a checkpoint whose rows are filled up, as a GGUF file.
+// Tests of padded GGUF files: a checkpoint with padded rows, which llama.cpp can quantize to K types.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -23,7 +23,7 @@ async function logitsOf(path) {
   return logits;
 }
 
-test('inner rows are filled up with zeros, and logits are the same to the bit', async () => {
+test('writePadded pads the rows of the MLP with zeros, and logits stay bit-identical', async () => {
   const folder = fresh();
   const [plain, same, padded] = ['plain.bq4', 'same.gguf', 'padded.gguf'].map((name) => join(folder, name));
   await convert(TINY, plain, { quant: 'f32', embed: 'f32' });
@@ -34,13 +34,13 @@ test('inner rows are filled up with zeros, and logits are the same to the bit', 
   assert.deepEqual(tensors.find(({ name }) => name === 'h.2.mlp.down.weight')?.dims, [48, 80]);
   const unpadded = await logitsOf(same);
   assert.deepEqual(await logitsOf(padded), unpadded);
-  // Pairs that rotate lie elsewhere than in the checkpoint, so scores are sums in another order.
-  const theirs = await logitsOf(plain);
-  const off = Math.max(...theirs.map((logit, i) => Math.abs(logit - unpadded[i])));
-  assert.ok(off < 1e-4, `a logit is off by ${off}`);
+  // The rows of rotated pairs have another order than in the checkpoint, so scores are summed in another order.
+  const checkpointLogits = await logitsOf(plain);
+  const difference = Math.max(...checkpointLogits.map((logit, i) => Math.abs(logit - unpadded[i])));
+  assert.ok(difference < 1e-4, `a logit differs by ${difference}`);
 });
 
-test('what only more values a token would fill up is refused', async () => {
-  const error = { code: 'UNSUPPORTED', message: /48 values a token, no multiple of 256/ };
+test('writePadded refuses a model whose hidden size is not a multiple of the block', async () => {
+  const error = { code: 'UNSUPPORTED', message: /expected a hidden size that is a multiple of 256, found 48/ };
   await assert.rejects(writePadded(TINY, join(fresh(), 'out.gguf')), error);
 });

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // `npm run quality -- --stories FOLDER/stories260K.bin --text BOOK.txt [--other TEXT.txt] [--chat CHECKPOINT] [--only NAME,...]`:
 // measures all tables of docs/log/quality.md, one after another, with SmolLM2 of `npm run models`. This takes hours. Each table is the output
-// of a command of this folder, which is given in its section, and is written as soon as it is complete. If a run is interrupted, tables of
+// of a command of this folder, which is named in its section, and is written as soon as it is complete. If a run is interrupted, tables of
 // weights and positions are continued by the next one. --only measures some tables. NAME: tables, chat, outliers, positions, kv, layers,
 // head, chats, replies.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,101 +10,103 @@ import { parseArgs } from 'node:util';
 import { NO_REAL_MODEL, realModel } from '../setup/models.mjs';
 import { command, ROOT, setUp } from '../setup/setup.mjs';
 import { run, say, SetupError, step } from '../setup/shell.mjs';
-import { between } from './rows.mjs';
+import { replaceSection } from './rows.mjs';
 
 const DOCUMENT = join(ROOT, 'docs/log/quality.md');
 const FOLDER = join(ROOT, 'build/quality');
-/** As kv.mjs takes them. */
+/** Caches that kv.mjs compares. */
 const CACHES = ['f32', 'f16', 'i8', 'i4', 'i2', 'i8/1024/4', 'i8/1024/4/h2o', 'i8/256/4', 'i8/256/4/h2o'];
 
-/** @typedef {{ node: string, model: string, text: string, other?: string, stories?: string, chat?: string }} Given */
+/** Paths: the program Node, models and texts. @typedef {{ node: string, model: string, text: string, other?: string, stories?: string, chat?: string }} Inputs */
 
-/** Output of a program of this project. @param {Given} given @param {string[]} args */
-const node = ({ node: program }, ...args) => run(program, args, { cwd: ROOT });
+/** Runs a program of this project and returns its output. @param {Inputs} inputs @param {string[]} args */
+const runNode = ({ node: program }, ...args) => run(program, args, { cwd: ROOT });
 
-/** Of the tables that a program printed one, the last by default. @param {string} printed @param {number} [at] */
-const tableOf = (printed, at = -1) =>
-  printed
+/** Returns one of the tables in the output of a program. @param {string} output @param {number} [index]  default: the last table */
+const tableOf = (output, index = -1) =>
+  output
     .split(/\n{2,}/)
     .map((part) => part.split('\n').filter((line) => line.startsWith('|')))
     .filter((lines) => lines.length > 1)
-    .at(at)
+    .at(index)
     ?.join('\n') ?? '';
 
-/** Made of SmolLM2 once: as f32, rounded in several ways, and rescaled. @param {Given} given @returns {Promise<(name: string) => string>} */
-async function provideRounded(given) {
-  const at = (/** @type {string} */ name) => join(FOLDER, `${name}.bq4`);
-  const own = ['--calibrate', join(FOLDER, 'model-own.txt'), '--tokens', '2048'];
+/** Writes files of SmolLM2 unless they exist: in f32, quantized by several methods, and rescaled. Returns a function from their names to paths. @param {Inputs} inputs @returns {Promise<(name: string) => string>} */
+async function provideQuantized(inputs) {
+  const pathOf = (/** @type {string} */ name) => join(FOLDER, `${name}.bq4`);
+  const calibration = ['--calibrate', join(FOLDER, 'model-own.txt'), '--tokens', '2048'];
   /** @type {[string, string[]][]} */
-  const items = [
-    ['F32', ['bin/bq4.js', 'convert', given.model, at('F32'), '--quant', 'f32', '--embed', 'f32']],
-    ['MINILM', ['bin/bq4.js', 'convert', /** @type {string} */ (realModel('minilm')), at('MINILM')]],
-    ['A', ['bin/bq4.js', 'quantize', at('F32'), at('A')]],
-    ['H', ['bin/bq4.js', 'quantize', at('F32'), at('H'), '--quant', 'bq4h', ...own]],
-    ['V1', ['bin/bq4.js', 'quantize', at('F32'), at('V1'), '--quant', 'bq4']],
-    ['R32', ['tools/quality/rescaled.mjs', at('F32'), at('R32')]],
-    ['RA', ['bin/bq4.js', 'quantize', at('R32'), at('RA')]],
-    ['RC', ['bin/bq4.js', 'quantize', at('R32'), at('RC'), '--method', 'gptq', ...own]],
-    ['RV1', ['bin/bq4.js', 'quantize', at('R32'), at('RV1'), '--quant', 'bq4']],
+  const commands = [
+    ['F32', ['bin/bq4.js', 'convert', inputs.model, pathOf('F32'), '--quant', 'f32', '--embed', 'f32']],
+    ['MINILM', ['bin/bq4.js', 'convert', /** @type {string} */ (realModel('minilm')), pathOf('MINILM')]],
+    ['A', ['bin/bq4.js', 'quantize', pathOf('F32'), pathOf('A')]],
+    ['H', ['bin/bq4.js', 'quantize', pathOf('F32'), pathOf('H'), '--quant', 'bq4h', ...calibration]],
+    ['V1', ['bin/bq4.js', 'quantize', pathOf('F32'), pathOf('V1'), '--quant', 'bq4']],
+    ['R32', ['tools/quality/rescaled.mjs', pathOf('F32'), pathOf('R32')]],
+    ['RA', ['bin/bq4.js', 'quantize', pathOf('R32'), pathOf('RA')]],
+    ['RC', ['bin/bq4.js', 'quantize', pathOf('R32'), pathOf('RC'), '--method', 'gptq', ...calibration]],
+    ['RV1', ['bin/bq4.js', 'quantize', pathOf('R32'), pathOf('RV1'), '--quant', 'bq4']],
   ];
-  for (const [name, args] of items) if (!existsSync(at(name))) await step(`making ${name}`, () => node(given, ...args));
-  return at;
+  for (const [name, args] of commands)
+    if (!existsSync(pathOf(name))) await step(`writing ${name}`, () => runNode(inputs, ...args));
+  return pathOf;
 }
 
-/** Rows of the twenty chats. @param {Given} given */
-async function chats(given) {
-  const at = await provideRounded(given);
+/** Returns the table of the twenty chats. @param {Inputs} inputs */
+async function measureChats(inputs) {
+  const pathOf = await provideQuantized(inputs);
   const rows = [];
   for (const [activations, kv] of [
     ['i8', 'i8'],
     ['i16', 'i8'],
     ['i16', 'f16'],
   ]) {
-    const how = ['--activations', activations, '--kv', kv, '--against', at('F32')];
-    const report = (await node(given, 'tools/quality/chats.mjs', given.model, ...how)).trim().split('\n').at(-1) ?? '';
-    const [, whole, of, first, ours, own] =
-      /^(\d+) of (\d+) replies are equal, (\d+) for .* finds ours (\S+), its own (\S+)$/.exec(report) ?? [];
-    const usual = activations === 'i16' ? ' (default)' : '';
+    const options = ['--activations', activations, '--kv', kv, '--against', pathOf('F32')];
+    const report =
+      (await runNode(inputs, 'tools/quality/chats.mjs', inputs.model, ...options)).trim().split('\n').at(-1) ?? '';
+    const [, equal, count, equalStart, ownReplies, referenceReplies] =
+      /^(\d+) of (\d+) replies are equal, (\d+) .*: these replies (\S+), replies of f32 (\S+)$/.exec(report) ?? [];
+    const note = activations === 'i16' ? ' (default)' : '';
     rows.push(
-      `| activations ${activations}${usual}, KV ${kv} | ${whole} of ${of} | ${first} of ${of} | ${ours} | ${own} |`,
+      `| activations ${activations}${note}, KV ${kv} | ${equal} of ${count} | ${equalStart} of ${count} | ${ownReplies} | ${referenceReplies} |`,
     );
   }
   const head =
-    '| | equal replies | equal for 20 tokens or to an end | f32 finds ours | f32 finds its own |\n|---|---|---|---|---|';
+    '| | equal replies | equal first 20 tokens | log probability in f32 | that of replies of f32 |\n|---|---|---|---|---|';
   return `${head}\n${rows.join('\n')}`;
 }
 
-/** Each a table of the document, between marks of its name; `tables` and `chat` write theirs themselves. @type {Record<string, (given: Given) => Promise<string | void>>} */
+/** Functions that return the tables of the document, by name. `tables` and `chat` write theirs themselves. @type {Record<string, (inputs: Inputs) => Promise<string | void>>} */
 const SECTIONS = {
-  tables: async (given) => {
-    if (!given.stories) return say('tables: left out, no --stories');
-    const texts = [given.text, ...(given.other ? [given.other] : [])];
-    await node(given, 'tools/quality/table.mjs', given.stories, given.model, ...texts, '--llama');
+  tables: async (inputs) => {
+    if (!inputs.stories) return say('tables: not measured, since --stories is missing');
+    const texts = [inputs.text, ...(inputs.other ? [inputs.other] : [])];
+    await runNode(inputs, 'tools/quality/table.mjs', inputs.stories, inputs.model, ...texts, '--llama');
   },
-  chat: async (given) => {
-    if (!given.chat) return say('chat: left out, no --chat');
-    await node(given, 'tools/quality/table.mjs', '--chat', given.chat, '--llama');
+  chat: async (inputs) => {
+    if (!inputs.chat) return say('chat: not measured, since --chat is missing');
+    await runNode(inputs, 'tools/quality/table.mjs', '--chat', inputs.chat, '--llama');
   },
-  outliers: async (given) => {
-    const models = [realModel('minilm'), given.stories, given.chat, given.model].filter((path) => path);
-    return tableOf(await node(given, 'tools/quality/outliers.mjs', .../** @type {string[]} */ (models)));
+  outliers: async (inputs) => {
+    const models = [realModel('minilm'), inputs.stories, inputs.chat, inputs.model].filter((path) => path);
+    return tableOf(await runNode(inputs, 'tools/quality/outliers.mjs', .../** @type {string[]} */ (models)));
   },
-  positions: async (given) => tableOf(await node(given, 'tools/quality/quality.mjs', given.model, given.text)),
-  kv: async (given) => {
-    const how = ['--build', 'relaxed16', '--kv', CACHES.join(',')];
-    return tableOf(await node(given, 'tools/quality/kv.mjs', given.model, given.text, ...how));
+  positions: async (inputs) => tableOf(await runNode(inputs, 'tools/quality/quality.mjs', inputs.model, inputs.text)),
+  kv: async (inputs) => {
+    const options = ['--build', 'relaxed16', '--kv', CACHES.join(',')];
+    return tableOf(await runNode(inputs, 'tools/quality/kv.mjs', inputs.model, inputs.text, ...options));
   },
-  layers: async (given) => {
-    const how = ['--build', 'relaxed16', '--plot', join(ROOT, 'docs/quality-layers.svg')];
-    return tableOf(await node(given, 'tools/quality/skip.mjs', given.model, given.text, ...how), 0);
+  layers: async (inputs) => {
+    const options = ['--build', 'relaxed16', '--plot', join(ROOT, 'docs/quality-layers.svg')];
+    return tableOf(await runNode(inputs, 'tools/quality/skip.mjs', inputs.model, inputs.text, ...options), 0);
   },
-  head: async (given) => {
-    const how = ['--build', 'relaxed16', '--tokens', '512', '--shares', '0.1,0.3,0.5'];
-    return tableOf(await node(given, 'tools/quality/head.mjs', given.model, given.text, ...how));
+  head: async (inputs) => {
+    const options = ['--build', 'relaxed16', '--tokens', '512', '--shares', '0.1,0.3,0.5'];
+    return tableOf(await runNode(inputs, 'tools/quality/head.mjs', inputs.model, inputs.text, ...options));
   },
-  chats,
-  replies: async (given) => {
-    const at = await provideRounded(given);
+  chats: measureChats,
+  replies: async (inputs) => {
+    const pathOf = await provideQuantized(inputs);
     const files = [
       ['`bq4a`, which `quantize` makes by default', 'A'],
       ['`bq4h`, calibrated on 2,048 tokens of its own', 'H'],
@@ -112,8 +114,8 @@ const SECTIONS = {
       ['rescaled: `bq4a`, by default', 'RA'],
       ['rescaled: `bq4a`, calibrated on 2,048 tokens of its own, `--method gptq`', 'RC'],
       ['rescaled: `bq4`, largest weight (v1)', 'RV1'],
-    ].map(([name, file]) => `${name}=${at(file)}`);
-    return tableOf(await node(given, 'tools/quality/replies.mjs', at('F32'), at('MINILM'), ...files));
+    ].map(([name, file]) => `${name}=${pathOf(file)}`);
+    return tableOf(await runNode(inputs, 'tools/quality/replies.mjs', pathOf('F32'), pathOf('MINILM'), ...files));
   },
 };
 
@@ -131,14 +133,14 @@ await command(async () => {
   const tools = await setUp({ tests: true });
   const model = realModel('smollm2');
   if (!model) throw new SetupError(NO_REAL_MODEL);
-  if (!text) throw new SetupError('a book is read: --text BOOK.txt');
+  if (!text) throw new SetupError('expected --text with the path of a book, found none');
   mkdirSync(FOLDER, { recursive: true });
-  const given = { node: /** @type {string} */ (tools.node), model, text, other, stories, chat };
+  const inputs = { node: /** @type {string} */ (tools.node), model, text, other, stories, chat };
   for (const name of values.only?.split(',') ?? Object.keys(SECTIONS)) {
     if (!Object.hasOwn(SECTIONS, name))
-      throw new SetupError(`there is no "${name}", but ${Object.keys(SECTIONS).join(', ')}`);
-    const table = await step(name, () => SECTIONS[name](given));
-    if (table) writeFileSync(DOCUMENT, between(readFileSync(DOCUMENT, 'utf8'), name, table));
-    say(`${name}: ${basename(DOCUMENT)} has it`);
+      throw new SetupError(`--only: expected names of ${Object.keys(SECTIONS).join(', ')}; found "${name}"`);
+    const table = await step(name, () => SECTIONS[name](inputs));
+    if (table) writeFileSync(DOCUMENT, replaceSection(readFileSync(DOCUMENT, 'utf8'), name, table));
+    say(`${name}: written to ${basename(DOCUMENT)}`);
   }
 });

@@ -31,7 +31,7 @@ const QUESTIONS = [
   'What is water made of?',
   'Say hello in German.',
 ];
-const TOKENS = 40;
+const MAX_REPLY_TOKENS = 40;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -50,34 +50,35 @@ const model = await engine.load(fromFile(positionals[0]), {
 });
 const reference = values.against && (await engine.load(fromFile(values.against), { contextTokens: 512, kv: 'f32' }));
 
-/** @param {ArrayLike<number>} a @param {ArrayLike<number>} b  tokens that are equal from the first on */
-function lead(a, b) {
+/** Returns the length of the common prefix of two lists of tokens. @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
+function commonPrefixLength(a, b) {
   let n = 0;
   while (n < a.length && n < b.length && a[n] === b[n]) n++;
   return n;
 }
 
 const chats = [];
-const sums = { equal: 0, whole: 0, first20: 0, ours: 0, theirs: 0 };
+/** Numbers of equal replies and of replies with an equal start, and mean log probabilities of a token to the reference. */
+const results = { equalReplies: 0, equalStarts: 0, ownLogProbability: 0, referenceLogProbability: 0 };
 for (const content of QUESTIONS) {
   const messages = [{ role: /** @type {const} */ ('user'), content }];
-  const options = { temperature: 0, maxTokens: TOKENS };
+  const options = { temperature: 0, maxTokens: MAX_REPLY_TOKENS };
   const { text, finishReason: reason, tokens: ids } = await model.generate(messages, options).result;
   chats.push({ question: content, promptTokens: await model.countTokens(messages), ids, text: text.trim() });
   console.log(`> ${content}\n${text.trim()}${reason === 'length' ? ' …' : ''}`);
   if (reference) {
-    const theirs = await reference.generate(messages, options).result;
-    const same = lead(ids, theirs.tokens);
-    const judged = same < Math.max(ids.length, theirs.tokens.length) ? [text, theirs.text] : [text];
-    const chosen = await reference.choose(messages, judged);
-    const [own, other = own] = chosen.options.map(({ logprob, tokens }) => logprob / tokens.length);
-    sums.equal += same;
-    sums.whole += Number(judged.length === 1);
-    sums.first20 += Number(same >= Math.min(20, ids.length, theirs.tokens.length));
-    sums.ours += own / QUESTIONS.length;
-    sums.theirs += other / QUESTIONS.length;
+    const referenceReply = await reference.generate(messages, options).result;
+    const equalTokens = commonPrefixLength(ids, referenceReply.tokens);
+    const texts =
+      equalTokens < Math.max(ids.length, referenceReply.tokens.length) ? [text, referenceReply.text] : [text];
+    const choice = await reference.choose(messages, texts);
+    const [own, other = own] = choice.options.map(({ logprob, tokens }) => logprob / tokens.length);
+    results.equalReplies += Number(texts.length === 1);
+    results.equalStarts += Number(equalTokens >= Math.min(20, ids.length, referenceReply.tokens.length));
+    results.ownLogProbability += own / QUESTIONS.length;
+    results.referenceLogProbability += other / QUESTIONS.length;
     console.log(
-      `f32: ${theirs.text.trim()}\n${same} tokens equal; f32 finds ours ${own.toFixed(2)}, its own ${other.toFixed(2)}`,
+      `f32: ${referenceReply.text.trim()}\n${equalTokens} tokens equal; mean log probability of a token in f32: this reply ${own.toFixed(2)}, the reply of f32 ${other.toFixed(2)}`,
     );
   }
   console.log();
@@ -85,6 +86,6 @@ for (const content of QUESTIONS) {
 await engine.close();
 if (reference)
   console.log(
-    `${sums.whole} of ${QUESTIONS.length} replies are equal, ${sums.first20} for 20 tokens or to an end; f32 finds ours ${sums.ours.toFixed(3)}, its own ${sums.theirs.toFixed(3)}`,
+    `${results.equalReplies} of ${QUESTIONS.length} replies are equal, ${results.equalStarts} have equal first 20 tokens; mean log probability of a token in f32: these replies ${results.ownLogProbability.toFixed(3)}, replies of f32 ${results.referenceLogProbability.toFixed(3)}`,
   );
-if (values.out) writeFileSync(values.out, JSON.stringify({ tokens: TOKENS, chats }));
+if (values.out) writeFileSync(values.out, JSON.stringify({ tokens: MAX_REPLY_TOKENS, chats }));

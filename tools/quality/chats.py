@@ -1,7 +1,7 @@
-"""The replies of chats.mjs beside those of the mathematics in f32: the model's own template by jinja2, its tokens by
-transformers, its weights as in reference.py, greedy. Writes a table for people to read, and counts. Run by hand:
+"""Compares the replies of chats.mjs with greedy replies in f32: the model's own template rendered by jinja2, tokens of
+tokenizers, weights as in reference.py. Writes a table of all replies and prints the numbers of equal ones. Run by hand:
     python tools/quality/chats.py MODEL.gguf chats.json build/chats.md
-Needs torch, transformers, gguf and jinja2."""
+It needs torch, transformers, gguf and jinja2."""
 import json
 import sys
 
@@ -12,14 +12,15 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from reference import load
 
-COMPARED = 20
+# Number of tokens at the start of two replies that are compared.
+COMPARED_TOKENS = 20
 
 
 def tokenizer_of(fields):
-    """GPT-2's tokenizer with each digit by itself, of the GGUF file's tokens and merges."""
+    """Returns GPT-2's tokenizer, with single digits, for the tokens and merges of a GGUF file."""
     get = lambda key: fields[f"tokenizer.ggml.{key}"].contents()
     if get("pre") != "smollm":
-        raise SystemExit(f'its texts are cut as "{get("pre")}": only "smollm" is known here')
+        raise SystemExit(f'expected the pre-tokenizer "smollm", found "{get("pre")}"')
     texts = get("tokens")
     tokenizer = Tokenizer(models.BPE({text: i for i, text in enumerate(texts)}, [tuple(m.split(" ")) for m in get("merges")]))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -30,49 +31,50 @@ def tokenizer_of(fields):
 
 
 @torch.no_grad()
-def greedy(model, prompt, count, ends):
+def generate_greedily(model, prompt, count, end_tokens):
+    """Returns at most `count` tokens. The last one can be an end token."""
     out = model(torch.tensor([prompt]), use_cache=True)
     ids = []
     while len(ids) < count:
         ids.append(int(out.logits[0, -1].argmax()))
-        if ids[-1] in ends:
+        if ids[-1] in end_tokens:
             break
         out = model(torch.tensor([ids[-1:]]), past_key_values=out.past_key_values, use_cache=True)
     return ids
 
 
-def lead(ours, theirs):
-    """Tokens that are equal from the first on."""
-    return next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), min(len(ours), len(theirs)))
+def common_prefix_length(tokens, reference):
+    """Returns the number of equal tokens before the first difference."""
+    return next((i for i, (a, b) in enumerate(zip(tokens, reference)) if a != b), min(len(tokens), len(reference)))
 
 
-def main(path, chats, table):
+def main(path, chats_path, table_path):
     torch.set_num_threads(1)
     fields = gguf.GGUFReader(path).fields
     template = jinja2.Environment().from_string(fields["tokenizer.chat_template"].contents())
     tokenizer = tokenizer_of(fields)
-    ends = {fields["tokenizer.ggml.eos_token_id"].contents()}
+    end_tokens = {fields["tokenizer.ggml.eos_token_id"].contents()}
     model = load(path)
-    given = json.load(open(chats))
-    rows = ["| question | ours | f32 | equal tokens |", "|---|---|---|---|"]
-    same = whole = 0
-    for chat in given["chats"]:
+    chats = json.load(open(chats_path))
+    rows = ["| question | bq4 | f32 | equal tokens |", "|---|---|---|---|"]
+    equal_starts = equal_replies = 0
+    for chat in chats["chats"]:
         text = template.render(messages=[{"role": "user", "content": chat["question"]}], add_generation_prompt=True)
         prompt = tokenizer.encode(text, add_special_tokens=False).ids
         if len(prompt) != chat["promptTokens"]:
-            raise SystemExit(f'{chat["question"]}: the prompt has {chat["promptTokens"]} tokens here, {len(prompt)} there')
-        theirs = [i for i in greedy(model, prompt, given["tokens"], ends) if i not in ends]
-        ours = [i for i in chat["ids"] if i not in ends]
-        equal = lead(ours, theirs)
-        finished = ours[:COMPARED] == theirs[:COMPARED]
-        same += finished
-        whole += ours == theirs
-        cell = lambda text: " ".join(text.split()).replace("|", "\\|")
-        rows.append(f'| {chat["question"]} | {cell(chat["text"])} | {cell(tokenizer.decode(theirs))} | {equal} of {len(theirs)} |')
+            raise SystemExit(f'{chat["question"]}: expected a prompt of {chat["promptTokens"]} tokens, as in bq4, found {len(prompt)}')
+        reference = [i for i in generate_greedily(model, prompt, chats["tokens"], end_tokens) if i not in end_tokens]
+        tokens = [i for i in chat["ids"] if i not in end_tokens]
+        equal = common_prefix_length(tokens, reference)
+        equal_starts += tokens[:COMPARED_TOKENS] == reference[:COMPARED_TOKENS]
+        equal_replies += tokens == reference
+        format_cell = lambda text: " ".join(text.split()).replace("|", "\\|")
+        rows.append(f'| {chat["question"]} | {format_cell(chat["text"])} | {format_cell(tokenizer.decode(reference))} | {equal} of {len(reference)} |')
         print(rows[-1], flush=True)
-    told = f"{same} of {len(given['chats'])} replies have the same first {COMPARED} tokens, {whole} are the same to their end (at most {given['tokens']} tokens)"
-    open(table, "w").write("\n".join([*rows, "", told, ""]))
-    print(told)
+    summary = (f"{equal_starts} of {len(chats['chats'])} replies have the same first {COMPARED_TOKENS} tokens, {equal_replies} are equal "
+               f"(at most {chats['tokens']} tokens)")
+    open(table_path, "w").write("\n".join([*rows, "", summary, ""]))
+    print(summary)
 
 
 main(*sys.argv[1:])

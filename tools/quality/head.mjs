@@ -24,18 +24,21 @@ const { values, positionals } = parseArgs({
     rounds: { type: 'string', default: '5' },
   },
 });
-if (positionals.length !== 2) throw new Error('see the head of this file');
-const [file, text] = positionals;
+if (positionals.length !== 2)
+  throw new Error(
+    `expected MODEL and TEXT, found ${positionals.length} arguments: see the comment at the top of head.mjs`,
+  );
+const [modelPath, textPath] = positionals;
 const n = Number(values.tokens);
 const shares = values.shares.split(',').map(Number);
 
 const engine = await createEngine();
-const model = await engine.load(fromFile(file), { contextTokens: 64 });
-const ids = (await model.tokenize(readFileSync(text, 'utf8').slice(0, 32 * n))).slice(0, n);
+const model = await engine.load(fromFile(modelPath), { contextTokens: 64 });
+const tokens = (await model.tokenize(readFileSync(textPath, 'utf8').slice(0, 32 * n))).slice(0, n);
 await engine.close();
-if (ids.length < n) throw new Error(`${text} has ${ids.length} tokens, ${n} are asked for`);
+if (tokens.length < n) throw new Error(`${textPath}: expected a text of at least ${n} tokens, found ${tokens.length}`);
 
-const whole = await openReader(fromFile(file), ids, {
+const completeReader = await openReader(fromFile(modelPath), tokens, {
   kv: 'i8',
   activations: /** @type {'i16'} */ (values.activations),
   build: /** @type {'relaxed'} */ (values.build),
@@ -43,34 +46,36 @@ const whole = await openReader(fromFile(file), ids, {
   sessions: 1 + shares.length,
 });
 const startUsage = process.cpuUsage();
-whole.wasm.check('bqw_model_cluster', whole.model);
+completeReader.wasm.check('bqw_model_cluster', completeReader.model);
 console.log(`Clusters took ${(process.cpuUsage(startUsage).user / 1e6).toFixed(1)} s of a core.\n`);
-const some = shares.map((head) => {
-  const reader = readerOf(whole.another({ quality: { lmHeadFraction: head } }), ids);
+const clusteredHeads = shares.map((share) => {
+  const reader = readerOf(completeReader.another({ quality: { lmHeadFraction: share } }), tokens);
   reader.wasm.check('bqw_session_clusters', reader.session, 1);
-  return { head, reader, same: 0, probability: 0, missed: 0, ratios: /** @type {number[]} */ ([]) };
+  return { share, reader, equalChoices: 0, probability: 0, missedTokens: 0, ratios: /** @type {number[]} */ ([]) };
 });
 for (let i = 1; i < n; i++) {
-  const all = whole.read(i);
-  const [best, sum] = [argmax(all), logSum(all)];
-  for (const one of some) {
-    const logits = one.reader.read(i);
-    one.same += Number(argmax(logits) === best);
-    one.missed += Number(logits[ids[i]] === -Infinity);
-    one.probability += Math.exp(logSum(logits) - sum);
+  const completeLogits = completeReader.read(i);
+  const [choice, sum] = [argmax(completeLogits), logSum(completeLogits)];
+  for (const head of clusteredHeads) {
+    const logits = head.reader.read(i);
+    head.equalChoices += Number(argmax(logits) === choice);
+    head.missedTokens += Number(logits[tokens[i]] === -Infinity);
+    head.probability += Math.exp(logSum(logits) - sum);
   }
 }
 for (let round = 0; round < Number(values.rounds); round++) {
-  const step = whole.step(Math.min(128, n));
-  for (const one of some) one.ratios.push(one.reader.step(Math.min(128, n)) / step);
+  const stepMs = completeReader.step(Math.min(128, n));
+  for (const { ratios, reader } of clusteredHeads) ratios.push(reader.step(Math.min(128, n)) / stepMs);
 }
 console.log(`| share, of ${n - 1} positions | same choice | probability | out of reach | step |`);
 console.log('|---|---|---|---|---|');
-for (const { head, same, probability, missed, ratios } of some) {
-  const percent = (/** @type {number} */ sum) => `${((100 * sum) / (n - 1)).toFixed(2)} %`;
-  const step = summary(ratios);
-  const shown = step ? `${step.median.toFixed(3)} (${step.least.toFixed(3)}–${step.most.toFixed(3)})` : '';
-  console.log(`| ${head} | ${percent(same)} | ${percent(probability)} | ${percent(missed)} | ${shown} |`);
+for (const { share, equalChoices, probability, missedTokens, ratios } of clusteredHeads) {
+  const formatPercent = (/** @type {number} */ sum) => `${((100 * sum) / (n - 1)).toFixed(2)} %`;
+  const ratio = summary(ratios);
+  const ratioText = ratio ? `${ratio.median.toFixed(3)} (${ratio.least.toFixed(3)}–${ratio.most.toFixed(3)})` : '';
+  console.log(
+    `| ${share} | ${formatPercent(equalChoices)} | ${formatPercent(probability)} | ${formatPercent(missedTokens)} | ${ratioText} |`,
+  );
 }
-whole.close();
+completeReader.close();
 process.exit(0);

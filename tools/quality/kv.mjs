@@ -1,14 +1,15 @@
 #!/usr/bin/env node
-// What each type of KV cache takes, costs and brings, at several depths, with windows, too: tables of docs/log/quality.md and of
+// Measures memory, quality and speed of each type of KV cache at several depths, also with windows: tables of docs/log/quality.md and of
 // docs/decisions/0005-kv-cache-types.md and 0018-attention-sinks.md.
 //
 //   npm run build && node tools/quality/kv.mjs MODEL TEXT [--at 512,2048,8192] [--kv f32,f16,i8,i4,i2] [--activations i16] [--build relaxed] [--threads 1]
 //
-// A type may be followed by a window and a number of sinks: i8/1024/4, and by h2o, where what got the least attention leaves: i8/1024/4/h2o.
-// The text's first tokens are read in one window by a session of each type. "perplexity" is that of all tokens up to the depth, "KL" the
-// mean divergence of the next token's distribution from the first type's, in thousandths of a nat. "tokens/s": single steps that end 16
-// tokens before the depth, so that no window moves, five rounds of all types in turn, the median of the rounds' medians and, in brackets,
-// the least and the greatest of these. "MB": the cache alone, of a context of so many tokens.
+// --at: depths, in tokens. --kv: types of caches. A type can be followed by a window and a number of attention sinks, as in i8/1024/4, and
+// then by h2o: the position with the least attention is evicted in place of the oldest one (i8/1024/4/h2o).
+// A session of each type reads the first tokens of the text in one window. "perplexity" is that of all tokens up to the depth. "KL" is the
+// mean divergence of the distribution of the next token from that of the first type, in thousandths of a nat. "tokens/s" is measured with
+// single steps that end 16 tokens before the depth, so that no window moves, in five rounds of all types in turn. It is the median of the
+// rounds' medians and, in brackets, their smallest and largest value. "MB" is the memory of a cache for as many tokens as the depth.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { argmax, logSum } from '../../js/engine/model/probabilities.js';
@@ -18,8 +19,10 @@ import { openReader } from './reader.mjs';
 
 /** @typedef {{ kv: 'f32' | 'f16' | 'i8' | 'i4' | 'i2', kvWindow?: number, kvSinks?: number, kvEvict?: 'attention' }} Cache */
 
+/** Number of rounds in which steps are measured. */
 const ROUNDS = 5;
-const BEFORE = 16;
+/** Number of tokens before each depth at which steps are measured. */
+const TOKENS_BEFORE_DEPTH = 16;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -31,35 +34,41 @@ const { values, positionals } = parseArgs({
     threads: { type: 'string', default: '1' },
   },
 });
-if (positionals.length !== 2) throw new Error('see the head of this file');
-const [file, text] = positionals;
-const source = fromFile(file);
+if (positionals.length !== 2)
+  throw new Error(
+    `expected MODEL and TEXT, found ${positionals.length} arguments: see the comment at the top of kv.mjs`,
+  );
+const [modelPath, textPath] = positionals;
+const source = fromFile(modelPath);
 const names = values.kv.split(',');
-const kvs = names.map((name) => {
-  const [kv, ...sight] = name.split('/');
-  const [kvWindow, kvSinks] = sight.slice(0, 2).map(Number);
-  if (sight.length > 2 && sight[2] !== 'h2o') throw new Error(`${name}: "${sight[2]}" is not h2o`);
+const caches = names.map((name) => {
+  const [kv, window, sinks, eviction] = name.split('/');
+  if (eviction && eviction !== 'h2o') throw new Error(`--kv ${name}: expected h2o, found "${eviction}"`);
   return {
     kv: /** @type {Cache['kv']} */ (kv),
-    kvWindow,
-    kvSinks,
-    ...(sight.length > 2 && { kvEvict: /** @type {const} */ ('attention') }),
+    ...(window && { kvWindow: Number(window) }),
+    ...(sinks && { kvSinks: Number(sinks) }),
+    ...(eviction && { kvEvict: /** @type {const} */ ('attention') }),
   };
 });
 const depths = values.at.split(',').map(Number);
-const most = Math.max(...depths);
+const maximumDepth = Math.max(...depths);
 const activations = /** @type {'i8' | 'i16'} */ (values.activations);
 
 const build = /** @type {'relaxed'} */ (values.build);
 const engine = await createEngine({ build, threads: 1 });
 const model = await engine.load(source, { contextTokens: 64 });
-const ids = (await model.tokenize(readFileSync(text, 'utf8').slice(0, 16 * most))).slice(0, most);
+const tokens = (await model.tokenize(readFileSync(textPath, 'utf8').slice(0, 16 * maximumDepth))).slice(
+  0,
+  maximumDepth,
+);
 await model.close();
-if (ids.length < most) throw new Error(`${text} has ${ids.length} tokens, ${most} are asked for`);
+if (tokens.length < maximumDepth)
+  throw new Error(`${textPath}: expected a text of at least ${maximumDepth} tokens, found ${tokens.length}`);
 
 const readers = await Promise.all(
-  kvs.map((cache) =>
-    openReader(source, ids, {
+  caches.map((cache) =>
+    openReader(source, tokens, {
       ...cache,
       activations,
       build,
@@ -67,21 +76,22 @@ const readers = await Promise.all(
     }),
   ),
 );
-const sums = kvs.map(() => ({ surprise: 0, kl: 0, same: 0 }));
+/** Sums over all positions, for each cache. */
+const sums = caches.map(() => ({ surprisal: 0, kl: 0, equalChoices: 0 }));
 
-/** @param {number} n */
-function predict(n) {
-  const all = readers.map((reader) => reader.read(n));
-  if (n === ids.length) return;
-  const norms = all.map(logSum);
-  const first = all[0];
-  for (const [k, own] of all.entries()) {
-    sums[k].surprise += norms[k] - own[ids[n]];
-    sums[k].same += Number(argmax(own) === argmax(first));
+/** Reads a token with each cache and adds its predictions to the sums. @param {number} n  number of tokens read after the call */
+function readToken(n) {
+  const logitsOfCaches = readers.map((reader) => reader.read(n));
+  if (n === tokens.length) return;
+  const logSums = logitsOfCaches.map(logSum);
+  const referenceLogits = logitsOfCaches[0];
+  for (const [k, logits] of logitsOfCaches.entries()) {
+    sums[k].surprisal += logSums[k] - logits[tokens[n]];
+    sums[k].equalChoices += Number(argmax(logits) === argmax(referenceLogits));
     if (k)
-      for (let i = 0; i < own.length; i++) {
-        const p = first[i] - norms[0];
-        sums[k].kl += Math.exp(p) * (p - (own[i] - norms[k]));
+      for (let i = 0; i < logits.length; i++) {
+        const logProbability = referenceLogits[i] - logSums[0];
+        sums[k].kl += Math.exp(logProbability) * (logProbability - (logits[i] - logSums[k]));
       }
   }
 }
@@ -90,32 +100,32 @@ console.log(
   `| depth | cache | MB | of ${names[0]} | perplexity | against ${names[0]} | KL, 10⁻³ | same choice | tokens/s |`,
 );
 console.log('|---|---|---|---|---|---|---|---|---|');
-/** @type {number[][]} */
-let steps = [];
-for (let n = 1, at = 0; n <= most; n++) {
-  predict(n);
-  if (n % 256 === 0) process.stderr.write(`\r${n} of ${most} tokens read`);
-  if (n === depths[at] - BEFORE) {
-    steps = kvs.map(() => []);
+/** Milliseconds of a step in each round, for each cache. @type {number[][]} */
+let stepTimes = [];
+for (let n = 1, depthIndex = 0; n <= maximumDepth; n++) {
+  readToken(n);
+  if (n % 256 === 0) process.stderr.write(`\r${n} of ${maximumDepth} tokens read`);
+  if (n === depths[depthIndex] - TOKENS_BEFORE_DEPTH) {
+    stepTimes = caches.map(() => []);
     for (let round = 0; round < ROUNDS; round++)
-      for (const [k, reader] of readers.entries()) steps[k].push(reader.step(n));
+      for (const [k, reader] of readers.entries()) stepTimes[k].push(reader.step(n));
     for (const reader of readers) reader.resume(n);
   }
-  if (n !== depths[at]) continue;
-  at++;
+  if (n !== depths[depthIndex]) continue;
+  depthIndex++;
   const bytes = await Promise.all(
-    kvs.map(async (cache) => (await engine.plan(source, { contextTokens: n, ...cache })).kvBytes),
+    caches.map(async (cache) => (await engine.plan(source, { contextTokens: n, ...cache })).kvBytes),
   );
-  const predicted = Math.min(n, ids.length - 1);
-  const perplexity = sums.map(({ surprise }) => Math.exp(surprise / predicted));
-  for (const [k, { kl, same }] of sums.entries()) {
-    const more = 100 * (perplexity[k] / perplexity[0] - 1);
-    const rates = summary(steps[k].map((ms) => 1000 / ms));
-    const shown = rates && `${rates.median.toFixed(1)} (${rates.least.toFixed(1)}–${rates.most.toFixed(1)})`;
+  const predictedTokens = Math.min(n, tokens.length - 1);
+  const perplexity = sums.map(({ surprisal }) => Math.exp(surprisal / predictedTokens));
+  for (const [k, { kl, equalChoices }] of sums.entries()) {
+    const addedPercent = 100 * (perplexity[k] / perplexity[0] - 1);
+    const rates = summary(stepTimes[k].map((ms) => 1000 / ms));
+    const ratesText = rates && `${rates.median.toFixed(1)} (${rates.least.toFixed(1)}–${rates.most.toFixed(1)})`;
     console.log(
       `| ${n} | ${names[k]} | ${(bytes[k] / 1e6).toFixed(1)} | ${(bytes[k] / bytes[0]).toFixed(2)} | ${perplexity[k].toFixed(3)} | ` +
-        `${k ? `${more < 0 ? '−' : '+'}${Math.abs(more).toFixed(2)} %` : ''} | ${((1000 * kl) / predicted).toFixed(2)} | ` +
-        `${((100 * same) / predicted).toFixed(2)} % | ${shown} |`,
+        `${k ? `${addedPercent < 0 ? '−' : '+'}${Math.abs(addedPercent).toFixed(2)} %` : ''} | ${((1000 * kl) / predictedTokens).toFixed(2)} | ` +
+        `${((100 * equalChoices) / predictedTokens).toFixed(2)} % | ${ratesText} |`,
     );
   }
 }

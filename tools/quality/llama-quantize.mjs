@@ -1,13 +1,15 @@
-// llama.cpp's own quantizer and importance matrix: its two programs from node-llama-cpp's source, with the libraries that node-llama-cpp's packages bring.
+// Runs llama.cpp's quantizer with an importance matrix. Its two programs are compiled from node-llama-cpp's source and linked with the
+// libraries of node-llama-cpp's packages.
 import { existsSync, readdirSync, renameSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { provideLlamaSource, providePeers } from '../bench/install.mjs';
 import { findOnPath, run, SetupError } from '../setup/shell.mjs';
 
+/** File names of the libraries that the tools are linked with. */
 const LIBRARIES = /^lib(llama-common\.|llama\.v|ggml\.v|ggml-base)/;
 
-/** @param {string} name  of a tool of llama.cpp @param {string} compiler @param {string} source @param {string} libraries  their folder */
-async function built(name, compiler, source, libraries) {
+/** Compiles a tool of llama.cpp unless it exists. Returns its path. @param {string} name @param {string} compiler @param {string} source  folder @param {string} libraries  folder */
+async function buildTool(name, compiler, source, libraries) {
   const program = join(source, '..', `llama-${name}`);
   if (existsSync(program)) return program;
   const folder = join(source, 'tools', name);
@@ -26,31 +28,36 @@ async function built(name, compiler, source, libraries) {
 }
 
 /**
- * Makes files of other types of a GGUF file, as llama.cpp does with an importance matrix: from the same values as f32, embedding Q8_0.
- * @param {string} model @param {string} text  to calibrate on @param {string} name  what the names of files that are made begin with
- * @param {(floats: string) => Promise<void>} change  what is done to the values before @param {string} [end]  what the name of that text's importance ends with
+ * Returns a function that writes a GGUF file with weights of another type, from the same values in f32 and with an importance matrix.
+ * The embedding is Q8_0.
+ * @param {string} model  path of a GGUF file @param {string} text  path of the calibration text @param {string} name  prefix of the
+ *   paths of written files
+ * @param {(path: string) => Promise<void>} changeWeights  changes the values in f32 in place
+ * @param {string} [suffix]  suffix of the name of the importance matrix
+ * @returns {Promise<(type: string, path: string) => Promise<void>>}
  */
-export async function llamaQuantizer(model, text, name, change, end = '') {
+export async function createLlamaQuantizer(model, text, name, changeWeights, suffix = '') {
   const compiler = findOnPath(['g++', 'clang++']);
-  if (!compiler) throw new SetupError('g++ or clang++ is needed for llama.cpp’s programs');
+  if (!compiler)
+    throw new SetupError('expected g++ or clang++ on PATH to compile programs of llama.cpp, found neither');
   await providePeers();
   const source = await provideLlamaSource();
   const platform = `${process.platform}-${process.arch}`;
   const libraries = join(source, '../node_modules/@node-llama-cpp', platform, 'bins', platform);
-  const imatrix = await built('imatrix', compiler, source, libraries);
-  const quantize = await built('quantize', compiler, source, libraries);
-  const [floats, importance] = ['f32', `imatrix${end}`].map((what) => resolve(`${name}-${what}.gguf`));
-  // Backends are looked for in the folder where a program runs.
-  const here = { cwd: libraries };
-  if (!existsSync(floats)) {
-    await run(quantize, ['--allow-requantize', resolve(model), `${floats}.part`, 'F32'], here);
-    await change(`${floats}.part`);
-    renameSync(`${floats}.part`, floats);
+  const imatrix = await buildTool('imatrix', compiler, source, libraries);
+  const quantize = await buildTool('quantize', compiler, source, libraries);
+  const [weightsPath, imatrixPath] = ['f32', `imatrix${suffix}`].map((part) => resolve(`${name}-${part}.gguf`));
+  // The programs search for backends in their working directory.
+  const options = { cwd: libraries };
+  if (!existsSync(weightsPath)) {
+    await run(quantize, ['--allow-requantize', resolve(model), `${weightsPath}.part`, 'F32'], options);
+    await changeWeights(`${weightsPath}.part`);
+    renameSync(`${weightsPath}.part`, weightsPath);
   }
-  if (!existsSync(importance))
-    await run(imatrix, ['-m', floats, '-f', resolve(text), '-o', importance, '-c', '512', '-t', '2'], here);
-  return async (/** @type {string} */ type, /** @type {string} */ out) => {
-    const kept = ['--imatrix', importance, '--token-embedding-type', 'q8_0'];
-    await run(quantize, [...kept, floats, resolve(out), type], here);
+  if (!existsSync(imatrixPath))
+    await run(imatrix, ['-m', weightsPath, '-f', resolve(text), '-o', imatrixPath, '-c', '512', '-t', '2'], options);
+  return async (type, path) => {
+    const flags = ['--imatrix', imatrixPath, '--token-embedding-type', 'q8_0'];
+    await run(quantize, [...flags, weightsPath, resolve(path), type], options);
   };
 }

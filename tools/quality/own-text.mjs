@@ -6,36 +6,38 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromFile } from '../../js/node.js';
 
-const LENGTH = 400;
-const WORDS = ['The', 'In', 'When', 'A', 'I', 'How', 'Once', 'It', 'For', 'She'];
+/** Largest number of tokens of a part of the text. */
+const MAX_PART_TOKENS = 400;
+const FIRST_WORDS = ['The', 'In', 'When', 'A', 'I', 'How', 'Once', 'It', 'For', 'She'];
 const SUBJECTS = [
   ...['history', 'cooking', 'a story', 'science', 'a letter', 'travel'],
   ...['a computer program', 'music', 'health', 'nature', 'money', 'mathematics'],
 ];
 
-/** @param {string} file @param {number} tokens @param {number} seed */
+/** Returns a text that a model generates. @param {string} file @param {number} tokens  approximate length @param {number} seed */
 export async function ownText(file, tokens, seed) {
   const engine = await createEngine();
   const model = await engine.load(fromFile(file), { contextTokens: 512 });
-  const begins = (await model.tokenize('')).length > 0; // nothing is a beginning where the tokenizer puts one
+  // If the tokenizer adds a BOS token, generation can start with an empty text.
+  const hasBos = (await model.tokenize('')).length > 0;
   const parts = [];
-  for (let i = 0, left = tokens; left > 0; i++) {
-    const drawn = { temperature: 1, topK: 0, topP: 1, maxTokens: LENGTH, seed: 1000 * seed + i };
-    const word = begins ? '' : WORDS[(i >> 1) % WORDS.length];
-    const chats = model.info.chatFormat && i % 2 === 1;
+  for (let i = 0, missingTokens = tokens; missingTokens > 0; i++) {
+    const options = { temperature: 1, topK: 0, topP: 1, maxTokens: MAX_PART_TOKENS, seed: 1000 * seed + i };
+    const word = hasBos ? '' : FIRST_WORDS[(i >> 1) % FIRST_WORDS.length];
+    const isChat = model.info.chatFormat && i % 2 === 1;
     const content = `Write about ${SUBJECTS[(i >> 1) % SUBJECTS.length]}.`;
     const { text, tokens: ids } = await (
-      chats ? model.generate([{ role: 'user', content }], drawn) : model.generate(word, drawn)
+      isChat ? model.generate([{ role: 'user', content }], options) : model.generate(word, options)
     ).result;
-    parts.push(`${chats ? '' : word}${text}`.trim());
-    left -= ids.length;
-    if (process.stderr.isTTY) process.stderr.write(`\r${Math.max(left, 0)} tokens to go `);
+    parts.push(`${isChat ? '' : word}${text}`.trim());
+    missingTokens -= ids.length;
+    if (process.stderr.isTTY) process.stderr.write(`\r${Math.max(missingTokens, 0)} tokens to go `);
   }
   await engine.close();
   return `${parts.join('\n\n')}\n`;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [file, out, tokens = '8192', seed = '1'] = process.argv.slice(2);
-  writeFileSync(out, await ownText(file, Number(tokens), Number(seed)));
+  const [file, outputPath, tokens = '8192', seed = '1'] = process.argv.slice(2);
+  writeFileSync(outputPath, await ownText(file, Number(tokens), Number(seed)));
 }

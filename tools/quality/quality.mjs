@@ -20,37 +20,48 @@ import { command, ROOT } from '../setup/setup.mjs';
 import { findOnPath, say, SetupError } from '../setup/shell.mjs';
 import { openReader } from './reader.mjs';
 
-/** Tokens after which the context begins anew. */
-const WINDOW = 1000;
-const CONTEXT = 1024;
+/** Number of tokens after which a new context starts. */
+const WINDOW_TOKENS = 1000;
+const CONTEXT_TOKENS = 1024;
 const FOLDER = join(ROOT, 'build/quality');
 
-/** @typedef {{ agree: number, kl: number, positions: number, ours: number, theirs: number, predicted: number }} Sums */
-/** A window with the reference's logits, and of each row its `logSum` and probabilities. @typedef {{ ids: number[], logits: Float32Array[], sums: number[], p: Float32Array[] }} Window */
-/** `logits`: a row for each of the tokens. @typedef {{ logits: (ids: number[]) => AsyncIterable<Float32Array>, close?: () => void }} Engine */
+/**
+ * Sums over positions: equal likeliest tokens, KL divergence, positions, surprisal of the text to the engine and to the reference, and
+ * predicted tokens.
+ * @typedef {{ agree: number, kl: number, positions: number, surprisal: number, referenceSurprisal: number, predicted: number }} Sums
+ */
+/**
+ * The tokens of a window with the reference's logits, and the `logSum` and the probabilities of each row.
+ * @typedef {{ ids: number[], logits: Float32Array[], logSums: number[], probabilities: Float32Array[] }} Window
+ */
+/** `logits` yields a row for each of the tokens. @typedef {{ logits: (ids: number[]) => AsyncIterable<Float32Array>, close?: () => void }} Engine */
 
-/** A program that answers windows with logits, as logits.c does. @param {string} program @param {string[]} args @param {number} vocab */
-function peer(program, args, vocab) {
+/**
+ * Starts a program that reads the tokens of windows and writes logits, such as logits.c. `ask` sends a window; `rows` yields the logits of
+ * the next positions.
+ * @param {string} program @param {string[]} args @param {number} vocab
+ */
+function startPeer(program, args, vocab) {
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const failed = once(child, 'exit').then(([code, signal]) => {
-    throw new SetupError(`${program} ended (${signal ?? code})`);
+    throw new SetupError(`${program} ended with ${signal ?? code} before it had written all logits`);
   });
   failed.catch(() => {});
   const { stdin, stdout } = child;
   const chunks = stdout[Symbol.asyncIterator]();
-  let rest = new Uint8Array();
-  /** @param {Uint8Array} bytes */
+  let unread = new Uint8Array();
+  /** Reads as many bytes as the array has. @param {Uint8Array} bytes */
   async function fill(bytes) {
-    for (let at = 0; at < bytes.length;) {
-      if (!rest.length) {
+    for (let filled = 0; filled < bytes.length;) {
+      if (!unread.length) {
         const { value, done } = await chunks.next();
         if (done) return failed;
-        rest = value;
+        unread = value;
       }
-      const part = rest.subarray(0, bytes.length - at);
-      bytes.set(part, at);
-      at += part.length;
-      rest = rest.subarray(part.length);
+      const part = unread.subarray(0, bytes.length - filled);
+      bytes.set(part, filled);
+      filled += part.length;
+      unread = unread.subarray(part.length);
     }
   }
   const ask = (/** @type {number[]} */ ids) => stdin.write(new Uint8Array(Int32Array.of(ids.length, ...ids).buffer));
@@ -64,22 +75,26 @@ function peer(program, args, vocab) {
   return { ask, rows, close: () => child.kill() };
 }
 
-/** @param {string} file @param {'f16' | 'i8'} kv @param {'i8' | 'i16'} activations @returns {Engine} */
+/** Returns an engine that computes with bq4. @param {string} file @param {'f16' | 'i8'} kv @param {'i8' | 'i16'} activations @returns {Engine} */
 const bq4 = (file, kv, activations) => ({
   async *logits(ids) {
-    const reader = await openReader(fromFile(file), ids, { contextTokens: CONTEXT, kv, activations });
+    const reader = await openReader(fromFile(file), ids, { contextTokens: CONTEXT_TOKENS, kv, activations });
     for (let n = 1; n <= ids.length; n++) yield reader.read(n);
     reader.close();
   },
 });
 
-/** @param {string} file @param {'f16' | 'q8_0'} kv @param {number} vocab */
+/** Returns an engine that computes with llama.cpp. @param {string} file @param {'f16' | 'q8_0'} kv @param {number} vocab */
 async function llama(file, kv, vocab) {
   const gcc = findOnPath(['gcc', 'clang']);
-  if (!gcc) throw new SetupError('gcc or clang is needed for llama.cpp');
+  if (!gcc) throw new SetupError('expected gcc or clang on PATH to compile a program for llama.cpp, found neither');
   await providePeers();
   const program = await provideProgram(gcc, 'logits');
-  const { ask, rows, close } = peer(program, [resolve(file), librariesFolder(), '1', String(CONTEXT), kv], vocab);
+  const { ask, rows, close } = startPeer(
+    program,
+    [resolve(file), librariesFolder(), '1', String(CONTEXT_TOKENS), kv],
+    vocab,
+  );
   /** @param {number[]} ids */
   function logits(ids) {
     ask(ids);
@@ -88,7 +103,7 @@ async function llama(file, kv, vocab) {
   return { logits, close };
 }
 
-/** Every row of the table. @type {[string, (file: string, vocab: number) => Engine | Promise<Engine>][]} */
+/** Rows of the table, each with a function that opens its engine. @type {[string, (file: string, vocab: number) => Engine | Promise<Engine>][]} */
 const ROWS = [
   ['bq4, activations i16 (default), KV i8 (default)', (file) => bq4(file, 'i8', 'i16')],
   ['bq4, activations i16, KV f16', (file) => bq4(file, 'f16', 'i16')],
@@ -98,30 +113,31 @@ const ROWS = [
   [`${LLAMA_NAME}, KV q8_0`, (file, vocab) => llama(file, 'q8_0', vocab)],
 ];
 
-/** @param {Engine} engine @param {Window} window @returns {Promise<Sums>} */
-async function compared(engine, window) {
-  const { ids, logits, sums, p } = window;
-  const found = { agree: 0, kl: 0, positions: 0, ours: 0, theirs: 0, predicted: 0 };
+/** Compares an engine with the reference. @param {Engine} engine @param {Window} window @returns {Promise<Sums>} */
+async function compareLogits(engine, window) {
+  const { ids, logits, logSums, probabilities } = window;
+  const sums = { agree: 0, kl: 0, positions: 0, surprisal: 0, referenceSurprisal: 0, predicted: 0 };
   let i = 0;
-  for await (const got of engine.logits(ids)) {
-    const [wanted, likely, sum] = [logits[i], p[i], logSum(got)];
-    found.positions++;
-    found.agree += Number(argmax(wanted) === argmax(got));
-    // Differences of logits, which are small: f32 is enough for probabilities.
-    let kl = sum - sums[i];
-    for (let token = 0; token < got.length; token++) kl += likely[token] * (wanted[token] - got[token]);
-    found.kl += kl;
+  for await (const engineRow of engine.logits(ids)) {
+    const [referenceRow, referenceProbabilities, engineLogSum] = [logits[i], probabilities[i], logSum(engineRow)];
+    sums.positions++;
+    sums.agree += Number(argmax(referenceRow) === argmax(engineRow));
+    // The differences of logits are small, so probabilities in f32 are precise enough.
+    let kl = engineLogSum - logSums[i];
+    for (let token = 0; token < engineRow.length; token++)
+      kl += referenceProbabilities[token] * (referenceRow[token] - engineRow[token]);
+    sums.kl += kl;
     const next = ids[++i];
     if (next === undefined) continue;
-    found.predicted++;
-    found.ours += sum - got[next];
-    found.theirs += sums[i - 1] - wanted[next];
+    sums.predicted++;
+    sums.surprisal += engineLogSum - engineRow[next];
+    sums.referenceSurprisal += logSums[i - 1] - referenceRow[next];
   }
-  if (i !== ids.length) throw new Error(`${i} rows of ${ids.length}`);
-  return found;
+  if (i !== ids.length) throw new Error(`expected ${ids.length} rows of logits, found ${i}`);
+  return sums;
 }
 
-/** @param {string} model @param {string} text @param {number} count */
+/** Returns the first tokens of a text and the vocabulary size. @param {string} model @param {string} text  path @param {number} count */
 async function tokensOf(model, text, count) {
   const engine = await createEngine();
   const loaded = await engine.load(fromFile(model), { contextTokens: 64 });
@@ -131,21 +147,23 @@ async function tokensOf(model, text, count) {
   return { ids: [...ids], vocab };
 }
 
-/** @param {string} name @param {Sums[]} windows */
-function report(name, windows) {
-  const sum = (/** @type {keyof Sums} */ what) => windows.reduce((all, each) => all + each[what], 0);
+/** Returns a row of the table. @param {string} name @param {Sums[]} windows */
+function formatRow(name, windows) {
+  const sum = (/** @type {keyof Sums} */ key) => windows.reduce((total, window) => total + window[key], 0);
   const positions = sum('positions');
-  const [ours, theirs] = [sum('ours'), sum('theirs')].map((all) => Math.exp(all / sum('predicted')));
-  const added = 100 * (ours / theirs - 1);
-  return `| ${[name, positions.toLocaleString('en'), `${((100 * sum('agree')) / positions).toFixed(2)} %`, (sum('kl') / positions).toFixed(5), `${added < 0 ? '−' : '+'}${Math.abs(added).toFixed(2)} %`].join(' | ')} |`;
+  const [perplexity, referencePerplexity] = [sum('surprisal'), sum('referenceSurprisal')].map((total) =>
+    Math.exp(total / sum('predicted')),
+  );
+  const addedPercent = 100 * (perplexity / referencePerplexity - 1);
+  return `| ${[name, positions.toLocaleString('en'), `${((100 * sum('agree')) / positions).toFixed(2)} %`, (sum('kl') / positions).toFixed(5), `${addedPercent < 0 ? '−' : '+'}${Math.abs(addedPercent).toFixed(2)} %`].join(' | ')} |`;
 }
 
-/** @param {string} model @param {string | undefined} program  Python with the reference's packages @param {number} vocab */
+/** Starts reference.py. @param {string} model @param {string | undefined} program  Python with the reference's packages @param {number} vocab */
 async function openReference(model, program, vocab) {
-  const python = program ?? findOnPath(['python3', 'python']);
-  if (!python) throw new SetupError('Python is needed for the reference');
-  const own = program ?? (await providePython(ROOT, python, 'tools/quality/requirements.txt'));
-  return peer(own, [join(ROOT, 'tools/quality/reference.py'), model], vocab);
+  const systemPython = program ?? findOnPath(['python3', 'python']);
+  if (!systemPython) throw new SetupError('expected python3 on PATH for the reference, found none');
+  const python = program ?? (await providePython(ROOT, systemPython, 'tools/quality/requirements.txt'));
+  return startPeer(python, [join(ROOT, 'tools/quality/reference.py'), model], vocab);
 }
 
 await command(async () => {
@@ -153,39 +171,42 @@ await command(async () => {
     allowPositionals: true,
     options: { tokens: { type: 'string', default: '20000' }, only: { type: 'string' }, python: { type: 'string' } },
   });
-  if (positionals.length !== 2) throw new SetupError('MODEL.gguf TEXT: see the head of tools/quality/quality.mjs');
+  if (positionals.length !== 2)
+    throw new SetupError(
+      `expected MODEL.gguf and TEXT, found ${positionals.length} arguments: see the comment at the top of tools/quality/quality.mjs`,
+    );
   const [model, text] = positionals;
   const { ids, vocab } = await tokensOf(model, text, Number(values.tokens));
   const key = createHash('sha256').update(JSON.stringify([statSync(model).size, ids]));
-  const kept = join(FOLDER, `positions-${key.digest('hex').slice(0, 8)}.json`);
+  const resultsPath = join(FOLDER, `positions-${key.digest('hex').slice(0, 8)}.json`);
   mkdirSync(FOLDER, { recursive: true });
-  /** Of each row, figures by window. @type {Record<string, Sums[]>} */
-  const known = existsSync(kept) ? JSON.parse(readFileSync(kept, 'utf8')) : {};
+  /** Results by row and window. @type {Record<string, Sums[]>} */
+  const results = existsSync(resultsPath) ? JSON.parse(readFileSync(resultsPath, 'utf8')) : {};
   const rows = ROWS.filter(([name]) => name.startsWith(values.only ?? ''));
-  const windows = Array.from({ length: Math.ceil(ids.length / WINDOW) }, (_, at) => ({
+  const windows = Array.from({ length: Math.ceil(ids.length / WINDOW_TOKENS) }, (_, at) => ({
     at,
-    ids: ids.slice(at * WINDOW, (at + 1) * WINDOW),
-    missing: rows.filter(([name]) => !known[name]?.[at]),
+    ids: ids.slice(at * WINDOW_TOKENS, (at + 1) * WINDOW_TOKENS),
+    missing: rows.filter(([name]) => !results[name]?.[at]),
   })).filter(({ missing }) => missing.length);
   if (windows.length) {
     /** @type {Map<string, Engine>} */
     const engines = new Map();
     const reference = await openReference(model, values.python, vocab);
     try {
-      // All at once: it computes the next window while this one is compared.
+      // All windows are sent at once, so that the reference computes the next window while this one is compared.
       for (const window of windows) reference.ask(window.ids);
       for (const { at, ids, missing } of windows) {
         const logits = [];
         for await (const row of reference.rows(ids.length)) logits.push(row);
-        const sums = logits.map(logSum);
-        const p = logits.map((row, i) => row.map((logit) => Math.exp(logit - sums[i])));
-        const window = { ids, logits, sums, p };
+        const logSums = logits.map(logSum);
+        const probabilities = logits.map((row, i) => row.map((logit) => Math.exp(logit - logSums[i])));
+        const window = { ids, logits, logSums, probabilities };
         for (const [name, open] of missing) {
           const engine = engines.get(name) ?? (await open(model, vocab));
           engines.set(name, engine);
-          (known[name] ??= [])[at] = await compared(engine, window);
-          writeWhole(kept, JSON.stringify(known));
-          say(report(name, known[name]));
+          (results[name] ??= [])[at] = await compareLogits(engine, window);
+          writeWhole(resultsPath, JSON.stringify(results));
+          say(formatRow(name, results[name]));
         }
       }
     } finally {
@@ -193,5 +214,5 @@ await command(async () => {
     }
   }
   console.log(['| | positions | top-1 | mean KL | perplexity |', '|---|---|---|---|---|'].join('\n'));
-  for (const [name] of rows) console.log(report(name, known[name]));
+  for (const [name] of rows) console.log(formatRow(name, results[name]));
 });

@@ -1,62 +1,67 @@
-/** A session that reads a known text: what comes next is guessed, rightly, and computed in batches. */
+// A session that reads a known text: the following tokens of the text are draft tokens, so they are computed in batches and all accepted.
 import { openLogits } from '../../tests/js/logits.mjs';
 import { median } from '../bench/stats.mjs';
 
-/** Tokens whose logits are computed in one batch, besides the first. */
-const AHEAD = 31;
-const STEPS = 8;
+/** Number of draft tokens of a batch. A batch also contains the token before them. */
+const DRAFT_TOKENS = 31;
+/** Number of steps whose duration is measured. */
+const MEASURED_STEPS = 8;
+
+/** @typedef {ArrayLike<number> & { slice(from: number, to?: number): number[] }} Tokens */
 
 /**
- * @param {import('../../js/shared/types.js').SourceLike} source @param {ArrayLike<number> & { slice(from: number, to?: number): number[] }} ids
+ * Loads a model and returns a reader of a text.
+ * @param {import('../../js/shared/types.js').SourceLike} source @param {Tokens} tokens
  * @param {NonNullable<Parameters<typeof openLogits>[1]>} options
  */
-export async function openReader(source, ids, { threads = 1, ...options }) {
-  const own = await openLogits(source, {
-    contextTokens: ids.length,
-    draftTokens: AHEAD,
+export async function openReader(source, tokens, { threads = 1, ...options }) {
+  const logits = await openLogits(source, {
+    contextTokens: tokens.length,
+    draftTokens: DRAFT_TOKENS,
     ...options,
     threads: threads > 1 ? threads : 0,
   });
-  return { ...readerOf(own, ids), another: own.another };
+  return { ...readerOf(logits, tokens), another: logits.another };
 }
 
 /**
- * @param {Omit<Awaited<ReturnType<typeof openLogits>>, 'another'>} own  with room for AHEAD drafts
- * @param {ArrayLike<number> & { slice(from: number, to?: number): number[] }} ids
+ * Returns a reader for a session.
+ * @param {Omit<Awaited<ReturnType<typeof openLogits>>, 'another'>} logits  has memory for DRAFT_TOKENS draft tokens
+ * @param {Tokens} tokens
  */
-export function readerOf(own, ids) {
-  const { wasm, session, vocab } = own;
-  let ahead = 0;
+export function readerOf(logits, tokens) {
+  const { wasm, session, vocab } = logits;
+  let computedDrafts = 0;
   return {
-    ...own,
-    /** Logits behind the first n tokens, where those behind n - 1 were read before. @param {number} n */
+    ...logits,
+    /** Returns the logits after the first n tokens. The call before this one was for n - 1 tokens. @param {number} n */
     read(n) {
-      if (n === 1) own.sync(ids.slice(0, 1));
-      else wasm.check('bqw_session_append', session, ids[n - 1]);
-      if (n > 1 && ahead-- > 0) return wasm.f32(wasm.out('bqw_session_logits', session), vocab).slice();
-      const rest = ids.slice(n, n + AHEAD);
-      ahead = wasm.scope((take) => {
-        const at = take(4 * AHEAD);
-        wasm.u32(at, rest.length).set(rest);
-        return wasm.out('bqw_session_draft', session, at, rest.length);
+      if (n === 1) logits.sync(tokens.slice(0, 1));
+      else wasm.check('bqw_session_append', session, tokens[n - 1]);
+      if (n > 1 && computedDrafts-- > 0) return wasm.f32(wasm.out('bqw_session_logits', session), vocab).slice();
+      const drafts = tokens.slice(n, n + DRAFT_TOKENS);
+      computedDrafts = wasm.scope((alloc) => {
+        const pointer = alloc(4 * DRAFT_TOKENS);
+        wasm.u32(pointer, drafts.length).set(drafts);
+        return wasm.out('bqw_session_draft', session, pointer, drafts.length);
       });
-      return own.run();
+      return logits.run();
     },
-    /** Milliseconds of a step, the median of those that end at `depth`. @param {number} depth */
+    /** Returns the duration of a step in milliseconds: the median of the steps that end at `depth`. @param {number} depth  in tokens */
     step(depth) {
-      own.start(ids.slice(0, depth - STEPS));
-      const times = ids.slice(depth - STEPS, depth).map((id) => {
+      logits.start(tokens.slice(0, depth - MEASURED_STEPS));
+      const durations = tokens.slice(depth - MEASURED_STEPS, depth).map((token) => {
         const startTime = performance.now();
-        own.next(id);
+        logits.next(token);
         return performance.now() - startTime;
       });
-      return median(times);
+      return median(durations);
     },
-    /** Goes on reading behind `depth`. @param {number} depth */
+    /** Continues reading after `depth` tokens. @param {number} depth */
     resume(depth) {
-      own.sync(ids.slice(0, depth));
-      own.run();
-      ahead = 0;
+      logits.sync(tokens.slice(0, depth));
+      logits.run();
+      computedDrafts = 0;
     },
   };
 }

@@ -1,6 +1,6 @@
-"""The mathematics of a LLaMA GGUF: its weights dequantized by PyPI gguf, computed by transformers in f32. As
-tools/bench/peers/logits.c: reads windows, each as a number of tokens and the tokens (i32), and writes a row of logits
-(f32) for every token. quality.mjs runs it; needs what requirements.txt lists."""
+"""Computes the logits of a LLaMA model from a GGUF file in f32: gguf dequantizes the weights, transformers computes the model. It has the
+protocol of tools/bench/peers/logits.c: it reads windows, each as a number of tokens and the tokens (i32), and writes a row of logits (f32)
+for each token. quality.mjs runs it. It needs the packages of requirements.txt."""
 import sys
 
 import gguf
@@ -8,12 +8,14 @@ import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-def halves(weight, heads):
-    """GGUF's rows rotate in adjacent pairs, those of transformers in halves."""
+
+def separate_pairs(weight, heads):
+    """Reorders the rows of q or k. RoPE rotates adjacent rows in GGUF, and rows that are half a head apart in transformers."""
     return weight.reshape(heads, weight.shape[0] // heads // 2, 2, -1).swapaxes(1, 2).reshape(weight.shape)
 
 
 def load(path):
+    """Returns the model of a GGUF file."""
     reader = gguf.GGUFReader(path)
     stored = {t.name: torch.from_numpy(np.array(gguf.dequantize(t.data, t.tensor_type), dtype=np.float32)) for t in reader.tensors}
     key = lambda name: reader.fields[f"llama.{name}"].contents()
@@ -28,16 +30,17 @@ def load(path):
     names = {"attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
              "ffn_down": "mlp.down_proj", "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
     for i in range(layers):
-        for ours, theirs in names.items():
-            state[f"model.layers.{i}.{theirs}.weight"] = stored[f"blk.{i}.{ours}.weight"]
-        state[f"model.layers.{i}.self_attn.q_proj.weight"] = halves(stored[f"blk.{i}.attn_q.weight"], heads)
-        state[f"model.layers.{i}.self_attn.k_proj.weight"] = halves(stored[f"blk.{i}.attn_k.weight"], kv_heads)
+        for gguf_name, name in names.items():
+            state[f"model.layers.{i}.{name}.weight"] = stored[f"blk.{i}.{gguf_name}.weight"]
+        state[f"model.layers.{i}.self_attn.q_proj.weight"] = separate_pairs(stored[f"blk.{i}.attn_q.weight"], heads)
+        state[f"model.layers.{i}.self_attn.k_proj.weight"] = separate_pairs(stored[f"blk.{i}.attn_k.weight"], kv_heads)
     model = LlamaForCausalLM(config)
     model.load_state_dict(state)
     return model.eval()
 
 
-def integers(count):
+def read_integers(count):
+    """Reads i32 numbers from standard input. At its end there are fewer."""
     return np.frombuffer(sys.stdin.buffer.read(4 * count), np.int32)
 
 
@@ -45,8 +48,8 @@ def integers(count):
 def main(path):
     torch.set_num_threads(1)
     model = load(path)
-    while len(count := integers(1)):
-        ids = torch.from_numpy(integers(int(count[0])).astype(np.int64))
+    while len(count := read_integers(1)):
+        ids = torch.from_numpy(read_integers(int(count[0])).astype(np.int64))
         sys.stdout.buffer.write(model(ids[None]).logits[0].float().numpy().tobytes())
         sys.stdout.buffer.flush()
 

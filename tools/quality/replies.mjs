@@ -14,11 +14,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createEngine, fromFile } from '../../js/node.js';
 import { logSum } from '../../js/engine/model/probabilities.js';
-import { read } from './read.mjs';
+import { readWindows } from './read-windows.mjs';
 
 const FOLDER = fileURLToPath(new URL('../../build/quality/', import.meta.url));
-const TOKENS = 48;
-const CONTEXT = 256;
+const MAX_REPLY_TOKENS = 48;
+const CONTEXT_TOKENS = 256;
 const PROMPTS = [
   'What is the capital of France?',
   'Why is the sky blue?',
@@ -73,25 +73,33 @@ const PROMPTS = [
 ];
 
 /** @typedef {{ ids: number[], text: string }} Reply */
-/** @typedef {{ prompts: number[][], greedy: Reply[], drawn: Reply[] }} Said */
+/**
+ * Results of the reference: tokens of the prompts, greedy and sampled replies, the mean log probability of a token of each greedy reply, and
+ * how much lower it is for the sampled reply.
+ * @typedef {{ prompts: number[][], greedy: Reply[], sampled: Reply[], logProbabilities: number[], decreases: number[] }} Reference
+ */
 
-/** @param {string} file @param {any} load @param {any[]} ways  options of a reply, for each of what is wanted */
-async function message(file, load, ways) {
+/**
+ * Generates replies to all prompts.
+ * @param {string} file @param {any} loadOptions @param {any[]} optionSets  options of `generate`; a list of replies is returned for each of them
+ */
+async function generateReplies(file, loadOptions, optionSets) {
   const engine = await createEngine();
-  const model = await engine.load(fromFile(file), { contextTokens: CONTEXT, ...load });
+  const model = await engine.load(fromFile(file), { contextTokens: CONTEXT_TOKENS, ...loadOptions });
   const { start = '', roles, prompt = '' } = /** @type {any} */ (model.info.chatFormat);
   const prompts = [];
   /** @type {Reply[][]} */
-  const replies = ways.map(() => []);
+  const replies = optionSets.map(() => []);
   for (const [i, content] of PROMPTS.entries()) {
     const messages = [{ role: /** @type {const} */ ('user'), content }];
     const text = `${start}${roles.user.before}${content}${roles.user.after}${prompt || roles.assistant.before}`;
     const ids = [...(await model.tokenize(text, { parseSpecial: true }))];
-    if (ids.length !== (await model.countTokens(messages))) throw new Error(`another prompt than the model's: ${text}`);
+    if (ids.length !== (await model.countTokens(messages)))
+      throw new Error(`expected the tokens of the model's own prompt, found ${ids.length} tokens of ${text}`);
     prompts.push(ids);
-    for (const [mode, options] of ways.entries()) {
-      const reply = await model.generate(messages, { maxTokens: TOKENS, seed: i + 1, ...options }).result;
-      replies[mode].push({ ids: [...reply.tokens], text: reply.text.trim() });
+    for (const [setIndex, options] of optionSets.entries()) {
+      const reply = await model.generate(messages, { maxTokens: MAX_REPLY_TOKENS, seed: i + 1, ...options }).result;
+      replies[setIndex].push({ ids: [...reply.tokens], text: reply.text.trim() });
     }
     process.stderr.write(`\r${file}: ${i + 1} `);
   }
@@ -100,19 +108,22 @@ async function message(file, load, ways) {
   return { prompts, replies };
 }
 
-/** Mean logarithm of the probability of a reply's tokens. @param {string} file @param {number[][]} prompts @param {Reply[]} replies */
-async function scores(file, prompts, replies) {
+/** Returns the mean log probability of a token of each reply. @param {string} file @param {number[][]} prompts @param {Reply[]} replies */
+async function logProbabilitiesOf(file, prompts, replies) {
   const windows = prompts.map((prompt, i) => [...prompt, ...replies[i].ids]);
-  const places = windows.flatMap((ids, i) => ids.slice(1).map((_, at) => ({ i, counts: at + 1 >= prompts[i].length })));
+  /** For each position, its window, and whether the next token is part of the reply. */
+  const positions = windows.flatMap((ids, i) =>
+    ids.slice(1).map((_, at) => ({ i, isReply: at + 1 >= prompts[i].length })),
+  );
   const sums = prompts.map(() => 0);
-  await read(file, windows, CONTEXT, (logits, next, at) => {
-    const { i, counts } = places[at];
-    if (counts) sums[i] += (logits[next] - logSum(logits)) / replies[i].ids.length;
+  await readWindows(file, windows, CONTEXT_TOKENS, (logits, nextToken, position) => {
+    const { i, isReply } = positions[position];
+    if (isReply) sums[i] += (logits[nextToken] - logSum(logits)) / replies[i].ids.length;
   });
   return sums;
 }
 
-/** Unit vectors. @param {string} file @param {string[]} texts */
+/** Returns the unit vectors of texts. @param {string} file @param {string[]} texts */
 async function vectorsOf(file, texts) {
   const engine = await createEngine();
   const model = await engine.load(fromFile(file));
@@ -126,88 +137,97 @@ const dot = (a, b) => Array.from(a).reduce((sum, x, i) => sum + x * b[i], 0);
 /** @param {number[]} values @param {number} share */
 const quantile = (values, share) => values.toSorted((a, b) => a - b)[Math.floor(share * (values.length - 1))];
 
-/** @param {string} reference @returns {Promise<Said & { own: number[], falls: number[] }>} */
+/** Returns the results of the reference: those of an earlier run if its file is unchanged. @param {string} reference @returns {Promise<Reference>} */
 async function referenceOf(reference) {
-  const kept = join(FOLDER, 'replies.json');
+  const path = join(FOLDER, 'replies.json');
   const { size, mtimeMs } = statSync(reference);
   const key = `${size} ${mtimeMs} ${PROMPTS.join('|')}`;
-  const known = existsSync(kept) ? JSON.parse(readFileSync(kept, 'utf8')) : null;
-  if (known?.key === key) return known;
-  const ways = [{ temperature: 0 }, { temperature: 0.7, topK: 0, topP: 1 }];
+  const stored = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : null;
+  if (stored?.key === key) return stored;
+  const optionSets = [{ temperature: 0 }, { temperature: 0.7, topK: 0, topP: 1 }];
   const {
     prompts,
-    replies: [greedy, drawn],
-  } = await message(reference, { kv: 'f32' }, ways);
-  const own = await scores(reference, prompts, greedy);
-  const falls = (await scores(reference, prompts, drawn)).map((score, i) => own[i] - score);
+    replies: [greedy, sampled],
+  } = await generateReplies(reference, { kv: 'f32' }, optionSets);
+  const logProbabilities = await logProbabilitiesOf(reference, prompts, greedy);
+  const decreases = (await logProbabilitiesOf(reference, prompts, sampled)).map(
+    (score, i) => logProbabilities[i] - score,
+  );
   mkdirSync(FOLDER, { recursive: true });
-  writeFileSync(kept, JSON.stringify({ key, prompts, greedy, drawn, own, falls }));
-  return { prompts, greedy, drawn, own, falls };
+  writeFileSync(path, JSON.stringify({ key, prompts, greedy, sampled, logProbabilities, decreases }));
+  return { prompts, greedy, sampled, logProbabilities, decreases };
 }
 
 const [reference, minilm, ...files] = process.argv.slice(2);
-const { prompts, greedy, drawn, own, falls } = await referenceOf(reference);
-const theirs = await vectorsOf(
+const { prompts, greedy, sampled, logProbabilities, decreases } = await referenceOf(reference);
+const referenceVectors = await vectorsOf(
   minilm,
   greedy.map(({ text }) => text),
 );
-const apart = theirs.flatMap((a, i) => theirs.slice(i + 1).map((b) => dot(a, b)));
-const [close, fall] = [quantile(apart, 0.99), quantile(falls, 0.5)];
+const cosines = referenceVectors.flatMap((a, i) => referenceVectors.slice(i + 1).map((b) => dot(a, b)));
+const [minimumCosine, maximumDecrease] = [quantile(cosines, 0.99), quantile(decreases, 0.5)];
 console.log(
-  `replies to different prompts: cosine ${quantile(apart, 0.5).toFixed(3)} (median), ${close.toFixed(3)} (99 %), ${Math.max(...apart).toFixed(3)} (most)`,
+  `replies to different prompts: cosine ${quantile(cosines, 0.5).toFixed(3)} (median), ${minimumCosine.toFixed(3)} (99 %), ${Math.max(...cosines).toFixed(3)} (largest)`,
 );
 console.log(
-  `drawn at temperature 0.7: less probable by ${fall.toFixed(3)} (median), ${quantile(falls, 0.9).toFixed(3)} (90 %)`,
+  `replies sampled at temperature 0.7: less probable by ${maximumDecrease.toFixed(3)} (median), ${quantile(decreases, 0.9).toFixed(3)} (90 %)`,
 );
 
-/** @param {string} name @param {Reply[]} replies @param {number[]} lost  of the mean logarithm @param {boolean} report */
-async function judged(name, replies, lost, report) {
+/**
+ * Compares replies with those of the reference. Returns a row of the table.
+ * @param {string} name @param {Reply[]} replies @param {number[]} lowerBy  decreases of the mean log probability
+ * @param {boolean} printsDifferences  whether replies with another meaning are printed
+ */
+async function compareReplies(name, replies, lowerBy, printsDifferences) {
   const vectors = await vectorsOf(
     minilm,
     replies.map(({ text }) => text),
   );
-  const counts = { same: 0, equal: 0, near: 0, probable: 0 };
+  const counts = { sameText: 0, sameMeaning: 0, near: 0, probable: 0 };
   for (const [i, { text }] of replies.entries()) {
-    const same = text === greedy[i].text;
-    const cosine = dot(vectors[i], theirs[i]);
-    const [near, probable] = [same || cosine > close, same || lost[i] <= fall];
-    counts.same += Number(same);
-    counts.near += Number(near);
-    counts.probable += Number(probable);
-    counts.equal += Number(near && probable);
-    if (report && !(near && probable))
+    const isSameText = text === greedy[i].text;
+    const cosine = dot(vectors[i], referenceVectors[i]);
+    const isNear = isSameText || cosine > minimumCosine;
+    const isProbable = isSameText || lowerBy[i] <= maximumDecrease;
+    counts.sameText += Number(isSameText);
+    counts.near += Number(isNear);
+    counts.probable += Number(isProbable);
+    counts.sameMeaning += Number(isNear && isProbable);
+    if (printsDifferences && !(isNear && isProbable))
       console.log(
-        `\n> ${PROMPTS[i]}  (cosine ${cosine.toFixed(3)}, less probable by ${lost[i].toFixed(3)})\nreference: ${greedy[i].text}\n${name}: ${text}`,
+        `\n> ${PROMPTS[i]}  (cosine ${cosine.toFixed(3)}, less probable by ${lowerBy[i].toFixed(3)})\nreference: ${greedy[i].text}\n${name}: ${text}`,
       );
   }
-  const mean = lost.reduce((sum, x) => sum + x, 0) / lost.length;
-  return `| ${name} | ${counts.equal} | ${counts.same} | ${counts.near} | ${counts.probable} | ${mean.toFixed(3)} |`;
+  const meanDecrease = lowerBy.reduce((sum, x) => sum + x, 0) / lowerBy.length;
+  return `| ${name} | ${counts.sameMeaning} | ${counts.sameText} | ${counts.near} | ${counts.probable} | ${meanDecrease.toFixed(3)} |`;
 }
 
 const rows = [
-  await judged('the reference, drawn at temperature 0.7', drawn, falls, false),
-  await judged(
+  await compareReplies('the reference, sampled at temperature 0.7', sampled, decreases, false),
+  await compareReplies(
     'the reference’s replies to the next prompt',
     greedy.map((_, i) => greedy[(i + 1) % greedy.length]),
     (
-      await scores(
+      await logProbabilitiesOf(
         reference,
         prompts,
         greedy.map((_, i) => greedy[(i + 1) % greedy.length]),
       )
-    ).map((score, i) => own[i] - score),
+    ).map((score, i) => logProbabilities[i] - score),
     false,
   ),
 ];
-for (const each of files) {
-  const [name, file] = each.split('=');
+for (const argument of files) {
+  const [name, file] = argument.split('=');
   const {
     replies: [replies],
-  } = await message(file, {}, [{ temperature: 0 }]);
-  const lost = (await scores(reference, prompts, replies)).map((score, i) => own[i] - score);
-  rows.push(await judged(name, replies, lost, true));
+  } = await generateReplies(file, {}, [{ temperature: 0 }]);
+  const lowerBy = (await logProbabilitiesOf(reference, prompts, replies)).map(
+    (score, i) => logProbabilities[i] - score,
+  );
+  rows.push(await compareReplies(name, replies, lowerBy, true));
 }
 console.log(
-  '\n| of 50 replies | equal in sense | the same text | near | probable | less probable by |\n|---|---|---|---|---|---|',
+  '\n| of 50 replies | same meaning | same text | near | probable | less probable by |\n|---|---|---|---|---|---|',
 );
 console.log(rows.join('\n'));

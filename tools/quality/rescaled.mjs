@@ -13,8 +13,8 @@ import { quantize } from '../../js/quantize/index.js';
 import { folded, scaled, scalesIn } from '../../js/quantize/smooth.js';
 import { openSource } from '../../js/storage/sources/index.js';
 
-/** @param {number} n @param {number} seed */
-function scalesOf(n, seed) {
+/** Returns n pseudorandom factors from 2^-1/4 to 2^1/4. @param {number} n @param {number} seed */
+function randomScales(n, seed) {
   let state = seed;
   return Float32Array.from({ length: n }, () => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -22,16 +22,16 @@ function scalesOf(n, seed) {
   });
 }
 
-/** Of a layer's tensors: what their rows are multiplied and their columns divided by. @param {any} config @param {number} layer */
-function scalesOfLayer({ hidden, ffn, heads, kv_heads: kvHeads, head_dim: width }, layer) {
-  const [norm, mlpNorm, values, up] = [hidden, hidden, kvHeads * width, ffn].map((n, i) =>
-    scalesOf(n, 4 * layer + i + 1),
+/** Returns the factors for rows and columns of a layer's tensors. @param {any} config @param {number} layer */
+function scalesOfLayer({ hidden, ffn, heads, kv_heads: kvHeads, head_dim: headSize }, layer) {
+  const [norm, mlpNorm, values, up] = [hidden, hidden, kvHeads * headSize, ffn].map((n, i) =>
+    randomScales(n, 4 * layer + i + 1),
   );
-  return scalesIn({ heads, kvHeads, width }, { norm, mlpNorm, values, up });
+  return scalesIn({ heads, kvHeads, width: headSize }, { norm, mlpNorm, values, up });
 }
 
-/** Names of GGUF. @type {Record<string, string>} */
-const OURS = {
+/** Names of tensors in bq4 files, by their names in GGUF files. @type {Record<string, string>} */
+const BQ4_NAMES = {
   attn_norm: 'ln1',
   attn_q: 'attn.q',
   attn_k: 'attn.k',
@@ -43,22 +43,22 @@ const OURS = {
   ffn_down: 'mlp.down',
 };
 
-/** The same to a GGUF file of F32 tensors, where it lies. @param {string} path @param {any} inspected  what `bq4 inspect --json` says of it */
+/** Rescales a GGUF file with F32 tensors in place. @param {string} path @param {any} description  output of `bq4 inspect --json` */
 export async function rescaleGguf(path, { config, tensors }) {
   const file = await open(path, 'r+');
   for (const { name, dims, offset, bytes, type } of tensors) {
     const [, layer, kind] = /^blk\.(\d+)\.(\w+)\.weight$/.exec(name) ?? [];
     if (!layer) continue;
-    if (type !== 'F32') throw new Error(`${name} is ${type}, not F32`);
+    if (type !== 'F32') throw new Error(`${name}: expected type F32, found ${type}`);
     const weights = new Float32Array(bytes / 4);
     await file.read(new Uint8Array(weights.buffer), 0, bytes, offset);
-    const out = scaled(weights, 0, dims[1] ?? 1, scalesOfLayer(config, Number(layer))[OURS[kind]]);
+    const out = scaled(weights, 0, dims[1] ?? 1, scalesOfLayer(config, Number(layer))[BQ4_NAMES[kind]]);
     await file.write(new Uint8Array(out.buffer), 0, bytes, offset);
   }
   await file.close();
 }
 
-/** @param {string} from @param {string} to */
+/** Rescales a bq4 file with f32 tensors. @param {string} from  path @param {string} to  path */
 export async function rescale(from, to) {
   const file = await openSource(fromFile(from));
   const input = await bq4Input(file);

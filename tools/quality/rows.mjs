@@ -1,148 +1,167 @@
-// Tables of docs/log/quality.md, written and read: a row costs minutes, so those that were measured before, or elsewhere, stay.
-
+// Writes and reads the tables of docs/log/quality.md. A row takes minutes to measure, so rows of earlier runs and of other machines stay in
+// the document.
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** What a model that talks is asked, and tokens of its reply. */
+/** Prompt for chat models, and the number of tokens of the reply. */
 export const QUESTION = 'Why is the sky blue?';
-export const REPLY = 40;
+export const REPLY_TOKENS = 40;
 
 /**
- * `says`: to QUESTION. `written`: its line in the document, which has fewer digits.
- * @typedef {{ type: string, how: string, bits: number, bytes: number, perplexity: number, kl: number, same: number, says?: string, written?: string }} Row
+ * A quantized model: compute type, method of rounding, bits per weight of the layers' matrices, size of the file, perplexity, mean KL
+ * divergence from the reference, and the share of positions with the same likeliest token. `reply`: its reply to QUESTION. `documentLine`:
+ * its line in the document, if it was read from there, with rounded numbers.
+ * @typedef {{ type: string, method: string, bits: number, bytes: number, perplexity: number, kl: number, top1: number, reply?: string, documentLine?: string }} Row
  */
-/** `says`: what the reference does. @typedef {{ name: string, reference: number, predicted: number, says?: string, rows: Row[] }} Table */
+/**
+ * `reference`: perplexity of the model in f32; `predictions`: number of predicted tokens; `reply`: reply of the reference to QUESTION.
+ * @typedef {{ name: string, reference: number, predictions: number, reply?: string, rows: Row[] }} Table
+ */
 
-/** What a model adds to the reference's perplexity. @param {{ perplexity: number }} row @param {{ reference: number }} table */
-export function added({ perplexity }, { reference }) {
-  const share = 100 * (perplexity / reference - 1);
-  return `${share < 0 ? '−' : '+'}${Math.abs(share).toFixed(2)} %`;
+/** Formats the change of the perplexity. @param {{ perplexity: number }} row @param {{ reference: number }} table */
+export function formatAdded({ perplexity }, { reference }) {
+  const percent = 100 * (perplexity / reference - 1);
+  return `${percent < 0 ? '−' : '+'}${Math.abs(percent).toFixed(2)} %`;
 }
 
-/** How fast types are in decode, of `bq4h`, by the names that `types.c` prints. @typedef {{ title: string, of: Map<string, string> }} Speeds */
+/** Decode rates on one kind of machine, relative to `bq4h`, by the type names of `types.c`. @typedef {{ title: string, rateOf: Map<string, string> }} DecodeRates */
 
-/** A kind of machine and what `npm run bench -- --extras` wrote of it. @param {string} kind @param {string} text @returns {Speeds} */
-export function speedsIn(kind, text) {
+/** Reads decode rates from the output of `npm run bench -- --extras`. @param {string} machineKind @param {string} text @returns {DecodeRates} */
+export function readDecodeRates(machineKind, text) {
   const cellsOf = (/** @type {string} */ row) => row.split('|').map((cell) => cell.trim());
-  const [head, , ...rows] = text
+  const [titles, , ...rows] = text
     .split('\n')
     .filter((row) => row.startsWith('|'))
     .map(cellsOf);
-  const at = head?.indexOf(`${kind === 'avx2' ? 'relaxed16' : 'relaxed'} decode`) ?? -1;
+  const column = titles?.indexOf(`${machineKind === 'avx2' ? 'relaxed16' : 'relaxed'} decode`) ?? -1;
   return {
-    title: `decode, ${kind === 'arm' ? 'Arm' : kind.toUpperCase()}`,
-    of: new Map(at < 0 ? [] : rows.map((cells) => [cells[1], cells[at]])),
+    title: `decode, ${machineKind === 'arm' ? 'Arm' : machineKind.toUpperCase()}`,
+    rateOf: new Map(column < 0 ? [] : rows.map((cells) => [cells[1], cells[column]])),
   };
 }
 
-/** Of each kind of machine that was measured. @returns {Speeds[]} */
-export function speedsOf() {
+/** Reads the decode rates of each measured kind of machine from docs/benchmarks. @returns {DecodeRates[]} */
+export function readAllDecodeRates() {
   const folder = new URL('../../docs/benchmarks/', import.meta.url);
   return readdirSync(folder).flatMap((name) => {
-    const [, kind] = /^types-(\w+)\.md$/.exec(name) ?? [];
-    return kind ? [speedsIn(kind, readFileSync(new URL(name, folder), 'utf8'))] : [];
+    const [, machineKind] = /^types-(\w+)\.md$/.exec(name) ?? [];
+    return machineKind ? [readDecodeRates(machineKind, readFileSync(new URL(name, folder), 'utf8'))] : [];
   });
 }
 
-/** Of a type of these tables; of a mixture nothing is known. @param {Speeds} speeds @param {string} type */
-const speedOf = ({ of }, type) =>
-  ['', '_32', '_64'].map((end) => of.get(type.toLowerCase() + end)).find((speed) => speed) ?? '–';
+/** Returns the decode rate of a type of these tables; a dash for mixed types, which are not measured. @param {DecodeRates} rates @param {string} type */
+const decodeRateOf = ({ rateOf }, type) =>
+  ['', '_32', '_64'].map((suffix) => rateOf.get(type.toLowerCase() + suffix)).find((rate) => rate) ?? '–';
 
 /** @param {string[]} cells */
-const line = (cells) => `| ${cells.join(' | ')} |`;
+const formatLine = (cells) => `| ${cells.join(' | ')} |`;
 
-/** What a row says by itself. */
+/** Titles of the columns of measured values. Columns with decode rates follow. */
 const TITLES = ['type', 'rounded', 'bits', 'file, KB', 'perplexity', 'of what v1 adds', 'mean KL', 'top-1'];
-const CELLS = TITLES.length;
+/** Separator of cells. A `|` within a cell is escaped. */
+const SEPARATOR = /(?<!\\) \| /;
 
-/** @param {Table} table @param {Speeds[]} [speeds] */
-export function markdown({ name, reference, predicted, says, rows }, speeds = []) {
-  const worst = rows.find(({ type, how }) => type === 'bq4' && how.includes('v1'));
-  const share = (/** @type {Row} */ row) =>
-    worst ? `${Math.round((100 * (row.perplexity - reference)) / (worst.perplexity - reference))} %` : '';
-  const sorted = rows.toSorted((a, b) => a.bits - b.bits || b.kl - a.kl);
-  const messages = sorted.filter((row) => row.says !== undefined);
-  const fast = (/** @type {Row} */ { type }) => speeds.map((each) => speedOf(each, type));
-  const before = (/** @type {string} */ written) =>
-    written
-      .slice(2, -2)
-      .split(/(?<!\\) \| /)
-      .slice(0, CELLS);
-  const quoted = (/** @type {string} */ text) => text.replaceAll('|', '\\|');
+/** Returns the cells of a row that was read from the document. @param {string} documentLine */
+const cellsOfLine = (documentLine) => documentLine.slice(2, -2).split(SEPARATOR).slice(0, TITLES.length);
+
+/** Formats the measured cells of a row. @param {Row} row @param {number} reference @param {Row | undefined} v1  row of format v1, to compare with */
+const formatCells = (row, reference, v1) => [
+  `\`${row.type}\``,
+  row.method,
+  row.bits.toFixed(2),
+  Math.round(row.bytes / 1e3).toLocaleString('en'),
+  formatAdded(row, { reference }),
+  v1 ? `${Math.round((100 * (row.perplexity - reference)) / (v1.perplexity - reference))} %` : '',
+  row.kl.toFixed(5),
+  `${(100 * row.top1).toFixed(1)} %`,
+];
+
+/** Returns a table of replies. @param {string} referenceReply @param {Row[]} rows */
+function formatReplies(referenceReply, rows) {
+  const escapeCell = (/** @type {string} */ text) => text.replaceAll('|', '\\|');
   return [
-    `${name}: perplexity ${reference.toFixed(4)} as f32, ${predicted.toLocaleString('en')} predictions.`,
+    `| type | rounded | “${QUESTION}”, greedy, ${REPLY_TOKENS} tokens |`,
+    '|---|---|---|',
+    formatLine(['`f32`', 'the reference', escapeCell(referenceReply)]),
+    ...rows.flatMap(({ type, method, reply }) =>
+      reply === undefined ? [] : [formatLine([`\`${type}\``, method, escapeCell(reply)])],
+    ),
+  ];
+}
+
+/** Formats a table as Markdown. @param {Table} table @param {DecodeRates[]} [decodeRates] */
+export function formatTable({ name, reference, predictions, reply, rows }, decodeRates = []) {
+  const v1 = rows.find(({ type, method }) => type === 'bq4' && method.includes('v1'));
+  const sortedRows = rows.toSorted((a, b) => a.bits - b.bits || b.kl - a.kl);
+  return [
+    `${name}: perplexity ${reference.toFixed(4)} as f32, ${predictions.toLocaleString('en')} predictions.`,
     '',
-    line([...TITLES, ...speeds.map(({ title }) => title)]),
-    `|${'---|'.repeat(CELLS + speeds.length)}`,
-    ...sorted.map((row) =>
-      line([
-        ...(row.written
-          ? before(row.written)
-          : [
-              `\`${row.type}\``,
-              row.how,
-              row.bits.toFixed(2),
-              Math.round(row.bytes / 1e3).toLocaleString('en'),
-              added(row, { reference }),
-              share(row),
-              row.kl.toFixed(5),
-              `${(100 * row.same).toFixed(1)} %`,
-            ]),
-        ...fast(row),
+    formatLine([...TITLES, ...decodeRates.map(({ title }) => title)]),
+    `|${'---|'.repeat(TITLES.length + decodeRates.length)}`,
+    ...sortedRows.map((row) =>
+      formatLine([
+        ...(row.documentLine ? cellsOfLine(row.documentLine) : formatCells(row, reference, v1)),
+        ...decodeRates.map((rates) => decodeRateOf(rates, row.type)),
       ]),
     ),
-    ...(says === undefined
-      ? []
-      : [
-          '',
-          `| type | rounded | “${QUESTION}”, greedy, ${REPLY} tokens |`,
-          '|---|---|---|',
-          line(['`f32`', 'the reference', quoted(says)]),
-          ...messages.map((row) => line([`\`${row.type}\``, row.how, quoted(row.says ?? '')])),
-        ]),
+    ...(reply === undefined ? [] : ['', ...formatReplies(reply, sortedRows)]),
   ].join('\n');
 }
 
-/** @param {string} text @returns {Table} */
-function tableIn(text) {
-  const number = (/** @type {string} */ cell) => Number(cell.replace('−', '-').replace(/[,+ %]/g, ''));
-  const [, name, perplexity, predicted] = /^(.+): perplexity (\S+) as f32, (\S+) predictions/.exec(text) ?? [];
-  const reference = number(perplexity);
+/** Parses a table. @param {string} text  a text that `formatTable` returned @returns {Table} */
+function parseTable(text) {
+  const parseNumber = (/** @type {string} */ cell) => Number(cell.replace('−', '-').replace(/[,+ %]/g, ''));
+  const [, name, perplexity, predictions] = /^(.+): perplexity (\S+) as f32, (\S+) predictions/.exec(text) ?? [];
+  const reference = parseNumber(perplexity);
   /** @type {Table} */
-  const table = { name, reference, predicted: number(predicted), rows: [] };
-  for (const [written, type, rest] of text.matchAll(/^\| `(.+?)` \| (.+) \|$/gm)) {
-    const [how, ...cells] = rest.split(/(?<!\\) \| /);
-    const says = cells[0].replaceAll('\\|', '|');
-    const row = table.rows.find((each) => each.type === type && each.how === how);
-    if (row) row.says = says;
-    else if (cells.length === 1) table.says = says;
+  const table = { name, reference, predictions: parseNumber(predictions), rows: [] };
+  for (const [documentLine, type, rest] of text.matchAll(/^\| `(.+?)` \| (.+) \|$/gm)) {
+    const [method, ...cells] = rest.split(SEPARATOR);
+    const reply = cells[0].replaceAll('\\|', '|');
+    const row = table.rows.find((candidate) => candidate.type === type && candidate.method === method);
+    if (row) row.reply = reply;
+    else if (cells.length === 1) table.reply = reply;
     else {
-      const [bits, kilobytes, more, , kl, same] = cells.map(number);
-      const found = { perplexity: reference * (1 + more / 100), kl, same: same / 100 };
-      table.rows.push({ type, how, bits, bytes: 1e3 * kilobytes, ...found, written });
+      const [bits, kilobytes, addedPercent, , kl, top1Percent] = cells.map(parseNumber);
+      const measured = { perplexity: reference * (1 + addedPercent / 100), kl, top1: top1Percent / 100 };
+      table.rows.push({ type, method, bits, bytes: 1e3 * kilobytes, ...measured, documentLine });
     }
   }
   return table;
 }
 
-/** What `markdown` wrote of several, as far as it says it. @param {string} text */
-export const tablesIn = (text) =>
+/** Parses the tables of a text, with the precision that it has. @param {string} text  several texts that `formatTable` returned */
+export const parseTables = (text) =>
   text
     .trim()
     .split(/\n\n(?=[^|\n]*: perplexity )/)
-    .map(tableIn);
+    .map(parseTable);
 
-/** What this machine found, and rows of the same reference that the document has beside that. @param {Table} found @param {Table | undefined} before */
-export function joined(found, before) {
-  const same =
-    before?.reference.toFixed(4) === found.reference.toFixed(4) && before.predicted === found.predicted ? before : null;
-  const isNew = (/** @type {Row} */ { type, how }) => !found.rows.some((row) => row.type === type && row.how === how);
-  return { says: same?.says, ...found, rows: [...found.rows, ...(same?.rows.filter(isNew) ?? [])] };
+/**
+ * Returns a measured table with additional rows of the document, if both have the same reference.
+ * @param {Table} measured @param {Table | undefined} documentTable
+ */
+export function mergeTables(measured, documentTable) {
+  const hasSameReference =
+    documentTable?.reference.toFixed(4) === measured.reference.toFixed(4) &&
+    documentTable.predictions === measured.predictions;
+  if (!hasSameReference) return { ...measured, rows: [...measured.rows] };
+  const isMissing = (/** @type {Row} */ { type, method }) =>
+    !measured.rows.some((row) => row.type === type && row.method === method);
+  return {
+    reply: documentTable.reply,
+    ...measured,
+    rows: [...measured.rows, ...documentTable.rows.filter(isMissing)],
+  };
 }
 
-/** A document with another text between the marks of that name. @param {string} document @param {string} name @param {string} text */
-export function between(document, name, text) {
+/**
+ * Returns a document with another text between the comments `<!-- name -->` and `<!-- end of name -->`. Throws if they are missing.
+ * @param {string} document @param {string} name @param {string} text
+ */
+export function replaceSection(document, name, text) {
   const [begin, end] = [`<!-- ${name} -->`, `<!-- end of ${name} -->`];
-  const [from, to] = [document.indexOf(begin), document.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`no place for ${name} in the document`);
-  return `${document.slice(0, from + begin.length)}\n\n${text}\n\n${document.slice(to)}`;
+  const [beginIndex, endIndex] = [document.indexOf(begin), document.indexOf(end)];
+  if (beginIndex < 0 || endIndex < beginIndex)
+    throw new Error(`expected ${begin} and ${end} in the document, found none`);
+  return `${document.slice(0, beginIndex + begin.length)}\n\n${text}\n\n${document.slice(endIndex)}`;
 }

@@ -11,18 +11,18 @@
 //
 // Finally it estimates the best possible gain of early exit for only those tokens whose prediction without the last layers is sure enough
 // (--sure: probability of the likeliest token): their share, how many of them predict the same token as all layers, and the number of
-// weights that a step would then multiply, relative to a step without early exit.
-// Who leaves has saved those layers; who doesn't has met the head twice.
+// weights that a step would then multiply, relative to a step without early exit. A token that exits early saves the last layers. A token
+// that does not exit computes the LM head twice.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { argmax, logSum } from '../../js/engine/model/probabilities.js';
 import { createEngine, fromFile } from '../../js/node.js';
 import { summary } from '../bench/stats.mjs';
-import { scatter } from './plot.mjs';
+import { drawScatterPlot } from './plot.mjs';
 import { openReader } from './reader.mjs';
 
-/** Percents: what adds more is no point of the plot. */
-const DRAWN = 1e5;
+/** Rows that add more percent to the perplexity are not drawn. */
+const DRAWN_PERCENT = 1e5;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -37,122 +37,142 @@ const { values, positionals } = parseArgs({
     plot: { type: 'string' },
   },
 });
-if (positionals.length !== 2) throw new Error('see the head of this file');
-const [file, text] = positionals;
-const source = fromFile(file);
+if (positionals.length !== 2)
+  throw new Error(
+    `expected MODEL and TEXT, found ${positionals.length} arguments: see the comment at the top of skip.mjs`,
+  );
+const [modelPath, textPath] = positionals;
+const source = fromFile(modelPath);
 const n = Number(values.tokens);
-const numbers = (/** @type {string} */ list) => list.split(',').filter(Boolean).map(Number);
+const parseNumbers = (/** @type {string} */ list) => list.split(',').filter(Boolean).map(Number);
 
 const engine = await createEngine();
 const model = await engine.load(source, { contextTokens: 64 });
 const { layers, tokenWeights, vocabSize: vocab, hidden } = model.info;
-const ids = (await model.tokenize(readFileSync(text, 'utf8').slice(0, 32 * n))).slice(0, 2 * n);
+const tokens = (await model.tokenize(readFileSync(textPath, 'utf8').slice(0, 32 * n))).slice(0, 2 * n);
 await engine.close();
-if (ids.length < 2 * n) throw new Error(`${text} has ${ids.length} tokens, ${2 * n} are asked for`);
+if (tokens.length < 2 * n)
+  throw new Error(`${textPath}: expected a text of at least ${2 * n} tokens, found ${tokens.length}`);
 
-/** @param {number[]} part  of the text */
-async function readerOf(part) {
-  const reader = await openReader(source, part, {
+/** Returns a reader of tokens that can skip layers. @param {number[]} textTokens */
+async function openSkippingReader(textTokens) {
+  const reader = await openReader(source, textTokens, {
     kv: 'i8',
     activations: /** @type {'i16'} */ (values.activations),
     build: /** @type {'relaxed'} */ (values.build),
   });
-  /** @param {number[]} left */
-  const skip = (left) =>
-    reader.wasm.scope((take) => {
-      const at = take(4 * left.length);
-      reader.wasm.u32(at, left.length).set(left);
-      reader.wasm.check('bqw_session_skip', reader.session, at, left.length);
+  /** Omits layers from the following computations. @param {number[]} skippedLayers */
+  const skip = (skippedLayers) =>
+    reader.wasm.scope((alloc) => {
+      const pointer = alloc(4 * skippedLayers.length);
+      reader.wasm.u32(pointer, skippedLayers.length).set(skippedLayers);
+      reader.wasm.check('bqw_session_skip', reader.session, pointer, skippedLayers.length);
     });
   return {
     ...reader,
     skip,
-    /** Perplexity without these layers, and what is chosen at each position. @param {number[]} left */
-    without(left) {
-      skip(left);
-      let sum = 0;
-      const chosen = [];
-      const sure = [];
-      for (let i = 1; i < part.length; i++) {
+    /**
+     * Returns the perplexity without these layers, and the likeliest token and its probability at each position.
+     * @param {number[]} skippedLayers
+     */
+    measureWithout(skippedLayers) {
+      skip(skippedLayers);
+      let surprisal = 0;
+      const choices = [];
+      const probabilities = [];
+      for (let i = 1; i < textTokens.length; i++) {
         const logits = reader.read(i);
-        const all = logSum(logits);
-        const best = argmax(logits);
-        sum += all - logits[part[i]];
-        chosen.push(best);
-        sure.push(Math.exp(logits[best] - all));
+        const sum = logSum(logits);
+        const choice = argmax(logits);
+        surprisal += sum - logits[textTokens[i]];
+        choices.push(choice);
+        probabilities.push(Math.exp(logits[choice] - sum));
       }
-      return { perplexity: Math.exp(sum / (part.length - 1)), chosen, sure };
+      return { perplexity: Math.exp(surprisal / (textTokens.length - 1)), choices, probabilities };
     },
   };
 }
 
-const first = await readerOf(ids.slice(0, n));
-const alone = Array.from({ length: layers }, (_, layer) => first.without([layer]).perplexity);
-const whole = first.without([]).perplexity;
+const first = await openSkippingReader(tokens.slice(0, n));
+const perplexityWithout = Array.from({ length: layers }, (_, layer) => first.measureWithout([layer]).perplexity);
+const completePerplexity = first.measureWithout([]).perplexity;
 first.close();
-const order = Array.from(alone, (_, layer) => layer).sort((a, b) => alone[a] - alone[b]);
-console.log(`Perplexity of ${n} tokens: ${whole.toFixed(2)}; without a layer, those first that matter least:\n`);
-console.log(order.map((layer) => `${layer}: ${alone[layer].toFixed(2)}`).join(', '));
+/** Layers, the least important first. */
+const order = Array.from(perplexityWithout, (_, layer) => layer).sort(
+  (a, b) => perplexityWithout[a] - perplexityWithout[b],
+);
+console.log(
+  `Perplexity of ${n} tokens: ${completePerplexity.toFixed(2)}; without a layer, the least important first:\n`,
+);
+console.log(order.map((layer) => `${layer}: ${perplexityWithout[layer].toFixed(2)}`).join(', '));
 
-const reader = await readerOf(ids.slice(n));
+const reader = await openSkippingReader(tokens.slice(n));
 const cases = [
-  { name: 'all', left: /** @type {number[]} */ ([]) },
-  ...numbers(values.skip).map((k) => ({ name: `skip ${k}`, left: order.slice(0, k) })),
-  ...numbers(values.exit).map((k) => ({
+  { name: 'all', skippedLayers: /** @type {number[]} */ ([]) },
+  ...parseNumbers(values.skip).map((k) => ({ name: `skip ${k}`, skippedLayers: order.slice(0, k) })),
+  ...parseNumbers(values.exit).map((k) => ({
     name: `exit ${k}`,
-    left: Array.from({ length: k }, (_, i) => layers - 1 - i),
+    skippedLayers: Array.from({ length: k }, (_, i) => layers - 1 - i),
   })),
 ];
-const found = cases.map(({ left }) => reader.without(left));
-/** @type {number[][]} */
-const steps = cases.map(() => []);
+const results = cases.map(({ skippedLayers }) => reader.measureWithout(skippedLayers));
+/** Milliseconds of a step in each round, for each case. @type {number[][]} */
+const stepTimes = cases.map(() => []);
 for (let round = 0; round < Number(values.rounds); round++)
-  for (const [i, { left }] of cases.entries()) {
-    reader.skip(left);
-    steps[i].push(reader.step(Math.min(128, n)));
+  for (const [i, { skippedLayers }] of cases.entries()) {
+    reader.skip(skippedLayers);
+    stepTimes[i].push(reader.step(Math.min(128, n)));
   }
-console.log(`\n| ${n} tokens behind these | layers left out | perplexity | against all | same choice | step |`);
+console.log(`\n| the next ${n} tokens | skipped layers | perplexity | against all | same choice | step |`);
 console.log('|---|---|---|---|---|---|');
-const times = steps.map((of) => summary(of.map((ms, round) => ms / steps[0][round])));
-const more = found.map(({ perplexity }) => 100 * (perplexity / found[0].perplexity - 1));
-for (const [i, { name, left }] of cases.entries()) {
-  const { perplexity, chosen } = found[i];
-  const same = chosen.filter((id, at) => id === found[0].chosen[at]).length / chosen.length;
-  const time = i ? times[i] : null;
-  const shown = time ? `${time.median.toFixed(3)} (${time.least.toFixed(3)}–${time.most.toFixed(3)})` : '';
-  const sorted = left.toSorted((a, b) => a - b);
+const stepRatios = stepTimes.map((times) => summary(times.map((ms, round) => ms / stepTimes[0][round])));
+const addedPercent = results.map(({ perplexity }) => 100 * (perplexity / results[0].perplexity - 1));
+for (const [i, { name, skippedLayers }] of cases.entries()) {
+  const { perplexity, choices } = results[i];
+  const agreement = choices.filter((token, position) => token === results[0].choices[position]).length / choices.length;
+  const ratio = i ? stepRatios[i] : null;
+  const ratioText = ratio ? `${ratio.median.toFixed(3)} (${ratio.least.toFixed(3)}–${ratio.most.toFixed(3)})` : '';
+  const sortedLayers = skippedLayers.toSorted((a, b) => a - b);
   console.log(
-    `| ${name} | ${sorted.join(', ')} | ${perplexity.toFixed(2)} | ${i ? `${more[i] < 0 ? '−' : '+'}${Math.abs(more[i]).toFixed(1)} %` : ''} | ` +
-      `${(100 * same).toFixed(1)} % | ${shown} |`,
+    `| ${name} | ${sortedLayers.join(', ')} | ${perplexity.toFixed(2)} | ${i ? `${addedPercent[i] < 0 ? '−' : '+'}${Math.abs(addedPercent[i]).toFixed(1)} %` : ''} | ` +
+      `${(100 * agreement).toFixed(1)} % | ${ratioText} |`,
   );
 }
 if (values.plot) {
-  /** @param {'skip' | 'exit'} kind @param {string} name */
-  const line = (kind, name) => ({
+  /** Returns the points of one kind of cases. @param {'skip' | 'exit'} kind @param {string} name */
+  const seriesOf = (kind, name) => ({
     name,
-    points: cases.flatMap((one, i) =>
-      one.name.startsWith(kind) && more[i] <= DRAWN
-        ? [{ x: times[i]?.median ?? 1, y: more[i], text: one.left.join(', ') }]
+    points: cases.flatMap((testCase, i) =>
+      testCase.name.startsWith(kind) && addedPercent[i] <= DRAWN_PERCENT
+        ? [{ x: stepRatios[i]?.median ?? 1, y: addedPercent[i], text: testCase.skippedLayers.join(', ') }]
         : [],
     ),
   });
-  const drawn = [line('skip', 'without those that matter least'), line('exit', 'without the last ones')];
-  writeFileSync(values.plot, scatter(drawn, 'time of a step, of all layers', 'added to the perplexity, %', 0.05));
+  const series = [seriesOf('skip', 'without the least important layers'), seriesOf('exit', 'without the last layers')];
+  writeFileSync(
+    values.plot,
+    drawScatterPlot(series, 'duration of a step, relative to all layers', 'added to the perplexity, %', 0.05),
+  );
 }
 
-const head = vocab * hidden;
-console.log('\n| leaves out, if sure | of | tokens | same choice | weights met |\n|---|---|---|---|---|');
-for (const [i, { name, left }] of cases.entries()) {
+const headWeights = vocab * hidden;
+console.log(
+  '\n| skipped last layers | least probability | tokens | same choice | multiplied weights |\n|---|---|---|---|---|',
+);
+for (const [i, { name, skippedLayers }] of cases.entries()) {
   if (!name.startsWith('exit')) continue;
-  const { chosen, sure } = found[i];
-  for (const least of numbers(values.sure)) {
-    const those = chosen.flatMap((id, at) => (sure[at] >= least ? [Number(id === found[0].chosen[at])] : []));
-    const part = those.length / chosen.length;
-    const same = those.length ? (100 * those.reduce((a, b) => a + b, 0)) / those.length : NaN;
-    const saved = (part * left.length * (tokenWeights - head)) / layers;
-    const matches = 1 - (saved - (1 - part) * head) / tokenWeights;
+  const { choices, probabilities } = results[i];
+  for (const leastProbability of parseNumbers(values.sure)) {
+    /** Of each token that exits early, 1 if all layers choose the same token, otherwise 0. */
+    const agreements = choices.flatMap((token, position) =>
+      probabilities[position] >= leastProbability ? [Number(token === results[0].choices[position])] : [],
+    );
+    const exitShare = agreements.length / choices.length;
+    const agreement = agreements.length ? (100 * agreements.reduce((a, b) => a + b, 0)) / agreements.length : NaN;
+    const savedWeights = (exitShare * skippedLayers.length * (tokenWeights - headWeights)) / layers;
+    const multipliedShare = 1 - (savedWeights - (1 - exitShare) * headWeights) / tokenWeights;
     console.log(
-      `| ${left.length} | ${least} | ${(100 * part).toFixed(1)} % | ${those.length ? `${same.toFixed(1)} %` : '–'} | ${(100 * matches).toFixed(1)} % |`,
+      `| ${skippedLayers.length} | ${leastProbability} | ${(100 * exitShare).toFixed(1)} % | ${agreements.length ? `${agreement.toFixed(1)} %` : '–'} | ${(100 * multipliedShare).toFixed(1)} % |`,
     );
   }
 }

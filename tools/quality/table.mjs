@@ -1,14 +1,15 @@
 #!/usr/bin/env node
-// What each type and way of rounding costs: docs/log/quality.md's table and docs/quality.svg, by one command.
+// Measures the loss of quality of each compute type and method of rounding. Writes the tables of docs/log/quality.md and docs/quality.svg.
 //   node tools/quality/table.mjs STORIES.bin MODEL.gguf TEXT [TEXT] [--tokens 4096] [--only stories|model|rescaled] [--rows PATTERN] [--llama]
 //   node tools/quality/table.mjs --chat FOLDER [--rows PATTERN] [--llama]
-// STORIES.bin: stories260K of llama2.c with tok512.bin beside it, measured on tests/golden/stories_sample.json. MODEL: measured on the
-// first tokens of each TEXT, in windows of 512, and once more rescaled (rescaled.mjs). --chat: a chat model as tools/train makes it, on a text of its own, with
-// rows of a multiple of 256 (padded.mjs). Each is calibrated on a text of its own (own-text.mjs).
-// Perplexity and KL divergence against the same weights as f32, activations of i16, KV f32: what weights alone cost. --llama: and what llama.cpp's
-// quantizer makes of MODEL with an importance matrix of the same text, embedding Q8_0. --rows: those whose type and way match. Figures are kept in
-// build/quality, so that it goes on where it was stopped; without files it only writes the document. Rows that the document has of the same
-// reference stay in it.
+// STORIES.bin: stories260K of llama2.c, in a folder with tok512.bin. It is measured on tests/golden/stories_sample.json. MODEL: a model that
+// is measured on the first --tokens tokens of each TEXT in windows of 512 tokens, and again with rescaled weights (rescaled.mjs). --chat: a
+// chat model as tools/train writes it. It is measured on a text that it generates, with its rows padded to a multiple of 256 (padded.mjs).
+// Each model is calibrated on a text that it generates (own-text.mjs).
+// Perplexity and KL divergence are relative to the same weights in f32, with activations of i16 and a KV cache of f32, so they are the loss
+// of the weights alone. --llama: also measures files of llama.cpp's quantizer with an importance matrix of the same text and an embedding in
+// Q8_0. --rows: measures only rows whose type and method match PATTERN. Results are stored in build/quality, so an interrupted run can be
+// continued. Without arguments only the document is written. Rows of the document with the same reference stay in it.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -17,25 +18,38 @@ import { parseArgs } from 'node:util';
 import { typeNamed } from '../../js/format/bq4/weight-types.js';
 import { fromFile } from '../../js/node.js';
 import { argmax, logSum } from '../../js/engine/model/probabilities.js';
-import { llamaQuantizer } from './llama-quantize.mjs';
+import { createLlamaQuantizer } from './llama-quantize.mjs';
 import { ownText } from './own-text.mjs';
 import { writePadded } from './padded.mjs';
-import { scatter } from './plot.mjs';
-import { read } from './read.mjs';
+import { drawScatterPlot } from './plot.mjs';
+import { readWindows } from './read-windows.mjs';
 import { rescale, rescaleGguf } from './rescaled.mjs';
-import { added, joined, markdown, QUESTION, REPLY, speedsOf, tablesIn } from './rows.mjs';
+import {
+  formatAdded,
+  formatTable,
+  mergeTables,
+  parseTables,
+  QUESTION,
+  readAllDecodeRates,
+  REPLY_TOKENS,
+} from './rows.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FOLDER = join(ROOT, 'build/quality');
+/** Tokens of a window. */
 const WINDOW = 512;
-/** What adds more percent than that is no point of the plot. */
-const DRAWN = 1000;
+/** Rows that add more percent to the perplexity are not drawn. */
+const DRAWN_PERCENT = 1000;
 
-/** Name, way, options of `bq4 quantize`, and the calibration text: none, that of the table, or one of so many tokens. @typedef {[string, string, string[], boolean | number]} Asked */
+/**
+ * Type, method, options of `bq4 quantize`, and the calibration text: false without calibration, true for the text of the table, a number
+ * for a text of as many tokens.
+ * @typedef {[type: string, method: string, options: string[], calibration: boolean | number]} RowSpec
+ */
 const GPTQ = ['--method', 'gptq'];
 
-/** What is compared. Embedding and head are bq8 in all. */
-const ROWS = /** @type {Asked[]} */ ([
+/** Rows of all tables. Embedding and LM head are bq8 in all of them. */
+const ROWS = /** @type {RowSpec[]} */ ([
   ['bq4', 'largest weight (v1)', ['--quant', 'bq4'], false],
   ['bq4h', 'in order', ['--quant', 'bq4h'], true],
   ['bq4h', 'in order, smoothed', ['--quant', 'bq4h', '--smooth', '0.25'], true],
@@ -65,21 +79,22 @@ const ROWS = /** @type {Asked[]} */ ([
   ['bqt', 'compensated', [...GPTQ, '--quant', 'bqt'], true],
 ]);
 
-/** Made by llama.cpp's quantizer with its importance matrix, on the same calibration text. @type {Record<string, string[]>} */
-const LLAMA = {
+/** Types that llama.cpp's quantizer writes with an importance matrix of the same calibration text, by model. @type {Record<string, string[]>} */
+const LLAMA_TYPES = {
   stories: [],
   model: ['Q4_0', 'IQ4_NL', 'Q4_1'],
   rescaled: ['Q4_0', 'IQ4_NL', 'Q4_1'],
   chat: ['Q2_K', 'Q3_K_S', 'Q3_K_M', 'Q4_0', 'IQ4_NL', 'Q4_K_S', 'Q4_K_M', 'Q5_K_M', 'Q6_K'],
 };
-const THEIRS = 'llama.cpp, importance';
-/** Of those the ones that are made with the importance of a longer text, too, of so many tokens. @type {Record<string, string[]>} */
-const LONGER = { model: ['Q4_0', 'IQ4_NL'], rescaled: ['Q4_0', 'IQ4_NL'] };
-const LONG = 16384;
-const THEIRS_LONG = `${THEIRS}, ${LONG.toLocaleString('en')} tokens`;
+const LLAMA_METHOD = 'llama.cpp, importance';
+/** Types that are also written with the importance matrix of a longer text, by model. @type {Record<string, string[]>} */
+const LONG_TEXT_LLAMA_TYPES = { model: ['Q4_0', 'IQ4_NL'], rescaled: ['Q4_0', 'IQ4_NL'] };
+/** Tokens of the longer text. */
+const LONG_TEXT_TOKENS = 16384;
+const LONG_TEXT_LLAMA_METHOD = `${LLAMA_METHOD}, ${LONG_TEXT_TOKENS.toLocaleString('en')} tokens`;
 
-/** Sizes between those of one type for all. @type {Record<string, typeof ROWS>} */
-const MIXED = {
+/** Rows with several types of weights for a given size of the file, by model. @type {Record<string, RowSpec[]>} */
+const MIXED_ROWS = {
   stories: [
     ['mixed', 'in order', ['--target-size', '172000'], true],
     ['mixed', 'in order, larger', ['--target-size', '185000'], true],
@@ -94,10 +109,11 @@ const MIXED = {
   ],
 };
 
-const KEYS = Object.keys(LLAMA);
+/** Names of the models. */
+const MODEL_KEYS = Object.keys(LLAMA_TYPES);
 
-/** Of a model whose function is another's: what that one's table doesn't say. */
-const RESCALED = [
+/** Rows of the rescaled model, which computes the same function as MODEL: those whose results differ from MODEL's. */
+const RESCALED_ROWS = [
   'bq4 largest weight (v1)',
   'bq4h compensated',
   'bq4h in order',
@@ -112,7 +128,7 @@ const RESCALED = [
 
 /** @import { Row, Table } from './rows.mjs' */
 
-/** @param {string[]} args */
+/** Runs the command line `bq4` and returns its output. @param {string[]} args */
 function bq4(...args) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [join(ROOT, 'bin/bq4.js'), ...args], {
     encoding: 'utf8',
@@ -122,51 +138,54 @@ function bq4(...args) {
   return stdout;
 }
 
-/** What a model says to QUESTION, greedy, in one line. @param {string} file */
+/** Returns a model's greedy reply to QUESTION in one line. @param {string} file */
 function replyOf(file) {
-  const drawn = ['--chat', '--prompt', QUESTION, '--temperature', '0', '--max-tokens', String(REPLY)];
-  return JSON.parse(bq4('run', file, ...drawn, '--json'))
+  const options = ['--chat', '--prompt', QUESTION, '--temperature', '0', '--max-tokens', String(REPLY_TOKENS)];
+  return JSON.parse(bq4('run', file, ...options, '--json'))
     .text.replace(/\s+/g, ' ')
     .trim();
 }
 
-/** What the reference predicts at a position: probabilities, the sum of each times its logarithm, and the likeliest token. @typedef {{ chances: Float32Array, certainty: number, first: number }} Prediction */
+/**
+ * Prediction of the reference at a position: probabilities, their negative entropy in nats, and the likeliest token.
+ * @typedef {{ probabilities: Float32Array, negativeEntropy: number, choice: number }} Prediction
+ */
 
-/** @param {Float32Array} logits  which become probabilities @returns {Prediction} */
+/** Returns the prediction of logits. Replaces them by probabilities. @param {Float32Array} logits @returns {Prediction} */
 function predictionOf(logits) {
-  const [first, sum] = [argmax(logits), logSum(logits)];
-  let certainty = 0;
+  const [choice, sum] = [argmax(logits), logSum(logits)];
+  let negativeEntropy = 0;
   for (let i = 0; i < logits.length; i++) {
-    const p = logits[i] - sum;
-    logits[i] = Math.exp(p);
-    certainty += logits[i] * p;
+    const logProbability = logits[i] - sum;
+    logits[i] = Math.exp(logProbability);
+    negativeEntropy += logits[i] * logProbability;
   }
-  return { chances: logits, certainty, first };
+  return { probabilities: logits, negativeEntropy, choice };
 }
 
-/** @param {string} file @param {number[][]} windows @param {Prediction[]} reference */
+/** Returns perplexity, mean KL divergence and top-1 agreement of a model. @param {string} file @param {number[][]} windows @param {Prediction[]} reference */
 async function measure(file, windows, reference) {
-  const sums = { nll: 0, kl: 0, same: 0 };
-  await read(file, windows, WINDOW, (logits, next, at) => {
-    const { chances, certainty, first } = reference[at];
+  const sums = { surprisal: 0, kl: 0, top1: 0 };
+  await readWindows(file, windows, WINDOW, (logits, nextToken, position) => {
+    const { probabilities, negativeEntropy, choice } = reference[position];
     const sum = logSum(logits);
-    let [mean, all] = [0, 0];
+    let [meanLogit, probabilitySum] = [0, 0];
     for (let i = 0; i < logits.length; i++) {
-      mean += chances[i] * logits[i];
-      all += chances[i];
+      meanLogit += probabilities[i] * logits[i];
+      probabilitySum += probabilities[i];
     }
-    sums.nll += sum - logits[next];
-    sums.kl += certainty - (mean - all * sum);
-    sums.same += Number(argmax(logits) === first);
+    sums.surprisal += sum - logits[nextToken];
+    sums.kl += negativeEntropy - (meanLogit - probabilitySum * sum);
+    sums.top1 += Number(argmax(logits) === choice);
   });
   const n = reference.length;
-  // What is the reference's to the bit differs by how sums are rounded.
-  return { perplexity: Math.exp(sums.nll / n), kl: Math.max(sums.kl / n, 0), same: sums.same / n };
+  // For weights that equal those of the reference, rounding of the sums can make the divergence slightly negative.
+  return { perplexity: Math.exp(sums.surprisal / n), kl: Math.max(sums.kl / n, 0), top1: sums.top1 / n };
 }
 
-/** A text that models are measured on, and what is known of it. */
-class Measured {
-  #kept;
+/** The measurements of a model and its quantized files on one text, stored in a file. */
+class TextMeasurement {
+  #path;
   /** @type {Table} */
   table;
   /** @type {number[][]} */
@@ -174,184 +193,209 @@ class Measured {
   /** @type {Prediction[]} */
   #reference = [];
 
-  /** @param {string} file  of its figures @param {string} name @param {() => Promise<number[][]>} windowsOf */
-  constructor(file, name, windowsOf) {
-    this.#kept = join(FOLDER, `${file}.json`);
-    this.windowsOf = windowsOf;
-    this.table = existsSync(this.#kept)
-      ? JSON.parse(readFileSync(this.#kept, 'utf8'))
-      : { name, reference: 0, predicted: 0, rows: [] };
+  /** @param {string} file  name of the file of results, without extension @param {string} name  title of the table @param {() => Promise<number[][]>} makeWindows */
+  constructor(file, name, makeWindows) {
+    this.#path = join(FOLDER, `${file}.json`);
+    this.makeWindows = makeWindows;
+    this.table = existsSync(this.#path)
+      ? JSON.parse(readFileSync(this.#path, 'utf8'))
+      : { name, reference: 0, predictions: 0, rows: [] };
   }
 
-  /** @param {string} type @param {string} how */
-  lacks = (type, how) => !this.table.rows.some((row) => row.type === type && row.how === how);
+  /** Whether a row was not measured yet. @param {string} type @param {string} method */
+  lacks = (type, method) => !this.table.rows.some((row) => row.type === type && row.method === method);
 
-  /** What all others are compared with. @param {string} floats */
-  async refer(floats) {
-    this.#windows = await this.windowsOf();
-    let nll = 0;
-    await read(floats, this.#windows, WINDOW, (logits, next) => {
-      nll += logSum(logits) - logits[next];
+  /** Measures the reference. @param {string} referencePath  model in f32 */
+  async measureReference(referencePath) {
+    this.#windows = await this.makeWindows();
+    let surprisal = 0;
+    await readWindows(referencePath, this.#windows, WINDOW, (logits, nextToken) => {
+      surprisal += logSum(logits) - logits[nextToken];
       this.#reference.push(predictionOf(logits));
     });
-    this.table.reference = Math.exp(nll / this.#reference.length);
-    this.table.predicted = this.#reference.length;
+    this.table.reference = Math.exp(surprisal / this.#reference.length);
+    this.table.predictions = this.#reference.length;
   }
 
-  /** @param {string} type @param {string} how @param {number} bits @param {string} file */
-  async add(type, how, bits, file) {
-    if (!this.lacks(type, how)) return;
+  /** Measures a row if it is missing. @param {string} type @param {string} method @param {number} bits  per weight @param {string} file */
+  async addRow(type, method, bits, file) {
+    if (!this.lacks(type, method)) return;
     const { table } = this;
-    const says = table.says && replyOf(file);
-    const found = await measure(file, this.#windows, this.#reference);
-    table.rows.push({ type, how, bits, bytes: statSync(file).size, ...found, ...(says !== undefined && { says }) });
-    console.log(`${table.name}: ${type}, ${how}: ${added(found, table)}, KL ${found.kl.toFixed(4)}`);
-    writeFileSync(this.#kept, JSON.stringify(table, null, 1));
+    const reply = table.reply && replyOf(file);
+    const measured = await measure(file, this.#windows, this.#reference);
+    table.rows.push({
+      type,
+      method,
+      bits,
+      bytes: statSync(file).size,
+      ...measured,
+      ...(reply !== undefined && { reply }),
+    });
+    console.log(`${table.name}: ${type}, ${method}: ${formatAdded(measured, table)}, KL ${measured.kl.toFixed(4)}`);
+    writeFileSync(this.#path, JSON.stringify(table, null, 1));
   }
 }
 
-/** @param {string} key @param {Measured[]} on @param {string} model @param {number} tokens  of the calibration text */
-async function measureAll(key, on, model, tokens) {
-  const asked = new RegExp(values.rows ?? '');
-  const lacks = (/** @type {string} */ type, /** @type {string} */ how) =>
-    asked.test(`${type} ${how}`) && on.some((each) => each.lacks(type, how));
-  const missing = [...ROWS, ...MIXED[key]].filter(
-    ([type, how, , long]) =>
-      lacks(type, how) &&
-      (key !== 'rescaled' || RESCALED.includes(`${type} ${how}`)) &&
-      (typeof long === 'boolean' || key === 'model' || key === 'rescaled'),
+/** Returns the path of a calibration text that a model generates. The text is generated if it does not exist. @param {string} key @param {string} model @param {number} tokens @param {string} suffix  of the name of the file */
+async function provideOwnText(key, model, tokens, suffix) {
+  const path = join(FOLDER, `${key}-own${suffix}.txt`);
+  if (!existsSync(path)) writeFileSync(path, await ownText(model, tokens, 1));
+  return path;
+}
+
+/**
+ * Measures the missing rows of a model.
+ * @param {string} key  name of the model, of MODEL_KEYS
+ * @param {TextMeasurement[]} measurements  one for each text
+ * @param {string} model  path of the file @param {number} calibrationTokens
+ */
+async function measureAll(key, measurements, model, calibrationTokens) {
+  const pattern = new RegExp(values.rows ?? '');
+  const isMissing = (/** @type {string} */ type, /** @type {string} */ method) =>
+    pattern.test(`${type} ${method}`) && measurements.some((measurement) => measurement.lacks(type, method));
+  const hasLongText = key === 'model' || key === 'rescaled';
+  const missingRows = [...ROWS, ...MIXED_ROWS[key]].filter(
+    ([type, method, , calibration]) =>
+      isMissing(type, method) &&
+      (key !== 'rescaled' || RESCALED_ROWS.includes(`${type} ${method}`)) &&
+      (typeof calibration === 'boolean' || hasLongText),
   );
-  /** Types by the text that their importance is of. @type {[number, string, string[]][]} */
-  const theirs = [
-    [tokens, THEIRS, LLAMA[key]],
-    [LONG, THEIRS_LONG, LONGER[key] ?? []],
-  ];
-  const wanted = theirs.map(
-    ([count, how, types]) =>
-      /** @type {const} */ ([count, how, values.llama ? types.filter((type) => lacks(type, how)) : []]),
-  );
-  if (!missing.length && wanted.every(([, , types]) => !types.length)) return;
-  const [floats, out] = ['f32.bq4', 'out.bq4'].map((end) => join(FOLDER, `${key}-${end}`));
-  /** A text of its own. @param {number} count  tokens */
-  const textOf = async (count) => {
-    const path = join(FOLDER, `${key}-own${count === tokens ? '' : `-${count}`}.txt`);
-    if (!existsSync(path)) writeFileSync(path, await ownText(model.endsWith('.gguf') ? model : floats, count, 1));
-    return path;
-  };
-  if (!existsSync(floats) && key === 'rescaled') await rescale(join(FOLDER, 'model-f32.bq4'), floats);
-  if (!existsSync(floats)) bq4('convert', model, floats, '--quant', 'f32');
-  for (const each of on) await each.refer(floats);
-  if (key === 'model') on[0].table.says = replyOf(floats);
-  const add = async (
+  /** Types of llama.cpp, by the calibration text. @type {{ tokens: number, method: string, types: string[] }[]} */
+  const llamaGroups = [
+    { tokens: calibrationTokens, method: LLAMA_METHOD, types: LLAMA_TYPES[key] },
+    { tokens: LONG_TEXT_TOKENS, method: LONG_TEXT_LLAMA_METHOD, types: LONG_TEXT_LLAMA_TYPES[key] ?? [] },
+  ]
+    .map((group) => ({
+      ...group,
+      types: values.llama ? group.types.filter((type) => isMissing(type, group.method)) : [],
+    }))
+    .filter(({ types }) => types.length);
+  if (!missingRows.length && !llamaGroups.length) return;
+  const [referencePath, outputPath] = ['f32.bq4', 'out.bq4'].map((suffix) => join(FOLDER, `${key}-${suffix}`));
+  const suffixOf = (/** @type {number} */ tokens) => (tokens === calibrationTokens ? '' : `-${tokens}`);
+  const provideText = (/** @type {number} */ tokens) =>
+    provideOwnText(key, model.endsWith('.gguf') ? model : referencePath, tokens, suffixOf(tokens));
+  if (!existsSync(referencePath) && key === 'rescaled') await rescale(join(FOLDER, 'model-f32.bq4'), referencePath);
+  if (!existsSync(referencePath)) bq4('convert', model, referencePath, '--quant', 'f32');
+  for (const measurement of measurements) await measurement.measureReference(referencePath);
+  if (key === 'model') measurements[0].table.reply = replyOf(referencePath);
+  const addRow = async (
     /** @type {string} */ type,
-    /** @type {string} */ how,
-    /** @type {number} */ bits,
+    /** @type {string} */ method,
+    /** @type {any[]} */ tensors,
     /** @type {string} */ file,
   ) => {
-    for (const each of on) await each.add(type, how, bits, file);
+    for (const measurement of measurements) await measurement.addRow(type, method, bitsPerWeight(tensors), file);
   };
-  for (const [type, how, args, calibrated] of missing) {
-    const count = typeof calibrated === 'number' ? calibrated : tokens;
-    const report = JSON.parse(
-      bq4(
-        'quantize',
-        floats,
-        out,
-        ...args,
-        '--json',
-        ...(calibrated ? ['--calibrate', await textOf(count), '--tokens', String(count)] : []),
-      ),
-    );
-    await add(type, how, bitsOf(report.tensors), out);
+  for (const [type, method, options, calibration] of missingRows) {
+    const tokens = typeof calibration === 'number' ? calibration : calibrationTokens;
+    const calibrationOptions = calibration
+      ? ['--calibrate', await provideText(tokens), '--tokens', String(tokens)]
+      : [];
+    const report = bq4('quantize', referencePath, outputPath, ...options, '--json', ...calibrationOptions);
+    await addRow(type, method, JSON.parse(report).tensors, outputPath);
   }
-  for (const [count, how, types] of wanted) {
-    if (!types.length) continue;
-    const end = count === tokens ? '' : `-${count}`;
-    const change = async (/** @type {string} */ path) => {
+  for (const { tokens, method, types } of llamaGroups) {
+    const changeWeights = async (/** @type {string} */ path) => {
       if (key === 'rescaled') await rescaleGguf(path, JSON.parse(bq4('inspect', path, '--json')));
     };
-    const quantize = await llamaQuantizer(model, await textOf(count), join(FOLDER, `${key}-llama`), change, end);
-    const output = join(FOLDER, `${key}-llama.gguf`);
+    const quantizeWithLlama = await createLlamaQuantizer(
+      model,
+      await provideText(tokens),
+      join(FOLDER, `${key}-llama`),
+      changeWeights,
+      suffixOf(tokens),
+    );
+    const llamaPath = join(FOLDER, `${key}-llama.gguf`);
     for (const type of types) {
-      await quantize(type, output);
-      await add(type, how, bitsOf(JSON.parse(bq4('inspect', output, '--json')).tensors), output);
+      await quantizeWithLlama(type, llamaPath);
+      await addRow(type, method, JSON.parse(bq4('inspect', llamaPath, '--json')).tensors, llamaPath);
     }
-    rmSync(output);
+    rmSync(llamaPath);
   }
-  rmSync(out, { force: true });
+  rmSync(outputPath, { force: true });
 }
 
+/** Names of the matrices of layers, in bq4 and GGUF files. */
 const MATRIX = /^(h\.\d+\.(attn|mlp)\.\w+|blk\.\d+\.(attn_[qkv]|attn_output|ffn_(up|down|gate)))\.weight$/;
 
-/** Bits per weight of the layers' matrices, of a report or what `inspect` says. @param {any[]} tensors */
-function bitsOf(tensors) {
+/** Returns the bits per weight of the layers' matrices. @param {any[]} tensors  of a report of `bq4 quantize`, or of `bq4 inspect` */
+function bitsPerWeight(tensors) {
   let [bits, weights] = [0, 0];
-  for (const { type, dims, bytes, weights: count } of tensors.filter((each) => MATRIX.test(each.name))) {
-    const n = count ?? dims[0] * dims[1];
-    // Of our own blocks, without what fills up rows and tiles: stories260K has rows of 172.
-    const block = count && typeNamed(type);
+  for (const { type, dims, bytes, weights: weightCount } of tensors.filter(({ name }) => MATRIX.test(name))) {
+    const n = weightCount ?? dims[0] * dims[1];
+    // Blocks of bq4 are counted without the padding of rows and tiles: stories260K has rows of 172 weights.
+    const block = weightCount && typeNamed(type);
     bits += block ? ((8 * block.blockBytes) / block.block) * n : 8 * bytes;
     weights += n;
   }
   return bits / weights;
 }
 
-/** Characters that a token has, at most, in all of a text. */
-const CHARACTERS = 16;
+/** Upper estimate of the mean number of characters of a token. */
+const CHARACTERS_PER_TOKEN = 16;
 
-/** @param {string} file @param {string} path @param {number} count */
+/** Returns the first tokens of a text in windows. @param {string} file  model @param {string} path  text @param {number} count */
 async function windowsOfText(file, path, count) {
   const { createEngine } = await import('../../js/node.js');
   const engine = await createEngine();
   const model = await engine.load(fromFile(file), { contextTokens: 64 });
-  const text = readFileSync(path, 'utf8').slice(0, CHARACTERS * count);
-  const ids = (await model.tokenize(text)).slice(0, count);
+  const text = readFileSync(path, 'utf8').slice(0, CHARACTERS_PER_TOKEN * count);
+  const tokens = (await model.tokenize(text)).slice(0, count);
   await engine.close();
-  return Array.from({ length: Math.ceil(ids.length / WINDOW) }, (_, i) => [...ids.slice(i * WINDOW, (i + 1) * WINDOW)]);
+  return Array.from({ length: Math.ceil(tokens.length / WINDOW) }, (_, i) => [
+    ...tokens.slice(i * WINDOW, (i + 1) * WINDOW),
+  ]);
 }
 
-function writeDocument() {
+/** Returns the tables that are stored in build/quality. @returns {Table[]} */
+function readMeasuredTables() {
   const files = readdirSync(FOLDER).sort();
-  const found = KEYS.flatMap((key) => files.filter((name) => new RegExp(`^${key}(-.+)?\\.json$`).test(name))).map(
-    (name) => /** @type {Table} */ (JSON.parse(readFileSync(join(FOLDER, name), 'utf8'))),
+  return MODEL_KEYS.flatMap((key) => files.filter((name) => new RegExp(`^${key}(-.+)?\\.json$`).test(name))).map(
+    (name) => JSON.parse(readFileSync(join(FOLDER, name), 'utf8')),
   );
+}
+
+/** Writes the tables of docs/log/quality.md. @returns {Table[]}  all its tables */
+function writeTables() {
   const path = join(ROOT, 'docs/log/quality.md');
   const document = readFileSync(path, 'utf8');
   const [begin, end] = ['<!-- tables -->', '<!-- end -->'];
-  const [before, rest] = document.split(begin);
-  const [written, after] = rest.split(end);
-  const tables = new Map(tablesIn(written).map((table) => [table.name, table]));
-  for (const table of found) tables.set(table.name, joined(table, tables.get(table.name)));
-  const all = [...tables.values()];
-  const speeds = speedsOf();
-  writeFileSync(
-    path,
-    `${before}${begin}\n\n${all.map((table) => markdown(table, speeds)).join('\n\n')}\n\n${end}${after}`,
-  );
-  // Of a model that is measured on several texts the first is drawn.
+  const [textBefore, rest] = document.split(begin);
+  const [documentTables, textAfter] = rest.split(end);
+  const tables = new Map(parseTables(documentTables).map((table) => [table.name, table]));
+  for (const table of readMeasuredTables()) tables.set(table.name, mergeTables(table, tables.get(table.name)));
+  const allTables = [...tables.values()];
+  const decodeRates = readAllDecodeRates();
+  const text = allTables.map((table) => formatTable(table, decodeRates)).join('\n\n');
+  writeFileSync(path, `${textBefore}${begin}\n\n${text}\n\n${end}${textAfter}`);
+  return allTables;
+}
+
+/** Writes docs/quality.svg. @param {Table[]} tables */
+function writePlot(tables) {
+  // Of a model with several texts only the first table is drawn.
   const modelOf = (/** @type {Table} */ { name }) => name.replace(/,? on \S+$/, '');
-  const drawn = all.filter((table) => all.find((other) => modelOf(other) === modelOf(table)) === table);
-  const series = drawn.flatMap(({ name, reference, rows }) =>
-    [name, `${name}, ${THEIRS}`].map((line, i) => ({
-      name: line,
+  const drawnTables = tables.filter((table) => tables.find((other) => modelOf(other) === modelOf(table)) === table);
+  const series = drawnTables.flatMap(({ name, reference, rows }) =>
+    [false, true].map((isLlama) => ({
+      name: isLlama ? `${name}, ${LLAMA_METHOD}` : name,
       points: rows
-        .filter(({ bits, how }) => bits < 8 && how.startsWith(THEIRS) === Boolean(i))
+        .filter(({ bits, method }) => bits < 8 && method.startsWith(LLAMA_METHOD) === isLlama)
         .map((row) => ({
           x: row.bits,
           y: 100 * (row.perplexity / reference - 1),
-          text: `${row.type}, ${row.how}`,
+          text: `${row.type}, ${row.method}`,
         }))
-        .filter(({ y }) => y <= DRAWN),
+        .filter(({ y }) => y <= DRAWN_PERCENT),
     })),
   );
-  writeFileSync(
-    join(ROOT, 'docs/quality.svg'),
-    scatter(
-      series.filter(({ points }) => points.length),
-      'bits per weight of the matrices',
-      'added to the perplexity, %',
-    ),
+  const svg = drawScatterPlot(
+    series.filter(({ points }) => points.length),
+    'bits per weight of the matrices',
+    'added to the perplexity, %',
   );
+  writeFileSync(join(ROOT, 'docs/quality.svg'), svg);
 }
 
 const { values, positionals } = parseArgs({
@@ -365,33 +409,39 @@ const { values, positionals } = parseArgs({
   },
 });
 const [stories, model, ...texts] = positionals;
-const only = (/** @type {string} */ key) => !values.only || values.only === key;
+const isSelected = (/** @type {string} */ key) => !values.only || values.only === key;
 mkdirSync(FOLDER, { recursive: true });
-if (stories && only('stories')) {
+if (stories && isSelected('stories')) {
   const sample = JSON.parse(readFileSync(join(ROOT, 'tests/golden/stories_sample.json'), 'utf8'));
-  const on = new Measured('stories', 'stories260K on text of its own', async () => sample.windows);
-  await measureAll('stories', [on], stories, 16000);
+  const measurement = new TextMeasurement('stories', 'stories260K on text of its own', async () => sample.windows);
+  await measureAll('stories', [measurement], stories, 16000);
 }
-/** Names of files of figures end with what tells texts apart. @param {string} key @param {string} name */
-const measuredOn = (key, name) =>
+/** Returns a measurement for each TEXT. @param {string} key @param {string} name  of the model */
+const measurementsOfTexts = (key, name) =>
   texts.map((path) => {
     const title = basename(path, '.txt');
-    return new Measured(`${key}-${title}`, `${name} on ${title}`, () =>
+    return new TextMeasurement(`${key}-${title}`, `${name} on ${title}`, () =>
       windowsOfText(model, path, Number(values.tokens)),
     );
   });
-if (texts.length && only('model')) await measureAll('model', measuredOn('model', 'SmolLM2-135M-Instruct'), model, 2048);
-if (texts.length && only('rescaled'))
-  await measureAll('rescaled', measuredOn('rescaled', 'SmolLM2-135M-Instruct, rescaled,'), model, 2048);
+if (texts.length && isSelected('model'))
+  await measureAll('model', measurementsOfTexts('model', 'SmolLM2-135M-Instruct'), model, 2048);
+if (texts.length && isSelected('rescaled'))
+  await measureAll('rescaled', measurementsOfTexts('rescaled', 'SmolLM2-135M-Instruct, rescaled,'), model, 2048);
 if (values.chat) {
   const padded = join(FOLDER, 'chat.gguf');
-  const other = join(FOLDER, 'chat-other.txt');
+  const testText = join(FOLDER, 'chat-other.txt');
   await writePadded(values.chat, padded);
-  const windowsOf = async () => {
-    // What is predicted is another text than the one that is calibrated on.
-    if (!existsSync(other)) writeFileSync(other, await ownText(padded, 4096, 2));
-    return windowsOfText(padded, other, 4096);
+  const makeWindows = async () => {
+    // The calibration text has another seed.
+    if (!existsSync(testText)) writeFileSync(testText, await ownText(padded, 4096, 2));
+    return windowsOfText(padded, testText, 4096);
   };
-  await measureAll('chat', [new Measured('chat', 'A chat model of ours, on text of its own', windowsOf)], padded, 4096);
+  await measureAll(
+    'chat',
+    [new TextMeasurement('chat', 'A chat model of ours, on text of its own', makeWindows)],
+    padded,
+    4096,
+  );
 }
-writeDocument();
+writePlot(writeTables());
