@@ -419,7 +419,8 @@ test('pages of the benchmarks have the functions that the benchmarks call in the
   const scripts = readdirSync(bench, { recursive: true, encoding: 'utf8' }).filter((path) => /page\.js$/.test(path));
   const defined = scripts.flatMap((path) =>
     [...read(path).matchAll(/Object\.assign\(globalThis, \{([^]*?)\}\);/g)].flatMap(([, names]) =>
-      [...names.matchAll(/\w+/g)].map(([name]) => name),
+      // Names of properties, without their values.
+      [...names.matchAll(/(?:^|,)\s*(\w+)\s*(?=[,:]|$)/g)].map(([, name]) => name),
     ),
   );
   const calls = readdirSync(bench)

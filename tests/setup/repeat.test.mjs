@@ -1,4 +1,4 @@
-// Repeated runs of the tests: what is read of each, what is kept, and the table.
+// Tests of repeated test runs: parsing of a run's output, stored results, and the table.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ FLAKY tests/js/b.test.mjs: failed, and passed alone
 41 passed, 2 failed, 1 skipped
 `;
 
-test('of a run: counts, what has failed, what was FLAKY', () => {
+test('readRun returns counts, failed jobs and FLAKY jobs', () => {
   assert.deepEqual(readRun(OUTPUT, 1), {
     passed: 41,
     failed: 2,
@@ -35,17 +35,17 @@ test('of a run: counts, what has failed, what was FLAKY', () => {
   assert.deepEqual(readRun('7 passed, 0 failed, 0 skipped\n', 0), { passed: 7, failed: 0, failures: [], flaky: [] });
 });
 
-test('a run that ends without its last line has failed', () => {
+test('readRun counts a run without its last line as failed', () => {
   const killed = readRun('ok     tests/js/a.test.mjs: 3 passed, 0 failed, 0 skipped, 1.0 s\n', 'a kill after 9 s');
   assert.deepEqual(killed, { passed: 0, failed: 1, failures: ['ended with a kill after 9 s'], flaky: [] });
 });
 
-test('runs are added to the figures, with and beside load, and the document has a table of them', (t) => {
+test('repeat.mjs adds runs with and without load to the results and writes a table to the document', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-repeat-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const [figures, document, count] = ['runs.json', 'document.md', 'count'].map((name) => join(folder, name));
   writeFileSync(document, 'before\n<!-- test-runs -->\nold\n<!-- /test-runs -->\nbehind\n');
-  // Every third run finds something.
+  // The third run has a FLAKY test.
   const fake = join(folder, 'fake.mjs');
   writeFileSync(
     fake,
@@ -73,7 +73,7 @@ test('runs are added to the figures, with and beside load, and the document has 
     );
   const first = repeat('2');
   assert.equal(first.status, 0, first.stderr);
-  assert.equal(repeat('1', '--load').status, 1, 'a FLAKY test is no success');
+  assert.equal(repeat('1', '--load').status, 1, 'a FLAKY test counts as a fault');
   const runs = JSON.parse(readFileSync(figures, 'utf8'));
   assert.deepEqual(
     runs.map(({ load, passed, failed, flaky }) => ({ load, passed, failed, flaky })),

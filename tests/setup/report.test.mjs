@@ -1,4 +1,4 @@
-// How tests are run, and what a run says at its end.
+// Tests of the test runner: how jobs run, and the summary of a run.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -22,12 +22,12 @@ test('a group', async (t) => {
 test('throws', () => { throw new Error('that'); });
 `;
 
-test('failed tests are named at the end, with place and message, groups left out', (t) => {
+test('failuresIn returns name, location and message of each failed test, without groups', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-report-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'failing.mjs');
   writeFileSync(file, FAILING);
-  // Without what tells this process that it is a test's, as whose child it would report to it.
+  // With this variable, the process would report its tests to the process of this test.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const { stdout } = spawnSync(process.execPath, ['--test-reporter=tap', file], { encoding: 'utf8', env });
   assert.deepEqual(failuresIn(stdout), [
@@ -44,7 +44,7 @@ const FAILED = {
   failures: ['a (b.mjs:1)\nexpected 1, found 2'],
 };
 
-/** Runs jobs, keeping what is printed. @param {import("../../tools/testing/jobs.mjs").Job[]} jobs @param {(name: string) => boolean} [noteFlaky] @param {() => boolean} [mayRetry] */
+/** Runs jobs and returns the output. @param {import("../../tools/testing/jobs.mjs").Job[]} jobs @param {(name: string) => boolean} [noteFlaky] @param {() => boolean} [mayRetry] */
 async function runQuietly(t, jobs, noteFlaky, mayRetry) {
   const lines = [];
   t.mock.method(console, 'log', (/** @type {unknown} */ line) => lines.push(String(line)));
@@ -58,7 +58,7 @@ async function runQuietly(t, jobs, noteFlaky, mayRetry) {
   return { status, text: lines.join('\n'), last: lines.at(-1)?.trim() };
 }
 
-test('a job that fails runs once more, when all others have ended; passing then, it is FLAKY', async (t) => {
+test('a failed job runs again after all others; if it passes then, it is FLAKY', async (t) => {
   /** @type {string[]} */
   const order = [];
   const job = (/** @type {string} */ name, /** @type {any[]} */ results, more = {}) => ({
@@ -73,9 +73,9 @@ test('a job that fails runs once more, when all others have ended; passing then,
   assert.match(text, /FLAKY luck: failed, and passed alone\n {4}a \(b\.mjs:1\)\n {6}expected 1, found 2/);
 
   order.length = 0;
-  const again = await runQuietly(t, [job('luck', [FAILED, SILENT])], () => true);
-  assert.deepEqual([again.last, again.status], ['1 passed, 1 failed, 0 skipped', 1]);
-  assert.match(again.text, /luck: FLAKY for the second time within a week/);
+  const retried = await runQuietly(t, [job('luck', [FAILED, SILENT])], () => true);
+  assert.deepEqual([retried.last, retried.status], ['1 passed, 1 failed, 0 skipped', 1]);
+  assert.match(retried.text, /luck: FLAKY for the second time within a week/);
 
   order.length = 0;
   const faults = [job('fault', [FAILED, FAILED]), job('steady', [FAILED], { steady: true })];
@@ -89,11 +89,11 @@ test('a job that fails runs once more, when all others have ended; passing then,
   assert.match(late.text, /failed:\n {2}late\n {4}a \(b\.mjs:1\)/);
 
   const dear = await runQuietly(t, [job('dear', [{ ...SILENT, cpu: 11 }], { budget: 10 })]);
-  assert.match(dear.text, /it took 11 s of CPU, the limit is 10 s/);
+  assert.match(dear.text, /expected at most 10 s of CPU time, found 11 s/);
   assert.equal(dear.status, 1);
 });
 
-test('what was flaky is remembered for a week', (t) => {
+test('noteFlaky returns whether a test was flaky within the last week', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-flaky-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'notes', 'flaky.json');
@@ -103,10 +103,10 @@ test('what was flaky is remembered for a week', (t) => {
   assert.equal(noteFlaky(file, 'a', 6 * day), true);
   assert.equal(noteFlaky(file, 'b', 10 * day), false, 'eight days later');
   writeFileSync(file, '{"half');
-  assert.equal(noteFlaky(file, 'a', 11 * day), false, 'a file that was not written to its end');
+  assert.equal(noteFlaky(file, 'a', 11 * day), false, 'an incomplete file');
 });
 
-test('tests that depend on a part of the project are spared while that is the same', (t) => {
+test('the digest of a part of the project changes with each of its files; Passed stores digests', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-unchanged-'));
   t.after(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, 'js', 'node_modules'), { recursive: true });
@@ -131,14 +131,14 @@ test('tests that depend on a part of the project are spared while that is the sa
   }
 });
 
-test('a folder is made again when its sources, or what it holds, have changed', (t) => {
+test('a product is not current after a change of its sources or of its folder', (t) => {
   const root = mkdtempSync(join(tmpdir(), 'bq4-digest-'));
   t.after(() => rmSync(root, { recursive: true }));
   for (const folder of ['src', 'out/build']) mkdirSync(join(root, folder), { recursive: true });
   const [source, inside] = [join(root, 'src', 'a'), join(root, 'out', 'build', 'a')];
   for (const file of [source, inside]) writeFileSync(file, '1');
   const product = () => new Product(root, { folder: 'out', sources: ['src'] });
-  assert.equal(product().isCurrent(), false, 'it was never made');
+  assert.equal(product().isCurrent(), false, 'it was never generated');
   product().recordDigest();
   for (const change of [() => writeFileSync(source, '2'), () => writeFileSync(inside, '2'), () => rmSync(inside)]) {
     change();
@@ -148,7 +148,7 @@ test('a folder is made again when its sources, or what it holds, have changed', 
   }
 });
 
-test('a program is ended with all that it has started, and its time is that of all of them', async () => {
+test('runProgram ends all child processes and returns the CPU time of all of them', async () => {
   const outcome = await runProgram(['sh', '-c', 'sleep 60 & echo $!; exit 3'], {
     cwd: '/',
     env: process.env,

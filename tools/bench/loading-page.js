@@ -138,11 +138,11 @@ async function measureEarlyPrompt() {
 Object.assign(globalThis, {
   prepare,
   measure,
-  finish: closeEngine,
-  engineWithCache: startCachingEngine,
+  closeEngine,
+  startCachingEngine,
   loadOnce,
   sendEarly,
-  workUnits: countWorkUnits,
-  early: measureEarlyPrompt,
-  lastByte: measureLastByte,
+  countWorkUnits,
+  measureEarlyPrompt,
+  measureLastByte,
 });

@@ -16,7 +16,7 @@ export const tableOf = (head, rows) =>
 export function replaceTable(path, name, text) {
   const document = readFileSync(path, 'utf8');
   const [begin, end] = [`<!-- ${name} -->`, `<!-- /${name} -->`];
-  const [from, to] = [document.indexOf(begin), document.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`${path} has no ${begin} … ${end}`);
-  writeFileSync(path, `${document.slice(0, from + begin.length)}\n${text}\n${document.slice(to)}`);
+  const [beginIndex, endIndex] = [document.indexOf(begin), document.indexOf(end)];
+  if (beginIndex < 0 || endIndex < beginIndex) throw new Error(`${path}: expected ${begin} and ${end}, found none`);
+  writeFileSync(path, `${document.slice(0, beginIndex + begin.length)}\n${text}\n${document.slice(endIndex)}`);
 }

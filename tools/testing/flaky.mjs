@@ -13,15 +13,15 @@ const WEEK_MS = 7 * 24 * 3600 * 1000;
  */
 export function noteFlaky(file, name, now = Date.now()) {
   /** @type {Record<string, number[]>} */
-  let notes = {};
+  let records = {};
   try {
-    if (existsSync(file)) notes = JSON.parse(readFileSync(file, 'utf8'));
+    if (existsSync(file)) records = JSON.parse(readFileSync(file, 'utf8'));
   } catch {
     // The file is incomplete if a run was killed while writing it. It is replaced below.
   }
-  const recent = (notes[name] ?? []).filter((at) => now - at < WEEK_MS);
-  notes[name] = [...recent, now];
+  const recentTimes = (records[name] ?? []).filter((time) => now - time < WEEK_MS);
+  records[name] = [...recentTimes, now];
   mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, `${JSON.stringify(notes, null, 1)}\n`);
-  return recent.length > 0;
+  writeFileSync(file, `${JSON.stringify(records, null, 1)}\n`);
+  return recentTimes.length > 0;
 }

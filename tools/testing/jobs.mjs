@@ -28,15 +28,15 @@ import { dirname } from 'node:path';
  */
 
 /** Assumed duration in seconds of a job without a recorded or estimated one. */
-const UNKNOWN = 15;
+const DEFAULT_SECONDS = 15;
 
 /** Durations of jobs by name, kept in a file between runs. */
 export class Durations {
   #file;
   /** @type {Record<string, { wall: number, cpu: number }>} */
-  #kept = {};
+  #recorded = {};
   /** Durations measured in this run. @type {Map<string, { wall: number, cpu: number }>} */
-  #seen = new Map();
+  #measured = new Map();
   /** @type {Readonly<Record<string, number>>} */
   #estimates;
 
@@ -47,38 +47,39 @@ export class Durations {
   constructor(file, estimates = {}) {
     this.#file = file;
     this.#estimates = estimates;
-    if (existsSync(file)) this.#kept = JSON.parse(readFileSync(file, 'utf8'));
+    if (existsSync(file)) this.#recorded = JSON.parse(readFileSync(file, 'utf8'));
   }
 
   /** Returns the expected duration of a job in seconds. @param {string} name */
   expected(name) {
-    return this.#kept[name]?.wall ?? this.#estimates[name] ?? UNKNOWN;
+    return this.#recorded[name]?.wall ?? this.#estimates[name] ?? DEFAULT_SECONDS;
   }
 
-  /** @param {string} name @param {number} wall @param {number} cpu */
+  /** Records the duration of a job. @param {string} name @param {number} wall  seconds @param {number} cpu  seconds */
   add(name, wall, cpu) {
     const rounded = { wall: Math.round(wall * 10) / 10, cpu: Math.round(cpu * 10) / 10 };
-    this.#seen.set(name, rounded);
-    this.#kept[name] = rounded;
+    this.#measured.set(name, rounded);
+    this.#recorded[name] = rounded;
   }
 
+  /** Writes the durations to the file. */
   save() {
     mkdirSync(dirname(this.#file), { recursive: true });
-    const sorted = Object.fromEntries(Object.entries(this.#kept).sort(([a], [b]) => (a < b ? -1 : 1)));
-    writeFileSync(this.#file, `${JSON.stringify(sorted, null, 1)}\n`);
+    const sortedDurations = Object.fromEntries(Object.entries(this.#recorded).sort(([a], [b]) => (a < b ? -1 : 1)));
+    writeFileSync(this.#file, `${JSON.stringify(sortedDurations, null, 1)}\n`);
   }
 
   /** Returns the jobs of this run with the highest CPU time, one line each. @param {number} count */
   slowest(count) {
-    const all = [...this.#seen].sort(([, a], [, b]) => b.cpu - a.cpu || b.wall - a.wall);
-    return all
+    const sortedJobs = [...this.#measured].sort(([, a], [, b]) => b.cpu - a.cpu || b.wall - a.wall);
+    return sortedJobs
       .slice(0, count)
       .map(([name, { wall, cpu }]) => `${cpu.toFixed(1).padStart(8)} s CPU ${wall.toFixed(1).padStart(8)} s  ${name}`);
   }
 }
 
-/** @param {JobResult} result */
-const passed = ({ counts }) => counts.failed === 0;
+/** Whether no test failed. @param {JobResult} result */
+const isPassed = ({ counts }) => counts.failed === 0;
 
 /**
  * Runs jobs and adds their results to the report.
@@ -92,22 +93,24 @@ const passed = ({ counts }) => counts.failed === 0;
  */
 export async function runJobs(jobs, { slots, durations, report, mayBegin = () => true, mayRetry = () => true }) {
   /** Jobs to run again, each with its first result. @type {[Job, JobResult][]} */
-  const failed = [];
-  /** @param {Job} job @param {boolean} retry */
-  const run = async (job, retry) => {
-    if (!retry && !mayBegin()) return report.leftOut(job.name, 'too late to begin');
+  const failedJobs = [];
+  /** Runs a job and adds its result to the report. @param {Job} job @param {boolean} isRetry */
+  const runJob = async (job, isRetry) => {
+    if (!isRetry && !mayBegin()) return report.leftOut(job.name, 'the time limit for starting jobs is over');
     const result = await job.run();
     const { wall = 0, cpu = 0, again } = result;
-    if (!retry || passed(result)) durations.add(job.name, wall, cpu);
-    if (!retry && !passed(result) && !job.steady) {
+    if (!isRetry || isPassed(result)) durations.add(job.name, wall, cpu);
+    if (!isRetry && !isPassed(result) && !job.steady) {
       report.willRetry(job, result);
-      return void failed.push(...(again ?? [job]).map((one) => /** @type {[Job, JobResult]} */ ([one, result])));
+      return void failedJobs.push(
+        ...(again ?? [job]).map((failedJob) => /** @type {[Job, JobResult]} */ ([failedJob, result])),
+      );
     }
-    if (retry && passed(result)) report.flaky(job);
+    if (isRetry && isPassed(result)) report.flaky(job);
     if (job.budget && cpu > job.budget)
       result.failures = [
         ...(result.failures ?? []),
-        `it took ${cpu.toFixed(0)} s of CPU, the limit is ${job.budget} s`,
+        `expected at most ${job.budget} s of CPU time, found ${cpu.toFixed(0)} s`,
       ];
     if (job.budget && cpu > job.budget) result.counts = { ...result.counts, failed: result.counts.failed + 1 };
     report.add(job.name, result.counts, { ...result, seconds: wall });
@@ -115,13 +118,13 @@ export async function runJobs(jobs, { slots, durations, report, mayBegin = () =>
   const longestFirst = (/** @type {Job} */ a, /** @type {Job} */ b) =>
     Number(!!b.first) - Number(!!a.first) || durations.expected(b.name) - durations.expected(a.name);
   const queue = jobs.filter(({ alone }) => !alone).sort(longestFirst);
-  const slot = async () => {
-    for (let job = queue.shift(); job; job = queue.shift()) await run(job, false);
+  const runQueue = async () => {
+    for (let job = queue.shift(); job; job = queue.shift()) await runJob(job, false);
   };
-  await Promise.all(Array.from({ length: slots }, slot));
-  for (const job of jobs.filter(({ alone }) => alone)) await run(job, false);
-  for (const [job, result] of failed.splice(0)) {
-    if (mayRetry()) await run(job, true);
+  await Promise.all(Array.from({ length: slots }, runQueue));
+  for (const job of jobs.filter(({ alone }) => alone)) await runJob(job, false);
+  for (const [job, result] of failedJobs.splice(0)) {
+    if (mayRetry()) await runJob(job, true);
     else report.add(job.name, result.counts, { ...result, seconds: result.wall });
   }
 }

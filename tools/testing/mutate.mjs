@@ -36,12 +36,12 @@ import { machine, replaceTable, tableOf } from './figures.mjs';
 
 const REPORT = join(ROOT, 'build', 'reports', 'mutations.json');
 const DOCUMENT = join(ROOT, 'docs', 'RELIABILITY.md');
-/** Time limits in seconds for a test program and for its build. A test that exceeds its limit has failed. */
-const [TEST, BUILD] = [300, 900];
-/** Time limit in seconds for a single test of a test file. */
-const ONE_TEST = 90;
+/** Time limits for a test program and for its build. A test that exceeds its limit has failed. */
+const [PROGRAM_TIMEOUT_SECONDS, BUILD_TIMEOUT_SECONDS] = [300, 900];
+/** Time limit for a single test of a test file. */
+const TEST_TIMEOUT_SECONDS = 90;
 /** Paths that are not copied. The rest of `build` is copied, since it contains compiled files. */
-const LEFT_OUT = ['.git', 'node_modules', join('build', 'reports')];
+const EXCLUDED_PATHS = ['.git', 'node_modules', join('build', 'reports')];
 
 /** Whether the mutated file must be compiled: it is C, not JavaScript. @param {Mutation} mutation */
 const isCompiled = ({ file }) => !FILES[file].startsWith('js/');
@@ -60,11 +60,11 @@ const digestOf = ({ file, from, to }) => JSON.stringify([FILES[file], from, to])
  * Returns a file's text with one mutation applied. Throws SetupError if `from` doesn't occur exactly once.
  * @param {Mutation} mutation @param {string} text
  */
-function mutated({ id, file, from, to }, text) {
-  const found = text.split(from).length - 1;
-  if (found !== 1)
+function applyMutation({ id, file, from, to }, text) {
+  const occurrences = text.split(from).length - 1;
+  if (occurrences !== 1)
     throw new SetupError(
-      `mutation ${id}: ${FILES[file]} has its text ${found} times, not once: ${JSON.stringify(from)}`,
+      `mutation ${id}: expected its text once in ${FILES[file]}, found it ${occurrences} times: ${JSON.stringify(from)}`,
     );
   return text.replace(from, () => to);
 }
@@ -78,68 +78,70 @@ const pathOf = (test) =>
       : test;
 
 /** Returns messages for all faults in the list of mutations. @returns {string[]} */
-function problems() {
-  const wrong = [];
+function findListFaults() {
+  const faults = [];
   const ids = new Set();
   for (const mutation of MUTATIONS) {
     try {
-      mutated(mutation, readFileSync(join(ROOT, FILES[mutation.file]), 'utf8'));
+      applyMutation(mutation, readFileSync(join(ROOT, FILES[mutation.file]), 'utf8'));
     } catch (error) {
-      wrong.push(/** @type {Error} */ (error).message);
+      faults.push(/** @type {Error} */ (error).message);
     }
     for (const test of mutation.tests)
-      if (!existsSync(join(ROOT, pathOf(test)))) wrong.push(`mutation ${mutation.id}: there is no ${pathOf(test)}`);
-    if (ids.has(mutation.id)) wrong.push(`mutation ${mutation.id} is listed twice`);
+      if (!existsSync(join(ROOT, pathOf(test))))
+        faults.push(`mutation ${mutation.id}: expected a test file ${pathOf(test)}, found none`);
+    if (ids.has(mutation.id)) faults.push(`mutation ${mutation.id}: expected it once in the list, found it twice`);
     ids.add(mutation.id);
   }
-  return wrong;
+  return faults;
 }
 
 /** A copy of the repository in which mutations are applied. */
 class Copy {
   /** Id of the mutation with which the modules were last compiled; '' for none, null if unknown. @type {string | null} */
-  #compiled = null;
-  #present = '';
+  #compiledMutation = null;
+  /** Id of the mutation in effect; '' for none. */
+  #currentMutation = '';
   /** Whether the data files of the C tests have been generated. */
-  #data = false;
+  #hasTestData = false;
   /** Whether each test passes without a mutation, by test. @type {Map<string, boolean>} */
-  #good = new Map();
+  #passesUnchanged = new Map();
 
   /** @param {import('../setup/setup.mjs').Tools} tools */
   constructor(tools) {
     this.tools = tools;
-    const kept = process.env.BQ4_MUTANTS;
-    this.root = kept ?? mkdtempSync(join(tmpdir(), 'bq4-mutants-'));
-    if (!kept) process.on('exit', () => rmSync(this.root, { recursive: true, force: true }));
+    const keptFolder = process.env.BQ4_MUTANTS;
+    this.root = keptFolder ?? mkdtempSync(join(tmpdir(), 'bq4-mutants-'));
+    if (!keptFolder) process.on('exit', () => rmSync(this.root, { recursive: true, force: true }));
     // A run that was killed may have left a mutation in the kept copy, and files compiled from it.
-    const differs = (/** @type {string} */ path) =>
+    const isChanged = (/** @type {string} */ path) =>
       existsSync(join(this.root, path)) && !readFileSync(join(this.root, path)).equals(readFileSync(join(ROOT, path)));
-    const stale = Object.values(FILES).filter(differs);
+    const changedPaths = Object.values(FILES).filter(isChanged);
     cpSync(ROOT, this.root, {
       recursive: true,
       preserveTimestamps: true,
       // The compiled files of a kept copy are newer than those of this checkout.
       filter: (path) => {
         const name = relative(ROOT, path);
-        return !LEFT_OUT.includes(name) && !(name === 'build' && kept && existsSync(join(this.root, name)));
+        return !EXCLUDED_PATHS.includes(name) && !(name === 'build' && keptFolder && existsSync(join(this.root, name)));
       },
     });
     const now = new Date();
-    for (const path of stale) utimesSync(join(this.root, path), now, now);
+    for (const path of changedPaths) utimesSync(join(this.root, path), now, now);
     // The copied modules were compiled from unchanged sources.
-    if (!stale.length && existsSync(join(this.root, 'build', 'wasm'))) this.#compiled = '';
+    if (!changedPaths.length && existsSync(join(this.root, 'build', 'wasm'))) this.#compiledMutation = '';
     if (!existsSync(join(this.root, 'node_modules')))
       symlinkSync(join(ROOT, 'node_modules'), join(this.root, 'node_modules'));
   }
 
   /** Undoes the mutation in effect and applies another. @param {Mutation | null} mutation  null for none */
-  put(mutation) {
-    const before = MUTATIONS.find(({ id }) => id === this.#present);
-    if (before) writeFileSync(join(this.root, FILES[before.file]), readFileSync(join(ROOT, FILES[before.file])));
-    this.#present = mutation?.id ?? '';
+  setMutation(mutation) {
+    const previous = MUTATIONS.find(({ id }) => id === this.#currentMutation);
+    if (previous) writeFileSync(join(this.root, FILES[previous.file]), readFileSync(join(ROOT, FILES[previous.file])));
+    this.#currentMutation = mutation?.id ?? '';
     if (!mutation) return;
     const path = FILES[mutation.file];
-    writeFileSync(join(this.root, path), mutated(mutation, readFileSync(join(ROOT, path), 'utf8')));
+    writeFileSync(join(this.root, path), applyMutation(mutation, readFileSync(join(ROOT, path), 'utf8')));
   }
 
   /** @param {readonly string[]} line @param {number} seconds */
@@ -151,19 +153,19 @@ class Copy {
   /** Compiles the files that a test needs. @param {string} test @returns {Promise<boolean>}  whether it succeeded */
   async #build(test) {
     const isC = test.startsWith('c:');
-    if (isC && !this.#data) {
-      this.#data = true;
+    if (isC && !this.#hasTestData) {
+      this.#hasTestData = true;
       for (const script of ['make_tokn', 'make_golden'])
-        await this.#run([/** @type {string} */ (this.tools.node), `tests/tools/${script}.mjs`], BUILD);
+        await this.#run([/** @type {string} */ (this.tools.node), `tests/tools/${script}.mjs`], BUILD_TIMEOUT_SECONDS);
     }
-    const mutation = MUTATIONS.find(({ id }) => id === this.#present);
-    const state = mutation && isCompiled(mutation) ? mutation.id : '';
-    if (!isC && this.#compiled === state) return true;
+    const mutation = MUTATIONS.find(({ id }) => id === this.#currentMutation);
+    const requiredMutation = mutation && isCompiled(mutation) ? mutation.id : '';
+    if (!isC && this.#compiledMutation === requiredMutation) return true;
     const targets = isC ? [`build/test-gcc/${test.slice(2)}`] : ['wasm'];
     const line = [this.tools.make, '-f', 'emscripten.mk', '-s', '-j2', ...targets];
-    const { status, output } = await this.#run(line, BUILD);
+    const { status, output } = await this.#run(line, BUILD_TIMEOUT_SECONDS);
     if (status !== 0) console.log(output.trimEnd());
-    if (!isC) this.#compiled = status === 0 ? state : null;
+    if (!isC) this.#compiledMutation = status === 0 ? requiredMutation : null;
     return status === 0;
   }
 
@@ -173,27 +175,27 @@ class Copy {
     const node = /** @type {string} */ (this.tools.node);
     const line = test.startsWith('c:')
       ? [`build/test-gcc/${test.slice(2)}`]
-      : [node, `--test-timeout=${1000 * ONE_TEST}`, '--test-force-exit', '--test', pathOf(test)];
-    return (await this.#run(line, TEST)).status === 0 ? 'passed' : 'failed';
+      : [node, `--test-timeout=${1000 * TEST_TIMEOUT_SECONDS}`, '--test-force-exit', '--test', pathOf(test)];
+    return (await this.#run(line, PROGRAM_TIMEOUT_SECONDS)).status === 0 ? 'passed' : 'failed';
   }
 
   /** Whether a test passes without any mutation. @param {string} test */
   async passes(test) {
-    const known = this.#good.get(test);
-    if (known !== undefined) return known;
-    const present = MUTATIONS.find(({ id }) => id === this.#present);
-    this.put(null);
-    const good = (await this.test(test)) === 'passed';
-    if (!good) console.log(`  ${test} fails without a mutation: it does not count`);
-    this.#good.set(test, good);
-    this.put(present ?? null);
-    return good;
+    const knownResult = this.#passesUnchanged.get(test);
+    if (knownResult !== undefined) return knownResult;
+    const current = MUTATIONS.find(({ id }) => id === this.#currentMutation);
+    this.setMutation(null);
+    const isPassed = (await this.test(test)) === 'passed';
+    if (!isPassed) console.log(`  ${test} fails without a mutation: it does not count`);
+    this.#passesUnchanged.set(test, isPassed);
+    this.setMutation(current ?? null);
+    return isPassed;
   }
 }
 
-/** @param {Copy} copy @param {Mutation} mutation @returns {Promise<{ verdict: Verdict, by: string }>} */
-async function tried(copy, mutation) {
-  copy.put(mutation);
+/** Runs the tests of a mutation until one fails. @param {Copy} copy @param {Mutation} mutation @returns {Promise<{ verdict: Verdict, by: string }>} */
+async function tryMutation(copy, mutation) {
+  copy.setMutation(mutation);
   try {
     for (const test of mutation.tests) {
       const outcome = await copy.test(test);
@@ -202,66 +204,67 @@ async function tried(copy, mutation) {
     }
     return { verdict: 'survived', by: '' };
   } finally {
-    copy.put(null);
+    copy.setMutation(null);
   }
 }
 
 /** Reads the recorded results of mutations that have not changed since. @returns {Outcome[]} */
-function known() {
+function readResults() {
   if (!existsSync(REPORT)) return [];
   const current = new Set(MUTATIONS.map(digestOf));
   return JSON.parse(readFileSync(REPORT, 'utf8')).filter((/** @type {Outcome} */ { digest }) => current.has(digest));
 }
 
-/** @param {Outcome[]} results */
+/** Writes the table of docs/RELIABILITY.md. @param {Outcome[]} results */
 function writeTable(results) {
   const rooms = [...new Set(MUTATIONS.map(roomOf))];
-  const count = (/** @type {Outcome[]} */ of, /** @type {Verdict} */ verdict) =>
-    of.filter((one) => one.verdict === verdict);
-  const row = (/** @type {string} */ name, /** @type {Outcome[]} */ of) => [
+  const withVerdict = (/** @type {Outcome[]} */ outcomes, /** @type {Verdict} */ verdict) =>
+    outcomes.filter((outcome) => outcome.verdict === verdict);
+  const rowOf = (/** @type {string} */ name, /** @type {Outcome[]} */ outcomes) => [
     name,
-    of.length,
-    count(of, 'caught').length,
-    count(of, 'survived')
+    outcomes.length,
+    withVerdict(outcomes, 'caught').length,
+    withVerdict(outcomes, 'survived')
       .map(({ breaks }) => breaks)
       .join('; '),
   ];
   const rows = rooms.map((room) =>
-    row(
+    rowOf(
       `\`${room}/\``,
-      results.filter((one) => one.room === room),
+      results.filter((outcome) => outcome.room === room),
     ),
   );
-  const all = row('together', results).with(3, '');
+  const totals = rowOf('together', results).with(3, '');
   const dates = results.map(({ date }) => date).sort();
-  const note = `Run ${dates[0]?.slice(0, 10) ?? 'never'}, on ${[...new Set(results.map((one) => one.machine))].join('; ')}.`;
-  const table = tableOf(['where', 'mutations', 'caught', 'what no test notices'], [...rows, all]);
+  const note = `Run ${dates[0]?.slice(0, 10) ?? 'never'}, on ${[...new Set(results.map((outcome) => outcome.machine))].join('; ')}.`;
+  const table = tableOf(['where', 'mutations', 'caught', 'not caught'], [...rows, totals]);
   replaceTable(DOCUMENT, 'mutations', `${table}\n\n${note}`);
 }
 
 await command(async () => {
-  const words = process.argv.slice(2);
-  const wrong = problems();
-  if (wrong.length) throw new SetupError(wrong.join('\n'));
-  if (words.includes('--check')) return console.log(`${MUTATIONS.length} mutations match the source files`);
-  if (words.includes('--table')) return writeTable(known());
-  const caughtOnes = new Set(known().flatMap(({ id, verdict }) => (verdict === 'caught' ? [id] : [])));
-  const ids = words.filter((word) => !word.startsWith('--'));
-  const wanted = MUTATIONS.filter(
+  const args = process.argv.slice(2);
+  const faults = findListFaults();
+  if (faults.length) throw new SetupError(faults.join('\n'));
+  if (args.includes('--check')) return console.log(`${MUTATIONS.length} mutations match the source files`);
+  if (args.includes('--table')) return writeTable(readResults());
+  const caughtIds = new Set(readResults().flatMap(({ id, verdict }) => (verdict === 'caught' ? [id] : [])));
+  const ids = args.filter((arg) => !arg.startsWith('--'));
+  const selectedMutations = MUTATIONS.filter(
     ({ id }) =>
-      (!ids.length || ids.some((begin) => id.startsWith(begin))) &&
-      (!words.includes('--survivors') || !caughtOnes.has(id)),
+      (!ids.length || ids.some((prefix) => id.startsWith(prefix))) &&
+      (!args.includes('--survivors') || !caughtIds.has(id)),
   );
   // Mutations of JavaScript run first, then those with C tests, last those that need new modules.
-  const effort = (/** @type {Mutation} */ one) => (isCompiled(one) ? (one.tests[0].startsWith('c:') ? 1 : 2) : 0);
-  wanted.sort((a, b) => effort(a) - effort(b));
+  const effortOf = (/** @type {Mutation} */ mutation) =>
+    isCompiled(mutation) ? (mutation.tests[0].startsWith('c:') ? 1 : 2) : 0;
+  selectedMutations.sort((a, b) => effortOf(a) - effortOf(b));
   const copy = new Copy(await setUp({ tests: true }));
-  for (const [i, mutation] of wanted.entries()) {
+  for (const [i, mutation] of selectedMutations.entries()) {
     const startTime = Date.now();
-    const { verdict, by } = await tried(copy, mutation);
+    const { verdict, by } = await tryMutation(copy, mutation);
     const seconds = Math.round((Date.now() - startTime) / 1000);
     const { id, breaks } = mutation;
-    console.log(`${i + 1}/${wanted.length}  ${verdict.padEnd(8)}  ${id}  ${by}  ${seconds} s`);
+    console.log(`${i + 1}/${selectedMutations.length}  ${verdict.padEnd(8)}  ${id}  ${by}  ${seconds} s`);
     /** @type {Outcome} */
     const outcome = {
       id,
@@ -275,10 +278,10 @@ await command(async () => {
       machine: machine(),
     };
     mkdirSync(dirname(REPORT), { recursive: true });
-    const results = [...known().filter((one) => one.id !== id), outcome];
+    const results = [...readResults().filter((result) => result.id !== id), outcome];
     writeFileSync(REPORT, `${JSON.stringify(results, null, 1)}\n`);
   }
-  const results = known();
+  const results = readResults();
   const caught = results.filter(({ verdict }) => verdict === 'caught').length;
   console.log(`${caught} of ${results.length} caught, ${MUTATIONS.length - results.length} not run`);
   writeTable(results);

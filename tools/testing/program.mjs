@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** Shell script: runs the command in its arguments and writes the CPU times of all its processes to the file `$0`. */
-const TIMED = 'times="$0"; "$@"; status=$?; times >"$times"; exit $status';
+const TIMING_SCRIPT = 'times="$0"; "$@"; status=$?; times >"$times"; exit $status';
 
 /** Ids of running process groups. They are killed when this process exits. @type {Set<number>} */
 const groups = new Set();
@@ -61,7 +61,7 @@ export function runProgram(line, { cwd, env, seconds, show = false, silence = se
   const startTime = Date.now();
   return new Promise((resolve) => {
     // The program gets its own process group, so that all its children can be killed with it.
-    const child = spawn('sh', ['-c', TIMED, times, ...line], {
+    const child = spawn('sh', ['-c', TIMING_SCRIPT, times, ...line], {
       cwd,
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -70,16 +70,16 @@ export function runProgram(line, { cwd, env, seconds, show = false, silence = se
     if (child.pid) groups.add(child.pid);
     /** @type {Buffer[]} */
     const chunks = [];
-    let late = '';
-    const killAfter = (/** @type {number} */ seconds, /** @type {string} */ what) =>
+    let killReason = '';
+    const killAfter = (/** @type {number} */ limitSeconds, /** @type {string} */ condition) =>
       setTimeout(() => {
-        late = `a kill after ${seconds} s${what}`;
+        killReason = `a kill after ${limitSeconds} s${condition}`;
         killGroup(child.pid);
-      }, seconds * 1000);
-    const timer = killAfter(seconds, '');
-    const quiet = killAfter(silence, ' without output');
+      }, limitSeconds * 1000);
+    const totalTimer = killAfter(seconds, '');
+    const silenceTimer = killAfter(silence, ' without output');
     const end = (/** @type {number | string} */ status) => {
-      for (const one of [timer, quiet]) clearTimeout(one);
+      for (const timer of [totalTimer, silenceTimer]) clearTimeout(timer);
       killGroup(child.pid);
       if (child.pid) groups.delete(child.pid);
       const cpu = cpuSeconds(times);
@@ -89,13 +89,13 @@ export function runProgram(line, { cwd, env, seconds, show = false, silence = se
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (bytes) => {
         chunks.push(bytes);
-        quiet.refresh();
+        silenceTimer.refresh();
         if (show) process.stdout.write(bytes);
       });
     }
     child.on('error', (error) => end(error.message));
     // The program has exited, but one of its children may keep its output open.
     child.on('exit', () => setTimeout(killGroup, 2000, child.pid).unref());
-    child.on('close', (code, signal) => end(late || (code ?? signal ?? 'unknown')));
+    child.on('close', (code, signal) => end(killReason || (code ?? signal ?? 'unknown')));
   });
 }

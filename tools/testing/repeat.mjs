@@ -16,9 +16,9 @@ import { runProgram } from './program.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Number of programs that keep a core busy during a run with `--load`. */
-const BUSY = 3;
+const BUSY_PROGRAMS = 3;
 /** Time limit of a run, in hours. */
-const LONGEST = 3;
+const TIME_LIMIT_HOURS = 3;
 
 /**
  * Result of one run.
@@ -43,21 +43,23 @@ export function readRun(output, status) {
   const failures = [...(/^failed:\n((?: {2}.*\n)*)/m.exec(output)?.[1] ?? '').matchAll(/^ {2}(\S.*)$/gm)].map(
     ([, name]) => name,
   );
-  const died = status !== 0 && !failed;
+  const isCrash = status !== 0 && !failed;
   return {
     passed,
-    failed: failed + Number(died),
-    failures: died ? [...failures, `ended with ${status}`] : failures,
+    failed: failed + Number(isCrash),
+    failures: isCrash ? [...failures, `ended with ${status}`] : failures,
     flaky,
   };
 }
 
-/** @param {string} output */
+/** Returns the last line. @param {string} output */
 const lastLine = (output) => output.trimEnd().split('\n').at(-1) ?? '';
 
-/** Starts `n` programs that keep a core busy each. @param {number} n @returns {() => void}  stops them */
-function keepBusy(n) {
-  const programs = Array.from({ length: n }, () => spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }));
+/** Starts programs that keep a core busy each. @param {number} count @returns {() => void}  stops them */
+function startBusyPrograms(count) {
+  const programs = Array.from({ length: count }, () =>
+    spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }),
+  );
   const end = () => programs.forEach((program) => program.kill('SIGKILL'));
   process.once('exit', end);
   return () => {
@@ -69,27 +71,27 @@ function keepBusy(n) {
 /** Returns the median; the upper one of two. @param {number[]} values */
 const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
 
-/** @param {number} seconds */
-const minutes = (seconds) => (seconds / 60).toFixed(1);
+/** Formats a duration in minutes. @param {number} seconds */
+const formatMinutes = (seconds) => (seconds / 60).toFixed(1);
 
 /** Returns a table with a row for each machine, separately for runs with and without load. @param {Run[]} runs */
 export function table(runs) {
-  /** @type {Map<string, Run[]>} */
-  const kinds = new Map();
+  /** Runs by machine and load. @type {Map<string, Run[]>} */
+  const groups = new Map();
   for (const run of runs) {
-    const kind = `${run.machine}${run.load ? `, beside ${BUSY} busy programs` : ''}`;
-    kinds.set(kind, [...(kinds.get(kind) ?? []), run]);
+    const title = `${run.machine}${run.load ? `, with ${BUSY_PROGRAMS} busy programs` : ''}`;
+    groups.set(title, [...(groups.get(title) ?? []), run]);
   }
-  const rows = [...kinds].map(([kind, some]) => {
-    const seconds = some.map((run) => run.seconds);
-    const names = [...new Set(some.flatMap(({ flaky, failures }) => [...flaky, ...failures]))];
+  const rows = [...groups].map(([title, groupRuns]) => {
+    const seconds = groupRuns.map((run) => run.seconds);
+    const names = [...new Set(groupRuns.flatMap(({ flaky, failures }) => [...flaky, ...failures]))];
     return [
-      kind,
-      some.length,
-      some.filter(({ failed }) => failed).length,
-      some.filter(({ flaky }) => flaky.length).length,
-      `${minutes(Math.min(...seconds))}, ${minutes(median(seconds))}, ${minutes(Math.max(...seconds))}`,
-      minutes(median(some.map(({ cpu }) => cpu))),
+      title,
+      groupRuns.length,
+      groupRuns.filter(({ failed }) => failed).length,
+      groupRuns.filter(({ flaky }) => flaky.length).length,
+      `${formatMinutes(Math.min(...seconds))}, ${formatMinutes(median(seconds))}, ${formatMinutes(Math.max(...seconds))}`,
+      formatMinutes(median(groupRuns.map(({ cpu }) => cpu))),
       names.map((name) => `\`${name}\``).join(', '),
     ];
   });
@@ -101,22 +103,22 @@ export function table(runs) {
       'with a FLAKY test',
       'minutes: least, median, most',
       'minutes of CPU',
-      'what failed',
+      'failed jobs',
     ],
     rows,
   );
 }
 
-/** @param {string[]} line @param {boolean} load @returns {Promise<Run>} */
+/** Runs the tests once. @param {string[]} line  command @param {boolean} load @returns {Promise<Run>} */
 async function runOnce(line, load) {
   const date = new Date().toISOString();
-  const calm = keepBusy(load ? BUSY : 0);
+  const stopBusyPrograms = startBusyPrograms(load ? BUSY_PROGRAMS : 0);
   const { status, output, wall, cpu } = await runProgram(line, {
     cwd: ROOT,
     env: process.env,
-    seconds: LONGEST * 3600,
+    seconds: TIME_LIMIT_HOURS * 3600,
     show: true,
-  }).finally(calm);
+  }).finally(stopBusyPrograms);
   return {
     date,
     machine: machine(),
@@ -128,11 +130,12 @@ async function runOnce(line, load) {
 }
 
 async function main() {
-  const words = process.argv.slice(2);
-  const border = words.indexOf('--');
-  const line = border < 0 ? [process.execPath, join(ROOT, 'tools', 'test.mjs'), '--every'] : words.slice(border + 1);
+  const args = process.argv.slice(2);
+  const separator = args.indexOf('--');
+  const line =
+    separator < 0 ? [process.execPath, join(ROOT, 'tools', 'test.mjs'), '--every'] : args.slice(separator + 1);
   const { values, positionals } = parseArgs({
-    args: border < 0 ? words : words.slice(0, border),
+    args: separator < 0 ? args : args.slice(0, separator),
     allowPositionals: true,
     options: {
       load: { type: 'boolean', default: false },
@@ -142,21 +145,21 @@ async function main() {
     },
   });
   const figures = resolve(values.figures);
-  const known = () => /** @type {Run[]} */ (existsSync(figures) ? JSON.parse(readFileSync(figures, 'utf8')) : []);
+  const readRuns = () => /** @type {Run[]} */ (existsSync(figures) ? JSON.parse(readFileSync(figures, 'utf8')) : []);
   const count = values.table ? 0 : Number(positionals[0] ?? 1);
   if (!Number.isInteger(count) || count < 0) throw new Error(`expected a number of runs, found "${positionals[0]}"`);
-  let bad = 0;
+  let faultyRuns = 0;
   for (let i = 0; i < count; i++) {
     const run = await runOnce(line, values.load);
-    bad += Number(run.failed > 0 || run.flaky.length > 0);
-    // Written after each run, since the next one may be interrupted. Read again, since another series may write to it too.
+    faultyRuns += Number(run.failed > 0 || run.flaky.length > 0);
+    // The file is written after each run, since the next one may be interrupted, and read again, since another series may write to it too.
     mkdirSync(dirname(figures), { recursive: true });
-    writeFileSync(figures, `[\n${[...known(), run].map((one) => JSON.stringify(one)).join(',\n')}\n]\n`);
-    const how = `${run.passed} passed, ${run.failed} failed, ${run.flaky.length} FLAKY`;
-    console.log(`\nrun ${i + 1} of ${count}: ${how}, ${run.seconds} s, ${run.cpu} s of CPU`);
+    writeFileSync(figures, `[\n${[...readRuns(), run].map((entry) => JSON.stringify(entry)).join(',\n')}\n]\n`);
+    const result = `${run.passed} passed, ${run.failed} failed, ${run.flaky.length} FLAKY`;
+    console.log(`\nrun ${i + 1} of ${count}: ${result}, ${run.seconds} s, ${run.cpu} s of CPU`);
   }
-  replaceTable(values.document, 'test-runs', table(known()));
-  process.exitCode = bad ? 1 : 0;
+  replaceTable(values.document, 'test-runs', table(readRuns()));
+  process.exitCode = faultyRuns ? 1 : 0;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await main();

@@ -3,9 +3,9 @@
 /** @typedef {{passed: number, failed: number, skipped: number}} Counts */
 
 /** Largest number of failures of a suite that the summary lists. */
-const SHOWN = 20;
+const LISTED_FAILURES = 20;
 /** Largest number of characters printed of a failure. */
-const LENGTH = 600;
+const FAILURE_CHARACTERS = 600;
 
 /**
  * Finds the failed tests in the output of Node's TAP reporter. Groups that failed only because of their members are omitted.
@@ -13,18 +13,18 @@ const LENGTH = 600;
  * @returns {string[]}  name, location and message of each
  */
 export function failuresIn(tap) {
-  const found = [];
+  const failures = [];
   for (const [, name, , yaml] of tap.matchAll(/^ *not ok \d+ - (.*)\n( *)---\n([^]*?)\n\2\.\.\.$/gm)) {
     if (/failureType: 'subtestsFailed'/.test(yaml)) continue;
-    const place = /location: '(.*?)'/.exec(yaml)?.[1] ?? '';
+    const location = /location: '(.*?)'/.exec(yaml)?.[1] ?? '';
     const message = /error: (?:\|-\n([^]*?)\n *code:|(.*))/.exec(yaml);
     const text = (message?.[1] ?? message?.[2] ?? '')
       .split('\n')
       .map((line) => line.trim())
       .join('\n');
-    found.push(`${name} (${place.split('/').slice(-1)[0]})\n${text}`.slice(0, LENGTH));
+    failures.push(`${name} (${location.split('/').slice(-1)[0]})\n${text}`.slice(0, FAILURE_CHARACTERS));
   }
-  return found;
+  return failures;
 }
 
 export class Report {
@@ -35,7 +35,7 @@ export class Report {
   /** @type {string[]} */
   #skips = [];
   /** Suites and jobs that were not run, with the reason. @type {string[]} */
-  #leftOut = [];
+  #notRun = [];
   /** Jobs that failed and then passed, with their failures in the first run. @type {{ name: string, failures: readonly string[] }[]} */
   #flaky = [];
   /** Results of the first run of jobs that failed, by name. @type {Map<string, import('./jobs.mjs').JobResult>} */
@@ -47,7 +47,7 @@ export class Report {
     this.#noteFlaky = noteFlaky;
   }
 
-  /** @param {string} suite */
+  /** Prints a heading. @param {string} suite */
   heading(suite) {
     console.log(`\n=== ${suite}`);
   }
@@ -66,8 +66,8 @@ export class Report {
     }
     if (counts.skipped) this.#skips.push(`${name}: ${counts.skipped}`);
     const numbers = `${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`;
-    const time = seconds === undefined ? '' : `, ${seconds.toFixed(1)} s`;
-    console.log(`${counts.failed ? 'FAILED' : 'ok    '} ${name}: ${numbers}${time}${note ? ` (${note})` : ''}`);
+    const duration = seconds === undefined ? '' : `, ${seconds.toFixed(1)} s`;
+    console.log(`${counts.failed ? 'FAILED' : 'ok    '} ${name}: ${numbers}${duration}${note ? ` (${note})` : ''}`);
   }
 
   /**
@@ -116,7 +116,7 @@ export class Report {
    * @param {string} why
    */
   leftOut(name, why) {
-    this.#leftOut.push(`${name} (${why})`);
+    this.#notRun.push(`${name} (${why})`);
   }
 
   /**
@@ -126,17 +126,19 @@ export class Report {
    */
   finish(dataPresent) {
     if (dataPresent && this.#skips.length)
-      this.fail('skipped tests', `shared data is present, yet: ${this.#skips.join(', ')}`);
+      this.fail('skipped tests', `expected none since the shared data is present, found ${this.#skips.join(', ')}`);
     if (this.#failures.length) console.log('\nfailed:');
     for (const { line, failures } of this.#failures) {
       console.log(`  ${line}`);
-      for (const what of failures.slice(0, SHOWN)) console.log(`    ${what.replaceAll('\n', '\n      ')}`);
-      if (failures.length > SHOWN) console.log(`    and ${failures.length - SHOWN} more`);
+      for (const failure of failures.slice(0, LISTED_FAILURES))
+        console.log(`    ${failure.replaceAll('\n', '\n      ')}`);
+      if (failures.length > LISTED_FAILURES) console.log(`    and ${failures.length - LISTED_FAILURES} more`);
     }
-    if (this.#leftOut.length) console.log(`\nnot run: ${this.#leftOut.join(', ')}`);
+    if (this.#notRun.length) console.log(`\nnot run: ${this.#notRun.join(', ')}`);
     for (const { name, failures } of this.#flaky) {
       console.log(`\nFLAKY ${name}: failed, and passed alone`);
-      for (const what of failures.slice(0, SHOWN)) console.log(`    ${what.replaceAll('\n', '\n      ')}`);
+      for (const failure of failures.slice(0, LISTED_FAILURES))
+        console.log(`    ${failure.replaceAll('\n', '\n      ')}`);
     }
     const { passed, failed, skipped } = this.#total;
     console.log(`\n${passed} passed, ${failed} failed, ${skipped} skipped`);

@@ -7,27 +7,27 @@ import { dirname } from 'node:path';
 export class Passed {
   #file;
   /** @type {Record<string, string>} */
-  #kept = {};
+  #digests = {};
 
   /** @param {string} file */
   constructor(file) {
     this.#file = file;
     try {
-      if (existsSync(file)) this.#kept = JSON.parse(readFileSync(file, 'utf8'));
+      if (existsSync(file)) this.#digests = JSON.parse(readFileSync(file, 'utf8'));
     } catch {
       // The file is incomplete if a run was killed while writing it. All test files then run again.
     }
   }
 
-  /** @param {string} name @param {string} digest */
+  /** Whether a test file has passed with this digest. @param {string} name @param {string} digest */
   has(name, digest) {
-    return this.#kept[name] === digest;
+    return this.#digests[name] === digest;
   }
 
-  /** @param {string} name @param {string} digest */
+  /** Records that a test file has passed. @param {string} name @param {string} digest */
   add(name, digest) {
-    this.#kept[name] = digest;
+    this.#digests[name] = digest;
     mkdirSync(dirname(this.#file), { recursive: true });
-    writeFileSync(this.#file, `${JSON.stringify(this.#kept, null, 1)}\n`);
+    writeFileSync(this.#file, `${JSON.stringify(this.#digests, null, 1)}\n`);
   }
 }
