@@ -60,6 +60,78 @@ function dispatchProgress(monitor, loaded) {
   );
 }
 
+/** A model that is loaded once, for the first session. Sessions that wait for it receive its progress. */
+class ModelLoader {
+  /** Promise of the model; null before loading starts. @type {Promise<Model> | null} */
+  #loading;
+  #loadModel;
+  #isCached;
+  #isReady;
+  /** Callbacks that receive the loaded share, from 0 to 1. @type {Set<(part: number) => void>} */
+  #listeners = new Set();
+
+  /** @param {ModelOrLoader} modelOrLoader @param {() => boolean | Promise<boolean>} isCached */
+  constructor(modelOrLoader, isCached) {
+    this.#loadModel = /** @type {Exclude<ModelOrLoader, Model>} */ (modelOrLoader);
+    this.#loading = typeof modelOrLoader === 'function' ? null : Promise.resolve(modelOrLoader);
+    this.#isReady = this.#loading !== null;
+    this.#isCached = isCached;
+  }
+
+  /** @returns {Promise<Availability>} */
+  async availability() {
+    return this.#isReady || (await this.#isCached()) ? 'available' : this.#loading ? 'downloading' : 'downloadable';
+  }
+
+  /** Returns the model. @param {(part: number) => void} onProgress */
+  async load(onProgress) {
+    this.#listeners.add(onProgress);
+    try {
+      return await (this.#loading ??= this.#start());
+    } finally {
+      this.#listeners.delete(onProgress);
+    }
+  }
+
+  /** Starts loading. */
+  #start() {
+    let last = 0;
+    return this.#loadModel({
+      onProgress: ({ phase, loaded, total }) => {
+        if (phase === 'plan' || !total || performance.now() - last < PROGRESS_INTERVAL_MS || loaded === total) return;
+        last = performance.now();
+        for (const notify of this.#listeners) notify(Math.floor((loaded / total) * 65_536) / 65_536);
+      },
+    }).then(
+      (model) => {
+        this.#isReady = true;
+        return model;
+      },
+      (error) => {
+        this.#loading = null; // the next session tries again
+        throw toDomException(error, error.code === 'NOMEM' ? 'OperationError' : 'NetworkError');
+      },
+    );
+  }
+}
+
+/**
+ * Returns a function that reports the loaded share to the `monitor` callback of a session. Shares only increase.
+ * @param {((monitor: CreateMonitor) => void) | undefined} monitor @param {AbortSignal} [signal]
+ * @returns {(part: number) => void}
+ */
+function createProgressReporter(monitor, signal) {
+  if (monitor === undefined) return () => {};
+  const target = new CreateMonitor();
+  monitor(target);
+  let last = -1;
+  return (part) => {
+    if (part <= last || signal?.aborted) return;
+    last = part;
+    dispatchProgress(target, part);
+  };
+}
+
 /**
  * Creates the class `LanguageModel` for a model, or for a function that loads the model for the first session.
  * @param {ModelOrLoader} modelOrLoader
@@ -72,41 +144,13 @@ export function promptApi(modelOrLoader, options = {}) {
   const { cached = () => false, languages } = options;
   if (typeof modelOrLoader !== 'function' && !modelOrLoader?.chat)
     throw new TypeError('expected a loaded model (await load()) or a function that loads one');
-  /** Promise of the model; null before loading starts. @type {Promise<Model> | null} */
-  let loading = typeof modelOrLoader === 'function' ? null : Promise.resolve(modelOrLoader);
-  let ready = loading !== null;
-  /** Callbacks that receive the loaded share, from 0 to 1. @type {Set<(part: number) => void>} */
-  const listeners = new Set();
-
-  /** @returns {Promise<Availability>} */
-  const state = async () => (ready || (await cached()) ? 'available' : loading ? 'downloading' : 'downloadable');
-
-  function load() {
-    let last = 0;
-    loading ??= /** @type {Exclude<ModelOrLoader, Model>} */ (modelOrLoader)({
-      onProgress({ phase, loaded, total }) {
-        if (phase === 'plan' || !total || performance.now() - last < PROGRESS_INTERVAL_MS || loaded === total) return;
-        last = performance.now();
-        for (const notify of listeners) notify(Math.floor((loaded / total) * 65_536) / 65_536);
-      },
-    }).then(
-      (model) => {
-        ready = true;
-        return model;
-      },
-      (error) => {
-        loading = null; // the next session tries again
-        throw toDomException(error, error.code === 'NOMEM' ? 'OperationError' : 'NetworkError');
-      },
-    );
-    return loading;
-  }
+  const loader = new ModelLoader(modelOrLoader, cached);
 
   class LanguageModel extends Session {
     /** @param {CoreOptions} [options] @returns {Promise<Availability>} */
     static async availability(options) {
       checkPageOpen();
-      return supports(coreOf(options), languages) ? state() : 'unavailable';
+      return supports(coreOf(options), languages) ? loader.availability() : 'unavailable';
     }
 
     static async params() {
@@ -123,17 +167,7 @@ export function promptApi(modelOrLoader, options = {}) {
         : { messages: [], prefix: '' };
       if (prefix) messages.push({ role: 'assistant', content: prefix });
       signal?.throwIfAborted();
-      let notify = (/** @type {number} */ _) => {};
-      if (monitor !== undefined) {
-        const target = new CreateMonitor();
-        monitor(target);
-        let last = -1;
-        notify = (part) => {
-          if (part <= last || signal?.aborted) return;
-          last = part;
-          dispatchProgress(target, part);
-        };
-      }
+      const notify = createProgressReporter(monitor, signal);
       return rejectOnAbort(LanguageModel.#loadAndCreate(core, messages, notify, signal), signal);
     }
 
@@ -146,8 +180,7 @@ export function promptApi(modelOrLoader, options = {}) {
     static async #loadAndCreate(core, messages, notify, signal) {
       if (!supports(core, languages)) throw failure('NotSupportedError', 'expected text in a language of the model');
       notify(0);
-      listeners.add(notify);
-      const model = await load().finally(() => listeners.delete(notify));
+      const model = await loader.load(notify);
       notify(1);
       return createSession(LanguageModel, model, core, messages, signal);
     }

@@ -108,6 +108,32 @@ function predictLabels(rows, { weights, bias }, width) {
 }
 
 /**
+ * Returns the number of the label of each example. Throws ARGUMENT if an example has an
+ * unknown label or a label has no training example.
+ * @param {{ train: Example[], test: Example[] }} parts @param {readonly string[]} labels
+ */
+function numberLabels(parts, labels) {
+  const classOf = new Map(labels.map((label, i) => [label, i]));
+  const unlabelled = parts.train.concat(parts.test).find(({ label }) => !classOf.has(label));
+  if (unlabelled)
+    throw new BqError('ARGUMENT', `unknown label "${unlabelled.label}" of an example`, {
+      hint: `expected one of ${labels.slice(0, 20).join(', ')}`,
+    });
+  const [trainClasses, testClasses] = [parts.train, parts.test].map((examples) =>
+    examples.map(({ label }) => /** @type {number} */ (classOf.get(label))),
+  );
+  const missingLabel = labels.find((_, i) => !trainClasses.includes(i));
+  if (labels.length < 2 || missingLabel !== undefined)
+    throw new BqError(
+      'ARGUMENT',
+      missingLabel !== undefined
+        ? `the label "${missingLabel}" has no training example`
+        : 'expected at least two labels, found fewer',
+    );
+  return { trainClasses, testClasses };
+}
+
+/**
  * Trains a classifier. Throws ARGUMENT if an example or an option is invalid, if there are fewer than two labels, or if
  * a label has no example.
  * @param {Pick<Model, 'embed' | 'info'>} model
@@ -117,43 +143,19 @@ function predictLabels(rows, { weights, bias }, width) {
  */
 export async function trainClassifier(model, examples, options = {}) {
   checkTrainOptions(options);
-  const {
-    name = '',
-    type = 'bq4',
-    labels: labelNames,
-    test: testExamples,
-    pooling,
-    penalty,
-    iterations,
-    signal,
-    onProgress,
-  } = options;
+  const { name = '', type = 'bq4', test: testExamples, pooling, penalty, iterations, signal, onProgress } = options;
   checkExamples('examples', examples);
   if (testExamples) checkExamples('test', testExamples);
   const parts = testExamples ? { train: examples, test: testExamples } : split(examples);
-  const labels = labelNames ? [...labelNames] : [...new Set(examples.map(({ label }) => label))].sort();
-  const classOf = new Map(labels.map((label, i) => [label, i]));
-  const classes = Object.values(parts).map((part) => part.map(({ label }) => classOf.get(label) ?? -1));
-  const unlabelled = parts.train.concat(parts.test).find(({ label }) => !classOf.has(label));
-  if (unlabelled)
-    throw new BqError('ARGUMENT', `unknown label "${unlabelled.label}" of an example`, {
-      hint: `expected one of ${labels.slice(0, 20).join(', ')}`,
-    });
-  const missingLabel = labels.find((_, i) => !classes[0].includes(i));
-  if (labels.length < 2 || missingLabel !== undefined)
-    throw new BqError(
-      'ARGUMENT',
-      missingLabel !== undefined
-        ? `the label "${missingLabel}" has no training example`
-        : 'expected at least two labels, found fewer',
-    );
+  const labels = [...(options.labels ?? [...new Set(examples.map(({ label }) => label))].sort())];
+  const { trainClasses, testClasses } = numberLabels(parts, labels);
   const embedOptions = { pooling: pooling ?? model.info.embedding.pooling ?? 'mean', normalize: true };
   const texts = parts.train.concat(parts.test).map(({ text }) => text);
   const { vectors } = await model.embed(texts, { ...embedOptions, signal, onProgress });
   const rows = vectors.map((value) => ({ value }));
   const width = vectors[0].length;
   const trainCount = parts.train.length;
-  const trained = await train(rows.slice(0, trainCount), classes[0], labels.length, width, {
+  const trained = await train(rows.slice(0, trainCount), trainClasses, labels.length, width, {
     penalty,
     iterations,
     signal,
@@ -166,12 +168,12 @@ export async function trainClassifier(model, examples, options = {}) {
   const predicted = predictLabels(rows.slice(trainCount), readClassifier(file), width);
   const words = vocabulary(parts.train.map(({ text }) => text));
   const bags = texts.map((text) => bag(words, text));
-  const baselineModel = await train(bags.slice(0, trainCount), classes[0], labels.length, words.size, {
+  const baselineModel = await train(bags.slice(0, trainCount), trainClasses, labels.length, words.size, {
     penalty: 0.1,
     iterations,
     signal,
   });
-  const countRight = (/** @type {number[]} */ predictions) => predictions.filter((c, i) => c === classes[1][i]).length;
+  const countRight = (/** @type {number[]} */ predictions) => predictions.filter((c, i) => c === testClasses[i]).length;
   const report = {
     train: trainCount,
     test: parts.test.length,
@@ -179,8 +181,8 @@ export async function trainClassifier(model, examples, options = {}) {
     baseline: countRight(predictLabels(bags.slice(trainCount), baselineModel, words.size)),
     each: labels.map((label, i) => ({
       label,
-      test: classes[1].filter((c) => c === i).length,
-      right: predicted.filter((c, n) => c === i && classes[1][n] === i).length,
+      test: testClasses.filter((c) => c === i).length,
+      right: predicted.filter((c, n) => c === i && testClasses[n] === i).length,
     })),
   };
   file.facts = {

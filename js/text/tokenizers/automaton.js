@@ -63,20 +63,15 @@ function classify(sets, source) {
 }
 
 /**
- * Compiles an expression to runs of characters of one class and a table of next states.
- * @param {string} source @param {{ rust?: boolean }} [options]
+ * Collects the different sets of characters of an automaton. Returns them, and the number of each state's set (consumed
+ * or looked at), or -1.
+ * @param {Nfa<Lookahead>} nfa
  */
-function compileTable(source, options) {
-  /** @type {Nfa<Lookahead>} */
-  const nfa = new Nfa((states) => {
-    if (states >= MAX.nfaStates) throw tooLarge(source, 'states');
-  });
-  const start = nfa.add(parseRegex(source, options), 0);
+function collectSets(nfa) {
   /** Numbers of sets by their text. @type {Map<string, number>} */
   const setNumbers = new Map();
   /** @type {CharSet[]} */
   const sets = [];
-  /** Number of each state's set (consumed or looked at), or -1. */
   const setOf = nfa.states.map(({ set, assert }) => {
     const chars = set ?? assert?.look;
     if (!chars) return -1;
@@ -86,47 +81,86 @@ function compileTable(source, options) {
     setNumbers.set(key, number);
     return number;
   });
-  const { runs, members, count } = classify(sets, source);
-  let steps = 0;
+  return { sets, setOf };
+}
+
+/** Computes transitions between lists of states of a nondeterministic automaton. The preferred states are first. */
+class Transitions {
+  #nfa;
+  #setOf;
+  #classes;
+  #source;
+  #steps = 0;
+
+  /**
+   * @param {Nfa<Lookahead>} nfa @param {number[]} setOf  from `collectSets`
+   * @param {ReturnType<typeof classify>} classes @param {string} source  expression, for errors
+   */
+  constructor(nfa, setOf, classes, source) {
+    this.#nfa = nfa;
+    this.#setOf = setOf;
+    this.#classes = classes;
+    this.#source = source;
+  }
+
   /**
    * Adds the states that can be reached from one without consuming or looking at a character, in order of preference.
-   * @type {(at: number, seen: Set<number>, out: number[]) => void}
+   * @param {number} from @param {Set<number>} seen @param {number[]} out
    */
-  const reach = (from, seen, out) => {
+  reach(from, seen, out) {
     const stack = [from];
     for (let at; (at = stack.pop()) !== undefined;) {
       if (seen.has(at)) continue;
-      if (++steps > MAX.steps) throw tooLarge(source, 'steps');
+      if (++this.#steps > MAX.steps) throw tooLarge(this.#source, 'steps');
       seen.add(at);
-      if (at && setOf[at] < 0) stack.push(...[...nfa.states[at].next].reverse());
+      if (at && this.#setOf[at] < 0) stack.push(...[...this.#nfa.states[at].next].reverse());
       else out.push(at);
     }
-  };
+  }
+
   /**
-   * Returns the list of states after a character of a class, or at the end of the text (the class `count`).
+   * Returns the list of states after a character of a class, or at the end of the text (the class `classes.count`).
    * @param {number[]} list @param {number} byClass
    */
-  const follow = (list, byClass) => {
+  follow(list, byClass) {
+    const { members, count } = this.#classes;
     const [seen, next, nextSeen] = [new Set(), /** @type {number[]} */ ([]), new Set()];
     const todo = [...list].reverse();
     for (let at; (at = todo.pop()) !== undefined;) {
       if (seen.has(at)) continue; // a preferred path already leads here
       seen.add(at);
       if (!at) return { match: true, next };
-      const { set, assert, next: targets } = nfa.states[at];
-      if (!(byClass < count ? members[setOf[at]].has(byClass) : assert?.end)) continue;
+      const { set, assert, next: targets } = this.#nfa.states[at];
+      if (!(byClass < count ? members[this.#setOf[at]].has(byClass) : assert?.end)) continue;
       /** @type {number[]} */
       const sameCharacter = [];
-      if (set) reach(targets[0], nextSeen, next);
-      else reach(targets[0], new Set(), sameCharacter);
+      if (set) this.reach(targets[0], nextSeen, next);
+      else this.reach(targets[0], new Set(), sameCharacter);
       todo.push(...sameCharacter.reverse());
     }
     return { match: false, next };
-  };
+  }
+}
+
+/**
+ * Compiles an expression to runs of characters of one class and a table of next states.
+ * @param {string} source @param {{ rust?: boolean }} [options]
+ */
+function compileTable(source, options) {
+  /** @type {Nfa<Lookahead>} */
+  const nfa = new Nfa((states) => {
+    if (states >= MAX.nfaStates) throw tooLarge(source, 'states');
+  });
+  const start = nfa.add(parseRegex(source, options), 0);
+  const { sets, setOf } = collectSets(nfa);
+  const classes = classify(sets, source);
+  const { runs, count } = classes;
+  const transitions = new Transitions(nfa, setOf, classes, source);
   /** @type {number[]} */
   const first = [];
-  reach(start, new Set(), first);
+  transitions.reach(start, new Set(), first);
   const states = [[], first];
+  /** Numbers of states by their lists. */
   const numbers = new Map([
     ['', 0],
     [first.join(), START],
@@ -136,7 +170,7 @@ function compileTable(source, options) {
   for (let i = START; i < states.length; i++) {
     table.push(
       Array.from({ length: count + 1 }, (_, byClass) => {
-        const { match, next } = follow(states[i], byClass);
+        const { match, next } = transitions.follow(states[i], byClass);
         if (match && i === START)
           throw unsupported(
             `the tokenizer splits text by the expression ${JSON.stringify(source)}, which matches the empty string`,
