@@ -73,7 +73,7 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
     await until('more tokens', async () => (await seen(of)).tokens > tokens + 2);
   };
 
-  test('hidden by another page it pauses; in front again it goes on', async () => {
+  test('an engine pauses while its page is hidden and continues when it is visible', async () => {
     await continues();
     const other = await browser.newPage();
     await other.bringToFront();
@@ -89,7 +89,7 @@ describe('a polite engine in a real page', { skip: missing() }, () => {
     await other.close();
   });
 
-  test('under pressure it is slow, and then as before', async () => {
+  test('an engine is slow under CPU pressure, and then as fast as before', async () => {
     await page.bringToFront();
     for (const [state, pace] of /** @type {const} */ ([
       ['critical', 'slow'],

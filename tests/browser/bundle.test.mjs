@@ -26,7 +26,7 @@ const [option, title] = [words.slice(0, 7), JSON.parse(words.slice(8))];
 const output = bundle(join(ROOT, 'models/chat.bq4'), PAGE, option, title);
 assert.equal(output.status, 0, output.stderr);
 
-test('the page names no other file, and its policy lets it load none', () => {
+test('the single-file page names no other file, and its policy forbids loading any', () => {
   const page = readFileSync(PAGE, 'utf8');
   const html = page.replace(/<script[^]*?<\/script>/g, '');
   assert.match(html, /<title>Cats &amp; dogs &lt;3<\/title>/);
@@ -37,7 +37,7 @@ test('the page names no other file, and its policy lets it load none', () => {
   assert.match(html, /default-src 'none'; script-src 'sha256-[^ ]+' 'wasm-unsafe-eval'; style-src 'sha256-/);
 });
 
-test('what is no model makes no page', () => {
+test('an invalid model gives no single-file page', () => {
   const text = join(folder, 'text.bq4');
   writeFileSync(text, 'no model');
   const { status, stderr } = bundle(text, join(folder, 'none.html'));
@@ -52,7 +52,7 @@ await chromiumFirst((name) => {
   before(async () => (browser = await start(name)));
   after(() => browser.close());
 
-  test('opened from a disk it answers', async () => {
+  test('the single-file page replies when it is opened from a disk', async () => {
     const page = await browser.open(pathToFileURL(PAGE).href);
     await page.until(() => /** @type {HTMLButtonElement} */ (document.querySelector('#send'))?.disabled === false);
     await page.type('#message', 'Hello!');

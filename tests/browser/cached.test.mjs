@@ -110,7 +110,7 @@ function asked(requests) {
 }
 const all = Array.from({ length: chunks }, (_, c) => c);
 
-test('fetched once, then without requests, also without a server', async () => {
+test('a model is fetched once, then loaded without requests, also without a server', async () => {
   const server = await faultServer(bytes);
   const page = await newTab();
   const first = await load(page, server.url);
@@ -360,7 +360,7 @@ test('a prompt waits while the file is loaded and cached: at the last byte all l
   await server.close();
 });
 
-test('larger than the budget, from an address: read from OPFS, the same tokens', async () => {
+test('a model from an address that exceeds the budget is read from OPFS and gives the same tokens', async () => {
   const server = await faultServer(bytes);
   const page = await newTab();
   const options = { contextTokens: 128, kv: 'i8' };

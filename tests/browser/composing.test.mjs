@@ -31,7 +31,7 @@ const clickAtOnce = (selectors) =>
     return Array.from(document.querySelectorAll('.chat-name'), ({ textContent }) => textContent);
   }, selectors);
 
-test('on a touch screen Enter starts a line; the button and Ctrl+Enter send', async () => {
+test('on a touch screen Enter inserts a line break; the button and Ctrl+Enter send', async () => {
   await demo({ hasTouch: true, isMobile: true, viewport: { width: 390, height: 800 } });
   const { message, send } = ui(page);
   await message.fill('Hello!');
@@ -53,7 +53,7 @@ test('on a touch screen Enter starts a line; the button and Ctrl+Enter send', as
   assert.equal(await editor().inputValue(), 'Bye\n');
 });
 
-test('a chat is in the list as soon as its first message is sent, and not if that is stopped before the first word', async () => {
+test('a chat is listed when its first message is sent, and not if that is stopped before the first word', async () => {
   await demo({ viewport: { width: 1400, height: 800 } });
   await page.locator('#chats').click();
   await page.locator('#chats-dialog[open]').waitFor();
@@ -76,7 +76,7 @@ test('a chat is in the list as soon as its first message is sent, and not if tha
   assert.deepEqual(await chatNames(), ['Tell me a story']);
 });
 
-test('a reload before the first word of another version shows the version before', async () => {
+test('a reload before the first word of another version shows the previous version', async () => {
   await demo();
   for (const [entry, draft] of /** @type {const} */ ([
     [{ id: 'c', parent: 'a', role: 'assistant', content: '', end: 'writing' }, ''],
@@ -119,7 +119,7 @@ test('a reload before the first word keeps the message although another one has 
   assert.equal((await texts(page)).length, 2);
 });
 
-test('a turn that another tab has taken back before the first word is not stored again', async () => {
+test('a turn that another tab has undone before the first word is not stored again', async () => {
   await demo();
   await page.evaluate(() => {
     /** @param {string[]} contents */
@@ -148,7 +148,7 @@ test('a turn that another tab has taken back before the first word is not stored
   assert.doesNotMatch(String(await page.evaluate(() => localStorage.getItem('bq4.chat.y'))), /Bye/);
 });
 
-test('without chats nothing can be exported', async () => {
+test('without chats the export is disabled', async () => {
   await demo();
   await page.locator('#chats').click();
   const exportAll = page.getByRole('button', { name: 'Export all' });
@@ -187,7 +187,7 @@ test('an edit that was not sent is kept: after a reload, and in its chat', async
   assert.equal(await editor().count(), 0);
 });
 
-test('a model that cannot be looked up offline: the status says that it was not loaded', async () => {
+test('the status reports that a model could not be found offline', async () => {
   await demo();
   await page.context().route('https://huggingface.co/**', (route) => route.abort());
   await page.getByRole('button', { name: 'Download Gemma 3 270M' }).click();
@@ -275,7 +275,7 @@ test('on a phone sending, a new chat and a suggested message do not leave the ke
   assert.notEqual(await focused(), 'message');
 });
 
-test('the search page offers nothing that needs texts or a model before there are any', async () => {
+test('the search page disables functions that need texts or a model until they exist', async () => {
   page = await newPage(here.browser);
   await page.goto(new URL('search.html', new URL('demo/', here.site.url)).href);
   await page.locator('#status', { hasText: 'to begin' }).waitFor();

@@ -45,7 +45,7 @@ await chromiumFirst((name) => {
     await strict?.close();
   });
 
-  test('a page of an origin that is allowed: the reply whole and streamed, as in Node; an abort ends it', async () => {
+  test('a page of an allowed origin gets the same reply as Node, complete and streamed; an abort ends it', async () => {
     const page = await here.open();
     const result = await page.evaluate(
       async (/** @type {any} */ { url, token, request }) => {

@@ -54,7 +54,7 @@ const TESTS = `
 `;
 
 await chromiumFirst((name) => {
-  test('errors, rejections and violations fail the test; what else a page says, and its picture, is kept', () => {
+  test('errors, rejections and policy violations fail the test; other messages and a screenshot are kept', () => {
     const file = join(folder, `pages-of-${name}.mjs`);
     writeFileSync(file, TESTS);
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;

@@ -37,7 +37,7 @@ await chromiumFirst((name) => {
     describe(`from ${kind}`, () => {
       const here = oneSite(name, headers);
 
-      test('loads, streams a reply, goes on after a file that is no model and after a reload', async () => {
+      test('the demo loads, streams a reply, and continues after an invalid file and after a reload', async () => {
         const page = await here.open('demo/');
         await ready(page);
         const states = (await say(page, 'Tell me a story')).filter((state) => state && state !== 'Tell me a story');

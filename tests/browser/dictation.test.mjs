@@ -46,7 +46,7 @@ const speak = (page, ...parts) =>
     /** @type {any} */ (globalThis).recognition.onresult({ results });
   }, parts);
 
-test('what is spoken stands where the cursor was, and the person may type on or send it', async () => {
+test('dictated text is inserted at the cursor and can be edited or sent', async () => {
   const page = await demo('available', { width: 320, height: 700 });
   const dictate = page.getByRole('button', { name: 'Dictate' });
   const box = await dictate.boundingBox();

@@ -27,7 +27,7 @@ const pages = () =>
 const isDocument = (/** @type {string} */ name) => !/^(demo|examples\/.*index|examples\/extension\/panel)/.test(name);
 const htmlOf = (/** @type {string} */ page) => readFileSync(join(SITE, page), 'utf8');
 
-test('every link, image and anchor leads to something in it, by a relative address', () => {
+test('every link, image and anchor of the site leads to a part of it, by a relative address', () => {
   const broken = [];
   let links = 0;
   for (const page of pages())
@@ -84,7 +84,7 @@ describe('in a browser', { skip: missing() }, () => {
     await host?.close();
   });
 
-  test('from the first page to the interface, to an example that replies', async () => {
+  test('links lead from the first page to the reference and to an example that replies', async () => {
     const page = await newPage(browser);
     await page.goto(`${host.url}${BASE}/`);
     await page.getByRole('navigation').getByRole('link', { name: 'Reference', exact: true }).click();
@@ -104,7 +104,7 @@ describe('in a browser', { skip: missing() }, () => {
     await page.context().close();
   });
 
-  test('the demo and every example work there, under the policy in the page', async () => {
+  test('the demo and every example work on the site with the policy of the page', async () => {
     const shown = pages().filter((name) => /^(demo|examples\/\w+)\/index\.html$/.test(name));
     assert.ok(shown.length >= 8, shown.join());
     for (const name of shown) {

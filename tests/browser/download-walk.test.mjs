@@ -34,7 +34,7 @@ async function halved(page, path) {
   await page.locator('#arriving-amount', { hasText: /^(9|1\d)\.\d MB of/ }).waitFor();
 }
 
-test('a model that is deleted while it is downloaded is downloaded no more, and does not take over', async () => {
+test('deleting a model during its download ends the download, and the model is not used', async () => {
   const page = await here.demo();
   await halved(page);
   await ui(page).models.click();
@@ -50,7 +50,7 @@ test('a model that is deleted while it is downloaded is downloaded no more, and 
   assert.equal(await ui(page).models.textContent(), 'Tiny (built in)');
 });
 
-test('a download that was paused stays so after a reload, and can be resumed', async () => {
+test('a paused download stays paused after a reload and can be resumed', async () => {
   const page = await here.demo();
   await halved(page);
   await page.getByRole('button', { name: 'Pause' }).click();
@@ -76,7 +76,7 @@ async function listBesideReadyModel() {
   return page;
 }
 
-test('a model that is ready is switched to from the list too, and is offered no more', async () => {
+test('a ready model can be selected from the list, and is then no longer offered', async () => {
   const page = await listBesideReadyModel();
   await page.getByRole('button', { name: 'Use large.bq4' }).click();
   await page.locator('#model-name', { hasText: 'large.bq4' }).waitFor();
@@ -88,7 +88,7 @@ test('a model that is ready is switched to from the list too, and is offered no 
   assert.equal(await notice(page, 'is ready').count(), 0);
 });
 
-test('a model that is ready is offered again after each reload, until it is used or its notice dismissed', async () => {
+test('a ready model is offered after each reload until it is used or its notice is dismissed', async () => {
   const page = await here.demo();
   await say(page, 'Hello!');
   await download(page);
@@ -106,14 +106,14 @@ test('a model that is ready is offered again after each reload, until it is used
   assert.deepEqual(await page.evaluate(() => localStorage.getItem('bq4.download')), '{}');
 });
 
-test('a model that is ready and deleted is offered no more', async () => {
+test('a ready model that is deleted is no longer offered', async () => {
   const page = await listBesideReadyModel();
   await page.getByRole('button', { name: 'Delete large.bq4' }).click();
   await page.locator('#models-deleted', { hasText: 'large.bq4 deleted' }).waitFor();
   assert.equal(await notice(page, 'is ready').count(), 0);
 });
 
-test('a model that is chosen before the engine has started is planned when it has, and the built-in one answers meanwhile', async () => {
+test('a model that is selected before the engine starts is planned afterwards, and the built-in one replies meanwhile', async () => {
   const page = await newPage(here.browser);
   here.cleanup.push(() => page.context().close());
   const release = await holdRequests(page, '**/*.wasm');
@@ -131,7 +131,7 @@ test('a model that is chosen before the engine has started is planned when it ha
   assert.deepEqual(page.trouble, []);
 });
 
-test('another model in place of the one that is downloaded: the page says that the first has ended', async () => {
+test('selecting another model during a download reports that the first download has ended', async () => {
   const page = await here.demo();
   const other = join(here.folder, 'other.bq4');
   await makeLarge(other, { context: 128 });
@@ -142,7 +142,7 @@ test('another model in place of the one that is downloaded: the page says that t
   await notice(page, 'The download of large.bq4 was stopped. You can resume it later.').waitFor();
 });
 
-test('a connection that breaks for good: what happened in words for people, and Resume', async () => {
+test('a connection that breaks permanently shows the reason in plain words and a button Resume', async () => {
   const page = await here.demo();
   await say(page, 'Hello!');
   here.models.faults = [{ drop: HALF }];
@@ -155,7 +155,7 @@ test('a connection that breaks for good: what happened in words for people, and 
   await notice(page, 'large.bq4 is ready.').waitFor();
 });
 
-test('a server that takes its time: the page shows that it is asked, and Cancel ends it', async () => {
+test('during a slow request the page shows it, and Cancel ends it', async () => {
   const page = await here.demo();
   here.models.faults = [{ silent: true }];
   await ui(page).models.click();
@@ -168,7 +168,7 @@ test('a server that takes its time: the page shows that it is asked, and Cancel 
   assert.equal(await page.getByRole('alert').count(), 0);
 });
 
-test('a message that is sent in the moment before a model takes over is answered by that one', async () => {
+test('a message sent just before a switch of the model is answered by the new model', async () => {
   const page = await here.demo();
   await download(page);
   await page.locator('#model-name', { hasText: 'large.bq4' }).waitFor();

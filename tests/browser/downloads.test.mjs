@@ -84,7 +84,7 @@ async function find(page, text) {
   await page.getByRole('button', { name: 'Find' }).click();
 }
 
-test('the first screen offers better models: one click downloads, Tiny answers meanwhile, then Switch', async () => {
+test('the first screen offers better models: one click starts the download, Tiny replies meanwhile, then Switch', async () => {
   const page = await demo();
   const offer = page.locator('.offer', { hasText: 'Gemma 3 270M' });
   await offer.waitFor();
@@ -118,7 +118,7 @@ test('the first screen offers better models: one click downloads, Tiny answers m
   assert.deepEqual(page.trouble, []);
 });
 
-test('where nothing has been written the model that is ready takes over by itself', async () => {
+test('without messages a ready model is used automatically', async () => {
   const page = await demo();
   await page.locator('.offer', { hasText: 'Gemma 3 270M' }).getByRole('button').click();
   await inUse(page, 'Gemma 3 270M');
@@ -127,7 +127,7 @@ test('where nothing has been written the model that is ready takes over by itsel
   assert.ok(!(await page.locator('#offers').isVisible()));
 });
 
-test('a reload amid a download: Tiny answers, the download goes on by itself, the draft is there', async () => {
+test('after a reload during a download, Tiny replies, the download continues and the draft is kept', async () => {
   const page = await demo();
   hub.faults = [{ path: FILE, bytesPerSecond: 3e6 }];
   await page.locator('.offer', { hasText: 'Gemma 3 270M' }).getByRole('button').click();
@@ -146,7 +146,7 @@ test('a reload amid a download: Tiny answers, the download goes on by itself, th
   assert.deepEqual(page.trouble, []);
 });
 
-test('a download that the hub ends is one card with Resume; cancelled, a reload does not bring it back', async () => {
+test('a download that the hub ends is shown with Resume; after Cancel a reload does not restore it', async () => {
   const page = await demo();
   hub.faults = [{ path: FILE, bytesPerSecond: 3e6 }];
   await page.locator('.offer', { hasText: 'Gemma 3 270M' }).getByRole('button').click();
@@ -164,7 +164,7 @@ test('a download that the hub ends is one card with Resume; cancelled, a reload 
   assert.match(await say(page, 'Hello!'), /\w/);
 });
 
-test('a model that was in use and is stored no more: Tiny answers, one neutral card offers the download, with its context', async () => {
+test('if the last model is no longer stored, Tiny replies and one card offers the download with its context', async () => {
   const page = await demo();
   await page.evaluate((key) => {
     const last = { kind: 'link', name: 'Gemma 3 270M', key, bytes: 0, context: 128 };
@@ -183,7 +183,7 @@ test('a model that was in use and is stored no more: Tiny answers, one neutral c
   await page.locator('[data-stat="context"]', { hasText: 'of 128 tokens' }).waitFor({ state: 'attached' });
 });
 
-test('Hugging Face by name: the files of a repository, the best marked; its checksum is checked', async () => {
+test('a Hugging Face repository by name lists its files and marks the best; the checksum is verified', async () => {
   const page = await demo();
   await find(page, 'hf:owner/small-GGUF');
   const rows = page.locator('#hub li');
@@ -200,7 +200,7 @@ test('Hugging Face by name: the files of a repository, the best marked; its chec
   assert.deepEqual(page.trouble, []);
 });
 
-test('Hugging Face by words, by the page of a file; a name that does not exist; a file that is not the one of the list', async () => {
+test('Hugging Face search by words and by the page of a file; unknown names and files with another checksum are reported', async () => {
   const page = await demo();
   await find(page, 'small chat');
   await page.locator('#hub').getByText('owner/small-GGUF').waitFor();

@@ -111,7 +111,7 @@ await everyBrowser((browser) => {
     return page;
   }
 
-  test('files of a Hugging Face folder: converted with progress, then used; missing files are named, and the previous model goes on', async () => {
+  test('files of a Hugging Face folder are converted with progress, then used; missing files are named, and the previous model stays', async () => {
     const page = await demo();
     const before = await name(page);
     await page.evaluate(async () => {
@@ -133,7 +133,7 @@ await everyBrowser((browser) => {
     await page.close();
   });
 
-  test('Cancel while it is converted: the model before goes on, and the folder can be opened again', async () => {
+  test('Cancel during the conversion keeps the previous model, and the folder can be opened again', async () => {
     const page = await demo();
     const before = await name(page);
     await page.evaluate(async (names) => {
@@ -163,7 +163,7 @@ await everyBrowser((browser) => {
     await page.close();
   });
 
-  test('a folder: its files are found, it is called as it is, and a reload says to open it again', async () => {
+  test('the files of a folder are found, the model has its name, and a reload asks to open it again', async () => {
     const page = await demo();
     await page.evaluate(async (names) => {
       const { drop, tiny, entryOf } = /** @type {any} */ (globalThis);
@@ -184,7 +184,7 @@ await everyBrowser((browser) => {
     await page.close();
   });
 
-  test('a folder that was chosen, and the parts of a GGUF file in any order; of two models one is to be taken', async () => {
+  test('a selected folder and the parts of a GGUF file in any order are loaded; of two models one must be selected', async () => {
     const page = await demo();
     await page.evaluate(async (names) => {
       const { tiny } = /** @type {any} */ (globalThis);

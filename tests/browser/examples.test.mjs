@@ -104,7 +104,7 @@ await chromiumFirst((name) => {
     await close(page);
   });
 
-  test('form, search: a better model that this machine has fills in the right words and finds the right paragraph', async (t) => {
+  test('form and search: a better local model fills in the right words and finds the right paragraph', async (t) => {
     if (!realModel('smollm2')) return t.skip('SmolLM2 is not on this machine');
     const site = await serve({ root: ROOT, models: modelsFolder() });
     /** @param {string} example @param {string} button  that shows what the model can do */
@@ -140,7 +140,7 @@ await chromiumFirst((name) => {
     await close(page);
   });
 
-  test('search: the paragraph that is the question comes first', async () => {
+  test('search: the paragraph that equals the question is first', async () => {
     const page = await open('search', 'find');
     await page.evaluate(() => {
       const field = /** @type {HTMLInputElement} */ (document.querySelector('#question'));
@@ -153,7 +153,7 @@ await chromiumFirst((name) => {
     await close(page);
   });
 
-  test('offline: from the second visit on it tells a story without a network', async () => {
+  test('offline: from the second visit on the page writes a story without a network', async () => {
     const own = await host(ISOLATED);
     const page = await here.browser.open(`${own.url}examples/offline/`);
     /** @param {RegExp} says */
@@ -173,7 +173,7 @@ await chromiumFirst((name) => {
     await page.close();
   });
 
-  test('tabs: it computes for itself and for others', async () => {
+  test('tabs: the page computes for itself and for other tabs', async () => {
     const page = await open('tabs', 'tell');
     assert.match(await textOf(page, 'status'), /This tab computes/);
     await page.click('#tell');

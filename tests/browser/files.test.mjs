@@ -26,7 +26,7 @@ async function wanted() {
 
 await chromiumFirst((name) => {
   const here = oneSite(name);
-  test('files of a list, converted in the worker: the tokens of the converted folder', async () => {
+  test('files of a list that the worker converts give the tokens of the converted folder', async () => {
     const page = await here.open();
     const seen = await page.evaluate(async () => {
       const js = '/js/index.js';

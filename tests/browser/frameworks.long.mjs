@@ -92,7 +92,7 @@ describe('the package, in', { skip: missing() }, () => {
     await site.close();
   });
 
-  test('Parcel: tabs share an engine, by an entry that a setting lets it find', async () => {
+  test('Parcel: tabs share an engine with the setting for the entry', async () => {
     const [, option] = /`parcel build (.*?)`/.exec(String(sections.get('Bundlers'))) ?? [];
     const place = folder('parcel-tabs');
     writeFileSync(join(place, 'package-lock.json'), '{}\n'); // where its project begins
@@ -107,7 +107,7 @@ describe('the package, in', { skip: missing() }, () => {
     await site.close();
   });
 
-  test('Parcel as it is: it loses a module, and the error names the option', async () => {
+  test('Parcel without the setting omits a module, and the error names the option', async () => {
     const site = await parcelled('parcel-plain', []);
     const page = await newPage(browser);
     await page.goto(site.url);
@@ -152,7 +152,7 @@ describe('the package, in', { skip: missing() }, () => {
     };
   }
 
-  test('Next: rendered on the server by an engine there, and another one in the page', async () => {
+  test('Next: an engine on the server renders the page, and another one runs in the page', async () => {
     const site = await nextApp('next', (examples.get('Next') ?? [])[0].code);
     try {
       const page = await newPage(browser);
@@ -165,7 +165,7 @@ describe('the package, in', { skip: missing() }, () => {
     }
   });
 
-  test('Next without the recipe: the server says what is wrong, and the setting', async () => {
+  test('Next without the recipe: the error of the server names the cause and the setting', async () => {
     const site = await nextApp('next-plain', 'export default {};\n');
     try {
       assert.equal((await fetch(site.url)).status, 500);

@@ -120,7 +120,7 @@ await everyBrowser((name) => {
     return page;
   };
 
-  test('a file takes what the same model takes by link: one plan, one consent, the same memory', async () => {
+  test('a file and a link to the same model have the same plan, consent and memory', async () => {
     const page = await demo();
     const address = `${here.site.url}local/mine/large.bq4`;
     await check(page, address);
@@ -163,7 +163,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('the address of a GGUF file: its plan first, then it answers; another start asks for nothing more', async () => {
+  test('a GGUF file by address is planned first, then replies; the next start sends no request', async () => {
     const page = await demo();
     await check(page, here.models.at('/Some.gguf'));
     await waitUntilVisible(page, '#plan-start');
@@ -182,7 +182,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('a download that fails shows each try; a refused or absent file is reported at once', async () => {
+  test('a failing download shows each retry; a refused or missing file is reported immediately', async () => {
     const { models } = here;
     const page = await demo();
     await listen(page);
@@ -209,7 +209,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('figures are of now: none of the reply before beside one that begins, none after a reload; the context is what is in it', async () => {
+  test('figures are those of the current reply: none of the previous reply, none after a reload; the context shows its tokens', async () => {
     const page = await demo();
     await setFields(page, { seed: '4', maxTokens: '24' });
     await say(page, 'Tell me a story');
@@ -240,7 +240,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('the speed that a plan tells comes from what was measured: of this model, else of others, else a bound', async () => {
+  test('the speed of a plan is measured for this model, otherwise estimated from others, otherwise an upper bound', async () => {
     const page = await demo();
     const address = `${here.site.url}local/mine/large.bq4`;
     /** @param {object} known */
@@ -266,7 +266,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('"Offline" follows what is stored, and names keep their case; words and units are of one kind', async () => {
+  test('"Offline" depends on the stored files, and names keep their case; terms and units are uniform', async () => {
     const page = await demo();
     const offline = (/** @type {string} */ words) =>
       page.until((words) => document.querySelector('[data-stat=offline]')?.textContent === words, words);
@@ -352,7 +352,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('the picture of the weights is there again after it was hidden', async () => {
+  test('the picture of the weights is drawn again after it was hidden', async () => {
     const page = await demo();
     await page.size(1280, 800);
     await waitUntilVisible(page, '#glimpse');

@@ -5,7 +5,7 @@ import { waitUntilOffline, newPage, oneHost, openDemo, ready, texts, ui } from '
 
 const here = oneHost();
 
-test('it can be installed: manifest, icons, a start without a network', async () => {
+test('the demo can be installed: manifest, icons and a start without a network', async () => {
   const page = await newPage(here.browser, { serviceWorkers: 'allow' });
   await openDemo(page, here.site.url);
   await waitUntilOffline(page);
@@ -43,7 +43,7 @@ test('it can be installed: manifest, icons, a start without a network', async ()
   await page.context().close();
 });
 
-test('a shared link to a model stands where it is checked, and nothing is downloaded', async () => {
+test('a shared link to a model is inserted in the field for checking, and nothing is downloaded', async () => {
   const page = await newPage(here.browser, { serviceWorkers: 'allow' });
   /** @type {string[]} */
   const asked = [];

@@ -23,7 +23,7 @@ const inUse = (page, name) => page.locator('#model-name', { hasText: name }).wai
 /** Bytes of the model that were sent. */
 const sent = () => here.models.asked().reduce((sum, request) => sum + request.sent, 0);
 
-test('the plan comes first, then the download; it is kept, used again and deleted', async () => {
+test('a link is planned first, then downloaded; the model is stored, used again and deleted', async () => {
   const page = await here.demo();
   await look(page, here.models.at('/large.bq4'));
   const plan = page.locator('#plan');
@@ -80,7 +80,7 @@ test('the plan comes first, then the download; it is kept, used again and delete
   assert.match(await say(page, 'Hello again'), /./s);
 });
 
-test('a link to nothing, to a page, to a server that breaks: reported, and the bundled model goes on', async () => {
+test('a link to nothing, to a page or to a failing server is reported, and the bundled model stays', async () => {
   const page = await here.demo();
   await look(page, here.models.at('/nothing.bq4'));
   await ui(page).alert.waitFor();
@@ -93,7 +93,7 @@ test('a link to nothing, to a page, to a server that breaks: reported, and the b
   assert.match(await say(page, 'Hello!'), /\w/);
 });
 
-test('a tab that died while it loaded: less is offered, nothing is loaded by itself', async () => {
+test('after a tab crashed while loading, less memory is offered and nothing is loaded automatically', async () => {
   const isGone = await here.demo();
   here.models.faults = [{ bytesPerSecond: 1.5e6 }];
   await look(isGone, here.models.at('/large.bq4'));

@@ -76,7 +76,7 @@ for (const kv of /** @type {const} */ (['f32', 'f16'])) {
   });
 }
 
-test('a browser that gives no more memory: NOMEM with numbers, nothing is downloaded, and what was loaded goes on', async (t) => {
+test('if the browser provides no more memory, the error is NOMEM with numbers, nothing is downloaded, and the loaded model stays', async (t) => {
   const server = await faultServer({
     '/model.bq4': await tinyModel({ config: { layers: 4, hidden: 256, ffn: 1024, heads: 4, kv_heads: 2 } }),
   });

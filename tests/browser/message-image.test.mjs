@@ -45,7 +45,7 @@ const TEXTS = {
 await chromiumFirst((name) => {
   const here = oneSite(name);
 
-  test('lines of any script: no wider than they may be, cut where the script allows it, nothing is lost', async () => {
+  test('lines of any script fit the width, break where the script allows it, and lose nothing', async () => {
     const page = await here.open('demo/');
     await ready(page); // it may have loaded itself again, to share memory
     const laid = await page.evaluate(async (texts) => {
@@ -82,7 +82,7 @@ await chromiumFirst((name) => {
     await page.close();
   });
 
-  test('the picture has the colours of the page; each text begins at its own side; marks of Markdown are not in it', async () => {
+  test('the picture has the colors of the page; texts start at the side of their direction; marks of Markdown are omitted', async () => {
     const page = await here.open('demo/');
     await ready(page);
     await page.evaluate(() => void (document.documentElement.dataset.theme = 'light'));
@@ -103,7 +103,7 @@ await chromiumFirst((name) => {
     await page.close();
   });
 
-  test('it goes to the apps of a device that takes pictures, else into the downloads', async () => {
+  test('the picture is shared with apps if the device supports it, otherwise downloaded', async () => {
     const page = await here.open('demo/');
     await ready(page);
     await say(page, 'Hello');

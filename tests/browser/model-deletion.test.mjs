@@ -50,7 +50,7 @@ async function deletionEnd(page) {
 /** Waits until no deletion is recorded. @param {import('playwright-core').Page} page */
 const settled = (page) => page.waitForFunction(() => !JSON.parse(localStorage.getItem('bq4.deleted') ?? '[]').length);
 
-test('it is gone at once, and Undo brings it back, in the dialog and under it', async () => {
+test('a deleted model disappears immediately, and Undo restores it, in the dialog and on the page', async () => {
   const page = await demo();
   await press(page);
   const note = page.locator('#models-deleted');
@@ -85,7 +85,7 @@ test('it is gone at once, and Undo brings it back, in the dialog and under it', 
   assert.deepEqual(page.trouble, []);
 });
 
-test('the files go with the notice; a choice of the model in between brings it back', async () => {
+test('the files are deleted when the notice disappears; selecting the model before restores it', async () => {
   const page = await demo();
   const asked = here.models.asked().length;
   await press(page);
@@ -113,7 +113,7 @@ async function notOffered(page) {
   assert.deepEqual(await page.locator('#notices .notice').allTextContents(), []);
 }
 
-test('another tab deletes nothing that can be undone; what a page could not delete, the next visit does', async () => {
+test('another tab deletes nothing that can be undone; files that a page could not delete are deleted at the next visit', async () => {
   const page = await demo();
   await press(page);
   await page.waitForFunction(() => JSON.parse(localStorage.getItem('bq4.deleted') ?? '[]').length === 1);

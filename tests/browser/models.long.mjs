@@ -14,7 +14,7 @@ const here = withLargeModel('models');
 const long = join(here.folder, 'long.bq4');
 before(() => makeLarge(long, { layers: 4, context: 2048 }));
 
-test('a long prompt: how much is read and how long it takes, and Stop at once', async () => {
+test('a long prompt shows its progress and remaining time, and Stop ends it immediately', async () => {
   const page = await here.demo();
   await useFile(page, long);
   await ui(page).message.fill('the '.repeat(450));
@@ -37,7 +37,7 @@ test('a long prompt: how much is read and how long it takes, and Stop at once', 
   assert.deepEqual(await texts(page), []);
 });
 
-test('a model without a chat format: reported, chosen with a preview, remembered', async () => {
+test('for a model without a chat format, the page asks for one with a preview, and stores it', async () => {
   const page = await here.demo();
   await ui(page).file.setInputFiles(long);
   const card = page.getByRole('region', { name: 'Chat template' });
@@ -77,7 +77,7 @@ test('a model without a chat format: reported, chosen with a preview, remembered
   assert.deepEqual(page.trouble, []);
 });
 
-test('a file whose handle may be read comes back by itself, with its conversation', async () => {
+test('a file with a readable handle is loaded again automatically, with its conversation', async () => {
   const page = await here.demo();
   // A picker can't be operated by a script: it gives a handle of the browser's own file system.
   await page.evaluate(
@@ -129,7 +129,7 @@ test('a site without CORS: the error comes after two requests, with a remedy', a
   assert.match(await say(page, 'Hello!'), /\w/);
 });
 
-test('the list of models, the plan and the form of a chat: axe finds nothing, all of it is seen at 320 pixels', async () => {
+test('list of models, plan and chat format: axe finds nothing, and everything is visible at 320 pixels', async () => {
   for (const width of [1280, 320]) {
     const page = await newPage(here.browser, { viewport: { width, height: 700 } });
     here.cleanup.push(() => page.context().close());

@@ -229,7 +229,7 @@ await everyBrowser((name) => {
     );
 });
 
-test('the offer is the file that its publisher has, by address, length and SHA-256', async () => {
+test('each offered file equals that of its publisher, by address, length and SHA-256', async () => {
   const text = readFileSync(join(ROOT, 'demo/models/catalogue.js'), 'utf8');
   const [url] = /https:\/\/huggingface\.co\/\S+\.gguf/.exec(text) ?? [];
   const { integrityOf } = await import('../../demo/storage/model-history.js');

@@ -44,7 +44,7 @@ async function isolatedDemo(page, url) {
   await ready(page);
 }
 
-test('the network goes away: it goes on, and even starts again', async () => {
+test('without a network the demo continues and starts again', async () => {
   const site = await serve({ root: ROOT });
   cleanup.push(site.close);
   const page = await watched();
@@ -88,7 +88,7 @@ test('the network goes away: it goes on, and even starts again', async () => {
   );
 });
 
-test('a host without any header, in a subfolder: policy and offline included', async () => {
+test('on a host without headers, in a subfolder, the policy applies and the demo works offline', async () => {
   const host = await plainHost('/some/where');
   cleanup.push(host.close);
   const page = await watched();
@@ -174,7 +174,7 @@ test('the bundled model is fetched once, and its address names its file', async 
   assert.equal(await page.getByRole('button', { name: 'Kept: Tiny (built in)' }).getAttribute('aria-pressed'), 'true');
 });
 
-test('what is stored is what a visit needs, now or later', async () => {
+test('the service worker stores exactly the files that visits need', async () => {
   const host = await plainHost('/x');
   cleanup.push(host.close);
   const page = await watched();
@@ -228,7 +228,7 @@ test('what is stored is what a visit needs, now or later', async () => {
   );
 });
 
-test('the service worker answers with the version that it keeps, and leaves ranges and other files alone', async () => {
+test('the service worker responds with the stored version, and ignores ranges and other files', async () => {
   const site = await serve({ root: ROOT });
   cleanup.push(site.close);
   const page = await watched();
@@ -267,7 +267,7 @@ test('the service worker answers with the version that it keeps, and leaves rang
   assert.equal(await get('../models/README.md'), 'failed');
 });
 
-test('a second visit starts without asking the network; a new version is kept whole, offered, and taken whole', async () => {
+test('a second visit starts without the network; a new version is stored completely, offered and used completely', async () => {
   /** @type {Record<string, string>} */
   const changes = {};
   const host = await plainHost('/v', changes);
@@ -313,7 +313,7 @@ test('a second visit starts without asking the network; a new version is kept wh
   );
 });
 
-test('a browser that refuses service workers', async () => {
+test('the demo works in a browser that refuses service workers', async () => {
   const site = await serve({ root: ROOT });
   cleanup.push(site.close);
   const page = await watched({ serviceWorkers: 'block' });
@@ -329,7 +329,7 @@ test('a browser that refuses service workers', async () => {
   assert.equal(await ui(page).alert.count(), 0);
 });
 
-test('a service worker that never comes: nothing else waits for it', async () => {
+test('a service worker that does not load delays nothing else', async () => {
   const site = await serve({ root: ROOT });
   cleanup.push(site.close);
   const page = await watched({ serviceWorkers: 'block' });
@@ -348,7 +348,7 @@ test('a service worker that never comes: nothing else waits for it', async () =>
   assert.deepEqual(page.trouble, []);
 });
 
-test('a service worker that is killed in the middle of a reply', async () => {
+test('a reply continues when the service worker is killed', async () => {
   const host = await plainHost('/k');
   cleanup.push(host.close);
   const page = await watched();
@@ -376,7 +376,7 @@ test('a service worker that is killed in the middle of a reply', async () => {
   assert.deepEqual(page.trouble, []);
 });
 
-test('storage that the service worker loses: what the network has still comes', async () => {
+test('if the service worker loses its storage, files come from the network', async () => {
   const lost =
     "addEventListener('activate', () => { CacheStorage.prototype.open = () => Promise.reject(new DOMException('gone', 'UnknownError')); });\n";
   const host = await plainHost('/z', { 'demo/sw.js': lost });
@@ -388,7 +388,7 @@ test('storage that the service worker loses: what the network has still comes', 
   assert.deepEqual(page.trouble, []);
 });
 
-test('a network that does not answer: the start does not wait for it', async () => {
+test('the start does not wait for a network that does not respond', async () => {
   const host = await plainHost('/s');
   cleanup.push(host.close);
   const page = await watched();

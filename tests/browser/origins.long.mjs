@@ -78,13 +78,13 @@ describe('other origins', { skip: missing() }, () => {
   };
   const works = { residency: 'paged', threads: 2, worker: true, store: 'opfs' };
 
-  test('the package from another origin: two files of one line each', async () => {
+  test('the package works from another origin with two files of one line each', async () => {
     const { said: result, trouble } = await says(recipe(), ISOLATED);
     assert.deepEqual(result, { ...works, ids: message.ids, paged: message.ids });
     assert.deepEqual(trouble, []);
   });
 
-  test('and under a strict policy that names that origin', async () => {
+  test('the package from another origin works under a strict policy with that origin', async () => {
     const { origin } = new URL(other.url);
     const { said: result, trouble } = await says(recipe(), {
       ...ISOLATED,
@@ -98,7 +98,7 @@ describe('other origins', { skip: missing() }, () => {
     );
   });
 
-  test('and tabs share an engine by it', async () => {
+  test('tabs share an engine of the package from another origin', async () => {
     const page = readFileSync(join(ROOT, 'tests/browser/bundled/shared.js'), 'utf8');
     const from = `'${other.url}node_modules/bq4/dist/shared.js'`;
     const options = engineOptions((examples.get('Other origins') ?? [])[2]);

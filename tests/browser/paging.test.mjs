@@ -45,7 +45,7 @@ await chromiumFirst((name) => {
       await page.close();
     });
   everyHost(name, ({ isolated, open }) => {
-    test('a file in OPFS: the same tokens, then the file is taken away', async () => {
+    test('a file in OPFS is paged with the same tokens; its removal is an error', async () => {
       const page = await open();
       const seen = await page.evaluate(async () => {
         const [js, fixture] = ['/js/index.js', '/tests/js/fixture.mjs'];

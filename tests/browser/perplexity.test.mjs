@@ -39,7 +39,7 @@ async function shareWritten(text) {
   return same / (ids.length - 1);
 }
 
-test('the demo measures a text as the command does; what is too long, or comes amid a reply, is refused; it can be stopped', async () => {
+test('the demo measures perplexity like the command; a text that is too long or sent during a reply is refused; it can be stopped', async () => {
   const page = await newPage(here.browser);
   /** @type {string[]} */
   const asked = [];

@@ -108,7 +108,7 @@ await everyBrowser((name) => {
     await ready(page);
   };
 
-  test('the plan is a dialog in view, with the keyboard in it and back', async () => {
+  test('the plan is a visible dialog that takes the keyboard focus and returns it', async () => {
     const page = await demo();
     await page.size(390, 700);
     await check(page, '/large.bq4');
@@ -132,7 +132,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('while a model is downloaded the one in use answers; paused, resumed, then Switch', async () => {
+  test('during a download the current model replies; the download can be paused and resumed, then Switch', async () => {
     const page = await demo();
     await check(page, '/large.bq4');
     here.models.faults = [{ bytesPerSecond: 0.6e6 }];
@@ -156,7 +156,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('a long prompt: how much is read and how long it takes, and Stop at once', async () => {
+  test('a long prompt shows its progress and remaining time, and Stop ends it immediately', async () => {
     const page = await demo();
     await useLong(page);
     // A fast machine reads it in less than a second: Stop is clicked in the page, on the first line that says how long it takes.
@@ -190,7 +190,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('a model without a chat format: reported, chosen with a preview, remembered; it comes back after a reload, with its conversation', async () => {
+  test('for a model without a chat format, the page asks for one with a preview and stores it; a reload restores model and conversation', async () => {
     const page = await demo();
     await useLong(page);
     await waitUntilVisible(page, '#format-preview');
@@ -217,7 +217,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('the network goes away: it goes on, and even starts again without asking for anything', async () => {
+  test('without a network the demo continues, and starts again without requests', async () => {
     for (const chosen of [false, true]) {
       const [host, models] = [await plainHost('/away'), await faultServer({ '/long.bq4': LONG })];
       const page = await here.browser.open(host.url);
@@ -246,7 +246,7 @@ await everyBrowser((name) => {
     }
   });
 
-  test('a new version of the page is kept whole, offered, and taken whole', async () => {
+  test('a new version of the page is stored completely, offered and used completely', async () => {
     /** @type {Record<string, string>} */
     const changes = {};
     const host = await plainHost('/version', changes);
@@ -274,7 +274,7 @@ await everyBrowser((name) => {
     await host.close();
   });
 
-  test('one place for models, at the top: its name on a phone, a search, a file, an address', async () => {
+  test('the dialog of models at the top has a search, files and addresses; on a phone its button shows the name', async () => {
     const page = await demo();
     await page.size(390, 700);
     await waitUntilVisible(page, '#model-name');
@@ -306,7 +306,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('a message that is too long is reported; a conversation never is: its oldest turns drop out, behind a line', async () => {
+  test('a message that is too long is reported; the oldest turns of a long conversation are left out, above a line', async () => {
     const page = await demo();
     const words = (/** @type {number} */ n) => Array(n).fill('the').join(' ');
     await send(page, words(1200));
@@ -324,7 +324,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('the keyboard stays in the page: after Regenerate, an edit, Undo, a message that is dismissed', async () => {
+  test('the keyboard focus stays in the page after Regenerate, an edit, Undo and a dismissed message', async () => {
     const page = await demo();
     await setFields(page, { maxTokens: '8' });
     await say(page, 'Hello!');
@@ -350,7 +350,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('a screen reader hears a reply in whole sentences, and its end', async () => {
+  test('screen readers receive a reply in complete sentences, and its end', async () => {
     const page = await demo();
     await setFields(page, { temperature: '0' });
     await page.evaluate(() => {
@@ -377,7 +377,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('a tab that died while it loaded: reported, less memory is offered, and the page goes on when that is dismissed', async () => {
+  test('after a tab crashed while loading, less memory is offered, and the page continues when that is dismissed', async () => {
     const page = await demo();
     // What a tab leaves behind that died: a mark whose lock nobody holds.
     const died = async (/** @type {object} */ mark) => {
@@ -408,7 +408,7 @@ await everyBrowser((name) => {
     await page.close();
   });
 
-  test('a shared link to a model stands where it is checked, and nothing is asked for', async () => {
+  test('a shared link to a model is inserted in the field for checking, and no request is sent', async () => {
     const link = here.models.at('/large.bq4');
     const before = here.models.asked().length;
     const page = await here.browser.open(`${here.site.url}demo/?text=${encodeURIComponent(link)}`);
@@ -474,7 +474,7 @@ await everyBrowser((name) => {
     await host.close();
   });
 
-  test('no sideways scroll, from a desk to 320 pixels; light and dark differ and are remembered', async () => {
+  test('there is no horizontal scrolling down to 320 pixels; light and dark themes differ and are stored', async () => {
     const page = await demo();
     for (const width of [1280, 390, 320]) {
       await page.size(width, 800);

@@ -14,7 +14,7 @@ const KEPT = join(ROOT, 'docs', 'screenshots');
 const DIFFERENCE = join(ROOT, 'build', 'screenshots', 'difference');
 const RENEW = 'if that is meant: BQ4_BROWSERS=chromium node tools/screenshots.mjs main';
 
-test('the main states look as they are kept', { skip: missing() ?? false, timeout: 600_000 }, async (t) => {
+test('the main states look like the stored pictures', { skip: missing() ?? false, timeout: 600_000 }, async (t) => {
   const { version, states } = JSON.parse(readFileSync(join(KEPT, 'layout.json'), 'utf8'));
   const main = STATES.filter((state) => state.main);
   assert.deepEqual(

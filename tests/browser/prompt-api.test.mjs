@@ -6,7 +6,7 @@ import { chromiumFirst, oneSite } from './every.mjs';
 await chromiumFirst((name) => {
   const here = oneSite(name);
 
-  test('a page that was written for the browser’s own model', async () => {
+  test('a page written for the Prompt API of the browser works', async () => {
     const page = await here.open();
     const result = await page.evaluate(async () => {
       delete (/** @type {any} */ (globalThis).LanguageModel); // where the browser has one, it is not what is tested
@@ -62,7 +62,7 @@ await chromiumFirst((name) => {
   });
 
   if (name === 'firefox') return; // it was seen to hang here: no promise of a frame that is gone was settled
-  test('the class of a frame that is gone', async () => {
+  test('the class of a removed frame rejects its calls', async () => {
     const page = await here.open();
     const isGone = await page.evaluate(async () => {
       const frame = document.createElement('iframe');

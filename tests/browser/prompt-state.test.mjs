@@ -25,7 +25,7 @@ async function output() {
 await chromiumFirst((name) => {
   const here = oneSite(name);
 
-  test('the first reply of a visit computes only what is behind the state, which is read once', async (t) => {
+  test('the first reply of a visit computes only the tokens after the prompt cache, which is read once', async (t) => {
     const state = await output();
     const server = await faultServer({ '/chat.state': state });
     t.after(() => server.close());
@@ -62,7 +62,7 @@ await chromiumFirst((name) => {
     assert.deepEqual(asked, [{ method: 'GET', status: 200, sent: state.length }]);
   });
 
-  test('the file beside the model is requested once, by the option alone; without that file the reply is the same', async (t) => {
+  test('the prompt cache next to the model is requested once, only with the option; without it the reply is the same', async (t) => {
     const state = await output();
     const chat = readFileSync(fileURLToPath(new URL('../../models/chat.bq4', import.meta.url)));
     const server = await faultServer({

@@ -30,7 +30,7 @@ before(async () => {
 await chromiumFirst((name) => {
   const here = oneSite(name);
 
-  test('a model is loaded once, a conversation goes on, stops, and ends with its component', async () => {
+  test('a model is loaded once; a conversation continues, stops, and ends with its component', async () => {
     const page = await here.open();
     const result = await page.evaluate(async (/** @type {string} */ script) => {
       const tag = document.createElement('script');
@@ -106,7 +106,7 @@ await chromiumFirst((name) => {
     assert.equal(result.closed, 'CLOSED');
   });
 
-  test('options of another kind, and unknown ones, are the error of the conversation', async () => {
+  test('invalid and unknown options are reported as the error of the conversation', async () => {
     const page = await here.open();
     const messages = await page.evaluate(async (/** @type {string} */ script) => {
       const tag = document.createElement('script');
@@ -142,7 +142,7 @@ await chromiumFirst((name) => {
     ]);
   });
 
-  test('a failed load is reported, and one whose component is gone is ended', async () => {
+  test('a failed load is reported, and a load whose component is removed is aborted', async () => {
     const page = await here.open();
     const reports = await page.evaluate(async (/** @type {string} */ script) => {
       const tag = document.createElement('script');

@@ -138,7 +138,7 @@ describe('the first page', { skip: missing() }, () => {
   /** The guide's page, which the tests here have in this order. @type {Awaited<ReturnType<typeof newPage>>} */
   let page;
 
-  test('its page writes a story under its own policy, with threads', async () => {
+  test('the page of README.md writes a story under its own policy, with threads', async () => {
     page = await newPage(browser);
     await page.goto(host.url);
     assert.ok(await page.evaluate(() => crossOriginIsolated));
@@ -177,7 +177,7 @@ describe('the first page', { skip: missing() }, () => {
     }
   });
 
-  test('the module for grammars comes with the first format', async () => {
+  test('the module for grammars is loaded with the first format', async () => {
     const grammars = () => host.sent.filter(({ path }) => path.endsWith('/bq4-grammar.wasm')).length;
     const text = await page.evaluate(async () => {
       const { createWorkerEngine } = await import(`${location.origin}/node_modules/bq4/dist/index.js`);

@@ -12,7 +12,7 @@ const path = (/** @type {string} */ name) => fileURLToPath(new URL(`../../${name
 await chromiumFirst((name) => {
   const here = oneSite(name);
 
-  test('a receipt from Node is equal in the page, one from the page is equal in Node', async () => {
+  test('receipts of Node can be verified in a page, and those of a page in Node', async () => {
     const golden = await readReceipt(readFileSync(path('tests/golden/receipt.json'), 'utf8'));
     const page = await here.open();
     const { found, receipt } = await page.evaluate(

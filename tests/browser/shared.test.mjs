@@ -98,7 +98,7 @@ async function sourcesOfAnother({ url, handles }) {
 
 await chromiumFirst((name) => {
   const here = oneSite(name);
-  test('a Blob, bytes of megabytes, files of the browser and saved sessions go from one frame to another', async (t) => {
+  test('Blobs, megabytes of bytes, files of the browser and saved sessions are passed between frames', async (t) => {
     const server = await faultServer(bytes);
     t.after(server.close);
     const page = await here.open();
@@ -109,7 +109,7 @@ await chromiumFirst((name) => {
     await page.close();
   });
 
-  test('frames share one engine and one download; when the one that leads is removed amid a reply, it goes on', async (t) => {
+  test('frames share one engine and one download; when the leader is removed during a reply, the reply continues', async (t) => {
     const server = await faultServer(bytes);
     t.after(server.close);
     const page = await here.open();
@@ -223,7 +223,7 @@ else
           assert.equal(server.requests.length, sent);
         });
 
-      test('the one that leads hangs: another one takes over, and it is one of the others when it wakes', async (t) => {
+      test('if the leader hangs, another frame takes over, and the old leader follows it afterwards', async (t) => {
         const { pages } = await open(t, 2, 1000);
         let wake = () => {};
         const asked = new Promise((resolve) => (wake = () => resolve(undefined)));
@@ -249,7 +249,7 @@ else
         assert.deepEqual(after_, [true, 4, false]);
       });
 
-      test('what a page holds is freed when it crashes', async (t) => {
+      test('the sessions of a page are freed when it crashes', async (t) => {
         const { pages } = await open(t, 2);
         await pages[1].evaluate(async () => {
           const all = /** @type {any} */ (globalThis);

@@ -86,7 +86,7 @@ test('the contract, opfs on a page', async (t) => {
   await page.close();
 });
 
-test('without a secure context: IndexedDB, saying why', async () => {
+test('without a secure context the store uses IndexedDB and reports the reason', async () => {
   const page = await ready(await newPage(browser), site.url.replace('localhost', 'insecure.test'));
   assert.equal(await page.evaluate(() => isSecureContext || 'storage' in navigator || 'locks' in navigator), false);
   const { backend, reason } = await inWorker(page, 'open', 1, 2, { backend: 'auto' });
@@ -97,7 +97,7 @@ test('without a secure context: IndexedDB, saying why', async () => {
   await page.context().close();
 });
 
-test('where all storage is refused: nothing is kept, saying why, and nothing throws', async () => {
+test('if all storage is refused, nothing is stored, the reason is reported and nothing throws', async () => {
   // No switch of Chromium refuses all three, so they are taken away.
   const page = await ready(await newPage(browser));
   const seen = await page.evaluate(async () => {
@@ -128,7 +128,7 @@ test('where all storage is refused: nothing is kept, saying why, and nothing thr
   await page.context().close();
 });
 
-test('more chunks than one segment, and what lies where', async () => {
+test('files larger than a segment are stored in several segments', async () => {
   const page = await lastingPage();
   await inWorker(page, 'open', 20, 130, { name: 'segments' });
   await inWorker(page, 'prefix');
@@ -146,7 +146,7 @@ test('more chunks than one segment, and what lies where', async () => {
   await page.close();
 });
 
-test('a damaged cache: only what is damaged is fetched again', async () => {
+test('only damaged chunks of a cache are fetched again', async () => {
   const page = await lastingPage();
   const name = 'damaged';
   const open = () => inWorker(page, 'open', 21, 70, { name });
@@ -190,7 +190,7 @@ test('a damaged cache: only what is damaged is fetched again', async () => {
   await page.close();
 });
 
-test('two tabs share a download; one is closed in the middle; both run what is cached', async () => {
+test('two tabs share a download, also when one is closed; both run the cached file', async () => {
   const [a, b] = [await lastingPage(), await lastingPage()];
   const options = { name: 'tabs' };
   assert.equal((await inWorker(a, 'open', 22, 12, options)).role, 'writer');
@@ -229,7 +229,7 @@ const KILLS = [
   { chunks: 14, at: 'begin', hold: false },
 ];
 
-test('killing the browser at any moment loses at most the chunk under way', async (t) => {
+test('killing the browser at any moment loses at most the chunk in progress', async (t) => {
   const folder = join(profile, 'killed');
   const chunks = 60;
   const options = { name: 'killed' };
@@ -327,7 +327,7 @@ for (const backend of ['opfs', 'cache']) {
   });
 }
 
-test('indexeddb: storage that is full', async () => {
+test('indexeddb: full storage is reported', async () => {
   // Chromium asks for the quota of IndexedDB only now and then: it must be small before the first write.
   const page = await ready(await newPage(browser));
   const devtools = await page.context().newCDPSession(page);

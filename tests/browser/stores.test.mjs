@@ -75,7 +75,7 @@ await chromiumFirst((name) => {
     });
   }
 
-  test('a model is fetched once; then nothing is asked for, also without a server', async (t) => {
+  test('a model is fetched once; later loads send no request, also without a server', async (t) => {
     const server = await faultServer(bytes);
     t.after(server.close);
     const page = await here.open();
@@ -100,7 +100,7 @@ await chromiumFirst((name) => {
     await page.close();
   });
 
-  test('two that load the same file at once share one download', async () => {
+  test('two simultaneous loads of a file share one download', async () => {
     const server = await faultServer(bytes, { step: 16384 });
     const page = await here.open();
     const [one, two] = await page.evaluate(load, { url: server.url, engines: 2 });
@@ -116,7 +116,7 @@ await chromiumFirst((name) => {
   });
 
   if (opfs)
-    test('two run one file that is kept at the same time, each larger than its budget', async (t) => {
+    test('two engines page one stored file at the same time', async (t) => {
       const server = await faultServer(bytes);
       t.after(server.close);
       const page = await here.open();
@@ -147,7 +147,7 @@ await chromiumFirst((name) => {
       await page.close();
     });
 
-  test('two that load the same file at once share also a long prefix', async (t) => {
+  test('two simultaneous loads of a file also share a long header', async (t) => {
     const file = await tinyModel({ card: `# Long\n${'Noise. '.repeat(60_000)}` });
     const server = await faultServer(file, { step: 16384 });
     t.after(server.close);

@@ -53,7 +53,7 @@ await everyBrowser((name) => {
     await page.close();
   };
 
-  test('a list of conversations: found, opened, renamed, deleted with Undo', async () => {
+  test('conversations of the list can be found, opened, renamed and deleted with Undo', async () => {
     const page = await open();
     await setFields(page, { maxTokens: '8' });
     const first = await say(page, 'Hello!');
@@ -102,7 +102,7 @@ await everyBrowser((name) => {
     await close(page);
   });
 
-  test('export and import: JSON with every branch, Markdown as it is shown', async () => {
+  test('export and import keep every branch in JSON, and the displayed messages in Markdown', async () => {
     const page = await open();
     await setFields(page, { maxTokens: '8' });
     await say(page, 'Hello!');
@@ -165,7 +165,7 @@ await everyBrowser((name) => {
     await close(page);
   });
 
-  test('branches: an edited message and another reply stand beside what was before', async () => {
+  test('an edited message and another reply are branches next to the previous ones', async () => {
     const page = await open();
     await setFields(page, { maxTokens: '8' });
     await say(page, 'Hello!');
@@ -199,7 +199,7 @@ await everyBrowser((name) => {
     await close(page);
   });
 
-  test('Stop before the first word leaves nothing, of an edit or another reply either', async () => {
+  test('Stop before the first word leaves no reply, also for an edit or another reply', async () => {
     const page = await open();
     await setFields(page, { maxTokens: '8' });
     await say(page, 'Hello!');
@@ -223,7 +223,7 @@ await everyBrowser((name) => {
     await close(page);
   });
 
-  test('Markdown: loaded when a reply needs it, as elements, its source copied, or plain', async () => {
+  test('Markdown is loaded on demand and shown as elements; its source can be copied or shown', async () => {
     const page = await open();
     const loaded = () =>
       page.evaluate(
@@ -288,7 +288,7 @@ await everyBrowser((name) => {
     await close(page);
   });
 
-  test('Markdown while it is written: finished blocks stay the elements that they are, the end is as if it came at once', async () => {
+  test('streamed Markdown keeps the elements of complete blocks, and ends like Markdown that is parsed at once', async () => {
     const page = await open();
     const { replaced, same, grown } = await page.evaluate(async (text) => {
       const path = '/demo/chat/markdown.js';
@@ -355,7 +355,7 @@ await everyBrowser((name) => {
     },
   );
 
-  test('a chosen context length: its memory is shown beforehand, the model has it, after a reload and in the conversation, too', async () => {
+  test('the memory of a selected context length is shown before; the model has it, also after a reload and in the conversation', async () => {
     const page = await open();
     await setFields(page, { maxTokens: '8' });
     const reply = await say(page, 'Hello!');
@@ -399,7 +399,7 @@ await everyBrowser((name) => {
     await close(page);
   });
 
-  test('older turns are summarized by the model, where the person wants that: marked, undone; the messages stay', async () => {
+  test('older turns are summarized by the model if the user enables it; the summary is marked and can be undone; messages stay', async () => {
     const page = await open();
     const much = 'The dog went to the park and the cat went to the house. '.repeat(18).trim();
     const turns = ['a', 'b', 'c'].flatMap((name) => [{ content: `Tell me of ${name}.` }, { content: much }]);
@@ -438,7 +438,7 @@ await everyBrowser((name) => {
     await close(page);
   });
 
-  test('each conversation has its own settings; presets; a chat format without a system prompt is reported', async () => {
+  test('each conversation has its own settings and presets; a chat format without a system prompt is reported', async () => {
     const page = await open();
     await setFields(page, { maxTokens: '8', temperature: '0.3', system: 'Be kind.' });
     await say(page, 'Hello!');

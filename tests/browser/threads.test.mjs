@@ -94,7 +94,7 @@ await chromiumFirst((name) => {
     for (const site of sites ?? []) await site.close();
   });
 
-  test('where memory cannot be shared: one thread, and why', async () => {
+  test('without shared memory there is one thread, and the reason is reported', async () => {
     const page = await browser.open(sites[BROWSERS[name].sharedMemory ? 0 : 1].url);
     for (const worker of [false, true]) {
       const { info, threads } = await page.evaluate(inPage, { worker, options: { threads: 3 } });
@@ -105,7 +105,7 @@ await chromiumFirst((name) => {
     await page.close();
   });
 
-  test('there, workers that compute parts of each product: the same ids', async () => {
+  test('without shared memory, workers compute parts of each product, with the same tokens', async () => {
     const page = await browser.open(sites[BROWSERS[name].sharedMemory ? 0 : 1].url);
     const seen = new Set();
     for (const [worker, threads] of /** @type {const} */ ([
@@ -125,7 +125,7 @@ await chromiumFirst((name) => {
     await page.close();
   });
 
-  test('there, closed amid a reply: it ends', async () => {
+  test('without shared memory, closing an engine ends its reply', async () => {
     const page = await browser.open(sites[BROWSERS[name].sharedMemory ? 0 : 1].url);
     for (const worker of [false, true]) assert.equal(await page.evaluate(closedAmid, worker), 'CLOSED');
     assert.deepEqual(await page.trouble(), []);
@@ -133,7 +133,7 @@ await chromiumFirst((name) => {
   });
   if (!BROWSERS[name].sharedMemory) return;
 
-  test('in an isolated page: as many threads as asked for, or as measured, and the same ids', async (t) => {
+  test('an isolated page has the requested or measured number of threads, with the same tokens', async (t) => {
     const page = await browser.open(sites[1].url);
     const seen = new Set();
     for (const threads of [1, 2, 3]) {
@@ -155,7 +155,7 @@ await chromiumFirst((name) => {
     await page.close();
   });
 
-  test('what an engine measures of its machine is kept for later visits, unless it is damaged, old or of another machine', async (t) => {
+  test('measurements of the machine are stored for later visits, unless they are damaged, old or of another machine', async (t) => {
     const page = await browser.open(sites[1].url);
     const ms = (/** @type {{ timings: { ms: number }[] }} */ { timings }) => timings.map(({ ms }) => ms);
     // Firefox at times hangs in `new Worker`: another worker takes over, which measures no threads.
@@ -231,7 +231,7 @@ await chromiumFirst((name) => {
     await page.close();
   });
 
-  test('workers that cannot be had: one thread, and why', async () => {
+  test('without workers there is one thread, and the reason is reported', async () => {
     const page = await browser.open(sites[1].url);
     const { info, threads } = await page.evaluate(inPage, {
       worker: true,
@@ -242,7 +242,7 @@ await chromiumFirst((name) => {
     await page.close();
   });
 
-  test('a thread that throws: one thread, and why; the engine lives', async () => {
+  test('a thread that throws leaves one thread and a reason; the engine works', async () => {
     const page = await browser.open(sites[1].url);
     const options = { threads: 2, threadUrl: '/tests/browser/shims/throwing-thread.mjs' };
     const { info, threads, ids } = await page.evaluate(inPage, { worker: true, options });

@@ -29,7 +29,7 @@ function asked(page) {
   return all;
 }
 
-test('of the site: few responses before the first word, no more bytes than it takes', async (t) => {
+test('the site sends few responses before the first word, and no unnecessary bytes', async (t) => {
   const site = await serve({ root: SITE });
   t.after(site.close);
   const page = await visitor();
@@ -63,7 +63,7 @@ test('of the site: few responses before the first word, no more bytes than it ta
   await page.context().close();
 });
 
-test('of the site: requests of the page and of its workers are listed', async (t) => {
+test('the site lists the requests of the page and of its workers', async (t) => {
   const site = await serve({ root: SITE });
   t.after(site.close);
   const page = await visitor();
@@ -79,7 +79,7 @@ test('of the site: requests of the page and of its workers are listed', async (t
   await page.context().close();
 });
 
-test('of the site: a page that was left amid its first download asks for the rest only', async (t) => {
+test('a page of the site that was left during its first download requests only the rest', async (t) => {
   const site = await serve({ root: SITE });
   t.after(site.close);
   const page = await visitor();
@@ -105,7 +105,7 @@ test('of the site: a page that was left amid its first download asks for the res
   await page.context().close();
 });
 
-test('from a host without headers: the visit that shares memory waits for no more than it needs', async (t) => {
+test('on a host without headers, the visit with shared memory waits only for necessary files', async (t) => {
   const host = await plainHost('/some/where');
   t.after(host.close);
   const page = await visitor();
@@ -120,7 +120,7 @@ test('from a host without headers: the visit that shares memory waits for no mor
   await page.context().close();
 });
 
-test('of the site: all parts are kept, and it starts and formats without a network', async (t) => {
+test('the site is stored completely, and starts and formats without a network', async (t) => {
   const site = await serve({ root: SITE });
   t.after(site.close);
   const page = await visitor();
@@ -157,7 +157,7 @@ test('of the site: all parts are kept, and it starts and formats without a netwo
   await page.context().close();
 });
 
-test('of the site: the demo leads to the examples, and each page of them begins', async (t) => {
+test('the demo of the site links to the examples, and each of their pages starts', async (t) => {
   const site = await serve({ root: SITE });
   t.after(site.close);
   const page = await visitor();

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { wasmHashes } from '../../tools/size.mjs';
 
-test('the package tells the SHA-256 of each module', () => {
+test('the package contains the SHA-256 of each module', () => {
   const listed = readFileSync(new URL('../../dist/SHA256SUMS', import.meta.url), 'utf8');
   assert.equal(listed, wasmHashes());
   assert.match(listed, /^[0-9a-f]{64} {2}\.\.\/build\/wasm\/bq4-relaxed\.wasm$/m);

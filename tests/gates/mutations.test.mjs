@@ -7,7 +7,7 @@ import { FILES, MUTATIONS } from '../mutations/list.mjs';
 const root = new URL('../../', import.meta.url);
 const read = (/** @type {string} */ path) => readFileSync(new URL(path, root), 'utf8');
 
-test('the text of each mutation stands once in its file', () => {
+test('the text of each mutation occurs once in its file', () => {
   const wrong = MUTATIONS.filter(({ file, from }) => read(FILES[file]).split(from).length !== 2);
   assert.deepEqual(
     wrong.map(({ id, file }) => `${id}: ${FILES[file]}`),
@@ -15,7 +15,7 @@ test('the text of each mutation stands once in its file', () => {
   );
 });
 
-test('the tests that should fail exist', () => {
+test('the tests of each mutation exist', () => {
   const pathOf = (/** @type {string} */ name) =>
     name.startsWith('c:')
       ? `tests/c/${name.slice(2)}.c`

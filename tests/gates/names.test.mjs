@@ -90,7 +90,7 @@ const forbiddenIn = (source) =>
     .filter(({ name }) => Object.hasOwn(FORBIDDEN, name))
     .map(({ name, start }) => `line ${source.slice(0, start).split('\n').length}: ${name} (${FORBIDDEN[name]})`);
 
-test('a forbidden name is found wherever it can be declared', () => {
+test('a forbidden name is found in every kind of declaration', () => {
   const source = `const made = 1;
 const { a: told, ...said } = f(([mine], gone = 2) => { try { g(); } catch (met) {} });
 function tell(things) {}

@@ -17,7 +17,7 @@ const symbols = execFileSync('nm', ['-P', '-A', LIBRARY], { encoding: 'utf8', ma
   .filter(Boolean)
   .map((line) => /^\S*\[(\S+)\]: (\S+) (\S)/.exec(line)?.slice(1) ?? assert.fail(line));
 
-test('c/ calls nothing of the system but memory and string functions', () => {
+test('c/ calls only memory and string functions of the system', () => {
   const defined = new Set(symbols.filter(([, , kind]) => kind !== 'U').map(([, name]) => name));
   const foreign = symbols.filter(
     ([, name, kind]) => kind === 'U' && !defined.has(name) && !ALLOWED.has(name) && !COMPILER.has(name),
@@ -36,7 +36,7 @@ test('c/ has no variables outside functions', () => {
   );
 });
 
-test('names that c/ shows to others begin with bq_', () => {
+test('public names of c/ begin with bq_', () => {
   const visible = symbols.filter(([, name, kind]) => /[A-TV-Z]/.test(kind) && !name.startsWith('bq_'));
   assert.deepEqual(
     visible.map(([file, name]) => `${file}: ${name}`),

@@ -38,13 +38,13 @@ const replayed = (receipt, threads) =>
     .split(' ')
     .map(Number);
 
-test('the receipt that each build and browser computes again', async () => {
+test('each build and browser reproduces the receipt', async () => {
   const receipt = await readReceipt(readFileSync(path('tests/golden/receipt.json'), 'utf8'));
   for (const threads of [1, 3]) assert.deepEqual(replayed(receipt, threads), receipt.tokens, `${threads} threads`);
   assert.notDeepEqual(replayed({ ...receipt, seed: receipt.seed + 1 }, 1), receipt.tokens, 'another seed gives others');
 });
 
-test('receipts of every KV cache, of both kinds of activations and of all that sampling does', async () => {
+test('receipts of every KV cache type, both types of activations and all sampling options are reproduced', async () => {
   const engine = await createEngine({ threads: 1 });
   for (const [load, options] of /** @type {const} */ ([
     [{ kv: 'f32' }, { temperature: 0, maxTokens: 30 }],

@@ -40,7 +40,7 @@ const ROOT = new URL('../../', import.meta.url);
 const read = (path) => readFileSync(new URL(path, ROOT));
 const promised = read('web/exports.txt').toString().split('\n').filter(Boolean);
 
-test('there are six builds, the kernels of rare types for each, the probe, a module for grammars and two for converters', () => {
+test('there are six builds with optional kernels, the probe, a module for grammars and two for converters', () => {
   assert.deepEqual(
     SIZES.map(({ name }) => name),
     [
@@ -64,7 +64,7 @@ test('there are six builds, the kernels of rare types for each, the probe, a mod
   );
 });
 
-test('the probe is small, needs nothing, and has the dot product of each build', () => {
+test('the probe is small, imports nothing and contains the dot product of each build', () => {
   const bytes = read(`build/wasm/${PROBE_MODULE}`);
   const { gzip = Infinity } = SIZES.find(({ name }) => name === PROBE_MODULE) ?? {};
   assert.ok(gzip < PROBE_LIMIT, `${gzip} bytes`);
@@ -78,7 +78,7 @@ test('the probe is small, needs nothing, and has the dot product of each build',
   for (const dot of [RELAXED_DOT, RELAXED16_DOT]) assert.equal(2 * 16 * (opcodes.get(dot) ?? 0), simd128);
 });
 
-test('the module for grammars is small, needs nothing, and has no instruction that depends on the machine', () => {
+test('the module for grammars is small, imports nothing and has no instruction that depends on the machine', () => {
   const bytes = read(`build/wasm/${GRAMMAR_MODULE}`);
   const { gzip = Infinity } = SIZES.find(({ name }) => name === GRAMMAR_MODULE) ?? {};
   assert.ok(gzip < GRAMMAR_LIMIT, `${gzip} bytes`);
@@ -86,7 +86,7 @@ test('the module for grammars is small, needs nothing, and has no instruction th
   assert.deepEqual([...relaxedOpcodes(bytes).keys()], []);
 });
 
-test('the list of exports is sorted and without repetition', () => {
+test('the list of exports is sorted and has no duplicates', () => {
   assert.deepEqual(promised, [...new Set(promised)].sort());
 });
 
@@ -223,7 +223,7 @@ for (const { name, gzip } of SIZES.filter(
   });
 }
 
-test('the walker sees each relaxed instruction', () => {
+test('the parser of modules finds each relaxed instruction', () => {
   // A function body of one instruction: v128 operands come from `unreachable`, which allows all types.
   for (let op = 0x100; op <= 0x113; op++) {
     const body = [0, 0x00, 0xfd, (op & 0x7f) | 0x80, op >> 7, 0x1a, 0x0b];

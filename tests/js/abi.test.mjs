@@ -55,11 +55,11 @@ test('structs of border.h and abi.js have the same fields at the same offsets', 
   assert.deepEqual(Object.keys(structs).sort(), Object.keys(found).sort());
 });
 
-test('the version of the ABI', () => {
+test('border.h and abi.js have the same version of the ABI', () => {
   assert.equal(ABI, Number(/#define BQ_ABI (\d+)u/.exec(read('c/bq.h'))[1]));
 });
 
-test('what both sides know of threads', () => {
+test('border.h and abi.js have the same constants for threads', () => {
   const defined = (/** @type {string} */ name) =>
     Number(new RegExp(`#define ${name} (\\d+)u`).exec(read('web/border.h'))[1]);
   assert.deepEqual([THREADS, THREAD_STACK], [defined('BQW_THREADS'), defined('BQW_THREAD_STACK')]);

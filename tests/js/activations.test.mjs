@@ -34,7 +34,7 @@ for (const kv of /** @type {const} */ ([undefined, 'f32', 'f16', 'i8']))
     assert.equal(await capital({ kv }), PARIS);
   });
 
-test('SmolLM2 with activations that are asked for: these', { skip }, async () => {
+test('SmolLM2 computes with the requested type of activations', { skip }, async () => {
   assert.equal(await capital({ activations: 'i16' }), PARIS);
   assert.match(await capital({ activations: 'i8' }), /^L'Étoile/);
 });

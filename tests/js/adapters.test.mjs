@@ -253,7 +253,7 @@ test('bq4 run: --receipt and --adapter are refused together, before any file is 
   }
 });
 
-test('from an address: in ranges, or in one response of a server without ranges', async (t) => {
+test('an adapter is loaded from an address, in ranges or in one response of a server without ranges', async (t) => {
   const names = ['adapter_model.safetensors', 'adapter_config.json', 'adapter.gguf'];
   const server = await faultServer(
     Object.fromEntries(names.map((name) => [`/${name}`, readFileSync(join(ADAPTERS, 'llama-gqa', name))])),
@@ -400,7 +400,7 @@ test('invalid adapters are refused by name, and release their memory', async () 
   await engine.close();
 });
 
-test('files that are truncated or have other bytes end in a typed error', async () => {
+test('truncated and changed adapter files give a typed error', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(await converted('llama-gqa'), { adapterBytes: SPARE_BYTES });
   for (const name of ['adapter_model.safetensors', 'adapter.gguf']) {

@@ -33,7 +33,7 @@ before(async () => {
 });
 after(() => engine.close());
 
-test('generateText: the text, why it ended, what it cost', async () => {
+test('generateText returns the text, the finish reason and the usage', async () => {
   const { text, finishReason, usage, warnings } = await generateText({ model, prompt, ...fixed });
   assert.equal(text, message.choices[0].message.content);
   assert.deepEqual(
@@ -43,7 +43,7 @@ test('generateText: the text, why it ended, what it cost', async () => {
   assert.deepEqual(warnings ?? [], []);
 });
 
-test('streamText: the same text in pieces', async () => {
+test('streamText yields the same text in parts', async () => {
   const { textStream, finishReason, usage } = streamText({ model, prompt, ...fixed });
   const parts = [];
   for await (const part of textStream) parts.push(part);
@@ -53,7 +53,7 @@ test('streamText: the same text in pieces', async () => {
   assert.equal((await usage).outputTokens, message.usage.completion_tokens);
 });
 
-test('a stream that was left without a word gives its session to the call that needs it', async (t) => {
+test('an abandoned stream without output releases its session to the next call', async (t) => {
   setTimeouts(t, { streamLook: 1 });
   for (let round = 0; round < 2; round++) {
     const errors = [];
@@ -70,7 +70,7 @@ test('a stream that was left without a word gives its session to the call that n
   }
 });
 
-test('a stream that is canceled gives its session back, however much of it was read', async () => {
+test('a canceled stream releases its session, no matter how much of it was read', async () => {
   for (let reads = 0; reads < 5; reads++) {
     const { stream } = await model.doStream({
       prompt: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }],
@@ -84,7 +84,7 @@ test('a stream that is canceled gives its session back, however much of it was r
   }
 });
 
-test('a conversation with settings and several messages is the same request', async () => {
+test('a conversation with settings and several messages gives the same request', async () => {
   const { text } = await generateText({
     model,
     ...fixed,
@@ -120,7 +120,7 @@ test('a conversation with settings and several messages is the same request', as
   assert.equal(text, choices[0].message.content);
 });
 
-test('an object that keeps to its schema', async () => {
+test('generateObject returns an object that matches its schema', async () => {
   const schema = jsonSchema({
     type: 'object',
     properties: { mood: { enum: ['good', 'bad'] }, age: { type: 'integer', minimum: 0, maximum: 99 } },
@@ -140,7 +140,7 @@ test('an object that keeps to its schema', async () => {
   assert.ok(['good', 'bad'].includes(mood) && Number.isInteger(age), JSON.stringify(output));
 });
 
-test('embed and embedMany', async () => {
+test('embed and embedMany return the vectors of the model', async () => {
   const values = ['Hello', 'Good day', 'Bye'];
   const { vectors } = await own.embed(values);
   const wanted = vectors.map((vector) => Array.from(vector));
@@ -148,7 +148,7 @@ test('embed and embedMany', async () => {
   assert.deepEqual((await embed({ model: embeddingModel(own), value: values[1] })).embedding, wanted[1]);
 });
 
-test('a provider of several models, by a registry', async () => {
+test('a provider registry selects one of several models', async () => {
   const registry = createProviderRegistry({ bq4: createProvider({ chat: own }) });
   assert.equal(
     (await generateText({ model: registry.languageModel('bq4:chat'), prompt, ...fixed })).text,
@@ -160,7 +160,7 @@ test('a provider of several models, by a registry', async () => {
   );
 });
 
-test('an abort ends it; the next one is served', async () => {
+test('an abort ends a generation; the next one succeeds', async () => {
   const controller = new AbortController();
   let seen = 0;
   const { fullStream } = streamText({
@@ -182,7 +182,7 @@ test('an abort ends it; the next one is served', async () => {
   );
 });
 
-test('failures are errors of the model; unsupported options are warnings', async () => {
+test('failures of the model are thrown; unsupported options are warnings', async () => {
   await assert.rejects(generateText({ model, prompt: 'word '.repeat(1000), ...fixed }), { code: 'CONTEXT_FULL' });
   await assert.rejects(
     generateText({
@@ -199,7 +199,7 @@ test('failures are errors of the model; unsupported options are warnings', async
   );
 });
 
-test('tools: the call is made, its result goes back, the text comes', async () => {
+test('tools: the call runs, its result is sent back, and the model writes the text', async () => {
   const { model: messageText, requests } = await connectToScript([
     [
       { reasoning_content: 'I look.' },
@@ -240,7 +240,7 @@ test('tools: the call is made, its result goes back, the text comes', async () =
   assert.deepEqual(answer, { role: 'tool', tool_call_id: 'call_7', content: '{"city":"Bonn","sky":"rain"}' });
 });
 
-test('pieces of several calls at once are put together by their index', async () => {
+test('parts of simultaneous tool calls are joined by their index', async () => {
   const { model: messageText } = await connectToScript([
     [
       { content: 'a' },
@@ -289,7 +289,7 @@ const chunkOf = (/** @type {object} */ delta, finish_reason = null, more = {}) =
   ...more,
 });
 
-test('a reply with calls ended because of them, whatever the server says', async () => {
+test('the finish reason of a reply with calls is tool-calls, whatever the server sends', async () => {
   const call = { tool_calls: [{ index: 0, id: 'x', type: 'function', function: { name: 'f', arguments: '{}' } }] };
   for (const [delta, messageText, reason] of /** @type {const} */ ([
     [call, 'stop', 'tool_calls'],
@@ -312,7 +312,7 @@ test('usage distinguishes cached tokens of the prompt from new ones', async () =
   assert.deepEqual([inputTokenDetails.noCacheTokens, inputTokenDetails.cacheReadTokens], [6, 4]);
 });
 
-test('options and models of the wrong kind are refused by name; fields for bq4 are fields of the request', async () => {
+test('invalid options and models are refused by name; fields for bq4 become fields of the request', async () => {
   /** @type {any} */
   const far = { chat: { completions: { create: () => {} } } };
   for (const make of [languageModel, embeddingModel, rerankingModel]) {

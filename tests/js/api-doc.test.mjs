@@ -27,7 +27,7 @@ function documented(what, names, pages) {
   );
 }
 
-test('every entry of the package, and what it exports', async () => {
+test('docs/reference lists every entry of the package and its exports', async () => {
   const { exports } = JSON.parse(read('package.json'));
   const index = read(page('README'));
   for (const path of Object.keys(exports).filter((key) => key !== './package.json')) {
@@ -100,7 +100,7 @@ for (const [name, properties] of publicTypes())
         REFERENCE,
       ));
 
-test('every error code has a row, and no other has', () => {
+test('the table of error codes has a row for each code, and no others', () => {
   const codes = Object.keys(ERRORS).sort();
   assert.ok(codes.length > 25);
   const [, table] = /\n\| code \| meaning \|\n\|[-|]*\n((?:\|.*\n)+)/.exec(read(page('errors'))) ?? [];
@@ -122,7 +122,7 @@ const OWN_OPTIONS = [
   'path',
   'sha256',
 ];
-test('a table of options has no row of one that is not there', () => {
+test('tables of options list only existing options', () => {
   const known = new Set([...Object.values(OPTIONS).flatMap((options) => Object.keys(options)), ...OWN_OPTIONS]);
   for (const path of REFERENCE)
     for (const [, table] of read(path).matchAll(/\n\| option [^\n]*\n\|[- |]*\n((?:\|.*\n)+)/g)) {
@@ -136,7 +136,7 @@ test('a table of options has no row of one that is not there', () => {
     }
 });
 
-test('every example is run, in Node, in a page or by a test of its own', () => {
+test('every example runs in Node, in a page or in a test of its own', () => {
   assert.deepEqual([...namedExamples.keys()].sort(), Object.keys(RUNS).sort());
   for (const [name, how] of Object.entries(RUNS))
     if (how.startsWith('tests/')) {

@@ -9,7 +9,7 @@ import { inTime, until } from '../waiting.mjs';
 import { BIG, createCountingEngine, prompt } from './counting-engine.mjs';
 import { tinyModel } from './fixture.mjs';
 
-test('a paused engine computes nothing, amid a prompt and between tokens, and then goes on where it was', async (t) => {
+test('a paused engine computes nothing, within a prompt and between tokens, and continues at the same position', async (t) => {
   const { engine, session, read, roundTrips } = await createCountingEngine(t);
   const { tokens: ids } = await session.generate(prompt, { temperature: 0, maxTokens: 20 }).result;
   await session.append([7]);
@@ -34,7 +34,7 @@ test('a paused engine computes nothing, amid a prompt and between tokens, and th
   }
 });
 
-test('what is paused can be aborted and closed', async (t) => {
+test('a paused generation can be aborted and closed', async (t) => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   t.after(() => engine.close());
   const model = await engine.load(fromBytes(await tinyModel()), { sessions: 2 });
@@ -53,7 +53,7 @@ test('what is paused can be aborted and closed', async (t) => {
   assert.equal((await session.generate([1, 2, 3], { maxTokens: 3 }).result).tokens.length, 3);
 });
 
-test('a deadline returns what is there and says so; in a pause, too', async (t) => {
+test('a deadline returns the text so far and reports it, also during a pause', async (t) => {
   for (const create of [createEngine, createWorkerEngine]) {
     const engine = await create();
     t.after(() => engine.close());
@@ -94,7 +94,7 @@ test('a deadline returns what is there and says so; in a pause, too', async (t) 
   }
 });
 
-test('a cap of the rate: one token, and no other before its time', async (t) => {
+test('maxTokensPerSecond yields no token before its time', async (t) => {
   const { session, read, roundTrips } = await createCountingEngine(t);
   const { tokens: ids } = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5 }).result;
   const capped = await session.generate([1, 2, 3], { temperature: 0, maxTokens: 5, maxTokensPerSecond: 500 }).result;
@@ -111,7 +111,7 @@ test('a cap of the rate: one token, and no other before its time', async (t) => 
   await assert.rejects(second, { name: 'AbortError' });
 });
 
-test('a deadline ends the wait for the next token, too', async (t) => {
+test('a deadline also ends the wait for the next token', async (t) => {
   const { session } = await createCountingEngine(t);
   const run = session.generate([1, 2, 3], { maxTokensPerSecond: 1e-3, deadline: 50 }).result;
   const { finishReason, tokens } = await inTime('the end of a reply whose next token is far away', run);
@@ -119,7 +119,7 @@ test('a deadline ends the wait for the next token, too', async (t) => {
   assert.ok(tokens.length <= 1);
 });
 
-test('a slow pace computes with one thread, and the same bits', async (t) => {
+test('the slow pace computes the same bits with one thread', async (t) => {
   const engine = await createWorkerEngine({ threads: 2 });
   t.after(() => engine.close());
   const model = await engine.load(fromBytes(await tinyModel({ config: BIG, type: 'bq4' })));
@@ -132,7 +132,7 @@ test('a slow pace computes with one thread, and the same bits', async (t) => {
   await assert.rejects(engine.setPace(/** @type {any} */ ('fast')), { code: 'ARGUMENT' });
 });
 
-test('a hidden page and a pressed machine change the pace', async (t) => {
+test('a hidden page and a CPU under pressure change the pace', async (t) => {
   const names = ['document', 'PressureObserver'];
   const was = names.map((name) => Object.getOwnPropertyDescriptor(globalThis, name));
   t.after(() =>
@@ -196,7 +196,7 @@ test('events of an engine arrive over every port', async (t) => {
   assert.deepEqual(reports, ['paused', 'pace slow', 'resumed', 'memory NOMEM']);
 });
 
-test('an engine whose worker is killed says that it died, once; one that is closed says nothing', async () => {
+test('an engine whose worker is killed reports it once; a closed engine reports nothing', async () => {
   const worker = new Worker(new URL('../../js/worker.js', import.meta.url));
   const engine = await createWorkerEngine({ build: 'relaxed', threads: 1, worker });
   /** @type {any[]} */

@@ -32,7 +32,7 @@ import {
 const folder = mkdtempSync(join(tmpdir(), 'bq4-bench-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-test('medians of odd and even numbers; what is not finite is left out', () => {
+test('summary returns the median of odd and even numbers of values; it ignores values that are not finite', () => {
   assert.deepEqual(summary([3, 1, 2]), { median: 2, least: 1, most: 3, n: 3 });
   assert.equal(summary([4, 1, 2, 3])?.median, 2.5);
   assert.equal(summary([NaN, 5])?.n, 1);
@@ -40,7 +40,7 @@ test('medians of odd and even numbers; what is not finite is left out', () => {
   assert.equal(formatSummary(summary([99.96, 101, 98])), '100 (98.0–101)');
 });
 
-test('every visit has a name of its own, and its cells fit into the context', () => {
+test('each visit has a unique name, and its cells fit into the context', () => {
   for (const peers of [false, true]) {
     const visits = visitsOf({ shapes: ['15m', '135m', '500m'], peers, browsers: ['firefox'] });
     assert.equal(new Set(visits.map(nameOf)).size, visits.length);
@@ -49,7 +49,7 @@ test('every visit has a name of its own, and its cells fit into the context', ()
   }
 });
 
-test('a run stops when its budget is used up and goes on where it stopped', async () => {
+test('runVisits stops at its time limit and continues there in the next run', async () => {
   const path = join(folder, 'results.jsonl');
   const visits = [OURS, NATIVE, WLLAMA].map((only) => visitNamed(only));
   let clock = 0;
@@ -96,7 +96,7 @@ test('a run stops when its budget is used up and goes on where it stopped', asyn
   assert.deepEqual(output, ['wllama', 'wllama']);
 });
 
-test('some visits have fewer rounds, some can wait with their last', async () => {
+test('some visits have fewer rounds, and rounds of some visits are postponed', async () => {
   const visits = [visitNamed(OURS), { ...visitNamed(WLLAMA), rounds: 1 }, { ...visitNamed(NATIVE), later: true }];
   const output = /** @type {string[]} */ ([]);
   await runVisits({
@@ -123,7 +123,7 @@ test('some visits have fewer rounds, some can wait with their last', async () =>
   ]);
 });
 
-test('a ratio is of figures from the same round', () => {
+test('a ratio compares figures of the same round', () => {
   const cell = (/** @type {[number, number][]} */ rounds) => ({
     prompt: 128,
     tokens: 1,
@@ -171,7 +171,7 @@ test('a ratio is of figures from the same round', () => {
   );
 });
 
-test('a step beside its bare loop, and its parts', () => {
+test('the report compares a step with its bare loop, and lists its parts', () => {
   const output = figures([entry(visitNamed(OURS), 0, 500, 100), entry(visitNamed(LIMIT), 0, 1, 1, LIMIT_FACTS)], {
     machine: MACHINE,
     payload: PAYLOAD,
@@ -213,7 +213,7 @@ test("the tables of README and of the benchmarks are the reports'", () => {
   );
 });
 
-test('ratios against the targets: medians, the newest build of ours, the best of the peers', () => {
+test('ratios of targets are medians, with the newest build of bq4 and the best peer', () => {
   const [us, native, slow, fast] = [
     visitNamed(OURS),
     visitNamed(NATIVE),
@@ -253,7 +253,7 @@ test('ratios against the targets: medians, the newest build of ours, the best of
   assert.match(text, /vpdpbusd/);
 });
 
-test('what is not reached says why, with the figures of the same run; what is reached does not', () => {
+test('a target that is not reached has a reason with figures of the same run; a reached one has none', () => {
   const both = (/** @type {string} */ only, /** @type {number} */ threads) =>
     visitNamed(only.replace('1t', `${threads}t`));
   const read = visitNamed('^read / ');
@@ -293,7 +293,7 @@ test('what is not reached says why, with the figures of the same run; what is re
   assert.equal(best.reason, 'The fastest is wllama 3.8.1, Q4_0, Q8_0 LM head.');
 });
 
-test('a decode step at any depth, on the line through two', () => {
+test('stepRatio interpolates a decode step linearly between two depths', () => {
   const cell = (/** @type {number} */ prompt, /** @type {number} */ tokens, /** @type {number[]} */ rates) => ({
     prompt,
     tokens,
@@ -308,7 +308,7 @@ test('a decode step at any depth, on the line through two', () => {
   assert.equal(stepRatio(row, [128, 512], 128, 2048), null);
 });
 
-test('the report says which module it measured, and extras by which command', () => {
+test('the report names the measured module, and extras name their command', () => {
   const build = (/** @type {string} */ name) => ({ ...entry(visitNamed(OURS), 0, 500, 100, { build: name }) });
   const text = reportText(figures([build('relaxed16')], { machine: MACHINE, payload: PAYLOAD }));
   assert.match(text, /\| bq4's module \| relaxed16 in Chromium \|/);
@@ -327,7 +327,7 @@ test('the report says which module it measured, and extras by which command', ()
   assert.match(extraText({ ...extra, table: true }, '| a |\n', MACHINE), /\n\n\| a \|\n$/);
 });
 
-test('errors are in the report', () => {
+test('the report contains the errors of visits', () => {
   const failed = { ...entry(visitNamed(WLLAMA), 0, 1, 1), result: undefined, error: 'it broke\nsomewhere' };
   const text = reportText(
     figures([entry(visitNamed(OURS), 0, 500, 100), failed], { machine: MACHINE, payload: PAYLOAD }),
@@ -335,13 +335,13 @@ test('errors are in the report', () => {
   assert.match(text, /Measurements that failed:\n\n- wllama 3\.8\.1 .*: it broke\n/);
 });
 
-test('native llama.cpp without an instruction set of this CPU is no peer', () => {
+test('native llama.cpp without an instruction set of this CPU is refused as a peer', () => {
   const system = 'CPU : AVX2 = 1 | AVX512 = 1 | AVX512_VNNI = 1 | ';
   assert.deepEqual(missingInstructions(system, ['avx2', 'avx512f', 'avx512_vnni']), []);
   assert.deepEqual(missingInstructions(system, ['avx2', 'amx_int8', 'avx512_bf16']), ['AVX512_BF16', 'AMX_INT8']);
 });
 
-test('a CPU without AVX-512 that has AVX-VNNI wants it used', () => {
+test('a CPU with AVX-VNNI and without AVX-512 requires the use of AVX-VNNI', () => {
   const system = 'CPU : AVX2 = 1 | AVX512 = 0 | ';
   assert.deepEqual(missingInstructions(system, ['avx2', 'avx_vnni']), ['AVX_VNNI']);
   assert.deepEqual(missingInstructions(`${system}AVX_VNNI = 1 | `, ['avx2', 'avx_vnni']), []);
@@ -381,7 +381,7 @@ test(
   },
 );
 
-test('a page counts what each runtime generated: fewer tokens than are timed, or another prompt, is an error', async (t) => {
+test('a page refuses a runtime that generated fewer tokens than timed, or had another prompt', async (t) => {
   const set = (/** @type {any} */ values) => Object.assign(globalThis, values);
   t.after(() => set({ crossOriginIsolated: undefined }));
   await import('../../tools/bench/pages/page.js');
@@ -439,7 +439,7 @@ test('pages of the benchmarks have the functions that the benchmarks call in the
   );
 });
 
-test('what else runs is seen before each visit', async () => {
+test('each visit records the load by other programs before it', async () => {
   const path = join(folder, 'busy.jsonl');
   await runVisits({
     path,
@@ -455,7 +455,7 @@ test('what else runs is seen before each visit', async () => {
   assert.equal(busyShare(null, null), null);
 });
 
-test('the instruction of the relaxed dot', () => {
+test('dotInstruction returns the instruction of the relaxed dot product', () => {
   const of = (/** @type {string[]} */ ...flags) => dotInstruction({ ...MACHINE, flags });
   assert.match(of('ssse3', 'avx_vnni'), /vpdpbusd/);
   assert.match(of('ssse3', 'avx512_vnni'), /pmaddubsw/);
@@ -468,5 +468,5 @@ test('the instruction of the relaxed dot', () => {
   assert.equal(module('chromium', 'asimddp'), 'relaxed');
 });
 
-test('weights per token', () =>
+test('weightsPerToken counts the weights that a token is multiplied with', () =>
   assert.equal(weightsPerToken(SHAPE), 2 * (64 * 64 + 2 * 64 * 32 + 64 * 64 + 3 * 64 * 96) + 700 * 64));

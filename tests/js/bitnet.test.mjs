@@ -90,13 +90,13 @@ for (const [name, options] of /** @type {[string, Parameters<typeof folderOf>[0]
     );
   });
 
-test('a checkpoint without quantization_config is read as it is', async () => {
+test('a checkpoint without quantization_config is read without conversion', async () => {
   const { path, report } = await converted(folderOf({ quantization: null }), { quant: 'f32' });
   assert.ok(report.tensors.every(({ name }) => !name.endsWith('.scale')));
   assert.ok(distances(await logitsOf(path), floatsOf(logits)).most > 1);
 });
 
-test('activations of 8 bits: as far from unrounded ones as those of BitNet, which have one scale for a token; of 16 bits: nearer', async () => {
+test('activations of 8 bits are as precise as those of BitNet, with one scale per token; 16 bits are more precise', async () => {
   const { path } = await converted(folderOf(), { embed: 'f32' });
   const [plain, rounded] = [floatsOf(logits), floatsOf(readJson('rounded.json').logits)];
   const bitnets = distances(rounded, plain);
@@ -115,7 +115,7 @@ test('activations of 8 bits: as far from unrounded ones as those of BitNet, whic
   assert.ok(found.sixteen.most < bitnets.most / 20, summary);
 });
 
-test('the same bits by every build, on one thread and on three', async () => {
+test('all builds compute the same bits, with one thread and with three', async () => {
   const { path } = await converted(folderOf(), {});
   for (const kind of /** @type {const} */ (['i8', 'i16'])) {
     /** @type {Float32Array[]} */
@@ -227,7 +227,7 @@ test('ternary weights of other models are refused by name; what config.json omit
   assert.deepEqual([layers, hidden, ffn, heads, kv, theta, activation], [30, 2560, 6912, 20, 5, 500000, 'relu2']);
 });
 
-test('GGUF: the activation is said, SiLU where it is not; others, and weights and files of bitnet.cpp, are refused by name', async () => {
+test('GGUF: the activation function is read, with SiLU as default; others, and weights and files of bitnet.cpp, are refused by name', async () => {
   const bytes = readFileSync(GGUF);
   const open = (/** @type {Buffer} */ file) => openGguf(openBytes(file), file.subarray(0, 64));
   assert.equal((await open(bytes)).config.activation, 'relu2');
@@ -263,7 +263,7 @@ function tq2Blocks(values, scale) {
   return out;
 }
 
-test('GGUF: ternary blocks stay ternary, and give the tokens that the same weights as floats give', async () => {
+test('GGUF: ternary blocks stay ternary, and give the same tokens as their weights in floats', async () => {
   const scale = 0.0625;
   const sizes = { layers: 1, hidden: 256, heads: 4, kv_heads: 2, ffn: 256, vocab: 128, context: 32, norm_eps: 1e-5 };
   const weights = randomWeights({ arch: 'other', ...sizes, activation: 'relu2', sub_norms: true });

@@ -25,14 +25,14 @@ class HangingBlob extends Blob {
   }
 }
 
-test('a read that never ends is begun anew, as often as needed', async (t) => {
+test('a read that does not settle is started again, as often as necessary', async (t) => {
   setTimeouts(t, { blobRead: 1 });
   const blob = new HangingBlob(3);
   assert.deepEqual(await readBlob(blob, 5, 20), BYTES.slice(5, 20));
   assert.ok(blob.reads >= 4);
 });
 
-test('a time-out that no timer can wait for begins no other read', async (t) => {
+test('a timeout beyond the range of timers starts no second read', async (t) => {
   /** @type {unknown[]} */
   const waits = [];
   t.mock.method(globalThis, 'setTimeout', (/** @type {unknown} */ _, /** @type {unknown} */ ms) => void waits.push(ms));
@@ -43,7 +43,7 @@ test('a time-out that no timer can wait for begins no other read', async (t) => 
   assert.deepEqual(waits, [2 ** 31 - 1]);
 });
 
-test('a read that ends is done once; one that fails fails at once', async (t) => {
+test('a successful read runs once; a failed read rejects immediately', async (t) => {
   setTimeouts(t, { blobRead: Infinity });
   const blob = new HangingBlob(0);
   assert.deepEqual(await readBlob(blob), BYTES);
@@ -56,7 +56,7 @@ test('a read that ends is done once; one that fails fails at once', async (t) =>
   await assert.rejects(readBlob(unreadable), /^Error: gone$/);
 });
 
-test('models of Blobs are read so, whole and by pages', async (t) => {
+test('models from Blobs are read with retries, complete and in pages', async (t) => {
   setTimeouts(t, { blobRead: 1 });
   const source = await openSource(fromBlob(new HangingBlob(1)));
   const pieces = [];
@@ -66,7 +66,7 @@ test('models of Blobs are read so, whole and by pages', async (t) => {
   assert.deepEqual(await reader.read(7, 100, () => new Uint8Array(0)), BYTES.slice(7, 107));
 });
 
-test('an abort ends at once what waits for a read or a handle that never answers, and no read is begun anew', async (t) => {
+test('an abort immediately ends a wait for a read or a handle, and starts no other read', async (t) => {
   setTimeouts(t, { blobRead: 1 });
   const engine = await createEngine({ threads: 1 });
   const never = { kind: 'file', name: 'x.bq4', getFile: () => new Promise(() => {}) };

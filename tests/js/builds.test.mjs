@@ -139,7 +139,7 @@ function chosen(takes, tick = 0.005) {
   return { build, ms };
 }
 
-test('the fastest dot product is found, however fast the first code is, however coarse the clock', () => {
+test('the fastest dot product is found for any speed of the first code and any resolution of the clock', () => {
   const [noVnni, vnni] = [
     [0.14, 0.14, 0.06],
     [0.14, 0.05, 0.09],
@@ -161,7 +161,7 @@ test('the fastest dot product is found, however fast the first code is, however 
   assert.equal(chosen(() => 0.1).build, 'relaxed', 'where it makes no difference');
 });
 
-test('what else the machine does, and a first call that is slow, turn no choice', () => {
+test('other load on the machine and a slow first call do not change the choice', () => {
   // Somebody else has the core for 3 of each 7 ms.
   let [calls, next] = [0, 4];
   const takes = (/** @type {number} */ table, /** @type {number} */ ms) => {
@@ -200,7 +200,7 @@ for (const threads of [1, 2])
     }
   });
 
-test('no build that fails its self test runs', async () => {
+test('a build that fails its self-test is not used', async () => {
   const wrong = { relaxed: wrongBuild(BUILDS.relaxed), simd128: wrongBuild(BUILDS.simd128) };
   const refused = (/** @type {string} */ kernels) => ({
     code: 'NO_ENGINE',
@@ -215,7 +215,7 @@ test('no build that fails its self test runs', async () => {
   );
 });
 
-test('a build that was asked for is not measured, and without a probe relaxed SIMD is taken', async (t) => {
+test('a requested build is not measured; without a probe relaxed SIMD is used', async (t) => {
   countCpuTime(t);
   const slow = { ...BUILDS, probe: probeWhereFast('simd128') };
   assert.equal(await measureBuilds({ wasmUrl: slow }), 'simd128');
@@ -230,7 +230,7 @@ test('a build that was asked for is not measured, and without a probe relaxed SI
   assert.equal(await measureBuilds({ wasmUrl: { ...BUILDS, probe: nothing } }), undefined);
 });
 
-test('wasmUrl may be a folder, where all modules lie by their names', async (t) => {
+test('wasmUrl can be a folder that contains all modules by name', async (t) => {
   setTimeouts(t, { threadStart: Infinity, threadsReady: Infinity });
   const folder = new URL('../../build/wasm/', import.meta.url);
   for (const named of [resolveBuilds(folder), resolveBuilds(folder.href)]) {
@@ -243,7 +243,7 @@ test('wasmUrl may be a folder, where all modules lie by their names', async (t) 
   await engine.close();
 });
 
-test('the probe that is shipped multiplies as all kernels do', async () => {
+test('the packaged probe multiplies like the kernels', async () => {
   const { instance } = await WebAssembly.instantiate(readFileSync(new URL(BUILDS.probe)));
   const { multiply } = /** @type {any} */ (instance.exports);
   assert.deepEqual(

@@ -107,7 +107,7 @@ test('hashes of names are FNV-1a', () => {
   );
 });
 
-test('the same bytes as Python writes, the same weights as it reads', async () => {
+test('JavaScript writes the same bytes as Python and reads the same weights', async () => {
   for (const [seed, config] of [SMALL, LLAMA, { ...SMALL, ffn: 131, vocab: 300, tied: true }].entries()) {
     const weights = oddWeights(config, seed);
     const path = fresh();
@@ -229,7 +229,7 @@ const withWeight = (tensor, value) => {
   return ownFolder(SMALL, weights);
 };
 
-test('refused when written, and nothing left behind', async () => {
+test('a refused file is not written and leaves no partial file', async () => {
   const wide = { ...SMALL, vocab: 65536, hidden: 2, ffn: 2 };
   const input = ownFolder(SMALL, randomWeights(SMALL));
   const long = join(fresh(), 'vocab.txt');
@@ -289,7 +289,7 @@ async function verdict(bytes) {
   }
 }
 
-test('hashes that no name of the configuration has are reported, all of them', async () => {
+test('all hashes that match no name of the configuration are reported', async () => {
   const { path, bytes, tensors } = await sample();
   const hash = nameHash('h.0.ln1.weight').toString(16).padStart(16, '0');
   const at = bytes.indexOf(Buffer.from(hash, 'hex').reverse(), tensors);
@@ -313,7 +313,7 @@ test('hashes that no name of the configuration has are reported, all of them', a
   );
 });
 
-test('files that lie are refused, saying why', async () => {
+test('files with false sizes are refused with the reason', async () => {
   const { bytes, tokenizer, tensors, footer } = await sample();
   assert.equal(await verdict(bytes), '');
   const end = bytes.indexOf(0);
@@ -380,7 +380,7 @@ test('files that lie are refused, saying why', async () => {
   );
 });
 
-test('any cut, and any byte changed: a typed error or other weights', async () => {
+test('truncated and changed files give a typed error or other weights', async () => {
   const { bytes, tokenizer, tensors } = await sample();
   const seen = new Set();
   for (let size = 0; size < bytes.length; size += size > 1000 && size < tokenizer - 8 ? 61 : 1) {

@@ -240,7 +240,7 @@ test('two loads of one file share a download', async (t) => {
   assert.ok(served <= bytes.length, `${served} bytes were asked for`);
 });
 
-test('what has come before its turn is kept too: an end loses the chunks under way', async (t) => {
+test('chunks that arrive out of order are stored too; an end loses only the chunks in progress', async (t) => {
   const { server, engine } = await setUp(t, createEngine);
   // The first range stops in the first chunk; others come in full, one of their chunks damaged.
   server.faults = ({ from }) => (from === 65536 ? { hold: prefix + MiB / 2 } : { flip: prefix + 5 * MiB + 7 });
@@ -258,7 +258,7 @@ test('what has come before its turn is kept too: an end loses the chunks under w
   assert.equal(server.sent, bytes.length - prefix - 7 * MiB);
 });
 
-test('one that waits for a prefix of another goes on when that ends, or takes too long, and can be aborted', async (t) => {
+test('a load that waits for a header of another one continues when that ends or times out, and can be aborted', async (t) => {
   const file = await tinyModel({ card: `# Long\n${'Noise. '.repeat(60_000)}` });
   const { server, path } = await setUp(t, createEngine);
   server.files['*'] = file;
@@ -301,7 +301,7 @@ test('one that waits for a prefix of another goes on when that ends, or takes to
   }
 });
 
-test('a cache that is too small fails nothing, and says so', async (t) => {
+test('a cache that is too small fails no load and is reported', async (t) => {
   const { path, server } = await setUp(t, createEngine);
   const engine = await createEngine({ build: 'simd128', threads: 1, cache: { path, name: 'small', maxBytes: MiB } });
   let last;
@@ -311,7 +311,7 @@ test('a cache that is too small fails nothing, and says so', async (t) => {
   await engine.close();
 });
 
-test('an engine closes only the store that it has opened; a worker opens its own', async (t) => {
+test('an engine closes only a store that it has opened; a worker opens its own store', async (t) => {
   const { path, server } = await setUp(t, createEngine);
   const store = await openStore({ path, name: 'mine' });
   const engine = await createEngine({ build: 'simd128', threads: 1, cache: store });
@@ -332,7 +332,7 @@ test('an engine closes only the store that it has opened; a worker opens its own
   await without.close();
 });
 
-test('20 times loaded and closed, some aborted: handles and store as before', async (t) => {
+test('20 loads, some of them aborted, leave no handle open and the store unchanged', async (t) => {
   const { server, engine, load } = await setUp(t, createEngine);
   await load();
   const count = () => process.getActiveResourcesInfo().filter((name) => name !== 'Timeout' && !/TCP/.test(name)).length;
@@ -379,7 +379,7 @@ for (const [where, create] of Object.entries(KINDS)) {
   });
 }
 
-test('what neither fits nor can be kept is refused', async (t) => {
+test('a model that fits neither into memory nor into the cache is refused', async (t) => {
   const { path, server } = await setUp(t, createEngine);
   const engine = await createEngine({ build: 'simd128', threads: 1, cache: { path, name: 'small', maxBytes: MiB } });
   const options = { contextTokens: 128, kv: /** @type {const} */ ('i8') };

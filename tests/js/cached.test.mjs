@@ -67,7 +67,7 @@ async function setUp(t, faults = {}) {
   return { cache, engine, server, load, file: () => cache.files.get(server.url) };
 }
 
-test('the second load needs no network, and its plan says what is there', async (t) => {
+test('the second load sends no request, and its plan reports the cached bytes', async (t) => {
   const { cache, engine, server, load, file } = await setUp(t);
   assert.deepEqual((await engine.plan(fromUrl(server.url))).cached, { bytes: 0, complete: false });
   const first = await load();
@@ -78,7 +78,7 @@ test('the second load needs no network, and its plan says what is there', async 
   assert.equal(await load(), first);
 });
 
-test('only what is missing or damaged is fetched', async (t) => {
+test('only missing and damaged chunks are fetched', async (t) => {
   const { server, load, file } = await setUp(t);
   const first = await load();
   server.forget();
@@ -114,7 +114,7 @@ test('a damaged prefix in the cache is fetched again', async (t) => {
   }
 });
 
-test('another file at the address of one that is cached in part', async (t) => {
+test('another file at the address of a partly cached one replaces it', async (t) => {
   const { cache, engine, server, load, file } = await setUp(t);
   const first = await load();
   file().parts.delete(5);
@@ -133,7 +133,7 @@ test('another file at the address of one that is cached in part', async (t) => {
   assert.equal(cache.open_, 0);
 });
 
-test('an aborted load goes on from what the cache has', async (t) => {
+test('a load after an aborted one continues with the cached chunks', async (t) => {
   const { server, load, file } = await setUp(t, { step: 16384 });
   const controller = new AbortController();
   const stop = ({ loaded }) => loaded > 11 * MiB && controller.abort();
@@ -148,7 +148,7 @@ test('an aborted load goes on from what the cache has', async (t) => {
   }
 });
 
-test('a cache that is full fails nothing, and says so', async (t) => {
+test('a full cache fails no load and is reported', async (t) => {
   const { cache, load } = await setUp(t);
   cache.full = 2;
   let last;
@@ -157,7 +157,7 @@ test('a cache that is full fails nothing, and says so', async (t) => {
   assert.match(last.cacheProblem, /full/);
 });
 
-test('20 times loaded and closed, some aborted: memory, handles and cache as before', async (t) => {
+test('20 loads, some of them aborted, leave memory, handles and cache unchanged', async (t) => {
   const { cache, engine, server, load } = await setUp(t);
   await load();
   const count = () => process.getActiveResourcesInfo().filter((name) => name !== 'Timeout' && !/TCP/.test(name)).length;

@@ -71,7 +71,7 @@ const callsOf = (...calls) => ({ role: 'assistant', content: '', tool_calls: cal
 /** @param {string} [id] */
 const result = (id) => ({ role: 'tool', ...(id !== undefined && { tool_call_id: id }), content: 'a cold day' });
 
-test('JSON with integers that doubles can not hold is read and written as it is', () => {
+test('JSON with integers beyond the precision of doubles is read and written unchanged', () => {
   for (const text of [
     `{"a":${LARGE},"b":[-${LARGE},{"c":"${LARGE}"}],"d":1.5}`,
     `"\\"${LARGE}"`,
@@ -141,7 +141,7 @@ for (const [name, text] of Object.entries({
     });
   });
 
-test('several calls whose form is in no template, or amid one, are read, and end', async (t) => {
+test('several calls in a form without or within a template are parsed, and their end is detected', async (t) => {
   const calls = [1, 2, 3].map((n) => ({ name: 'weather', arguments: `{"n":${n}}` }));
   for (const [name, written] of Object.entries({
     'told at the end': `Action:\n[\n${[1, 2, 3].map((n) => `    {"tool_name": "weather", "parameters": {"n": ${n}}}`).join(',\n')}\n]`,
@@ -156,7 +156,7 @@ test('several calls whose form is in no template, or amid one, are read, and end
     });
 });
 
-test('limits of integers that may have been rounded are kept by what is written; listed ones are refused', async (t) => {
+test('limits of integers that may have been rounded hold for the output; listed integers are refused', async (t) => {
   const limits = { type: 'integer', minimum: Number(LARGE), maximum: Number('9223372036854775807') };
   await withModel('hermes', async (model) => {
     const texts = /** @type {const} */ ([
@@ -242,7 +242,7 @@ for (const name of Object.keys(TEMPLATES))
       }
     }));
 
-test('arguments that are nested deeper than a template can write are refused by their message and depth, others are written', async () => {
+test('arguments nested deeper than a template can write are refused with their message and depth', async () => {
   const nested = (/** @type {number} */ levels) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
   for (const name of Object.keys(TEMPLATES))
     await withModel(name, async (model) => {

@@ -52,7 +52,7 @@ for (const { name } of CALL_NOTATIONS)
       for (const [i, { text, value }] of written.entries()) assert.deepEqual(bare(read[i]), bare(value), text);
     });
 
-    test('texts that are changed at random: what is read is what the grammar takes, and nothing else', async (t) => {
+    test('randomly changed texts are parsed if and only if the grammar matches them', async (t) => {
       const notation = notationNamed(name);
       const { takes } = await picker(FROM);
       const format = { arguments: name };
@@ -102,7 +102,7 @@ for (const { name } of CALL_NOTATIONS)
     });
   });
 
-test('a token with a quote amid it may come in a string between other quotes only', async () => {
+test('a token that contains a quote is allowed only in strings with other quotes', async () => {
   const tokens = tokenizer();
   const id = tokens.tokens.push({ bytes: new TextEncoder().encode("it's"), score: 0, kind: TOKEN.normal }) - 1;
   const machine = await Machine.create(

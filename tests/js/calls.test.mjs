@@ -43,7 +43,7 @@ test('options are checked by kind and range', () => {
   });
 });
 
-test('a wrong call whose result is not read is reported, in each engine and in a chat', async (t) => {
+test('a failed call whose result is not awaited is reported, in each engine and in a chat', async (t) => {
   const { error } = console;
   t.after(() => (console.error = error));
   /** @type {any[]} */
@@ -65,7 +65,7 @@ test('a wrong call whose result is not read is reported, in each engine and in a
   }
 });
 
-test('a program that has opened ports of its engine still ends', () => {
+test('a program that has opened ports of its engine can exit', () => {
   const module = (/** @type {string} */ name) => JSON.stringify(new URL(`../../js/${name}`, import.meta.url).href);
   for (const close of ['', 'await engine.close();']) {
     const program = `import { createEngine } from ${module('node.js')};
@@ -79,7 +79,7 @@ test('a program that has opened ports of its engine still ends', () => {
   }
 });
 
-test('a port ends with its engine: calls over it fail, and nothing waits', async () => {
+test('a port closes with its engine: calls over it fail and do not hang', async () => {
   const engine = await createEngine({ threads: 1 });
   const far = await connectEngine(await engine.openPort());
   const model = await far.load(fromBytes(await tinyModel()));
@@ -90,7 +90,7 @@ test('a port ends with its engine: calls over it fail, and nothing waits', async
   await far.close();
 });
 
-test('a load that fails releases its memory, and the engine lists no dead model', async (t) => {
+test('a failed load releases its memory, and the engine does not list its model', async (t) => {
   const engine = await createEngine({ threads: 2 });
   t.after(() => engine.close());
   const bytes = await tinyModel();
@@ -124,7 +124,7 @@ test('a load that fails releases its memory, and the engine lists no dead model'
   assert.equal(model.siblings.size, 1);
 });
 
-test('a reply that is not read to its end does not keep others waiting for ever', async (t) => {
+test('an unread reply does not block other replies', async (t) => {
   setTimeouts(t, { sessionWait: 0, sessionLook: 1 });
   const engine = await createEngine({ threads: 1 });
   t.after(() => engine.close());
@@ -136,7 +136,7 @@ test('a reply that is not read to its end does not keep others waiting for ever'
   assert.equal((await model.generate('y', { maxTokens: 2 }).result).tokens.length, 2);
 });
 
-test('a session that is made while its model closes is closed, over a port', async () => {
+test('a session that is created over a port while its model closes is closed', async () => {
   const engine = await createEngine({ threads: 1 });
   const far = await connectEngine(await engine.openPort());
   const bytes = await tinyModel();

@@ -31,7 +31,7 @@ for (const [name, create] of /** @type {const} */ ([
     };
     const encode = (text, parseSpecial) => model.tokenize(text, { addSpecial: false, parseSpecial });
 
-    test('a turn is wrapped by the format; what a person writes never becomes a special token', async () => {
+    test('the chat format wraps a turn; text of a user never becomes a special token', async () => {
       const expected = [
         0,
         ...(await encode('<|system|>Be kind<|end|><|user|>', true)),
@@ -49,7 +49,7 @@ for (const [name, create] of /** @type {const} */ ([
       assert.deepEqual(reply.tokens, plain.tokens);
     });
 
-    test('the second turn computes only what is new', () =>
+    test('the second turn computes only its new tokens', () =>
       chatting(async (chat) => {
         const first = await chat.send('Hello there', { ...GREEDY, maxTokens: 12 }).result;
         const before = (await chat.stats()).tokens;
@@ -65,7 +65,7 @@ for (const [name, create] of /** @type {const} */ ([
         );
       }));
 
-    test('messages: the conversation as text, a reply under way included', () =>
+    test('messages contains the conversation as text, including a running reply', () =>
       chatting(
         async (chat) => {
           const run = chat.send('Hello', { ...GREEDY, maxTokens: 30 });
@@ -84,7 +84,7 @@ for (const [name, create] of /** @type {const} */ ([
         { system: 'S' },
       ));
 
-    test('a conversation taken up again gives the reply that the first would have given', async () => {
+    test('a restored conversation gives the same reply as the original one', async () => {
       const options = { ...GREEDY, maxTokens: 10, stopTokens: [] };
       // Replies of ASCII bytes survive as text; noise may not, so the history is given.
       const history = [
@@ -102,7 +102,7 @@ for (const [name, create] of /** @type {const} */ ([
       assert.deepEqual(again.tokens, ids);
     });
 
-    test('regenerate: another reply to the same message', () =>
+    test('regenerate generates another reply to the same message', () =>
       chatting(async (chat) => {
         const options = { temperature: 1, topK: 0, topP: 1, maxTokens: 10 };
         const first = await chat.send('Hello', { ...options, seed: 1 }).result;
@@ -132,7 +132,7 @@ for (const [name, create] of /** @type {const} */ ([
         assert.equal(next.usage.promptTokens, cut.usage.promptTokens + turn);
       }));
 
-    test('the token that ended a reply is not in the conversation twice', () =>
+    test('the end token of a reply appears once in the conversation', () =>
       chatting(async (chat) => {
         const free = await chat.send('Hello', { ...GREEDY, maxTokens: 8 }).result;
         const cut = await chat.regenerate({ ...GREEDY, stopTokens: [free.tokens[5]] }).result;
@@ -143,7 +143,7 @@ for (const [name, create] of /** @type {const} */ ([
         assert.equal(next.usage.promptTokens, cut.usage.promptTokens + turn);
       }));
 
-    test('abort keeps what came of the reply, and the conversation goes on', () =>
+    test('an abort keeps the received part of the reply, and the conversation can continue', () =>
       chatting(async (chat) => {
         const controller = new AbortController();
         const run = chat.send('Hello', { ...GREEDY, signal: controller.signal });
@@ -173,7 +173,7 @@ for (const [name, create] of /** @type {const} */ ([
         assert.deepEqual(chat.messages, []);
       }));
 
-    test('chat.messages has all of a message, as a copy, and a chat takes it up', async () => {
+    test('chat.messages returns complete copies of messages, which createChat accepts', async () => {
       const calls = [{ id: 'abcdefghi', type: 'function', function: { name: 'f', arguments: { a: [1] } } }];
       const messages = [
         { role: 'user', content: 'What is it?' },
@@ -233,7 +233,7 @@ for (const [name, create] of /** @type {const} */ ([
         assert.throws(() => any(chat.messages).push({ role: 'user', content: 'x' }), { name: 'TypeError' });
       }));
 
-    test('more chats than sessions: they share them, and each computes again what another displaced', async () => {
+    test('more chats than sessions share the sessions, and compute displaced tokens again', async () => {
       const few = await engine.load(fromBytes(await tinyModel()));
       const [a, b] = [await few.createChat(), await few.createChat({ system: 'Other' })];
       const one = await a.send('One', { ...GREEDY, maxTokens: 5 }).result;
@@ -252,7 +252,7 @@ for (const [name, create] of /** @type {const} */ ([
       await few.close();
     });
 
-    test('two conversations that take turns keep their sessions', async () => {
+    test('two alternating conversations keep their sessions', async () => {
       const [a, b] = [await model.createChat({ system: 'A' }), await model.createChat({ system: 'Quite another' })];
       for (const chat of [a, b, a, b]) {
         const { timings, usage } = await chat.send('Go on', { ...GREEDY, maxTokens: 3 }).result;
@@ -314,7 +314,7 @@ for (const [name, create] of /** @type {const} */ ([
         }
       });
 
-    test('context full: numbers, and nothing of the conversation or the message is lost', () =>
+    test('a full context is reported with numbers, and loses nothing of the conversation or the message', () =>
       chatting(async (chat) => {
         await chat.send('Hello', { ...GREEDY, maxTokens: 4 }).result;
         const before = chat.messages;
@@ -330,7 +330,7 @@ for (const [name, create] of /** @type {const} */ ([
         assert.equal(next.tokens.length, 4);
       }));
 
-    test('one reply at a time', () =>
+    test('a chat refuses a second simultaneous reply', () =>
       chatting(async (chat) => {
         const first = chat.send('One', { ...GREEDY, maxTokens: 5 });
         const parts = first[Symbol.asyncIterator]();
@@ -343,7 +343,7 @@ for (const [name, create] of /** @type {const} */ ([
         while (!(await parts.next()).done);
       }));
 
-    test('formats: none, malformed, given, a missing role', async () => {
+    test('chat formats: missing and malformed ones and missing roles are refused, a given one is used', async () => {
       const bare = await engine.load(fromBytes(await tinyModel({ chat: null })));
       await assert.rejects(bare.createChat(), { code: 'NO_CHAT' });
       const bad = /** @type {any} */ ({ roles: { user: { before: '' } } });

@@ -45,7 +45,7 @@ for (const [name, create] of /** @type {const} */ ([
       return sum;
     }
 
-    test('of options of several tokens: those that generate tells one by one', async () => {
+    test('choose computes options of several tokens like generate computes them one by one', async () => {
       const options = ['yes', 'yet', 'no', 'no, you'];
       const prompt = 'Is it in the house?';
       const { options: report, best, promptTokens } = await model.choose(prompt, options);
@@ -61,7 +61,7 @@ for (const [name, create] of /** @type {const} */ ([
       assert.equal(best, [...report].sort((a, b) => b.logprob - a.logprob)[0].text);
     });
 
-    test('where a prompt ends amid a token, all options are counted from before it', async () => {
+    test('if a prompt ends within a token, all options are scored from the token before', async () => {
       const prompt = 'in th';
       const { options: report, promptTokens } = await model.choose(prompt, ['e', 'x']);
       const base = (await model.tokenize(prompt)).slice(0, promptTokens);
@@ -72,7 +72,7 @@ for (const [name, create] of /** @type {const} */ ([
       assert.ok(promptTokens < (await model.tokenize(prompt)).length);
     });
 
-    test('a prompt is computed once, and what options begin with alike too', async () => {
+    test('choose computes the prompt and common beginnings of options once', async () => {
       const session = await model.createSession();
       const prompt = 'Do you know the answer to it?';
       const first = await session.choose(prompt, ['abcd', 'abce', 'x']);
@@ -92,7 +92,7 @@ for (const [name, create] of /** @type {const} */ ([
       await session.close();
     });
 
-    test('of messages: the beginning of the reply', async () => {
+    test('choose with messages scores the beginning of the reply', async () => {
       const messages = [{ role: 'user', content: 'Hi' }];
       const { options, promptTokens } = await model.choose(messages, ['you', 'an']);
       assert.equal(promptTokens, await model.countTokens(messages));
@@ -103,7 +103,7 @@ for (const [name, create] of /** @type {const} */ ([
       }
     });
 
-    test('options that are empty, repeat or do not fit; aborts', async () => {
+    test('choose refuses options that are empty, repeated or too long; an abort ends it', async () => {
       for (const wrong of [[], ['a', ''], ['a', 'a'], 'yes', [1, 2]])
         await assert.rejects(model.choose('x', /** @type {any} */ (wrong)), { code: 'ARGUMENT', message: /options/ });
       await assert.rejects(model.choose('x', ['a'], /** @type {any} */ ({ temperature: 0 })), { code: 'ARGUMENT' });
@@ -123,7 +123,7 @@ for (const [name, create] of /** @type {const} */ ([
   });
 }
 
-test('a prompt none of whose tokens stays with every option is refused as that', async () => {
+test('a prompt of which no token is common to all options is refused', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await tinyModel({ tokens: { ...tokenizer(), flags: 0 } })));
   assert.deepEqual([(await model.tokenize('th')).length, (await model.tokenize('tx')).length], [1, 2]);
@@ -143,7 +143,7 @@ Sentiment: negative
 
 `;
 const real = realModel('smollm2');
-test('SmolLM2: what people feel about a film', { skip: real ? false : NO_REAL_MODEL }, async () => {
+test('SmolLM2 classifies the sentiment of film reviews', { skip: real ? false : NO_REAL_MODEL }, async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(fromFile(/** @type {string} */ (real)), { contextTokens: 512 });
   const ask = (/** @type {string} */ review) =>

@@ -48,7 +48,7 @@ for (const { penalty, weights, bias } of fits)
     }
   });
 
-test('sparse rows give what the same rows give when they are dense', async () => {
+test('sparse rows give the same classifier as dense rows', async () => {
   const dense = rows.map((/** @type {number[]} */ value) => ({ value: value.map((v, i) => (i % 2 ? v : 0)) }));
   const sparse = rows.map((/** @type {number[]} */ value) => ({
     index: Uint32Array.of(1, 3, 5),
@@ -57,7 +57,7 @@ test('sparse rows give what the same rows give when they are dense', async () =>
   assert.deepEqual(await train(sparse, classes, 4, 6), await train(dense, classes, 4, 6));
 });
 
-test('a step without curvature is not remembered: training goes on where the loss is linear', async () => {
+test('a step without curvature is not stored, so training continues where the loss is linear', async () => {
   // One row lies so far on the wrong side that its loss is linear in the weights, and the others add nothing.
   const items = [...Array(1000).fill(100), 50].map((value) => ({ value: [value] }));
   const itemClasses = [...Array(1000).fill(1), 0];
@@ -69,7 +69,7 @@ test('a step without curvature is not remembered: training goes on where the los
   for (const [i, loss] of losses.entries()) if (i) assert.ok(loss < losses[i - 1], `${losses}`);
 });
 
-test('blocks of a head are those of the C encoder', async () => {
+test('blocks of a classifier equal those of the C encoder', async () => {
   const codec = await createCodec(1 << 20);
   const weights = Float32Array.from(
     { length: 5 * 64 },
@@ -92,14 +92,14 @@ const HEAD = {
   bias: Float32Array.of(0, 0.5),
 };
 
-test('a head as JSON is read as it was written', () => {
+test('a classifier in JSON is read as it was written', () => {
   const read = readClassifier(JSON.parse(JSON.stringify(writeClassifier(HEAD, { type: 'f32' }))));
   assert.deepEqual(read, HEAD);
   const packed = readClassifier(writeClassifier(HEAD));
   packed.weights.forEach((w, i) => assert.ok(Math.abs(w - HEAD.weights[i]) < 3 / 7));
 });
 
-test('what is no head is refused, and says why', () => {
+test('an invalid classifier is refused with the reason', () => {
   const good = writeClassifier(HEAD, { type: 'f32' });
   const nan = writeClassifier({ ...HEAD, weights: HEAD.weights.map(() => NaN) }, { type: 'f32' });
   for (const [file, says] of /** @type {[any, RegExp][]} */ ([
@@ -125,7 +125,7 @@ test('what is no head is refused, and says why', () => {
     );
 });
 
-test('every fifth example of a label is held out', () => {
+test('split uses every fifth example of a label for testing', () => {
   const parts = split(Array.from({ length: 25 }, (_, i) => ({ text: String(i), label: i % 2 ? 'odd' : 'even' })));
   assert.deepEqual(
     parts.test.map(({ text }) => text),
@@ -170,7 +170,7 @@ test('a label without a training example is named, also the empty one', async ()
     });
 });
 
-test('worker and this thread: the same labels, and a head of another model is refused', async () => {
+test('a worker assigns the same labels as this thread, and a classifier of another model is refused', async () => {
   const found = [];
   for (const make of [createEngine, createWorkerEngine]) {
     const engine = await make({ threads: 1 });

@@ -57,7 +57,7 @@ test('--help, also of each command, and --version; docs/reference/cli.md lists e
   assert.match(bq4('--version').stdout, /^\d+\.\d+\.\d+(-[\w.]+)?\n$/);
 });
 
-test('output to a full device is a reported failure', { skip: !existsSync('/dev/full') && 'no /dev/full' }, () => {
+test('a failed write to a full device is reported', { skip: !existsSync('/dev/full') && 'no /dev/full' }, () => {
   const full = openSync('/dev/full', 'w');
   for (const args of [['--help'], ['run', path, '--prompt', 'Once', '--max-tokens', '3']]) {
     const { status, stderr } = spawnSync(process.execPath, [program, ...args], {
@@ -70,7 +70,7 @@ test('output to a full device is a reported failure', { skip: !existsSync('/dev/
   closeSync(full);
 });
 
-test('wrong usage: exit code 2 and what is wrong', () => {
+test('wrong usage ends with exit code 2 and names the mistake', () => {
   /** @type {[string[], RegExp][]} */
   const wrong = [
     [[], /expected a command/],

@@ -17,7 +17,7 @@ const quality = { lmHeadFraction: 0.25 };
 /** @param {import('../../js/shared/types.js').Model} model @param {object} [more] */
 const written = async (model, more) => (await model.generate(ids, { ...options, ...more }).result).tokens;
 
-test('each build, with and without threads, in a worker: the same tokens, which are not those of the whole head', async () => {
+test('the clustered LM head gives the same tokens in each build, with and without threads and in a worker; they differ from those of the complete head', async () => {
   const all = [];
   for (const make of [
     () => createEngine({ build: 'simd128', threads: 1 }),
@@ -39,7 +39,7 @@ test('each build, with and without threads, in a worker: the same tokens, which 
   await engine.close();
 });
 
-test('a plan counts the clusters, and a model keeps to it', async () => {
+test('a load plan includes the memory of clusters, and a model does not exceed it', async () => {
   const engine = await createEngine({ threads: 1 });
   const [whole, some] = [await engine.plan(source), await engine.plan(source, { quality })];
   assert.ok(some.heapBytes > whole.heapBytes);
@@ -53,7 +53,7 @@ test('a plan counts the clusters, and a model keeps to it', async () => {
   await engine.close();
 });
 
-test('for a format, for biases and for given answers all of the head is computed', async () => {
+test('with formats, biases and choices the complete LM head is computed', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(source, { quality, sessions: 2 });
   const whole = await engine.load(source);
@@ -75,7 +75,7 @@ test('for a format, for biases and for given answers all of the head is computed
   await engine.close();
 });
 
-test('a layer to leave before is those layers left out, from it on', async () => {
+test('exiting at a layer gives the same result as skipping all layers from it on', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(source, { quality: { exitLayer: 2, skipLayers: [0] }, sessions: 2 });
   const [session, same] = [await model.createSession(), await model.createSession({ quality: { skipLayers: [2, 0] } })];
@@ -92,7 +92,7 @@ test('a layer to leave before is those layers left out, from it on', async () =>
   await engine.close();
 });
 
-test('a receipt tells of it', async () => {
+test('a receipt contains the quality options', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(source, { quality });
   const session = await model.createSession();
@@ -106,7 +106,7 @@ test('a receipt tells of it', async () => {
   await engine.close();
 });
 
-test('what cannot be is refused, with what to do', async () => {
+test('impossible quality options are refused with a hint', async () => {
   const engine = await createEngine({ threads: 1 });
   for (const wrong of [{ lmHeadFraction: 0 }, { lmHeadFraction: 'some' }, { head: 0.5 }, { constructor: 1 }, 0.5])
     await assert.rejects(engine.load(source, { quality: /** @type {any} */ (wrong) }), {

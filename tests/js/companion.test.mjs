@@ -67,7 +67,7 @@ test('a v1 file with its companion gives the tokens of the v2 file with the same
   await engine.close();
 });
 
-test('the companion is found beside a path and beside an address, or named; in a worker too', async () => {
+test('a companion is found next to a path and next to an address, or given by name, also in a worker', async () => {
   const { file, json, loose } = await v1(odd);
   assert.ok(
     loose.includes('h.0.ln1.weight') && loose.includes('wte.weight'),
@@ -94,7 +94,7 @@ test('the companion is found beside a path and beside an address, or named; in a
   await server.close();
 });
 
-test('a companion that is missing or wrong', async () => {
+test('a missing or invalid companion is refused', async () => {
   const { file, json } = await v1(odd);
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const server = await faultServer({ '/model.bq4': file });

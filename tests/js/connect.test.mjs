@@ -47,7 +47,7 @@ const lasting = ({ id: _, created: __, model: ___, usage: { prompt_tokens_detail
   usage,
 });
 
-test('the same calls give the same answers, here and there', async () => {
+test('calls of a remote model give the same results as those of a local model', async () => {
   for (const one of [fixed, { ...fixed, logprobs: true, top_logprobs: 2 }])
     assert.deepEqual(
       lasting(await remote.chat.completions.create(one)),
@@ -73,7 +73,7 @@ test('the same calls give the same answers, here and there', async () => {
   );
 });
 
-test('runTools asks a server as it asks the model', async (t) => {
+test('runTools works with a server like with a model', async (t) => {
   const model = await engine.load(fromBytes(await tinyModel({ config: { context: 2048 } })));
   const server = await serveModels([{ id: 'tiny', model }], { port: 0, token: 'sesame' });
   t.after(() => server.close().then(() => model.close()));
@@ -112,7 +112,7 @@ test('runTools asks a server as it asks the model', async (t) => {
   });
 });
 
-test('errors are those of the engine, with the status', async () => {
+test('errors of a server have the codes of the engine, and the HTTP status', async () => {
   /** @type {[() => Promise<any>, string, number][]} */
   const cases = [
     [() => remote.chat.completions.create({ ...fixed, temperature: 99 }), 'ARGUMENT', 400],
@@ -148,7 +148,7 @@ test('errors are those of the engine, with the status', async () => {
   assert.throws(() => connect('no address'), { code: 'ARGUMENT' });
 });
 
-test('options are checked by name and kind, headers may have any form that fetch takes', async () => {
+test('connect checks options by name and type, and accepts headers in any form of fetch', async () => {
   const url = 'http://127.0.0.1:9/v1';
   for (const [options, message, param] of /** @type {[any, RegExp, string][]} */ ([
     [{ apikey: 'x' }, /^connect: unknown option "apikey"; did you mean "apiKey"\?/, 'apikey'],
@@ -191,7 +191,7 @@ test('options are checked by name and kind, headers may have any form that fetch
   for (const headers of forms) assert.equal((await connect(server.url, { headers }).models.list()).object, 'list');
 });
 
-test('an abort ends the request with its reason: before, while waiting, amid a stream; so does leaving the loop', async () => {
+test('an abort ends the request with its reason before, during the wait and within a stream; so does leaving the loop', async () => {
   const reason = new Error('enough');
   await assert.rejects(remote.chat.completions.create(fixed, { signal: AbortSignal.abort(reason) }), reason);
   const long = /** @type {any} */ ({ messages, n: 128, response_format: { type: 'regex', pattern: '[a-z ]{2000}' } });
@@ -231,7 +231,7 @@ const sse = { 'Content-Type': 'text/event-stream' };
 const chunk = (content, finish_reason = null) =>
   JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason }] });
 
-test('a stream that ends before anything was read ends its request', async (t) => {
+test('a stream that is canceled before the first read ends its request', async (t) => {
   let whenClosed = () => {};
   const endless = createServer((request, response) => {
     request.resume();
@@ -264,7 +264,7 @@ test('a stream that ends before anything was read ends its request', async (t) =
   }
 });
 
-test('events however they are cut and ended', async () => {
+test('server-sent events are parsed for any chunks and line ends', async () => {
   const text = `: a comment\r\n\r\ndata: ${chunk('grüß ')}\r\n\r\nevent: x\rdata:${chunk('dich')}\r\rid: 3\ndata: ${chunk('!', 'stop')}\n\ndata: [DONE]\n\n`;
   const bytes = new TextEncoder().encode(text);
   for (const size of [1, 7, bytes.length])
@@ -283,7 +283,7 @@ test('events however they are cut and ended', async () => {
   );
 });
 
-test('CR and LF that come apart end one line', async () => {
+test('CR and LF in separate chunks end one line', async () => {
   const pieces = ['data: a\r', '\ndata: b\r', '\n\r', '\ndata: c\r\r'].map((text) => new TextEncoder().encode(text));
   const body = new ReadableStream({ pull: (sink) => (pieces.length ? sink.enqueue(pieces.shift()) : sink.close()) });
   const all = [];
@@ -291,7 +291,7 @@ test('CR and LF that come apart end one line', async () => {
   assert.deepEqual(all, ['a\nb', 'c']);
 });
 
-test('servers that fail: a typed error, never a short reply', async () => {
+test('failing servers give a typed error, never a truncated reply', async () => {
   /** @type {[string, (response: import('node:http').ServerResponse) => void, object, object?][]} */
   const cases = [
     ['a page', (r) => r.end('<!doctype html>'), { code: 'FORMAT' }, fixed],
@@ -342,7 +342,7 @@ test('servers that fail: a typed error, never a short reply', async () => {
   });
 });
 
-test('here where the plan says that it fits, there where not', async () => {
+test('the model runs locally if the plan says that it fits, otherwise on the server', async () => {
   const here = await localOrRemote(engine, fromFile(FILE), remote, { contextTokens: 64 });
   assert.equal(here.where, 'local');
   assert.equal((await here.model.chat.completions.create(fixed)).choices.length, 1);

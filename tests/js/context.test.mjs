@@ -231,7 +231,7 @@ for (const [name, load] of LOADS) {
   });
 }
 
-test('a summary is made once: the same turns later cost no second one', async (t) => {
+test('a summary of the same turns is generated once', async (t) => {
   const { model, session, read } = await createCountingEngine(t);
   await session.close();
   const options = { temperature: 0, maxTokens: 3, contextPolicy: /** @type {const} */ ('summarize') };

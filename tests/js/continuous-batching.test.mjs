@@ -42,7 +42,7 @@ for (const [build, threads] of /** @type {const} */ ([
     });
     after(() => engine.close());
 
-    test('each gives what it gives alone', async () => {
+    test('each generation in a batch gives the same tokens as alone', async () => {
       const all = await Promise.all(PROMPTS.map((prompt, i) => model.generate(prompt, options(i)).result));
       assert.deepEqual(
         all.map(({ tokens }) => tokens),
@@ -72,7 +72,7 @@ for (const [build, threads] of /** @type {const} */ ([
       for (const session of sessions) await session.close();
     });
 
-    test('one that is left, closed or aborted changes nothing for the others', async () => {
+    test('a generation that is left, closed or aborted does not change the others', async () => {
       const controller = new AbortController();
       const sessions = await Promise.all(PROMPTS.slice(0, 3).map(() => model.createSession({ contextTokens: 128 })));
       const read = async (/** @type {any} */ session, /** @type {number} */ i) => {
@@ -95,7 +95,7 @@ for (const [build, threads] of /** @type {const} */ ([
     });
   });
 
-test('in a worker', async () => {
+test('a worker gives the same results', async () => {
   const engine = await createWorkerEngine({ threads: 1 });
   try {
     const model = await engine.load(fromBytes(CHAT), { contextTokens: 128, sessions: PROMPTS.length });

@@ -34,7 +34,7 @@ test('a conversation of too many messages is refused by name, as JSON and as Mar
   assert.equal(pathTo(kept.entries, kept.leaf).length, 2000);
 });
 
-test('a stored path of 60,000 messages is found in one walk; circles end', () => {
+test('a stored path of 60,000 messages is found in linear time; cycles are detected', () => {
   let reads = 0;
   const counted = entries(60_000).map((entry) => ({
     ...entry,
@@ -55,7 +55,7 @@ test('a stored path of 60,000 messages is found in one walk; circles end', () =>
   assert.equal(kept.id, 'm3');
 });
 
-test('messages that another tab has added behind deleted ones stay, behind those before; a chat without an end ends with its last', () => {
+test('messages that another tab has added after deleted ones are attached to the ones before', () => {
   /** @type {Record<string, string>} */
   const stored = {};
   globalThis.localStorage = /** @type {any} */ ({
@@ -89,7 +89,7 @@ test('messages that another tab has added behind deleted ones stay, behind those
   for (const leaf of [null, 'none', 7]) assert.equal(conversationOf({ entries: entries(2), leaf })?.leaf, 'm1');
 });
 
-test('settings that are lists or objects are no settings; the conversation stays and can be written', async () => {
+test('settings that are lists or objects are ignored; the conversation stays and can be continued', async () => {
   const nested = JSON.parse(`${'['.repeat(20_000)}${']'.repeat(20_000)}`);
   const read = conversationOf({ entries: entries(2), leaf: 'm1', sampling: { temperature: 0.5, topP: nested } });
   assert.deepEqual(read?.sampling, { temperature: 0.5 });
@@ -100,7 +100,7 @@ test('settings that are lists or objects are no settings; the conversation stays
 const ATTACHED =
   'old.md:\n````\n# A chat\n\n## You\n\nHi\n\n## Model\n\n```\nHo\n```\n````\n\nb.md:\n```\n## You\n```\n\nWhat is said?';
 
-test('Markdown with attached texts that hold headings: the same messages, with the ends of lines of any system', async () => {
+test('Markdown whose attached texts contain headings is imported as the same messages, for any line ends', async () => {
   const messages = ['Hi', 'Ho', ATTACHED, 'Nothing:\n```\n## is\n```', '## Model two', '## You, too'];
   const all = entries(messages.length).map((entry, i) => ({ ...entry, content: messages[i] }));
   const markdown = asMarkdown(/** @type {any} */ ({ entries: all, leaf: 'm5', title: 'T', system: 'S' }));
@@ -114,7 +114,7 @@ test('Markdown with attached texts that hold headings: the same messages, with t
   }
 });
 
-test('an imported chat gives a model no other passages than those that are shown', async () => {
+test('an imported chat passes only displayed passages to the model', async () => {
   const passages = ['x', 'y'].map((text, i) => ({ file: 'a', place: `line ${i}`, text, document: 0 }));
   const reads = { text: 'Never shown.', passages, by: 'words', of: 3, offer: true };
   const all = entries(2).map((entry, i) => (i ? entry : { ...entry, content: 'a:\n```\nx\ny\nz\n```\n\nWhy?', reads }));
@@ -122,7 +122,7 @@ test('an imported chat gives a model no other passages than those that are shown
   assert.equal(imported[0].reads?.text, 'a, passages:\n```\n[line 0]\nx\n\n[line 1]\ny\n```\n\nWhy?');
 });
 
-test('what a model read in place of a message is kept only where all of it can be shown', () => {
+test('a replacement text of a message is kept only if all of it can be displayed', () => {
   const passage = { file: 'a', place: 'line 1', text: 'x' };
   const reads = { text: 'x', passages: [passage], by: 'words', of: 3, offer: true };
   const keptOf = (/** @type {any} */ changed, at = 0) => {

@@ -33,7 +33,7 @@ function weights(n, seed = 1) {
   return Float32Array.from({ length: n }, () => 0.05 * (next() + next() + next()));
 }
 
-test('the table of types is that of c/core/type.h', () => {
+test('the table of types equals that of c/core/type.h', () => {
   const header = readFileSync(new URL('../../c/core/type.h', import.meta.url), 'utf8');
   const rows = [...header.matchAll(/^ {2}(FLOAT|TILED|RARE|IMPORTED|STORED|NAMED)\(\w+, (\w+), ([\d, ]+)/gm)].map(
     ([, kind, name, numbers]) => ({
@@ -62,7 +62,7 @@ test('the table of types is that of c/core/type.h', () => {
   );
 });
 
-test('f16: every value survives the way to f32 and back; halves go to even', () => {
+test('f16: every value is unchanged by conversion to f32 and back; ties are rounded to even', () => {
   for (let h = 0; h < 65536; h++) {
     const value = f16ToNumber(h);
     if (!Number.isNaN(value)) assert.equal(f16FromNumber(value), h);
@@ -92,7 +92,7 @@ test('bf16: rounds to nearest even, NaN stays NaN', () => {
   assert.ok(Number.isNaN(bf16ToNumber(bf16FromNumber(NaN))));
 });
 
-test('XXH64: known answers, and C gives the same at every length', () => {
+test('XXH64 has the known results, and C returns the same for every length', () => {
   const text = (/** @type {string} */ s) => new TextEncoder().encode(s);
   assert.equal(xxh64(text('')), 0xef46db3751d8e999n);
   assert.equal(xxh64(text('abc')), 0x44bc2cf5ad770999n);
@@ -149,7 +149,7 @@ test('weights of f16 and bf16 are encoded as the f32 weights of the same values,
   }
 });
 
-test('layouts differ in order only', () => {
+test('layouts contain the same values in another order', () => {
   for (const type of types.filter((t) => t.step)) {
     for (const [rows, cols] of SHAPES) {
       const src = weights(rows * cols, 77);
@@ -259,7 +259,7 @@ test('a scale that is not finite is refused when decoding', () => {
   }
 });
 
-test('a weight that can not be encoded is named by its place in the tensor, whatever piece it came in', async () => {
+test('a weight that cannot be encoded is named by its index in the tensor, whatever piece it is in', async () => {
   const [rows, cols, first] = [8, 32, 64];
   const values = new Float32Array(rows * cols);
   values[3 * cols + 7] = NaN;

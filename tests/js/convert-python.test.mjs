@@ -58,7 +58,7 @@ test('v2 in every type, and v1, from the same checkpoint', async () => {
   assert.deepEqual(companion('py.json').tokenizer.tokens, companion('js.json').tokenizer.tokens);
 });
 
-test('what Python exports from PyTorch checkpoints runs', async () => {
+test('files that Python exports from PyTorch checkpoints run', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   for (const name of ['llama2c.pt', 'nanogpt.pt']) {
     for (const version of [[], ['--v1']]) {

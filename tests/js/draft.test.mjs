@@ -43,7 +43,7 @@ for (const [build, threads] of /** @type {const} */ ([
     before(async () => (engine = await createEngine({ build, threads })));
     after(() => engine.close());
 
-    test('the same parts and results with every drafter and all options', async () => {
+    test('parts and results are the same with every drafter and all options', async () => {
       const model = await engine.load(fromBytes(CHAT), { contextTokens: 128, sessions: 2 });
       const last = model.info.layers - 1;
       const load = (/** @type {object} */ quality) => engine.load(fromBytes(CHAT), { contextTokens: 120, quality });
@@ -100,7 +100,7 @@ describe('what is computed', () => {
     return { made: output, usage, workUnits: (await session.stats()).workUnits - before };
   }
 
-  test('one of the same weights is right whenever it is sure; the large one takes a step less for each token that came', async () => {
+  test('a draft model with the same weights is always accepted; each accepted token saves a step of the large model', async () => {
     const small = await counting();
     const [plain, fast] = [await ran(false), await ran({ model: small, tokens: 4 })];
     const { draftedTokens: drafted, acceptedTokens: arrivals } = fast.usage;
@@ -120,7 +120,7 @@ describe('what is computed', () => {
     await small.close();
   });
 
-  test('one of other weights is seldom right, and never asked for what can not come', async () => {
+  test('a draft model with other weights is rarely accepted, and is not asked for impossible tokens', async () => {
     const small = await counting(await tinyModel({ config: WIDE, seed: 2 }));
     const [plain, fast] = [await ran(false), await ran({ model: small })];
     const { draftedTokens: drafted, acceptedTokens: arrivals } = fast.usage;
@@ -135,7 +135,7 @@ describe('what is computed', () => {
     await small.close();
   });
 
-  test('one that is seldom sure seldom guesses', async () => {
+  test('a draft model with low probabilities proposes few tokens', async () => {
     const small = await counting(await tinyModel({ config: { hidden: 16, heads: 2, kv_heads: 2, ffn: 16 } }));
     const [plain, fast] = [await ran(false), await ran({ model: small })];
     assert.deepEqual(fast.made, plain.made);
@@ -145,7 +145,7 @@ describe('what is computed', () => {
     await small.close();
   });
 
-  test('no more than there is room for: drafts, tokens, the small context', async () => {
+  test('draft tokens do not exceed the limits of drafts, tokens and the small context', async () => {
     const small = await counting(THRESHOLD, { contextTokens: ids.length + 9 });
     const { made: output, usage } = await ran({ model: small, tokens: 31 }, { maxTokens: 80 });
     assert.deepEqual(output, (await ran(false, { maxTokens: 80 })).made);
@@ -156,7 +156,7 @@ describe('what is computed', () => {
     await none.close();
   });
 
-  test('its session is borrowed for a generation: given back at the end, when that is left, aborted or refused', async () => {
+  test('a generation uses a session of the draft model and releases it at its end, when it is left, aborted or refused', async () => {
     const small = await counting();
     const speculate = { model: small };
     const free = async () => (await small.createSession()).close();
@@ -194,7 +194,7 @@ describe('what is computed', () => {
     await small.close();
   });
 
-  test('an abort, a close of either model and the deadline are heard while the small one reads the prompt', async (t) => {
+  test('an abort, a close of either model and the deadline take effect while the draft model computes the prompt', async (t) => {
     const { made: output } = await ran(false);
     /** Does something amid the small model's prompt. @param {(small: any, big: any) => unknown} act @param {object} [options] */
     const amid = async (act, options) => {
@@ -255,7 +255,7 @@ describe('refused', () => {
     return engine.load(fromBytes(await tinyModel({ tokens, config: WIDE })));
   }
 
-  test('another vocabulary: its sizes, the bytes of a token, what is special; nothing else', async () => {
+  test('a draft model with another vocabulary is refused: other sizes, bytes of a token, or special tokens', async () => {
     const more = await engine.load(fromBytes(await tinyModel({ config: { ...WIDE, vocab: 272 } })));
     const hint = /same family/;
     await refuses(more, { code: 'MISMATCH', hint, message: /differs: vocabSize: expected 271, found 272$/ });
@@ -282,7 +282,7 @@ describe('refused', () => {
     for (const one of [more, none, bytes, special, longer, like]) await one.close();
   });
 
-  test('one that was closed, of another engine, an encoder, no model', async () => {
+  test('a closed draft model, one of another engine, an encoder and other values are refused', async () => {
     const isGone = await engine.load(fromBytes(THRESHOLD));
     await isGone.close();
     const lost = {

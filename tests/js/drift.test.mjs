@@ -44,7 +44,7 @@ const opened = () =>
 /** @param {Float32Array} values */
 const largest = (values) => values.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
 
-test('where nothing was changed nothing has drifted, and moments are those of the whole model, to the bit', async () => {
+test('without changed matrices there is no drift, and moments are bit-identical to those of the complete model', async () => {
   const calibrator = await Calibrator.open(fromFile(floats), TEXT);
   const drift = await opened();
   for (const { name, dims } of tensors) {
@@ -64,7 +64,7 @@ test('where nothing was changed nothing has drifted, and moments are those of th
   drift.close();
 });
 
-test('what becomes of a matrix changes the inputs behind it, in its layer and in the next, and none before', async () => {
+test('a changed matrix changes the inputs after it, in its layer and in the next, and none before', async () => {
   const drift = await opened();
   const changed = 'h.0.attn.v.weight';
   /** @type {Record<string, number>} */
@@ -111,7 +111,7 @@ function klOf(from, quant, method) {
   return JSON.parse(bq4('perplexity', out, text, '--against', from, '--json')).against.kl;
 }
 
-test('quantize: what was changed before is made good, so that the model predicts more as the whole one does', () => {
+test('quantize compensates for earlier changes, so that predictions are closer to those of the original model', () => {
   for (const quant of ['bq4h', 'bq3a']) {
     const [by, beside] = ['gptaq', 'gptq'].map((method) => klOf(floats, quant, method));
     assert.ok(by < beside, `${quant}: ${by}, ${beside}`);

@@ -57,7 +57,7 @@ const [FIRST, POOLED, NORMALIZED] = ['.Transformer', '1_Pooling.Pooling', '2_Nor
   return { path, type: `sentence_transformers.models.${kind}` };
 });
 
-test('a sentence-transformers folder says how its vectors are made', async () => {
+test('the pooling of a sentence-transformers folder is read', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   /** @param {string} name @param {object[]} modules @param {object} pooling */
   const messageOf = async (name, modules, pooling) => {
@@ -183,7 +183,7 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       await model.close();
     });
 
-    test('each text by itself: the same bits alone, among others, in any order', async () => {
+    test('a text has the same vector alone, among others and in any order', async () => {
       const model = await engine.load(fromFile(path));
       const texts = [ids, ids.slice(3, 9), [7], ids.slice(0, 20), [7, 8]];
       const { vectors, tokens, truncated } = await model.embed(texts);
@@ -204,14 +204,14 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       await model.close();
     });
 
-    test('an encoder writes no text, and says what it is for', async () => {
+    test('an encoder refuses to generate text and names its purpose', async () => {
       const model = await engine.load(fromFile(path));
       const session = await model.createSession();
       await assert.rejects(session.generate([1, 2]).result, { code: 'UNSUPPORTED', hint: /embed/ });
       await model.close();
     });
 
-    test('a decoder: texts, and replies as if there had been none', async () => {
+    test('a decoder embeds texts, and its later replies are unchanged', async () => {
       const model = await engine.load(fromBytes(await tinyModel()), { sessions: 2 });
       const session = await model.createSession();
       const write = async () =>
@@ -232,7 +232,7 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       await model.close();
     });
 
-    test('a text that is too long: cut, with a notice; or refused', async () => {
+    test('a text that is too long is truncated with a notice, or refused', async () => {
       const model = await engine.load(fromBytes(await tinyModel()), { contextTokens: 12 });
       const long = 'the you '.repeat(10);
       const { vectors, tokens, truncated } = await model.embed(['the', long, 'x'.repeat(3e6)]);
@@ -246,7 +246,7 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       await model.close();
     });
 
-    test('what is no text, has no tokens or is mistyped is refused by name', async () => {
+    test('values that are no texts, empty texts and misspelled options are refused by name', async () => {
       const model = await engine.load(fromFile(path));
       await assert.rejects(model.embed(/** @type {any} */ (7)), { code: 'ARGUMENT', message: /list of texts/ });
       await assert.rejects(model.embed([[]]), { code: 'ARGUMENT', message: /text 0 has no tokens/ });
@@ -264,7 +264,7 @@ for (const [name, create] of Object.entries({ 'in this thread': createEngine, 'i
       await model.close();
     });
 
-    test('an abort, before and amid; then it goes on', async () => {
+    test('an abort ends embed before the start and in progress; later calls succeed', async () => {
       const model = await engine.load(fromBytes(await tinyModel()));
       const reason = new Error('enough');
       await assert.rejects(model.embed(['a'], { signal: AbortSignal.abort(reason) }), reason);

@@ -84,7 +84,7 @@ async function embedded(engine, path, options) {
   return { vector: vectors[0], info };
 }
 
-test('a published folder: the mean of length 1; the parts that see and hear are named as unused', async () => {
+test('a published folder uses mean pooling with length 1; its vision and audio parts are named as unused', async () => {
   const path = join(fresh(), 'model.bq4');
   await convert(await publishedFolder(), path, { quant: 'f32' });
   const engine = await createEngine({ build: 'relaxed', threads: 1, cache: false });
@@ -99,7 +99,7 @@ test('a published folder: the mean of length 1; the parts that see and hear are 
   vector.forEach((/** @type {number} */ x, /** @type {number} */ k) => assert.ok(Math.abs(x - expected[k]) < 1e-5));
 });
 
-test('a GGUF file says itself how vectors are made', async () => {
+test('the pooling of a GGUF file is read', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1, cache: false });
   const { vector, info } = await embedded(engine, GGUF);
   await engine.close();
@@ -108,7 +108,7 @@ test('a GGUF file says itself how vectors are made', async () => {
   vector.forEach((/** @type {number} */ x, /** @type {number} */ k) => assert.ok(Math.abs(x - expected[k]) < 1e-5));
 });
 
-test('the same bits by every build, on one thread and on three, from both kinds of files, in 4 bits, too', async () => {
+test('all builds compute the same bits, with one thread and three, from both kinds of files, also in 4 bits', async () => {
   for (const quant of /** @type {const} */ (['f32', 'bq4'])) {
     const path = join(fresh(), 'model.bq4');
     await convert(FIXTURE, path, { quant });
@@ -127,7 +127,7 @@ test('the same bits by every build, on one thread and on three, from both kinds 
   }
 });
 
-test('there is no table of per-layer embeddings that a plan would leave in the file', async () => {
+test('the plan leaves no table of per-layer embeddings in the file', async () => {
   const path = join(fresh(), 'model.bq4');
   await convert(FIXTURE, path, { quant: 'f32' });
   const engine = await createEngine({ cache: false });
@@ -156,7 +156,7 @@ for (const [change, says] of /** @type {[Record<string, any>, RegExp][]} */ ([
     assert.throws(() => configOf({ ...config, ...change }), { code: 'UNSUPPORTED', message: says });
   });
 
-test('what config.json omits is as in the published model; the last layer has no window, whatever it says', () => {
+test('missing values of config.json are those of the published model; the last layer has no window, whatever the file contains', () => {
   const published = configOf({ model_type: 'embedding_gemma2_text' });
   const { layers, hidden: width, head_dim: local, global_head_dim: global, global_kv_heads: heads, window } = published;
   assert.deepEqual([layers, width, local, global, heads, window], [24, 512, 256, 512, 1, 513]);

@@ -81,12 +81,12 @@ test('details: texts are shortened; numbers, objects and the text of a reply are
   assert.deepEqual(/** @type {any} */ (unpackError(packError(error))).details, details, 'the same over a port');
 });
 
-test('names of tensors', () => {
+test('names of tensors are shortened', () => {
   const { details } = errorOf(() => matchTensors(CONFIG, new Map([[letters, { dims: [1] }]])));
   assert.ok(details.tensors[0].length < MESSAGE_LIMIT);
 });
 
-test('details of a server that can not be reached, or that quotes what it was sent', async () => {
+test('details of a server that cannot be reached or quotes its request are shortened', async () => {
   const address = `http://127.0.0.1:1/${letters}`;
   const answers = [
     () => Promise.reject(new TypeError('fetch failed')),
@@ -103,17 +103,17 @@ test('details of a server that can not be reached, or that quotes what it was se
     });
 });
 
-test('a word of 64 MiB, as a model in a data: address has, is shortened by as much', () => {
+test('a word of 64 MiB, such as a model in a data: address, is shortened', () => {
   const { message } = new BqError('READ', `${'A'.repeat(1 << 26)} is gone`);
   assert.equal(message, `${'A'.repeat(200)}…${'A'.repeat(50)} is gone`);
 });
 
-test('what is not long is quoted whole', () => {
+test('short texts are quoted completely', () => {
   const address = `ht tp://${'a/'.repeat(150)}model.gguf`;
   assert.throws(() => fromUrl(address), { message: `expected a full address, found "${address}"` });
 });
 
-test('a server that answers with a hint of another kind', async () => {
+test('a hint of a server that is no text is ignored', async () => {
   const fetch = async () => new Response(JSON.stringify({ error: { message: letters, hint: 5 } }), { status: 400 });
   await assert.rejects(
     connect('http://127.0.0.1:1/v1', { fetch }).chat.completions.create({ messages: [] }),
@@ -125,7 +125,7 @@ test('a server that answers with a hint of another kind', async () => {
   );
 });
 
-test('the command line shortens arguments, too', () => {
+test('the command line shortens arguments in its messages', () => {
   const word = 'a'.repeat(100_000);
   for (const args of [[word], ['inspect', word], ['run', word, '--prompt', 'x'], ['inspect', 'x', '--top-k', word]]) {
     const { stderr, status } = spawnSync(process.execPath, ['bin/bq4.js', ...args], { encoding: 'utf8' });

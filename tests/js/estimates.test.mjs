@@ -42,7 +42,7 @@ for (const type of ['f32', 'bq8', 'bq4'])
     await model.close();
   });
 
-test('memory of a context: what a plan says per 1,000 tokens is what a larger one takes', async () => {
+test('memory per 1,000 tokens of a plan equals the additional memory of a larger context', async () => {
   const source = fromBytes(await tinyModel({ config: SHAPE, type: 'bq4' }));
   const heap = async (/** @type {number} */ context) => {
     const model = await engine.load(source, { contextTokens: context });
@@ -55,7 +55,7 @@ test('memory of a context: what a plan says per 1,000 tokens is what a larger on
   near((small.per1000 * small.sessions * (2048 - 256)) / 1000, large.heap - small.heap, 'KV cache');
 });
 
-test('speed: by the rate that was measured, inversely by weights and their bits', () => {
+test('the estimated speed follows the measured rate, inversely proportional to weights and their bits', () => {
   const plan = { tokenWeights: 10e6, weightBytes: (10e6 * 4.5) / 8 };
   const rate = Number(rateOf(2, plan));
   // 8 products of 896 x 1024 weights in 2 ms: so many weights a second.
@@ -68,7 +68,7 @@ test('speed: by the rate that was measured, inversely by weights and their bits'
   assert.equal(rateOf(NaN, plan), null, 'no clock');
 });
 
-test('an estimate is of earlier conversions of the same kind, else of other kinds, else an upper bound', () => {
+test('an estimate uses earlier conversions of the same kind, otherwise of other kinds, otherwise an upper bound', () => {
   const known = [
     { rate: 50, estimate: 100, at: 3 },
     { rate: 60, estimate: 100, at: 2 },

@@ -75,7 +75,7 @@ for (const name of ['mixtral', 'qwen2moe', 'qwen3moe', 'qwen2moe-dense', 'qwen3m
       assert.deepEqual((await written(path, {}, build)).ids, ids);
   });
 
-test('an expert that is missing is named', async () => {
+test('a missing expert is named', async () => {
   const from = join(folder, 'less');
   cpSync(join(FIXTURES, 'mixtral'), from, { recursive: true });
   const file = join(from, 'model.safetensors');
@@ -90,7 +90,7 @@ test('an expert that is missing is named', async () => {
   });
 });
 
-test('a config.json that says other layers have experts than do is refused by name', async () => {
+test('a config.json whose list of layers with experts is wrong is refused by name', async () => {
   const from = join(folder, 'mixed');
   cpSync(join(FIXTURES, 'qwen3moe'), from, { recursive: true });
   const config = JSON.parse(readFileSync(join(from, 'config.json'), 'utf8'));

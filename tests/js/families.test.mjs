@@ -55,7 +55,7 @@ for (const file of readdirSync(join(GOLDEN, 'gguf'))) {
   });
 }
 
-test('bert from GGUF: hidden states of PyTorch, as vectors of a text', async () => {
+test('a BERT model in GGUF gives the hidden states of PyTorch as vectors', async () => {
   const { ids, hidden, states, made_with: output } = readJson(join(GOLDEN, 'fixtures/bert/expected.json'));
   const rowsOf = new Float32Array(Uint8Array.from(Buffer.from(states, 'base64')).buffer);
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
@@ -104,7 +104,7 @@ test('every family has a fixture', () => {
   );
 });
 
-test('what makes a family was switched off once: each moved a logit by 100 tolerances at least', () => {
+test('switching off a feature of a family changes a logit by at least 100 tolerances', () => {
   // LLaMA as it began has nothing that others lack; without a longer text scaling of this kind changes nothing.
   const plain = ['bullet', 'bullet-tied', 'llama-biases', 'llama-dynamic', 'llama-gqa', 'llama-odd'];
   const names = readdirSync(join(GOLDEN, 'fixtures'));
@@ -247,7 +247,7 @@ for (const [name, change] of OLDER)
     assert.deepEqual(await meaningOf(changed(name, change)), await meaningOf(configFile(name)));
   });
 
-test('Gemma 3 inside a model that sees: its text_config says what differs from the defaults, its names have more in front', async () => {
+test('Gemma 3 in a vision model: its text_config contains differences from the defaults, and names have a prefix', async () => {
   const whole = configFile('gemma3');
   const { rope_parameters: _, layer_types: _kinds, model_type, tie_word_embeddings: _tied, ...text } = whole;
   const seeing = {
@@ -279,7 +279,7 @@ test('Gemma 3 inside a model that sees: its text_config says what differs from t
   assert.deepEqual(ours('model.multi_modal_projector.mm_soft_emb_norm.weight'), []);
 });
 
-test('what Qwen 2 and 3 see with is not read', () => {
+test('the vision parts of Qwen 2 and 3 are not read', () => {
   const inner = configFile('qwen3vl');
   for (const [hf, name] of /** @type {[any, string][]} */ ([
     [{ ...inner.text_config, model_type: 'qwen2_vl' }, 'visual.blocks.0.attn.qkv.weight'],
@@ -291,7 +291,7 @@ test('what Qwen 2 and 3 see with is not read', () => {
   }
 });
 
-test('a model whose scores grow beyond the positions it was made for goes up to these', () => {
+test('a model with scaled scores is limited to the positions of its training', () => {
   const hf = configFile('ministral3');
   assert.equal(configOf(hf).context, 32);
   const { llama_4_scaling_beta: _, ...rope } = hf.rope_parameters;
@@ -366,7 +366,7 @@ for (const [name, change, keys] of LISTED)
     assert.deepEqual(Object.fromEntries(Object.keys(keys).map((key) => [key, config[key]])), keys);
   });
 
-test('lists that say nothing of each layer are refused', () => {
+test('lists without an entry for each layer are refused', () => {
   for (const change of [{ layer_types: ['full_attention'] }, { layer_types: 'full' }, { num_hidden_layers: 1e9 }])
     assert.throws(() => configOf(changed('qwen2-listed', change)), { code: 'FORMAT' });
   assert.throws(() => configOf(changed('smollm3-listed', { no_rope_layers: [1, 0] })), {

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { pickBuild, RELAXED, SIMD128 } from '../../js/wasm/build-choice.js';
 
-test('the probes are valid modules with exactly the instructions they stand for', () => {
+test('each probe is a valid module with exactly the tested instructions', () => {
   assert.ok(WebAssembly.validate(SIMD128));
   // fd 0f is i8x16.splat, fd 93 02 is opcode 0x113: 0x13 | 0x80, then 2 (LEB128).
   assert.deepEqual([...SIMD128.slice(-3)], [0xfd, 0x0f, 0x0b]);
@@ -12,7 +12,7 @@ test('the probes are valid modules with exactly the instructions they stand for'
   assert.equal(count, 3, 'the relaxed dot has three operands');
 });
 
-test('validation looks into the probes: damage makes them invalid', () => {
+test('damaged probes fail validation', () => {
   const unknown = Uint8Array.from(SIMD128);
   unknown[unknown.length - 2] = 0x9a; // fd 9a: no such instruction
   assert.ok(!WebAssembly.validate(unknown));
@@ -22,7 +22,7 @@ test('validation looks into the probes: damage makes them invalid', () => {
   assert.ok(!WebAssembly.validate(SIMD128.slice(0, -1)));
 });
 
-test('the relaxed probe tells a V8 with relaxed SIMD from one without', () => {
+test('the relaxed probe distinguishes a V8 with relaxed SIMD from one without', () => {
   const program = `import(${JSON.stringify(new URL('../../js/wasm/build-choice.js', import.meta.url).href)})
     .then((f) => console.log(WebAssembly.validate(f.SIMD128), WebAssembly.validate(f.RELAXED), f.pickBuild().build))`;
   const run = (...flags) => spawnSync(process.execPath, [...flags, '-e', program], { encoding: 'utf8' }).stdout.trim();
@@ -36,7 +36,7 @@ test('the relaxed probe tells a V8 with relaxed SIMD from one without', () => {
   }
 });
 
-test('the choice of a build, and why', () => {
+test('chooseBuild returns a build and the reason', () => {
   const has =
     (...probes) =>
     (bytes) =>
@@ -58,7 +58,7 @@ test('the choice of a build, and why', () => {
   assert.throws(() => pickBuild('relaxed', has(SIMD128)), { code: 'NO_SIMD' });
 });
 
-test('no SIMD is an error that names the browsers which have it', () => {
+test('a browser without SIMD gives an error that names browsers with SIMD', () => {
   assert.throws(
     () => pickBuild(undefined, () => false),
     (/** @type {any} */ e) =>

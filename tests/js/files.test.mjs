@@ -49,7 +49,7 @@ async function asConverted(path) {
   return ids;
 }
 
-test('chosen files: the same tokens as the folder converted, here and in a worker; its template and its tokenizer', async () => {
+test('selected files give the same tokens as the converted folder, here and in a worker, with its template and tokenizer', async () => {
   const wanted = await asConverted(join(GOLDEN, 'tiny'));
   for (const engine of [await createEngine({ threads: 1 }), await createWorkerEngine({ threads: 1 })]) {
     /** @type {import('../../js/shared/types.js').Progress[]} */
@@ -65,7 +65,7 @@ test('chosen files: the same tokens as the folder converted, here and in a worke
   }
 });
 
-test('a plan of chosen files, and loading them by paths and bytes', async () => {
+test('selected files can be planned, and loaded by paths and bytes', async () => {
   const engine = await createEngine({ threads: 1 });
   const path = join(GOLDEN, 'tiny');
   const sources = readdirSync(path).map((name) => fromFile(join(path, name)));
@@ -80,7 +80,7 @@ test('a plan of chosen files, and loading them by paths and bytes', async () => 
   await engine.close();
 });
 
-test('parts by an index, experts in some layers, without a tokenizer', async () => {
+test('selected files can be shards of an index, with experts in some layers, without a tokenizer', async () => {
   const from = join(GOLDEN, 'fixtures/qwen3moe-dense');
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(filesOf(from));
@@ -120,7 +120,7 @@ test('missing, ambiguous and damaged files are named', async () => {
   await engine.close();
 });
 
-test('files in folders of the chosen one are found by their places', async () => {
+test('files in subfolders of a selected folder are found by their paths', async () => {
   const engine = await createEngine({ threads: 1 });
   const bert = filesOf(join(GOLDEN, 'fixtures/bert'), 'bert');
   const modules = [

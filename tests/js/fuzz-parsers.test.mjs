@@ -30,7 +30,7 @@ async function rounds(target) {
 
 for (const target of TARGETS) test(`mutants are read or refused by name: ${target.name}`, () => rounds(target));
 
-test('mutants are read or refused by name: what needs a model', async (t) => {
+test('parsers that need a model read changed inputs or refuse them by name', async (t) => {
   const engine = await createEngine({ threads: 1 });
   for (const target of await modelTargets(engine)) await t.test(target.name, () => rounds(target));
   await engine.close();

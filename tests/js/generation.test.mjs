@@ -31,7 +31,7 @@ async function textOf(parts) {
   return text;
 }
 
-test('a generation is returned from an async function as it is: it is not thenable', async () => {
+test('a generation is not thenable, so an async function can return it', async () => {
   const { generation, seen } = counting(3);
   assert.equal('then' in generation, false);
   const returned = await (async () => generation)();
@@ -39,7 +39,7 @@ test('a generation is returned from an async function as it is: it is not thenab
   assert.equal(seen.computed, 0);
 });
 
-test('the result is the same beside, before and after a loop, and takes no part from it', async () => {
+test('the result is the same during, before and after a loop, and consumes no part', async () => {
   const { generation } = counting(5);
   const early = generation.result;
   assert.equal(await textOf(generation), '01234');

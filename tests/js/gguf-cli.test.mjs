@@ -32,7 +32,7 @@ const bq4 = (...args) => {
   return { status, stdout, stderr };
 };
 
-test('inspect: the card of a GGUF file, for people and as JSON', () => {
+test('inspect prints the properties of a GGUF file as text and as JSON', () => {
   const { status, stdout } = bq4('inspect', path);
   assert.equal(status, 0);
   for (const row of [
@@ -71,7 +71,7 @@ test('inspect: the card of a GGUF file, for people and as JSON', () => {
   );
 });
 
-test('inspect: what is not supported is named on the card, beside what is', () => {
+test('inspect names unsupported properties next to supported ones', () => {
   const other = join(folder, 'other.gguf');
   writeFileSync(
     other,
@@ -86,7 +86,7 @@ test('inspect: what is not supported is named on the card, beside what is', () =
   assert.match(stdout, /IQ2_XXS +1 tensors/);
 });
 
-test('inspect: a template, a name and an architecture that are no texts', () => {
+test('inspect handles a template, a name and an architecture that are no texts', () => {
   const other = join(folder, 'numbers.gguf');
   const number = /** @type {import('./gguf-writer.mjs').Value} */ (['u32', 7]);
   const keys = ['tokenizer.chat_template', 'general.name', 'general.license', 'general.architecture'];
@@ -123,7 +123,7 @@ test('inspect: a Hugging Face folder, a safetensors file and a llama2.c checkpoi
   );
 });
 
-test('inspect: what PyTorch saved, alone and in a folder', () => {
+test('inspect reads files saved by PyTorch, alone and in a folder', () => {
   const hf = hfFolder(join(folder, 'torch'), weights, { config: hfConfig({ ...config, rope_pairs: 'half' }) });
   rmSync(join(hf, 'model.safetensors'));
   const named = [...weights].map(([name, tensor]) => /** @type {[string, any]} */ ([hfName(name), tensor]));
@@ -146,7 +146,7 @@ test('inspect: what PyTorch saved, alone and in a folder', () => {
   }
 });
 
-test('inspect: a GGUF file in parts, by the first: the tensors of all', () => {
+test('inspect lists the tensors of all parts of a GGUF file, given the first part', () => {
   const parts = randomParts(config, 3);
   const names = parts.map((_, i) => join(folder, `m-0000${i + 1}-of-00003.gguf`));
   names.forEach((name, i) => writeFileSync(name, parts[i]));
@@ -165,7 +165,7 @@ test('inspect: a GGUF file in parts, by the first: the tensors of all', () => {
   );
 });
 
-test('an address: inspect and run say what they say of the path', async () => {
+test('inspect and run print the same for an address as for a path', async () => {
   const server = await faultServer({ '/tiny.gguf': readFileSync(path) });
   // The server lives in this process, so the program must not block it.
   const ask = async (/** @type {string[]} */ ...args) => {
@@ -190,7 +190,7 @@ test('an address: inspect and run say what they say of the path', async () => {
   await server.close();
 });
 
-test('convert keeps every weight: the .bq4 says what the GGUF file says', () => {
+test('convert keeps every weight: the .bq4 file generates the same text as the GGUF file', () => {
   const to = join(folder, 'tiny.bq4');
   const report = JSON.parse(bq4('convert', path, to, '--json', '--hash', 'sha256').stdout);
   assert.ok(report.tensors.every((/** @type {any} */ t) => t.maxAbs === 0) && report.tensors.length === weights.size);
@@ -206,7 +206,7 @@ test('convert keeps every weight: the .bq4 says what the GGUF file says', () => 
   assert.match(stderr, /--activation-steps is not supported for GGUF files/);
 });
 
-test('convert: what the engine refuses becomes no file, and no file replaces itself or what is no file', () => {
+test('convert writes no file that the engine refuses, and refuses to replace its input or anything that is no file', () => {
   const [other, to] = [join(folder, 'refused.gguf'), join(folder, 'refused.bq4')];
   const refused = /** @type {[string, Buffer, RegExp][]} */ ([
     ['a tensor is missing', gguf(metadata, tensors.slice(0, -1)), /^bq4: SHAPE: tensor ".*" is missing/],
@@ -276,7 +276,7 @@ for (const [what, value] of /** @type {[string, number][]} */ ([
     }
   });
 
-test('chat: a GGUF file answers lines as its .bq4 does', () => {
+test('chat gives the same replies with a GGUF file as with its .bq4 file', () => {
   const [from, to] = [join(folder, 'talk.gguf'), join(folder, 'talk.bq4')];
   const template =
     '{% for m in messages %}[{{ m.role }}] {{ m.content }}\\n{% endfor %}{% if add_generation_prompt %}[assistant] {% endif %}';
@@ -296,7 +296,7 @@ test('chat: a GGUF file answers lines as its .bq4 does', () => {
   assert.equal(own, converted);
 });
 
-test('convert to another type: the .bq4 has it, and answers', () => {
+test('convert to another type writes a .bq4 file with this type that generates text', () => {
   const to = join(folder, 'anew.bq4');
   const { tensors } = JSON.parse(bq4('convert', path, to, '--quant', 'bq4h', '--embed', 'bq4h', '--json').stdout);
   assert.deepEqual(new Set(tensors.map((/** @type {any} */ t) => t.type)), new Set(['bq4h_32', 'f32']));

@@ -62,12 +62,12 @@ const plain = await createEngine({ threads: 1 });
 after(() => plain.close());
 const EXPECTED = await idsOf(await plain.load(fromBytes(file), options));
 
-test('every kind of source has the same answer', async () => {
+test('every kind of source gives the same tokens', async () => {
   assert.equal(await idsOf(await plain.load(fromFile(path), options)), EXPECTED);
   assert.equal(await idsOf(await plain.load(fromBlob(await openAsBlob(path)), options)), EXPECTED);
 });
 
-test('cached between visits: a second visit sends no request, and plans without the network', async (t) => {
+test('a second visit sends no request, and plans without the network', async (t) => {
   const { server, engine, source, asked } = await opened(t);
   const seen = /** @type {any[]} */ ([]);
   assert.equal(await idsOf(await engine.load(source, { ...options, onProgress: (p) => seen.push(p) })), EXPECTED);

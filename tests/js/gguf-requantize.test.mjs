@@ -125,7 +125,7 @@ for (const name of readableTypes().map((type) => type.toLowerCase()))
     assert.ok(report.tensors.some(({ name: n, rms }) => n === 'h.0.attn.q.weight' && rms > 0));
   });
 
-test('blocks are what the encoder makes of those values', async () => {
+test('requantized blocks equal those of the encoder', async () => {
   const path = file(
     gguf(
       metadata,
@@ -145,7 +145,7 @@ test('blocks are what the encoder makes of those values', async () => {
   }
 });
 
-test('row scales: times its factor a row is what it was', async () => {
+test('row scales: a row times its factor equals the original row', async () => {
   const { blocks, values } = embeddingOf('q8_0');
   const plain = await converted(withEmbedding(NUMBERS.q8_0, blocks), { quant: 'f32', embed: 'f32' });
   const scaled = await converted(withEmbedding(NUMBERS.q8_0, blocks), { quant: 'f32', embed: 'f32', rowScales: true });
@@ -189,7 +189,7 @@ for (const name of readdirSync(new URL('gguf/', golden)).filter((n) => n.endsWit
     assert.ok(same > 0);
   });
 
-test('a damaged block: its tensor and where it lies', async () => {
+test('a damaged block is reported with its tensor and offset', async () => {
   const { blocks } = embeddingOf('q8_0');
   const path = withEmbedding(NUMBERS.q8_0, blocks);
   const bytes = readFileSync(path);
@@ -202,7 +202,7 @@ test('a damaged block: its tensor and where it lies', async () => {
   });
 });
 
-test('a file that ends too early; what is not for GGUF files', async () => {
+test('truncated files and options that GGUF files do not support are refused', async () => {
   const { blocks } = embeddingOf('q8_0');
   const path = withEmbedding(NUMBERS.q8_0, blocks);
   const bytes = readFileSync(path);
@@ -223,7 +223,7 @@ test('a file that ends too early; what is not for GGUF files', async () => {
   );
 });
 
-test('of several files the same as of one', async () => {
+test('several files give the same result as one', async () => {
   const small = { ...config, layers: 2 };
   const parts = randomParts(small, 3).map((bytes, i) => {
     const path = join(folder, `many-0000${i + 1}-of-00003.gguf`);
@@ -238,7 +238,7 @@ test('of several files the same as of one', async () => {
   for (const [name, { data }] of one.tensors) assert.ok(many.tensors.get(name)?.data.equals(data), name);
 });
 
-test('killed, it goes on where it was, and makes the same tensors', async () => {
+test('after a kill, quantize continues and writes the same tensors', async () => {
   const large = { ...config, layers: 10, ffn: 1024 };
   const path = file(randomGguf(large));
   const out = join(fresh(), 'out.bq4');

@@ -55,7 +55,7 @@ for (const name of readableTypes().map((type) => type.toLowerCase()))
     });
   });
 
-test('an MXFP4 block whose scale is no f16 is refused, with its place; zeros with such a scale are zeros', async () => {
+test('an MXFP4 block whose scale exceeds f16 is refused with its offset; zeros with such a scale are zeros', async () => {
   const type = /** @type {any} */ (ALL_TYPES.find(({ name }) => name === 'mxfp4'));
   const convert = /** @type {(blocks: Uint8Array) => Uint8Array} */ (await loadConverter(type));
   const blocks = new Uint8Array(3 * 17);
@@ -74,7 +74,7 @@ test('an MXFP4 block whose scale is no f16 is refused, with its place; zeros wit
   }
 });
 
-test('what is not finite or no type is refused', () => {
+test('values that are not finite and unknown types are refused', () => {
   const { blocks, weights } = blocksOf('q4_1');
   const bad = blocks.slice();
   bad.set([0, 0x7c], 3 * 20 + 2);

@@ -88,7 +88,7 @@ test('plan, name, licence and tokenizer of a GGUF file', async () => {
   await engine.close();
 });
 
-test('metadata of every type is read as it was written', async () => {
+test('metadata of every type is read unchanged', async () => {
   /** @type {Record<string, import('./gguf-writer.mjs').Value>} */
   const given = {
     a: ['u8', 200],
@@ -116,7 +116,7 @@ test('metadata of every type is read as it was written', async () => {
   }
 });
 
-test('lists of texts longer than what is read at once', async () => {
+test('lists of texts longer than one read are complete', async () => {
   const texts = Array.from({ length: 9999 }, (_, i) => (i % 7 ? `t${i}` : `ä${'漢'.repeat(i % 90)}`));
   const bytes = gguf({ a: ['array', ['text', texts]], b: ['array', ['text', ['x']]] }, []);
   const reads = /** @type {[number, number][]} */ ([]);
@@ -143,7 +143,7 @@ const refused = (file, code, says) =>
     `${code} ${says}`,
   );
 
-test('headers that lie are refused, before anything is made of their numbers', async () => {
+test('headers with false numbers are refused before memory is allocated for them', async () => {
   const head = (/** @type {Buffer[]} */ ...parts) =>
     Buffer.concat([Buffer.from('GGUF\x03\0\0\0'), ...parts, Buffer.alloc(64)]);
   const key = (/** @type {string} */ name, /** @type {number} */ type) =>
@@ -180,7 +180,7 @@ test('headers that lie are refused, before anything is made of their numbers', a
     );
 });
 
-test('what is not supported is refused by name, with what is', async () => {
+test('unsupported properties are refused by name, with a list of supported ones', async () => {
   const weights = [...randomWeights(config)];
   const tensors = weights.map(([name, tensor]) => ggufTensor(name, tensor, 'q8_0'));
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
@@ -238,7 +238,7 @@ test('what is not supported is refused by name, with what is', async () => {
   await engine.close();
 });
 
-test('headers with any byte changed, cut or doubled: a plan or a typed error, soon and within memory', async () => {
+test('changed, truncated and doubled headers give a plan or a typed error, within limits of time and memory', async () => {
   const whole = gguf(
     { ...METADATA, 'tokenizer.ggml.tokens': METADATA['tokenizer.ggml.tokens'] },
     [...randomWeights(config)].map(([name, tensor]) => ggufTensor(name, tensor, 'q8_0')),
@@ -272,7 +272,7 @@ test('headers with any byte changed, cut or doubled: a plan or a typed error, so
   for (const code of ['a plan', 'FORMAT', 'UNSUPPORTED']) assert.ok(seen.has(code), `${code} of ${[...seen].join()}`);
 });
 
-test('tensors lie at multiples of 64 bytes, one behind the other', () => {
+test('tensors are at multiples of 64 bytes without gaps', () => {
   const f32 = typeNamed('f32').id;
   const placed = placeTensors(
     [3, 16, 17, 1].map((n, i) => [`v${i}`, [n], f32, f32, 1000 * i]),

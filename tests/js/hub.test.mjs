@@ -58,7 +58,7 @@ async function fromHub(files, faults, options, name = REPO) {
   }
 }
 
-test('shards and index, by ranges of one commit; the token goes to the hub alone', async () => {
+test('shards and index are fetched by ranges of one commit; the access token is sent only to the hub', async () => {
   const { data, requests } = await fromHub(sharded, { token: 'secret' }, { token: 'secret', revision: 'v1' });
   assert.deepEqual(data, wanted);
   const cdn = requests.filter(({ host }) => host === 'cdn');
@@ -74,7 +74,7 @@ test('shards and index, by ranges of one commit; the token goes to the hub alone
   assert.ok(!requests.some(({ url }) => /README|gitattributes|evil/.test(url)), 'only what is needed');
 });
 
-test('pytorch_model.bin, a repository that was renamed', async () => {
+test('pytorch_model.bin and a renamed repository are supported', async () => {
   const { data } = await fromHub(
     { 'config.json': config, 'pytorch_model.bin': torchZip(named) },
     { renamed: 'old/name' },
@@ -84,12 +84,12 @@ test('pytorch_model.bin, a repository that was renamed', async () => {
   assert.deepEqual(data, wanted);
 });
 
-test('answers that end early, a busy hub, an address that expires: tried again', async () => {
+test('truncated responses, a busy hub and an expired address are retried', async () => {
   const { data } = await fromHub(sharded, { cut: 1, busy: 1, expire: 3 });
   assert.deepEqual(data, wanted);
 });
 
-test('refusals say what to do', async () => {
+test('refusals of the hub have a hint', async () => {
   const cases = /** @type {const} */ ([
     [{ token: 'secret' }, {}, /has no|denies access/, /name|HF_TOKEN/],
     [{ gated: true }, {}, /is gated/, /conditions.*HF_TOKEN/],
@@ -121,7 +121,7 @@ test('refusals say what to do', async () => {
   await assert.rejects(convert('hf:a/b', join(folder, 'x.bq4'), { endpoint: 'ftp://x' }), { code: 'ARGUMENT' });
 });
 
-test('the command: HF_ENDPOINT, HF_TOKEN and --revision', async () => {
+test('the command reads HF_ENDPOINT, HF_TOKEN and --revision', async () => {
   const server = await hubServer(REPO, sharded, { token: 'secret' });
   const program = fileURLToPath(new URL('../../bin/bq4.js', import.meta.url));
   const child = spawn(

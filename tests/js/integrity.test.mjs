@@ -33,7 +33,7 @@ function forge(file, kind) {
 const plain = await tinyModel({ config });
 const hashed = await tinyModel({ config, sha256 });
 
-test('a file with SHA-256 chunks: its prefix stands for it', async () => {
+test('the integrity of a file with SHA-256 chunks is the hash of its header', async () => {
   const integrity = text(sha256(prefixOf(hashed)));
   const model = await engine.load(fromBytes(hashed), { integrity });
   assert.equal(model.info.authenticated, true);
@@ -50,7 +50,7 @@ test('a file with SHA-256 chunks: its prefix stands for it', async () => {
   await assert.rejects(engine.load(fromBytes(damaged), { integrity }), { code: 'CHECKSUM' });
 });
 
-test('a file with other hashes: all of it, and no token before its last byte', async (t) => {
+test('the integrity of a file with other hashes is the hash of the complete file, and no token precedes its last byte', async (t) => {
   const integrity = text(sha256(plain));
   const model = await engine.load(fromBytes(plain), { integrity });
   assert.equal(model.info.authenticated, true);
@@ -68,7 +68,7 @@ test('a file with other hashes: all of it, and no token before its last byte', a
   await streamed.close();
 });
 
-test('a file whose hashes are in a companion file: all of it, too', async (t) => {
+test('the integrity of a file with hashes in a companion is the hash of the complete file', async (t) => {
   const { file, json } = await v1({ ...CONFIG, hidden: 64, ffn: 96 });
   const other = file.slice();
   other[other.length - 9] ^= 1;
@@ -84,7 +84,7 @@ test('a file whose hashes are in a companion file: all of it, too', async (t) =>
   await assert.rejects(load(), { code: 'INTEGRITY' });
 });
 
-test('a forged file at one address, the true one at its mirror', async (t) => {
+test('a forged file is replaced by the true one of a mirror', async (t) => {
   const [forged, right] = [await faultServer(forge(hashed, 'sha256')), await faultServer(hashed)];
   t.after(forged.close);
   t.after(right.close);
@@ -92,7 +92,7 @@ test('a forged file at one address, the true one at its mirror', async (t) => {
   await assert.rejects(engine.load(fromUrl(forged.url, QUICK), { integrity }), { code: 'INTEGRITY' });
 });
 
-test('inspect says the integrity, and a load takes it', async () => {
+test('inspect prints the integrity, and load accepts it', async () => {
   for (const file of [plain, hashed]) {
     const { integrity, hashes } = await inspect(openBytes(file));
     assert.deepEqual(hashes.damaged, []);
@@ -104,7 +104,7 @@ test('inspect says the integrity, and a load takes it', async () => {
   assert.equal(hashes.damaged.length, 1);
 });
 
-test('what is no integrity is ARGUMENT', async () => {
+test('an invalid integrity gives ARGUMENT', async () => {
   for (const integrity of ['', 'sha256-', 'sha384-AAAA', `sha256-${'A'.repeat(43)}`, 'x'.repeat(51)])
     await assert.rejects(engine.load(fromBytes(plain), { integrity }), { code: 'ARGUMENT' });
 });

@@ -32,7 +32,7 @@ before(async () => {
 });
 after(() => engine.close());
 
-test('invoke: the text, why it ended, what it cost', async () => {
+test('invoke returns the text, the finish reason and the usage', async () => {
   const message = /** @type {any} */ (await chat.invoke(prompt));
   assert.equal(message.getType(), 'ai');
   assert.equal(message.content, messageText.choices[0].message.content);
@@ -42,7 +42,7 @@ test('invoke: the text, why it ended, what it cost', async () => {
   );
 });
 
-test('stream, alone and in a chain', async () => {
+test('stream yields the text, alone and in a chain', async () => {
   const parts = [];
   for await (const part of await chat.stream(prompt)) parts.push(part);
   assert.equal(parts.map(({ content }) => content).join(''), messageText.choices[0].message.content);
@@ -56,12 +56,12 @@ test('stream, alone and in a chain', async () => {
   assert.equal(text, messageText.choices[0].message.content);
 });
 
-test('options of a call go before those of the model; stop ends it', async () => {
+test('options of a call override those of the model; stop ends the text', async () => {
   const { content } = await chat.invoke(prompt, { stop: [messageText.choices[0].message.content.slice(4, 8)] });
   assert.equal(content, messageText.choices[0].message.content.slice(0, 4));
 });
 
-test('structured output keeps to the schema', async () => {
+test('structured output matches the schema', async () => {
   const schema = {
     type: 'object',
     properties: { mood: { enum: ['good', 'bad'] } },
@@ -78,7 +78,7 @@ test('structured output keeps to the schema', async () => {
   assert.deepEqual(JSON.parse(raw.content), parsed);
 });
 
-test('tools: bound, called, answered; a call with invalid JSON is listed apart', async () => {
+test('tools are bound, called and answered; a call with invalid JSON is listed separately', async () => {
   const { model, requests } = await connectToScript([
     [
       { tool_calls: [{ index: 0, id: 'call_7', function: { name: 'weather', arguments: '{"city"' } }] },
@@ -118,7 +118,7 @@ test('tools: bound, called, answered; a call with invalid JSON is listed apart',
   assert.deepEqual(parts.reduce((a, b) => a.concat(b)).tool_calls?.[0].args, { city: 'Bonn' });
 });
 
-test('embeddings, in a vector store too', async () => {
+test('embeddings work, also in a vector store', async () => {
   const embeddings = new Bq4Embeddings({ model: own });
   const { vectors } = await own.embed(['Hello', 'Bye']);
   assert.deepEqual(
@@ -131,7 +131,7 @@ test('embeddings, in a vector store too', async () => {
   assert.equal((await store.similaritySearch('Bye', 1))[0].pageContent, 'Bye');
 });
 
-test('an abort ends it; what fails is the error of the model', async () => {
+test('an abort ends a call; failures have the error of the model', async () => {
   const controller = new AbortController();
   await assert.rejects(async () => {
     for await (const _ of await chat.stream('Tell me a story.', { signal: controller.signal, max_tokens: 400 }))
@@ -167,7 +167,7 @@ function answering(content, finish_reason = 'stop') {
   return { model, asked };
 }
 
-test('ChatMessage: the role that it names, in either wording', async () => {
+test('ChatMessage has the named role, in both spellings', async () => {
   const { model, asked } = answering('Hi');
   const roles = ['assistant', 'ai', 'user', 'human', 'system', 'developer'];
   await new ChatBq4({ model }).invoke(roles.map((role) => new ChatMessage('x', role)));
@@ -191,7 +191,7 @@ test("options in LangChain's wording, of the model and of a call", async () => {
   );
 });
 
-test('structured output of a reply that was cut: null with includeRaw, else FORMAT', async () => {
+test('structured output of a truncated reply is null with includeRaw, otherwise the error FORMAT', async () => {
   const { model } = answering('{"a": 1', 'length');
   const chat = new ChatBq4({ model });
   const schema = { type: 'object', properties: { a: { type: 'integer' } } };
@@ -204,7 +204,7 @@ test('structured output of a reply that was cut: null with includeRaw, else FORM
   });
 });
 
-test('unknown options are refused: of models and of structured output any, of calls misspelt ones', async () => {
+test('unknown options of models and of structured output, and misspelled options of calls are refused', async () => {
   const { model, asked } = answering('{}');
   /** @type {[() => unknown, RegExp][]} */
   const wrong = [

@@ -75,7 +75,7 @@ function walk(dir) {
 const roomOf = (path) =>
   path === 'bq.h' || path === 'types.h' ? path : path.includes('/') ? path.split('/')[0] : 'api';
 
-test('c/: includes point down', () => {
+test('c/: includes follow the order of layers', () => {
   const wrong = [];
   for (const file of walk('c').filter((f) => /\.[ch]$/.test(f))) {
     const room = roomOf(file.slice(2));
@@ -129,7 +129,7 @@ function unitsOfRoom(room) {
   return units;
 }
 
-test('c/: no circle between the files of a room, by includes or calls', () => {
+test('c/: files of a folder have no cyclic includes or calls', () => {
   for (const room of Object.keys(c).filter((name) => name !== 'api')) {
     const units = unitsOfRoom(room);
     /** @type {Set<string>} */
@@ -181,7 +181,7 @@ test('C has lines of at most 100 columns', () => {
   assert.deepEqual(wide, []);
 });
 
-test('c/: no platform headers, no stdio, intrinsics only in kernels', () => {
+test('c/ includes no platform headers and no stdio, and uses intrinsics only in kernels', () => {
   const plain = /^(std(arg|bool|def|int)|string|limits|float)\.h$/;
   const wrong = [];
   for (const file of walk('c').filter((f) => /\.[ch]$/.test(f))) {
@@ -210,7 +210,7 @@ function importsOfModules() {
   );
 }
 
-test('js/: the table of rooms has no circle', () => {
+test('js/: the table of layers has no cycle', () => {
   const rooms = Object.keys(js);
   for (const [room, may] of Object.entries(js))
     for (const below of may)
@@ -220,7 +220,7 @@ test('js/: the table of rooms has no circle', () => {
       );
 });
 
-test('js/ and demo/: imports point down', () => {
+test('js/ and demo/: imports follow the order of layers', () => {
   const wrong = [];
   for (const [file, imports] of importsOfModules()) {
     const room = jsRoomOf(file);
@@ -233,7 +233,7 @@ test('js/ and demo/: imports point down', () => {
   assert.deepEqual(wrong, []);
 });
 
-test('js/ and demo/: no circle of modules', () => {
+test('js/ and demo/: modules have no cyclic imports', () => {
   const imports = importsOfModules();
   /** @type {Set<string>} */
   const done = new Set();
@@ -247,7 +247,7 @@ test('js/ and demo/: no circle of modules', () => {
   for (const file of imports.keys()) visit(file, []);
 });
 
-test('js/: a module that is loaded on demand fails as BqError, and bundlers see its address', () => {
+test('js/: a module loaded on demand fails with BqError, and bundlers recognize its address', () => {
   const files = walk('js').filter((f) => f.endsWith('.js') && !f.startsWith('js/convert/'));
   let found = 0;
   for (const file of files) {

@@ -38,7 +38,7 @@ for (const build of /** @type {const} */ (['simd128', 'relaxed', 'relaxed16'])) 
   }
 }
 
-test('a generation ends where the context does, and says so', async () => {
+test('a generation ends at the end of the context and reports it', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   // Without a tokenizer no token ends a text.
   const endless = await tinyModel({ config: { layers: 2, context: CONTEXT, tokens: 0 }, tokens: null, chat: null });

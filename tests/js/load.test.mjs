@@ -94,7 +94,7 @@ for (const [name, { load }] of /** @type {const} */ ([
   });
 }
 
-test('without a network a file of the repository is used that the cache has', async (t) => {
+test('without a network, a cached file of the repository is used', async (t) => {
   const { folder } = testFolder('hub-offline');
   const { hubUrl, close } = await hub(t, { files: { 'tiny.bq4': MODEL, 'other.bin': MODEL } });
   const source = fromUrl('hf:owner/name', { hubUrl, retries: 0 });
@@ -106,7 +106,7 @@ test('without a network a file of the repository is used that the cache has', as
   await assert.rejects(node.load(source, { threads: 1 }), { code: 'NETWORK' });
 });
 
-test('what goes wrong on a hub says what to do', async (t) => {
+test('errors of a hub have a hint', async (t) => {
   const fails = (/** @type {string} */ name, /** @type {string} */ hubUrl, /** @type {object} */ expected) =>
     assert.rejects(node.load(fromUrl(name, { hubUrl, retries: 0 }), { threads: 1 }), expected);
   const missing = await hub(t, { status: 401 });
@@ -124,7 +124,7 @@ test('what goes wrong on a hub says what to do', async (t) => {
     assert.throws(() => fromUrl(name), { code: 'ARGUMENT', message: /expected hf:owner\/name/ });
 });
 
-test('the best file: 4 to 5 bits per weight, Q4_K_M before others, the largest that fits', () => {
+test('the best file has 4 to 5 bits per weight, preferably Q4_K_M, and is the largest that fits', () => {
   const best = (/** @type {Record<string, number>} */ files, maxBytes = 1000) =>
     bestFile(
       Object.entries(files).map(([path, bytes]) => ({ path, bytes })),

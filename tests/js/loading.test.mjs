@@ -54,7 +54,7 @@ async function logits({ wasm, loading }) {
   });
 }
 
-test('pieces of any size give the same model, from one stream for the prefix and one for the data', async () => {
+test('chunks of any size give the same model, from one stream for the header and one for the data', async () => {
   const expected = await logits(await start(counting()));
   let i = 0;
   for (const size of [() => 1, () => 7, () => 4095, () => [1, 3, 64, 1000, 50_000][i++ % 5], () => 1e9]) {
@@ -78,7 +78,7 @@ test('the source is closed after a failure and after an abort', async () => {
   assert.equal(aborted.closed, 1);
 });
 
-test('abort in this thread: no slice and no token after the call', async (t) => {
+test('after abort in this thread no step runs and no token is yielded', async (t) => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   t.after(() => engine.close());
   const model = await engine.load(fromBytes(bytes), { prefillBatch: 1 });
@@ -112,7 +112,7 @@ test('abort in this thread: no slice and no token after the call', async (t) => 
   }
 });
 
-test('abort by a flag amid a token, which is one call of the engine: no slice after it', async (t) => {
+test('after an abort by a flag within a token no step runs', async (t) => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   t.after(() => engine.close());
   const model = await engine.load(fromBytes(bytes));
@@ -144,7 +144,7 @@ test('abort by a flag amid a token, which is one call of the engine: no slice af
   assert.equal(ids.length, 5);
 });
 
-test('a session that is closed while it generates gives its memory back', async () => {
+test('a session that is closed during a generation releases its memory', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(fromBytes(bytes));
   const { used } = await model.memory();
@@ -159,7 +159,7 @@ test('a session that is closed while it generates gives its memory back', async 
   await engine.close();
 });
 
-test('20 times loaded, used and closed: no memory is kept', async () => {
+test('20 models that are loaded, used and closed leave no memory allocated', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const seen = [];
   const { create } = Wasm;

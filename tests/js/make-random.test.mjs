@@ -14,7 +14,7 @@ async function output(shape, options, config) {
   return sink.bytes;
 }
 
-test('seed, shape and types make the file', async () => {
+test('seed, shape and types determine the file', async () => {
   const one = await output('tiny-llama', { seed: 7 });
   assert.deepEqual(await output('tiny-llama', { seed: 7 }), one);
   assert.notDeepEqual((await output('tiny-llama', { seed: 8 })).subarray(-5000), one.subarray(-5000));

@@ -154,7 +154,7 @@ for (const [stored, run] of /** @type {['q8_0' | 'q4_0', string][]} */ ([
     );
   });
 
-test('over the network, in an engine: described by the manifest, the same tokens', async () => {
+test('a file over the network that a manifest describes gives the same tokens', async () => {
   const weights = randomWeights(config);
   const file = safetensors([...weights].map(([name, tensor]) => [hfName(name), tensor]));
   const manifest = manifestOf(file, hfConfig(config));
@@ -180,7 +180,7 @@ test('over the network, in an engine: described by the manifest, the same tokens
   await server.close();
 });
 
-test('what a manifest may not say, and what can not be paged', async () => {
+test('invalid manifests and models that cannot be paged are refused', async () => {
   const { file, listed } = await ggufLike('q8_0', 'bq8');
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   /** @param {any[]} tensors @param {any} more */
@@ -215,7 +215,7 @@ test('what a manifest may not say, and what can not be paged', async () => {
   await engine.close();
 });
 
-test('the directory of a v1 file', async () => {
+test('a manifest describes the tensors of a v1 file', async () => {
   const { file } = await v1({ ...CONFIG, hidden: 64, ffn: 96 });
   const read = (/** @type {Uint8Array} */ bytes, first = 12) =>
     readDirectory(openBytes(bytes), bytes.subarray(0, first), CONFIG.layers);

@@ -121,7 +121,7 @@ const HOSTILE = {
 
 const LENGTH = 99_000;
 
-test('texts that would take minutes: at most the bound of work, else plain', () => {
+test('texts that would take minutes to parse are shown as plain text', () => {
   for (const [name, make] of Object.entries(HOSTILE)) {
     const blocks = new Blocks();
     const text = make(LENGTH).slice(0, LENGTH);
@@ -134,7 +134,7 @@ test('texts that would take minutes: at most the bound of work, else plain', () 
   }
 });
 
-test('tables: as many cells as a page can hold, else text', () => {
+test('tables with too many cells for a page are shown as text', () => {
   const table = (/** @type {number} */ columns, /** @type {number} */ rows) =>
     `${'|a'.repeat(columns)}|\n${'|-'.repeat(columns)}|\n${'a\n'.repeat(rows)}`;
   const typeOf = (/** @type {string} */ text) => new Blocks().read(text)?.[0].type;
@@ -158,7 +158,7 @@ test('common texts are formatted, however long', () => {
   assert.ok(blocks.work < MOST_WORK / 2, String(blocks.work));
 });
 
-test('a long reply as it is written: the work grows with its length, not with its square', () => {
+test('the work for a streamed reply grows linearly with its length', () => {
   const paragraph = 'Some *words* of a paragraph, and `more` of them, with a [link](https://example.com).\n\n';
   const works = [20_000, 80_000].map((length) => {
     const text = paragraph.repeat(length / paragraph.length);
@@ -169,7 +169,7 @@ test('a long reply as it is written: the work grows with its length, not with it
   assert.ok(works[1] < 5 * works[0], works.join(' '));
 });
 
-test('what is read piece by piece is what is read at once', () => {
+test('Markdown that is parsed in parts equals Markdown that is parsed at once', () => {
   const draw = drawFrom(3);
   const pieces = ['# h\n', 'text\n', '\n', '- a\n', '  b\n', '1. x\n', '> q\n', '```\ncode\n', '```\n', '| a | b |\n|-|-|\n| 1 | 2 |\n', '---\n', '===\n', '    ind\n', '[d]: /u\n', '[d]\n', '<div>\n', '*e* ', '**s', '** ', 'a\r\n', '\t- t\n', '\n\n\n', '\\\n', '![i](u)\n']; // prettier-ignore
   for (let i = 0; i < 400; i++) {
@@ -180,7 +180,7 @@ test('what is read piece by piece is what is read at once', () => {
   }
 });
 
-test('texts that change otherwise than at their end are read anew', () => {
+test('texts that change before their end are parsed again', () => {
   const blocks = new Blocks();
   blocks.read('# a\n\nb\n\nc', true);
   assert.deepEqual(blocks.read('# x\n\nb\n\nc', true), new Blocks().read('# x\n\nb\n\nc'));

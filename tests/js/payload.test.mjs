@@ -79,7 +79,7 @@ test('every entry of the package has a limit: as an adapter, as a part of a page
 /** What files load that else are one. @type {Record<string, string[]>} */
 const ON_DEMAND = { 'prompt-api.js': ['./part-prompt-tools.js'], 'thread.js': ['./part-tensor-parallel-worker.js'] };
 
-test('what begins a thread is imported by nothing: by another address it would begin a second one', () => {
+test('no module imports a script that starts a thread, since another address would start a second one', () => {
   for (const name of all()) for (const target of importsOf(textOf(name))) assert.match(target, /^\.\/part-/, name);
   for (const name of [
     'thread.js',
@@ -102,7 +102,7 @@ test('what begins a thread is imported by nothing: by another address it would b
   assert.ok(all().length > 15, `${all()}`);
 });
 
-test('no eval, no blob: addresses, no absolute addresses to load from but that of the hub, no comments', () => {
+test('dist/ contains no eval, no blob: addresses, no absolute addresses except that of the hub, and no comments', () => {
   for (const name of all().filter((file) => file !== 'cli.js')) {
     assert.doesNotMatch(
       textOf(name),
@@ -115,7 +115,7 @@ test('no eval, no blob: addresses, no absolute addresses to load from but that o
   }
 });
 
-test('the package contains what it names and what its files load, by addresses that bundlers understand', () => {
+test('the package contains the files that it names and loads, by addresses that bundlers recognize', () => {
   const files = packedFiles();
   const named = [...Object.values(manifest.exports), manifest.bin.bq4, manifest.types].flatMap((entry) =>
     typeof entry === 'string' ? entry : Object.values(entry),
@@ -136,7 +136,7 @@ test('the package contains what it names and what its files load, by addresses t
   assert.ok(found >= 4 * 3 + 6, 'four modules in four files, and scripts of workers');
 });
 
-test('exports with a * lead to files that are packed: wasm modules, and classifiers that can be imported', async () => {
+test('exports with a * lead to packed files: wasm modules and classifiers', async () => {
   const files = packedFiles();
   /** @type {Record<string, RegExp>} */
   const patterns = { 'classifiers/*': /^classifiers\/(.*\.json)$/, 'files/*.wasm': /^build\/wasm\/(.*)\.wasm$/ };
@@ -157,7 +157,7 @@ test('exports with a * lead to files that are packed: wasm modules, and classifi
   }
 });
 
-test('installing it runs no script: `prepare` is for a checkout alone', () => {
+test('installing the package runs no script: `prepare` works in a checkout only', () => {
   const { scripts } = manifest;
   assert.deepEqual(
     Object.keys(scripts).filter((name) => /install$/.test(name)),
@@ -194,7 +194,7 @@ test("the package runs: a page's engine, the engine of this thread, one for all 
   assert.equal(output.status, 0, output.stderr);
 });
 
-test('what is public has the same names in dist/ as in js/', async () => {
+test('public names are the same in dist/ as in js/', async () => {
   for (const name of ['index.js', 'node.js', 'connect.js']) {
     const [source, output] = await Promise.all([
       import(new URL(`js/${name}`, root).href),

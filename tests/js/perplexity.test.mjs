@@ -53,7 +53,7 @@ for (const { context, stride, predicted, perplexity, against } of GOLDEN.measure
     assert.equal(found.against.agreement, against.agreement);
   });
 
-test('a model against itself, in words; fewer tokens', () => {
+test('perplexity compares a model with itself, in texts and with fewer tokens', () => {
   const { status, stdout, stderr } = bq4(plain, text, '--against', plain, '--tokens', '50', '--threads', '1');
   assert.equal(status, 0, stderr);
   assert.match(stdout, /49 predicted, in windows of 256 with a stride of 128\n/);
@@ -61,7 +61,7 @@ test('a model against itself, in words; fewer tokens', () => {
   assert.match(stdout, /the same for 100\.00 %\n/);
 });
 
-test('each token is predicted once, from enough before it', () => {
+test('each token is predicted once, with enough tokens before it', () => {
   for (const [n, context, stride] of [
     [1, 8, 4],
     [2, 8, 4],

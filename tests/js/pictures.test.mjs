@@ -25,11 +25,11 @@ const look = (change) => ({
   ...change,
 });
 
-test('the same is the same', () => {
+test('a picture equals itself', () => {
   assert.deepEqual(compare(look(), look()), { faults: [], difference: null, fonts: true });
 });
 
-test('one word more is found, and drawn; one that is masked is not', () => {
+test('an additional word is detected and drawn; a masked one is not', () => {
   const { faults, difference } = compare(
     look(),
     look({
@@ -50,7 +50,7 @@ test('one word more is found, and drawn; one that is masked is not', () => {
   assert.deepEqual(compare(look(), masked).faults, []);
 });
 
-test('another size, a part that is gone, new or elsewhere', () => {
+test('another size and missing, new and moved parts are detected', () => {
   assert.match(
     compare(look(), look({ picture: drawn([], 100) })).faults.join(),
     /expected 200 x 100 pixels, found 100 x 100/,
@@ -63,7 +63,7 @@ test('another size, a part that is gone, new or elsewhere', () => {
   ]);
 });
 
-test('with other fonts parts may lie elsewhere, but in the window', () => {
+test('with other fonts parts may be moved within the window', () => {
   const other = { fonts: { sans: 108 }, picture: drawn([]) };
   const taller = look({ ...other, layout: { main: [0, 0, 200, 95], '#send': [100, 95, 90, 20] } });
   assert.deepEqual(compare(look(), taller), { faults: [], difference: null, fonts: false });

@@ -16,7 +16,7 @@ const bytes = await tinyModel({ config: { context: 16384, hidden: 64, heads: 4, 
 const source = fromBytes(bytes);
 const plan = (options) => engine.plan(source, options);
 
-test('KV bytes, weights per token, tokens per second', async () => {
+test('a plan has KV bytes, weights per token and tokens per second', async () => {
   const p = await plan({ contextTokens: 1000, kv: 'f32' });
   assert.equal(p.kvBytesPer1000, p.kvBytes);
   assert.equal(p.kvBytes, 3 * 2 * 64 * 1000 * 4, 'layers, keys and values, floats');
@@ -31,14 +31,14 @@ test('KV bytes, weights per token, tokens per second', async () => {
   assert.equal(p.paging, null);
 });
 
-test('by default: a context of use, and a KV cache of little more than a byte per number', async () => {
+test('by default a plan has a useful context and a KV cache of little more than a byte per number', async () => {
   const { contextTokens: context, trainedContext, kv } = await plan({});
   assert.deepEqual([context, trainedContext, kv], [4096, 16384, 'i8']);
   const small = await engine.plan(fromBytes(await tinyModel()));
   assert.equal(small.contextTokens, small.trainedContext, "the model's own where that is less");
 });
 
-test('a KV cache of f16 by default where keys have a bias, as in Qwen 2; what is asked for wins', async (t) => {
+test('the KV cache is f16 by default if keys have a bias, as in Qwen 2; an option overrides it', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-key-bias-'));
   t.after(() => rmSync(folder, { recursive: true }));
   for (const [name, kv] of [
@@ -59,7 +59,7 @@ test('a KV cache of f16 by default where keys have a bias, as in Qwen 2; what is
   }
 });
 
-test('activations: i16 by default where a model writes text and has 50 to 300 MB of weights; what is asked for wins', async () => {
+test('activations are i16 by default if a model generates text and has 50 to 300 MB of weights; an option overrides it', async () => {
   const large = { config: { vocab: 200_000, hidden: 64, heads: 4, kv_heads: 4 } };
   const writes = fromBytes(await tinyModel(large));
   const { weightBytes, activations, tokensPerSecond } = await engine.plan(writes);
@@ -79,7 +79,7 @@ test('activations: i16 by default where a model writes text and has 50 to 300 MB
   assert.equal((await plan({})).activations, 'i8', 'small');
 });
 
-test('fits: by the budget; without one a small model does', async () => {
+test('fits is determined by the budget; without one a small model fits', async () => {
   const asked = await plan({ contextTokens: 8000 });
   assert.equal(asked.fits, 'yes');
   assert.equal((await plan({ contextTokens: 8000, memoryBudget: asked.heapBytes })).fits, 'yes');
@@ -92,7 +92,7 @@ test('fits: by the budget; without one a small model does', async () => {
   assert.ok((await plan({ contextTokens: less.contextThatFits + 1 })).heapBytes > asked.heapBytes - 65536);
 });
 
-test('more than WebAssembly can address does not fit; the most that does can be loaded', async (t) => {
+test('memory beyond the limit of WebAssembly does not fit; the largest size that fits can be loaded', async (t) => {
   const huge = fromBytes(await tinyModel({ config: { context: 16_000_000, hidden: 64, heads: 4, kv_heads: 4 } }));
   const options = /** @type {const} */ ({ kv: 'f32' });
   const p = await engine.plan(huge, { ...options, contextTokens: 16_000_000 });
@@ -117,7 +117,7 @@ test('more than WebAssembly can address does not fit; the most that does can be 
   }
 });
 
-test('load gives up sessions, then context, then KV precision, and says so', async () => {
+test('load reduces sessions, then context, then KV precision, and reports it', async () => {
   const options = /** @type {const} */ ({ contextTokens: 4096, sessions: 3, kv: 'f32' });
   const heap = async (sizes) => (await plan({ ...options, ...sizes })).heapBytes;
   /** @type {[number, [string, any, any][]][]} */
@@ -165,7 +165,7 @@ test('load gives up sessions, then context, then KV precision, and says so', asy
   }
 });
 
-test('a cache of 4 bits is opt-in: no budget chooses it, and none replaces it', async () => {
+test('a KV cache of 4 bits is used only on request: no budget selects or replaces it', async () => {
   const long = fromBytes(await tinyModel({ config: { context: 16384, hidden: 64, heads: 1, kv_heads: 1, layers: 8 } }));
   const { heapBytes, kvBytes } = await engine.plan(long, { contextTokens: 512, kv: 'i4' });
   assert.equal(
@@ -184,7 +184,7 @@ test('a cache of 4 bits is opt-in: no budget chooses it, and none replaces it', 
   await model.close();
 });
 
-test('below that a load is refused, with numbers', async () => {
+test('a smaller budget is refused with numbers', async () => {
   const { heapBytes } = await plan({ contextTokens: 512, kv: 'i8' });
   await assert.rejects(engine.load(source, { memoryBudget: 200000 }), (/** @type {any} */ e) => {
     assert.equal(e.code, 'NOMEM');

@@ -25,7 +25,7 @@ function load(t, stored) {
   };
 }
 
-test('what the cache had is no speed: only what came over the network counts, for the time left too', (t) => {
+test('cached bytes do not count as speed: only bytes from the network determine rate and remaining time', (t) => {
   const { meter, after } = load(t, 60 * MB);
   after(0, 'download', 0);
   meter.addCached(60 * MB);
@@ -36,7 +36,7 @@ test('what the cache had is no speed: only what came over the network counts, fo
   assert.equal(etaMs, 19_000, '38 MB at 2 MB/s');
 });
 
-test('a pause is no slowness: the rate behind it is that of what comes then', (t) => {
+test('a pause does not reduce the rate: it is measured again afterwards', (t) => {
   const { after } = load(t, 0);
   after(0, 'download', 0);
   assert.equal(after(1000, 'download', 4 * MB).bytesPerSecond, 4 * MB);
@@ -47,7 +47,7 @@ test('a pause is no slowness: the rate behind it is that of what comes then', (t
   assert.equal(etaMs, 23_000);
 });
 
-test('what was loaded never becomes less, nor more than there is', (t) => {
+test('the loaded bytes never decrease and never exceed the total', (t) => {
   const { after } = load(t, 0);
   const loaded = [5, 3, 4.5, 6.000_000_5, 120, 90].map((mb) => after(1000, 'download', mb * MB).loaded);
   assert.deepEqual(
@@ -56,7 +56,7 @@ test('what was loaded never becomes less, nor more than there is', (t) => {
   );
 });
 
-test('tries are reported as they happen, and end with the next byte', (t) => {
+test('retries are reported when they happen, and end with the next byte', (t) => {
   const { meter, after } = load(t, 0);
   after(0, 'download', 0);
   after(1000, 'download', 4 * MB);

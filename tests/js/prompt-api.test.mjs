@@ -328,7 +328,7 @@ describe('prompt and promptStreaming', () => {
 });
 
 describe('responseConstraint', () => {
-  test('a schema, an expression', async () => {
+  test('responseConstraint accepts a schema and a regular expression', async () => {
     const session = await create();
     const schema = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'] };
     assert.equal(typeof JSON.parse(await session.prompt('Is it?', { responseConstraint: schema })).ok, 'boolean');

@@ -72,7 +72,7 @@ for (const [build, threads] of /** @type {const} */ ([
         assert.ok(accepted >= least, `${accepted} accepted`);
       });
 
-    test('up to the end of the context', async () => {
+    test('draft tokens are used up to the end of the context', async () => {
       const prompt = LIST.repeat(16);
       const run = (/** @type {any} */ speculate) =>
         readGeneration(model.generate(prompt, { temperature: 0, seed: 1, speculate }));
@@ -90,7 +90,7 @@ describe('a session', () => {
   after(() => engine.close());
   const GREEDY = { temperature: 0, maxTokens: 24 };
 
-  test('counts what was guessed and what came; without guesses nothing', async () => {
+  test('usage counts proposed and accepted draft tokens; without draft tokens it has no counts', async () => {
     const model = await engine.load(fromBytes(CHAT));
     const session = await model.createSession();
     const zero = { draftedTokens: 0, acceptedTokens: 0 };
@@ -119,7 +119,7 @@ describe('a session', () => {
     await model.close();
   });
 
-  test('computes less: slices are one for each layer and step', async () => {
+  test('draft tokens reduce the steps: one for each layer and batch', async () => {
     const model = await engine.load(fromBytes(CHAT));
     const session = await model.createSession();
     const workUnits = async (/** @type {any} */ speculate) => {
@@ -135,7 +135,7 @@ describe('a session', () => {
     await model.close();
   });
 
-  test('that is left, forked, saved or asked for something else amid a guess goes on as without one', async () => {
+  test('a session that is left, forked, saved or reused within a draft continues as without draft tokens', async () => {
     const model = await engine.load(fromBytes(CHAT), { sessions: 2, forks: 1, forkTokens: 64 });
     /** What is said after `leave` took so many tokens. */
     const after = async (/** @type {any} */ speculate, /** @type {number} */ tokens, /** @type {string} */ then) => {
@@ -169,7 +169,7 @@ describe('a session', () => {
     await model.close();
   });
 
-  test('that is aborted amid a guess goes on as without one', async () => {
+  test('a session that is aborted within a draft continues as without draft tokens', async () => {
     const model = await engine.load(fromBytes(CHAT));
     const session = await model.createSession();
     const stop = new AbortController();
@@ -186,7 +186,7 @@ describe('a session', () => {
     await model.close();
   });
 
-  test('has room for as many guesses as `draftTokens` says, and a plan counts it', async () => {
+  test('a session has memory for `draftTokens` draft tokens, and a plan includes it', async () => {
     const plan = (/** @type {object} */ options) => engine.plan(fromBytes(CHAT), options);
     const [none, some, more] = await Promise.all([plan({ draftTokens: 0 }), plan({}), plan({ draftTokens: 9 })]);
     const each = 4 * none.vocabSize;
@@ -200,7 +200,7 @@ describe('a session', () => {
       await assert.rejects(() => plan({ draftTokens: drafts }), { code: 'ARGUMENT', message: /draftTokens/ });
   });
 
-  test('with weights that are read for every token', async () => {
+  test('draft tokens work with weights that are read for every token', async () => {
     const config = { layers: 6, hidden: 64, heads: 4, kv_heads: 2, ffn: 128 };
     const bytes = await tinyModel({ config, type: 'bq8' });
     const all = (await engine.plan(fromBytes(bytes), { contextTokens: 256 })).heapBytes;
@@ -256,7 +256,7 @@ for (const [name, create] of /** @type {const} */ ([
     await engine.close();
   });
 
-test('what is looked up: the longest end that was there before, the last time', () => {
+test('prompt lookup finds the last occurrence of the longest matching end', () => {
   const at = (/** @type {string} */ text) => findRepetition([...text].map((c) => c.charCodeAt(0)));
   assert.deepEqual(at(''), { length: 0, next: -1 });
   assert.deepEqual(at('abc'), { length: 0, next: -1 });
@@ -268,7 +268,7 @@ test('what is looked up: the longest end that was there before, the last time', 
   assert.deepEqual(at('0123456789x0123456789'), { length: 8, next: 10 }, 'no more are compared');
 });
 
-test('what is looked up where a word was another one: the last token, near the place', () => {
+test('prompt lookup after a different word finds the last token near the previous position', () => {
   const at = (/** @type {string} */ text, /** @type {number} */ place) =>
     findNearRepetition(
       [...text].map((c) => c.charCodeAt(0)),

@@ -54,7 +54,7 @@ for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
     await engine.close();
   });
 
-test('a state of another file or KV type, cut short, changed or none: refused, and the model goes on', async () => {
+test('a prompt cache of another file or KV type, a truncated or changed one is refused, and the model can be used', async () => {
   const engine = await createEngine({ threads: 1 });
   const model = await engine.load(fromFile(BUNDLED));
   const state = await model.savePromptCache(BEFORE);
@@ -97,7 +97,7 @@ test('a state of another file or KV type, cut short, changed or none: refused, a
   await engine.close();
 });
 
-test('weights that no id tells apart: another fine-tune of a GGUF file is refused, and nothing of the state is left', async () => {
+test('a prompt cache of another fine-tune of a GGUF file is refused, and leaves no state', async () => {
   const config = {
     arch: 'llama',
     layers: 2,
@@ -149,7 +149,7 @@ function modelWithPrompt() {
   return { file, prompt: readFileSync(`${file}.prompt`) };
 }
 
-test('a file beside the model, by path and by address: found by itself, and a chat begins without prefill of it', async (t) => {
+test('a prompt cache next to the model is found by path and by address, and a chat starts without its prefill', async (t) => {
   const { file, prompt } = modelWithPrompt();
   const server = await faultServer({
     '/a/chat.bq4': readFileSync(file),
@@ -183,7 +183,7 @@ test('a file beside the model, by path and by address: found by itself, and a ch
   }
 });
 
-test('a file beside the model that is of no use: left out with the reason, and replies are as without', async (t) => {
+test('an unusable prompt cache next to the model is ignored with a reason, and replies are unchanged', async (t) => {
   const { file, prompt } = modelWithPrompt();
   const damaged = Uint8Array.from(prompt);
   damaged[damaged.length >> 1] ^= 1;
@@ -234,7 +234,7 @@ test('a file beside the model that is of no use: left out with the reason, and r
   await engine.close();
 });
 
-test('promptCache: false is a load without, and what is no file is refused by the name of the option', async () => {
+test('promptCache: false loads without a prompt cache; other values are refused by the name of the option', async () => {
   const { file } = modelWithPrompt();
   for (const engine of [await createEngine({ threads: 1 }), await createWorkerEngine({ threads: 1 })]) {
     const model = await engine.load(fromFile(file), { promptCache: false, streaming: true });
@@ -248,7 +248,7 @@ test('promptCache: false is a load without, and what is no file is refused by th
   }
 });
 
-test('addresses of bytes have no file beside them: the model is not read twice', async () => {
+test('no prompt cache is searched for data: and blob: addresses: the model is not read twice', async () => {
   const { file } = modelWithPrompt();
   const engine = await createEngine({ threads: 1 });
   const bytes = readFileSync(file);
@@ -262,7 +262,7 @@ test('addresses of bytes have no file beside them: the model is not read twice',
   await engine.close();
 });
 
-test('a prompt cache is requested once: a file that fails or is no prompt cache is left out, and a load that fails ends the request', async (t) => {
+test('a prompt cache is requested once: a failed or invalid one is ignored, and a failed load ends the request', async (t) => {
   const { file, prompt } = modelWithPrompt();
   const other = new Uint8Array(64e6).fill(1);
   const server = await faultServer({ '/m.bq4': readFileSync(file), '/m.bq4.prompt': prompt, '/other': other });

@@ -69,7 +69,7 @@ describe('the tokens of a prompt', () => {
     });
   }
 
-  test('a prefix is part of the text; a reply that is there as tokens stays those, and nothing is put in behind it', async () => {
+  test('a prefix is part of the text; a reply given as tokens keeps these tokens, and nothing is inserted after it', async () => {
     const { pieces } = vocabularies.SentencePiece;
     const tokens = sentencePiece(pieces);
     const model = await engine.load(

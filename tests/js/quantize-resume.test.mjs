@@ -112,7 +112,7 @@ const searched = once(() => {
   return readFileSync(whole);
 });
 
-test('what fits no more is begun anew, and is gone: another text, other options', () => {
+test('a journal of another text or other options is discarded and started again', () => {
   const { folder, out, writeParts } = killed();
   assert.equal(run(out, { ...options, calibrate: `${TEXT}.` }).kept, 0);
   writeParts();
@@ -121,7 +121,7 @@ test('what fits no more is begun anew, and is gone: another text, other options'
   assert.deepEqual(names(folder), ['out.bq4', 'whole.bq4']);
 });
 
-test('a part that was changed is begun anew, one that is too long is cut', () => {
+test('a changed partial file is started again; one that is too long is truncated', () => {
   const { folder, whole, out, part, writeParts } = killed();
   const bytes = readFileSync(part);
   bytes[Math.floor(0.3 * bytes.length)] ^= 1;
@@ -135,7 +135,7 @@ test('a part that was changed is begun anew, one that is too long is cut', () =>
   assert.deepEqual(names(folder), ['out.bq4', 'whole.bq4']);
 });
 
-test('a journal that was cut short holds what comes after, too; one of other lines as far as it goes', () => {
+test('a truncated journal is continued; one with other lines is used up to these', () => {
   const { whole, out, journal } = killed();
   const text = readFileSync(journal, 'utf8');
   writeFileSync(journal, text.slice(0, -20));
@@ -146,7 +146,7 @@ test('a journal that was cut short holds what comes after, too; one of other lin
   assert.ok(readFileSync(out).equals(whole));
 });
 
-test('too little memory costs nothing of what is there; files that a kill left are gone in the end', () => {
+test('too little memory discards no finished work; files left by a kill are removed in the end', () => {
   const { folder, whole, out } = killed();
   writeFileSync(`${out}.part.floats.part`, 'x');
   assert.throws(
@@ -159,7 +159,7 @@ test('too little memory costs nothing of what is there; files that a kill left a
   assert.deepEqual(names(folder), ['out.bq4', 'whole.bq4']);
 });
 
-test('stopped before anything is whole: nothing is left', () => {
+test('a stop before the first complete matrix leaves no file', () => {
   const folder = fresh();
   assert.ok(run(join(folder, 'out.bq4'), { quant: 'bq4h' }, { at: 0.001, how: 'stop' }).stopped);
   assert.deepEqual(names(folder), []);

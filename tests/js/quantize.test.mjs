@@ -70,7 +70,7 @@ test('the blocks of NumPy, to the bit: each type, with search, sweeps and feedba
     }
 });
 
-test('matrices that share an input', () => {
+test('matrices that share an input share its moments', () => {
   assert.deepEqual(inputOf('h.3.attn.k.weight'), { layer: 3, module: 2, key: 'h.3.attn.q' });
   assert.equal(inputOf('h.3.mlp.gate.weight')?.key, inputOf('h.3.mlp.up.weight')?.key);
   assert.equal(inputOf('h.0.attn.q.bias'), null);

@@ -73,7 +73,7 @@ for (const family of FAMILIES)
     }
   });
 
-test('by several threads: the same moments and predictions', async () => {
+test('several threads compute the same moments and predictions', async () => {
   const from = fromFile(/** @type {string} */ (models.get('llama-gqa')));
   const names = ['attn.q', 'attn.o', 'mlp.up', 'mlp.down'].map((name) => `h.1.${name}.weight`);
   const found = [];
@@ -100,7 +100,7 @@ const BUDGETS = [
   [34e6, 0, false],
 ];
 
-test('a model that is too large is read from its file, layer by layer: the same inputs, states and predictions', async () => {
+test('a model that is too large is read from its file by layers, with the same inputs, states and predictions', async () => {
   const path = join(folder, 'chat-f32.bq4');
   const args = ['quantize', join(root, 'models/chat.bq4'), path, '--quant', 'f32', '--embed', 'f32'];
   const { status, stderr } = spawnSync(process.execPath, [join(root, 'bin/bq4.js'), ...args], { encoding: 'utf8' });
@@ -159,7 +159,7 @@ test('a model that is too large is read from its file, layer by layer: the same 
   }
 });
 
-test('quantize in less memory than the model takes: the same file, by each method', async () => {
+test('quantize with less memory than the model needs writes the same file with each method', async () => {
   const [from, text] = [join(root, 'models/chat.bq4'), TEXT.repeat(20)];
   for (const options of [{}, { smooth: 0.25, method: 'search' }]) {
     const files = [];
@@ -213,14 +213,14 @@ for (const family of ['llama-gqa', 'bert'])
     }
   });
 
-test('more threads than an instance can have are as many as it can', async () => {
+test('more threads than an instance supports are reduced to its limit', async () => {
   const from = fromFile(/** @type {string} */ (models.get('llama-gqa')));
   const calibrator = await Calibrator.open(from, TEXT, { threads: 40 });
   assert.ok(Number.isFinite(await calibrator.perplexity()));
   calibrator.close();
 });
 
-test('where nothing can be read, threads are let go, and read the next text', async () => {
+test('after a failed read threads are released, and read the next text', async () => {
   const from = fromFile(/** @type {string} */ (models.get('llama-gqa')));
   await assert.rejects(Calibrator.open(from, '', { threads: 3 }), { code: 'ARGUMENT', message: /no tokens/ });
   await assert.rejects(Drift.open(from, '', [], { threads: 3 }), { code: 'ARGUMENT', message: /no tokens/ });
@@ -229,7 +229,7 @@ test('where nothing can be read, threads are let go, and read the next text', as
   calibrator.close();
 });
 
-test('parts that a layer does not have are refused, and the reader goes on', async () => {
+test('parts that a layer does not have are refused, and the reader can continue', async () => {
   const { wasm, session, through, windows, plan } = await opened('llama-gqa', 5);
   const states = await through.embedded(windows[0], plan.layers);
   const end = through.endOf(0);
@@ -247,7 +247,7 @@ test('parts that a layer does not have are refused, and the reader goes on', asy
   wasm.release();
 });
 
-test('of a model that is rounded in order all is computed once, and once as it was', async (t) => {
+test('for a model that is rounded in order, each layer is computed once with and once without rounding', async (t) => {
   const path = /** @type {string} */ (models.get('llama-gqa'));
   const { through, plan, wasm } = await opened('llama-gqa', 5);
   const modules = ['attn.q', 'attn.k', 'attn.v', 'attn.o', 'mlp.gate', 'mlp.up', 'mlp.down'];

@@ -66,7 +66,7 @@ test('the version that receipts name is that of the package', () => {
   assert.equal(JSON.parse(readFileSync(path('package.json'), 'utf8')).version, ENGINE);
 });
 
-test('what JSON has no words for is kept: a forbidden token, a pattern; and what was left in the middle', async () => {
+test('receipts keep values that JSON cannot express: a forbidden token and a pattern; and abandoned generations', async () => {
   const free = await output();
   await free.engine.close();
   const banned = free.receipt.tokens[0];
@@ -90,7 +90,7 @@ test('what JSON has no words for is kept: a forbidden token, a pattern; and what
   }
 });
 
-test('a cache of 4 bits: its receipt says so, and another build and three threads compute it again, equal to the bit', async () => {
+test('the receipt of a KV cache of 4 bits names it, and another build and three threads reproduce it bit for bit', async () => {
   const one = await createEngine({ build: 'simd128', threads: 1 });
   const model = await one.load(fromBytes(tiny), { kv: 'i4' });
   const session = await model.createSession();
@@ -110,7 +110,7 @@ test('a cache of 4 bits: its receipt says so, and another build and three thread
   await Promise.all([one.close(), other.close()]);
 });
 
-test('another file: says so, and from which token on', async () => {
+test('verification with another file reports it, and the first different token', async () => {
   const { engine, session, receipt } = await output();
   await session.close();
   const other = await engine.load(fromFile(BUNDLED), { kv: 'f16' });
@@ -126,7 +126,7 @@ test('another file: says so, and from which token on', async () => {
   await engine.close();
 });
 
-test('a changed receipt, or none, is refused; so is a session that went on', async () => {
+test('changed and invalid receipts and continued sessions are refused', async () => {
   const { engine, model, session, result, receipt } = await output();
   const code = (/** @type {unknown} */ given) => readReceipt(given).then(String, (error) => error.code);
   assert.equal(await code(receipt), '[object Object]');
@@ -182,7 +182,7 @@ for (const [name, create] of /** @type {[string, () => Promise<any>][]} */ ([
     await other.close();
   });
 
-test('arguments that are none, and unknown options, are refused by name', async () => {
+test('missing arguments and unknown options are refused by name', async () => {
   const { engine, model, session, result, receipt } = await output();
   /** @type {any[]} */
   const none = [null, undefined, 5, 'x', {}, []];
@@ -241,7 +241,7 @@ test('a reply that may call tools has no receipt: its sections are constrained b
   await engine.close();
 });
 
-test('what a deadline ended is compared as far as it came', async () => {
+test('a generation that a deadline ended is compared up to its end', async () => {
   const { engine, model, session, receipt } = await output({ ...LONG, deadline: 0 });
   await session.close();
   assert.deepEqual((await replay(model, receipt)).differences, []);

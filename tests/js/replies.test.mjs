@@ -39,7 +39,7 @@ async function lastReply(turns) {
   return reply;
 }
 
-test('the file is small, and says what it is', () => {
+test('the bundled model is small and has a name and a licence', () => {
   assert.ok(statSync(FILE).size < 4e6);
   assert.equal(model.info.license, 'CC-BY-4.0');
   assert.match(model.info.card, /Self-dialogue Corpus/);

@@ -93,7 +93,7 @@ for (const [name, architecture] of [
     });
   });
 
-test('rerank by the classifier: the order of its logits, cut to topN, and how it was scored', async (t) => {
+test('rerank with a classifier sorts by logits, returns topN and names the kind of score', async (t) => {
   const { texts, logits } = expectedOf('bert');
   const model = await loaded(t, 'bert', 'safetensors');
   assert.deepEqual([model.info.labels, model.info.reranks, model.info.unused], [['LABEL_0'], 'classifier', []]);
@@ -117,7 +117,7 @@ test('rerank by the classifier: the order of its logits, cut to topN, and how it
   await assert.rejects(model.rerank(query, ['x'], { topN: 0 }), { code: 'ARGUMENT' });
 });
 
-test('rerank by "yes" and "no": softmax of the two, in a worker as here', async (t) => {
+test('rerank by "yes" and "no" returns their softmax, in a worker too', async (t) => {
   const { texts, logits } = expectedOf('qwen3-reranker');
   const path = await fileOf('qwen3-reranker', 'GGUF');
   for (const engine of [await createEngine({ threads: 1 }), await createWorkerEngine({ threads: 1 })]) {
@@ -131,7 +131,7 @@ test('rerank by "yes" and "no": softmax of the two, in a worker as here', async 
   }
 });
 
-test('labels by name; what is no reranker is refused by its labels', async (t) => {
+test('labels have names; a classifier that is no reranker is refused with its labels', async (t) => {
   const { texts, logits } = expectedOf('distilbert');
   const model = await loaded(t, 'distilbert', 'safetensors');
   const labels = ['bad', 'so-so', 'good'];
@@ -150,7 +150,7 @@ test('labels by name; what is no reranker is refused by its labels', async (t) =
   });
 });
 
-test('vectors of a classifier are those before its layers', async (t) => {
+test('vectors of a classifier are the inputs of its layers', async (t) => {
   const model = await loaded(t, 'xlm-roberta', 'safetensors');
   const { vectors } = await model.embed('soup', { pooling: 'mean', normalize: false });
   assert.equal(vectors[0].length, model.info.hidden);
@@ -291,7 +291,7 @@ test("the AI SDK's rerank, of texts and of objects, by a registry too", async (t
   );
 });
 
-test('bq4 rerank, and what inspect says of a classifier and of parts that are not used', async () => {
+test('bq4 rerank works, and inspect describes a classifier and unused parts', async () => {
   const path = await fileOf('bert', 'safetensors');
   const { query, documents } = questionOf('bert');
   const bq4 = (/** @type {string[]} */ ...args) =>

@@ -38,7 +38,7 @@ async function logitsOf(path, options) {
   }
 }
 
-test('factors of rows that are powers of two change no bit, whatever the type', async () => {
+test('row factors that are powers of two change no bit, for every type', async () => {
   const weights = randomWeights(CONFIG, { biases: true });
   for (const quant of ['f32', 'bq4', 'bq4_16']) {
     const [plain, scaled] = [await output(weights, { quant }), await output(weights, { quant, rowScales: true })];
@@ -50,7 +50,7 @@ test('factors of rows that are powers of two change no bit, whatever the type', 
   }
 });
 
-test('with factors of rows, weights fit that an f16 scale is too coarse for', async () => {
+test('row factors represent weights that are outside the range of f16 scales', async () => {
   const weights = randomWeights();
   // Two layers of matrices that cancel each other: up becomes tiny, down as much larger.
   for (const [name, { values }] of weights) {
@@ -70,7 +70,7 @@ test('with factors of rows, weights fit that an f16 scale is too coarse for', as
   assert.ok(distance > 0 && distance < 0.15, `${distance}`);
 });
 
-test('factors of rows are refused where the format has no place for them', async () => {
+test('row factors are refused in formats without a field for them', async () => {
   const weights = randomWeights();
   await assert.rejects(
     convert(hfFolder(fresh(), weights), join(fresh(), 'x.qsf'), { rowScales: true }),
@@ -78,7 +78,7 @@ test('factors of rows are refused where the format has no place for them', async
   );
 });
 
-test('steps of activations: written, shown, left alone by the engine; wrong ones are refused', async () => {
+test('scales of activations are written, printed, and ignored by the engine; invalid ones are refused', async () => {
   const steps = join(fresh(), 'steps.json');
   writeFileSync(steps, JSON.stringify({ 'h.0.attn.q': 0.0123, 'h.1.mlp.down': 2.5 }));
   const weights = randomWeights();

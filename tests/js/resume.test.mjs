@@ -63,7 +63,7 @@ for (const hash of ['xxh64', 'sha256']) {
   });
 }
 
-test('a part that was changed, a journal cut short, another input: begun anew, or earlier', () => {
+test('a changed partial file, a truncated journal or another input is converted again from an earlier position', () => {
   const out = join(folder, 'changed.bq4');
   run(out, 0.7);
   const part = readFileSync(`${out}.part`);

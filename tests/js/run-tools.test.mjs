@@ -36,7 +36,7 @@ for (const [name, create] of /** @type {const} */ ([
     });
     after(() => engine.close());
 
-    test('a function is called with arguments of its schema, and the model reads its result', async () => {
+    test('a function is called with arguments that match its schema, and the model receives its result', async () => {
       /** @type {any[]} */
       const given = [];
       const tools = weather((args, { call }) => {
@@ -66,7 +66,7 @@ for (const [name, create] of /** @type {const} */ ([
       assert.equal(byHand.choices[0].message.content, run.content);
     });
 
-    test('a limit of steps', async () => {
+    test('runTools ends at its limit of steps', async () => {
       let calls = 0;
       const run = await completions.runTools({
         ...fields,
@@ -77,7 +77,7 @@ for (const [name, create] of /** @type {const} */ ([
       assert.deepEqual([calls, run.finishReason, run.content, run.messages.length], [1, 'maxSteps', null, 3]);
     });
 
-    test('a tool that throws: the model reads the error, or the caller gets it', async () => {
+    test('the error of a tool is sent to the model or thrown to the caller', async () => {
       const tools = weather(async () => {
         throw new RangeError('no such city');
       });
@@ -94,7 +94,7 @@ for (const [name, create] of /** @type {const} */ ([
       );
     });
 
-    test('an abort amid a tool ends the run, whatever the tool goes on with', async () => {
+    test('an abort during a tool ends the run, whatever the tool does', async () => {
       const controller = new AbortController();
       const tools = weather((_, { signal }) => {
         assert.equal(signal, controller.signal);
@@ -107,7 +107,7 @@ for (const [name, create] of /** @type {const} */ ([
       });
     });
 
-    test('what is wrong is refused by name', async () => {
+    test('invalid arguments are refused by name', async () => {
       const tools = weather(() => 1);
       /** @type {[any, string][]} */
       const wrong = [
@@ -133,7 +133,7 @@ for (const [name, create] of /** @type {const} */ ([
   });
 }
 
-test('allowed_tools: replies behind the first may call no other tool, and need call none', async () => {
+test('allowed_tools: later replies may call only these tools, and need not call any', async () => {
   /** @type {any[]} */
   const choices = [];
   const tool_calls = [{ id: 'a', type: 'function', function: { name: 'weather', arguments: '{}' } }];
@@ -174,7 +174,7 @@ async function runOnce(run, bq4) {
   return /** @type {any} */ (messages[2]).content;
 }
 
-test('results that JSON would empty: what they hold, or an error that names their class', async () => {
+test('results that JSON converts to empty objects are sent with their content, or refused with their class', async () => {
   class Celsius {
     #degrees = 7;
     get degrees() {
@@ -242,7 +242,7 @@ test('results that JSON would empty: what they hold, or an error that names thei
   }
 });
 
-test('an error that a tool returns is one that it throws, and anything can be thrown', async () => {
+test('a returned error is treated like a thrown one, and any value can be thrown', async () => {
   for (const act of [(/** @type {any} */ value) => value, (/** @type {any} */ value) => Promise.reject(value)]) {
     assert.equal(await runOnce(() => act(new RangeError('no such city'))), 'Error: no such city');
     assert.equal(await runOnce(() => act(new RangeError())), 'Error: RangeError');
@@ -271,7 +271,7 @@ test('an error that a tool returns is one that it throws, and anything can be th
   }
 });
 
-test('a call whose arguments are an empty text has none', async () => {
+test('a call whose arguments are an empty text has no arguments', async () => {
   for (const text of ['', ' \n']) {
     const call = { id: '1', type: 'function', function: { name: 'weather', arguments: text } };
     const create = async () =>

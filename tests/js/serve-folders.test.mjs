@@ -34,7 +34,7 @@ const get = (path, host = `localhost:${site.port}`) =>
       .end();
   });
 
-test('names that are not its own are refused, before anything is read', async () => {
+test('requests with another host name are refused before a file is read', async () => {
   for (const host of ['evil.example', 'evil.example:80', 'localhost.evil.example', '127.0.0.1.evil.example'])
     assert.equal((await get('/demo/a.txt', host))[0], 403, host);
   const own = ['localhost', 'LOCALHOST:1', '127.0.0.1', '[::1]:80', 'a.localhost', 'dev.example:8080'];

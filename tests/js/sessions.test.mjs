@@ -42,7 +42,7 @@ test(
   },
 );
 
-test('a fork that outlives its session takes its room: replies share what is left, and new sessions get what they leave', async () => {
+test('a fork that outlives its session keeps its memory: replies share the rest, and new sessions get what they release', async () => {
   const engine = await createEngine({ threads: 1 });
   const file = fromFile(fileURLToPath(new URL('../../models/chat.bq4', import.meta.url)));
   const model = await engine.load(file, { sessions: 2, forks: 1, forkTokens: 512 });

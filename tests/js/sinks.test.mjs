@@ -14,7 +14,7 @@ const ids = Array.from({ length: 900 }, (_, i) => (i * 7 + (i % 5)) % 40);
 const endless = { temperature: 1, logitBias: [0, 3].map((id) => ({ token: id, bias: -Infinity })) };
 const sinking = { contextTokens: 1000, kvWindow: 200, kvSinks: 3 };
 
-test('each build, with and without threads, however a prompt is cut: the same logits beyond the context of the model', async () => {
+test('logits beyond the context of the model are the same in each build, with and without threads, for any batches of the prompt', async () => {
   /** @type {Float32Array[]} */
   const all = [];
   for (const [build, threads, batch, window] of /** @type {const} */ ([
@@ -36,7 +36,7 @@ test('each build, with and without threads, however a prompt is cut: the same lo
   for (let i = 3; i < all.length; i++) assert.deepEqual(all[i], all[i % 3]);
 });
 
-test('a text that was cut where the window begins in another block of the cache: saved, restored and gone on with', async () => {
+test('a session whose window starts within a block of the cache can be saved, restored and continued', async () => {
   const engine = await createEngine({ build: 'simd128', threads: 1 });
   const model = await engine.load(fromBytes(tiny), { ...sinking, sessions: 2 });
   const sizes = [];
@@ -58,7 +58,7 @@ test('a text that was cut where the window begins in another block of the cache:
   await engine.close();
 });
 
-test('vectors of texts that begin alike, each longer than the one before', async () => {
+test('texts with a common beginning and increasing lengths have the right vectors', async () => {
   const engine = await createEngine({ build: 'simd128', threads: 1 });
   const windowed = await tinyModel({ config: { context: 2048, window: 300, global_every: 2 } });
   const model = await engine.load(fromBytes(windowed), { contextTokens: 2048 });
@@ -71,7 +71,7 @@ test('vectors of texts that begin alike, each longer than the one before', async
   await engine.close();
 });
 
-test('a text longer than the model was made for: kept, forked, saved and gone on with; its receipt can be checked', async () => {
+test('a text longer than the context of the model can be forked, saved and continued; its receipt can be verified', async () => {
   const engine = await createEngine({ build: 'simd128', threads: 1 });
   const model = await engine.load(fromBytes(tiny), { ...sinking, forks: 1, sessions: 2 });
   assert.deepEqual([model.info.kvWindow, model.info.kvSinks], [200, 3]);
@@ -131,7 +131,7 @@ test('a plan counts the window, not the context', async () => {
   await engine.close();
 });
 
-test('what gets the least attention leaves: the same logits in every build, kept, forked, saved; a receipt tells it', async () => {
+test('eviction by attention gives the same logits in every build, after forks and when saved; a receipt contains it', async () => {
   const evicting = /** @type {const} */ ({ contextTokens: 800, kvWindow: 256, kvEvict: 'attention' });
   const longer = await tinyModel({ config: { context: 800 } });
   /** @type {Float32Array[]} */
@@ -197,7 +197,7 @@ test('what gets the least attention leaves: the same logits in every build, kept
   await planner.close();
 });
 
-test('what cannot be is refused, with what to do', async () => {
+test('invalid windows, sinks and kinds of eviction are refused with the accepted values', async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const fails = (/** @type {object} */ options, /** @type {RegExp} */ message) =>
     assert.rejects(engine.load(fromBytes(tiny), options), { code: 'ARGUMENT', message });
@@ -217,7 +217,7 @@ test('what cannot be is refused, with what to do', async () => {
   await engine.close();
 });
 
-test('layers that are left out: other tokens, which a receipt tells, and no layer that there is not', async () => {
+test('skipped layers give other tokens and are in the receipt; unknown layers are refused', async () => {
   const engine = await createEngine({ build: 'simd128', threads: 1 });
   const model = await engine.load(fromBytes(tiny), { quality: { skipLayers: [0] }, sessions: 2 });
   assert.deepEqual(model.info.quality, { skipLayers: [0] });
@@ -240,7 +240,7 @@ test('layers that are left out: other tokens, which a receipt tells, and no laye
   await elsewhere.close();
 });
 
-test('weights that are read again for every token, some of them left out: the same tokens', async () => {
+test('skipped layers give the same tokens with paged weights', async () => {
   const large = fromBytes(await tinyModel({ config: { layers: 12, ffn: 1024 }, type: 'bq4_32' }));
   const options = { contextTokens: 128, prefillWindow: 16, prefillBatch: 8, quality: { skipLayers: [0, 3, 4, 11] } };
   const engine = await createEngine({ threads: 1 });

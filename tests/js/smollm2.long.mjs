@@ -9,7 +9,7 @@ const found = realModel('smollm2');
 const skip = found ? false : NO_REAL_MODEL;
 const file = String(found);
 
-test('SmolLM2: after a conversation of many times the cache it still answers', { skip }, async () => {
+test('SmolLM2 still replies after a conversation of many times the cache', { skip }, async () => {
   const story = 'She walked along the river and counted the boats, the birds and the clouds. ';
   const engine = await createEngine();
   const model = await engine.load(fromFile(file), { contextTokens: 9000, kvWindow: 64 });
@@ -25,7 +25,7 @@ test('SmolLM2: after a conversation of many times the cache it still answers', {
   await engine.close();
 });
 
-test('SmolLM2, guessed by itself and by itself without layers', { skip }, async () => {
+test('SmolLM2 as its own draft model, complete and with skipped layers', { skip }, async () => {
   const engine = await createEngine();
   const load = (/** @type {object} */ options) => engine.load(fromFile(file), { contextTokens: 512, ...options });
   const [model, less] = [await load({ sessions: 2 }), await load({ quality: { skipLayers: [14, 18] } })];
@@ -47,7 +47,7 @@ test('SmolLM2, guessed by itself and by itself without layers', { skip }, async 
   await engine.close();
 });
 
-test('SmolLM2: of its own choices a third of the head finds nearly all', { skip }, async () => {
+test('SmolLM2: a third of the LM head finds nearly all choices of the complete head', { skip }, async () => {
   const whole = await openLogits(fromFile(file), {
     contextTokens: 256,
     activations: 'i16',

@@ -94,7 +94,7 @@ for (const [name, make] of Object.entries(kinds)) {
   });
 }
 
-test('http: GETs with Range as the only header of ours', async () => {
+test('http: requests are GETs with no additional header except Range', async () => {
   const server = await faultServer(bytes);
   const file = await openSource(fromUrl(server.url));
   await readRange(file, 5, 100);
@@ -125,7 +125,7 @@ test('http: GETs with Range as the only header of ours', async () => {
   );
 });
 
-test('http: a server that ignores ranges is asked once for what is read front to back', async () => {
+test('http: a server that ignores ranges receives one request for a sequential read', async () => {
   const server = await faultServer(bytes, { status: 200 });
   const file = await openSource(fromUrl(server.url));
   await readRange(file, 0, 65536);
@@ -167,7 +167,7 @@ test('http: a refused connection is NETWORK, a range beyond the end is TRUNCATED
   await assert.rejects(readRange(isGone, 0, 1), { code: 'NETWORK' });
 });
 
-test('http: a range with more bytes than were asked for, which no header tells, is not believed', async (t) => {
+test('http: a range with more bytes than requested and without a matching header is refused', async (t) => {
   /** @type {(string | undefined)[]} */
   const asked = [];
   const server = createServer(({ headers: { range } }, response) => {
@@ -185,7 +185,7 @@ test('http: a range with more bytes than were asked for, which no header tells, 
   await file.close();
 });
 
-test('addresses that no server has and that fetch refuses are READ at once, with what is read; a mirror is asked', async (t) => {
+test('addresses that fetch refuses give READ immediately, with the address; a mirror is tried', async (t) => {
   const revoked = URL.createObjectURL(new Blob([bytes]));
   URL.revokeObjectURL(revoked);
   for (const address of ['foo:bar', 'foo://h.org/model.gguf', 'data:;base64,A', 'data:x', revoked]) {
@@ -220,7 +220,7 @@ test("an app's own scheme whose files have no ranges is asked for the whole file
   await file.close();
 });
 
-test('http: a range is asked for once, and again as often as `retries` say', async (t) => {
+test('http: a range is requested once, and again up to `retries` times', async (t) => {
   const server = await faultServer(bytes, { status: 503 });
   t.after(server.close);
   for (const retries of [0, 1, 3]) {
@@ -232,7 +232,7 @@ test('http: a range is asked for once, and again as often as `retries` say', asy
   }
 });
 
-test('http: a mirror whose file begins alike and ends sooner is another file', async (t) => {
+test('http: a mirror with a shorter file of the same beginning is another file', async (t) => {
   const files = { '/model.bq4': bytes, '/short.bq4': bytes.subarray(0, 1000), '/same.bq4': bytes };
   const server = await faultServer(files, { path: '/model.bq4', nth: [1, 2, 3], status: 500 });
   t.after(server.close);
@@ -261,7 +261,7 @@ test('http: a file that changes its length between ranges is CHANGED', async () 
   await server.close();
 });
 
-test('http: a server that stalls is left by an abort', async () => {
+test('http: an abort ends the request to a stalled server', async () => {
   for (const ranges of [true, false]) {
     const server = await faultServer(bytes, { stall: { after: 1000 }, ...(!ranges && { status: 200 }) });
     const controller = new AbortController();
@@ -276,7 +276,7 @@ test('http: a server that stalls is left by an abort', async () => {
   }
 });
 
-test('file: a missing path, and one that is written while it is read', async () => {
+test('file: a missing path and a file that changes during the read are errors', async () => {
   await assert.rejects(openSource(fromFile(join(folder, 'none.bq4'))), { code: 'READ' });
   await assert.rejects(
     openSource(fromFile(folder)).then((f) => readRange(f, 0, 10)),
@@ -294,7 +294,7 @@ test('file: a missing path, and one that is written while it is read', async () 
   }
 });
 
-test('what stands for a source, and what does not', () => {
+test('values that are sources are accepted, others are refused', () => {
   assert.equal(toSource('https://example.org/a.bq4').kind, 'url');
   assert.equal(toSource(new Blob([])).kind, 'blob');
   assert.equal(toSource(new Uint8Array(1)).kind, 'bytes');
@@ -319,7 +319,7 @@ test('what stands for a source, and what does not', () => {
   assert.deepEqual(/** @type {any} */ (fromBytes(far)).bytes, Uint8Array.of(1, 2));
 });
 
-test('the place of a file in a list has its address without escapes, wrong ones as they are', () => {
+test('a file in a list is named by its decoded address; invalid escapes stay', () => {
   for (const [path, place] of [
     ['/a%20b/m.gguf', '/a b/m.gguf'],
     ['/100%/%zz.gguf', '/100%/%zz.gguf'],
@@ -327,7 +327,7 @@ test('the place of a file in a list has its address without escapes, wrong ones 
     assert.equal(placeOf(fromUrl(`https://h.org${path}`)), place);
 });
 
-test('the companion of a v1 file lies beside it, or is named', () => {
+test('the companion of a v1 file is next to it or named by an option', () => {
   assert.deepEqual(companionOf(fromFile('/a.b/model.bq4')), fromFile('/a.b/model.json'));
   assert.deepEqual(companionOf(fromUrl('https://h.org/x/m.bq4?sig=1')), fromUrl('https://h.org/x/m.json?sig=1'));
   assert.equal(companionOf(fromBlob(new Blob([]))), null);
@@ -336,7 +336,7 @@ test('the companion of a v1 file lies beside it, or is named', () => {
   assert.equal(companionOf(fromBlob(new Blob([]), { companion: 'https://h.org/c.json' })).kind, 'url');
 });
 
-test('options of a source that are not known are refused with the nearest that is', () => {
+test('unknown options of a source are refused with the nearest known one', () => {
   const any = (/** @type {object} */ options) => /** @type {any} */ (options);
   assert.throws(
     () => fromUrl('https://example.org/a', any({ retry: 3 })),
@@ -351,7 +351,7 @@ test('options of a source that are not known are refused with the nearest that i
     assert.throws(() => fromUrl(path), { code: 'ARGUMENT', message: `expected a full address, found "${path}"` });
 });
 
-test('the suggestion for an unknown option is near in letters, or shares a beginning or an end; without a near name no suggestion', () => {
+test('the suggestion for an unknown option is similar or shares a beginning or an end; without a similar name there is none', () => {
   const suggestions = {
     complete: {
       max_tokens: 'maxTokens',
@@ -382,7 +382,7 @@ test('the suggestion for an unknown option is near in letters, or shares a begin
   assert.throws(() => fromUrl('https://example.org/a', /** @type {any} */ ({ qqq: 3 })), /unknown option "qqq"$/);
 });
 
-test('the address of a page about a file on the hub is that of the file, in the demo and for commands', () => {
+test('the address of a hub page about a file is converted to the address of the file, in the demo and for commands', () => {
   const hub = 'https://huggingface.co/some/model-GGUF';
   for (const of of [inDemo, inCommands]) {
     assert.equal(of(`${hub}/blob/main/a/m.gguf?x=1`), `${hub}/resolve/main/a/m.gguf?x=1`);

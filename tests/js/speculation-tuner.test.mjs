@@ -49,7 +49,7 @@ function run(gains, tokens, steps, text, seed) {
   return { ...found, sizes };
 }
 
-test('where nothing of a guess comes, none is computed', () => {
+test('if no draft token is accepted, none is proposed', () => {
   for (const steps of [CHEAP, SLOW, DEAR])
     for (const length of [1, 2, 5, 8]) {
       const gains = new SpeculationTuner(costsOf(steps));
@@ -58,7 +58,7 @@ test('where nothing of a guess comes, none is computed', () => {
     }
 });
 
-test('where all comes it is computed, soon, also behind a text where nothing did; and given up again', () => {
+test('if all draft tokens are accepted, they are soon proposed, also after a text without any, and given up again', () => {
   for (const steps of [CHEAP, SLOW]) {
     const gains = new SpeculationTuner(costsOf(steps));
     const text = (/** @type {number} */ chance) => () => ({ length: 8, chance });
@@ -71,13 +71,13 @@ test('where all comes it is computed, soon, also behind a text where nothing did
   }
 });
 
-test('batches that cost as much as single tokens are never wanted, however much comes', () => {
+test('batches as slow as single tokens are never used, no matter how many draft tokens are accepted', () => {
   const gains = new SpeculationTuner(costsOf(DEAR));
   const { guessed } = run(gains, 200, DEAR, () => ({ length: 8, chance: 1 }), 1);
   assert.equal(guessed, 0);
 });
 
-test('longer matches, cheaper batches, and what came before make longer guesses', () => {
+test('longer matches, faster batches and earlier acceptance increase the number of draft tokens', () => {
   const worth = (/** @type {SpeculationTuner} */ gains) =>
     [2, 4, 8].map((length) => gains.bestDraftLength(length, 7, 1));
   const [cheap, slow] = [CHEAP, SLOW].map((steps) => new SpeculationTuner(costsOf(steps)));
@@ -90,7 +90,7 @@ test('longer matches, cheaper batches, and what came before make longer guesses'
   assert.deepEqual(worth(cheap), [1, 1, 7]);
 });
 
-test('less than two of a hundred steps are lost, whatever comes', () => {
+test('trials lose less than 2 % of the steps for any text', () => {
   for (const steps of [CHEAP, SLOW, DEAR])
     for (const chance of [0, 0.2, 0.4, 0.5, 0.6, 0.7])
       for (const fresh of [false, true]) {
@@ -116,7 +116,7 @@ test('less than two of a hundred steps are lost, whatever comes', () => {
       }
 });
 
-test('nor where guesses fail behind another number of equal tokens each time', () => {
+test('no draft tokens are proposed if they fail after a different number of equal tokens each time', () => {
   const { steps } = run(
     new SpeculationTuner(costsOf(CHEAP)),
     400,
@@ -127,13 +127,13 @@ test('nor where guesses fail behind another number of equal tokens each time', (
   assert.ok(steps < 1.02 * 400, `${steps}`);
 });
 
-test('tokens that are due anyway count: what a guess adds to them is what it costs', () => {
+test('the cost of draft tokens is the time that they add to the tokens of other generations', () => {
   const steps = [1, 2, 3, 3.05, 3.1, 6, 6.1, 8];
   const worth = (/** @type {number} */ due) => new SpeculationTuner(costsOf(steps)).bestDraftLength(4, 2, due);
   assert.deepEqual([worth(1), worth(3)], [0, 2]);
 });
 
-test('what is not measured is as dear as where arithmetic is the limit, or as what is known of others says', () => {
+test('unmeasured batch sizes are estimated from the limit of arithmetic, or from measured sizes', () => {
   const costs = new StepCosts();
   const all = () => USUAL.map((_, i) => +costs.costOf(i + 1).toFixed(2));
   assert.deepEqual(all(), USUAL);
@@ -153,7 +153,7 @@ test('what is not measured is as dear as where arithmetic is the limit, or as wh
   assert.ok(costs.costOf(4) < 1.26 * before);
 });
 
-test('what is doubtful is tried where it may pay: used if it does, and else not again soon', () => {
+test('uncertain numbers of draft tokens are tried if they may be faster, used if they are, otherwise not tried again soon', () => {
   const costs = () => {
     const all = new StepCosts();
     all.record(1, 5);
@@ -177,7 +177,7 @@ test('what is doubtful is tried where it may pay: used if it does, and else not 
   assert.deepEqual([guessed(DEAR) <= 3, guessed(DEAR) > 0, guessed(CHEAP) > 200], [true, true, true]);
 });
 
-test('what a text allows, with hindsight, and what of it is reached', () => {
+test('the tuner reaches most of the speed that is possible for a text in hindsight', () => {
   const words = Array.from({ length: 20 }, (_, i) => 100 + i);
   const again = { prompt: [...words, 1, 2], output: words };
   // Behind the first token one step, then 18 tokens in three batches of at most 8.
@@ -222,7 +222,7 @@ describe('in a session', () => {
     }
   }
 
-  test('guesses where batches are cheap, and not where they are dear, as `auto` has it, which is the default', async () => {
+  test('`auto`, the default, uses draft tokens where batches are fast and none where they are slow', async () => {
     const usageOf = (/** @type {number[]} */ steps, /** @type {any} */ speculate, /** @type {number} */ ms = 5) =>
       message(
         steps,
@@ -246,7 +246,7 @@ describe('in a session', () => {
     assert.ok(3 * dear.draftedTokens < always.draftedTokens, `${dear.draftedTokens} of ${always.draftedTokens}`);
   });
 
-  test('nothing is guessed while another one shares its passes, and again when it is alone', () =>
+  test('no draft tokens are used while another generation shares the batches, and again afterwards', () =>
     message(CHEAP, async () => {
       const model = await engine.load(fromBytes(CHAT), { contextTokens: 256, sessions: 2 });
       const options = { temperature: 0, stopTokens: [] };

@@ -52,7 +52,7 @@ for (const name of readdirSync(FOLDER).filter((file) => file.endsWith('.bq4'))) 
   });
 }
 
-test('every recorded file is there', () => {
+test('every recorded file exists', () => {
   assert.deepEqual(
     readdirSync(FOLDER).filter((file) => file.endsWith('.bq4')),
     Object.keys(recorded).sort(),

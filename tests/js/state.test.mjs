@@ -50,7 +50,7 @@ for (const kv of /** @type {const} */ (['f32', 'f16', 'i8', 'i4', 'i2'])) {
   });
 }
 
-test('a session saved with another model, or of another type, is refused; one that is cut short is not complete', async () => {
+test('a session saved with another model or type is refused; a truncated one is reported as incomplete', async () => {
   const one = await openLogits({ kind: 'bytes', bytes });
   one.start(prompt);
   const saved = save(one);
@@ -64,7 +64,7 @@ test('a session saved with another model, or of another type, is refused; one th
   for (const { close } of [one, another, i8]) close();
 });
 
-test('a fork goes on for itself', async () => {
+test('a fork continues independently', async () => {
   const one = await openLogits({ kind: 'bytes', bytes }, { sessions: 2 });
   const alone = one.another();
   const start = prompt.slice(0, 200); // the fork needs blocks of its own: none is planned

@@ -18,7 +18,7 @@ test('a stop string over several tokens is never shown', () => {
   assert.deepEqual(show(['User:'], ['Hello\nUs', 'er', ': me']), { shown: 'Hello\n', stop: 'User:' });
 });
 
-test('the start of a stop string that goes on otherwise is shown, late', () => {
+test('the start of a stop string that continues differently is yielded later', () => {
   const filter = new StopFilter(['User:']);
   assert.deepEqual(filter.push('the Us'), { text: 'the ', stop: null });
   assert.deepEqual(filter.push('e of'), { text: 'Use of', stop: null });
@@ -31,16 +31,16 @@ test('repeated starts: the overlap is found inside what was held', () => {
   assert.deepEqual(show(['abac'], ['aba', 'bac']), { shown: 'ab', stop: 'abac' });
 });
 
-test('of several stop strings the first complete one counts, then the longest', () => {
+test('of several stop strings the first complete one ends the text; of equal ends the longest one', () => {
   assert.deepEqual(show(['b', 'abc'], ['abc']), { shown: 'a', stop: 'b' });
   assert.deepEqual(show(['b', 'ab'], ['ab']), { shown: '', stop: 'ab' });
 });
 
-test('no stop strings, or empty ones, hold nothing back', () => {
+test('without stop strings, or with empty ones, no text is delayed', () => {
   assert.deepEqual(new StopFilter(['']).push('abc'), { text: 'abc', stop: null });
 });
 
-test('any split of a text gives what character by character gives', () => {
+test('any split of a text gives the same result as single characters', () => {
   let state = 1;
   const random = (n) => (state = (state * 48271) % 2147483647) % n;
   const word = (n) => Array.from({ length: n }, () => 'ab'[random(2)]).join('');

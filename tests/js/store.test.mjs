@@ -16,7 +16,7 @@ for (const options of [{ backend: 'memory' }, { backend: 'file', path }]) {
   for (const name of Object.keys(cases)) test(`${options.backend}: ${name}`, () => run(name, options));
 }
 
-test('a record of the journal counts when all of it is there and right', () => {
+test('a record of the journal is valid only if it is complete and its hash matches', () => {
   const all = Buffer.concat([
     encodeRecord(0xffffffff, 7n),
     encodeRecord(0, 1n),
@@ -58,7 +58,7 @@ test('a record of the journal counts when all of it is there and right', () => {
   }
 });
 
-test('a directory: a segment that was cut, a torn journal, a writer in another process', async () => {
+test('directory: a truncated segment, an incomplete journal and a writer in another process are handled', async () => {
   const file = makeFile(30, 3);
   const options = { backend: /** @type {const} */ ('file'), path, name: 'harmed', hash: digest };
   let store = await openStore(options);
@@ -105,7 +105,7 @@ test('a directory: a segment that was cut, a torn journal, a writer in another p
   await store.close();
 });
 
-test('a directory: a lock without the number of a process', async () => {
+test('directory: a lock without a process id is handled', async () => {
   const options = { backend: /** @type {const} */ ('file'), path, name: 'nameless' };
   const store = await openStore(options);
   const file = makeFile(37, 1);
@@ -137,7 +137,7 @@ test('a directory: a lock without the number of a process', async () => {
   await store.close();
 });
 
-test('what has no bytes is tidied away by the next visitor, unless it is in use', async () => {
+test('entries without bytes are removed by the next visit, unless they are in use', async () => {
   const options = { backend: /** @type {const} */ ('file'), path, name: 'tidy' };
   const store = await openStore(options);
   const entry = await store.open(makeFile(32, 1).options);
@@ -158,7 +158,7 @@ test('what has no bytes is tidied away by the next visitor, unless it is in use'
   await next.close();
 });
 
-test('nonsense in one file harms no other', async () => {
+test('invalid content of one file does not affect others', async () => {
   const options = { backend: /** @type {const} */ ('file'), path, name: 'nonsense', hash: digest };
   const [good, bad] = [makeFile(33, 1), makeFile(34, 1)];
   const store = await openStore(options);
@@ -191,7 +191,7 @@ test('nonsense in one file harms no other', async () => {
   await store.close();
 });
 
-test('without a folder nothing is kept in Node, and it says so', async () => {
+test('without a folder Node caches nothing and reports it', async () => {
   const store = await openStore();
   const entry = await store.open(makeFile(31, 1).options);
   assert.equal(store.backend, 'memory');
@@ -201,6 +201,6 @@ test('without a folder nothing is kept in Node, and it says so', async () => {
   await assert.rejects(openStore({ backend: 'opfs' }), { code: 'STORAGE' });
 });
 
-test('nothing is left behind', () => {
+test('no temporary files are left', () => {
   for (const name of readdirSync(path)) assert.deepEqual(readdirSync(join(path, name)), [], name);
 });

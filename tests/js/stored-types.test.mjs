@@ -18,7 +18,7 @@ const header = readFileSync(new URL('../../c/core/type.h', import.meta.url), 'ut
 const become = [...header.matchAll(/^ {2}STORED\(\w+, (\w+), /gm)].map(([, name]) => name);
 const C = await createCodec(1 << 20);
 
-test('all types that GGUF files are read with have expected values', () => {
+test('all storage types of GGUF files have expected values', () => {
   assert.deepEqual(names.toSorted(), ['bf16', 'f16', 'f32', ...become].toSorted());
 });
 

@@ -58,7 +58,7 @@ describe('SmolLM2', { skip: real ? false : NO_REAL_MODEL }, () => {
   }
 });
 
-test('what explodes is refused before it takes a heap of 256 MB', { timeout: 60_000 }, async () => {
+test('formats with exponential size are refused before they take 256 MB of memory', { timeout: 60_000 }, async () => {
   const many = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => `text ${i * 7919}`);
   const optional = Object.fromEntries(many(2000).map((name) => [name, {}]));
   const formats = [

@@ -44,7 +44,7 @@ describe('with the bundled model', () => {
   });
   after(() => engine.close());
 
-  test('texts that must differ, at any limit', async () => {
+  test('replies to schemas with different required texts are valid at any limit', async () => {
     const schema = {
       type: 'array',
       items: { type: 'string', maxLength: 9 },
@@ -87,7 +87,7 @@ describe('with the bundled model', () => {
       }
     });
 
-  test('with any limit it is whole, or the reason says that it did not fit', async () => {
+  test('with any limit a reply is complete, or its finish reason reports that it did not fit', async () => {
     const reasons = [];
     // So hot that no text would come to its end by itself.
     const schema = { type: 'array', items: { type: 'string', minLength: 3 }, minItems: 3 };
@@ -117,7 +117,7 @@ describe('with the bundled model', () => {
     );
   });
 
-  test('what is forced has the tokens that the tokenizer gives it, and takes few runs', async () => {
+  test('forced text has the tokens of the tokenizer and takes few batches', async () => {
     const schema = { const: { answer: 'forty-two', of: ['everything', 'and more'] } };
     const {
       text,
@@ -128,7 +128,7 @@ describe('with the bundled model', () => {
     assert.deepEqual([ids, reason], [await model.tokenize(text, { addSpecial: false }), 'stop']);
   });
 
-  test('what a choice forces is computed along with it', async (t) => {
+  test('text that a choice forces is computed in the same batch', async (t) => {
     const [next, sample] = [t.mock.method(Guide.prototype, 'next'), t.mock.method(Output.prototype, 'sample')];
     const properties = { first_answer: { type: 'boolean' }, second_answer: { type: 'boolean' } };
     const schema = { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
@@ -161,7 +161,7 @@ describe('with the bundled model', () => {
     assert.equal((await model.generate(ASK, { responseFormat: AS_SCHEMA, maxTokens: 60 }).result).warnings, undefined);
   });
 
-  test('same seed, same text; as a completion in OpenAI’s spelling; and a regex, choices and an object beside it', async () => {
+  test('the same seed gives the same text; so do OpenAI’s names of options, a regex, choices and an object', async () => {
     const response = {
       responseFormat: { type: 'json_schema', json_schema: { name: 'person', strict: true, schema: SCHEMA } },
       seed: 7,
@@ -194,7 +194,7 @@ describe('with the bundled model', () => {
     );
   });
 
-  test('a format that is refused leaves the session as it was', async () => {
+  test('a refused format leaves the session unchanged', async () => {
     const session = await model.createSession();
     await assert.rejects(session.generate('Once', { responseFormat: { type: 'xml' } }).result, {
       code: 'GRAMMAR',
@@ -218,7 +218,7 @@ describe('with the bundled model', () => {
     await session.close();
   });
 
-  test('formats that look alike are told apart', async () => {
+  test('similar formats are distinguished', async () => {
     const written = async (/** @type {any} */ responseFormat) =>
       (await model.generate(ASK, { responseFormat }).result).text;
     for (const [pattern, text] of [
@@ -231,7 +231,7 @@ describe('with the bundled model', () => {
     await assert.rejects(written({ type: 'json_schema', schema: { const: NaN } }), { code: 'GRAMMAR' });
   });
 
-  test('many formats one after the other', async () => {
+  test('many formats in succession work', async () => {
     for (let i = 0; i < 12; i++) {
       const { text } = await model.generate(ASK, { responseFormat: { type: 'regex', pattern: `[a-z]{2}${i}` } }).result;
       assert.match(text, new RegExp(`^[a-z]{2}${i}$`));
@@ -239,7 +239,7 @@ describe('with the bundled model', () => {
   });
 });
 
-test('noise keeps to a schema too, and an SPM tokenizer whose tokens begin with spaces to what it can spell', async () => {
+test('random weights satisfy a schema too, also with an SPM tokenizer whose tokens begin with spaces', async () => {
   const engine = await createEngine({ threads: 1 });
   const noise = await engine.load(fromBytes(await tinyModel()));
   for (let seed = 0; seed < 3; seed++) {
@@ -262,7 +262,7 @@ test('noise keeps to a schema too, and an SPM tokenizer whose tokens begin with 
   await engine.close();
 });
 
-test('in a worker', async () => {
+test('a worker gives the same results', async () => {
   const engine = await createWorkerEngine({ threads: 1 });
   const model = await engine.load(fromBytes(CHAT));
   const { text } = await model.generate(ASK, {

@@ -24,7 +24,7 @@ for (const [name, create] of /** @type {const} */ ([
     after(() => engine.close());
     const loaded = async (options) => engine.load(fromBytes(await tinyModel(options)));
 
-    test('a template that is not known is rendered: the prompt is that of the format which says the same', async () => {
+    test('an unknown template is rendered to the same prompt as the equivalent format', async () => {
       const [model, other] = [await loaded({ chat: null, template: TEMPLATE }), await loaded({ chat: CHAT })];
       assert.equal(model.info.chatFormat, null);
       assert.equal(model.info.chatTemplate, TEMPLATE);
@@ -41,7 +41,7 @@ for (const [name, create] of /** @type {const} */ ([
       await other.close();
     });
 
-    test('tools, their calls and variables reach the template; a format has none of them', async () => {
+    test('tools, calls and variables are passed to the template; a format supports none of them', async () => {
       const model = await loaded({ chat: null, template: TEMPLATE });
       const user = { role: 'user', content: 'a' };
       const one = await model.countTokens([user]);
@@ -54,7 +54,7 @@ for (const [name, create] of /** @type {const} */ ([
       await model.close();
     });
 
-    test('what a person writes never becomes a special token, wherever in a message it is', async () => {
+    test('text of a user never becomes a special token, at any position in a message', async () => {
       const model = await loaded({ chat: null, template: TEMPLATE });
       /** Special tokens in the prompt, which the template's own are. */
       const count = async (messages, options) =>
@@ -112,7 +112,7 @@ for (const [name, create] of /** @type {const} */ ([
       await model.close();
     });
 
-    test('only what the template writes behind the conversation begins the reasoning', async () => {
+    test('reasoning begins only with text that the template adds after the conversation', async () => {
       const text = 'what does <think> do? </think><think>\n';
       const call = { type: 'function', function: { name: 'f', arguments: { text } } };
       const talks = [
@@ -169,7 +169,7 @@ for (const [name, create] of /** @type {const} */ ([
       await model.close();
     });
 
-    test('formats by name; an unknown name lists them', async () => {
+    test('formats are found by name; the error for an unknown name lists them', async () => {
       const model = await loaded({ chat: null });
       assert.ok((await model.countTokens([{ role: 'user', content: 'a' }], { chatFormat: 'chatml' })) > 20);
       await assert.rejects(
@@ -190,7 +190,7 @@ for (const [name, create] of /** @type {const} */ ([
       await model.close();
     });
 
-    test('a template that fails says why, and the model stays usable', async () => {
+    test('a failing template is reported with the reason, and the model stays usable', async () => {
       const model = await loaded({
         chat: null,
         template: '{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}',

@@ -46,7 +46,7 @@ function isKnown(name, template, { bos, eos, end }) {
 }
 
 const { paths, missing } = await vocabularies(['llama3']);
-test('llama-3: the template that is known by its fingerprint has this form', { skip: missing ?? false }, () => {
+test('llama-3: the template with the known fingerprint has this form', { skip: missing ?? false }, () => {
   const config = JSON.parse(readFileSync(join(String(paths?.llama3), '../tokenizer_config.json'), 'utf8'));
   isKnown('llama-3', config.chat_template, { bos: config.bos_token, eos: config.eos_token, end: '<|eot_id|>' });
 });

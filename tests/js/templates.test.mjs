@@ -40,7 +40,7 @@ test(`${expected.cases.length} templates of our own give what jinja2 ${expected.
 /** Of the project's data, which is not part of the repository. */
 const FOLDER = join(process.env.BQ4_SHARED ?? join(ROOT, '..', 'shared'), 'data/templates');
 
-test('templates of others give what jinja2 gives', { skip: existsSync(FOLDER) ? false : `no ${FOLDER}` }, () => {
+test('published templates render like jinja2', { skip: existsSync(FOLDER) ? false : `no ${FOLDER}` }, () => {
   const wrong = [];
   for (const [name, hash] of Object.entries(expected.shared)) {
     const [template, context] = name.split(' ');
@@ -77,7 +77,7 @@ test('an unknown filter or test is refused by the parser, except directly within
   assert.equal(compile('{{ x|nope if x }}')({ x: '' }), '');
 });
 
-test('a template that doesn’t end, or takes too much work, is refused by a count of steps', () => {
+test('a template that does not end or takes too many steps is refused', () => {
   const endless = [
     '{% for a in range(100000) %}{% for b in range(100000) %}{{ b }}{% endfor %}{% endfor %}',
     '{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}',
@@ -209,7 +209,7 @@ const SAME = {
     '{% for m in messages %}<|{{ m.role }}|>\n{{ m.content + eos_token }}\n{% endfor %}{% if add_generation_prompt %}<|assistant|>\n{% endif %}',
 };
 
-test('the compact form of a template is found by rendering; where there is none, none is made up', () => {
+test('the compact form of a template is found by rendering, if it has one', () => {
   const ends = { chatml: '<|im_end|>', 'llama-3': '<|eot_id|>' };
   for (const [name, template] of Object.entries(SAME)) {
     const end = ends[/** @type {keyof typeof ends} */ (name)] ?? '</s>';
@@ -246,7 +246,7 @@ async function thought(thinking, texts) {
 /** A model without special tokens. */
 const spells = { encode: () => [], specialText: () => null };
 
-test('reasoning comes apart from the reply, however the marks lie across tokens', async () => {
+test('reasoning is separated from the reply for any split of the marks into tokens', async () => {
   const all = '\n<think>\nTwo < three, </thin or so.\n</think>\n\nThe <think> answer.';
   const wanted = ['Two < three, </thin or so.\n', 'The <think> answer.'];
   for (let n = 1; n < all.length; n++) {

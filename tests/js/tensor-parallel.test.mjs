@@ -62,7 +62,7 @@ describe('products spread over workers', () => {
     await engine.close();
   });
 
-  test('sessions at once, one of them stopped', async () => {
+  test('simultaneous sessions work when one of them is stopped', async () => {
     const engine = await createUnsharedEngine({ threads: 2 });
     const model = await engine.load(MODEL, { sessions: 3 });
     const controller = new AbortController();
@@ -84,13 +84,13 @@ describe('products spread over workers', () => {
     await engine.close();
   });
 
-  test('one thread asked for: no worker', async () => {
+  test('a request for one thread starts no worker', async () => {
     const engine = await createUnsharedEngine({ threads: 1 });
     assert.equal((await engine.load(MODEL)).info.tensorParallel, null);
     await engine.close();
   });
 
-  test('a budget without room for their parts: no worker', async () => {
+  test('a budget without memory for their parts starts no worker', async () => {
     const engine = await createUnsharedEngine({ threads: 2 });
     const { heapBytes } = await engine.plan(MODEL);
     const model = await engine.load(MODEL, { memoryBudget: heapBytes + 2 ** 20 });
@@ -209,7 +209,7 @@ describe('the border, called amiss', () => {
     close();
   });
 
-  test('types and numbers of products that there are not', async () => {
+  test('unknown types and numbers of products are refused', async () => {
     const { wasm, at, rows, part, close } = await waiting();
     const products = part(0, 1);
     assert.equal(products, 3);
@@ -239,7 +239,7 @@ describe('the border, called amiss', () => {
     });
 });
 
-test('what a measurement decides', () => {
+test('the measurement decides whether workers are used', () => {
   const small = { layers: 12, tokenWeights: 15e6, weightBytes: 15e6 * 0.5625 };
   const large = { layers: 24, tokenWeights: 494e6, weightBytes: 494e6 * 0.5625 };
   // The measured products (7.3 M weights) take 0.5 ms in one thread.
@@ -251,7 +251,7 @@ test('what a measurement decides', () => {
   assert.equal(minTokensWorthwhile(large, 2, 0, [0.05, 0.2]), 0); // a clock that does not tell
 });
 
-test('a worker has room for its part of a batch, results and activations', () => {
+test('the memory of a worker includes its part of a batch, results and activations', () => {
   const plan = { layers: 32, hidden: 4096, tokenWeights: 6.6e9, weightBytes: 6.6e9 * 0.5625 };
   const ffn = 11008;
   for (const parts of [2, 8])

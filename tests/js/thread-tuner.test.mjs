@@ -31,7 +31,7 @@ function noisy(seed) {
 
 const SIX = [1, 2, 3, 4, 6, 8];
 
-test('two numbers: three samples of each in turn, then the better one, whichever came first', () => {
+test('with two numbers of threads, three samples of each are taken alternately, then the better one is used', () => {
   for (const costs of /** @type {Costs[]} */ ([
     { 1: 5, 2: 3 },
     { 1: 3, 2: 5 },
@@ -63,7 +63,7 @@ test('after 16 noisy samples the choice is the best, or within 5 % of it, in 98 
   }
 });
 
-test('with many numbers the neighbours of the best are tried: from any first one the best is found in 16 samples, later all are tried', () => {
+test('with many numbers the neighbours of the best are tried: the best is found in 16 samples from any start, later all are tried', () => {
   for (const costs of /** @type {Costs[]} */ ([
     { 1: 8, 2: 4.4, 3: 3.2, 4: 2.7, 6: 2.3, 8: 2.5 },
     { 1: 2, 2: 3, 3: 4, 4: 5, 6: 7, 8: 9 },
@@ -80,7 +80,7 @@ test('with many numbers the neighbours of the best are tried: from any first one
     }
 });
 
-test('once all numbers are known, trials lose at most a sixtieth of the time, and don’t end', () => {
+test('when all numbers are measured, trials take at most a sixtieth of the time and continue', () => {
   for (const other of [3.05, 3.3, 4, 6, 30]) {
     const tuner = new ThreadTuner([1, 2], 2);
     const times = (/** @type {number} */ threads) => (threads === 2 ? 3 : other);
@@ -104,7 +104,7 @@ test('with noise, over 3,000 samples: 2.5 % more than with the best number from 
   }
 });
 
-test('a core that gets busy is no longer used after four samples, and used again when it is free', () => {
+test('a busy core is no longer used after four samples, and used again when it is free', () => {
   for (let seed = 1; seed <= 50; seed++) {
     const tuner = new ThreadTuner([1, 2], 2);
     const next = random(seed);
@@ -122,7 +122,7 @@ test('a core that gets busy is no longer used after four samples, and used again
   }
 });
 
-test('a machine that gets slower, or faster, as a whole: the best number stays', () => {
+test('if the whole machine becomes slower or faster, the best number stays', () => {
   const tuner = new ThreadTuner([1, 2], 1);
   const speed = (/** @type {number} */ i) => (Math.floor(i / 200) % 2 ? 1.6 : 1);
   const times = (/** @type {number} */ threads, /** @type {number} */ i) => speed(i) * (threads === 1 ? 5 : 3.5);
@@ -130,7 +130,7 @@ test('a machine that gets slower, or faster, as a whole: the best number stays',
   assert.ok(count(used, 1) < 0.05 * used.length, `${count(used, 1)}`);
 });
 
-test('steps that get longer with the text, and slices of different sizes, are no reason to change', () => {
+test('longer steps of a growing text and steps of different sizes do not change the number', () => {
   const tuner = new ThreadTuner([1, 2], 2);
   let changes = 0;
   for (let i = 0, last = 2; i < 3000; i++) {
@@ -147,7 +147,7 @@ test('steps that get longer with the text, and slices of different sizes, are no
   assert.ok(changes <= 100, `${changes} changes`);
 });
 
-test('a clock that ticks in tenths of a second will do', () => {
+test('a clock with a resolution of a tenth of a second is sufficient', () => {
   for (const first of [1, 2]) {
     const tuner = new ThreadTuner([1, 2], first);
     let now = 0;
@@ -160,7 +160,7 @@ test('a clock that ticks in tenths of a second will do', () => {
   }
 });
 
-test('reports the times of others relative to the best', () => {
+test('the tuner reports the times of other numbers relative to the best', () => {
   const tuner = new ThreadTuner([1, 2], 1);
   run(tuner, 6, (threads) => (threads === 1 ? 6 : 4));
   assert.deepEqual(tuner.tried, [

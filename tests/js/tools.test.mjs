@@ -127,7 +127,7 @@ for (const [name, create] of /** @type {const} */ ([
       });
     }
 
-    test('allowed_tools: some of the tools', async () => {
+    test('allowed_tools restricts calls to some of the tools', async () => {
       const tools = ['f', 'g'].map((name) => ({ type: /** @type {const} */ ('function'), function: { name } }));
       const allowed_tools = { mode: /** @type {const} */ ('required'), tools: [tools[1]] };
       const tool_choice = { type: /** @type {const} */ ('allowed_tools'), allowed_tools };
@@ -140,7 +140,7 @@ for (const [name, create] of /** @type {const} */ ([
       });
     });
 
-    test('what asks for tools wrongly is refused by name', async () => {
+    test('invalid requests for tools are refused by name', async () => {
       const refused = (/** @type {any} */ more, param) =>
         assert.rejects(
           models.hermes.chat.completions.create({ messages, ...more }),
@@ -173,7 +173,7 @@ for (const [name, create] of /** @type {const} */ ([
       );
     });
 
-    test('a reply goes on from its prefix', async () => {
+    test('a reply continues from its prefix', async () => {
       const model = models.none;
       const whole = await model.generate(messages, { temperature: 0, maxTokens: 3, prefix: 'the you' }).result;
       const tokens = await model.countTokens(messages);
@@ -183,7 +183,7 @@ for (const [name, create] of /** @type {const} */ ([
 }
 
 const real = realModel('smollm2');
-test('SmolLM2: a call for the city that was asked for', { skip: real ? false : NO_REAL_MODEL }, async () => {
+test('SmolLM2 calls a tool with the city of the question', { skip: real ? false : NO_REAL_MODEL }, async () => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(fromFile(/** @type {string} */ (real)), { contextTokens: 1024 });
   const {

@@ -94,7 +94,7 @@ test("checkpoints that PyTorch wrote: zip archives, the stream of before 1.6, ll
   }
 });
 
-test('views: turned, cut and shared storages', async () => {
+test('views with transposed, sliced and shared storages are read', async () => {
   const { tensors } = await readTorch(openBytes(new Uint8Array(readFileSync(join(MADE, 'views.pt')))));
   const rows = async (/** @type {string} */ name) => {
     const t = tensors.get(name);
@@ -276,7 +276,7 @@ for (const [what, [pickle, message]] of Object.entries(HOSTILE)) {
   });
 }
 
-test('archives that lie: compressed, doubled, too long, too many, without a pickle', async () => {
+test('invalid archives are refused: compressed, duplicated, too long, too many entries, without a pickle', async () => {
   const zip = torchZip([['a', { dims: [2], values: new Float32Array(2) }]]);
   const at = zip.lastIndexOf(Buffer.from('PK\x05\x06', 'latin1'));
   const first = zip.indexOf(Buffer.from('PK\x01\x02', 'latin1'));
@@ -339,7 +339,7 @@ test('a configuration of nested tuples, each used twice', async () => {
   });
 });
 
-test('a stream that lists one storage twice', async () => {
+test('a pickle that lists one storage twice is read', async () => {
   const tensors = torchPickle([['a', { dims: [1], values: [0] }]]);
   const magic = Buffer.from('8a0a6cfc9c46f9206aa85019', 'hex');
   const stream = (/** @type {string} */ keys) =>
@@ -354,7 +354,7 @@ test('a stream that lists one storage twice', async () => {
   await assert.rejects(read('U\x010q\x00h\x00'), { code: 'FORMAT', message: /list of storages/ });
 });
 
-test('damaged at random: read, or refused with a reason', async () => {
+test('randomly damaged files are read, or refused with a reason', async () => {
   const next = random(7);
   const bits = (/** @type {number} */ n) => Math.floor(((next() + 1) / 2) * n);
   for (const name of readdirSync(MADE)) {

@@ -27,7 +27,7 @@ test('js/shared/types.js has the types of all areas', () => {
   assert.deepEqual(exported.map((name) => `shared/types/${name}`).sort(), AREAS.sort());
 });
 
-test('types of everything public are exported', () => {
+test('types of all public values are exported', () => {
   const text = AREAS.map((name) => readFileSync(join(root, 'js', `${name}.js`), 'utf8')).join('\n');
   const names = [...text.matchAll(/@typedef \{.*\} (\w+)(?: \*\/)?$/gm)].map(([, name]) => name);
   assert.ok(names.length > 30, `${names}`);
@@ -82,7 +82,7 @@ const ANY = {
   ],
 };
 
-test('what is public has types: `any` only where the list says', () => {
+test('public values have types, and `any` only where the list allows it', () => {
   const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const entries = Object.values(exports).flatMap(
     ({ types }) => types?.replace(/^.*types\/js\/(.*)\.d\.ts$/, '$1') ?? [],

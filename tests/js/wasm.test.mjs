@@ -12,7 +12,7 @@ import { argmax, openLogits } from './logits.mjs';
 
 const compiled = await compile();
 
-test('the module imports nothing but its memory, a clock and the wish to stop, and exports the border', () => {
+test('the module imports only its memory, a clock and the stop request, and exports the ABI', () => {
   assert.deepEqual(
     WebAssembly.Module.imports(compiled.module).map(({ module, name }) => `${module}.${name}`),
     ['env.now', 'env.stop', 'env.memory'],
@@ -23,13 +23,13 @@ test('the module imports nothing but its memory, a clock and the wish to stop, a
   assert.deepEqual(missing.sort(), ['bqw_dequantize', 'bqw_encode']);
 });
 
-test('the heap is exactly as large as asked for, and cannot grow', async () => {
+test('the heap has exactly the requested size and cannot grow', async () => {
   const wasm = await Wasm.create(compiled, 5_000_000);
   assert.equal(wasm.memoryBytes, Math.ceil((compiled.heapBase + 5_000_000) / 65536) * 65536);
   assert.throws(() => wasm.memory.grow(1), RangeError);
 });
 
-test('the plan is the instance: pages from the planned bytes', async () => {
+test('the number of pages of an instance follows from the planned bytes', async () => {
   const bytes = await tinyModel();
   const { plan, regionBytes } = await planModel(compiled, { kind: 'bytes', bytes }, openBytes(bytes), {
     contextTokens: 77,
@@ -62,7 +62,7 @@ test('pointers beyond 2 GiB are positive numbers, and work', async (t) => {
   wasm.free(first);
 });
 
-test('a heap that cannot be had, and one that is full, are NOMEM', async () => {
+test('a heap that cannot be allocated and a full heap give NOMEM', async () => {
   await assert.rejects(
     Wasm.create(compiled, 2 ** 33),
     (/** @type {any} */ e) => e.code === 'NOMEM' && e.details.bytes > 2 ** 33,
@@ -72,7 +72,7 @@ test('a heap that cannot be had, and one that is full, are NOMEM', async () => {
   assert.throws(() => wasm.alloc(2 ** 32), { code: 'NOMEM' });
 });
 
-test('a scope frees what it took, also when it throws', async () => {
+test('a scope frees its memory, also when it throws', async () => {
   const wasm = await Wasm.create(compiled, 1_000_000);
   const used = () =>
     wasm.scope((take) => {
@@ -102,7 +102,7 @@ test('statuses become errors with code, text and hint', async () => {
   assert.throws(() => wasm.check('bqw_init', 0, 0), { code: 'STATE' });
 });
 
-test('a trap poisons the instance: one clear error from then on', async () => {
+test('after a trap each call of the instance gives the same error', async () => {
   const wasm = await Wasm.create(compiled, 1_000_000);
   wasm.scope((take) => {
     const out = take(8);
@@ -115,7 +115,7 @@ test('a trap poisons the instance: one clear error from then on', async () => {
   assert.throws(() => wasm.call('bqw_abi'), { code: 'TRAP' });
 });
 
-test('a trap in a model: its calls fail, it closes, the engine lives', async (t) => {
+test('after a trap in a model its calls fail, it can be closed, and the engine works', async (t) => {
   const engine = await createEngine({ build: 'relaxed', threads: 1 });
   const model = await engine.load(fromBytes(await tinyModel()));
   const session = await model.createSession();
@@ -135,7 +135,7 @@ test('a trap in a model: its calls fail, it closes, the engine lives', async (t)
   await engine.close();
 });
 
-test('a mask and biases at the border', async () => {
+test('a mask and biases are passed through the ABI', async () => {
   const { wasm, session, start, close } = await openLogits({ kind: 'bytes', bytes: await tinyModel() });
   const logits = start([1, 20, 30]);
   wasm.scope((take) => {
@@ -170,7 +170,7 @@ test('a missing or foreign engine is NO_ENGINE', async () => {
   });
 });
 
-test('both builds give the same tokens', async () => {
+test('both builds compute the same tokens', async () => {
   const bytes = await tinyModel({ type: 'bq4' });
   const seen = [];
   for (const build of /** @type {const} */ (['simd128', 'relaxed'])) {

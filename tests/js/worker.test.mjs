@@ -17,7 +17,7 @@ import { setTimeouts } from './timeouts.mjs';
 const SLICES_PER_TOKEN = BIG.layers + 2;
 const sliced = (tokens) => Math.ceil(tokens / 8) * BIG.layers;
 
-test('abort in the prompt: at most one more slice', async (t) => {
+test('an abort in the prompt is followed by at most one more step', async (t) => {
   const { session, read, gate } = await createCountingEngine(t);
   for (let round = 0; round < 5; round++) {
     const start = read().workUnits;
@@ -38,7 +38,7 @@ test('abort in the prompt: at most one more slice', async (t) => {
   }
 });
 
-test('abort between tokens: at most one more token and one more slice', async (t) => {
+test('an abort between tokens is followed by at most one more token and one more step', async (t) => {
   const { session, read, gate } = await createCountingEngine(t);
   for (let round = 0; round < 5; round++) {
     const controller = new AbortController();
@@ -65,7 +65,7 @@ test('abort between tokens: at most one more token and one more slice', async (t
   }
 });
 
-test('abort without shared memory: by message, within the prompt', async (t) => {
+test('without shared memory an abort is sent by message and takes effect within the prompt', async (t) => {
   const { session, read, gate } = await createCountingEngine(t);
   const shared = globalThis.SharedArrayBuffer;
   t.after(() => (globalThis.SharedArrayBuffer = shared));
@@ -80,7 +80,7 @@ test('abort without shared memory: by message, within the prompt', async (t) => 
   assert.ok(read().workUnits < sliced(prompt.length), `${read().workUnits} slices: the prompt was computed to its end`);
 });
 
-test('a slow reader slows the worker down: it is never more than the credits ahead', async (t) => {
+test('a slow reader slows down the worker, which computes at most the flow-control window in advance', async (t) => {
   const { session, read, roundTrips } = await createCountingEngine(t);
   const run = session.generate([1, 2, 3], { temperature: 1, seed: 1, maxTokens: 60 })[Symbol.asyncIterator]();
   for (let taken = 1; taken <= 30; taken++) {
@@ -94,7 +94,7 @@ test('a slow reader slows the worker down: it is never more than the credits ahe
   await run.return?.();
 });
 
-test('a worker that cannot start, or ends, is an error of every call', async () => {
+test('every call fails with an error if the worker cannot start or has ended', async () => {
   const broken = new Worker('throw new Error("no such engine")', { eval: true });
   await assert.rejects(
     createWorkerEngine({ worker: broken }),
@@ -171,7 +171,7 @@ test('aborts while the engine starts and after that', async () => {
   await engine.close();
 });
 
-test('an abort ends the wait for a worker that is silent', async () => {
+test('an abort ends the wait for a worker that does not respond', async () => {
   const worker = new Worker('setInterval(() => {}, 1000)', { eval: true });
   const controller = new AbortController();
   const ended = assert.rejects(createWorkerEngine({ worker, signal: controller.signal }), { message: 'enough' });
@@ -179,7 +179,7 @@ test('an abort ends the wait for a worker that is silent', async () => {
   await inTime('the end of createWorkerEngine', ended);
 });
 
-test('a call that cannot be posted leaves nothing that fails later', async () => {
+test('a call that cannot be posted causes no later failure', async () => {
   const engine = await createWorkerEngine({ threads: 1 });
   const model = await engine.load(fromBytes(await tinyModel()));
   const session = await model.createSession();
@@ -207,7 +207,7 @@ function watched() {
   return { watch: (object) => refs.push(new WeakRef(object)), gone: isGone };
 }
 
-test('closing a model, or a port, leaves nothing of what was below it', async (t) => {
+test('closing a model or a port releases everything that belongs to it', async (t) => {
   const engine = await createEngine({ threads: 1 });
   t.after(() => engine.close());
   const { watch, gone: isGone } = watched();
@@ -242,7 +242,7 @@ test('closing a model, or a port, leaves nothing of what was below it', async (t
   await (await engine.load(fromBytes(bytes))).close(); // the engine itself goes on
 });
 
-test('a port serves another thread; an engine over it owns only what it made', async (t) => {
+test('a port serves another thread; its engine owns only objects that it created', async (t) => {
   const engine = await createWorkerEngine({ threads: 1 });
   t.after(() => engine.close());
   const local = await engine.load(fromBytes(await tinyModel()));

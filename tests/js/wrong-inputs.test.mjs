@@ -88,7 +88,7 @@ const SOURCES = [
   [/found \{"kind":"parts"\}/, { kind: 'parts' }],
 ];
 
-test('what is no source is refused by what was found', async () => {
+test('an invalid source is refused with the value that was found', async () => {
   for (const [message, value] of SOURCES) {
     for (const [name, engine] of Object.entries(engines))
       for (const call of /** @type {const} */ (['load', 'plan']))
@@ -105,7 +105,7 @@ test('what is no source is refused by what was found', async () => {
   }
 });
 
-test('a hint says what to do with what is often taken for a source', () => {
+test('values that are often mistaken for a source are refused with a hint', () => {
   for (const [value, hint] of [
     [Promise.resolve(''), /await/],
     [new Response('x'), /response\.blob\(\)/],
@@ -114,7 +114,7 @@ test('a hint says what to do with what is often taken for a source', () => {
     assert.throws(() => toSource(/** @type {any} */ (value)), { hint });
 });
 
-test('sources made by hand, of buffers and handles as they are: the model', async () => {
+test('a source object with buffers and handles loads the model', async () => {
   const bytes = new Uint8Array(await tinyModel());
   const file = new File([bytes], 'model.bq4');
   const handle = { kind: 'file', name: 'model.bq4', getFile: async () => file };
@@ -131,7 +131,7 @@ test('sources made by hand, of buffers and handles as they are: the model', asyn
   await assert.rejects(engines.here.load(buffer), { code: 'TRUNCATED' });
 });
 
-test('a source of a hub made by hand: the same as its name, at main where it says no revision', async () => {
+test('a source object of a hub equals its name, with the revision main by default', async () => {
   const options = { hubUrl: 'http://127.0.0.1:1/', retries: 0, retryDelay: 0, timeout: Infinity };
   const file = { file: 'a/b.gguf', revision: 'refs/pr/1' };
   /** @type {[object, string][]} */
@@ -152,7 +152,7 @@ test('a source of a hub made by hand: the same as its name, at main where it say
   assert.throws(() => fromUrl('hf:owner/name', { hubUrl: '' }), { message: 'expected a full address, found ""' });
 });
 
-test('options in a list, a Map, a promise or a stream are refused, not passed over', async () => {
+test('options in a list, a Map, a promise or a stream are refused, not ignored', async () => {
   const file = new Uint8Array(await tinyModel());
   /** @type {any[]} */
   const wrong = [[], new Map([['maxTokens', 2]]), new Set(), Promise.resolve({ maxTokens: 2 }), new URLSearchParams()];
@@ -175,7 +175,7 @@ test('options in a list, a Map, a promise or a stream are refused, not passed ov
   }
 });
 
-test('messages that are no list, with a system message too', async () => {
+test('messages that are no list are refused, also with a system message', async () => {
   const model = await engines.here.load(new Uint8Array(await tinyModel()));
   for (const messages of /** @type {any[]} */ ([null, 5, {}, 'abc', new Set()]))
     for (const system of [undefined, 'Be brief.'])
@@ -186,7 +186,7 @@ test('messages that are no list, with a system message too', async () => {
   await model.close();
 });
 
-test('workers, ports, addresses of builds and caches of another kind', async () => {
+test('workers, ports, addresses of builds and caches of another type are refused', async () => {
   for (const worker of /** @type {any[]} */ ([5, 'x', {}, [], { postMessage: 5 }, () => 5, async () => null]))
     await assert.rejects(createWorkerEngine({ worker, threads: 1 }), { code: 'ARGUMENT', message: /worker/ });
   for (const port of /** @type {any[]} */ ([5, 'x', {}, [], null, undefined]))

@@ -99,7 +99,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
   });
   after(() => server?.close());
 
-  test('its models, and the name that requests get', async () => {
+  test('a server lists its models, and requests get their name', async () => {
     const [{ id }] = (await remote.models.list()).data;
     assert.equal(id, (await theirs.models.list()).data[0].id);
     assert.equal((await remote.chat.completions.create({ messages, ...fixed })).model, id);
@@ -130,7 +130,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
     assert.equal(textOf(await all(await remote.completions.create({ ...prompt, stream: true }))), text.choices[0].text);
   });
 
-  test('a schema is kept, whole and streamed', async () => {
+  test('replies match a schema, complete and streamed', async () => {
     const valid = new Ajv().compile(SCHEMA);
     const body = {
       messages: says('A city and how many people live there, as JSON.'),
@@ -175,7 +175,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
     assert.equal(run.completions.length, 1 + asked.length);
   });
 
-  test('embeddings: those of the same file here, as near as 8 bits are', async () => {
+  test('embeddings equal those of the same file in bq4, within the precision of 8 bits', async () => {
     const input = ['The cat sleeps on the sofa.', 'Stock prices fell sharply on Monday.'];
     const { data } = await remote.embeddings.create({ input });
     assert.deepEqual(
@@ -198,7 +198,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
     }
   });
 
-  test('its errors, typed, with its words', async () => {
+  test('errors of the server have codes and its messages', async () => {
     const create = remote.chat.completions.create;
     /** @type {[() => Promise<any>, string, number][]} */
     const cases = [
@@ -220,7 +220,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
     }
   });
 
-  test('an abort, or leaving the loop, ends the reply there too', async () => {
+  test('an abort or leaving the loop also ends the reply on the server', async () => {
     const long = /** @type {any} */ ({ messages, max_tokens: 900, ignore_eos: true, temperature: 1 });
     const reason = new Error('enough');
     const waiting = new AbortController();
@@ -249,7 +249,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
     assert.match(parts.join(''), /Paris/);
   });
 
-  test('there where it does not fit here', async () => {
+  test('a model that does not fit locally runs on the server', async () => {
     const engine = await createEngine();
     try {
       const { where, model } = await localOrRemote(engine, fromFile(FILE), remote, { memoryBudget: 1000 });
@@ -260,7 +260,7 @@ describe("llama.cpp's server", { skip: !FILE && NO_REAL_MODEL }, () => {
     }
   });
 
-  test('a server that dies amid a reply: NETWORK, never a short reply', async () => {
+  test('a server that dies during a reply gives NETWORK, never a truncated reply', async () => {
     const other = await start();
     const reading = (async () => {
       const long = /** @type {any} */ ({ messages, max_tokens: 900, ignore_eos: true });

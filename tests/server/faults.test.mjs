@@ -61,7 +61,7 @@ function raw(range) {
   });
 }
 
-test('without faults: whole, ranges, the end, beyond it, nothing there; any page may read, no header beyond the usual', async () => {
+test('without faults: complete files, ranges, the end, beyond it, and missing files; with CORS and only the usual headers', async () => {
   const whole = await get();
   assert.deepEqual([whole.status, whole.headers.get('content-length')], [200, String(SIZE)]);
   same(await body(whole), bytes);
@@ -81,7 +81,7 @@ test('without faults: whole, ranges, the end, beyond it, nothing there; any page
   same(await body(await get('0-9', { url: server.origins[1] + PATH })), bytes.subarray(0, 10));
 });
 
-test('the log: every request, what it asked for, and what it was sent', async () => {
+test('the log contains every request with its range and its response', async () => {
   await body(await get('10-19'));
   await body(await get(undefined, { path: '/other.bq4' }));
   await get(undefined, { method: 'HEAD' });
@@ -103,7 +103,7 @@ test('the log: every request, what it asked for, and what it was sent', async ()
   );
 });
 
-test('a client that goes away is noted', async () => {
+test('a client that disconnects is recorded', async () => {
   server.faults = [{ stall: 1000 }];
   const controller = new AbortController();
   const response = await get(undefined, { signal: controller.signal });
@@ -113,7 +113,7 @@ test('a client that goes away is noted', async () => {
   assert.deepEqual([server.requests[0].end, server.requests[0].sent], ['left', 1000]);
 });
 
-test('from a file on disk', async (t) => {
+test('a file on disk is served', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'bq4-faults-'));
   t.after(() => rmSync(folder, { recursive: true }));
   writeFileSync(join(folder, 'model'), bytes);
@@ -125,7 +125,7 @@ test('from a file on disk', async (t) => {
   same(await body(await get('5-299998')), bytes.subarray(5, 299_999));
 });
 
-test('drop and reset: at an offset of the file, or after so many bytes; each only where it lies', async () => {
+test('drop and reset happen at an offset of the file or after a number of bytes', async () => {
   server.faults = [{ drop: 1000 }];
   const dropped = await raw('900-2000');
   assert.equal(dropped.how, 'FIN');
@@ -141,7 +141,7 @@ test('drop and reset: at an offset of the file, or after so many bytes; each onl
   assert.equal(server.requests.at(-1)?.end, 'cut');
 });
 
-test('hold: no answer sends the bytes from there on, until it may', async () => {
+test('hold: no response sends the bytes after the offset until it is released', async () => {
   let release = () => {};
   server.faults = { hold: 1000, until: new Promise((resolve) => (release = () => resolve(undefined))) };
   const [whole, before, beyond] = await Promise.all([get(), get('0-999'), get('2000-2999')]);
@@ -154,7 +154,7 @@ test('hold: no answer sends the bytes from there on, until it may', async () => 
   same(part, bytes.subarray(2000, 3000));
 });
 
-test('in short: one file for every path, one rule; other bytes in its place', async (t) => {
+test('short forms: one file for every path, one rule, and replaced bytes', async (t) => {
   const one = await faultServer(bytes, { flip: 7 });
   t.after(one.close);
   assert.deepEqual([one.origin, one.url], [one.origins[0], one.at(PATH)]);
@@ -165,7 +165,7 @@ test('in short: one file for every path, one rule; other bytes in its place', as
   same(await body(await get(undefined, { url: one.url })), other);
 });
 
-test('stall: the bytes before it come, and then nothing', async () => {
+test('stall: only the bytes before the offset are sent', async () => {
   server.faults = [{ stall: 5000 }];
   const reader = /** @type {ReadableStream<Uint8Array>} */ ((await get()).body).getReader();
   let n = 0;
@@ -175,7 +175,7 @@ test('stall: the bytes before it come, and then nothing', async () => {
   await reader.cancel();
 });
 
-test('stall until: the rest comes after all', async () => {
+test('stall until: the rest is sent later', async () => {
   for (const fault of [{ stall: 5000 }, { stall: { after: 2000 } }]) {
     const rest = barrier();
     server.faults = [{ ...fault, until: rest.promise }];
@@ -190,7 +190,7 @@ test('stall until: the rest comes after all', async () => {
   }
 });
 
-test('truncate: a clean end too early; with the right length, a wrong one, none', async () => {
+test('truncate: a response ends early, with the right length, a wrong one or none', async () => {
   server.faults = [{ truncate: 1000 }];
   const right = await get('0-1999');
   assert.deepEqual(
@@ -208,7 +208,7 @@ test('truncate: a clean end too early; with the right length, a wrong one, none'
   same((await body(await get())).subarray(0, SIZE - 50), bytes.subarray(0, SIZE - 50));
 });
 
-test('flip: always, once, and the first answer that holds the byte', async () => {
+test('flip: a byte is wrong always, once, or in the first response that contains it', async () => {
   const flipped = bytes.slice(1000, 2000);
   flipped[500] ^= 1;
   server.faults = [{ flip: 1500 }];
@@ -223,7 +223,7 @@ test('flip: always, once, and the first answer that holds the byte', async () =>
   assert.equal(bytes[0], 0, 'the file itself is as it was');
 });
 
-test('rules: by path, method, count; later ones win; functions', async () => {
+test('rules select by path, method and count, or are functions; later ones take precedence', async () => {
   const status = async (path = PATH) => (await get('0-9', { path })).status;
   server.faults = [
     { nth: [1, 2], status: 503 },
@@ -276,7 +276,7 @@ test('a file that changes between ranges', async () => {
   assert.equal((await get('0-9')).headers.get('content-range'), 'bytes 0-9/100');
 });
 
-test('refused, or never answered', async () => {
+test('connections are refused or not answered', async () => {
   server.faults = [{ refuse: true }];
   assert.equal((await raw()).how, 'ECONNRESET');
   server.faults = [{ silent: true }];
@@ -284,7 +284,7 @@ test('refused, or never answered', async () => {
   assert.equal(server.requests.at(-1)?.status, 0);
 });
 
-test('throttled: in small pieces, which a test can count', async () => {
+test('a throttled response is sent in small chunks', async () => {
   server.faults = [{ bytesPerSecond: 200_000 }];
   let n = 0;
   for await (const piece of /** @type {any} */ ((await get('0-29999')).body)) {
@@ -294,7 +294,7 @@ test('throttled: in small pieces, which a test can count', async () => {
   assert.ok(n >= 3, `${n} pieces of 10,000 bytes`);
 });
 
-test('gzip: of the whole, of a range, a range of the compressed, a lie', async () => {
+test('gzip: of the complete file, of a range, a range of the compressed file, and a false header', async () => {
   server.faults = [{ gzip: true }];
   const whole = await get();
   assert.equal(whole.headers.get('content-encoding'), 'gzip');

@@ -13,7 +13,7 @@ const json = (path) => JSON.parse(readFileSync(join(root, path), 'utf8'));
 const ALLOWED = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT'];
 const TOOLS_ONLY = ['MPL-2.0', 'CC-BY-4.0'];
 
-test('every package that is installed has a licence that allows its use here', () => {
+test('every installed package has an accepted licence', () => {
   /** @type {string[]} */
   const wrong = [];
   let found = 0;
@@ -30,7 +30,7 @@ test('every package that is installed has a licence that allows its use here', (
   assert.deepEqual(wrong, []);
 });
 
-test('the package depends on nothing, and names its own licence', () => {
+test('the package has no dependencies and names its licence', () => {
   const { dependencies = {}, license } = json('package.json');
   assert.deepEqual(dependencies, {});
   assert.equal(license, 'MIT');

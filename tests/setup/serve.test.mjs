@@ -57,7 +57,7 @@ function ask(path, { method = 'GET', headers = {}, port = site.port } = {}) {
   });
 }
 
-test('/ leads to the demo', async () => {
+test('/ redirects to the demo', async () => {
   const { status, headers } = await ask('/?a=1');
   assert.equal(status, 302);
   assert.equal(headers.location, '/demo/?a=1');
@@ -67,7 +67,7 @@ test('/ leads to the demo', async () => {
   assert.equal((await ask('/demo')).headers.location, '/demo/');
 });
 
-test('types', async () => {
+test('responses have the media type of the file', async () => {
   for (const [path, type] of [
     ['/demo/index.html', 'text/html; charset=utf-8'],
     ['/js/index.js', 'text/javascript; charset=utf-8'],
@@ -79,7 +79,7 @@ test('types', async () => {
   }
 });
 
-test('every answer isolates the page and carries a strict policy', async () => {
+test('every response isolates the page and has a strict policy', async () => {
   for (const path of ['/', '/demo/', '/js/index.js', '/nothing']) {
     const { headers } = await ask(path);
     assert.equal(headers['cross-origin-opener-policy'], 'same-origin', path);
@@ -103,7 +103,7 @@ test("a page's import map is allowed by its hash, and no other script within it"
   assert.equal(scripts, `script-src 'self' 'wasm-unsafe-eval' 'sha256-${hash}'`);
 });
 
-test('nothing outside the public folders', async () => {
+test('files outside the public folders are refused', async () => {
   for (const path of [
     '/package.json',
     '/tools/secret',
@@ -132,7 +132,7 @@ test('nothing outside the public folders', async () => {
   }
 });
 
-test('byte ranges', async () => {
+test('byte ranges are served', async () => {
   for (const [range, start, end] of /** @type {[string, number, number][]} */ ([
     ['bytes=0-0', 0, 0],
     ['bytes=10-19', 10, 19],
@@ -159,7 +159,7 @@ test('byte ranges', async () => {
   assert.equal(parseRange('bytes=0-0', 0), 'unsatisfiable');
 });
 
-test('an entity tag spares a second download and guards ranges', async () => {
+test('an entity tag avoids a second download and protects ranges', async () => {
   const first = await ask('/models/m.bq4');
   const etag = String(first.headers.etag);
   assert.equal(first.headers['accept-ranges'], 'bytes');
@@ -195,7 +195,7 @@ test('with `compress` the server gzips texts and modules for clients that accept
   assert.equal((await ask('/js/index.js', { headers: gzip })).headers['content-encoding'], undefined);
 });
 
-test('models of this machine: a list of them, and their bytes; nothing hidden, nothing outside, nothing where none are served', async (t) => {
+test('models of this machine are listed and served, without hidden files and files outside the folder', async (t) => {
   const models = join(root, 'cache');
   for (const folder of ['one', 'split', 'incomplete', 'empty', '.work-1'])
     mkdirSync(join(models, folder), { recursive: true });
@@ -270,7 +270,7 @@ test('models of this machine: a list of them, and their bytes; nothing hidden, n
   for (const path of ['/local/one/c.bq4', '/demo/local.json']) assert.equal((await ask(path)).status, 404, path);
 });
 
-test('HEAD, other methods, empty files', async () => {
+test('HEAD and empty files are served, other methods are refused', async () => {
   const head = await ask('/models/m.bq4', { method: 'HEAD' });
   assert.deepEqual([head.status, head.headers['content-length'], head.body.length], [200, '1000', 0]);
   const post = await ask('/models/m.bq4', { method: 'POST' });
@@ -279,7 +279,7 @@ test('HEAD, other methods, empty files', async () => {
   assert.deepEqual([empty.status, empty.headers['content-length'], empty.body.length], [200, '0', 0]);
 });
 
-test('a taken port is an error with a code', async () => {
+test('a port in use gives an error with a code', async () => {
   await assert.rejects(serve({ root, port: site.port }), { code: 'EADDRINUSE' });
 });
 

