@@ -4,7 +4,7 @@
  * relaxed16 (wasm). A table without an entry of its own uses the entry of the previous table. Every
  * entry gives the SAME BITS in every table, for every size: tests/c/test_kernels.c compares them
  * entry by entry. The canonical orders below define these bits; see docs/inside/architecture.md,
- * "Same bits everywhere".
+ * "Equal bits on every machine".
  *
  * Canonical orders
  *   - f32 sum over n values: four lanes, value i in lane i mod 4, each lane in rising i, then

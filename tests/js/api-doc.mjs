@@ -89,7 +89,7 @@ export const RUNS = {
   'Models 0': 'node',
   'Embeddings 0': 'node',
   'Rerank 0': 'node',
-  'Rerank the best 0': 'node',
+  'Rerank the best results 0': 'node',
   'Answer from passages 0': 'node',
   'Score options 0': 'node',
   'Prompt cache 0': 'node',
@@ -127,10 +127,10 @@ export const RUNS = {
   'A budget 0': 'node',
   'The model 0': 'page',
   'Measure 0': 'node',
-  'Stay polite 0': 'node',
+  'Leave CPU time to other programs 0': 'node',
   'Fill a form 0': 'node',
   'Pick from a list 0': 'node',
-  'Let the library run them 0': 'node',
+  'Let the library run the functions 0': 'node',
   'Read calls yourself 0': 'node',
 };
 

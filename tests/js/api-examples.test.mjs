@@ -174,7 +174,7 @@ const CHECKS = {
     const { best, log } = await run(['best']);
     assert.deepEqual(log, [[best.document, best.score, 'classifier']]);
   },
-  'Rerank the best 0': async (run) => {
+  'Rerank the best results 0': async (run) => {
     await tinyReranker();
     const passages = ['The museum opens at nine.', 'Soup of the day: leek.', 'Trains leave.'];
     const { ranked } = await run(['ranked'], { scope: { passages } });
@@ -434,7 +434,7 @@ const CHECKS = {
     assert.ok(log[0][0] > 0);
     assert.ok(log[1].some(({ stage }) => stage === 'attend'));
   },
-  'Stay polite 0': async (run) => void (await run()),
+  'Leave CPU time to other programs 0': async (run) => void (await run()),
   'Fill a form 0': async (run, t) => {
     const { filled } = await run(['filled'], { scope: { model: await roomy(t) } });
     const { name, email } = JSON.parse(filled.text);
@@ -444,7 +444,7 @@ const CHECKS = {
     const { log } = await run();
     assert.ok(log[0].every((/** @type {string} */ text) => [' good', ' bad'].includes(text)));
   },
-  'Let the library run them 0': async (run, t) => {
+  'Let the library run the functions 0': async (run, t) => {
     const { outcome, log } = await run(['outcome'], { scope: { model: await roomy(t) } });
     assert.deepEqual(log, [[outcome.content, outcome.completions.length]]);
   },
