@@ -26,7 +26,7 @@ export function confirmDeletion(page) {
   dialog.append(title);
   if (count) {
     const text = `${format.counted(count, 'chat')} will be deleted from this browser. To keep a copy, use “Export all” in the list of chats.`;
-    dialog.append(element('p', 'hint', text));
+    dialog.append(element('p', '', text));
     const confirm = button('Delete all', 'Delete all chats', () => {
       dialog.close();
       /** @type {HTMLDialogElement} */ ($('settings')).close();
@@ -54,6 +54,7 @@ async function deleteAll({ current, open, showState }) {
   say(text);
   const undo = () => {
     for (const restore of restoreAll) restore();
+    say('Restored.');
     const shown = chats.find((chat) => chat.id === id);
     void (shown && !current.path.length ? open(shown) : showState());
   };

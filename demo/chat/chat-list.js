@@ -162,6 +162,7 @@ export class Chats {
   #row(one, sought) {
     const title = titleOf(one);
     const row = element('li', 'chat');
+    row.dataset.id = one.id;
     const name = element('button', 'chat-name', title);
     name.type = 'button';
     name.title = title;
@@ -215,7 +216,10 @@ export class Chats {
     const send = element('button', '', 'Rename');
     const end = () => {
       this.draw();
-      /** @type {HTMLElement | null} */ (rows.querySelector('button'))?.focus();
+      const renamed = [.../** @type {NodeListOf<HTMLElement>} */ (rows.querySelectorAll('.chat'))].find(
+        ({ dataset }) => dataset.id === one.id,
+      );
+      (renamed?.querySelector('button') ?? search).focus();
     };
     form.addEventListener('submit', (event) => {
       event.preventDefault();
@@ -229,7 +233,7 @@ export class Chats {
       event.preventDefault();
       end();
     });
-    form.append(field, send);
+    form.append(field, button('Cancel', 'Cancel', end), send);
     row.replaceChildren(form);
     field.select();
     field.focus();
@@ -264,6 +268,7 @@ export class Chats {
     const text = `Deleted “${titleOf(one)}”.`;
     const undo = () => {
       restore();
+      say('Restored.');
       deleted = null;
       note.replaceChildren();
       if (wasOpen && !this.page.current.path.length) void this.page.open(one);
@@ -288,7 +293,9 @@ export class Chats {
           `${unsaved.length} of ${all.length} chats could not be saved`,
           'the storage of this browser is full or blocked: delete chats and import them again',
         );
-      const words = `${format.counted(newChats.length, 'chat')} imported${storedCount ? `, ${storedCount} already here` : ''}.`;
+      const words = newChats.length
+        ? `${format.counted(newChats.length, 'chat')} imported${storedCount ? `, ${storedCount} already here` : ''}.`
+        : 'Nothing to import: these chats are already here.';
       say(words);
       named('deleted').replaceChildren(element('span', '', words));
       if (newChats.length === 1 && !storedCount) {

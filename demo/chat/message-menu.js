@@ -38,9 +38,10 @@ export function fillMenu(entry, menu, { current, idle, focusAt }) {
       if (!idle()) return;
       const at = current.path.indexOf(entry);
       const restore = deleteMessage(entry, current);
+      const undo = () => (restore(), say('Restored.'));
       focusAt(Math.min(at, current.path.length - 1));
       say('Deleted.');
-      showNotice('Message deleted.', [{ text: 'Undo', run: restore }]);
+      showNotice('Message deleted.', [{ text: 'Undo', run: undo }]);
     }),
   );
 }

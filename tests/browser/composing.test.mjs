@@ -234,6 +234,52 @@ test('the menu of a chat is closed by a click outside and by Escape, and another
   assert.deepEqual(await chatNames(), ['Tell me a joke', 'Hello!']);
 });
 
+test('a chat is renamed: all buttons are inside the list, Cancel changes nothing, the focus goes to the chat', async () => {
+  await demo({ viewport: { width: 1400, height: 800 } });
+  await say(page, 'Hello!');
+  await ui(page).newChat.click();
+  await page.locator('[role=log] article').first().waitFor({ state: 'detached' });
+  await say(page, 'Tell me a joke');
+  const list = page.locator('#chats-dialog');
+  const field = page.getByRole('textbox', { name: 'Name of the conversation' });
+  const rename = async () => {
+    await page.locator('.chat').nth(1).hover();
+    await page.locator('.chat').nth(1).locator('summary').click();
+    await page.getByRole('button', { name: 'Rename Hello!' }).click();
+    await field.waitFor();
+  };
+  const focused = () => page.evaluate(() => document.activeElement?.textContent);
+  for (const width of [1400, 390]) {
+    // If the window becomes too narrow for a sidebar, the list is closed.
+    await page.setViewportSize({ width, height: 800 });
+    await list.waitFor({ state: 'hidden' });
+    await page.locator('#chats').click();
+    await rename();
+    const outside = await list.evaluate((list) =>
+      [...list.querySelectorAll('.chat form :is(input, button)')]
+        .filter((one) => one.getBoundingClientRect().right > list.getBoundingClientRect().right - 8)
+        .map((one) => one.textContent),
+    );
+    assert.deepEqual(outside, [], `${width} pixels`);
+    await field.fill('Something else');
+    await page.locator('.chat').getByRole('button', { name: 'Cancel' }).click();
+    assert.deepEqual(await chatNames(), ['Tell me a joke', 'Hello!']);
+    assert.equal(await focused(), 'Hello!');
+  }
+  await rename();
+  await field.fill('A greeting');
+  await field.press('Enter');
+  assert.deepEqual(await chatNames(), ['Tell me a joke', 'A greeting']);
+  assert.equal(await focused(), 'A greeting');
+  // What Undo does is announced.
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Delete A greeting' }).click();
+  await page.getByRole('button', { name: /^Undo/ }).click();
+  await page.locator('#status', { hasText: 'Restored.' }).waitFor({ state: 'attached' });
+  assert.deepEqual(await chatNames(), ['Tell me a joke', 'A greeting']);
+});
+
 test('on a phone a tapped button does not stay highlighted, and Close stays in view in a scrolled dialog', async () => {
   await demo({ hasTouch: true, isMobile: true, viewport: { width: 390, height: 700 } });
   const details = page.getByRole('button', { name: 'Details' });
