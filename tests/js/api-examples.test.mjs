@@ -67,7 +67,7 @@ const SESSION = new Set([
   'Sessions 0',
   'Speculative decoding 0',
   'Draft models 0',
-  'Where the time goes 0',
+  'Time of each stage 0',
   'Aborts and errors 0',
 ]);
 
@@ -269,7 +269,7 @@ const CHECKS = {
     await session.close();
     await same.close();
   },
-  'Where the time goes 0': async (run) => {
+  'Time of each stage 0': async (run) => {
     const { log } = await run();
     const stages = log[0].map(({ stage }) => stage);
     for (const stage of ['embed', 'qkv', 'attend', 'head', 'sample']) assert.ok(stages.includes(stage), stage);
@@ -311,21 +311,21 @@ const CHECKS = {
     assert.equal(long.messages.length, 40);
     assert.match(log[0][0], /^\d+ messages are no longer read$/);
   },
-  'Texts without end 0': async (run) => {
+  'Texts longer than the context 0': async (run) => {
     const { endless, text } = await run(['endless', 'text']);
     assert.ok(text.length > 0);
     assert.deepEqual([endless.info.contextTokens, endless.info.kvWindow, endless.info.kvSinks], [50_000, 200, 4]);
   },
-  'What leaves a full cache 0': async (run) => {
+  'Eviction by attention 0': async (run) => {
     const { held, text } = await run(['held', 'text']);
     assert.ok(text.length > 0);
     assert.deepEqual([held.info.kvWindow, held.info.kvEvict], [256, 'attention']);
   },
-  'Less of a model 0': async (run) => {
+  'Skipped layers 0': async (run) => {
     const { text } = await run(['text']);
     assert.ok(text.length > 0);
   },
-  'A share of the LM head 0': async (run) => {
+  'Clustered LM head 0': async (run) => {
     const { text } = await run(['text']);
     assert.ok(text.length > 0);
   },
@@ -351,7 +351,7 @@ const CHECKS = {
     assert.deepEqual(log, [[ran.content, ran.messages, ran.finishReason]]);
     assert.ok(ran.completions.length > 0);
   },
-  'A server, and other servers 0': async (run, t) => {
+  'Server and client 0': async (run, t) => {
     const server = await serveModels([{ id: 'qwen', model }], { port: 0, token: 'open sesame' });
     t.after(() => server.close());
     const own = (/** @type {string} */ code) => code.replace('https://models.example/v1', server.url);
