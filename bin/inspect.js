@@ -213,6 +213,66 @@ function parseOrKeep(json) {
 }
 
 /**
+ * Describes a file of version 1, which has no sections and no hashes.
+ * @param {import('../js/storage/sources/types.js').ByteSource} file @param {Uint8Array} head
+ */
+async function inspectV1(file, head) {
+  const wasm = await Wasm.create(await compile(), STEP + RESERVED_BYTES);
+  const { integrity } = await checkChunks(file, wasm, undefined, head);
+  return {
+    format: { version: 1, fileLength: file.size },
+    name: '',
+    license: '',
+    config: null,
+    tokenizer: null,
+    chat: null,
+    template: '',
+    sections: [],
+    tensors: await readV1(file),
+    hashes: null,
+    integrity,
+  };
+}
+
+/**
+ * Reads the prefix of a version 2 file. Throws TRUNCATED and FORMAT.
+ * @param {import('../js/storage/sources/types.js').ByteSource} file @param {Uint8Array} head  its first 64 bytes
+ */
+async function readPrefix(file, head) {
+  if (head.length < 64)
+    throw new BqError('TRUNCATED', `${file.name} ends after ${head.length} bytes`, { offset: head.length });
+  const [planLength, prefixLength] = [u64(head, 16), u64(head, 24)];
+  if (prefixLength > 2 ** 28 || planLength > prefixLength)
+    throw new BqError('FORMAT', `the header declares impossible lengths: plan ${planLength}, prefix ${prefixLength}`, {
+      offset: 16,
+    });
+  const bytes = await readRange(file, 0, prefixLength);
+  if (bytes.length < prefixLength)
+    throw new BqError('TRUNCATED', `${file.name} ends after ${bytes.length} of ${prefixLength} bytes of its prefix`, {
+      offset: bytes.length,
+    });
+  return bytes;
+}
+
+/** Decodes the sections that describe a model. @param {Record<string, Uint8Array>} allSections @param {Uint8Array} bytes  prefix, which contains them */
+function describeModel(allSections, bytes) {
+  const offsetOf = (/** @type {Uint8Array | undefined} */ payload) =>
+    payload ? payload.byteOffset - bytes.byteOffset : 0;
+  const { NAME, LICE, CONF, TOKN, CHAT, TMPL, META, ACTQ, TENS } = allSections;
+  return {
+    name: text(NAME),
+    license: text(LICE),
+    config: decodeConfig(CONF ?? new Uint8Array(), shortest),
+    tokenizer: readTokenizer(TOKN),
+    chat: CHAT ? parseOrKeep(text(CHAT)) : null,
+    template: text(TMPL),
+    meta: META ? parseOrKeep(text(META)) : null,
+    activations: readActivations(ACTQ, offsetOf(ACTQ)),
+    tensors: TENS ? readTensors(TENS, offsetOf(TENS)) : [],
+  };
+}
+
+/**
  * Describes a .bq4 file. Throws NOT_A_MODEL, TRUNCATED, UNSUPPORTED, FORMAT; damage that hashes detect is reported, not
  * thrown.
  * @param {import('../js/storage/sources/types.js').ByteSource} file
@@ -224,45 +284,16 @@ export async function inspect(file) {
   if (head.length < 12)
     throw new BqError('TRUNCATED', `${file.name} ends after ${head.length} bytes`, { offset: head.length });
   const version = u32(head, 4);
-  if (version === 1) {
-    const { integrity } = await checkChunks(
-      file,
-      await Wasm.create(await compile(), STEP + RESERVED_BYTES),
-      undefined,
-      head,
-    );
-    return {
-      format: { version, fileLength: file.size },
-      name: '',
-      license: '',
-      config: null,
-      tokenizer: null,
-      chat: null,
-      template: '',
-      sections: [],
-      tensors: await readV1(file),
-      hashes: null,
-      integrity,
-    };
-  }
+  if (version === 1) return inspectV1(file, head);
   if (version !== 2) throw new BqError('UNSUPPORTED', `${file.name} has the unknown version ${version}`, { offset: 4 });
-  if (head.length < 64)
-    throw new BqError('TRUNCATED', `${file.name} ends after ${head.length} bytes`, { offset: head.length });
+  const bytes = await readPrefix(file, head);
   const [planLength, prefixLength, fileLength] = [u64(head, 16), u64(head, 24), u64(head, 32)];
-  if (prefixLength > 2 ** 28 || planLength > prefixLength)
-    throw new BqError('FORMAT', `the header declares impossible lengths: plan ${planLength}, prefix ${prefixLength}`, {
-      offset: 16,
-    });
-  const bytes = await readRange(file, 0, prefixLength);
-  if (bytes.length < prefixLength)
-    throw new BqError('TRUNCATED', `${file.name} ends after ${bytes.length} of ${prefixLength} bytes of its prefix`, {
-      offset: bytes.length,
-    });
   const planSections = sections(bytes);
   const otherSections = sections(bytes, 64 + planLength, prefixLength);
   const allSections = { ...otherSections, ...planSections };
   const wasm = await Wasm.create(await compile(), Math.max(bytes.length, STEP) + RESERVED_BYTES);
   const { integrity, ...chunks } = await checkChunks(file, wasm, allSections.HASH, bytes);
+  const { tensors, ...model } = describeModel(allSections, bytes);
   return {
     integrity,
     format: {
@@ -275,17 +306,7 @@ export async function inspect(file) {
       fileLength,
       size: file.size,
     },
-    name: text(allSections.NAME),
-    license: text(allSections.LICE),
-    config: decodeConfig(allSections.CONF ?? new Uint8Array(), shortest),
-    tokenizer: readTokenizer(allSections.TOKN),
-    chat: allSections.CHAT ? parseOrKeep(text(allSections.CHAT)) : null,
-    template: text(allSections.TMPL),
-    meta: allSections.META ? parseOrKeep(text(allSections.META)) : null,
-    activations: readActivations(
-      allSections.ACTQ,
-      allSections.ACTQ ? allSections.ACTQ.byteOffset - bytes.byteOffset : 0,
-    ),
+    ...model,
     sections: [planSections, otherSections].flatMap((part, i) =>
       Object.entries(part).map(([tag, payload]) => ({
         tag,
@@ -294,7 +315,7 @@ export async function inspect(file) {
         bytes: payload.length,
       })),
     ),
-    tensors: allSections.TENS ? readTensors(allSections.TENS, allSections.TENS.byteOffset - bytes.byteOffset) : [],
+    tensors,
     hashes: {
       header: xxh64(wasm, bytes.subarray(0, 56)) === hex(bytes.subarray(56, 64)) ? 'ok' : 'damaged',
       plan: checkSum(wasm, bytes, 64, planSections.SUM8) ? 'ok' : 'damaged',

@@ -171,38 +171,23 @@ function checkedValue(key, value) {
   return value;
 }
 
+/** Reads the merges of a tokenizer. @param {(key: string) => any} get @param {number} kind @param {StringList} texts */
+function readMerges(get, kind, texts) {
+  const lines = get('merges') ?? [];
+  if (kind === KIND.bpe && get('merges') === undefined)
+    throw malformed('the GGUF file has no tokenizer.ggml.merges, which encoding needs');
+  // An empty list may have any type.
+  if (!(lines instanceof StringList) && lines.length !== 0)
+    throw malformed('tokenizer.ggml.merges is not a list of strings');
+  return kind === KIND.bpe && lines.length ? mergesOf(lines, texts) : new Uint32Array();
+}
+
 /**
- * Reads the tokenizer. Throws FORMAT, UNSUPPORTED.
- * @param {Record<string, any>} metadata  metadata from header.js
- * @returns {Tokenizer}
+ * Reads the ids of special tokens, and those of tokens that end a text.
+ * @param {(key: string) => any} get @param {string} model @param {StringList} texts
+ * @param {Uint8Array} kinds  kinds of tokens
  */
-export function tokenizerFromGguf(metadata) {
-  const get = (/** @type {string} */ key) => checkedValue(key, metadata[`tokenizer.ggml.${key}`]);
-  const texts = get('tokens');
-  if (!(texts instanceof StringList)) throw malformed('the GGUF file has no list of strings tokenizer.ggml.tokens');
-  const model = get('model');
-  if (!Object.hasOwn(KINDS, model))
-    throw unsupported(`the GGUF file has the unsupported tokenizer "${model}"`, SUPPORTED_MODELS);
-  const {
-    write,
-    bos: addsBos = false,
-    eos: addsEos = false,
-    alwaysBos = false,
-    flags,
-    ...kind
-  } = KINDS[model](get, metadata['general.architecture']);
-  /** @type {ArrayLike<number> | undefined} */
-  const types = get('token_type');
-  /** @type {ArrayLike<number> | undefined} */
-  const scores = kind.kind === KIND.spm || kind.kind === KIND.unigram ? get('scores') : undefined;
-  if ((types && types.length !== texts.length) || (scores && scores.length !== texts.length))
-    throw malformed(
-      `${texts.length} tokens, ${types?.length ?? 'no'} types and ${scores?.length ?? 'no'} scores: expected the same number of each`,
-    );
-  const vocabulary = packedTokens(texts, types, scores, write);
-  const { kinds } = vocabulary;
-  const marks = model === 'gemma4' ? marksOf(vocabulary) : [];
-  for (const mark of marks) kinds[mark] = TOKEN.normal;
+function readSpecialIds(get, model, texts, kinds) {
   const defaultId = (/** @type {string} */ name) => {
     const value = DEFAULT_IDS[model]?.[name];
     return model === 'gpt2' && kinds[value] !== TOKEN.control ? undefined : value;
@@ -220,17 +205,53 @@ export function tokenizerFromGguf(metadata) {
     id('eom'),
     ...Array.from(kinds.keys()).filter((i) => isSpecial(kinds[i]) && END_TOKENS.has(texts.at(i))),
   ];
+  return {
+    bos,
+    eos,
+    pad: id('padding'),
+    // Like the original tokenizers, byte-level ones omit bytes that have no token.
+    unk: model === 'gpt2' ? NONE : id('unknown'),
+    eog: [...new Set(ends)].filter((end) => end !== NONE),
+  };
+}
+
+/**
+ * Reads the tokenizer. Throws FORMAT, UNSUPPORTED.
+ * @param {Record<string, any>} metadata  metadata from header.js
+ * @returns {Tokenizer}
+ */
+export function tokenizerFromGguf(metadata) {
+  const get = (/** @type {string} */ key) => checkedValue(key, metadata[`tokenizer.ggml.${key}`]);
+  const texts = get('tokens');
+  if (!(texts instanceof StringList)) throw malformed('the GGUF file has no list of strings tokenizer.ggml.tokens');
+  const model = get('model');
+  if (!Object.hasOwn(KINDS, model))
+    throw unsupported(`the GGUF file has the unsupported tokenizer "${model}"`, SUPPORTED_MODELS);
+  const architecture = metadata['general.architecture'];
+  const {
+    write,
+    bos: addsBos = false,
+    eos: addsEos = false,
+    alwaysBos = false,
+    flags,
+    ...kind
+  } = KINDS[model](get, architecture);
+  /** @type {ArrayLike<number> | undefined} */
+  const types = get('token_type');
+  /** @type {ArrayLike<number> | undefined} */
+  const scores = kind.kind === KIND.spm || kind.kind === KIND.unigram ? get('scores') : undefined;
+  if ((types && types.length !== texts.length) || (scores && scores.length !== texts.length))
+    throw malformed(
+      `${texts.length} tokens, ${types?.length ?? 'no'} types and ${scores?.length ?? 'no'} scores: expected the same number of each`,
+    );
+  const vocabulary = packedTokens(texts, types, scores, write);
+  const { kinds } = vocabulary;
+  const marks = model === 'gemma4' ? marksOf(vocabulary) : [];
+  for (const mark of marks) kinds[mark] = TOKEN.normal;
+  const ids = readSpecialIds(get, model, texts, kinds);
   const flag = (/** @type {string} */ key, /** @type {number} */ bit, /** @type {boolean} */ defaultValue) =>
     (get(key) ?? defaultValue) ? bit : 0;
-  const fallback = kinds.includes(TOKEN.byte) ? FLAG.byteFallback : 0;
-  const lines = get('merges') ?? [];
-  if (kind.kind === KIND.bpe && get('merges') === undefined)
-    throw malformed('the GGUF file has no tokenizer.ggml.merges, which encoding needs');
-  // An empty list may have any type.
-  if (!(lines instanceof StringList) && lines.length !== 0)
-    throw malformed('tokenizer.ggml.merges is not a list of strings');
-  const merges = kind.kind === KIND.bpe && lines.length ? mergesOf(lines, texts) : new Uint32Array();
-  const packed = { ...vocabulary, merges };
+  const packed = { ...vocabulary, merges: readMerges(get, kind.kind, texts) };
   const parts = [
     ...(kind.parts ?? []),
     ...(kind.kind === KIND.spm ? spacedParts(spacedOf(vocabulary)) : writtenParts(marks)),
@@ -242,14 +263,9 @@ export function tokenizerFromGguf(metadata) {
       flags |
       (alwaysBos ? FLAG.addBos : flag('add_bos_token', FLAG.addBos, addsBos)) |
       flag(model === 'bert' ? 'add_sep_token' : 'add_eos_token', FLAG.addEos, addsEos) |
-      fallback,
-    bos,
-    eos,
-    pad: id('padding'),
-    pair: pairOf(metadata['general.architecture'], model, bos, eos, get('add_sep_token')),
-    // Like the original tokenizers, byte-level ones omit bytes that have no token.
-    unk: model === 'gpt2' ? NONE : id('unknown'),
-    eog: [...new Set(ends)].filter((end) => end !== NONE),
+      (kinds.includes(TOKEN.byte) ? FLAG.byteFallback : 0),
+    ...ids,
+    pair: pairOf(architecture, model, ids.bos, ids.eos, get('add_sep_token')),
     get tokens() {
       return tokensOf(packed);
     },
