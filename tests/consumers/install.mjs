@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cacheRoot, withLock, writeWhole } from '../../tools/setup/cache.mjs';
+import { cacheRoot, withLock, writeAtomically } from '../../tools/setup/cache.mjs';
 import { npmCi } from '../../tools/setup/npm.mjs';
 import { step } from '../../tools/setup/shell.mjs';
 import { installPacked } from '../browser/packed.mjs';
@@ -21,7 +21,7 @@ export async function consumers() {
       mkdirSync(folder, { recursive: true });
       for (const name of ['package.json', 'package-lock.json']) copyFileSync(join(HERE, name), join(folder, name));
       await step('installing the npm packages of tests/consumers', () => npmCi(folder, 'install'));
-      writeWhole(join(folder, 'ready'), '');
+      writeAtomically(join(folder, 'ready'), '');
     });
   return folder;
 }

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { withLock, writeWhole } from '../../tools/setup/cache.mjs';
+import { withLock, writeAtomically } from '../../tools/setup/cache.mjs';
 import { debianMirror, mirrorsIn } from '../../tools/setup/debian.mjs';
 import { newestToolchain } from '../../tools/setup/emcc.mjs';
 import { NO_REAL_MODEL, provideModels, realModel } from '../../tools/setup/models.mjs';
@@ -93,7 +93,7 @@ test('newestToolchain ignores incomplete toolchains and returns the newest one',
   ])) {
     const home = join(folder, `emcc-${version}-forky-${machine}-r1`);
     mkdirSync(home, { recursive: true });
-    if (done) writeWhole(join(home, 'toolchain.json'), JSON.stringify({ version, suite: 'forky' }));
+    if (done) writeAtomically(join(home, 'toolchain.json'), JSON.stringify({ version, suite: 'forky' }));
   }
   mkdirSync(join(folder, '.work-1'));
   if (machine !== 'other') assert.equal(newestToolchain(folder)?.version, '6.0.5');

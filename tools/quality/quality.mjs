@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util';
 import { createEngine, fromFile } from '../../js/node.js';
 import { argmax, logSum } from '../../js/engine/model/probabilities.js';
 import { librariesFolder, LLAMA_NAME, providePeers, provideProgram } from '../bench/install.mjs';
-import { writeWhole } from '../setup/cache.mjs';
+import { writeAtomically } from '../setup/cache.mjs';
 import { providePython } from '../setup/python.mjs';
 import { command, ROOT } from '../setup/setup.mjs';
 import { findOnPath, say, SetupError } from '../setup/shell.mjs';
@@ -205,7 +205,7 @@ await command(async () => {
           const engine = engines.get(name) ?? (await open(model, vocab));
           engines.set(name, engine);
           (results[name] ??= [])[at] = await compareLogits(engine, window);
-          writeWhole(resultsPath, JSON.stringify(results));
+          writeAtomically(resultsPath, JSON.stringify(results));
           say(formatRow(name, results[name]));
         }
       }

@@ -16,14 +16,14 @@ export function cacheRoot() {
  * @param {string} path
  * @param {string} text
  */
-export function writeWhole(path, text) {
-  const part = `${path}.${process.pid}.part`;
-  writeFileSync(part, text);
-  renameSync(part, path);
+export function writeAtomically(path, text) {
+  const partialPath = `${path}.${process.pid}.part`;
+  writeFileSync(partialPath, text);
+  renameSync(partialPath, path);
 }
 
-/** @param {number} pid */
-function alive(pid) {
+/** Whether a process is running. @param {number} pid */
+function isRunning(pid) {
   try {
     process.kill(pid, 0);
     return true;
@@ -43,7 +43,7 @@ function alive(pid) {
 export async function withLock(name, work) {
   mkdirSync(cacheRoot(), { recursive: true });
   const path = join(cacheRoot(), `${name}.lock`);
-  for (let waited = 0; ; waited++) {
+  for (let attempts = 0; ; attempts++) {
     try {
       const file = openSync(path, 'wx');
       writeSync(file, String(process.pid));
@@ -54,8 +54,8 @@ export async function withLock(name, work) {
     }
     const owner = readOwner(path);
     // The lock file is empty if its process has not yet written its id, or ended before doing so.
-    if (owner === undefined || (owner === 0 && waited < 10) || (owner > 0 && alive(owner))) {
-      if (waited === 0 && owner) say(`waiting for another set-up (process ${owner}) to finish`);
+    if (owner === undefined || (owner === 0 && attempts < 10) || (owner > 0 && isRunning(owner))) {
+      if (attempts === 0 && owner) say(`waiting for another set-up (process ${owner}) to finish`);
       await sleep(200);
     } else {
       rmSync(path, { force: true });

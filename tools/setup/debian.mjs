@@ -37,8 +37,8 @@ export function mirrorsIn(text, deb822) {
         /** @param {string} name */
         const field = (name) =>
           (new RegExp(`^${name}:((?:.*)(?:\\n[ \\t].*)*)`, 'mi').exec(stanza)?.[1] ?? '').split(/\s+/).filter(Boolean);
-        const on = field('Types').includes('deb') && field('Enabled')[0]?.toLowerCase() !== 'no';
-        return { uris: on ? field('URIs') : [], suites: field('Suites') };
+        const isEnabled = field('Types').includes('deb') && field('Enabled')[0]?.toLowerCase() !== 'no';
+        return { uris: isEnabled ? field('URIs') : [], suites: field('Suites') };
       });
   } else {
     entries = lines.flatMap((line) => {
@@ -65,8 +65,8 @@ export function debianMirror(etc = '/etc/apt') {
   );
   for (const path of files) {
     if (!/\.(list|sources)$/.test(path) || !existsSync(path)) continue;
-    const found = mirrorsIn(readFileSync(path, 'utf8'), path.endsWith('.sources'));
-    if (found.length) return found[0];
+    const mirrors = mirrorsIn(readFileSync(path, 'utf8'), path.endsWith('.sources'));
+    if (mirrors.length) return mirrors[0];
   }
   return DEFAULT_MIRROR;
 }
@@ -74,7 +74,7 @@ export function debianMirror(etc = '/etc/apt') {
 /** An apt with its own state, cache and sources list in one folder. */
 export class PrivateApt {
   /** @type {Map<string, {version: string, depends: string[]}>} */
-  #known = new Map();
+  #packages = new Map();
 
   /**
    * @param {string} folder
@@ -126,7 +126,7 @@ export class PrivateApt {
       if (!name || !version) continue;
       const depends =
         (/^Depends: (.*)$/m.exec(stanza)?.[1] ?? '') + ',' + (/^Pre-Depends: (.*)$/m.exec(stanza)?.[1] ?? '');
-      this.#known.set(name, {
+      this.#packages.set(name, {
         version,
         depends: depends
           .split(/[,|]/)
@@ -144,23 +144,24 @@ export class PrivateApt {
    */
   async closure(roots, follow) {
     /** @type {Map<string, string>} */
-    const found = new Map();
+    const versions = new Map();
     const visited = new Set(roots);
     for (let wave = [...roots]; wave.length;) {
       await this.#readStanzas(wave);
       const next = new Set();
       for (const name of wave) {
-        const info = this.#known.get(name);
+        const info = this.#packages.get(name);
         if (!info) continue;
-        found.set(name, info.version);
+        versions.set(name, info.version);
         for (const needed of info.depends) if (follow(needed) && !visited.has(needed)) next.add(needed);
       }
       wave = [...next];
       for (const name of wave) visited.add(name);
     }
-    const missing = roots.filter((name) => !found.has(name));
-    if (missing.length) throw new SetupError(`Debian ${this.suite} has no package ${missing.join(', ')}`);
-    return found;
+    const missing = roots.filter((name) => !versions.has(name));
+    if (missing.length)
+      throw new SetupError(`expected packages ${missing.join(', ')} in Debian ${this.suite}, found none`);
+    return versions;
   }
 
   /**

@@ -14,27 +14,28 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { cacheRoot, withLock, writeWhole } from './cache.mjs';
+import { cacheRoot, withLock, writeAtomically } from './cache.mjs';
 import { debianLike, PrivateApt } from './debian.mjs';
 import { compareVersions, findOnPath, probe, run, say, SetupError, step } from './shell.mjs';
 
 /** Lowest supported version: the first with the final opcodes of relaxed SIMD. */
-export const LEAST_EMCC = '3.1.60';
+export const MINIMUM_EMCC_VERSION = '3.1.60';
 /** Part of the toolchain folder's name. Increase it if the steps in `fetchFrom` change. */
 const RECIPE = 'r1';
-/** Newest first. */
+/** Debian releases from which emcc is downloaded, the newest first. */
 const SUITES = ['forky', 'trixie'];
 
-/** @type {Record<string, {debian: string, triplet: string, loader: string}>} */
+/** Names of each architecture, by its name in Node. @type {Record<string, {debian: string, triplet: string, loader: string}>} */
 const MACHINES = {
   x64: { debian: 'amd64', triplet: 'x86_64-linux-gnu', loader: 'ld-linux-x86-64.so.2' },
   arm64: { debian: 'arm64', triplet: 'aarch64-linux-gnu', loader: 'ld-linux-aarch64.so.1' },
 };
 
-// Programs of the packages that emcc runs. Others are removed.
+/** Programs of the packages that emcc runs. Others are removed. */
 const LLVM_PROGRAMS =
   /^(clang(\+\+|-\d+)?|lld|wasm-ld|llvm-(ar|cxxfilt|dwarfdump|dwp|nm|objcopy|objdump|ranlib|strip))$/;
-const NEVER_USED = [
+/** Files and folders of the packages that emcc does not use. */
+const UNUSED_PATHS = [
   'etc',
   'usr/share/doc',
   'usr/share/man',
@@ -52,20 +53,21 @@ const NEVER_USED = [
  * @property {string} source description of its origin, for messages
  */
 
-/** @returns {Emcc | undefined} */
+/** Returns the emcc on PATH if it is new enough. @returns {Emcc | undefined} */
 function emccOnPath() {
   const path = findOnPath(['emcc']);
   if (!path) return undefined;
   const version = / (\d+\.\d+\.\d+)/.exec(probe(path, ['--version']) ?? '')?.[1];
   if (!version) return undefined;
-  if (compareVersions(version, LEAST_EMCC) < 0) {
-    say(`emcc ${version} on PATH is too old (at least ${LEAST_EMCC} is needed), searching for another one`);
+  if (compareVersions(version, MINIMUM_EMCC_VERSION) < 0) {
+    say(`expected emcc ${MINIMUM_EMCC_VERSION} or newer on PATH, found ${version}: searching for another one`);
     return undefined;
   }
   return { path, version, source: 'PATH' };
 }
 
-function toolchains() {
+/** Returns the folder that contains the downloaded toolchains. */
+function toolchainsFolder() {
   return join(cacheRoot(), 'toolchain');
 }
 
@@ -74,11 +76,11 @@ function toolchains() {
  * @param {string} [folder] folder that contains toolchains
  * @returns {Emcc | undefined}
  */
-export function newestToolchain(folder = toolchains()) {
+export function newestToolchain(folder = toolchainsFolder()) {
   if (!existsSync(folder)) return undefined;
-  const ending = `-${MACHINES[process.arch]?.debian}-${RECIPE}`;
+  const suffix = `-${MACHINES[process.arch]?.debian}-${RECIPE}`;
   const [newest] = readdirSync(folder)
-    .filter((name) => name.endsWith(ending) && existsSync(join(folder, name, 'toolchain.json')))
+    .filter((name) => name.endsWith(suffix) && existsSync(join(folder, name, 'toolchain.json')))
     .map((name) => {
       const home = join(folder, name);
       const { version, suite } = JSON.parse(readFileSync(join(home, 'toolchain.json'), 'utf8'));
@@ -88,13 +90,13 @@ export function newestToolchain(folder = toolchains()) {
   return newest;
 }
 
-/** @type {Emcc | undefined} */
-let known;
+/** Result of the first search. @type {Emcc | undefined} */
+let foundEmcc;
 
 /** Returns the emcc on PATH, or one that was downloaded before. @returns {Emcc | undefined} */
 export function findEmcc() {
-  known ??= emccOnPath() ?? newestToolchain();
-  return known;
+  foundEmcc ??= emccOnPath() ?? newestToolchain();
+  return foundEmcc;
 }
 
 /** Whether an emcc can be downloaded for this system. */
@@ -108,14 +110,15 @@ export function canFetchEmcc() {
  * @returns {Promise<Emcc>}
  */
 export async function provideEmcc(env) {
-  const ready = findEmcc();
-  if (ready) return ready;
+  const existing = findEmcc();
+  if (existing) return existing;
   return withLock('toolchain', async () => newestToolchain() ?? fetchToolchain(env));
 }
 
+/** Returns a message that describes how to install emcc. */
 export function noEmccMessage() {
   return [
-    `bq4 needs emcc ${LEAST_EMCC} or newer on PATH to build. On this system (${process.platform} ${process.arch}) install it with:`,
+    `bq4 needs emcc ${MINIMUM_EMCC_VERSION} or newer on PATH to build. On this system (${process.platform} ${process.arch}) install it with:`,
     '',
     '    git clone https://github.com/emscripten-core/emsdk',
     '    ./emsdk/emsdk install latest',
@@ -124,6 +127,7 @@ export function noEmccMessage() {
 }
 
 /**
+ * Downloads emcc from the newest Debian release that provides it.
  * @param {NodeJS.ProcessEnv} env
  * @returns {Promise<Emcc>}
  */
@@ -131,7 +135,7 @@ async function fetchToolchain(env) {
   /** @type {string[]} */
   const failures = [];
   for (const suite of SUITES) {
-    const work = join(toolchains(), `.work-${process.pid}`);
+    const work = join(toolchainsFolder(), `.work-${process.pid}`);
     rmSync(work, { recursive: true, force: true });
     try {
       return await fetchFrom(suite, work, env);
@@ -149,6 +153,7 @@ async function fetchToolchain(env) {
 }
 
 /**
+ * Downloads emcc from a Debian release, patches its programs and builds its libraries.
  * @param {string} suite
  * @param {string} work path of an empty folder in the folder of toolchains
  * @param {NodeJS.ProcessEnv} env
@@ -157,7 +162,7 @@ async function fetchToolchain(env) {
 async function fetchFrom(suite, work, env) {
   const { debian: architecture, triplet, loader } = MACHINES[process.arch];
   mkdirSync(work, { recursive: true });
-  sweep(work);
+  removeInterruptedWork(work);
   const apt = new PrivateApt(work, suite);
   const packages = await step(`reading the package list of Debian ${suite}`, async () => {
     await apt.update();
@@ -165,17 +170,17 @@ async function fetchFrom(suite, work, env) {
   });
   const version = /^\d+\.\d+\.\d+/.exec(packages.get('emscripten') ?? '')?.[0] ?? '0.0.0';
   const name = `emcc-${version}-${suite}-${architecture}-${RECIPE}`;
-  const home = join(toolchains(), name);
+  const home = join(toolchainsFolder(), name);
   const root = join(work, 'root');
   const llvm = [...packages.keys()].map((p) => /^clang-(\d+)$/.exec(p)?.[1]).find(Boolean);
 
-  await step(`fetching emcc ${version} with clang ${llvm} (100 MB or more)`, () =>
+  await step(`downloading emcc ${version} with clang ${llvm} (100 MB or more)`, () =>
     apt.unpack([...packages.keys()], root),
   );
-  await step("patching it to load its own libraries, not the system's", async () => {
-    trim(root, `usr/lib/llvm-${llvm}/bin`);
+  await step('patching its programs to load their own libraries', async () => {
+    removeUnusedFiles(root, `usr/lib/llvm-${llvm}/bin`);
     // The path of the loader in a program must be absolute, so it is the final path.
-    await pointAtOwnLibc(root, join(home, 'root'), triplet, loader, `usr/lib/llvm-${llvm}/bin`);
+    await patchLibraryPaths(root, join(home, 'root'), triplet, loader, `usr/lib/llvm-${llvm}/bin`);
     await addNodeModules(root, work);
   });
   const final = join(work, 'toolchain');
@@ -184,18 +189,18 @@ async function fetchFrom(suite, work, env) {
   const libraries = join(root, 'usr/share/emscripten/cache');
   if (existsSync(libraries)) renameSync(libraries, join(final, 'cache'));
   renameSync(root, join(final, 'root'));
-  writeFileSync(join(final, 'config.py'), emConfig(join(home, 'root'), join(home, 'cache'), `usr/lib/llvm-${llvm}`));
+  writeFileSync(join(final, 'config.py'), emccConfig(join(home, 'root'), join(home, 'cache'), `usr/lib/llvm-${llvm}`));
   for (const tool of ['emcc', 'em++', 'emar'])
-    writeFileSync(join(final, 'bin', tool), launcher(home, tool), { mode: 0o755 });
+    writeFileSync(join(final, 'bin', tool), launcherScript(home, tool), { mode: 0o755 });
   for (const tool of ['wasm-dis', 'wasm-opt'])
     writeFileSync(join(final, 'bin', tool), `#!/bin/sh\nexec '${home}/root/usr/bin/${tool}' "$@"\n`, { mode: 0o755 });
   rmSync(home, { recursive: true, force: true });
   renameSync(final, home);
 
   const path = join(home, 'bin', 'emcc');
-  await step("building emcc's own libraries (once)", () => warm(path, work, env));
+  await step("building emcc's own libraries (once)", () => buildLibraries(path, work, env));
   // Written last: a toolchain without this file is incomplete and is downloaded again.
-  writeWhole(
+  writeAtomically(
     join(home, 'toolchain.json'),
     JSON.stringify({ version, suite, packages: Object.fromEntries([...packages].sort()) }, null, 2) + '\n',
   );
@@ -206,9 +211,9 @@ async function fetchFrom(suite, work, env) {
  * Removes the working folders of interrupted set-ups. The caller holds the lock.
  * @param {string} keep  path of the working folder in use
  */
-function sweep(keep) {
-  for (const name of readdirSync(toolchains())) {
-    const path = join(toolchains(), name);
+function removeInterruptedWork(keep) {
+  for (const name of readdirSync(toolchainsFolder())) {
+    const path = join(toolchainsFolder(), name);
     if (name.startsWith('.work-') && path !== keep) rmSync(path, { recursive: true, force: true });
   }
 }
@@ -230,14 +235,14 @@ async function packageList(apt) {
  * @param {string} root
  * @param {string} programs path of the folder of LLVM's programs
  */
-function trim(root, programs) {
-  for (const folder of NEVER_USED) rmSync(join(root, folder), { recursive: true, force: true });
+function removeUnusedFiles(root, programs) {
+  for (const folder of UNUSED_PATHS) rmSync(join(root, folder), { recursive: true, force: true });
   for (const name of readdirSync(join(root, programs))) {
     if (!LLVM_PROGRAMS.test(name)) rmSync(join(root, programs, name), { recursive: true });
   }
 }
 
-/** @param {string} path */
+/** Whether a file is an ELF program or library. @param {string} path */
 function isElf(path) {
   const magic = Buffer.alloc(4);
   const file = openSync(path, 'r');
@@ -254,7 +259,7 @@ function isElf(path) {
  * @param {string} loader  file name of the dynamic loader
  * @param {string} programs  path of the folder of LLVM's programs
  */
-async function pointAtOwnLibc(root, home, triplet, loader, programs) {
+async function patchLibraryPaths(root, home, triplet, loader, programs) {
   const libraries = join('usr/lib', triplet);
   // patchelf itself is linked against this libc too, so it is started by the loader of this libc.
   /** @param {readonly string[]} args */
@@ -320,7 +325,7 @@ async function addNodeModules(root, work) {
  * @param {string} cache
  * @param {string} llvm
  */
-function emConfig(root, cache, llvm) {
+function emccConfig(root, cache, llvm) {
   return [
     'import os, shutil',
     `LLVM_ROOT = ${JSON.stringify(join(root, llvm, 'bin'))}`,
@@ -337,7 +342,7 @@ function emConfig(root, cache, llvm) {
  * @param {string} home
  * @param {string} tool
  */
-function launcher(home, tool) {
+function launcherScript(home, tool) {
   return [
     '#!/bin/sh',
     `EM_CONFIG='${home}/config.py'; export EM_CONFIG`,
@@ -353,8 +358,8 @@ function launcher(home, tool) {
  * @param {string} work
  * @param {NodeJS.ProcessEnv} env
  */
-async function warm(emcc, work, env) {
-  const [source, module] = [join(work, 'warm.c'), join(work, 'warm.wasm')];
+async function buildLibraries(emcc, work, env) {
+  const [source, module] = [join(work, 'test.c'), join(work, 'test.wasm')];
   writeFileSync(source, '#include <string.h>\nint differ(int at) { return memcmp((char *)at, "wasm", 4); }\n');
   await run(
     emcc,
@@ -382,5 +387,5 @@ async function warm(emcc, work, env) {
   new Uint8Array(memory.buffer).set(Buffer.from('wasm'), 1 << 19);
   const differ = /** @type {(at: number) => number} */ (instance.exports.differ);
   if (differ(1 << 19) !== 0 || differ(1 << 18) === 0)
-    throw new SetupError(`a module built by ${emcc} gave a wrong result`);
+    throw new SetupError(`expected a correct result of a module built by ${emcc}, found a wrong one`);
 }

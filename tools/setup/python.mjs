@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { cacheRoot, withLock, writeWhole } from './cache.mjs';
+import { cacheRoot, withLock, writeAtomically } from './cache.mjs';
 import { probe, run, step } from './shell.mjs';
 
 /**
@@ -43,7 +43,7 @@ export async function providePython(root, python, list = 'tools/requirements-tes
         requirements,
       ]);
     });
-    writeWhole(join(folder, 'ready'), readdirSync(folder).join('\n'));
+    writeAtomically(join(folder, 'ready'), readdirSync(folder).join('\n'));
   });
   return program;
 }

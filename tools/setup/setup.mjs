@@ -33,7 +33,7 @@ export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
  */
 export async function setUp({ tests = false, long = false } = {}) {
   if (compareVersions(process.versions.node, '20.16') < 0) {
-    throw new SetupError(`Node 20.16 or newer is needed, this is ${process.version}`);
+    throw new SetupError(`expected Node 20.16 or newer, found ${process.version}`);
   }
   const system = await provideSystem({ tests, long });
   const env = { ...process.env, EMSDK_PYTHON: system.python, BQ4_NODE: process.execPath };

@@ -37,20 +37,20 @@ export function run(file, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
     /** @type {Buffer[]} */
-    const out = [];
+    const stdoutChunks = [];
     /** @type {Buffer[]} */
-    const all = [];
+    const outputs = [];
     child.stdout.on('data', (bytes) => {
-      out.push(bytes);
-      all.push(bytes);
+      stdoutChunks.push(bytes);
+      outputs.push(bytes);
     });
     child.stderr.on('data', (bytes) => {
-      all.push(bytes);
+      outputs.push(bytes);
     });
     child.on('error', (error) => reject(new SetupError(`cannot run ${file}: ${error.message}`)));
     child.on('close', (code, signal) => {
-      if (code === 0) return resolve(Buffer.concat(out).toString());
-      const tail = Buffer.concat(all).toString().trimEnd().split('\n').slice(-20).join('\n');
+      if (code === 0) return resolve(Buffer.concat(stdoutChunks).toString());
+      const tail = Buffer.concat(outputs).toString().trimEnd().split('\n').slice(-20).join('\n');
       reject(new SetupError(`${file} ${args.slice(0, 3).join(' ')} ... failed (${signal ?? code}):\n${tail}`));
     });
   });
@@ -63,8 +63,8 @@ export function run(file, args, options = {}) {
  * @param {NodeJS.ProcessEnv} [env]
  */
 export function probe(file, args, env) {
-  const done = spawnSync(file, args, { encoding: 'utf8', env, stdio: ['ignore', 'pipe', 'ignore'] });
-  return done.status === 0 ? done.stdout : undefined;
+  const result = spawnSync(file, args, { encoding: 'utf8', env, stdio: ['ignore', 'pipe', 'ignore'] });
+  return result.status === 0 ? result.stdout : undefined;
 }
 
 /**
@@ -75,8 +75,8 @@ export function probe(file, args, env) {
 export function findOnPath(names) {
   for (const name of names) {
     for (const folder of (process.env.PATH ?? '').split(delimiter)) {
-      for (const ending of process.platform === 'win32' ? ['.exe', '.cmd', '.bat', ''] : ['']) {
-        const path = join(folder, name + ending);
+      for (const suffix of process.platform === 'win32' ? ['.exe', '.cmd', '.bat', ''] : ['']) {
+        const path = join(folder, name + suffix);
         if (folder && existsSync(path) && statSync(path).isFile()) return path;
       }
     }

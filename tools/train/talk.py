@@ -1,10 +1,10 @@
-"""Generates random conversations from openings.txt, subjects.txt, limits.txt, tales.py and the lists below and in asked.py."""
+"""Generates random conversations from openings.txt, subjects.txt, limits.txt, tales.py and the lists below and in refusals.py."""
 
 import os
 import re
 
 import tales
-from asked import draw_request_slots
+from refusals import draw_request_slots
 from cast import HE, SHE, random_name
 
 JOKES = """Why did the computer bring a blanket? Because it left its windows open.
